@@ -1,0 +1,192 @@
+//! The parameters of a strategy, the values a person gives them, and what is wrong with those.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use crate::Background;
+
+/// A parameter of a strategy.
+///
+/// ```
+/// use lb_strategies::STRATEGIES;
+/// let refine = STRATEGIES.iter().find(|entry| entry.name == "refine").expect("listed");
+/// let tolerance = refine.parameters[0];
+/// assert_eq!((tolerance.name, tolerance.default), ("tolerance", "0.05"));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    /// The key left of the `=`.
+    pub name: &'static str,
+    /// The value when the key is not given.
+    pub default: &'static str,
+    /// What it does, in one line.
+    pub meaning: &'static str,
+}
+
+/// The `background` parameter, common to the strategies that look at loads.
+pub(crate) const BACKGROUND: Parameter = Parameter {
+    name: "background",
+    default: "share",
+    meaning: "how a neighbour counts: as a share of the vCPU, or additive (the paper)",
+};
+
+/// The values of one specification, defaults included.
+///
+/// ```
+/// use lb_strategies::{Parameter, Parameters};
+/// const SEED: Parameter = Parameter { name: "seed", default: "1", meaning: "fixes the draws" };
+/// assert_eq!(Parameters::read("mine", &[SEED], "")?.integer("seed")?, 1);
+/// assert_eq!(Parameters::read("mine", &[SEED], "seed = 7")?.integer("seed")?, 7);
+/// assert!(Parameters::read("mine", &[SEED], "seeds=7").is_err());
+/// # Ok::<(), lb_strategies::ParseError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Parameters {
+    strategy: &'static str,
+    values: BTreeMap<&'static str, String>,
+}
+
+impl Parameters {
+    /// Reads `key=value` pairs, separated by commas, over the defaults of the parameters that `strategy`
+    /// takes.
+    pub fn read(
+        strategy: &'static str,
+        parameters: &'static [Parameter],
+        settings: &str,
+    ) -> Result<Self, ParseError> {
+        let mut values: BTreeMap<_, _> =
+            parameters.iter().map(|parameter| (parameter.name, parameter.default.to_owned())).collect();
+        for setting in settings.split(',').map(str::trim).filter(|setting| !setting.is_empty()) {
+            let (key, value) =
+                setting.split_once('=').map_or((setting, None), |(key, value)| (key, Some(value)));
+            let Some(known) = values.get_mut(key.trim()) else {
+                let known = parameters.iter().map(|parameter| parameter.name);
+                let choice = Choice::new(key.trim(), known);
+                return Err(ParseError::UnknownParameter { strategy, choice });
+            };
+            let Some(value) = value else {
+                return Err(ParseError::MissingValue { strategy, key: key.to_owned() });
+            };
+            value.trim().clone_into(known);
+        }
+        Ok(Self { strategy, values })
+    }
+
+    /// The value of `key` as a number within `range`.
+    pub fn number(&self, key: &'static str, range: RangeInclusive<f64>) -> Result<f64, ParseError> {
+        let value = self.value(key).parse().ok().filter(|number| range.contains(number));
+        value.ok_or_else(|| self.bad(key, format!("a number from {} to {}", range.start(), range.end())))
+    }
+
+    /// The value of `key` as a whole number.
+    pub fn integer(&self, key: &'static str) -> Result<u64, ParseError> {
+        self.value(key).parse().map_err(|_| self.bad(key, format!("a whole number from 0 to {}", u64::MAX)))
+    }
+
+    /// The value of `background`.
+    pub fn background(&self) -> Result<Background, ParseError> {
+        match self.value("background") {
+            "share" => Ok(Background::Share),
+            "additive" => Ok(Background::Additive),
+            _ => Err(self.bad("background", "share or additive".to_owned())),
+        }
+    }
+
+    fn value(&self, key: &str) -> &str {
+        self.values.get(key).expect("a strategy asks only for parameters it lists")
+    }
+
+    fn bad(&self, key: &'static str, expected: String) -> ParseError {
+        ParseError::BadValue { strategy: self.strategy, key, value: self.value(key).to_owned(), expected }
+    }
+}
+
+/// Why a specification was refused; one line that says what, where, and what was expected.
+///
+/// ```
+/// let Err(error) = lb_strategies::parse("refine,tolerence=0.1") else { unreachable!() };
+/// assert_eq!(
+///     error.to_string(),
+///     "strategy refine: unknown parameter \"tolerence\", did you mean \"tolerance\"? \
+///      known: tolerance, settle, band, background"
+/// );
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParseError {
+    /// Name a listed strategy.
+    #[error("unknown strategy {0}")]
+    UnknownStrategy(Choice),
+    /// Use a listed key, or none.
+    #[error("strategy {strategy}: unknown parameter {choice}")]
+    UnknownParameter {
+        /// The strategy that was named.
+        strategy: &'static str,
+        /// The key, and those it takes.
+        choice: Choice,
+    },
+    /// Write `key=value`.
+    #[error("strategy {strategy}: parameter \"{key}\" has no value, expected {key}=VALUE")]
+    MissingValue {
+        /// The strategy that was named.
+        strategy: &'static str,
+        /// The key without a value.
+        key: String,
+    },
+    /// Correct the value.
+    #[error("strategy {strategy}: {key}={value:?} is not {expected}")]
+    BadValue {
+        /// The strategy that was named.
+        strategy: &'static str,
+        /// The parameter.
+        key: &'static str,
+        /// What was written.
+        value: String,
+        /// What would be right.
+        expected: String,
+    },
+}
+
+/// A name that is not on a list, with the list and the nearest name on it.
+///
+/// ```
+/// use lb_strategies::parameters::Choice;
+/// let choice = Choice::new("gredy", ["none", "greedy"]);
+/// assert_eq!(choice.to_string(), "\"gredy\", did you mean \"greedy\"? known: none, greedy");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// What was written.
+    pub given: String,
+    /// What could have been meant.
+    pub nearest: Option<&'static str>,
+    /// What may be written.
+    pub known: Vec<&'static str>,
+}
+
+impl Choice {
+    /// Looks for the known name nearest to `given`; one is suggested if at most a third of its letters
+    /// differ.
+    pub fn new(given: &str, known: impl IntoIterator<Item = &'static str>) -> Self {
+        let known: Vec<_> = known.into_iter().collect();
+        let distance = |name: &&str| strsim::damerau_levenshtein(given, name);
+        let nearest =
+            known.iter().copied().min_by_key(distance).filter(|name| 3 * distance(name) <= name.len().max(3));
+        Self { given: given.to_owned(), nearest, known }
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:?}", self.given)?;
+        if self.known.is_empty() {
+            return formatter.write_str("; it takes none");
+        }
+        if let Some(nearest) = self.nearest {
+            write!(formatter, ", did you mean {nearest:?}?")?;
+        } else {
+            formatter.write_str(";")?;
+        }
+        write!(formatter, " known: {}", self.known.join(", "))
+    }
+}

@@ -1,0 +1,55 @@
+//! A placement in the making: where chunks are now, and what that means for every rank.
+
+use crate::finish_first::{FinishFirst, by_falling_load};
+use crate::loads::Loads;
+use crate::{Assignment, Background, Rank, Snapshot};
+
+/// An assignment with its loads, kept in step.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) assignment: Assignment,
+    pub(crate) loads: Loads,
+    /// The completion time at which all available ranks would finish together.
+    pub(crate) fair_ns: f64,
+}
+
+impl Plan {
+    /// The current placement, with unavailable ranks emptied: their chunks go, heaviest first, where they
+    /// finish first.
+    pub(crate) fn evacuated(snapshot: &Snapshot, model: Background) -> Self {
+        let mut assignment = Assignment::current(snapshot);
+        let mut loads = Loads::placed(snapshot, &assignment, model);
+        let usable = |rank: Rank| snapshot.ranks.get(rank.index()).is_some_and(|rank| rank.available);
+        let all_usable = loads.available.len() == snapshot.ranks.len();
+        if !all_usable || snapshot.chunks.iter().any(|chunk| !usable(chunk.rank)) {
+            let mut finish_first = FinishFirst::new(&loads);
+            for (position, ticks) in by_falling_load(snapshot) {
+                let chunk = &snapshot.chunks[position];
+                if usable(chunk.rank) {
+                    continue;
+                }
+                let ticks = loads.cut(ticks);
+                if let Some(rank) = finish_first.place(&mut loads, ticks) {
+                    assignment.ranks[position] = rank;
+                    if let Some(left) = loads.ticks.get_mut(chunk.rank.index()) {
+                        *left -= ticks;
+                    }
+                }
+            }
+        }
+        let fair_ns = loads.fair_ns();
+        Self { assignment, loads, fair_ns }
+    }
+
+    /// When the last available rank finishes. What is pinned to an unavailable rank is beyond any strategy.
+    pub(crate) fn max_ns(&self) -> u64 {
+        self.loads.available.iter().map(|&rank| self.loads.completion_ns(rank)).max().unwrap_or(0)
+    }
+
+    /// Moves the chunk at `position`, of `ticks` ticks.
+    pub(crate) fn transfer(&mut self, position: usize, ticks: u64, receiver: Rank) {
+        let donor = std::mem::replace(&mut self.assignment.ranks[position], receiver);
+        self.loads.ticks[donor.index()] -= ticks;
+        self.loads.ticks[receiver.index()] += ticks;
+    }
+}

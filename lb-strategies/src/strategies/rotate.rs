@@ -1,0 +1,43 @@
+//! `rotate`: every chunk to the next available rank. Not for speed: it moves everything, every time, and so
+//! shows whether a program survives migration.
+
+use crate::{Assignment, Background, Rank, Snapshot, Strategy, StrategyEntry, loads::Loads};
+
+/// The table's line.
+pub const ENTRY: StrategyEntry = StrategyEntry {
+    name: "rotate",
+    summary: "every chunk to the next available rank; a test of migration",
+    parameters: &[],
+    build: |_| Ok(Box::new(Rotate)),
+};
+
+/// Moves every chunk one rank on.
+///
+/// ```
+/// use lb_strategies::{Rank, Strategy, strategies::rotate::Rotate, synthetic::Workload};
+/// let snapshot = Workload::Equal.snapshot(3, 3, 1);
+/// assert_eq!(Rotate.assign(&snapshot).ranks, [Rank(1), Rank(2), Rank(0)]);
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rotate;
+
+impl Strategy for Rotate {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn assign(&self, snapshot: &Snapshot) -> Assignment {
+        let mut assignment = Assignment::current(snapshot);
+        let available = Loads::background(snapshot, Background::Share).available;
+        let next = |rank: Rank| {
+            let after = available.partition_point(|&other| other <= rank);
+            available.get(after).or(available.first()).copied()
+        };
+        for (chunk, rank) in
+            snapshot.chunks.iter().zip(&mut assignment.ranks).filter(|(chunk, _)| chunk.migratable)
+        {
+            *rank = next(chunk.rank).unwrap_or(chunk.rank);
+        }
+        assignment
+    }
+}

@@ -1,0 +1,117 @@
+//! The ordered table of strategies, and how a person selects one: `refine,tolerance=0.05`.
+//!
+//! A strategy is one file with an `ENTRY` and one line in [`STRATEGIES`]. The table is a constant rather than
+//! a registry that plug-ins fill at start: one can read it, and its order is the same everywhere.
+
+use crate::Strategy;
+use crate::parameters::{Choice, Parameter, Parameters, ParseError};
+use crate::strategies::{greedy, greedy_refine, none, random, refine, refine_best, rotate};
+
+/// Every strategy, simplest first.
+pub const STRATEGIES: &[StrategyEntry] = &[
+    none::ENTRY,
+    rotate::ENTRY,
+    random::ENTRY,
+    greedy::ENTRY,
+    greedy_refine::ENTRY,
+    refine::ENTRY,
+    refine_best::ENTRY,
+];
+
+/// A line of the table: what a strategy is called, what it takes, and how it is made.
+///
+/// ```
+/// use lb_strategies::STRATEGIES;
+/// let names: Vec<_> = STRATEGIES.iter().map(|entry| entry.name).collect();
+/// assert_eq!(names, ["none", "rotate", "random", "greedy", "greedy-refine", "refine", "refine-best"]);
+/// ```
+#[derive(Clone, Copy)]
+pub struct StrategyEntry {
+    /// The name before the first comma of a specification.
+    pub name: &'static str,
+    /// What the strategy does, in one line.
+    pub summary: &'static str,
+    /// What can be set, with defaults.
+    pub parameters: &'static [Parameter],
+    /// Makes the strategy; fails if a value has the wrong form.
+    pub build: fn(&Parameters) -> Result<Box<dyn Strategy>, ParseError>,
+}
+
+/// Makes the strategy that `spec` describes: a name, then `key=value` pairs, separated by commas.
+///
+/// ```
+/// use lb_strategies::{Background, parse};
+/// assert_eq!(parse("refine, tolerance=0.1, background=additive")?.background(), Background::Additive);
+/// let Err(error) = parse("refin") else { unreachable!() };
+/// let line = error.to_string();
+/// assert!(line.starts_with("unknown strategy \"refin\", did you mean \"refine\"? known: none, rotate, "));
+/// # Ok::<(), lb_strategies::ParseError>(())
+/// ```
+pub fn parse(spec: &str) -> Result<Box<dyn Strategy>, ParseError> {
+    let (name, settings) = spec.split_once(',').unwrap_or((spec, ""));
+    let Some(entry) = STRATEGIES.iter().find(|entry| entry.name == name.trim()) else {
+        let known = STRATEGIES.iter().map(|entry| entry.name);
+        return Err(ParseError::UnknownStrategy(Choice::new(name.trim(), known)));
+    };
+    (entry.build)(&Parameters::read(entry.name, entry.parameters, settings)?)
+}
+
+/// The table as text for a person: each strategy, then its parameters with their defaults.
+///
+/// ```
+/// let help = lb_strategies::help();
+/// assert!(help.contains("refine ") && help.contains("  tolerance=0.05 "));
+/// ```
+pub fn help() -> String {
+    let mut text = String::new();
+    for entry in STRATEGIES {
+        text += &format!("{:<22}{}\n", entry.name, entry.summary);
+        for parameter in entry.parameters {
+            let setting = format!("{}={}", parameter.name, parameter.default);
+            text += &format!("  {setting:<20}{}\n", parameter.meaning);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(spec: &str) -> String {
+        parse(spec).err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn every_entry_builds_with_its_defaults_under_its_own_name() {
+        for entry in STRATEGIES {
+            let strategy = parse(entry.name).expect("defaults are valid");
+            assert_eq!(strategy.name(), entry.name);
+        }
+    }
+
+    #[test]
+    fn errors_say_what_where_and_what_was_expected() {
+        assert_eq!(
+            error("refine,tolerance"),
+            "strategy refine: parameter \"tolerance\" has no value, expected tolerance=VALUE"
+        );
+        assert_eq!(
+            error("refine,tolerance=lots"),
+            "strategy refine: tolerance=\"lots\" is not a number from 0 to 10"
+        );
+        assert_eq!(
+            error("refine,background=x"),
+            "strategy refine: background=\"x\" is not share or additive"
+        );
+        assert_eq!(error("none,a=1"), "strategy none: unknown parameter \"a\"; it takes none");
+        assert_eq!(
+            error("random,seed=-1"),
+            format!("strategy random: seed=\"-1\" is not a whole number from 0 to {}", u64::MAX)
+        );
+        assert!(error("").starts_with("unknown strategy \"\"; known: none, rotate"));
+        for spec in ["refine,tolerance=NaN", "refine,tolerance=-1", "refine,band=2"] {
+            assert!(error(spec).contains("is not a number from 0"), "{spec}");
+        }
+    }
+}

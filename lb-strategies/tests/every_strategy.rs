@@ -1,0 +1,288 @@
+//! The promises of every strategy, checked over the whole table: a new entry is tested by being listed.
+
+use lb_strategies::metrics::{completion_ns, max_ns, max_over_avg};
+use lb_strategies::synthetic::Workload;
+use lb_strategies::{
+    Assignment, Background, ChunkId, ChunkLoad, Rank, RankLoad, STRATEGIES, Snapshot, Strategy, parse,
+};
+use proptest::prelude::*;
+
+/// Strategies that promise never to raise the maximum completion time.
+const NEVER_WORSE: [&str; 3] = ["greedy-refine", "refine", "refine-best"];
+
+/// Every strategy with its defaults, then with the other settings that change its ways.
+fn all() -> Vec<Box<dyn Strategy>> {
+    let variants = [
+        "random,seed=7",
+        "greedy,background=additive",
+        "greedy-refine,tolerance=1",
+        "greedy-refine,tolerance=1,background=additive",
+        "refine,background=additive",
+        "refine,settle=0.05,band=0",
+        "refine,tolerance=0,settle=0,band=1",
+        "refine-best,tolerance=0.01,background=additive",
+    ];
+    let specs = STRATEGIES.iter().map(|entry| entry.name).chain(variants);
+    specs.map(|spec| parse(spec).expect("valid specification")).collect()
+}
+
+fn is_available(snapshot: &Snapshot, rank: Rank) -> bool {
+    snapshot.ranks.get(rank.index()).is_some_and(|rank| rank.available)
+}
+
+/// Checks every promise that can be checked from one snapshot and its assignment.
+fn check(strategy: &dyn Strategy, snapshot: &Snapshot) -> Result<(), TestCaseError> {
+    let name = strategy.name();
+    let assignment = strategy.assign(snapshot);
+    prop_assert_eq!(&assignment, &strategy.assign(snapshot), "{} is not a function", name);
+    prop_assert_eq!(assignment.ranks.len(), snapshot.chunks.len(), "{}", name);
+
+    let anywhere = snapshot.ranks.iter().any(|rank| rank.available);
+    for (chunk, &rank) in snapshot.chunks.iter().zip(&assignment.ranks) {
+        if !chunk.migratable || !anywhere || name == "none" {
+            prop_assert_eq!(rank, chunk.rank, "{} moved {:?}", name, chunk);
+        } else {
+            prop_assert!(is_available(snapshot, rank), "{} put {:?} on rank {}", name, chunk, rank);
+        }
+    }
+
+    let forced = snapshot.chunks.iter().any(|chunk| chunk.migratable && !is_available(snapshot, chunk.rank));
+    if NEVER_WORSE.contains(&name) && !forced {
+        let model = strategy.background();
+        let before = max_ns(snapshot, &Assignment::current(snapshot), model);
+        let after = max_ns(snapshot, &assignment, model);
+        prop_assert!(after <= before, "{} raised the maximum from {} to {}", name, before, after);
+    }
+    Ok(())
+}
+
+/// Numbers as measured, and numbers as no machine measures them.
+fn capacity() -> impl proptest::strategy::Strategy<Value = f64> {
+    prop_oneof![
+        8 => 0.1..2.0f64,
+        1 => prop::sample::select(vec![0.0, -1.0, 1e-300, 1e300, f64::NAN, f64::INFINITY, f64::NEG_INFINITY]),
+    ]
+}
+
+fn ticks() -> impl proptest::strategy::Strategy<Value = u64> {
+    prop_oneof![
+        6 => 900_000..1_100_000u64,
+        2 => 0..10_000_000u64,
+        1 => prop::sample::select(vec![0, 1, u64::MAX / 2, u64::MAX - 1, u64::MAX]),
+    ]
+}
+
+prop_compose! {
+    fn rank_load()(
+        speed in capacity(),
+        share in capacity(),
+        background_ns in ticks(),
+        available in prop::bool::weighted(0.9),
+    )
+        -> RankLoad { RankLoad { speed, share, background_ns, available } }
+}
+
+prop_compose! {
+    // A chunk may even name a rank that does not exist.
+    fn chunk_load()(
+        array in 0..2u32,
+        key: u64,
+        rank in 0..12u32,
+        ticks in ticks(),
+        bytes: u64,
+        migratable in prop::bool::weighted(0.9),
+    )
+        -> ChunkLoad { ChunkLoad { id: ChunkId { array, key }, rank: Rank(rank), ticks, bytes, migratable } }
+}
+
+prop_compose! {
+    fn hostile()(
+        phase: u64,
+        ranks in prop::collection::vec(rank_load(), 0..12),
+        chunks in prop::collection::vec(chunk_load(), 0..120),
+    ) -> Snapshot { Snapshot { phase, ranks, chunks, edges: Vec::new() } }
+}
+
+prop_compose! {
+    /// Machines as they are: known ranks, all available, sensible capacities.
+    fn sensible()(capacities in prop::collection::vec((0.3..1.0f64, 0.3..1.0f64, 0..50_000_000u64), 1..12))(
+        chunks in prop::collection::vec((0..capacities.len() as u32, 500_000..1_500_000u64), 0..300),
+        capacities in Just(capacities),
+    ) -> Snapshot {
+        let rank_load = |(speed, share, background_ns)|
+            RankLoad { speed, share, background_ns, available: true };
+        let chunk_load = |(key, (rank, ticks))| ChunkLoad {
+            id: ChunkId { array: 0, key }, rank: Rank(rank), ticks, bytes: 1, migratable: true,
+        };
+        Snapshot {
+            phase: 1,
+            ranks: capacities.into_iter().map(rank_load).collect(),
+            chunks: (0..).zip(chunks).map(chunk_load).collect(),
+            edges: Vec::new(),
+        }
+    }
+}
+
+prop_compose! {
+    /// So few and so coarse chunks that rules of thumb fail.
+    fn coarse()(ranks in 2..5u32)(
+        chunks in prop::collection::vec((0..ranks, 1..10u64), 2..12),
+        ranks in Just(ranks),
+    ) -> Snapshot {
+        let chunk_load = |(key, (rank, ticks))| ChunkLoad {
+            id: ChunkId { array: 0, key }, rank: Rank(rank), ticks: 1_000_000 * ticks, bytes: 1, migratable: true,
+        };
+        Snapshot {
+            phase: 1,
+            ranks: vec![RankLoad::default(); ranks as usize],
+            chunks: (0..).zip(chunks).map(chunk_load).collect(),
+            edges: Vec::new(),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4096))]
+
+    #[test]
+    fn every_strategy_keeps_its_promises_on_coarse_chunks(snapshot in coarse()) {
+        for strategy in all() {
+            check(&*strategy, &snapshot)?;
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn every_strategy_keeps_its_promises_on_hostile_numbers(snapshot in hostile()) {
+        for strategy in all() {
+            check(&*strategy, &snapshot)?;
+        }
+    }
+
+    #[test]
+    fn every_strategy_keeps_its_promises_on_sensible_machines(snapshot in sensible()) {
+        for strategy in all() {
+            check(&*strategy, &snapshot)?;
+        }
+    }
+
+    #[test]
+    fn greedy_is_within_a_chunk_of_the_bound(snapshot in sensible()) {
+        let slowest = snapshot.ranks.iter().map(|rank| rank.speed * rank.share).fold(f64::INFINITY, f64::min);
+        let bound = lb_strategies::metrics::bound_ns(&snapshot, Background::Share);
+        let greedy = parse("greedy").expect("listed").assign(&snapshot);
+        let after = max_ns(&snapshot, &greedy, Background::Share);
+        let chunk_ns = 1_500_000.0 / slowest;
+        let allowed = bound..=bound + chunk_ns as u64 + 1;
+        prop_assert!(allowed.contains(&after), "{} for a bound of {}", after, bound);
+    }
+
+    #[test]
+    fn refine_best_is_never_worse_than_refine(snapshot in sensible()) {
+        for settings in ["", ",background=additive", ",tolerance=0.3"] {
+            let [plain_ns, best_ns] = ["refine", "refine-best"].map(|name| {
+                let strategy = parse(&format!("{name}{settings}")).expect("listed");
+                max_ns(&snapshot, &strategy.assign(&snapshot), strategy.background())
+            });
+            prop_assert!(best_ns <= plain_ns, "{} against {}", best_ns, plain_ns);
+        }
+    }
+}
+
+#[test]
+fn a_slow_rank_and_a_noisy_rank_end_with_proportionally_less() {
+    for name in ["greedy", "greedy-refine", "refine", "refine-best"] {
+        let strategy = parse(name).expect("listed");
+        let mut snapshot = Workload::Equal.snapshot(4000, 4, 1);
+        snapshot.ranks[1].speed = 0.5;
+        snapshot.ranks[2].share = 0.25;
+        let assignment = strategy.assign(&snapshot);
+        for (rank, fair) in
+            [1.0, 0.5, 0.25, 1.0].map(|capacity| capacity / 2.75 * 4000.0).into_iter().enumerate()
+        {
+            let count = assignment.ranks.iter().filter(|other| other.index() == rank).count();
+            assert!(
+                (count as f64 / fair - 1.0).abs() < 0.04,
+                "{name}: {count} chunks on rank {rank}, {fair} would be fair"
+            );
+        }
+    }
+}
+
+#[test]
+fn additive_background_is_added_once_and_in_ticks() {
+    for name in ["greedy", "greedy-refine", "refine", "refine-best"] {
+        let strategy = parse(&format!("{name},background=additive")).expect("listed");
+        let mut snapshot = Workload::Equal.snapshot(3000, 3, 1);
+        // One second at speed 0.5 is worth 500 chunks; 3500 over a capacity of 2.5 is 1400 a unit of speed.
+        snapshot.ranks[2] = RankLoad { speed: 0.5, background_ns: 1_000_000_000, ..RankLoad::default() };
+        let assignment = strategy.assign(&snapshot);
+        for (rank, fair) in [1400, 1400, 200].into_iter().enumerate() {
+            let count = assignment.ranks.iter().filter(|other| other.index() == rank).count();
+            assert!(
+                count.abs_diff(fair) <= 20,
+                "{name}: {count} chunks on rank {rank}, {fair} would be fair"
+            );
+        }
+        let completions = completion_ns(&snapshot, &assignment, Background::Additive);
+        assert!(
+            completions.iter().all(|ns| ns.abs_diff(1_400_000_000) < 30_000_000),
+            "{name}: {completions:?}"
+        );
+    }
+}
+
+#[test]
+fn the_edges_of_the_input_are_handled() {
+    for strategy in all() {
+        for (chunks, ranks) in [(0, 0), (0, 3), (1, 1), (7, 1), (1, 7), (2, 2)] {
+            for workload in Workload::ALL {
+                check(&*strategy, &workload.snapshot(chunks, ranks, 5)).expect("promises hold");
+            }
+        }
+        let mut homeless = Workload::Equal.snapshot(4, 2, 1);
+        homeless.ranks.clear();
+        assert_eq!(strategy.assign(&homeless), Assignment::current(&homeless), "{}", strategy.name());
+    }
+}
+
+#[test]
+fn what_is_balanced_stays_and_a_giant_is_left_alone() {
+    for name in NEVER_WORSE {
+        let strategy = parse(name).expect("listed");
+        let equal = Workload::Equal.snapshot(100, 10, 1);
+        assert_eq!(strategy.assign(&equal), Assignment::current(&equal), "{name}");
+
+        let giant = Workload::Giant.snapshot(101, 4, 1);
+        let assignment = strategy.assign(&giant);
+        let company_ns = max_ns(&giant, &assignment, Background::Share) - 100_000_000;
+        // Two chunks are the 2 % over greedy's maximum that `greedy-refine` is content with.
+        assert!(company_ns <= if name == "greedy-refine" { 2_000_000 } else { 0 }, "{name}: {company_ns}");
+    }
+}
+
+#[test]
+fn an_emptied_rank_is_empty_and_the_others_are_balanced() {
+    for name in ["greedy", "greedy-refine", "refine", "refine-best"] {
+        let mut snapshot = Workload::Uniform.snapshot(1000, 10, 1);
+        snapshot.ranks[4].available = false;
+        let assignment = parse(name).expect("listed").assign(&snapshot);
+        assert!(assignment.ranks.iter().all(|rank| *rank != Rank(4)), "{name}");
+        assert!(max_over_avg(&snapshot, &assignment, Background::Share) < 1.05, "{name}");
+    }
+}
+
+#[test]
+fn greedy_refine_keeps_a_placement_that_it_cannot_better() {
+    // Ranks end at 21, 20 and 19. Keeping what fits below greedy's maximum paints it into a corner of 22.
+    let placed = [(10, 0), (8, 2), (9, 1), (7, 2), (11, 0), (3, 1), (5, 1), (4, 2), (3, 1)];
+    let mut snapshot = Workload::Equal.snapshot(placed.len(), 3, 1);
+    for (chunk, (ticks, rank)) in snapshot.chunks.iter_mut().zip(placed) {
+        (chunk.ticks, chunk.rank) = (1_000_000 * ticks, Rank(rank));
+    }
+    let assignment = parse("greedy-refine,tolerance=1").expect("listed").assign(&snapshot);
+    assert_eq!(assignment, Assignment::current(&snapshot));
+}
