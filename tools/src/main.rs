@@ -1,0 +1,103 @@
+//! The `caribou` command: studies balancing strategies offline, with the code that production runs.
+//!
+//! ```text
+//! caribou strategies                                                 what there is, and what can be set
+//! caribou balance --chunks 100000 --ranks 1000 --workload ramp       every strategy, one synthetic snapshot
+//! caribou balance --snapshot phase-7.json --lb "refine;greedy"       some strategies on a recorded one
+//! ```
+//!
+//! It never runs a program and never touches a rank. Bad options and bad files are one line on standard error
+//! and exit code 2; a reader that closes the pipe early is not an error.
+#![forbid(unsafe_code)]
+
+mod balance;
+mod report;
+mod snapshot_file;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, error::ErrorKind};
+
+/// Study load-balancing strategies offline.
+#[derive(Parser)]
+#[command(name = "caribou", version)]
+struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List the strategies and their parameters.
+    Strategies,
+    /// Run strategies on one snapshot and compare what they make of it.
+    Balance(balance::Options),
+}
+
+/// Why the command did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    /// Correct the command line.
+    #[error("{0}")]
+    Usage(String),
+    /// Correct the strategy specification.
+    #[error("--lb {spec:?}: {source}")]
+    Strategy {
+        /// The specification as written.
+        spec: String,
+        /// What is wrong with it.
+        source: lb_strategies::ParseError,
+    },
+    /// Correct the snapshot file.
+    #[error(transparent)]
+    Snapshot(#[from] snapshot_file::Error),
+    /// Nothing was wrong with the input; the output could not be written.
+    #[error("cannot write the output: {0}")]
+    Output(#[from] io::Error),
+}
+
+fn main() -> ExitCode {
+    match run(std::env::args_os(), &mut io::stdout().lock()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            // If standard error is closed as well, the exit code is all that is left.
+            let _ = writeln!(io::stderr(), "caribou: {error}");
+            ExitCode::from(if matches!(error, Error::Output(_)) { 1 } else { 2 })
+        }
+    }
+}
+
+/// The whole command, with its arguments and output as values.
+fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -> Result<(), Error> {
+    let options = match Options::try_parse_from(arguments) {
+        Ok(options) => options,
+        Err(help) if matches!(help.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
+            return Ok(write!(out, "{help}")?);
+        }
+        Err(error) => return Err(Error::Usage(one_line(&error))),
+    };
+    match options.command {
+        Command::Strategies => Ok(out.write_all(lb_strategies::help().as_bytes())?),
+        Command::Balance(options) => balance::run(&options, out),
+    }
+}
+
+/// What clap has to say, without the usage that follows it.
+fn one_line(error: &clap::Error) -> String {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return "no command; expected strategies or balance (--help explains)".to_owned();
+    }
+    let text = error.to_string();
+    let lines = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let words: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    words.join(" ").trim_start_matches("error: ").to_owned()
+}
+
+#[cfg(test)]
+mod tests;

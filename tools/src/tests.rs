@@ -1,0 +1,134 @@
+//! The command as a person meets it: arguments in, output or one clear line out.
+
+use std::fs;
+use std::path::PathBuf;
+
+use lb_strategies::synthetic::Workload;
+
+use super::*;
+
+fn caribou(arguments: &[&str]) -> Result<String, String> {
+    let mut out = Vec::new();
+    let arguments = ["caribou"].iter().chain(arguments).map(OsString::from);
+    match run(arguments, &mut out) {
+        Ok(()) => Ok(String::from_utf8(out).unwrap()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Writes `content` to a file that no other test uses, runs `balance` on it, and says what came out.
+fn balance_file(name: &str, content: &[u8]) -> Result<String, String> {
+    let file: PathBuf = std::env::temp_dir().join(format!("caribou-{}-{name}.json", std::process::id()));
+    fs::write(&file, content).unwrap();
+    let answer = caribou(&["balance", "--snapshot", file.to_str().unwrap()]);
+    fs::remove_file(&file).unwrap();
+    answer.map_err(|line| line.replace(file.to_str().unwrap(), "FILE"))
+}
+
+#[test]
+fn strategies_lists_every_strategy_and_parameter() {
+    let text = caribou(&["strategies"]).unwrap();
+    for entry in lb_strategies::STRATEGIES {
+        assert!(text.contains(entry.name));
+        assert!(entry.parameters.iter().all(|parameter| text.contains(parameter.meaning)));
+    }
+}
+
+#[test]
+fn balance_prints_a_row_a_strategy() {
+    let text = caribou(&["balance", "--chunks", "256", "--ranks", "2", "--workload", "noisy-rank"]).unwrap();
+    assert_eq!(text.lines().count(), 2 + lb_strategies::STRATEGIES.len());
+    let text = caribou(&["balance", "--lb", "refine,tolerance=0.1;none"]).unwrap();
+    assert!(text.lines().nth(2).unwrap().starts_with("refine,tolerance=0.1 "));
+    assert!(text.lines().nth(3).unwrap().starts_with("none "));
+}
+
+#[test]
+fn a_snapshot_file_gives_what_the_same_synthetic_snapshot_gives() {
+    let json = serde_json::to_vec(&Workload::Lognormal.snapshot(10_000, 100, 1)).unwrap();
+    let without_time = |text: String| -> Vec<String> {
+        text.lines().map(|line| line.rsplit_once(' ').unwrap().0.trim_end().to_owned()).collect()
+    };
+    let from_file = without_time(balance_file("same", &json).unwrap());
+    assert_eq!(from_file, without_time(caribou(&["balance", "--workload", "lognormal"]).unwrap()));
+}
+
+#[test]
+fn json_output_can_be_read_back() {
+    let text = caribou(&["balance", "--json", "--lb", "greedy"]).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(report["rows"][0]["strategy"], "greedy");
+    assert!(report["rows"][0]["max_over_avg_after"].as_f64().unwrap() < 1.01);
+}
+
+#[test]
+fn bad_options_are_one_line_that_says_what_was_expected() {
+    for (arguments, expected) in [
+        (&["balance", "--workload", "steady"][..], "uniform, lognormal, ramp"),
+        (&["balance", "--chunks", "many"], "invalid value 'many' for '--chunks <CHUNKS>'"),
+        (&["balance", "--ranks", "0"], "0 is not in 1.."),
+        (
+            &["balance", "--lb", "refin"],
+            "--lb \"refin\": unknown strategy \"refin\", did you mean \"refine\"?",
+        ),
+        (
+            &["balance", "--lb", "refine;greedy,a=1"],
+            "--lb \"greedy,a=1\": strategy greedy: unknown parameter \"a\"",
+        ),
+        (&["balance", "--snapshot", "/nowhere.json"], "/nowhere.json: cannot be read: "),
+        (&["balance", "--snapshot", "x", "--seed", "1"], "cannot be used with"),
+        (&["strategie"], "a similar subcommand exists: 'strategies'"),
+        (&[], "expected strategies or balance"),
+    ] {
+        let line = caribou(arguments).expect_err("refused");
+        assert!(line.contains(expected), "{arguments:?} gave {line:?}");
+        assert_eq!(line.lines().count(), 1, "{line:?}");
+    }
+}
+
+#[test]
+fn a_damaged_file_is_named_with_the_place_of_the_damage() {
+    let whole = serde_json::to_string(&Workload::Equal.snapshot(3, 2, 1)).unwrap();
+    let cut = &whole.as_bytes()[..whole.len() / 2];
+    for (name, content, expected) in [
+        ("cut", cut.to_vec(), "FILE: not a snapshot: EOF while parsing"),
+        ("empty", Vec::new(), "at line 1 column 0"),
+        ("binary", vec![0xff, 0, 1, 2], "FILE: not a snapshot: expected value at line 1 column 1"),
+        (
+            "shape",
+            b"{\"phase\": 1,\n \"ranks\": 7}".to_vec(),
+            "invalid type: integer `7`, expected a sequence at line 2",
+        ),
+        ("ticks", whole.replacen("\"ticks\":", "\"ticks\":-", 1).into_bytes(), "expected u64 at line 1"),
+        (
+            "rank",
+            whole.replacen("\"rank\":1", "\"rank\":9", 1).into_bytes(),
+            "FILE: chunks[2]: rank is 9, expected one of the 2",
+        ),
+        (
+            "speed",
+            whole.replacen("\"speed\":1.0", "\"speed\":0.0", 1).into_bytes(),
+            "FILE: ranks[0]: speed is 0, expected",
+        ),
+        (
+            "share",
+            whole.replacen("\"share\":1.0", "\"share\":1.5", 1).into_bytes(),
+            "FILE: ranks[0]: share is 1.5, expected",
+        ),
+    ] {
+        let line = balance_file(name, &content).expect_err("refused");
+        assert!(line.contains(expected), "{name}: {line}");
+        assert_eq!(line.lines().count(), 1, "{line:?}");
+    }
+}
+
+#[test]
+fn no_damage_to_a_file_makes_the_command_panic() {
+    let whole = serde_json::to_vec(&Workload::NoisyRank.snapshot(6, 2, 1)).unwrap();
+    for position in 0..whole.len() {
+        let mut damaged = whole.clone();
+        damaged[position] ^= 0x15;
+        // Either outcome is fine: some changes are to a digit and leave a valid snapshot.
+        let _ = balance_file("flip", &damaged);
+    }
+}
