@@ -1,0 +1,121 @@
+//! The one trait that users implement.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::ctx::Ctx;
+use super::index::Index;
+use crate::core::reduction::Values;
+
+/// How much work a chunk is, for the balancer.
+///
+/// ```
+/// use caribou::Load;
+/// assert_eq!(Load::default(), Load::Measured);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Load {
+    /// The CPU time of its handlers since the last sync, times the speed of the vCPU.
+    #[default]
+    Measured,
+    /// A model's answer, in ns of work on a vCPU of speed 1.
+    Ticks(u64),
+}
+
+/// A piece of the program's state that reacts to messages and can move between ranks.
+///
+/// A chunk is touched by one thread at a time and never holds a lock. Its handlers are functions from (state, message) to
+/// (state, outbox): what they send leaves when they return. It must be serialisable with everything it needs to go on,
+/// because it may be somewhere else after a sync.
+///
+/// ```
+/// use caribou::{Chunk, Config, Ctx};
+/// use serde::{Deserialize, Serialize};
+///
+/// /// Counts down by passing a number around a ring of four.
+/// #[derive(Serialize, Deserialize)]
+/// struct Node;
+///
+/// impl Chunk for Node {
+///     type Index = u32;
+///     type Message = u64;
+///
+///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+///         if ctx.index() == 0 {
+///             ctx.send(1, 100);
+///         }
+///     }
+///
+///     fn receive(&mut self, left: u64, ctx: &mut Ctx<'_, Self>) {
+///         match left {
+///             0 => ctx.exit(),
+///             _ => ctx.send((ctx.index() + 1) % 4, left - 1),
+///         }
+///     }
+/// }
+///
+/// let report = caribou::run(Config::default().ranks(2), |setup| {
+///     setup.array(4, |_| Node);
+/// })?;
+/// assert_eq!(report.messages, 4 + 101);
+/// # Ok::<(), caribou::Error>(())
+/// ```
+pub trait Chunk: Serialize + DeserializeOwned + Send + Sized + 'static {
+    /// The chunk's name within its array.
+    type Index: Index;
+
+    /// What it understands: usually an enum, whose variants name the messages in error messages.
+    type Message: Serialize + DeserializeOwned + Send + 'static;
+
+    /// The first handler of every chunk, on the rank it was placed on.
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let _ = ctx;
+    }
+
+    /// Whether the chunk can handle this message now. If not, the runtime keeps it and asks again after the next handler;
+    /// of several that have become ready the oldest goes first.
+    fn ready(&self, message: &Self::Message) -> bool {
+        let _ = message;
+        true
+    }
+
+    /// Handles a message. Messages from one chunk arrive in the order they were sent; no other order is promised.
+    fn receive(&mut self, message: Self::Message, ctx: &mut Ctx<'_, Self>);
+
+    /// Goes on after a sync, perhaps on another rank.
+    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.start(ctx);
+    }
+
+    /// Makes the result of a reduction the message that announces it; `tag` is the contributors'.
+    ///
+    /// # Panics
+    /// By default: a chunk type that contributes says how it hears of results.
+    fn reduced(tag: u32, values: Values) -> Self::Message {
+        let _ = values;
+        panic!(
+            "a reduction (tag {tag}) has a result, but this chunk type does not implement `Chunk::reduced`"
+        )
+    }
+
+    /// Its load in the phase that ends, asked at `at_sync`. [`Ctx::charge`] overrides it.
+    fn load(&self) -> Load {
+        Load::Measured
+    }
+
+    /// Whether the balancer may move it, asked at `at_sync`. A pinned chunk still counts as load.
+    fn migratable(&self) -> bool {
+        true
+    }
+
+    /// Bytes that a migration would move, asked at `at_sync`. By default the size of the type alone.
+    fn state_bytes(&self) -> u64 {
+        size_of::<Self>() as u64
+    }
+
+    /// Called before it leaves a rank.
+    fn on_depart(&mut self) {}
+
+    /// Called when it has arrived at a rank, before any handler.
+    fn on_arrive(&mut self) {}
+}

@@ -1,0 +1,187 @@
+//! The type-erasure boundary: a chunk of a known type on one side, a [`Payload`] on the other.
+//!
+//! Everything above is generic over the chunk, everything below is not; one virtual call a message crosses it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::chunk::{Chunk, Load};
+use super::ctx::Ctx;
+use super::index::Index;
+use super::setup::Placement;
+use crate::core::envelope::{Delivery, Payload};
+use crate::core::erased::{ErasedArray, ErasedSlot};
+use crate::core::handler::{Handler, Passport};
+use crate::core::reduction::Values;
+use crate::core::wire::{self, WireError};
+use crate::ids::Rank;
+
+/// One chunk, its passport, and the messages it was not ready for, oldest first.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+pub(crate) struct Slot<C: Chunk> {
+    pub(crate) chunk: C,
+    passport: Passport,
+    kept: Vec<C::Message>,
+}
+
+impl<C: Chunk> Slot<C> {
+    pub(crate) fn new(chunk: C) -> Slot<C> {
+        Slot { chunk, passport: Passport::default(), kept: Vec::new() }
+    }
+
+    #[inline]
+    fn offer(&mut self, message: C::Message, mut handler: Handler<'_>) {
+        if !self.chunk.ready(&message) {
+            self.kept.push(message);
+            return;
+        }
+        handler.outlet.note(kind_of(&message));
+        let mut ctx = Ctx::new(handler.reborrow(), &mut self.passport);
+        self.chunk.receive(message, &mut ctx);
+        if !self.kept.is_empty() {
+            offer_kept(&mut self.chunk, &mut self.kept, &mut ctx);
+        }
+    }
+
+    fn call(&mut self, kind: &'static str, mut handler: Handler<'_>, call: fn(&mut C, &mut Ctx<'_, C>)) {
+        handler.outlet.note(kind);
+        let mut ctx = Ctx::new(handler.reborrow(), &mut self.passport);
+        call(&mut self.chunk, &mut ctx);
+        offer_kept(&mut self.chunk, &mut self.kept, &mut ctx);
+    }
+}
+
+/// Handles kept messages until none of them is ready.
+fn offer_kept<C: Chunk>(chunk: &mut C, kept: &mut Vec<C::Message>, ctx: &mut Ctx<'_, C>) {
+    while let Some(oldest) = kept.iter().position(|message| chunk.ready(message)) {
+        let message = kept.remove(oldest);
+        ctx.handler.outlet.note(kind_of(&message));
+        chunk.receive(message, ctx);
+    }
+}
+
+/// The variant's name for an enum, else "message".
+fn kind_of<M: Serialize>(message: &M) -> &'static str {
+    serde_variant::to_variant_name(message).unwrap_or("message")
+}
+
+impl<C: Chunk> ErasedSlot for Slot<C> {
+    /// Hop 5: downcast or decode, ready or keep, receive.
+    #[inline]
+    fn deliver(&mut self, delivery: Delivery, handler: Handler<'_>) -> Result<(), WireError> {
+        tracing::trace!(hop = 5, "Slot::deliver");
+        match delivery.payload {
+            Payload::Value(value) => match value.downcast::<C::Message>() {
+                Ok(message) => self.offer(message.into_inner(), handler),
+                Err(_) => {
+                    unreachable!("a message is sent through the handle of its array, which fixes its type")
+                }
+            },
+            Payload::Encoded(bytes) => self.offer(wire::decode(&bytes)?, handler),
+            Payload::Reduced { tag, values } => {
+                handler.outlet.note("reduced");
+                let values = Arc::try_unwrap(values).unwrap_or_else(|shared| Values::clone(&shared));
+                self.offer(C::reduced(tag, values), handler);
+            }
+            Payload::Start => self.call("start", handler, C::start),
+            Payload::Resume => {
+                self.passport.at_sync = false;
+                self.call("resume", handler, C::resume);
+            }
+        }
+        Ok(())
+    }
+
+    fn passport(&mut self) -> &mut Passport {
+        &mut self.passport
+    }
+
+    fn declared_load(&self) -> Option<u64> {
+        match self.chunk.load() {
+            Load::Measured => None,
+            Load::Ticks(ticks) => Some(ticks),
+        }
+    }
+
+    fn migratable(&self) -> bool {
+        self.chunk.migratable()
+    }
+
+    fn state_bytes(&self) -> u64 {
+        self.chunk.state_bytes()
+    }
+
+    fn on_depart(&mut self) {
+        self.chunk.on_depart();
+    }
+
+    fn on_arrive(&mut self) {
+        self.chunk.on_arrive();
+    }
+
+    fn kept(&self) -> usize {
+        self.kept.len()
+    }
+
+    fn encode(&self) -> Result<Vec<u8>, WireError> {
+        wire::encode(self)
+    }
+}
+
+/// One array as the core sees it.
+pub(crate) struct ArrayOf<C, F> {
+    pub(crate) make: F,
+    /// Packed indices of the initial chunks, ascending.
+    pub(crate) keys: Arc<[u64]>,
+    pub(crate) placement: Placement,
+    pub(crate) syncs: bool,
+    pub(crate) chunk: std::marker::PhantomData<fn() -> C>,
+}
+
+impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F> {
+    fn name(&self) -> &str {
+        let path = std::any::type_name::<C>();
+        path.rsplit("::").next().unwrap_or(path)
+    }
+
+    fn population(&self) -> u64 {
+        self.keys.len() as u64
+    }
+
+    fn keys_on(&self, rank: Rank, ranks: u32) -> Vec<u64> {
+        self.keys.iter().copied().filter(|&key| self.home(key, ranks) == rank).collect()
+    }
+
+    fn home(&self, key: u64, ranks: u32) -> Rank {
+        self.placement.home(key, &self.keys, ranks)
+    }
+
+    fn create(&self, key: u64) -> Box<dyn ErasedSlot> {
+        Box::new(Slot::new((self.make)(C::Index::unpack(key))))
+    }
+
+    fn index_text(&self, key: u64) -> String {
+        format!("{:?}", C::Index::unpack(key))
+    }
+
+    fn syncs(&self) -> bool {
+        self.syncs
+    }
+
+    fn encode(&self, payload: &Payload) -> Result<Vec<u8>, WireError> {
+        match payload {
+            Payload::Value(value) => {
+                let message =
+                    value.downcast_ref::<C::Message>().expect("its handle fixed the message's type");
+                wire::encode(message)
+            }
+            other => unreachable!("{other:?} is sent as it is"),
+        }
+    }
+
+    fn decode_slot(&self, _key: u64, bytes: &[u8]) -> Result<Box<dyn ErasedSlot>, WireError> {
+        Ok(Box::new(wire::decode::<Slot<C>>(bytes)?))
+    }
+}

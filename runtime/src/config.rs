@@ -1,0 +1,349 @@
+//! How a run is set up: a builder whose every field is also a `CARIBOU_*` variable.
+//!
+//! The environment is read in [`Config::from_env`] and nowhere else. A variable that starts with `CARIBOU_` and is not in
+//! [`VARIABLES`] is an error that suggests the nearest name.
+
+use std::fmt;
+use std::sync::Arc;
+
+use lb_strategies::Strategy;
+
+use crate::error::Error;
+pub use crate::measure::sample::BackgroundSource;
+
+/// Whether workers are bound to vCPUs.
+///
+/// ```
+/// assert_eq!(caribou::Pin::default(), caribou::Pin::Auto);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pin {
+    /// If there is a vCPU for every worker.
+    #[default]
+    Auto,
+    /// Like `Auto`, but it is an error if there is not.
+    On,
+    /// Never.
+    Off,
+}
+
+/// One variable of the environment.
+#[derive(Clone, Copy, Debug)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// Its default, for people.
+    pub default: &'static str,
+    /// What it does.
+    pub meaning: &'static str,
+}
+
+/// All variables that Caribou reads.
+pub const VARIABLES: &[Variable] = &[
+    Variable { name: "CARIBOU_RANKS", default: "one per vCPU", meaning: "ranks in this process" },
+    Variable { name: "CARIBOU_WORKERS", default: "1", meaning: "workers (threads) of each rank" },
+    Variable {
+        name: "CARIBOU_LB",
+        default: "refine",
+        meaning: "balancing strategy, with parameters: refine,tolerance=0.05; `help` lists them",
+    },
+    Variable {
+        name: "CARIBOU_LB_PERIOD",
+        default: "20",
+        meaning: "steps between two syncs, for programs that ask sync_due; 0 for never",
+    },
+    Variable {
+        name: "CARIBOU_PIN",
+        default: "auto",
+        meaning: "bind workers to vCPUs: auto (if there are enough), on, off",
+    },
+    Variable {
+        name: "CARIBOU_MEASURE",
+        default: "on",
+        meaning: "measure the CPU time of chunks: on, off (then only declared load counts)",
+    },
+    Variable {
+        name: "CARIBOU_BACKGROUND",
+        default: "auto",
+        meaning: "source of the background load O_p: auto, schedstat, procstat, off",
+    },
+    Variable {
+        name: "CARIBOU_WIRE",
+        default: "auto",
+        meaning: "encode messages: auto (when they leave the process), always (to test serialisation)",
+    },
+    Variable {
+        name: "CARIBOU_SIMULATE",
+        default: "unset",
+        meaning: "a seed: run in one thread in virtual time, with random delays and orders",
+    },
+];
+
+/// The configuration of a run.
+///
+/// ```
+/// use caribou::Config;
+/// let config = Config::default().ranks(2).lb("refine,tolerance=0.1")?.period(50);
+/// assert_eq!(config.lb_spec(), "refine,tolerance=0.1");
+/// # Ok::<(), caribou::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Config {
+    pub(crate) ranks: Option<u32>,
+    pub(crate) workers: u32,
+    pub(crate) strategy: Arc<dyn Strategy>,
+    spec: String,
+    pub(crate) period: u64,
+    pub(crate) pin: Pin,
+    pub(crate) measure: bool,
+    pub(crate) background: BackgroundSource,
+    pub(crate) wire: bool,
+    pub(crate) simulate: Option<u64>,
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("ranks", &self.ranks)
+            .field("workers", &self.workers)
+            .field("lb", &self.spec)
+            .field("period", &self.period)
+            .field("pin", &self.pin)
+            .field("measure", &self.measure)
+            .field("background", &self.background)
+            .field("wire", &self.wire)
+            .field("simulate", &self.simulate)
+            .finish()
+    }
+}
+
+/// The strategy of a run whose configuration names none.
+const DEFAULT_LB: &str = "refine";
+
+impl Default for Config {
+    fn default() -> Config {
+        let strategy = lb_strategies::parse(DEFAULT_LB).expect("the default strategy is in the table").into();
+        Config {
+            ranks: None,
+            workers: 1,
+            strategy,
+            spec: DEFAULT_LB.into(),
+            period: 20,
+            pin: Pin::Auto,
+            measure: true,
+            background: BackgroundSource::Auto,
+            wire: false,
+            simulate: None,
+        }
+    }
+}
+
+impl Config {
+    /// The defaults, changed by the environment.
+    #[expect(clippy::disallowed_methods, reason = "the one place where the environment is read")]
+    pub fn from_env() -> Result<Config, Error> {
+        Config::from_variables(std::env::vars())
+    }
+
+    /// The defaults, changed by these variables; names that do not start with `CARIBOU_` are passed over.
+    pub fn from_variables(variables: impl IntoIterator<Item = (String, String)>) -> Result<Config, Error> {
+        let mut config = Config::default();
+        for (name, value) in variables {
+            if name.starts_with("CARIBOU_") {
+                config = config.set(&name, &value)?;
+            }
+        }
+        Ok(config)
+    }
+
+    fn set(mut self, name: &str, value: &str) -> Result<Config, Error> {
+        match name {
+            "CARIBOU_RANKS" => self.ranks = Some(number(name, value, 1)? as u32),
+            "CARIBOU_WORKERS" => self.workers = number(name, value, 1)? as u32,
+            "CARIBOU_LB" if value == "help" => return Err(wrong(name, lb_strategies::help())),
+            "CARIBOU_LB" => return self.lb(value).map_err(|error| renamed(error, name)),
+            "CARIBOU_LB_PERIOD" => self.period = number(name, value, 0)?,
+            "CARIBOU_PIN" => {
+                self.pin = choice(name, value, &[("auto", Pin::Auto), ("on", Pin::On), ("off", Pin::Off)])?;
+            }
+            "CARIBOU_MEASURE" => self.measure = choice(name, value, &[("on", true), ("off", false)])?,
+            "CARIBOU_BACKGROUND" => {
+                self.background = choice(
+                    name,
+                    value,
+                    &[
+                        ("auto", BackgroundSource::Auto),
+                        ("schedstat", BackgroundSource::Schedstat),
+                        ("procstat", BackgroundSource::Procstat),
+                        ("off", BackgroundSource::Off),
+                    ],
+                )?;
+            }
+            "CARIBOU_WIRE" => self.wire = choice(name, value, &[("auto", false), ("always", true)])?,
+            "CARIBOU_SIMULATE" => self.simulate = Some(number(name, value, 0)?),
+            unknown => return Err(unknown_variable(unknown)),
+        }
+        Ok(self)
+    }
+
+    /// Ranks in this process; by default one per vCPU that the process may use.
+    #[must_use]
+    pub fn ranks(mut self, ranks: u32) -> Config {
+        self.ranks = Some(ranks.max(1));
+        self
+    }
+
+    /// Workers of each rank; idle ones steal ready chunks from each other.
+    #[must_use]
+    pub fn workers(mut self, workers: u32) -> Config {
+        self.workers = workers.max(1);
+        self
+    }
+
+    /// The balancing strategy by name, with parameters: `"refine,tolerance=0.05"`.
+    pub fn lb(mut self, spec: &str) -> Result<Config, Error> {
+        self.strategy = lb_strategies::parse(spec).map_err(|error| wrong("lb", error.to_string()))?.into();
+        self.spec = spec.into();
+        Ok(self)
+    }
+
+    /// A balancing strategy of your own.
+    #[must_use]
+    pub fn strategy(mut self, strategy: impl Strategy + 'static) -> Config {
+        self.spec = strategy.name().into();
+        self.strategy = Arc::new(strategy);
+        self
+    }
+
+    /// The strategy as it was given.
+    pub fn lb_spec(&self) -> &str {
+        &self.spec
+    }
+
+    /// Steps between two syncs, for [`Ctx::sync_due`](crate::Ctx::sync_due); 0 for never.
+    #[must_use]
+    pub fn period(mut self, steps: u64) -> Config {
+        self.period = steps;
+        self
+    }
+
+    /// Whether workers are bound to vCPUs.
+    #[must_use]
+    pub fn pin(mut self, pin: Pin) -> Config {
+        self.pin = pin;
+        self
+    }
+
+    /// Whether the CPU time of chunks is measured.
+    #[must_use]
+    pub fn measure(mut self, measure: bool) -> Config {
+        self.measure = measure;
+        self
+    }
+
+    /// Where the background load comes from.
+    #[must_use]
+    pub fn background(mut self, source: BackgroundSource) -> Config {
+        self.background = source;
+        self
+    }
+
+    /// Encodes and decodes everything that goes to another rank, as if it were another process.
+    #[must_use]
+    pub fn wire_always(mut self, always: bool) -> Config {
+        self.wire = always;
+        self
+    }
+
+    /// Runs in one thread in virtual time, with seeded random delays and orders: every order that is not promised is
+    /// broken on purpose. The same seed gives the same run. Time passes by what handlers [`charge`](crate::Ctx::charge).
+    #[must_use]
+    pub fn simulate(mut self, seed: u64) -> Config {
+        self.simulate = Some(seed);
+        self
+    }
+
+    /// Ranks that the run will have.
+    pub fn rank_count(&self) -> u32 {
+        let default = if self.simulate.is_some() { 4 } else { crate::vcpus().len() as u32 / self.workers };
+        self.ranks.unwrap_or(default).max(1)
+    }
+
+    /// Workers that each rank will have.
+    pub fn worker_count(&self) -> u32 {
+        self.workers
+    }
+
+    /// Steps between two syncs.
+    pub fn sync_period(&self) -> u64 {
+        self.period
+    }
+}
+
+fn wrong(setting: &str, why: String) -> Error {
+    Error::Config { setting: setting.into(), why }
+}
+
+fn renamed(error: Error, setting: &str) -> Error {
+    match error {
+        Error::Config { why, .. } => wrong(setting, why),
+        other => other,
+    }
+}
+
+fn number(name: &str, value: &str, least: u64) -> Result<u64, Error> {
+    let parsed = value.trim().parse().ok().filter(|number| (least..=u64::from(u32::MAX)).contains(number));
+    parsed.ok_or_else(|| wrong(name, format!("`{value}` is not a whole number of at least {least}")))
+}
+
+fn choice<T: Copy>(name: &str, value: &str, choices: &[(&str, T)]) -> Result<T, Error> {
+    let found = choices.iter().find(|(text, _)| *text == value.trim());
+    found.map(|&(_, choice)| choice).ok_or_else(|| {
+        let known: Vec<&str> = choices.iter().map(|(text, _)| *text).collect();
+        wrong(name, format!("`{value}` is none of {}", known.join(", ")))
+    })
+}
+
+fn unknown_variable(name: &str) -> Error {
+    let distance = |variable: &&Variable| strsim::damerau_levenshtein(name, variable.name);
+    let nearest = VARIABLES.iter().min_by_key(distance).expect("there are variables");
+    wrong(name, format!("there is no such variable; did you mean {}?", nearest.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(name: &str, value: &str) -> Result<Config, Error> {
+        Config::from_variables([(name.to_owned(), value.to_owned())])
+    }
+
+    #[test]
+    fn every_documented_variable_is_understood() {
+        let examples = ["3", "2", "greedy", "7", "off", "off", "procstat", "always", "42"];
+        assert_eq!(examples.len(), VARIABLES.len());
+        for (variable, example) in VARIABLES.iter().zip(examples) {
+            let config = set(variable.name, example).unwrap_or_else(|error| panic!("{error}"));
+            assert_ne!(format!("{config:?}"), format!("{:?}", Config::default()), "{}", variable.name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_variable_suggests_the_nearest() {
+        let error = set("CARIBOU_RANK", "2").expect_err("there is no such variable");
+        assert!(error.to_string().contains("CARIBOU_RANKS?"), "{error}");
+        assert!(set("CARGO_HOME", "2").is_ok());
+    }
+
+    #[test]
+    fn a_bad_value_says_what_was_expected() {
+        for (name, value, expected) in [
+            ("CARIBOU_RANKS", "0", "at least 1"),
+            ("CARIBOU_WIRE", "yes", "auto, always"),
+            ("CARIBOU_LB", "refine,tolerence=1", "tolerance"),
+        ] {
+            let error = set(name, value).expect_err("the value is bad").to_string();
+            assert!(error.starts_with(name) && error.contains(expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! What the core asks its executor to do.
+
+use lb_strategies::Snapshot;
+
+use super::envelope::Delivery;
+use super::packet::{Packet, Traveller};
+use crate::error::Error;
+use crate::ids::{CellId, ChunkId, Rank};
+
+/// One thing to do. Executed in order.
+///
+/// Those of the first group run no user code and are carried out before anybody else may enter the core; those of the
+/// second group may run user code or take long, and are carried out afterwards.
+#[derive(Debug)]
+pub(crate) enum Action {
+    /// Give a packet to the transport.
+    Send(Rank, Packet),
+    /// Append to a mailbox, even of a chunk that is about to leave.
+    Deliver { to: ChunkId, cell: CellId, delivery: Delivery },
+    /// Start no more handlers of these chunks. Answer with `RankCore::held` for each, at once or when its handler returned.
+    Hold(Vec<CellId>),
+    /// Take no more mail from this rank's own chunks: the routes have changed.
+    Close(CellId),
+    /// Give an arrived chunk a cell and answer with `RankCore::admit`.
+    Admit(Box<Traveller>),
+    /// All arrivals of a sync are admitted: answer with `RankCore::landed`.
+    Landed,
+
+    /// Take a held chunk out of its cell and send it.
+    Release { chunk: ChunkId, cell: CellId, to: Rank, broadcasts: u64 },
+    /// Measure this rank and the chunks that arrived at a sync; answer with `RankCore::sampled`.
+    Sample { sync: u64 },
+    /// Ask the strategy; answer with `RankCore::decided`.
+    Decide(Box<Snapshot>),
+    /// Say what every chunk of this rank waits for; answer with `RankCore::explained`.
+    Explain,
+    /// Leave the scheduler.
+    Stop(Result<(), Box<Error>>),
+}

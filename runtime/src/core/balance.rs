@@ -1,0 +1,197 @@
+//! One rank's part of a sync: collect, wait for the decision, migrate, resume.
+//!
+//! # States of a sync on one rank
+//!
+//! | state | entered by | leaves with |
+//! |---|---|---|
+//! | Running | start, resume | first chunk calls `at_sync` |
+//! | Collecting | | all own chunks arrived: `Collected` to rank 0 |
+//! | Deciding | | rank 0's `Moves`; who stays resumes at once |
+//! | Migrating: holding | `Moves` with leavers here | no handler of a leaver runs any more |
+//! | Migrating: switched | new routes in force, `Marker` sent to every rank | markers of all ranks are in |
+//! | Migrating: released | leavers sent | arrivals are in: `Flushed` to rank 0 |
+//! | Resuming | rank 0's `Land` (all ranks flushed) | arrivals get cells, their mail, their stash, and resume |
+//!
+//! # Rules
+//!
+//! 1. A rank sends its markers after its last message under the old routes, and after its leavers have stopped.
+//! 2. A leaver is sent when all markers are in: every message under the old routes is then in its mailbox.
+//! 3. An arrival runs when all ranks have flushed: every message it sent from its old rank has then arrived.
+//! 4. Messages under the new routes wait in the stash of the new rank until the chunk lands.
+//!
+//! From 2 and 4: messages *to* a migrating chunk stay in order. From 1 and 3: so do messages *from* it. Nothing is
+//! forwarded, and chunks that stay never wait for chunks that move. The price is one small packet between every two
+//! ranks per sync that moves something.
+//!
+//! A strategy that never moves (`none`) stops nobody: chunks resume at once, loads are collected all the same.
+
+use std::collections::BTreeMap;
+
+use lb_strategies::{ChunkId, Rank};
+use serde::{Deserialize, Serialize};
+
+use super::census::{Report, Tally};
+use super::packet::Traveller;
+use crate::ids::CellId;
+
+/// What a rank measured about itself since its last sample. All times in ns, summed over its workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RankSample {
+    /// Wall time, times the number of workers.
+    pub(crate) wall_ns: u64,
+    /// CPU time of the workers.
+    pub(crate) cpu_ns: u64,
+    /// CPU time of chunks.
+    pub(crate) chunk_ns: u64,
+    /// Time the workers had nothing to do.
+    pub(crate) idle_ns: u64,
+    /// Time the workers were runnable but did not run.
+    pub(crate) wait_ns: u64,
+    /// Time the hypervisor took from the workers' vCPUs.
+    pub(crate) steal_ns: u64,
+    /// Time a CPU quota kept the workers from running.
+    pub(crate) throttled_ns: u64,
+    /// Background load O_p (cloud-refine, eq. 2).
+    pub(crate) background_ns: u64,
+    /// Speed of the vCPUs in rounds of the calibration loop a us.
+    pub(crate) speed: f64,
+}
+
+/// What is known of one chunk at a sync.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct MeasuredChunk {
+    pub(crate) chunk: ChunkId,
+    /// CPU time, ns; or ticks if declared.
+    pub(crate) load_ns: u64,
+    pub(crate) declared: bool,
+    pub(crate) bytes: u64,
+    pub(crate) migratable: bool,
+}
+
+/// A rank's report to rank 0; a rank may send several for one sync.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Collected {
+    pub(crate) sync: u64,
+    pub(crate) tallies: Vec<(u32, Tally)>,
+    pub(crate) chunks: Vec<MeasuredChunk>,
+    pub(crate) sample: RankSample,
+    pub(crate) now_ns: u64,
+}
+
+/// One chunk that moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Move {
+    pub(crate) chunk: ChunkId,
+    pub(crate) from: Rank,
+    pub(crate) to: Rank,
+}
+
+/// A chunk that has called `at_sync`.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) chunk: ChunkId,
+    pub(crate) cell: CellId,
+    pub(crate) report: Report,
+    pub(crate) declared: Option<u64>,
+    pub(crate) bytes: u64,
+    pub(crate) migratable: bool,
+}
+
+#[derive(Debug, Default)]
+struct Gathering {
+    tallies: BTreeMap<u32, Tally>,
+    arrivals: Vec<Arrival>,
+    total: u64,
+}
+
+/// A chunk that leaves this rank.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leaver {
+    pub(crate) cell: CellId,
+    pub(crate) to: Rank,
+    /// The next broadcast it has not been given.
+    pub(crate) broadcasts: u64,
+}
+
+/// A migration under way on this rank.
+#[derive(Debug, Default)]
+pub(crate) struct Migration {
+    pub(crate) sync: u64,
+    pub(crate) leavers: BTreeMap<ChunkId, Leaver>,
+    /// Leavers with a handler still running.
+    pub(crate) unheld: usize,
+    pub(crate) switched: bool,
+    pub(crate) released: bool,
+    pub(crate) flushed: bool,
+    /// Chunks that come here.
+    pub(crate) expected: usize,
+    pub(crate) arrived: Vec<Box<Traveller>>,
+    pub(crate) arrived_bytes: u64,
+}
+
+/// One rank's syncs.
+#[derive(Debug, Default)]
+pub(crate) struct Syncs {
+    gathering: BTreeMap<u64, Gathering>,
+    /// Chunks of this rank that wait for a decision.
+    pub(crate) waiting: BTreeMap<ChunkId, CellId>,
+    /// Syncs whose decision this rank knows.
+    pub(crate) completed: u64,
+    pub(crate) migration: Option<Migration>,
+    markers: BTreeMap<u64, u32>,
+}
+
+impl Syncs {
+    /// A chunk has called `at_sync`. True if all `local` chunks of this rank have.
+    pub(crate) fn arrive(&mut self, arrival: Arrival, waits: bool, local: u64) -> bool {
+        if waits {
+            self.waiting.insert(arrival.chunk, arrival.cell);
+        }
+        let gathering = self.gathering.entry(arrival.report.sequence).or_default();
+        let tally = gathering.tallies.entry(arrival.chunk.array).or_default();
+        tally.merge(&Tally::of(arrival.report));
+        gathering.arrivals.push(arrival);
+        gathering.total += 1;
+        gathering.total >= local
+    }
+
+    /// A chunk was removed: its last report to the syncs of its array.
+    pub(crate) fn leave(&mut self, array: u32, report: Report) {
+        let gathering = self.gathering.entry(report.sequence).or_default();
+        gathering.tallies.entry(array).or_default().merge(&Tally::of(report));
+    }
+
+    /// Syncs with reports that have not been sent.
+    pub(crate) fn unsent(&self) -> Vec<u64> {
+        let unsent = |(&sync, gathering): (&u64, &Gathering)| (!gathering.tallies.is_empty()).then_some(sync);
+        self.gathering.iter().filter_map(unsent).collect()
+    }
+
+    /// Takes the reports to send.
+    pub(crate) fn take(&mut self, sync: u64, local: u64) -> (Vec<(u32, Tally)>, Vec<Arrival>) {
+        let Some(gathering) = self.gathering.get_mut(&sync) else { return Default::default() };
+        let tallies = std::mem::take(&mut gathering.tallies).into_iter().collect();
+        let arrivals = std::mem::take(&mut gathering.arrivals);
+        if gathering.total >= local {
+            self.gathering.remove(&sync);
+        }
+        (tallies, arrivals)
+    }
+
+    /// Counts a marker; they may come before the decision they belong to.
+    pub(crate) fn marker(&mut self, sync: u64) {
+        *self.markers.entry(sync).or_default() += 1;
+    }
+
+    /// Whether all markers of the migration are in.
+    pub(crate) fn all_markers(&self, others: u32) -> bool {
+        let Some(migration) = &self.migration else { return false };
+        others == 0 || self.markers.get(&migration.sync).is_some_and(|&count| count == others)
+    }
+
+    /// Ends the migration; the arrivals are to be landed.
+    pub(crate) fn land(&mut self, sync: u64) -> Vec<Box<Traveller>> {
+        self.markers.remove(&sync);
+        self.migration.take().map(|migration| migration.arrived).unwrap_or_default()
+    }
+}

@@ -1,0 +1,90 @@
+//! Broadcasts: once to every chunk of an array, in one order everywhere, also while chunks migrate.
+//!
+//! Rank 0 numbers the broadcasts of each array and sends them to all ranks. A rank applies them in the order of their
+//! numbers, which is the order rank 0 sent them in. A chunk carries the number of the next one it has not been given:
+//!
+//! * it skips numbers below that (it was given them where it came from), and
+//! * on arrival it is given those this rank applied while it was on its way, from the log.
+//!
+//! Why a short log suffices: a donor applies everything rank 0 numbered before the assignment that moves the chunk
+//! before it learns of that assignment, so only broadcasts numbered after it can be missing. A rank therefore logs from
+//! the assignment until its arrivals have landed, and keeps nothing otherwise.
+//!
+//! A chunk inserted by a handler is given the broadcasts that reach its rank after it did.
+
+use super::envelope::{Delivery, Payload};
+
+#[derive(Debug, Default)]
+struct Stream {
+    /// Rank 0: the number of the next broadcast.
+    numbered: u64,
+    /// The number that this rank applies next.
+    next: u64,
+    log: Vec<(u64, Delivery)>,
+}
+
+/// One rank's broadcast streams, one an array.
+#[derive(Debug)]
+pub(crate) struct Broadcasts {
+    streams: Vec<Stream>,
+    logging: bool,
+}
+
+impl Broadcasts {
+    pub(crate) fn new(arrays: usize) -> Broadcasts {
+        Broadcasts { streams: (0..arrays).map(|_| Stream::default()).collect(), logging: false }
+    }
+
+    /// Rank 0 gives a broadcast its number.
+    pub(crate) fn number(&mut self, array: u32) -> u64 {
+        let stream = &mut self.streams[array as usize];
+        stream.numbered += 1;
+        stream.numbered - 1
+    }
+
+    /// Notes that this rank applies a broadcast now.
+    pub(crate) fn apply(&mut self, array: u32, number: u64, delivery: &Delivery) {
+        let stream = &mut self.streams[array as usize];
+        assert_eq!(stream.next, number, "rank 0's packets arrive in order");
+        stream.next += 1;
+        if self.logging {
+            stream.log.push((number, again(delivery)));
+        }
+    }
+
+    /// The number that this rank applies next.
+    pub(crate) fn next(&self, array: u32) -> u64 {
+        self.streams[array as usize].next
+    }
+
+    /// An assignment is known: keep what follows for those who arrive.
+    pub(crate) fn start_log(&mut self) {
+        self.logging = true;
+    }
+
+    /// Everybody has arrived.
+    pub(crate) fn end_log(&mut self) {
+        self.logging = false;
+        for stream in &mut self.streams {
+            stream.log = Vec::new();
+        }
+    }
+
+    /// What a chunk missed that comes with `broadcasts` as its next number.
+    pub(crate) fn missed(&self, array: u32, broadcasts: u64) -> impl Iterator<Item = Delivery> {
+        let log = &self.streams[array as usize].log;
+        log.iter().filter(move |&&(number, _)| number >= broadcasts).map(|(_, delivery)| again(delivery))
+    }
+}
+
+/// The same delivery once more. Only broadcasts are repeated, and they are never typed values.
+pub(crate) fn again(delivery: &Delivery) -> Delivery {
+    let payload = match &delivery.payload {
+        Payload::Encoded(bytes) => Payload::Encoded(bytes.clone()),
+        Payload::Reduced { tag, values } => Payload::Reduced { tag: *tag, values: values.clone() },
+        Payload::Start => Payload::Start,
+        Payload::Resume => Payload::Resume,
+        Payload::Value(_) => unreachable!("broadcasts are encoded when they are sent"),
+    };
+    Delivery { from: delivery.from, payload }
+}

@@ -1,0 +1,168 @@
+//! Counts reports from a population that changes while it reports.
+//!
+//! A reduction (and a sync) is complete when *every* member has reported. Members come and go, and a newcomer's report
+//! may overtake the news of its birth, so a plain count can look complete too early. Each report therefore says how many
+//! children its sender inserted since its last report, and a newcomer reports at its *depth*: 0 for old members,
+//! one more than its parent's for a chunk born since the last completed count.
+//!
+//! Complete means: all old members were heard, and at every depth as many newcomers were heard as the depth above gave
+//! birth to. By induction over the depth nobody is missing: once depth `d` is complete, the births it announces are all
+//! known, so depth `d + 1` can be checked. Tallies add up in any order and in any grouping, which is what lets them travel
+//! through a tree and across migrations.
+//!
+//! What this does not do: carry values (see [`reduction`](super::reduction)) or decide when to send.
+
+use serde::{Deserialize, Serialize};
+
+/// One depth of a [`Tally`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Level {
+    heard: u64,
+    born: u64,
+}
+
+/// Reports added up so far, for one count.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Tally {
+    levels: Vec<Level>,
+    left: u64,
+}
+
+impl Tally {
+    /// The tally of one report.
+    pub(crate) fn of(report: Report) -> Tally {
+        let mut levels = vec![Level::default(); report.depth as usize + 1];
+        levels[report.depth as usize] = Level { heard: 1, born: u64::from(report.born) };
+        Tally { levels, left: u64::from(report.leaving) }
+    }
+
+    /// Adds another tally of the same count.
+    pub(crate) fn merge(&mut self, other: &Tally) {
+        if self.levels.len() < other.levels.len() {
+            self.levels.resize(other.levels.len(), Level::default());
+        }
+        for (mine, theirs) in self.levels.iter_mut().zip(&other.levels) {
+            mine.heard += theirs.heard;
+            mine.born += theirs.born;
+        }
+        self.left += other.left;
+    }
+
+    /// Reports heard so far, at all depths.
+    pub(crate) fn heard(&self) -> u64 {
+        self.levels.iter().map(|level| level.heard).sum()
+    }
+
+    /// The population after this count if everybody has been heard, given the population before it.
+    pub(crate) fn complete(&self, population: u64) -> Option<u64> {
+        let mut expected = population;
+        for level in &self.levels {
+            if level.heard != expected {
+                return None;
+            }
+            expected = level.born;
+        }
+        // The last level's children, if it had any, have not been heard at all.
+        let missing_parents = self.levels.is_empty() && population > 0;
+        if missing_parents || expected > 0 && !self.levels.is_empty() {
+            return None;
+        }
+        let born: u64 = self.levels.iter().map(|level| level.born).sum();
+        Some(population + born - self.left)
+    }
+}
+
+/// What one member says in one count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Report {
+    pub(crate) sequence: u64,
+    pub(crate) depth: u32,
+    pub(crate) born: u32,
+    pub(crate) leaving: bool,
+}
+
+/// A member's place in a series of counts; it travels with the chunk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Membership {
+    /// The count this member reports to next.
+    pub(crate) next: u64,
+    depth: u32,
+    born: u32,
+}
+
+impl Membership {
+    /// Reports to the next count.
+    pub(crate) fn report(&mut self) -> Report {
+        let report = Report { sequence: self.next, depth: self.depth, born: self.born, leaving: false };
+        *self = Membership { next: self.next + 1, depth: 0, born: 0 };
+        report
+    }
+
+    /// The last report: the member takes part in no later count.
+    pub(crate) fn leave(&mut self) -> Report {
+        Report { leaving: true, ..self.report() }
+    }
+
+    /// The membership of a child inserted now: it joins at the count its parent reports to next.
+    pub(crate) fn child(&mut self) -> Membership {
+        self.born += 1;
+        Membership { next: self.next, depth: self.depth + 1, born: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_empty_population_is_complete_at_once() {
+        assert_eq!(Tally::default().complete(0), Some(0));
+        assert_eq!(Tally::default().complete(1), None);
+    }
+
+    #[test]
+    fn a_grandchild_heard_before_its_parent_completes_nothing() {
+        // X inserts Y, Y inserts W: W and X report, Y is missing. A plain count would say 2 of 1 + 1.
+        let mut x = Membership::default();
+        let mut y = x.child();
+        let mut w = y.child();
+        let mut tally = Tally::of(x.report());
+        tally.merge(&Tally::of(w.report()));
+        assert_eq!(tally.complete(1), None);
+        tally.merge(&Tally::of(y.report()));
+        assert_eq!(tally.complete(1), Some(3));
+    }
+
+    #[test]
+    fn a_leaver_reports_once_and_is_no_longer_counted() {
+        let (mut stays, mut leaves) = (Membership::default(), Membership::default());
+        let mut tally = Tally::of(stays.report());
+        assert_eq!(tally.complete(2), None);
+        tally.merge(&Tally::of(leaves.leave()));
+        assert_eq!(tally.complete(2), Some(1));
+    }
+
+    proptest! {
+        /// Random families, random report order: complete exactly at the last report.
+        #[test]
+        fn a_count_is_complete_only_when_the_last_member_reported(
+            old in 1usize..5, births in prop::collection::vec(0usize..64, 0..12), order in prop::collection::vec(any::<u32>(), 17),
+        ) {
+            let mut members = vec![Membership::default(); old];
+            for birth in births {
+                let parent = birth % members.len();
+                let child = members[parent].child();
+                members.push(child);
+            }
+            let mut ranked: Vec<usize> = (0..members.len()).collect();
+            ranked.sort_by_key(|&member| order[member]);
+            let mut tally = Tally::default();
+            for (said, &member) in ranked.iter().enumerate() {
+                prop_assert_eq!(tally.complete(old as u64), None, "complete after {} of {}", said, members.len());
+                tally.merge(&Tally::of(members[member].report()));
+            }
+            prop_assert_eq!(tally.complete(old as u64), Some(members.len() as u64));
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Rank 0's part of a sync: from reports to a snapshot, from an assignment to moves, and the record of it all.
+//!
+//! # Estimates of a rank
+//!
+//! *Share* (`cpu / (cpu + wait + steal)` while the rank wanted to run) follows a phase at once when the rank wanted to
+//! run for at least [`TRUSTED_NS`], slower when it saw less. A rank that had next to nothing to do showed no share: its
+//! old one decays towards 1, so that it gets work again and is measured.
+//!
+//! *Speed* is relative to the fastest rank; differences below [`SPEED_NOISE`] are noise and count as equal.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lb_strategies::predict::{Predictor, Smoothing};
+use lb_strategies::{Assignment, ChunkLoad, MoveCost, RankLoad, Snapshot, Strategy, metrics};
+
+use super::balance::{Collected, Move, RankSample};
+use super::census::Tally;
+use crate::ids::Rank;
+use crate::report::SyncReport;
+
+/// A phase in which a rank wanted to run this long determines its share alone.
+const TRUSTED_NS: f64 = 50e6;
+/// Below this part of the phase a rank did not want to run enough to show a share.
+const WANTED_MIN: f64 = 0.05;
+/// How far an idle rank's share moves towards 1 in a phase.
+const DECAY: f64 = 0.25;
+/// Relative speed differences that calibration cannot tell from noise.
+const SPEED_NOISE: f64 = 0.04;
+/// How chunk loads are predicted: from the last phases, the newest counting half.
+const SMOOTHING: Smoothing = Smoothing { weight: 0.5 };
+const HISTORY: usize = 4;
+/// What moving costs, for the acceptance test: packing, sending and landing one chunk, and its bytes.
+const MOVE_COST: MoveCost = MoveCost { per_chunk_ns: 5_000, bytes_per_second: 4e9 };
+
+#[derive(Clone, Debug)]
+struct Estimate {
+    share: f64,
+    speed: f64,
+    background_ns: u64,
+}
+
+struct Gathering {
+    tallies: Vec<Tally>,
+    chunks: Vec<ChunkLoad>,
+    declared: Vec<bool>,
+    samples: Vec<Option<RankSample>>,
+    first_ns: u64,
+    last_ns: u64,
+}
+
+/// A decision whose migration is under way.
+struct Ongoing {
+    report: SyncReport,
+    decided_ns: u64,
+    flushed: u32,
+}
+
+/// Collects, decides, records. Lives on rank 0.
+pub(crate) struct Coordinator {
+    strategy: Arc<dyn Strategy>,
+    /// Members of each array; none for arrays that do not sync.
+    populations: Vec<Option<u64>>,
+    next: u64,
+    gathering: BTreeMap<u64, Gathering>,
+    estimates: Vec<Estimate>,
+    /// Measured snapshots, oldest first.
+    history: Vec<Snapshot>,
+    ongoing: Option<Ongoing>,
+    reports: Vec<SyncReport>,
+}
+
+/// What rank 0 tells everybody.
+pub(crate) struct Decision {
+    pub(crate) sync: u64,
+    pub(crate) moves: Vec<Move>,
+}
+
+impl Coordinator {
+    pub(crate) fn new(strategy: Arc<dyn Strategy>, populations: Vec<Option<u64>>, ranks: u32) -> Coordinator {
+        let unknown = Estimate { share: 1.0, speed: 1.0, background_ns: 0 };
+        Coordinator {
+            strategy,
+            populations,
+            next: 0,
+            gathering: BTreeMap::new(),
+            estimates: vec![unknown; ranks as usize],
+            history: Vec::new(),
+            ongoing: None,
+            reports: Vec::new(),
+        }
+    }
+
+    pub(crate) fn strategy(&self) -> Arc<dyn Strategy> {
+        self.strategy.clone()
+    }
+
+    /// Adds a rank's report. When the last member of every array has reported, the
+    /// snapshot expected for the next phase comes out.
+    pub(crate) fn collect(&mut self, from: Rank, collected: Collected) -> Option<Snapshot> {
+        let (arrays, ranks) = (self.populations.len(), self.estimates.len());
+        let gathering = self.gathering.entry(collected.sync).or_insert_with(|| Gathering {
+            tallies: vec![Tally::default(); arrays],
+            chunks: Vec::new(),
+            declared: Vec::new(),
+            samples: vec![None; ranks],
+            first_ns: collected.now_ns,
+            last_ns: 0,
+        });
+        gathering.last_ns = gathering.last_ns.max(collected.now_ns);
+        for (array, tally) in &collected.tallies {
+            gathering.tallies[*array as usize].merge(tally);
+        }
+        for chunk in collected.chunks {
+            gathering.declared.push(chunk.declared);
+            gathering.chunks.push(ChunkLoad {
+                id: chunk.chunk,
+                rank: from,
+                ticks: chunk.load_ns,
+                bytes: chunk.bytes,
+                migratable: chunk.migratable,
+            });
+        }
+        let sample = &mut gathering.samples[from.0 as usize];
+        *sample = Some(sample.map_or(collected.sample, |before| before.plus(&collected.sample)));
+        self.snapshot()
+    }
+
+    fn snapshot(&mut self) -> Option<Snapshot> {
+        let gathering = self.gathering.get(&self.next)?;
+        let mut after = self.populations.clone();
+        for (population, tally) in after.iter_mut().zip(&gathering.tallies) {
+            if let Some(members) = population {
+                *population = Some(tally.complete(*members)?);
+            }
+        }
+        self.populations = after;
+        let gathering = self.gathering.get_mut(&self.next).expect("looked at just above");
+        let samples = std::mem::take(&mut gathering.samples);
+        let mut chunks = std::mem::take(&mut gathering.chunks);
+        let declared = std::mem::take(&mut gathering.declared);
+        self.estimate(&samples);
+        for (chunk, declared) in chunks.iter_mut().zip(declared) {
+            if !declared {
+                chunk.ticks = (chunk.ticks as f64 * self.estimates[chunk.rank.0 as usize].speed) as u64;
+            }
+        }
+        chunks.sort_by_key(|chunk| chunk.id);
+        let rank = |estimate: &Estimate| RankLoad {
+            speed: estimate.speed,
+            share: estimate.share,
+            background_ns: estimate.background_ns,
+            available: true,
+        };
+        let ranks = self.estimates.iter().map(rank).collect();
+        if self.history.len() == HISTORY {
+            self.history.remove(0);
+        }
+        self.history.push(Snapshot { phase: self.next, ranks, chunks, edges: Vec::new() });
+        SMOOTHING.predict(&self.history)
+    }
+
+    fn estimate(&mut self, samples: &[Option<RankSample>]) {
+        let fastest = samples.iter().flatten().map(|sample| sample.speed).fold(0.0, f64::max);
+        for (estimate, sample) in self.estimates.iter_mut().zip(samples) {
+            let Some(sample) = sample else {
+                estimate.share += DECAY * (1.0 - estimate.share);
+                continue;
+            };
+            let got = sample.cpu_ns as f64;
+            let wanted = got + (sample.wait_ns + sample.steal_ns) as f64;
+            if wanted < WANTED_MIN * sample.wall_ns as f64 || wanted == 0.0 {
+                estimate.share += DECAY * (1.0 - estimate.share);
+            } else {
+                estimate.share += (wanted / TRUSTED_NS).min(1.0) * (got / wanted - estimate.share);
+            }
+            estimate.background_ns = sample.background_ns;
+            if fastest > 0.0 && sample.speed > 0.0 {
+                let relative = sample.speed / fastest;
+                estimate.speed = if relative > 1.0 - SPEED_NOISE { 1.0 } else { relative };
+            }
+        }
+    }
+
+    /// Records the decision on the expected snapshot that [`collect`](Self::collect) made, and turns it into moves.
+    pub(crate) fn decide(
+        &mut self,
+        expected: &Snapshot,
+        assignment: Assignment,
+        decide_ns: u64,
+        now_ns: u64,
+    ) -> Decision {
+        let model = self.strategy.background();
+        let verdict = lb_strategies::accept(expected, &assignment, model, 1, &MOVE_COST);
+        let current = Assignment::current(expected);
+        let assignment = if verdict.accepted { assignment } else { current.clone() };
+        let moves: Vec<Move> = (expected.chunks.iter().zip(&assignment.ranks))
+            .filter(|(chunk, to)| chunk.rank != **to)
+            .map(|(chunk, &to)| Move { chunk: chunk.id, from: chunk.rank, to })
+            .collect();
+        let mut chunks_per_rank = vec![0; self.estimates.len()];
+        assignment.ranks.iter().for_each(|rank| chunks_per_rank[rank.0 as usize] += 1);
+        let gathering = self.gathering.remove(&self.next).expect("its snapshot was made");
+        let measured = self.history.last().expect("the expected snapshot was made from it");
+        let report = SyncReport {
+            sync: self.next,
+            at_ns: now_ns,
+            imbalance_before: metrics::max_over_avg(measured, &current, model),
+            imbalance_predicted: metrics::max_over_avg(expected, &assignment, model),
+            makespan_before_ns: metrics::max_ns(measured, &current, model),
+            makespan_predicted_ns: metrics::max_ns(expected, &assignment, model),
+            bound_ns: metrics::bound_ns(expected, model),
+            moved: moves.len() as u64,
+            moved_bytes: 0,
+            collect_ns: gathering.last_ns.saturating_sub(gathering.first_ns),
+            decide_ns,
+            migrate_ns: 0,
+            chunks_per_rank,
+            capacity: self.estimates.iter().map(|estimate| estimate.speed * estimate.share).collect(),
+            share: self.estimates.iter().map(|estimate| estimate.share).collect(),
+        };
+        tracing::info!(
+            phase = self.next,
+            moved = report.moved,
+            before = report.imbalance_before,
+            predicted = report.imbalance_predicted,
+            decide_ns,
+            "balanced"
+        );
+        let decision = Decision { sync: self.next, moves };
+        self.next += 1;
+        if decision.moves.is_empty() {
+            self.reports.push(report);
+        } else {
+            self.ongoing = Some(Ongoing { report, decided_ns: now_ns, flushed: 0 });
+        }
+        decision
+    }
+
+    /// A rank has everybody it waited for. True when it was the last.
+    pub(crate) fn flushed(&mut self, moved_bytes: u64, now_ns: u64) -> bool {
+        let ongoing = self.ongoing.as_mut().expect("a rank flushes only for a decision with moves");
+        ongoing.flushed += 1;
+        ongoing.report.moved_bytes += moved_bytes;
+        if (ongoing.flushed as usize) < self.estimates.len() {
+            return false;
+        }
+        let Some(Ongoing { mut report, decided_ns, .. }) = self.ongoing.take() else { return false };
+        report.migrate_ns = now_ns.saturating_sub(decided_ns);
+        self.reports.push(report);
+        true
+    }
+
+    /// The record of all syncs.
+    pub(crate) fn reports(&mut self) -> Vec<SyncReport> {
+        std::mem::take(&mut self.reports)
+    }
+
+    /// What the next sync waits for, for a stall report.
+    pub(crate) fn explain(&self, name: impl Fn(u32) -> String) -> Vec<String> {
+        let Some(gathering) = self.gathering.get(&self.next) else { return Vec::new() };
+        let line = |(array, (population, tally)): (usize, (&Option<u64>, &Tally))| {
+            let members = (*population)?;
+            tally.complete(members).is_none().then(|| {
+                let (sync, heard, name) = (self.next, tally.heard(), name(array as u32));
+                format!("sync {sync}: {heard} of {members} chunks of {name} have arrived")
+            })
+        };
+        self.populations.iter().zip(&gathering.tallies).enumerate().filter_map(line).collect()
+    }
+}
+
+impl RankSample {
+    /// Two samples of one phase as one.
+    fn plus(self, later: &RankSample) -> RankSample {
+        RankSample {
+            wall_ns: self.wall_ns + later.wall_ns,
+            cpu_ns: self.cpu_ns + later.cpu_ns,
+            chunk_ns: self.chunk_ns + later.chunk_ns,
+            idle_ns: self.idle_ns + later.idle_ns,
+            wait_ns: self.wait_ns + later.wait_ns,
+            steal_ns: self.steal_ns + later.steal_ns,
+            throttled_ns: self.throttled_ns + later.throttled_ns,
+            background_ns: self.background_ns + later.background_ns,
+            speed: later.speed,
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The erased side of arrays and chunks: what the core and the workers know of user types.
+//!
+//! [`api::slot`](crate::api::slot) implements both traits for every `Chunk`; nothing below it is generic.
+
+use super::envelope::{Delivery, Payload};
+use super::handler::{Handler, Passport};
+use super::wire::WireError;
+use crate::ids::Rank;
+
+/// One chunk with the messages it was not ready for.
+pub(crate) trait ErasedSlot: Send {
+    /// Runs the handler that the delivery asks for, then those of kept messages that have become ready.
+    fn deliver(&mut self, delivery: Delivery, handler: Handler<'_>) -> Result<(), WireError>;
+    fn passport(&mut self) -> &mut Passport;
+    /// Load for the phase as the chunk declares it, ns of ticks; none means: use what was measured.
+    fn declared_load(&self) -> Option<u64>;
+    fn migratable(&self) -> bool;
+    /// Bytes a migration would move.
+    fn state_bytes(&self) -> u64;
+    fn on_depart(&mut self);
+    fn on_arrive(&mut self);
+    /// Messages kept because the chunk was not ready for them.
+    fn kept(&self) -> usize;
+    /// The chunk, its passport and its kept messages as bytes.
+    fn encode(&self) -> Result<Vec<u8>, WireError>;
+}
+
+/// One array: how to make, name, place and encode its chunks.
+pub(crate) trait ErasedArray: Send + Sync {
+    /// The chunk type's short name.
+    fn name(&self) -> &str;
+    /// Chunks at the start.
+    fn population(&self) -> u64;
+    /// Keys of the chunks that start on `rank`, ascending.
+    fn keys_on(&self, rank: Rank, ranks: u32) -> Vec<u64>;
+    /// The rank a chunk is created on: for initial ones and for inserted ones, on every rank the same answer.
+    fn home(&self, key: u64, ranks: u32) -> Rank;
+    fn create(&self, key: u64) -> Box<dyn ErasedSlot>;
+    fn index_text(&self, key: u64) -> String;
+    /// False for arrays that a sync does not wait for and does not move.
+    fn syncs(&self) -> bool;
+    fn encode(&self, payload: &Payload) -> Result<Vec<u8>, WireError>;
+    fn decode_slot(&self, key: u64, bytes: &[u8]) -> Result<Box<dyn ErasedSlot>, WireError>;
+}

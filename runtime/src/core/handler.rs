@@ -1,0 +1,75 @@
+//! What one handler sees and leaves behind: its outbox of wishes, and the passport of its chunk.
+//!
+//! A handler is a function (state, message) -> (state, outbox). Nothing in the outbox has happened until the worker
+//! flushes it after the handler returned, so user code never runs while a lock is held, cannot be re-entered, and can be
+//! tested with no runtime at all (see [`probe`](crate::testing::probe)).
+
+use std::any::Any;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::census::Membership;
+use super::envelope::Value;
+use super::erased::ErasedSlot;
+use super::reduction::{Terms, Values};
+use crate::ids::{ChunkId, Rank};
+
+/// One wish of a handler, carried out in order at the flush.
+pub(crate) enum Wish {
+    Send { to: ChunkId, message: Value },
+    Broadcast { array: u32, message: Arc<[u8]> },
+    Multicast { array: u32, keys: Arc<[u64]>, message: Arc<[u8]> },
+    Contribute { terms: Terms, values: Values },
+    Insert { key: u64, slot: Box<dyn ErasedSlot> },
+    AtSync,
+    Remove,
+    Exit,
+}
+
+/// The runtime's own record of a chunk; it travels with it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Passport {
+    pub(crate) reductions: Membership,
+    pub(crate) syncs: Membership,
+    /// Load declared by the handlers of this phase, ns of ticks; replaces the measured load.
+    pub(crate) charged: Option<u64>,
+    /// Between `at_sync` and `resume`.
+    pub(crate) at_sync: bool,
+}
+
+/// What stays the same during a run.
+pub(crate) struct Facts {
+    pub(crate) rank: Rank,
+    pub(crate) ranks: u32,
+    pub(crate) period: u64,
+    pub(crate) services: Vec<Box<dyn Any + Send + Sync>>,
+}
+
+/// The way out of a handler that does not want to wait until it returns.
+pub(crate) trait Outlet {
+    /// Sends the messages at the front of the outbox; stops at the first wish that must wait for the handler's end.
+    fn flush(&mut self, chunk: ChunkId, outbox: &mut Vec<Wish>);
+    /// Time since the run began.
+    fn now_ns(&self) -> u64;
+    /// Which kind of message the chunk is handling, for the error that names it should it panic.
+    fn note(&mut self, kind: &'static str);
+    /// The chunk declares load; the simulation lets that much time pass.
+    fn charge(&mut self, ticks_ns: u64);
+}
+
+/// Everything a handler may touch besides its chunk and passport.
+pub(crate) struct Handler<'a> {
+    pub(crate) chunk: ChunkId,
+    pub(crate) outbox: &'a mut Vec<Wish>,
+    pub(crate) facts: &'a Facts,
+    pub(crate) outlet: &'a mut dyn Outlet,
+}
+
+impl Handler<'_> {
+    /// The same, for a shorter time.
+    #[inline]
+    pub(crate) fn reborrow(&mut self) -> Handler<'_> {
+        Handler { chunk: self.chunk, outbox: self.outbox, facts: self.facts, outlet: self.outlet }
+    }
+}

@@ -1,0 +1,126 @@
+//! Where chunks are, as one rank knows it.
+//!
+//! Every rank knows every move: the assignment of a sync goes to all of them, so a message takes one hop, always, and
+//! nothing is ever forwarded. What makes that safe is the order of the migration protocol, see
+//! [`balance`](super::balance). A message that reaches a rank before its chunk does waits in the *stash*.
+//!
+//! The tables are hashed for speed and iterated only through sorted copies.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::envelope::Delivery;
+use super::erased::ErasedArray;
+use crate::ids::{CellId, ChunkId, Rank};
+
+/// Where a message goes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    Here(CellId),
+    There(Rank),
+    /// It belongs here but the chunk has not arrived.
+    Stash,
+}
+
+/// A chunk of this rank.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Resident {
+    pub(crate) cell: CellId,
+    /// Number of the next broadcast of its array that it has not been given.
+    pub(crate) broadcasts: u64,
+}
+
+#[derive(Default)]
+struct Places {
+    here: FxHashMap<u64, Resident>,
+    moved: FxHashMap<u64, Rank>,
+}
+
+/// The location tables of one rank.
+pub(crate) struct Location {
+    rank: Rank,
+    ranks: u32,
+    arrays: Arc<[Arc<dyn ErasedArray>]>,
+    places: Vec<Places>,
+    stash: BTreeMap<ChunkId, Vec<Delivery>>,
+}
+
+impl Location {
+    pub(crate) fn new(rank: Rank, ranks: u32, arrays: Arc<[Arc<dyn ErasedArray>]>) -> Location {
+        let places = arrays.iter().map(|_| Places::default()).collect();
+        Location { rank, ranks, arrays, places, stash: BTreeMap::new() }
+    }
+
+    /// The route of a message to `chunk`. O(1), but for the home of an array placed by the user's function or list.
+    #[inline]
+    pub(crate) fn route(&self, chunk: ChunkId) -> Route {
+        let places = &self.places[chunk.array as usize];
+        if let Some(resident) = places.here.get(&chunk.key) {
+            return Route::Here(resident.cell);
+        }
+        match self.rank_of(chunk) {
+            rank if rank == self.rank => Route::Stash,
+            rank => Route::There(rank),
+        }
+    }
+
+    /// The rank that holds `chunk`, or will.
+    pub(crate) fn rank_of(&self, chunk: ChunkId) -> Rank {
+        match self.places[chunk.array as usize].moved.get(&chunk.key) {
+            Some(&rank) => rank,
+            None => self.arrays[chunk.array as usize].home(chunk.key, self.ranks),
+        }
+    }
+
+    pub(crate) fn resident(&mut self, chunk: ChunkId) -> Option<&mut Resident> {
+        self.places[chunk.array as usize].here.get_mut(&chunk.key)
+    }
+
+    /// Chunks of `array` on this rank.
+    pub(crate) fn count(&self, array: u32) -> u64 {
+        self.places[array as usize].here.len() as u64
+    }
+
+    /// Keys of the chunks of `array` on this rank, ascending.
+    pub(crate) fn keys(&self, array: u32) -> Vec<u64> {
+        let mut keys: Vec<u64> = self.places[array as usize].here.keys().copied().collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    /// A chunk has come to this rank. Returns the messages that waited for it, in the order they came.
+    pub(crate) fn arrived(&mut self, chunk: ChunkId, cell: CellId, broadcasts: u64) -> Vec<Delivery> {
+        let resident = Resident { cell, broadcasts };
+        let before = self.places[chunk.array as usize].here.insert(chunk.key, resident);
+        assert!(before.is_none(), "a chunk was inserted under an index that is in use: {chunk:?}");
+        self.stash.remove(&chunk).unwrap_or_default()
+    }
+
+    /// A chunk has left this rank, or was removed from its array.
+    pub(crate) fn departed(&mut self, chunk: ChunkId) -> Option<Resident> {
+        self.places[chunk.array as usize].here.remove(&chunk.key)
+    }
+
+    /// From now on messages to `chunk` go to `rank`.
+    pub(crate) fn moved(&mut self, chunk: ChunkId, rank: Rank) {
+        let home = self.arrays[chunk.array as usize].home(chunk.key, self.ranks);
+        let moved = &mut self.places[chunk.array as usize].moved;
+        if rank == home {
+            moved.remove(&chunk.key);
+        } else {
+            moved.insert(chunk.key, rank);
+        }
+    }
+
+    /// Keeps a message until its chunk arrives.
+    pub(crate) fn stash(&mut self, to: ChunkId, delivery: Delivery) {
+        self.stash.entry(to).or_default().push(delivery);
+    }
+
+    /// Chunks that messages wait for, and how many.
+    pub(crate) fn stashed(&self) -> impl Iterator<Item = (ChunkId, usize)> {
+        self.stash.iter().map(|(&chunk, waiting)| (chunk, waiting.len()))
+    }
+}

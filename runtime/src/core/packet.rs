@@ -1,0 +1,129 @@
+//! What ranks say to each other.
+//!
+//! A transport moves packets and keeps the order between each pair of ranks; it promises nothing else. Everything that
+//! rank 0 decides (numbers of broadcasts, assignments) relies on that order.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::balance::{Collected, Move};
+use super::envelope::{Delivery, Envelope, Payload};
+use super::erased::{ErasedArray, ErasedSlot};
+use super::reduction::Partial;
+use super::wire::WireError;
+use crate::error::Error;
+use crate::ids::{ChunkId, Rank};
+
+/// One thing said by one rank to another.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Packet {
+    /// A message between chunks.
+    Message(Envelope),
+    /// One message to the chunks of a section that live on the receiving rank.
+    Multicast { from: ChunkId, array: u32, keys: Vec<u64>, message: Arc<[u8]> },
+    /// Asks rank 0 to number a broadcast.
+    Announce { array: u32, delivery: Box<Delivery> },
+    /// A numbered broadcast: to every chunk of the array, in the order of the numbers.
+    Broadcast { array: u32, number: u64, delivery: Box<Delivery> },
+    /// Part of a reduction, to the parent.
+    Partial { array: u32, sequence: u64, partial: Box<Partial> },
+    /// A chunk, inserted or migrating.
+    Arrive(Box<Traveller>),
+    /// Loads and reports of a rank, to rank 0.
+    Collected(Box<Collected>),
+    /// Rank 0's decision: who moves where; who stays may resume.
+    Moves { sync: u64, moves: Arc<[Move]> },
+    /// "Every message I sent under the old routes is before this one."
+    Marker { sync: u64 },
+    /// "I have all markers, and everybody who moves to me." To rank 0.
+    Flushed { sync: u64, moved_bytes: u64 },
+    /// Who has moved may resume.
+    Land { sync: u64 },
+    /// Checksum of the arrays a rank has set up, to rank 0.
+    Hello { checksum: u64 },
+    /// Asks for an answer once the receiver has nothing to do.
+    Probe { wave: u64 },
+    /// Packets sent and received so far by an idle rank.
+    Answer { wave: u64, sent: u64, received: u64 },
+    /// Nothing moves any more: say what waits.
+    Explain,
+    /// What waits on one rank.
+    Waiting { lines: Vec<String> },
+    /// The run is over.
+    Exit,
+    /// The run cannot go on.
+    Abort(Box<Error>),
+}
+
+/// A chunk between two ranks.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Traveller {
+    pub(crate) chunk: ChunkId,
+    pub(crate) cargo: Cargo,
+    /// Messages it had not handled when it left.
+    pub(crate) mail: Vec<Delivery>,
+    /// None for a chunk that was just inserted.
+    pub(crate) journey: Option<Journey>,
+}
+
+/// What a migrating chunk remembers of the rank it left.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Journey {
+    pub(crate) broadcasts: u64,
+}
+
+/// The state of a travelling chunk: the box itself inside a process, bytes outside.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum Cargo {
+    #[serde(skip)]
+    Live(Box<dyn ErasedSlot>),
+    Encoded(Vec<u8>),
+}
+
+impl std::fmt::Debug for Cargo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Cargo::Live(_) => "Live",
+            Cargo::Encoded(_) => "Encoded",
+        })
+    }
+}
+
+impl Packet {
+    /// Whether the packet belongs to the search for quiescence, which does not count itself.
+    pub(crate) fn counts(&self) -> bool {
+        !matches!(
+            self,
+            Packet::Probe { .. } | Packet::Answer { .. } | Packet::Explain | Packet::Waiting { .. }
+        )
+    }
+
+    /// Encodes every typed value inside, so that the packet can be serialised.
+    pub(crate) fn seal(&mut self, arrays: &[Arc<dyn ErasedArray>]) -> Result<(), WireError> {
+        match self {
+            Packet::Message(envelope) => seal(&mut envelope.delivery, &*arrays[envelope.to.array as usize]),
+            Packet::Announce { array, delivery } | Packet::Broadcast { array, delivery, .. } => {
+                seal(delivery, &*arrays[*array as usize])
+            }
+            Packet::Arrive(traveller) => {
+                let array = &*arrays[traveller.chunk.array as usize];
+                if let Cargo::Live(slot) = &traveller.cargo {
+                    traveller.cargo = Cargo::Encoded(slot.encode()?);
+                }
+                traveller.mail.iter_mut().try_for_each(|delivery| seal(delivery, array))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn seal(delivery: &mut Delivery, array: &dyn ErasedArray) -> Result<(), WireError> {
+    if matches!(delivery.payload, Payload::Value(_)) {
+        delivery.payload = Payload::Encoded(array.encode(&delivery.payload)?.into());
+    }
+    Ok(())
+}
+
+/// The rank that numbers broadcasts, finishes reductions and decides at syncs.
+pub(crate) const ROOT: Rank = Rank(0);

@@ -1,0 +1,572 @@
+//! The control plane of one rank: routes each input to its owner and collects what is to be done.
+//!
+//! Methods append [`Action`]s; whoever drives the core carries them out in order. Packets of a rank to itself are
+//! handled at once and never reach a transport.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use lb_strategies::{Assignment, Snapshot, Strategy};
+
+use super::action::Action;
+use super::balance::{Arrival, Collected, Leaver, MeasuredChunk, Migration, Move, RankSample, Syncs};
+use super::broadcast::{Broadcasts, again};
+use super::census::Report;
+use super::coordinator::Coordinator;
+use super::envelope::{Delivery, Envelope, Payload};
+use super::erased::ErasedArray;
+use super::handler::Passport;
+use super::location::{Location, Route};
+use super::packet::{Cargo, Journey, Packet, ROOT, Traveller};
+use super::quiescence::{Quiescence, Step};
+use super::reduction::{Goal, Partial, Reductions, Terms, Values};
+use crate::error::Error;
+use crate::ids::{CellId, ChunkId, Phase, RUNTIME, Rank};
+use crate::report::SyncReport;
+
+/// The actions one input leads to.
+pub(crate) type Actions = VecDeque<Action>;
+
+/// One rank's control plane.
+pub(crate) struct RankCore {
+    rank: Rank,
+    ranks: u32,
+    arrays: Arc<[Arc<dyn ErasedArray>]>,
+    pub(crate) location: Location,
+    reductions: Reductions,
+    broadcasts: Broadcasts,
+    syncs: Syncs,
+    /// Rank 0 only.
+    root: Option<Root>,
+    traffic: Traffic,
+    /// Whether `at_sync` waits for a decision.
+    blocking: bool,
+}
+
+struct Root {
+    coordinator: Coordinator,
+    quiescence: Quiescence,
+    checksum: u64,
+}
+
+#[derive(Default)]
+struct Traffic {
+    sent: u64,
+    received: u64,
+    /// A wave to answer as soon as this rank is idle.
+    probe: Option<u64>,
+}
+
+impl RankCore {
+    pub(crate) fn new(
+        rank: Rank,
+        ranks: u32,
+        arrays: Arc<[Arc<dyn ErasedArray>]>,
+        strategy: Arc<dyn Strategy>,
+        checksum: u64,
+    ) -> RankCore {
+        let populations: Vec<u64> = arrays.iter().map(|array| array.population()).collect();
+        let blocking = strategy.name() != "none";
+        let root = (rank == ROOT).then(|| {
+            let syncing = arrays.iter().map(|array| array.syncs().then(|| array.population())).collect();
+            Root {
+                coordinator: Coordinator::new(strategy, syncing, ranks),
+                quiescence: Quiescence::new(ranks),
+                checksum,
+            }
+        });
+        RankCore {
+            rank,
+            ranks,
+            location: Location::new(rank, ranks, arrays.clone()),
+            reductions: Reductions::new(rank, &populations),
+            broadcasts: Broadcasts::new(arrays.len()),
+            syncs: Syncs::default(),
+            root,
+            traffic: Traffic::default(),
+            blocking,
+            arrays,
+        }
+    }
+
+    /// Syncs this rank has completed.
+    pub(crate) fn phase(&self) -> Phase {
+        self.syncs.completed
+    }
+
+    pub(crate) fn strategy(&self) -> Option<Arc<dyn Strategy>> {
+        self.root.as_ref().map(|root| root.coordinator.strategy())
+    }
+
+    /// Rank 0: the record of all syncs, once.
+    pub(crate) fn reports(&mut self) -> Vec<SyncReport> {
+        self.root.as_mut().map(|root| root.coordinator.reports()).unwrap_or_default()
+    }
+
+    /// Tells rank 0 which arrays this rank has set up.
+    pub(crate) fn hello(&mut self, checksum: u64, out: &mut Actions) {
+        self.send(ROOT, Packet::Hello { checksum }, 0, out);
+    }
+
+    fn send(&mut self, to: Rank, packet: Packet, now_ns: u64, out: &mut Actions) {
+        if to == self.rank {
+            self.handle(to, packet, now_ns, out);
+        } else {
+            self.traffic.sent += u64::from(packet.counts());
+            out.push_back(Action::Send(to, packet));
+        }
+    }
+
+    fn send_all(&mut self, packet: impl Fn() -> Packet, now_ns: u64, out: &mut Actions) {
+        for rank in (0..self.ranks).map(Rank) {
+            self.send(rank, packet(), now_ns, out);
+        }
+    }
+
+    fn others(&self) -> impl Iterator<Item = Rank> + use<> {
+        let me = self.rank;
+        (0..self.ranks).map(Rank).filter(move |&rank| rank != me)
+    }
+
+    /// Ends the run on all ranks.
+    pub(crate) fn fail(&mut self, error: Error, out: &mut Actions) {
+        for rank in self.others() {
+            out.push_back(Action::Send(rank, Packet::Abort(Box::new(error.clone()))));
+        }
+        out.push_back(Action::Stop(Err(Box::new(error))));
+    }
+
+    // What handlers wish.
+
+    /// A message of a chunk of this rank to a chunk elsewhere, or not yet here.
+    pub(crate) fn send_message(&mut self, envelope: Envelope, out: &mut Actions) {
+        match self.location.route(envelope.to) {
+            Route::Here(cell) => {
+                out.push_back(Action::Deliver { to: envelope.to, cell, delivery: envelope.delivery });
+            }
+            Route::There(rank) => self.send(rank, Packet::Message(envelope), 0, out),
+            Route::Stash => self.location.stash(envelope.to, envelope.delivery),
+        }
+    }
+
+    pub(crate) fn multicast(
+        &mut self,
+        from: ChunkId,
+        array: u32,
+        keys: &[u64],
+        message: &Arc<[u8]>,
+        out: &mut Actions,
+    ) {
+        let mut by_rank = BTreeMap::<Rank, Vec<u64>>::new();
+        for &key in keys {
+            by_rank.entry(self.location.rank_of(ChunkId { array, key })).or_default().push(key);
+        }
+        for (rank, keys) in by_rank {
+            self.send(rank, Packet::Multicast { from, array, keys, message: message.clone() }, 0, out);
+        }
+    }
+
+    pub(crate) fn broadcast(&mut self, array: u32, delivery: Delivery, out: &mut Actions) {
+        self.send(ROOT, Packet::Announce { array, delivery: Box::new(delivery) }, 0, out);
+    }
+
+    pub(crate) fn contribute(
+        &mut self,
+        array: u32,
+        report: Report,
+        terms: Terms,
+        values: Values,
+        out: &mut Actions,
+    ) {
+        let local = self.location.count(array);
+        let partial = Partial::contribution(report, terms, values);
+        match self.reductions.contribute(array, report.sequence, partial, local) {
+            Ok(true) => self.pass_on(array, report.sequence, out),
+            Ok(false) => {}
+            Err(why) => self.refuse(array, why, out),
+        }
+        self.finish_reductions(array, out);
+    }
+
+    fn refuse(&mut self, array: u32, why: String, out: &mut Actions) {
+        let name = self.arrays[array as usize].name().to_owned();
+        self.fail(Error::Reduction { rank: self.rank.0, array: name, why }, out);
+    }
+
+    /// A chunk was inserted by one of this rank's handlers.
+    pub(crate) fn insert(&mut self, traveller: Box<Traveller>, out: &mut Actions) {
+        self.send(self.location.rank_of(traveller.chunk), Packet::Arrive(traveller), 0, out);
+    }
+
+    /// A chunk of this rank was removed: it reports its leave to everything it would have been waited for.
+    pub(crate) fn remove(&mut self, chunk: ChunkId, passport: &mut Passport, out: &mut Actions) {
+        self.location.departed(chunk);
+        let report = passport.reductions.leave();
+        if let Err(why) = self.reductions.receive(chunk.array, report.sequence, Partial::leaving(report)) {
+            self.refuse(chunk.array, why, out);
+        }
+        self.finish_reductions(chunk.array, out);
+        if self.arrays[chunk.array as usize].syncs() {
+            self.syncs.leave(chunk.array, passport.syncs.leave());
+        }
+    }
+
+    pub(crate) fn exit(&mut self, out: &mut Actions) {
+        self.send_all(|| Packet::Exit, 0, out);
+    }
+
+    // Syncs.
+
+    /// A chunk has called `at_sync`. True if it waits for a decision, false if it resumes at once.
+    pub(crate) fn at_sync(&mut self, arrival: Arrival, out: &mut Actions) -> bool {
+        let (sync, local) = (arrival.report.sequence, self.sync_population());
+        if self.syncs.arrive(arrival, self.blocking, local) {
+            out.push_back(Action::Sample { sync });
+        }
+        self.blocking
+    }
+
+    fn sync_population(&self) -> u64 {
+        let syncing = |array: &u32| self.arrays[*array as usize].syncs();
+        (0..self.arrays.len() as u32).filter(syncing).map(|array| self.location.count(array)).sum()
+    }
+
+    /// Answers [`Action::Sample`]: sends what arrived. `load` gives a chunk's CPU time since its last sync.
+    pub(crate) fn sampled(
+        &mut self,
+        sync: u64,
+        sample: RankSample,
+        load: impl Fn(CellId) -> u64,
+        now_ns: u64,
+        out: &mut Actions,
+    ) {
+        let (tallies, arrivals) = self.syncs.take(sync, self.sync_population());
+        let measured = |arrival: Arrival| {
+            let cpu_ns = load(arrival.cell);
+            MeasuredChunk {
+                chunk: arrival.chunk,
+                load_ns: arrival.declared.unwrap_or(cpu_ns),
+                declared: arrival.declared.is_some(),
+                bytes: arrival.bytes,
+                migratable: arrival.migratable,
+            }
+        };
+        let chunks = arrivals.into_iter().map(measured).collect();
+        let collected = Collected { sync, tallies, chunks, sample, now_ns };
+        self.send(ROOT, Packet::Collected(Box::new(collected)), now_ns, out);
+    }
+
+    /// Answers [`Action::Decide`].
+    pub(crate) fn decided(
+        &mut self,
+        expected: &Snapshot,
+        assignment: Assignment,
+        decide_ns: u64,
+        now_ns: u64,
+        out: &mut Actions,
+    ) {
+        let root = self.root.as_mut().expect("only rank 0 is asked to decide");
+        let decision = root.coordinator.decide(expected, assignment, decide_ns, now_ns);
+        if self.blocking {
+            let moves: Arc<[Move]> = decision.moves.into();
+            self.send_all(|| Packet::Moves { sync: decision.sync, moves: moves.clone() }, now_ns, out);
+        }
+    }
+
+    fn moves(&mut self, sync: u64, moves: &[Move], now_ns: u64, out: &mut Actions) {
+        let mut leavers = BTreeMap::new();
+        for leaving in moves.iter().filter(|leaving| leaving.from == self.rank) {
+            let resident = self.location.resident(leaving.chunk).expect("the snapshot saw it here");
+            let leaver = Leaver { cell: resident.cell, to: leaving.to, broadcasts: resident.broadcasts };
+            leavers.insert(leaving.chunk, leaver);
+        }
+        self.syncs.completed = sync + 1;
+        for (chunk, cell) in std::mem::take(&mut self.syncs.waiting) {
+            if !leavers.contains_key(&chunk) {
+                let delivery = Delivery { from: RUNTIME, payload: Payload::Resume };
+                out.push_back(Action::Deliver { to: chunk, cell, delivery });
+            }
+        }
+        if moves.is_empty() {
+            return;
+        }
+        self.broadcasts.start_log();
+        let expected = moves.iter().filter(|arriving| arriving.to == self.rank).count();
+        let cells: Vec<CellId> = leavers.values().map(|leaver| leaver.cell).collect();
+        for elsewhere in moves.iter().filter(|elsewhere| elsewhere.from != self.rank) {
+            self.location.moved(elsewhere.chunk, elsewhere.to);
+        }
+        let unheld = cells.len();
+        self.syncs.migration = Some(Migration { sync, leavers, unheld, expected, ..Migration::default() });
+        if cells.is_empty() {
+            self.switch_routes(now_ns, out);
+        } else {
+            out.push_back(Action::Hold(cells));
+        }
+    }
+
+    /// Answers [`Action::Hold`], once a leaver: no handler of it runs any more.
+    pub(crate) fn held(&mut self, now_ns: u64, out: &mut Actions) {
+        let migration = self.syncs.migration.as_mut().expect("chunks are held for a migration");
+        migration.unheld -= 1;
+        if migration.unheld == 0 {
+            self.switch_routes(now_ns, out);
+        }
+    }
+
+    fn switch_routes(&mut self, now_ns: u64, out: &mut Actions) {
+        let migration = self.syncs.migration.as_mut().expect("routes change in a migration");
+        migration.switched = true;
+        let sync = migration.sync;
+        for (&chunk, leaver) in &mut migration.leavers {
+            let resident = self.location.departed(chunk).expect("a leaver is here until the routes change");
+            leaver.broadcasts = resident.broadcasts;
+            self.location.moved(chunk, leaver.to);
+            out.push_back(Action::Close(leaver.cell));
+        }
+        for rank in self.others() {
+            self.send(rank, Packet::Marker { sync }, now_ns, out);
+        }
+        self.migrate(now_ns, out);
+    }
+
+    /// Takes every step of the migration that has become possible.
+    fn migrate(&mut self, now_ns: u64, out: &mut Actions) {
+        let markers = self.syncs.all_markers(self.ranks - 1);
+        let Some(migration) = self.syncs.migration.as_mut() else { return };
+        if !migration.switched || !markers {
+            return;
+        }
+        if !migration.released {
+            migration.released = true;
+            for (chunk, leaver) in std::mem::take(&mut migration.leavers) {
+                let Leaver { cell, to, broadcasts } = leaver;
+                out.push_back(Action::Release { chunk, cell, to, broadcasts });
+            }
+        }
+        if !migration.flushed && migration.arrived.len() == migration.expected {
+            migration.flushed = true;
+            let (sync, moved_bytes) = (migration.sync, migration.arrived_bytes);
+            self.send(ROOT, Packet::Flushed { sync, moved_bytes }, now_ns, out);
+        }
+    }
+
+    /// A released chunk goes to its new rank.
+    pub(crate) fn released(&mut self, traveller: Box<Traveller>, to: Rank, now_ns: u64, out: &mut Actions) {
+        self.send(to, Packet::Arrive(traveller), now_ns, out);
+    }
+
+    fn arrive(&mut self, traveller: Box<Traveller>, now_ns: u64, out: &mut Actions) {
+        if traveller.journey.is_none() {
+            out.push_back(Action::Admit(traveller));
+            return;
+        }
+        let migration =
+            self.syncs.migration.as_mut().expect("a chunk comes after the markers, they after the moves");
+        migration.arrived_bytes += match &traveller.cargo {
+            Cargo::Live(slot) => slot.state_bytes(),
+            Cargo::Encoded(bytes) => bytes.len() as u64,
+        };
+        migration.arrived.push(traveller);
+        self.migrate(now_ns, out);
+    }
+
+    /// Answers [`Action::Admit`]: the chunk has a cell with its mail in it. Returns what else waits for it, in order.
+    pub(crate) fn admit(&mut self, chunk: ChunkId, cell: CellId, journey: Option<Journey>) -> Vec<Delivery> {
+        let next = self.broadcasts.next(chunk.array);
+        let first = match journey {
+            None => Delivery { from: RUNTIME, payload: Payload::Start },
+            Some(_) => Delivery { from: RUNTIME, payload: Payload::Resume },
+        };
+        let seen = journey.map_or(next, |journey| journey.broadcasts);
+        let mut mail = vec![first];
+        mail.extend(self.broadcasts.missed(chunk.array, seen));
+        mail.extend(self.location.arrived(chunk, cell, seen.max(next)));
+        mail
+    }
+
+    fn land(&mut self, sync: u64, out: &mut Actions) {
+        out.extend(self.syncs.land(sync).into_iter().map(Action::Admit));
+        out.push_back(Action::Landed);
+    }
+
+    /// Answers [`Action::Landed`]: all arrivals are admitted, their log has served.
+    pub(crate) fn landed(&mut self) {
+        self.broadcasts.end_log();
+    }
+
+    // Packets.
+
+    /// A packet from another rank.
+    pub(crate) fn receive(&mut self, from: Rank, packet: Packet, now_ns: u64, out: &mut Actions) {
+        self.traffic.received += u64::from(packet.counts());
+        self.handle(from, packet, now_ns, out);
+    }
+
+    fn handle(&mut self, from: Rank, packet: Packet, now_ns: u64, out: &mut Actions) {
+        match packet {
+            Packet::Message(envelope) => self.deliver(envelope.to, envelope.delivery, out),
+            Packet::Multicast { from, array, keys, message } => {
+                for key in keys {
+                    let delivery = Delivery { from, payload: Payload::Encoded(message.clone()) };
+                    self.deliver(ChunkId { array, key }, delivery, out);
+                }
+            }
+            Packet::Announce { array, delivery } => self.announce(array, &delivery, out),
+            Packet::Broadcast { array, number, delivery } => self.apply(array, number, &delivery, out),
+            Packet::Partial { array, sequence, partial } => {
+                if let Err(why) = self.reductions.receive(array, sequence, *partial) {
+                    self.refuse(array, why, out);
+                }
+                self.finish_reductions(array, out);
+            }
+            Packet::Arrive(traveller) => self.arrive(traveller, now_ns, out),
+            Packet::Collected(collected) => {
+                let root = self.root.as_mut().expect("reports go to rank 0");
+                if let Some(expected) = root.coordinator.collect(from, *collected) {
+                    out.push_back(Action::Decide(Box::new(expected)));
+                }
+            }
+            Packet::Moves { sync, moves } => self.moves(sync, &moves, now_ns, out),
+            Packet::Marker { sync } => {
+                self.syncs.marker(sync);
+                self.migrate(now_ns, out);
+            }
+            Packet::Flushed { sync, moved_bytes } => {
+                let root = self.root.as_mut().expect("flushes are reported to rank 0");
+                if root.coordinator.flushed(moved_bytes, now_ns) {
+                    self.send_all(|| Packet::Land { sync }, now_ns, out);
+                }
+            }
+            Packet::Land { sync } => self.land(sync, out),
+            Packet::Hello { checksum } => {
+                if self.root.as_ref().is_some_and(|root| root.checksum != checksum) {
+                    self.fail(Error::SetupDiffers { rank: from.0 }, out);
+                }
+            }
+            Packet::Probe { wave } => self.traffic.probe = Some(wave),
+            Packet::Answer { wave, sent, received } => {
+                let root = self.root.as_mut().expect("answers go to rank 0");
+                let step = root.quiescence.answer(from, wave, sent, received);
+                self.search(step, out);
+            }
+            Packet::Explain => out.push_back(Action::Explain),
+            Packet::Waiting { lines } => {
+                let root = self.root.as_mut().expect("explanations go to rank 0");
+                let step = root.quiescence.explained(lines);
+                self.search(step, out);
+            }
+            Packet::Exit => out.push_back(Action::Stop(Ok(()))),
+            Packet::Abort(error) => out.push_back(Action::Stop(Err(error))),
+        }
+    }
+
+    /// A message that has reached the rank it was routed to.
+    fn deliver(&mut self, to: ChunkId, delivery: Delivery, out: &mut Actions) {
+        if let Some(resident) = self.location.resident(to) {
+            out.push_back(Action::Deliver { to, cell: resident.cell, delivery });
+            return;
+        }
+        // A sender that did not know the new routes yet: the leaver is still here and takes it along.
+        let leaver = self.syncs.migration.as_ref().and_then(|migration| migration.leavers.get(&to));
+        match leaver {
+            Some(leaver) => out.push_back(Action::Deliver { to, cell: leaver.cell, delivery }),
+            None => self.location.stash(to, delivery),
+        }
+    }
+
+    fn announce(&mut self, array: u32, delivery: &Delivery, out: &mut Actions) {
+        let number = self.broadcasts.number(array);
+        self.send_all(|| Packet::Broadcast { array, number, delivery: Box::new(again(delivery)) }, 0, out);
+    }
+
+    fn apply(&mut self, array: u32, number: u64, delivery: &Delivery, out: &mut Actions) {
+        self.broadcasts.apply(array, number, delivery);
+        for key in self.location.keys(array) {
+            let to = ChunkId { array, key };
+            let resident = self.location.resident(to).expect("its key was just listed");
+            if resident.broadcasts <= number {
+                resident.broadcasts = number + 1;
+                out.push_back(Action::Deliver { to, cell: resident.cell, delivery: again(delivery) });
+            }
+        }
+    }
+
+    /// Passes a partial result to the parent; the root keeps its own.
+    fn pass_on(&mut self, array: u32, sequence: u64, out: &mut Actions) {
+        let Some(parent) = self.reductions.parent() else { return };
+        if let Some(partial) = self.reductions.take(array, sequence) {
+            self.send(parent, Packet::Partial { array, sequence, partial: Box::new(partial) }, 0, out);
+        }
+    }
+
+    fn finish_reductions(&mut self, array: u32, out: &mut Actions) {
+        if self.rank != ROOT {
+            return;
+        }
+        while let Some(finished) = self.reductions.finish(array) {
+            let payload = Payload::Reduced { tag: finished.terms.tag, values: finished.values };
+            let delivery = Delivery { from: RUNTIME, payload };
+            match finished.terms.goal {
+                Goal::All => self.announce(array, &delivery, out),
+                Goal::Chunk(key) => self.send_message(Envelope { to: ChunkId { array, key }, delivery }, out),
+            }
+        }
+    }
+
+    // Idleness.
+
+    /// This rank has nothing to do: what waits for company goes now.
+    pub(crate) fn idle(&mut self, now_ns: u64, out: &mut Actions) {
+        if self.rank != ROOT {
+            for (array, sequence) in self.reductions.waiting() {
+                self.pass_on(array, sequence, out);
+            }
+        }
+        out.extend(self.syncs.unsent().into_iter().map(|sync| Action::Sample { sync }));
+        // Answer only with empty hands: a packet just sent would make the answer stale before it leaves.
+        if out.is_empty()
+            && let Some(wave) = self.traffic.probe.take()
+        {
+            let Traffic { sent, received, .. } = self.traffic;
+            self.send(ROOT, Packet::Answer { wave, sent, received }, now_ns, out);
+        }
+    }
+
+    /// This rank has had nothing to do for a long time: is anybody still at work?
+    pub(crate) fn suspect(&mut self, out: &mut Actions) {
+        if let Some(root) = &mut self.root {
+            let step = root.quiescence.suspect();
+            self.search(step, out);
+        }
+    }
+
+    fn search(&mut self, step: Step, out: &mut Actions) {
+        match step {
+            Step::Wait => {}
+            Step::Wave(wave) => self.send_all(|| Packet::Probe { wave }, 0, out),
+            Step::Quiescent => self.send_all(|| Packet::Explain, 0, out),
+            Step::Explained(waiting) => self.fail(Error::Stalled { waiting }, out),
+        }
+    }
+
+    /// Answers [`Action::Explain`] with what the chunks wait for; adds what the rank itself knows.
+    pub(crate) fn explained(&mut self, mut lines: Vec<String>, out: &mut Actions) {
+        let text = |chunk: ChunkId| self.describe(chunk);
+        for (chunk, waiting) in self.location.stashed() {
+            lines.push(format!("{} does not exist; {waiting} messages wait for it", text(chunk)));
+        }
+        if let Some(root) = &self.root {
+            let name = |array: u32| format!("array {array} `{}`", self.arrays[array as usize].name());
+            lines.extend(root.coordinator.explain(name));
+            lines.extend(self.reductions.explain(name));
+        }
+        self.send(ROOT, Packet::Waiting { lines }, 0, out);
+    }
+
+    /// A chunk's name for people.
+    pub(crate) fn describe(&self, chunk: ChunkId) -> String {
+        let array = &self.arrays[chunk.array as usize];
+        format!("{}[{}] of array {}", array.name(), array.index_text(chunk.key), chunk.array)
+    }
+}

@@ -1,0 +1,325 @@
+//! Reductions: every chunk of an array contributes, one result comes back as an ordinary message.
+//!
+//! Contributions combine on the way: each rank adds up its own and its children's in a tree of ranks (arity
+//! [`ARITY`]) and passes the partial result to its parent, rank 0 being the root. Partial results are additive and
+//! counted by a [`Tally`], so *when* one is passed on is a matter of speed only: a rank passes on what it has as soon
+//! as all its own chunks have contributed, and whatever is left when it has nothing else to do. No contribution is tied
+//! to a rank, so chunks may migrate with contributions in flight.
+//!
+//! The reducers are a closed set over vectors, so interior ranks combine without knowing the chunk's type; anything
+//! else is [`Reducer::Gather`] plus a fold in the handler that receives it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::census::{Report, Tally};
+use crate::ids::Rank;
+
+/// Children per rank in the tree of partial results.
+const ARITY: u32 = 8;
+
+/// How contributions combine, element by element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reducer {
+    /// The sum. Integer sums wrap never: they saturate. Floating-point sums may differ in the last bits with placement.
+    Sum,
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+    /// Bitwise and, of [`Values::U64`].
+    And,
+    /// Bitwise or, of [`Values::U64`].
+    Or,
+    /// Every contribution, ordered by packed index: the same on every placement.
+    Gather,
+}
+
+/// What a chunk contributes, and what comes back.
+///
+/// ```
+/// use caribou::Values;
+/// assert_eq!(Values::from(vec![1.0, 2.0]), Values::F64(vec![1.0, 2.0]));
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Values {
+    /// Floating-point numbers.
+    F64(Vec<f64>),
+    /// Unsigned integers, or bit sets for and/or.
+    U64(Vec<u64>),
+    /// Signed integers.
+    I64(Vec<i64>),
+    /// Bytes by packed index ([`Index::pack`](crate::Index::pack)); what [`Reducer::Gather`] yields.
+    Gathered(Vec<(u64, Vec<u8>)>),
+}
+
+impl From<Vec<f64>> for Values {
+    fn from(values: Vec<f64>) -> Values {
+        Values::F64(values)
+    }
+}
+
+impl From<Vec<u64>> for Values {
+    fn from(values: Vec<u64>) -> Values {
+        Values::U64(values)
+    }
+}
+
+impl From<Vec<i64>> for Values {
+    fn from(values: Vec<i64>) -> Values {
+        Values::I64(values)
+    }
+}
+
+impl From<Vec<u8>> for Values {
+    /// One chunk's part of a gather; the runtime fills in whose it is.
+    fn from(bytes: Vec<u8>) -> Values {
+        Values::Gathered(vec![(0, bytes)])
+    }
+}
+
+impl Values {
+    fn describe(&self) -> String {
+        match self {
+            Values::F64(v) => format!("{} f64", v.len()),
+            Values::U64(v) => format!("{} u64", v.len()),
+            Values::I64(v) => format!("{} i64", v.len()),
+            Values::Gathered(_) => "bytes".into(),
+        }
+    }
+}
+
+/// Where a result goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Goal {
+    All,
+    Chunk(u64),
+}
+
+/// What all contributions to one reduction must agree on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Terms {
+    pub(crate) tag: u32,
+    pub(crate) reducer: Reducer,
+    pub(crate) goal: Goal,
+}
+
+/// Contributions added up so far. A leaver's report has no terms and no values.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Partial {
+    tally: Tally,
+    combined: Option<(Terms, Values)>,
+}
+
+impl Partial {
+    pub(crate) fn contribution(report: Report, terms: Terms, values: Values) -> Partial {
+        Partial { tally: Tally::of(report), combined: Some((terms, values)) }
+    }
+
+    pub(crate) fn leaving(report: Report) -> Partial {
+        Partial { tally: Tally::of(report), combined: None }
+    }
+
+    fn merge(&mut self, other: Partial) -> Result<(), String> {
+        self.tally.merge(&other.tally);
+        let Some((terms, theirs)) = other.combined else { return Ok(()) };
+        match &mut self.combined {
+            None => self.combined = Some((terms, theirs)),
+            Some((mine, _)) if *mine != terms => return Err(format!("{mine:?} here, {terms:?} there")),
+            Some((_, ours)) => combine(terms.reducer, ours, theirs)?,
+        }
+        Ok(())
+    }
+}
+
+fn combine(reducer: Reducer, ours: &mut Values, theirs: Values) -> Result<(), String> {
+    fn each<T: Copy>(ours: &mut [T], theirs: &[T], f: impl Fn(T, T) -> T) {
+        ours.iter_mut().zip(theirs).for_each(|(a, b)| *a = f(*a, *b));
+    }
+    let mismatch = || format!("{} cannot combine with it under {reducer:?}", theirs.describe());
+    match (reducer, &mut *ours, &theirs) {
+        (Reducer::Gather, Values::Gathered(a), Values::Gathered(b)) => a.extend_from_slice(b),
+        (_, Values::F64(a), Values::F64(b)) if a.len() == b.len() => match reducer {
+            Reducer::Sum => each(a, b, |x, y| x + y),
+            Reducer::Min => each(a, b, f64::min),
+            Reducer::Max => each(a, b, f64::max),
+            Reducer::And | Reducer::Or | Reducer::Gather => return Err(mismatch()),
+        },
+        (_, Values::U64(a), Values::U64(b)) if a.len() == b.len() => match reducer {
+            Reducer::Sum => each(a, b, u64::saturating_add),
+            Reducer::Min => each(a, b, u64::min),
+            Reducer::Max => each(a, b, u64::max),
+            Reducer::And => each(a, b, |x, y| x & y),
+            Reducer::Or => each(a, b, |x, y| x | y),
+            Reducer::Gather => return Err(mismatch()),
+        },
+        (_, Values::I64(a), Values::I64(b)) if a.len() == b.len() => match reducer {
+            Reducer::Sum => each(a, b, i64::saturating_add),
+            Reducer::Min => each(a, b, i64::min),
+            Reducer::Max => each(a, b, i64::max),
+            Reducer::And | Reducer::Or | Reducer::Gather => return Err(mismatch()),
+        },
+        _ => return Err(format!("{} against {}", ours.describe(), theirs.describe())),
+    }
+    Ok(())
+}
+
+/// A finished reduction.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Finished {
+    pub(crate) array: u32,
+    pub(crate) terms: Terms,
+    pub(crate) values: Arc<Values>,
+}
+
+#[derive(Debug)]
+struct Pending {
+    partial: Partial,
+    /// Contributions of this rank's own chunks since the last time it passed something on.
+    own: u64,
+}
+
+/// One rank's part of all reductions.
+#[derive(Debug)]
+pub(crate) struct Reductions {
+    rank: Rank,
+    pending: BTreeMap<(u32, u64), Pending>,
+    /// Root only: per array, the next reduction to finish and the population it needs.
+    roots: Vec<(u64, u64)>,
+}
+
+impl Reductions {
+    pub(crate) fn new(rank: Rank, populations: &[u64]) -> Reductions {
+        let roots = if rank.0 == 0 { populations.iter().map(|&p| (0, p)).collect() } else { Vec::new() };
+        Reductions { rank, pending: BTreeMap::new(), roots }
+    }
+
+    /// The rank that partial results of `rank` go to; none for the root.
+    pub(crate) fn parent(&self) -> Option<Rank> {
+        (self.rank.0 > 0).then(|| Rank((self.rank.0 - 1) / ARITY))
+    }
+
+    /// Adds a contribution of an own chunk. True if all `local` chunks of the array here have now contributed.
+    pub(crate) fn contribute(
+        &mut self,
+        array: u32,
+        sequence: u64,
+        partial: Partial,
+        local: u64,
+    ) -> Result<bool, String> {
+        let own = self.add(array, sequence, partial)?;
+        *own += 1;
+        Ok(*own >= local)
+    }
+
+    /// Adds a child's partial result.
+    pub(crate) fn receive(&mut self, array: u32, sequence: u64, partial: Partial) -> Result<(), String> {
+        self.add(array, sequence, partial).map(|_| ())
+    }
+
+    fn add(&mut self, array: u32, sequence: u64, partial: Partial) -> Result<&mut u64, String> {
+        use std::collections::btree_map::Entry;
+        let pending = match self.pending.entry((array, sequence)) {
+            Entry::Vacant(vacant) => vacant.insert(Pending { partial, own: 0 }),
+            Entry::Occupied(occupied) => {
+                let pending = occupied.into_mut();
+                pending.partial.merge(partial).map_err(|why| format!("reduction {sequence}: {why}"))?;
+                pending
+            }
+        };
+        Ok(&mut pending.own)
+    }
+
+    /// Takes what goes to the parent for one reduction.
+    pub(crate) fn take(&mut self, array: u32, sequence: u64) -> Option<Partial> {
+        self.pending.remove(&(array, sequence)).map(|pending| pending.partial)
+    }
+
+    /// Everything that waits, in order: an idle rank passes it all on.
+    pub(crate) fn waiting(&self) -> Vec<(u32, u64)> {
+        self.pending.keys().copied().collect()
+    }
+
+    /// Root: the next finished reduction of `array`, in order of their numbers.
+    pub(crate) fn finish(&mut self, array: u32) -> Option<Finished> {
+        loop {
+            let (sequence, population) = self.roots[array as usize];
+            let next = self.pending.get(&(array, sequence))?.partial.tally.complete(population)?;
+            let partial = self.pending.remove(&(array, sequence)).expect("looked at just above").partial;
+            self.roots[array as usize] = (sequence + 1, next);
+            // Leavers alone make a reduction that nobody contributed to: it has no result.
+            let Some((terms, mut values)) = partial.combined else { continue };
+            if let Values::Gathered(parts) = &mut values {
+                parts.sort_by_key(|&(key, _)| key);
+            }
+            return Some(Finished { array, terms, values: Arc::new(values) });
+        }
+    }
+
+    /// One line per reduction that is not finished, for a stall report. Root only.
+    pub(crate) fn explain(&self, name: impl Fn(u32) -> String) -> Vec<String> {
+        let line = |(&(array, sequence), pending): (&(u32, u64), &Pending)| {
+            let (_, population) = self.roots.get(array as usize)?;
+            let heard = pending.partial.tally.heard();
+            Some(format!("reduction {sequence} of {} has {heard} of {population} contributions", name(array)))
+        };
+        self.pending.iter().filter_map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::census::Membership;
+
+    const SUM: Terms = Terms { tag: 3, reducer: Reducer::Sum, goal: Goal::All };
+
+    fn one(member: &mut Membership, value: u64) -> (u64, Partial) {
+        let report = member.report();
+        (report.sequence, Partial::contribution(report, SUM, vec![value, 1].into()))
+    }
+
+    #[test]
+    fn a_result_comes_when_the_last_chunk_contributed_and_in_order() {
+        let mut root = Reductions::new(Rank(0), &[2]);
+        let (mut a, mut b) = (Membership::default(), Membership::default());
+        for _ in 0..2 {
+            let (sequence, partial) = one(&mut a, 5);
+            root.contribute(0, sequence, partial, 2).expect("terms agree");
+            assert_eq!(root.finish(0), None);
+        }
+        for _ in 0..2 {
+            let (sequence, partial) = one(&mut b, 7);
+            root.contribute(0, sequence, partial, 2).expect("terms agree");
+            let finished = root.finish(0).expect("both contributed");
+            assert_eq!(*finished.values, Values::U64(vec![12, 2]));
+        }
+    }
+
+    #[test]
+    fn a_gather_is_ordered_by_index() {
+        let mut root = Reductions::new(Rank(0), &[3]);
+        let terms = Terms { reducer: Reducer::Gather, ..SUM };
+        for key in [2u64, 0, 1] {
+            let values = Values::Gathered(vec![(key, vec![key as u8])]);
+            let report = Membership::default().report();
+            root.contribute(0, 0, Partial::contribution(report, terms, values), 3).expect("terms agree");
+        }
+        let Some(Finished { values, .. }) = root.finish(0) else { panic!("three contributed") };
+        assert_eq!(*values, Values::Gathered(vec![(0, vec![0]), (1, vec![1]), (2, vec![2])]));
+    }
+
+    #[test]
+    fn contributions_that_disagree_are_refused() {
+        let mut root = Reductions::new(Rank(0), &[2]);
+        let (sequence, partial) = one(&mut Membership::default(), 1);
+        root.contribute(0, sequence, partial.clone(), 2).expect("the first cannot disagree");
+        let other =
+            Partial { combined: Some((Terms { tag: 4, ..SUM }, vec![1u64, 1].into())), ..partial.clone() };
+        assert!(root.contribute(0, sequence, other, 2).is_err());
+        let shorter = Partial { combined: Some((SUM, vec![1u64].into())), ..partial };
+        assert!(root.contribute(0, sequence, shorter, 2).is_err());
+    }
+}

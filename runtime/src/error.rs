@@ -1,0 +1,88 @@
+//! Everything that can end a run, said so that the caller knows what to do.
+
+use serde::{Deserialize, Serialize};
+
+/// Why a run could not start or could not go on.
+///
+/// ```
+/// use caribou::{Config, Error};
+/// let error = Config::default().lb("refien").unwrap_err();
+/// assert!(matches!(error, Error::Config { .. }));
+/// assert!(error.to_string().contains("refine"), "it suggests the nearest name");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Error {
+    /// A setting is wrong: correct it and start again.
+    #[error("{setting}: {why}")]
+    Config {
+        /// The variable, field or flag.
+        setting: String,
+        /// What is wrong and what was expected.
+        why: String,
+    },
+
+    /// A handler panicked. Its message is in `panic`; the place is on standard error, printed by the panic itself.
+    #[error("rank {rank}: chunk {chunk} panicked in its handler of `{message}` in phase {phase}: {panic}")]
+    HandlerPanicked {
+        /// The rank it ran on.
+        rank: u32,
+        /// Array and index.
+        chunk: String,
+        /// Message kind: the enum variant, or `start`, `resume`, `reduced`.
+        message: String,
+        /// Syncs completed before.
+        phase: u64,
+        /// The panic's text.
+        panic: String,
+    },
+
+    /// No message is on its way, nobody has called `exit`, and so nothing will ever happen again.
+    #[error("the run has stalled: nothing is left to do and nobody called exit{}", list(waiting))]
+    Stalled {
+        /// What waits for what, a line each.
+        waiting: Vec<String>,
+    },
+
+    /// Contributions to one reduction do not agree, or do not combine.
+    #[error("rank {rank}: array {array}: {why}")]
+    Reduction {
+        /// The rank that noticed.
+        rank: u32,
+        /// Array name.
+        array: String,
+        /// What disagrees.
+        why: String,
+    },
+
+    /// A message or chunk could not be encoded or decoded: its serde implementation does not round-trip.
+    #[error("rank {rank}: {what} cannot cross the wire: {why}")]
+    Wire {
+        /// The rank that noticed.
+        rank: u32,
+        /// Array and index, and what was encoded or decoded.
+        what: String,
+        /// What the codec said.
+        why: String,
+    },
+
+    /// The ranks did not set up the same arrays: `setup` must do the same on every rank.
+    #[error("rank {rank} set up other arrays than rank 0: the setup function must do the same on every rank")]
+    SetupDiffers {
+        /// The rank that differs.
+        rank: u32,
+    },
+
+    /// The operating system refused something the run cannot do without.
+    #[error("{what}: {why}")]
+    System {
+        /// What was asked of it.
+        what: String,
+        /// What it said.
+        why: String,
+    },
+}
+
+fn list(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("\n  {line}")).collect()
+}

@@ -1,0 +1,205 @@
+//! A lock that costs nothing where nobody else could come: the one file with `unsafe` in it.
+//!
+//! A rank with one worker is one thread, and most ranks have one worker. What several workers of a rank would share is
+//! behind a [`Guarded`]: with several workers it is a mutex; with one it only checks that the caller is that worker and
+//! that no guard is alive, about 1 ns instead of 10.
+//!
+//! | mode | `lock` by the owner | by another thread | while a guard is alive |
+//! |---|---|---|---|
+//! | alone | guard | panics | panics |
+//! | shared | guard | guard | waits |
+//!
+//! Rules:
+//! 1. An *alone* value is created for a [`Tag`] and touched only by the thread that wears the tag ([`Badge::wear`]).
+//! 2. No two threads wear a tag at the same time: tags are minted once and worn by the thread that minted them, or by the
+//!    simulation, which is one thread.
+
+#[cfg(not(loom))]
+pub(crate) use real::Guarded;
+
+#[cfg(loom)]
+pub(crate) use modelled::Guarded;
+
+/// The identity of a worker; 0 stands for "any thread".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tag(u32);
+
+impl Tag {
+    /// A tag that no other worker has.
+    #[cfg(not(loom))]
+    pub(crate) fn mint() -> Tag {
+        static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
+        let tag = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        assert!(tag != 0, "4 billion workers have been started in this process");
+        Tag(tag)
+    }
+
+    /// Values created for this tag are mutexes.
+    pub(crate) const SHARED: Tag = Tag(0);
+}
+
+#[cfg(not(loom))]
+#[expect(
+    unsafe_code,
+    reason = "the one place where exclusive access rests on a checked rule instead of the borrow checker"
+)]
+mod real {
+    use std::cell::{Cell, UnsafeCell};
+    use std::marker::PhantomData;
+    use std::ops::{Deref, DerefMut};
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    use super::Tag;
+
+    thread_local! {
+        static WORN: Cell<u32> = const { Cell::new(0) };
+    }
+
+    /// A value that one worker, or the workers of one rank, may touch.
+    pub(crate) struct Guarded<T> {
+        owner: Tag,
+        busy: Cell<bool>,
+        lock: Mutex<()>,
+        value: UnsafeCell<T>,
+    }
+
+    // SAFETY: in shared mode `value` is reached through `lock` only. In alone mode `value` and `busy` are reached by
+    // the thread that wears `owner` only (rule 1, checked in `lock`), and a tag is worn by one thread at a time (rule 2,
+    // upheld by `Badge`, which alone can put a tag on and never leaves the thread that minted it). `T: Send` because the value may be dropped on another thread.
+    unsafe impl<T: Send> Sync for Guarded<T> {}
+
+    /// A thread's claim to a tag. It cannot be sent to another thread.
+    pub(crate) struct Badge {
+        tag: Tag,
+        stays: PhantomData<*const ()>,
+    }
+
+    impl Badge {
+        /// Mints a tag for this thread.
+        pub(crate) fn new() -> Badge {
+            Badge { tag: Tag::mint(), stays: PhantomData }
+        }
+
+        pub(crate) fn tag(&self) -> Tag {
+            self.tag
+        }
+
+        /// Puts the tag on, replacing what the thread wore.
+        #[inline]
+        pub(crate) fn wear(&self) {
+            WORN.set(self.tag.0);
+        }
+    }
+
+    impl<T> Guarded<T> {
+        /// A value for the worker with `owner`'s tag alone, or for all with [`Tag::SHARED`].
+        pub(crate) fn new(owner: Tag, value: T) -> Guarded<T> {
+            Guarded { owner, busy: Cell::new(false), lock: Mutex::new(()), value: UnsafeCell::new(value) }
+        }
+
+        /// Exclusive access. Blocks in shared mode while another thread has it.
+        ///
+        /// # Panics
+        /// In alone mode, if the thread does not wear the tag or holds a guard already: a defect of the runtime.
+        #[inline]
+        pub(crate) fn lock(&self) -> Guard<'_, T> {
+            if self.owner == Tag::SHARED {
+                // A panic while the lock was held ends the run; what it left is only ever read to say so.
+                let held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+                return Guard { guarded: self, held: Some(held) };
+            }
+            assert!(WORN.get() == self.owner.0, "a rank with one worker is touched by that worker only");
+            assert!(!self.busy.replace(true), "no guard is alive when a worker takes one");
+            Guard { guarded: self, held: None }
+        }
+    }
+
+    /// Exclusive access to a [`Guarded`] value, until dropped.
+    pub(crate) struct Guard<'a, T> {
+        guarded: &'a Guarded<T>,
+        held: Option<MutexGuard<'a, ()>>,
+    }
+
+    impl<T> Deref for Guard<'_, T> {
+        type Target = T;
+
+        #[inline]
+        fn deref(&self) -> &T {
+            // SAFETY: this guard is the only one alive: in shared mode because it holds the mutex, in alone mode because
+            // `busy` was false when it was made, on the one thread that may make one.
+            unsafe { &*self.guarded.value.get() }
+        }
+    }
+
+    impl<T> DerefMut for Guard<'_, T> {
+        #[inline]
+        fn deref_mut(&mut self) -> &mut T {
+            // SAFETY: as in `deref`, and `&mut self` excludes other borrows through this guard.
+            unsafe { &mut *self.guarded.value.get() }
+        }
+    }
+
+    impl<T> Drop for Guard<'_, T> {
+        #[inline]
+        fn drop(&mut self) {
+            if self.held.is_none() {
+                self.guarded.busy.set(false);
+            }
+        }
+    }
+}
+
+#[cfg(not(loom))]
+pub(crate) use real::Badge;
+
+#[cfg(loom)]
+mod modelled {
+    use super::Tag;
+
+    /// Under loom every value is a modelled mutex; the alone mode has no concurrency to model.
+    pub(crate) struct Guarded<T>(loom::sync::Mutex<T>);
+
+    impl<T> Guarded<T> {
+        pub(crate) fn new(_owner: Tag, value: T) -> Guarded<T> {
+            Guarded(loom::sync::Mutex::new(value))
+        }
+
+        pub(crate) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
+            self.0.lock().expect("no model panics while it holds a lock")
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "touched by that worker only")]
+    fn a_stranger_is_refused() {
+        let worker = Badge::new();
+        let guarded = Guarded::new(worker.tag(), 1);
+        let _ = guarded.lock();
+    }
+
+    #[test]
+    #[should_panic(expected = "no guard is alive")]
+    fn a_second_guard_is_refused() {
+        let worker = Badge::new();
+        worker.wear();
+        let guarded = Guarded::new(worker.tag(), 1);
+        let _first = guarded.lock();
+        let _second = guarded.lock();
+    }
+
+    #[test]
+    fn alone_and_shared_give_the_same_access() {
+        let worker = Badge::new();
+        worker.wear();
+        for owner in [worker.tag(), Tag::SHARED] {
+            let guarded = Guarded::new(owner, 1);
+            *guarded.lock() += 1;
+            assert_eq!(*guarded.lock(), 2);
+        }
+    }
+}

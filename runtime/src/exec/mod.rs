@@ -1,0 +1,17 @@
+//! Threads and clocks: carries out what the core decides, and runs handlers.
+//!
+//! One [`Worker`](worker::Worker) is one thread; worker 0 of a rank also drives its transport
+//! ([`progress`]). The [simulation](simulation) steps the same workers in one thread, in virtual time.
+
+pub(crate) mod cells;
+pub(crate) mod clock;
+pub(crate) mod guarded;
+pub(crate) mod mailbox;
+pub(crate) mod progress;
+pub(crate) mod ready;
+pub(crate) mod shared;
+pub(crate) mod simulation;
+pub(crate) mod sleep;
+pub(crate) mod sync;
+pub(crate) mod threads;
+pub(crate) mod worker;

@@ -1,0 +1,275 @@
+//! Drives the core: carries out its actions, feeds it packets, and says when a rank is idle.
+//!
+//! Actions of the first group (see [`Action`]) are carried out while the core is locked, so that no other worker of the
+//! rank can see a state between two of them; those of the second group may run user code and come after the lock.
+
+use super::mailbox::By;
+use super::worker::Worker;
+use crate::core::action::Action;
+use crate::core::envelope::Delivery;
+use crate::core::packet::{Cargo, Journey, Packet, Traveller};
+use crate::core::rank::{Actions, RankCore};
+use crate::error::Error;
+use crate::exec::shared::Core;
+use crate::ids::{CellId, ChunkId, Rank};
+use std::sync::atomic::Ordering;
+
+/// Packets taken from the transport before looking at ready chunks again.
+const PACKETS_MAX: usize = 64;
+
+impl Worker<'_> {
+    /// Gives the core an input and carries out what it asks for.
+    pub(crate) fn with_core(&mut self, input: impl FnOnce(&mut RankCore, u64, &mut Actions)) {
+        let shared = self.shared;
+        let now_ns = shared.clock.now_ns();
+        let mut actions = std::mem::take(&mut self.actions);
+        let mut later = Actions::new();
+        {
+            let core = &mut *shared.core.lock();
+            input(&mut core.rank, now_ns, &mut actions);
+            while let Some(action) = actions.pop_front() {
+                if let Some(action) = self.at_once(core, action, now_ns, &mut actions) {
+                    later.push_back(action);
+                }
+            }
+        }
+        self.actions = actions;
+        for action in later {
+            self.afterwards(action);
+        }
+    }
+
+    /// Carries out an action of the first group; returns one of the second.
+    fn at_once(&mut self, core: &mut Core, action: Action, now_ns: u64, out: &mut Actions) -> Option<Action> {
+        match action {
+            Action::Send(to, packet) => self.transmit(core, to, packet),
+            Action::Deliver { to, cell, delivery } => self.deliver_or_reroute(core, to, cell, delivery, out),
+            Action::Hold(cells) => {
+                for cell in cells {
+                    if self.shared.cells.get(cell).mailbox.hold() {
+                        core.rank.held(now_ns, out);
+                    }
+                }
+            }
+            Action::Close(cell) => self.shared.cells.get(cell).mailbox.close(),
+            Action::Admit(traveller) => self.admit(core, *traveller),
+            Action::Landed => core.rank.landed(),
+            later => return Some(later),
+        }
+        None
+    }
+
+    /// Hop 3, sending side. Only worker 0 calls the transport; what others send leaves before what it sends itself.
+    fn transmit(&mut self, core: &mut Core, to: Rank, packet: Packet) {
+        tracing::trace!(hop = 3, "Transport::send");
+        if self.transport.is_none() {
+            core.outbound.push((to, packet));
+            self.shared.outbound_waits.store(true, Ordering::Release);
+            self.shared.crew.sleepers[0].wake();
+            return;
+        }
+        self.send_outbound(core);
+        self.hand_over(to, packet);
+    }
+
+    fn send_outbound(&mut self, core: &mut Core) {
+        if !core.outbound.is_empty() {
+            self.shared.outbound_waits.store(false, Ordering::Relaxed);
+            for (to, packet) in std::mem::take(&mut core.outbound) {
+                self.hand_over(to, packet);
+            }
+        }
+    }
+
+    fn hand_over(&mut self, to: Rank, packet: Packet) {
+        let packet = if self.shared.wire { self.round_trip(packet) } else { Some(packet) };
+        if let (Some(packet), Some(transport)) = (packet, &mut self.transport) {
+            transport.send(to, packet);
+        }
+    }
+
+    /// The packet as it would arrive from another process.
+    fn round_trip(&mut self, mut packet: Packet) -> Option<Packet> {
+        let name = format!("{packet:?}");
+        let sealed = packet.seal(&self.shared.arrays).and_then(|()| crate::core::wire::encode(&packet));
+        match sealed.and_then(|bytes| crate::core::wire::decode(&bytes)) {
+            Ok(packet) => Some(packet),
+            Err(why) => {
+                let rank = self.shared.facts.rank.0;
+                let what = name.chars().take(80).collect();
+                self.stop(Err(Error::Wire { rank, what, why: why.to_string() }));
+                None
+            }
+        }
+    }
+
+    fn deliver_or_reroute(
+        &mut self,
+        core: &mut Core,
+        to: ChunkId,
+        cell: CellId,
+        delivery: Delivery,
+        out: &mut Actions,
+    ) {
+        if let Err(delivery) = self.push(cell, to, delivery, By::Core) {
+            // The chunk was removed between the core's look and now: it is found missing like any other.
+            core.rank.location.stash(to, delivery);
+            let _ = out;
+        }
+    }
+
+    /// A chunk has come: gives it a cell, its mail, and what waited for it.
+    fn admit(&mut self, core: &mut Core, traveller: Traveller) {
+        let Traveller { chunk, cargo, mail, journey } = traveller;
+        let Cargo::Live(slot) = cargo else { unreachable!("packets are unpacked before the core sees them") };
+        let (cell, token) = self.shared.cells.settle(chunk, slot, mail.into());
+        if token {
+            self.put(cell);
+        }
+        for delivery in core.rank.admit(chunk, cell, journey) {
+            let pushed = self.push(cell, chunk, delivery, By::Core);
+            assert!(pushed.is_ok(), "the chunk has just moved in");
+        }
+    }
+
+    /// Carries out an action of the second group, with the core unlocked.
+    fn afterwards(&mut self, action: Action) {
+        match action {
+            Action::Release { chunk, cell, to, broadcasts } => self.release(chunk, cell, to, broadcasts),
+            Action::Sample { sync } => self.sample(sync),
+            Action::Decide(expected) => {
+                let strategy = self.shared.core.lock().rank.strategy().expect("rank 0 has the strategy");
+                let start_ns = self.shared.clock.now_ns();
+                let assignment = strategy.assign(&expected);
+                let decide_ns = self.shared.clock.now_ns() - start_ns;
+                self.with_core(|core, now_ns, out| {
+                    core.decided(&expected, assignment, decide_ns, now_ns, out)
+                });
+                self.skip();
+            }
+            Action::Explain => {
+                let lines = self.explain();
+                self.with_core(|core, _, out| core.explained(lines, out));
+            }
+            Action::Stop(result) => self.stop(result.map_err(|error| *error)),
+            first => unreachable!("{first:?} is carried out under the lock"),
+        }
+    }
+
+    fn release(&mut self, chunk: ChunkId, cell: CellId, to: Rank, broadcasts: u64) {
+        let (mut slot, mail) = self.shared.cells.get(cell).mailbox.take();
+        self.shared.cells.free(cell);
+        self.in_hand.chunk = chunk;
+        self.in_hand.kind = "on_depart";
+        slot.on_depart();
+        tracing::debug!(?chunk, to = to.0, "departs");
+        let journey = Some(Journey { broadcasts });
+        let traveller = Box::new(Traveller { chunk, cargo: Cargo::Live(slot), mail: mail.into(), journey });
+        self.with_core(|core, now_ns, out| core.released(traveller, to, now_ns, out));
+    }
+
+    fn sample(&mut self, sync: u64) {
+        self.close_batch();
+        if let (Some(speed), true) = (&mut self.speed, self.meter.is_some()) {
+            self.shared.gauges.workers[self.id as usize].set_speed(speed.rounds_per_us());
+        }
+        let shared = self.shared;
+        let measured = shared.measure.then(|| shared.gauges.sample(shared.clock.now_ns()));
+        let sample = measured.unwrap_or_default();
+        let load = |cell: CellId| shared.cells.get(cell).take_load();
+        self.with_core(|core, now_ns, out| core.sampled(sync, sample, load, now_ns, out));
+        self.skip();
+    }
+
+    /// What has just happened was the runtime's own time.
+    fn skip(&mut self) {
+        if let Some(meter) = &mut self.meter {
+            meter.skip(self.shared.clock.now_ns());
+        }
+    }
+
+    /// What every idle chunk of this rank waits for, where that can be seen from here.
+    fn explain(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for cell in self.shared.cells.iter() {
+            let looked = cell.mailbox.inspect(|chunk, slot| (chunk, slot.kept(), slot.passport().at_sync));
+            match looked {
+                Some((chunk, kept, _)) if kept > 0 => {
+                    lines.push(format!("{} keeps {kept} messages it is not ready for", self.describe(chunk)));
+                }
+                Some((chunk, _, true)) => lines.push(format!("{} waits at a sync", self.describe(chunk))),
+                _ => {}
+            }
+        }
+        let more = lines.len().saturating_sub(LINES_MAX);
+        lines.truncate(LINES_MAX);
+        if more > 0 {
+            lines.push(format!("and {more} more chunks of rank {}", self.shared.facts.rank));
+        }
+        lines
+    }
+
+    /// Hop 3, receiving side: takes packets from the transport. True if there were any.
+    pub(crate) fn progress(&mut self) -> bool {
+        if self.shared.outbound_waits.load(Ordering::Acquire) && self.transport.is_some() {
+            let core = &mut *self.shared.core.lock();
+            self.send_outbound(core);
+        }
+        let mut any = false;
+        for _ in 0..PACKETS_MAX {
+            let Some((from, packet)) = self.transport.as_mut().and_then(|transport| transport.poll()) else {
+                break;
+            };
+            any = true;
+            self.receive(from, packet);
+        }
+        any
+    }
+
+    /// A packet of another rank has arrived.
+    pub(crate) fn receive(&mut self, from: Rank, packet: Packet) {
+        tracing::trace!(hop = 3, "Transport::poll");
+        match self.unpack(packet) {
+            Ok(packet) => self.with_core(|core, now_ns, out| core.receive(from, packet, now_ns, out)),
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// Decodes a chunk that came in bytes, and tells it that it has arrived: user code, so before the core is locked.
+    fn unpack(&mut self, mut packet: Packet) -> Result<Packet, Error> {
+        let Packet::Arrive(traveller) = &mut packet else { return Ok(packet) };
+        let chunk = traveller.chunk;
+        self.in_hand.chunk = chunk;
+        self.in_hand.kind = "on_arrive";
+        if let Cargo::Encoded(bytes) = &traveller.cargo {
+            let slot =
+                self.shared.arrays[chunk.array as usize].decode_slot(chunk.key, bytes).map_err(|why| {
+                    let what = self.describe(chunk);
+                    Error::Wire { rank: self.shared.facts.rank.0, what, why: why.to_string() }
+                })?;
+            traveller.cargo = Cargo::Live(slot);
+        }
+        if let (Cargo::Live(slot), Some(_)) = (&mut traveller.cargo, traveller.journey) {
+            slot.on_arrive();
+        }
+        Ok(packet)
+    }
+
+    /// The run cannot go on: says so to every rank and stops this one.
+    pub(crate) fn fail(&mut self, error: Error) {
+        self.with_core(|core, _, out| core.fail(error, out));
+    }
+
+    /// Leaves the scheduler with all workers of the rank.
+    fn stop(&mut self, result: Result<(), Error>) {
+        let shared = self.shared;
+        if let Err(error) = result {
+            shared.outcome.fail(error);
+        }
+        shared.outcome.finish(shared.clock.now_ns());
+        shared.crew.stop();
+    }
+}
+
+/// Chunks of one rank named in a stall report.
+const LINES_MAX: usize = 8;

@@ -1,0 +1,136 @@
+//! What the workers of a rank share, and what the ranks of a process share.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::cells::Cells;
+use super::clock::Clock;
+use super::guarded::{Guarded, Tag};
+use super::ready::Queues;
+use super::sleep::Sleeper;
+use crate::core::erased::ErasedArray;
+use crate::core::handler::Facts;
+use crate::core::packet::Packet;
+use crate::core::rank::RankCore;
+use crate::error::Error;
+use crate::ids::Rank;
+use crate::measure::sample::Gauges;
+use crate::report::SyncReport;
+
+/// The core of a rank, and packets for the transport from workers that may not call it.
+pub(crate) struct Core {
+    pub(crate) rank: RankCore,
+    pub(crate) outbound: Vec<(Rank, Packet)>,
+}
+
+/// One rank.
+pub(crate) struct RankShared {
+    pub(crate) facts: Facts,
+    pub(crate) arrays: Arc<[Arc<dyn ErasedArray>]>,
+    pub(crate) cells: Cells,
+    pub(crate) core: Guarded<Core>,
+    /// Set while `Core::outbound` may hold something for worker 0.
+    pub(crate) outbound_waits: AtomicBool,
+    pub(crate) queues: Queues,
+    pub(crate) crew: Arc<Crew>,
+    pub(crate) gauges: Gauges,
+    pub(crate) clock: Clock,
+    pub(crate) outcome: Arc<Outcome>,
+    /// Encode and decode every packet even inside the process.
+    pub(crate) wire: bool,
+    /// Measure what handlers cost.
+    pub(crate) measure: bool,
+    /// Of the arrays that were set up.
+    pub(crate) checksum: u64,
+    /// Turns an idle worker spins before it parks.
+    pub(crate) spins: u32,
+}
+
+impl RankShared {
+    /// Whether the rank is one thread.
+    #[inline]
+    pub(crate) fn lone(&self) -> bool {
+        self.queues.inboxes.is_empty()
+    }
+}
+
+/// The sleeping places of a rank's workers.
+pub(crate) struct Crew {
+    pub(crate) sleepers: Vec<Sleeper>,
+    /// Workers that are parked, or about to be.
+    pub(crate) parked: AtomicU64,
+    pub(crate) stop: AtomicBool,
+}
+
+impl Crew {
+    pub(crate) fn new(workers: u32) -> Crew {
+        let sleepers = (0..workers).map(|_| Sleeper::new()).collect();
+        Crew { sleepers, parked: AtomicU64::new(0), stop: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    /// Wakes one worker other than `me`, if one is parked.
+    #[inline]
+    pub(crate) fn wake_one(&self, me: u32) {
+        if self.parked.load(Ordering::Relaxed) > 0 {
+            let others = self.sleepers.iter().enumerate().filter(|&(worker, _)| worker != me as usize);
+            let _ = others.into_iter().any(|(_, sleeper)| sleeper.wake());
+        }
+    }
+
+    /// Ends the rank's scheduler: every worker leaves at its next look.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        for sleeper in &self.sleepers {
+            sleeper.wake();
+        }
+    }
+}
+
+/// How the run ended, as far as this process knows.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    error: Mutex<Option<Error>>,
+    syncs: Mutex<Vec<SyncReport>>,
+    messages: AtomicU64,
+    end_ns: AtomicU64,
+}
+
+impl Outcome {
+    /// Keeps the first error: what comes later is its consequence.
+    pub(crate) fn fail(&self, error: Error) {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+
+    pub(crate) fn finish(&self, now_ns: u64) {
+        self.end_ns.fetch_max(now_ns, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count(&self, messages: u64) {
+        self.messages.fetch_add(messages, Ordering::Relaxed);
+    }
+
+    pub(crate) fn record(&self, syncs: Vec<SyncReport>) {
+        self.syncs.lock().unwrap_or_else(PoisonError::into_inner).extend(syncs);
+    }
+
+    /// The report of the run, or why it failed.
+    pub(crate) fn result(&self) -> Result<crate::Report, Error> {
+        if let Some(error) = self.error.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Err(error);
+        }
+        Ok(crate::Report {
+            elapsed_ns: self.end_ns.load(Ordering::Relaxed),
+            messages: self.messages.load(Ordering::Relaxed),
+            syncs: std::mem::take(&mut *self.syncs.lock().unwrap_or_else(PoisonError::into_inner)),
+        })
+    }
+}
+
+/// The tag for what a rank's workers share.
+pub(crate) fn sharing(workers: u32, own: Tag) -> Tag {
+    if workers == 1 { own } else { Tag::SHARED }
+}

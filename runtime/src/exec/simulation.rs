@@ -1,0 +1,211 @@
+//! A whole run in one thread, in virtual time, by seed.
+//!
+//! The core, the mailboxes, the handlers and the flush are those of production; what is simulated is the network (seeded
+//! delays, see [`transport::sim`](crate::transport::sim)), the scheduler (any ready chunk may be next), the order of mail
+//! (every order that is not promised is broken) and the clock. A run is a function of its seed.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg32;
+
+use super::clock::Clock;
+use super::guarded::Badge;
+use super::ready::{Queues, Ready};
+use super::shared::{Crew, Outcome, RankShared};
+use super::worker::{Mixer, Worker};
+use crate::api::setup::Setup;
+use crate::config::Config;
+use crate::core::envelope::{Delivery, Payload};
+use crate::error::Error;
+use crate::ids::Rank;
+use crate::report::Report;
+use crate::run::{NewChunk, RankParts, build_rank, create_chunks};
+use crate::transport::sim::{Network, Sim};
+
+/// What a handler takes that declares no load: up to this.
+const HANDLER_MAX_NS: u64 = 2_000;
+/// Searches for quiescence that may fail in a row before the simulation itself is at fault.
+const SEARCHES_MAX: u32 = 16;
+
+struct SimRank {
+    shared: RankShared,
+    badge: Badge,
+    now_ns: Arc<AtomicU64>,
+}
+
+/// Runs a program under simulation.
+pub(crate) fn run(
+    config: &Config,
+    seed: u64,
+    setup: &(dyn Fn(&mut Setup) + Send + Sync),
+) -> Result<Report, Error> {
+    let config = config.clone().workers(1);
+    let count = config.rank_count();
+    let outcome: Arc<Outcome> = Arc::default();
+    let (ranks, chunks): (Vec<SimRank>, Vec<Vec<NewChunk>>) =
+        (0..count).map(|rank| build(&config, Rank(rank), count, setup, &outcome)).unzip();
+    let network = Arc::new(Mutex::new(Network::new(seed)));
+    let mut simulation = Simulation {
+        workers: Vec::new(),
+        ranks: &ranks,
+        idle: vec![true; count as usize],
+        network: network.clone(),
+        rng: Pcg32::seed_from_u64(seed ^ 0x5eed),
+    };
+    for ((rank, own), number) in ranks.iter().zip(chunks).zip(0..) {
+        rank.badge.wear();
+        let transport = Sim { rank: Rank(number), network: network.clone(), now_ns: rank.now_ns.clone() };
+        let ready = Ready::seeded(seed.wrapping_mul(31) + u64::from(number));
+        let mut worker = Worker::new(&rank.shared, 0, ready, Some(Box::new(transport)));
+        worker.mixer = Some(mixer(seed.wrapping_mul(37) + u64::from(number)));
+        worker.begin(own);
+        simulation.workers.push(worker);
+    }
+    simulation.drive(&outcome);
+    outcome.result()
+}
+
+fn build(
+    config: &Config,
+    rank: Rank,
+    ranks: u32,
+    setup: &(dyn Fn(&mut Setup) + Send + Sync),
+    outcome: &Arc<Outcome>,
+) -> (SimRank, Vec<NewChunk>) {
+    let badge = Badge::new();
+    badge.wear();
+    let mut described = Setup::default();
+    setup(&mut described);
+    let chunks = create_chunks(&described, rank, ranks);
+    let now_ns = Arc::new(AtomicU64::new(0));
+    let parts = RankParts {
+        queues: Queues::default(),
+        crew: Arc::new(Crew::new(1)),
+        clock: Clock::Virtual { now_ns: now_ns.clone() },
+        outcome: outcome.clone(),
+        spins: 0,
+    };
+    let shared = build_rank(config, rank, ranks, described, &badge, parts);
+    (SimRank { shared, badge, now_ns }, chunks)
+}
+
+struct Simulation<'r> {
+    workers: Vec<Worker<'r>>,
+    ranks: &'r [SimRank],
+    /// Ranks that have not been told that they are idle since they last did something.
+    idle: Vec<bool>,
+    network: Arc<Mutex<Network>>,
+    rng: Pcg32,
+}
+
+/// What happens next.
+enum Event {
+    Step(usize),
+    Arrival,
+    Idle(usize),
+    Nothing,
+}
+
+impl Simulation<'_> {
+    fn drive(&mut self, outcome: &Outcome) {
+        let mut searches = 0;
+        while !self.ranks.iter().all(|rank| rank.shared.crew.stopped()) {
+            match self.next() {
+                Event::Step(rank) => self.step(rank),
+                Event::Arrival => self.arrival(),
+                Event::Idle(rank) => {
+                    self.idle[rank] = false;
+                    self.on(rank, |worker| worker.with_core(|core, now_ns, out| core.idle(now_ns, out)));
+                }
+                Event::Nothing => {
+                    searches += 1;
+                    if searches > SEARCHES_MAX {
+                        let why = "the search for quiescence does not end".into();
+                        return outcome.fail(Error::System { what: "simulation".into(), why });
+                    }
+                    self.idle.fill(true);
+                    self.on(0, |worker| worker.with_core(|core, _, out| core.suspect(out)));
+                    continue;
+                }
+            }
+        }
+        outcome.count(self.workers.iter().map(|worker| worker.handled).sum());
+        self.on(0, |worker| worker.record_syncs());
+    }
+
+    /// The earliest thing that can happen; being idle can happen at any time.
+    fn next(&mut self) -> Event {
+        let live = |&rank: &usize| !self.ranks[rank].shared.crew.stopped();
+        let all = 0..self.workers.len();
+        let idle =
+            all.clone().filter(live).find(|&rank| self.idle[rank] && self.workers[rank].ready.is_empty());
+        if let Some(rank) = idle
+            && self.rng.random_ratio(1, 4)
+        {
+            return Event::Idle(rank);
+        }
+        let now_ns = |rank: &usize| self.ranks[*rank].now_ns.load(Ordering::Relaxed);
+        let step = all.filter(live).filter(|&rank| !self.workers[rank].ready.is_empty()).min_by_key(now_ns);
+        let arrival_ns = self.network.lock().unwrap_or_else(PoisonError::into_inner).next_ns();
+        match (step, arrival_ns, idle) {
+            (Some(rank), Some(arrival_ns), _) if arrival_ns <= now_ns(&rank) => Event::Arrival,
+            (Some(rank), ..) => Event::Step(rank),
+            (None, Some(_), _) => Event::Arrival,
+            (None, None, Some(rank)) => Event::Idle(rank),
+            (None, None, None) => Event::Nothing,
+        }
+    }
+
+    fn step(&mut self, rank: usize) {
+        let default_ns = self.rng.random_range(100..=HANDLER_MAX_NS);
+        self.on(rank, |worker| {
+            worker.charged_ns = 0;
+            worker.step();
+        });
+        let charged_ns = self.workers[rank].charged_ns;
+        let took_ns = if charged_ns > 0 { charged_ns } else { default_ns };
+        self.ranks[rank].now_ns.fetch_add(took_ns, Ordering::Relaxed);
+        self.idle[rank] = true;
+    }
+
+    fn arrival(&mut self) {
+        let mut network = self.network.lock().unwrap_or_else(PoisonError::into_inner);
+        let arrival_ns = network.next_ns().unwrap_or(0);
+        let Some((from, to, packet)) = network.take() else { return };
+        drop(network);
+        let to = to.0 as usize;
+        if self.ranks[to].shared.crew.stopped() {
+            return;
+        }
+        self.ranks[to].now_ns.fetch_max(arrival_ns, Ordering::Relaxed);
+        self.idle[to] = true;
+        self.on(to, |worker| worker.receive(from, packet));
+    }
+
+    /// Lets a rank's worker do something, wearing its badge.
+    fn on(&mut self, rank: usize, act: impl FnOnce(&mut Worker<'_>)) {
+        self.ranks[rank].badge.wear();
+        self.workers[rank].catching(act);
+    }
+}
+
+/// Picks mail of random senders next, keeping each sender's order, and lets a run handle a random part of it.
+fn mixer(seed: u64) -> Mixer {
+    let mut rng = Pcg32::seed_from_u64(seed);
+    Box::new(move |mail: &mut VecDeque<Delivery>| {
+        let started = usize::from(matches!(mail.front(), Some(Delivery { payload: Payload::Start, .. })));
+        for place in started..mail.len() {
+            let pick = rng.random_range(place..mail.len());
+            let from = mail[pick].from;
+            let first =
+                (place..=pick).find(|&earlier| mail[earlier].from == from).expect("the pick itself matches");
+            if let Some(delivery) = mail.remove(first) {
+                mail.insert(place, delivery);
+            }
+        }
+        rng.random_range(1..=mail.len().max(1))
+    })
+}

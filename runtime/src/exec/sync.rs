@@ -1,0 +1,7 @@
+//! The synchronisation primitives of the concurrent modules: std's, or loom's models of them under `--cfg loom`.
+
+#[cfg(not(loom))]
+pub(crate) use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::{AtomicU32, Ordering, fence};

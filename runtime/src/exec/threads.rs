@@ -1,0 +1,114 @@
+//! A worker as a thread: turns while there is work, a short spin, then sleep.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+
+use super::worker::Worker;
+use crate::core::packet::ROOT;
+use crate::error::Error;
+
+/// Chunks run between two looks at the stop flag and the panic net.
+const STEPS_MAX: u32 = 64;
+/// How long rank 0 sleeps before it asks whether anybody is still at work.
+const SUSPECT_MS: u64 = 100;
+
+impl Worker<'_> {
+    /// Works until the rank stops.
+    pub(crate) fn work(&mut self) {
+        while !self.shared.crew.stopped() {
+            self.catching(|worker| worker.turn());
+        }
+        self.shared.outcome.count(self.handled);
+        self.record_syncs();
+    }
+
+    /// Does something that may run user code; a panic ends the run with an error that names the chunk.
+    pub(crate) fn catching(&mut self, act: impl FnOnce(&mut Self)) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| act(self))) {
+            let error = Error::HandlerPanicked {
+                rank: self.shared.facts.rank.0,
+                chunk: self.describe(self.in_hand.chunk),
+                message: self.in_hand.kind.into(),
+                phase: self.shared.core.lock().rank.phase(),
+                panic: text_of(&*panic),
+            };
+            self.fail(error);
+        }
+    }
+
+    /// Rank 0 hands in the record of all syncs.
+    pub(crate) fn record_syncs(&self) {
+        if self.id == 0 {
+            self.shared.outcome.record(self.shared.core.lock().rank.reports());
+        }
+    }
+
+    fn turn(&mut self) {
+        for _ in 0..STEPS_MAX {
+            let worked = self.step();
+            if !self.progress() && !worked {
+                return self.idle();
+            }
+        }
+    }
+
+    /// No work: spins, tells the core, and sleeps. The time counts as idle.
+    fn idle(&mut self) {
+        let found = (0..self.shared.spins).any(|_| {
+            std::hint::spin_loop();
+            self.work_in_sight()
+        });
+        let parked_ns = if found { 0 } else { self.rest() };
+        if let Some(meter) = &mut self.meter {
+            meter.gap(self.shared.clock.now_ns(), parked_ns);
+        }
+    }
+
+    /// Something a turn would find: a token, a packet, the end.
+    fn work_in_sight(&self) -> bool {
+        let shared = self.shared;
+        let driver = self.transport.is_some();
+        !self.ready.is_empty()
+            || shared.queues.any()
+            || self.transport.as_ref().is_some_and(|transport| transport.ready())
+            || (driver && shared.outbound_waits.load(Ordering::Acquire))
+            || shared.crew.stopped()
+    }
+
+    /// Passes on what waits for company, then parks. Returns how long it was parked, ns.
+    fn rest(&mut self) -> u64 {
+        let shared = self.shared;
+        let crew = &shared.crew;
+        if self.id == 0 {
+            let sent = self.transport.as_mut().is_none_or(|transport| transport.idle());
+            let others = shared.gauges.workers.len() as u64 - 1;
+            if crew.parked.load(Ordering::SeqCst) == others {
+                self.with_core(|core, now_ns, out| core.idle(now_ns, out));
+            }
+            if !sent || self.work_in_sight() {
+                return 0;
+            }
+        }
+        self.close_batch();
+        if let Some(speed) = self.speed.as_mut().filter(|_| self.meter.is_some()) {
+            speed.again();
+        }
+        let start_ns = shared.clock.now_ns();
+        crew.parked.fetch_add(1, Ordering::SeqCst);
+        let root = self.id == 0 && shared.facts.rank == ROOT;
+        let timeout_ms = (self.id == 0).then_some(SUSPECT_MS);
+        crew.sleepers[self.id as usize].park(timeout_ms, || self.work_in_sight());
+        crew.parked.fetch_sub(1, Ordering::SeqCst);
+        let parked_ns = shared.clock.now_ns() - start_ns;
+        if root && parked_ns >= SUSPECT_MS * 1_000_000 {
+            self.with_core(|core, _, out| core.suspect(out));
+        }
+        parked_ns
+    }
+}
+
+/// What a panic says.
+pub(crate) fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no text".into())
+}

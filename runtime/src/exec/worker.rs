@@ -1,0 +1,365 @@
+//! A worker: finds a ready chunk, runs its handlers, carries out what they wished.
+//!
+//! One turn of a worker is the program in small:
+//!
+//! ```text
+//! find a token -> begin -> for each message: deliver, flush, lap -> finish -> poll
+//! ```
+//!
+//! `flush` is hop 2 of the way from `send` to `receive`; the others are [`Ctx::send`](crate::Ctx::send) (1),
+//! [`Transport`] send and poll (3), [`Mailbox::push`](super::mailbox::Mailbox::push) (4) and
+//! [`Slot::deliver`](crate::api::slot::Slot) (5).
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+
+use rustc_hash::FxHashMap;
+
+use super::mailbox::{Begun, By, Finished, Pushed};
+use super::ready::Ready;
+use super::shared::RankShared;
+use crate::core::balance::Arrival;
+use crate::core::envelope::{Delivery, Envelope, Payload, Value};
+use crate::core::erased::ErasedSlot;
+use crate::core::handler::{Handler, Outlet, Wish};
+use crate::core::location::Route;
+use crate::core::packet::{Cargo, Traveller};
+use crate::core::rank::Actions;
+use crate::error::Error;
+use crate::ids::{CellId, ChunkId, RUNTIME};
+use crate::measure::meter::Meter;
+use crate::measure::speed::Speed;
+use crate::transport::Transport;
+
+/// Buffers of mailboxes kept for reuse.
+const SPARES_MAX: usize = 256;
+
+/// One thread of a rank.
+pub(crate) struct Worker<'r> {
+    pub(crate) shared: &'r RankShared,
+    pub(crate) id: u32,
+    pub(crate) ready: Ready,
+    /// Worker 0 of a rank that is not alone.
+    pub(crate) transport: Option<Box<dyn Transport>>,
+    pub(crate) meter: Option<Meter>,
+    pub(crate) speed: Option<Speed>,
+    pub(crate) in_hand: InHand,
+    pub(crate) actions: Actions,
+    pub(crate) spares: Vec<VecDeque<Delivery>>,
+    /// Simulation: reorders what a mailbox holds, as far as the promised order allows, and says how much to handle.
+    pub(crate) mixer: Option<Mixer>,
+    /// Deliveries handled.
+    pub(crate) handled: u64,
+    /// Load declared by handlers, ns of ticks.
+    pub(crate) charged_ns: u64,
+    outbox: Vec<Wish>,
+    /// Cells of chunks of this rank, as far as this worker knows; a refused push corrects it. Unused by a lone worker.
+    known: FxHashMap<ChunkId, CellId>,
+}
+
+/// See [`Worker::mixer`].
+pub(crate) type Mixer = Box<dyn FnMut(&mut VecDeque<Delivery>) -> usize>;
+
+/// What a worker is doing, for the error that names it.
+#[derive(Clone, Copy)]
+pub(crate) struct InHand {
+    pub(crate) chunk: ChunkId,
+    pub(crate) kind: &'static str,
+}
+
+/// Whether a chunk is still there after its wishes were carried out.
+#[derive(PartialEq)]
+enum Chunk {
+    Stays,
+    Removed,
+}
+
+impl<'r> Worker<'r> {
+    pub(crate) fn new(
+        shared: &'r RankShared,
+        id: u32,
+        ready: Ready,
+        transport: Option<Box<dyn Transport>>,
+    ) -> Worker<'r> {
+        Worker {
+            shared,
+            id,
+            ready,
+            transport,
+            meter: shared.measure.then(|| Meter::new(shared.clock.now_ns())),
+            speed: None,
+            in_hand: InHand { chunk: RUNTIME, kind: "nothing" },
+            actions: Actions::new(),
+            spares: Vec::new(),
+            mixer: None,
+            handled: 0,
+            charged_ns: 0,
+            outbox: Vec::new(),
+            known: FxHashMap::default(),
+        }
+    }
+
+    /// Looks for a ready chunk and runs it. False if there is none.
+    #[inline]
+    pub(crate) fn step(&mut self) -> bool {
+        let Some(cell) = self.ready.find(self.id, &self.shared.queues) else { return false };
+        self.run(cell);
+        true
+    }
+
+    /// Runs the chunk whose token this is, for the mail it has now.
+    fn run(&mut self, id: CellId) {
+        let shared = self.shared;
+        let cell = shared.cells.get(id);
+        let (chunk, mut slot, mut mail) = match cell.mailbox.begin() {
+            Begun::Run(chunk, slot, mail) => (chunk, slot, mail),
+            Begun::Held => return self.with_core(|core, now_ns, out| core.held(now_ns, out)),
+        };
+        if !shared.lone() {
+            cell.last_worker.store(self.id, Ordering::Relaxed);
+        }
+        self.in_hand.chunk = chunk;
+        let mut outbox = std::mem::take(&mut self.outbox);
+        let left = self.mixer.as_mut().map_or(usize::MAX, |mix| mix(&mut mail));
+        let fate = self.handle(chunk, &mut *slot, &mut mail, left, &mut outbox, id);
+        self.outbox = outbox;
+        if fate == Chunk::Removed {
+            return self.vacate(chunk, id, mail);
+        }
+        match cell.mailbox.finish(slot, &mut mail) {
+            Finished::Idle => {}
+            Finished::Token => self.put(id),
+            Finished::Held => self.with_core(|core, now_ns, out| core.held(now_ns, out)),
+        }
+        if self.spares.len() < SPARES_MAX && mail.capacity() > 0 {
+            self.spares.push(mail);
+        }
+    }
+
+    /// Handles up to `left` messages. Each is a function (state, message) -> (state, outbox), flushed before the next.
+    #[inline]
+    fn handle(
+        &mut self,
+        chunk: ChunkId,
+        slot: &mut dyn ErasedSlot,
+        mail: &mut VecDeque<Delivery>,
+        mut left: usize,
+        outbox: &mut Vec<Wish>,
+        cell: CellId,
+    ) -> Chunk {
+        let facts = &self.shared.facts;
+        while left > 0
+            && let Some(delivery) = mail.pop_front()
+        {
+            left -= 1;
+            self.handled += 1;
+            if let Err(why) = slot.deliver(delivery, Handler { chunk, outbox, facts, outlet: self }) {
+                let what = format!("a message to {}", self.describe(chunk));
+                self.fail(Error::Wire { rank: facts.rank.0, what, why: why.to_string() });
+                return Chunk::Stays;
+            }
+            if !outbox.is_empty() && self.carry_out_wishes(chunk, slot, outbox, cell) == Chunk::Removed {
+                return Chunk::Removed;
+            }
+            self.lap(cell);
+        }
+        Chunk::Stays
+    }
+
+    /// Hop 2, the flush: carries out the wishes of a handler that has returned, in order.
+    fn carry_out_wishes(
+        &mut self,
+        chunk: ChunkId,
+        slot: &mut dyn ErasedSlot,
+        outbox: &mut Vec<Wish>,
+        cell: CellId,
+    ) -> Chunk {
+        let mut fate = Chunk::Stays;
+        for wish in outbox.drain(..) {
+            match wish {
+                Wish::Send { to, message } => self.send(chunk, to, message),
+                Wish::Broadcast { .. } | Wish::Multicast { .. } => self.spread(chunk, wish),
+                Wish::Contribute { terms, values } => {
+                    let report = slot.passport().reductions.report();
+                    self.with_core(|core, _, out| core.contribute(chunk.array, report, terms, values, out));
+                }
+                Wish::Insert { key, slot: mut child } => {
+                    let passport = slot.passport();
+                    child.passport().reductions = passport.reductions.child();
+                    child.passport().syncs = passport.syncs.child();
+                    let chunk = ChunkId { array: chunk.array, key };
+                    let cargo = Cargo::Live(child);
+                    let traveller = Box::new(Traveller { chunk, cargo, mail: Vec::new(), journey: None });
+                    self.with_core(|core, _, out| core.insert(traveller, out));
+                }
+                Wish::AtSync => self.at_sync(chunk, slot, cell),
+                Wish::Remove => {
+                    let passport = slot.passport();
+                    self.with_core(|core, _, out| core.remove(chunk, passport, out));
+                    fate = Chunk::Removed;
+                }
+                Wish::Exit => self.with_core(|core, _, out| core.exit(out)),
+            }
+        }
+        fate
+    }
+
+    #[inline]
+    fn send(&mut self, from: ChunkId, to: ChunkId, message: Value) {
+        tracing::trace!(hop = 2, "Worker::flush");
+        let mut delivery = Delivery { from, payload: Payload::Value(message) };
+        if !self.shared.lone()
+            && let Some(&cell) = self.known.get(&to)
+        {
+            match self.push(cell, to, delivery, By::Chunk) {
+                Ok(()) => return,
+                Err(refused) => delivery = refused,
+            }
+            self.known.remove(&to);
+        }
+        loop {
+            let route = self.shared.core.lock().rank.location.route(to);
+            let Route::Here(cell) = route else { break };
+            match self.push(cell, to, delivery, By::Chunk) {
+                Ok(()) if self.shared.lone() => return,
+                Ok(()) => {
+                    self.known.insert(to, cell);
+                    return;
+                }
+                // The routes changed between the look and the push: look again.
+                Err(refused) => delivery = refused,
+            }
+        }
+        self.with_core(|core, _, out| core.send_message(Envelope { to, delivery }, out));
+    }
+
+    /// Hop 4, and the token on its way if the push made one.
+    #[inline]
+    pub(crate) fn push(
+        &mut self,
+        cell: CellId,
+        to: ChunkId,
+        delivery: Delivery,
+        by: By,
+    ) -> Result<(), Delivery> {
+        match self.shared.cells.get(cell).mailbox.push(to, delivery, by, &mut self.spares) {
+            Pushed::Queued => Ok(()),
+            Pushed::Token => {
+                self.put(cell);
+                Ok(())
+            }
+            Pushed::Refused(delivery) => Err(delivery),
+        }
+    }
+
+    /// Puts a token on a queue: that of the worker that ran the chunk last.
+    #[inline]
+    pub(crate) fn put(&mut self, token: CellId) {
+        if self.shared.lone() {
+            return self.ready.push(token);
+        }
+        let last = self.shared.cells.get(token).last_worker.load(Ordering::Relaxed);
+        let crew = &self.shared.crew;
+        if last == self.id {
+            let busy = !self.ready.is_empty();
+            self.ready.push(token);
+            if busy {
+                crew.wake_one(self.id);
+            }
+        } else {
+            self.shared.queues.inboxes[last as usize].push(token);
+            if !crew.sleepers[last as usize].wake() {
+                crew.wake_one(self.id);
+            }
+        }
+    }
+
+    fn spread(&mut self, from: ChunkId, wish: Wish) {
+        self.with_core(|core, _, out| match wish {
+            Wish::Broadcast { array, message } => {
+                core.broadcast(array, Delivery { from, payload: Payload::Encoded(message) }, out);
+            }
+            Wish::Multicast { array, keys, message } => core.multicast(from, array, &keys, &message, out),
+            _ => unreachable!("only these two go to many"),
+        });
+    }
+
+    fn at_sync(&mut self, chunk: ChunkId, slot: &mut dyn ErasedSlot, cell: CellId) {
+        self.lap(cell);
+        let declared = slot.declared_load();
+        let (bytes, migratable) = (slot.state_bytes(), slot.migratable());
+        let passport = slot.passport();
+        let report = passport.syncs.report();
+        let declared = passport.charged.take().or(declared);
+        let arrival = Arrival { chunk, cell, report, declared, bytes, migratable };
+        let mut waits = true;
+        self.with_core(|core, _, out| waits = core.at_sync(arrival, out));
+        if !waits {
+            let resume = Delivery { from: RUNTIME, payload: Payload::Resume };
+            let pushed = self.push(cell, chunk, resume, By::Core);
+            assert!(pushed.is_ok(), "a chunk that runs is in its cell");
+        }
+    }
+
+    /// Gives back the cell of a chunk that was removed; mail it did not read goes where the stall report finds it.
+    fn vacate(&mut self, chunk: ChunkId, id: CellId, mail: VecDeque<Delivery>) {
+        let cell = self.shared.cells.get(id);
+        let unread: Vec<Delivery> = mail.into_iter().chain(cell.mailbox.vacate()).collect();
+        self.shared.cells.free(id);
+        self.with_core(|core, _, _| {
+            unread.into_iter().for_each(|delivery| core.location.stash(chunk, delivery));
+        });
+    }
+
+    /// Charges the time since the last lap to the chunk in this cell.
+    #[inline]
+    fn lap(&mut self, cell: CellId) {
+        let Some(meter) = &mut self.meter else { return };
+        let wall_ns = meter.lap(cell, self.shared.clock.now_ns());
+        self.shared.cells.get(cell).charge(wall_ns as i64);
+        if meter.due() {
+            self.close_batch();
+        }
+    }
+
+    /// Reads the CPU clock and corrects what was charged since it was read last.
+    pub(crate) fn close_batch(&mut self) {
+        let Some(meter) = &mut self.meter else { return };
+        let (refund, published) = meter.close();
+        if let Some(refund) = refund {
+            self.shared.cells.get(refund.cell).charge(-(refund.ns as i64));
+        }
+        self.shared.gauges.workers[self.id as usize].publish(published);
+    }
+
+    pub(crate) fn describe(&self, chunk: ChunkId) -> String {
+        if chunk == RUNTIME { "the runtime".into() } else { self.shared.core.lock().rank.describe(chunk) }
+    }
+}
+
+impl Outlet for Worker<'_> {
+    fn flush(&mut self, chunk: ChunkId, outbox: &mut Vec<Wish>) {
+        let message =
+            |wish: &Wish| matches!(wish, Wish::Send { .. } | Wish::Broadcast { .. } | Wish::Multicast { .. });
+        let messages = outbox.iter().take_while(|wish| message(wish)).count();
+        for wish in outbox.drain(..messages) {
+            match wish {
+                Wish::Send { to, message } => self.send(chunk, to, message),
+                spread => self.spread(chunk, spread),
+            }
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.shared.clock.now_ns()
+    }
+
+    #[inline]
+    fn note(&mut self, kind: &'static str) {
+        self.in_hand.kind = kind;
+    }
+
+    fn charge(&mut self, ticks_ns: u64) {
+        self.charged_ns += ticks_ns;
+    }
+}

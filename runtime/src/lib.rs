@@ -1,0 +1,95 @@
+//! A runtime for iterative parallel programs on machines that are not equal and not quiet: rented vCPUs of different
+//! speed, neighbours that come and go, caps imposed by the host.
+//!
+//! Such a program runs as many more pieces (*chunks*) than there are processors. The runtime measures what each chunk
+//! really costs (CPU time) and what each processor can really give (speed, share of its vCPU), and moves chunks, while the
+//! program runs, to where they finish soonest.
+//!
+//! ```
+//! use caribou::{Chunk, Config, Ctx};
+//! use serde::{Deserialize, Serialize};
+//!
+//! /// One strip of a bar, cooled by its neighbours.
+//! #[derive(Serialize, Deserialize)]
+//! struct Strip { step: u64, heat: f64, heard: Vec<f64> }
+//!
+//! #[derive(Serialize, Deserialize)]
+//! enum Message { Halo { step: u64, heat: f64 } }
+//!
+//! const STRIPS: u32 = 64;
+//!
+//! impl Chunk for Strip {
+//!     type Index = u32;
+//!     type Message = Message;
+//!
+//!     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+//!         let me = ctx.index();
+//!         for neighbour in [(me + 1) % STRIPS, (me + STRIPS - 1) % STRIPS] {
+//!             ctx.send(neighbour, Message::Halo { step: self.step, heat: self.heat });
+//!         }
+//!     }
+//!
+//!     // A neighbour may be one step ahead; the runtime keeps its message until we catch up.
+//!     fn ready(&self, Message::Halo { step, .. }: &Message) -> bool { *step == self.step }
+//!
+//!     fn receive(&mut self, Message::Halo { heat, .. }: Message, ctx: &mut Ctx<'_, Self>) {
+//!         self.heard.push(heat);
+//!         if self.heard.len() < 2 { return; }
+//!         self.heat = 0.5 * self.heat + 0.25 * self.heard.drain(..).sum::<f64>();
+//!         self.step += 1;
+//!         if self.step == 100 { return if ctx.index() == 0 { ctx.exit() }; }
+//!         if ctx.sync_due(self.step) { ctx.at_sync() } else { self.start(ctx) }
+//!     }
+//! }
+//!
+//! fn main() -> Result<(), caribou::Error> {
+//!     caribou::run(Config::default().ranks(2), |setup| {
+//!         setup.array(STRIPS, |i| Strip { step: 0, heat: f64::from(i), heard: Vec::new() });
+//!     })?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Words
+//!
+//! | word | means | elsewhere |
+//! |---|---|---|
+//! | rank | one address space that holds chunks; a process, or an in-process stand-in | Charm++ PE, MPI rank |
+//! | worker | a thread of a rank, pinned to a vCPU | PE in an SMP build |
+//! | chunk, array, index | migratable state, its collection, its name in it | chare-array element |
+//! | message | a value of the one typed enum of an array | entry-method call |
+//! | sync, phase | `at_sync` ... `resume`; the interval between two syncs | AtSync, ResumeFromSync |
+//! | snapshot, strategy, assignment | what was measured -> policy -> the new placement | LDStats, strategy, LBMigrateMsg |
+//! | ticks | CPU time x relative vCPU speed: work, independent of where it ran | `t_i * f_p` |
+//!
+//! # What is where
+//!
+//! `api` is what users write and the only generic code; `core` is the control plane of a rank, without threads, clocks or
+//! sockets; `exec` gives it threads and clocks, or one thread and a seed; `measure` reads the machine; `transport` moves
+//! packets. Policies are in the crate `lb_strategies`, which knows nothing of this one. `ARCHITECTURE.md` in the
+//! repository has the map, the five hops from `send` to `receive`, and the invariants.
+
+mod api;
+mod config;
+mod core;
+mod error;
+mod exec;
+mod ids;
+mod measure;
+mod report;
+mod run;
+mod transport;
+
+pub use api::bulk;
+pub use api::chunk::{Chunk, Load};
+pub use api::ctx::{Array, Ctx, Section, Target};
+pub use api::index::{Extent, Index};
+pub use api::setup::{Placement, Setup};
+pub use api::testing;
+pub use config::{BackgroundSource, Config, Pin, VARIABLES, Variable};
+pub use core::reduction::{Reducer, Values};
+pub use error::Error;
+pub use lb_strategies::{Rank, Strategy};
+pub use measure::topology::{allowed_vcpus as vcpus, pin_to};
+pub use report::{Report, SyncReport};
+pub use run::run;

@@ -1,0 +1,59 @@
+//! What a run tells when it is over.
+
+use serde::{Deserialize, Serialize};
+
+/// The record of a finished run.
+///
+/// ```
+/// let report = caribou::Report::default();
+/// assert!(report.syncs.is_empty());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Report {
+    /// From the first handler to the exit, ns.
+    pub elapsed_ns: u64,
+    /// Deliveries handled, on all ranks: messages, starts, resumes, results.
+    pub messages: u64,
+    /// One record a sync, in order.
+    pub syncs: Vec<SyncReport>,
+}
+
+/// What one sync found and did.
+///
+/// Times are predictions for the phase under the strategy's background model, but for the three costs at the end, which
+/// were measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SyncReport {
+    /// Number of the sync, from 0.
+    pub sync: u64,
+    /// When it was decided, ns since the run began.
+    pub at_ns: u64,
+    /// Largest over average completion time of the phase that was measured; 1 is perfect.
+    pub imbalance_before: f64,
+    /// The same, expected for the next phase after the moves.
+    pub imbalance_predicted: f64,
+    /// Largest completion time of the phase measured, ns.
+    pub makespan_before_ns: u64,
+    /// Largest completion time expected after the moves, ns.
+    pub makespan_predicted_ns: u64,
+    /// The best possible: sum of work over sum of capacities, ns.
+    pub bound_ns: u64,
+    /// Chunks moved.
+    pub moved: u64,
+    /// Their state, bytes.
+    pub moved_bytes: u64,
+    /// From the first rank's report to the last's, ns.
+    pub collect_ns: u64,
+    /// The strategy's own time, ns.
+    pub decide_ns: u64,
+    /// From the decision until the last chunk landed, ns; chunks that stay do not wait for it.
+    pub migrate_ns: u64,
+    /// Chunks on each rank after the moves.
+    pub chunks_per_rank: Vec<u32>,
+    /// Speed times share of each rank.
+    pub capacity: Vec<f64>,
+    /// CPU got over CPU wanted, of each rank.
+    pub share: Vec<f64>,
+}

@@ -1,0 +1,112 @@
+//! Ranks as threads of one process: a bounded ring between every two of them.
+//!
+//! A packet is moved, not encoded; a migrating chunk is a pointer. When a ring is full its packets wait at the sender, in
+//! order, and follow at the next `poll` or `idle`, so nothing blocks and nothing is lost. A send wakes the receiver if it
+//! is parked.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rtrb::{Consumer, Producer, PushError, RingBuffer};
+
+use super::Transport;
+use crate::core::packet::Packet;
+use crate::ids::Rank;
+
+/// Packets that all rings into one rank hold together, at most and at least per ring.
+const PACKETS_PER_RANK: usize = 8192;
+const RING_MIN: usize = 64;
+const RING_MAX: usize = 1024;
+
+/// Wakes the worker that drives a rank's transport, if it is parked.
+pub(crate) type Wake = Arc<dyn Fn() + Send + Sync>;
+
+struct Outgoing {
+    ring: Producer<Packet>,
+    waiting: VecDeque<Packet>,
+    wake: Wake,
+}
+
+/// One rank's ends of its rings.
+pub(crate) struct Local {
+    outgoing: Vec<Option<Outgoing>>,
+    incoming: Vec<(Rank, Consumer<Packet>)>,
+    /// The ring to look at first: the one after the last that had something.
+    next: usize,
+}
+
+impl Local {
+    /// The transports of all ranks; `wakes[r]` is called when something arrives for rank r.
+    pub(crate) fn connect(wakes: &[Wake]) -> Vec<Local> {
+        let ranks = wakes.len();
+        let capacity = (PACKETS_PER_RANK / ranks).clamp(RING_MIN, RING_MAX);
+        let unconnected = |_| Local { outgoing: Vec::new(), incoming: Vec::new(), next: 0 };
+        let mut transports: Vec<Local> = (0..ranks).map(unconnected).collect();
+        for from in 0..ranks {
+            for (to, wake) in wakes.iter().enumerate() {
+                if from == to {
+                    transports[from].outgoing.push(None);
+                    continue;
+                }
+                let (ring, consumer) = RingBuffer::new(capacity);
+                let outgoing = Outgoing { ring, waiting: VecDeque::new(), wake: wake.clone() };
+                transports[from].outgoing.push(Some(outgoing));
+                transports[to].incoming.push((Rank(from as u32), consumer));
+            }
+        }
+        transports
+    }
+
+    fn flush(&mut self) -> bool {
+        self.outgoing.iter_mut().flatten().fold(true, |empty, outgoing| outgoing.flush() && empty)
+    }
+}
+
+impl Outgoing {
+    /// Sends what waits, in order; true if nothing waits any more.
+    fn flush(&mut self) -> bool {
+        while let Some(packet) = self.waiting.pop_front() {
+            if let Err(PushError::Full(packet)) = self.ring.push(packet) {
+                self.waiting.push_front(packet);
+                break;
+            }
+            (self.wake)();
+        }
+        self.waiting.is_empty()
+    }
+}
+
+impl Transport for Local {
+    #[inline]
+    fn send(&mut self, to: Rank, packet: Packet) {
+        let outgoing = self.outgoing[to.0 as usize].as_mut().expect("a rank sends to other ranks only");
+        if !outgoing.waiting.is_empty() && !outgoing.flush() {
+            outgoing.waiting.push_back(packet);
+            return;
+        }
+        match outgoing.ring.push(packet) {
+            Ok(()) => (outgoing.wake)(),
+            Err(PushError::Full(packet)) => outgoing.waiting.push_back(packet),
+        }
+    }
+
+    #[inline]
+    fn poll(&mut self) -> Option<(Rank, Packet)> {
+        for _ in 0..self.incoming.len() {
+            let (from, ring) = &mut self.incoming[self.next];
+            if let Ok(packet) = ring.pop() {
+                return Some((*from, packet));
+            }
+            self.next = (self.next + 1) % self.incoming.len();
+        }
+        None
+    }
+
+    fn idle(&mut self) -> bool {
+        self.flush()
+    }
+
+    fn ready(&self) -> bool {
+        self.incoming.iter().any(|(_, ring)| !ring.is_empty())
+    }
+}
