@@ -73,7 +73,7 @@ pub trait Chunk: Serialize + DeserializeOwned + Send + Sized + 'static {
     }
 
     /// Whether the chunk can handle this message now. If not, the runtime keeps it and asks again after the next handler;
-    /// of several that have become ready the oldest goes first.
+    /// of several that have become ready the oldest goes first. Not asked between `at_sync` and `resume`.
     fn ready(&self, message: &Self::Message) -> bool {
         let _ = message;
         true

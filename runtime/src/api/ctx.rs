@@ -244,8 +244,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     }
 
     /// Tells the balancer that this chunk has come to a sync. Does not block: the handler ends, and when all chunks have
-    /// come and the balancer has decided, [`Chunk::resume`] is called, perhaps on another rank. Messages are handled in
-    /// between.
+    /// come and the balancer has decided, [`Chunk::resume`] is called, perhaps on another rank. Messages that come in between
+    /// are kept until then: a neighbour that resumed earlier cannot make this chunk run ahead of its own `resume`.
     ///
     /// # Panics
     /// If called again before `resume`.
@@ -253,6 +253,11 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         assert!(!self.passport.at_sync, "at_sync is called once before resume");
         self.passport.at_sync = true;
         self.handler.outbox.push(Wish::AtSync);
+    }
+
+    #[inline]
+    pub(crate) fn is_at_sync(&self) -> bool {
+        self.passport.at_sync
     }
 
     /// Declares load for this phase instead of having it measured: ns of work on a vCPU of speed 1. Calls add up.

@@ -33,7 +33,7 @@ impl<C: Chunk> Slot<C> {
 
     #[inline]
     fn offer(&mut self, message: C::Message, mut handler: Handler<'_>) {
-        if !self.chunk.ready(&message) {
+        if self.passport.at_sync || !self.chunk.ready(&message) {
             self.kept.push(message);
             return;
         }
@@ -53,9 +53,11 @@ impl<C: Chunk> Slot<C> {
     }
 }
 
-/// Handles kept messages until none of them is ready.
+/// Handles kept messages until none of them is ready, or the chunk has come to a sync.
 fn offer_kept<C: Chunk>(chunk: &mut C, kept: &mut Vec<C::Message>, ctx: &mut Ctx<'_, C>) {
-    while let Some(oldest) = kept.iter().position(|message| chunk.ready(message)) {
+    while !ctx.is_at_sync()
+        && let Some(oldest) = kept.iter().position(|message| chunk.ready(message))
+    {
         let message = kept.remove(oldest);
         ctx.handler.outlet.note(kind_of(&message));
         chunk.receive(message, ctx);

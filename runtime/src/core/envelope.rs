@@ -18,10 +18,7 @@ pub(crate) type Value = SmallBox<dyn Any + Send, S4>;
 /// What a delivery says.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Payload {
-    /// A message of the array's type; never serialised in this form, see [`Packet::seal`](super::packet::Packet::seal).
-    #[serde(skip)]
-    Value(Value),
-    /// The same, encoded; shared, because a broadcast delivers one encoding to many chunks.
+    /// A message, encoded; shared, because a broadcast delivers one encoding to many chunks.
     Encoded(Arc<[u8]>),
     /// The result of a reduction; `Chunk::reduced` makes it a message.
     Reduced { tag: u32, values: Arc<Values> },
@@ -29,6 +26,10 @@ pub(crate) enum Payload {
     Start,
     /// The first delivery after a sync.
     Resume,
+    /// A message of the array's type; never serialised in this form, see [`Packet::seal`](super::packet::Packet::seal).
+    /// Last, because serde numbers the variants it reads without the skipped ones.
+    #[serde(skip)]
+    Value(Value),
 }
 
 impl std::fmt::Debug for Payload {

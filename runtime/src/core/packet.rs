@@ -76,9 +76,10 @@ pub(crate) struct Journey {
 /// The state of a travelling chunk: the box itself inside a process, bytes outside.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Cargo {
+    Encoded(Vec<u8>),
+    /// Last, because serde numbers the variants it reads without the skipped ones.
     #[serde(skip)]
     Live(Box<dyn ErasedSlot>),
-    Encoded(Vec<u8>),
 }
 
 impl std::fmt::Debug for Cargo {
