@@ -39,6 +39,11 @@ pub trait Strategy: Send + Sync {
     fn background(&self) -> Background {
         Background::Share
     }
+
+    /// Whether a plan must pay for its moves to be carried out. False for strategies that move for moving's sake.
+    fn must_pay(&self) -> bool {
+        true
+    }
 }
 
 /// How the load of others on a rank's vCPU counts.

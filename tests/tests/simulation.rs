@@ -221,17 +221,24 @@ const DONE: u32 = 3;
 fn simulate(seed: u64) -> Result<Totals, caribou::Error> {
     let ledger = Ledger::default();
     let strategies = ["random", "rotate", "greedy", "refine,tolerance=0.01", "none"];
+    let strategy = (seed / 5 % 5) as usize;
     let config = Config::default()
         .simulate(seed)
         .ranks(1 + (seed % 5) as u32)
-        .lb(strategies[(seed / 5 % 5) as usize])?
+        .lb(strategies[strategy])?
         .period(PERIOD)
         .wire_always(seed % 2 == 1);
     let service = ledger.clone();
-    caribou::run(config, move |setup| {
+    let report = caribou::run(config, move |setup| {
         setup.service(service.clone());
         setup.array(CHUNKS, |_| Node::new(0, false));
     })?;
+    if strategies[strategy] != "none" {
+        assert_eq!(report.syncs.len() as u64, STEPS / PERIOD - 1);
+    }
+    if seed % 5 > 0 && strategy < 2 {
+        assert!(report.syncs.iter().all(|sync| sync.moved > 0), "random and rotate always move something");
+    }
     let totals = std::mem::take(&mut *ledger.0.lock().expect("the run is over"));
     Ok(totals)
 }

@@ -35,6 +35,10 @@ impl Strategy for Random {
         ENTRY.name
     }
 
+    fn must_pay(&self) -> bool {
+        false
+    }
+
     fn assign(&self, snapshot: &Snapshot) -> Assignment {
         let mut assignment = Assignment::current(snapshot);
         let available = Loads::background(snapshot, Background::Share).available;

@@ -26,6 +26,10 @@ impl Strategy for Rotate {
         ENTRY.name
     }
 
+    fn must_pay(&self) -> bool {
+        false
+    }
+
     fn assign(&self, snapshot: &Snapshot) -> Assignment {
         let mut assignment = Assignment::current(snapshot);
         let available = Loads::background(snapshot, Background::Share).available;

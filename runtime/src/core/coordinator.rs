@@ -193,7 +193,8 @@ impl Coordinator {
         let model = self.strategy.background();
         let verdict = lb_strategies::accept(expected, &assignment, model, 1, &MOVE_COST);
         let current = Assignment::current(expected);
-        let assignment = if verdict.accepted { assignment } else { current.clone() };
+        let carried_out = verdict.accepted || !self.strategy.must_pay();
+        let assignment = if carried_out { assignment } else { current.clone() };
         let moves: Vec<Move> = (expected.chunks.iter().zip(&assignment.ranks))
             .filter(|(chunk, to)| chunk.rank != **to)
             .map(|(chunk, &to)| Move { chunk: chunk.id, from: chunk.rank, to })
