@@ -261,7 +261,7 @@ impl Worker<'_> {
             let (cell, _) = shared.cells.settle(chunk, slot, [start].into());
             let worker = (position * workers / count) as u32;
             shared.cells.get(cell).last_worker.store(worker, std::sync::atomic::Ordering::Relaxed);
-            shared.core.lock().rank.location.arrived(chunk, cell, 0);
+            shared.core.lock().rank.location.arrived(chunk, cell);
             self.put(cell);
         }
         if self.id == 0 {

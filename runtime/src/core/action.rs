@@ -3,7 +3,7 @@
 use lb_strategies::Snapshot;
 
 use super::envelope::Delivery;
-use super::packet::{Packet, Traveller};
+use super::packet::{Journey, Packet, Traveller};
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, Rank};
 
@@ -27,7 +27,7 @@ pub(crate) enum Action {
     Landed,
 
     /// Take a held chunk out of its cell and send it.
-    Release { chunk: ChunkId, cell: CellId, to: Rank, broadcasts: u64 },
+    Release { chunk: ChunkId, cell: CellId, to: Rank, journey: Journey },
     /// Measure this rank and the chunks that arrived at a sync; answer with `RankCore::sampled`.
     Sample { sync: u64 },
     /// Ask the strategy; answer with `RankCore::decided`.

@@ -31,7 +31,7 @@ use lb_strategies::{ChunkId, Rank};
 use serde::{Deserialize, Serialize};
 
 use super::census::{Report, Tally};
-use super::packet::Traveller;
+use super::packet::{Journey, Traveller};
 use crate::ids::CellId;
 
 /// What a rank measured about itself since its last sample. All times in ns, summed over its workers.
@@ -109,8 +109,6 @@ struct Gathering {
 pub(crate) struct Leaver {
     pub(crate) cell: CellId,
     pub(crate) to: Rank,
-    /// The next broadcast it has not been given.
-    pub(crate) broadcasts: u64,
 }
 
 /// A migration under way on this rank.
@@ -118,6 +116,8 @@ pub(crate) struct Leaver {
 pub(crate) struct Migration {
     pub(crate) sync: u64,
     pub(crate) leavers: BTreeMap<ChunkId, Leaver>,
+    /// What leavers of each array remember of this rank.
+    pub(crate) journeys: BTreeMap<u32, Journey>,
     /// Leavers with a handler still running.
     pub(crate) unheld: usize,
     pub(crate) switched: bool,

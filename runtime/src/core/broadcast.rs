@@ -1,14 +1,13 @@
 //! Broadcasts: once to every chunk of an array, in one order everywhere, also while chunks migrate.
 //!
-//! Rank 0 numbers the broadcasts of each array and sends them to all ranks. A rank applies them in the order of their
-//! numbers, which is the order rank 0 sent them in. A chunk carries the number of the next one it has not been given:
-//!
-//! * it skips numbers below that (it was given them where it came from), and
-//! * on arrival it is given those this rank applied while it was on its way, from the log.
+//! Rank 0 numbers the broadcasts of each array and sends them to all ranks, which apply them in that order. A migrating
+//! chunk carries the number that its old rank would have applied next; on arrival it is given what its new rank has
+//! applied since, from the log.
 //!
 //! Why a short log suffices: a donor applies everything rank 0 numbered before the assignment that moves the chunk
 //! before it learns of that assignment, so only broadcasts numbered after it can be missing. A rank therefore logs from
-//! the assignment until its arrivals have landed, and keeps nothing otherwise.
+//! the assignment until its arrivals have landed, and keeps nothing otherwise. Why nothing comes twice: rank 0 allows the
+//! landing after it numbered whatever the donor applied, so the new rank is never behind the old one.
 //!
 //! A chunk inserted by a handler is given the broadcasts that reach its rank after it did.
 

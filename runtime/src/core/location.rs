@@ -24,17 +24,9 @@ pub(crate) enum Route {
     Stash,
 }
 
-/// A chunk of this rank.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Resident {
-    pub(crate) cell: CellId,
-    /// Number of the next broadcast of its array that it has not been given.
-    pub(crate) broadcasts: u64,
-}
-
 #[derive(Default)]
 struct Places {
-    here: FxHashMap<u64, Resident>,
+    here: FxHashMap<u64, CellId>,
     moved: FxHashMap<u64, Rank>,
 }
 
@@ -57,8 +49,8 @@ impl Location {
     #[inline]
     pub(crate) fn route(&self, chunk: ChunkId) -> Route {
         let places = &self.places[chunk.array as usize];
-        if let Some(resident) = places.here.get(&chunk.key) {
-            return Route::Here(resident.cell);
+        if let Some(&cell) = places.here.get(&chunk.key) {
+            return Route::Here(cell);
         }
         match self.rank_of(chunk) {
             rank if rank == self.rank => Route::Stash,
@@ -74,8 +66,9 @@ impl Location {
         }
     }
 
-    pub(crate) fn resident(&mut self, chunk: ChunkId) -> Option<&mut Resident> {
-        self.places[chunk.array as usize].here.get_mut(&chunk.key)
+    /// The cell of a chunk of this rank.
+    pub(crate) fn cell(&self, chunk: ChunkId) -> Option<CellId> {
+        self.places[chunk.array as usize].here.get(&chunk.key).copied()
     }
 
     /// Chunks of `array` on this rank.
@@ -83,24 +76,24 @@ impl Location {
         self.places[array as usize].here.len() as u64
     }
 
-    /// Keys of the chunks of `array` on this rank, ascending.
-    pub(crate) fn keys(&self, array: u32) -> Vec<u64> {
-        let mut keys: Vec<u64> = self.places[array as usize].here.keys().copied().collect();
-        keys.sort_unstable();
-        keys
+    /// The chunks of `array` on this rank, ascending.
+    pub(crate) fn residents(&self, array: u32) -> Vec<(ChunkId, CellId)> {
+        let here = self.places[array as usize].here.iter();
+        let mut residents: Vec<_> = here.map(|(&key, &cell)| (ChunkId { array, key }, cell)).collect();
+        residents.sort_unstable();
+        residents
     }
 
     /// A chunk has come to this rank. Returns the messages that waited for it, in the order they came.
-    pub(crate) fn arrived(&mut self, chunk: ChunkId, cell: CellId, broadcasts: u64) -> Vec<Delivery> {
-        let resident = Resident { cell, broadcasts };
-        let before = self.places[chunk.array as usize].here.insert(chunk.key, resident);
+    pub(crate) fn arrived(&mut self, chunk: ChunkId, cell: CellId) -> Vec<Delivery> {
+        let before = self.places[chunk.array as usize].here.insert(chunk.key, cell);
         assert!(before.is_none(), "a chunk was inserted under an index that is in use: {chunk:?}");
         self.stash.remove(&chunk).unwrap_or_default()
     }
 
     /// A chunk has left this rank, or was removed from its array.
-    pub(crate) fn departed(&mut self, chunk: ChunkId) -> Option<Resident> {
-        self.places[chunk.array as usize].here.remove(&chunk.key)
+    pub(crate) fn departed(&mut self, chunk: ChunkId) {
+        self.places[chunk.array as usize].here.remove(&chunk.key);
     }
 
     /// From now on messages to `chunk` go to `rank`.

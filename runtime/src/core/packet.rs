@@ -70,6 +70,7 @@ pub(crate) struct Traveller {
 /// What a migrating chunk remembers of the rank it left.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Journey {
+    /// Number of the next broadcast of its array that it has not been given.
     pub(crate) broadcasts: u64,
 }
 

@@ -181,8 +181,12 @@ impl RankCore {
         let local = self.location.count(array);
         let partial = Partial::contribution(report, terms, values);
         match self.reductions.contribute(array, report.sequence, partial, local) {
-            Ok(true) => self.pass_on(array, report.sequence, out),
-            Ok(false) => {}
+            Ok(true) if self.rank != ROOT => {
+                for (sequence, partial) in self.reductions.complete(array, report.sequence) {
+                    self.pass_on(array, sequence, partial, out);
+                }
+            }
+            Ok(_) => {}
             Err(why) => self.refuse(array, why, out),
         }
         self.finish_reductions(array, out);
@@ -276,9 +280,8 @@ impl RankCore {
     fn moves(&mut self, sync: u64, moves: &[Move], now_ns: u64, out: &mut Actions) {
         let mut leavers = BTreeMap::new();
         for leaving in moves.iter().filter(|leaving| leaving.from == self.rank) {
-            let resident = self.location.resident(leaving.chunk).expect("the snapshot saw it here");
-            let leaver = Leaver { cell: resident.cell, to: leaving.to, broadcasts: resident.broadcasts };
-            leavers.insert(leaving.chunk, leaver);
+            let cell = self.location.cell(leaving.chunk).expect("the snapshot saw it here");
+            leavers.insert(leaving.chunk, Leaver { cell, to: leaving.to });
         }
         self.syncs.completed = sync + 1;
         for (chunk, cell) in std::mem::take(&mut self.syncs.waiting) {
@@ -318,9 +321,9 @@ impl RankCore {
         let migration = self.syncs.migration.as_mut().expect("routes change in a migration");
         migration.switched = true;
         let sync = migration.sync;
-        for (&chunk, leaver) in &mut migration.leavers {
-            let resident = self.location.departed(chunk).expect("a leaver is here until the routes change");
-            leaver.broadcasts = resident.broadcasts;
+        for (&chunk, leaver) in &migration.leavers {
+            self.location.departed(chunk);
+            migration.journeys.insert(chunk.array, Journey { broadcasts: self.broadcasts.next(chunk.array) });
             self.location.moved(chunk, leaver.to);
             out.push_back(Action::Close(leaver.cell));
         }
@@ -340,8 +343,9 @@ impl RankCore {
         if !migration.released {
             migration.released = true;
             for (chunk, leaver) in std::mem::take(&mut migration.leavers) {
-                let Leaver { cell, to, broadcasts } = leaver;
-                out.push_back(Action::Release { chunk, cell, to, broadcasts });
+                let Leaver { cell, to } = leaver;
+                let journey = migration.journeys[&chunk.array];
+                out.push_back(Action::Release { chunk, cell, to, journey });
             }
         }
         if !migration.flushed && migration.arrived.len() == migration.expected {
@@ -373,15 +377,12 @@ impl RankCore {
 
     /// Answers [`Action::Admit`]: the chunk has a cell with its mail in it. Returns what else waits for it, in order.
     pub(crate) fn admit(&mut self, chunk: ChunkId, cell: CellId, journey: Option<Journey>) -> Vec<Delivery> {
-        let next = self.broadcasts.next(chunk.array);
-        let first = match journey {
-            None => Delivery { from: RUNTIME, payload: Payload::Start },
-            Some(_) => Delivery { from: RUNTIME, payload: Payload::Resume },
-        };
-        let seen = journey.map_or(next, |journey| journey.broadcasts);
-        let mut mail = vec![first];
-        mail.extend(self.broadcasts.missed(chunk.array, seen));
-        mail.extend(self.location.arrived(chunk, cell, seen.max(next)));
+        let payload = if journey.is_some() { Payload::Resume } else { Payload::Start };
+        let mut mail = vec![Delivery { from: RUNTIME, payload }];
+        if let Some(Journey { broadcasts }) = journey {
+            mail.extend(self.broadcasts.missed(chunk.array, broadcasts));
+        }
+        mail.extend(self.location.arrived(chunk, cell));
         mail
     }
 
@@ -463,8 +464,8 @@ impl RankCore {
 
     /// A message that has reached the rank it was routed to.
     fn deliver(&mut self, to: ChunkId, delivery: Delivery, out: &mut Actions) {
-        if let Some(resident) = self.location.resident(to) {
-            out.push_back(Action::Deliver { to, cell: resident.cell, delivery });
+        if let Some(cell) = self.location.cell(to) {
+            out.push_back(Action::Deliver { to, cell, delivery });
             return;
         }
         // A sender that did not know the new routes yet: the leaver is still here and takes it along.
@@ -482,20 +483,14 @@ impl RankCore {
 
     fn apply(&mut self, array: u32, number: u64, delivery: &Delivery, out: &mut Actions) {
         self.broadcasts.apply(array, number, delivery);
-        for key in self.location.keys(array) {
-            let to = ChunkId { array, key };
-            let resident = self.location.resident(to).expect("its key was just listed");
-            if resident.broadcasts <= number {
-                resident.broadcasts = number + 1;
-                out.push_back(Action::Deliver { to, cell: resident.cell, delivery: again(delivery) });
-            }
+        for (to, cell) in self.location.residents(array) {
+            out.push_back(Action::Deliver { to, cell, delivery: again(delivery) });
         }
     }
 
-    /// Passes a partial result to the parent; the root keeps its own.
-    fn pass_on(&mut self, array: u32, sequence: u64, out: &mut Actions) {
-        let Some(parent) = self.reductions.parent() else { return };
-        if let Some(partial) = self.reductions.take(array, sequence) {
+    /// Passes a partial result to the parent.
+    fn pass_on(&mut self, array: u32, sequence: u64, partial: Partial, out: &mut Actions) {
+        if let Some(parent) = self.reductions.parent() {
             self.send(parent, Packet::Partial { array, sequence, partial: Box::new(partial) }, 0, out);
         }
     }
@@ -516,14 +511,19 @@ impl RankCore {
 
     // Idleness.
 
-    /// This rank has nothing to do: what waits for company goes now.
-    pub(crate) fn idle(&mut self, now_ns: u64, out: &mut Actions) {
+    /// What waits for company goes now: this rank has nothing to do, or has not looked for long.
+    pub(crate) fn hurry(&mut self, out: &mut Actions) {
         if self.rank != ROOT {
-            for (array, sequence) in self.reductions.waiting() {
-                self.pass_on(array, sequence, out);
+            for (array, sequence, partial) in self.reductions.take_all() {
+                self.pass_on(array, sequence, partial, out);
             }
         }
         out.extend(self.syncs.unsent().into_iter().map(|sync| Action::Sample { sync }));
+    }
+
+    /// This rank has nothing to do.
+    pub(crate) fn idle(&mut self, now_ns: u64, out: &mut Actions) {
+        self.hurry(out);
         // Answer only with empty hands: a packet just sent would make the answer stale before it leaves.
         if out.is_empty()
             && let Some(wave) = self.traffic.probe.take()

@@ -3,7 +3,7 @@
 //! Contributions combine on the way: each rank adds up its own and its children's in a tree of ranks (arity
 //! [`ARITY`]) and passes the partial result to its parent, rank 0 being the root. Partial results are additive and
 //! counted by a [`Tally`], so *when* one is passed on is a matter of speed only: a rank passes on what it has as soon
-//! as all its own chunks have contributed, and whatever is left when it has nothing else to do. No contribution is tied
+//! as all its own chunks have contributed, and whatever is left when it has nothing else to do or has worked for long. No contribution is tied
 //! to a rank, so chunks may migrate with contributions in flight.
 //!
 //! The reducers are a closed set over vectors, so interior ranks combine without knowing the chunk's type; anything
@@ -174,10 +174,11 @@ pub(crate) struct Finished {
     pub(crate) values: Arc<Values>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Pending {
-    partial: Partial,
-    /// Contributions of this rank's own chunks since the last time it passed something on.
+    /// What has not been passed on.
+    partial: Option<Partial>,
+    /// Contributions of this rank's own chunks, passed on or not.
     own: u64,
 }
 
@@ -209,9 +210,9 @@ impl Reductions {
         partial: Partial,
         local: u64,
     ) -> Result<bool, String> {
-        let own = self.add(array, sequence, partial)?;
-        *own += 1;
-        Ok(*own >= local)
+        let pending = self.add(array, sequence, partial)?;
+        pending.own += 1;
+        Ok(pending.own >= local)
     }
 
     /// Adds a child's partial result.
@@ -219,38 +220,45 @@ impl Reductions {
         self.add(array, sequence, partial).map(|_| ())
     }
 
-    fn add(&mut self, array: u32, sequence: u64, partial: Partial) -> Result<&mut u64, String> {
-        use std::collections::btree_map::Entry;
-        let pending = match self.pending.entry((array, sequence)) {
-            Entry::Vacant(vacant) => vacant.insert(Pending { partial, own: 0 }),
-            Entry::Occupied(occupied) => {
-                let pending = occupied.into_mut();
-                pending.partial.merge(partial).map_err(|why| format!("reduction {sequence}: {why}"))?;
-                pending
-            }
+    fn add(&mut self, array: u32, sequence: u64, partial: Partial) -> Result<&mut Pending, String> {
+        let pending = self.pending.entry((array, sequence)).or_default();
+        match &mut pending.partial {
+            None => pending.partial = Some(partial),
+            Some(ours) => ours.merge(partial).map_err(|why| format!("reduction {sequence}: {why}"))?,
+        }
+        Ok(pending)
+    }
+
+    /// Takes what goes to the parent now that all own chunks have contributed to `sequence`.
+    ///
+    /// That is all earlier ones too: a chunk contributes in order, so who has not contributed to an earlier one here has
+    /// done so on the rank it came from.
+    pub(crate) fn complete(&mut self, array: u32, sequence: u64) -> Vec<(u64, Partial)> {
+        let later = self.pending.split_off(&(array, sequence + 1));
+        let mut earlier = std::mem::replace(&mut self.pending, later);
+        let mine = earlier.split_off(&(array, 0));
+        self.pending.append(&mut earlier);
+        mine.into_iter().filter_map(|((_, sequence), pending)| Some((sequence, pending.partial?))).collect()
+    }
+
+    /// Takes everything that has not been passed on, in order.
+    pub(crate) fn take_all(&mut self) -> Vec<(u32, u64, Partial)> {
+        let take = |(&(array, sequence), pending): (&(u32, u64), &mut Pending)| {
+            Some((array, sequence, pending.partial.take()?))
         };
-        Ok(&mut pending.own)
-    }
-
-    /// Takes what goes to the parent for one reduction.
-    pub(crate) fn take(&mut self, array: u32, sequence: u64) -> Option<Partial> {
-        self.pending.remove(&(array, sequence)).map(|pending| pending.partial)
-    }
-
-    /// Everything that waits, in order: an idle rank passes it all on.
-    pub(crate) fn waiting(&self) -> Vec<(u32, u64)> {
-        self.pending.keys().copied().collect()
+        self.pending.iter_mut().filter_map(take).collect()
     }
 
     /// Root: the next finished reduction of `array`, in order of their numbers.
     pub(crate) fn finish(&mut self, array: u32) -> Option<Finished> {
         loop {
             let (sequence, population) = self.roots[array as usize];
-            let next = self.pending.get(&(array, sequence))?.partial.tally.complete(population)?;
-            let partial = self.pending.remove(&(array, sequence)).expect("looked at just above").partial;
+            let next = self.pending.get(&(array, sequence))?.partial.as_ref()?.tally.complete(population)?;
+            let pending = self.pending.remove(&(array, sequence));
             self.roots[array as usize] = (sequence + 1, next);
             // Leavers alone make a reduction that nobody contributed to: it has no result.
-            let Some((terms, mut values)) = partial.combined else { continue };
+            let combined = pending.and_then(|pending| pending.partial).and_then(|partial| partial.combined);
+            let Some((terms, mut values)) = combined else { continue };
             if let Values::Gathered(parts) = &mut values {
                 parts.sort_by_key(|&(key, _)| key);
             }
@@ -262,7 +270,7 @@ impl Reductions {
     pub(crate) fn explain(&self, name: impl Fn(u32) -> String) -> Vec<String> {
         let line = |(&(array, sequence), pending): (&(u32, u64), &Pending)| {
             let (_, population) = self.roots.get(array as usize)?;
-            let heard = pending.partial.tally.heard();
+            let heard = pending.partial.as_ref()?.tally.heard();
             Some(format!("reduction {sequence} of {} has {heard} of {population} contributions", name(array)))
         };
         self.pending.iter().filter_map(line).collect()
@@ -296,6 +304,19 @@ mod tests {
             let finished = root.finish(0).expect("both contributed");
             assert_eq!(*finished.values, Values::U64(vec![12, 2]));
         }
+    }
+
+    #[test]
+    fn a_rank_that_passed_on_a_part_still_knows_when_all_have_contributed() {
+        let mut rank = Reductions::new(Rank(1), &[2]);
+        let (mut a, mut b) = (Membership::default(), Membership::default());
+        let (sequence, partial) = one(&mut a, 5);
+        assert_eq!(rank.contribute(0, sequence, partial, 2), Ok(false));
+        assert_eq!(rank.take_all().len(), 1);
+        assert_eq!(rank.take_all().len(), 0);
+        let (sequence, partial) = one(&mut b, 5);
+        assert_eq!(rank.contribute(0, sequence, partial, 2), Ok(true));
+        assert_eq!(rank.complete(0, sequence).len(), 1);
     }
 
     #[test]

@@ -135,7 +135,7 @@ impl Worker<'_> {
     /// Carries out an action of the second group, with the core unlocked.
     fn afterwards(&mut self, action: Action) {
         match action {
-            Action::Release { chunk, cell, to, broadcasts } => self.release(chunk, cell, to, broadcasts),
+            Action::Release { chunk, cell, to, journey } => self.release(chunk, cell, to, journey),
             Action::Sample { sync } => self.sample(sync),
             Action::Decide(expected) => {
                 let strategy = self.shared.core.lock().rank.strategy().expect("rank 0 has the strategy");
@@ -156,14 +156,14 @@ impl Worker<'_> {
         }
     }
 
-    fn release(&mut self, chunk: ChunkId, cell: CellId, to: Rank, broadcasts: u64) {
+    fn release(&mut self, chunk: ChunkId, cell: CellId, to: Rank, journey: Journey) {
         let (mut slot, mail) = self.shared.cells.get(cell).mailbox.take();
         self.shared.cells.free(cell);
         self.in_hand.chunk = chunk;
         self.in_hand.kind = "on_depart";
         slot.on_depart();
         tracing::debug!(?chunk, to = to.0, "departs");
-        let journey = Some(Journey { broadcasts });
+        let journey = Some(journey);
         let traveller = Box::new(Traveller { chunk, cargo: Cargo::Live(slot), mail: mail.into(), journey });
         self.with_core(|core, now_ns, out| core.released(traveller, to, now_ns, out));
     }

@@ -86,14 +86,36 @@ impl Ready {
 }
 
 fn steal(deque: &Deque<CellId>, me: usize, queues: &Queues) -> Option<CellId> {
+    let workers = queues.stealers.len();
     loop {
-        let own = queues.inboxes[me].steal_batch_and_pop(deque);
-        let others = (1..queues.stealers.len()).map(|step| (me + step) % queues.stealers.len());
-        let found: Steal<CellId> = std::iter::once(own)
-            .chain(others.flat_map(|other| [queues.stealers[other].steal(), queues.inboxes[other].steal()]))
-            .collect();
+        // Each look is made only if those before it found nothing: a token that was taken must be run.
+        let mut found = queues.inboxes[me].steal_batch_and_pop(deque);
+        for other in (1..workers).map(|step| (me + step) % workers) {
+            found =
+                found.or_else(|| queues.stealers[other].steal()).or_else(|| queues.inboxes[other].steal());
+        }
         if !found.is_retry() {
             return found.success();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_token_is_found_once_wherever_it_lies() {
+        let (queues, mut ready) = Queues::new(3);
+        let mut thief = ready.remove(0);
+        for (worker, own) in ready.iter_mut().enumerate() {
+            own.push(CellId(worker as u32));
+            queues.inboxes[worker + 1].push(CellId(10 + worker as u32));
+        }
+        queues.inboxes[0].push(CellId(20));
+        let mut found: Vec<u32> =
+            std::iter::from_fn(|| thief.find(0, &queues)).map(|token| token.0).collect();
+        found.sort_unstable();
+        assert_eq!(found, [0, 1, 10, 11, 20]);
     }
 }

@@ -7,8 +7,8 @@ use super::worker::Worker;
 use crate::core::packet::ROOT;
 use crate::error::Error;
 
-/// Chunks run between two looks at the stop flag and the panic net.
-const STEPS_MAX: u32 = 64;
+/// Chunks run in one turn: between two looks at what waits for company in the core.
+const STEPS_MAX: u32 = 512;
 /// How long rank 0 sleeps before it asks whether anybody is still at work.
 const SUSPECT_MS: u64 = 100;
 
@@ -49,6 +49,12 @@ impl Worker<'_> {
             if !self.progress() && !worked {
                 return self.idle();
             }
+            if self.shared.crew.stopped() {
+                return;
+            }
+        }
+        if self.id == 0 {
+            self.with_core(|core, _, out| core.hurry(out));
         }
     }
 
