@@ -267,5 +267,9 @@ impl Worker<'_> {
         if self.id == 0 {
             self.with_core(|core, _, out| core.hello(shared.checksum, out));
         }
+        if self.id == 0 && shared.measure {
+            // The first phase begins now: what was before is nobody's load.
+            shared.gauges.sample(shared.clock.now_ns());
+        }
     }
 }

@@ -26,7 +26,7 @@ const WANTED_MIN: f64 = 0.05;
 /// How far an idle rank's share moves towards 1 in a phase.
 const DECAY: f64 = 0.25;
 /// Relative speed differences that calibration cannot tell from noise.
-const SPEED_NOISE: f64 = 0.04;
+const SPEED_NOISE: f64 = 0.08;
 /// How chunk loads are predicted: from the last phases, the newest counting half.
 const SMOOTHING: Smoothing = Smoothing { weight: 0.5 };
 const HISTORY: usize = 4;
@@ -162,11 +162,12 @@ impl Coordinator {
 
     fn estimate(&mut self, samples: &[Option<RankSample>]) {
         let fastest = samples.iter().flatten().map(|sample| sample.speed).fold(0.0, f64::max);
-        for (estimate, sample) in self.estimates.iter_mut().zip(samples) {
+        for (rank, (estimate, sample)) in self.estimates.iter_mut().zip(samples).enumerate() {
             let Some(sample) = sample else {
                 estimate.share += DECAY * (1.0 - estimate.share);
                 continue;
             };
+            tracing::debug!(phase = self.next, rank, ?sample, "measured");
             let got = sample.cpu_ns as f64;
             let wanted = got + (sample.wait_ns + sample.steal_ns) as f64;
             if wanted < WANTED_MIN * sample.wall_ns as f64 || wanted == 0.0 {

@@ -1,36 +1,40 @@
 //! Relative speed of a vCPU: the computation loop of cloud-refine, figure 2.
 //!
 //! The loop is timed by the thread's CPU clock, so waiting for the vCPU does not look like a slow vCPU: that part is the
-//! rank's *share*. The best of several short bursts is taken, so that a cache miss, an interrupt or a stolen slice does
-//! not count. Workers repeat a burst when they are idle, which follows a vCPU whose clock changes while the run goes on.
+//! rank's *share*. Single bursts err in both directions (an interrupt, a stolen slice, a clock that is corrected), so the
+//! median of several counts. Workers repeat a burst when they are idle, which follows a vCPU whose clock changes while the
+//! run goes on.
 
+use std::collections::VecDeque;
 use std::hint::black_box;
 
 use super::cpu::thread_cpu_ns;
 
 /// Rounds of the loop in one burst: about 20 us.
 const ROUNDS: u32 = 1000;
-/// How much of an older, better burst is still believed when a new one is slower.
-const MEMORY: f64 = 0.9;
+/// Bursts that the median is taken of.
+const BURSTS: usize = 31;
 
-/// What one worker knows of its vCPU's speed, in rounds a us of CPU time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Speed(f64);
+/// What one worker knows of its vCPU's speed: its last bursts, in rounds a us of CPU time.
+#[derive(Clone, Debug)]
+pub(crate) struct Speed(VecDeque<f64>);
 
 impl Speed {
-    /// The best of some bursts; about 1 ms.
+    /// Some bursts; about 1 ms.
     pub(crate) fn measured() -> Speed {
-        Speed((0..32).map(|_| burst()).fold(0.0, f64::max))
+        Speed((0..BURSTS).map(|_| burst()).collect())
     }
 
-    /// Adds one burst; about 20 us.
+    /// Replaces the oldest burst; about 20 us.
     pub(crate) fn again(&mut self) {
-        let now = burst();
-        self.0 = if now >= self.0 { now } else { MEMORY * self.0 + (1.0 - MEMORY) * now };
+        self.0.pop_front();
+        self.0.push_back(burst());
     }
 
-    pub(crate) fn rounds_per_us(self) -> f64 {
-        self.0
+    pub(crate) fn rounds_per_us(&self) -> f64 {
+        let mut bursts: Vec<f64> = self.0.iter().copied().collect();
+        bursts.sort_by(f64::total_cmp);
+        bursts[bursts.len() / 2]
     }
 }
 
