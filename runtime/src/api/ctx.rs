@@ -9,6 +9,7 @@ use smallbox::smallbox;
 use super::chunk::Chunk;
 use super::index::Index;
 use super::slot::Slot;
+use crate::core::envelope::{Delivery, Payload};
 use crate::core::handler::{Handler, Passport, Wish};
 use crate::core::reduction::{Goal, Reducer, Terms, Values};
 use crate::core::wire;
@@ -180,16 +181,17 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// Hop 1: sends a message to a chunk of the same array. The worker's flush is next.
     #[inline]
     pub fn send(&mut self, to: C::Index, message: C::Message) {
-        tracing::trace!(hop = 1, "Ctx::send");
-        let to = ChunkId { array: self.handler.chunk.array, key: to.pack() };
-        self.handler.outbox.push(Wish::Send { to, message: smallbox!(message) });
+        self.send_to(Array::<C>::new(self.handler.chunk.array), to, message);
     }
 
     /// Sends a message to a chunk of another array.
+    #[inline]
     pub fn send_to<D: Chunk>(&mut self, array: Array<D>, to: D::Index, message: D::Message) {
         tracing::trace!(hop = 1, "Ctx::send");
         let to = ChunkId { array: array.id, key: to.pack() };
-        self.handler.outbox.push(Wish::Send { to, message: smallbox!(message) });
+        let payload = Payload::Value(smallbox!(Some(message)));
+        let delivery = Some(Delivery { from: self.handler.chunk, payload });
+        self.handler.outbox.push(Wish::Send { to, delivery });
     }
 
     /// Sends a message to every chunk of this array, this one included, exactly once.

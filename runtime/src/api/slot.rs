@@ -72,20 +72,20 @@ fn kind_of<M: Serialize>(message: &M) -> &'static str {
 impl<C: Chunk> ErasedSlot for Slot<C> {
     /// Hop 5: downcast or decode, ready or keep, receive.
     #[inline]
-    fn deliver(&mut self, delivery: Delivery, handler: Handler<'_>) -> Result<(), WireError> {
+    fn deliver(&mut self, delivery: &mut Delivery, handler: Handler<'_>) -> Result<(), WireError> {
         tracing::trace!(hop = 5, "Slot::deliver");
-        match delivery.payload {
-            Payload::Value(value) => match value.downcast::<C::Message>() {
-                Ok(message) => self.offer(message.into_inner(), handler),
-                Err(_) => {
-                    unreachable!("a message is sent through the handle of its array, which fixes its type")
-                }
-            },
-            Payload::Encoded(bytes) => self.offer(wire::decode(&bytes)?, handler),
+        match &mut delivery.payload {
+            Payload::Value(value) => {
+                let message = value.downcast_mut::<Option<C::Message>>().and_then(Option::take);
+                self.offer(
+                    message.expect("its array's handle fixed the type, and it is delivered once"),
+                    handler,
+                );
+            }
+            Payload::Encoded(bytes) => self.offer(wire::decode(bytes)?, handler),
             Payload::Reduced { tag, values } => {
                 handler.outlet.note("reduced");
-                let values = Arc::try_unwrap(values).unwrap_or_else(|shared| Values::clone(&shared));
-                self.offer(C::reduced(tag, values), handler);
+                self.offer(C::reduced(*tag, Values::clone(values)), handler);
             }
             Payload::Start => self.call("start", handler, C::start),
             Payload::Resume => {
@@ -175,9 +175,8 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
     fn encode(&self, payload: &Payload) -> Result<Vec<u8>, WireError> {
         match payload {
             Payload::Value(value) => {
-                let message =
-                    value.downcast_ref::<C::Message>().expect("its handle fixed the message's type");
-                wire::encode(message)
+                let message = value.downcast_ref::<Option<C::Message>>().and_then(Option::as_ref);
+                wire::encode(message.expect("its array's handle fixed the type, and it was not delivered"))
             }
             other => unreachable!("{other:?} is sent as it is"),
         }

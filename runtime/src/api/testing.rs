@@ -5,6 +5,7 @@
 use super::chunk::Chunk;
 use super::ctx::Ctx;
 use super::index::Index;
+use crate::core::envelope::Payload;
 use crate::core::handler::{Facts, Handler, Outlet, Passport, Wish};
 use crate::core::wire;
 use crate::ids::{ChunkId, Rank};
@@ -125,10 +126,11 @@ impl<C: Chunk> Wished<C> {
     fn add(&mut self, wish: Wish) {
         let decode = |bytes: &[u8]| wire::decode(bytes).expect("what was encoded a moment ago decodes");
         match wish {
-            Wish::Send { to, message } if to.array == 0 => {
-                let message =
-                    message.downcast::<C::Message>().ok().expect("array 0 is the probed chunk's own");
-                self.messages.push((C::Index::unpack(to.key), message.into_inner()));
+            Wish::Send { to, delivery: Some(mut delivery) } if to.array == 0 => {
+                let Payload::Value(value) = &mut delivery.payload else { unreachable!("sent as a value") };
+                let message = value.downcast_mut::<Option<C::Message>>().and_then(Option::take);
+                let message = message.expect("array 0 is the probed chunk's own");
+                self.messages.push((C::Index::unpack(to.key), message));
             }
             Wish::Broadcast { array: 0, message } => self.broadcasts.push(decode(&message)),
             Wish::Multicast { keys, message, .. } => {

@@ -12,7 +12,7 @@ use smallbox::{SmallBox, space::S4};
 use super::reduction::Values;
 use crate::ids::ChunkId;
 
-/// A typed message behind the erasure boundary.
+/// A typed message behind the erasure boundary: an `Option<Message>`, so that it can be taken out where it lies.
 pub(crate) type Value = SmallBox<dyn Any + Send, S4>;
 
 /// What a delivery says.

@@ -10,7 +10,8 @@ use crate::ids::Rank;
 /// One chunk with the messages it was not ready for.
 pub(crate) trait ErasedSlot: Send {
     /// Runs the handler that the delivery asks for, then those of kept messages that have become ready.
-    fn deliver(&mut self, delivery: Delivery, handler: Handler<'_>) -> Result<(), WireError>;
+    /// What is left of the delivery has no meaning.
+    fn deliver(&mut self, delivery: &mut Delivery, handler: Handler<'_>) -> Result<(), WireError>;
     fn passport(&mut self) -> &mut Passport;
     /// Load for the phase as the chunk declares it, ns of ticks; none means: use what was measured.
     fn declared_load(&self) -> Option<u64>;

@@ -10,18 +10,35 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::census::Membership;
-use super::envelope::Value;
+use super::envelope::Delivery;
 use super::erased::ErasedSlot;
 use super::reduction::{Terms, Values};
 use crate::ids::{ChunkId, Rank};
 
 /// One wish of a handler, carried out in order at the flush.
 pub(crate) enum Wish {
-    Send { to: ChunkId, message: Value },
-    Broadcast { array: u32, message: Arc<[u8]> },
-    Multicast { array: u32, keys: Arc<[u64]>, message: Arc<[u8]> },
-    Contribute { terms: Terms, values: Values },
-    Insert { key: u64, slot: Box<dyn ErasedSlot> },
+    /// The message is taken when it is sent.
+    Send {
+        to: ChunkId,
+        delivery: Option<Delivery>,
+    },
+    Broadcast {
+        array: u32,
+        message: Arc<[u8]>,
+    },
+    Multicast {
+        array: u32,
+        keys: Arc<[u64]>,
+        message: Arc<[u8]>,
+    },
+    Contribute {
+        terms: Terms,
+        values: Values,
+    },
+    Insert {
+        key: u64,
+        slot: Box<dyn ErasedSlot>,
+    },
     AtSync,
     Remove,
     Exit,

@@ -16,7 +16,7 @@ use super::coordinator::Coordinator;
 use super::envelope::{Delivery, Envelope, Payload};
 use super::erased::ErasedArray;
 use super::handler::Passport;
-use super::location::{Location, Route};
+use super::location::Location;
 use super::packet::{Cargo, Journey, Packet, ROOT, Traveller};
 use super::quiescence::{Quiescence, Step};
 use super::reduction::{Goal, Partial, Reductions, Terms, Values};
@@ -138,15 +138,26 @@ impl RankCore {
 
     // What handlers wish.
 
-    /// A message of a chunk of this rank to a chunk elsewhere, or not yet here.
-    pub(crate) fn send_message(&mut self, envelope: Envelope, out: &mut Actions) {
-        match self.location.route(envelope.to) {
-            Route::Here(cell) => {
-                out.push_back(Action::Deliver { to: envelope.to, cell, delivery: envelope.delivery });
-            }
-            Route::There(rank) => self.send(rank, Packet::Message(envelope), 0, out),
-            Route::Stash => self.location.stash(envelope.to, envelope.delivery),
-        }
+    /// A message leaves for another rank, by the route that was just looked up.
+    #[inline]
+    pub(crate) fn message_sent(&mut self) {
+        self.traffic.sent += 1;
+    }
+
+    /// A message from another rank: the cell of its chunk, if that is here or has not left yet.
+    #[inline]
+    pub(crate) fn message_received(&mut self, to: ChunkId) -> Option<CellId> {
+        self.traffic.received += 1;
+        self.cell_of(to)
+    }
+
+    fn cell_of(&self, to: ChunkId) -> Option<CellId> {
+        let leaving = || {
+            // A sender that did not know the new routes yet: the leaver is still here and takes it along.
+            let migration = self.syncs.migration.as_ref()?;
+            migration.leavers.get(&to).map(|leaver| leaver.cell)
+        };
+        self.location.cell(to).or_else(leaving)
     }
 
     pub(crate) fn multicast(
@@ -464,14 +475,8 @@ impl RankCore {
 
     /// A message that has reached the rank it was routed to.
     fn deliver(&mut self, to: ChunkId, delivery: Delivery, out: &mut Actions) {
-        if let Some(cell) = self.location.cell(to) {
-            out.push_back(Action::Deliver { to, cell, delivery });
-            return;
-        }
-        // A sender that did not know the new routes yet: the leaver is still here and takes it along.
-        let leaver = self.syncs.migration.as_ref().and_then(|migration| migration.leavers.get(&to));
-        match leaver {
-            Some(leaver) => out.push_back(Action::Deliver { to, cell: leaver.cell, delivery }),
+        match self.cell_of(to) {
+            Some(cell) => out.push_back(Action::Deliver { to, cell, delivery }),
             None => self.location.stash(to, delivery),
         }
     }
@@ -504,7 +509,10 @@ impl RankCore {
             let delivery = Delivery { from: RUNTIME, payload };
             match finished.terms.goal {
                 Goal::All => self.announce(array, &delivery, out),
-                Goal::Chunk(key) => self.send_message(Envelope { to: ChunkId { array, key }, delivery }, out),
+                Goal::Chunk(key) => {
+                    let to = ChunkId { array, key };
+                    self.send(self.location.rank_of(to), Packet::Message(Envelope { to, delivery }), 0, out);
+                }
             }
         }
     }

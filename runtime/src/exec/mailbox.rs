@@ -68,13 +68,13 @@ pub(crate) enum By {
 
 /// What became of a push.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Pushed<M> {
+pub(crate) enum Pushed {
     /// The chunk will see it; somebody else has the token, or nobody may have one.
     Queued,
     /// The chunk will see it, and the caller now has its token and must put it on a queue.
     Token,
-    /// It is not accepted here: ask for the route again.
-    Refused(M),
+    /// It is not accepted here and was not taken: ask for the route again.
+    Refused,
 }
 
 /// What a token was good for.
@@ -114,22 +114,32 @@ impl<S, M> Mailbox<S, M> {
         ready
     }
 
-    /// Appends a message for chunk `to`. A mailbox without a buffer takes one from `spares`: idle ones keep none.
+    /// Hop 4: takes a message for chunk `to` and appends it. A mailbox without a buffer takes one from `spares`: idle ones
+    /// keep none.
     #[inline]
-    pub(crate) fn push(&self, to: ChunkId, message: M, by: By, spares: &mut Vec<VecDeque<M>>) -> Pushed<M> {
+    pub(crate) fn push(
+        &self,
+        to: ChunkId,
+        message: &mut Option<M>,
+        by: By,
+        spares: &mut Vec<VecDeque<M>>,
+    ) -> Pushed {
+        tracing::trace!(hop = 4, "Mailbox::push");
         let mut inner = self.inner.lock();
         if inner.owner != to
             || inner.state == State::Vacant
             || (by == By::Chunk && inner.gate == Gate::Closed)
         {
-            return Pushed::Refused(message);
+            return Pushed::Refused;
         }
         if inner.mail.capacity() == 0
             && let Some(spare) = spares.pop()
         {
             inner.mail = spare;
         }
-        inner.mail.push_back(message);
+        if let Some(message) = message.take() {
+            inner.mail.push_back(message);
+        }
         if inner.state == State::Idle && inner.gate == Gate::Open {
             inner.state = State::Ready;
             return Pushed::Token;
@@ -224,17 +234,17 @@ mod tests {
     #[test]
     fn the_first_message_makes_the_token_and_the_second_does_not() {
         let (mailbox, spares) = (occupied(), &mut Vec::new());
-        assert_eq!(mailbox.push(CHUNK, 1, By::Chunk, spares), Pushed::Token);
-        assert_eq!(mailbox.push(CHUNK, 2, By::Chunk, spares), Pushed::Queued);
+        assert_eq!(mailbox.push(CHUNK, &mut Some(1), By::Chunk, spares), Pushed::Token);
+        assert_eq!(mailbox.push(CHUNK, &mut Some(2), By::Chunk, spares), Pushed::Queued);
         assert_eq!(mailbox.begin(), Begun::Run(CHUNK, "chunk", [1, 2].into()));
     }
 
     #[test]
     fn mail_that_comes_during_a_run_makes_the_next_token_at_its_end() {
         let (mailbox, spares) = (occupied(), &mut Vec::new());
-        mailbox.push(CHUNK, 1, By::Chunk, spares);
+        mailbox.push(CHUNK, &mut Some(1), By::Chunk, spares);
         let Begun::Run(_, chunk, mut mail) = mailbox.begin() else { panic!("it was ready") };
-        assert_eq!(mailbox.push(CHUNK, 2, By::Chunk, spares), Pushed::Queued);
+        assert_eq!(mailbox.push(CHUNK, &mut Some(2), By::Chunk, spares), Pushed::Queued);
         mail.clear();
         assert_eq!(mailbox.finish(chunk, &mut mail), Finished::Token);
         assert_eq!(mailbox.begin(), Begun::Run(CHUNK, "chunk", [2].into()));
@@ -243,10 +253,10 @@ mod tests {
     #[test]
     fn unhandled_mail_keeps_its_place() {
         let (mailbox, spares) = (occupied(), &mut Vec::new());
-        mailbox.push(CHUNK, 1, By::Chunk, spares);
-        mailbox.push(CHUNK, 2, By::Chunk, spares);
+        mailbox.push(CHUNK, &mut Some(1), By::Chunk, spares);
+        mailbox.push(CHUNK, &mut Some(2), By::Chunk, spares);
         let Begun::Run(_, chunk, mut mail) = mailbox.begin() else { panic!("it was ready") };
-        mailbox.push(CHUNK, 3, By::Chunk, spares);
+        mailbox.push(CHUNK, &mut Some(3), By::Chunk, spares);
         assert_eq!(mailbox.finish(chunk, &mut mail), Finished::Token);
         assert_eq!(mailbox.begin(), Begun::Run(CHUNK, "chunk", [1, 2, 3].into()));
     }
@@ -255,25 +265,27 @@ mod tests {
     fn a_held_chunk_takes_mail_but_does_not_run_and_leaves_with_it() {
         let (mailbox, spares) = (occupied(), &mut Vec::new());
         assert!(mailbox.hold());
-        assert_eq!(mailbox.push(CHUNK, 1, By::Chunk, spares), Pushed::Queued);
+        assert_eq!(mailbox.push(CHUNK, &mut Some(1), By::Chunk, spares), Pushed::Queued);
         mailbox.close();
-        assert_eq!(mailbox.push(CHUNK, 2, By::Chunk, spares), Pushed::Refused(2));
-        assert_eq!(mailbox.push(CHUNK, 3, By::Core, spares), Pushed::Queued);
+        assert_eq!(mailbox.push(CHUNK, &mut Some(2), By::Chunk, spares), Pushed::Refused);
+        assert_eq!(mailbox.push(CHUNK, &mut Some(3), By::Core, spares), Pushed::Queued);
         assert_eq!(mailbox.take(), ("chunk", [1, 3].into()));
-        assert_eq!(mailbox.push(CHUNK, 4, By::Core, spares), Pushed::Refused(4));
+        assert_eq!(mailbox.push(CHUNK, &mut Some(4), By::Core, spares), Pushed::Refused);
     }
 
     #[test]
     fn a_hold_waits_for_the_token_to_come_back() {
         let (mailbox, spares) = (occupied(), &mut Vec::new());
-        mailbox.push(CHUNK, 1, By::Chunk, spares);
+        mailbox.push(CHUNK, &mut Some(1), By::Chunk, spares);
         assert!(!mailbox.hold());
         assert_eq!(mailbox.begin(), Begun::Held);
     }
 
     #[test]
     fn mail_for_the_chunk_that_was_here_before_is_refused() {
-        assert_eq!(occupied().push(OTHER, 1, By::Core, &mut Vec::new()), Pushed::Refused(1));
+        let message = &mut Some(1);
+        assert_eq!(occupied().push(OTHER, message, By::Core, &mut Vec::new()), Pushed::Refused);
+        assert_eq!(*message, Some(1), "it is still the caller's");
     }
 }
 
@@ -293,7 +305,7 @@ mod loom_tests {
 
     /// Pushes, and runs the chunk for as long as it has the token.
     fn push_and_run(mailbox: &Mailbox<Vec<u32>, u32>, message: u32) {
-        if mailbox.push(CHUNK, message, By::Chunk, &mut Vec::new()) != Pushed::Token {
+        if mailbox.push(CHUNK, &mut Some(message), By::Chunk, &mut Vec::new()) != Pushed::Token {
             return;
         }
         while let Begun::Run(_, mut seen, mut mail) = mailbox.begin() {

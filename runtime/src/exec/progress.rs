@@ -6,7 +6,7 @@
 use super::mailbox::By;
 use super::worker::Worker;
 use crate::core::action::Action;
-use crate::core::envelope::Delivery;
+use crate::core::envelope::{Delivery, Envelope};
 use crate::core::packet::{Cargo, Journey, Packet, Traveller};
 use crate::core::rank::{Actions, RankCore};
 use crate::error::Error;
@@ -43,7 +43,12 @@ impl Worker<'_> {
     fn at_once(&mut self, core: &mut Core, action: Action, now_ns: u64, out: &mut Actions) -> Option<Action> {
         match action {
             Action::Send(to, packet) => self.transmit(core, to, packet),
-            Action::Deliver { to, cell, delivery } => self.deliver_or_reroute(core, to, cell, delivery, out),
+            Action::Deliver { to, cell, delivery } => {
+                let mut delivery = Some(delivery);
+                self.push(cell, to, &mut delivery, By::Core);
+                // The chunk was removed between the core's look and now: it is found missing like any other.
+                delivery.into_iter().for_each(|unread| core.rank.location.stash(to, unread));
+            }
             Action::Hold(cells) => {
                 for cell in cells {
                     if self.shared.cells.get(cell).mailbox.hold() {
@@ -60,7 +65,8 @@ impl Worker<'_> {
     }
 
     /// Hop 3, sending side. Only worker 0 calls the transport; what others send leaves before what it sends itself.
-    fn transmit(&mut self, core: &mut Core, to: Rank, packet: Packet) {
+    #[inline]
+    pub(crate) fn transmit(&mut self, core: &mut Core, to: Rank, packet: Packet) {
         tracing::trace!(hop = 3, "Transport::send");
         if self.transport.is_none() {
             core.outbound.push((to, packet));
@@ -103,21 +109,6 @@ impl Worker<'_> {
         }
     }
 
-    fn deliver_or_reroute(
-        &mut self,
-        core: &mut Core,
-        to: ChunkId,
-        cell: CellId,
-        delivery: Delivery,
-        out: &mut Actions,
-    ) {
-        if let Err(delivery) = self.push(cell, to, delivery, By::Core) {
-            // The chunk was removed between the core's look and now: it is found missing like any other.
-            core.rank.location.stash(to, delivery);
-            let _ = out;
-        }
-    }
-
     /// A chunk has come: gives it a cell, its mail, and what waited for it.
     fn admit(&mut self, core: &mut Core, traveller: Traveller) {
         let Traveller { chunk, cargo, mail, journey } = traveller;
@@ -127,8 +118,8 @@ impl Worker<'_> {
             self.put(cell);
         }
         for delivery in core.rank.admit(chunk, cell, journey) {
-            let pushed = self.push(cell, chunk, delivery, By::Core);
-            assert!(pushed.is_ok(), "the chunk has just moved in");
+            let pushed = self.push(cell, chunk, &mut Some(delivery), By::Core);
+            assert!(pushed, "the chunk has just moved in");
         }
     }
 
@@ -229,10 +220,25 @@ impl Worker<'_> {
     /// A packet of another rank has arrived.
     pub(crate) fn receive(&mut self, from: Rank, packet: Packet) {
         tracing::trace!(hop = 3, "Transport::poll");
+        let packet = match packet {
+            Packet::Message(Envelope { to, delivery }) => return self.receive_message(to, delivery),
+            other => other,
+        };
         match self.unpack(packet) {
             Ok(packet) => self.with_core(|core, now_ns, out| core.receive(from, packet, now_ns, out)),
             Err(error) => self.fail(error),
         }
+    }
+
+    /// The short way for what comes most often.
+    fn receive_message(&mut self, to: ChunkId, delivery: Delivery) {
+        let mut core = self.shared.core.lock();
+        let mut delivery = Some(delivery);
+        if let Some(cell) = core.rank.message_received(to) {
+            self.push(cell, to, &mut delivery, By::Core);
+        }
+        // Its chunk has not arrived, or was removed between the look and the push.
+        delivery.into_iter().for_each(|early| core.rank.location.stash(to, early));
     }
 
     /// Decodes a chunk that came in bytes, and tells it that it has arrived: user code, so before the core is locked.

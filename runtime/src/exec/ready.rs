@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crossbeam_deque::{Injector, Steal, Stealer, Worker as Deque};
+use crossbeam_deque::{Injector, Stealer, Worker as Deque};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 

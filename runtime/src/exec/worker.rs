@@ -19,11 +19,11 @@ use super::mailbox::{Begun, By, Finished, Pushed};
 use super::ready::Ready;
 use super::shared::RankShared;
 use crate::core::balance::Arrival;
-use crate::core::envelope::{Delivery, Envelope, Payload, Value};
+use crate::core::envelope::{Delivery, Envelope, Payload};
 use crate::core::erased::ErasedSlot;
 use crate::core::handler::{Handler, Outlet, Wish};
 use crate::core::location::Route;
-use crate::core::packet::{Cargo, Traveller};
+use crate::core::packet::{Cargo, Packet, Traveller};
 use crate::core::rank::Actions;
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, RUNTIME};
@@ -149,11 +149,13 @@ impl<'r> Worker<'r> {
     ) -> Chunk {
         let facts = &self.shared.facts;
         while left > 0
-            && let Some(delivery) = mail.pop_front()
+            && let Some(delivery) = mail.front_mut()
         {
             left -= 1;
             self.handled += 1;
-            if let Err(why) = slot.deliver(delivery, Handler { chunk, outbox, facts, outlet: self }) {
+            let delivered = slot.deliver(delivery, Handler { chunk, outbox, facts, outlet: self });
+            mail.pop_front();
+            if let Err(why) = delivered {
                 let what = format!("a message to {}", self.describe(chunk));
                 self.fail(Error::Wire { rank: facts.rank.0, what, why: why.to_string() });
                 return Chunk::Stays;
@@ -175,9 +177,14 @@ impl<'r> Worker<'r> {
         cell: CellId,
     ) -> Chunk {
         let mut fate = Chunk::Stays;
+        if let [Wish::Send { to, delivery }] = &mut outbox[..] {
+            self.send(*to, delivery);
+            outbox.clear();
+            return Chunk::Stays;
+        }
         for wish in outbox.drain(..) {
             match wish {
-                Wish::Send { to, message } => self.send(chunk, to, message),
+                Wish::Send { to, mut delivery } => self.send(to, &mut delivery),
                 Wish::Broadcast { .. } | Wish::Multicast { .. } => self.spread(chunk, wish),
                 Wish::Contribute { terms, values } => {
                     let report = slot.passport().reductions.report();
@@ -205,50 +212,58 @@ impl<'r> Worker<'r> {
     }
 
     #[inline]
-    fn send(&mut self, from: ChunkId, to: ChunkId, message: Value) {
+    fn send(&mut self, to: ChunkId, delivery: &mut Option<Delivery>) {
         tracing::trace!(hop = 2, "Worker::flush");
-        let mut delivery = Delivery { from, payload: Payload::Value(message) };
         if !self.shared.lone()
             && let Some(&cell) = self.known.get(&to)
         {
-            match self.push(cell, to, delivery, By::Chunk) {
-                Ok(()) => return,
-                Err(refused) => delivery = refused,
+            if self.push(cell, to, delivery, By::Chunk) {
+                return;
             }
             self.known.remove(&to);
         }
         loop {
-            let route = self.shared.core.lock().rank.location.route(to);
-            let Route::Here(cell) = route else { break };
-            match self.push(cell, to, delivery, By::Chunk) {
-                Ok(()) if self.shared.lone() => return,
-                Ok(()) => {
-                    self.known.insert(to, cell);
-                    return;
+            let mut core = self.shared.core.lock();
+            match core.rank.location.route(to) {
+                Route::Here(cell) => {
+                    drop(core);
+                    // A refusal means that the routes changed between the look and the push: look again.
+                    if self.push(cell, to, delivery, By::Chunk) {
+                        if !self.shared.lone() {
+                            self.known.insert(to, cell);
+                        }
+                        return;
+                    }
                 }
-                // The routes changed between the look and the push: look again.
-                Err(refused) => delivery = refused,
+                Route::There(rank) => {
+                    let delivery = delivery.take().expect("no mailbox has taken it");
+                    core.rank.message_sent();
+                    return self.transmit(&mut core, rank, Packet::Message(Envelope { to, delivery }));
+                }
+                Route::Stash => {
+                    let delivery = delivery.take().expect("no mailbox has taken it");
+                    return core.rank.location.stash(to, delivery);
+                }
             }
         }
-        self.with_core(|core, _, out| core.send_message(Envelope { to, delivery }, out));
     }
 
-    /// Hop 4, and the token on its way if the push made one.
+    /// Hop 4, and the token on its way if the push made one. False if the mailbox refused.
     #[inline]
     pub(crate) fn push(
         &mut self,
         cell: CellId,
         to: ChunkId,
-        delivery: Delivery,
+        delivery: &mut Option<Delivery>,
         by: By,
-    ) -> Result<(), Delivery> {
+    ) -> bool {
         match self.shared.cells.get(cell).mailbox.push(to, delivery, by, &mut self.spares) {
-            Pushed::Queued => Ok(()),
+            Pushed::Queued => true,
             Pushed::Token => {
                 self.put(cell);
-                Ok(())
+                true
             }
-            Pushed::Refused(delivery) => Err(delivery),
+            Pushed::Refused => false,
         }
     }
 
@@ -295,9 +310,9 @@ impl<'r> Worker<'r> {
         let mut waits = true;
         self.with_core(|core, _, out| waits = core.at_sync(arrival, out));
         if !waits {
-            let resume = Delivery { from: RUNTIME, payload: Payload::Resume };
-            let pushed = self.push(cell, chunk, resume, By::Core);
-            assert!(pushed.is_ok(), "a chunk that runs is in its cell");
+            let mut resume = Some(Delivery { from: RUNTIME, payload: Payload::Resume });
+            let pushed = self.push(cell, chunk, &mut resume, By::Core);
+            assert!(pushed, "a chunk that runs is in its cell");
         }
     }
 
@@ -323,6 +338,7 @@ impl<'r> Worker<'r> {
     }
 
     /// Reads the CPU clock and corrects what was charged since it was read last.
+    #[cold]
     pub(crate) fn close_batch(&mut self) {
         let Some(meter) = &mut self.meter else { return };
         let (refund, published) = meter.close();
@@ -344,7 +360,7 @@ impl Outlet for Worker<'_> {
         let messages = outbox.iter().take_while(|wish| message(wish)).count();
         for wish in outbox.drain(..messages) {
             match wish {
-                Wish::Send { to, message } => self.send(chunk, to, message),
+                Wish::Send { to, mut delivery } => self.send(to, &mut delivery),
                 spread => self.spread(chunk, spread),
             }
         }
