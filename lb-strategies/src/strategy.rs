@@ -40,6 +40,11 @@ pub trait Strategy: Send + Sync {
         Background::Share
     }
 
+    /// Whether this strategy ever moves anything. If not, a sync stops nobody: loads are collected while chunks go on.
+    fn moves(&self) -> bool {
+        true
+    }
+
     /// Whether a plan must pay for its moves to be carried out. False for strategies that move for moving's sake.
     fn must_pay(&self) -> bool {
         true

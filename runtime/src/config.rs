@@ -293,7 +293,7 @@ fn renamed(error: Error, setting: &str) -> Error {
 
 fn number(name: &str, value: &str, least: u64) -> Result<u64, Error> {
     let parsed = value.trim().parse().ok().filter(|number| (least..=u64::from(u32::MAX)).contains(number));
-    parsed.ok_or_else(|| wrong(name, format!("`{value}` is not a whole number of at least {least}")))
+    parsed.ok_or_else(|| wrong(name, format!("`{value}` is not a whole number from {least} to {}", u32::MAX)))
 }
 
 fn choice<T: Copy>(name: &str, value: &str, choices: &[(&str, T)]) -> Result<T, Error> {
@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn a_bad_value_says_what_was_expected() {
         for (name, value, expected) in [
-            ("CARIBOU_RANKS", "0", "at least 1"),
+            ("CARIBOU_RANKS", "0", "from 1 to"),
             ("CARIBOU_WIRE", "yes", "auto, always"),
             ("CARIBOU_LB", "refine,tolerence=1", "tolerance"),
         ] {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// assert!(matches!(error, Error::Config { .. }));
 /// assert!(error.to_string().contains("refine"), "it suggests the nearest name");
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Error {
     /// A setting is wrong: correct it and start again.
@@ -31,7 +31,7 @@ pub enum Error {
         chunk: String,
         /// Message kind: the enum variant, or `start`, `resume`, `reduced`.
         message: String,
-        /// Syncs completed before.
+        /// Syncs that the rank had completed.
         phase: u64,
         /// The panic's text.
         panic: String,
@@ -81,6 +81,13 @@ pub enum Error {
         /// What it said.
         why: String,
     },
+}
+
+/// As `Display`: this is what a program prints whose `main` returns the error.
+impl std::fmt::Debug for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 fn list(lines: &[String]) -> String {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Report {
-    /// From the first handler to the exit, ns.
+    /// From the moment all ranks were set up to the exit, ns; measuring the vCPUs' speed takes the first ms of it.
     pub elapsed_ns: u64,
     /// Deliveries handled, on all ranks: messages, starts, resumes, results.
     pub messages: u64,
@@ -21,8 +21,8 @@ pub struct Report {
 
 /// What one sync found and did.
 ///
-/// Times are predictions for the phase under the strategy's background model, but for the three costs at the end, which
-/// were measured.
+/// Makespans and imbalance follow from the snapshot under the strategy's background model; `collect_ns`, `decide_ns` and
+/// `migrate_ns` were measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SyncReport {

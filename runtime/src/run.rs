@@ -36,6 +36,7 @@ const SPINS: u32 = 800;
 /// # Errors
 /// A handler that panicked, a run that has stalled, a message or chunk that does not survive encoding, contributions that
 /// do not agree: see [`Error`]. The first one ends the run on all ranks.
+#[expect(clippy::needless_pass_by_value, reason = "a configuration is built where it is used")]
 pub fn run(config: Config, setup: impl Fn(&mut Setup) + Send + Sync) -> Result<Report, Error> {
     match config.simulate {
         Some(seed) => simulation::run(&config, seed, &setup),

@@ -25,6 +25,10 @@ impl Strategy for Stay {
         ENTRY.name
     }
 
+    fn moves(&self) -> bool {
+        false
+    }
+
     fn assign(&self, snapshot: &Snapshot) -> Assignment {
         Assignment::current(snapshot)
     }

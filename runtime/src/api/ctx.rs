@@ -79,7 +79,7 @@ impl<C: Chunk> std::fmt::Debug for Array<C> {
 /// impl Chunk for Block {
 ///     type Index = [u16; 2];
 ///     type Message = u64;
-///     fn receive(&mut self, pivot: u64, ctx: &mut Ctx<'_, Self>) { ctx.multicast(&self.row, pivot); }
+///     fn receive(&mut self, pivot: u64, ctx: &mut Ctx<'_, Self>) { ctx.multicast(&self.row, &pivot); }
 /// }
 /// let row = Section::new((0..4).map(|column| [7, column]));
 /// let sent = probe(&mut Block { row }, [0, 0]).receive(5);
@@ -210,9 +210,9 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     }
 
     /// Sends a message to every chunk of a section of this array. It is encoded once and sent once a rank.
-    pub fn multicast(&mut self, section: &Section<C>, message: C::Message) {
+    pub fn multicast(&mut self, section: &Section<C>, message: &C::Message) {
         let (array, keys) = (self.handler.chunk.array, section.keys.clone());
-        self.handler.outbox.push(Wish::Multicast { array, keys, message: encode(&message) });
+        self.handler.outbox.push(Wish::Multicast { array, keys, message: encode(message) });
     }
 
     /// Contributes to the next reduction of this array; it has a result when every chunk has contributed to it.
@@ -228,6 +228,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         values: impl Into<Values>,
         target: Target<C::Index>,
     ) {
+        self.assert_not_removed("contribute");
         let mut values = values.into();
         if let Values::Gathered(parts) = &mut values {
             parts.iter_mut().for_each(|(key, _)| *key = self.handler.chunk.key);
@@ -250,16 +251,22 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// are kept until then: a neighbour that resumed earlier cannot make this chunk run ahead of its own `resume`.
     ///
     /// # Panics
-    /// If called again before `resume`.
+    /// If called again before `resume`, or by a chunk of an array without sync.
     pub fn at_sync(&mut self) {
+        self.assert_not_removed("come to a sync");
         assert!(!self.passport.at_sync, "at_sync is called once before resume");
         self.passport.at_sync = true;
         self.handler.outbox.push(Wish::AtSync);
     }
 
+    /// Whether the chunk handles further messages now.
     #[inline]
-    pub(crate) fn is_at_sync(&self) -> bool {
-        self.passport.at_sync
+    pub(crate) fn goes_on(&self) -> bool {
+        !self.passport.at_sync && !self.passport.removed
+    }
+
+    fn assert_not_removed(&self, what: &str) {
+        assert!(!self.passport.removed, "a chunk does not {what} after it removed itself");
     }
 
     /// Declares load for this phase instead of having it measured: ns of work on a vCPU of speed 1. Calls add up.
@@ -268,11 +275,12 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.outlet.charge(ticks_ns);
     }
 
-    /// Adds a chunk to this array. It starts on the rank that the array's placement gives its index; messages may be sent
-    /// to it at once.
+    /// Adds a chunk to this array. It starts on the rank that the array's placement gives its index (or, if the index was used before, where its last
+    /// bearer was); messages may be sent to it at once.
     ///
     /// It takes part in the reduction and the sync that this chunk comes to next.
     pub fn insert(&mut self, index: C::Index, chunk: C) {
+        self.assert_not_removed("insert");
         let slot = Box::new(Slot::new(chunk));
         self.handler.outbox.push(Wish::Insert { key: index.pack(), slot });
     }
@@ -280,9 +288,11 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// Removes this chunk when the handler returns. Messages that still reach it are reported should the run stall.
     ///
     /// # Panics
-    /// Between `at_sync` and `resume`.
+    /// Between `at_sync` and `resume`. Afterwards the chunk can only send.
     pub fn remove(&mut self) {
+        self.assert_not_removed("remove itself");
         assert!(!self.passport.at_sync, "a chunk is not removed between at_sync and resume");
+        self.passport.removed = true;
         self.handler.outbox.push(Wish::Remove);
     }
 

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use smallbox::smallbox;
 
 use super::chunk::{Chunk, Load};
 use super::ctx::Ctx;
@@ -15,7 +16,7 @@ use crate::core::erased::{ErasedArray, ErasedSlot};
 use crate::core::handler::{Handler, Passport};
 use crate::core::reduction::Values;
 use crate::core::wire::{self, WireError};
-use crate::ids::Rank;
+use crate::ids::{RUNTIME, Rank};
 
 /// One chunk, its passport, and the messages it was not ready for, oldest first.
 #[derive(Serialize, Deserialize)]
@@ -33,11 +34,11 @@ impl<C: Chunk> Slot<C> {
 
     #[inline]
     fn offer(&mut self, message: C::Message, mut handler: Handler<'_>) {
+        handler.outlet.note(kind_of(&message));
         if self.passport.at_sync || !self.chunk.ready(&message) {
             self.kept.push(message);
             return;
         }
-        handler.outlet.note(kind_of(&message));
         let mut ctx = Ctx::new(handler.reborrow(), &mut self.passport);
         self.chunk.receive(message, &mut ctx);
         if !self.kept.is_empty() {
@@ -53,9 +54,9 @@ impl<C: Chunk> Slot<C> {
     }
 }
 
-/// Handles kept messages until none of them is ready, or the chunk has come to a sync.
+/// Handles kept messages until none of them is ready, or the chunk has come to a sync or its end.
 fn offer_kept<C: Chunk>(chunk: &mut C, kept: &mut Vec<C::Message>, ctx: &mut Ctx<'_, C>) {
-    while !ctx.is_at_sync()
+    while ctx.goes_on()
         && let Some(oldest) = kept.iter().position(|message| chunk.ready(message))
     {
         let message = kept.remove(oldest);
@@ -125,6 +126,11 @@ impl<C: Chunk> ErasedSlot for Slot<C> {
 
     fn kept(&self) -> usize {
         self.kept.len()
+    }
+
+    fn into_kept(self: Box<Self>) -> Vec<Delivery> {
+        let deliver = |message| Delivery { from: RUNTIME, payload: Payload::Value(smallbox!(Some(message))) };
+        self.kept.into_iter().map(deliver).collect()
     }
 
     fn encode(&self) -> Result<Vec<u8>, WireError> {

@@ -125,7 +125,7 @@ pub(crate) struct Migration {
     pub(crate) flushed: bool,
     /// Chunks that come here.
     pub(crate) expected: usize,
-    pub(crate) arrived: Vec<Box<Traveller>>,
+    pub(crate) arrived: Vec<Traveller>,
     pub(crate) arrived_bytes: u64,
 }
 
@@ -190,7 +190,7 @@ impl Syncs {
     }
 
     /// Ends the migration; the arrivals are to be landed.
-    pub(crate) fn land(&mut self, sync: u64) -> Vec<Box<Traveller>> {
+    pub(crate) fn land(&mut self, sync: u64) -> Vec<Traveller> {
         self.markers.remove(&sync);
         self.migration.take().map(|migration| migration.arrived).unwrap_or_default()
     }

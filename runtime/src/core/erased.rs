@@ -22,6 +22,8 @@ pub(crate) trait ErasedSlot: Send {
     fn on_arrive(&mut self);
     /// Messages kept because the chunk was not ready for them.
     fn kept(&self) -> usize;
+    /// The messages kept, of a chunk that was removed.
+    fn into_kept(self: Box<Self>) -> Vec<Delivery>;
     /// The chunk, its passport and its kept messages as bytes.
     fn encode(&self) -> Result<Vec<u8>, WireError>;
 }

@@ -53,6 +53,8 @@ pub(crate) struct Passport {
     pub(crate) charged: Option<u64>,
     /// Between `at_sync` and `resume`.
     pub(crate) at_sync: bool,
+    /// It has asked to be removed.
+    pub(crate) removed: bool,
 }
 
 /// What stays the same during a run.

@@ -63,6 +63,8 @@ pub(crate) struct Traveller {
     pub(crate) cargo: Cargo,
     /// Messages it had not handled when it left.
     pub(crate) mail: Vec<Delivery>,
+    /// Its state's size, as the chunk says.
+    pub(crate) bytes: u64,
     /// None for a chunk that was just inserted.
     pub(crate) journey: Option<Journey>,
 }

@@ -17,7 +17,7 @@ use super::envelope::{Delivery, Envelope, Payload};
 use super::erased::ErasedArray;
 use super::handler::Passport;
 use super::location::Location;
-use super::packet::{Cargo, Journey, Packet, ROOT, Traveller};
+use super::packet::{Journey, Packet, ROOT, Traveller};
 use super::quiescence::{Quiescence, Step};
 use super::reduction::{Goal, Partial, Reductions, Terms, Values};
 use crate::error::Error;
@@ -66,7 +66,7 @@ impl RankCore {
         checksum: u64,
     ) -> RankCore {
         let populations: Vec<u64> = arrays.iter().map(|array| array.population()).collect();
-        let blocking = strategy.name() != "none";
+        let blocking = strategy.moves();
         let root = (rank == ROOT).then(|| {
             let syncing = arrays.iter().map(|array| array.syncs().then(|| array.population())).collect();
             Root {
@@ -237,6 +237,9 @@ impl RankCore {
         let (sync, local) = (arrival.report.sequence, self.sync_population());
         if self.syncs.arrive(arrival, self.blocking, local) {
             out.push_back(Action::Sample { sync });
+            if !self.blocking {
+                self.syncs.completed = sync + 1;
+            }
         }
         self.blocking
     }
@@ -378,11 +381,8 @@ impl RankCore {
         }
         let migration =
             self.syncs.migration.as_mut().expect("a chunk comes after the markers, they after the moves");
-        migration.arrived_bytes += match &traveller.cargo {
-            Cargo::Live(slot) => slot.state_bytes(),
-            Cargo::Encoded(bytes) => bytes.len() as u64,
-        };
-        migration.arrived.push(traveller);
+        migration.arrived_bytes += traveller.bytes;
+        migration.arrived.push(*traveller);
         self.migrate(now_ns, out);
     }
 
@@ -398,7 +398,7 @@ impl RankCore {
     }
 
     fn land(&mut self, sync: u64, out: &mut Actions) {
-        out.extend(self.syncs.land(sync).into_iter().map(Action::Admit));
+        out.extend(self.syncs.land(sync).into_iter().map(|traveller| Action::Admit(Box::new(traveller))));
         out.push_back(Action::Landed);
     }
 

@@ -128,18 +128,18 @@ impl Partial {
         match &mut self.combined {
             None => self.combined = Some((terms, theirs)),
             Some((mine, _)) if *mine != terms => return Err(format!("{mine:?} here, {terms:?} there")),
-            Some((_, ours)) => combine(terms.reducer, ours, theirs)?,
+            Some((_, ours)) => combine(terms.reducer, ours, &theirs)?,
         }
         Ok(())
     }
 }
 
-fn combine(reducer: Reducer, ours: &mut Values, theirs: Values) -> Result<(), String> {
+fn combine(reducer: Reducer, ours: &mut Values, theirs: &Values) -> Result<(), String> {
     fn each<T: Copy>(ours: &mut [T], theirs: &[T], f: impl Fn(T, T) -> T) {
         ours.iter_mut().zip(theirs).for_each(|(a, b)| *a = f(*a, *b));
     }
     let mismatch = || format!("{} cannot combine with it under {reducer:?}", theirs.describe());
-    match (reducer, &mut *ours, &theirs) {
+    match (reducer, &mut *ours, theirs) {
         (Reducer::Gather, Values::Gathered(a), Values::Gathered(b)) => a.extend_from_slice(b),
         (_, Values::F64(a), Values::F64(b)) if a.len() == b.len() => match reducer {
             Reducer::Sum => each(a, b, |x, y| x + y),

@@ -18,7 +18,7 @@
 pub(crate) use real::Guarded;
 
 #[cfg(loom)]
-pub(crate) use modelled::Guarded;
+pub(crate) use modelled::{Badge, Guarded};
 
 /// The identity of a worker; 0 stands for "any thread".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,6 +155,21 @@ pub(crate) use real::Badge;
 #[cfg(loom)]
 mod modelled {
     use super::Tag;
+
+    /// Under loom nobody is alone.
+    pub(crate) struct Badge;
+
+    impl Badge {
+        pub(crate) fn new() -> Badge {
+            Badge
+        }
+
+        pub(crate) fn tag(&self) -> Tag {
+            Tag::SHARED
+        }
+
+        pub(crate) fn wear(&self) {}
+    }
 
     /// Under loom every value is a modelled mutex; the alone mode has no concurrency to model.
     pub(crate) struct Guarded<T>(loom::sync::Mutex<T>);

@@ -22,7 +22,7 @@
 //! 2. Mail is appended under the lock and taken under the lock; no push is lost between the last look of a run and its
 //!    end, because [`finish`](Mailbox::finish) looks again in the same critical section that makes the chunk Idle.
 //! 3. A push names the chunk it is for; a mailbox that holds another one (or none) refuses it.
-//! 4. No user code runs while the lock is held.
+//! 4. No user code runs while the lock is held, and no other lock is taken.
 
 use std::collections::VecDeque;
 
@@ -303,17 +303,19 @@ mod loom_tests {
         Arc::new(mailbox)
     }
 
-    /// Pushes, and runs the chunk for as long as it has the token.
-    fn push_and_run(mailbox: &Mailbox<Vec<u32>, u32>, message: u32) {
+    /// Pushes, and runs the chunk for as long as it has the token. True if it found the chunk held.
+    fn push_and_run(mailbox: &Mailbox<Vec<u32>, u32>, message: u32) -> bool {
         if mailbox.push(CHUNK, &mut Some(message), By::Chunk, &mut Vec::new()) != Pushed::Token {
-            return;
+            return false;
         }
         while let Begun::Run(_, mut seen, mut mail) = mailbox.begin() {
             seen.extend(mail.drain(..));
-            if mailbox.finish(seen, &mut mail) != Finished::Token {
-                return;
+            match mailbox.finish(seen, &mut mail) {
+                Finished::Token => {}
+                end => return end == Finished::Held,
             }
         }
+        true
     }
 
     #[test]
@@ -336,10 +338,9 @@ mod loom_tests {
             let mailbox = occupied();
             let other = mailbox.clone();
             let pusher = thread::spawn(move || push_and_run(&other, 1));
-            let held = mailbox.hold();
-            pusher.join().expect("the pusher does not panic");
-            // Held at once, or when the token came back: either way it can be taken now.
-            let _ = held;
+            let held_at_once = mailbox.hold();
+            let held_later = pusher.join().expect("the pusher does not panic");
+            assert!(held_at_once ^ held_later, "somebody, and only one, knows that it can be taken");
             let (seen, mail) = mailbox.take();
             assert_eq!(seen.len() + mail.len(), 1);
         });

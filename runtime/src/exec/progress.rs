@@ -1,7 +1,9 @@
 //! Drives the core: carries out its actions, feeds it packets, and says when a rank is idle.
 //!
 //! Actions of the first group (see [`Action`]) are carried out while the core is locked, so that no other worker of the
-//! rank can see a state between two of them; those of the second group may run user code and come after the lock.
+//! rank can see a state between two of them; those of the second group run handlers and hooks, and come after the lock.
+//! What user code does run under the lock has no way back into the runtime: placement functions, and under
+//! `CARIBOU_WIRE=always` the serde implementations.
 
 use super::mailbox::By;
 use super::worker::Worker;
@@ -111,7 +113,7 @@ impl Worker<'_> {
 
     /// A chunk has come: gives it a cell, its mail, and what waited for it.
     fn admit(&mut self, core: &mut Core, traveller: Traveller) {
-        let Traveller { chunk, cargo, mail, journey } = traveller;
+        let Traveller { chunk, cargo, mail, journey, .. } = traveller;
         let Cargo::Live(slot) = cargo else { unreachable!("packets are unpacked before the core sees them") };
         let (cell, token) = self.shared.cells.settle(chunk, slot, mail.into());
         if token {
@@ -134,7 +136,7 @@ impl Worker<'_> {
                 let assignment = strategy.assign(&expected);
                 let decide_ns = self.shared.clock.now_ns() - start_ns;
                 self.with_core(|core, now_ns, out| {
-                    core.decided(&expected, assignment, decide_ns, now_ns, out)
+                    core.decided(&expected, assignment, decide_ns, now_ns, out);
                 });
                 self.skip();
             }
@@ -152,10 +154,12 @@ impl Worker<'_> {
         self.shared.cells.free(cell);
         self.in_hand.chunk = chunk;
         self.in_hand.kind = "on_depart";
+        let bytes = slot.state_bytes();
         slot.on_depart();
         tracing::debug!(?chunk, to = to.0, "departs");
         let journey = Some(journey);
-        let traveller = Box::new(Traveller { chunk, cargo: Cargo::Live(slot), mail: mail.into(), journey });
+        let traveller =
+            Box::new(Traveller { chunk, cargo: Cargo::Live(slot), mail: mail.into(), bytes, journey });
         self.with_core(|core, now_ns, out| core.released(traveller, to, now_ns, out));
     }
 

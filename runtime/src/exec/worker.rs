@@ -124,7 +124,7 @@ impl<'r> Worker<'r> {
         let fate = self.handle(chunk, &mut *slot, &mut mail, left, &mut outbox, id);
         self.outbox = outbox;
         if fate == Chunk::Removed {
-            return self.vacate(chunk, id, mail);
+            return self.vacate(chunk, id, slot, mail);
         }
         match cell.mailbox.finish(slot, &mut mail) {
             Finished::Idle => {}
@@ -160,10 +160,15 @@ impl<'r> Worker<'r> {
                 self.fail(Error::Wire { rank: facts.rank.0, what, why: why.to_string() });
                 return Chunk::Stays;
             }
-            if !outbox.is_empty() && self.carry_out_wishes(chunk, slot, outbox, cell) == Chunk::Removed {
-                return Chunk::Removed;
-            }
+            let fate = if outbox.is_empty() {
+                Chunk::Stays
+            } else {
+                self.carry_out_wishes(chunk, slot, outbox, cell)
+            };
             self.lap(cell);
+            if fate == Chunk::Removed {
+                return fate;
+            }
         }
         Chunk::Stays
     }
@@ -196,7 +201,8 @@ impl<'r> Worker<'r> {
                     child.passport().syncs = passport.syncs.child();
                     let chunk = ChunkId { array: chunk.array, key };
                     let cargo = Cargo::Live(child);
-                    let traveller = Box::new(Traveller { chunk, cargo, mail: Vec::new(), journey: None });
+                    let traveller =
+                        Box::new(Traveller { chunk, cargo, mail: Vec::new(), bytes: 0, journey: None });
                     self.with_core(|core, _, out| core.insert(traveller, out));
                 }
                 Wish::AtSync => self.at_sync(chunk, slot, cell),
@@ -300,6 +306,8 @@ impl<'r> Worker<'r> {
     }
 
     fn at_sync(&mut self, chunk: ChunkId, slot: &mut dyn ErasedSlot, cell: CellId) {
+        let array = &self.shared.arrays[chunk.array as usize];
+        assert!(array.syncs(), "chunks of an array without sync do not call at_sync");
         self.lap(cell);
         let declared = slot.declared_load();
         let (bytes, migratable) = (slot.state_bytes(), slot.migratable());
@@ -316,10 +324,11 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Gives back the cell of a chunk that was removed; mail it did not read goes where the stall report finds it.
-    fn vacate(&mut self, chunk: ChunkId, id: CellId, mail: VecDeque<Delivery>) {
+    /// Gives back the cell of a chunk that was removed; mail it did not handle goes where the stall report finds it.
+    fn vacate(&mut self, chunk: ChunkId, id: CellId, slot: Box<dyn ErasedSlot>, mail: VecDeque<Delivery>) {
         let cell = self.shared.cells.get(id);
-        let unread: Vec<Delivery> = mail.into_iter().chain(cell.mailbox.vacate()).collect();
+        let kept = slot.into_kept();
+        let unread: Vec<Delivery> = kept.into_iter().chain(mail).chain(cell.mailbox.vacate()).collect();
         self.shared.cells.free(id);
         self.with_core(|core, _, _| {
             unread.into_iter().for_each(|delivery| core.location.stash(chunk, delivery));

@@ -9,7 +9,7 @@
 //! A preemption lasts about a millisecond or more and a batch is shorter than that unless it *was* preempted, so the
 //! longest interval is the preempted one: its chunk is charged its own CPU time, exactly up to the length of the second
 //! longest interval. A loss spread over several intervals (interrupts, steal in small pieces) is charged to the wrong
-//! chunk by at most the whole loss, which is small then: below [`BATCH_NS`] per batch in every case. Wall-clock
+//! chunk by at most the whole loss, which is small then. A lap and a gap preempted in one batch are one such case. Wall-clock
 //! measurement, in contrast, charges the neighbour's whole time slice to whatever ran.
 
 use super::cpu::thread_cpu_ns;

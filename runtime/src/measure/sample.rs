@@ -18,12 +18,13 @@ use crate::core::balance::RankSample;
 /// Where the background load O_p of cloud-refine (eq. 2) comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BackgroundSource {
-    /// `schedstat` where it exists, else `procstat`.
+    /// `Schedstat`, which falls back to wall and CPU time where the kernel keeps none.
     #[default]
     Auto,
     /// Time the workers were runnable but did not run.
     Schedstat,
-    /// The paper's: wall time - CPU time of chunks - idle time of the vCPU in `/proc/stat` (10 ms steps).
+    /// The paper's: wall time - CPU time of chunks - idle time of the vCPU in `/proc/stat`. It has 10 ms steps, so phases
+    /// under half a second, and workers that are not pinned, fall back to `Schedstat`.
     Procstat,
     /// No background load.
     Off,
@@ -54,7 +55,7 @@ impl Gauge {
         {
             static ONCE: std::sync::Once = std::sync::Once::new();
             ONCE.call_once(|| {
-                tracing::warn!("no schedstat here: waiting is estimated from wall and CPU time")
+                tracing::warn!("no schedstat here: waiting is estimated from wall and CPU time");
             });
         }
     }

@@ -33,6 +33,8 @@ pub(crate) struct Local {
     incoming: Vec<(Rank, Consumer<Packet>)>,
     /// The ring to look at first: the one after the last that had something.
     next: usize,
+    /// Some ring was full: packets wait here.
+    waiting: bool,
 }
 
 impl Local {
@@ -40,7 +42,7 @@ impl Local {
     pub(crate) fn connect(wakes: &[Wake]) -> Vec<Local> {
         let ranks = wakes.len();
         let capacity = (PACKETS_PER_RANK / ranks).clamp(RING_MIN, RING_MAX);
-        let unconnected = |_| Local { outgoing: Vec::new(), incoming: Vec::new(), next: 0 };
+        let unconnected = |_| Local { outgoing: Vec::new(), incoming: Vec::new(), next: 0, waiting: false };
         let mut transports: Vec<Local> = (0..ranks).map(unconnected).collect();
         for from in 0..ranks {
             for (to, wake) in wakes.iter().enumerate() {
@@ -58,7 +60,9 @@ impl Local {
     }
 
     fn flush(&mut self) -> bool {
-        self.outgoing.iter_mut().flatten().fold(true, |empty, outgoing| outgoing.flush() && empty)
+        let waiting =
+            self.outgoing.iter_mut().flatten().filter_map(|outgoing| (!outgoing.flush()).then_some(()));
+        waiting.count() == 0
     }
 }
 
@@ -86,12 +90,18 @@ impl Transport for Local {
         }
         match outgoing.ring.push(packet) {
             Ok(()) => (outgoing.wake)(),
-            Err(PushError::Full(packet)) => outgoing.waiting.push_back(packet),
+            Err(PushError::Full(packet)) => {
+                outgoing.waiting.push_back(packet);
+                self.waiting = true;
+            }
         }
     }
 
     #[inline]
     fn poll(&mut self) -> Option<(Rank, Packet)> {
+        if self.waiting {
+            self.waiting = !self.flush();
+        }
         for _ in 0..self.incoming.len() {
             let (from, ring) = &mut self.incoming[self.next];
             if let Ok(packet) = ring.pop() {
@@ -103,7 +113,8 @@ impl Transport for Local {
     }
 
     fn idle(&mut self) -> bool {
-        self.flush()
+        self.waiting = !self.flush();
+        !self.waiting
     }
 
     fn ready(&self) -> bool {
