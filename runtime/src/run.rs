@@ -262,7 +262,7 @@ impl Worker<'_> {
             let (cell, _) = shared.cells.settle(chunk, slot, [start].into());
             let worker = (position * workers / count) as u32;
             shared.cells.get(cell).last_worker.store(worker, std::sync::atomic::Ordering::Relaxed);
-            shared.core.lock().rank.location.arrived(chunk, cell);
+            shared.core.lock().rank.created(chunk, cell);
             self.put(cell);
         }
         if self.id == 0 {

@@ -42,23 +42,55 @@ struct Node {
     reductions: u64,
     /// Steps whose broadcast was heard.
     news: BTreeSet<u64>,
+    pongs: u64,
+    gossip: u64,
     visitor: bool,
+    /// Whether it goes on at syncs instead of waiting.
+    nowait: bool,
 }
 
 #[derive(Serialize, Deserialize)]
 enum Message {
-    Halo { from: u32, number: u64, step: u64 },
+    Halo {
+        from: u32,
+        number: u64,
+        step: u64,
+    },
     /// From a visitor to the node that brought it in, and back.
-    Ping { from: u32, number: u64 },
-    News { step: u64 },
-    Counted { members: u64, gathered: bool },
+    Ping {
+        from: u32,
+        number: u64,
+    },
+    /// Nobody waits for it, so it may be on its way while its receiver migrates.
+    Gossip {
+        from: u32,
+        number: u64,
+    },
+    News {
+        step: u64,
+    },
+    Counted {
+        members: u64,
+        gathered: bool,
+    },
 }
 
 const COUNT: u32 = 1;
 const NAMES: u32 = 2;
 
+/// Whom a chunk tells its gossip of a step.
+fn friend_of(chunk: u32, step: u64) -> u32 {
+    (chunk * 5 + step as u32 * 7 + 3) % CHUNKS
+}
+
+/// How much gossip a chunk hears in all.
+fn gossip_for(chunk: u32) -> u64 {
+    let told = (0..CHUNKS).flat_map(|other| (1..=STEPS).map(move |step| friend_of(other, step)));
+    told.filter(|&friend| friend == chunk).count() as u64
+}
+
 impl Node {
-    fn new(step: u64, visitor: bool) -> Node {
+    fn new(step: u64, visitor: bool, nowait: bool) -> Node {
         Node {
             step,
             halos: 0,
@@ -67,7 +99,10 @@ impl Node {
             sent: BTreeMap::new(),
             reductions: 0,
             news: BTreeSet::new(),
+            pongs: 0,
+            gossip: 0,
             visitor,
+            nowait,
         }
     }
 
@@ -95,6 +130,9 @@ impl Node {
     fn step_done(&mut self, ctx: &mut Ctx<'_, Self>) {
         let me = ctx.index();
         self.step += 1;
+        let friend = friend_of(me, self.step);
+        let number = self.number_for(friend);
+        ctx.send(friend, Message::Gossip { from: me, number });
         ctx.charge(1 + u64::from(me % 5) * 700);
         if me == (self.step % u64::from(CHUNKS)) as u32 {
             ctx.broadcast(&Message::News { step: self.step });
@@ -102,7 +140,7 @@ impl Node {
         // A visitor takes part in the reduction that its host contributes to next: this one.
         if me.is_multiple_of(3) && self.step.is_multiple_of(2) {
             let visitor = VISITORS_FROM + me * 100 + self.step as u32;
-            ctx.insert(visitor, Node::new(self.step, true));
+            ctx.insert(visitor, Node::new(self.step, true, false));
             let number = self.number_for(visitor);
             ctx.send(visitor, Message::Ping { from: me, number });
         }
@@ -111,12 +149,21 @@ impl Node {
             ctx.contribute(NAMES, Reducer::Gather, vec![me as u8], Target::All);
             return;
         }
-        if ctx.sync_due(self.step) { ctx.at_sync() } else { self.exchange(ctx) }
+        if ctx.sync_due(self.step) && !self.nowait {
+            return ctx.at_sync();
+        }
+        if ctx.sync_due(self.step) {
+            ctx.at_sync_nowait();
+        }
+        self.exchange(ctx);
     }
 
     /// Done when all results and all broadcasts were heard.
     fn finish_if_done(&mut self, ctx: &mut Ctx<'_, Self>) {
-        if self.reductions < STEPS + 1 || self.news.len() < STEPS as usize {
+        let me = ctx.index();
+        let pongs = if me.is_multiple_of(3) { STEPS / 2 } else { 0 };
+        let heard = (self.reductions, self.news.len() as u64, self.pongs, self.gossip);
+        if heard != (STEPS + 1, STEPS, pongs, gossip_for(me)) {
             return;
         }
         ctx.contribute(DONE, Reducer::Sum, vec![1u64], Target::Chunk(0));
@@ -159,7 +206,10 @@ impl Chunk for Node {
             }
             Message::Ping { from, number } => {
                 self.check(from, number, me);
-                if self.visitor {
+                if !self.visitor {
+                    self.pongs += 1;
+                    self.finish_if_done(ctx);
+                } else {
                     // It contributes once with its host, says so, comes to the sync with all others if there is one, and goes.
                     let number = self.number_for(from);
                     ctx.send(from, Message::Ping { from: me, number });
@@ -171,6 +221,11 @@ impl Chunk for Node {
                         ctx.remove();
                     }
                 }
+            }
+            Message::Gossip { from, number } => {
+                self.check(from, number, me);
+                self.gossip += 1;
+                self.finish_if_done(ctx);
             }
             Message::News { step } => {
                 assert!(self.news.insert(step), "chunk {me} heard the broadcast of step {step} before");
@@ -198,7 +253,7 @@ impl Chunk for Node {
         if self.visitor {
             ctx.service::<Ledger>().0.lock().expect("nobody panics with it").visitors_done += 1;
             ctx.remove();
-        } else {
+        } else if !self.nowait {
             self.exchange(ctx);
         }
     }
@@ -228,12 +283,13 @@ fn simulate(seed: u64) -> Result<Totals, caribou::Error> {
         .lb(strategies[strategy])?
         .period(PERIOD)
         .wire_always(seed % 2 == 1);
+    let nowait = seed / 25 % 2 == 1;
     let service = ledger.clone();
     let report = caribou::run(config, move |setup| {
         setup.service(service.clone());
-        setup.array(CHUNKS, |_| Node::new(0, false));
+        setup.array(CHUNKS, move |_| Node::new(0, false, nowait));
     })?;
-    if strategies[strategy] != "none" {
+    if strategies[strategy] != "none" && !nowait {
         assert_eq!(report.syncs.len() as u64, STEPS / PERIOD - 1);
     }
     if seed % 5 > 0 && strategy < 2 {
@@ -252,7 +308,8 @@ fn every_seed_delivers_everything_exactly_once_and_in_order() {
     let visitors = u64::from(CHUNKS) / 3 * (STEPS / 2);
     for seed in range {
         let repeat = format!("SEED={seed} cargo test -p caribou-tests --release --test simulation");
-        let totals = simulate(seed).unwrap_or_else(|error| panic!("seed {seed}: {error}\nrepeat with: {repeat}"));
+        let totals =
+            simulate(seed).unwrap_or_else(|error| panic!("seed {seed}: {error}\nrepeat with: {repeat}"));
         let expected = Totals {
             halos: u64::from(CHUNKS) * STEPS * 2,
             broadcasts: u64::from(CHUNKS) * STEPS,
@@ -269,7 +326,7 @@ fn the_same_seed_gives_the_same_run() {
         let config = Config::default().simulate(seed).ranks(3).lb("random").expect("known").period(PERIOD);
         caribou::run(config, |setup| {
             setup.service(Ledger::default());
-            setup.array(CHUNKS, |_| Node::new(0, false));
+            setup.array(CHUNKS, |_| Node::new(0, false, false));
         })
         .expect("it ends")
     };

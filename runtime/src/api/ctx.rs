@@ -10,7 +10,7 @@ use super::chunk::Chunk;
 use super::index::Index;
 use super::slot::Slot;
 use crate::core::envelope::{Delivery, Payload};
-use crate::core::handler::{Handler, Passport, Wish};
+use crate::core::handler::{Handler, Passport, SyncState, Wish};
 use crate::core::reduction::{Goal, Reducer, Terms, Values};
 use crate::core::wire;
 use crate::ids::{ChunkId, Rank};
@@ -137,7 +137,7 @@ pub enum Target<I> {
 /// ```
 pub struct Ctx<'a, C: Chunk> {
     pub(crate) handler: Handler<'a>,
-    passport: &'a mut Passport,
+    pub(crate) passport: &'a mut Passport,
     chunk: PhantomData<fn() -> C>,
 }
 
@@ -246,23 +246,42 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         period > 0 && step > 0 && step.is_multiple_of(period)
     }
 
-    /// Tells the balancer that this chunk has come to a sync. Does not block: the handler ends, and when all chunks have
-    /// come and the balancer has decided, [`Chunk::resume`] is called, perhaps on another rank. Messages that come in between
-    /// are kept until then: a neighbour that resumed earlier cannot make this chunk run ahead of its own `resume`.
+    /// Comes to a sync and waits: when all chunks have come and the balancer has decided, [`Chunk::resume`] is called,
+    /// perhaps on another rank. Messages that come in between are kept until then, so a neighbour that resumed earlier
+    /// cannot make this chunk run ahead of its own `resume`.
+    ///
+    /// Does not block: the handler goes on and returns. For chunks that need not wait, see
+    /// [`at_sync_nowait`](Self::at_sync_nowait).
     ///
     /// # Panics
     /// If called again before `resume`, or by a chunk of an array without sync.
     pub fn at_sync(&mut self) {
         self.assert_not_removed("come to a sync");
-        assert!(!self.passport.at_sync, "at_sync is called once before resume");
-        self.passport.at_sync = true;
+        assert!(self.passport.sync == SyncState::Running, "at_sync is called once before resume");
+        self.passport.sync = SyncState::Waiting;
         self.handler.outbox.push(Wish::AtSync);
     }
 
-    /// Whether the chunk handles further messages now.
-    #[inline]
-    pub(crate) fn goes_on(&self) -> bool {
-        !self.passport.at_sync && !self.passport.removed
+    /// Comes to a sync and goes on. Until [`Chunk::resume`] is called the chunk handles messages as always, but between
+    /// any two handlers it may migrate; `resume` only says that this is over, so override its default, which starts again.
+    ///
+    /// Costs no waiting: only chunks that are moved stand still, while they travel. A chunk that comes to the next sync
+    /// while passing one keeps its messages until `resume`, and passes the next one then.
+    ///
+    /// # Panics
+    /// If a sync was entered with [`at_sync`](Self::at_sync) and has not ended, or by a chunk of an array without sync.
+    pub fn at_sync_nowait(&mut self) {
+        self.assert_not_removed("come to a sync");
+        self.passport.sync = match self.passport.sync {
+            SyncState::Running => {
+                self.handler.outbox.push(Wish::AtSync);
+                SyncState::Passing
+            }
+            SyncState::Passing => SyncState::Late,
+            SyncState::Waiting | SyncState::Late => {
+                panic!("a chunk comes to no other sync while it waits for one")
+            }
+        };
     }
 
     fn assert_not_removed(&self, what: &str) {
@@ -291,7 +310,10 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// Between `at_sync` and `resume`. Afterwards the chunk can only send.
     pub fn remove(&mut self) {
         self.assert_not_removed("remove itself");
-        assert!(!self.passport.at_sync, "a chunk is not removed between at_sync and resume");
+        assert!(
+            self.passport.sync == SyncState::Running,
+            "a chunk is not removed between at_sync and resume"
+        );
         self.passport.removed = true;
         self.handler.outbox.push(Wish::Remove);
     }

@@ -13,7 +13,7 @@ use super::index::Index;
 use super::setup::Placement;
 use crate::core::envelope::{Delivery, Payload};
 use crate::core::erased::{ErasedArray, ErasedSlot};
-use crate::core::handler::{Handler, Passport};
+use crate::core::handler::{Handler, Passport, SyncState};
 use crate::core::reduction::Values;
 use crate::core::wire::{self, WireError};
 use crate::ids::{RUNTIME, Rank};
@@ -35,7 +35,7 @@ impl<C: Chunk> Slot<C> {
     #[inline]
     fn offer(&mut self, message: C::Message, mut handler: Handler<'_>) {
         handler.outlet.note(kind_of(&message));
-        if self.passport.at_sync || !self.chunk.ready(&message) {
+        if !self.passport.goes_on() || !self.chunk.ready(&message) {
             self.kept.push(message);
             return;
         }
@@ -46,6 +46,11 @@ impl<C: Chunk> Slot<C> {
         }
     }
 
+    fn resume(&mut self, handler: Handler<'_>) {
+        let late = std::mem::take(&mut self.passport.sync) == SyncState::Late;
+        self.call("resume", handler, if late { resume_and_pass } else { C::resume });
+    }
+
     fn call(&mut self, kind: &'static str, mut handler: Handler<'_>, call: fn(&mut C, &mut Ctx<'_, C>)) {
         handler.outlet.note(kind);
         let mut ctx = Ctx::new(handler.reborrow(), &mut self.passport);
@@ -54,9 +59,15 @@ impl<C: Chunk> Slot<C> {
     }
 }
 
+/// Ends one sync and passes the next, to which the chunk has come in between.
+fn resume_and_pass<C: Chunk>(chunk: &mut C, ctx: &mut Ctx<'_, C>) {
+    chunk.resume(ctx);
+    ctx.at_sync_nowait();
+}
+
 /// Handles kept messages until none of them is ready, or the chunk has come to a sync or its end.
 fn offer_kept<C: Chunk>(chunk: &mut C, kept: &mut Vec<C::Message>, ctx: &mut Ctx<'_, C>) {
-    while ctx.goes_on()
+    while ctx.passport.goes_on()
         && let Some(oldest) = kept.iter().position(|message| chunk.ready(message))
     {
         let message = kept.remove(oldest);
@@ -89,10 +100,7 @@ impl<C: Chunk> ErasedSlot for Slot<C> {
                 self.offer(C::reduced(*tag, Values::clone(values)), handler);
             }
             Payload::Start => self.call("start", handler, C::start),
-            Payload::Resume => {
-                self.passport.at_sync = false;
-                self.call("resume", handler, C::resume);
-            }
+            Payload::Resume => self.resume(handler),
         }
         Ok(())
     }

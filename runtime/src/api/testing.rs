@@ -33,7 +33,7 @@ pub struct Wished<C: Chunk> {
     pub inserted: Vec<C::Index>,
     /// Messages to other arrays.
     pub elsewhere: usize,
-    /// Whether it called `at_sync`.
+    /// Whether it came to a sync, with `at_sync` or `at_sync_nowait`.
     pub at_sync: bool,
     /// Whether it removed its chunk.
     pub removed: bool,

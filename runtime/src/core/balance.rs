@@ -4,8 +4,8 @@
 //!
 //! | state | entered by | leaves with |
 //! |---|---|---|
-//! | Running | start, resume | first chunk calls `at_sync` |
-//! | Collecting | | all own chunks arrived: `Collected` to rank 0 |
+//! | Running | start, resume | first chunk comes to the sync |
+//! | Collecting | | all own chunks have come: `Collected` to rank 0 |
 //! | Deciding | | rank 0's `Moves`; who stays resumes at once |
 //! | Migrating: holding | `Moves` with leavers here | no handler of a leaver runs any more |
 //! | Migrating: switched | new routes in force, `Marker` sent to every rank | markers of all ranks are in |
@@ -23,7 +23,8 @@
 //! forwarded, and chunks that stay never wait for chunks that move. The price is one small packet between every two
 //! ranks per sync that moves something.
 //!
-//! A strategy that never moves (`none`) stops nobody: chunks resume at once, loads are collected all the same.
+//! Chunks that came with `at_sync_nowait` never stand still unless they leave. Under a strategy that never moves (`none`)
+//! nobody does: chunks resume at once, loads are collected all the same.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +87,7 @@ pub(crate) struct Move {
     pub(crate) to: Rank,
 }
 
-/// A chunk that has called `at_sync`.
+/// A chunk that has come to a sync.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrival {
     pub(crate) chunk: ChunkId,
@@ -101,7 +102,6 @@ pub(crate) struct Arrival {
 struct Gathering {
     tallies: BTreeMap<u32, Tally>,
     arrivals: Vec<Arrival>,
-    total: u64,
 }
 
 /// A chunk that leaves this rank.
@@ -133,8 +133,10 @@ pub(crate) struct Migration {
 #[derive(Debug, Default)]
 pub(crate) struct Syncs {
     gathering: BTreeMap<u64, Gathering>,
-    /// Chunks of this rank that wait for a decision.
-    pub(crate) waiting: BTreeMap<ChunkId, CellId>,
+    /// Chunks of this rank, counted by the sync they come to next.
+    due: BTreeMap<u64, u64>,
+    /// Chunks of this rank that hear of the decision, by sync: a newcomer may come to the next one before this one's.
+    waiting: BTreeMap<u64, Vec<(ChunkId, CellId)>>,
     /// Syncs whose decision this rank knows.
     pub(crate) completed: u64,
     pub(crate) migration: Option<Migration>,
@@ -142,40 +144,69 @@ pub(crate) struct Syncs {
 }
 
 impl Syncs {
-    /// A chunk has called `at_sync`. True if all `local` chunks of this rank have.
-    pub(crate) fn arrive(&mut self, arrival: Arrival, waits: bool, local: u64) -> bool {
-        if waits {
-            self.waiting.insert(arrival.chunk, arrival.cell);
+    /// A chunk has come to this rank, or was made here: `next` is the sync it comes to next.
+    pub(crate) fn joined(&mut self, next: u64) {
+        *self.due.entry(next).or_default() += 1;
+    }
+
+    /// It is on this rank no more.
+    pub(crate) fn left(&mut self, next: u64) {
+        let count = self.due.get_mut(&next).expect("it was counted when it came");
+        *count -= 1;
+        if *count == 0 {
+            self.due.remove(&next);
         }
-        let gathering = self.gathering.entry(arrival.report.sequence).or_default();
-        let tally = gathering.tallies.entry(arrival.chunk.array).or_default();
-        tally.merge(&Tally::of(arrival.report));
-        gathering.arrivals.push(arrival);
-        gathering.total += 1;
-        gathering.total >= local
+    }
+
+    /// A chunk has come to a sync; it hears of the decision if one will be made.
+    pub(crate) fn arrive(&mut self, arrival: Arrival, decides: bool) {
+        let sync = arrival.report.sequence;
+        if decides {
+            self.waiting.entry(sync).or_default().push((arrival.chunk, arrival.cell));
+        }
+        self.left(sync);
+        self.joined(sync + 1);
+        self.report(arrival.chunk.array, arrival.report).arrivals.push(arrival);
     }
 
     /// A chunk was removed: its last report to the syncs of its array.
-    pub(crate) fn leave(&mut self, array: u32, report: Report) {
-        let gathering = self.gathering.entry(report.sequence).or_default();
-        gathering.tallies.entry(array).or_default().merge(&Tally::of(report));
+    pub(crate) fn removed(&mut self, array: u32, report: Report) {
+        self.left(report.sequence);
+        self.report(array, report);
     }
 
-    /// Syncs with reports that have not been sent.
-    pub(crate) fn unsent(&self) -> Vec<u64> {
-        let unsent = |(&sync, gathering): (&u64, &Gathering)| (!gathering.tallies.is_empty()).then_some(sync);
-        self.gathering.iter().filter_map(unsent).collect()
+    fn report(&mut self, array: u32, report: Report) -> &mut Gathering {
+        let gathering = self.gathering.entry(report.sequence).or_default();
+        gathering.tallies.entry(array).or_default().merge(&Tally::of(report));
+        gathering
+    }
+
+    /// Syncs to which every chunk of this rank has come, with reports that have not been sent.
+    pub(crate) fn complete(&self) -> Vec<u64> {
+        let first_due = self.due.keys().next().copied().unwrap_or(u64::MAX);
+        self.gathering.keys().copied().take_while(|&sync| sync < first_due).collect()
     }
 
     /// Takes the reports to send.
-    pub(crate) fn take(&mut self, sync: u64, local: u64) -> (Vec<(u32, Tally)>, Vec<Arrival>) {
-        let Some(gathering) = self.gathering.get_mut(&sync) else { return Default::default() };
-        let tallies = std::mem::take(&mut gathering.tallies).into_iter().collect();
-        let arrivals = std::mem::take(&mut gathering.arrivals);
-        if gathering.total >= local {
-            self.gathering.remove(&sync);
-        }
-        (tallies, arrivals)
+    pub(crate) fn take(&mut self, sync: u64) -> (Vec<(u32, Tally)>, Vec<Arrival>) {
+        let gathering = self.gathering.remove(&sync).unwrap_or_default();
+        (gathering.tallies.into_iter().collect(), gathering.arrivals)
+    }
+
+    /// What this rank's part of a sync waits for, for a stall report.
+    pub(crate) fn explain(&self) -> Vec<String> {
+        let line = |(sync, gathering): (&u64, &Gathering)| {
+            let heard: u64 = gathering.tallies.values().map(Tally::heard).sum();
+            let due: u64 = self.due.range(..=sync).map(|(_, count)| count).sum();
+            format!("{heard} chunks have come to sync {sync}, {due} have not")
+        };
+        self.gathering.iter().map(line).collect()
+    }
+
+    /// The decision on a sync is known: who hears of it.
+    pub(crate) fn decided(&mut self, sync: u64) -> Vec<(ChunkId, CellId)> {
+        self.completed = sync + 1;
+        self.waiting.remove(&sync).unwrap_or_default()
     }
 
     /// Counts a marker; they may come before the decision they belong to.

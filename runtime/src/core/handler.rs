@@ -51,10 +51,31 @@ pub(crate) struct Passport {
     pub(crate) syncs: Membership,
     /// Load declared by the handlers of this phase, ns of ticks; replaces the measured load.
     pub(crate) charged: Option<u64>,
-    /// Between `at_sync` and `resume`.
-    pub(crate) at_sync: bool,
+    pub(crate) sync: SyncState,
     /// It has asked to be removed.
     pub(crate) removed: bool,
+}
+
+impl Passport {
+    /// Whether the chunk handles further messages now.
+    #[inline]
+    pub(crate) fn goes_on(&self) -> bool {
+        matches!(self.sync, SyncState::Running | SyncState::Passing) && !self.removed
+    }
+}
+
+/// Where a chunk is with respect to syncs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum SyncState {
+    /// Between `resume` and the next sync.
+    #[default]
+    Running,
+    /// It called `at_sync`: its messages are kept until it resumes.
+    Waiting,
+    /// It called `at_sync_nowait`: it goes on, and may migrate between any two handlers, until it resumes.
+    Passing,
+    /// It came to the next sync while passing one: it waits for the first to end, and then passes the second.
+    Late,
 }
 
 /// What stays the same during a run.

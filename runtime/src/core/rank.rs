@@ -222,7 +222,8 @@ impl RankCore {
         }
         self.finish_reductions(chunk.array, out);
         if self.arrays[chunk.array as usize].syncs() {
-            self.syncs.leave(chunk.array, passport.syncs.leave());
+            self.syncs.removed(chunk.array, passport.syncs.leave());
+            self.sample_complete(out);
         }
     }
 
@@ -232,21 +233,32 @@ impl RankCore {
 
     // Syncs.
 
-    /// A chunk has called `at_sync`. True if it waits for a decision, false if it resumes at once.
+    /// A chunk of this rank was made at the start of the run.
+    pub(crate) fn created(&mut self, chunk: ChunkId, cell: CellId) {
+        self.location.arrived(chunk, cell);
+        self.joined(chunk, 0);
+    }
+
+    fn joined(&mut self, chunk: ChunkId, next_sync: u64) {
+        if self.arrays[chunk.array as usize].syncs() {
+            self.syncs.joined(next_sync);
+        }
+    }
+
+    /// A chunk has come to a sync. True if a decision will be made, false if it resumes at once.
     pub(crate) fn at_sync(&mut self, arrival: Arrival, out: &mut Actions) -> bool {
-        let (sync, local) = (arrival.report.sequence, self.sync_population());
-        if self.syncs.arrive(arrival, self.blocking, local) {
+        self.syncs.arrive(arrival, self.blocking);
+        self.sample_complete(out);
+        self.blocking
+    }
+
+    fn sample_complete(&mut self, out: &mut Actions) {
+        for sync in self.syncs.complete() {
             out.push_back(Action::Sample { sync });
             if !self.blocking {
                 self.syncs.completed = sync + 1;
             }
         }
-        self.blocking
-    }
-
-    fn sync_population(&self) -> u64 {
-        let syncing = |array: &u32| self.arrays[*array as usize].syncs();
-        (0..self.arrays.len() as u32).filter(syncing).map(|array| self.location.count(array)).sum()
     }
 
     /// Answers [`Action::Sample`]: sends what arrived. `load` gives a chunk's CPU time since its last sync.
@@ -258,7 +270,7 @@ impl RankCore {
         now_ns: u64,
         out: &mut Actions,
     ) {
-        let (tallies, arrivals) = self.syncs.take(sync, self.sync_population());
+        let (tallies, arrivals) = self.syncs.take(sync);
         let measured = |arrival: Arrival| {
             let cpu_ns = load(arrival.cell);
             MeasuredChunk {
@@ -297,8 +309,7 @@ impl RankCore {
             let cell = self.location.cell(leaving.chunk).expect("the snapshot saw it here");
             leavers.insert(leaving.chunk, Leaver { cell, to: leaving.to });
         }
-        self.syncs.completed = sync + 1;
-        for (chunk, cell) in std::mem::take(&mut self.syncs.waiting) {
+        for (chunk, cell) in self.syncs.decided(sync) {
             if !leavers.contains_key(&chunk) {
                 let delivery = Delivery { from: RUNTIME, payload: Payload::Resume };
                 out.push_back(Action::Deliver { to: chunk, cell, delivery });
@@ -335,12 +346,15 @@ impl RankCore {
         let migration = self.syncs.migration.as_mut().expect("routes change in a migration");
         migration.switched = true;
         let sync = migration.sync;
+        let mut departed = 0;
         for (&chunk, leaver) in &migration.leavers {
             self.location.departed(chunk);
+            departed += 1;
             migration.journeys.insert(chunk.array, Journey { broadcasts: self.broadcasts.next(chunk.array) });
             self.location.moved(chunk, leaver.to);
             out.push_back(Action::Close(leaver.cell));
         }
+        (0..departed).for_each(|_| self.syncs.left(sync + 1));
         for rank in self.others() {
             self.send(rank, Packet::Marker { sync }, now_ns, out);
         }
@@ -387,7 +401,14 @@ impl RankCore {
     }
 
     /// Answers [`Action::Admit`]: the chunk has a cell with its mail in it. Returns what else waits for it, in order.
-    pub(crate) fn admit(&mut self, chunk: ChunkId, cell: CellId, journey: Option<Journey>) -> Vec<Delivery> {
+    pub(crate) fn admit(
+        &mut self,
+        chunk: ChunkId,
+        cell: CellId,
+        journey: Option<Journey>,
+        next_sync: u64,
+    ) -> Vec<Delivery> {
+        self.joined(chunk, next_sync);
         let payload = if journey.is_some() { Payload::Resume } else { Payload::Start };
         let mut mail = vec![Delivery { from: RUNTIME, payload }];
         if let Some(Journey { broadcasts }) = journey {
@@ -526,7 +547,6 @@ impl RankCore {
                 self.pass_on(array, sequence, partial, out);
             }
         }
-        out.extend(self.syncs.unsent().into_iter().map(|sync| Action::Sample { sync }));
     }
 
     /// This rank has nothing to do.
@@ -564,6 +584,8 @@ impl RankCore {
         for (chunk, waiting) in self.location.stashed() {
             lines.push(format!("{} does not exist; {waiting} messages wait for it", text(chunk)));
         }
+        let mine = self.syncs.explain();
+        lines.extend(mine.into_iter().map(|line| format!("rank {}: {line}", self.rank)));
         if let Some(root) = &self.root {
             let name = |array: u32| format!("array {array} `{}`", self.arrays[array as usize].name());
             lines.extend(root.coordinator.explain(name));

@@ -9,6 +9,7 @@ use super::mailbox::By;
 use super::worker::Worker;
 use crate::core::action::Action;
 use crate::core::envelope::{Delivery, Envelope};
+use crate::core::handler::SyncState;
 use crate::core::packet::{Cargo, Journey, Packet, Traveller};
 use crate::core::rank::{Actions, RankCore};
 use crate::error::Error;
@@ -114,12 +115,15 @@ impl Worker<'_> {
     /// A chunk has come: gives it a cell, its mail, and what waited for it.
     fn admit(&mut self, core: &mut Core, traveller: Traveller) {
         let Traveller { chunk, cargo, mail, journey, .. } = traveller;
-        let Cargo::Live(slot) = cargo else { unreachable!("packets are unpacked before the core sees them") };
+        let Cargo::Live(mut slot) = cargo else {
+            unreachable!("packets are unpacked before the core sees them")
+        };
+        let next_sync = slot.passport().syncs.next;
         let (cell, token) = self.shared.cells.settle(chunk, slot, mail.into());
         if token {
             self.put(cell);
         }
-        for delivery in core.rank.admit(chunk, cell, journey) {
+        for delivery in core.rank.admit(chunk, cell, journey, next_sync) {
             let pushed = self.push(cell, chunk, &mut Some(delivery), By::Core);
             assert!(pushed, "the chunk has just moved in");
         }
@@ -187,12 +191,14 @@ impl Worker<'_> {
     fn explain(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for cell in self.shared.cells.iter() {
-            let looked = cell.mailbox.inspect(|chunk, slot| (chunk, slot.kept(), slot.passport().at_sync));
+            let looked = cell.mailbox.inspect(|chunk, slot| (chunk, slot.kept(), slot.passport().sync));
             match looked {
                 Some((chunk, kept, _)) if kept > 0 => {
                     lines.push(format!("{} keeps {kept} messages it is not ready for", self.describe(chunk)));
                 }
-                Some((chunk, _, true)) => lines.push(format!("{} waits at a sync", self.describe(chunk))),
+                Some((chunk, _, SyncState::Waiting | SyncState::Late)) => {
+                    lines.push(format!("{} waits at a sync", self.describe(chunk)))
+                }
                 _ => {}
             }
         }

@@ -1,0 +1,48 @@
+//! A hot plate, balanced while it cools: see `stencil2d --help`, or start it without options for a demonstration.
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program talks to the person who started it"
+)]
+
+use std::process::ExitCode;
+
+use caribou_apps::cli;
+use caribou_apps::error::Error;
+use caribou_apps::neighbour;
+use caribou_apps::stencil2d::compare::Comparison;
+use caribou_apps::stencil2d::options::Options;
+use caribou_apps::table;
+
+fn main() -> ExitCode {
+    if let Some(code) = neighbour::become_one_if_asked() {
+        return code;
+    }
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let bare = arguments.len() == 1;
+    let options = match cli::parse::<Options>(arguments) {
+        Ok(options) => options,
+        Err(refusal) => return refusal.report(),
+    };
+    match run(options, bare) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            error.exit_code().into()
+        }
+    }
+}
+
+fn run(options: Options, bare: bool) -> Result<(), Error> {
+    let comparison = Comparison::prepare(options, bare)?;
+    println!("{}", comparison.introduction());
+    let outputs = comparison.outputs()?;
+    let summary = comparison.run()?;
+    print!("{}", table::table(&summary));
+    println!("{}", table::sentence(&summary));
+    if let Some(note) = comparison.afterword() {
+        println!("{note}");
+    }
+    outputs.write(&summary)
+}

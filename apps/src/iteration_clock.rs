@@ -1,0 +1,115 @@
+//! When each iteration was complete, on all ranks.
+//!
+//! The program records, from whichever worker learns it; the director reads along to start and stop neighbours in time.
+//! Recording is two stores and a load: it must not show in an iteration of a millisecond.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::thread::Thread;
+
+/// The times of a run, in nanoseconds since it began.
+#[derive(Debug)]
+pub struct IterationClock {
+    start_ns: AtomicU64,
+    complete_ns: Box<[AtomicU64]>,
+    completed: AtomicU32,
+    /// The director wants to be woken when this many iterations are complete.
+    alarm: AtomicU32,
+    director: OnceLock<Thread>,
+}
+
+impl IterationClock {
+    /// A clock for a run of so many iterations.
+    #[must_use]
+    pub fn new(iterations: u32) -> Self {
+        Self {
+            start_ns: AtomicU64::new(0),
+            complete_ns: (0..iterations).map(|_| AtomicU64::new(0)).collect(),
+            completed: AtomicU32::new(0),
+            alarm: AtomicU32::new(u32::MAX),
+            director: OnceLock::new(),
+        }
+    }
+
+    /// The first iteration begins now; what was before is setting up.
+    pub fn record_start(&self, now_ns: u64) {
+        self.start_ns.store(now_ns, SeqCst);
+    }
+
+    /// `completed` iterations are now complete everywhere; called once for each number.
+    ///
+    /// # Panics
+    /// When `completed` is zero or more than the run has.
+    pub fn record(&self, completed: u32, now_ns: u64) {
+        self.complete_ns[completed as usize - 1].store(now_ns, SeqCst);
+        self.completed.fetch_max(completed, SeqCst);
+        // Either we see the director's alarm here, or it sees our count after setting it: both are sequentially consistent.
+        if completed >= self.alarm.load(SeqCst)
+            && let Some(director) = self.director.get()
+        {
+            director.unpark();
+        }
+    }
+
+    /// How many iterations are complete.
+    #[must_use]
+    pub fn completed(&self) -> u32 {
+        self.completed.load(SeqCst)
+    }
+
+    /// How many iterations the run has.
+    #[must_use]
+    pub fn iterations(&self) -> u32 {
+        self.complete_ns.len() as u32
+    }
+
+    /// Asks that the calling thread be unparked when `completed` iterations are complete. Look at
+    /// [`completed`](Self::completed) again before parking. Only one thread may ever call this.
+    pub fn wake_me_at(&self, completed: u32) {
+        self.director.get_or_init(std::thread::current);
+        self.alarm.store(completed, SeqCst);
+    }
+
+    /// When the first iteration began, and when each was complete; shorter than the run if it ended early.
+    #[must_use]
+    pub fn times_ns(&self) -> (u64, Vec<u64>) {
+        let complete = self.complete_ns.iter().take(self.completed() as usize);
+        (self.start_ns.load(SeqCst), complete.map(|at| at.load(SeqCst)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_clock_returns_what_was_recorded_and_no_more() {
+        let clock = IterationClock::new(3);
+        clock.record_start(5);
+        clock.record(1, 10);
+        clock.record(2, 30);
+        assert_eq!(clock.times_ns(), (5, vec![10, 30]));
+    }
+
+    #[test]
+    fn the_director_is_woken_at_its_iteration() {
+        let clock = IterationClock::new(100);
+        std::thread::scope(|scope| {
+            let director = scope.spawn(|| {
+                clock.wake_me_at(50);
+                let mut parks = 0;
+                while clock.completed() < 50 {
+                    std::thread::park_timeout(Duration::from_secs(60));
+                    parks += 1;
+                }
+                parks
+            });
+            while clock.alarm.load(SeqCst) != 50 {
+                std::thread::yield_now();
+            }
+            (1..=100).for_each(|completed| clock.record(completed, u64::from(completed)));
+            assert!(director.join().unwrap() <= 2);
+        });
+    }
+}

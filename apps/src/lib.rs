@@ -1,0 +1,34 @@
+//! Programs written against Caribou, each over a serial reference kernel.
+//!
+//! A program is a folder here: what it computes, its serial reference, its chunks, its options. Around it lies what all
+//! programs share, from the command line inwards:
+//!
+//! | module | answers |
+//! |---|---|
+//! | `cli`, `options`, `output` | what was asked for, and where results go |
+//! | `experiment`, `director` | how a program is run once per strategy, and what is done to it meanwhile |
+//! | `disturbance`, `neighbour`, `quota` | what disturbs it, and how much a perfect balancer could win back |
+//! | `iteration_clock`, `record`, `summary` | what happened, as times and as numbers |
+//! | `table`, `plot`, `progress` | what a person sees |
+//!
+//! Only the chunks and the `run` of a program name the runtime; everything else is tested without it.
+#![forbid(unsafe_code)]
+
+pub mod cli;
+mod director;
+pub mod disturbance;
+pub mod error;
+pub mod experiment;
+pub mod iteration_clock;
+pub mod machine;
+pub mod neighbour;
+pub mod options;
+pub mod output;
+pub mod plot;
+mod progress;
+mod quota;
+pub mod record;
+pub mod ring;
+pub mod stencil2d;
+pub mod summary;
+pub mod table;

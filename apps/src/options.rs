@@ -1,0 +1,126 @@
+//! The options that every balanced program here has: strategies, ranks, disturbances, files.
+
+use std::path::PathBuf;
+
+use caribou::Config;
+
+use crate::cli;
+use crate::disturbance::{Disturbances, NeighbourSpec, QuotaSpec};
+use crate::error::Error;
+use crate::output::Output;
+
+/// Flattened into a program's own options. What is not given comes from `CARIBOU_*`, then from the program.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Balancing {
+    /// The strategy and its parameters [default: CARIBOU_LB, then refine]
+    #[arg(long, value_name = "NAME[,KEY=VALUE]", conflicts_with = "compare")]
+    pub lb: Option<String>,
+    /// Strategies to run one after the other and compare, as in none,refine,tolerance=0.1
+    #[arg(long, value_name = "LIST")]
+    pub compare: Option<String>,
+    /// Iterations between two syncs [default: CARIBOU_LB_PERIOD, then 20; 0 for never]
+    #[arg(long, value_name = "ITERATIONS")]
+    pub period: Option<u64>,
+    /// Ranks [default: CARIBOU_RANKS, then one per vCPU]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub ranks: Option<u32>,
+    /// Worker threads of each rank [default: CARIBOU_WORKERS, then 1]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub workers: Option<u32>,
+    /// A busy process on that rank's vCPU, for the iterations FROM to TO, asking for DUTY of it (0.5 or 50%); repeatable
+    #[arg(long, value_name = "RANK[:FROM-TO][:DUTY]", value_parser = NeighbourSpec::parse)]
+    pub neighbour: Vec<NeighbourSpec>,
+    /// Limit that rank's workers to PERCENT of their vCPUs, where control groups are writable; repeatable
+    #[arg(long, value_name = "RANK:PERCENT", value_parser = QuotaSpec::parse)]
+    pub quota: Vec<QuotaSpec>,
+    /// Plot iteration time against iteration
+    #[arg(long, value_name = "FILE.svg")]
+    pub plot: Option<PathBuf>,
+    /// Write the numbers of the table, and every iteration and sync
+    #[arg(long, value_name = "FILE.json")]
+    pub json: Option<PathBuf>,
+}
+
+impl Balancing {
+    /// `config`, which comes from the environment, with what the options say.
+    #[must_use]
+    pub fn configure(&self, mut config: Config) -> Config {
+        if let Some(workers) = self.workers {
+            config = config.workers(workers);
+        }
+        if let Some(ranks) = self.ranks {
+            config = config.ranks(ranks);
+        }
+        if let Some(period) = self.period {
+            config = config.period(period);
+        }
+        config
+    }
+
+    /// `config` with one of the strategies.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when there is no such strategy, or it has no such parameter.
+    pub fn with_strategy(config: &Config, spec: &str) -> Result<Config, Error> {
+        // Unchanged it may be a strategy that has no name to be looked up by.
+        if spec == config.lb_spec() {
+            return Ok(config.clone());
+        }
+        config.clone().lb(spec).map_err(|error| match error {
+            caribou::Error::Config { why, .. } => Error::Usage(format!("strategy `{spec}`: {why}")),
+            other => other.into(),
+        })
+    }
+
+    /// The strategies to run, in order; `default` when none is asked for.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when the list of `--compare` is not one.
+    pub fn strategies(&self, default: &str) -> Result<Vec<String>, Error> {
+        match (&self.compare, &self.lb) {
+            (Some(list), _) => cli::strategies(list),
+            (None, lb) => Ok(vec![lb.clone().unwrap_or_else(|| default.to_owned())]),
+        }
+    }
+
+    /// What is to be done to each run.
+    #[must_use]
+    pub fn disturbances(&self) -> Disturbances {
+        Disturbances { neighbours: self.neighbour.clone(), quotas: self.quota.clone() }
+    }
+
+    /// The files for results, open.
+    ///
+    /// # Errors
+    /// [`Error::Output`], naming the first that cannot be written.
+    pub fn outputs(&self) -> Result<Outputs, Error> {
+        let open = |path: &Option<PathBuf>| path.as_deref().map(Output::open).transpose();
+        Ok(Outputs { plot: open(&self.plot)?, json: open(&self.json)? })
+    }
+}
+
+/// Where results go besides the terminal.
+#[derive(Debug)]
+pub struct Outputs {
+    /// For the plot.
+    pub plot: Option<Output>,
+    /// For the numbers.
+    pub json: Option<Output>,
+}
+
+impl Outputs {
+    /// Writes what was asked for.
+    ///
+    /// # Errors
+    /// [`Error::Output`], naming the file.
+    pub fn write(self, summary: &crate::summary::Summary) -> Result<(), Error> {
+        if let Some(json) = self.json {
+            let text = serde_json::to_string_pretty(summary).expect("a summary has only names as keys");
+            json.write(&(text + "\n"))?;
+        }
+        if let Some(plot) = self.plot {
+            plot.write(&crate::plot::svg(summary).map_err(Error::Usage)?)?;
+        }
+        Ok(())
+    }
+}

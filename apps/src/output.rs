@@ -1,0 +1,59 @@
+//! Files for results, opened before the run, so that a mistyped path costs a second and not the whole run.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+
+/// A file that can be written, and is not yet: until [`write`](Self::write) an older result in it stays.
+#[derive(Debug)]
+pub struct Output {
+    path: PathBuf,
+    file: File,
+}
+
+impl Output {
+    /// Opens the file, or makes it.
+    ///
+    /// # Errors
+    /// [`Error::Output`], naming the path.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+        file.map(|file| Self { path: path.to_owned(), file })
+            .map_err(|source| Error::Output { path: path.to_owned(), source })
+    }
+
+    /// Replaces what the file holds.
+    ///
+    /// # Errors
+    /// [`Error::Output`], naming the path.
+    pub fn write(mut self, text: &str) -> Result<(), Error> {
+        // Devices such as /dev/stdout cannot be cut, and need not be.
+        let _ = self.file.set_len(0);
+        let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.flush());
+        written.map_err(|source| Error::Output { path: self.path, source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_result_is_replaced_whole_and_not_before() {
+        let path = std::env::temp_dir().join(format!("caribou-output-{}", std::process::id()));
+        std::fs::write(&path, "a long older result").unwrap();
+        let output = Output::open(&path).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a long older result");
+        output.write("new").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn an_impossible_path_is_named() {
+        let error = Output::open(Path::new("/nowhere/at/all.svg")).unwrap_err().to_string();
+        assert!(error.contains("/nowhere/at/all.svg") && !error.contains('\n'), "{error}");
+    }
+}

@@ -1,0 +1,59 @@
+//! How far a run is: a bar on a terminal, four plain lines in a log.
+
+use std::io::{IsTerminal, Write, stderr};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Shows the progress of one run on the error stream; dropping it takes the bar away.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    label: String,
+    iterations: u32,
+    bar: Option<ProgressBar>,
+    /// The quarters already announced, where there is no bar.
+    quarters: u32,
+}
+
+impl Progress {
+    /// Progress at zero.
+    #[must_use]
+    pub(crate) fn new(label: &str, iterations: u32) -> Self {
+        let bar = stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new(u64::from(iterations)).with_message(label.to_owned());
+            let style =
+                ProgressStyle::with_template("{msg:>16} {wide_bar} {pos}/{len} iterations, {eta} left");
+            bar.with_style(style.expect("the template is well formed"))
+        });
+        Self { label: label.to_owned(), iterations, bar, quarters: 0 }
+    }
+
+    /// So many iterations are complete.
+    pub(crate) fn show(&mut self, completed: u32) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(u64::from(completed));
+            return;
+        }
+        let quarters = (u64::from(completed) * 4 / u64::from(self.iterations.max(1))) as u32;
+        if quarters > self.quarters {
+            self.quarters = quarters;
+            self.note(&format!("{}: {completed} of {} iterations", self.label, self.iterations));
+        }
+    }
+
+    /// Prints a line without disturbing the bar.
+    pub(crate) fn note(&self, line: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(line),
+            // A closed error stream is no reason to stop computing.
+            None => drop(writeln!(stderr(), "{line}")),
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! A limit on the CPU time of one rank's workers, by a control group: what a cloud provider does to a small instance.
+//!
+//! Version 1 groups take threads in `tasks`; version 2 groups take them in `cgroup.threads` once they are *threaded*.
+//! Needs write access to the group this process is in, which a container often denies: the caller then goes on without.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The kernel's default of 100 ms lets a worker run freely for 50 ms and then stops it for 50: iterations of a few
+/// milliseconds would see a fast vCPU that now and then freezes. At 10 ms they see a slow one.
+const PERIOD_US: u64 = 10_000;
+
+/// A control group that limits the threads put into it; dropping it frees them and removes it.
+#[derive(Debug)]
+pub(crate) struct Quota {
+    group: PathBuf,
+    /// The file of the group that takes thread ids; the parent has one of the same name.
+    threads: &'static str,
+}
+
+impl Quota {
+    /// Makes a group whose threads together get `vcpus` vCPUs' worth of time.
+    ///
+    /// # Errors
+    /// What the system said when neither version of control groups could be used.
+    pub(crate) fn new(name: &str, vcpus: f64) -> io::Result<Self> {
+        let quota_us = (vcpus * PERIOD_US as f64).round() as u64;
+        Self::version_1(name, quota_us).or_else(|first| match Self::version_2(name, quota_us) {
+            // The error of the version this machine has: without a v1 hierarchy the first says only "not found".
+            Err(second) if first.kind() == io::ErrorKind::NotFound => Err(second),
+            other => other.map_err(|_| first),
+        })
+    }
+
+    /// Puts threads of this process into the group.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub(crate) fn confine(&self, threads: &[u32]) -> io::Result<()> {
+        threads.iter().try_for_each(|id| fs::write(self.group.join(self.threads), id.to_string()))
+    }
+
+    fn version_1(name: &str, quota_us: u64) -> io::Result<Self> {
+        let parent = parent_group(&["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"], "cpu")?;
+        let this = Self::make(&parent, name, "tasks")?;
+        fs::write(this.group.join("cpu.cfs_period_us"), PERIOD_US.to_string())?;
+        fs::write(this.group.join("cpu.cfs_quota_us"), quota_us.to_string())?;
+        Ok(this)
+    }
+
+    fn version_2(name: &str, quota_us: u64) -> io::Result<Self> {
+        let parent = parent_group(&["/sys/fs/cgroup", "/sys/fs/cgroup/unified"], "")?;
+        let this = Self::make(&parent, name, "cgroup.threads")?;
+        fs::write(this.group.join("cgroup.type"), "threaded")?;
+        fs::write(parent.join("cgroup.subtree_control"), "+cpu")?;
+        fs::write(this.group.join("cpu.max"), format!("{quota_us} {PERIOD_US}"))?;
+        Ok(this)
+    }
+
+    fn make(parent: &Path, name: &str, threads: &'static str) -> io::Result<Self> {
+        sweep(parent);
+        let group = parent.join(format!("caribou-{name}-{}", std::process::id()));
+        fs::create_dir(&group)?;
+        Ok(Self { group, threads })
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        // A group with threads in it cannot be removed: those still alive go back to where they came from.
+        let threads = fs::read_to_string(self.group.join(self.threads)).unwrap_or_default();
+        if let Some(parent) = self.group.parent() {
+            for id in threads.lines() {
+                let _ = fs::write(parent.join(self.threads), id);
+            }
+        }
+        let _ = fs::remove_dir(&self.group);
+    }
+}
+
+/// Removes groups of programs that were killed and could not do it themselves.
+fn sweep(parent: &Path) {
+    for group in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = group.file_name();
+        let owner = name.to_str().and_then(|name| name.strip_prefix("caribou-")?.rsplit('-').next());
+        if owner.is_some_and(|id| !Path::new("/proc").join(id).exists()) {
+            let _ = fs::remove_dir(group.path());
+        }
+    }
+}
+
+/// The group of this process under the first of `roots` that exists, for the hierarchy of `controller` ("" for version 2).
+fn parent_group(roots: &[&str], controller: &str) -> io::Result<PathBuf> {
+    let groups = fs::read_to_string("/proc/self/cgroup")?;
+    let path = groups.lines().find_map(|line| own_path(line, controller)).ok_or(io::ErrorKind::NotFound)?;
+    let under = |root: &&str| Path::new(root).join(path.trim_start_matches('/'));
+    let marker = if controller.is_empty() { "cgroup.controllers" } else { "cpu.cfs_quota_us" };
+    roots
+        .iter()
+        .map(under)
+        .find(|group| group.join("tasks").exists() || group.join(marker).exists())
+        .ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// The path in a line `id:controllers:path` of `/proc/self/cgroup`, if it is the hierarchy of `controller`.
+fn own_path<'a>(line: &'a str, controller: &str) -> Option<&'a str> {
+    let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+    controllers.split(',').any(|name| name == controller).then_some(path)
+}
+
+/// The ids of this process's threads that are workers of `rank`, by the names the runtime gives them.
+#[must_use]
+pub(crate) fn worker_threads(rank: u32) -> Vec<u32> {
+    let prefix = format!("caribou {rank}.");
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    tasks
+        .filter(|task| {
+            fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.starts_with(&prefix))
+        })
+        .filter_map(|task| task.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_group_is_found_in_both_versions() {
+        assert_eq!(own_path("1:cpu,cpuacct:/user", "cpu"), Some("/user"));
+        assert_eq!(own_path("2:cpuacct:/user", "cpu"), None);
+        assert_eq!(own_path("0::/user/a:b", ""), Some("/user/a:b"));
+    }
+
+    #[test]
+    fn workers_are_found_by_their_thread_names() {
+        let (stop, wait) = std::sync::mpsc::channel::<()>();
+        let worker =
+            std::thread::Builder::new().name("caribou 7.0".to_owned()).spawn(move || wait.recv().is_ok());
+        let worker = worker.unwrap();
+        // The name is set by the new thread itself, shortly after it starts.
+        while worker_threads(7).is_empty() {
+            std::thread::yield_now();
+        }
+        assert_eq!(worker_threads(7).len(), 1);
+        assert!(worker_threads(77).is_empty());
+        drop(stop);
+        worker.join().unwrap();
+    }
+
+    #[test]
+    fn a_quota_leaves_nothing_behind() {
+        let Ok(quota) = Quota::new("test", 0.5) else {
+            println!("skipped: control groups are not writable here");
+            return;
+        };
+        let group = quota.group.clone();
+        // No process has this id: as if one had been killed.
+        let stale = group.with_file_name("caribou-rank-0-4194999");
+        fs::create_dir(&stale).unwrap();
+        drop(Quota::new("second", 0.5).unwrap());
+        assert!(group.exists() && !stale.exists());
+        drop(quota);
+        assert!(!group.exists());
+    }
+}

@@ -1,0 +1,202 @@
+//! What one run left behind, and what can be read from it: times per window, imbalance, how soon it settled.
+
+use serde::Serialize;
+
+use crate::disturbance::Window;
+
+/// One run with one strategy.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// The strategy and its parameters, as given.
+    pub lb: String,
+    /// Whether every quota asked for was in force; true when none was.
+    pub quotas_held: bool,
+    /// When the first iteration began, in nanoseconds since the run began; what was before is setting up.
+    pub start_ns: u64,
+    /// When each iteration was complete on all ranks, in nanoseconds since the run began.
+    pub complete_ns: Vec<u64>,
+    /// The syncs, in order.
+    pub syncs: Vec<SyncRecord>,
+}
+
+/// One sync, as far as the comparison needs it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct SyncRecord {
+    /// When it ended, in nanoseconds since the run began.
+    pub at_ns: u64,
+    /// Max/avg of the ranks' times over the phase before it.
+    pub imbalance: f64,
+    /// Max/avg the strategy expected of its own plan.
+    pub imbalance_predicted: f64,
+    /// Chunks that moved.
+    pub moved: u64,
+    /// Bytes that moved with them.
+    pub moved_bytes: u64,
+    /// What the sync itself took: collecting, deciding, migrating.
+    pub cost_ns: u64,
+}
+
+impl From<&caribou::SyncReport> for SyncRecord {
+    fn from(sync: &caribou::SyncReport) -> Self {
+        Self {
+            at_ns: sync.at_ns,
+            imbalance: sync.imbalance_before,
+            imbalance_predicted: sync.imbalance_predicted,
+            moved: sync.moved,
+            moved_bytes: sync.moved_bytes,
+            cost_ns: sync.collect_ns + sync.decide_ns + sync.migrate_ns,
+        }
+    }
+}
+
+impl Run {
+    /// Seconds from the first iteration's begin to the last one's end.
+    #[must_use]
+    pub fn total_s(&self) -> f64 {
+        self.span_ns(0, self.iterations()) as f64 / 1e9
+    }
+
+    /// Iterations that were complete.
+    #[must_use]
+    pub fn iterations(&self) -> u32 {
+        self.complete_ns.len() as u32
+    }
+
+    /// Milliseconds of each iteration.
+    #[must_use]
+    pub fn iterations_ms(&self) -> Vec<f64> {
+        (0..self.iterations()).map(|iteration| self.span_ns(iteration, iteration + 1) as f64 / 1e6).collect()
+    }
+
+    /// Mean milliseconds of the iterations `from..to`, as far as the run went; `None` when it never got there.
+    #[must_use]
+    pub fn mean_ms(&self, from: u32, to: u32) -> Option<f64> {
+        let to = to.min(self.iterations());
+        (from < to).then(|| self.span_ns(from, to) as f64 / 1e6 / f64::from(to - from))
+    }
+
+    /// Chunks moved in all syncs.
+    #[must_use]
+    pub fn moves(&self) -> u64 {
+        self.syncs.iter().map(|sync| sync.moved).sum()
+    }
+
+    /// The median of the syncs' max/avg while something disturbs the run, or over all of it when nothing ever does.
+    ///
+    /// The median, because the first sync after a neighbour's arrival measures a phase nobody could have prepared for.
+    #[must_use]
+    pub fn imbalance(&self, windows: &[Window]) -> Option<f64> {
+        let quiet = windows.iter().all(|window| !window.disturbed);
+        let counts = |iteration: u32| {
+            windows.iter().any(|window| {
+                (quiet || window.disturbed) && window.from < iteration && iteration <= window.to
+            })
+        };
+        let syncs = self.syncs.iter().filter(|sync| counts(self.completed_at(sync.at_ns)));
+        median(syncs.map(|sync| sync.imbalance).collect())
+    }
+
+    /// How many syncs after `window` began its iterations were as short as they stay; `None` when the window holds fewer
+    /// than three syncs, or nothing moved in it.
+    ///
+    /// Short means: the median of the iterations between two syncs is at most 10 % above its median over the window's
+    /// second half.
+    #[must_use]
+    pub fn settled_after(&self, window: &Window) -> Option<u32> {
+        let inside: Vec<(u32, &SyncRecord)> = self
+            .syncs
+            .iter()
+            .map(|sync| (self.completed_at(sync.at_ns), sync))
+            .filter(|(iteration, _)| (window.from + 1..window.to).contains(iteration))
+            .collect();
+        if inside.len() < 3 || inside.iter().all(|(_, sync)| sync.moved == 0) {
+            return None;
+        }
+        let all_ms = self.iterations_ms();
+        let inner = inside.iter().map(|&(iteration, _)| iteration);
+        let cuts: Vec<u32> =
+            [window.from].into_iter().chain(inner).chain([window.to.min(self.iterations())]).collect();
+        let period_ms = |cut: &[u32]| median(all_ms.get(cut[0] as usize..cut[1] as usize)?.to_vec());
+        let periods: Vec<f64> = cuts.windows(2).filter_map(period_ms).collect();
+        let steady = median(periods[periods.len() / 2..].to_vec())?;
+        let settled = periods.iter().position(|&period| period <= 1.1 * steady)?;
+        Some(settled as u32)
+    }
+
+    fn completed_at(&self, at_ns: u64) -> u32 {
+        self.complete_ns.partition_point(|&complete| complete <= at_ns) as u32
+    }
+
+    fn span_ns(&self, from: u32, to: u32) -> u64 {
+        let end_of = |completed: u32| match completed.checked_sub(1) {
+            None => self.start_ns,
+            Some(last) => self.complete_ns.get(last as usize).copied().unwrap_or(self.start_ns),
+        };
+        end_of(to).saturating_sub(end_of(from))
+    }
+}
+
+/// The middle of some numbers, the lower one of two.
+#[must_use]
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len().checked_sub(1)? / 2).copied()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A run that begins at 1 s, with the given milliseconds per iteration and a sync every `period` iterations.
+    pub(crate) fn run(lb: &str, iterations_ms: &[u64], period: usize, moved: &[u64]) -> Run {
+        let mut now_ns = 1_000_000_000;
+        let advance = |ms: &u64| {
+            now_ns += ms * 1_000_000;
+            now_ns
+        };
+        let complete_ns: Vec<u64> = iterations_ms.iter().map(advance).collect();
+        let at = complete_ns.iter().skip(period - 1).step_by(period);
+        let sync = |(at, moved): (&u64, &u64)| SyncRecord {
+            at_ns: *at,
+            imbalance: 1.5,
+            moved: *moved,
+            ..Default::default()
+        };
+        let syncs = at.zip(moved.iter().chain(std::iter::repeat(&0))).map(sync).collect();
+        Run { lb: lb.to_owned(), quotas_held: true, start_ns: 1_000_000_000, complete_ns, syncs }
+    }
+
+    fn window(from: u32, to: u32) -> Window {
+        Window { from, to, label: String::new(), disturbed: true }
+    }
+
+    #[test]
+    fn setting_up_counts_neither_in_the_total_nor_in_the_first_iteration() {
+        let run = run("none", &[10, 20, 30], 1, &[]);
+        assert_eq!(run.iterations_ms(), [10.0, 20.0, 30.0]);
+        assert_eq!((run.total_s() * 1e3).round() as u64, 60);
+        assert_eq!(run.mean_ms(1, 3), Some(25.0));
+        assert_eq!(run.mean_ms(3, 9), None);
+    }
+
+    #[test]
+    fn a_run_settles_at_the_sync_after_which_iterations_stay_short() {
+        let mut ms = vec![16; 4];
+        ms.extend([14; 4]);
+        ms.extend([10; 24]);
+        assert_eq!(run("refine", &ms, 4, &[5, 3]).settled_after(&window(0, 32)), Some(2));
+        assert_eq!(run("none", &ms, 4, &[]).settled_after(&window(0, 32)), None, "nothing moved");
+        assert_eq!(run("refine", &ms, 20, &[5]).settled_after(&window(0, 32)), None, "too few syncs");
+    }
+
+    #[test]
+    fn imbalance_is_read_where_something_disturbs_the_run() {
+        let mut run = run("none", &[10; 12], 2, &[]);
+        for (sync, imbalance) in run.syncs.iter_mut().zip([1.0, 1.0, 1.3, 1.2, 1.4, 1.0]) {
+            sync.imbalance = imbalance;
+        }
+        let quiet = |from, to| Window { disturbed: false, ..window(from, to) };
+        assert_eq!(run.imbalance(&[quiet(0, 4), window(4, 10), quiet(10, 12)]), Some(1.3));
+        assert_eq!(run.imbalance(&[quiet(0, 12)]), Some(1.0));
+    }
+}

@@ -1,0 +1,145 @@
+//! A ring of chunks that pass tokens on.
+//!
+//! When every chunk has started, chunk 0 starts the clock and launches the tokens; a token that has made its last hop
+//! reports to chunk 0, which stops the clock when all have.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+use caribou::{Chunk, Config, Ctx, Placement, Reducer, Target, Values};
+use serde::{Deserialize, Serialize};
+
+use super::options::{Neighbourhood, Options, Outcome, Switch};
+
+/// The chunk that keeps the time and counts the tokens.
+const TIMEKEEPER: u32 = 0;
+
+/// One place of the ring.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Place {
+    next: u32,
+    chunks: u64,
+    hops: u32,
+    payload: usize,
+    /// Where the tokens start; only the timekeeper has these.
+    starts: Vec<u32>,
+    /// Tokens that have arrived; only the timekeeper counts.
+    arrived: usize,
+}
+
+/// What travels.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Message {
+    /// Every chunk has started; so many there are.
+    Begin(u64),
+    /// A token starts here.
+    Launch,
+    /// A token whose load fits the message.
+    Small {
+        /// Hops to go.
+        left: u32,
+        /// The load.
+        load: u64,
+    },
+    /// A token with a load of its own.
+    Large {
+        /// Hops to go.
+        left: u32,
+        /// The load.
+        #[serde(with = "caribou::bulk")]
+        load: Vec<u8>,
+    },
+    /// A token has made its last hop.
+    Arrived,
+}
+
+/// When the tokens were launched and when the last one arrived, in nanoseconds since the run began.
+#[derive(Debug, Default)]
+struct Stopwatch {
+    begin_ns: AtomicU64,
+    end_ns: AtomicU64,
+}
+
+impl Place {
+    fn new(options: &Options, index: u32) -> Self {
+        let starts = (0..options.tokens).map(|token| options.start_of(token));
+        Self {
+            next: (index + 1) % options.chunks,
+            chunks: u64::from(options.chunks),
+            hops: options.hops,
+            payload: options.payload,
+            starts: if index == TIMEKEEPER { starts.collect() } else { Vec::new() },
+            arrived: 0,
+        }
+    }
+
+    fn launch(&self, ctx: &mut Ctx<'_, Self>) {
+        let left = self.hops - 1;
+        let token = match self.payload {
+            0..=8 => Message::Small { left, load: 0 },
+            bytes => Message::Large { left, load: vec![0; bytes] },
+        };
+        ctx.send(self.next, token);
+    }
+}
+
+impl Chunk for Place {
+    type Index = u32;
+    type Message = Message;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.contribute(0, Reducer::Sum, vec![1_u64], Target::Chunk(TIMEKEEPER));
+    }
+
+    fn receive(&mut self, message: Message, ctx: &mut Ctx<'_, Self>) {
+        match message {
+            Message::Small { left: 0, .. } | Message::Large { left: 0, .. } => {
+                ctx.send(TIMEKEEPER, Message::Arrived);
+            }
+            // The load changes at every hop, so that no hop can be optimised away.
+            Message::Small { left, load } => {
+                ctx.send(self.next, Message::Small { left: left - 1, load: load + 1 });
+            }
+            Message::Large { left, load } => ctx.send(self.next, Message::Large { left: left - 1, load }),
+            Message::Launch => self.launch(ctx),
+            Message::Begin(chunks) => {
+                assert_eq!(chunks, self.chunks, "every chunk starts once");
+                ctx.service::<Arc<Stopwatch>>().begin_ns.store(ctx.elapsed_ns(), SeqCst);
+                for &start in &self.starts {
+                    ctx.send(start, Message::Launch);
+                }
+            }
+            Message::Arrived => {
+                self.arrived += 1;
+                if self.arrived == self.starts.len() {
+                    ctx.service::<Arc<Stopwatch>>().end_ns.store(ctx.elapsed_ns(), SeqCst);
+                    ctx.exit();
+                }
+            }
+        }
+    }
+
+    fn reduced(_: u32, values: Values) -> Message {
+        let Values::U64(sum) = values else { panic!("chunks contribute whole numbers") };
+        Message::Begin(sum[0])
+    }
+}
+
+/// Runs the ring.
+///
+/// # Errors
+/// What the runtime says.
+pub fn run(config: Config, options: &Options) -> Result<Outcome, caribou::Error> {
+    let config = config.ranks(options.ranks).workers(options.workers).measure(options.measure == Switch::On);
+    let placement = match options.placement {
+        Neighbourhood::Block => Placement::Block,
+        Neighbourhood::RoundRobin => Placement::RoundRobin,
+    };
+    let stopwatch = Arc::new(Stopwatch::default());
+    caribou::run(config, |setup| {
+        setup.service(Arc::clone(&stopwatch));
+        let options = options.clone();
+        setup.array_with(options.chunks, placement.clone(), move |index| Place::new(&options, index));
+    })?;
+    Ok(options.outcome(stopwatch.end_ns.load(SeqCst).saturating_sub(stopwatch.begin_ns.load(SeqCst))))
+}

@@ -1,0 +1,186 @@
+//! The options of `ring` and its result.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::machine::Machine;
+
+/// Tokens travel around a ring of chunks: what a message costs.
+#[derive(Clone, Debug, clap::Parser)]
+#[command(name = "ring", version, after_help = AFTER_HELP)]
+pub struct Options {
+    /// Chunks in the ring
+    #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
+    pub chunks: u32,
+    /// Tokens under way at once, started at chunks evenly spaced
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub tokens: u32,
+    /// Hops of each token: tokens x hops messages in all
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub hops: u32,
+    /// Bytes each token carries; up to 8 travel inside the message, more in a vector
+    #[arg(long, value_name = "BYTES", default_value_t = 8)]
+    pub payload: usize,
+    /// Ranks
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub ranks: u32,
+    /// Worker threads of each rank
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub workers: u32,
+    /// Whether the runtime measures what each chunk costs
+    #[arg(long, value_name = "ON|OFF", default_value = "on")]
+    pub measure: Switch,
+    /// Which rank has which chunk: neighbours together, or neighbours apart
+    #[arg(long, value_name = "KIND", default_value = "block")]
+    pub placement: Neighbourhood,
+    /// Write the result
+    #[arg(long, value_name = "FILE.json")]
+    pub json: Option<PathBuf>,
+}
+
+const AFTER_HELP: &str = "\
+The clock starts when every chunk has started and stops when the last token has made its last hop.
+
+One message at a time:  ring --chunks 16 --tokens 1
+From rank to rank:      ring --chunks 2 --ranks 2 --placement round-robin
+Many under way:         ring --chunks 8192 --tokens 256 --hops 100000 --ranks 2 --placement round-robin";
+
+/// On or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Switch {
+    /// On.
+    On,
+    /// Off.
+    Off,
+}
+
+/// Where the chunks begin, and stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Neighbourhood {
+    /// The first chunks on the first rank: nearly every hop stays on its rank.
+    Block,
+    /// Chunk after chunk to rank after rank: every hop changes rank.
+    RoundRobin,
+}
+
+/// What was measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// The measured time over the messages.
+    pub ns_per_message: f64,
+    /// Messages sent: tokens x hops.
+    pub messages: u64,
+    /// From all chunks started to the last token's end, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Chunks in the ring.
+    pub chunks: u32,
+    /// Tokens under way at once.
+    pub tokens: u32,
+    /// Bytes each carried.
+    pub payload: usize,
+    /// Ranks.
+    pub ranks: u32,
+    /// Workers a rank.
+    pub workers: u32,
+    /// Whether chunks were measured.
+    pub measure: Switch,
+    /// Where chunks were.
+    pub placement: Neighbourhood,
+    /// What it ran on.
+    pub machine: Machine,
+}
+
+impl Options {
+    /// Checks what clap cannot.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when the ring has fewer chunks than ranks: some ranks would only look on.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.chunks < self.ranks {
+            return Err(Error::Usage(format!(
+                "--chunks {} on --ranks {}: every rank needs a chunk",
+                self.chunks, self.ranks
+            )));
+        }
+        Ok(())
+    }
+
+    /// Messages sent in all.
+    #[must_use]
+    pub fn messages(&self) -> u64 {
+        u64::from(self.tokens) * u64::from(self.hops)
+    }
+
+    /// The chunk at which a token starts.
+    #[must_use]
+    pub fn start_of(&self, token: u32) -> u32 {
+        (u64::from(token) * u64::from(self.chunks) / u64::from(self.tokens)) as u32
+    }
+
+    /// The result of a run of so many nanoseconds.
+    #[must_use]
+    pub fn outcome(&self, elapsed_ns: u64) -> Outcome {
+        Outcome {
+            ns_per_message: elapsed_ns as f64 / self.messages() as f64,
+            messages: self.messages(),
+            elapsed_ns,
+            chunks: self.chunks,
+            tokens: self.tokens,
+            payload: self.payload,
+            ranks: self.ranks,
+            workers: self.workers,
+            measure: self.measure,
+            placement: self.placement,
+            machine: Machine::this(),
+        }
+    }
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { ns_per_message, messages, elapsed_ns, .. } = self;
+        let elapsed_s = *elapsed_ns as f64 / 1e9;
+        write!(f, "{ns_per_message:.1} ns per message ({messages} messages in {elapsed_s:.3} s)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn options(arguments: &str) -> Options {
+        Options::try_parse_from(arguments.split(' ')).unwrap()
+    }
+
+    #[test]
+    fn tokens_start_evenly_spaced() {
+        let starts =
+            |options: &Options| (0..options.tokens).map(|token| options.start_of(token)).collect::<Vec<_>>();
+        assert_eq!(starts(&options("ring --chunks 8 --tokens 4")), [0, 2, 4, 6]);
+        assert_eq!(starts(&options("ring --chunks 2 --tokens 5")), [0, 0, 0, 1, 1]);
+    }
+
+    #[test]
+    fn the_outcome_is_time_over_all_hops() {
+        let outcome =
+            options("ring --tokens 4 --hops 25 --placement round-robin --measure off").outcome(8_000);
+        assert!((outcome.ns_per_message - 80.0).abs() < 1e-9);
+        let json = serde_json::to_value(&outcome).unwrap();
+        assert_eq!(
+            (json["placement"].as_str(), json["measure"].as_str()),
+            (Some("round-robin"), Some("off"))
+        );
+        assert_eq!(outcome.to_string(), "80.0 ns per message (100 messages in 0.000 s)");
+    }
+
+    #[test]
+    fn a_rank_without_a_chunk_is_refused() {
+        assert!(options("ring --chunks 1 --ranks 2").check().is_err());
+        assert!(options("ring --chunks 2 --ranks 2").check().is_ok());
+    }
+}

@@ -1,0 +1,250 @@
+//! The plate as an array of chunks: what one chunk does when a halo arrives.
+//!
+//! A chunk sends its four edges, waits for as many halos, steps, and begins again. There is no barrier: a neighbour may be
+//! one step ahead, and its halo waits with the runtime until we are `ready` for it. Once an iteration every chunk adds
+//! itself to a sum; chunk [0, 0] learns of it when all have, and writes the time down.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use caribou::{Chunk, Ctx, Reducer, Target, Values};
+use serde::{Deserialize, Serialize};
+
+use super::kernel::Block;
+use super::plate::{Shape, Side};
+use super::serial::Field;
+use crate::iteration_clock::IterationClock;
+
+/// The chunk that keeps the time.
+const TIMEKEEPER: [u16; 2] = [0, 0];
+
+/// One block of the plate, and where it stands in its computation.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Heat {
+    block: Block,
+    shape: Shape,
+    /// Iterations to do in all.
+    iterations: u32,
+    /// Iterations done.
+    step: u32,
+    /// Halos still to come before the next step.
+    missing: u8,
+}
+
+/// What chunks tell each other.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Message {
+    /// The cells beyond `side` of the receiver, after `step` iterations.
+    Halo {
+        /// The sender's iterations done.
+        step: u32,
+        /// The receiver's side.
+        side: Side,
+        /// The cells along it.
+        #[serde(with = "caribou::bulk")]
+        values: Vec<f64>,
+    },
+    /// A chunk without neighbours tells itself to go on.
+    GoOn,
+    /// So many chunks have done `step` iterations: all of them.
+    Complete {
+        /// Iterations done.
+        step: u32,
+        /// Chunks that have done them.
+        chunks: u64,
+    },
+}
+
+/// Where the chunks leave their cells at the end, to be compared.
+#[derive(Debug)]
+pub struct Sink {
+    field: Mutex<Field>,
+}
+
+/// What a rank offers its chunks: the clock, and a sink when the result is to be checked.
+#[derive(Clone, Debug)]
+pub struct Services {
+    /// Where the timekeeper writes.
+    pub clock: Arc<IterationClock>,
+    /// Where cells go at the end, if anywhere.
+    pub sink: Option<Arc<Sink>>,
+}
+
+impl Heat {
+    /// The chunk `index` of the plate before the first iteration.
+    #[must_use]
+    pub fn new(shape: Shape, iterations: u32, index: [u16; 2]) -> Self {
+        Self { block: Block::initial(shape.part(index)), shape, iterations, step: 0, missing: 0 }
+    }
+
+    /// Sends the edges, and expects as many halos.
+    fn send_edges(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let here = ctx.index();
+        for side in Side::ALL {
+            match self.shape.neighbour(here, side) {
+                Some(there) => {
+                    let values = self.block.take_edge(side);
+                    ctx.send(there, Message::Halo { step: self.step, side: side.opposite(), values });
+                    self.missing += 1;
+                }
+                None => self.block.set_border(side),
+            }
+        }
+        if self.missing == 0 {
+            ctx.send(here, Message::GoOn);
+        }
+    }
+
+    /// One iteration, and what follows it: the next, a sync, or the end.
+    fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.block.step();
+        self.step += 1;
+        if self.step == self.iterations {
+            self.deliver(ctx);
+        }
+        ctx.contribute(self.step, Reducer::Sum, vec![1_u64], Target::Chunk(TIMEKEEPER));
+        if self.step == self.iterations {
+            return;
+        }
+        if ctx.sync_due(u64::from(self.step)) {
+            ctx.at_sync_nowait();
+        }
+        self.send_edges(ctx);
+    }
+
+    fn deliver(&self, ctx: &Ctx<'_, Self>) {
+        if let Some(sink) = &ctx.service::<Services>().sink {
+            let mut field = sink.field.lock().unwrap_or_else(PoisonError::into_inner);
+            field.fill(self.shape.part(ctx.index()), self.block.rows());
+        }
+    }
+}
+
+impl Chunk for Heat {
+    type Index = [u16; 2];
+    type Message = Message;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == TIMEKEEPER {
+            ctx.service::<Services>().clock.record_start(ctx.elapsed_ns());
+        }
+        self.send_edges(ctx);
+    }
+
+    fn ready(&self, message: &Message) -> bool {
+        match message {
+            Message::Halo { step, .. } => *step == self.step,
+            Message::GoOn | Message::Complete { .. } => true,
+        }
+    }
+
+    fn receive(&mut self, message: Message, ctx: &mut Ctx<'_, Self>) {
+        match message {
+            Message::Halo { side, values, .. } => {
+                self.block.set_halo(side, values);
+                self.missing -= 1;
+                if self.missing == 0 {
+                    self.advance(ctx);
+                }
+            }
+            Message::GoOn => self.advance(ctx),
+            Message::Complete { step, chunks } => {
+                assert_eq!(chunks, self.shape.chunks(), "every chunk is counted once in iteration {step}");
+                ctx.service::<Services>().clock.record(step, ctx.elapsed_ns());
+                if step == self.iterations {
+                    ctx.exit();
+                }
+            }
+        }
+    }
+
+    /// Nothing waited, so nothing has to start again.
+    fn resume(&mut self, _ctx: &mut Ctx<'_, Self>) {}
+
+    fn reduced(tag: u32, values: Values) -> Message {
+        let Values::U64(sum) = values else { panic!("chunks contribute whole numbers") };
+        Message::Complete { step: tag, chunks: sum[0] }
+    }
+
+    fn state_bytes(&self) -> u64 {
+        self.block.state_bytes()
+    }
+}
+
+impl Sink {
+    /// A sink that nothing was delivered to yet.
+    #[must_use]
+    pub fn new(shape: Shape) -> Self {
+        Self { field: Mutex::new(Field::unfilled(shape)) }
+    }
+
+    /// Looks at what was delivered.
+    pub fn inspect<R>(&self, look: impl FnOnce(&Field) -> R) -> R {
+        look(&self.field.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use caribou::testing::{Wished, probe};
+
+    /// The chunk east of the corner in a plate of three by three, and what it did at its start.
+    fn started() -> (Heat, Wished<Heat>) {
+        let mut chunk = Heat::new(Shape::new(9, 3).unwrap(), 5, [0, 1]);
+        let wished = probe(&mut chunk, [0, 1]).start();
+        (chunk, wished)
+    }
+
+    fn halo(step: u32, side: Side) -> Message {
+        Message::Halo { step, side, values: vec![1.0; 3] }
+    }
+
+    #[test]
+    fn a_chunk_sends_each_neighbour_the_edge_that_touches_it() {
+        let (_, wished) = started();
+        let sent = wished.messages.iter().map(|(to, message)| match message {
+            Message::Halo { step: 0, side, .. } => (*to, *side),
+            other => panic!("{other:?}"),
+        });
+        let expected = [([1, 1], Side::North), ([0, 0], Side::East), ([0, 2], Side::West)];
+        assert_eq!(sent.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn the_halo_of_a_neighbour_that_is_ahead_has_to_wait() {
+        let (chunk, _) = started();
+        assert!(chunk.ready(&halo(0, Side::West)));
+        assert!(!chunk.ready(&halo(1, Side::West)));
+    }
+
+    #[test]
+    fn the_last_halo_brings_the_step_its_contribution_and_the_next_edges() {
+        let (mut chunk, _) = started();
+        for side in [Side::South, Side::West] {
+            assert!(probe(&mut chunk, [0, 1]).receive(halo(0, side)).messages.is_empty());
+        }
+        let wished = probe(&mut chunk, [0, 1]).receive(halo(0, Side::East));
+        assert_eq!(wished.contributions, [(1, Values::U64(vec![1]))]);
+        assert_eq!(wished.messages.len(), 3);
+        assert!(chunk.ready(&halo(1, Side::West)) && !wished.at_sync);
+    }
+
+    #[test]
+    fn at_a_sync_nobody_waits() {
+        let (mut chunk, _) = started();
+        for side in [Side::South, Side::West] {
+            probe(&mut chunk, [0, 1]).receive(halo(0, side));
+        }
+        let wished = probe(&mut chunk, [0, 1]).period(1).receive(halo(0, Side::East));
+        assert!(wished.at_sync && wished.messages.len() == 3);
+        assert!(chunk.ready(&halo(1, Side::West)));
+        assert!(probe(&mut chunk, [0, 1]).resume().messages.is_empty());
+    }
+
+    #[test]
+    fn a_chunk_without_neighbours_keeps_itself_going() {
+        let mut alone = Heat::new(Shape::new(3, 3).unwrap(), 5, [0, 0]);
+        let wished = probe(&mut alone, [0, 0]).receive(Message::GoOn);
+        assert!(matches!(wished.messages[..], [([0, 0], Message::GoOn)]));
+    }
+}

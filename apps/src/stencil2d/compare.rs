@@ -1,0 +1,124 @@
+//! From the options of `stencil2d` to a summary: which runs to make, making them, checking them.
+
+use std::sync::Arc;
+
+use caribou::Config;
+
+use super::chunk::Sink;
+use super::options::Options;
+use super::plate::Shape;
+use super::{run, serial};
+use crate::error::Error;
+use crate::experiment::Experiment;
+use crate::machine::Machine;
+use crate::options::{Balancing, Outputs};
+use crate::record::{Run, SyncRecord};
+use crate::summary::Summary;
+
+/// Everything is checked when one of these exists: only the runs themselves can still fail.
+#[derive(Debug)]
+pub struct Comparison {
+    options: Options,
+    shape: Shape,
+    experiment: Experiment,
+    /// A configuration for each run, in order.
+    configs: Vec<Config>,
+}
+
+impl Comparison {
+    /// Checks the options; `bare` means that there were none, and turns them into the demonstration.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] or [`Error::Runtime`], naming the option or variable that cannot be met.
+    pub fn prepare(mut options: Options, bare: bool) -> Result<Self, Error> {
+        let config = options.balancing.configure(Config::from_env()?);
+        let (ranks, workers) = (config.rank_count(), config.worker_count());
+        if bare {
+            options.demonstrate(ranks, config.lb_spec());
+        }
+        let experiment = Experiment {
+            iterations: options.iterations,
+            ranks,
+            workers,
+            disturbances: options.balancing.disturbances(),
+            machine: Machine::this(),
+        };
+        experiment.check()?;
+        let specs = options.balancing.strategies(config.lb_spec())?;
+        let configs =
+            specs.iter().map(|spec| Balancing::with_strategy(&config, spec)).collect::<Result<_, _>>()?;
+        Ok(Self { shape: options.shape(ranks)?, options, experiment, configs })
+    }
+
+    /// What is going to run, in words.
+    #[must_use]
+    pub fn introduction(&self) -> String {
+        let Experiment { ranks, workers, iterations, .. } = self.experiment;
+        let (chunks, plate) = (self.shape.chunks(), self.description());
+        let workers = if workers == 1 { String::new() } else { format!(" of {workers} workers") };
+        let period = match self.configs.first().map_or(0, Config::sync_period) {
+            0 => String::new(),
+            period => format!(", a sync every {period}"),
+        };
+        format!("{plate} ({chunks} chunks) on {ranks} ranks{workers}: {iterations} iterations{period}.")
+    }
+
+    /// The files for results, opened before anything runs.
+    ///
+    /// # Errors
+    /// [`Error::Output`], naming the first that cannot be written.
+    pub fn outputs(&self) -> Result<Outputs, Error> {
+        self.options.balancing.outputs()
+    }
+
+    /// Makes the runs.
+    ///
+    /// # Errors
+    /// [`Error::Differs`] with `--check` when a result is wrong; the runtime's own when a run cannot go on.
+    pub fn run(&self) -> Result<Summary, Error> {
+        let reference = self.options.check.then(|| serial::run(self.shape, self.options.iterations));
+        let runs = self
+            .configs
+            .iter()
+            .map(|config| self.one(config, reference.as_ref()))
+            .collect::<Result<Vec<_>, _>>()?;
+        let problem = serde_json::json!({
+            "description": self.description(),
+            "grid": self.shape.grid(),
+            "chunk": self.shape.chunk(),
+            "chunks": self.shape.chunks(),
+            "checked": self.options.check,
+        });
+        let period = self.configs.first().map_or(0, Config::sync_period);
+        Ok(Summary::new("stencil2d", problem, period, &self.experiment, &runs))
+    }
+
+    /// What is to be said after the result, if anything.
+    #[must_use]
+    pub fn afterword(&self) -> Option<&'static str> {
+        if self.options.check {
+            return Some("Every run ended with the serial program's result, bit for bit.");
+        }
+        let lonely = self.experiment.ranks == 1;
+        lonely.then_some(
+            "With one rank there is nowhere to move work to: two vCPUs or --ranks 2 show balancing.",
+        )
+    }
+
+    fn one(&self, config: &Config, reference: Option<&serial::Field>) -> Result<Run, Error> {
+        let lb = config.lb_spec();
+        let sink = reference.map(|_| Arc::new(Sink::new(self.shape)));
+        let run = self.experiment.run(lb, |clock| {
+            let report = run::run(config.clone(), self.shape, self.options.iterations, clock, sink.as_ref())?;
+            Ok(report.syncs.iter().map(SyncRecord::from).collect())
+        })?;
+        if let (Some(sink), Some(reference)) = (sink, reference) {
+            run::check(lb, &sink, reference)?;
+        }
+        Ok(run)
+    }
+
+    fn description(&self) -> String {
+        format!("{0} x {0} cells in chunks of {1} x {1}", self.shape.grid(), self.shape.chunk())
+    }
+}

@@ -1,0 +1,15 @@
+//! Heat on a plate: a five-point stencil in chunks, the first program of every load balancing paper.
+//!
+//! `plate` says what is computed and how it is cut, `kernel` does the work of one chunk, `serial` is the reference it must
+//! equal bit for bit, `hand_blocked` the same blocks without a runtime, `options` its command
+//! line. `chunk` is the program as the runtime sees it, `run` one run of it, `compare` all that were asked for.
+
+pub mod chunk;
+pub mod compare;
+pub mod hand_blocked;
+pub mod kernel;
+pub mod options;
+pub mod plate;
+mod rows;
+pub mod run;
+pub mod serial;

@@ -1,0 +1,228 @@
+//! The result of a comparison as numbers: what the table prints and what `--json` writes.
+//!
+//! | field | means |
+//! |---|---|
+//! | `runs[].total_s` | first iteration's begin to last one's end |
+//! | `runs[].iteration_ms` | `total_s` over the iterations |
+//! | `runs[].imbalance` | median over the syncs of max/avg, while disturbed, or all along in a quiet run |
+//! | `runs[].gain` | part of the first run's time that this one saved |
+//! | `possible_gain` | the part any balancer could save over `none`, from the shares the disturbances leave |
+//! | `gain_share` | `gain` over `possible_gain`; absent unless the first run is `none` and there is something to gain |
+//! | `gain` | that of the last run |
+
+use serde::Serialize;
+
+use crate::disturbance::{Disturbances, Window};
+use crate::experiment::Experiment;
+use crate::machine::Machine;
+use crate::record::{Run, SyncRecord};
+
+/// Below this a gain is noise, and a share of it says nothing.
+const WORTH_GAINING: f64 = 0.01;
+
+/// All runs of a comparison.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// The program that ran.
+    pub program: &'static str,
+    /// What it ran with.
+    pub settings: Settings,
+    /// What it ran on.
+    pub machine: Machine,
+    /// Each run, in the order they were made.
+    pub runs: Vec<RunSummary>,
+    /// The last run's gain over the first.
+    pub gain: Option<f64>,
+    /// The best gain possible over `none`.
+    pub possible_gain: Option<f64>,
+    /// The part of it that the last run reached.
+    pub gain_share: Option<f64>,
+}
+
+/// The settings all runs shared.
+#[derive(Clone, Debug, Serialize)]
+pub struct Settings {
+    /// Iterations.
+    pub iterations: u32,
+    /// Iterations between two syncs.
+    pub period: u64,
+    /// Ranks.
+    pub ranks: u32,
+    /// Workers a rank.
+    pub workers: u32,
+    /// What was done to each run.
+    pub disturbances: Disturbances,
+    /// What only this program has, such as the size of its grid.
+    pub problem: serde_json::Value,
+}
+
+/// One run.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunSummary {
+    /// The strategy, as given.
+    pub lb: String,
+    /// Seconds in all.
+    pub total_s: f64,
+    /// Mean milliseconds an iteration.
+    pub iteration_ms: f64,
+    /// Median max/avg.
+    pub imbalance: Option<f64>,
+    /// Chunks moved.
+    pub moves: u64,
+    /// Bytes moved.
+    pub moved_bytes: u64,
+    /// Milliseconds spent in syncs: collecting, deciding, migrating.
+    pub sync_ms: f64,
+    /// Syncs from the first neighbour's arrival until iterations were as short as they stayed.
+    pub settled_after: Option<u32>,
+    /// Part of the first run's time saved; none for the first run.
+    pub gain: Option<f64>,
+    /// Part of the possible gain reached.
+    pub gain_share: Option<f64>,
+    /// The run between the comings and goings of neighbours.
+    pub windows: Vec<WindowSummary>,
+    /// Milliseconds of each iteration.
+    pub iterations_ms: Vec<f64>,
+    /// Each sync.
+    pub syncs: Vec<SyncRecord>,
+}
+
+/// A part of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct WindowSummary {
+    /// Which part.
+    #[serde(flatten)]
+    pub window: Window,
+    /// Mean milliseconds an iteration.
+    pub iteration_ms: Option<f64>,
+}
+
+impl Summary {
+    /// Sums up the runs of `experiment`.
+    #[must_use]
+    pub fn new(
+        program: &'static str,
+        problem: serde_json::Value,
+        period: u64,
+        experiment: &Experiment,
+        runs: &[Run],
+    ) -> Self {
+        let windows = experiment.disturbances.windows(experiment.iterations);
+        // A quota that could not be had leaves nothing to compute a bound from.
+        let held = runs.iter().all(|run| run.quotas_held);
+        let possible_gain = experiment.possible_gain().filter(|_| held);
+        let unbalanced = runs.first().filter(|run| run.lb == "none");
+        let worth = possible_gain.filter(|&gain| unbalanced.is_some() && gain > WORTH_GAINING);
+        let first_s = runs.first().map_or(0.0, Run::total_s);
+        let summaries: Vec<RunSummary> = runs
+            .iter()
+            .enumerate()
+            .map(|(at, run)| {
+                let gain = (at > 0 && first_s > 0.0).then(|| 1.0 - run.total_s() / first_s);
+                RunSummary {
+                    gain,
+                    gain_share: gain.zip(worth).map(|(gain, worth)| gain / worth),
+                    ..one(run, &windows)
+                }
+            })
+            .collect();
+        let last = summaries.last();
+        Self {
+            program,
+            settings: Settings {
+                iterations: experiment.iterations,
+                period,
+                ranks: experiment.ranks,
+                workers: experiment.workers,
+                disturbances: experiment.disturbances.clone(),
+                problem,
+            },
+            machine: experiment.machine.clone(),
+            gain: last.and_then(|run| run.gain),
+            gain_share: last.and_then(|run| run.gain_share),
+            possible_gain,
+            runs: summaries,
+        }
+    }
+
+    /// The windows, as every run saw them.
+    #[must_use]
+    pub fn windows(&self) -> Vec<Window> {
+        self.settings.disturbances.windows(self.settings.iterations)
+    }
+}
+
+/// Everything that can be said of a run without looking at the others.
+fn one(run: &Run, windows: &[Window]) -> RunSummary {
+    let window_summary = |window: &Window| WindowSummary {
+        window: window.clone(),
+        iteration_ms: run.mean_ms(window.from, window.to),
+    };
+    let disturbed = windows.iter().find(|window| window.disturbed);
+    RunSummary {
+        lb: run.lb.clone(),
+        total_s: run.total_s(),
+        iteration_ms: run.mean_ms(0, u32::MAX).unwrap_or(0.0),
+        imbalance: run.imbalance(windows),
+        moves: run.moves(),
+        moved_bytes: run.syncs.iter().map(|sync| sync.moved_bytes).sum(),
+        sync_ms: run.syncs.iter().map(|sync| sync.cost_ns).sum::<u64>() as f64 / 1e6,
+        settled_after: disturbed.and_then(|window| run.settled_after(window)),
+        gain: None,
+        gain_share: None,
+        windows: windows.iter().map(window_summary).collect(),
+        iterations_ms: run.iterations_ms(),
+        syncs: run.syncs.clone(),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::disturbance::NeighbourSpec;
+    use crate::record::tests::run;
+
+    /// Two runs of 30 iterations beside a neighbour on rank 1 during the middle ten.
+    pub(crate) fn sample(first: &str, neighbours: &[&str]) -> Summary {
+        let neighbours = neighbours.iter().map(|spec| NeighbourSpec::parse(spec).unwrap()).collect();
+        let machine = Machine { vcpus: vec![0, 1], model: "test".to_owned(), vcpu_distance: "unknown" };
+        let disturbances = Disturbances { neighbours, quotas: Vec::new() };
+        let experiment = Experiment { iterations: 30, ranks: 2, workers: 1, disturbances, machine };
+        let quiet = [vec![6; 10], vec![12; 10], vec![6; 10]].concat();
+        let balanced = [vec![6; 10], vec![12, 12], vec![8; 8], vec![6; 10]].concat();
+        let runs = [run(first, &quiet, 2, &[]), run("refine", &balanced, 2, &[0, 0, 0, 0, 0, 7])];
+        Summary::new("sample", serde_json::json!({ "grid": 64 }), 2, &experiment, &runs)
+    }
+
+    #[test]
+    fn gains_are_measured_against_the_first_run_and_the_bound() {
+        let summary = sample("none", &["1:10-20"]);
+        assert!((summary.possible_gain.unwrap() - (1.0 - (20.0 + 40.0 / 3.0) / 40.0)).abs() < 1e-9);
+        assert!((summary.gain.unwrap() - 32.0 / 240.0).abs() < 1e-9);
+        assert!((summary.gain_share.unwrap() - 0.8).abs() < 1e-9);
+        assert_eq!(summary.runs[0].gain, None);
+        assert_eq!(summary.runs[1].windows[1].iteration_ms, Some(8.8));
+        assert_eq!((summary.runs[1].moves, summary.runs[1].settled_after), (7, Some(1)));
+    }
+
+    #[test]
+    fn a_share_of_the_possible_gain_needs_a_run_without_balancing_and_something_to_gain() {
+        assert_eq!(sample("greedy", &["1:10-20"]).gain_share, None);
+        assert_eq!(sample("none", &[]).gain_share, None);
+    }
+
+    #[test]
+    fn the_json_has_the_promised_names() {
+        let json = serde_json::to_value(sample("none", &["1:10-20"])).unwrap();
+        for pointer in
+            ["/runs/1/lb", "/runs/1/total_s", "/runs/1/iteration_ms", "/runs/1/imbalance", "/runs/1/moves"]
+        {
+            assert!(json.pointer(pointer).is_some_and(|value| !value.is_null()), "{pointer}");
+        }
+        for pointer in
+            ["/gain", "/possible_gain", "/gain_share", "/runs/0/windows/1/iteration_ms", "/machine/vcpus/1"]
+        {
+            assert!(json.pointer(pointer).is_some_and(serde_json::Value::is_number), "{pointer}");
+        }
+    }
+}

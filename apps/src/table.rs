@@ -1,0 +1,146 @@
+//! A comparison for people: a table, and a sentence that says what it means.
+
+use std::fmt::Write;
+
+use crate::summary::{RunSummary, Summary};
+
+/// The table of all runs, one line each, with a heading.
+#[must_use]
+pub fn table(summary: &Summary) -> String {
+    let windows = summary.windows();
+    let mut heads = vec!["lb".to_owned(), "total".to_owned()];
+    // A run that nothing interrupts has one window, which the total already tells.
+    heads.extend(windows.iter().map(|window| format!("{}-{}", window.from, window.to)));
+    heads.extend(["imbalance", "moves", "settled after", "gain", "of possible"].map(str::to_owned));
+    let mut rows = vec![heads];
+    rows.extend(summary.runs.iter().map(cells));
+    let mut text = String::new();
+    for window in windows.iter().filter(|window| window.disturbed) {
+        let _ = writeln!(text, "iterations {}-{}: {}", window.from, window.to, window.label);
+    }
+    align(&rows, &mut text);
+    text
+}
+
+fn cells(run: &RunSummary) -> Vec<String> {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let mut cells = vec![run.lb.clone(), format!("{:.2} s", run.total_s)];
+    cells.extend(
+        run.windows.iter().map(|window| or_dash(window.iteration_ms.map(|ms| format!("{ms:.2} ms")))),
+    );
+    cells.push(or_dash(run.imbalance.map(|imbalance| format!("{imbalance:.2}"))));
+    cells.push(run.moves.to_string());
+    cells.push(or_dash(run.settled_after.map(|syncs| plural(u64::from(syncs), "sync"))));
+    cells.push(or_dash(run.gain.map(|gain| format!("{} %", decimal(100.0 * gain)))));
+    cells.push(or_dash(run.gain_share.map(|share| format!("{:.0} %", 100.0 * share))));
+    cells
+}
+
+/// What happened, in words.
+#[must_use]
+pub fn sentence(summary: &Summary) -> String {
+    let [first, .., last] = &summary.runs[..] else {
+        return alone(summary);
+    };
+    let mut text = match summary.windows().iter().find(|window| window.disturbed) {
+        None => "On a quiet machine".to_owned(),
+        Some(window) => {
+            let whole = window.from == 0 && window.to == summary.settings.iterations;
+            let when =
+                if whole { String::new() } else { format!(" (iterations {} to {})", window.from, window.to) };
+            format!("With the {}{when}", window.label)
+        }
+    };
+    let gain = last.gain.unwrap_or(0.0);
+    let change = if gain >= 0.0 { "less" } else { "more" };
+    let _ = write!(
+        text,
+        ", `{}` took {:.2} s and `{}` {:.2} s: {} % {change}",
+        first.lb,
+        first.total_s,
+        last.lb,
+        last.total_s,
+        decimal(100.0 * gain.abs())
+    );
+    if let (Some(possible), Some(share)) = (summary.possible_gain, last.gain_share) {
+        let _ = write!(
+            text,
+            ", of at most {} % possible ({:.0} % of it)",
+            decimal(100.0 * possible),
+            100.0 * share
+        );
+    }
+    text.push('.');
+    text
+}
+
+fn alone(summary: &Summary) -> String {
+    let Some(run) = summary.runs.first() else { return String::new() };
+    let moves = plural(run.moves, "chunk");
+    format!(
+        "`{}` took {:.2} s, {:.2} ms an iteration, and moved {moves}.",
+        run.lb, run.total_s, run.iteration_ms
+    )
+}
+
+fn plural(count: u64, noun: &str) -> String {
+    if count == 1 { format!("{count} {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// One decimal, and no minus before a zero.
+fn decimal(value: f64) -> String {
+    let rounded = (10.0 * value).round() / 10.0;
+    format!("{:.1}", rounded + 0.0)
+}
+
+/// Pads the columns: the first to the left, numbers to the right.
+fn align(rows: &[Vec<String>], text: &mut String) {
+    let columns = rows.first().map_or(0, Vec::len);
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
+        .collect();
+    for row in rows {
+        let _ = write!(text, "{:<width$}", row[0], width = widths[0]);
+        for (cell, width) in row.iter().zip(&widths).skip(1) {
+            let _ = write!(text, "  {cell:>width$}");
+        }
+        text.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::tests::sample;
+
+    #[test]
+    fn the_table_has_a_line_a_run_and_lines_up() {
+        let text = table(&sample("none", &["1:10-20"]));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "iterations 10-20: neighbour on rank 1");
+        assert_eq!(lines.len(), 4);
+        assert!(lines[1..].iter().all(|line| line.len() == lines[1].len()), "{text}");
+        assert!(lines[2].starts_with("none    0.24 s  6.00 ms  12.00 ms"), "{text}");
+        assert!(lines[3].ends_with("1 sync  13.3 %         80 %"), "{text}");
+    }
+
+    #[test]
+    fn the_sentence_names_both_runs_and_the_bound() {
+        assert_eq!(
+            sentence(&sample("none", &["1:10-20"])),
+            "With the neighbour on rank 1 (iterations 10 to 20), `none` took 0.24 s and `refine` 0.21 s: \
+             13.3 % less, of at most 16.7 % possible (80 % of it)."
+        );
+    }
+
+    #[test]
+    fn a_quiet_comparison_promises_no_gain() {
+        let text = sentence(&sample("none", &[]));
+        assert!(text.starts_with("On a quiet machine") && !text.contains("possible"), "{text}");
+    }
+
+    #[test]
+    fn a_tiny_loss_is_not_minus_zero() {
+        assert_eq!(decimal(-0.01), "0.0");
+    }
+}

@@ -1,0 +1,111 @@
+//! The programs as a person starts them: results, complaints, exit codes, neighbours.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::process::{Command, Output};
+use std::time::Duration;
+
+const STENCIL: &str = env!("CARGO_BIN_EXE_stencil2d");
+const RING: &str = env!("CARGO_BIN_EXE_ring");
+
+fn start(program: &str, arguments: &str) -> Output {
+    Command::new(program).args(arguments.split_whitespace()).output().unwrap()
+}
+
+fn lines(bytes: &[u8]) -> Vec<String> {
+    String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_bad_option_is_one_line_and_exit_code_2() {
+    for (program, arguments, words) in [
+        (STENCIL, "--gird 64", "'--grid'"),
+        (STENCIL, "--grid 8 --chunk 9", "larger than --grid 8"),
+        (STENCIL, "--grid 0", "at least 1"),
+        (STENCIL, "--lb refien", "refine"),
+        (STENCIL, "--compare none,", "names of strategies"),
+        (STENCIL, "--ranks 2 --neighbour 2", "the last one is 1"),
+        (STENCIL, "--neighbour 1:9-3", "empty"),
+        (STENCIL, "--quota 1:0", "percentage"),
+        (RING, "--placement sideways", "sideways"),
+        (RING, "--chunks 1 --ranks 2", "every rank needs a chunk"),
+    ] {
+        let output = start(program, arguments);
+        let complaint = lines(&output.stderr);
+        assert_eq!((output.status.code(), complaint.len()), (Some(2), 1), "{arguments}: {complaint:?}");
+        assert!(complaint[0].contains(words), "{arguments}: {complaint:?}");
+    }
+}
+
+#[test]
+fn a_path_that_cannot_be_written_is_named_before_anything_runs() {
+    let output = start(STENCIL, "--json /nowhere/at/all.json");
+    let complaint = lines(&output.stderr);
+    assert_eq!((output.status.code(), complaint.len()), (Some(1), 1), "{complaint:?}");
+    assert!(complaint[0].contains("/nowhere/at/all.json"), "{complaint:?}");
+}
+
+#[test]
+fn a_checked_comparison_writes_a_table_a_plot_and_the_numbers() {
+    let folder = std::env::temp_dir().join(format!("caribou-stencil2d-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (plot, json) = (folder.join("out.svg"), folder.join("out.json"));
+    let options = "--grid 64 --chunk 16 --iterations 40 --period 5 --ranks 2 --compare none,rotate --check";
+    let output = start(STENCIL, &format!("{options} --plot {} --json {}", plot.display(), json.display()));
+    assert!(output.status.success(), "{:?}", lines(&output.stderr));
+    let said = lines(&output.stdout);
+    assert!(said.iter().any(|line| line.starts_with("rotate")), "{said:?}");
+    assert!(said.iter().any(|line| line.contains("bit for bit")), "{said:?}");
+    assert!(std::fs::read_to_string(plot).unwrap().starts_with("<svg"));
+    let numbers: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    assert_eq!(numbers["runs"][1]["moves"], 7 * 16);
+    assert_eq!(numbers["runs"][1]["iterations_ms"].as_array().unwrap().len(), 40);
+    assert!(numbers["gain"].is_number());
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn the_ring_reports_the_time_of_a_message() {
+    for options in
+        ["--chunks 4", "--chunks 4 --ranks 2 --tokens 3 --payload 100 --placement round-robin --measure off"]
+    {
+        let output = start(RING, &format!("{options} --hops 1000 --json /dev/stderr"));
+        assert!(output.status.success(), "{:?}", lines(&output.stderr));
+        assert!(lines(&output.stdout)[0].contains("ns per message"));
+        let numbers: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
+        assert!(numbers["ns_per_message"].as_f64().unwrap() > 0.0);
+    }
+}
+
+/// CPU time of a process, in clock ticks of 10 ms.
+fn cpu_ticks(process: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+#[test]
+fn a_neighbour_asks_for_its_duty_and_no_more() {
+    let us = std::process::id().to_string();
+    let mut neighbour =
+        Command::new(STENCIL).args(["--be-a-busy-neighbour", "0", "0.3", &us]).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    let used = cpu_ticks(neighbour.id());
+    neighbour.kill().unwrap();
+    neighbour.wait().unwrap();
+    // A busy machine may give it less than the 30 ticks it asks for, never much more.
+    assert!((10..40).contains(&used), "{used} ticks of 10 ms in a second");
+}
+
+#[test]
+fn a_neighbour_whose_parent_is_gone_ends() {
+    // Its parent is this test, not process 1: to it the one it was started for is gone.
+    let mut orphan = Command::new(STENCIL).args(["--be-a-busy-neighbour", "0", "1", "1"]).spawn().unwrap();
+    for _ in 0..100 {
+        if orphan.try_wait().unwrap().is_some() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    orphan.kill().unwrap();
+    panic!("an orphan still runs after 5 s");
+}
