@@ -240,10 +240,12 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.outbox.push(Wish::Contribute { terms: Terms { tag, reducer, goal }, values });
     }
 
-    /// Whether the step that was just completed ends a phase: every [`period`](crate::Config::period) steps.
+    /// Whether the step that was just completed ends a phase: every [`period`](crate::Config::period) steps, and, where the
+    /// period is 8 or longer, once after a quarter of the first, so that a bad start does not last.
     pub fn sync_due(&self, step: u64) -> bool {
         let period = self.handler.facts.period;
-        period > 0 && step > 0 && step.is_multiple_of(period)
+        let early = period >= 8 && step == period / 4;
+        early || (period > 0 && step > 0 && step.is_multiple_of(period))
     }
 
     /// Comes to a sync and waits: when all chunks have come and the balancer has decided, [`Chunk::resume`] is called,
