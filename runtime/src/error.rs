@@ -31,7 +31,7 @@ pub enum Error {
         chunk: String,
         /// Message kind: the enum variant, or `start`, `resume`, `reduced`.
         message: String,
-        /// Syncs that the rank had completed.
+        /// Syncs that the chunk had come to.
         phase: u64,
         /// The panic's text.
         panic: String,

@@ -1,11 +1,8 @@
-//! Names of things that outlive a place: arrays, chunks, phases.
+//! Names of things that outlive a place.
 //!
 //! [`Rank`] and [`ChunkId`] come from `lb_strategies`, which speaks of the same things and sits below this crate.
 
 pub(crate) use lb_strategies::{ChunkId, Rank};
-
-/// The interval between two syncs: phase 0 ends with the first sync.
-pub(crate) type Phase = u64;
 
 /// A place inside a rank that holds one chunk: an index into the rank's table of cells.
 ///

@@ -80,13 +80,13 @@ mod report;
 mod run;
 mod transport;
 
-pub use api::bulk;
 pub use api::chunk::{Chunk, Load};
 pub use api::ctx::{Array, Ctx, Section, Target};
 pub use api::index::{Extent, Index};
 pub use api::setup::{Placement, Setup};
 pub use api::testing;
 pub use config::{BackgroundSource, Config, Pin, VARIABLES, Variable};
+pub use core::bulk;
 pub use core::reduction::{Reducer, Values};
 pub use error::Error;
 pub use lb_strategies::{Rank, Strategy};

@@ -257,14 +257,17 @@ impl Worker<'_> {
     pub(crate) fn begin(&mut self, chunks: Vec<NewChunk>) {
         let shared = self.shared;
         let (workers, count) = (shared.gauges.workers.len(), chunks.len());
-        for (position, (chunk, slot)) in chunks.into_iter().enumerate() {
+        let settle = |(position, (chunk, slot))| {
             let start = Delivery { from: RUNTIME, payload: Payload::Start };
             let (cell, _) = shared.cells.settle(chunk, slot, [start].into());
             let worker = (position * workers / count) as u32;
             shared.cells.get(cell).last_worker.store(worker, std::sync::atomic::Ordering::Relaxed);
             shared.core.lock().rank.created(chunk, cell);
-            self.put(cell);
-        }
+            cell
+        };
+        // Nobody starts before everybody is here: the first message of the first chunk may be to the last.
+        let cells: Vec<_> = chunks.into_iter().enumerate().map(settle).collect();
+        cells.into_iter().for_each(|cell| self.put(cell));
         if self.id == 0 {
             self.with_core(|core, _, out| core.hello(shared.checksum, out));
         }

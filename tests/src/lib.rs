@@ -1,1 +1,26 @@
-//! System tests.
+//! What the system tests share.
+#![forbid(unsafe_code)]
+
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+/// How long a run may take before it counts as hanging: thousands of times what the tests need.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The result of `run`, which must not hang: a run that cannot go on has to say so.
+///
+/// # Panics
+/// With `what` if `run` takes longer than 20 s (its threads are left behind); and if `run` panics.
+pub fn within_patience<T: Send + 'static>(what: &str, run: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, receiver) = channel();
+    let runner = thread::spawn(move || sender.send(run()));
+    match receiver.recv_timeout(PATIENCE) {
+        Ok(result) => result,
+        Err(RecvTimeoutError::Timeout) => panic!("{what}: it hangs"),
+        Err(RecvTimeoutError::Disconnected) => match runner.join() {
+            Err(panic) => std::panic::resume_unwind(panic),
+            Ok(_) => unreachable!("a sender is dropped unused only by a panic"),
+        },
+    }
+}

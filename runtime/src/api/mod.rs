@@ -1,6 +1,5 @@
 //! What users write: chunks, and the little that they see of the runtime. The only generic code.
 
-pub mod bulk;
 pub(crate) mod chunk;
 pub(crate) mod ctx;
 pub(crate) mod index;

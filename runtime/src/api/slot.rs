@@ -34,7 +34,7 @@ impl<C: Chunk> Slot<C> {
 
     #[inline]
     fn offer(&mut self, message: C::Message, mut handler: Handler<'_>) {
-        handler.outlet.note(kind_of(&message));
+        handler.outlet.note(kind_of(&message), self.passport.syncs.next);
         if !self.passport.goes_on() || !self.chunk.ready(&message) {
             self.kept.push(message);
             return;
@@ -52,7 +52,7 @@ impl<C: Chunk> Slot<C> {
     }
 
     fn call(&mut self, kind: &'static str, mut handler: Handler<'_>, call: fn(&mut C, &mut Ctx<'_, C>)) {
-        handler.outlet.note(kind);
+        handler.outlet.note(kind, self.passport.syncs.next);
         let mut ctx = Ctx::new(handler.reborrow(), &mut self.passport);
         call(&mut self.chunk, &mut ctx);
         offer_kept(&mut self.chunk, &mut self.kept, &mut ctx);
@@ -71,7 +71,7 @@ fn offer_kept<C: Chunk>(chunk: &mut C, kept: &mut Vec<C::Message>, ctx: &mut Ctx
         && let Some(oldest) = kept.iter().position(|message| chunk.ready(message))
     {
         let message = kept.remove(oldest);
-        ctx.handler.outlet.note(kind_of(&message));
+        ctx.handler.outlet.note(kind_of(&message), ctx.passport.syncs.next);
         chunk.receive(message, ctx);
     }
 }
@@ -96,7 +96,7 @@ impl<C: Chunk> ErasedSlot for Slot<C> {
             }
             Payload::Encoded(bytes) => self.offer(wire::decode(bytes)?, handler),
             Payload::Reduced { tag, values } => {
-                handler.outlet.note("reduced");
+                handler.outlet.note("reduced", self.passport.syncs.next);
                 self.offer(C::reduced(*tag, Values::clone(values)), handler);
             }
             Payload::Start => self.call("start", handler, C::start),
@@ -159,7 +159,8 @@ pub(crate) struct ArrayOf<C, F> {
 impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F> {
     fn name(&self) -> &str {
         let path = std::any::type_name::<C>();
-        path.rsplit("::").next().unwrap_or(path)
+        let plain = path.split('<').next().unwrap_or(path);
+        plain.rsplit("::").next().unwrap_or(plain)
     }
 
     fn population(&self) -> u64 {

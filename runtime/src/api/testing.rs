@@ -155,6 +155,6 @@ impl Outlet for Nowhere {
     fn now_ns(&self) -> u64 {
         0
     }
-    fn note(&mut self, _: &'static str) {}
+    fn note(&mut self, _: &'static str, _: u64) {}
     fn charge(&mut self, _: u64) {}
 }

@@ -137,8 +137,6 @@ pub(crate) struct Syncs {
     due: BTreeMap<u64, u64>,
     /// Chunks of this rank that hear of the decision, by sync: a newcomer may come to the next one before this one's.
     waiting: BTreeMap<u64, Vec<(ChunkId, CellId)>>,
-    /// Syncs whose decision this rank knows.
-    pub(crate) completed: u64,
     pub(crate) migration: Option<Migration>,
     markers: BTreeMap<u64, u32>,
 }
@@ -193,19 +191,13 @@ impl Syncs {
         (gathering.tallies.into_iter().collect(), gathering.arrivals)
     }
 
-    /// What this rank's part of a sync waits for, for a stall report.
-    pub(crate) fn explain(&self) -> Vec<String> {
-        let line = |(sync, gathering): (&u64, &Gathering)| {
-            let heard: u64 = gathering.tallies.values().map(Tally::heard).sum();
-            let due: u64 = self.due.range(..=sync).map(|(_, count)| count).sum();
-            format!("{heard} chunks have come to sync {sync}, {due} have not")
-        };
-        self.gathering.iter().map(line).collect()
+    /// The first sync that some chunks of this rank have come to and others have not.
+    pub(crate) fn open(&self) -> Option<u64> {
+        self.gathering.keys().next().copied()
     }
 
     /// The decision on a sync is known: who hears of it.
     pub(crate) fn decided(&mut self, sync: u64) -> Vec<(ChunkId, CellId)> {
-        self.completed = sync + 1;
         self.waiting.remove(&sync).unwrap_or_default()
     }
 

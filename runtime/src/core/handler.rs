@@ -92,8 +92,8 @@ pub(crate) trait Outlet {
     fn flush(&mut self, chunk: ChunkId, outbox: &mut Vec<Wish>);
     /// Time since the run began.
     fn now_ns(&self) -> u64;
-    /// Which kind of message the chunk is handling, for the error that names it should it panic.
-    fn note(&mut self, kind: &'static str);
+    /// Which kind of message the chunk is handling, and in which phase, for the error that names it should it panic.
+    fn note(&mut self, kind: &'static str, phase: u64);
     /// The chunk declares load; the simulation lets that much time pass.
     fn charge(&mut self, ticks_ns: u64);
 }

@@ -7,6 +7,7 @@
 pub(crate) mod action;
 pub(crate) mod balance;
 pub(crate) mod broadcast;
+pub mod bulk;
 pub(crate) mod census;
 pub(crate) mod coordinator;
 pub(crate) mod envelope;

@@ -21,7 +21,13 @@ pub(crate) enum Packet {
     /// A message between chunks.
     Message(Envelope),
     /// One message to the chunks of a section that live on the receiving rank.
-    Multicast { from: ChunkId, array: u32, keys: Vec<u64>, message: Arc<[u8]> },
+    Multicast {
+        from: ChunkId,
+        array: u32,
+        keys: Vec<u64>,
+        #[serde(with = "super::bulk")]
+        message: Arc<[u8]>,
+    },
     /// Asks rank 0 to number a broadcast.
     Announce { array: u32, delivery: Box<Delivery> },
     /// A numbered broadcast: to every chunk of the array, in the order of the numbers.
@@ -79,7 +85,7 @@ pub(crate) struct Journey {
 /// The state of a travelling chunk: the box itself inside a process, bytes outside.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Cargo {
-    Encoded(Vec<u8>),
+    Encoded(#[serde(with = "super::bulk")] Vec<u8>),
     /// Last, because serde numbers the variants it reads without the skipped ones.
     #[serde(skip)]
     Live(Box<dyn ErasedSlot>),

@@ -21,7 +21,7 @@ use super::packet::{Journey, Packet, ROOT, Traveller};
 use super::quiescence::{Quiescence, Step};
 use super::reduction::{Goal, Partial, Reductions, Terms, Values};
 use crate::error::Error;
-use crate::ids::{CellId, ChunkId, Phase, RUNTIME, Rank};
+use crate::ids::{CellId, ChunkId, RUNTIME, Rank};
 use crate::report::SyncReport;
 
 /// The actions one input leads to.
@@ -89,9 +89,9 @@ impl RankCore {
         }
     }
 
-    /// Syncs this rank has completed.
-    pub(crate) fn phase(&self) -> Phase {
-        self.syncs.completed
+    /// The first sync that some chunks of this rank have come to and others have not.
+    pub(crate) fn open_sync(&self) -> Option<u64> {
+        self.syncs.open()
     }
 
     pub(crate) fn strategy(&self) -> Option<Arc<dyn Strategy>> {
@@ -255,9 +255,6 @@ impl RankCore {
     fn sample_complete(&mut self, out: &mut Actions) {
         for sync in self.syncs.complete() {
             out.push_back(Action::Sample { sync });
-            if !self.blocking {
-                self.syncs.completed = sync + 1;
-            }
         }
     }
 
@@ -584,8 +581,6 @@ impl RankCore {
         for (chunk, waiting) in self.location.stashed() {
             lines.push(format!("{} does not exist; {waiting} messages wait for it", text(chunk)));
         }
-        let mine = self.syncs.explain();
-        lines.extend(mine.into_iter().map(|line| format!("rank {}: {line}", self.rank)));
         if let Some(root) = &self.root {
             let name = |array: u32| format!("array {array} `{}`", self.arrays[array as usize].name());
             lines.extend(root.coordinator.explain(name));

@@ -18,7 +18,7 @@ pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, WireError> {
 
 /// Decodes a value that takes up all of `bytes`.
 pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
-    let (value, used) = bincode::serde::decode_from_slice(bytes, bincode::config::standard())
+    let (value, used) = bincode::serde::borrow_decode_from_slice(bytes, bincode::config::standard())
         .map_err(|e| WireError(e.to_string()))?;
     if used == bytes.len() {
         Ok(value)

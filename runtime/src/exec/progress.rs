@@ -6,12 +6,12 @@
 //! `CARIBOU_WIRE=always` the serde implementations.
 
 use super::mailbox::By;
-use super::worker::Worker;
+use super::worker::{InHand, Worker};
 use crate::core::action::Action;
 use crate::core::envelope::{Delivery, Envelope};
-use crate::core::handler::SyncState;
 use crate::core::packet::{Cargo, Journey, Packet, Traveller};
 use crate::core::rank::{Actions, RankCore};
+use crate::core::wire;
 use crate::error::Error;
 use crate::exec::shared::Core;
 use crate::ids::{CellId, ChunkId, Rank};
@@ -39,6 +39,15 @@ impl Worker<'_> {
         self.actions = actions;
         for action in later {
             self.afterwards(action);
+        }
+        self.fail_if_failed();
+    }
+
+    /// Ends the run if something failed while the core was locked.
+    #[inline]
+    pub(crate) fn fail_if_failed(&mut self) {
+        if let Some(error) = self.failed.take() {
+            self.fail(error);
         }
     }
 
@@ -78,35 +87,38 @@ impl Worker<'_> {
             return;
         }
         self.send_outbound(core);
-        self.hand_over(to, packet);
+        self.hand_over(core, to, packet);
     }
 
-    fn send_outbound(&mut self, core: &mut Core) {
+    pub(crate) fn send_outbound(&mut self, core: &mut Core) {
         if !core.outbound.is_empty() {
             self.shared.outbound_waits.store(false, Ordering::Relaxed);
             for (to, packet) in std::mem::take(&mut core.outbound) {
-                self.hand_over(to, packet);
+                self.hand_over(core, to, packet);
             }
         }
     }
 
-    fn hand_over(&mut self, to: Rank, packet: Packet) {
-        let packet = if self.shared.wire { self.round_trip(packet) } else { Some(packet) };
+    fn hand_over(&mut self, core: &Core, to: Rank, packet: Packet) {
+        let packet = if self.shared.wire { self.round_trip(core, packet) } else { Some(packet) };
         if let (Some(packet), Some(transport)) = (packet, &mut self.transport) {
             transport.send(to, packet);
         }
     }
 
-    /// The packet as it would arrive from another process.
-    fn round_trip(&mut self, mut packet: Packet) -> Option<Packet> {
-        let name = format!("{packet:?}");
-        let sealed = packet.seal(&self.shared.arrays).and_then(|()| crate::core::wire::encode(&packet));
-        match sealed.and_then(|bytes| crate::core::wire::decode(&bytes)) {
+    /// The packet as it would arrive from another process. If it does not, the run fails as soon as the core is free.
+    fn round_trip(&mut self, core: &Core, mut packet: Packet) -> Option<Packet> {
+        let what = match &packet {
+            Packet::Message(envelope) => format!("a message to {}", core.rank.describe(envelope.to)),
+            Packet::Arrive(traveller) => core.rank.describe(traveller.chunk),
+            other => format!("{other:?}"),
+        };
+        let sealed = packet.seal(&self.shared.arrays).and_then(|()| wire::encode(&packet));
+        match sealed.and_then(|bytes| wire::decode(&bytes)) {
             Ok(packet) => Some(packet),
             Err(why) => {
                 let rank = self.shared.facts.rank.0;
-                let what = name.chars().take(80).collect();
-                self.stop(Err(Error::Wire { rank, what, why: why.to_string() }));
+                self.failed.get_or_insert(Error::Wire { rank, what, why: why.to_string() });
                 None
             }
         }
@@ -156,8 +168,7 @@ impl Worker<'_> {
     fn release(&mut self, chunk: ChunkId, cell: CellId, to: Rank, journey: Journey) {
         let (mut slot, mail) = self.shared.cells.get(cell).mailbox.take();
         self.shared.cells.free(cell);
-        self.in_hand.chunk = chunk;
-        self.in_hand.kind = "on_depart";
+        self.in_hand = InHand { chunk, kind: "on_depart", phase: slot.passport().syncs.next };
         let bytes = slot.state_bytes();
         slot.on_depart();
         tracing::debug!(?chunk, to = to.0, "departs");
@@ -187,27 +198,32 @@ impl Worker<'_> {
         }
     }
 
-    /// What every idle chunk of this rank waits for, where that can be seen from here.
+    /// What every idle chunk of this rank waits for, or is waited for, where that can be seen from here.
     fn explain(&self) -> Vec<String> {
-        let mut lines = Vec::new();
+        let open = self.shared.core.lock().rank.open_sync();
+        let (mut missing, mut waiting) = (Vec::new(), Vec::new());
         for cell in self.shared.cells.iter() {
-            let looked = cell.mailbox.inspect(|chunk, slot| (chunk, slot.kept(), slot.passport().sync));
-            match looked {
-                Some((chunk, kept, _)) if kept > 0 => {
-                    lines.push(format!("{} keeps {kept} messages it is not ready for", self.describe(chunk)));
+            let looked = cell.mailbox.inspect(|chunk, slot| (chunk, slot.kept(), slot.passport().clone()));
+            let Some((chunk, kept, passport)) = looked else { continue };
+            let syncs = self.shared.arrays[chunk.array as usize].syncs();
+            match open.filter(|&sync| syncs && passport.syncs.next <= sync) {
+                Some(sync) => missing.push(format!("{} has not come to sync {sync}", self.describe(chunk))),
+                None if !passport.goes_on() => {
+                    waiting.push(format!("{} waits at a sync", self.describe(chunk)))
                 }
-                Some((chunk, _, SyncState::Waiting | SyncState::Late)) => {
-                    lines.push(format!("{} waits at a sync", self.describe(chunk)))
-                }
-                _ => {}
+                None => {}
+            }
+            if kept > 0 && passport.goes_on() {
+                waiting.push(format!("{} keeps {kept} messages it is not ready for", self.describe(chunk)));
             }
         }
-        let more = lines.len().saturating_sub(LINES_MAX);
-        lines.truncate(LINES_MAX);
+        missing.append(&mut waiting);
+        let more = missing.len().saturating_sub(LINES_MAX);
+        missing.truncate(LINES_MAX);
         if more > 0 {
-            lines.push(format!("and {more} more chunks of rank {}", self.shared.facts.rank));
+            missing.push(format!("and {more} more chunks of rank {}", self.shared.facts.rank));
         }
-        lines
+        missing
     }
 
     /// Hop 3, receiving side: takes packets from the transport. True if there were any.
@@ -255,8 +271,7 @@ impl Worker<'_> {
     fn unpack(&mut self, mut packet: Packet) -> Result<Packet, Error> {
         let Packet::Arrive(traveller) = &mut packet else { return Ok(packet) };
         let chunk = traveller.chunk;
-        self.in_hand.chunk = chunk;
-        self.in_hand.kind = "on_arrive";
+        self.in_hand = InHand { chunk, kind: "on_arrive", phase: 0 };
         if let Cargo::Encoded(bytes) = &traveller.cargo {
             let slot =
                 self.shared.arrays[chunk.array as usize].decode_slot(chunk.key, bytes).map_err(|why| {
@@ -266,6 +281,7 @@ impl Worker<'_> {
             traveller.cargo = Cargo::Live(slot);
         }
         if let (Cargo::Live(slot), Some(_)) = (&mut traveller.cargo, traveller.journey) {
+            self.in_hand.phase = slot.passport().syncs.next;
             slot.on_arrive();
         }
         Ok(packet)

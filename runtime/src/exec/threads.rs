@@ -9,6 +9,8 @@ use crate::error::Error;
 
 /// Chunks run in one turn: between two looks at what waits for company in the core.
 const STEPS_MAX: u32 = 512;
+/// How often worker 0 tries to send the rank's last packets, a millisecond apart.
+const LAST_TRIES: u32 = 1000;
 /// How long rank 0 sleeps before it asks whether anybody is still at work.
 const SUSPECT_MS: u64 = 100;
 
@@ -18,8 +20,24 @@ impl Worker<'_> {
         while !self.shared.crew.stopped() {
             self.catching(|worker| worker.turn());
         }
+        self.send_the_last();
         self.shared.outcome.count(self.handled);
         self.record_syncs();
+    }
+
+    /// Worker 0 sends what the rank said before it stopped: the others wait for it. Gives up on a receiver that takes
+    /// nothing any more, which has stopped too.
+    fn send_the_last(&mut self) {
+        if self.transport.is_none() {
+            return;
+        }
+        self.send_outbound(&mut self.shared.core.lock());
+        let sent = |worker: &mut Self| worker.transport.as_mut().is_none_or(|transport| transport.idle());
+        let mut tries = LAST_TRIES;
+        while !sent(self) && tries > 0 {
+            tries -= 1;
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
     }
 
     /// Does something that may run user code; a panic ends the run with an error that names the chunk.
@@ -29,7 +47,7 @@ impl Worker<'_> {
                 rank: self.shared.facts.rank.0,
                 chunk: self.describe(self.in_hand.chunk),
                 message: self.in_hand.kind.into(),
-                phase: self.shared.core.lock().rank.phase(),
+                phase: self.in_hand.phase,
                 panic: text_of(&*panic),
             };
             self.fail(error);

@@ -52,6 +52,8 @@ pub(crate) struct Worker<'r> {
     pub(crate) handled: u64,
     /// Load declared by handlers, ns of ticks.
     pub(crate) charged_ns: u64,
+    /// What failed while the core was locked.
+    pub(crate) failed: Option<Error>,
     outbox: Vec<Wish>,
     /// Cells of chunks of this rank, as far as this worker knows; a refused push corrects it. Unused by a lone worker.
     known: FxHashMap<ChunkId, CellId>,
@@ -65,6 +67,7 @@ pub(crate) type Mixer = Box<dyn FnMut(&mut VecDeque<Delivery>) -> usize>;
 pub(crate) struct InHand {
     pub(crate) chunk: ChunkId,
     pub(crate) kind: &'static str,
+    pub(crate) phase: u64,
 }
 
 /// Whether a chunk is still there after its wishes were carried out.
@@ -88,12 +91,13 @@ impl<'r> Worker<'r> {
             transport,
             meter: shared.measure.then(|| Meter::new(shared.clock.now_ns())),
             speed: None,
-            in_hand: InHand { chunk: RUNTIME, kind: "nothing" },
+            in_hand: InHand { chunk: RUNTIME, kind: "nothing", phase: 0 },
             actions: Actions::new(),
             spares: Vec::new(),
             mixer: None,
             handled: 0,
             charged_ns: 0,
+            failed: None,
             outbox: Vec::new(),
             known: FxHashMap::default(),
         }
@@ -244,7 +248,9 @@ impl<'r> Worker<'r> {
                 Route::There(rank) => {
                     let delivery = delivery.take().expect("no mailbox has taken it");
                     core.rank.message_sent();
-                    return self.transmit(&mut core, rank, Packet::Message(Envelope { to, delivery }));
+                    self.transmit(&mut core, rank, Packet::Message(Envelope { to, delivery }));
+                    drop(core);
+                    return self.fail_if_failed();
                 }
                 Route::Stash => {
                     let delivery = delivery.take().expect("no mailbox has taken it");
@@ -380,8 +386,9 @@ impl Outlet for Worker<'_> {
     }
 
     #[inline]
-    fn note(&mut self, kind: &'static str) {
+    fn note(&mut self, kind: &'static str, phase: u64) {
         self.in_hand.kind = kind;
+        self.in_hand.phase = phase;
     }
 
     fn charge(&mut self, ticks_ns: u64) {

@@ -119,6 +119,8 @@ impl Gauges {
 
     /// What the rank did since the last call. About 20-40 us.
     pub(crate) fn sample(&self, now_ns: u64) -> RankSample {
+        // Locked before the counters are read: two workers that sample at once must not see each other's past.
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let mut totals: Vec<Totals> = self.workers.iter().map(Gauge::read).collect();
         let vcpus =
             self.workers.iter().map(|gauge| gauge.vcpu.load(Ordering::Relaxed)).filter(|&v| v != NO_VCPU);
@@ -129,7 +131,6 @@ impl Gauges {
         }
         let throttled = throttled_ns().unwrap_or(0);
 
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let wall_ns = now_ns.saturating_sub(last.at_ns);
         let mut sample =
             RankSample { throttled_ns: throttled.saturating_sub(last.throttled_ns), ..RankSample::default() };

@@ -15,6 +15,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use bytemuck::Pod;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde::ser::Serializer;
 
@@ -22,17 +23,12 @@ use serde::ser::Serializer;
 ///
 /// ```
 /// use caribou::bulk::Number;
-/// let mut bytes = Vec::new();
-/// f64::write(&[1.5, 2.5], &mut bytes);
-/// assert_eq!(f64::read(&bytes), [1.5, 2.5]);
+/// assert_eq!(2.5f64.swapped().swapped(), 2.5);
 /// ```
-pub trait Number: Copy + sealed::Sealed {
-    /// Bytes of one number.
-    const BYTES: usize;
-    /// Appends little-endian bytes.
-    fn write(numbers: &[Self], bytes: &mut Vec<u8>);
-    /// The numbers in these bytes; a rest shorter than one number is ignored.
-    fn read(bytes: &[u8]) -> Vec<Self>;
+pub trait Number: Pod + sealed::Sealed {
+    /// The number with its bytes in the opposite order.
+    #[must_use]
+    fn swapped(self) -> Self;
 }
 
 mod sealed {
@@ -40,34 +36,48 @@ mod sealed {
 }
 
 macro_rules! numbers {
-    ($($number:ty),*) => {$(
+    ($($number:ty => $swap:expr),*) => {$(
         impl sealed::Sealed for $number {}
         impl Number for $number {
-            const BYTES: usize = size_of::<$number>();
-            fn write(numbers: &[Self], bytes: &mut Vec<u8>) {
-                // Arrays of bytes, flattened: the optimiser makes it one copy on a little-endian machine.
-                bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
-            }
-            fn read(bytes: &[u8]) -> Vec<Self> {
-                let (numbers, _) = bytes.as_chunks::<{ size_of::<$number>() }>();
-                numbers.iter().map(|number| <$number>::from_le_bytes(*number)).collect()
+            fn swapped(self) -> Self {
+                $swap(self)
             }
         }
     )*};
 }
 
-numbers!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
+numbers!(
+    u8 => u8::swap_bytes, u16 => u16::swap_bytes, u32 => u32::swap_bytes, u64 => u64::swap_bytes,
+    i8 => i8::swap_bytes, i16 => i16::swap_bytes, i32 => i32::swap_bytes, i64 => i64::swap_bytes,
+    f32 => |number: f32| f32::from_bits(number.to_bits().swap_bytes()),
+    f64 => |number: f64| f64::from_bits(number.to_bits().swap_bytes())
+);
 
-/// Serialises numbers as one byte string. O(n), a copy.
-pub fn serialize<T: Number, S: Serializer>(numbers: &[T], serializer: S) -> Result<S::Ok, S::Error> {
-    let mut bytes = Vec::with_capacity(numbers.len() * T::BYTES);
-    T::write(numbers, &mut bytes);
-    serializer.serialize_bytes(&bytes)
+/// Numbers in the order of the format; on a little-endian machine the same numbers.
+fn in_order<T: Number>(mut numbers: Vec<T>) -> Vec<T> {
+    if cfg!(target_endian = "big") {
+        numbers.iter_mut().for_each(|number| *number = number.swapped());
+    }
+    numbers
 }
 
-/// Deserialises what [`serialize`] wrote. O(n), a copy.
-pub fn deserialize<'de, T: Number, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
-    deserializer.deserialize_byte_buf(Bytes(PhantomData))
+/// Serialises numbers as one byte string. O(n), one copy.
+pub fn serialize<T: Number, S: Serializer>(
+    numbers: &(impl AsRef<[T]> + ?Sized),
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let numbers = numbers.as_ref();
+    if cfg!(target_endian = "big") {
+        return serializer.serialize_bytes(bytemuck::cast_slice(&in_order(numbers.to_vec())));
+    }
+    serializer.serialize_bytes(bytemuck::cast_slice(numbers))
+}
+
+/// Deserialises what [`serialize`] wrote, into a `Vec` or anything made of one. O(n), one copy.
+pub fn deserialize<'de, T: Number, V: From<Vec<T>>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<V, D::Error> {
+    deserializer.deserialize_bytes(Bytes(PhantomData)).map(V::from)
 }
 
 struct Bytes<T>(PhantomData<T>);
@@ -76,12 +86,12 @@ impl<'de, T: Number> Visitor<'de> for Bytes<T> {
     type Value = Vec<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the bytes of numbers of {} bytes each", T::BYTES)
+        write!(f, "the bytes of numbers of {} bytes each", size_of::<T>())
     }
 
     fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<T>, E> {
-        if bytes.len().is_multiple_of(T::BYTES) {
-            Ok(T::read(bytes))
+        if bytes.len().is_multiple_of(size_of::<T>()) {
+            Ok(in_order(bytemuck::pod_collect_to_vec(bytes)))
         } else {
             Err(E::invalid_length(bytes.len(), &self))
         }

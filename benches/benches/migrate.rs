@@ -1,0 +1,191 @@
+//! How fast do chunks migrate between the ranks of one process?
+//!
+//! Every chunk comes to a sync, goes to the other rank (`rotate`), and comes to the next. The limit is what a channel
+//! needs to hand as many boxes from thread to thread, the line to stay below a copy of the chunk's numbers: both are
+//! timed in the same run. With `wire` the chunks are encoded and decoded on the way, as between processes.
+
+#![expect(clippy::print_stderr, reason = "a benchmark reports to the person who started it")]
+
+use std::hint::black_box;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use caribou::{Chunk, Config, Ctx, Reducer, Report, Target, Values};
+use caribou_benches::{Contender, in_turn, seconds};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use serde::{Deserialize, Serialize};
+
+const ROUNDS: usize = 7;
+/// Syncs of a run, at each of which everybody moves; of a run that encodes everybody.
+const SYNCS: u64 = 40;
+const SYNCS_WIRE: u64 = 4;
+
+/// Some chunks of some size.
+#[derive(Clone, Copy)]
+struct Load {
+    chunks: u32,
+    bytes: usize,
+}
+
+const LARGE: Load = Load { chunks: 100, bytes: 512 * 1024 };
+const SMALL: Load = Load { chunks: 1000, bytes: 64 };
+
+/// Does nothing but move.
+#[derive(Serialize, Deserialize)]
+struct Nomad {
+    syncs: u64,
+    #[serde(with = "caribou::bulk")]
+    numbers: Vec<f64>,
+}
+
+impl Chunk for Nomad {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        match self.syncs {
+            0 => ctx.contribute(0, Reducer::Sum, vec![1u64], Target::Chunk(0)),
+            _ => {
+                self.syncs -= 1;
+                ctx.at_sync();
+            }
+        }
+    }
+
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        ctx.exit();
+    }
+
+    fn reduced(_: u32, _: Values) {}
+
+    fn state_bytes(&self) -> u64 {
+        (self.numbers.len() * size_of::<f64>()) as u64
+    }
+}
+
+fn rotate(load: Load, syncs: u64, wire: bool) -> Report {
+    let config = Config::default().ranks(2).wire_always(wire).lb("rotate").expect("it is in the table");
+    let report = caribou::run(config, move |setup| {
+        setup.array(load.chunks, move |_| Nomad { syncs, numbers: vec![1.0; load.bytes / size_of::<f64>()] });
+    })
+    .expect("it ends");
+    let all_moved = report.syncs.iter().all(|sync| sync.moved == u64::from(load.chunks));
+    assert!(all_moved && report.syncs.len() as u64 == syncs, "everybody moves at every sync");
+    report
+}
+
+/// From the decision until the last chunk landed, us a chunk; the median of the run's syncs.
+fn migrate_us(report: &Report) -> f64 {
+    let mut costs: Vec<f64> =
+        report.syncs.iter().map(|sync| sync.migrate_ns as f64 / 1e3 / sync.moved as f64).collect();
+    costs.sort_by(f64::total_cmp);
+    costs[costs.len() / 2]
+}
+
+/// From one sync to the next, us a chunk: everything that a sync costs.
+fn sync_us(report: &Report) -> f64 {
+    let times: Vec<u64> = report.syncs.iter().map(|sync| sync.at_ns).collect();
+    let mut gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    gaps.sort_unstable();
+    gaps[gaps.len() / 2] as f64 / 1e3 / report.syncs[0].moved as f64
+}
+
+/// The limit: us a box through a channel to another thread and, all together, one word back.
+fn hand_over_us(load: Load) -> f64 {
+    let (to_other, from_here) = channel::<Box<Vec<f64>>>();
+    let (to_here, from_other) = channel();
+    let vcpus = caribou::vcpus();
+    let (here, there) = (vcpus[0], vcpus[vcpus.len() - 1]);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            caribou::pin_to(there);
+            loop {
+                let arrived: Vec<_> = from_here.iter().take(load.chunks as usize).collect();
+                if arrived.is_empty() || to_here.send(arrived).is_err() {
+                    return;
+                }
+            }
+        });
+        let giver = scope.spawn(move || {
+            caribou::pin_to(here);
+            let mut boxes: Vec<_> =
+                (0..load.chunks).map(|_| Box::new(vec![1.0; load.bytes / size_of::<f64>()])).collect();
+            let all = seconds(|| {
+                for _ in 0..SYNCS {
+                    boxes.drain(..).for_each(|one| to_other.send(one).expect("the other thread listens"));
+                    boxes = from_other.recv().expect("the other thread answers");
+                }
+            });
+            all * 1e6 / (SYNCS as f64 * f64::from(load.chunks))
+        });
+        giver.join().expect("it does not panic")
+    })
+}
+
+/// What in-process migration avoids: us for a copy of a chunk's numbers.
+fn copy_us(load: Load) -> f64 {
+    let numbers = vec![1.0f64; load.bytes / size_of::<f64>()];
+    let all = seconds(|| {
+        for _ in 0..load.chunks {
+            black_box(black_box(&numbers).clone());
+        }
+    });
+    all * 1e6 / f64::from(load.chunks)
+}
+
+fn migrate(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("sync that moves everybody");
+    group.sample_size(10).warm_up_time(Duration::from_millis(200));
+    group.measurement_time(Duration::from_secs(1));
+    for load in [LARGE, SMALL] {
+        let name = BenchmarkId::new(format!("{} chunks", load.chunks), format!("{} B", load.bytes));
+        group.throughput(Throughput::Elements(u64::from(load.chunks)));
+        group.bench_function(name, |bencher| {
+            bencher.iter_custom(|syncs| {
+                // A run has some syncs at least, so that it is more than its start.
+                let enough = syncs.clamp(4, 4000);
+                let us = sync_us(&rotate(load, enough, false)) * f64::from(load.chunks);
+                Duration::from_secs_f64(us * 1e-6 * syncs as f64)
+            });
+        });
+    }
+    group.finish();
+    compare(LARGE);
+    compare(SMALL);
+}
+
+fn compare(load: Load) {
+    let through = |wire: bool, cost: fn(&Report) -> f64| -> Contender<'static> {
+        let syncs = if wire { SYNCS_WIRE } else { SYNCS };
+        Box::new(move || cost(&rotate(load, syncs, wire)))
+    };
+    let contenders = [
+        Box::new(move || hand_over_us(load)) as Contender<'_>,
+        Box::new(move || copy_us(load)),
+        through(false, migrate_us),
+        through(false, sync_us),
+        through(true, migrate_us),
+        through(true, sync_us),
+    ];
+    let names = [
+        "box through a channel",
+        "copy of the numbers",
+        "migration",
+        "sync",
+        "migration, wire",
+        "sync, wire",
+    ];
+    let spreads = in_turn(ROUNDS, contenders);
+    eprintln!(
+        "{} chunks of {} B: us a chunk, median [quartiles] of {ROUNDS} rounds in turn",
+        load.chunks, load.bytes
+    );
+    for (name, spread) in names.iter().zip(spreads) {
+        let (limit, copy) = (spread.median / spreads[0].median, spread.median / spreads[1].median);
+        eprintln!("  {name:<24}{spread:.2}   {limit:>6.1} x box   {copy:>6.2} x copy");
+    }
+}
+
+criterion_group!(benches, migrate);
+criterion_main!(benches);

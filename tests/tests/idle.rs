@@ -1,0 +1,80 @@
+//! An idle rank leaves its vCPU to others.
+#![cfg(target_os = "linux")]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use std::{fs, thread};
+
+use caribou::{Chunk, Config, Ctx, Pin};
+use caribou_tests::within_patience;
+use serde::{Deserialize, Serialize};
+
+/// How long one rank keeps the other waiting.
+const PAUSE: Duration = Duration::from_millis(300);
+/// The waiting thread may use this part of the pause, on a machine that does other things as well.
+const BUSY_MAX: f64 = 0.25;
+
+/// The other rank's worker.
+const WAITING: &str = "caribou 1.0";
+
+/// CPU time of the thread with this name so far, if there is one: the first number of its schedstat, in ns.
+fn cpu_time_of(name: &str) -> Option<Duration> {
+    let tasks = fs::read_dir("/proc/self/task").ok()?;
+    let task = tasks
+        .flatten()
+        .map(|task| task.path())
+        .find(|task| fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm.trim_end() == name))?;
+    let schedstat = fs::read_to_string(task.join("schedstat")).ok()?;
+    schedstat.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+}
+
+/// Chunk 0 sleeps in its handler while chunk 1 waits for its message.
+#[derive(Serialize, Deserialize)]
+struct Pair;
+
+type Used = Arc<Mutex<Option<Duration>>>;
+
+impl Chunk for Pair {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 0 {
+            // The other rank may still be starting up.
+            thread::sleep(PAUSE / 10);
+            let before = cpu_time_of(WAITING);
+            thread::sleep(PAUSE);
+            let used = cpu_time_of(WAITING).zip(before).map(|(after, before)| after - before);
+            *ctx.service::<Used>().lock().expect("nobody panics with it") = used;
+            ctx.send(1, ());
+        }
+    }
+
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        ctx.exit();
+    }
+}
+
+#[test]
+fn a_rank_that_waits_does_not_burn_its_vcpu() {
+    // With a vCPU of its own a rank spins for a moment before it sleeps; without one it does not.
+    for (ranks, pin) in [(2, Pin::Auto), (4, Pin::Off)] {
+        let used = Used::default();
+        let service = used.clone();
+        let config = Config::default().ranks(ranks).pin(pin);
+        within_patience(&format!("{ranks} ranks"), move || {
+            caribou::run(config, |setup| {
+                setup.service(service.clone());
+                setup.array_with(2, caribou::Placement::RoundRobin, |_| Pair);
+            })
+        })
+        .expect("it ends");
+        let used = *used.lock().expect("the run is over");
+        // A kernel without schedstat cannot tell: nothing to see then.
+        let Some(used) = used else {
+            return eprintln!("no CPU time of thread `{WAITING}` in /proc: skipped");
+        };
+        let busy = used.as_secs_f64() / PAUSE.as_secs_f64();
+        assert!(busy < BUSY_MAX, "{ranks} ranks: the waiting one used {busy:.2} of a vCPU");
+    }
+}

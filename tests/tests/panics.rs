@@ -1,0 +1,228 @@
+//! A handler that panics ends the run once, on all ranks, with an error that says where.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+use caribou::{Chunk, Config, Ctx, Error, Reducer, Target, Values};
+use caribou_tests::within_patience;
+use serde::{Deserialize, Serialize};
+
+const CHUNKS: u32 = 6;
+/// The chunk that panics; the last one, so that it is not on rank 0.
+const CLUMSY: u32 = CHUNKS - 1;
+
+/// Where the clumsy chunk panics.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+enum Place {
+    Start,
+    Ready,
+    Receive,
+    Resume,
+    Reduced,
+    Depart,
+    Arrive,
+    StateBytes,
+}
+
+const PLACES: [Place; 8] = [
+    Place::Start,
+    Place::Ready,
+    Place::Receive,
+    Place::Resume,
+    Place::Reduced,
+    Place::Depart,
+    Place::Arrive,
+    Place::StateBytes,
+];
+
+/// Comes to two syncs, then pokes everybody, then counts everybody.
+#[derive(Serialize, Deserialize)]
+struct Juggler {
+    place: Option<Place>,
+    syncs: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Message {
+    Poke { with: u32 },
+    Counted,
+}
+
+impl Juggler {
+    fn drop_if(&self, place: Place) {
+        assert!(self.place != Some(place), "dropped in {place:?}");
+    }
+}
+
+const COUNT: u32 = 1;
+const BROKEN_COUNT: u32 = 2;
+
+impl Chunk for Juggler {
+    type Index = u32;
+    type Message = Message;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.drop_if(Place::Start);
+        ctx.at_sync();
+    }
+
+    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.syncs += 1;
+        if self.syncs < 2 {
+            return ctx.at_sync();
+        }
+        self.drop_if(Place::Resume);
+        ctx.send((ctx.index() + 1) % CHUNKS, Message::Poke { with: 7 });
+    }
+
+    fn ready(&self, _: &Message) -> bool {
+        self.drop_if(Place::Ready);
+        true
+    }
+
+    fn receive(&mut self, message: Message, ctx: &mut Ctx<'_, Self>) {
+        match message {
+            Message::Poke { .. } => {
+                self.drop_if(Place::Receive);
+                let broken = ctx.service::<Option<Place>>() == &Some(Place::Reduced);
+                let tag = if broken { BROKEN_COUNT } else { COUNT };
+                ctx.contribute(tag, Reducer::Sum, vec![1u64], Target::Chunk(CLUMSY));
+            }
+            Message::Counted => ctx.exit(),
+        }
+    }
+
+    fn reduced(tag: u32, _: Values) -> Message {
+        assert!(tag == COUNT, "dropped in Reduced");
+        Message::Counted
+    }
+
+    fn state_bytes(&self) -> u64 {
+        self.drop_if(Place::StateBytes);
+        8
+    }
+
+    fn on_depart(&mut self) {
+        self.drop_if(Place::Depart);
+    }
+
+    fn on_arrive(&mut self) {
+        self.drop_if(Place::Arrive);
+    }
+}
+
+fn config(ranks: u32, lb: &str) -> Config {
+    Config::default().ranks(ranks).lb(lb).expect("the strategy is in the table")
+}
+
+fn run(config: Config, place: Option<Place>) -> Result<caribou::Report, Error> {
+    within_patience(&format!("{place:?}, {config:?}"), move || {
+        caribou::run(config, |setup| {
+            setup.service(place);
+            setup.array(CHUNKS, move |index| Juggler { place: place.filter(|_| index == CLUMSY), syncs: 0 });
+        })
+    })
+}
+
+#[test]
+fn nobody_panics_if_nobody_is_clumsy() {
+    for ranks in [1, 3] {
+        run(config(ranks, "rotate"), None).expect("it ends");
+    }
+}
+
+#[test]
+fn a_panic_names_rank_chunk_message_and_phase() {
+    let known = |place| match place {
+        // The size is asked when the handler that came to the sync has returned.
+        Place::Start | Place::StateBytes => ("start", 0),
+        Place::Receive | Place::Ready => ("Poke", 2),
+        Place::Resume => ("resume", 2),
+        Place::Reduced => ("reduced", 2),
+        Place::Depart => ("on_depart", 1),
+        Place::Arrive => ("on_arrive", 1),
+    };
+    for (ranks, place) in [1, 3].into_iter().flat_map(|ranks| PLACES.map(|place| (ranks, place))) {
+        if ranks == 1 && matches!(place, Place::Depart | Place::Arrive) {
+            continue;
+        }
+        let what = format!("{place:?} on {ranks} ranks");
+        let Err(error) = run(config(ranks, "rotate"), Some(place)) else { panic!("{what}: no error") };
+        let Error::HandlerPanicked { rank, chunk, message, phase, panic } = &error else {
+            panic!("{what}: {error}");
+        };
+        assert_eq!((message.as_str(), *phase), known(place), "{what}: {error}");
+        // It starts on the last rank, and every sync moves it to the next.
+        let moves = match place {
+            Place::Start | Place::Depart | Place::StateBytes => 0,
+            Place::Arrive => 1,
+            _ => 2,
+        };
+        assert_eq!(*rank, (ranks - 1 + moves) % ranks, "{what}: {error}");
+        assert_eq!(chunk, "Juggler[5] of array 0", "{what}");
+        assert_eq!(panic, &format!("dropped in {place:?}"), "{what}");
+    }
+}
+
+#[test]
+fn the_phase_counts_syncs_that_moved_nobody_too() {
+    let Err(Error::HandlerPanicked { phase, .. }) = run(config(2, "none"), Some(Place::Receive)) else {
+        panic!("the clumsy chunk panics");
+    };
+    assert_eq!(phase, 2);
+}
+
+#[test]
+fn a_panic_while_a_chunk_is_made_or_set_up_ends_the_run_too() {
+    for ranks in [1, 3] {
+        for in_setup in [true, false] {
+            let calls = Arc::new(AtomicU32::new(0));
+            let what = format!("{ranks} ranks, in setup: {in_setup}");
+            let result = within_patience(&what, move || {
+                caribou::run(config(ranks, "none"), |setup| {
+                    // On one rank only: the others have to hear of it.
+                    setup.service(None::<Place>);
+                    let mine = calls.fetch_add(1, SeqCst) == ranks - 1;
+                    assert!(!(in_setup && mine), "dropped");
+                    setup.array(CHUNKS, move |index| {
+                        assert!(in_setup || index != CLUMSY, "dropped");
+                        Juggler { place: None, syncs: 0 }
+                    });
+                })
+            });
+            let Err(Error::HandlerPanicked { message, phase: 0, panic, .. }) = &result else {
+                panic!("{what}: {result:?}");
+            };
+            assert_eq!((message.as_str(), panic.as_str()), ("setup", "dropped"));
+        }
+    }
+}
+
+/// Every chunk of every rank panics at once.
+#[derive(Serialize, Deserialize)]
+struct Domino;
+
+impl Chunk for Domino {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        panic!("{} falls", ctx.index());
+    }
+
+    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+}
+
+#[test]
+fn of_many_panics_one_is_the_error() {
+    for (ranks, workers) in [(1, 1), (3, 1), (2, 2)] {
+        let result = within_patience(&format!("{ranks} x {workers}"), move || {
+            caribou::run(config(ranks, "none").workers(workers), |setup| {
+                setup.array(12, |_| Domino);
+            })
+        });
+        let Err(Error::HandlerPanicked { chunk, panic, .. }) = result else { panic!("no panic") };
+        let index = panic.split(' ').next().expect("it says who falls");
+        assert_eq!(chunk, format!("Domino[{index}] of array 0"), "one error, from one panic");
+    }
+}

@@ -1,0 +1,301 @@
+//! What does not fit together is refused with an error that names it, on every rank count.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+use caribou::{Chunk, Config, Ctx, Error, Pin, Reducer, Report, Setup, Target, Values};
+use caribou_tests::within_patience;
+use serde::de::Error as _;
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+fn run(
+    what: &str,
+    config: Config,
+    setup: impl Fn(&mut Setup) + Send + Sync + 'static,
+) -> Result<Report, Error> {
+    within_patience(what, move || caribou::run(config, setup))
+}
+
+fn config(ranks: u32) -> Config {
+    Config::default().ranks(ranks).lb("rotate").expect("it is in the table")
+}
+
+/// How the last chunk's contribution differs from the others'.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Oddity {
+    Tag,
+    Reducer,
+    Target,
+    Length,
+    Type,
+    BitsOfFloats,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Voter(Oddity);
+
+impl Chunk for Voter {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let odd = ctx.index() == 5;
+        let (sum, all) = (Reducer::Sum, Target::All);
+        match self.0 {
+            Oddity::Tag => ctx.contribute(u32::from(odd), sum, vec![1u64], all),
+            Oddity::Reducer => {
+                ctx.contribute(0, if odd { Reducer::Max } else { sum }, vec![1u64], all);
+            }
+            Oddity::Target => {
+                ctx.contribute(0, sum, vec![1u64], if odd { Target::Chunk(0) } else { all });
+            }
+            Oddity::Length => ctx.contribute(0, sum, vec![1u64; if odd { 2 } else { 1 }], all),
+            Oddity::Type if odd => ctx.contribute(0, sum, vec![1i64], all),
+            Oddity::Type => ctx.contribute(0, sum, vec![1u64], all),
+            Oddity::BitsOfFloats => ctx.contribute(0, Reducer::And, vec![1.0], all),
+        }
+    }
+
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        ctx.exit();
+    }
+
+    fn reduced(_: u32, _: Values) {}
+}
+
+#[test]
+fn contributions_that_do_not_agree_are_refused() {
+    use Oddity::{BitsOfFloats, Length, Reducer, Tag, Target, Type};
+    for oddity in [Tag, Reducer, Target, Length, Type, BitsOfFloats] {
+        for ranks in [1, 3] {
+            let what = format!("{oddity:?} on {ranks} ranks");
+            let result = run(&what, config(ranks), move |setup| {
+                setup.array(6, move |_| Voter(oddity));
+            });
+            let Err(Error::Reduction { array, why, .. }) = &result else { panic!("{what}: {result:?}") };
+            assert_eq!(array, "Voter", "{what}");
+            assert!(why.starts_with("reduction 0"), "{what}: {why}");
+        }
+    }
+}
+
+/// Where serialisation goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    Nowhere,
+    ChunkDoesNotEncode,
+    ChunkDoesNotDecode,
+    MessageDoesNotEncode,
+    MessageDoesNotDecode,
+    MessageIsNotReadToItsEnd,
+}
+
+/// A value whose serde implementation has a fault.
+struct Faulty<const OF_CHUNK: bool>(Fault);
+
+impl<const OF_CHUNK: bool> Serialize for Faulty<OF_CHUNK> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match (self.0, OF_CHUNK) {
+            (Fault::ChunkDoesNotEncode, true) | (Fault::MessageDoesNotEncode, false) => {
+                Err(S::Error::custom("it does not want to"))
+            }
+            (Fault::ChunkDoesNotDecode, true) | (Fault::MessageDoesNotDecode, false) => {
+                1u8.serialize(serializer)
+            }
+            (Fault::MessageIsNotReadToItsEnd, false) => [0u8, 1, 2].serialize(serializer),
+            _ => 0u8.serialize(serializer),
+        }
+    }
+}
+
+impl<'de, const OF_CHUNK: bool> Deserialize<'de> for Faulty<OF_CHUNK> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match u8::deserialize(deserializer)? {
+            0 => Ok(Faulty(Fault::Nowhere)),
+            _ => Err(D::Error::custom("it cannot be read")),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Parcel(Faulty<true>);
+
+#[derive(Serialize, Deserialize)]
+enum Letter {
+    Sealed(Faulty<false>),
+}
+
+impl Chunk for Parcel {
+    type Index = u32;
+    type Message = Letter;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 1 {
+            ctx.send(0, Letter::Sealed(Faulty(self.0.0)));
+        }
+        ctx.at_sync();
+    }
+
+    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.send(1 - ctx.index(), Letter::Sealed(Faulty(Fault::Nowhere)));
+    }
+
+    fn receive(&mut self, _: Letter, ctx: &mut Ctx<'_, Self>) {
+        ctx.exit();
+    }
+}
+
+/// Only the second chunk, on the second rank, has the fault: the first rank has to hear of it.
+fn send_parcels(fault: Fault, wire: bool) -> Result<Report, Error> {
+    let config = config(2).wire_always(wire);
+    run(&format!("{fault:?}, wire {wire}"), config, move |setup| {
+        setup.array(2, move |index| Parcel(Faulty(if index == 1 { fault } else { Fault::Nowhere })));
+    })
+}
+
+/// The error names the array and index of what could not be encoded or decoded; where nothing is encoded, nothing fails.
+fn is_refused_on_the_wire(fault: Fault) {
+    send_parcels(fault, false).unwrap_or_else(|error| panic!("{fault:?}, never encoded: {error}"));
+    let result = send_parcels(fault, true);
+    let Err(Error::Wire { what, why, .. }) = &result else { panic!("{fault:?}: {result:?}") };
+    assert!(!why.is_empty() && what.contains("Parcel["), "{fault:?}: {what}: {why}");
+}
+
+#[test]
+fn what_round_trips_crosses_the_wire() {
+    for wire in [false, true] {
+        send_parcels(Fault::Nowhere, wire).expect("it ends");
+    }
+}
+
+#[test]
+fn a_chunk_that_does_not_encode_is_refused() {
+    is_refused_on_the_wire(Fault::ChunkDoesNotEncode);
+}
+
+#[test]
+fn a_chunk_that_does_not_decode_is_refused() {
+    is_refused_on_the_wire(Fault::ChunkDoesNotDecode);
+}
+
+#[test]
+fn a_message_that_is_not_read_to_its_end_is_refused() {
+    is_refused_on_the_wire(Fault::MessageIsNotReadToItsEnd);
+}
+
+#[test]
+fn a_message_that_does_not_encode_is_refused() {
+    is_refused_on_the_wire(Fault::MessageDoesNotEncode);
+}
+
+#[test]
+fn a_message_that_does_not_decode_is_refused() {
+    is_refused_on_the_wire(Fault::MessageDoesNotDecode);
+}
+
+/// Writes to the first chunk, then waits.
+#[derive(Serialize, Deserialize)]
+struct Member;
+
+impl Chunk for Member {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.send(0, ());
+    }
+
+    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+}
+
+/// As `Member`, but another type.
+#[derive(Serialize, Deserialize)]
+struct Stranger;
+
+impl Chunk for Stranger {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.send(0, ());
+    }
+
+    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+}
+
+/// Runs a setup that is told how often it was called before.
+fn set_up_differently(what: &str, ranks: u32, setup: fn(&mut Setup, u32)) {
+    let calls = Arc::new(AtomicU32::new(0));
+    let result = run(what, config(ranks), move |described| setup(described, calls.fetch_add(1, SeqCst)));
+    let Err(Error::SetupDiffers { rank }) = result else { panic!("{what}: {result:?}") };
+    assert!((1..ranks).contains(&rank), "{what}: rank {rank}");
+}
+
+#[test]
+fn ranks_that_set_up_different_populations_are_refused() {
+    set_up_differently("populations", 2, |setup, call| {
+        setup.array(6 + call, |_| Member);
+    });
+}
+
+#[test]
+fn ranks_that_set_up_different_types_are_refused() {
+    set_up_differently("types", 2, |setup, call| {
+        match call {
+            0 => drop(setup.array(6, |_| Member)),
+            _ => drop(setup.array(6, |_| Stranger)),
+        };
+    });
+}
+
+#[test]
+fn ranks_that_set_up_more_arrays_are_refused() {
+    // Three ranks: the odd one also writes to a rank that knows nothing of its array.
+    for _ in 0..20 {
+        set_up_differently("arrays", 3, |setup, call| {
+            setup.array(6, |_| Member);
+            if call == 2 {
+                setup.array_with(6, caribou::Placement::RoundRobin, |_| Stranger);
+            }
+        });
+    }
+}
+
+#[test]
+fn an_index_that_is_in_use_is_refused() {
+    /// Inserts its neighbour, who is there already.
+    #[derive(Serialize, Deserialize)]
+    struct Twin;
+    impl Chunk for Twin {
+        type Index = u32;
+        type Message = ();
+        fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+            if ctx.index() == 0 {
+                ctx.insert(3, Twin);
+            }
+        }
+        fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+    }
+    for (ranks, workers) in [(1, 1), (2, 1), (1, 2)] {
+        let result = run("a twin", config(ranks).workers(workers), |setup| {
+            setup.array(4, |_| Twin);
+        });
+        let Err(error) = result else { panic!("{ranks} ranks x {workers} workers: no error") };
+        assert!(error.to_string().contains("index that is in use"), "{error}");
+    }
+}
+
+#[test]
+fn settings_that_cannot_be_kept_are_refused_before_anything_starts() {
+    let too_many = caribou::vcpus().len() as u32 + 1;
+    let result = run("pinning", config(too_many).pin(Pin::On), |_| panic!("nothing is set up"));
+    let Err(Error::Config { setting, why }) = result else { panic!("{result:?}") };
+    assert!(setting == "CARIBOU_PIN" && why.contains("vCPUs"), "{setting}: {why}");
+    let pairs = [("CARIBOU_LP", "CARIBOU_LB?"), ("CARIBOU_RANKS", "whole number"), ("CARIBOU_LB", "refine")];
+    for (name, hint) in pairs {
+        let result = Config::from_variables([(name.to_owned(), "refin".to_owned())]);
+        let Err(Error::Config { setting, why }) = result else { panic!("{name}: {result:?}") };
+        assert!(setting == name && why.contains(hint), "{setting}: {why}");
+    }
+}

@@ -1,0 +1,183 @@
+//! A run that cannot go on says so, and says who waits for what.
+
+use caribou::{Array, Chunk, Config, Ctx, Error, Reducer, Target, Values};
+use caribou_tests::within_patience;
+use serde::{Deserialize, Serialize};
+
+const CHUNKS: u32 = 6;
+/// The chunk that makes the run stall; the last one, so that it is not on rank 0.
+const LAST: u32 = CHUNKS - 1;
+
+/// Why a run stalls.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+enum Cause {
+    Nobody,
+    NeverReady,
+    NoChunk,
+    NoChunkElsewhere,
+    MissingAtSync,
+    MissingInReduction,
+    ReductionBehindSync,
+    NothingToDo,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Waiter {
+    cause: Cause,
+    other: Array<Listener>,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Message {
+    Later,
+    Done,
+}
+
+impl Chunk for Waiter {
+    type Index = u32;
+    type Message = Message;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let last = ctx.index() == LAST;
+        match self.cause {
+            Cause::Nobody if last => ctx.exit(),
+            Cause::NeverReady if last => (0..3).for_each(|_| ctx.send(LAST, Message::Later)),
+            Cause::NoChunk if last => (0..2).for_each(|_| ctx.send(99, Message::Done)),
+            Cause::NoChunkElsewhere if last => ctx.send_to(self.other, 7, ()),
+            Cause::MissingAtSync if !last => ctx.at_sync(),
+            Cause::MissingInReduction if !last => self.contribute(ctx),
+            Cause::ReductionBehindSync => ctx.at_sync(),
+            _ => {}
+        }
+    }
+
+    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() != LAST {
+            self.contribute(ctx);
+        }
+    }
+
+    fn ready(&self, message: &Message) -> bool {
+        matches!(message, Message::Done)
+    }
+
+    fn receive(&mut self, _: Message, ctx: &mut Ctx<'_, Self>) {
+        ctx.exit();
+    }
+
+    fn reduced(_: u32, _: Values) -> Message {
+        Message::Done
+    }
+}
+
+impl Waiter {
+    fn contribute(&self, ctx: &mut Ctx<'_, Self>) {
+        ctx.contribute(3, Reducer::Sum, vec![1u64], Target::Chunk(0));
+    }
+}
+
+/// Takes no part in syncs.
+#[derive(Serialize, Deserialize)]
+struct Listener;
+
+impl Chunk for Listener {
+    type Index = u32;
+    type Message = ();
+
+    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+}
+
+fn run(cause: Cause, ranks: u32, workers: u32) -> Result<(), Error> {
+    let config = Config::default().ranks(ranks).workers(workers).lb("rotate").expect("it is in the table");
+    within_patience(&format!("{cause:?} on {ranks} ranks x {workers} workers"), move || {
+        caribou::run(config, |setup| {
+            let other = setup.array_without_sync(2, caribou::Placement::Block, |_| Listener);
+            setup.array(CHUNKS, move |_| Waiter { cause, other });
+        })
+    })
+    .map(|_| ())
+}
+
+/// Every line that the stall report must have.
+fn stalls_with(cause: Cause, expected: &[&str]) {
+    for (ranks, workers) in [(1, 1), (3, 1), (2, 2)] {
+        let what = format!("{cause:?} on {ranks} ranks x {workers} workers");
+        let Err(error) = run(cause, ranks, workers) else { panic!("{what}: no error") };
+        let Error::Stalled { waiting } = &error else { panic!("{what}: {error}") };
+        for line in expected {
+            assert!(waiting.iter().any(|waits| waits == line), "{what}: `{line}` is missing in: {error}");
+        }
+        assert!(!expected.is_empty() || waiting.is_empty(), "{what}: {error}");
+    }
+}
+
+#[test]
+fn nothing_stalls_without_a_cause() {
+    for (ranks, workers) in [(1, 1), (3, 1), (2, 2)] {
+        run(Cause::Nobody, ranks, workers).expect("it exits");
+    }
+}
+
+#[test]
+fn a_chunk_that_is_never_ready_is_named_with_what_it_keeps() {
+    stalls_with(Cause::NeverReady, &["Waiter[5] of array 1 keeps 3 messages it is not ready for"]);
+}
+
+#[test]
+fn a_chunk_that_does_not_exist_is_named_with_what_waits_for_it() {
+    stalls_with(Cause::NoChunk, &["Waiter[99] of array 1 does not exist; 2 messages wait for it"]);
+    stalls_with(Cause::NoChunkElsewhere, &["Listener[7] of array 0 does not exist; 1 messages wait for it"]);
+}
+
+#[test]
+fn a_sync_that_somebody_does_not_come_to_is_reported() {
+    stalls_with(
+        Cause::MissingAtSync,
+        &["Waiter[0] of array 1 waits at a sync", "Waiter[5] of array 1 has not come to sync 0"],
+    );
+}
+
+#[test]
+fn a_reduction_that_somebody_does_not_contribute_to_is_reported() {
+    let line = "reduction 0 of array 1 `Waiter` has 5 of 6 contributions";
+    stalls_with(Cause::MissingInReduction, &[line]);
+    stalls_with(Cause::ReductionBehindSync, &[line]);
+}
+
+#[test]
+fn a_run_in_which_nobody_has_anything_to_do_stalls_too() {
+    stalls_with(Cause::NothingToDo, &[]);
+}
+
+/// Works for longer than the runtime waits before it asks whether anybody is still at work.
+#[derive(Serialize, Deserialize)]
+struct Sleeper;
+
+impl Chunk for Sleeper {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == LAST {
+            std::thread::sleep(std::time::Duration::from_millis(400));
+            ctx.send(0, ());
+        }
+    }
+
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        ctx.exit();
+    }
+}
+
+#[test]
+fn a_long_handler_is_not_a_stall() {
+    for (ranks, workers) in [(1, 2), (2, 1), (2, 2), (3, 1)] {
+        let config = Config::default().ranks(ranks).workers(workers);
+        within_patience(&format!("{ranks} ranks x {workers} workers"), move || {
+            caribou::run(config, |setup| {
+                setup.array(CHUNKS, |_| Sleeper);
+            })
+        })
+        .unwrap_or_else(|error| panic!("{ranks} ranks x {workers} workers: {error}"));
+    }
+}
