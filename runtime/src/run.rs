@@ -1,25 +1,22 @@
 //! Starts the ranks of a process, and ends them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Barrier, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use crate::api::setup::Setup;
 use crate::config::{Config, Pin};
-use crate::core::envelope::{Delivery, Payload};
-use crate::core::handler::Facts;
-use crate::core::rank::RankCore;
+use crate::core::erased::Described;
 use crate::error::Error;
-use crate::exec::cells::Cells;
+use crate::exec::build::{NewChunk, RankParts, build_rank, create_chunks};
 use crate::exec::clock::Clock;
-use crate::exec::guarded::{Badge, Guarded};
+use crate::exec::gate::Gate;
+use crate::exec::guarded::Badge;
 use crate::exec::ready::{Queues, Ready};
-use crate::exec::shared::{Core, Crew, Outcome, RankShared, sharing};
+use crate::exec::shared::{Crew, Outcome, RankShared};
 use crate::exec::worker::Worker;
 use crate::exec::{simulation, threads};
-use crate::ids::{ChunkId, RUNTIME, Rank};
-use crate::measure::sample::Gauges;
+use crate::ids::Rank;
 use crate::measure::speed::Speed;
 use crate::measure::topology;
 use crate::report::Report;
@@ -38,32 +35,37 @@ const SPINS: u32 = 800;
 /// do not agree: see [`Error`]. The first one ends the run on all ranks.
 #[expect(clippy::needless_pass_by_value, reason = "a configuration is built where it is used")]
 pub fn run(config: Config, setup: impl Fn(&mut Setup) + Send + Sync) -> Result<Report, Error> {
+    let describe = || {
+        let mut described = Setup::default();
+        setup(&mut described);
+        described.finish()
+    };
     match config.simulate {
-        Some(seed) => simulation::run(&config, seed, &setup),
-        None => run_threads(&config, &setup),
+        Some(seed) => simulation::run(&config, seed, &describe),
+        None => run_threads(&config, &describe),
     }
 }
 
 /// What all ranks of a process share while they start.
 struct Process<'p> {
     config: &'p Config,
-    setup: &'p (dyn Fn(&mut Setup) + Send + Sync),
+    describe: &'p (dyn Fn() -> Described + Sync),
     vcpus: Vec<usize>,
     ranks: u32,
     /// All ranks are set up: the run begins.
-    begin: Barrier,
+    begin: Gate,
     clock: OnceLock<Clock>,
     outcome: Arc<Outcome>,
 }
 
-fn run_threads(config: &Config, setup: &(dyn Fn(&mut Setup) + Send + Sync)) -> Result<Report, Error> {
+fn run_threads(config: &Config, describe: &(dyn Fn() -> Described + Sync)) -> Result<Report, Error> {
     let (ranks, workers) = (config.rank_count(), config.workers);
     let process = Process {
         config,
-        setup,
+        describe,
         vcpus: topology::allowed_vcpus(),
         ranks,
-        begin: Barrier::new(ranks as usize),
+        begin: Gate::new(ranks),
         clock: OnceLock::new(),
         outcome: Arc::default(),
     };
@@ -86,8 +88,8 @@ fn run_threads(config: &Config, setup: &(dyn Fn(&mut Setup) + Send + Sync)) -> R
             let builder = thread::Builder::new().name(format!("caribou {rank}.0"));
             let started = builder.spawn_scoped(scope, move || process.run_rank(rank, crew, transport));
             if let Err(why) = started {
-                // The ranks that did start wait at the barrier for ever: there is no way back from here.
-                panic!("the system refused thread {rank} of {}: {why}", process.ranks);
+                process
+                    .fail(Error::System { what: format!("a thread for rank {rank}"), why: why.to_string() });
             }
         }
     });
@@ -102,16 +104,17 @@ impl Process<'_> {
         let badge = Badge::new();
         badge.wear();
         let built = catch_unwind(AssertUnwindSafe(|| {
-            let mut setup = Setup::default();
-            (self.setup)(&mut setup);
-            let chunks = create_chunks(&setup, rank, self.ranks);
-            (setup, chunks)
+            let described = (self.describe)();
+            let chunks = create_chunks(&described.arrays, rank, self.ranks);
+            (described, chunks)
         }));
-        self.begin.wait();
-        let (setup, chunks) = match built {
+        let (described, chunks) = match built {
             Ok(built) => built,
-            Err(panic) => return self.setup_failed(rank, &crew, transport, &*panic),
+            Err(panic) => return self.fail(setup_panicked(rank, &*panic)),
         };
+        if !self.begin.pass() {
+            return;
+        }
         let clock = self.clock.get_or_init(Clock::machine).clone();
         let (queues, readies) = Queues::new(workers);
         let spins = if (self.ranks * workers) as usize <= self.vcpus.len() { SPINS } else { 0 };
@@ -119,7 +122,7 @@ impl Process<'_> {
             self.config,
             rank,
             self.ranks,
-            setup,
+            described,
             &badge,
             RankParts { queues, crew, clock, outcome: self.outcome.clone(), spins },
         );
@@ -128,15 +131,16 @@ impl Process<'_> {
         thread::scope(|scope| {
             let mut readies = readies.into_iter();
             let ready = readies.next().expect("a rank has a worker");
+            let mut refused = None;
             for (id, ready) in (1..).zip(readies) {
                 let builder = thread::Builder::new().name(format!("caribou {rank}.{id}"));
                 let started = builder.spawn_scoped(scope, move || {
                     self.take_seat(rank, id);
-                    self.run_worker(shared, id, ready, None, Vec::new());
+                    self.run_worker(shared, id, ready, None, Vec::new(), None);
                 });
-                started.unwrap_or_else(|why| panic!("the system refused a thread for rank {rank}: {why}"));
+                refused = started.err().map(|why| thread_refused(rank, &why)).or(refused);
             }
-            self.run_worker(shared, 0, ready, transport, chunks);
+            self.run_worker(shared, 0, ready, transport, chunks, refused);
         });
     }
 
@@ -147,6 +151,7 @@ impl Process<'_> {
         ready: Ready,
         transport: Option<Box<dyn Transport>>,
         chunks: Vec<NewChunk>,
+        refused: Option<Error>,
     ) {
         shared.crew.sleepers[id as usize].occupy();
         shared.gauges.workers[id as usize].occupy(self.seat(shared.facts.rank, id));
@@ -157,6 +162,9 @@ impl Process<'_> {
             worker.speed = Some(speed);
         }
         worker.begin(chunks);
+        if let Some(error) = refused {
+            worker.fail(error);
+        }
         worker.work();
     }
 
@@ -175,105 +183,24 @@ impl Process<'_> {
         }
     }
 
-    /// A panic in the setup function, or where a chunk was made.
-    fn setup_failed(
-        &self,
-        rank: Rank,
-        crew: &Crew,
-        mut transport: Local,
-        panic: &(dyn std::any::Any + Send),
-    ) {
-        let error = Error::HandlerPanicked {
-            rank: rank.0,
-            chunk: "none yet".into(),
-            message: "setup".into(),
-            phase: 0,
-            panic: threads::text_of(panic),
-        };
-        for other in (0..self.ranks).map(Rank).filter(|&other| other != rank) {
-            transport.send(other, crate::core::packet::Packet::Abort(Box::new(error.clone())));
-        }
+    /// The run does not begin.
+    fn fail(&self, error: Error) {
         self.outcome.fail(error);
-        crew.stop();
+        self.begin.fail();
     }
 }
 
-/// What differs between a rank of threads and a simulated one.
-pub(crate) struct RankParts {
-    pub(crate) queues: Queues,
-    pub(crate) crew: Arc<Crew>,
-    pub(crate) clock: Clock,
-    pub(crate) outcome: Arc<Outcome>,
-    pub(crate) spins: u32,
+fn thread_refused(rank: Rank, why: &std::io::Error) -> Error {
+    Error::System { what: format!("a thread for rank {rank}"), why: why.to_string() }
 }
 
-/// Puts a rank together. Called by the thread that will be its worker 0.
-pub(crate) fn build_rank(
-    config: &Config,
-    rank: Rank,
-    ranks: u32,
-    setup: Setup,
-    badge: &Badge,
-    parts: RankParts,
-) -> RankShared {
-    let checksum = setup.checksum();
-    let arrays: Arc<[_]> = setup.arrays.into();
-    let workers = config.workers;
-    let tag = sharing(workers, badge.tag());
-    let core = RankCore::new(rank, ranks, arrays.clone(), config.strategy.clone(), checksum);
-    RankShared {
-        facts: Facts { rank, ranks, period: config.period, services: setup.services },
-        arrays,
-        cells: Cells::new(tag),
-        core: Guarded::new(tag, Core { rank: core, outbound: Vec::new() }),
-        outbound_waits: AtomicBool::new(false),
-        queues: parts.queues,
-        crew: parts.crew,
-        gauges: Gauges::new(workers, config.background),
-        clock: parts.clock,
-        outcome: parts.outcome,
-        wire: config.wire,
-        measure: config.measure && config.simulate.is_none(),
-        spins: parts.spins,
-        checksum,
-    }
-}
-
-/// A chunk that was made and has no cell yet.
-pub(crate) type NewChunk = (ChunkId, Box<dyn crate::core::erased::ErasedSlot>);
-
-/// Makes the chunks that start on `rank`.
-pub(crate) fn create_chunks(setup: &Setup, rank: Rank, ranks: u32) -> Vec<NewChunk> {
-    let keys = setup.arrays.iter().map(|array| array.keys_on(rank, ranks));
-    let chunks = (0..).zip(&setup.arrays).zip(keys);
-    let made = chunks.flat_map(|((number, array), keys)| {
-        keys.into_iter().map(move |key| (ChunkId { array: number, key }, array.create(key)))
-    });
-    made.collect()
-}
-
-impl Worker<'_> {
-    /// The rank's first act: its chunks move in, ready to start, and rank 0 hears what was set up.
-    pub(crate) fn begin(&mut self, chunks: Vec<NewChunk>) {
-        let shared = self.shared;
-        let (workers, count) = (shared.gauges.workers.len(), chunks.len());
-        let settle = |(position, (chunk, slot))| {
-            let start = Delivery { from: RUNTIME, payload: Payload::Start };
-            let (cell, _) = shared.cells.settle(chunk, slot, [start].into());
-            let worker = (position * workers / count) as u32;
-            shared.cells.get(cell).last_worker.store(worker, std::sync::atomic::Ordering::Relaxed);
-            shared.core.lock().rank.created(chunk, cell);
-            cell
-        };
-        // Nobody starts before everybody is here: the first message of the first chunk may be to the last.
-        let cells: Vec<_> = chunks.into_iter().enumerate().map(settle).collect();
-        cells.into_iter().for_each(|cell| self.put(cell));
-        if self.id == 0 {
-            self.with_core(|core, _, out| core.hello(shared.checksum, out));
-        }
-        if self.id == 0 && shared.measure {
-            // The first phase begins now: what was before is nobody's load.
-            shared.gauges.sample(shared.clock.now_ns());
-        }
+/// A panic in the setup function, or where a chunk was made.
+fn setup_panicked(rank: Rank, panic: &(dyn std::any::Any + Send)) -> Error {
+    Error::HandlerPanicked {
+        rank: rank.0,
+        chunk: "none yet".into(),
+        message: "setup".into(),
+        phase: 0,
+        panic: threads::text_of(panic),
     }
 }

@@ -11,7 +11,7 @@ use super::chunk::Chunk;
 use super::ctx::Array;
 use super::index::{Extent, Index};
 use super::slot::ArrayOf;
-use crate::core::erased::ErasedArray;
+use crate::core::erased::{Described, ErasedArray};
 use crate::ids::Rank;
 
 /// Where chunks start. Every rank computes the same answer for every index.
@@ -146,14 +146,13 @@ impl Setup {
         self.services.push(Box::new(service));
     }
 
-    /// A number that differs where ranks have set up different arrays.
-    pub(crate) fn checksum(&self) -> u64 {
+    pub(crate) fn finish(self) -> Described {
         let mut hasher = FxHasher::default();
         for array in &self.arrays {
             hasher.write(array.name().as_bytes());
             hasher.write_u64(array.population());
         }
-        hasher.finish()
+        Described { arrays: self.arrays.into(), services: self.services, checksum: hasher.finish() }
     }
 }
 

@@ -2,6 +2,9 @@
 //!
 //! [`api::slot`](crate::api::slot) implements both traits for every `Chunk`; nothing below it is generic.
 
+use std::any::Any;
+use std::sync::Arc;
+
 use super::envelope::{Delivery, Payload};
 use super::handler::{Handler, Passport};
 use super::wire::WireError;
@@ -44,4 +47,12 @@ pub(crate) trait ErasedArray: Send + Sync {
     fn syncs(&self) -> bool;
     fn encode(&self, payload: &Payload) -> Result<Vec<u8>, WireError>;
     fn decode_slot(&self, key: u64, bytes: &[u8]) -> Result<Box<dyn ErasedSlot>, WireError>;
+}
+
+/// What the setup function of a rank has described.
+pub(crate) struct Described {
+    pub(crate) arrays: Arc<[Arc<dyn ErasedArray>]>,
+    pub(crate) services: Vec<Box<dyn Any + Send + Sync>>,
+    /// A number that differs where ranks have set up different arrays.
+    pub(crate) checksum: u64,
 }

@@ -3,8 +3,10 @@
 //! One [`Worker`](worker::Worker) is one thread; worker 0 of a rank also drives its transport
 //! ([`progress`]). The [simulation](simulation) steps the same workers in one thread, in virtual time.
 
+pub(crate) mod build;
 pub(crate) mod cells;
 pub(crate) mod clock;
+pub(crate) mod gate;
 pub(crate) mod guarded;
 pub(crate) mod mailbox;
 pub(crate) mod progress;

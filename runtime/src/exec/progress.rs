@@ -209,7 +209,7 @@ impl Worker<'_> {
             match open.filter(|&sync| syncs && passport.syncs.next <= sync) {
                 Some(sync) => missing.push(format!("{} has not come to sync {sync}", self.describe(chunk))),
                 None if !passport.goes_on() => {
-                    waiting.push(format!("{} waits at a sync", self.describe(chunk)))
+                    waiting.push(format!("{} waits at a sync", self.describe(chunk)));
                 }
                 None => {}
             }

@@ -11,18 +11,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 
+use super::build::{NewChunk, RankParts, build_rank, create_chunks};
 use super::clock::Clock;
 use super::guarded::Badge;
 use super::ready::{Queues, Ready};
 use super::shared::{Crew, Outcome, RankShared};
 use super::worker::{Mixer, Worker};
-use crate::api::setup::Setup;
 use crate::config::Config;
 use crate::core::envelope::{Delivery, Payload};
+use crate::core::erased::Described;
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::report::Report;
-use crate::run::{NewChunk, RankParts, build_rank, create_chunks};
 use crate::transport::sim::{Network, Sim};
 
 /// What a handler takes that declares no load: up to this.
@@ -37,16 +37,12 @@ struct SimRank {
 }
 
 /// Runs a program under simulation.
-pub(crate) fn run(
-    config: &Config,
-    seed: u64,
-    setup: &(dyn Fn(&mut Setup) + Send + Sync),
-) -> Result<Report, Error> {
+pub(crate) fn run(config: &Config, seed: u64, describe: &dyn Fn() -> Described) -> Result<Report, Error> {
     let config = config.clone().workers(1);
     let count = config.rank_count();
     let outcome: Arc<Outcome> = Arc::default();
     let (ranks, chunks): (Vec<SimRank>, Vec<Vec<NewChunk>>) =
-        (0..count).map(|rank| build(&config, Rank(rank), count, setup, &outcome)).unzip();
+        (0..count).map(|rank| build(&config, Rank(rank), count, describe, &outcome)).unzip();
     let network = Arc::new(Mutex::new(Network::new(seed)));
     let mut simulation = Simulation {
         workers: Vec::new(),
@@ -72,14 +68,13 @@ fn build(
     config: &Config,
     rank: Rank,
     ranks: u32,
-    setup: &(dyn Fn(&mut Setup) + Send + Sync),
+    describe: &dyn Fn() -> Described,
     outcome: &Arc<Outcome>,
 ) -> (SimRank, Vec<NewChunk>) {
     let badge = Badge::new();
     badge.wear();
-    let mut described = Setup::default();
-    setup(&mut described);
-    let chunks = create_chunks(&described, rank, ranks);
+    let described = describe();
+    let chunks = create_chunks(&described.arrays, rank, ranks);
     let now_ns = Arc::new(AtomicU64::new(0));
     let parts = RankParts {
         queues: Queues::default(),

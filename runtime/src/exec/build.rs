@@ -1,0 +1,96 @@
+//! Puts a rank together, with threads or simulated, and lets its chunks move in.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::cells::Cells;
+use super::clock::Clock;
+use super::guarded::{Badge, Guarded};
+use super::ready::Queues;
+use super::shared::{Core, Crew, Outcome, RankShared, sharing};
+use super::worker::Worker;
+use crate::config::Config;
+use crate::core::envelope::{Delivery, Payload};
+use crate::core::erased::{Described, ErasedArray, ErasedSlot};
+use crate::core::handler::Facts;
+use crate::core::rank::RankCore;
+use crate::ids::{ChunkId, RUNTIME, Rank};
+use crate::measure::sample::Gauges;
+
+/// What differs between a rank of threads and a simulated one.
+pub(crate) struct RankParts {
+    pub(crate) queues: Queues,
+    pub(crate) crew: Arc<Crew>,
+    pub(crate) clock: Clock,
+    pub(crate) outcome: Arc<Outcome>,
+    pub(crate) spins: u32,
+}
+
+/// Puts a rank together. Called by the thread that will be its worker 0.
+pub(crate) fn build_rank(
+    config: &Config,
+    rank: Rank,
+    ranks: u32,
+    described: Described,
+    badge: &Badge,
+    parts: RankParts,
+) -> RankShared {
+    let Described { arrays, services, checksum } = described;
+    let workers = config.workers;
+    let tag = sharing(workers, badge.tag());
+    let core = RankCore::new(rank, ranks, arrays.clone(), config.strategy.clone(), checksum);
+    RankShared {
+        facts: Facts { rank, ranks, period: config.period, services },
+        arrays,
+        cells: Cells::new(tag),
+        core: Guarded::new(tag, Core { rank: core, outbound: Vec::new() }),
+        outbound_waits: AtomicBool::new(false),
+        queues: parts.queues,
+        crew: parts.crew,
+        gauges: Gauges::new(workers, config.background),
+        clock: parts.clock,
+        outcome: parts.outcome,
+        wire: config.wire,
+        measure: config.measure && config.simulate.is_none(),
+        spins: parts.spins,
+        checksum,
+    }
+}
+
+/// A chunk that was made and has no cell yet.
+pub(crate) type NewChunk = (ChunkId, Box<dyn ErasedSlot>);
+
+/// Makes the chunks that start on `rank`.
+pub(crate) fn create_chunks(arrays: &[Arc<dyn ErasedArray>], rank: Rank, ranks: u32) -> Vec<NewChunk> {
+    let on_rank = |(number, array): (u32, &Arc<dyn ErasedArray>)| {
+        let make = |key| (ChunkId { array: number, key }, array.create(key));
+        array.keys_on(rank, ranks).into_iter().map(make).collect::<Vec<_>>()
+    };
+    (0..).zip(arrays).flat_map(on_rank).collect()
+}
+
+impl Worker<'_> {
+    /// The rank's first act: its chunks move in, ready to start, and rank 0 hears what was set up.
+    pub(crate) fn begin(&mut self, chunks: Vec<NewChunk>) {
+        let shared = self.shared;
+        let (workers, count) = (shared.gauges.workers.len(), chunks.len());
+        let settle = |(position, (chunk, slot))| {
+            let start = Delivery { from: RUNTIME, payload: Payload::Start };
+            let (cell, _) = shared.cells.settle(chunk, slot, [start].into());
+            let worker = (position * workers / count) as u32;
+            shared.cells.get(cell).last_worker.store(worker, Ordering::Relaxed);
+            shared.core.lock().rank.created(chunk, cell);
+            cell
+        };
+        // Nobody starts before everybody is here: the first message of the first chunk may be to the last.
+        let cells: Vec<_> = chunks.into_iter().enumerate().map(settle).collect();
+        cells.into_iter().for_each(|cell| self.put(cell));
+        if self.id == 0 {
+            self.with_core(|core, _, out| core.hello(shared.checksum, out));
+        }
+        if self.id == 0 && shared.measure {
+            // The first phase begins now: what was before is nobody's load.
+            shared.gauges.sample(shared.clock.now_ns());
+        }
+    }
+}
