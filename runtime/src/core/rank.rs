@@ -1,15 +1,17 @@
 //! The control plane of one rank: routes each input to its owner and collects what is to be done.
 //!
+//! Here: what handlers wish, packets, idleness. In [`syncs`]: every step of a sync and its migrations.
+//!
 //! Methods append [`Action`]s; whoever drives the core carries them out in order. Packets of a rank to itself are
 //! handled at once and never reach a transport.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use lb_strategies::{Assignment, Snapshot, Strategy};
+use lb_strategies::Strategy;
 
 use super::action::Action;
-use super::balance::{Arrival, Collected, Leaver, MeasuredChunk, Migration, Move, RankSample, Syncs};
+use super::balance::Syncs;
 use super::broadcast::{Broadcasts, again};
 use super::census::Report;
 use super::coordinator::Coordinator;
@@ -17,12 +19,14 @@ use super::envelope::{Delivery, Envelope, Payload};
 use super::erased::ErasedArray;
 use super::handler::Passport;
 use super::location::Location;
-use super::packet::{Journey, Packet, ROOT, Traveller};
+use super::packet::{Packet, ROOT, Traveller};
 use super::quiescence::{Quiescence, Step};
 use super::reduction::{Goal, Partial, Reductions, Terms, Values};
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, RUNTIME, Rank};
 use crate::report::SyncReport;
+
+mod syncs;
 
 /// The actions one input leads to.
 pub(crate) type Actions = VecDeque<Action>;
@@ -136,8 +140,6 @@ impl RankCore {
         out.push_back(Action::Stop(Err(Box::new(error))));
     }
 
-    // What handlers wish.
-
     /// A message leaves for another rank, by the route that was just looked up.
     #[inline]
     pub(crate) fn message_sent(&mut self) {
@@ -230,202 +232,6 @@ impl RankCore {
     pub(crate) fn exit(&mut self, out: &mut Actions) {
         self.send_all(|| Packet::Exit, 0, out);
     }
-
-    // Syncs.
-
-    /// A chunk of this rank was made at the start of the run.
-    pub(crate) fn created(&mut self, chunk: ChunkId, cell: CellId) {
-        self.location.arrived(chunk, cell);
-        self.joined(chunk, 0);
-    }
-
-    fn joined(&mut self, chunk: ChunkId, next_sync: u64) {
-        if self.arrays[chunk.array as usize].syncs() {
-            self.syncs.joined(next_sync);
-        }
-    }
-
-    /// A chunk has come to a sync. True if a decision will be made, false if it resumes at once.
-    pub(crate) fn at_sync(&mut self, arrival: Arrival, out: &mut Actions) -> bool {
-        self.syncs.arrive(arrival, self.blocking);
-        self.sample_complete(out);
-        self.blocking
-    }
-
-    fn sample_complete(&mut self, out: &mut Actions) {
-        for sync in self.syncs.complete() {
-            out.push_back(Action::Sample { sync });
-        }
-    }
-
-    /// Answers [`Action::Sample`]: sends what arrived. `load` gives a chunk's CPU time since its last sync.
-    pub(crate) fn sampled(
-        &mut self,
-        sync: u64,
-        sample: RankSample,
-        load: impl Fn(CellId) -> u64,
-        now_ns: u64,
-        out: &mut Actions,
-    ) {
-        let (tallies, arrivals) = self.syncs.take(sync);
-        let measured = |arrival: Arrival| {
-            let cpu_ns = load(arrival.cell);
-            MeasuredChunk {
-                chunk: arrival.chunk,
-                load_ns: arrival.declared.unwrap_or(cpu_ns),
-                declared: arrival.declared.is_some(),
-                bytes: arrival.bytes,
-                migratable: arrival.migratable,
-            }
-        };
-        let chunks = arrivals.into_iter().map(measured).collect();
-        let collected = Collected { sync, tallies, chunks, sample, now_ns };
-        self.send(ROOT, Packet::Collected(Box::new(collected)), now_ns, out);
-    }
-
-    /// Answers [`Action::Decide`].
-    pub(crate) fn decided(
-        &mut self,
-        expected: &Snapshot,
-        assignment: Assignment,
-        decide_ns: u64,
-        now_ns: u64,
-        out: &mut Actions,
-    ) {
-        let root = self.root.as_mut().expect("only rank 0 is asked to decide");
-        let decision = root.coordinator.decide(expected, assignment, decide_ns, now_ns);
-        if self.blocking {
-            let moves: Arc<[Move]> = decision.moves.into();
-            self.send_all(|| Packet::Moves { sync: decision.sync, moves: moves.clone() }, now_ns, out);
-        }
-    }
-
-    fn moves(&mut self, sync: u64, moves: &[Move], now_ns: u64, out: &mut Actions) {
-        let mut leavers = BTreeMap::new();
-        for leaving in moves.iter().filter(|leaving| leaving.from == self.rank) {
-            let cell = self.location.cell(leaving.chunk).expect("the snapshot saw it here");
-            leavers.insert(leaving.chunk, Leaver { cell, to: leaving.to });
-        }
-        for (chunk, cell) in self.syncs.decided(sync) {
-            if !leavers.contains_key(&chunk) {
-                let delivery = Delivery { from: RUNTIME, payload: Payload::Resume };
-                out.push_back(Action::Deliver { to: chunk, cell, delivery });
-            }
-        }
-        if moves.is_empty() {
-            return;
-        }
-        self.broadcasts.start_log();
-        let expected = moves.iter().filter(|arriving| arriving.to == self.rank).count();
-        let cells: Vec<CellId> = leavers.values().map(|leaver| leaver.cell).collect();
-        for elsewhere in moves.iter().filter(|elsewhere| elsewhere.from != self.rank) {
-            self.location.moved(elsewhere.chunk, elsewhere.to);
-        }
-        let unheld = cells.len();
-        self.syncs.migration = Some(Migration { sync, leavers, unheld, expected, ..Migration::default() });
-        if cells.is_empty() {
-            self.switch_routes(now_ns, out);
-        } else {
-            out.push_back(Action::Hold(cells));
-        }
-    }
-
-    /// Answers [`Action::Hold`], once a leaver: no handler of it runs any more.
-    pub(crate) fn held(&mut self, now_ns: u64, out: &mut Actions) {
-        let migration = self.syncs.migration.as_mut().expect("chunks are held for a migration");
-        migration.unheld -= 1;
-        if migration.unheld == 0 {
-            self.switch_routes(now_ns, out);
-        }
-    }
-
-    fn switch_routes(&mut self, now_ns: u64, out: &mut Actions) {
-        let migration = self.syncs.migration.as_mut().expect("routes change in a migration");
-        migration.switched = true;
-        let sync = migration.sync;
-        let mut departed = 0;
-        for (&chunk, leaver) in &migration.leavers {
-            self.location.departed(chunk);
-            departed += 1;
-            migration.journeys.insert(chunk.array, Journey { broadcasts: self.broadcasts.next(chunk.array) });
-            self.location.moved(chunk, leaver.to);
-            out.push_back(Action::Close(leaver.cell));
-        }
-        (0..departed).for_each(|_| self.syncs.left(sync + 1));
-        for rank in self.others() {
-            self.send(rank, Packet::Marker { sync }, now_ns, out);
-        }
-        self.migrate(now_ns, out);
-    }
-
-    /// Takes every step of the migration that has become possible.
-    fn migrate(&mut self, now_ns: u64, out: &mut Actions) {
-        let markers = self.syncs.all_markers(self.ranks - 1);
-        let Some(migration) = self.syncs.migration.as_mut() else { return };
-        if !migration.switched || !markers {
-            return;
-        }
-        if !migration.released {
-            migration.released = true;
-            for (chunk, leaver) in std::mem::take(&mut migration.leavers) {
-                let Leaver { cell, to } = leaver;
-                let journey = migration.journeys[&chunk.array];
-                out.push_back(Action::Release { chunk, cell, to, journey });
-            }
-        }
-        if !migration.flushed && migration.arrived.len() == migration.expected {
-            migration.flushed = true;
-            let (sync, moved_bytes) = (migration.sync, migration.arrived_bytes);
-            self.send(ROOT, Packet::Flushed { sync, moved_bytes }, now_ns, out);
-        }
-    }
-
-    /// A released chunk goes to its new rank.
-    pub(crate) fn released(&mut self, traveller: Box<Traveller>, to: Rank, now_ns: u64, out: &mut Actions) {
-        self.send(to, Packet::Arrive(traveller), now_ns, out);
-    }
-
-    fn arrive(&mut self, traveller: Box<Traveller>, now_ns: u64, out: &mut Actions) {
-        if traveller.journey.is_none() {
-            out.push_back(Action::Admit(traveller));
-            return;
-        }
-        let migration =
-            self.syncs.migration.as_mut().expect("a chunk comes after the markers, they after the moves");
-        migration.arrived_bytes += traveller.bytes;
-        migration.arrived.push(*traveller);
-        self.migrate(now_ns, out);
-    }
-
-    /// Answers [`Action::Admit`]: the chunk has a cell with its mail in it. Returns what else waits for it, in order.
-    pub(crate) fn admit(
-        &mut self,
-        chunk: ChunkId,
-        cell: CellId,
-        journey: Option<Journey>,
-        next_sync: u64,
-    ) -> Vec<Delivery> {
-        self.joined(chunk, next_sync);
-        let payload = if journey.is_some() { Payload::Resume } else { Payload::Start };
-        let mut mail = vec![Delivery { from: RUNTIME, payload }];
-        if let Some(Journey { broadcasts }) = journey {
-            mail.extend(self.broadcasts.missed(chunk.array, broadcasts));
-        }
-        mail.extend(self.location.arrived(chunk, cell));
-        mail
-    }
-
-    fn land(&mut self, sync: u64, out: &mut Actions) {
-        out.extend(self.syncs.land(sync).into_iter().map(|traveller| Action::Admit(Box::new(traveller))));
-        out.push_back(Action::Landed);
-    }
-
-    /// Answers [`Action::Landed`]: all arrivals are admitted, their log has served.
-    pub(crate) fn landed(&mut self) {
-        self.broadcasts.end_log();
-    }
-
-    // Packets.
 
     /// A packet from another rank.
     pub(crate) fn receive(&mut self, from: Rank, packet: Packet, now_ns: u64, out: &mut Actions) {
@@ -534,8 +340,6 @@ impl RankCore {
             }
         }
     }
-
-    // Idleness.
 
     /// What waits for company goes now: this rank has nothing to do, or has not looked for long.
     pub(crate) fn hurry(&mut self, out: &mut Actions) {
