@@ -161,7 +161,7 @@ impl Process<'_> {
             shared.gauges.workers[id as usize].set_speed(speed.rounds_per_us());
             worker.speed = Some(speed);
         }
-        worker.begin(chunks);
+        worker.catching(|worker| worker.begin(chunks));
         if let Some(error) = refused {
             worker.fail(error);
         }

@@ -334,3 +334,31 @@ fn the_same_seed_gives_the_same_run() {
     assert_eq!(report(7).elapsed_ns, report(7).elapsed_ns);
     assert_ne!(report(7).elapsed_ns, report(8).elapsed_ns);
 }
+
+/// Runs a whole simulation in a handler.
+#[derive(Serialize, Deserialize)]
+struct Dreamer;
+
+impl Chunk for Dreamer {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        simulate(7).expect("the simulation in the simulation ends");
+        ctx.send(ctx.index(), ());
+    }
+
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        ctx.exit();
+    }
+}
+
+#[test]
+fn a_handler_may_run_a_simulation_of_its_own() {
+    for config in [Config::default().ranks(1), Config::default().ranks(2).simulate(3)] {
+        caribou::run(config, |setup| {
+            setup.array(2, |_| Dreamer);
+        })
+        .expect("both end");
+    }
+}

@@ -2,6 +2,7 @@
 
 use lb_strategies::Snapshot;
 
+use super::balance::Reports;
 use super::envelope::Delivery;
 use super::packet::{Journey, Packet, Traveller};
 use crate::error::Error;
@@ -28,8 +29,8 @@ pub(crate) enum Action {
 
     /// Take a held chunk out of its cell and send it.
     Release { chunk: ChunkId, cell: CellId, to: Rank, journey: Journey },
-    /// Measure this rank and the chunks that arrived at a sync; answer with `RankCore::sampled`.
-    Sample { sync: u64 },
+    /// Measure this rank and the chunks that came to a sync; answer with `RankCore::sampled`.
+    Sample(Reports),
     /// Ask the strategy; answer with `RankCore::decided`.
     Decide(Box<Snapshot>),
     /// Say what every chunk of this rank waits for; answer with `RankCore::explained`.

@@ -104,6 +104,14 @@ struct Gathering {
     arrivals: Vec<Arrival>,
 }
 
+/// What a rank has to say about a sync, but for the loads.
+#[derive(Debug)]
+pub(crate) struct Reports {
+    pub(crate) sync: u64,
+    pub(crate) tallies: Vec<(u32, Tally)>,
+    pub(crate) arrivals: Vec<Arrival>,
+}
+
 /// A chunk that leaves this rank.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leaver {
@@ -179,16 +187,16 @@ impl Syncs {
         gathering
     }
 
-    /// Syncs to which every chunk of this rank has come, with reports that have not been sent.
-    pub(crate) fn complete(&self) -> Vec<u64> {
+    /// Takes the reports to syncs to which every chunk of this rank has come.
+    pub(crate) fn complete(&mut self) -> Vec<Reports> {
         let first_due = self.due.keys().next().copied().unwrap_or(u64::MAX);
-        self.gathering.keys().copied().take_while(|&sync| sync < first_due).collect()
-    }
-
-    /// Takes the reports to send.
-    pub(crate) fn take(&mut self, sync: u64) -> (Vec<(u32, Tally)>, Vec<Arrival>) {
-        let gathering = self.gathering.remove(&sync).unwrap_or_default();
-        (gathering.tallies.into_iter().collect(), gathering.arrivals)
+        let open = self.gathering.split_off(&first_due);
+        let complete = std::mem::replace(&mut self.gathering, open);
+        let reports = |(sync, gathering): (u64, Gathering)| {
+            let tallies = gathering.tallies.into_iter().collect();
+            Reports { sync, tallies, arrivals: gathering.arrivals }
+        };
+        complete.into_iter().map(reports).collect()
     }
 
     /// The first sync that some chunks of this rank have come to and others have not.

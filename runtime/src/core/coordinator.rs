@@ -66,6 +66,8 @@ pub(crate) struct Coordinator {
     estimates: Vec<Estimate>,
     /// Measured snapshots, oldest first.
     history: Vec<Snapshot>,
+    /// The sync that the strategy is thinking about: when its first and its last report came.
+    deciding: Option<(u64, u64)>,
     ongoing: Option<Ongoing>,
     reports: Vec<SyncReport>,
 }
@@ -86,6 +88,7 @@ impl Coordinator {
             gathering: BTreeMap::new(),
             estimates: vec![unknown; ranks as usize],
             history: Vec::new(),
+            deciding: None,
             ongoing: None,
             reports: Vec::new(),
         }
@@ -98,6 +101,8 @@ impl Coordinator {
     /// Adds a rank's report. When the last member of every array has reported, the
     /// snapshot expected for the next phase comes out.
     pub(crate) fn collect(&mut self, from: Rank, collected: Collected) -> Option<Snapshot> {
+        let open = self.next + u64::from(self.deciding.is_some());
+        assert!(collected.sync >= open, "a census is complete only when nobody is left to report");
         let (arrays, ranks) = (self.populations.len(), self.estimates.len());
         let gathering = self.gathering.entry(collected.sync).or_insert_with(|| Gathering {
             tallies: vec![Tally::default(); arrays],
@@ -126,7 +131,11 @@ impl Coordinator {
         self.snapshot()
     }
 
-    fn snapshot(&mut self) -> Option<Snapshot> {
+    /// The snapshot of the next sync, if it is complete and the strategy is free.
+    pub(crate) fn snapshot(&mut self) -> Option<Snapshot> {
+        if self.deciding.is_some() {
+            return None;
+        }
         let gathering = self.gathering.get(&self.next)?;
         let mut after = self.populations.clone();
         for (population, tally) in after.iter_mut().zip(&gathering.tallies) {
@@ -135,10 +144,9 @@ impl Coordinator {
             }
         }
         self.populations = after;
-        let gathering = self.gathering.get_mut(&self.next).expect("looked at just above");
-        let samples = std::mem::take(&mut gathering.samples);
-        let mut chunks = std::mem::take(&mut gathering.chunks);
-        let declared = std::mem::take(&mut gathering.declared);
+        let Gathering { mut chunks, declared, samples, first_ns, last_ns, .. } =
+            self.gathering.remove(&self.next).expect("looked at just above");
+        self.deciding = Some((first_ns, last_ns));
         self.estimate(&samples);
         for (chunk, declared) in chunks.iter_mut().zip(declared) {
             if !declared {
@@ -202,7 +210,7 @@ impl Coordinator {
             .collect();
         let mut chunks_per_rank = vec![0; self.estimates.len()];
         assignment.ranks.iter().for_each(|rank| chunks_per_rank[rank.0 as usize] += 1);
-        let gathering = self.gathering.remove(&self.next).expect("its snapshot was made");
+        let (first_ns, last_ns) = self.deciding.take().expect("its snapshot was made");
         let measured = self.history.last().expect("the expected snapshot was made from it");
         let report = SyncReport {
             sync: self.next,
@@ -214,7 +222,7 @@ impl Coordinator {
             bound_ns: metrics::bound_ns(expected, model),
             moved: moves.len() as u64,
             moved_bytes: 0,
-            collect_ns: gathering.last_ns.saturating_sub(gathering.first_ns),
+            collect_ns: last_ns.saturating_sub(first_ns),
             decide_ns,
             migrate_ns: 0,
             chunks_per_rank,

@@ -217,6 +217,7 @@ impl RankCore {
 
     /// A chunk of this rank was removed: it reports its leave to everything it would have been waited for.
     pub(crate) fn remove(&mut self, chunk: ChunkId, passport: &mut Passport, out: &mut Actions) {
+        out.extend(self.location.cell(chunk).map(Action::Close));
         self.location.departed(chunk);
         let report = passport.reductions.leave();
         if let Err(why) = self.reductions.receive(chunk.array, report.sequence, Partial::leaving(report)) {

@@ -246,7 +246,10 @@ impl Reductions {
         let take = |(&(array, sequence), pending): (&(u32, u64), &mut Pending)| {
             Some((array, sequence, pending.partial.take()?))
         };
-        self.pending.iter_mut().filter_map(take).collect()
+        let taken = self.pending.iter_mut().filter_map(take).collect();
+        // Entries that no own chunk has part in would never be completed here.
+        self.pending.retain(|_, pending| pending.own > 0);
+        taken
     }
 
     /// Root: the next finished reduction of `array`, in order of their numbers.

@@ -76,7 +76,8 @@ impl Worker<'_> {
         let (workers, count) = (shared.gauges.workers.len(), chunks.len());
         let settle = |(position, (chunk, slot))| {
             let start = Delivery { from: RUNTIME, payload: Payload::Start };
-            let (cell, _) = shared.cells.settle(chunk, slot, [start].into());
+            let cell = shared.cells.reserve();
+            shared.cells.settle(cell, chunk, slot, [start].into());
             let worker = (position * workers / count) as u32;
             shared.cells.get(cell).last_worker.store(worker, Ordering::Relaxed);
             shared.core.lock().rank.created(chunk, cell);
@@ -92,5 +93,6 @@ impl Worker<'_> {
             // The first phase begins now: what was before is nobody's load.
             shared.gauges.sample(shared.clock.now_ns());
         }
+        self.skip();
     }
 }

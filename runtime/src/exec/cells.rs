@@ -70,20 +70,21 @@ impl Cells {
         &self.segments[segment].get().expect("a cell's segment is made before its number is known")[offset]
     }
 
-    /// Gives a chunk a cell. True if the caller now has its token.
+    /// Moves a chunk into a cell that was reserved for it. True if the caller now has its token.
     pub(crate) fn settle(
         &self,
+        id: CellId,
         chunk: ChunkId,
         slot: Box<dyn ErasedSlot>,
         mail: VecDeque<Delivery>,
-    ) -> (CellId, bool) {
-        let id = self.vacant();
+    ) -> bool {
         let cell = self.get(id);
         cell.load_ns.store(0, Ordering::Relaxed);
-        (id, cell.mailbox.settle(chunk, slot, mail))
+        cell.mailbox.settle(chunk, slot, mail)
     }
 
-    fn vacant(&self) -> CellId {
+    /// A cell that nobody else will be given.
+    pub(crate) fn reserve(&self) -> CellId {
         let mut free = self.free.lock();
         if let Some(id) = free.cells.pop() {
             return id;

@@ -18,7 +18,7 @@
 pub(crate) use real::Guarded;
 
 #[cfg(loom)]
-pub(crate) use modelled::{Badge, Guarded};
+pub(crate) use modelled::{Badge, Guarded, Restore};
 
 /// The identity of a worker; 0 stands for "any thread".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +91,21 @@ mod real {
         }
     }
 
+    /// Puts back on, when dropped, the tag that the thread wore when this was made.
+    pub(crate) struct Restore(u32);
+
+    impl Restore {
+        pub(crate) fn later() -> Restore {
+            Restore(WORN.get())
+        }
+    }
+
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            WORN.set(self.0);
+        }
+    }
+
     impl<T> Guarded<T> {
         /// A value for the worker with `owner`'s tag alone, or for all with [`Tag::SHARED`].
         pub(crate) fn new(owner: Tag, value: T) -> Guarded<T> {
@@ -106,11 +121,11 @@ mod real {
             if self.owner == Tag::SHARED {
                 // A panic while the lock was held ends the run; what it left is only ever read to say so.
                 let held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-                return Guard { guarded: self, held: Some(held) };
+                return Guard { guarded: self, held: Some(held), access: PhantomData };
             }
             assert!(WORN.get() == self.owner.0, "a rank with one worker is touched by that worker only");
             assert!(!self.busy.replace(true), "no guard is alive when a worker takes one");
-            Guard { guarded: self, held: None }
+            Guard { guarded: self, held: None, access: PhantomData }
         }
     }
 
@@ -118,6 +133,8 @@ mod real {
     pub(crate) struct Guard<'a, T> {
         guarded: &'a Guarded<T>,
         held: Option<MutexGuard<'a, ()>>,
+        /// A guard is shared between threads only where a `&mut T` could be.
+        access: PhantomData<&'a mut T>,
     }
 
     impl<T> Deref for Guard<'_, T> {
@@ -150,7 +167,7 @@ mod real {
 }
 
 #[cfg(not(loom))]
-pub(crate) use real::Badge;
+pub(crate) use real::{Badge, Restore};
 
 #[cfg(loom)]
 mod modelled {
@@ -169,6 +186,15 @@ mod modelled {
         }
 
         pub(crate) fn wear(&self) {}
+    }
+
+    /// Under loom no tag is worn.
+    pub(crate) struct Restore;
+
+    impl Restore {
+        pub(crate) fn later() -> Restore {
+            Restore
+        }
     }
 
     /// Under loom every value is a modelled mutex; the alone mode has no concurrency to model.

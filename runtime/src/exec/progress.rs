@@ -8,6 +8,7 @@
 use super::mailbox::By;
 use super::worker::{InHand, Worker};
 use crate::core::action::Action;
+use crate::core::balance::Reports;
 use crate::core::envelope::{Delivery, Envelope};
 use crate::core::packet::{Cargo, Journey, Packet, Traveller};
 use crate::core::rank::{Actions, RankCore};
@@ -15,6 +16,7 @@ use crate::core::wire;
 use crate::error::Error;
 use crate::exec::shared::Core;
 use crate::ids::{CellId, ChunkId, Rank};
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 /// Packets taken from the transport before looking at ready chunks again.
@@ -131,13 +133,12 @@ impl Worker<'_> {
             unreachable!("packets are unpacked before the core sees them")
         };
         let next_sync = slot.passport().syncs.next;
-        let (cell, token) = self.shared.cells.settle(chunk, slot, mail.into());
-        if token {
+        let cell = self.shared.cells.reserve();
+        let mut mail = VecDeque::from(mail);
+        mail.extend(core.rank.admit(chunk, cell, journey, next_sync));
+        // Only now can others find it: whatever they send comes after what waited.
+        if self.shared.cells.settle(cell, chunk, slot, mail) {
             self.put(cell);
-        }
-        for delivery in core.rank.admit(chunk, cell, journey, next_sync) {
-            let pushed = self.push(cell, chunk, &mut Some(delivery), By::Core);
-            assert!(pushed, "the chunk has just moved in");
         }
     }
 
@@ -145,7 +146,7 @@ impl Worker<'_> {
     fn afterwards(&mut self, action: Action) {
         match action {
             Action::Release { chunk, cell, to, journey } => self.release(chunk, cell, to, journey),
-            Action::Sample { sync } => self.sample(sync),
+            Action::Sample(reports) => self.sample(reports),
             Action::Decide(expected) => {
                 let strategy = self.shared.core.lock().rank.strategy().expect("rank 0 has the strategy");
                 let start_ns = self.shared.clock.now_ns();
@@ -178,7 +179,7 @@ impl Worker<'_> {
         self.with_core(|core, now_ns, out| core.released(traveller, to, now_ns, out));
     }
 
-    fn sample(&mut self, sync: u64) {
+    fn sample(&mut self, reports: Reports) {
         self.close_batch();
         if let (Some(speed), true) = (&mut self.speed, self.meter.is_some()) {
             self.shared.gauges.workers[self.id as usize].set_speed(speed.rounds_per_us());
@@ -187,12 +188,12 @@ impl Worker<'_> {
         let measured = shared.measure.then(|| shared.gauges.sample(shared.clock.now_ns()));
         let sample = measured.unwrap_or_default();
         let load = |cell: CellId| shared.cells.get(cell).take_load();
-        self.with_core(|core, now_ns, out| core.sampled(sync, sample, load, now_ns, out));
+        self.with_core(|core, now_ns, out| core.sampled(reports, sample, load, now_ns, out));
         self.skip();
     }
 
     /// What has just happened was the runtime's own time.
-    fn skip(&mut self) {
+    pub(crate) fn skip(&mut self) {
         if let Some(meter) = &mut self.meter {
             meter.skip(self.shared.clock.now_ns());
         }

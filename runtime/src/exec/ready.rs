@@ -21,8 +21,9 @@ const OLDEST_EVERY: u32 = 8;
 pub(crate) enum Ready {
     /// The rank has one worker, nobody else can look. See [`Ready::find`] for the order.
     Alone { tokens: VecDeque<CellId>, taken: u32 },
-    /// Others of the rank may steal from it.
-    Stealing(Deque<CellId>),
+    /// Others of the rank may steal from it. What others sent is looked at first every so many times: a worker whose own
+    /// queue is never empty would not get there otherwise.
+    Stealing { deque: Deque<CellId>, taken: u32 },
     /// The simulation: any token may be next.
     Seeded { tokens: Vec<CellId>, rng: Pcg32 },
 }
@@ -44,7 +45,10 @@ impl Queues {
         let deques: Vec<_> = (0..workers).map(|_| Deque::new_fifo()).collect();
         let inboxes = (0..workers).map(|_| Injector::new()).collect();
         let stealers = deques.iter().map(Deque::stealer).collect();
-        (Queues { inboxes, stealers }, deques.into_iter().map(Ready::Stealing).collect())
+        (
+            Queues { inboxes, stealers },
+            deques.into_iter().map(|deque| Ready::Stealing { deque, taken: 0 }).collect(),
+        )
     }
 
     /// Whether there is a token that `worker` could take.
@@ -63,7 +67,7 @@ impl Ready {
     pub(crate) fn push(&mut self, token: CellId) {
         match self {
             Ready::Alone { tokens, .. } => tokens.push_back(token),
-            Ready::Stealing(deque) => deque.push(token),
+            Ready::Stealing { deque, .. } => deque.push(token),
             Ready::Seeded { tokens, .. } => tokens.push(token),
         }
     }
@@ -72,7 +76,7 @@ impl Ready {
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Ready::Alone { tokens, .. } => tokens.is_empty(),
-            Ready::Stealing(deque) => deque.is_empty(),
+            Ready::Stealing { deque, .. } => deque.is_empty(),
             Ready::Seeded { tokens, .. } => tokens.is_empty(),
         }
     }
@@ -92,7 +96,12 @@ impl Ready {
             }
             Ready::Seeded { tokens, .. } if tokens.is_empty() => None,
             Ready::Seeded { tokens, rng } => Some(tokens.swap_remove(rng.random_range(0..tokens.len()))),
-            Ready::Stealing(deque) => deque.pop().or_else(|| steal(deque, me as usize, queues)),
+            Ready::Stealing { deque, taken } => {
+                *taken = taken.wrapping_add(1);
+                let inbox = &queues.inboxes[me as usize];
+                let sent = taken.is_multiple_of(OLDEST_EVERY).then(|| inbox.steal().success()).flatten();
+                sent.or_else(|| deque.pop()).or_else(|| steal(deque, me as usize, queues))
+            }
         }
     }
 }
@@ -130,6 +139,17 @@ mod tests {
             waited += 1;
         }
         assert_eq!(waited, OLDEST_EVERY - 1);
+    }
+
+    #[test]
+    fn what_others_sent_is_found_by_a_worker_that_always_has_work_of_its_own() {
+        let (queues, mut ready) = Queues::new(2);
+        queues.inboxes[0].push(CellId(99));
+        let found = (0..2 * OLDEST_EVERY).any(|own| {
+            ready[0].push(CellId(own));
+            ready[0].find(0, &queues) == Some(CellId(99))
+        });
+        assert!(found);
     }
 
     #[test]

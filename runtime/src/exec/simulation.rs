@@ -13,7 +13,7 @@ use rand_pcg::Pcg32;
 
 use super::build::{NewChunk, RankParts, build_rank, create_chunks};
 use super::clock::Clock;
-use super::guarded::Badge;
+use super::guarded::{Badge, Restore};
 use super::ready::{Queues, Ready};
 use super::shared::{Crew, Outcome, RankShared};
 use super::worker::{Mixer, Worker};
@@ -38,6 +38,8 @@ struct SimRank {
 
 /// Runs a program under simulation.
 pub(crate) fn run(config: &Config, seed: u64, describe: &dyn Fn() -> Described) -> Result<Report, Error> {
+    // A handler may run a simulation of its own.
+    let _worn = Restore::later();
     let config = config.clone().workers(1);
     let count = config.rank_count();
     let outcome: Arc<Outcome> = Arc::default();

@@ -9,8 +9,6 @@ use crate::error::Error;
 
 /// Chunks run in one turn: between two looks at what waits for company in the core.
 const STEPS_MAX: u32 = 512;
-/// How often worker 0 tries to send the rank's last packets, a millisecond apart.
-const LAST_TRIES: u32 = 1000;
 /// How long rank 0 sleeps before it asks whether anybody is still at work.
 const SUSPECT_MS: u64 = 100;
 
@@ -25,17 +23,17 @@ impl Worker<'_> {
         self.record_syncs();
     }
 
-    /// Worker 0 sends what the rank said before it stopped: the others wait for it. Gives up on a receiver that takes
-    /// nothing any more, which has stopped too.
+    /// Worker 0 sends what the rank said before it stopped, the end of the run above all: the others wait for it. What
+    /// still comes in has no meaning any more, but is taken, or two ranks that end would wait for each other.
     fn send_the_last(&mut self) {
         if self.transport.is_none() {
             return;
         }
         self.send_outbound(&mut self.shared.core.lock());
-        let sent = |worker: &mut Self| worker.transport.as_mut().is_none_or(|transport| transport.idle());
-        let mut tries = LAST_TRIES;
-        while !sent(self) && tries > 0 {
-            tries -= 1;
+        while let Some(transport) = &mut self.transport
+            && !transport.idle()
+        {
+            while transport.poll().is_some() {}
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
     }
@@ -43,9 +41,11 @@ impl Worker<'_> {
     /// Does something that may run user code; a panic ends the run with an error that names the chunk.
     pub(crate) fn catching(&mut self, act: impl FnOnce(&mut Self)) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| act(self))) {
+            // The name is made by the user's index, which may be what panicked.
+            let name = catch_unwind(AssertUnwindSafe(|| self.describe(self.in_hand.chunk)));
             let error = Error::HandlerPanicked {
                 rank: self.shared.facts.rank.0,
-                chunk: self.describe(self.in_hand.chunk),
+                chunk: name.unwrap_or_else(|_| format!("{:?}", self.in_hand.chunk)),
                 message: self.in_hand.kind.into(),
                 phase: self.in_hand.phase,
                 panic: text_of(&*panic),
@@ -106,9 +106,8 @@ impl Worker<'_> {
         if self.id == 0 {
             let sent = self.transport.as_mut().is_none_or(|transport| transport.idle());
             let others = shared.gauges.workers.len() as u64 - 1;
-            if crew.parked.load(Ordering::SeqCst) == others {
-                self.with_core(|core, now_ns, out| core.idle(now_ns, out));
-            }
+            let alone = crew.parked.load(Ordering::SeqCst) == others;
+            self.with_core(|core, now_ns, out| if alone { core.idle(now_ns, out) } else { core.hurry(out) });
             if !sent || self.work_in_sight() {
                 return 0;
             }
@@ -118,12 +117,14 @@ impl Worker<'_> {
             speed.again();
         }
         let start_ns = shared.clock.now_ns();
+        let gauge = &shared.gauges.workers[self.id as usize];
+        gauge.parks(start_ns);
         crew.parked.fetch_add(1, Ordering::SeqCst);
         let root = self.id == 0 && shared.facts.rank == ROOT;
         let timeout_ms = (self.id == 0).then_some(SUSPECT_MS);
         crew.sleepers[self.id as usize].park(timeout_ms, || self.work_in_sight());
         crew.parked.fetch_sub(1, Ordering::SeqCst);
-        let parked_ns = shared.clock.now_ns() - start_ns;
+        let parked_ns = gauge.wakes(shared.clock.now_ns());
         if root && parked_ns >= SUSPECT_MS * 1_000_000 {
             self.with_core(|core, _, out| core.suspect(out));
         }

@@ -379,6 +379,8 @@ impl Outlet for Worker<'_> {
                 spread => self.spread(chunk, spread),
             }
         }
+        // This worker is busy for longer: somebody else should run what it has just made ready.
+        self.shared.crew.wake_one(self.id);
     }
 
     fn now_ns(&self) -> u64 {

@@ -57,6 +57,16 @@ pub(crate) struct VcpuTimes {
     pub(crate) steal_ns: u64,
 }
 
+impl VcpuTimes {
+    /// What has been added since an earlier reading.
+    pub(crate) fn since(self, before: VcpuTimes) -> VcpuTimes {
+        VcpuTimes {
+            idle_ns: self.idle_ns.saturating_sub(before.idle_ns),
+            steal_ns: self.steal_ns.saturating_sub(before.steal_ns),
+        }
+    }
+}
+
 /// `/proc/stat` for some vCPUs, in the order asked.
 pub(crate) fn vcpu_times(vcpus: &[usize]) -> Option<Vec<VcpuTimes>> {
     let mut text = String::new();

@@ -35,8 +35,6 @@ pub(crate) struct Published {
     pub(crate) charged_ns: u64,
     /// Time without work.
     pub(crate) idle_ns: u64,
-    /// The part of it in which the thread was parked.
-    pub(crate) parked_ns: u64,
 }
 
 struct Batch {
@@ -82,7 +80,6 @@ impl Meter {
         let wall_ns = now_ns - self.last_ns;
         self.last_ns = now_ns;
         self.batch_totals.idle_ns += wall_ns;
-        self.batch_totals.parked_ns += parked_ns;
         let awake_ns = wall_ns.saturating_sub(parked_ns);
         self.batch.wall_ns += awake_ns;
         self.batch.longest_gap_ns = self.batch.longest_gap_ns.max(awake_ns);

@@ -35,7 +35,6 @@ const PROCSTAT_MIN_NS: u64 = 500_000_000;
 const NO_VCPU: u32 = u32::MAX;
 
 /// What one worker publishes about itself. Counters only grow.
-#[derive(Default)]
 pub(crate) struct Gauge {
     schedstat: OnceLock<Option<SchedStat>>,
     vcpu: AtomicU32,
@@ -43,10 +42,37 @@ pub(crate) struct Gauge {
     charged_ns: AtomicU64,
     idle_ns: AtomicU64,
     parked_ns: AtomicU64,
+    /// When it parked, plus 1; 0 while it is awake.
+    parked_since_ns: AtomicU64,
     speed_bits: AtomicU64,
 }
 
 impl Gauge {
+    fn new() -> Gauge {
+        Gauge {
+            schedstat: OnceLock::new(),
+            vcpu: AtomicU32::new(NO_VCPU),
+            cpu_ns: AtomicU64::new(0),
+            charged_ns: AtomicU64::new(0),
+            idle_ns: AtomicU64::new(0),
+            parked_ns: AtomicU64::new(0),
+            parked_since_ns: AtomicU64::new(0),
+            speed_bits: AtomicU64::new(0),
+        }
+    }
+
+    /// The worker parks.
+    pub(crate) fn parks(&self, now_ns: u64) {
+        self.parked_since_ns.store(now_ns + 1, Ordering::Relaxed);
+    }
+
+    /// It is awake again. Returns how long it was parked.
+    pub(crate) fn wakes(&self, now_ns: u64) -> u64 {
+        let parked_ns = (now_ns + 1).saturating_sub(self.parked_since_ns.swap(0, Ordering::Relaxed));
+        self.parked_ns.fetch_add(parked_ns, Ordering::Relaxed);
+        parked_ns
+    }
+
     /// Called once by the worker's own thread.
     pub(crate) fn occupy(&self, vcpu: Option<usize>) {
         self.vcpu.store(vcpu.map_or(NO_VCPU, |vcpu| vcpu as u32), Ordering::Relaxed);
@@ -65,23 +91,24 @@ impl Gauge {
         self.cpu_ns.store(published.cpu_clock_ns, Ordering::Relaxed);
         self.charged_ns.fetch_add(published.charged_ns, Ordering::Relaxed);
         self.idle_ns.fetch_add(published.idle_ns, Ordering::Relaxed);
-        self.parked_ns.fetch_add(published.parked_ns, Ordering::Relaxed);
     }
 
     pub(crate) fn set_speed(&self, rounds_per_us: f64) {
         self.speed_bits.store(rounds_per_us.to_bits(), Ordering::Relaxed);
     }
 
-    fn read(&self) -> Totals {
+    fn read(&self, now_ns: u64) -> Totals {
         let scheduled = self.schedstat.get().and_then(Option::as_ref).and_then(SchedStat::read);
         let cpu_ns = self.cpu_ns.load(Ordering::Relaxed);
+        let since_ns = self.parked_since_ns.load(Ordering::Relaxed);
+        let parked_now_ns = if since_ns > 0 { (now_ns + 1).saturating_sub(since_ns) } else { 0 };
         Totals {
             cpu_ns: scheduled.map_or(cpu_ns, |scheduled| scheduled.cpu_ns),
             delay_ns: scheduled.map_or(0, |scheduled| scheduled.wait_ns),
             charged_ns: self.charged_ns.load(Ordering::Relaxed),
             idle_ns: self.idle_ns.load(Ordering::Relaxed),
-            parked_ns: self.parked_ns.load(Ordering::Relaxed),
-            vcpu: VcpuTimes::default(),
+            parked_ns: self.parked_ns.load(Ordering::Relaxed) + parked_now_ns,
+            vcpu: None,
         }
     }
 }
@@ -93,7 +120,7 @@ struct Totals {
     charged_ns: u64,
     idle_ns: u64,
     parked_ns: u64,
-    vcpu: VcpuTimes,
+    vcpu: Option<VcpuTimes>,
 }
 
 #[derive(Default)]
@@ -112,7 +139,7 @@ pub(crate) struct Gauges {
 
 impl Gauges {
     pub(crate) fn new(workers: u32, source: BackgroundSource) -> Gauges {
-        let gauges = (0..workers).map(|_| Gauge::default()).collect();
+        let gauges = (0..workers).map(|_| Gauge::new()).collect();
         let last = Last { workers: vec![Totals::default(); workers as usize], ..Last::default() };
         Gauges { workers: gauges, source, last: Mutex::new(last) }
     }
@@ -121,13 +148,13 @@ impl Gauges {
     pub(crate) fn sample(&self, now_ns: u64) -> RankSample {
         // Locked before the counters are read: two workers that sample at once must not see each other's past.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut totals: Vec<Totals> = self.workers.iter().map(Gauge::read).collect();
+        let mut totals: Vec<Totals> = self.workers.iter().map(|gauge| gauge.read(now_ns)).collect();
         let vcpus =
             self.workers.iter().map(|gauge| gauge.vcpu.load(Ordering::Relaxed)).filter(|&v| v != NO_VCPU);
         let vcpus: Vec<usize> = vcpus.map(|vcpu| vcpu as usize).collect();
         let known_vcpus = vcpus.len() == totals.len();
         if let Some(times) = vcpu_times(&vcpus).filter(|_| known_vcpus) {
-            totals.iter_mut().zip(times).for_each(|(total, times)| total.vcpu = times);
+            totals.iter_mut().zip(times).for_each(|(total, times)| total.vcpu = Some(times));
         }
         let throttled = throttled_ns().unwrap_or(0);
 
@@ -137,9 +164,9 @@ impl Gauges {
         for (now, before) in totals.iter().zip(&last.workers) {
             let cpu_ns = now.cpu_ns.saturating_sub(before.cpu_ns);
             let delay_ns = now.delay_ns.saturating_sub(before.delay_ns);
-            let parked_ns = now.parked_ns - before.parked_ns;
-            let steal_ns = now.vcpu.steal_ns.saturating_sub(before.vcpu.steal_ns);
-            let vcpu_idle_ns = now.vcpu.idle_ns.saturating_sub(before.vcpu.idle_ns);
+            let parked_ns = now.parked_ns.saturating_sub(before.parked_ns);
+            let vcpu = now.vcpu.zip(before.vcpu).map(|(now, before)| now.since(before)).unwrap_or_default();
+            let (steal_ns, vcpu_idle_ns) = (vcpu.steal_ns.min(wall_ns), vcpu.idle_ns);
             let chunk_ns = now.charged_ns - before.charged_ns;
             let unexplained_ns = wall_ns.saturating_sub(cpu_ns + parked_ns);
             let wait_ns = delay_ns.max(unexplained_ns).saturating_sub(steal_ns).min(wall_ns);

@@ -67,8 +67,11 @@ impl Local {
 }
 
 impl Outgoing {
-    /// Sends what waits, in order; true if nothing waits any more.
+    /// Sends what waits, in order; true if nothing waits any more. A receiver that is gone needs nothing.
     fn flush(&mut self) -> bool {
+        if self.ring.is_abandoned() {
+            self.waiting.clear();
+        }
         while let Some(packet) = self.waiting.pop_front() {
             if let Err(PushError::Full(packet)) = self.ring.push(packet) {
                 self.waiting.push_front(packet);

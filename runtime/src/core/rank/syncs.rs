@@ -7,7 +7,7 @@ use lb_strategies::{Assignment, Snapshot};
 
 use super::{Actions, RankCore};
 use crate::core::action::Action;
-use crate::core::balance::{Arrival, Collected, Leaver, MeasuredChunk, Migration, Move, RankSample};
+use crate::core::balance::{Arrival, Collected, Leaver, MeasuredChunk, Migration, Move, RankSample, Reports};
 use crate::core::envelope::{Delivery, Payload};
 use crate::core::packet::{Journey, Packet, ROOT, Traveller};
 use crate::ids::{CellId, ChunkId, RUNTIME, Rank};
@@ -33,21 +33,19 @@ impl RankCore {
     }
 
     pub(super) fn sample_complete(&mut self, out: &mut Actions) {
-        for sync in self.syncs.complete() {
-            out.push_back(Action::Sample { sync });
-        }
+        out.extend(self.syncs.complete().into_iter().map(Action::Sample));
     }
 
     /// Answers [`Action::Sample`]: sends what arrived. `load` gives a chunk's CPU time since its last sync.
     pub(crate) fn sampled(
         &mut self,
-        sync: u64,
+        reports: Reports,
         sample: RankSample,
         load: impl Fn(CellId) -> u64,
         now_ns: u64,
         out: &mut Actions,
     ) {
-        let (tallies, arrivals) = self.syncs.take(sync);
+        let Reports { sync, tallies, arrivals } = reports;
         let measured = |arrival: Arrival| {
             let cpu_ns = load(arrival.cell);
             MeasuredChunk {
@@ -77,6 +75,9 @@ impl RankCore {
         if self.blocking {
             let moves: Arc<[Move]> = decision.moves.into();
             self.send_all(|| Packet::Moves { sync: decision.sync, moves: moves.clone() }, now_ns, out);
+            // The next sync may have become complete meanwhile.
+            let root = self.root.as_mut().expect("only rank 0 is asked to decide");
+            out.extend(root.coordinator.snapshot().map(|expected| Action::Decide(Box::new(expected))));
         }
     }
 
