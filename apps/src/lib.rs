@@ -5,7 +5,7 @@
 //!
 //! | module | answers |
 //! |---|---|
-//! | `cli`, `options`, `output` | what was asked for, and where results go |
+//! | `cli`, `options`, `output`, `log` | what was asked for, and where results and log lines go |
 //! | `experiment`, `director` | how a program is run once per strategy, and what is done to it meanwhile |
 //! | `disturbance`, `neighbour`, `quota` | what disturbs it, and how much a perfect balancer could win back |
 //! | `iteration_clock`, `record`, `summary` | what happened, as times and as numbers |
@@ -20,6 +20,7 @@ pub mod disturbance;
 pub mod error;
 pub mod experiment;
 pub mod iteration_clock;
+pub mod log;
 pub mod machine;
 pub mod neighbour;
 pub mod options;

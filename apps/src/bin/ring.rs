@@ -11,11 +11,13 @@ use std::process::ExitCode;
 use caribou::Config;
 use caribou_apps::cli;
 use caribou_apps::error::Error;
+use caribou_apps::log;
 use caribou_apps::output::Output;
 use caribou_apps::ring::chunk::run;
 use caribou_apps::ring::options::Options;
 
 fn main() -> ExitCode {
+    log::start();
     let options = match cli::parse::<Options>(std::env::args_os()) {
         Ok(options) => options,
         Err(refusal) => return refusal.report(),

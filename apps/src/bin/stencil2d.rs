@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use caribou_apps::cli;
 use caribou_apps::error::Error;
+use caribou_apps::log;
 use caribou_apps::neighbour;
 use caribou_apps::stencil2d::compare::Comparison;
 use caribou_apps::stencil2d::options::Options;
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
     if let Some(code) = neighbour::become_one_if_asked() {
         return code;
     }
+    log::start();
     let arguments: Vec<_> = std::env::args_os().collect();
     let bare = arguments.len() == 1;
     let options = match cli::parse::<Options>(arguments) {

@@ -60,6 +60,18 @@ pub enum Load {
 /// assert_eq!(report.messages, 4 + 101);
 /// # Ok::<(), caribou::Error>(())
 /// ```
+///
+/// A chunk that could not move between threads, or be encoded, does not build:
+///
+/// ```compile_fail,E0277
+/// # use caribou::{Chunk, Ctx};
+/// struct Stuck { shared: std::rc::Rc<u32> }
+/// impl Chunk for Stuck {
+///     type Index = u32;
+///     type Message = ();
+///     fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+/// }
+/// ```
 pub trait Chunk: Serialize + DeserializeOwned + Send + Sized + 'static {
     /// The chunk's name within its array.
     type Index: Index;

@@ -184,7 +184,17 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.send_to(Array::<C>::new(self.handler.chunk.array), to, message);
     }
 
-    /// Sends a message to a chunk of another array.
+    /// Sends a message to a chunk of another array, of that array's message type and no other:
+    ///
+    /// ```compile_fail,E0308
+    /// # use caribou::{Array, Chunk, Ctx}; use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)] struct Counter;
+    /// impl Chunk for Counter {
+    ///     type Index = u32;
+    ///     type Message = u64;
+    ///     fn receive(&mut self, count: u64, ctx: &mut Ctx<'_, Self>) { ctx.send(0, "a word"); }
+    /// }
+    /// ```
     #[inline]
     pub fn send_to<D: Chunk>(&mut self, array: Array<D>, to: D::Index, message: D::Message) {
         tracing::trace!(hop = 1, "Ctx::send");
