@@ -75,10 +75,10 @@ impl RankCore {
         if self.blocking {
             let moves: Arc<[Move]> = decision.moves.into();
             self.send_all(|| Packet::Moves { sync: decision.sync, moves: moves.clone() }, now_ns, out);
-            // The next sync may have become complete meanwhile.
-            let root = self.root.as_mut().expect("only rank 0 is asked to decide");
-            out.extend(root.coordinator.snapshot().map(|expected| Action::Decide(Box::new(expected))));
         }
+        // The next sync may have become complete meanwhile.
+        let root = self.root.as_mut().expect("only rank 0 is asked to decide");
+        out.extend(root.coordinator.snapshot().map(|expected| Action::Decide(Box::new(expected))));
     }
 
     pub(super) fn moves(&mut self, sync: u64, moves: &[Move], now_ns: u64, out: &mut Actions) {
@@ -204,5 +204,46 @@ impl RankCore {
     /// Answers [`Action::Landed`]: all arrivals are admitted, their log has served.
     pub(crate) fn landed(&mut self) {
         self.broadcasts.end_log();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A report to `sync` from a rank that has nothing to report on.
+    fn collected(sync: u64) -> Packet {
+        let sample = RankSample::default();
+        Packet::Collected(Box::new(Collected {
+            sync,
+            tallies: Vec::new(),
+            chunks: Vec::new(),
+            sample,
+            now_ns: 0,
+        }))
+    }
+
+    fn phases_to_decide(out: &mut Actions) -> Vec<(u64, Snapshot)> {
+        let decide = |action| match action {
+            Action::Decide(expected) => Some((expected.phase, *expected)),
+            _ => None,
+        };
+        out.drain(..).filter_map(decide).collect()
+    }
+
+    #[test]
+    fn a_sync_that_completes_during_a_decision_is_decided_next_whether_anybody_waits_or_not() {
+        for spec in ["none", "refine"] {
+            let strategy = lb_strategies::parse(spec).expect("it is in the table").into();
+            let mut core = RankCore::new(ROOT, 1, [].into(), strategy, 0);
+            let mut out = Actions::new();
+            core.receive(ROOT, collected(0), 0, &mut out);
+            let first = phases_to_decide(&mut out).pop().expect("nobody is missing");
+            core.receive(ROOT, collected(1), 0, &mut out);
+            assert_eq!(phases_to_decide(&mut out), [], "one decision at a time");
+            core.decided(&first.1, Assignment::current(&first.1), 0, 0, &mut out);
+            let next: Vec<u64> = phases_to_decide(&mut out).into_iter().map(|(phase, _)| phase).collect();
+            assert_eq!((first.0, next), (0, vec![1]), "{spec}");
+        }
     }
 }
