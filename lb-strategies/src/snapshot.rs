@@ -61,11 +61,14 @@ pub struct RankLoad {
     pub background_ns: u64,
     /// Whether chunks may be placed here. An unavailable rank is to be emptied.
     pub available: bool,
+    /// Which host the rank is on, counted from 0: ranks of one host share its memory.
+    #[serde(default)]
+    pub host: u32,
 }
 
 impl Default for RankLoad {
     fn default() -> Self {
-        Self { speed: 1.0, share: 1.0, background_ns: 0, available: true }
+        Self { speed: 1.0, share: 1.0, background_ns: 0, available: true, host: 0 }
     }
 }
 

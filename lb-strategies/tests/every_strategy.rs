@@ -78,8 +78,9 @@ prop_compose! {
         share in capacity(),
         background_ns in ticks(),
         available in prop::bool::weighted(0.9),
+        host: u32,
     )
-        -> RankLoad { RankLoad { speed, share, background_ns, available } }
+        -> RankLoad { RankLoad { speed, share, background_ns, available, host } }
 }
 
 prop_compose! {
@@ -110,7 +111,7 @@ prop_compose! {
         capacities in Just(capacities),
     ) -> Snapshot {
         let rank_load = |(speed, share, background_ns)|
-            RankLoad { speed, share, background_ns, available: true };
+            RankLoad { speed, share, background_ns, ..RankLoad::default() };
         let chunk_load = |(key, (rank, ticks))| ChunkLoad {
             id: ChunkId { array: 0, key }, rank: Rank(rank), ticks, bytes: 1, migratable: true,
         };

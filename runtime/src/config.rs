@@ -9,6 +9,7 @@ use std::sync::Arc;
 use lb_strategies::Strategy;
 
 use crate::error::Error;
+use crate::launch::{self, Launch};
 pub use crate::measure::sample::BackgroundSource;
 
 /// Whether workers are bound to vCPUs.
@@ -27,6 +28,22 @@ pub enum Pin {
     Off,
 }
 
+/// What ranks are.
+///
+/// ```
+/// assert_eq!(caribou::Processes::default(), caribou::Processes::Auto);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Processes {
+    /// Processes if a launcher such as `mpirun` or `srun` started several; else threads of this one.
+    #[default]
+    Auto,
+    /// Threads of this process, however it was started.
+    Threads,
+    /// Processes of an MPI job, even if it has only this one.
+    Mpi,
+}
+
 /// One variable of the environment.
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
@@ -40,8 +57,16 @@ pub struct Variable {
 
 /// All variables that Caribou reads.
 pub const VARIABLES: &[Variable] = &[
-    Variable { name: "CARIBOU_RANKS", default: "one per vCPU", meaning: "ranks in this process" },
-    Variable { name: "CARIBOU_WORKERS", default: "1", meaning: "workers (threads) of each rank" },
+    Variable {
+        name: "CARIBOU_RANKS",
+        default: "one per vCPU",
+        meaning: "ranks in this process; under mpirun each process is one",
+    },
+    Variable {
+        name: "CARIBOU_WORKERS",
+        default: "1; under mpirun one per core of the rank",
+        meaning: "workers (threads) of each rank",
+    },
     Variable {
         name: "CARIBOU_LB",
         default: "refine",
@@ -73,6 +98,16 @@ pub const VARIABLES: &[Variable] = &[
         meaning: "encode messages: auto (when they leave the process), always (to test serialisation)",
     },
     Variable {
+        name: "CARIBOU_PROCESSES",
+        default: "auto",
+        meaning: "ranks are processes: auto (if mpirun or srun started several), mpi (always), threads (never)",
+    },
+    Variable {
+        name: "CARIBOU_SHARED_MEMORY",
+        default: "on",
+        meaning: "processes of one host exchange messages through shared memory: on, off (all through MPI)",
+    },
+    Variable {
         name: "CARIBOU_SIMULATE",
         default: "unset",
         meaning: "a seed: run in one thread in virtual time, with random delays and orders",
@@ -90,7 +125,7 @@ pub const VARIABLES: &[Variable] = &[
 #[derive(Clone)]
 pub struct Config {
     pub(crate) ranks: Option<u32>,
-    pub(crate) workers: u32,
+    pub(crate) workers: Option<u32>,
     pub(crate) strategy: Arc<dyn Strategy>,
     spec: String,
     pub(crate) period: u64,
@@ -98,6 +133,8 @@ pub struct Config {
     pub(crate) measure: bool,
     pub(crate) background: BackgroundSource,
     pub(crate) wire: bool,
+    pub(crate) processes: Processes,
+    pub(crate) shared_memory: bool,
     pub(crate) simulate: Option<u64>,
 }
 
@@ -112,6 +149,8 @@ impl fmt::Debug for Config {
             .field("measure", &self.measure)
             .field("background", &self.background)
             .field("wire", &self.wire)
+            .field("processes", &self.processes)
+            .field("shared_memory", &self.shared_memory)
             .field("simulate", &self.simulate)
             .finish()
     }
@@ -125,7 +164,7 @@ impl Default for Config {
         let strategy = lb_strategies::parse(DEFAULT_LB).expect("the default strategy is in the table").into();
         Config {
             ranks: None,
-            workers: 1,
+            workers: None,
             strategy,
             spec: DEFAULT_LB.into(),
             period: 20,
@@ -133,6 +172,8 @@ impl Default for Config {
             measure: true,
             background: BackgroundSource::Auto,
             wire: false,
+            processes: Processes::Auto,
+            shared_memory: true,
             simulate: None,
         }
     }
@@ -159,7 +200,7 @@ impl Config {
     fn set(mut self, name: &str, value: &str) -> Result<Config, Error> {
         match name {
             "CARIBOU_RANKS" => self.ranks = Some(number(name, value, 1)? as u32),
-            "CARIBOU_WORKERS" => self.workers = number(name, value, 1)? as u32,
+            "CARIBOU_WORKERS" => self.workers = Some(number(name, value, 1)? as u32),
             "CARIBOU_LB" if value == "help" => return Err(wrong(name, lb_strategies::help())),
             "CARIBOU_LB" => return self.lb(value).map_err(|error| renamed(error, name)),
             "CARIBOU_LB_PERIOD" => self.period = number(name, value, 0)?,
@@ -180,23 +221,33 @@ impl Config {
                 )?;
             }
             "CARIBOU_WIRE" => self.wire = choice(name, value, &[("auto", false), ("always", true)])?,
+            "CARIBOU_PROCESSES" => {
+                let choices =
+                    [("auto", Processes::Auto), ("mpi", Processes::Mpi), ("threads", Processes::Threads)];
+                self.processes = choice(name, value, &choices)?;
+            }
+            "CARIBOU_SHARED_MEMORY" => {
+                self.shared_memory = choice(name, value, &[("on", true), ("off", false)])?;
+            }
             "CARIBOU_SIMULATE" => self.simulate = Some(number(name, value, 0)?),
             unknown => return Err(unknown_variable(unknown)),
         }
         Ok(self)
     }
 
-    /// Ranks in this process; by default one per vCPU that the process may use.
+    /// Ranks in this process; by default one per vCPU that the process may use. Under `mpirun` each process is one rank,
+    /// and this may only say how many processes there are.
     #[must_use]
     pub fn ranks(mut self, ranks: u32) -> Config {
         self.ranks = Some(ranks.max(1));
         self
     }
 
-    /// Workers of each rank; idle ones steal ready chunks from each other.
+    /// Workers of each rank; idle ones steal ready chunks from each other. By default 1; under `mpirun` one for each
+    /// physical core in the rank's part of its host.
     #[must_use]
     pub fn workers(mut self, workers: u32) -> Config {
-        self.workers = workers.max(1);
+        self.workers = Some(workers.max(1));
         self
     }
 
@@ -255,6 +306,20 @@ impl Config {
         self
     }
 
+    /// Whether ranks are threads of this process or processes of an MPI job.
+    #[must_use]
+    pub fn processes(mut self, processes: Processes) -> Config {
+        self.processes = processes;
+        self
+    }
+
+    /// Whether processes of one host exchange messages through shared memory. To compare and to test.
+    #[must_use]
+    pub fn shared_memory(mut self, shared: bool) -> Config {
+        self.shared_memory = shared;
+        self
+    }
+
     /// Runs in one thread in virtual time, with seeded random delays and orders: every order that is not promised is
     /// broken on purpose. The same seed gives the same run. Time passes by what handlers [`charge`](crate::Ctx::charge).
     #[must_use]
@@ -263,15 +328,32 @@ impl Config {
         self
     }
 
+    /// How this process was started, as far as it matters to the run.
+    pub fn launch(&self) -> Launch {
+        if self.processes == Processes::Threads || self.simulate.is_some() {
+            return Launch::Alone;
+        }
+        match launch::found() {
+            Launch::Alone if self.processes == Processes::Mpi => {
+                Launch::Together { process: 0, processes: 1 }
+            }
+            found => found,
+        }
+    }
+
     /// Ranks that the run will have.
     pub fn rank_count(&self) -> u32 {
-        let default = if self.simulate.is_some() { 4 } else { crate::vcpus().len() as u32 / self.workers };
+        let default = match (self.launch(), self.simulate) {
+            (Launch::Together { processes, .. }, _) => processes,
+            (_, Some(_)) => 4,
+            (_, None) => crate::vcpus().len() as u32 / self.worker_count(),
+        };
         self.ranks.unwrap_or(default).max(1)
     }
 
-    /// Workers that each rank will have.
+    /// Workers that each rank will have; under `mpirun` and unless set, the run may choose more.
     pub fn worker_count(&self) -> u32 {
-        self.workers
+        self.workers.unwrap_or(1)
     }
 
     /// Steps between two syncs.
@@ -320,7 +402,7 @@ mod tests {
 
     #[test]
     fn every_documented_variable_is_understood() {
-        let examples = ["3", "2", "greedy", "7", "off", "off", "procstat", "always", "42"];
+        let examples = ["3", "2", "greedy", "7", "off", "off", "procstat", "always", "mpi", "off", "42"];
         assert_eq!(examples.len(), VARIABLES.len());
         for (variable, example) in VARIABLES.iter().zip(examples) {
             let config = set(variable.name, example).unwrap_or_else(|error| panic!("{error}"));

@@ -73,6 +73,15 @@ pub enum Error {
         rank: u32,
     },
 
+    /// A process of the job is gone, killed or ended early; its chunks are gone with it.
+    #[error("rank {rank} is gone: {why}")]
+    RankLost {
+        /// The rank.
+        rank: u32,
+        /// What is known of its end.
+        why: String,
+    },
+
     /// The operating system refused something the run cannot do without.
     #[error("{what}: {why}")]
     System {

@@ -75,6 +75,11 @@ mod core;
 mod error;
 mod exec;
 mod ids;
+#[cfg(feature = "mpi")]
+mod job;
+mod launch;
+#[cfg(feature = "mpi")]
+mod liveness;
 mod measure;
 mod report;
 mod run;
@@ -85,11 +90,14 @@ pub use api::ctx::{Array, Ctx, Section, Target};
 pub use api::index::{Extent, Index};
 pub use api::setup::{Placement, Setup};
 pub use api::testing;
-pub use config::{BackgroundSource, Config, Pin, VARIABLES, Variable};
+pub use config::{BackgroundSource, Config, Pin, Processes, VARIABLES, Variable};
 pub use core::bulk;
 pub use core::reduction::{Reducer, Values};
 pub use error::Error;
+#[cfg(feature = "mpi")]
+pub use job::Runtime;
+pub use launch::Launch;
 pub use lb_strategies::{Rank, Strategy};
 pub use measure::topology::{allowed_vcpus as vcpus, pin_to};
-pub use report::{Report, SyncReport};
+pub use report::{ClockOffset, Report, SyncReport};
 pub use run::run;

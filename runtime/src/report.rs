@@ -15,8 +15,28 @@ pub struct Report {
     pub elapsed_ns: u64,
     /// Deliveries handled, on all ranks: messages, starts, resumes, results.
     pub messages: u64,
-    /// One record a sync, in order.
+    /// Hosts, ranks, workers and where they sit, in one line.
+    pub placement: String,
+    /// Each rank's clock, in rank order; empty where all ranks are in one process.
+    pub clocks: Vec<ClockOffset>,
+    /// One record a sync, in order. Of several processes only that of rank 0 has them.
     pub syncs: Vec<SyncReport>,
+}
+
+/// A rank's clock against that of rank 0. All times of a run are corrected by `begin_ns`.
+///
+/// ```
+/// let clock = caribou::ClockOffset { begin_ns: -1_200, drift_ns: 40, error_ns: 900 };
+/// assert!(clock.drift_ns.unsigned_abs() < clock.error_ns, "nothing that could be told from an error");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockOffset {
+    /// Its clock minus rank 0's when the run began, ns.
+    pub begin_ns: i64,
+    /// How much that has grown by the end of the run, ns.
+    pub drift_ns: i64,
+    /// The error of both, at most, ns; 0 where both clocks are one.
+    pub error_ns: u64,
 }
 
 /// What one sync found and did.

@@ -141,8 +141,8 @@ impl<C: Chunk> ErasedSlot for Slot<C> {
         self.kept.into_iter().map(deliver).collect()
     }
 
-    fn encode(&self) -> Result<Vec<u8>, WireError> {
-        wire::encode(self)
+    fn encode_into(&self, bytes: &mut Vec<u8>) -> Result<(), WireError> {
+        wire::encode_into(self, bytes)
     }
 }
 
@@ -187,14 +187,19 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
         self.syncs
     }
 
-    fn encode(&self, payload: &Payload) -> Result<Vec<u8>, WireError> {
+    fn encode_into(&self, payload: &Payload, bytes: &mut Vec<u8>) -> Result<(), WireError> {
         match payload {
             Payload::Value(value) => {
                 let message = value.downcast_ref::<Option<C::Message>>().and_then(Option::as_ref);
-                wire::encode(message.expect("its array's handle fixed the type, and it was not delivered"))
+                let message = message.expect("its array's handle fixed the type, and it was not delivered");
+                wire::encode_into(message, bytes)
             }
             other => unreachable!("{other:?} is sent as it is"),
         }
+    }
+
+    fn decode_message(&self, bytes: &[u8]) -> Result<Payload, WireError> {
+        Ok(Payload::Value(smallbox!(Some(wire::decode::<C::Message>(bytes)?))))
     }
 
     fn decode_slot(&self, _key: u64, bytes: &[u8]) -> Result<Box<dyn ErasedSlot>, WireError> {

@@ -11,13 +11,24 @@
 //!     cells: Vec<f64>,
 //! }
 //! ```
+//!
+//! # Beside the bytes
+//!
+//! Between processes, long runs of numbers need not pass through the encoding at all: they travel *beside* it, each as a
+//! message of its own, and arrive in the vector they were made for. An `Arc<Vec<T>>` is sent from where it lies; of any
+//! other vector one copy is made. Serde hands no context to a `with` module, so [`gather`] and [`scatter`] leave it for
+//! the thread to find.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use bytemuck::Pod;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
-use serde::ser::Serializer;
+use serde::ser::{SerializeTuple, Serializer};
+use serde::{Deserialize, Serialize};
 
 /// A number of fixed size: `u8`-`u64`, `i8`-`i64`, `f32`, `f64`.
 ///
@@ -25,7 +36,7 @@ use serde::ser::Serializer;
 /// use caribou::bulk::Number;
 /// assert_eq!(2.5f64.swapped().swapped(), 2.5);
 /// ```
-pub trait Number: Pod + sealed::Sealed {
+pub trait Number: Pod + Send + Sync + sealed::Sealed {
     /// The number with its bytes in the opposite order.
     #[must_use]
     fn swapped(self) -> Self;
@@ -33,6 +44,7 @@ pub trait Number: Pod + sealed::Sealed {
 
 mod sealed {
     pub trait Sealed {}
+    pub trait Holder<T> {}
 }
 
 macro_rules! numbers {
@@ -53,6 +65,184 @@ numbers!(
     f64 => |number: f64| f64::from_bits(number.to_bits().swap_bytes())
 );
 
+/// What holds numbers in bulk: `Vec<T>`, `Box<[T]>`, `Arc<[T]>`, `Arc<Vec<T>>`, slices.
+///
+/// ```
+/// use std::sync::Arc;
+/// use caribou::bulk::Numbers;
+/// assert_eq!(Arc::new(vec![1u8, 2]).numbers(), [1, 2]);
+/// ```
+pub trait Numbers<T: Number>: sealed::Holder<T> {
+    /// The numbers, in order.
+    fn numbers(&self) -> &[T];
+
+    /// The same numbers, to be read for as long as somebody needs them, where that takes no copy.
+    #[doc(hidden)]
+    fn share(&self) -> Option<Arc<dyn Shared>> {
+        None
+    }
+}
+
+mod holders {
+    use super::{Arc, Number, Numbers, Shared, sealed};
+
+    impl<T> sealed::Holder<T> for Vec<T> {}
+    impl<T> sealed::Holder<T> for [T] {}
+    impl<T> sealed::Holder<T> for Box<[T]> {}
+    impl<T> sealed::Holder<T> for Arc<[T]> {}
+    impl<T> sealed::Holder<T> for Arc<Vec<T>> {}
+
+    impl<T: Number> Numbers<T> for Vec<T> {
+        fn numbers(&self) -> &[T] {
+            self
+        }
+    }
+
+    impl<T: Number> Numbers<T> for [T] {
+        fn numbers(&self) -> &[T] {
+            self
+        }
+    }
+
+    impl<T: Number> Numbers<T> for Box<[T]> {
+        fn numbers(&self) -> &[T] {
+            self
+        }
+    }
+
+    impl<T: Number> Numbers<T> for Arc<[T]> {
+        fn numbers(&self) -> &[T] {
+            self
+        }
+
+        fn share(&self) -> Option<Arc<dyn Shared>> {
+            Some(Arc::new(self.clone()))
+        }
+    }
+
+    impl<T: Number> Numbers<T> for Arc<Vec<T>> {
+        fn numbers(&self) -> &[T] {
+            self
+        }
+
+        fn share(&self) -> Option<Arc<dyn Shared>> {
+            Some(self.clone())
+        }
+    }
+
+    impl<T: Number> Shared for Vec<T> {
+        fn bytes(&self) -> &[u8] {
+            bytemuck::cast_slice(self)
+        }
+    }
+
+    impl<T: Number> Shared for Arc<[T]> {
+        fn bytes(&self) -> &[u8] {
+            bytemuck::cast_slice(self)
+        }
+    }
+}
+
+/// Numbers that somebody holds on to.
+#[doc(hidden)]
+pub trait Shared: Send + Sync {
+    /// Their bytes, in the order of this machine.
+    fn bytes(&self) -> &[u8];
+}
+
+/// Numbers on their way out, beside the bytes of what they belong to.
+#[derive(Clone)]
+pub(crate) struct Attachment {
+    pub(crate) numbers: Arc<dyn Shared>,
+    /// Bytes of one number.
+    pub(crate) width: u8,
+}
+
+/// Numbers that came in beside the bytes of what they belong to, in a vector that can become the one they left.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Block {
+    One(Vec<u8>),
+    Two(Vec<u16>),
+    Four(Vec<u32>),
+    Eight(Vec<u64>),
+}
+
+impl Block {
+    /// What arrives when this attachment is sent.
+    pub(crate) fn copied(attachment: &Attachment) -> Block {
+        let bytes = attachment.numbers.bytes();
+        match attachment.width {
+            1 => Block::One(bytes.to_vec()),
+            2 => Block::Two(bytemuck::pod_collect_to_vec(bytes)),
+            4 => Block::Four(bytemuck::pod_collect_to_vec(bytes)),
+            _ => Block::Eight(bytemuck::pod_collect_to_vec(bytes)),
+        }
+    }
+
+    /// The numbers as the type they had; the same memory where the widths agree.
+    pub(crate) fn into_numbers<T: Number>(self) -> Option<Vec<T>> {
+        fn cast<F: Pod, T: Number>(block: Vec<F>) -> Option<Vec<T>> {
+            bytemuck::allocation::try_cast_vec(block).ok()
+        }
+        match self {
+            Block::One(block) => cast(block),
+            Block::Two(block) => cast(block),
+            Block::Four(block) => cast(block),
+            Block::Eight(block) => cast(block),
+        }
+    }
+}
+
+/// Shorter runs of numbers stay in the encoding: a message of their own would cost more than the copies.
+pub(crate) const BESIDE_BYTES_MIN: usize = 16 * 1024;
+
+/// Runs that travel beside one packet at most; more stay in the encoding.
+pub(crate) const RUNS_MAX: usize = 255;
+
+/// What `serialize` and `deserialize` of this thread do with long runs.
+enum Beside {
+    /// Nothing: everything is in the bytes.
+    No,
+    Gather(Vec<Attachment>),
+    Scatter(VecDeque<Block>),
+}
+
+thread_local! {
+    static BESIDE: RefCell<Beside> = const { RefCell::new(Beside::No) };
+}
+
+/// Puts the thread's `Beside` back, also when user code panics.
+struct Restored;
+
+impl Drop for Restored {
+    fn drop(&mut self) {
+        BESIDE.replace(Beside::No);
+    }
+}
+
+/// Encodes, and collects the long runs of numbers that travel beside the bytes, in order. What was encoded so must be
+/// decoded in [`scatter`].
+#[inline]
+pub(crate) fn gather<R>(encode: impl FnOnce() -> R) -> (R, Vec<Attachment>) {
+    let restored = Restored;
+    BESIDE.replace(Beside::Gather(Vec::new()));
+    let encoded = encode();
+    let attachments = match BESIDE.replace(Beside::No) {
+        Beside::Gather(attachments) => attachments,
+        _ => Vec::new(),
+    };
+    drop(restored);
+    (encoded, attachments)
+}
+
+/// Decodes what was encoded in [`gather`]; `blocks` are its attachments, in order.
+#[inline]
+pub(crate) fn scatter<R>(blocks: VecDeque<Block>, decode: impl FnOnce() -> R) -> R {
+    let _restored = Restored;
+    BESIDE.replace(Beside::Scatter(blocks));
+    decode()
+}
+
 /// Numbers in the order of the format; on a little-endian machine the same numbers.
 fn in_order<T: Number>(mut numbers: Vec<T>) -> Vec<T> {
     if cfg!(target_endian = "big") {
@@ -61,23 +251,81 @@ fn in_order<T: Number>(mut numbers: Vec<T>) -> Vec<T> {
     numbers
 }
 
-/// Serialises numbers as one byte string. O(n), one copy.
+/// Serialises numbers as one byte string. O(n), one copy; none if they are shared and travel beside the bytes.
 pub fn serialize<T: Number, S: Serializer>(
-    numbers: &(impl AsRef<[T]> + ?Sized),
+    numbers: &(impl Numbers<T> + ?Sized),
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    let numbers = numbers.as_ref();
-    if cfg!(target_endian = "big") {
-        return serializer.serialize_bytes(bytemuck::cast_slice(&in_order(numbers.to_vec())));
+    let all = numbers.numbers();
+    let long = size_of_val(all) >= BESIDE_BYTES_MIN;
+    let beside = BESIDE.with_borrow_mut(|beside| {
+        let Beside::Gather(attachments) = beside else { return None };
+        let long = long && attachments.len() < RUNS_MAX;
+        if long {
+            let shared = numbers.share().filter(|_| cfg!(target_endian = "little"));
+            let numbers = shared.unwrap_or_else(|| Arc::new(in_order(all.to_vec())));
+            attachments.push(Attachment { numbers, width: size_of::<T>() as u8 });
+        }
+        Some(long)
+    });
+    match beside {
+        None => Inline(all).serialize(serializer),
+        Some(beside) => {
+            let mut pair = serializer.serialize_tuple(2)?;
+            pair.serialize_element(&beside)?;
+            pair.serialize_element(&Inline(if beside { &[] } else { all }))?;
+            pair.end()
+        }
     }
-    serializer.serialize_bytes(bytemuck::cast_slice(numbers))
 }
 
-/// Deserialises what [`serialize`] wrote, into a `Vec` or anything made of one. O(n), one copy.
+/// Numbers in the bytes.
+struct Inline<'n, T>(&'n [T]);
+
+impl<T: Number> Serialize for Inline<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if cfg!(target_endian = "big") {
+            return serializer.serialize_bytes(bytemuck::cast_slice(&in_order(self.0.to_vec())));
+        }
+        serializer.serialize_bytes(bytemuck::cast_slice(self.0))
+    }
+}
+
+/// Deserialises what [`serialize`] wrote, into a `Vec` or anything made of one. O(n), one copy; none if the numbers came
+/// beside the bytes.
 pub fn deserialize<'de, T: Number, V: From<Vec<T>>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<V, D::Error> {
-    deserializer.deserialize_bytes(Bytes(PhantomData)).map(V::from)
+    let scatters = BESIDE.with_borrow(|beside| matches!(beside, Beside::Scatter(_)));
+    let numbers = if scatters {
+        let (beside, inline) = <(bool, Owned<T>)>::deserialize(deserializer)?;
+        if beside { next_block()? } else { inline.0 }
+    } else {
+        Owned::deserialize(deserializer)?.0
+    };
+    Ok(V::from(numbers))
+}
+
+/// The next run of numbers that came beside the bytes being decoded.
+fn next_block<T: Number, E: Error>() -> Result<Vec<T>, E> {
+    let block = BESIDE.with_borrow_mut(|beside| match beside {
+        Beside::Scatter(blocks) => blocks.pop_front(),
+        _ => None,
+    });
+    let block = block.ok_or_else(|| E::custom("numbers are missing beside the bytes"))?;
+    let numbers = block.into_numbers().ok_or_else(|| {
+        E::custom(format!("the numbers beside the bytes are not {} bytes each", size_of::<T>()))
+    })?;
+    Ok(in_order(numbers))
+}
+
+/// Numbers out of the bytes.
+struct Owned<T>(Vec<T>);
+
+impl<'de, T: Number> Deserialize<'de> for Owned<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_bytes(Bytes(PhantomData)).map(Owned)
+    }
 }
 
 struct Bytes<T>(PhantomData<T>);
@@ -108,10 +356,12 @@ impl<'de, T: Number> Visitor<'de> for Bytes<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{BESIDE_BYTES_MIN, Number, gather, scatter};
     use crate::core::wire;
     use proptest::prelude::*;
     use serde::{Deserialize, Serialize};
+    use std::collections::VecDeque;
+    use std::sync::Arc;
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Block<T: Number> {
@@ -130,6 +380,49 @@ mod tests {
             let back_bits: Vec<u64> = back.numbers.iter().map(|number| number.to_bits()).collect();
             prop_assert_eq!((back.before, back_bits, back.after), (1, bits, 2));
         }
+    }
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Two {
+        #[serde(with = "super")]
+        shared: Arc<Vec<f64>>,
+        between: u8,
+        #[serde(with = "super")]
+        short: Vec<u16>,
+        #[serde(with = "super")]
+        copied: Vec<u32>,
+    }
+
+    #[test]
+    fn long_runs_travel_beside_the_bytes_and_shared_ones_are_not_copied() {
+        let two = Two {
+            shared: Arc::new(vec![1.5; BESIDE_BYTES_MIN / 8]),
+            between: 7,
+            short: vec![1, 2],
+            copied: (0..BESIDE_BYTES_MIN as u32 / 4).collect(),
+        };
+        let (bytes, attachments) = gather(|| wire::encode(&two).expect("it encodes"));
+        assert!(bytes.len() < 32, "{}", bytes.len());
+        let [shared, copied] = &attachments[..] else { panic!("two runs are long") };
+        assert_eq!(shared.numbers.bytes().as_ptr(), two.shared.as_ptr().cast());
+        assert_ne!(copied.numbers.bytes().as_ptr(), two.copied.as_ptr().cast());
+        let blocks: VecDeque<_> = attachments.iter().map(super::Block::copied).collect();
+        let Some(super::Block::Eight(numbers)) = blocks.front() else { panic!("floats are eight bytes") };
+        let address = numbers.as_ptr();
+        let back: Two = scatter(blocks, || wire::decode(&bytes)).expect("it decodes");
+        assert_eq!(back.shared.as_ptr(), address.cast());
+        assert_eq!(back, two);
+    }
+
+    #[test]
+    fn numbers_missing_beside_the_bytes_are_an_error() {
+        let long = Block::<u8> { before: 0, numbers: vec![0; BESIDE_BYTES_MIN], after: 0 };
+        let (bytes, _) = gather(|| wire::encode(&long).expect("it encodes"));
+        let back = scatter(VecDeque::new(), || wire::decode::<Block<u8>>(&bytes));
+        assert!(back.expect_err("nothing came beside them").to_string().contains("missing"));
+        let of_four: VecDeque<_> = [super::Block::Four(vec![0; 8])].into();
+        let back = scatter(of_four, || wire::decode::<Block<u8>>(&bytes));
+        assert!(back.expect_err("those are longer numbers").to_string().contains("not 1 bytes"));
     }
 
     #[test]

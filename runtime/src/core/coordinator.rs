@@ -33,11 +33,27 @@ const HISTORY: usize = 4;
 /// What moving costs, for the acceptance test: packing, sending and landing one chunk, and its bytes.
 const MOVE_COST: MoveCost = MoveCost { per_chunk_ns: 5_000, bytes_per_second: 4e9 };
 
+/// Where a rank is, and how many vCPUs it can keep busy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct RankPlace {
+    pub(crate) host: u32,
+    pub(crate) workers: u32,
+}
+
 #[derive(Clone, Debug)]
 struct Estimate {
+    place: RankPlace,
     share: f64,
+    /// Of one of its vCPUs.
     speed: f64,
     background_ns: u64,
+}
+
+impl Estimate {
+    /// Of all its vCPUs together: its workers share the chunks.
+    fn whole_speed(&self) -> f64 {
+        self.speed * f64::from(self.place.workers)
+    }
 }
 
 struct Gathering {
@@ -79,14 +95,18 @@ pub(crate) struct Decision {
 }
 
 impl Coordinator {
-    pub(crate) fn new(strategy: Arc<dyn Strategy>, populations: Vec<Option<u64>>, ranks: u32) -> Coordinator {
-        let unknown = Estimate { share: 1.0, speed: 1.0, background_ns: 0 };
+    pub(crate) fn new(
+        strategy: Arc<dyn Strategy>,
+        populations: Vec<Option<u64>>,
+        places: &[RankPlace],
+    ) -> Coordinator {
+        let unknown = |&place: &RankPlace| Estimate { place, share: 1.0, speed: 1.0, background_ns: 0 };
         Coordinator {
             strategy,
             populations,
             next: 0,
             gathering: BTreeMap::new(),
-            estimates: vec![unknown; ranks as usize],
+            estimates: places.iter().map(unknown).collect(),
             history: Vec::new(),
             deciding: None,
             ongoing: None,
@@ -155,10 +175,11 @@ impl Coordinator {
         }
         chunks.sort_by_key(|chunk| chunk.id);
         let rank = |estimate: &Estimate| RankLoad {
-            speed: estimate.speed,
+            speed: estimate.whole_speed(),
             share: estimate.share,
             background_ns: estimate.background_ns,
-            available: true,
+            host: estimate.place.host,
+            ..RankLoad::default()
         };
         let ranks = self.estimates.iter().map(rank).collect();
         if self.history.len() == HISTORY {
@@ -226,7 +247,7 @@ impl Coordinator {
             decide_ns,
             migrate_ns: 0,
             chunks_per_rank,
-            capacity: self.estimates.iter().map(|estimate| estimate.speed * estimate.share).collect(),
+            capacity: self.estimates.iter().map(|estimate| estimate.whole_speed() * estimate.share).collect(),
             share: self.estimates.iter().map(|estimate| estimate.share).collect(),
         };
         tracing::info!(

@@ -27,8 +27,8 @@ pub(crate) trait ErasedSlot: Send {
     fn kept(&self) -> usize;
     /// The messages kept, of a chunk that was removed.
     fn into_kept(self: Box<Self>) -> Vec<Delivery>;
-    /// The chunk, its passport and its kept messages as bytes.
-    fn encode(&self) -> Result<Vec<u8>, WireError>;
+    /// Appends the chunk, its passport and its kept messages as bytes.
+    fn encode_into(&self, bytes: &mut Vec<u8>) -> Result<(), WireError>;
 }
 
 /// One array: how to make, name, place and encode its chunks.
@@ -45,7 +45,10 @@ pub(crate) trait ErasedArray: Send + Sync {
     fn index_text(&self, key: u64) -> String;
     /// False for arrays that a sync does not wait for and does not move.
     fn syncs(&self) -> bool;
-    fn encode(&self, payload: &Payload) -> Result<Vec<u8>, WireError>;
+    /// Appends a message's encoding; the payload is a typed value.
+    fn encode_into(&self, payload: &Payload, bytes: &mut Vec<u8>) -> Result<(), WireError>;
+    /// The typed value again.
+    fn decode_message(&self, bytes: &[u8]) -> Result<Payload, WireError>;
     fn decode_slot(&self, key: u64, bytes: &[u8]) -> Result<Box<dyn ErasedSlot>, WireError>;
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod balance;
 pub(crate) mod broadcast;
 pub mod bulk;
 pub(crate) mod census;
+pub(crate) mod codec;
 pub(crate) mod coordinator;
 pub(crate) mod envelope;
 pub(crate) mod erased;

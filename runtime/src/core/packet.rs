@@ -82,10 +82,11 @@ pub(crate) struct Journey {
     pub(crate) broadcasts: u64,
 }
 
-/// The state of a travelling chunk: the box itself inside a process, bytes outside.
+/// The state of a travelling chunk.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Cargo {
-    Encoded(#[serde(with = "super::bulk")] Vec<u8>),
+    /// Outside of a process: it follows the packet, see [`codec`](super::codec).
+    Follows,
     /// Last, because serde numbers the variants it reads without the skipped ones.
     #[serde(skip)]
     Live(Box<dyn ErasedSlot>),
@@ -95,7 +96,7 @@ impl std::fmt::Debug for Cargo {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Cargo::Live(_) => "Live",
-            Cargo::Encoded(_) => "Encoded",
+            Cargo::Follows => "Follows",
         })
     }
 }
@@ -109,7 +110,7 @@ impl Packet {
         )
     }
 
-    /// Encodes every typed value inside, so that the packet can be serialised.
+    /// Encodes every typed message inside, so that the packet can be serialised. A chunk stays as it is.
     pub(crate) fn seal(&mut self, arrays: &[Arc<dyn ErasedArray>]) -> Result<(), WireError> {
         match self {
             Packet::Message(envelope) => seal(&mut envelope.delivery, &*arrays[envelope.to.array as usize]),
@@ -118,9 +119,6 @@ impl Packet {
             }
             Packet::Arrive(traveller) => {
                 let array = &*arrays[traveller.chunk.array as usize];
-                if let Cargo::Live(slot) = &traveller.cargo {
-                    traveller.cargo = Cargo::Encoded(slot.encode()?);
-                }
                 traveller.mail.iter_mut().try_for_each(|delivery| seal(delivery, array))
             }
             _ => Ok(()),
@@ -130,7 +128,9 @@ impl Packet {
 
 fn seal(delivery: &mut Delivery, array: &dyn ErasedArray) -> Result<(), WireError> {
     if matches!(delivery.payload, Payload::Value(_)) {
-        delivery.payload = Payload::Encoded(array.encode(&delivery.payload)?.into());
+        let mut bytes = Vec::new();
+        array.encode_into(&delivery.payload, &mut bytes)?;
+        delivery.payload = Payload::Encoded(bytes.into());
     }
     Ok(())
 }

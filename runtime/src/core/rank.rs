@@ -14,7 +14,7 @@ use super::action::Action;
 use super::balance::Syncs;
 use super::broadcast::{Broadcasts, again};
 use super::census::Report;
-use super::coordinator::Coordinator;
+use super::coordinator::{Coordinator, RankPlace};
 use super::envelope::{Delivery, Envelope, Payload};
 use super::erased::ErasedArray;
 use super::handler::Passport;
@@ -64,17 +64,18 @@ struct Traffic {
 impl RankCore {
     pub(crate) fn new(
         rank: Rank,
-        ranks: u32,
+        places: &[RankPlace],
         arrays: Arc<[Arc<dyn ErasedArray>]>,
         strategy: Arc<dyn Strategy>,
         checksum: u64,
     ) -> RankCore {
+        let ranks = places.len() as u32;
         let populations: Vec<u64> = arrays.iter().map(|array| array.population()).collect();
         let blocking = strategy.moves();
         let root = (rank == ROOT).then(|| {
             let syncing = arrays.iter().map(|array| array.syncs().then(|| array.population())).collect();
             Root {
-                coordinator: Coordinator::new(strategy, syncing, ranks),
+                coordinator: Coordinator::new(strategy, syncing, places),
                 quiescence: Quiescence::new(ranks),
                 checksum,
             }

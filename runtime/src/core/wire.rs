@@ -3,28 +3,64 @@
 //! Format: bincode 2, little-endian, variable-length integers, fixed-size floats. Bulk numeric fields should use
 //! [`bulk`](crate::bulk), which writes them as one byte string at memory speed.
 
+use bincode::enc::write::Writer;
+use bincode::error::EncodeError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A failed decode: what the decoder said.
+/// A failed encode or decode: what the codec said.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct WireError(String);
 
+impl WireError {
+    pub(crate) fn new(why: impl ToString) -> WireError {
+        WireError(why.to_string())
+    }
+}
+
 /// Encodes a value. Fails where its `Serialize` implementation does.
 pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, WireError> {
-    bincode::serde::encode_to_vec(value, bincode::config::standard()).map_err(|e| WireError(e.to_string()))
+    let mut bytes = Vec::new();
+    encode_into(value, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Appends a value's encoding. Of a value that fails, a part may stand there.
+#[inline]
+pub(crate) fn encode_into<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Result<(), WireError> {
+    bincode::serde::encode_into_writer(value, Append(bytes), bincode::config::standard())
+        .map_err(WireError::new)
+}
+
+struct Append<'b>(&'b mut Vec<u8>);
+
+impl Writer for Append<'_> {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
 }
 
 /// Decodes a value that takes up all of `bytes`.
-pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
-    let (value, used) = bincode::serde::borrow_decode_from_slice(bytes, bincode::config::standard())
-        .map_err(|e| WireError(e.to_string()))?;
-    if used == bytes.len() {
+pub(crate) fn decode<T: DeserializeOwned>(mut bytes: &[u8]) -> Result<T, WireError> {
+    let length = bytes.len();
+    let value = decode_first(&mut bytes)?;
+    if bytes.is_empty() {
         Ok(value)
     } else {
-        Err(WireError(format!("{} bytes left over of {}", bytes.len() - used, bytes.len())))
+        Err(WireError(format!("{} bytes left over of {length}", bytes.len())))
     }
+}
+
+/// Decodes the first value in `bytes`, which becomes what follows it.
+#[inline]
+pub(crate) fn decode_first<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, WireError> {
+    let (value, used) = bincode::serde::borrow_decode_from_slice(bytes, bincode::config::standard())
+        .map_err(WireError::new)?;
+    *bytes = &bytes[used..];
+    Ok(value)
 }
 
 #[cfg(test)]
@@ -37,5 +73,14 @@ mod tests {
         assert_eq!(decode::<u32>(&bytes).expect("it decodes"), 7);
         bytes.push(0);
         assert!(decode::<u32>(&bytes).is_err());
+    }
+
+    #[test]
+    fn values_follow_each_other() {
+        let mut bytes = encode(&"first").expect("text encodes");
+        encode_into(&2u64, &mut bytes).expect("a number encodes");
+        let mut rest = &bytes[..];
+        assert_eq!(decode_first::<String>(&mut rest).expect("it decodes"), "first");
+        assert_eq!(decode::<u64>(rest).expect("it decodes"), 2);
     }
 }

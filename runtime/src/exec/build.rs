@@ -10,6 +10,8 @@ use super::ready::Queues;
 use super::shared::{Core, Crew, Outcome, RankShared, sharing};
 use super::worker::Worker;
 use crate::config::Config;
+use crate::core::codec::Codec;
+use crate::core::coordinator::RankPlace;
 use crate::core::envelope::{Delivery, Payload};
 use crate::core::erased::{Described, ErasedArray, ErasedSlot};
 use crate::core::handler::Facts;
@@ -24,23 +26,26 @@ pub(crate) struct RankParts {
     pub(crate) clock: Clock,
     pub(crate) outcome: Arc<Outcome>,
     pub(crate) spins: u32,
+    /// All ranks, this one among them.
+    pub(crate) places: Arc<[RankPlace]>,
 }
 
 /// Puts a rank together. Called by the thread that will be its worker 0.
 pub(crate) fn build_rank(
     config: &Config,
     rank: Rank,
-    ranks: u32,
     described: Described,
     badge: &Badge,
     parts: RankParts,
 ) -> RankShared {
     let Described { arrays, services, checksum } = described;
-    let workers = config.workers;
+    let ranks = parts.places.len() as u32;
+    let workers = parts.places[rank.index()].workers;
     let tag = sharing(workers, badge.tag());
-    let core = RankCore::new(rank, ranks, arrays.clone(), config.strategy.clone(), checksum);
+    let core = RankCore::new(rank, &parts.places, arrays.clone(), config.strategy.clone(), checksum);
     RankShared {
         facts: Facts { rank, ranks, period: config.period, services },
+        codec: Codec::new(rank, arrays.clone()),
         arrays,
         cells: Cells::new(tag),
         core: Guarded::new(tag, Core { rank: core, outbound: Vec::new() }),
@@ -53,6 +58,7 @@ pub(crate) fn build_rank(
         wire: config.wire,
         measure: config.measure && config.simulate.is_none(),
         spins: parts.spins,
+        congested: AtomicBool::new(false),
         checksum,
     }
 }

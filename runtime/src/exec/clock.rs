@@ -23,14 +23,15 @@ impl Clock {
     #[inline]
     pub(crate) fn now_ns(&self) -> u64 {
         match self {
-            Clock::Machine { origin_ns } => monotonic_ns() - origin_ns,
+            Clock::Machine { origin_ns } => monotonic_ns().saturating_sub(*origin_ns),
             Clock::Virtual { now_ns } => now_ns.load(Ordering::Relaxed),
         }
     }
 }
 
+/// The machine's monotonic clock, ns.
 #[inline]
-fn monotonic_ns() -> u64 {
+pub(crate) fn monotonic_ns() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -14,6 +14,7 @@ pub(crate) mod ready;
 pub(crate) mod shared;
 pub(crate) mod simulation;
 pub(crate) mod sleep;
+pub(crate) mod start;
 pub(crate) mod sync;
 pub(crate) mod threads;
 pub(crate) mod worker;

@@ -2,17 +2,17 @@
 //!
 //! Actions of the first group (see [`Action`]) are carried out while the core is locked, so that no other worker of the
 //! rank can see a state between two of them; those of the second group run handlers and hooks, and come after the lock.
-//! What user code does run under the lock has no way back into the runtime: placement functions, and under
-//! `CARIBOU_WIRE=always` the serde implementations.
+//! What user code does run under the lock has no way back into the runtime: placement functions and index conversions.
+//! Packets are encoded after the lock, in the order in which the core gave them out.
 
 use super::mailbox::By;
 use super::worker::{InHand, Worker};
 use crate::core::action::Action;
 use crate::core::balance::Reports;
+use crate::core::bulk::Block;
 use crate::core::envelope::{Delivery, Envelope};
 use crate::core::packet::{Cargo, Journey, Packet, Traveller};
 use crate::core::rank::{Actions, RankCore};
-use crate::core::wire;
 use crate::error::Error;
 use crate::exec::shared::Core;
 use crate::ids::{CellId, ChunkId, Rank};
@@ -39,6 +39,7 @@ impl Worker<'_> {
             }
         }
         self.actions = actions;
+        self.hand_over_all();
         for action in later {
             self.afterwards(action);
         }
@@ -78,7 +79,8 @@ impl Worker<'_> {
         None
     }
 
-    /// Hop 3, sending side. Only worker 0 calls the transport; what others send leaves before what it sends itself.
+    /// Hop 3, sending side, with the core locked. Only worker 0 calls the transport; what others send leaves before what
+    /// it sends itself. Worker 0 calls [`hand_over_all`](Self::hand_over_all) once the core is free again.
     #[inline]
     pub(crate) fn transmit(&mut self, core: &mut Core, to: Rank, packet: Packet) {
         tracing::trace!(hop = 3, "Transport::send");
@@ -88,50 +90,54 @@ impl Worker<'_> {
             self.shared.crew.sleepers[0].wake();
             return;
         }
-        self.send_outbound(core);
-        self.hand_over(core, to, packet);
+        self.take_outbound(core);
+        self.leaving.push_back((to, packet));
     }
 
-    pub(crate) fn send_outbound(&mut self, core: &mut Core) {
+    #[inline]
+    fn take_outbound(&mut self, core: &mut Core) {
         if !core.outbound.is_empty() {
             self.shared.outbound_waits.store(false, Ordering::Relaxed);
-            for (to, packet) in std::mem::take(&mut core.outbound) {
-                self.hand_over(core, to, packet);
-            }
+            self.leaving.extend(core.outbound.drain(..));
         }
     }
 
-    fn hand_over(&mut self, core: &Core, to: Rank, packet: Packet) {
-        let packet = if self.shared.wire { self.round_trip(core, packet) } else { Some(packet) };
-        if let (Some(packet), Some(transport)) = (packet, &mut self.transport) {
-            transport.send(to, packet);
+    /// Gives the transport what other workers left for it.
+    pub(crate) fn send_outbound(&mut self) {
+        let shared = self.shared;
+        self.take_outbound(&mut shared.core.lock());
+        self.hand_over_all();
+    }
+
+    /// Gives the transport all that is about to leave, in order.
+    #[inline]
+    pub(crate) fn hand_over_all(&mut self) {
+        while let Some((to, packet)) = self.leaving.pop_front() {
+            self.hand_over(to, packet);
         }
     }
 
-    /// The packet as it would arrive from another process. If it does not, the run fails as soon as the core is free.
-    fn round_trip(&mut self, core: &Core, mut packet: Packet) -> Option<Packet> {
-        let what = match &packet {
-            Packet::Message(envelope) => format!("a message to {}", core.rank.describe(envelope.to)),
-            Packet::Arrive(traveller) => core.rank.describe(traveller.chunk),
-            other => format!("{other:?}"),
-        };
-        let sealed = packet.seal(&self.shared.arrays).and_then(|()| wire::encode(&packet));
-        match sealed.and_then(|bytes| wire::decode(&bytes)) {
-            Ok(packet) => Some(packet),
-            Err(why) => {
-                let rank = self.shared.facts.rank.0;
-                self.failed.get_or_insert(Error::Wire { rank, what, why: why.to_string() });
-                None
-            }
+    /// A packet that cannot be encoded ends the run as soon as the worker is back from what it does.
+    fn hand_over(&mut self, to: Rank, packet: Packet) {
+        let packet = if self.shared.wire { self.round_trip(packet) } else { Ok(packet) };
+        let Some(transport) = &mut self.transport else { return };
+        if let Err(error) = packet.and_then(|packet| transport.send(to, packet)) {
+            self.failed.get_or_insert(error);
         }
+    }
+
+    /// The packet as it would arrive from another process.
+    fn round_trip(&self, packet: Packet) -> Result<Packet, Error> {
+        let mut bytes = Vec::new();
+        let attachments = self.shared.codec.encode(packet, &mut bytes)?;
+        let blocks = attachments.iter().map(|attachment| Block::copied(attachment)).collect();
+        self.shared.codec.decode(&bytes, blocks)
     }
 
     /// A chunk has come: gives it a cell, its mail, and what waited for it.
     fn admit(&mut self, core: &mut Core, traveller: Traveller) {
         let Traveller { chunk, cargo, mail, journey, .. } = traveller;
-        let Cargo::Live(mut slot) = cargo else {
-            unreachable!("packets are unpacked before the core sees them")
-        };
+        let Cargo::Live(mut slot) = cargo else { unreachable!("chunks are decoded with their packets") };
         let next_sync = slot.passport().syncs.next;
         let cell = self.shared.cells.reserve();
         let mut mail = VecDeque::from(mail);
@@ -229,17 +235,21 @@ impl Worker<'_> {
 
     /// Hop 3, receiving side: takes packets from the transport. True if there were any.
     pub(crate) fn progress(&mut self) -> bool {
-        if self.shared.outbound_waits.load(Ordering::Acquire) && self.transport.is_some() {
-            let core = &mut *self.shared.core.lock();
-            self.send_outbound(core);
+        if self.transport.is_none() {
+            return false;
+        }
+        if self.shared.outbound_waits.load(Ordering::Acquire) {
+            self.send_outbound();
+            self.fail_if_failed();
         }
         let mut any = false;
         for _ in 0..PACKETS_MAX {
-            let Some((from, packet)) = self.transport.as_mut().and_then(|transport| transport.poll()) else {
-                break;
-            };
+            match self.transport.as_mut().and_then(|transport| transport.poll()) {
+                None => break,
+                Some(Ok((from, packet))) => self.receive(from, packet),
+                Some(Err(error)) => self.fail(error),
+            }
             any = true;
-            self.receive(from, packet);
         }
         any
     }
@@ -251,10 +261,8 @@ impl Worker<'_> {
             Packet::Message(Envelope { to, delivery }) => return self.receive_message(to, delivery),
             other => other,
         };
-        match self.unpack(packet) {
-            Ok(packet) => self.with_core(|core, now_ns, out| core.receive(from, packet, now_ns, out)),
-            Err(error) => self.fail(error),
-        }
+        let packet = self.welcome(packet);
+        self.with_core(|core, now_ns, out| core.receive(from, packet, now_ns, out));
     }
 
     /// The short way for what comes most often.
@@ -268,24 +276,16 @@ impl Worker<'_> {
         delivery.into_iter().for_each(|early| core.rank.location.stash(to, early));
     }
 
-    /// Decodes a chunk that came in bytes, and tells it that it has arrived: user code, so before the core is locked.
-    fn unpack(&mut self, mut packet: Packet) -> Result<Packet, Error> {
-        let Packet::Arrive(traveller) = &mut packet else { return Ok(packet) };
-        let chunk = traveller.chunk;
-        self.in_hand = InHand { chunk, kind: "on_arrive", phase: 0 };
-        if let Cargo::Encoded(bytes) = &traveller.cargo {
-            let slot =
-                self.shared.arrays[chunk.array as usize].decode_slot(chunk.key, bytes).map_err(|why| {
-                    let what = self.describe(chunk);
-                    Error::Wire { rank: self.shared.facts.rank.0, what, why: why.to_string() }
-                })?;
-            traveller.cargo = Cargo::Live(slot);
-        }
-        if let (Cargo::Live(slot), Some(_)) = (&mut traveller.cargo, traveller.journey) {
-            self.in_hand.phase = slot.passport().syncs.next;
+    /// Tells a chunk that it has arrived: user code, so before the core is locked.
+    fn welcome(&mut self, mut packet: Packet) -> Packet {
+        if let Packet::Arrive(traveller) = &mut packet
+            && let (Cargo::Live(slot), Some(_)) = (&mut traveller.cargo, traveller.journey)
+        {
+            let phase = slot.passport().syncs.next;
+            self.in_hand = InHand { chunk: traveller.chunk, kind: "on_arrive", phase };
             slot.on_arrive();
         }
-        Ok(packet)
+        packet
     }
 
     /// The run cannot go on: says so to every rank and stops this one.

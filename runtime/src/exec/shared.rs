@@ -8,6 +8,7 @@ use super::clock::Clock;
 use super::guarded::{Guarded, Tag};
 use super::ready::Queues;
 use super::sleep::Sleeper;
+use crate::core::codec::Codec;
 use crate::core::erased::ErasedArray;
 use crate::core::handler::Facts;
 use crate::core::packet::Packet;
@@ -27,6 +28,7 @@ pub(crate) struct Core {
 pub(crate) struct RankShared {
     pub(crate) facts: Facts,
     pub(crate) arrays: Arc<[Arc<dyn ErasedArray>]>,
+    pub(crate) codec: Codec,
     pub(crate) cells: Cells,
     pub(crate) core: Guarded<Core>,
     /// Set while `Core::outbound` may hold something for worker 0.
@@ -44,6 +46,8 @@ pub(crate) struct RankShared {
     pub(crate) checksum: u64,
     /// Turns an idle worker spins before it parks.
     pub(crate) spins: u32,
+    /// So much waits for a slow rank that no chunk of this one should run.
+    pub(crate) congested: AtomicBool,
 }
 
 impl RankShared {
@@ -81,12 +85,16 @@ impl Crew {
         }
     }
 
-    /// Ends the rank's scheduler: every worker leaves at its next look.
-    pub(crate) fn stop(&self) {
-        self.stop.store(true, Ordering::Release);
+    pub(crate) fn wake_all(&self) {
         for sleeper in &self.sleepers {
             sleeper.wake();
         }
+    }
+
+    /// Ends the rank's scheduler: every worker leaves at its next look.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.wake_all();
     }
 }
 
@@ -94,6 +102,8 @@ impl Crew {
 #[derive(Default)]
 pub(crate) struct Outcome {
     error: Mutex<Option<Error>>,
+    closing: AtomicBool,
+    lost: AtomicBool,
     syncs: Mutex<Vec<SyncReport>>,
     messages: AtomicU64,
     end_ns: AtomicU64,
@@ -103,6 +113,25 @@ impl Outcome {
     /// Keeps the first error: what comes later is its consequence.
     pub(crate) fn fail(&self, error: Error) {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+
+    /// A rank is gone: there is nobody to end the run in order with.
+    pub(crate) fn lose(&self, error: Error) {
+        self.fail(error);
+        self.lost.store(true, Ordering::Release);
+    }
+
+    /// The rank has left its scheduler and takes leave of the others.
+    pub(crate) fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire)
     }
 
     pub(crate) fn finish(&self, now_ns: u64) {
@@ -125,6 +154,8 @@ impl Outcome {
         Ok(crate::Report {
             elapsed_ns: self.end_ns.load(Ordering::Relaxed),
             messages: self.messages.load(Ordering::Relaxed),
+            placement: String::new(),
+            clocks: Vec::new(),
             syncs: std::mem::take(&mut *self.syncs.lock().unwrap_or_else(PoisonError::into_inner)),
         })
     }

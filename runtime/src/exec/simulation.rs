@@ -18,6 +18,7 @@ use super::ready::{Queues, Ready};
 use super::shared::{Crew, Outcome, RankShared};
 use super::worker::{Mixer, Worker};
 use crate::config::Config;
+use crate::core::coordinator::RankPlace;
 use crate::core::envelope::{Delivery, Payload};
 use crate::core::erased::Described;
 use crate::error::Error;
@@ -84,8 +85,9 @@ fn build(
         clock: Clock::Virtual { now_ns: now_ns.clone() },
         outcome: outcome.clone(),
         spins: 0,
+        places: vec![RankPlace { host: 0, workers: 1 }; ranks as usize].into(),
     };
-    let shared = build_rank(config, rank, ranks, described, &badge, parts);
+    let shared = build_rank(config, rank, described, &badge, parts);
     (SimRank { shared, badge, now_ns }, chunks)
 }
 

@@ -14,6 +14,15 @@
 //! | AWAKE | the sleeper after a park; a waker that will unpark it | looks for work, or will |
 //! | PARKED | the sleeper before its last look | must be unparked after work was made visible |
 
+//!
+//! # Beds outside of the process
+//! Ranks that are processes of one host wake each other: the state of a worker 0 then lies in memory that they share
+//! ([`share`](Sleeper::share)), and the sleeper waits there (a futex) rather than in its thread's own parking place.
+//! The protocol is the same.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
 use super::sync::{AtomicU32, Ordering, fence};
 
 #[cfg(loom)]
@@ -27,12 +36,19 @@ const PARKED: u32 = 1;
 /// One worker's bed.
 pub(crate) struct Sleeper {
     state: AtomicU32,
-    thread: std::sync::OnceLock<Thread>,
+    thread: OnceLock<Thread>,
+    #[cfg(feature = "mpi")]
+    shared: OnceLock<Box<dyn SharedBed>>,
 }
 
 impl Sleeper {
     pub(crate) fn new() -> Sleeper {
-        Sleeper { state: AtomicU32::new(AWAKE), thread: std::sync::OnceLock::new() }
+        Sleeper {
+            state: AtomicU32::new(AWAKE),
+            thread: OnceLock::new(),
+            #[cfg(feature = "mpi")]
+            shared: OnceLock::new(),
+        }
     }
 
     /// The calling thread is the one that parks here. Before that, nobody can be asleep.
@@ -41,40 +57,114 @@ impl Sleeper {
         assert!(first.is_ok(), "one thread sleeps here");
     }
 
-    /// Parks the calling thread until woken, or until `timeout_ms` has passed; not at all if `work` finds some.
-    pub(crate) fn park(&self, timeout_ms: Option<u64>, work: impl FnOnce() -> bool) {
-        self.state.store(PARKED, Ordering::Relaxed);
+    /// Parks the calling thread until woken, or until `timeout` has passed; not at all if `work` finds some.
+    pub(crate) fn park(&self, timeout: Option<Duration>, work: impl FnOnce() -> bool) {
+        self.state().store(PARKED, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         if !work() {
-            sleep(timeout_ms);
+            self.sleep(timeout);
         }
-        self.state.store(AWAKE, Ordering::Relaxed);
+        self.state().store(AWAKE, Ordering::Relaxed);
     }
 
     /// Wakes the worker if it is parked. To be called after the work was made visible. About 10 ns if it is awake.
     #[inline]
     pub(crate) fn wake(&self) -> bool {
-        fence(Ordering::SeqCst);
-        if self.state.load(Ordering::Relaxed) != PARKED || self.state.swap(AWAKE, Ordering::Relaxed) != PARKED
-        {
+        if !calls(self.state()) {
             return false;
+        }
+        #[cfg(feature = "mpi")]
+        if let Some(bed) = self.shared.get() {
+            rouse(bed.state());
+            return true;
         }
         self.thread.get().expect("only a thread that occupies it parks").unpark();
         true
     }
 }
 
+/// The waker's half of the race: whether there is somebody to be woken, which is then nobody else's task.
+#[inline]
+fn calls(state: &AtomicU32) -> bool {
+    fence(Ordering::SeqCst);
+    state.load(Ordering::Relaxed) == PARKED && state.swap(AWAKE, Ordering::Relaxed) == PARKED
+}
+
+#[cfg(not(feature = "mpi"))]
+impl Sleeper {
+    #[inline]
+    fn state(&self) -> &AtomicU32 {
+        &self.state
+    }
+
+    fn sleep(&self, timeout: Option<Duration>) {
+        park_thread(timeout);
+    }
+}
+
 #[cfg(not(loom))]
-fn sleep(timeout_ms: Option<u64>) {
-    match timeout_ms {
-        Some(timeout_ms) => thread::park_timeout(std::time::Duration::from_millis(timeout_ms)),
+fn park_thread(timeout: Option<Duration>) {
+    match timeout {
+        Some(timeout) => thread::park_timeout(timeout),
         None => thread::park(),
     }
 }
 
 #[cfg(loom)]
-fn sleep(_timeout_ms: Option<u64>) {
+fn park_thread(_timeout: Option<Duration>) {
     thread::park();
+}
+
+#[cfg(feature = "mpi")]
+pub(crate) use shared::{SharedBed, rouse, wake_at};
+
+#[cfg(feature = "mpi")]
+mod shared {
+    use super::{AtomicU32, Duration, PARKED, Sleeper, calls, park_thread};
+    use rustix::thread::futex;
+
+    /// A state in memory that other processes see too.
+    pub(crate) trait SharedBed: Send + Sync {
+        fn state(&self) -> &AtomicU32;
+    }
+
+    impl Sleeper {
+        /// From now on the worker sleeps in this bed. Nobody may be asleep.
+        pub(crate) fn share(&self, bed: Box<dyn SharedBed>) {
+            assert!(self.shared.set(bed).is_ok(), "a bed is shared once");
+        }
+
+        #[inline]
+        pub(super) fn state(&self) -> &AtomicU32 {
+            self.shared.get().map_or(&self.state, |bed| bed.state())
+        }
+
+        pub(super) fn sleep(&self, timeout: Option<Duration>) {
+            match self.shared.get() {
+                None => park_thread(timeout),
+                // Woken, changed, interrupted or timed out: the worker looks for itself.
+                Some(bed) => {
+                    let timeout = timeout.and_then(|timeout| timeout.try_into().ok());
+                    let _ = futex::wait(bed.state(), futex::Flags::empty(), PARKED, timeout.as_ref());
+                }
+            }
+        }
+    }
+
+    /// Ends the sleep of whoever waits on this state.
+    #[cold]
+    pub(crate) fn rouse(state: &AtomicU32) {
+        // Fails only for an address that is not mapped.
+        let _ = futex::wake(state, futex::Flags::empty(), 1);
+    }
+
+    /// [`Sleeper::wake`] for the worker 0 of another process.
+    #[inline]
+    pub(crate) fn wake_at(state: &AtomicU32) {
+        if calls(state) {
+            rouse(state);
+        }
+    }
 }
 
 #[cfg(all(test, loom))]

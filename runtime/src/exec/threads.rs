@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::worker::Worker;
 use crate::core::packet::ROOT;
@@ -10,7 +11,9 @@ use crate::error::Error;
 /// Chunks run in one turn: between two looks at what waits for company in the core.
 const STEPS_MAX: u32 = 512;
 /// How long rank 0 sleeps before it asks whether anybody is still at work.
-const SUSPECT_MS: u64 = 100;
+const SUSPECT: Duration = Duration::from_millis(100);
+/// How long worker 0 sleeps while packets wait for a receiver that takes none.
+const UNSENT_NAP: Duration = Duration::from_micros(200);
 
 impl Worker<'_> {
     /// Works until the rank stops.
@@ -23,18 +26,16 @@ impl Worker<'_> {
         self.record_syncs();
     }
 
-    /// Worker 0 sends what the rank said before it stopped, the end of the run above all: the others wait for it. What
-    /// still comes in has no meaning any more, but is taken, or two ranks that end would wait for each other.
+    /// Worker 0 sends what the rank said before it stopped, the end of the run above all: the others wait for it.
     fn send_the_last(&mut self) {
         if self.transport.is_none() {
             return;
         }
-        self.send_outbound(&mut self.shared.core.lock());
-        while let Some(transport) = &mut self.transport
-            && !transport.idle()
-        {
-            while transport.poll().is_some() {}
-            std::thread::sleep(std::time::Duration::from_millis(1));
+        self.send_outbound();
+        let outcome = &self.shared.outcome;
+        outcome.close();
+        if let Some(transport) = &mut self.transport {
+            transport.close(&|| outcome.lost());
         }
     }
 
@@ -63,10 +64,11 @@ impl Worker<'_> {
 
     fn turn(&mut self) {
         for _ in 0..STEPS_MAX {
-            let worked = self.step();
+            let worked = !self.congested() && self.step();
             if !self.progress() && !worked {
                 return self.idle();
             }
+            self.rested_ns = 0;
             if self.shared.crew.stopped() {
                 return;
             }
@@ -74,6 +76,21 @@ impl Worker<'_> {
         if self.id == 0 {
             self.with_core(|core, _, out| core.hurry(out));
         }
+    }
+
+    /// Whether so much waits for a slow rank that nobody here should make more of it. Worker 0 asks, and tells the others.
+    #[inline]
+    fn congested(&mut self) -> bool {
+        let congested = &self.shared.congested;
+        let Some(transport) = &self.transport else { return congested.load(Ordering::Relaxed) };
+        let now = transport.congested();
+        if now != congested.load(Ordering::Relaxed) {
+            congested.store(now, Ordering::Relaxed);
+            if !now {
+                self.shared.crew.wake_all();
+            }
+        }
+        now
     }
 
     /// No work: spins, tells the core, and sleeps. The time counts as idle.
@@ -89,12 +106,12 @@ impl Worker<'_> {
     }
 
     /// Something a turn would find: a token, a packet, the end.
-    fn work_in_sight(&self) -> bool {
+    fn work_in_sight(&mut self) -> bool {
         let shared = self.shared;
         let driver = self.transport.is_some();
-        !self.ready.is_empty()
-            || shared.queues.any()
-            || self.transport.as_ref().is_some_and(|transport| transport.ready())
+        let tokens = || !self.ready.is_empty() || shared.queues.any();
+        (!shared.congested.load(Ordering::Relaxed) && tokens())
+            || self.transport.as_mut().is_some_and(|transport| transport.ready())
             || (driver && shared.outbound_waits.load(Ordering::Acquire))
             || shared.crew.stopped()
     }
@@ -103,12 +120,14 @@ impl Worker<'_> {
     fn rest(&mut self) -> u64 {
         let shared = self.shared;
         let crew = &shared.crew;
+        let mut nap = None;
         if self.id == 0 {
-            let sent = self.transport.as_mut().is_none_or(|transport| transport.idle());
             let others = shared.gauges.workers.len() as u64 - 1;
             let alone = crew.parked.load(Ordering::SeqCst) == others;
-            self.with_core(|core, now_ns, out| if alone { core.idle(now_ns, out) } else { core.hurry(out) });
-            if !sent || self.work_in_sight() {
+            let idle = alone && !shared.congested.load(Ordering::Relaxed);
+            self.with_core(|core, now_ns, out| if idle { core.idle(now_ns, out) } else { core.hurry(out) });
+            nap = Some(self.pass_on());
+            if self.work_in_sight() {
                 return 0;
             }
         }
@@ -121,14 +140,22 @@ impl Worker<'_> {
         gauge.parks(start_ns);
         crew.parked.fetch_add(1, Ordering::SeqCst);
         let root = self.id == 0 && shared.facts.rank == ROOT;
-        let timeout_ms = (self.id == 0).then_some(SUSPECT_MS);
-        crew.sleepers[self.id as usize].park(timeout_ms, || self.work_in_sight());
+        crew.sleepers[self.id as usize].park(nap, || self.work_in_sight());
         crew.parked.fetch_sub(1, Ordering::SeqCst);
         let parked_ns = gauge.wakes(shared.clock.now_ns());
-        if root && parked_ns >= SUSPECT_MS * 1_000_000 {
+        self.rested_ns += parked_ns;
+        if root && self.rested_ns >= SUSPECT.as_nanos() as u64 {
+            self.rested_ns = 0;
             self.with_core(|core, _, out| core.suspect(out));
         }
         parked_ns
+    }
+
+    /// Lets the transport send what waits for company; says how long worker 0 may sleep.
+    fn pass_on(&mut self) -> Duration {
+        let Some(transport) = &mut self.transport else { return SUSPECT };
+        let longest = if transport.idle() { SUSPECT } else { UNSENT_NAP };
+        transport.nap().map_or(longest, |nap| nap.min(longest))
     }
 }
 

@@ -26,7 +26,7 @@ use crate::core::location::Route;
 use crate::core::packet::{Cargo, Packet, Traveller};
 use crate::core::rank::Actions;
 use crate::error::Error;
-use crate::ids::{CellId, ChunkId, RUNTIME};
+use crate::ids::{CellId, ChunkId, RUNTIME, Rank};
 use crate::measure::meter::Meter;
 use crate::measure::speed::Speed;
 use crate::transport::Transport;
@@ -40,7 +40,7 @@ pub(crate) struct Worker<'r> {
     pub(crate) id: u32,
     pub(crate) ready: Ready,
     /// Worker 0 of a rank that is not alone.
-    pub(crate) transport: Option<Box<dyn Transport>>,
+    pub(crate) transport: Option<Box<dyn Transport + 'r>>,
     pub(crate) meter: Option<Meter>,
     pub(crate) speed: Option<Speed>,
     pub(crate) in_hand: InHand,
@@ -52,7 +52,11 @@ pub(crate) struct Worker<'r> {
     pub(crate) handled: u64,
     /// Load declared by handlers, ns of ticks.
     pub(crate) charged_ns: u64,
-    /// What failed while the core was locked.
+    /// Time asleep since it last found work, ns.
+    pub(crate) rested_ns: u64,
+    /// Packets that the transport gets as soon as the core is free.
+    pub(crate) leaving: VecDeque<(Rank, Packet)>,
+    /// What could not be sent.
     pub(crate) failed: Option<Error>,
     outbox: Vec<Wish>,
     /// Cells of chunks of this rank, as far as this worker knows; a refused push corrects it. Unused by a lone worker.
@@ -82,7 +86,7 @@ impl<'r> Worker<'r> {
         shared: &'r RankShared,
         id: u32,
         ready: Ready,
-        transport: Option<Box<dyn Transport>>,
+        transport: Option<Box<dyn Transport + 'r>>,
     ) -> Worker<'r> {
         Worker {
             shared,
@@ -97,6 +101,8 @@ impl<'r> Worker<'r> {
             mixer: None,
             handled: 0,
             charged_ns: 0,
+            rested_ns: 0,
+            leaving: VecDeque::new(),
             failed: None,
             outbox: Vec::new(),
             known: FxHashMap::default(),
@@ -250,6 +256,7 @@ impl<'r> Worker<'r> {
                     core.rank.message_sent();
                     self.transmit(&mut core, rank, Packet::Message(Envelope { to, delivery }));
                     drop(core);
+                    self.hand_over_all();
                     return self.fail_if_failed();
                 }
                 Route::Stash => {

@@ -1,6 +1,17 @@
 //! Which vCPUs this process may use, and which one each worker sits on.
+//!
+//! Here is what asks the operating system: affinity masks are read, set and put back. Where the vCPUs lie in the
+//! machine is in [`layout`]; who sits where follows from that by the pure function of [`plan`](mod@plan).
 
-/// vCPUs in this process's affinity mask, ascending; at least one.
+use std::marker::PhantomData;
+
+pub(crate) mod layout;
+pub(crate) mod plan;
+
+/// vCPUs in the calling thread's affinity mask, ascending; at least one.
+///
+/// A thread starts with the mask of the thread that started it, so before anything is pinned this is what the process
+/// was given.
 pub fn allowed_vcpus() -> Vec<usize> {
     let vcpus = system::allowed();
     if vcpus.is_empty() {
@@ -15,32 +26,79 @@ pub fn pin_to(vcpu: usize) -> bool {
     system::pin(vcpu)
 }
 
-/// The vCPU of worker `worker` of rank `rank`: in order over the allowed ones while they last, none otherwise.
+/// The name of this host.
+pub(crate) fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// The calling thread's affinity mask, put back when this is dropped.
 ///
-/// Ranks that outnumber the vCPUs are better placed by the operating system.
-pub(crate) fn seat(rank: u32, worker: u32, ranks: u32, workers: u32, vcpus: &[usize]) -> Option<usize> {
-    let seats = ranks as usize * workers as usize;
-    (seats <= vcpus.len()).then(|| vcpus[(rank * workers + worker) as usize])
+/// For a thread that is not ours and becomes a worker for the duration of a run. It stays with its thread: a mask
+/// belongs to one.
+pub(crate) struct SavedMask {
+    mask: Option<system::Mask>,
+    of_this_thread: PhantomData<*const ()>,
+}
+
+#[cfg_attr(
+    all(not(test), not(feature = "mpi")),
+    expect(dead_code, reason = "the ranks of one process are threads of their own, which end with the run")
+)]
+impl SavedMask {
+    /// Takes note of the mask; where there is none to be read, dropping does nothing.
+    pub(crate) fn of_this_thread() -> SavedMask {
+        SavedMask { mask: system::mask(), of_this_thread: PhantomData }
+    }
+}
+
+impl Drop for SavedMask {
+    fn drop(&mut self) {
+        if let Some(mask) = &self.mask
+            && !system::set_mask(mask)
+        {
+            tracing::warn!("a thread's affinity mask cannot be put back");
+        }
+    }
 }
 
 #[cfg(target_os = "linux")]
 mod system {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+    pub(super) type Mask = CpuSet;
+
+    pub(super) fn mask() -> Option<Mask> {
+        sched_getaffinity(None).ok()
+    }
+
+    pub(super) fn set_mask(mask: &Mask) -> bool {
+        sched_setaffinity(None, mask).is_ok()
+    }
+
     pub(super) fn allowed() -> Vec<usize> {
-        let Ok(mask) = sched_getaffinity(None) else { return Vec::new() };
+        let Some(mask) = mask() else { return Vec::new() };
         (0..CpuSet::MAX_CPU).filter(|&vcpu| mask.is_set(vcpu)).collect()
     }
 
     pub(super) fn pin(vcpu: usize) -> bool {
         let mut mask = CpuSet::new();
         mask.set(vcpu);
-        sched_setaffinity(None, &mask).is_ok()
+        set_mask(&mask)
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 mod system {
+    pub(super) enum Mask {}
+
+    pub(super) fn mask() -> Option<Mask> {
+        None
+    }
+
+    pub(super) fn set_mask(mask: &Mask) -> bool {
+        match *mask {}
+    }
+
     pub(super) fn allowed() -> Vec<usize> {
         Vec::new()
     }
@@ -55,19 +113,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_sit_side_by_side_while_vcpus_last() {
-        assert_eq!(seat(1, 0, 2, 2, &[0, 2, 4, 6]), Some(4));
-        assert_eq!(seat(1, 1, 2, 2, &[0, 2, 4, 6]), Some(6));
-        assert_eq!(seat(0, 0, 2, 2, &[0, 2]), None);
-    }
-
-    #[test]
     fn a_thread_can_be_bound_to_an_allowed_vcpu() {
         std::thread::spawn(|| {
             let vcpu = allowed_vcpus()[0];
             if pin_to(vcpu) {
                 assert_eq!(allowed_vcpus(), [vcpu]);
             }
+        })
+        .join()
+        .expect("the thread does not panic");
+    }
+
+    #[test]
+    fn a_saved_mask_comes_back_also_when_the_thread_was_bound_twice() {
+        std::thread::spawn(|| {
+            let before = allowed_vcpus();
+            let saved = SavedMask::of_this_thread();
+            for &vcpu in before.iter().rev() {
+                pin_to(vcpu);
+            }
+            drop(saved);
+            assert_eq!(allowed_vcpus(), before);
         })
         .join()
         .expect("the thread does not panic");

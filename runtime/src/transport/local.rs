@@ -6,17 +6,21 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
 use super::Transport;
 use crate::core::packet::Packet;
+use crate::error::Error;
 use crate::ids::Rank;
 
 /// Packets that all rings into one rank hold together, at most and at least per ring.
 const PACKETS_PER_RANK: usize = 8192;
 const RING_MIN: usize = 64;
 const RING_MAX: usize = 1024;
+/// With more packets than this waiting for a receiver whose ring is full, the sender pauses.
+const WAITING_MAX: usize = 64 * 1024;
 
 /// Wakes the worker that drives a rank's transport, if it is parked.
 pub(crate) type Wake = Arc<dyn Fn() + Send + Sync>;
@@ -85,11 +89,11 @@ impl Outgoing {
 
 impl Transport for Local {
     #[inline]
-    fn send(&mut self, to: Rank, packet: Packet) {
+    fn send(&mut self, to: Rank, packet: Packet) -> Result<(), Error> {
         let outgoing = self.outgoing[to.0 as usize].as_mut().expect("a rank sends to other ranks only");
         if !outgoing.waiting.is_empty() && !outgoing.flush() {
             outgoing.waiting.push_back(packet);
-            return;
+            return Ok(());
         }
         match outgoing.ring.push(packet) {
             Ok(()) => (outgoing.wake)(),
@@ -98,17 +102,18 @@ impl Transport for Local {
                 self.waiting = true;
             }
         }
+        Ok(())
     }
 
     #[inline]
-    fn poll(&mut self) -> Option<(Rank, Packet)> {
+    fn poll(&mut self) -> Option<Result<(Rank, Packet), Error>> {
         if self.waiting {
             self.waiting = !self.flush();
         }
         for _ in 0..self.incoming.len() {
             let (from, ring) = &mut self.incoming[self.next];
             if let Ok(packet) = ring.pop() {
-                return Some((*from, packet));
+                return Some(Ok((*from, packet)));
             }
             self.next = (self.next + 1) % self.incoming.len();
         }
@@ -120,7 +125,21 @@ impl Transport for Local {
         !self.waiting
     }
 
-    fn ready(&self) -> bool {
+    fn ready(&mut self) -> bool {
         self.incoming.iter().any(|(_, ring)| !ring.is_empty())
+    }
+
+    /// Once everything lies in the rings there is nothing to wait for: they outlive their senders. What still comes in has
+    /// no meaning any more, but is taken, or two ranks that end would wait for each other.
+    fn close(&mut self, _lost: &dyn Fn() -> bool) {
+        while !self.idle() {
+            while self.poll().is_some() {}
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Packets waiting for one receiver.
+    fn congested(&self) -> bool {
+        self.waiting && self.outgoing.iter().flatten().any(|outgoing| outgoing.waiting.len() > WAITING_MAX)
     }
 }

@@ -1,25 +1,49 @@
 //! Moves packets between ranks, and nothing else.
 
 pub(crate) mod local;
+#[cfg(feature = "mpi")]
+pub(crate) mod mpi;
 pub(crate) mod sim;
 
+use std::time::Duration;
+
 use crate::core::packet::Packet;
+use crate::error::Error;
 use crate::ids::Rank;
 
-/// The way between ranks. Only worker 0 of a rank calls it.
+/// The way between ranks. Only worker 0 of a rank calls it, always from one thread.
 ///
 /// Every packet arrives exactly once; packets from one rank to another arrive in the order they were sent; no other
-/// order is promised. No call blocks.
-pub(crate) trait Transport: Send {
+/// order is promised. No call blocks, but for `close`.
+pub(crate) trait Transport {
     /// Takes a packet for another rank. It may leave now or at the next `poll` or `idle`.
-    fn send(&mut self, to: Rank, packet: Packet);
+    ///
+    /// # Errors
+    /// [`Error::Wire`] when it cannot be encoded; it is gone then.
+    fn send(&mut self, to: Rank, packet: Packet) -> Result<(), Error>;
 
     /// The next packet that has arrived, with its sender.
-    fn poll(&mut self) -> Option<(Rank, Packet)>;
+    ///
+    /// # Errors
+    /// [`Error::Wire`] when it cannot be decoded, and what the network says.
+    fn poll(&mut self) -> Option<Result<(Rank, Packet), Error>>;
 
     /// The rank has nothing else to do: everything that still lies here should leave. True if it all has.
     fn idle(&mut self) -> bool;
 
-    /// Whether `poll` would return something, without taking it.
-    fn ready(&self) -> bool;
+    /// Whether `poll` might return something. Takes nothing.
+    fn ready(&mut self) -> bool;
+
+    /// Whether so much waits for a slow receiver that this rank should make no more of it. It goes on taking packets.
+    fn congested(&self) -> bool {
+        false
+    }
+
+    /// How long this rank may sleep without missing what arrives: for ever where senders wake it.
+    fn nap(&self) -> Option<Duration> {
+        None
+    }
+
+    /// The rank sends no more. Returns when everybody has what was sent to them, or when `lost` says that the run is lost.
+    fn close(&mut self, lost: &dyn Fn() -> bool);
 }

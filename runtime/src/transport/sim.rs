@@ -8,6 +8,7 @@ use rand_pcg::Pcg32;
 
 use super::Transport;
 use crate::core::packet::Packet;
+use crate::error::Error;
 use crate::ids::Rank;
 
 /// Delays are drawn from 0 to this, and now and then a hundred times as much.
@@ -59,12 +60,13 @@ pub(crate) struct Sim {
 }
 
 impl Transport for Sim {
-    fn send(&mut self, to: Rank, packet: Packet) {
+    fn send(&mut self, to: Rank, packet: Packet) -> Result<(), Error> {
         let now_ns = self.now_ns.load(std::sync::atomic::Ordering::Relaxed);
         self.network.lock().unwrap_or_else(PoisonError::into_inner).send(self.rank, to, packet, now_ns);
+        Ok(())
     }
 
-    fn poll(&mut self) -> Option<(Rank, Packet)> {
+    fn poll(&mut self) -> Option<Result<(Rank, Packet), Error>> {
         None
     }
 
@@ -72,7 +74,9 @@ impl Transport for Sim {
         true
     }
 
-    fn ready(&self) -> bool {
+    fn ready(&mut self) -> bool {
         false
     }
+
+    fn close(&mut self, _lost: &dyn Fn() -> bool) {}
 }

@@ -210,6 +210,7 @@ impl RankCore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::coordinator::RankPlace;
 
     /// A report to `sync` from a rank that has nothing to report on.
     fn collected(sync: u64) -> Packet {
@@ -235,7 +236,8 @@ mod tests {
     fn a_sync_that_completes_during_a_decision_is_decided_next_whether_anybody_waits_or_not() {
         for spec in ["none", "refine"] {
             let strategy = lb_strategies::parse(spec).expect("it is in the table").into();
-            let mut core = RankCore::new(ROOT, 1, [].into(), strategy, 0);
+            let alone = [RankPlace { host: 0, workers: 1 }];
+            let mut core = RankCore::new(ROOT, &alone, [].into(), strategy, 0);
             let mut out = Actions::new();
             core.receive(ROOT, collected(0), 0, &mut out);
             let first = phases_to_decide(&mut out).pop().expect("nobody is missing");

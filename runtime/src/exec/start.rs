@@ -1,0 +1,112 @@
+//! Starts the workers of a rank that is set up, and returns when they have left.
+
+use std::sync::Arc;
+use std::thread;
+
+use super::build::{NewChunk, RankParts, build_rank};
+use super::clock::Clock;
+use super::guarded::Badge;
+use super::ready::{Queues, Ready};
+use super::shared::{Crew, Outcome, RankShared};
+use super::worker::Worker;
+use crate::config::Config;
+use crate::core::coordinator::RankPlace;
+use crate::core::erased::Described;
+use crate::error::Error;
+use crate::ids::Rank;
+use crate::measure::speed::Speed;
+use crate::measure::topology;
+use crate::measure::topology::plan::{Plan, Seats};
+use crate::transport::Transport;
+
+/// Turns an idle worker spins before it parks, where every worker has a vCPU of its own: about 20 us.
+const SPINS: u32 = 800;
+
+/// A rank about to run.
+pub(crate) struct Start<'s> {
+    pub(crate) config: &'s Config,
+    pub(crate) rank: Rank,
+    pub(crate) plan: &'s Plan,
+    pub(crate) described: Described,
+    /// Those that start here.
+    pub(crate) chunks: Vec<NewChunk>,
+    pub(crate) crew: Arc<Crew>,
+    pub(crate) clock: Clock,
+    pub(crate) outcome: Arc<Outcome>,
+    /// None for the only rank of a run.
+    pub(crate) transport: Option<Box<dyn Transport + 's>>,
+}
+
+impl Start<'_> {
+    /// Runs the rank with the calling thread as its worker 0.
+    pub(crate) fn run(self) {
+        let Start { config, rank, plan, described, chunks, crew, clock, outcome, transport } = self;
+        let seats = &plan.seats[rank.index()];
+        let badge = Badge::new();
+        badge.wear();
+        seats.take(rank, 0);
+        let (queues, readies) = Queues::new(seats.workers);
+        let spins = if seats.crowded { 0 } else { SPINS };
+        let places = plan.seats.iter().map(|seats| RankPlace { host: seats.host, workers: seats.workers });
+        let parts = RankParts { queues, crew, clock, outcome, spins, places: places.collect() };
+        let shared = &build_rank(config, rank, described, &badge, parts);
+        thread::scope(|scope| {
+            let mut readies = readies.into_iter();
+            let ready = readies.next().expect("a rank has a worker");
+            let mut refused = None;
+            for (id, ready) in (1..).zip(readies) {
+                let builder = thread::Builder::new().name(format!("caribou {rank}.{id}"));
+                let started = builder.spawn_scoped(scope, move || {
+                    seats.take(rank, id);
+                    run_worker(shared, id, seats, ready, None, Vec::new(), None);
+                });
+                refused = started.err().map(|why| thread_refused(rank, &why)).or(refused);
+            }
+            run_worker(shared, 0, seats, ready, transport, chunks, refused);
+        });
+    }
+}
+
+fn run_worker<'r>(
+    shared: &'r RankShared,
+    id: u32,
+    seats: &Seats,
+    ready: Ready,
+    transport: Option<Box<dyn Transport + 'r>>,
+    chunks: Vec<NewChunk>,
+    refused: Option<Error>,
+) {
+    shared.crew.sleepers[id as usize].occupy();
+    shared.gauges.workers[id as usize].occupy(seats.of(id));
+    let mut worker = Worker::new(shared, id, ready, transport);
+    if shared.measure {
+        let speed = Speed::measured();
+        shared.gauges.workers[id as usize].set_speed(speed.rounds_per_us());
+        worker.speed = Some(speed);
+    }
+    worker.catching(|worker| worker.begin(chunks));
+    if let Some(error) = refused {
+        worker.fail(error);
+    }
+    worker.work();
+}
+
+impl Seats {
+    /// The vCPU of a worker, if it is pinned.
+    fn of(&self, worker: u32) -> Option<usize> {
+        self.vcpus.as_ref().map(|vcpus| vcpus[worker as usize])
+    }
+
+    /// Pins the calling thread to a worker's vCPU.
+    fn take(&self, rank: Rank, worker: u32) {
+        if let Some(vcpu) = self.of(worker)
+            && !topology::pin_to(vcpu)
+        {
+            tracing::warn!(rank = rank.0, worker, vcpu, "cannot be pinned");
+        }
+    }
+}
+
+pub(crate) fn thread_refused(rank: Rank, why: &std::io::Error) -> Error {
+    Error::System { what: format!("a thread for rank {rank}"), why: why.to_string() }
+}

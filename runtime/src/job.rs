@@ -1,0 +1,411 @@
+//! This process as one rank of an MPI job: links to the others, the watch over them, and one run after the other.
+//!
+//! What outlives a run is a [`Job`]: communicator, links, liveness. `caribou::run` keeps one for MPI's world until its
+//! thread ends; [`Runtime`] is one over a communicator of a program that uses MPI itself.
+//!
+//! # A run
+//! 1. Every process sets up, and says whether that went well and where it is ([`Hello`]); an error of one is the error of
+//!    all. From what all said, each makes the same plan of seats.
+//! 2. Clocks are aligned with rank 0's.
+//! 3. The calling thread becomes worker 0; it alone speaks to MPI.
+//! 4. When all have taken leave of each other (see [`transport::mpi`](crate::transport::mpi)), they add up their figures.
+//!
+//! # When a process is lost
+//! Its links will never be quiet again, so the run ends with [`Error::RankLost`] without taking leave, and the job is
+//! *broken*: further runs fail at once, and at its end the process calls `MPI_Abort`, since `MPI_Finalize` would wait for
+//! the dead. A worker that does not come back from a handler within [`GRACE`] does not hold the process up.
+
+mod clocks;
+
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
+
+use mpi::environment::Universe;
+use mpi::topology::SimpleCommunicator;
+use serde::{Deserialize, Serialize};
+
+use self::clocks::Alignment;
+use crate::api::setup::Setup;
+use crate::config::Config;
+use crate::core::codec::Codec;
+use crate::core::erased::Described;
+use crate::core::wire;
+use crate::error::Error;
+use crate::exec::build::NewChunk;
+use crate::exec::guarded::Restore;
+use crate::exec::shared::{Crew, Outcome};
+use crate::exec::start::Start;
+use crate::ids::Rank;
+use crate::liveness::{Door, How, Invitation, Liveness, Lost};
+use crate::measure::topology::plan::{Place, Plan, plan};
+use crate::measure::topology::{self, SavedMask, layout::layout};
+use crate::report::Report;
+use crate::run::{describing, set_up};
+use crate::transport::Transport;
+use crate::transport::mpi::raw::{Communicator, MpiError, is_finalized, is_main_thread, may_have_threads};
+use crate::transport::mpi::{Links, Mpi};
+
+/// How long after a loss the process waits for its own workers.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Runs of Caribou inside a program that uses MPI itself.
+///
+/// All processes of the communicator make one, and call [`run`](Self::run) together. The communicator is duplicated and
+/// stays the program's own; between runs it may use MPI as it likes. MPI must have been initialised with
+/// `Threading::Funneled` or more, and all of this happens on the thread that did.
+///
+/// ```no_run
+/// # #[derive(serde::Serialize, serde::Deserialize)] struct Strip;
+/// # impl caribou::Chunk for Strip {
+/// #     type Index = u32; type Message = ();
+/// #     fn start(&mut self, ctx: &mut caribou::Ctx<'_, Self>) { ctx.exit() }
+/// #     fn receive(&mut self, _: (), _: &mut caribou::Ctx<'_, Self>) {}
+/// # }
+/// use caribou::{Config, Runtime};
+/// let (universe, _) = mpi::initialize_with_threading(mpi::Threading::Funneled).expect("MPI starts once");
+/// let world = universe.world();
+/// let config = Config::from_env()?;
+/// let mut runtime = Runtime::with_communicator(&world, &config)?;
+/// let report = runtime.run(&config, |setup| { setup.array(64, |_| Strip); })?;
+/// // `world` is as before, and the program goes on with it.
+/// # Ok::<(), caribou::Error>(())
+/// ```
+pub struct Runtime {
+    job: Job,
+}
+
+impl Runtime {
+    /// Connects the processes of `communicator`. Collective: all of them call it. Of `config` it reads whether processes of
+    /// a host share memory.
+    ///
+    /// # Errors
+    /// [`Error::System`] when MPI was not initialised for this thread, or fails.
+    pub fn with_communicator(
+        communicator: &impl mpi::traits::Communicator,
+        config: &Config,
+    ) -> Result<Runtime, Error> {
+        let duplicate = Communicator::duplicate(communicator).map_err(|why| broken(&why))?;
+        Ok(Runtime { job: Job::connect(duplicate, config)? })
+    }
+
+    /// As [`caribou::run`](crate::run()), with the processes of the communicator as ranks. Collective.
+    ///
+    /// # Errors
+    /// Those of [`caribou::run`](crate::run()).
+    pub fn run(
+        &mut self,
+        config: &Config,
+        setup: impl Fn(&mut Setup) + Send + Sync,
+    ) -> Result<Report, Error> {
+        self.job.run(config, &describing(setup))
+    }
+
+    /// The rank that this process is.
+    pub fn rank(&self) -> u32 {
+        self.job.rank.0
+    }
+
+    /// How many ranks there are.
+    pub fn ranks(&self) -> u32 {
+        self.job.ranks
+    }
+}
+
+/// MPI's world, for as long as the thread lives that uses it.
+struct World {
+    job: Option<Job>,
+    /// None if the program initialised MPI itself; then it also finalises it.
+    universe: Option<Universe>,
+}
+
+thread_local! {
+    static WORLD: RefCell<Option<World>> = const { RefCell::new(None) };
+}
+
+/// Runs as one rank of MPI's world.
+pub(crate) fn run_in_world(
+    config: &Config,
+    describe: &(dyn Fn() -> Described + Sync),
+) -> Result<Report, Error> {
+    WORLD.with(|world| {
+        let Ok(mut world) = world.try_borrow_mut() else {
+            return Err(system("a run", "one is going on already in this process"));
+        };
+        if world.is_none() {
+            *world = Some(World::start(config)?);
+        }
+        let job = world.as_mut().and_then(|world| world.job.as_mut());
+        job.expect("it was just started").run(config, describe)
+    })
+}
+
+impl World {
+    fn start(config: &Config) -> Result<World, Error> {
+        let initialised = mpi::initialize_with_threading(mpi::Threading::Funneled);
+        let universe = initialised.map(|(universe, _)| universe);
+        let communicator =
+            Communicator::duplicate(&SimpleCommunicator::world()).map_err(|why| broken(&why))?;
+        Ok(World { job: Some(Job::connect(communicator, config)?), universe })
+    }
+}
+
+impl Drop for World {
+    /// At the end of the thread, which for a program that calls `run` from `main` is the end of the process.
+    fn drop(&mut self) {
+        if is_finalized() {
+            // The program was faster than we: MPI wants nothing back any more.
+            std::mem::forget(self.job.take());
+            return;
+        }
+        if let Some(job) = self.job.as_ref().filter(|job| job.is_broken()) {
+            job.links.communicator().abort();
+        }
+        drop(self.job.take());
+        drop(self.universe.take());
+    }
+}
+
+/// What is known of the run that is going on, for whoever hears that a rank is lost.
+#[derive(Default)]
+struct Watched {
+    run: Option<Going>,
+    lost: Option<Lost>,
+}
+
+struct Going {
+    outcome: Arc<Outcome>,
+    crew: Weak<Crew>,
+}
+
+/// The processes of a communicator, connected.
+pub(crate) struct Job {
+    rank: Rank,
+    ranks: u32,
+    links: Links,
+    watched: Arc<Mutex<Watched>>,
+    /// None where a process could not reach rank 0: then nobody tells it of a loss.
+    liveness: Option<Liveness>,
+}
+
+/// What each process says at the beginning of a run.
+#[derive(Serialize, Deserialize)]
+struct Hello {
+    place: Place,
+    lb: String,
+    failed: Option<Error>,
+}
+
+/// What each says at the end.
+#[derive(Serialize, Deserialize)]
+struct Figures {
+    messages: u64,
+    elapsed_ns: u64,
+    failed: Option<Error>,
+}
+
+impl Job {
+    fn connect(communicator: Communicator, config: &Config) -> Result<Job, Error> {
+        if !is_main_thread() {
+            return Err(system("MPI", "it was initialised by another thread: call run from that one"));
+        }
+        if !may_have_threads() {
+            let why =
+                "it was initialised without threads: use initialize_with_threading(Threading::Funneled)";
+            return Err(system("MPI", why));
+        }
+        let (rank, ranks) = (Rank(communicator.rank()), communicator.size());
+        let links = Links::connect(communicator, config.shared_memory).map_err(|why| broken(&why))?;
+        let watched = Arc::default();
+        let liveness = watch(rank, ranks, &links, &watched)?;
+        Ok(Job { rank, ranks, links, watched, liveness })
+    }
+
+    fn is_broken(&self) -> bool {
+        self.lock().lost.is_some_and(|lost| lost.how == How::Died)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Watched> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&mut self, config: &Config, describe: &(dyn Fn() -> Described + Sync)) -> Result<Report, Error> {
+        if let Some(lost) = self.lock().lost {
+            return Err(lost.error());
+        }
+        let (_mask, _badge) = (SavedMask::of_this_thread(), Restore::later());
+        let (plan, (described, chunks)) = self.agree(config, set_up(self.rank, self.ranks, describe))?;
+        if self.rank.0 == 0 {
+            tracing::info!(lb = config.lb_spec(), "{plan}");
+        }
+        let begin = Alignment::measure(&self.links, &plan).map_err(|why| broken(&why))?;
+        let outcome = self.go(config, &plan, described, chunks, &begin);
+        let result = outcome.result();
+        if outcome.lost() {
+            return result;
+        }
+        let failed = result.as_ref().err().cloned();
+        let mine = result.unwrap_or_default();
+        let end = Alignment::measure(&self.links, &plan).map_err(|why| broken(&why))?;
+        let figures = Figures { messages: mine.messages, elapsed_ns: mine.elapsed_ns, failed };
+        let all: Vec<Figures> = self.exchange(&figures)?;
+        // Usually all say the same; where one alone knows of an error, it is still the error of the run.
+        let own = all[self.rank.index()].failed.clone();
+        if let Some(error) = own.or_else(|| all.iter().find_map(|figures| figures.failed.clone())) {
+            return Err(error);
+        }
+        Ok(Report {
+            messages: all.iter().map(|figures| figures.messages).sum(),
+            elapsed_ns: all.iter().map(|figures| figures.elapsed_ns).max().unwrap_or(0),
+            placement: plan.to_string(),
+            clocks: clocks::offsets(&begin, &end),
+            ..mine
+        })
+    }
+
+    /// Sets the run up with all others: who sits where, or why there will be no run.
+    fn agree<T>(&mut self, config: &Config, set_up: Result<T, Error>) -> Result<(Plan, T), Error> {
+        let asked = config.ranks.filter(|&ranks| ranks != self.ranks).map(|ranks| {
+            let why = format!("{ranks} ranks were asked for, but {} processes were started", self.ranks);
+            Error::Config { setting: "CARIBOU_RANKS".into(), why }
+        });
+        let place = Place {
+            host: topology::host_name(),
+            vcpus: layout(&topology::allowed_vcpus()),
+            workers: config.workers,
+        };
+        let failed = set_up.as_ref().err().cloned().or(asked);
+        let all: Vec<Hello> = self.exchange(&Hello { place, lb: config.lb_spec().into(), failed })?;
+        if let Some(error) = all.iter().find_map(|hello| hello.failed.clone()) {
+            return Err(error);
+        }
+        if let Some((rank, other)) = (0..).zip(&all).find(|(_, hello)| hello.lb != all[0].lb) {
+            let why = format!("rank {rank} has `{}`, rank 0 `{}`: it must be the same", other.lb, all[0].lb);
+            return Err(Error::Config { setting: "CARIBOU_LB".into(), why });
+        }
+        let places: Vec<Place> = all.into_iter().map(|hello| hello.place).collect();
+        Ok((plan(&places, config.pin)?, set_up?))
+    }
+
+    fn exchange<T: Serialize + serde::de::DeserializeOwned>(&self, mine: &T) -> Result<Vec<T>, Error> {
+        let wrong = |why: wire::WireError| system("what processes tell each other", &why.to_string());
+        let bytes = wire::encode(mine).map_err(wrong)?;
+        let said = self.links.communicator().all_say(&bytes).map_err(|why| broken(&why))?;
+        said.iter().map(|bytes| wire::decode(bytes).map_err(wrong)).collect()
+    }
+
+    /// The run itself.
+    fn go(
+        &mut self,
+        config: &Config,
+        plan: &Plan,
+        described: Described,
+        chunks: Vec<NewChunk>,
+        begin: &Alignment,
+    ) -> Arc<Outcome> {
+        let outcome: Arc<Outcome> = Arc::default();
+        let crew = Arc::new(Crew::new(plan.seats[self.rank.index()].workers));
+        if let Some(bed) = self.links.bed() {
+            crew.sleepers[0].share(bed);
+        }
+        let going = Going { outcome: outcome.clone(), crew: Arc::downgrade(&crew) };
+        let lost = {
+            let mut watched = self.lock();
+            watched.run = Some(going);
+            watched.lost
+        };
+        if let Some(lost) = lost {
+            outcome.lose(lost.error());
+            crew.stop();
+        }
+        let clock = begin.clock();
+        let codec = Codec::new(self.rank, described.arrays.clone());
+        let transport = (self.ranks > 1)
+            .then(|| Box::new(Mpi::new(&mut self.links, codec, clock.clone())) as Box<dyn Transport + '_>);
+        let (rank, outcome_of_run) = (self.rank, outcome.clone());
+        Start { config, rank, plan, described, chunks, crew, clock, outcome: outcome_of_run, transport }
+            .run();
+        self.lock().run = None;
+        outcome
+    }
+}
+
+/// Lets this process hear when another is lost.
+fn watch(
+    rank: Rank,
+    ranks: u32,
+    links: &Links,
+    watched: &Arc<Mutex<Watched>>,
+) -> Result<Option<Liveness>, Error> {
+    if ranks == 1 {
+        return Ok(None);
+    }
+    let opened = (rank.0 == 0).then(Door::open).and_then(|opened| {
+        opened.inspect_err(|why| tracing::warn!(%why, "no watch: rank 0 cannot listen")).ok()
+    });
+    let said = opened.as_ref().and_then(|(_, invitation)| wire::encode(invitation).ok()).unwrap_or_default();
+    let said = links.communicator().all_say(&said).map_err(|why| broken(&why))?;
+    let on_lost = {
+        let watched = watched.clone();
+        Box::new(move |lost| lose(&watched, lost))
+    };
+    let liveness = match opened {
+        Some((door, _)) => Liveness::host(door, ranks, on_lost),
+        None => match said.first().map(|bytes| wire::decode::<Invitation>(bytes)) {
+            Some(Ok(invitation)) => Liveness::join(&invitation, rank, on_lost),
+            _ => return Ok(None),
+        },
+    };
+    Ok(liveness.inspect_err(|why| tracing::warn!(rank = rank.0, %why, "not watched")).ok())
+}
+
+/// A rank is lost: ends the run that is going on, if that needs it.
+fn lose(watched: &Arc<Mutex<Watched>>, lost: Lost) {
+    let mut state = watched.lock().unwrap_or_else(PoisonError::into_inner);
+    // Who has left while we take leave has taken leave of us before.
+    let concerns = |going: &&Going| lost.how == How::Died || !going.outcome.closing();
+    let going = state.run.as_ref().filter(concerns);
+    if let Some(Going { outcome, crew }) = going {
+        outcome.lose(lost.error());
+        if let Some(crew) = crew.upgrade() {
+            crew.stop();
+        }
+        let outcome = Arc::downgrade(outcome);
+        let last_word = move || {
+            thread::sleep(GRACE);
+            if outcome.upgrade().is_some() {
+                give_up(lost);
+            }
+        };
+        // Without that thread the process ends when its handler does.
+        let _ = thread::Builder::new().name("caribou last".into()).spawn(last_word);
+    }
+    if going.is_some() || state.run.is_none() {
+        state.lost.get_or_insert(lost);
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "the process ends here, and its owner must learn why")]
+fn give_up(lost: Lost) {
+    eprintln!("error: {}", lost.error());
+    std::process::exit(1);
+}
+
+impl Lost {
+    fn error(self) -> Error {
+        let why = match self.how {
+            How::Died => "its process was killed or has crashed",
+            How::Left => "its process has ended while others were still in the run",
+        };
+        Error::RankLost { rank: self.rank.0, why: why.into() }
+    }
+}
+
+fn broken(why: &MpiError) -> Error {
+    system("MPI", &why.to_string())
+}
+
+fn system(what: &str, why: &str) -> Error {
+    Error::System { what: what.into(), why: why.into() }
+}

@@ -1,0 +1,80 @@
+//! How this process was started: alone, or as one of several by a launcher such as `mpirun` or `srun`.
+//!
+//! Launchers say so in the environment. MPI itself would know better, but to ask it is to start it, and a program that is
+//! not to use it must not pay for that.
+
+/// How a process was started.
+///
+/// ```
+/// use caribou::Launch;
+/// let first = Launch::Together { process: 0, processes: 4 };
+/// assert!(first.speaks() && Launch::Alone.speaks());
+/// assert!(!Launch::Together { process: 3, processes: 4 }.speaks());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Launch {
+    /// By itself.
+    Alone,
+    /// As one of several.
+    Together {
+        /// Its number, which is its rank.
+        process: u32,
+        /// How many there are.
+        processes: u32,
+    },
+}
+
+impl Launch {
+    /// Whether this process speaks for all: it prints results, and has the report's syncs. True for the first of several.
+    pub fn speaks(&self) -> bool {
+        matches!(self, Launch::Alone | Launch::Together { process: 0, .. })
+    }
+}
+
+/// The variables in which launchers tell a process its number and how many there are.
+const LAUNCHERS: [(&str, &str); 4] = [
+    // Open MPI, also under Slurm.
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    // MPICH and its relatives, by Hydra or by Slurm's PMI-2.
+    ("PMI_RANK", "PMI_SIZE"),
+    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
+    // Slurm with PMIx.
+    ("PMIX_RANK", "SLURM_NTASKS"),
+];
+
+/// What the environment says.
+pub(crate) fn found() -> Launch {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "launchers' variables are read here, Caribou's own in Config"
+    )]
+    let variable = |name: &str| std::env::var(name).ok();
+    told(variable)
+}
+
+fn told(variable: impl Fn(&str) -> Option<String>) -> Launch {
+    let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
+    let launcher = |(rank, size): (&str, &str)| Some((number(rank)?, number(size)?));
+    match LAUNCHERS.into_iter().find_map(launcher) {
+        Some((process, processes)) if process < processes => Launch::Together { process, processes },
+        _ => Launch::Alone,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launchers_are_recognised_by_what_they_set() {
+        let with = |set: &[(&str, &str)]| {
+            told(|name| set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+        };
+        let third = Launch::Together { process: 2, processes: 4 };
+        assert_eq!(with(&[("OMPI_COMM_WORLD_RANK", "2"), ("OMPI_COMM_WORLD_SIZE", "4")]), third);
+        assert_eq!(with(&[("PMI_RANK", "2"), ("PMI_SIZE", "4")]), third);
+        assert_eq!(with(&[("PMIX_RANK", "2"), ("SLURM_NTASKS", "4")]), third);
+        assert_eq!(with(&[("SLURM_NTASKS", "4"), ("SLURM_PROCID", "2")]), Launch::Alone, "a batch script");
+        assert_eq!(with(&[("PMI_RANK", "x"), ("PMI_SIZE", "4")]), Launch::Alone);
+    }
+}

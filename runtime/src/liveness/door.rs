@@ -1,0 +1,157 @@
+//! How the ranks of a job find rank 0 and prove to belong to it.
+//!
+//! Rank 0 cannot know by which of its addresses another host reaches it, so it names all, and a rank tries one after the
+//! other, loopback last. A wrong one may belong to anybody: another host's bridge, another job on the same port. Hence
+//! the countersign, by which a rank knows rank 0 before it says anything. It does not look names up.
+
+use std::io::{self, Error, ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::link::{self, Frame, Link};
+use crate::ids::Rank;
+
+const CONNECT_MS_MAX: u64 = 1_000;
+const COUNTERSIGN_MS_MAX: u64 = 2_000;
+/// How long rank 0 lets others in.
+const OPEN_MS: u64 = 10_000;
+/// How long one who has connected may take to say the password.
+const KNOCK_MS_MAX: u64 = 2_000;
+
+/// What rank 0 tells the others: where it listens, and by what they know each other. Not to be logged.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Invitation {
+    pub(super) port: u16,
+    pub(super) addresses: Vec<IpAddr>,
+    pub(super) secret: Secret,
+}
+
+/// By what two processes know that they are of one job.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub(super) struct Secret {
+    /// Said by rank 0 to whoever connects.
+    pub(super) countersign: u64,
+    /// Said by the others.
+    pub(super) password: u64,
+}
+
+/// Rank 0's listening socket.
+pub(crate) struct Door {
+    pub(super) listener: TcpListener,
+    pub(super) secret: Secret,
+    pub(super) open_ms: u64,
+    pub(super) knock_ms_max: u64,
+}
+
+impl Door {
+    /// Listens on a free port of all addresses. To be called by rank 0 alone; the others get the invitation.
+    pub(crate) fn open() -> io::Result<(Door, Invitation)> {
+        // The unspecified address of IPv6 takes IPv4 too, unless the host has no IPv6.
+        let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0))
+            .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
+        listener.set_nonblocking(true)?;
+        let secret = Secret::new()?;
+        let invitation = Invitation { port: listener.local_addr()?.port(), addresses: addresses()?, secret };
+        Ok((Door { listener, secret, open_ms: OPEN_MS, knock_ms_max: KNOCK_MS_MAX }, invitation))
+    }
+}
+
+impl Secret {
+    fn new() -> io::Result<Secret> {
+        let mut source = std::fs::File::open("/dev/urandom")?;
+        let mut word = || {
+            let mut bytes = [0; 8];
+            source.read_exact(&mut bytes).map(|()| u64::from_le_bytes(bytes))
+        };
+        Ok(Secret { countersign: word()?, password: word()? })
+    }
+}
+
+/// A rank's answer to the countersign.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Hello {
+    pub(super) password: u64,
+    pub(super) rank: Rank,
+}
+
+impl Hello {
+    pub(super) const BYTES: usize = 12;
+
+    pub(super) fn encode(&self) -> [u8; Hello::BYTES] {
+        let mut bytes = [0; Hello::BYTES];
+        bytes[..8].copy_from_slice(&self.password.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.rank.0.to_le_bytes());
+        bytes
+    }
+
+    pub(super) fn decode([p @ .., a, b, c, d]: [u8; Hello::BYTES]) -> Hello {
+        Hello { password: u64::from_le_bytes(p), rank: Rank(u32::from_le_bytes([a, b, c, d])) }
+    }
+}
+
+/// This host's addresses, loopback last. Link-local ones mean nothing on another host.
+fn addresses() -> io::Result<Vec<IpAddr>> {
+    let mut interfaces = if_addrs::get_if_addrs()?;
+    interfaces.retain(|interface| !interface.is_link_local());
+    interfaces.sort_by_key(|interface| (interface.is_loopback(), interface.ip().is_ipv6()));
+    Ok(interfaces.iter().map(if_addrs::Interface::ip).collect())
+}
+
+/// Finds rank 0 and makes `rank` known to it. Tries one address after the other; fails with what the last one said.
+pub(super) fn knock_everywhere(invitation: &Invitation, rank: Rank) -> io::Result<Link> {
+    let mut failure = Error::new(ErrorKind::NotFound, "rank 0 has no address");
+    for &address in &invitation.addresses {
+        match knock(SocketAddr::new(address, invitation.port), invitation.secret, rank) {
+            Ok(link) => return Ok(link),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
+fn knock(address: SocketAddr, secret: Secret, rank: Rank) -> io::Result<Link> {
+    let mut stream = TcpStream::connect_timeout(&address, Duration::from_millis(CONNECT_MS_MAX))?;
+    link::tune(&stream)?;
+    stream.set_read_timeout(Some(Duration::from_millis(COUNTERSIGN_MS_MAX)))?;
+    let mut countersign = [0; 8];
+    stream.read_exact(&mut countersign)?;
+    if u64::from_le_bytes(countersign) != secret.countersign {
+        return Err(Error::new(ErrorKind::InvalidData, "another program listens on the port of rank 0"));
+    }
+    // This is rank 0, and once it has heard the password it takes an end of the connection for a death: from here on
+    // only it gives up. A rank 0 that died or vanished ends the wait.
+    stream.set_read_timeout(None)?;
+    stream.write_all(&Hello { password: secret.password, rank }.encode())?;
+    let mut welcome = [0; Frame::BYTES];
+    stream.read_exact(&mut welcome)?;
+    match Frame::decode(welcome) {
+        Some(Frame::Welcome) => Link::new(stream),
+        _ => Err(Error::new(ErrorKind::InvalidData, "rank 0 did not say welcome")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_the_last_resort() {
+        let addresses = addresses().expect("a host has interfaces");
+        assert!(addresses.is_sorted_by_key(IpAddr::is_loopback) && addresses.iter().any(IpAddr::is_loopback));
+    }
+
+    #[test]
+    fn a_hello_is_what_was_said() {
+        let hello = Hello { password: 0x0123_4567_89ab_cdef, rank: Rank(70_000) };
+        assert_eq!(Hello::decode(hello.encode()), hello);
+    }
+
+    #[test]
+    fn no_two_secrets_are_alike() {
+        let [one, other] = [(); 2].map(|()| Secret::new().expect("the host has randomness"));
+        assert!(one.password != other.password && one.countersign != other.countersign);
+        assert_ne!(one.password, one.countersign);
+    }
+}

@@ -1,0 +1,243 @@
+//! One connection between rank 0 and another rank: frames of a fixed size, and no call that blocks.
+//!
+//! | bytes | on the wire | from |
+//! |---|---|---|
+//! | 8 | countersign | rank 0, to whoever connects |
+//! | 12 | password, rank | the rank |
+//! | 5 | frame: kind, rank | rank 0: welcome, then who is lost; a rank: its goodbye |
+//!
+//! Numbers are little-endian. What both sides of the star do alike is here; who says what when is not.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::sockopt;
+
+use super::{How, Lost};
+use crate::exec::clock::Clock;
+use crate::ids::Rank;
+
+/// A connection that said nothing for this long is probed by the kernel.
+const IDLE_S: u64 = 5;
+const PROBE_INTERVAL_S: u64 = 2;
+const PROBES: u32 = 3;
+/// How long one who leaves waits for the other ends to close.
+const PART_NS_MAX: u64 = 200_000_000;
+
+/// What is said once a rank is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Frame {
+    /// You are watched from now on.
+    Welcome,
+    /// A rank was lost. About the sender itself, with [`How::Left`], it is a goodbye.
+    Lost(Lost),
+}
+
+impl Frame {
+    pub(super) const BYTES: usize = 5;
+
+    pub(super) fn encode(self) -> [u8; Frame::BYTES] {
+        let (kind, rank) = match self {
+            Frame::Welcome => (b'w', 0),
+            Frame::Lost(Lost { rank, how: How::Died }) => (b'd', rank.0),
+            Frame::Lost(Lost { rank, how: How::Left }) => (b'l', rank.0),
+        };
+        let [a, b, c, d] = rank.to_le_bytes();
+        [kind, a, b, c, d]
+    }
+
+    /// None for what no rank of this job says.
+    pub(super) fn decode([kind, a, b, c, d]: [u8; Frame::BYTES]) -> Option<Frame> {
+        let rank = Rank(u32::from_le_bytes([a, b, c, d]));
+        match kind {
+            b'w' => Some(Frame::Welcome),
+            b'd' => Some(Frame::Lost(Lost { rank, how: How::Died })),
+            b'l' => Some(Frame::Lost(Lost { rank, how: How::Left })),
+            _ => None,
+        }
+    }
+}
+
+/// One end of a connection.
+pub(super) struct Link {
+    stream: TcpStream,
+    heard: Vec<u8>,
+    unsent: Vec<u8>,
+}
+
+impl Link {
+    pub(super) fn new(stream: TcpStream) -> io::Result<Link> {
+        stream.set_nonblocking(true)?;
+        Ok(Link { stream, heard: Vec::new(), unsent: Vec::new() })
+    }
+
+    /// Sends, or keeps for [`Link::flush`] what the other end does not take yet.
+    pub(super) fn send(&mut self, bytes: &[u8]) {
+        self.unsent.extend_from_slice(bytes);
+        self.flush();
+    }
+
+    /// Tries again to send what was kept. If that fails for good the reading side learns why.
+    pub(super) fn flush(&mut self) {
+        while !self.unsent.is_empty() {
+            match self.stream.write(&self.unsent) {
+                Ok(sent) => drop(self.unsent.drain(..sent)),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => self.unsent.clear(),
+            }
+        }
+    }
+
+    /// Reads a little of what has come; the poll that found it finds the rest. False if the connection has ended.
+    pub(super) fn hear(&mut self) -> bool {
+        let mut bytes = [0; 64];
+        match self.stream.read(&mut bytes) {
+            Ok(0) => false,
+            Ok(count) => {
+                self.heard.extend_from_slice(&bytes[..count]);
+                true
+            }
+            Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+        }
+    }
+
+    /// Takes the first `N` bytes heard; none while fewer have come.
+    pub(super) fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let bytes = *self.heard.first_chunk()?;
+        self.heard.drain(..N);
+        Some(bytes)
+    }
+
+    /// Takes the next frame heard, if it has come whole. `Some(None)` is one that cannot be read.
+    pub(super) fn next_frame(&mut self) -> Option<Option<Frame>> {
+        self.take().map(Frame::decode)
+    }
+
+    /// Ready when there is something to hear, an end included, or when what was kept can be sent.
+    pub(super) fn poll_fd(&self) -> PollFd<'_> {
+        let sends = if self.unsent.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+        PollFd::new(&self.stream, PollFlags::IN | sends)
+    }
+}
+
+/// Sets a connection up so that small frames go at once, and that a peer whose host has vanished is given up after
+/// about 11 s, whether or not something was sent to it meanwhile.
+pub(super) fn tune(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    sockopt::set_tcp_keepidle(stream, Duration::from_secs(IDLE_S))?;
+    sockopt::set_tcp_keepintvl(stream, Duration::from_secs(PROBE_INTERVAL_S))?;
+    sockopt::set_tcp_keepcnt(stream, PROBES)?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    // Probes pause while something sent is not acknowledged, and the kernel repeats it for 15 minutes otherwise.
+    #[cfg(target_os = "linux")]
+    sockopt::set_tcp_user_timeout(stream, 1000 * (IDLE_S as u32 + PROBES * PROBE_INTERVAL_S as u32))?;
+    Ok(())
+}
+
+/// Waits until one of `fds` is ready or `timeout_ns` has passed; may also return for no reason.
+pub(super) fn wait(fds: &mut [PollFd<'_>], timeout_ns: Option<u64>) {
+    let timeout = timeout_ns.map(|timeout_ns| Timespec {
+        tv_sec: (timeout_ns / 1_000_000_000) as i64,
+        tv_nsec: (timeout_ns % 1_000_000_000) as _,
+    });
+    match poll(fds, timeout.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => {}
+        // The kernel has no memory for the list. It is asked again, but not in a hurry.
+        Err(_) => std::thread::sleep(Duration::from_millis(100)),
+    }
+}
+
+/// Says goodbye on all `links` for `rank`, and waits a little for the other ends to close: to close first, with
+/// something unread, would reset the connection and could lose the goodbye.
+pub(super) fn part(mut links: Vec<Link>, rank: Rank) {
+    let goodbye = Frame::Lost(Lost { rank, how: How::Left }).encode();
+    for link in &mut links {
+        link.send(&goodbye);
+        // An error is a connection that has ended already.
+        let _ = link.stream.shutdown(Shutdown::Write);
+    }
+    let clock = Clock::machine();
+    while let Some(left_ns) = PART_NS_MAX.checked_sub(clock.now_ns())
+        && !links.is_empty()
+    {
+        let mut fds: Vec<_> = links.iter().map(|link| PollFd::new(&link.stream, PollFlags::IN)).collect();
+        wait(&mut fds, Some(left_ns));
+        let news: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        let mut news = news.into_iter();
+        links.retain_mut(|link| !news.next().unwrap_or(false) || link.hear());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    fn pair() -> [Link; 2] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let far = listener.accept().unwrap().0;
+        [near, far].map(|stream| {
+            tune(&stream).unwrap();
+            Link::new(stream).unwrap()
+        })
+    }
+
+    fn hear(link: &mut Link) -> bool {
+        wait(&mut [link.poll_fd()], None);
+        link.hear()
+    }
+
+    #[test]
+    fn a_frame_is_what_was_said() {
+        let lost = [How::Died, How::Left].map(|how| Frame::Lost(Lost { rank: Rank(70_000), how }));
+        for frame in [Frame::Welcome, lost[0], lost[1]] {
+            assert_eq!(Frame::decode(frame.encode()), Some(frame));
+        }
+        assert_eq!(Frame::decode(*b"GET /"), None);
+    }
+
+    #[test]
+    fn a_frame_that_comes_in_pieces_is_heard_whole_and_before_the_end() {
+        let [mut near, mut far] = pair();
+        let bytes = Frame::Welcome.encode();
+        near.send(&bytes[..2]);
+        assert!(hear(&mut far) && far.next_frame().is_none());
+        near.send(&bytes[2..]);
+        drop(near);
+        assert!(hear(&mut far));
+        assert_eq!(far.next_frame(), Some(Some(Frame::Welcome)));
+        assert!(!hear(&mut far));
+    }
+
+    #[test]
+    fn what_the_other_end_does_not_take_is_kept_for_it() {
+        let [mut near, mut far] = pair();
+        let mut sent = 0;
+        while near.unsent.is_empty() {
+            near.send(&[7; 65_536]);
+            sent += 65_536;
+        }
+        let mut heard = 0;
+        while heard < sent {
+            near.flush();
+            assert!(hear(&mut far));
+            heard += far.heard.drain(..).len();
+        }
+        assert!(near.unsent.is_empty());
+    }
+
+    #[test]
+    fn a_host_that_vanished_is_given_up_soon() {
+        let [near, _far] = pair();
+        assert!(sockopt::socket_keepalive(&near.stream).unwrap() && near.stream.nodelay().unwrap());
+        assert_eq!(sockopt::tcp_keepidle(&near.stream).unwrap(), Duration::from_secs(IDLE_S));
+        assert_eq!(sockopt::tcp_keepintvl(&near.stream).unwrap(), Duration::from_secs(PROBE_INTERVAL_S));
+        assert_eq!(sockopt::tcp_keepcnt(&near.stream).unwrap(), PROBES);
+    }
+}

@@ -1,0 +1,311 @@
+//! Ranks as threads of this process, and those that are killed or stopped as processes of their own.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::door::{Hello, Secret};
+use super::*;
+use crate::core::wire;
+
+/// Long enough for any machine; nobody waits for it unless a test fails.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The variable by which a test tells its child what rank to be.
+const ROLE: &str = "LIVENESS_TEST_ROLE";
+
+/// A rank of this process and what it hears.
+struct Here {
+    liveness: Liveness,
+    lost: Receiver<Lost>,
+}
+
+impl Here {
+    fn host(door: Door, ranks: u32) -> Here {
+        let (on_lost, lost) = ear();
+        Here { liveness: Liveness::host(door, ranks, on_lost).unwrap(), lost }
+    }
+
+    fn join(invitation: &Invitation, rank: u32) -> Here {
+        Here::try_join(invitation, rank).unwrap()
+    }
+
+    fn try_join(invitation: &Invitation, rank: u32) -> io::Result<Here> {
+        let (on_lost, lost) = ear();
+        Ok(Here { liveness: Liveness::join(invitation, Rank(rank), on_lost)?, lost })
+    }
+
+    fn hears(&self, rank: u32, how: How) {
+        assert_eq!(self.lost.recv_timeout(PATIENCE), Ok(Lost { rank: Rank(rank), how }));
+    }
+
+    fn hears_nothing_for(&self, time: Duration) {
+        assert_eq!(self.lost.recv_timeout(time), Err(RecvTimeoutError::Timeout));
+    }
+
+    /// Leaves; returns what was heard and not looked at.
+    fn leave(self) -> Vec<Lost> {
+        drop(self.liveness);
+        self.lost.iter().collect()
+    }
+}
+
+/// A callback, and what it was called with.
+fn ear() -> (OnLost, Receiver<Lost>) {
+    let (sender, lost) = channel();
+    (Box::new(move |lost| sender.send(lost).unwrap_or(())), lost)
+}
+
+/// A rank that is a process: this test program, told to run one test only.
+struct Process {
+    child: Child,
+    says: BufReader<std::process::ChildStdout>,
+}
+
+impl Process {
+    fn start(role: &str) -> Process {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "--ignored", "--nocapture", "liveness::tests::a_rank_that_is_a_process"])
+            .env(ROLE, role)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let says = BufReader::new(child.stdout.take().unwrap());
+        Process { child, says }
+    }
+
+    fn join(invitation: &Invitation, rank: u32) -> Process {
+        let mut process = Process::start(&format!("{rank} {}", hex(&wire::encode(invitation).unwrap())));
+        process.waits_for("joined");
+        process
+    }
+
+    fn host(ranks: u32) -> (Process, Invitation) {
+        let mut process = Process::start(&format!("0 {ranks}"));
+        let invitation = wire::decode(&bytes(&process.waits_for("invitation "))).unwrap();
+        (process, invitation)
+    }
+
+    /// What it says after `word`.
+    fn waits_for(&mut self, word: &str) -> String {
+        let lines = self.says.by_ref().lines().map(Result::unwrap);
+        lines.filter_map(|line| Some(line.split_once(word)?.1.to_owned())).next().unwrap()
+    }
+
+    fn send(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    hex.as_bytes()
+        .chunks(2)
+        .map(|two| u8::from_str_radix(str::from_utf8(two).unwrap(), 16).unwrap())
+        .collect()
+}
+
+#[test]
+#[ignore = "no test but the process that others start"]
+#[expect(clippy::disallowed_methods, reason = "the test that starts it speaks to it by this variable")]
+fn a_rank_that_is_a_process() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let (rank, rest) = role.split_once(' ').unwrap();
+    let _rank = if rank == "0" {
+        let (door, invitation) = Door::open().unwrap();
+        println!("invitation {}", hex(&wire::encode(&invitation).unwrap()));
+        Here::host(door, rest.parse().unwrap())
+    } else {
+        Here::join(&wire::decode(&bytes(rest)).unwrap(), rank.parse().unwrap())
+    };
+    println!("joined");
+    // Lives no longer than the test that started it.
+    io::stdin().read_to_end(&mut Vec::new()).unwrap();
+}
+
+#[test]
+fn a_killed_rank_is_named_to_everybody() {
+    let (door, invitation) = Door::open().unwrap();
+    let host = Here::host(door, 4);
+    let others = [1, 3].map(|rank| Here::join(&invitation, rank));
+    Process::join(&invitation, 2).send(Signal::KILL);
+    host.hears(2, How::Died);
+    others.iter().for_each(|other| other.hears(2, How::Died));
+    assert_eq!(host.leave(), [], "nobody is lost twice");
+}
+
+#[test]
+fn a_stopped_rank_is_not_taken_for_dead() {
+    let (door, invitation) = Door::open().unwrap();
+    let host = Here::host(door, 3);
+    let other = Here::join(&invitation, 1);
+    let process = Process::join(&invitation, 2);
+    process.send(Signal::STOP);
+    host.hears_nothing_for(Duration::from_secs(2));
+    process.send(Signal::CONT);
+    other.hears_nothing_for(Duration::from_millis(100));
+    process.send(Signal::KILL);
+    host.hears(2, How::Died);
+    other.hears(2, How::Died);
+}
+
+#[test]
+fn a_killed_rank_0_is_noticed_by_all_a_stopped_one_by_nobody() {
+    let (process, invitation) = Process::host(3);
+    let others = [1, 2].map(|rank| Here::join(&invitation, rank));
+    process.send(Signal::STOP);
+    others[0].hears_nothing_for(Duration::from_secs(2));
+    process.send(Signal::KILL);
+    for other in others {
+        other.hears(0, How::Died);
+        assert_eq!(other.leave(), []);
+    }
+}
+
+#[test]
+fn a_goodbye_is_not_a_death() {
+    let (door, invitation) = Door::open().unwrap();
+    let host = Here::host(door, 3);
+    let [one, two] = [1, 2].map(|rank| Here::join(&invitation, rank));
+    assert_eq!(one.leave(), []);
+    host.hears(1, How::Left);
+    two.hears(1, How::Left);
+    assert_eq!(host.leave(), []);
+    two.hears(0, How::Left);
+    assert_eq!(two.leave(), []);
+}
+
+#[test]
+fn no_goodbye_is_lost_when_all_leave_at_once() {
+    for _ in 0..20 {
+        let (door, invitation) = Door::open().unwrap();
+        let mut ranks = vec![Here::host(door, 8)];
+        ranks.extend((1..8).map(|rank| Here::join(&invitation, rank)));
+        let leaving: Vec<_> = ranks.into_iter().map(|rank| thread::spawn(|| rank.leave())).collect();
+        for heard in leaving.into_iter().flat_map(|rank| rank.join().unwrap()) {
+            assert_eq!(heard.how, How::Left);
+        }
+    }
+}
+
+#[test]
+fn whoever_comes_late_hears_who_was_lost() {
+    let (door, invitation) = Door::open().unwrap();
+    let host = Here::host(door, 4);
+    drop(Process::join(&invitation, 3));
+    host.hears(3, How::Died);
+    drop(Here::join(&invitation, 1));
+    host.hears(1, How::Left);
+    let late = Here::join(&invitation, 2);
+    late.hears(1, How::Left);
+    late.hears(3, How::Died);
+}
+
+#[test]
+fn a_rank_that_never_connects_is_only_not_watched() {
+    let (mut door, invitation) = Door::open().unwrap();
+    door.open_ms = 500;
+    let host = Here::host(door, 4);
+    let [one, two] = [1, 2].map(|rank| Here::join(&invitation, rank));
+    host.hears_nothing_for(Duration::from_secs(1));
+    assert!(Here::try_join(&invitation, 3).is_err(), "the door is closed");
+    drop(one);
+    host.hears(1, How::Left);
+    two.hears(1, How::Left);
+}
+
+/// Connects as a program that is no rank, says `words` once it has the countersign, and waits to be sent away.
+fn is_sent_away(invitation: &Invitation, words: &[u8]) {
+    let mut stream = TcpStream::connect(("127.0.0.1", invitation.port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.read_exact(&mut [0; 8]).unwrap();
+    stream.write_all(words).unwrap();
+    // Unread words make the end a reset.
+    if let Err(error) = stream.read_exact(&mut [0]) {
+        assert!(matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset));
+    } else {
+        panic!("a stranger was welcomed");
+    }
+}
+
+#[test]
+fn strangers_are_sent_away_and_harm_nobody() {
+    let (mut door, invitation) = Door::open().unwrap();
+    door.knock_ms_max = 200;
+    let host = Here::host(door, 3);
+    let one = Here::join(&invitation, 1);
+    let Secret { password, countersign } = invitation.secret;
+    let hello = |password, rank| Hello { password, rank: Rank(rank) }.encode();
+    is_sent_away(&invitation, &hello(password ^ 1, 2));
+    is_sent_away(&invitation, &hello(countersign, 2));
+    is_sent_away(&invitation, &hello(password, 0));
+    is_sent_away(&invitation, &hello(password, 1));
+    is_sent_away(&invitation, &hello(password, 3));
+    is_sent_away(&invitation, b"GET / HTTP/1.1\r\n\r\n");
+    is_sent_away(&invitation, b"");
+    let two = Here::join(&invitation, 2);
+    for rank in [two, one, host] {
+        assert!(rank.leave().iter().all(|lost| lost.how == How::Left));
+    }
+}
+
+#[test]
+fn a_crowd_at_the_door_keeps_no_rank_out() {
+    let (mut door, invitation) = Door::open().unwrap();
+    door.knock_ms_max = 3_600_000;
+    let _host = Here::host(door, 2);
+    let crowd: Vec<_> =
+        (0..200).map(|_| TcpStream::connect(("127.0.0.1", invitation.port)).unwrap()).collect();
+    let mut first = &crowd[0];
+    first.set_read_timeout(Some(PATIENCE)).unwrap();
+    let said = first.read_to_end(&mut Vec::new()).expect("the oldest is dropped for the newest");
+    assert_eq!(said, 8);
+    Here::join(&invitation, 1);
+}
+
+#[test]
+fn another_program_on_the_port_never_hears_the_password() {
+    let (_door, mut invitation) = Door::open().unwrap();
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    invitation.port = other.local_addr().unwrap().port();
+    invitation.addresses = vec![[127, 0, 0, 1].into()];
+    let rank = thread::spawn(move || Here::try_join(&invitation, 1).map(|_| ()));
+    let mut stream = other.accept().unwrap().0;
+    stream.write_all(b"220 ESMTP ready\r\n").unwrap();
+    assert_eq!(stream.read_to_end(&mut Vec::new()).unwrap_or(0), 0);
+    assert!(rank.join().unwrap().is_err());
+}
+
+#[test]
+fn leaving_never_hangs() {
+    let (door, invitation) = Door::open().unwrap();
+    let host = Here::host(door, 9);
+    let (process, other_invitation) = Process::host(2);
+    let lone = Here::join(&other_invitation, 1);
+    process.send(Signal::STOP);
+    let stopped = Process::join(&invitation, 1);
+    stopped.send(Signal::STOP);
+    let _stranger = TcpStream::connect(("127.0.0.1", invitation.port)).unwrap();
+    let (sender, gone) = channel();
+    thread::spawn(move || {
+        lone.leave();
+        host.leave();
+        sender.send(()).unwrap();
+    });
+    assert_eq!(gone.recv_timeout(PATIENCE), Ok(()));
+}

@@ -1,0 +1,204 @@
+//! Where each vCPU lies in its machine: physical core, last-level cache, NUMA domain.
+//!
+//! | source | when |
+//! |---|---|
+//! | hwloc | with the feature `hwloc`, unless it fails |
+//! | `/sys/devices/system` | on Linux |
+//! | none | elsewhere, or in a container without it: as if all vCPUs were alike |
+//!
+//! A core is named by its lowest vCPU that is online, a cache likewise, a NUMA domain by the number the kernel gave it.
+//! So the names mean the same to all processes of a host, whatever their affinity masks and their source. Nothing here
+//! decides who sits where.
+
+use serde::{Deserialize, Serialize};
+
+/// One vCPU and what it shares with others. Two vCPUs share a core, a cache or a domain if the fields are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Vcpu {
+    /// Its number in affinity masks.
+    pub(crate) number: u32,
+    /// Its physical core: hyperthread siblings have the same.
+    pub(crate) core: u32,
+    /// Its cache of the highest level; the same for all where none is known.
+    pub(crate) cache: u32,
+    /// Its NUMA domain.
+    pub(crate) numa: u32,
+}
+
+/// Where these vCPUs lie, in the order given. Takes 70 us a vCPU by `/sys`, and some milliseconds by hwloc.
+pub(crate) fn layout(allowed: &[usize]) -> Vec<Vcpu> {
+    #[cfg(feature = "hwloc")]
+    match hwloc::layout(allowed) {
+        Ok(vcpus) => return vcpus,
+        Err(why) => tracing::warn!(%why, "hwloc does not know this machine: /sys is asked instead"),
+    }
+    sys_layout(allowed, &read_sys).unwrap_or_else(|| flat(allowed))
+}
+
+/// As if every vCPU were a core of its own and all shared the rest.
+fn flat(allowed: &[usize]) -> Vec<Vcpu> {
+    let alike = |&vcpu: &usize| Vcpu { number: vcpu as u32, core: vcpu as u32, cache: 0, numa: 0 };
+    allowed.iter().map(alike).collect()
+}
+
+/// A file below `/sys/devices/system`, if it can be read.
+fn read_sys(path: &str) -> Option<String> {
+    std::fs::read_to_string(format!("/sys/devices/system/{path}")).ok()
+}
+
+/// The layout by what `read` finds; none if it finds no cores.
+///
+/// Many virtual machines say nothing of caches, and kernels without NUMA nothing of domains: then all share one.
+fn sys_layout(allowed: &[usize], read: &dyn Fn(&str) -> Option<String>) -> Option<Vec<Vcpu>> {
+    let domains = domains(read).unwrap_or_default();
+    let vcpu = |&number: &usize| {
+        let siblings = read(&format!("cpu/cpu{number}/topology/thread_siblings_list"))?;
+        let number = number as u32;
+        let domain = domains.iter().find(|(_, members)| members.iter().any(|range| range.contains(&number)));
+        Some(Vcpu {
+            number,
+            core: lowest(&siblings)?,
+            cache: last_cache(number, read).unwrap_or(0),
+            numa: domain.map_or(0, |&(domain, _)| domain),
+        })
+    };
+    allowed.iter().map(vcpu).collect()
+}
+
+type Ranges = Vec<std::ops::RangeInclusive<u32>>;
+
+/// The NUMA domains with their vCPUs. Domains that are memory only have none.
+fn domains(read: &dyn Fn(&str) -> Option<String>) -> Option<Vec<(u32, Ranges)>> {
+    let online = parse_ranges(&read("node/online")?)?;
+    let members = |domain| Some((domain, parse_ranges(&read(&format!("node/node{domain}/cpulist"))?)?));
+    online.into_iter().flatten().map(members).collect()
+}
+
+/// The cache of the highest level that a vCPU has, by its lowest vCPU.
+fn last_cache(vcpu: u32, read: &dyn Fn(&str) -> Option<String>) -> Option<u32> {
+    let level = |index: u32| {
+        let level: u32 = read(&format!("cpu/cpu{vcpu}/cache/index{index}/level"))?.trim().parse().ok()?;
+        Some((level, index))
+    };
+    let (_, index) = (0..).map_while(level).max()?;
+    lowest(&read(&format!("cpu/cpu{vcpu}/cache/index{index}/shared_cpu_list"))?)
+}
+
+/// The kernel's lists are ascending, so their lowest number comes first.
+fn lowest(list: &str) -> Option<u32> {
+    Some(*parse_ranges(list)?.first()?.start())
+}
+
+/// A list as the kernel writes it, such as `0-3,8`; an empty one has no ranges.
+fn parse_ranges(list: &str) -> Option<Ranges> {
+    let range = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some(first.parse().ok()?..=last.parse().ok()?)
+    };
+    list.trim().split(',').filter(|range| !range.is_empty()).map(range).collect()
+}
+
+#[cfg(feature = "hwloc")]
+mod hwloc {
+    use hwlocality::Topology;
+    use hwlocality::object::TopologyObject;
+    use hwlocality::object::types::ObjectType;
+    use hwlocality::topology::builder::BuildFlags;
+
+    use super::Vcpu;
+
+    /// The layout by hwloc, or why there is none: then what it found is not this machine.
+    pub(super) fn layout(allowed: &[usize]) -> Result<Vec<Vcpu>, String> {
+        // With those that a cgroup keeps from us, or two processes would name one core differently.
+        let builder = Topology::builder().with_flags(BuildFlags::INCLUDE_DISALLOWED);
+        let topology = builder.map_err(|why| why.to_string())?.build().map_err(|why| why.to_string())?;
+        if !topology.is_this_system() {
+            return Err("a variable HWLOC_* describes another machine".into());
+        }
+        let vcpu = |&number: &usize| {
+            let unit = topology.pu_with_os_index(number).ok_or(format!("it does not list vCPU {number}"))?;
+            Ok(vcpu(number as u32, unit))
+        };
+        allowed.iter().map(vcpu).collect()
+    }
+
+    fn vcpu(number: u32, unit: &TopologyObject) -> Vcpu {
+        let cache = unit.ancestors().filter(|object| object.object_type().is_cpu_data_cache()).last();
+        let domain = unit.nodeset().and_then(|domains| domains.first_set());
+        Vcpu {
+            number,
+            core: unit.first_ancestor_with_type(ObjectType::Core).and_then(lowest).unwrap_or(number),
+            cache: cache.and_then(lowest).unwrap_or(0),
+            numa: domain.map_or(0, |domain| usize::from(domain) as u32),
+        }
+    }
+
+    fn lowest(object: &TopologyObject) -> Option<u32> {
+        Some(usize::from(object.cpuset()?.first_set()?) as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two domains, each one core with two hyperthreads and a cache; vCPUs 2 and 3 are the second hyperthreads.
+    fn two_domains(path: &str) -> Option<String> {
+        let text = match path {
+            "node/online" => "0-1\n",
+            "node/node0/cpulist" => "0,2\n",
+            "node/node1/cpulist" => "1,3\n",
+            _ => {
+                let (vcpu, file) = path.strip_prefix("cpu/cpu")?.split_once('/')?;
+                let shared = if vcpu == "0" || vcpu == "2" { "0,2\n" } else { "1,3\n" };
+                match file {
+                    "cache/index0/level" => "1\n",
+                    "cache/index1/level" => "3\n",
+                    "cache/index0/shared_cpu_list" => return Some(format!("{vcpu}\n")),
+                    "cache/index1/shared_cpu_list" | "topology/thread_siblings_list" => shared,
+                    _ => return None,
+                }
+            }
+        };
+        Some(text.into())
+    }
+
+    #[test]
+    fn names_do_not_depend_on_the_affinity_mask() {
+        let all = sys_layout(&[0, 1, 2, 3], &two_domains).expect("the files are there");
+        assert_eq!(all[3], Vcpu { number: 3, core: 1, cache: 1, numa: 1 });
+        assert_eq!(sys_layout(&[2, 3], &two_domains).expect("the files are there"), all[2..]);
+    }
+
+    #[test]
+    fn what_sys_does_not_tell_is_shared_by_all() {
+        let cores_only = |path: &str| path.ends_with("thread_siblings_list").then(|| "4-5\n".to_owned());
+        let vcpu = Vcpu { number: 5, core: 4, cache: 0, numa: 0 };
+        assert_eq!(sys_layout(&[5], &cores_only), Some(vec![vcpu]));
+        assert_eq!(sys_layout(&[5], &|_| None), None);
+        assert_eq!(flat(&[5]), [Vcpu { core: 5, ..vcpu }]);
+    }
+
+    #[test]
+    fn a_list_of_the_kernel_has_ranges_and_numbers() {
+        assert_eq!(parse_ranges("0-3,8\n"), Some(vec![0..=3, 8..=8]));
+        assert_eq!(parse_ranges("\n"), Some(Vec::new()));
+        assert_eq!(parse_ranges("0-x"), None);
+    }
+
+    #[test]
+    fn this_machine_has_a_layout_for_every_allowed_vcpu() {
+        let allowed = super::super::allowed_vcpus();
+        let numbers: Vec<usize> = layout(&allowed).iter().map(|vcpu| vcpu.number as usize).collect();
+        assert_eq!(numbers, allowed);
+    }
+
+    #[test]
+    #[cfg(feature = "hwloc")]
+    fn hwloc_and_sys_agree_on_this_machine() {
+        let allowed = super::super::allowed_vcpus();
+        if let Some(by_sys) = sys_layout(&allowed, &read_sys) {
+            assert_eq!(hwloc::layout(&allowed), Ok(by_sys));
+        }
+    }
+}

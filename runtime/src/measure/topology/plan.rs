@@ -1,0 +1,266 @@
+//! Who sits where: from what each rank may use, the workers of all ranks and their vCPUs. Pure.
+//!
+//! Ranks whose affinity masks overlap form a *group*; groups know nothing of each other.
+//!
+//! 1. A rank that the launcher bound (`mpirun --bind-to`) overlaps with nobody: it is a group of its own and keeps to
+//!    its mask.
+//! 2. A group's vCPUs are ordered by domain, cache, core and number. Each rank takes the next so many, so that the
+//!    workers of a rank, and ranks that follow each other, are neighbours.
+//! 3. Where a group has a physical core for every worker, hyperthread siblings stay idle.
+//! 4. A rank skips vCPUs to stay within one cache, or else one domain, if enough are left for those who follow.
+//! 5. A group that does not find seats for all is better placed by the operating system: nobody of it is pinned, and
+//!    as its workers then share vCPUs they must not spin.
+//!
+//! What is not decided here: the number of ranks, and what a rank with more workers is worth to a strategy.
+
+mod line;
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use super::layout::Vcpu;
+use crate::config::Pin;
+use crate::error::Error;
+
+/// What a rank has to sit on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Place {
+    /// The name of its host: ranks with the same one share its vCPUs.
+    pub(crate) host: String,
+    /// The vCPUs that its process may use, in ascending number.
+    pub(crate) vcpus: Vec<Vcpu>,
+    /// The workers asked for; none for one a physical core.
+    pub(crate) workers: Option<u32>,
+}
+
+/// Where all workers of all ranks sit. Displays as one line, however many they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// The hosts, in the order of their first ranks.
+    pub(crate) hosts: Vec<String>,
+    /// One entry a rank, in rank order.
+    pub(crate) seats: Vec<Seats>,
+    /// vCPUs of the groups that are crowded.
+    crowded_vcpus: usize,
+}
+
+/// Where the workers of one rank sit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seats {
+    /// The rank's host, a position in [`Plan::hosts`].
+    pub(crate) host: u32,
+    /// How many workers the rank has; at least one.
+    pub(crate) workers: u32,
+    /// The vCPU of each worker; none where they are not pinned.
+    pub(crate) vcpus: Option<Vec<usize>>,
+    /// Workers share vCPUs with other workers: idle ones must not spin.
+    pub(crate) crowded: bool,
+}
+
+/// Seats the workers of all ranks. Depends on its arguments only, so that every rank can make the same plan.
+///
+/// Takes O(n log n) time, where n is the length of all [`Place::vcpus`] together; a group whose masks differ takes
+/// O(ranks x vCPUs) of its own.
+///
+/// # Errors
+/// [`Error::Config`] with `Pin::On` if a group is crowded.
+pub(crate) fn plan(places: &[Place], pin: Pin) -> Result<Plan, Error> {
+    let (hosts, host_of) = number_hosts(places);
+    let empty = |&host: &u32| Seats { host, workers: 1, vcpus: None, crowded: false };
+    let mut plan = Plan { hosts, seats: host_of.iter().map(empty).collect(), crowded_vcpus: 0 };
+    for group in groups(places, &host_of) {
+        let seated = group.seat();
+        if seated.is_none() {
+            if pin == Pin::On {
+                return Err(group.refusal());
+            }
+            plan.crowded_vcpus += group.vcpus.len();
+        }
+        let crowded = seated.is_none();
+        let mut blocks = seated.filter(|_| pin != Pin::Off).map(Vec::into_iter);
+        for member in &group.members {
+            let seats = &mut plan.seats[member.rank];
+            (seats.workers, seats.crowded) = (member.workers, crowded);
+            seats.vcpus = blocks.as_mut().and_then(Iterator::next);
+        }
+    }
+    Ok(plan)
+}
+
+/// The hosts in the order of their first ranks, and for each rank the position of its own.
+fn number_hosts(places: &[Place]) -> (Vec<String>, Vec<u32>) {
+    let (mut hosts, mut host_of) = (Vec::new(), Vec::with_capacity(places.len()));
+    let mut numbers = BTreeMap::new();
+    for Place { host, .. } in places {
+        let number = *numbers.entry(host).or_insert_with(|| {
+            hosts.push(host.clone());
+            hosts.len() as u32 - 1
+        });
+        host_of.push(number);
+    }
+    (hosts, host_of)
+}
+
+/// Ranks that share vCPUs.
+struct Group<'p> {
+    /// In rank order.
+    members: Vec<Member<'p>>,
+    /// All that the members may use, in the order in which it is handed out.
+    vcpus: Vec<Vcpu>,
+}
+
+struct Member<'p> {
+    rank: usize,
+    place: &'p Place,
+    workers: u32,
+}
+
+/// The groups, in the order of their first ranks.
+fn groups<'p>(places: &'p [Place], host_of: &[u32]) -> Vec<Group<'p>> {
+    let mut leaders = Leaders((0..places.len()).collect());
+    let mut first_user = FxHashMap::default();
+    let mut vcpus = Vec::new();
+    for (rank, place) in places.iter().enumerate() {
+        for &vcpu in &place.vcpus {
+            let first = *first_user.entry((host_of[rank], vcpu.number)).or_insert_with(|| {
+                vcpus.push((rank, vcpu));
+                rank
+            });
+            leaders.join(first, rank);
+        }
+    }
+    let mut groups = BTreeMap::new();
+    let new = || Group { members: Vec::new(), vcpus: Vec::new() };
+    for (rank, place) in places.iter().enumerate() {
+        let group = groups.entry(leaders.of(rank)).or_insert_with(new);
+        group.members.push(Member { rank, place, workers: 1 });
+    }
+    for (user, vcpu) in vcpus {
+        groups.entry(leaders.of(user)).or_insert_with(new).vcpus.push(vcpu);
+    }
+    let mut groups: Vec<Group<'p>> = groups.into_values().collect();
+    groups.iter_mut().for_each(Group::settle);
+    groups
+}
+
+/// Disjoint sets of ranks; a set is named by its lowest rank.
+struct Leaders(Vec<usize>);
+
+impl Leaders {
+    fn of(&mut self, mut rank: usize) -> usize {
+        while self.0[rank] != rank {
+            self.0[rank] = self.0[self.0[rank]];
+            rank = self.0[rank];
+        }
+        rank
+    }
+
+    fn join(&mut self, one: usize, other: usize) {
+        let (one, other) = (self.of(one), self.of(other));
+        self.0[one.max(other)] = one.min(other);
+    }
+}
+
+impl Group<'_> {
+    /// Brings the vCPUs into order, and gives workers to members that did not ask for a number.
+    ///
+    /// They divide the cores that the others leave evenly: a core more for some ranks would make ranks unequal.
+    fn settle(&mut self) {
+        self.vcpus.sort_by_key(|vcpu| (vcpu.numa, vcpu.cache, vcpu.core, vcpu.number));
+        let asked: u64 = self.members.iter().map(|member| u64::from(member.place.workers.unwrap_or(0))).sum();
+        let open = self.members.iter().filter(|member| member.place.workers.is_none()).count().max(1);
+        let even = (cores(&self.vcpus) as u64).saturating_sub(asked) / open as u64;
+        for member in &mut self.members {
+            let chosen = || even.min(cores(&member.place.vcpus) as u64) as u32;
+            member.workers = member.place.workers.unwrap_or_else(chosen).max(1);
+        }
+    }
+
+    fn workers(&self) -> u64 {
+        self.members.iter().map(|member| u64::from(member.workers)).sum()
+    }
+
+    /// The vCPUs of each member; none if the group is crowded.
+    fn seat(&self) -> Option<Vec<Vec<usize>>> {
+        let workers = self.workers();
+        if workers > self.vcpus.len() as u64 {
+            return None;
+        }
+        let mut one_a_core = self.vcpus.clone();
+        one_a_core.dedup_by_key(|vcpu| (vcpu.numa, vcpu.cache, vcpu.core));
+        let roomy = if workers <= one_a_core.len() as u64 { self.seat_on(&one_a_core) } else { None };
+        roomy.or_else(|| self.seat_on(&self.vcpus))
+    }
+
+    /// Hands out `vcpus`, which are in order and enough, block by block.
+    ///
+    /// Those with the smallest masks choose first: if masks contain each other or are the same, that finds seats for
+    /// all whenever there are. Masks that overlap in other ways come from no launcher, and may end up crowded.
+    fn seat_on(&self, vcpus: &[Vcpu]) -> Option<Vec<Vec<usize>>> {
+        let alike = self.members.iter().all(|member| member.place.vcpus == self.members[0].place.vcpus);
+        // What may be skipped. With different masks it cannot be told who will need what is skipped.
+        let mut spare = if alike { vcpus.len() - self.workers() as usize } else { 0 };
+        let mut taken = vec![false; vcpus.len()];
+        let mut blocks = vec![Vec::new(); self.members.len()];
+        let mut order: Vec<usize> = (0..self.members.len()).collect();
+        order.sort_by_key(|&member| self.members[member].place.vcpus.len());
+        for member in order {
+            let Member { place, workers, .. } = self.members[member];
+            let open: Vec<usize> =
+                (0..vcpus.len()).filter(|&at| !taken[at] && (alike || place.allows(vcpus[at]))).collect();
+            let workers = workers as usize;
+            if open.len() < workers {
+                return None;
+            }
+            let skipped = skipped(&open, vcpus, workers, spare);
+            spare -= skipped;
+            let end = skipped + workers;
+            open[..end].iter().for_each(|&at| taken[at] = true);
+            blocks[member] = open[skipped..end].iter().map(|&at| vcpus[at].number as usize).collect();
+        }
+        Some(blocks)
+    }
+
+    fn refusal(&self) -> Error {
+        let (workers, vcpus) = (line::count(self.workers() as usize, "worker"), self.vcpus.len());
+        let (ranks, host) = (line::count(self.members.len(), "rank"), &self.members[0].place.host);
+        let vcpus = line::count(vcpus, "vCPU");
+        let why = format!(
+            "on host {host} {workers} of {ranks} do not fit on {vcpus}, each rank within its affinity mask"
+        );
+        Error::Config { setting: "CARIBOU_PIN".into(), why }
+    }
+}
+
+impl Place {
+    fn allows(&self, vcpu: Vcpu) -> bool {
+        self.vcpus.binary_search_by_key(&vcpu.number, |own| own.number).is_ok()
+    }
+}
+
+/// How many of the open vCPUs to pass over so that the next `workers` lie in one cache, or else in one domain.
+fn skipped(open: &[usize], vcpus: &[Vcpu], workers: usize, spare: usize) -> usize {
+    let starts = || 0..=spare.min(open.len() - workers);
+    let ends = |start: usize| (vcpus[open[start]], vcpus[open[start + workers - 1]]);
+    let in_cache = |&start: &usize| {
+        let (first, last) = ends(start);
+        (first.numa, first.cache) == (last.numa, last.cache)
+    };
+    let in_domain = |&start: &usize| {
+        let (first, last) = ends(start);
+        first.numa == last.numa
+    };
+    starts().find(in_cache).or_else(|| starts().find(in_domain)).unwrap_or(0)
+}
+
+fn cores(vcpus: &[Vcpu]) -> usize {
+    let mut cores: Vec<u32> = vcpus.iter().map(|vcpu| vcpu.core).collect();
+    cores.sort_unstable();
+    cores.dedup();
+    cores.len()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,390 @@
+//! Ranks as processes of an MPI job.
+//!
+//! Processes of one host write frames into rings in shared memory (an MPI window) and wake each other; those of different
+//! hosts exchange batches of frames as MPI messages, under credit. Long runs of numbers are MPI messages of their own in
+//! both cases, sent from where they lie and received where they stay. See [`ring`], [`batch`] and [`peer`].
+//!
+//! | what | cost |
+//! |---|---|
+//! | a small message, one host | a few stores; MPI is not called |
+//! | a small message, two hosts | its part of a batch |
+//! | a long run of numbers | one MPI message; no copy of ours if it is shared (`Arc<Vec<T>>`), else one |
+//!
+//! MPI was initialised for one thread: everything here happens on the thread of worker 0.
+//!
+//! # The end of a run
+//! Each process sends every other a *bye*, behind all it sent, and goes on taking what comes until it has all byes and all
+//! its own bytes have left. So nothing of one run is left for the next, which uses the same links.
+
+mod batch;
+mod frame;
+mod peer;
+pub(crate) mod raw;
+mod ring;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+use self::batch::{Arrivals, Departures, Waiting};
+use self::frame::Kind;
+use self::peer::{Arrived, In, Out, Peer};
+use self::raw::{Communicator, MpiError, Window};
+use self::ring::{Place, Reader, Writer};
+use super::Transport;
+use crate::core::codec::Codec;
+use crate::core::packet::Packet;
+use crate::error::Error;
+use crate::exec::clock::Clock;
+use crate::exec::sleep::{SharedBed, wake_at};
+use crate::ids::Rank;
+
+/// Words of all rings into one process together, and of each at least and at most.
+const WORDS_PER_RANK: usize = 1 << 20;
+const RING_WORDS_MIN: usize = 1 << 13;
+const RING_WORDS_MAX: usize = 1 << 16;
+/// How long a process sleeps at first, and at most, while something can come that wakes nobody.
+const NAP_MIN: Duration = Duration::from_micros(20);
+const NAP_MAX: Duration = Duration::from_millis(1);
+
+/// All links of this process; they outlive a run.
+pub(crate) struct Links {
+    communicator: Communicator,
+    rank: u32,
+    peers: Vec<Option<Peer>>,
+    /// Processes of this host by rank, and their part in the window.
+    window: Option<(Arc<Window>, Vec<Option<u32>>)>,
+    /// Receives for batches of other hosts, if there are any.
+    batches: Option<Waiting>,
+}
+
+impl Links {
+    /// Connects all processes of `communicator`. Collective. `shared_memory` says whether those of a host use it.
+    pub(crate) fn connect(communicator: Communicator, shared_memory: bool) -> Result<Links, MpiError> {
+        let (rank, ranks) = (communicator.rank(), communicator.size());
+        let host = communicator.host()?;
+        let (part, parts) = (host.rank(), host.size() as usize);
+        let said = host.all_say(&rank.to_le_bytes())?;
+        let mut part_of = vec![None; ranks as usize];
+        for (part, bytes) in (0..).zip(&said) {
+            let bytes = bytes[..].try_into().expect("four bytes were sent");
+            part_of[u32::from_le_bytes(bytes) as usize] = Some(part);
+        }
+        let shared = shared_memory && parts > 1;
+        let capacity = (WORDS_PER_RANK / parts).clamp(RING_WORDS_MIN, RING_WORDS_MAX).next_power_of_two();
+        let window = if shared { Some(host.window(parts * ring::footprint(capacity))?) } else { None };
+        // The ring from process `from` of this host lies in the reader's part, at the place of `from`.
+        let place = |window: &Arc<Window>, from: u32, to: u32| Place {
+            window: window.clone(),
+            part: to,
+            at: from as usize * ring::footprint(capacity),
+            capacity,
+        };
+        let link = |other: u32| {
+            let ends = match (&window, part_of[other as usize]) {
+                (Some(window), Some(its)) => (
+                    Out::Ring(Writer::new(place(window, part, its))),
+                    In::Ring(Reader::new(place(window, its, part))),
+                ),
+                _ => (Out::Batches(Departures::default()), In::Batches(Arrivals::default())),
+            };
+            (other != rank).then(|| Peer::new(other, ends.0, ends.1))
+        };
+        let peers: Vec<Option<Peer>> = (0..ranks).map(link).collect();
+        let far = peers.iter().flatten().any(|peer| matches!(peer.out, Out::Batches(_)));
+        let batches = if far { Some(Waiting::start(&communicator)?) } else { None };
+        let window = window.map(|window| (window, part_of));
+        Ok(Links { communicator, rank, peers, window, batches })
+    }
+
+    /// Where worker 0 of this process sleeps, so that those of the same host can wake it.
+    pub(crate) fn bed(&self) -> Option<Box<dyn SharedBed>> {
+        let (window, parts) = self.window.as_ref()?;
+        let part = parts[self.rank as usize]?;
+        Some(Box::new(Bed { window: window.clone(), part }))
+    }
+
+    pub(crate) fn communicator(&self) -> &Communicator {
+        &self.communicator
+    }
+
+    fn wake(&self, rank: u32) {
+        if let Some((window, parts)) = &self.window
+            && let Some(part) = parts[rank as usize]
+        {
+            wake_at(window.bed(part));
+        }
+    }
+}
+
+struct Bed {
+    window: Arc<Window>,
+    part: u32,
+}
+
+impl SharedBed for Bed {
+    fn state(&self) -> &AtomicU32 {
+        self.window.bed(self.part)
+    }
+}
+
+/// The transport of one run.
+pub(crate) struct Mpi<'l> {
+    links: &'l mut Links,
+    codec: Codec,
+    clock: Clock,
+    /// Peers with frames that their readers cannot see yet.
+    unseen: Vec<u32>,
+    /// The peer to look at first: the one after the last that had something.
+    next: usize,
+    /// Some frames wait for room; some bytes are under way.
+    waiting: bool,
+    transfers: bool,
+    byes: usize,
+    naps: u32,
+    outgoing: Vec<u8>,
+    incoming: Vec<u8>,
+}
+
+impl<'l> Mpi<'l> {
+    pub(crate) fn new(links: &'l mut Links, codec: Codec, clock: Clock) -> Mpi<'l> {
+        Mpi {
+            links,
+            codec,
+            clock,
+            unseen: Vec::new(),
+            next: 0,
+            waiting: false,
+            transfers: false,
+            byes: 0,
+            naps: 0,
+            outgoing: Vec::new(),
+            incoming: Vec::new(),
+        }
+    }
+
+    fn frame(
+        &mut self,
+        to: u32,
+        kind: Kind,
+        beside: Vec<crate::core::bulk::Attachment>,
+    ) -> Result<(), MpiError> {
+        let links = &mut *self.links;
+        let peer = links.peers[to as usize].as_mut().expect("a rank sends to other ranks only");
+        self.transfers |= !beside.is_empty();
+        let now_ns = match &peer.out {
+            Out::Ring(_) => 0,
+            Out::Batches(_) => self.clock.now_ns(),
+        };
+        peer.send(kind, &mut self.outgoing, beside, now_ns, &links.communicator)?;
+        self.transfers |= peer.transfers();
+        self.waiting |= peer.waits();
+        if peer.should_publish() {
+            self.publish(to);
+        } else if !self.unseen.contains(&to) {
+            self.unseen.push(to);
+        }
+        Ok(())
+    }
+
+    fn publish(&mut self, rank: u32) {
+        if let Some(Peer { out: Out::Ring(ring), .. }) = &mut self.links.peers[rank as usize]
+            && ring.unpublished() > 0
+        {
+            ring.publish();
+            self.links.wake(rank);
+        }
+    }
+
+    /// Shows readers what was written for them; sends batches that are full or old, or all of them.
+    #[inline]
+    fn flush(&mut self, all: bool) -> Result<(), MpiError> {
+        if self.unseen.is_empty() {
+            return Ok(());
+        }
+        let mut unseen = std::mem::take(&mut self.unseen);
+        let mut failed = Ok(());
+        unseen.retain(|&rank| {
+            let links = &mut *self.links;
+            match links.peers[rank as usize].as_mut() {
+                Some(Peer { out: Out::Batches(departures), into: In::Batches(arrivals), .. }) => {
+                    let leaves = !departures.is_empty() && (all || departures.due(self.clock.now_ns()));
+                    if leaves && failed.is_ok() {
+                        failed = departures.send(rank, arrivals.tell(), &links.communicator);
+                        self.transfers = true;
+                    }
+                    !departures.is_empty()
+                }
+                _ => {
+                    self.publish(rank);
+                    false
+                }
+            }
+        });
+        self.unseen = unseen;
+        failed
+    }
+
+    /// What a process does now and then besides sending and receiving: retries, grants, letting go of what has left.
+    fn upkeep(&mut self, all: bool) -> Result<bool, MpiError> {
+        self.flush(all)?;
+        if !self.waiting && !self.transfers {
+            return Ok(self.unseen.is_empty());
+        }
+        let now_ns = self.clock.now_ns();
+        (self.waiting, self.transfers) = (false, false);
+        for peer in self.links.peers.iter_mut().flatten() {
+            let retried = peer.waits();
+            if retried && !peer.retry(now_ns, &self.links.communicator)? {
+                self.waiting = true;
+            }
+            if retried && !self.unseen.contains(&peer.rank) {
+                self.unseen.push(peer.rank);
+            }
+            let mut left = peer.settle()?;
+            if let Out::Batches(departures) = &mut peer.out {
+                left &= departures.settle()?;
+            }
+            self.transfers |= !left || peer.transfers();
+        }
+        self.flush(all)?;
+        Ok(!self.waiting && !self.transfers && self.unseen.is_empty())
+    }
+
+    /// Takes in batches that have come, and answers for those that were read.
+    fn take_batches(&mut self) -> Result<(), MpiError> {
+        let links = &mut *self.links;
+        let Some(waiting) = &mut links.batches else { return Ok(()) };
+        let peers = &mut links.peers;
+        while let Some((from, grant)) = waiting.take(&links.communicator, |from| arrivals(peers, from))? {
+            if let Some(Peer { out: Out::Batches(departures), .. }) = &mut peers[from as usize] {
+                departures.grant(grant);
+            }
+        }
+        Ok(())
+    }
+
+    fn next_packet(&mut self) -> Result<Option<(u32, Kind, Option<Arrived>)>, MpiError> {
+        self.take_batches()?;
+        let links = &mut *self.links;
+        let count = links.peers.len();
+        for _ in 0..count {
+            if let Some(peer) = &mut links.peers[self.next]
+                && let Some((kind, arrived)) = peer.next(&mut self.incoming, &links.communicator)?
+            {
+                self.naps = 0;
+                if let Peer { rank, out: Out::Batches(departures), into: In::Batches(arrivals), .. } = peer
+                    && arrivals.owes_grant()
+                {
+                    departures.send(*rank, arrivals.tell(), &links.communicator)?;
+                    self.transfers = true;
+                }
+                return Ok(Some((peer.rank, kind, arrived)));
+            }
+            self.next = (self.next + 1) % count;
+        }
+        Ok(None)
+    }
+
+    fn decode(&mut self, arrived: Option<Arrived>) -> Result<Packet, Error> {
+        let Some(Arrived { kind, mut body, mut blocks }) = arrived else {
+            return self.codec.decode(&self.incoming, VecDeque::new());
+        };
+        if kind == Kind::BodyBeside
+            && let Some(crate::core::bulk::Block::One(bytes)) = blocks.pop_front()
+        {
+            body = bytes;
+        }
+        self.codec.decode(&body, blocks)
+    }
+
+    fn broken(&self, why: &MpiError) -> Error {
+        Error::System { what: format!("rank {}: MPI", self.links.rank), why: why.to_string() }
+    }
+
+    /// One round of the end of a run; true once it is over.
+    fn part(&mut self) -> Result<bool, MpiError> {
+        let sent = self.upkeep(true)?;
+        while let Some((_, kind, _)) = self.next_packet()? {
+            self.byes += usize::from(kind == Kind::Bye);
+        }
+        let others = self.links.peers.len() - 1;
+        let coming = self.links.peers.iter().flatten().any(Peer::transfers);
+        Ok(sent && self.byes == others && !coming)
+    }
+}
+
+fn arrivals(peers: &mut [Option<Peer>], from: u32) -> &mut Arrivals {
+    match &mut peers[from as usize] {
+        Some(Peer { into: In::Batches(arrivals), .. }) => arrivals,
+        _ => unreachable!("batches come from other hosts only"),
+    }
+}
+
+impl Transport for Mpi<'_> {
+    #[inline]
+    fn send(&mut self, to: Rank, packet: Packet) -> Result<(), Error> {
+        self.outgoing.clear();
+        let beside = self.codec.encode(packet, &mut self.outgoing)?;
+        self.frame(to.0, Kind::Packet, beside).map_err(|why| self.broken(&why))
+    }
+
+    #[inline]
+    fn poll(&mut self) -> Option<Result<(Rank, Packet), Error>> {
+        let next = self.upkeep(false).and_then(|_| self.next_packet());
+        match next {
+            Ok(None) => None,
+            Ok(Some((_, Kind::Bye, _))) => {
+                self.byes += 1;
+                None
+            }
+            Ok(Some((from, _, arrived))) => Some(self.decode(arrived).map(|packet| (Rank(from), packet))),
+            Err(why) => Some(Err(self.broken(&why))),
+        }
+    }
+
+    fn idle(&mut self) -> bool {
+        self.naps += 1;
+        // A failure comes up again at the next poll, which can tell it.
+        self.upkeep(true).unwrap_or(false) || !self.waiting
+    }
+
+    fn ready(&mut self) -> bool {
+        let batches = self.links.batches.as_mut().map_or(Ok(false), Waiting::ready);
+        let mut ready = batches.unwrap_or(true);
+        for peer in self.links.peers.iter_mut().flatten() {
+            ready = ready || peer.ready().unwrap_or(true);
+        }
+        ready
+    }
+
+    fn congested(&self) -> bool {
+        self.waiting && self.links.peers.iter().flatten().any(Peer::is_congested)
+    }
+
+    /// Only processes of this host wake each other, and only for frames.
+    fn nap(&self) -> Option<Duration> {
+        let wakes = self.links.batches.is_none() && !self.transfers;
+        (!wakes).then(|| (NAP_MIN * (1 << self.naps.min(8))).min(NAP_MAX))
+    }
+
+    fn close(&mut self, lost: &dyn Fn() -> bool) {
+        let me = self.links.rank;
+        for to in (0..self.links.peers.len() as u32).filter(|&to| to != me) {
+            self.outgoing.clear();
+            if self.frame(to, Kind::Bye, Vec::new()).is_err() {
+                return;
+            }
+        }
+        let mut rounds = 0u32;
+        while !lost() && !self.part().unwrap_or(true) {
+            rounds += 1;
+            match rounds {
+                0..1000 => std::hint::spin_loop(),
+                1000..2000 => std::thread::yield_now(),
+                _ => std::thread::sleep(NAP_MIN),
+            }
+        }
+    }
+}

@@ -1,0 +1,525 @@
+//! MPI, made safe: the border to the library, and the second file with `unsafe`.
+//!
+//! rsmpi's own non-blocking calls borrow their buffers for a scope. A transport's sends outlive every scope: they must own
+//! what they send. So here a [`Sending`] and a [`Receiving`] hold their buffer until MPI is done with it, and leak it
+//! rather than free it under MPI's hands. The other thing rsmpi lacks is memory shared between the processes of a host
+//! ([`Window`]); it is handed out as atomics, so that whoever uses it needs no `unsafe`.
+//!
+//! # Rules
+//! 1. Everything here is `!Send`: MPI was initialised for one thread (funneled), and handles stay on it. Only the memory of
+//!    a window may be seen by others.
+//! 2. A buffer that MPI knows is owned by its request and is neither moved nor freed before the request is complete.
+//! 3. Errors are returned (`MPI_ERRORS_RETURN`), with what MPI says about them.
+//!
+//! Nothing here knows packets, ranks' states or protocols.
+#![allow(unsafe_code, reason = "calls to a C library; the rules above say what makes them sound")]
+
+use std::ffi::c_int;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use mpi::ffi;
+
+use crate::core::bulk::{Block, Shared};
+
+/// A failed call: which, and what MPI says.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{call}: {why}")]
+pub(crate) struct MpiError {
+    pub(crate) call: &'static str,
+    pub(crate) why: String,
+}
+
+fn check(call: &'static str, code: c_int) -> Result<(), MpiError> {
+    if code == ffi::MPI_SUCCESS as c_int {
+        return Ok(());
+    }
+    let mut text = [0u8; ffi::MPI_MAX_ERROR_STRING as usize + 1];
+    let mut length: c_int = 0;
+    // SAFETY: MPI writes at most MPI_MAX_ERROR_STRING bytes, and their number.
+    let explained = unsafe { ffi::MPI_Error_string(code, text.as_mut_ptr().cast(), &raw mut length) };
+    let length = if explained == 0 { length.max(0) as usize } else { 0 };
+    Err(MpiError { call, why: String::from_utf8_lossy(&text[..length.min(text.len())]).into_owned() })
+}
+
+/// Calls MPI; the error carries the function's name.
+macro_rules! call {
+    ($function:ident($($argument:expr),* $(,)?)) => {
+        check(stringify!($function), ffi::$function($($argument),*))
+    };
+}
+
+/// Whether the calling thread may call MPI.
+pub(crate) fn is_main_thread() -> bool {
+    let mut flag: c_int = 0;
+    // SAFETY: MPI writes the flag.
+    unsafe { ffi::MPI_Is_thread_main(&raw mut flag) };
+    flag != 0
+}
+
+/// Whether the process may have threads that do not call MPI.
+pub(crate) fn may_have_threads() -> bool {
+    mpi::environment::threading_support() >= mpi::Threading::Funneled
+}
+
+/// Whether MPI has ended in this process.
+pub(crate) fn is_finalized() -> bool {
+    let mut flag: c_int = 0;
+    // SAFETY: MPI writes the flag; the call is allowed at any time.
+    unsafe { ffi::MPI_Finalized(&raw mut flag) };
+    flag != 0
+}
+
+/// A communicator of our own.
+pub(crate) struct Communicator {
+    handle: ffi::MPI_Comm,
+    /// Rule 1.
+    here: PhantomData<Rc<()>>,
+}
+
+impl Communicator {
+    /// A duplicate of `of`: messages of the two never meet. Collective.
+    pub(crate) fn duplicate(
+        of: &impl mpi::traits::AsRaw<Raw = ffi::MPI_Comm>,
+    ) -> Result<Communicator, MpiError> {
+        Communicator::duplicate_handle(of.as_raw())
+    }
+
+    /// Another duplicate of the same. Collective.
+    pub(crate) fn again(&self) -> Result<Communicator, MpiError> {
+        Communicator::duplicate_handle(self.handle)
+    }
+
+    fn duplicate_handle(of: ffi::MPI_Comm) -> Result<Communicator, MpiError> {
+        let mut handle = MaybeUninit::uninit();
+        // SAFETY: `of` is a live communicator; MPI writes the new handle before it returns success.
+        let handle = unsafe {
+            call!(MPI_Comm_dup(of, handle.as_mut_ptr()))?;
+            handle.assume_init()
+        };
+        Communicator::own(handle)
+    }
+
+    fn own(handle: ffi::MPI_Comm) -> Result<Communicator, MpiError> {
+        // SAFETY: the handle was just made.
+        unsafe { call!(MPI_Comm_set_errhandler(handle, ffi::RSMPI_ERRORS_RETURN))? };
+        Ok(Communicator { handle, here: PhantomData })
+    }
+
+    /// The processes that share memory with this one, in the order of their ranks. Collective.
+    pub(crate) fn host(&self) -> Result<Communicator, MpiError> {
+        let mut handle = MaybeUninit::uninit();
+        // SAFETY: as in `duplicate_handle`.
+        let handle = unsafe {
+            call!(MPI_Comm_split_type(
+                self.handle,
+                ffi::RSMPI_COMM_TYPE_SHARED,
+                self.rank() as c_int,
+                ffi::RSMPI_INFO_NULL,
+                handle.as_mut_ptr(),
+            ))?;
+            handle.assume_init()
+        };
+        Communicator::own(handle)
+    }
+
+    pub(crate) fn rank(&self) -> u32 {
+        let mut rank: c_int = 0;
+        // SAFETY: the communicator lives as long as `self`; MPI writes one integer.
+        unsafe { ffi::MPI_Comm_rank(self.handle, &raw mut rank) };
+        rank as u32
+    }
+
+    pub(crate) fn size(&self) -> u32 {
+        let mut size: c_int = 0;
+        // SAFETY: as in `rank`.
+        unsafe { ffi::MPI_Comm_size(self.handle, &raw mut size) };
+        size as u32
+    }
+
+    /// Starts to send bytes, which are kept until they have left.
+    pub(crate) fn send(&self, to: u32, tag: u16, bytes: Arc<dyn Shared>) -> Result<Sending, MpiError> {
+        let mut request = MaybeUninit::uninit();
+        let (start, count) = (bytes.bytes().as_ptr(), count_of(bytes.bytes().len())?);
+        // SAFETY: the bytes are shared, so nobody writes them, and `Sending` holds on to them (rule 2).
+        let request = unsafe {
+            call!(MPI_Isend(
+                start.cast(),
+                count,
+                ffi::RSMPI_UINT8_T,
+                to as c_int,
+                c_int::from(tag),
+                self.handle,
+                request.as_mut_ptr(),
+            ))?;
+            Request::new(request.assume_init())
+        };
+        Ok(Sending { request, bytes: Some(bytes) })
+    }
+
+    /// Starts to receive exactly `bytes` bytes from `from`, as numbers of `width` bytes each.
+    pub(crate) fn receive(
+        &self,
+        from: u32,
+        tag: u16,
+        bytes: usize,
+        width: u8,
+    ) -> Result<Receiving, MpiError> {
+        let mut buffer = Buffer::with_capacity(bytes, width);
+        let request = self.start_receive(from as c_int, tag, buffer.start(), bytes)?;
+        Ok(Receiving { request, buffer: Some(buffer) })
+    }
+
+    /// Starts to receive up to `bytes` bytes from anybody.
+    pub(crate) fn receive_any(&self, tag: u16, bytes: usize) -> Result<Receiving, MpiError> {
+        let mut buffer = Buffer::with_capacity(bytes, 8);
+        // SAFETY: MPI's own constant.
+        let any = unsafe { ffi::RSMPI_ANY_SOURCE };
+        let request = self.start_receive(any, tag, buffer.start(), bytes)?;
+        Ok(Receiving { request, buffer: Some(buffer) })
+    }
+
+    fn start_receive(
+        &self,
+        from: c_int,
+        tag: u16,
+        start: *mut u8,
+        bytes: usize,
+    ) -> Result<Request, MpiError> {
+        let (mut request, count) = (MaybeUninit::uninit(), count_of(bytes)?);
+        // SAFETY: the caller's `Receiving` owns the memory that `start` points to, `bytes` long (rule 2).
+        unsafe {
+            call!(MPI_Irecv(
+                start.cast(),
+                count,
+                ffi::RSMPI_UINT8_T,
+                from,
+                c_int::from(tag),
+                self.handle,
+                request.as_mut_ptr(),
+            ))?;
+            Ok(Request::new(request.assume_init()))
+        }
+    }
+
+    /// Waits for everybody.
+    pub(crate) fn barrier(&self) -> Result<(), MpiError> {
+        // SAFETY: the communicator lives.
+        unsafe { call!(MPI_Barrier(self.handle)) }
+    }
+
+    /// Says that this process has come to the barrier; complete when all have.
+    pub(crate) fn start_barrier(&self) -> Result<Request, MpiError> {
+        let mut request = MaybeUninit::uninit();
+        // SAFETY: the communicator lives; MPI writes the request before it returns success.
+        unsafe {
+            call!(MPI_Ibarrier(self.handle, request.as_mut_ptr()))?;
+            Ok(Request::new(request.assume_init()))
+        }
+    }
+
+    /// What every process says, in the order of their ranks. Collective; waits for everybody.
+    pub(crate) fn all_say(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>, MpiError> {
+        let (size, length) = (self.size() as usize, count_of(mine.len())?);
+        let mut lengths = vec![0 as c_int; size];
+        // SAFETY: one integer goes out, `size` come in.
+        unsafe {
+            call!(MPI_Allgather(
+                (&raw const length).cast(),
+                1,
+                ffi::RSMPI_INT32_T,
+                lengths.as_mut_ptr().cast(),
+                1,
+                ffi::RSMPI_INT32_T,
+                self.handle,
+            ))?;
+        }
+        let mut starts = Vec::with_capacity(size);
+        let mut total = 0usize;
+        for &length in &lengths {
+            starts.push(count_of(total)?);
+            total += length as usize;
+        }
+        let mut all = vec![0u8; total];
+        // SAFETY: `all` has room for all lengths, one after the other, as `starts` says.
+        unsafe {
+            call!(MPI_Allgatherv(
+                mine.as_ptr().cast(),
+                length,
+                ffi::RSMPI_UINT8_T,
+                all.as_mut_ptr().cast(),
+                lengths.as_ptr(),
+                starts.as_ptr(),
+                ffi::RSMPI_UINT8_T,
+                self.handle,
+            ))?;
+        }
+        let part = |(&start, &length): (&c_int, &c_int)| all[start as usize..][..length as usize].to_vec();
+        Ok(starts.iter().zip(&lengths).map(part).collect())
+    }
+
+    /// Memory that all processes of this communicator, which must be of one host, share: `words` of each. Zeroed.
+    /// Collective.
+    pub(crate) fn window(&self, words: usize) -> Result<Arc<Window>, MpiError> {
+        let bytes = LINE_BYTES + words * 8;
+        let mut start: *mut u8 = std::ptr::null_mut();
+        let mut handle = MaybeUninit::uninit();
+        // SAFETY: MPI writes the address of our part, `bytes` long, and the window's handle.
+        let handle = unsafe {
+            call!(MPI_Win_allocate_shared(
+                bytes as ffi::MPI_Aint,
+                1,
+                ffi::RSMPI_INFO_NULL,
+                self.handle,
+                (&raw mut start).cast(),
+                handle.as_mut_ptr(),
+            ))?;
+            handle.assume_init()
+        };
+        // SAFETY: our part is ours alone until the barrier below.
+        unsafe { start.write_bytes(0, bytes) };
+        let mut parts = Vec::new();
+        for rank in 0..self.size() {
+            let (mut start, mut size, mut unit): (*mut u8, ffi::MPI_Aint, c_int) =
+                (std::ptr::null_mut(), 0, 0);
+            // SAFETY: MPI writes address, size and unit of that process' part.
+            unsafe {
+                call!(MPI_Win_shared_query(
+                    handle,
+                    rank as c_int,
+                    &raw mut size,
+                    &raw mut unit,
+                    (&raw mut start).cast(),
+                ))?;
+            }
+            assert!(
+                size as usize >= bytes && (start as usize).is_multiple_of(8),
+                "every part is whole and aligned"
+            );
+            parts.push(start);
+        }
+        self.barrier()?;
+        Ok(Arc::new(Window { handle, parts, words }))
+    }
+
+    /// Ends all processes at once.
+    pub(crate) fn abort(&self) -> ! {
+        // SAFETY: the communicator lives.
+        unsafe { ffi::MPI_Abort(self.handle, 1) };
+        std::process::exit(1);
+    }
+}
+
+impl Drop for Communicator {
+    fn drop(&mut self) {
+        // SAFETY: the handle is ours and used nowhere else. A request that is under way keeps what it needs.
+        unsafe { ffi::MPI_Comm_free(&raw mut self.handle) };
+    }
+}
+
+/// MPI counts in `int`.
+fn count_of(bytes: usize) -> Result<c_int, MpiError> {
+    let why = || format!("{bytes} bytes are more than one MPI message can carry, {} bytes", c_int::MAX);
+    c_int::try_from(bytes).map_err(|_| MpiError { call: "send or receive", why: why() })
+}
+
+/// Something under way.
+pub(crate) struct Request {
+    handle: ffi::MPI_Request,
+    source: u32,
+    bytes: usize,
+    complete: bool,
+    /// Rule 1.
+    here: PhantomData<Rc<()>>,
+}
+
+impl Request {
+    fn new(handle: ffi::MPI_Request) -> Request {
+        Request { handle, source: 0, bytes: 0, complete: false, here: PhantomData }
+    }
+
+    /// Whether it is complete; lets MPI work on it.
+    #[inline]
+    pub(crate) fn test(&mut self) -> Result<bool, MpiError> {
+        if self.complete {
+            return Ok(true);
+        }
+        let mut flag: c_int = 0;
+        let mut status = MaybeUninit::<ffi::MPI_Status>::zeroed();
+        // SAFETY: the request is under way; MPI writes flag and status. A zeroed status is a valid C struct.
+        unsafe {
+            call!(MPI_Test(&raw mut self.handle, &raw mut flag, status.as_mut_ptr()))?;
+            if flag != 0 {
+                let mut bytes: c_int = 0;
+                let status = status.assume_init();
+                ffi::MPI_Get_count(&raw const status, ffi::RSMPI_UINT8_T, &raw mut bytes);
+                self.complete = true;
+                self.bytes = bytes.max(0) as usize;
+                self.source = status.MPI_SOURCE.max(0) as u32;
+            }
+        }
+        Ok(self.complete)
+    }
+}
+
+/// Bytes that are leaving.
+pub(crate) struct Sending {
+    request: Request,
+    bytes: Option<Arc<dyn Shared>>,
+}
+
+impl Sending {
+    /// Whether they have left: the memory is free again.
+    pub(crate) fn test(&mut self) -> Result<bool, MpiError> {
+        self.request.test()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.as_ref().map_or(0, |bytes| bytes.bytes().len())
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        if !self.request.complete {
+            // Rule 2: better lost than freed while MPI reads it.
+            std::mem::forget(self.bytes.take());
+        }
+    }
+}
+
+/// Bytes that are coming.
+pub(crate) struct Receiving {
+    request: Request,
+    buffer: Option<Buffer>,
+}
+
+impl Receiving {
+    /// Whether they have come.
+    #[inline]
+    pub(crate) fn test(&mut self) -> Result<bool, MpiError> {
+        self.request.test()
+    }
+
+    /// The sender and what it sent. Only once [`test`](Self::test) has said that it came.
+    pub(crate) fn take(mut self) -> (u32, Block) {
+        assert!(self.request.complete, "it has come");
+        let buffer = self.buffer.take().expect("it is taken once");
+        // SAFETY: MPI has written so many bytes of the buffer.
+        (self.request.source, unsafe { buffer.filled(self.request.bytes) })
+    }
+}
+
+impl Drop for Receiving {
+    fn drop(&mut self) {
+        if !self.request.complete {
+            let mut flag: c_int = 0;
+            // SAFETY: the request is under way, and not used after this.
+            unsafe {
+                ffi::MPI_Cancel(&raw mut self.request.handle);
+                ffi::MPI_Test(&raw mut self.request.handle, &raw mut flag, ffi::RSMPI_STATUS_IGNORE);
+            }
+            if flag == 0 {
+                // Rule 2: better lost than freed while MPI may write it.
+                std::mem::forget(self.buffer.take());
+            }
+        }
+    }
+}
+
+/// Memory that MPI writes: a vector's room, not its contents yet.
+enum Buffer {
+    One(Vec<u8>),
+    Two(Vec<u16>),
+    Four(Vec<u32>),
+    Eight(Vec<u64>),
+}
+
+impl Buffer {
+    fn with_capacity(bytes: usize, width: u8) -> Buffer {
+        match width {
+            1 => Buffer::One(Vec::with_capacity(bytes)),
+            2 => Buffer::Two(Vec::with_capacity(bytes.div_ceil(2))),
+            4 => Buffer::Four(Vec::with_capacity(bytes.div_ceil(4))),
+            _ => Buffer::Eight(Vec::with_capacity(bytes.div_ceil(8))),
+        }
+    }
+
+    fn start(&mut self) -> *mut u8 {
+        match self {
+            Buffer::One(room) => room.as_mut_ptr(),
+            Buffer::Two(room) => room.as_mut_ptr().cast(),
+            Buffer::Four(room) => room.as_mut_ptr().cast(),
+            Buffer::Eight(room) => room.as_mut_ptr().cast(),
+        }
+    }
+
+    /// The block of so many bytes; what is left over of a number is cut off.
+    ///
+    /// # Safety
+    /// So many bytes, from the start on, have been written.
+    unsafe fn filled(self, bytes: usize) -> Block {
+        // SAFETY: the caller's; the room was made for at least as many numbers.
+        unsafe {
+            match self {
+                Buffer::One(mut room) => {
+                    room.set_len(bytes);
+                    Block::One(room)
+                }
+                Buffer::Two(mut room) => {
+                    room.set_len(bytes / 2);
+                    Block::Two(room)
+                }
+                Buffer::Four(mut room) => {
+                    room.set_len(bytes / 4);
+                    Block::Four(room)
+                }
+                Buffer::Eight(mut room) => {
+                    room.set_len(bytes / 8);
+                    Block::Eight(room)
+                }
+            }
+        }
+    }
+}
+
+/// The first line of a part: the state of its owner's bed.
+const LINE_BYTES: usize = 64;
+
+/// Memory shared by the processes of a host.
+///
+/// It is freed with the job, not before: a process that is still asleep may be looked at by another that ends.
+pub(crate) struct Window {
+    #[expect(dead_code, reason = "kept to say whose the memory is; see above for why it is never freed")]
+    handle: ffi::MPI_Win,
+    parts: Vec<*mut u8>,
+    words: usize,
+}
+
+// SAFETY: the handle is used by nobody, and the memory is only ever seen as atomics.
+unsafe impl Send for Window {}
+// SAFETY: as above.
+unsafe impl Sync for Window {}
+
+impl Window {
+    /// The state of a process' bed.
+    #[inline]
+    pub(crate) fn bed(&self, process: u32) -> &AtomicU32 {
+        // SAFETY: the first line of each part, mapped as long as the process lives, aligned, and only seen so.
+        unsafe { AtomicU32::from_ptr(self.parts[process as usize].cast()) }
+    }
+
+    /// The words of a process' part.
+    #[inline]
+    pub(crate) fn words(&self, process: u32) -> &[AtomicU64] {
+        // SAFETY: after the first line each part has so many words, mapped as long as the process lives, aligned (checked
+        // when the window was made), and seen as atomics by everybody.
+        unsafe {
+            let start = self.parts[process as usize].add(LINE_BYTES);
+            std::slice::from_raw_parts(start.cast(), self.words)
+        }
+    }
+}
