@@ -186,7 +186,7 @@ pub(crate) struct Job {
     links: Links,
     watched: Arc<Mutex<Watched>>,
     /// None where a process could not reach rank 0: then nobody tells it of a loss.
-    liveness: Option<Liveness>,
+    _liveness: Option<Liveness>,
 }
 
 /// What each process says at the beginning of a run.
@@ -219,7 +219,7 @@ impl Job {
         let links = Links::connect(communicator, config.shared_memory).map_err(|why| broken(&why))?;
         let watched = Arc::default();
         let liveness = watch(rank, ranks, &links, &watched)?;
-        Ok(Job { rank, ranks, links, watched, liveness })
+        Ok(Job { rank, ranks, links, watched, _liveness: liveness })
     }
 
     fn is_broken(&self) -> bool {

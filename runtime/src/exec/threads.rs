@@ -95,6 +95,10 @@ impl Worker<'_> {
 
     /// No work: spins, tells the core, and sleeps. The time counts as idle.
     fn idle(&mut self) {
+        if let Some(transport) = &mut self.transport {
+            // Others may be waiting for it: it leaves before we look around.
+            transport.idle();
+        }
         let found = (0..self.shared.spins).any(|_| {
             std::hint::spin_loop();
             self.work_in_sight()

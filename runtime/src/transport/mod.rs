@@ -1,5 +1,7 @@
 //! Moves packets between ranks, and nothing else.
 
+#[cfg(all(test, not(loom)))]
+mod conformance;
 pub(crate) mod local;
 #[cfg(feature = "mpi")]
 pub(crate) mod mpi;
@@ -40,7 +42,7 @@ pub(crate) trait Transport {
     }
 
     /// How long this rank may sleep without missing what arrives: for ever where senders wake it.
-    fn nap(&self) -> Option<Duration> {
+    fn nap(&mut self) -> Option<Duration> {
         None
     }
 

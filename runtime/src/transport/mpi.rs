@@ -31,7 +31,7 @@ use self::batch::{Arrivals, Departures, Waiting};
 use self::frame::Kind;
 use self::peer::{Arrived, In, Out, Peer};
 use self::raw::{Communicator, MpiError, Window};
-use self::ring::{Place, Reader, Writer};
+use self::ring::{Reader, Ring, Writer};
 use super::Transport;
 use crate::core::codec::Codec;
 use crate::core::packet::Packet;
@@ -74,18 +74,15 @@ impl Links {
         let shared = shared_memory && parts > 1;
         let capacity = (WORDS_PER_RANK / parts).clamp(RING_WORDS_MIN, RING_WORDS_MAX).next_power_of_two();
         let window = if shared { Some(host.window(parts * ring::footprint(capacity))?) } else { None };
-        // The ring from process `from` of this host lies in the reader's part, at the place of `from`.
-        let place = |window: &Arc<Window>, from: u32, to: u32| Place {
-            window: window.clone(),
-            part: to,
-            at: from as usize * ring::footprint(capacity),
-            capacity,
+        // The ring from process `from` of this host lies in its reader's part, at the place of `from`.
+        let ring = |window, from: u32, to| {
+            Ring::new(window, to, from as usize * ring::footprint(capacity), capacity)
         };
         let link = |other: u32| {
             let ends = match (&window, part_of[other as usize]) {
                 (Some(window), Some(its)) => (
-                    Out::Ring(Writer::new(place(window, part, its))),
-                    In::Ring(Reader::new(place(window, its, part))),
+                    Out::Ring(Writer::new(ring(window, part, its))),
+                    In::Ring(Reader::new(ring(window, its, part))),
                 ),
                 _ => (Out::Batches(Departures::default()), In::Batches(Arrivals::default())),
             };
@@ -141,7 +138,6 @@ pub(crate) struct Mpi<'l> {
     /// Some frames wait for room; some bytes are under way.
     waiting: bool,
     transfers: bool,
-    byes: usize,
     naps: u32,
     outgoing: Vec<u8>,
     incoming: Vec<u8>,
@@ -149,6 +145,7 @@ pub(crate) struct Mpi<'l> {
 
 impl<'l> Mpi<'l> {
     pub(crate) fn new(links: &'l mut Links, codec: Codec, clock: Clock) -> Mpi<'l> {
+        links.peers.iter_mut().flatten().for_each(Peer::begin);
         Mpi {
             links,
             codec,
@@ -157,7 +154,6 @@ impl<'l> Mpi<'l> {
             next: 0,
             waiting: false,
             transfers: false,
-            byes: 0,
             naps: 0,
             outgoing: Vec::new(),
             incoming: Vec::new(),
@@ -180,50 +176,52 @@ impl<'l> Mpi<'l> {
         peer.send(kind, &mut self.outgoing, beside, now_ns, &links.communicator)?;
         self.transfers |= peer.transfers();
         self.waiting |= peer.waits();
-        if peer.should_publish() {
-            self.publish(to);
-        } else if !self.unseen.contains(&to) {
+        if peer.is_full() {
+            return self.ship(to);
+        }
+        if self.unseen.last() != Some(&to) && !self.unseen.contains(&to) {
             self.unseen.push(to);
         }
         Ok(())
     }
 
-    fn publish(&mut self, rank: u32) {
-        if let Some(Peer { out: Out::Ring(ring), .. }) = &mut self.links.peers[rank as usize]
-            && ring.unpublished() > 0
-        {
-            ring.publish();
-            self.links.wake(rank);
+    /// Shows a reader what was written for it, or sends it its batch.
+    fn ship(&mut self, to: u32) -> Result<(), MpiError> {
+        let links = &mut *self.links;
+        match &mut links.peers[to as usize] {
+            Some(Peer { out: Out::Ring(ring), .. }) if ring.unpublished() > 0 => {
+                ring.publish();
+                links.wake(to);
+            }
+            Some(Peer { out: Out::Batches(departures), into: In::Batches(arrivals), .. })
+                if !departures.is_empty() =>
+            {
+                departures.send(to, arrivals.tell(), &links.communicator)?;
+                self.transfers = true;
+            }
+            _ => {}
         }
+        Ok(())
     }
 
-    /// Shows readers what was written for them; sends batches that are full or old, or all of them.
+    /// Ships what lies here; of batches only those that are old, unless `all` should leave.
     #[inline]
     fn flush(&mut self, all: bool) -> Result<(), MpiError> {
-        if self.unseen.is_empty() {
-            return Ok(());
-        }
-        let mut unseen = std::mem::take(&mut self.unseen);
-        let mut failed = Ok(());
-        unseen.retain(|&rank| {
-            let links = &mut *self.links;
-            match links.peers[rank as usize].as_mut() {
-                Some(Peer { out: Out::Batches(departures), into: In::Batches(arrivals), .. }) => {
-                    let leaves = !departures.is_empty() && (all || departures.due(self.clock.now_ns()));
-                    if leaves && failed.is_ok() {
-                        failed = departures.send(rank, arrivals.tell(), &links.communicator);
-                        self.transfers = true;
-                    }
-                    !departures.is_empty()
+        let mut young = 0;
+        while let Some(&to) = self.unseen.get(young) {
+            match &self.links.peers[to as usize] {
+                Some(Peer { out: Out::Batches(departures), .. })
+                    if !all && !departures.is_full() && !departures.is_old(self.clock.now_ns()) =>
+                {
+                    young += 1;
                 }
                 _ => {
-                    self.publish(rank);
-                    false
+                    self.unseen.swap_remove(young);
+                    self.ship(to)?;
                 }
             }
-        });
-        self.unseen = unseen;
-        failed
+        }
+        Ok(())
     }
 
     /// What a process does now and then besides sending and receiving: retries, grants, letting go of what has left.
@@ -234,22 +232,34 @@ impl<'l> Mpi<'l> {
         }
         let now_ns = self.clock.now_ns();
         (self.waiting, self.transfers) = (false, false);
-        for peer in self.links.peers.iter_mut().flatten() {
-            let retried = peer.waits();
-            if retried && !peer.retry(now_ns, &self.links.communicator)? {
-                self.waiting = true;
-            }
-            if retried && !self.unseen.contains(&peer.rank) {
-                self.unseen.push(peer.rank);
-            }
-            let mut left = peer.settle()?;
-            if let Out::Batches(departures) = &mut peer.out {
-                left &= departures.settle()?;
-            }
-            self.transfers |= !left || peer.transfers();
+        for rank in 0..self.links.peers.len() as u32 {
+            self.keep_up(rank, now_ns)?;
         }
         self.flush(all)?;
         Ok(!self.waiting && !self.transfers && self.unseen.is_empty())
+    }
+
+    /// The same for one peer.
+    fn keep_up(&mut self, rank: u32, now_ns: u64) -> Result<(), MpiError> {
+        loop {
+            let links = &mut *self.links;
+            let Some(peer) = &mut links.peers[rank as usize] else { return Ok(()) };
+            let mut left = peer.settle()?;
+            let written = peer.waits() && peer.retry(now_ns, &links.communicator)?;
+            if let Out::Batches(departures) = &mut peer.out {
+                left &= departures.settle()?;
+            }
+            let (waits, full) = (peer.waits(), peer.is_full());
+            self.transfers |= !left || peer.transfers();
+            if (written || waits) && !self.unseen.contains(&rank) {
+                self.unseen.push(rank);
+            }
+            if !full {
+                self.waiting |= waits;
+                return Ok(());
+            }
+            self.ship(rank)?;
+        }
     }
 
     /// Takes in batches that have come, and answers for those that were read.
@@ -306,12 +316,8 @@ impl<'l> Mpi<'l> {
     /// One round of the end of a run; true once it is over.
     fn part(&mut self) -> Result<bool, MpiError> {
         let sent = self.upkeep(true)?;
-        while let Some((_, kind, _)) = self.next_packet()? {
-            self.byes += usize::from(kind == Kind::Bye);
-        }
-        let others = self.links.peers.len() - 1;
-        let coming = self.links.peers.iter().flatten().any(Peer::transfers);
-        Ok(sent && self.byes == others && !coming)
+        while self.next_packet()?.is_some() {}
+        Ok(sent && self.links.peers.iter().flatten().all(|peer| peer.is_gone() && !peer.transfers()))
     }
 }
 
@@ -335,17 +341,13 @@ impl Transport for Mpi<'_> {
         let next = self.upkeep(false).and_then(|_| self.next_packet());
         match next {
             Ok(None) => None,
-            Ok(Some((_, Kind::Bye, _))) => {
-                self.byes += 1;
-                None
-            }
+            Ok(Some((_, Kind::Bye, _))) => None,
             Ok(Some((from, _, arrived))) => Some(self.decode(arrived).map(|packet| (Rank(from), packet))),
             Err(why) => Some(Err(self.broken(&why))),
         }
     }
 
     fn idle(&mut self) -> bool {
-        self.naps += 1;
         // A failure comes up again at the next poll, which can tell it.
         self.upkeep(true).unwrap_or(false) || !self.waiting
     }
@@ -364,7 +366,8 @@ impl Transport for Mpi<'_> {
     }
 
     /// Only processes of this host wake each other, and only for frames.
-    fn nap(&self) -> Option<Duration> {
+    fn nap(&mut self) -> Option<Duration> {
+        self.naps += 1;
         let wakes = self.links.batches.is_none() && !self.transfers;
         (!wakes).then(|| (NAP_MIN * (1 << self.naps.min(8))).min(NAP_MAX))
     }

@@ -47,7 +47,7 @@ impl Departures {
     pub(crate) fn write(&mut self, frame: Frame<'_>, now_ns: u64) -> bool {
         let bytes = (self.words.len() + frame.words()) as u64 * 8;
         let under_way = self.sent - self.granted;
-        if self.words.len() >= FULL_WORDS || (under_way > 0 && under_way + bytes > WINDOW_BYTES) {
+        if self.is_full() || (under_way > 0 && under_way + bytes > WINDOW_BYTES) {
             return false;
         }
         if self.words.is_empty() {
@@ -58,9 +58,13 @@ impl Departures {
         true
     }
 
-    /// Whether the batch should leave now.
-    pub(crate) fn due(&self, now_ns: u64) -> bool {
-        self.words.len() >= FULL_WORDS || (!self.words.is_empty() && now_ns >= self.since_ns + OLD_NS)
+    pub(crate) fn is_full(&self) -> bool {
+        self.words.len() >= FULL_WORDS
+    }
+
+    /// Whether the batch has lain here for long.
+    pub(crate) fn is_old(&self, now_ns: u64) -> bool {
+        now_ns >= self.since_ns + OLD_NS
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -19,7 +19,7 @@ const RUN: u16 = 2;
 const BODY_BYTES_MAX: usize = 16 * 1024;
 /// Bytes beside frames that are under way to, or from, one process.
 const BESIDE_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Bytes written to a ring before it is published without being asked for.
+/// Words written to a ring before it is published without being asked for.
 const PUBLISH_WORDS: u64 = 512;
 /// Bytes that may wait for one receiver before the sender counts as congested.
 const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -72,6 +72,8 @@ pub(crate) struct Peer {
     arriving: VecDeque<Arriving>,
     arriving_bytes: usize,
     beside: Vec<u64>,
+    /// It has said bye: what comes behind that belongs to the next run.
+    gone: bool,
 }
 
 impl Peer {
@@ -87,7 +89,17 @@ impl Peer {
             arriving: VecDeque::new(),
             arriving_bytes: 0,
             beside: Vec::new(),
+            gone: false,
         }
+    }
+
+    /// A run begins.
+    pub(crate) fn begin(&mut self) {
+        self.gone = false;
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone
     }
 
     /// Sends a frame, now or when there is room. `body` may be taken.
@@ -138,10 +150,13 @@ impl Peer {
         Ok(written)
     }
 
-    /// Whether a ring holds so much unseen that its reader should begin.
+    /// Whether so much lies here unseen that the reader should begin.
     #[inline]
-    pub(crate) fn should_publish(&self) -> bool {
-        matches!(&self.out, Out::Ring(ring) if ring.unpublished() >= PUBLISH_WORDS)
+    pub(crate) fn is_full(&self) -> bool {
+        match &self.out {
+            Out::Ring(ring) => ring.unpublished() >= PUBLISH_WORDS,
+            Out::Batches(departures) => departures.is_full(),
+        }
     }
 
     /// Sends what waited for room, as far as there is some. True if nothing waits any more.
@@ -188,6 +203,9 @@ impl Peer {
         if let Some(first) = self.arriving.front_mut() {
             return first.is_whole();
         }
+        if self.gone {
+            return Ok(false);
+        }
         Ok(match &self.into {
             In::Ring(ring) => ring.ready(),
             In::Batches(batches) => batches.ready(),
@@ -201,9 +219,11 @@ impl Peer {
         body: &mut Vec<u8>,
         communicator: &Communicator,
     ) -> Result<Option<(Kind, Option<Arrived>)>, MpiError> {
-        while self.arriving_bytes < BESIDE_BYTES_MAX
+        while !self.gone
+            && self.arriving_bytes < BESIDE_BYTES_MAX
             && let Some(header) = self.read(body)
         {
+            self.gone = header.kind == Kind::Bye;
             if self.beside.is_empty() && self.arriving.is_empty() {
                 return Ok(Some((header.kind, None)));
             }

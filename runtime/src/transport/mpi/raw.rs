@@ -88,11 +88,6 @@ impl Communicator {
         Communicator::duplicate_handle(of.as_raw())
     }
 
-    /// Another duplicate of the same. Collective.
-    pub(crate) fn again(&self) -> Result<Communicator, MpiError> {
-        Communicator::duplicate_handle(self.handle)
-    }
-
     fn duplicate_handle(of: ffi::MPI_Comm) -> Result<Communicator, MpiError> {
         let mut handle = MaybeUninit::uninit();
         // SAFETY: `of` is a live communicator; MPI writes the new handle before it returns success.
@@ -209,16 +204,6 @@ impl Communicator {
     pub(crate) fn barrier(&self) -> Result<(), MpiError> {
         // SAFETY: the communicator lives.
         unsafe { call!(MPI_Barrier(self.handle)) }
-    }
-
-    /// Says that this process has come to the barrier; complete when all have.
-    pub(crate) fn start_barrier(&self) -> Result<Request, MpiError> {
-        let mut request = MaybeUninit::uninit();
-        // SAFETY: the communicator lives; MPI writes the request before it returns success.
-        unsafe {
-            call!(MPI_Ibarrier(self.handle, request.as_mut_ptr()))?;
-            Ok(Request::new(request.assume_init()))
-        }
     }
 
     /// What every process says, in the order of their ranks. Collective; waits for everybody.
@@ -512,14 +497,29 @@ impl Window {
         unsafe { AtomicU32::from_ptr(self.parts[process as usize].cast()) }
     }
 
-    /// The words of a process' part.
+    /// Some words of a process' part.
+    pub(crate) fn words(self: &Arc<Window>, process: u32, range: std::ops::Range<usize>) -> Words {
+        assert!(range.start <= range.end && range.end <= self.words, "they are in its part");
+        // SAFETY: after the first line each part has `self.words` words.
+        let start = unsafe { self.parts[process as usize].add(LINE_BYTES + range.start * 8) };
+        Words { start: start.cast(), count: range.len(), _window: self.clone() }
+    }
+}
+
+/// Words of shared memory, as a slice.
+pub(crate) struct Words {
+    start: *const AtomicU64,
+    count: usize,
+    _window: Arc<Window>,
+}
+
+impl std::ops::Deref for Words {
+    type Target = [AtomicU64];
+
     #[inline]
-    pub(crate) fn words(&self, process: u32) -> &[AtomicU64] {
-        // SAFETY: after the first line each part has so many words, mapped as long as the process lives, aligned (checked
-        // when the window was made), and seen as atomics by everybody.
-        unsafe {
-            let start = self.parts[process as usize].add(LINE_BYTES);
-            std::slice::from_raw_parts(start.cast(), self.words)
-        }
+    fn deref(&self) -> &[AtomicU64] {
+        // SAFETY: `Window::words` looked at the bounds; the memory is mapped as long as the window, which this keeps, is
+        // aligned (checked when the window was made), and is seen as atomics by everybody.
+        unsafe { std::slice::from_raw_parts(self.start, self.count) }
     }
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::frame::{Frame, Header};
-use super::raw::Window;
+use super::raw::{Window, Words};
 
 /// Words before the ring's own: a cache line each for head and tail.
 const CONTROL_WORDS: usize = 16;
@@ -29,29 +29,34 @@ pub(crate) const fn footprint(capacity: usize) -> usize {
     CONTROL_WORDS + capacity
 }
 
-/// Where a ring lies.
-#[derive(Clone)]
-pub(crate) struct Place {
-    pub(crate) window: Arc<Window>,
-    /// The process in whose part of the window it lies: the reader's.
-    pub(crate) part: u32,
-    /// Its first word there.
-    pub(crate) at: usize,
-    /// Its own words; a power of two.
-    pub(crate) capacity: usize,
+/// A ring, as either end sees it.
+pub(crate) struct Ring {
+    control: Words,
+    words: Words,
 }
 
-impl Place {
+impl Ring {
+    /// The ring in the part of process `part`, its reader's, from word `at` on; `capacity` is a power of two.
+    pub(crate) fn new(window: &Arc<Window>, part: u32, at: usize, capacity: usize) -> Ring {
+        assert!(capacity.is_power_of_two(), "places wrap by a mask");
+        let own = at + CONTROL_WORDS;
+        Ring { control: window.words(part, at..own), words: window.words(part, own..own + capacity) }
+    }
+
     #[inline]
-    fn words(&self) -> (&AtomicU64, &AtomicU64, &[AtomicU64]) {
-        let all = &self.window.words(self.part)[self.at..][..footprint(self.capacity)];
-        (&all[0], &all[TAIL_AT], &all[CONTROL_WORDS..])
+    fn head(&self) -> &AtomicU64 {
+        &self.control[0]
+    }
+
+    #[inline]
+    fn tail(&self) -> &AtomicU64 {
+        &self.control[TAIL_AT]
     }
 }
 
 /// The writing end.
 pub(crate) struct Writer {
-    place: Place,
+    ring: Ring,
     /// Written, and of that made visible; the tail as last seen.
     written: u64,
     published: u64,
@@ -59,18 +64,18 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(place: Place) -> Writer {
-        Writer { place, written: 0, published: 0, tail: 0 }
+    pub(crate) fn new(ring: Ring) -> Writer {
+        Writer { ring, written: 0, published: 0, tail: 0 }
     }
 
     /// Writes a frame, which the reader sees once it is [published](Self::publish). False if there is no room.
     #[inline]
     pub(crate) fn write(&mut self, frame: Frame<'_>) -> bool {
-        let (_, tail, words) = self.place.words();
+        let words = &*self.ring.words;
         let needed = frame.words() as u64;
         let room = |tail: u64| words.len() as u64 - (self.written - tail) >= needed;
         if !room(self.tail) {
-            self.tail = tail.load(Ordering::Acquire);
+            self.tail = self.ring.tail().load(Ordering::Acquire);
             if !room(self.tail) {
                 return false;
             }
@@ -94,15 +99,14 @@ impl Writer {
     /// Shows the reader everything written so far.
     #[inline]
     pub(crate) fn publish(&mut self) {
-        let (head, ..) = self.place.words();
-        head.store(self.written, Ordering::Release);
+        self.ring.head().store(self.written, Ordering::Release);
         self.published = self.written;
     }
 }
 
 /// The reading end.
 pub(crate) struct Reader {
-    place: Place,
+    ring: Ring,
     /// Read, and of that told to the writer; the head as last seen.
     read: u64,
     told: u64,
@@ -110,23 +114,22 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    pub(crate) fn new(place: Place) -> Reader {
-        Reader { place, read: 0, told: 0, head: 0 }
+    pub(crate) fn new(ring: Ring) -> Reader {
+        Reader { ring, read: 0, told: 0, head: 0 }
     }
 
     /// Whether there is a frame.
     #[inline]
     pub(crate) fn ready(&self) -> bool {
-        let (head, ..) = self.place.words();
-        self.head != self.read || head.load(Ordering::Relaxed) != self.read
+        self.head != self.read || self.ring.head().load(Ordering::Relaxed) != self.read
     }
 
     /// Reads the next frame: its header, its words on what travels beside it, and its bytes, which replace those in `bytes`.
     #[inline]
     pub(crate) fn read(&mut self, beside: &mut Vec<u64>, bytes: &mut Vec<u8>) -> Option<Header> {
-        let (head, tail, words) = self.place.words();
+        let words = &*self.ring.words;
         if self.head == self.read {
-            self.head = head.load(Ordering::Acquire);
+            self.head = self.ring.head().load(Ordering::Acquire);
             if self.head == self.read {
                 return None;
             }
@@ -141,7 +144,7 @@ impl Reader {
         self.read += header.words() as u64;
         // Told now and then: the writer's look at the tail takes the line away from us.
         if self.read - self.told >= words.len() as u64 / 4 || self.read == self.head {
-            tail.store(self.read, Ordering::Release);
+            self.ring.tail().store(self.read, Ordering::Release);
             self.told = self.read;
         }
         Some(header)

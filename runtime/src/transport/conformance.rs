@@ -1,0 +1,207 @@
+//! What every transport promises, as one test that each of them passes.
+//!
+//! Each rank is a [`Party`]: it sends every other rank a numbered series of packets of very different sizes, in bursts, and
+//! takes what comes. Whoever drives the parties (threads, one thread in turn, processes) steps them until all are done.
+//! Then each has got every series whole and in order, and closes its transport.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg32;
+
+use super::Transport;
+use super::local::{Local, Wake};
+use super::sim::{Network, Sim};
+use crate::core::packet::Packet;
+use crate::ids::{ChunkId, Rank};
+
+/// Packets that each rank sends to each other.
+const PACKETS: u64 = 3_000;
+
+/// One rank under test.
+pub(super) struct Party {
+    me: Rank,
+    /// The number of the next packet, to and from each rank.
+    sent: Vec<u64>,
+    got: Vec<u64>,
+    rng: Pcg32,
+}
+
+impl Party {
+    pub(super) fn new(me: Rank, ranks: u32) -> Party {
+        let numbers = || vec![0; ranks as usize];
+        Party { me, sent: numbers(), got: numbers(), rng: Pcg32::seed_from_u64(u64::from(me.0)) }
+    }
+
+    /// Sends a burst, takes a burst, is idle now and then. True once everything was sent and everything has come.
+    pub(super) fn step(&mut self, transport: &mut dyn Transport) -> bool {
+        for _ in 0..self.rng.random_range(0..20) {
+            let to = Rank(self.rng.random_range(0..self.sent.len() as u32));
+            if to != self.me && self.sent[to.index()] < PACKETS {
+                let number = self.sent[to.index()];
+                transport.send(to, packet(self.me, number)).expect("it can be encoded");
+                self.sent[to.index()] += 1;
+            }
+        }
+        for _ in 0..self.rng.random_range(0..20) {
+            match transport.poll() {
+                Some(arrived) => self.take(arrived.expect("it can be decoded")),
+                None => break,
+            }
+        }
+        if self.rng.random_ratio(1, 10) {
+            transport.idle();
+            let _ = (transport.ready(), transport.congested(), transport.nap());
+        }
+        let me = self.me.index();
+        let all = |numbers: &[u64]| {
+            numbers.iter().enumerate().all(|(rank, &number)| rank == me || number == PACKETS)
+        };
+        let done = all(&self.sent) && all(&self.got);
+        if done {
+            transport.idle();
+        }
+        done
+    }
+
+    /// A packet has come: the next of its sender, and whole.
+    fn take(&mut self, (from, arrived): (Rank, Packet)) {
+        let number = &mut self.got[from.index()];
+        assert_eq!(format!("{arrived:?}"), format!("{:?}", packet(from, *number)), "from rank {from}");
+        *number += 1;
+    }
+}
+
+/// The packet that `from` sends under this number: mostly short, now and then with numbers that travel beside it, and now
+/// and then with a long body.
+fn packet(from: Rank, number: u64) -> Packet {
+    let text = |length: usize| format!("{from} {number} {}", "x".repeat(length));
+    match number % 100 {
+        17 => Packet::Waiting { lines: vec![text(40_000)] },
+        33 | 34 => {
+            let message: Arc<[u8]> = (0..60_000u64).map(|byte| (byte + number) as u8).collect();
+            let from = ChunkId { array: 0, key: u64::from(from.0) };
+            Packet::Multicast { from, array: 0, keys: vec![number], message }
+        }
+        50 => Packet::Exit,
+        short => Packet::Waiting { lines: vec![text(short as usize)] },
+    }
+}
+
+#[test]
+fn ranks_in_threads_conform() {
+    let ranks = 4;
+    let wakes: Vec<Wake> = (0..ranks).map(|_| Arc::new(|| {}) as Wake).collect();
+    let done = AtomicU32::new(0);
+    thread::scope(|scope| {
+        for (rank, mut transport) in (0..).zip(Local::connect(&wakes)) {
+            let done = &done;
+            scope.spawn(move || {
+                let mut party = Party::new(Rank(rank), ranks);
+                while !party.step(&mut transport) {
+                    thread::yield_now();
+                }
+                done.fetch_add(1, Ordering::SeqCst);
+                while done.load(Ordering::SeqCst) < ranks {
+                    assert!(transport.poll().is_none(), "nothing comes twice");
+                    transport.idle();
+                    thread::sleep(Duration::from_millis(1));
+                }
+                transport.close(&|| false);
+            });
+        }
+    });
+}
+
+#[test]
+fn simulated_ranks_conform() {
+    for seed in 0..20 {
+        let ranks = 3;
+        let network = Arc::new(Mutex::new(Network::new(seed)));
+        let now_ns = Arc::new(AtomicU64::new(0));
+        let sim = |rank| Sim { rank: Rank(rank), network: network.clone(), now_ns: now_ns.clone() };
+        let mut transports: Vec<Sim> = (0..ranks).map(sim).collect();
+        let mut parties: Vec<Party> = (0..ranks).map(|rank| Party::new(Rank(rank), ranks)).collect();
+        loop {
+            let step = |(party, transport): (&mut Party, &mut Sim)| party.step(transport);
+            let done: Vec<bool> = parties.iter_mut().zip(&mut transports).map(step).collect();
+            // The simulation itself hands out what arrives.
+            let arrived = network.lock().unwrap_or_else(PoisonError::into_inner).take();
+            now_ns.fetch_add(500, Ordering::Relaxed);
+            match arrived {
+                Some((from, to, packet)) => parties[to.index()].take((from, packet)),
+                None if done.iter().all(|&done| done) => break,
+                None => {}
+            }
+        }
+    }
+}
+
+/// Processes conform: this test starts itself again under `mpirun`, once for each kind of link.
+#[cfg(feature = "mpi")]
+mod processes {
+    use super::{Party, Rank, Transport, thread};
+    use crate::core::codec::Codec;
+    use crate::exec::clock::Clock;
+    use crate::transport::mpi::raw::Communicator;
+    use crate::transport::mpi::{Links, Mpi};
+    use std::process::Command;
+    use std::time::Duration;
+
+    /// What one process does. Twice over the same links: nothing of a run is left for the next.
+    #[test]
+    #[ignore = "it is a process of an MPI job: started by processes_conform"]
+    fn a_process() {
+        let (universe, _) =
+            mpi::initialize_with_threading(mpi::Threading::Funneled).expect("MPI starts once a process");
+        let world = Communicator::duplicate(&universe.world()).expect("MPI works");
+        let (rank, ranks) = (Rank(world.rank()), world.size());
+        let shared_memory = variable("SHARED_MEMORY").as_deref() == Some("on");
+        let mut links = Links::connect(world, shared_memory).expect("they connect");
+        assert_eq!(links.bed().is_some(), shared_memory && ranks > 1);
+        for _ in 0..2 {
+            let mut transport = Mpi::new(&mut links, Codec::new(rank, [].into()), Clock::machine());
+            let mut party = Party::new(rank, ranks);
+            while !party.step(&mut transport) {
+                thread::yield_now();
+            }
+            // Others may still need us to take what they send.
+            transport.close(&|| false);
+        }
+        drop(links);
+        drop(universe);
+    }
+
+    #[test]
+    fn processes_conform() {
+        let mpirun = variable("CARIBOU_TEST_MPIRUN").unwrap_or_else(|| "mpirun".into());
+        let Ok(version) = Command::new(&mpirun).arg("--version").output() else {
+            return println!("skipped: no {mpirun}");
+        };
+        let oversubscribe = String::from_utf8_lossy(&version.stdout).contains("Open MPI");
+        let me = std::env::current_exe().expect("a test has a file");
+        for (processes, shared_memory) in [("2", "on"), ("2", "off"), ("4", "on"), ("3", "off")] {
+            let mut job = Command::new(&mpirun);
+            job.args(["-n", processes]).args(oversubscribe.then_some("--oversubscribe")).arg(&me);
+            job.args(["--ignored", "--exact", "transport::conformance::processes::a_process"]);
+            job.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+            let job = job.env("SHARED_MEMORY", shared_memory).output().expect("mpirun starts");
+            let (out, err) = (String::from_utf8_lossy(&job.stdout), String::from_utf8_lossy(&job.stderr));
+            assert!(
+                job.status.success(),
+                "{processes} processes, shared memory {shared_memory}\n{out}\n{err}"
+            );
+            assert!(out.matches("1 passed").count().to_string() == processes, "each ran the test: {out}");
+        }
+        thread::sleep(Duration::ZERO);
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a test asks how it was started")]
+    fn variable(name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+}
