@@ -19,7 +19,7 @@
 //! other vector one copy is made. Serde hands no context to a `with` module, so [`gather`] and [`scatter`] leave it for
 //! the thread to find.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fmt;
 use std::marker::PhantomData;
@@ -197,26 +197,33 @@ impl Block {
 pub(crate) const BESIDE_BYTES_MIN: usize = 16 * 1024;
 
 /// Runs that travel beside one packet at most; more stay in the encoding.
-pub(crate) const RUNS_MAX: usize = 255;
+pub(crate) const RUNS_MAX: usize = 250;
 
 /// What `serialize` and `deserialize` of this thread do with long runs.
-enum Beside {
+#[derive(Clone, Copy, PartialEq)]
+enum Mode {
     /// Nothing: everything is in the bytes.
-    No,
-    Gather(Vec<Attachment>),
-    Scatter(VecDeque<Block>),
+    Plain,
+    /// The runs are collected; the second, that there are some.
+    Gather,
+    Gathered,
+    /// The runs are waiting.
+    Scatter,
 }
 
+// Apart, because most packets have no long run: those touch a byte.
 thread_local! {
-    static BESIDE: RefCell<Beside> = const { RefCell::new(Beside::No) };
+    static MODE: Cell<Mode> = const { Cell::new(Mode::Plain) };
+    static GATHERED: RefCell<Vec<Attachment>> = const { RefCell::new(Vec::new()) };
+    static SCATTERED: RefCell<VecDeque<Block>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// Puts the thread's `Beside` back, also when user code panics.
-struct Restored;
+/// Puts the thread's mode back, also when user code panics.
+struct Plain;
 
-impl Drop for Restored {
+impl Drop for Plain {
     fn drop(&mut self) {
-        BESIDE.replace(Beside::No);
+        MODE.set(Mode::Plain);
     }
 }
 
@@ -224,23 +231,47 @@ impl Drop for Restored {
 /// decoded in [`scatter`].
 #[inline]
 pub(crate) fn gather<R>(encode: impl FnOnce() -> R) -> (R, Vec<Attachment>) {
-    let restored = Restored;
-    BESIDE.replace(Beside::Gather(Vec::new()));
+    let _plain = Plain;
+    MODE.set(Mode::Gather);
     let encoded = encode();
-    let attachments = match BESIDE.replace(Beside::No) {
-        Beside::Gather(attachments) => attachments,
-        _ => Vec::new(),
-    };
-    drop(restored);
-    (encoded, attachments)
+    (encoded, if MODE.get() == Mode::Gathered { GATHERED.take() } else { Vec::new() })
 }
 
 /// Decodes what was encoded in [`gather`]; `blocks` are its attachments, in order.
 #[inline]
 pub(crate) fn scatter<R>(blocks: VecDeque<Block>, decode: impl FnOnce() -> R) -> R {
-    let _restored = Restored;
-    BESIDE.replace(Beside::Scatter(blocks));
-    decode()
+    let _plain = Plain;
+    MODE.set(Mode::Scatter);
+    let none = blocks.is_empty();
+    if !none {
+        SCATTERED.set(blocks);
+    }
+    let decoded = decode();
+    if !none {
+        SCATTERED.set(VecDeque::new());
+    }
+    decoded
+}
+
+/// Keeps numbers to travel beside the bytes. False if they belong into the bytes.
+fn put_beside<T: Number>(numbers: &(impl Numbers<T> + ?Sized)) -> bool {
+    let all = numbers.numbers();
+    if size_of_val(all) < BESIDE_BYTES_MIN {
+        return false;
+    }
+    GATHERED.with_borrow_mut(|attachments| {
+        if MODE.replace(Mode::Gathered) == Mode::Gather {
+            // What a panic may have left behind.
+            attachments.clear();
+        }
+        if attachments.len() == RUNS_MAX {
+            return false;
+        }
+        let shared = numbers.share().filter(|_| cfg!(target_endian = "little"));
+        let numbers = shared.unwrap_or_else(|| Arc::new(in_order(all.to_vec())));
+        attachments.push(Attachment { numbers, width: size_of::<T>() as u8 });
+        true
+    })
 }
 
 /// Numbers in the order of the format; on a little-endian machine the same numbers.
@@ -257,26 +288,14 @@ pub fn serialize<T: Number, S: Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let all = numbers.numbers();
-    let long = size_of_val(all) >= BESIDE_BYTES_MIN;
-    let beside = BESIDE.with_borrow_mut(|beside| {
-        let Beside::Gather(attachments) = beside else { return None };
-        let long = long && attachments.len() < RUNS_MAX;
-        if long {
-            let shared = numbers.share().filter(|_| cfg!(target_endian = "little"));
-            let numbers = shared.unwrap_or_else(|| Arc::new(in_order(all.to_vec())));
-            attachments.push(Attachment { numbers, width: size_of::<T>() as u8 });
-        }
-        Some(long)
-    });
-    match beside {
-        None => Inline(all).serialize(serializer),
-        Some(beside) => {
-            let mut pair = serializer.serialize_tuple(2)?;
-            pair.serialize_element(&beside)?;
-            pair.serialize_element(&Inline(if beside { &[] } else { all }))?;
-            pair.end()
-        }
+    if matches!(MODE.get(), Mode::Plain | Mode::Scatter) {
+        return Inline(all).serialize(serializer);
     }
+    let beside = put_beside(numbers);
+    let mut pair = serializer.serialize_tuple(2)?;
+    pair.serialize_element(&beside)?;
+    pair.serialize_element(&Inline(if beside { &[] } else { all }))?;
+    pair.end()
 }
 
 /// Numbers in the bytes.
@@ -296,8 +315,7 @@ impl<T: Number> Serialize for Inline<'_, T> {
 pub fn deserialize<'de, T: Number, V: From<Vec<T>>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<V, D::Error> {
-    let scatters = BESIDE.with_borrow(|beside| matches!(beside, Beside::Scatter(_)));
-    let numbers = if scatters {
+    let numbers = if MODE.get() == Mode::Scatter {
         let (beside, inline) = <(bool, Owned<T>)>::deserialize(deserializer)?;
         if beside { next_block()? } else { inline.0 }
     } else {
@@ -308,10 +326,7 @@ pub fn deserialize<'de, T: Number, V: From<Vec<T>>, D: Deserializer<'de>>(
 
 /// The next run of numbers that came beside the bytes being decoded.
 fn next_block<T: Number, E: Error>() -> Result<Vec<T>, E> {
-    let block = BESIDE.with_borrow_mut(|beside| match beside {
-        Beside::Scatter(blocks) => blocks.pop_front(),
-        _ => None,
-    });
+    let block = SCATTERED.with_borrow_mut(VecDeque::pop_front);
     let block = block.ok_or_else(|| E::custom("numbers are missing beside the bytes"))?;
     let numbers = block.into_numbers().ok_or_else(|| {
         E::custom(format!("the numbers beside the bytes are not {} bytes each", size_of::<T>()))

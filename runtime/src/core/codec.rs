@@ -1,6 +1,6 @@
 //! A packet as bytes, and back: what leaves a process.
 //!
-//! Three forms, told apart by their first byte. A message between chunks is encoded in one go and decoded to a typed value
+//! Forms are told apart by their first byte. A message between chunks is encoded in one go and decoded to a typed value
 //! in one go: it is what comes most often. A chunk is written after the packet that carries it. Everything else is a
 //! [`Packet`] as serde writes it. Long runs of numbers travel beside the bytes (see [`bulk`](super::bulk)).
 //!
@@ -21,7 +21,8 @@ use crate::ids::{ChunkId, Rank};
 
 const PACKET: u8 = 0;
 const MESSAGE: u8 = 1;
-const CHUNK: u8 = 2;
+const FAR_MESSAGE: u8 = 2;
+const CHUNK: u8 = 3;
 
 /// Encodes and decodes the packets of one rank.
 #[derive(Clone)]
@@ -36,19 +37,20 @@ impl Codec {
     }
 
     /// Appends the packet to `bytes`; what travels beside them comes back. Of a packet that fails, nothing stands there.
-    pub(crate) fn encode(&self, packet: Packet, bytes: &mut Vec<u8>) -> Result<Vec<Attachment>, Error> {
+    #[inline]
+    pub(crate) fn encode(&self, mut packet: Packet, bytes: &mut Vec<u8>) -> Result<Vec<Attachment>, Error> {
         let start = bytes.len();
         let subject = Subject::of(&packet);
         let encoded = caught(|| {
-            let (encoded, attachments) = match packet {
-                Packet::Message(Envelope { to, delivery }) if delivery.payload.is_value() => {
-                    gather(|| self.encode_message(to, &delivery, bytes))
+            let (encoded, attachments) = match &packet {
+                Packet::Message(envelope) if envelope.delivery.payload.is_value() => {
+                    gather(|| self.encode_message(envelope, bytes))
                 }
-                Packet::Arrive(_) => return self.encode_chunk(packet, bytes),
-                mut other => {
-                    other.seal(&self.arrays)?;
+                Packet::Arrive(_) => return self.encode_chunk(&mut packet, bytes),
+                _ => {
+                    packet.seal(&self.arrays)?;
                     bytes.push(PACKET);
-                    gather(|| wire::encode_into(&other, bytes))
+                    gather(|| wire::encode_into(&packet, bytes))
                 }
             };
             encoded.map(|()| attachments)
@@ -60,15 +62,15 @@ impl Codec {
     }
 
     #[inline]
-    fn encode_message(&self, to: ChunkId, delivery: &Delivery, bytes: &mut Vec<u8>) -> Result<(), WireError> {
-        bytes.push(MESSAGE);
-        wire::encode_into(&(to, delivery.from), bytes)?;
-        self.array(to)?.encode_into(&delivery.payload, bytes)
+    fn encode_message(&self, envelope: &Envelope, bytes: &mut Vec<u8>) -> Result<(), WireError> {
+        let Envelope { to, delivery } = envelope;
+        Address { to: *to, from: delivery.from }.append(bytes);
+        self.array(*to)?.encode_into(&delivery.payload, bytes)
     }
 
-    fn encode_chunk(&self, mut packet: Packet, bytes: &mut Vec<u8>) -> Result<Vec<Attachment>, WireError> {
+    fn encode_chunk(&self, packet: &mut Packet, bytes: &mut Vec<u8>) -> Result<Vec<Attachment>, WireError> {
         packet.seal(&self.arrays)?;
-        let slot = match &mut packet {
+        let slot = match &mut *packet {
             Packet::Arrive(traveller) => match std::mem::replace(&mut traveller.cargo, Cargo::Follows) {
                 Cargo::Live(slot) => slot,
                 Cargo::Follows => return Err(WireError::new("the chunk is gone")),
@@ -77,13 +79,14 @@ impl Codec {
         };
         bytes.push(CHUNK);
         let (encoded, attachments) = gather(|| {
-            wire::encode_into(&packet, bytes)?;
+            wire::encode_into(packet, bytes)?;
             slot.encode_into(bytes)
         });
         encoded.map(|()| attachments)
     }
 
     /// Decodes a packet. `blocks` came beside it, in order.
+    #[inline]
     pub(crate) fn decode(&self, bytes: &[u8], blocks: VecDeque<Block>) -> Result<Packet, Error> {
         let mut subject = Subject::Unknown;
         caught(|| scatter(blocks, || self.decode_form(bytes, &mut subject)))
@@ -92,13 +95,18 @@ impl Codec {
 
     #[inline]
     fn decode_form(&self, bytes: &[u8], subject: &mut Subject) -> Result<Packet, WireError> {
-        let (&form, mut rest) = bytes.split_first().ok_or_else(|| WireError::new("it is empty"))?;
-        if form == MESSAGE {
-            let (to, from): (ChunkId, ChunkId) = wire::decode_first(&mut rest)?;
+        if let Some((address, message)) = Address::take(bytes) {
+            let Address { to, from } = address;
             *subject = Subject::Message(to);
-            let payload = self.array(to)?.decode_message(rest)?;
+            let payload = self.array(to)?.decode_message(message)?;
             return Ok(Packet::Message(Envelope { to, delivery: Delivery { from, payload } }));
         }
+        self.decode_packet(bytes, subject)
+    }
+
+    #[inline(never)]
+    fn decode_packet(&self, bytes: &[u8], subject: &mut Subject) -> Result<Packet, WireError> {
+        let (&form, mut rest) = bytes.split_first().ok_or_else(|| WireError::new("it is empty"))?;
         let mut packet = wire::decode_first(&mut rest)?;
         *subject = Subject::of(&packet);
         match &mut packet {
@@ -129,6 +137,56 @@ impl Codec {
             Subject::Unknown => "a packet".into(),
         };
         Error::Wire { rank: self.rank.0, what, why: why.to_string() }
+    }
+}
+
+/// Where a message goes and comes from. It stands before every message, so it is short: a form of fixed places for small
+/// arrays and keys, which nearly all are, and one for all.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Address {
+    to: ChunkId,
+    from: ChunkId,
+}
+
+/// Form, two arrays, two keys.
+const SHORT_BYTES: usize = 3 + 2 * 4;
+const LONG_BYTES: usize = 1 + 2 * 4 + 2 * 8;
+
+impl Address {
+    #[inline]
+    fn append(self, bytes: &mut Vec<u8>) {
+        let Address { to, from } = self;
+        if (to.array | from.array) < 1 << 8 && (to.key | from.key) < 1 << 32 {
+            let mut short = [MESSAGE, to.array as u8, from.array as u8, 0, 0, 0, 0, 0, 0, 0, 0];
+            short[3..7].copy_from_slice(&(to.key as u32).to_le_bytes());
+            short[7..].copy_from_slice(&(from.key as u32).to_le_bytes());
+            bytes.extend_from_slice(&short);
+        } else {
+            bytes.push(FAR_MESSAGE);
+            bytes.extend_from_slice(&to.array.to_le_bytes());
+            bytes.extend_from_slice(&from.array.to_le_bytes());
+            bytes.extend_from_slice(&to.key.to_le_bytes());
+            bytes.extend_from_slice(&from.key.to_le_bytes());
+        }
+    }
+
+    /// The address of a message, and the message; none if this is something else.
+    #[inline]
+    fn take(bytes: &[u8]) -> Option<(Address, &[u8])> {
+        let array = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        let key = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let id = |array: u32, key: u64| ChunkId { array, key };
+        match bytes.first() {
+            Some(&MESSAGE) if bytes.len() >= SHORT_BYTES => {
+                let (to, from) = (id(bytes[1].into(), array(3).into()), id(bytes[2].into(), array(7).into()));
+                Some((Address { to, from }, &bytes[SHORT_BYTES..]))
+            }
+            Some(&FAR_MESSAGE) if bytes.len() >= LONG_BYTES => {
+                let (to, from) = (id(array(1), key(9)), id(array(5), key(17)));
+                Some((Address { to, from }, &bytes[LONG_BYTES..]))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -165,5 +223,40 @@ impl Payload {
     #[inline]
     fn is_value(&self) -> bool {
         matches!(self, Payload::Value(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn an_address_comes_out_as_it_went_in(arrays: [u32; 2], keys: [u64; 2], short: bool, message: Vec<u8>) {
+            let [to, from] = [0, 1].map(|end| if short {
+                ChunkId { array: arrays[end] % 256, key: keys[end] % (1 << 32) }
+            } else {
+                ChunkId { array: arrays[end], key: keys[end] }
+            });
+            let mut bytes = Vec::new();
+            Address { to, from }.append(&mut bytes);
+            prop_assert!(!short || bytes.len() == SHORT_BYTES);
+            bytes.extend_from_slice(&message);
+            prop_assert_eq!(Address::take(&bytes), Some((Address { to, from }, &message[..])));
+        }
+    }
+
+    #[test]
+    fn what_is_no_packet_is_an_error_and_no_panic() {
+        let codec = Codec::new(Rank(0), [].into());
+        let mut address = Vec::new();
+        let chunk = ChunkId { array: 9, key: 9 };
+        Address { to: chunk, from: chunk }.append(&mut address);
+        for bytes in [&[][..], &[MESSAGE], &[FAR_MESSAGE, 0], &[CHUNK], &[9, 9, 9], &[PACKET, 250], &address]
+        {
+            let error = codec.decode(bytes, VecDeque::new()).expect_err("it is no packet");
+            assert!(matches!(error, Error::Wire { rank: 0, .. }), "{bytes:?}: {error}");
+        }
     }
 }

@@ -10,6 +10,7 @@ use super::worker::{InHand, Worker};
 use crate::core::action::Action;
 use crate::core::balance::Reports;
 use crate::core::bulk::Block;
+use crate::core::codec::Codec;
 use crate::core::envelope::{Delivery, Envelope};
 use crate::core::packet::{Cargo, Journey, Packet, Traveller};
 use crate::core::rank::{Actions, RankCore};
@@ -118,20 +119,17 @@ impl Worker<'_> {
     }
 
     /// A packet that cannot be encoded ends the run as soon as the worker is back from what it does.
-    fn hand_over(&mut self, to: Rank, packet: Packet) {
-        let packet = if self.shared.wire { self.round_trip(packet) } else { Ok(packet) };
+    #[inline]
+    pub(crate) fn hand_over(&mut self, to: Rank, packet: Packet) {
         let Some(transport) = &mut self.transport else { return };
-        if let Err(error) = packet.and_then(|packet| transport.send(to, packet)) {
+        let sent = if self.shared.wire {
+            round_trip(&self.shared.codec, packet).and_then(|packet| transport.send(to, packet))
+        } else {
+            transport.send(to, packet)
+        };
+        if let Err(error) = sent {
             self.failed.get_or_insert(error);
         }
-    }
-
-    /// The packet as it would arrive from another process.
-    fn round_trip(&self, packet: Packet) -> Result<Packet, Error> {
-        let mut bytes = Vec::new();
-        let attachments = self.shared.codec.encode(packet, &mut bytes)?;
-        let blocks = attachments.iter().map(|attachment| Block::copied(attachment)).collect();
-        self.shared.codec.decode(&bytes, blocks)
     }
 
     /// A chunk has come: gives it a cell, its mail, and what waited for it.
@@ -302,6 +300,14 @@ impl Worker<'_> {
         shared.outcome.finish(shared.clock.now_ns());
         shared.crew.stop();
     }
+}
+
+/// The packet as it would arrive from another process.
+#[inline(never)]
+fn round_trip(codec: &Codec, packet: Packet) -> Result<Packet, Error> {
+    let mut bytes = Vec::new();
+    let attachments = codec.encode(packet, &mut bytes)?;
+    codec.decode(&bytes, attachments.iter().map(Block::copied).collect())
 }
 
 /// Chunks of one rank named in a stall report.

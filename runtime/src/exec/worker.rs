@@ -254,6 +254,12 @@ impl<'r> Worker<'r> {
                 Route::There(rank) => {
                     let delivery = delivery.take().expect("no mailbox has taken it");
                     core.rank.message_sent();
+                    if self.transport.is_some() && core.outbound.is_empty() {
+                        drop(core);
+                        tracing::trace!(hop = 3, "Transport::send");
+                        self.hand_over(rank, Packet::Message(Envelope { to, delivery }));
+                        return self.fail_if_failed();
+                    }
                     self.transmit(&mut core, rank, Packet::Message(Envelope { to, delivery }));
                     drop(core);
                     self.hand_over_all();

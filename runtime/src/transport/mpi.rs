@@ -27,9 +27,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-use self::batch::{Arrivals, Departures, Waiting};
+use self::batch::{Arrivals, Departures, Queue, Waiting};
 use self::frame::Kind;
-use self::peer::{Arrived, In, Out, Peer};
+use self::peer::{Arrived, Peer};
 use self::raw::{Communicator, MpiError, Window};
 use self::ring::{Reader, Ring, Writer};
 use super::Transport;
@@ -40,10 +40,10 @@ use crate::exec::clock::Clock;
 use crate::exec::sleep::{SharedBed, wake_at};
 use crate::ids::Rank;
 
-/// Words of all rings into one process together, and of each at least and at most.
-const WORDS_PER_RANK: usize = 1 << 20;
-const RING_WORDS_MIN: usize = 1 << 13;
-const RING_WORDS_MAX: usize = 1 << 16;
+/// Lines of all rings into one process together, and of each at least and at most: 8 MiB, 64 KiB and 512 KiB.
+const LINES_PER_RANK: usize = 1 << 17;
+const RING_LINES_MIN: usize = 1 << 10;
+const RING_LINES_MAX: usize = 1 << 13;
 /// How long a process sleeps at first, and at most, while something can come that wakes nobody.
 const NAP_MIN: Duration = Duration::from_micros(20);
 const NAP_MAX: Duration = Duration::from_millis(1);
@@ -72,24 +72,26 @@ impl Links {
             part_of[u32::from_le_bytes(bytes) as usize] = Some(part);
         }
         let shared = shared_memory && parts > 1;
-        let capacity = (WORDS_PER_RANK / parts).clamp(RING_WORDS_MIN, RING_WORDS_MAX).next_power_of_two();
-        let window = if shared { Some(host.window(parts * ring::footprint(capacity))?) } else { None };
+        let lines = (LINES_PER_RANK / parts).clamp(RING_LINES_MIN, RING_LINES_MAX).next_power_of_two();
+        let window = if shared { Some(host.window(parts * ring::footprint(lines))?) } else { None };
         // The ring from process `from` of this host lies in its reader's part, at the place of `from`.
-        let ring = |window, from: u32, to| {
-            Ring::new(window, to, from as usize * ring::footprint(capacity), capacity)
-        };
+        let ring =
+            |window, from: u32, to| Ring::new(window, to, from as usize * ring::footprint(lines), lines);
         let link = |other: u32| {
-            let ends = match (&window, part_of[other as usize]) {
+            if other == rank {
+                return None;
+            }
+            let (departures, arrivals) = match (&window, part_of[other as usize]) {
                 (Some(window), Some(its)) => (
-                    Out::Ring(Writer::new(ring(window, part, its))),
-                    In::Ring(Reader::new(ring(window, its, part))),
+                    Departures::by_ring(Writer::new(ring(window, part, its))),
+                    Arrivals::Ring(Reader::new(ring(window, its, part))),
                 ),
-                _ => (Out::Batches(Departures::default()), In::Batches(Arrivals::default())),
+                _ => (Departures::by_mpi(), Arrivals::Mpi(Queue::default())),
             };
-            (other != rank).then(|| Peer::new(other, ends.0, ends.1))
+            Some(Peer::new(other, departures, arrivals))
         };
         let peers: Vec<Option<Peer>> = (0..ranks).map(link).collect();
-        let far = peers.iter().flatten().any(|peer| matches!(peer.out, Out::Batches(_)));
+        let far = peers.iter().flatten().any(|peer| peer.departures.ages());
         let batches = if far { Some(Waiting::start(&communicator)?) } else { None };
         let window = window.map(|window| (window, part_of));
         Ok(Links { communicator, rank, peers, window, batches })
@@ -131,7 +133,7 @@ pub(crate) struct Mpi<'l> {
     links: &'l mut Links,
     codec: Codec,
     clock: Clock,
-    /// Peers with frames that their readers cannot see yet.
+    /// Peers with frames that their readers may not know of yet.
     unseen: Vec<u32>,
     /// The peer to look at first: the one after the last that had something.
     next: usize,
@@ -169,56 +171,44 @@ impl<'l> Mpi<'l> {
         let links = &mut *self.links;
         let peer = links.peers[to as usize].as_mut().expect("a rank sends to other ranks only");
         self.transfers |= !beside.is_empty();
-        let now_ns = match &peer.out {
-            Out::Ring(_) => 0,
-            Out::Batches(_) => self.clock.now_ns(),
-        };
+        let now_ns = if peer.departures.ages() { self.clock.now_ns() } else { 0 };
         peer.send(kind, &mut self.outgoing, beside, now_ns, &links.communicator)?;
         self.transfers |= peer.transfers();
         self.waiting |= peer.waits();
-        if peer.is_full() {
-            return self.ship(to);
-        }
-        if self.unseen.last() != Some(&to) && !self.unseen.contains(&to) {
+        if peer.departures.is_full() {
+            self.ship(to)?;
+        } else if self.unseen.last() != Some(&to) && !self.unseen.contains(&to) {
             self.unseen.push(to);
         }
         Ok(())
     }
 
-    /// Shows a reader what was written for it, or sends it its batch.
-    fn ship(&mut self, to: u32) -> Result<(), MpiError> {
+    /// Lets a batch go, and wakes its receiver. False if there is no room for it.
+    #[inline]
+    fn ship(&mut self, to: u32) -> Result<bool, MpiError> {
         let links = &mut *self.links;
-        match &mut links.peers[to as usize] {
-            Some(Peer { out: Out::Ring(ring), .. }) if ring.unpublished() > 0 => {
-                ring.publish();
-                links.wake(to);
-            }
-            Some(Peer { out: Out::Batches(departures), into: In::Batches(arrivals), .. })
-                if !departures.is_empty() =>
-            {
-                departures.send(to, arrivals.tell(), &links.communicator)?;
-                self.transfers = true;
-            }
-            _ => {}
-        }
-        Ok(())
+        let Some(peer) = &mut links.peers[to as usize] else { return Ok(true) };
+        let left = peer.ship(&links.communicator)?;
+        self.waiting |= !left;
+        self.transfers |= peer.departures.ages();
+        links.wake(to);
+        Ok(left)
     }
 
-    /// Ships what lies here; of batches only those that are old, unless `all` should leave.
+    /// Ships what lies here; of batches for MPI only those that are old, unless `all` should leave.
     #[inline]
     fn flush(&mut self, all: bool) -> Result<(), MpiError> {
         let mut young = 0;
         while let Some(&to) = self.unseen.get(young) {
-            match &self.links.peers[to as usize] {
-                Some(Peer { out: Out::Batches(departures), .. })
-                    if !all && !departures.is_full() && !departures.is_old(self.clock.now_ns()) =>
-                {
-                    young += 1;
-                }
-                _ => {
-                    self.unseen.swap_remove(young);
-                    self.ship(to)?;
-                }
+            let departures = self.links.peers[to as usize].as_ref().map(|peer| &peer.departures);
+            let leaves = departures.is_none_or(|departures| {
+                all || departures.is_full() || !departures.ages() || departures.is_old(self.clock.now_ns())
+            });
+            if leaves {
+                self.unseen.swap_remove(young);
+                self.ship(to)?;
+            } else {
+                young += 1;
             }
         }
         Ok(())
@@ -241,25 +231,23 @@ impl<'l> Mpi<'l> {
 
     /// The same for one peer.
     fn keep_up(&mut self, rank: u32, now_ns: u64) -> Result<(), MpiError> {
-        loop {
-            let links = &mut *self.links;
-            let Some(peer) = &mut links.peers[rank as usize] else { return Ok(()) };
-            let mut left = peer.settle()?;
-            let written = peer.waits() && peer.retry(now_ns, &links.communicator)?;
-            if let Out::Batches(departures) = &mut peer.out {
-                left &= departures.settle()?;
+        let links = &mut *self.links;
+        let Some(peer) = &mut links.peers[rank as usize] else { return Ok(()) };
+        let left = peer.settle()? & peer.departures.settle()?;
+        self.transfers |= !left || peer.transfers();
+        // As long as batches find room, what waited fills the next.
+        while peer.waits() || peer.departures.is_full() {
+            let shipped = peer.ship(&links.communicator)?;
+            let written = shipped && peer.retry(now_ns, &links.communicator)?;
+            if !shipped || (!written && !peer.departures.is_full()) {
+                self.waiting = true;
+                break;
             }
-            let (waits, full) = (peer.waits(), peer.is_full());
-            self.transfers |= !left || peer.transfers();
-            if (written || waits) && !self.unseen.contains(&rank) {
-                self.unseen.push(rank);
-            }
-            if !full {
-                self.waiting |= waits;
-                return Ok(());
-            }
-            self.ship(rank)?;
         }
+        if !peer.departures.is_empty() && !self.unseen.contains(&rank) {
+            self.unseen.push(rank);
+        }
+        Ok(())
     }
 
     /// Takes in batches that have come, and answers for those that were read.
@@ -268,8 +256,8 @@ impl<'l> Mpi<'l> {
         let Some(waiting) = &mut links.batches else { return Ok(()) };
         let peers = &mut links.peers;
         while let Some((from, grant)) = waiting.take(&links.communicator, |from| arrivals(peers, from))? {
-            if let Some(Peer { out: Out::Batches(departures), .. }) = &mut peers[from as usize] {
-                departures.grant(grant);
+            if let Some(peer) = &mut peers[from as usize] {
+                peer.departures.grant(grant);
             }
         }
         Ok(())
@@ -284,10 +272,8 @@ impl<'l> Mpi<'l> {
                 && let Some((kind, arrived)) = peer.next(&mut self.incoming, &links.communicator)?
             {
                 self.naps = 0;
-                if let Peer { rank, out: Out::Batches(departures), into: In::Batches(arrivals), .. } = peer
-                    && arrivals.owes_grant()
-                {
-                    departures.send(*rank, arrivals.tell(), &links.communicator)?;
+                if let Some(taken) = peer.arrivals.owed_grant() {
+                    peer.departures.send_grant(peer.rank, taken, &links.communicator)?;
                     self.transfers = true;
                 }
                 return Ok(Some((peer.rank, kind, arrived)));
@@ -322,10 +308,7 @@ impl<'l> Mpi<'l> {
 }
 
 fn arrivals(peers: &mut [Option<Peer>], from: u32) -> &mut Arrivals {
-    match &mut peers[from as usize] {
-        Some(Peer { into: In::Batches(arrivals), .. }) => arrivals,
-        _ => unreachable!("batches come from other hosts only"),
-    }
+    &mut peers[from as usize].as_mut().expect("a process sends nothing to itself").arrivals
 }
 
 impl Transport for Mpi<'_> {

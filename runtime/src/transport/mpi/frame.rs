@@ -1,11 +1,12 @@
-//! How packets lie in a stream of words: the one format of rings and batches.
+//! What rings and batches carry: a packet's bytes, and how much travels beside them, as words.
 //!
 //! ```text
-//! header   bytes of the body (32 bits) | runs beside it (16 bits) | kind (16 bits)
+//! header   kind (2 bits) | runs beside it (8) | bytes of the body (24)
 //! beside   one word a run: its bytes (48 bits) | bytes of one number (8 bits)
 //! body     the encoded packet, padded with zeroes to whole words
 //! ```
-//! Words are little-endian: processes of one job are of one kind of machine, as MPI itself expects of `MPI_BYTE`.
+//! Words are little-endian: processes of one job are of one kind of machine, as MPI itself expects of `MPI_BYTE`. How the
+//! header is stored is up to rings and batches.
 
 use crate::core::bulk::Attachment;
 
@@ -30,11 +31,11 @@ pub(crate) struct Frame<'f> {
     pub(crate) beside: &'f [Attachment],
 }
 
-/// What a frame's first word says.
+/// What is to be known of a frame to read it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Header {
     bytes: u32,
-    runs: u16,
+    runs: u8,
     pub(crate) kind: Kind,
 }
 
@@ -56,16 +57,13 @@ impl Run {
 }
 
 impl Frame<'_> {
-    /// Words that it takes.
-    #[inline]
-    pub(crate) fn words(&self) -> usize {
-        1 + self.beside.len() + self.body.len().div_ceil(8)
+    pub(crate) fn header(&self) -> Header {
+        Header { bytes: self.body.len() as u32, runs: self.beside.len() as u8, kind: self.kind }
     }
 
     /// Hands out its words, in order.
     #[inline]
     pub(crate) fn write(&self, mut put: impl FnMut(u64)) {
-        put(self.body.len() as u64 | (self.beside.len() as u64) << 32 | (self.kind as u64) << 48);
         self.beside.iter().for_each(|attachment| put(Run::pack(attachment)));
         let (words, rest) = self.body.as_chunks::<8>();
         words.iter().for_each(|word| put(u64::from_le_bytes(*word)));
@@ -78,31 +76,36 @@ impl Frame<'_> {
 }
 
 impl Header {
+    /// The header in the low 34 bits of a word.
+    #[inline]
+    pub(crate) fn pack(self) -> u64 {
+        u64::from(self.bytes) | u64::from(self.runs) << 24 | (self.kind as u64) << 32
+    }
+
+    #[inline]
+    pub(crate) fn unpack(word: u64) -> Header {
+        let kind = [Packet, BodyBeside, Bye, Bye][(word >> 32) as usize & 3];
+        Header { bytes: word as u32 & ((1 << 24) - 1), runs: (word >> 24) as u8, kind }
+    }
+
     /// Takes a frame's words, in order. What was in `beside` and `bytes` is replaced.
     #[inline]
-    pub(crate) fn read(beside: &mut Vec<u64>, bytes: &mut Vec<u8>, mut take: impl FnMut() -> u64) -> Header {
-        let word = take();
-        let header = Header {
-            bytes: word as u32,
-            runs: (word >> 32) as u16,
-            kind: [Packet, BodyBeside, Bye][(word >> 48) as usize % 3],
-        };
+    pub(crate) fn read(self, beside: &mut Vec<u64>, bytes: &mut Vec<u8>, mut take: impl FnMut() -> u64) {
         beside.clear();
-        beside.extend((0..header.runs).map(|_| take()));
+        beside.extend((0..self.runs).map(|_| take()));
         bytes.clear();
-        let padded = (header.bytes as usize).div_ceil(8);
+        let padded = (self.bytes as usize).div_ceil(8);
         bytes.reserve(padded * 8);
         for _ in 0..padded {
             bytes.extend_from_slice(&take().to_le_bytes());
         }
-        bytes.truncate(header.bytes as usize);
-        header
+        bytes.truncate(self.bytes as usize);
     }
 
-    /// Words that the frame takes.
+    /// Words that the frame takes besides this one.
     #[inline]
-    pub(crate) fn words(&self) -> usize {
-        1 + self.runs as usize + (self.bytes as usize).div_ceil(8)
+    pub(crate) fn words(self) -> usize {
+        self.runs as usize + (self.bytes as usize).div_ceil(8)
     }
 }
 
@@ -121,10 +124,11 @@ mod tests {
             let frame = Frame { kind, body: &body, beside: &attachments };
             let mut words = Vec::new();
             frame.write(|word| words.push(word));
-            prop_assert_eq!(words.len(), frame.words());
+            prop_assert_eq!(words.len(), frame.header().words());
             let (mut beside, mut bytes) = (vec![9], vec![9]);
             let mut stream = words.iter();
-            let header = Header::read(&mut beside, &mut bytes, || *stream.next().expect("it takes no more"));
+            let header = Header::unpack(frame.header().pack());
+            header.read(&mut beside, &mut bytes, || *stream.next().expect("it takes no more"));
             prop_assert_eq!(header.words(), words.len());
             prop_assert_eq!(header.kind, kind);
             prop_assert_eq!(bytes, body);

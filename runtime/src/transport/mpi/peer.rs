@@ -8,9 +8,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::batch::{Arrivals, Departures};
-use super::frame::{Frame, Header, Kind, Run};
+use super::frame::{Frame, Kind, Run};
 use super::raw::{Communicator, MpiError, Receiving, Sending};
-use super::ring::{Reader, Writer};
 use crate::core::bulk::{Attachment, Block};
 
 /// The tag of runs of numbers.
@@ -19,22 +18,8 @@ const RUN: u16 = 2;
 const BODY_BYTES_MAX: usize = 16 * 1024;
 /// Bytes beside frames that are under way to, or from, one process.
 const BESIDE_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Words written to a ring before it is published without being asked for.
-const PUBLISH_WORDS: u64 = 512;
 /// Bytes that may wait for one receiver before the sender counts as congested.
 const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
-
-/// How frames leave.
-pub(crate) enum Out {
-    Ring(Writer),
-    Batches(Departures),
-}
-
-/// How frames come.
-pub(crate) enum In {
-    Ring(Reader),
-    Batches(Arrivals),
-}
 
 /// A frame that found no room, with all that it needs.
 struct Kept {
@@ -63,8 +48,8 @@ pub(crate) struct Arrived {
 /// The link to one other process.
 pub(crate) struct Peer {
     pub(crate) rank: u32,
-    pub(crate) out: Out,
-    pub(crate) into: In,
+    pub(crate) departures: Departures,
+    pub(crate) arrivals: Arrivals,
     waiting: VecDeque<Kept>,
     waiting_bytes: usize,
     sendings: VecDeque<Sending>,
@@ -77,11 +62,11 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    pub(crate) fn new(rank: u32, out: Out, into: In) -> Peer {
+    pub(crate) fn new(rank: u32, departures: Departures, arrivals: Arrivals) -> Peer {
         Peer {
             rank,
-            out,
-            into,
+            departures,
+            arrivals,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             sendings: VecDeque::new(),
@@ -136,10 +121,7 @@ impl Peer {
         if !frame.beside.is_empty() && self.sending_bytes > BESIDE_BYTES_MAX {
             return Ok(false);
         }
-        let written = match &mut self.out {
-            Out::Ring(ring) => ring.write(frame),
-            Out::Batches(batches) => batches.write(frame, now_ns),
-        };
+        let written = self.departures.write(frame, now_ns);
         if written {
             for attachment in frame.beside {
                 let sending = communicator.send(self.rank, RUN, attachment.numbers.clone())?;
@@ -150,13 +132,11 @@ impl Peer {
         Ok(written)
     }
 
-    /// Whether so much lies here unseen that the reader should begin.
+    /// Lets the batch go, if there is one and room for it. True if nothing is left of it.
     #[inline]
-    pub(crate) fn is_full(&self) -> bool {
-        match &self.out {
-            Out::Ring(ring) => ring.unpublished() >= PUBLISH_WORDS,
-            Out::Batches(departures) => departures.is_full(),
-        }
+    pub(crate) fn ship(&mut self, communicator: &Communicator) -> Result<bool, MpiError> {
+        Ok(self.departures.is_empty()
+            || self.departures.ship(self.rank, self.arrivals.grant(), communicator)?)
     }
 
     /// Sends what waited for room, as far as there is some. True if nothing waits any more.
@@ -206,10 +186,7 @@ impl Peer {
         if self.gone {
             return Ok(false);
         }
-        Ok(match &self.into {
-            In::Ring(ring) => ring.ready(),
-            In::Batches(batches) => batches.ready(),
-        })
+        Ok(self.arrivals.ready())
     }
 
     /// The next packet. A small one lies in `body`, whose contents are replaced: then there is `None` in its place.
@@ -221,7 +198,7 @@ impl Peer {
     ) -> Result<Option<(Kind, Option<Arrived>)>, MpiError> {
         while !self.gone
             && self.arriving_bytes < BESIDE_BYTES_MAX
-            && let Some(header) = self.read(body)
+            && let Some(header) = self.arrivals.read(&mut self.beside, body)
         {
             self.gone = header.kind == Kind::Bye;
             if self.beside.is_empty() && self.arriving.is_empty() {
@@ -237,14 +214,6 @@ impl Peer {
         self.arriving_bytes -= bytes;
         let blocks = runs.into_iter().map(|run| run.take().1).collect();
         Ok(Some((kind, Some(Arrived { kind, body, blocks }))))
-    }
-
-    #[inline]
-    fn read(&mut self, body: &mut Vec<u8>) -> Option<Header> {
-        match &mut self.into {
-            In::Ring(ring) => ring.read(&mut self.beside, body),
-            In::Batches(batches) => batches.read(&mut self.beside, body),
-        }
     }
 
     /// Prepares for the runs of the frame that was just read.

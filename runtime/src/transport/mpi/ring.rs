@@ -1,152 +1,176 @@
-//! A ring of words in shared memory: frames from one process to another of the same host.
+//! A ring of cache lines in shared memory: batches of frames from one process to another of the same host.
 //!
-//! One process writes, one reads. A *frame* is a header word, a word for each run of numbers that travels beside it, and
-//! its bytes, padded to whole words. MPI is not involved, so a short message costs what a cache line costs.
+//! One process writes, one reads, and MPI is not involved. Each line says for itself that it is there, so a short message
+//! is one cache line on its way from one vCPU to another, and nothing else.
 //!
-//! | word | written by | meaning |
-//! |---|---|---|
-//! | head | the writer, after the frames it covers (release) | words written since the start |
-//! | tail | the reader, after it has read them (release) | words read since the start |
+//! ```text
+//! line    control word | 7 words of a batch
+//! control lap (32 bits) | in a batch's first line: how many words it has (32 bits)
+//! batch   words, padded to whole lines
+//! ```
 //!
-//! 1. The writer writes words in `tail + capacity` and below, never at or above; it learns of room by the tail (acquire).
-//! 2. The reader reads words below the head (acquire), which are all of whole frames.
-//! 3. Words are atomics that nobody needs any order of but through head and tail.
+//! 1. The writer writes the words of a line, then its control word (release), with the number of its lap around the ring.
+//! 2. The reader takes a line when its control word shows the lap that it is in (acquire). What stands there from the lap
+//!    before is no line, whatever its words are.
+//! 3. The writer stays less than a ring ahead of the *tail*, the lines that the reader says it has read (release, acquire).
+//! 4. All words are atomics that nobody needs any order of but through control words and tail.
 //!
 //! A full ring is the back-pressure between processes of a host: the writer keeps what does not fit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::frame::{Frame, Header};
 use super::raw::{Window, Words};
 
-/// Words before the ring's own: a cache line each for head and tail.
-const CONTROL_WORDS: usize = 16;
-const TAIL_AT: usize = 8;
+const LINE_WORDS: usize = 8;
+/// Words of a batch in each line.
+const LOAD_WORDS: usize = LINE_WORDS - 1;
+/// Where a control word has its lap.
+const LAP_SHIFT: u32 = 32;
+const LAP_MASK: u64 = (1 << (64 - LAP_SHIFT)) - 1;
 
-/// Words that a ring takes in its window.
-pub(crate) const fn footprint(capacity: usize) -> usize {
-    CONTROL_WORDS + capacity
+/// Words that a ring of so many lines takes in its window: a line more, for the tail.
+pub(crate) const fn footprint(lines: usize) -> usize {
+    (lines + 1) * LINE_WORDS
 }
 
 /// A ring, as either end sees it.
 pub(crate) struct Ring {
-    control: Words,
+    tail: Words,
     words: Words,
+    /// Its lines are two to the power of this.
+    lines_log2: u32,
 }
 
 impl Ring {
-    /// The ring in the part of process `part`, its reader's, from word `at` on; `capacity` is a power of two.
-    pub(crate) fn new(window: &Arc<Window>, part: u32, at: usize, capacity: usize) -> Ring {
-        assert!(capacity.is_power_of_two(), "places wrap by a mask");
-        let own = at + CONTROL_WORDS;
-        Ring { control: window.words(part, at..own), words: window.words(part, own..own + capacity) }
+    /// The ring in the part of process `part`, its reader's, from word `at` on; `lines` is a power of two.
+    pub(crate) fn new(window: &Arc<Window>, part: u32, at: usize, lines: usize) -> Ring {
+        assert!(lines.is_power_of_two(), "places wrap by a mask");
+        let own = at + LINE_WORDS;
+        let words = window.words(part, own..own + lines * LINE_WORDS);
+        Ring { tail: window.words(part, at..own), words, lines_log2: lines.trailing_zeros() }
     }
 
+    /// The line with this number since the start.
     #[inline]
-    fn head(&self) -> &AtomicU64 {
-        &self.control[0]
+    fn line(&self, number: u64) -> &[AtomicU64; LINE_WORDS] {
+        let at = number as usize & ((1 << self.lines_log2) - 1);
+        self.words.as_chunks().0.get(at).expect("places are masked")
     }
 
+    /// The lap in which that line is written, as its control word shows it; never 0, which is what fresh memory shows.
     #[inline]
-    fn tail(&self) -> &AtomicU64 {
-        &self.control[TAIL_AT]
+    fn lap(&self, number: u64) -> u64 {
+        (number >> self.lines_log2) % LAP_MASK + 1
+    }
+
+    fn lines(&self) -> u64 {
+        1 << self.lines_log2
     }
 }
 
 /// The writing end.
 pub(crate) struct Writer {
     ring: Ring,
-    /// Written, and of that made visible; the tail as last seen.
     written: u64,
-    published: u64,
+    /// As last seen.
     tail: u64,
 }
 
 impl Writer {
     pub(crate) fn new(ring: Ring) -> Writer {
-        Writer { ring, written: 0, published: 0, tail: 0 }
+        Writer { ring, written: 0, tail: 0 }
     }
 
-    /// Writes a frame, which the reader sees once it is [published](Self::publish). False if there is no room.
+    /// Writes a batch, for the reader to see at once. False if there is no room.
     #[inline]
-    pub(crate) fn write(&mut self, frame: Frame<'_>) -> bool {
-        let words = &*self.ring.words;
-        let needed = frame.words() as u64;
-        let room = |tail: u64| words.len() as u64 - (self.written - tail) >= needed;
-        if !room(self.tail) {
-            self.tail = self.ring.tail().load(Ordering::Acquire);
-            if !room(self.tail) {
+    pub(crate) fn write(&mut self, batch: &[u64]) -> bool {
+        let lines = batch.len().div_ceil(LOAD_WORDS) as u64;
+        if self.written + lines - self.tail > self.ring.lines() {
+            self.tail = self.ring.tail[0].load(Ordering::Acquire);
+            if self.written + lines - self.tail > self.ring.lines() {
                 return false;
             }
         }
-        let mask = words.len() - 1;
-        let mut at = self.written as usize;
-        frame.write(|word| {
-            words[at & mask].store(word, Ordering::Relaxed);
-            at += 1;
-        });
-        self.written += needed;
+        let mut count = batch.len() as u64;
+        for (number, load) in (self.written..).zip(batch.chunks(LOAD_WORDS)) {
+            let line = self.ring.line(number);
+            for (place, &word) in line[1..].iter().zip(load) {
+                place.store(word, Ordering::Relaxed);
+            }
+            line[0].store(count | self.ring.lap(number) << LAP_SHIFT, Ordering::Release);
+            count = 0;
+        }
+        self.written += lines;
         true
-    }
-
-    /// Words that the reader cannot see yet.
-    #[inline]
-    pub(crate) fn unpublished(&self) -> u64 {
-        self.written - self.published
-    }
-
-    /// Shows the reader everything written so far.
-    #[inline]
-    pub(crate) fn publish(&mut self) {
-        self.ring.head().store(self.written, Ordering::Release);
-        self.published = self.written;
     }
 }
 
 /// The reading end.
 pub(crate) struct Reader {
     ring: Ring,
-    /// Read, and of that told to the writer; the head as last seen.
+    /// Lines read, and what of that the writer was told.
     read: u64,
     told: u64,
-    head: u64,
+    /// The next word in the line being read, and words of its batch from there on.
+    at: usize,
+    left: u32,
 }
 
 impl Reader {
     pub(crate) fn new(ring: Ring) -> Reader {
-        Reader { ring, read: 0, told: 0, head: 0 }
+        Reader { ring, read: 0, told: 0, at: 1, left: 0 }
     }
 
-    /// Whether there is a frame.
+    /// Whether there is a word to be read.
     #[inline]
     pub(crate) fn ready(&self) -> bool {
-        self.head != self.read || self.ring.head().load(Ordering::Relaxed) != self.read
+        let shown = || self.ring.line(self.read)[0].load(Ordering::Relaxed) >> LAP_SHIFT;
+        self.left > 0 || shown() == self.ring.lap(self.read)
     }
 
-    /// Reads the next frame: its header, its words on what travels beside it, and its bytes, which replace those in `bytes`.
+    /// Begins to read a batch, unless one is being read. False if there is none.
     #[inline]
-    pub(crate) fn read(&mut self, beside: &mut Vec<u64>, bytes: &mut Vec<u8>) -> Option<Header> {
-        let words = &*self.ring.words;
-        if self.head == self.read {
-            self.head = self.ring.head().load(Ordering::Acquire);
-            if self.head == self.read {
-                return None;
+    pub(crate) fn begin(&mut self) -> bool {
+        if self.left > 0 {
+            return true;
+        }
+        let control = self.ring.line(self.read)[0].load(Ordering::Acquire);
+        if control >> LAP_SHIFT != self.ring.lap(self.read) {
+            return false;
+        }
+        (self.left, self.at) = (control as u32, 1);
+        true
+    }
+
+    /// The next word of the batch that was begun. Waits for a line that its writer is writing.
+    #[inline]
+    pub(crate) fn word(&mut self) -> u64 {
+        if self.at == LINE_WORDS {
+            self.turn();
+            let ring = &self.ring;
+            while ring.line(self.read)[0].load(Ordering::Acquire) >> LAP_SHIFT != ring.lap(self.read) {
+                std::hint::spin_loop();
             }
         }
-        let mask = words.len() - 1;
-        let mut at = self.read as usize;
-        let header = Header::read(beside, bytes, || {
-            let word = words[at & mask].load(Ordering::Relaxed);
-            at += 1;
-            word
-        });
-        self.read += header.words() as u64;
+        let word = self.ring.line(self.read)[self.at].load(Ordering::Relaxed);
+        self.at += 1;
+        self.left -= 1;
+        if self.left == 0 {
+            self.turn();
+        }
+        word
+    }
+
+    /// Goes on to the next line.
+    #[inline]
+    fn turn(&mut self) {
+        self.read += 1;
+        self.at = 1;
         // Told now and then: the writer's look at the tail takes the line away from us.
-        if self.read - self.told >= words.len() as u64 / 4 || self.read == self.head {
-            self.ring.tail().store(self.read, Ordering::Release);
+        if self.read - self.told >= self.ring.lines() / 4 {
+            self.ring.tail[0].store(self.read, Ordering::Release);
             self.told = self.read;
         }
-        Some(header)
     }
 }

@@ -1,0 +1,259 @@
+//! What does it cost to leave the process?
+//!
+//! Two processes of an MPI job, a chunk on each, against raw MPI between the same processes, in turn in one run:
+//!
+//! | question | raw MPI | Caribou |
+//! |---|---|---|
+//! | latency, 8 bytes, one way | `MPI_Send` and `MPI_Recv`, there and back | a message from chunk to chunk, there and back |
+//! | small messages | 64 `MPI_Isend` at a time, 64 `MPI_Irecv`, an acknowledgement | 1024 sends of one chunk to the other, an acknowledgement |
+//! | 1 MiB, one way | `MPI_Send` and `MPI_Recv`, there and back | an `Arc<Vec<u8>>` in a message, there and back |
+//!
+//! Started plainly it starts itself again under `mpirun -n 2` (another one: `CARIBOU_BENCH_MPIRUN`). An argument selects
+//! one question: `latency`, `rate` or `large`.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark reports to who started it")]
+
+use std::cell::RefCell;
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use caribou::{Chunk, Config, Ctx, Placement, Runtime};
+use caribou_benches::{Contender, Spread, in_turn, seconds};
+use mpi::topology::SimpleCommunicator;
+use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Equivalence, Source};
+use serde::{Deserialize, Serialize};
+
+const ROUNDS: usize = 9;
+const TRIPS: u32 = 20_000;
+const BURSTS: u32 = 200;
+const BURST: u32 = 1024;
+const LARGE_TRIPS: u32 = 200;
+const LARGE_BYTES: usize = 1 << 20;
+/// Raw sends that are under way together.
+const WINDOW: usize = 64;
+
+/// One of the two chunks. What is asked for comes from chunk 0, which counts and keeps the time.
+#[derive(Serialize, Deserialize)]
+struct Side {
+    job: Job,
+    begun_ns: u64,
+    left: u32,
+    heard: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
+enum Job {
+    Latency,
+    Rate,
+    Large,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Message {
+    Hello,
+    Ping(u64),
+    Item(u64),
+    Heard,
+    Load(#[serde(with = "caribou::bulk")] Arc<Vec<u8>>),
+}
+
+impl Side {
+    fn new(job: Job) -> Side {
+        let left = match job {
+            Job::Latency => TRIPS,
+            Job::Rate => BURSTS,
+            Job::Large => LARGE_TRIPS,
+        };
+        Side { job, begun_ns: 0, left, heard: 0 }
+    }
+
+    /// Chunk 0 sends the next, or ends the run.
+    fn next(&mut self, load: Option<Arc<Vec<u8>>>, ctx: &mut Ctx<'_, Self>) {
+        if self.left == 0 {
+            let took_ns = ctx.elapsed_ns() - self.begun_ns;
+            ctx.service::<Arc<AtomicU64>>().store(took_ns, Ordering::Relaxed);
+            return ctx.exit();
+        }
+        self.left -= 1;
+        match self.job {
+            Job::Latency => ctx.send(1, Message::Ping(u64::from(self.left))),
+            Job::Rate => (0..BURST).for_each(|item| ctx.send(1, Message::Item(u64::from(item)))),
+            Job::Large => {
+                let load = load.unwrap_or_else(|| Arc::new(vec![7; LARGE_BYTES]));
+                ctx.send(1, Message::Load(load));
+            }
+        }
+    }
+}
+
+impl Chunk for Side {
+    type Index = u32;
+    type Message = Message;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 1 {
+            ctx.send(0, Message::Hello);
+        }
+    }
+
+    fn receive(&mut self, message: Message, ctx: &mut Ctx<'_, Self>) {
+        match message {
+            Message::Hello => {
+                self.begun_ns = ctx.elapsed_ns();
+                self.next(None, ctx);
+            }
+            Message::Ping(number) if ctx.index() == 1 => ctx.send(0, Message::Ping(number + 1)),
+            Message::Load(load) if ctx.index() == 1 => ctx.send(0, Message::Load(load)),
+            Message::Load(load) => self.next(Some(load), ctx),
+            Message::Ping(_) | Message::Heard => self.next(None, ctx),
+            Message::Item(_) => {
+                self.heard += 1;
+                if self.heard == BURST {
+                    self.heard = 0;
+                    ctx.send(0, Message::Heard);
+                }
+            }
+        }
+    }
+}
+
+/// Seconds that a job takes between two chunks. Only rank 0 knows.
+fn chunks(runtime: &mut Runtime, config: &Config, job: Job) -> f64 {
+    let took_ns = Arc::new(AtomicU64::new(0));
+    let report = runtime.run(config, |setup| {
+        setup.service(took_ns.clone());
+        setup.array_with(2u32, Placement::RoundRobin, move |_| Side::new(job));
+    });
+    report.expect("the run ends");
+    took_ns.load(Ordering::Relaxed) as f64 / 1e9
+}
+
+/// Seconds that so many raw messages take there and back.
+fn raw_trips<T: Equivalence + Clone>(world: &SimpleCommunicator, message: &mut [T], trips: u32) -> f64 {
+    let other = world.process_at_rank(1 - world.rank());
+    world.barrier();
+    seconds(|| {
+        for _ in 0..trips {
+            if world.rank() == 0 {
+                other.send(&*message);
+                other.receive_into(&mut *message);
+            } else {
+                other.receive_into(&mut *message);
+                other.send(&*message);
+            }
+        }
+    })
+}
+
+/// Seconds that as many raw messages take as the chunks exchange, one call each.
+fn raw_rate(world: &SimpleCommunicator) -> f64 {
+    let other = world.process_at_rank(1 - world.rank());
+    let windows = (BURSTS * BURST) as usize / WINDOW;
+    let mut items = [0u64; WINDOW];
+    world.barrier();
+    seconds(|| {
+        for _ in 0..windows {
+            mpi::request::multiple_scope(WINDOW, |scope, requests| {
+                for item in &mut items {
+                    if world.rank() == 0 {
+                        requests.add(other.immediate_send(scope, &*item));
+                    } else {
+                        requests.add(other.immediate_receive_into(scope, item));
+                    }
+                }
+                requests.wait_all(&mut Vec::new());
+            });
+            let mut heard = 0u8;
+            if world.rank() == 0 {
+                other.receive_into(&mut heard);
+            } else {
+                other.send(&heard);
+            }
+        }
+    })
+}
+
+fn main() -> ExitCode {
+    match Config::from_env().expect("the environment is right").launch() {
+        caribou::Launch::Together { processes: 2, .. } => measure(),
+        caribou::Launch::Together { .. } => panic!("this is a benchmark of two processes"),
+        caribou::Launch::Alone => return start_under_mpirun(),
+    }
+    ExitCode::SUCCESS
+}
+
+fn start_under_mpirun() -> ExitCode {
+    #[expect(clippy::disallowed_methods, reason = "a benchmark asks which launcher to use")]
+    let mpirun = std::env::var("CARIBOU_BENCH_MPIRUN").unwrap_or_else(|_| "mpirun".into());
+    let me = std::env::current_exe().expect("a benchmark has a file");
+    let mut job = Command::new(&mpirun);
+    job.args(["-n", "2", "-bind-to", "core"]).arg(me).args(std::env::args_os().skip(1));
+    job.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    match job.status() {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("skipped: {mpirun} does not start: {why}");
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+fn measure() {
+    let (universe, _) =
+        mpi::initialize_with_threading(mpi::Threading::Funneled).expect("MPI starts once a process");
+    let world = universe.world();
+    let config = Config::default().workers(1).lb("none").expect("it is in the table");
+    let unmeasured = config.clone().measure(false);
+    let runtime = RefCell::new(Runtime::with_communicator(&world, &config).expect("the processes connect"));
+    let run = |config: &Config, job| chunks(&mut runtime.borrow_mut(), config, job);
+
+    let asked: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let is_asked = |question: &str| asked.is_empty() || asked.iter().any(|argument| argument == question);
+    let say = |what: &str, spreads: [Spread; 3]| {
+        if world.rank() == 0 {
+            print(what, spreads);
+        }
+    };
+    if world.rank() == 0 {
+        let version = mpi::environment::library_version().unwrap_or_default();
+        println!("{}", version.lines().next().unwrap_or("").trim_end_matches('\0'));
+    }
+    let latency: [Contender<'_>; 3] = [
+        Box::new(|| raw_trips(&world, &mut [0u64], TRIPS)),
+        Box::new(|| run(&config, Job::Latency)),
+        Box::new(|| run(&unmeasured, Job::Latency)),
+    ];
+    if is_asked("latency") {
+        let unit = 2.0 * f64::from(TRIPS) / 1e9;
+        say("8 bytes, one way", in_turn(ROUNDS, latency).map(|spread| spread.per(unit)));
+    }
+    let rate: [Contender<'_>; 3] = [
+        Box::new(|| raw_rate(&world)),
+        Box::new(|| run(&config, Job::Rate)),
+        Box::new(|| run(&unmeasured, Job::Rate)),
+    ];
+    if is_asked("rate") {
+        let unit = f64::from(BURSTS * BURST) / 1e9;
+        say("small messages, each", in_turn(ROUNDS, rate).map(|spread| spread.per(unit)));
+    }
+    let mut load = vec![7u8; LARGE_BYTES];
+    let large: [Contender<'_>; 3] = [
+        Box::new(|| raw_trips(&world, &mut load, LARGE_TRIPS)),
+        Box::new(|| run(&config, Job::Large)),
+        Box::new(|| run(&unmeasured, Job::Large)),
+    ];
+    if is_asked("large") {
+        let unit = 2.0 * f64::from(LARGE_TRIPS) / 1e9;
+        say("1 MiB, one way", in_turn(ROUNDS, large).map(|spread| spread.per(unit)));
+    }
+}
+
+fn print(what: &str, [raw, measured, unmeasured]: [Spread; 3]) {
+    println!("{what}, ns (medians, quartiles)");
+    println!("  raw MPI      {raw}");
+    for (name, ours) in [("measured", measured), ("unmeasured", unmeasured)] {
+        println!("  {name:<12} {ours}  {:.2} x raw, {:.1} M/s", ours.median / raw.median, 1e3 / ours.median);
+    }
+}
