@@ -3,10 +3,12 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use caribou::Launch;
 use clap::Parser;
 use clap::error::ErrorKind;
 
 use crate::error::Error;
+use crate::launch;
 
 /// Why a program does not start: the text to print, and how to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,17 +19,21 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Prints the text where it belongs and returns the exit code: 0 for help, 2 for a bad command line.
+    /// Prints the text where it belongs and returns the exit code: 0 for help, 2 for a bad command line. Of several
+    /// processes only the one that speaks prints.
     #[must_use]
-    pub fn report(&self) -> ExitCode {
+    pub fn report(&self, launch: Launch) -> ExitCode {
         // A closed stream leaves nobody to tell.
-        if self.asked_for {
-            let _ = write!(std::io::stdout(), "{}", self.text);
-            ExitCode::SUCCESS
-        } else {
-            let _ = writeln!(std::io::stderr(), "{}", self.text);
-            ExitCode::from(2)
-        }
+        let _ = match (launch.speaks(), self.asked_for) {
+            (true, true) => write!(std::io::stdout(), "{}", self.text),
+            (true, false) => writeln!(std::io::stderr(), "{}", self.text),
+            (false, true) => Ok(()),
+            (false, false) => {
+                launch::give_way();
+                Ok(())
+            }
+        };
+        if self.asked_for { ExitCode::SUCCESS } else { ExitCode::from(2) }
     }
 }
 
@@ -115,6 +121,7 @@ mod tests {
     fn help_is_not_a_complaint() {
         let refusal = refusal(&["--help"]);
         assert!(refusal.asked_for && refusal.text.lines().count() > 3);
+        assert_eq!(refusal.report(Launch::Together { process: 1, processes: 2 }), ExitCode::SUCCESS);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Runs the play around a run: neighbours enter and leave at their iterations, quotas close in, the progress is shown.
 //!
-//! The program computes on its own thread; the director sleeps on another, and is woken when the next neighbour is due.
+//! The program computes on the thread that started it; the director sleeps on another, and is woken when the next
+//! neighbour is due. Of several processes each has a director, for what disturbs its own rank.
 
 use std::time::Duration;
 
@@ -10,12 +11,13 @@ use crate::experiment::Experiment;
 use crate::iteration_clock::IterationClock;
 use crate::neighbour::Neighbour;
 use crate::progress::Progress;
-use crate::quota::{Quota, worker_threads};
+use crate::quota::Quota;
+use crate::workers;
 
 /// Ten looks a second are smooth enough for a bar, and too few to be seen in an iteration.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// While workers are awaited, or the run is about to end, somebody waits for us.
+/// While workers are awaited.
 const LOOK_OFTEN: Duration = Duration::from_millis(2);
 
 pub(crate) struct Director<'a> {
@@ -23,86 +25,113 @@ pub(crate) struct Director<'a> {
     clock: &'a IterationClock,
     progress: Progress,
     neighbours: Vec<(&'a NeighbourSpec, Option<Neighbour>)>,
-    quotas: Vec<ConfinedRank<'a>>,
+    quotas: Vec<(&'a QuotaSpec, Grip)>,
 }
 
-struct ConfinedRank<'a> {
-    spec: &'a QuotaSpec,
-    quota: Quota,
-    confined: bool,
+/// How a quota stands.
+enum Grip {
+    /// The workers it is for are not all there yet.
+    Awaiting,
+    /// In force, until this is dropped.
+    Held { _quota: Quota },
+    /// The system does not allow it.
+    Refused,
 }
 
 impl<'a> Director<'a> {
-    /// Prepares the quotas and starts the neighbours that are there from the beginning.
-    pub(crate) fn new(
-        experiment: &'a Experiment,
-        clock: &'a IterationClock,
-        lb: &str,
-    ) -> Result<Self, Error> {
-        let progress = Progress::new(lb, experiment.iterations);
-        let neighbours = experiment.disturbances.neighbours.iter().map(|spec| (spec, None)).collect();
-        let mut director = Self { experiment, clock, progress, neighbours, quotas: Vec::new() };
-        for spec in &experiment.disturbances.quotas {
-            let vcpus = spec.share * f64::from(experiment.workers);
-            match Quota::new(&format!("rank-{}", spec.rank), vcpus) {
-                Ok(quota) => director.quotas.push(ConfinedRank { spec, quota, confined: false }),
-                Err(error) => director.progress.note(&format!(
-                    "rank {} runs without its quota: control groups are not writable here ({error})",
-                    spec.rank
-                )),
-            }
+    pub(crate) fn new(experiment: &'a Experiment, clock: &'a IterationClock, lb: &str) -> Self {
+        let here = |&rank: &u32| experiment.is_here(rank);
+        let (neighbours, quotas) = (&experiment.disturbances.neighbours, &experiment.disturbances.quotas);
+        Self {
+            experiment,
+            clock,
+            progress: Progress::new(lb, experiment.iterations, experiment.launch.speaks()),
+            neighbours: neighbours.iter().filter(|spec| here(&spec.rank)).map(|spec| (spec, None)).collect(),
+            quotas: quotas
+                .iter()
+                .filter(|spec| here(&spec.rank))
+                .map(|spec| (spec, Grip::Awaiting))
+                .collect(),
         }
-        director.move_neighbours(0)?;
-        Ok(director)
     }
 
-    /// Follows the run until `is_over`.
+    /// Follows the run until `is_over`; who makes it so unparks this thread.
     pub(crate) fn follow(&mut self, is_over: impl Fn() -> bool) -> Result<(), Error> {
         while !is_over() {
             let completed = self.clock.completed();
-            self.move_neighbours(completed)?;
             self.progress.show(completed);
-            let awaiting_workers = !self.confine_workers()?;
+            let all_there = self.move_neighbours(completed)? & self.confine_workers(completed)?;
             let alarm = self.next_cue(completed);
             self.clock.wake_me_at(alarm);
             if self.clock.completed() < alarm || completed == self.experiment.iterations {
-                let ending = completed == self.experiment.iterations;
-                std::thread::park_timeout(if awaiting_workers || ending { LOOK_OFTEN } else { LOOK_EVERY });
+                std::thread::park_timeout(if all_there { LOOK_EVERY } else { LOOK_OFTEN });
             }
         }
         self.progress.show(self.clock.completed());
         Ok(())
     }
 
-    /// Whether every quota that was asked for holds the threads it is meant for.
+    /// Whether every quota that was asked for is known to hold the threads it is meant for. Of those in other processes
+    /// nothing is known.
     pub(crate) fn quotas_hold(&self) -> bool {
         self.quotas.len() == self.experiment.disturbances.quotas.len()
-            && self.quotas.iter().all(|rank| rank.confined)
+            && self.quotas.iter().all(|(_, grip)| matches!(grip, Grip::Held { .. }))
     }
 
-    fn move_neighbours(&mut self, completed: u32) -> Result<(), Error> {
-        let over = completed == self.experiment.iterations;
+    /// Starts and ends neighbours; false while one is due whose worker has not taken its seat.
+    fn move_neighbours(&mut self, completed: u32) -> Result<bool, Error> {
+        let (iterations, launch) = (self.experiment.iterations, self.experiment.launch);
+        let mut all_there = true;
         for (spec, neighbour) in &mut self.neighbours {
-            if !spec.acts(completed) || over {
+            if !spec.acts(completed) || completed == iterations {
                 *neighbour = None;
             } else if neighbour.is_none() {
-                *neighbour = Some(Neighbour::start(self.experiment.vcpu_of(spec.rank)?, spec.duty)?);
+                match workers::first_vcpu(spec.rank, launch) {
+                    Some(vcpu) => *neighbour = Some(Neighbour::start(vcpu, spec.duty)?),
+                    // Workers take their seats before the first iteration, and leave them after the last.
+                    None if (1..iterations).contains(&self.clock.completed()) => {
+                        return Err(Error::NotPinned { rank: spec.rank });
+                    }
+                    None => all_there = false,
+                }
             }
         }
-        Ok(())
+        Ok(all_there)
     }
 
     /// Puts workers that have appeared under their quota; false while some rank's are missing.
-    fn confine_workers(&mut self) -> Result<bool, Error> {
-        for rank in self.quotas.iter_mut().filter(|rank| !rank.confined) {
-            let threads = worker_threads(rank.spec.rank);
-            if threads.len() == self.experiment.workers as usize {
-                let what = format!("cannot put rank {} under its quota", rank.spec.rank);
-                rank.quota.confine(&threads).map_err(|source| Error::System { what, source })?;
-                rank.confined = true;
+    fn confine_workers(&mut self, completed: u32) -> Result<bool, Error> {
+        let mut all_there = true;
+        for (spec, grip) in &mut self.quotas {
+            if !matches!(grip, Grip::Awaiting) {
+                continue;
             }
+            let threads = workers::of_rank(spec.rank, self.experiment.launch);
+            // Where the run chooses how many workers there are, they are all there when they have done something.
+            let there = match self.experiment.workers {
+                Some(workers) => threads.len() == workers as usize,
+                None => completed > 0,
+            };
+            if !there {
+                all_there = false;
+                continue;
+            }
+            *grip = match Quota::new(&format!("rank-{}", spec.rank), spec.share * threads.len() as f64) {
+                Ok(quota) => {
+                    let what = format!("cannot put rank {} under its quota", spec.rank);
+                    quota.confine(&threads).map_err(|source| Error::System { what, source })?;
+                    Grip::Held { _quota: quota }
+                }
+                Err(error) => {
+                    self.progress.note(&format!(
+                        "rank {} runs without its quota: control groups are not writable here ({error})",
+                        spec.rank
+                    ));
+                    Grip::Refused
+                }
+            };
         }
-        Ok(self.quotas.iter().all(|rank| rank.confined))
+        Ok(all_there)
     }
 
     /// The next number of completed iterations at which there is something to do.

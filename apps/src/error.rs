@@ -24,6 +24,12 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// A neighbour was asked for beside a worker that has no vCPU to itself: the neighbour would disturb all of them.
+    #[error("--neighbour needs a vCPU for each worker: worker 0 of rank {rank} is not pinned to one")]
+    NotPinned {
+        /// The rank.
+        rank: u32,
+    },
     /// The runtime could not start the run, or could not go on with it.
     #[error(transparent)]
     Runtime(#[from] caribou::Error),
@@ -42,8 +48,25 @@ impl Error {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Usage(_) | Self::Runtime(caribou::Error::Config { .. }) => 2,
+            Self::Usage(_) | Self::NotPinned { .. } | Self::Runtime(caribou::Error::Config { .. }) => 2,
             Self::Output { .. } | Self::System { .. } | Self::Differs { .. } | Self::Runtime(_) => 1,
+        }
+    }
+
+    /// Whether every process of a job has this error when one has it.
+    ///
+    /// All read the same command line, and a run ends with an error on all ranks; but who is left when a rank is lost tells
+    /// what it knows, and what a system refuses it refuses one process.
+    #[must_use]
+    pub fn is_known_to_all(&self) -> bool {
+        match self {
+            Self::Usage(_) => true,
+            Self::Runtime(error) => {
+                !matches!(error, caribou::Error::RankLost { .. } | caribou::Error::System { .. })
+            }
+            Self::Output { .. } | Self::System { .. } | Self::NotPinned { .. } | Self::Differs { .. } => {
+                false
+            }
         }
     }
 }

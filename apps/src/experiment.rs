@@ -1,15 +1,21 @@
 //! One program, run once per strategy under the same disturbances.
 //!
 //! It knows nothing of what the program computes: the program is a closure that records its iterations in a clock and
-//! returns its syncs.
+//! returns the runtime's report.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread;
+
+use caribou::{Launch, Report};
 
 use crate::director::Director;
 use crate::disturbance::Disturbances;
 use crate::error::Error;
 use crate::iteration_clock::IterationClock;
 use crate::machine::Machine;
-use crate::record::{Run, SyncRecord};
-use std::sync::Arc;
+use crate::record::Run;
 
 /// What all runs of a comparison share.
 #[derive(Clone, Debug)]
@@ -18,23 +24,25 @@ pub struct Experiment {
     pub iterations: u32,
     /// Ranks.
     pub ranks: u32,
-    /// Workers of each rank.
-    pub workers: u32,
+    /// Workers of each rank; `None` where the run chooses.
+    pub workers: Option<u32>,
     /// What is done to each run.
     pub disturbances: Disturbances,
     /// Where it runs.
     pub machine: Machine,
+    /// Whether the ranks are in this process, or this process is one of them.
+    pub launch: Launch,
 }
 
 impl Experiment {
-    /// Checks that every disturbance has a rank, and every neighbour a vCPU, to disturb.
+    /// Checks that every disturbance has a rank to disturb, and, where all ranks are in this process, every worker a vCPU.
     ///
     /// # Errors
     /// [`Error::Usage`], naming the option.
     pub fn check(&self) -> Result<(), Error> {
         let neighbours = self.disturbances.neighbours.iter().map(|spec| ("--neighbour", spec.rank));
         let quotas = self.disturbances.quotas.iter().map(|spec| ("--quota", spec.rank));
-        for (option, rank) in neighbours.clone().chain(quotas) {
+        for (option, rank) in neighbours.chain(quotas) {
             if rank >= self.ranks {
                 let last = self.ranks - 1;
                 return Err(Error::Usage(format!(
@@ -50,57 +58,79 @@ impl Experiment {
                 )));
             }
         }
-        neighbours.take(1).try_for_each(|(_, rank)| self.vcpu_of(rank).map(|_| ()))
+        if self.disturbances.neighbours.is_empty() { Ok(()) } else { self.check_room() }
+    }
+
+    /// Several processes may be on several hosts: whether there is room then shows when their workers take their seats.
+    fn check_room(&self) -> Result<(), Error> {
+        let (Launch::Alone, Some(workers)) = (self.launch, self.workers) else { return Ok(()) };
+        if self.machine.has_room_for(self.ranks, workers) {
+            return Ok(());
+        }
+        Err(Error::Usage(format!(
+            "--neighbour needs a vCPU for each worker: {} ranks of {workers} workers do not fit {} vCPUs",
+            self.ranks,
+            self.machine.vcpus.len()
+        )))
     }
 
     /// Runs `program` with the strategy `lb`, which it gets only as a name to record.
     ///
-    /// `program` must record every iteration in the clock and return its syncs; it runs on a thread of its own.
+    /// `program` must record every iteration in the clock; it runs on this thread. Of several processes each calls this, and
+    /// only the one that speaks has all times and syncs.
     ///
     /// # Errors
-    /// The program's own, or [`Error::System`] when a neighbour or a quota could not be had.
+    /// The program's own, or [`Error::System`] and [`Error::NotPinned`] when a neighbour or a quota could not be had.
     ///
     /// # Panics
     /// When `program` does.
     pub fn run(
         &self,
         lb: &str,
-        program: impl FnOnce(&Arc<IterationClock>) -> Result<Vec<SyncRecord>, Error> + Send,
+        program: impl FnOnce(&Arc<IterationClock>) -> Result<Report, Error>,
     ) -> Result<Run, Error> {
         let clock = Arc::new(IterationClock::new(self.iterations));
-        let mut director = Director::new(self, &clock, lb)?;
-        let syncs = std::thread::scope(|scope| {
-            let running = scope.spawn(|| program(&clock));
-            let directed = director.follow(|| running.is_finished());
-            let syncs = running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            directed.map(|()| syncs)
-        })?;
-        let (start_ns, complete_ns) = clock.times_ns();
-        Ok(Run { lb: lb.to_owned(), quotas_held: director.quotas_hold(), start_ns, complete_ns, syncs })
+        let over = AtomicBool::new(false);
+        let (report, directed) = thread::scope(|scope| {
+            let direct = || {
+                let mut director = Director::new(self, &clock, lb);
+                director.follow(|| over.load(SeqCst)).map(|()| director.quotas_hold())
+            };
+            let directing = thread::Builder::new().name("director".to_owned()).spawn_scoped(scope, direct);
+            // The director waits for the end, also for a bad one.
+            let ran = catch_unwind(AssertUnwindSafe(|| program(&clock)));
+            over.store(true, SeqCst);
+            let directed = match directing {
+                Ok(director) => {
+                    director.thread().unpark();
+                    director.join().unwrap_or_else(|panic| resume_unwind(panic))
+                }
+                // Others count on this process, so the program ran all the same.
+                Err(source) => Err(Error::System { what: "a thread for the director".to_owned(), source }),
+            };
+            (ran.unwrap_or_else(|panic| resume_unwind(panic)), directed)
+        });
+        let report = report?;
+        let quotas_held = directed?;
+        Ok(Run::new(lb, quotas_held, clock.times_ns(), &report))
     }
 
-    /// The vCPU of a rank's first worker.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] when the ranks do not have vCPUs of their own: a neighbour would then disturb all of them.
-    pub fn vcpu_of(&self, rank: u32) -> Result<usize, Error> {
-        let vcpu = self.machine.vcpu_of(rank, self.ranks, self.workers);
-        vcpu.ok_or_else(|| {
-            Error::Usage(format!(
-                "--neighbour needs a vCPU for each worker: {} ranks of {} workers do not fit {} vCPUs",
-                self.ranks,
-                self.workers,
-                self.machine.vcpus.len()
-            ))
-        })
-    }
-
-    /// The best gain possible over no balancing, if the disturbances could be had; see
-    /// [`Disturbances::possible_gain`]. `None` when workers share vCPUs, which the formula does not describe.
+    /// Whether it is this process that has, and disturbs, that rank.
     #[must_use]
-    pub fn possible_gain(&self) -> Option<f64> {
-        let own_vcpus = self.machine.vcpu_of(0, self.ranks, self.workers).is_some();
-        own_vcpus.then(|| self.disturbances.possible_gain(self.iterations, self.ranks, self.workers))
+    pub(crate) fn is_here(&self, rank: u32) -> bool {
+        match self.launch {
+            Launch::Alone => true,
+            Launch::Together { process, .. } => process == rank,
+        }
+    }
+
+    /// The best gain possible over no balancing; see [`Disturbances::possible_gain`]. `None` when disturbances could not be
+    /// had, or workers shared vCPUs, which the formula does not describe.
+    #[must_use]
+    pub fn possible_gain(&self, runs: &[Run]) -> Option<f64> {
+        let workers = runs.first()?.workers;
+        let as_asked = runs.iter().all(|run| run.quotas_held && run.pinned);
+        as_asked.then(|| self.disturbances.possible_gain(self.iterations, self.ranks, workers))
     }
 }
 
@@ -113,7 +143,8 @@ mod tests {
         let neighbours = neighbours.iter().map(|spec| NeighbourSpec::parse(spec).unwrap()).collect();
         let machine = Machine { vcpus: vec![0, 1], model: String::new(), vcpu_distance: "unknown" };
         let disturbances = Disturbances { neighbours, quotas: Vec::new() };
-        Experiment { iterations: 8, ranks: 2, workers: 1, disturbances, machine }
+        let (workers, launch) = (Some(1), Launch::Alone);
+        Experiment { iterations: 8, ranks: 2, workers, disturbances, machine, launch }
     }
 
     #[test]
@@ -121,9 +152,8 @@ mod tests {
         let complaint = |experiment: &Experiment| experiment.check().unwrap_err().to_string();
         assert!(complaint(&experiment(&["2"])).contains("the last one is 1"));
         assert!(complaint(&experiment(&["1:8-9"])).contains("ends at iteration 8"));
-        let crowded = Experiment { workers: 2, ..experiment(&["1"]) };
+        let crowded = Experiment { workers: Some(2), ..experiment(&["1"]) };
         assert!(complaint(&crowded).contains("do not fit 2 vCPUs"));
-        assert_eq!(crowded.possible_gain(), None);
         let mut quota = experiment(&[]);
         quota.disturbances.quotas.push(QuotaSpec { rank: 5, share: 0.5 });
         assert!(complaint(&quota).contains("--quota 5"));
@@ -131,19 +161,51 @@ mod tests {
     }
 
     #[test]
-    fn a_run_keeps_the_programs_times_and_syncs() {
+    fn each_process_disturbs_its_own_rank() {
+        let alone = experiment(&["0", "1"]);
+        assert!(alone.is_here(0) && alone.is_here(1));
+        let second = Experiment { launch: Launch::Together { process: 1, processes: 2 }, ..alone };
+        assert!(!second.is_here(0) && second.is_here(1));
+    }
+
+    #[test]
+    fn a_run_keeps_the_programs_times_and_its_report_on_the_callers_thread() {
+        let caller = thread::current().id();
         let run = experiment(&[]).run("none", |clock| {
+            assert_eq!(thread::current().id(), caller);
             clock.record_start(100);
             (1..=8).for_each(|completed| clock.record(completed, 100 + 10 * u64::from(completed)));
-            Ok(vec![SyncRecord { at_ns: 140, ..Default::default() }])
+            let mut report = Report::default();
+            report.syncs.push(caribou::SyncReport::default());
+            report.workers_per_rank = vec![3, 3];
+            Ok(report)
         });
         let run = run.unwrap();
-        assert_eq!((run.start_ns, run.iterations(), run.syncs.len()), (100, 8, 1));
+        assert_eq!((run.start_ns, run.iterations(), run.syncs.len(), run.workers), (100, 8, 1, 3));
     }
 
     #[test]
     fn an_error_of_the_program_is_the_error_of_the_run() {
         let run = experiment(&[]).run("none", |_| Err(Error::Usage("no".to_owned())));
         assert_eq!(run.unwrap_err().to_string(), "no");
+    }
+
+    #[test]
+    fn a_panic_of_the_program_does_not_leave_the_director_waiting() {
+        let run = || experiment(&[]).run("none", |_| panic!("on purpose"));
+        let panic = catch_unwind(AssertUnwindSafe(run)).unwrap_err();
+        assert_eq!(panic.downcast_ref(), Some(&"on purpose"));
+    }
+
+    #[test]
+    fn a_neighbour_without_a_vcpu_to_go_to_is_an_error_and_the_run_goes_on() {
+        let mut ended = false;
+        let run = experiment(&["1"]).run("none", |clock| {
+            clock.record(1, 10);
+            thread::sleep(std::time::Duration::from_millis(50));
+            ended = true;
+            Ok(Report::default())
+        });
+        assert!(matches!(run, Err(Error::NotPinned { rank: 1 })) && ended);
     }
 }

@@ -6,8 +6,9 @@
 //! | module | answers |
 //! |---|---|
 //! | `cli`, `options`, `output`, `log` | what was asked for, and where results and log lines go |
+//! | `launch` | which of several processes speaks |
 //! | `experiment`, `director` | how a program is run once per strategy, and what is done to it meanwhile |
-//! | `disturbance`, `neighbour`, `quota` | what disturbs it, and how much a perfect balancer could win back |
+//! | `disturbance`, `neighbour`, `quota`, `workers` | what disturbs it, whom, and how much could be won back |
 //! | `iteration_clock`, `record`, `summary` | what happened, as times and as numbers |
 //! | `table`, `plot`, `progress` | what a person sees |
 //!
@@ -20,6 +21,7 @@ pub mod disturbance;
 pub mod error;
 pub mod experiment;
 pub mod iteration_clock;
+pub mod launch;
 pub mod log;
 pub mod machine;
 pub mod neighbour;
@@ -33,3 +35,4 @@ pub mod ring;
 pub mod stencil2d;
 pub mod summary;
 pub mod table;
+mod workers;

@@ -1,6 +1,7 @@
-//! The machine a run sees: its vCPUs, and which of them belongs to which worker.
+//! The machine a process sees: its vCPUs, and whether they are enough.
 //!
-//! It measures nothing; how far two vCPUs are from each other a hypervisor does not tell.
+//! It measures nothing; how far two vCPUs are from each other a hypervisor does not tell. Which worker sits on which of
+//! them is the runtime's to decide, and told in its report.
 
 use serde::Serialize;
 
@@ -29,27 +30,16 @@ impl Machine {
         Self { vcpus: allowed, model, vcpu_distance: "unknown" }
     }
 
-    /// The vCPU of a rank's first worker, or `None` when there are more workers than vCPUs and none has its own.
-    ///
-    /// This mirrors how the runtime pins its workers: in order of rank and worker over the allowed vCPUs.
+    /// Whether there is a vCPU for each worker.
     #[must_use]
-    pub fn vcpu_of(&self, rank: u32, ranks: u32, workers: u32) -> Option<usize> {
-        let all_fit = u64::from(ranks) * u64::from(workers) <= self.vcpus.len() as u64;
-        all_fit.then(|| self.vcpus.get((rank * workers) as usize).copied()).flatten()
+    pub fn has_room_for(&self, ranks: u32, workers: u32) -> bool {
+        u64::from(ranks) * u64::from(workers) <= self.vcpus.len() as u64
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ranks_take_the_allowed_vcpus_in_order() {
-        let machine = Machine { vcpus: vec![2, 3, 6, 7], model: String::new(), vcpu_distance: "unknown" };
-        assert_eq!(machine.vcpu_of(1, 2, 2), Some(6));
-        assert_eq!(machine.vcpu_of(3, 4, 1), Some(7));
-        assert_eq!(machine.vcpu_of(0, 5, 1), None);
-    }
 
     #[test]
     fn this_machine_has_a_vcpu() {

@@ -21,10 +21,10 @@ pub struct Balancing {
     /// Iterations between two syncs [default: CARIBOU_LB_PERIOD, then 20; 0 for never]
     #[arg(long, value_name = "ITERATIONS")]
     pub period: Option<u64>,
-    /// Ranks [default: CARIBOU_RANKS, then one per vCPU]
+    /// Ranks [default: CARIBOU_RANKS, then one per vCPU; under mpirun each process is one]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub ranks: Option<u32>,
-    /// Worker threads of each rank [default: CARIBOU_WORKERS, then 1]
+    /// Worker threads of each rank [default: CARIBOU_WORKERS, then 1; under mpirun one per core of the rank]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub workers: Option<u32>,
     /// A busy process on that rank's vCPU, for the iterations FROM to TO, asking for DUTY of it (0.5 or 50%); repeatable

@@ -1,4 +1,4 @@
-//! How far a run is: a bar on a terminal, four plain lines in a log.
+//! How far a run is: a bar on a terminal, four plain lines in a log; nothing from a process that does not speak.
 
 use std::io::{IsTerminal, Write, stderr};
 
@@ -9,22 +9,23 @@ use indicatif::{ProgressBar, ProgressStyle};
 pub(crate) struct Progress {
     label: String,
     iterations: u32,
+    speaks: bool,
     bar: Option<ProgressBar>,
     /// The quarters already announced, where there is no bar.
     quarters: u32,
 }
 
 impl Progress {
-    /// Progress at zero.
+    /// Progress at zero; of a process that does not speak, nothing of it is shown.
     #[must_use]
-    pub(crate) fn new(label: &str, iterations: u32) -> Self {
-        let bar = stderr().is_terminal().then(|| {
+    pub(crate) fn new(label: &str, iterations: u32, speaks: bool) -> Self {
+        let bar = (speaks && stderr().is_terminal()).then(|| {
             let bar = ProgressBar::new(u64::from(iterations)).with_message(label.to_owned());
             let style =
                 ProgressStyle::with_template("{msg:>16} {wide_bar} {pos}/{len} iterations, {eta} left");
             bar.with_style(style.expect("the template is well formed"))
         });
-        Self { label: label.to_owned(), iterations, bar, quarters: 0 }
+        Self { label: label.to_owned(), iterations, speaks, bar, quarters: 0 }
     }
 
     /// So many iterations are complete.
@@ -34,7 +35,7 @@ impl Progress {
             return;
         }
         let quarters = (u64::from(completed) * 4 / u64::from(self.iterations.max(1))) as u32;
-        if quarters > self.quarters {
+        if self.speaks && quarters > self.quarters {
             self.quarters = quarters;
             self.note(&format!("{}: {completed} of {} iterations", self.label, self.iterations));
         }

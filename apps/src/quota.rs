@@ -7,6 +7,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::process::Pid;
+
 /// The kernel's default of 100 ms lets a worker run freely for 50 ms and then stops it for 50: iterations of a few
 /// milliseconds would see a fast vCPU that now and then freezes. At 10 ms they see a slow one.
 const PERIOD_US: u64 = 10_000;
@@ -37,8 +39,9 @@ impl Quota {
     ///
     /// # Errors
     /// What the system said.
-    pub(crate) fn confine(&self, threads: &[u32]) -> io::Result<()> {
-        threads.iter().try_for_each(|id| fs::write(self.group.join(self.threads), id.to_string()))
+    pub(crate) fn confine(&self, threads: &[Pid]) -> io::Result<()> {
+        let mut ids = threads.iter().map(|thread| thread.as_raw_nonzero().to_string());
+        ids.try_for_each(|id| fs::write(self.group.join(self.threads), id))
     }
 
     fn version_1(name: &str, quota_us: u64) -> io::Result<Self> {
@@ -109,19 +112,6 @@ fn own_path<'a>(line: &'a str, controller: &str) -> Option<&'a str> {
     controllers.split(',').any(|name| name == controller).then_some(path)
 }
 
-/// The ids of this process's threads that are workers of `rank`, by the names the runtime gives them.
-#[must_use]
-pub(crate) fn worker_threads(rank: u32) -> Vec<u32> {
-    let prefix = format!("caribou {rank}.");
-    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    tasks
-        .filter(|task| {
-            fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.starts_with(&prefix))
-        })
-        .filter_map(|task| task.file_name().to_str()?.parse().ok())
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,22 +121,6 @@ mod tests {
         assert_eq!(own_path("1:cpu,cpuacct:/user", "cpu"), Some("/user"));
         assert_eq!(own_path("2:cpuacct:/user", "cpu"), None);
         assert_eq!(own_path("0::/user/a:b", ""), Some("/user/a:b"));
-    }
-
-    #[test]
-    fn workers_are_found_by_their_thread_names() {
-        let (stop, wait) = std::sync::mpsc::channel::<()>();
-        let worker =
-            std::thread::Builder::new().name("caribou 7.0".to_owned()).spawn(move || wait.recv().is_ok());
-        let worker = worker.unwrap();
-        // The name is set by the new thread itself, shortly after it starts.
-        while worker_threads(7).is_empty() {
-            std::thread::yield_now();
-        }
-        assert_eq!(worker_threads(7).len(), 1);
-        assert!(worker_threads(77).is_empty());
-        drop(stop);
-        worker.join().unwrap();
     }
 
     #[test]

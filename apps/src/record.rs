@@ -11,6 +11,12 @@ pub struct Run {
     pub lb: String,
     /// Whether every quota asked for was in force; true when none was.
     pub quotas_held: bool,
+    /// Hosts, ranks, workers and where they sat, in one line.
+    pub placement: String,
+    /// Workers of a rank.
+    pub workers: u32,
+    /// Whether every worker had a vCPU to itself.
+    pub pinned: bool,
     /// When the first iteration began, in nanoseconds since the run began; what was before is setting up.
     pub start_ns: u64,
     /// When each iteration was complete on all ranks, in nanoseconds since the run began.
@@ -50,6 +56,27 @@ impl From<&caribou::SyncReport> for SyncRecord {
 }
 
 impl Run {
+    /// What is known of a run when it is over; `start_ns` and `complete_ns` as its clock has them.
+    #[must_use]
+    pub fn new(
+        lb: &str,
+        quotas_held: bool,
+        (start_ns, complete_ns): (u64, Vec<u64>),
+        report: &caribou::Report,
+    ) -> Self {
+        Self {
+            lb: lb.to_owned(),
+            quotas_held,
+            placement: report.placement.clone(),
+            // Ranks differ only where somebody asked for it; the first stands for all.
+            workers: report.workers_per_rank.first().copied().unwrap_or(1),
+            pinned: report.pinned,
+            start_ns,
+            complete_ns,
+            syncs: report.syncs.iter().map(SyncRecord::from).collect(),
+        }
+    }
+
     /// Seconds from the first iteration's begin to the last one's end.
     #[must_use]
     pub fn total_s(&self) -> f64 {
@@ -163,7 +190,16 @@ pub(crate) mod tests {
             ..Default::default()
         };
         let syncs = at.zip(moved.iter().chain(std::iter::repeat(&0))).map(sync).collect();
-        Run { lb: lb.to_owned(), quotas_held: true, start_ns: 1_000_000_000, complete_ns, syncs }
+        Run {
+            lb: lb.to_owned(),
+            quotas_held: true,
+            placement: "1 host, 2 ranks".to_owned(),
+            workers: 1,
+            pinned: true,
+            start_ns: 1_000_000_000,
+            complete_ns,
+            syncs,
+        }
     }
 
     fn window(from: u32, to: u32) -> Window {

@@ -29,6 +29,8 @@ pub struct Summary {
     pub settings: Settings,
     /// What it ran on.
     pub machine: Machine,
+    /// Hosts, ranks, workers and where they sat, in one line; the same in all runs.
+    pub placement: String,
     /// Each run, in the order they were made.
     pub runs: Vec<RunSummary>,
     /// The last run's gain over the first.
@@ -108,9 +110,7 @@ impl Summary {
         runs: &[Run],
     ) -> Self {
         let windows = experiment.disturbances.windows(experiment.iterations);
-        // A quota that could not be had leaves nothing to compute a bound from.
-        let held = runs.iter().all(|run| run.quotas_held);
-        let possible_gain = experiment.possible_gain().filter(|_| held);
+        let possible_gain = experiment.possible_gain(runs);
         let unbalanced = runs.first().filter(|run| run.lb == "none");
         let worth = possible_gain.filter(|&gain| unbalanced.is_some() && gain > WORTH_GAINING);
         let first_s = runs.first().map_or(0.0, Run::total_s);
@@ -133,11 +133,12 @@ impl Summary {
                 iterations: experiment.iterations,
                 period,
                 ranks: experiment.ranks,
-                workers: experiment.workers,
+                workers: runs.first().map_or(1, |run| run.workers),
                 disturbances: experiment.disturbances.clone(),
                 problem,
             },
             machine: experiment.machine.clone(),
+            placement: runs.first().map_or_else(String::new, |run| run.placement.clone()),
             gain: last.and_then(|run| run.gain),
             gain_share: last.and_then(|run| run.gain_share),
             possible_gain,
@@ -187,7 +188,8 @@ pub(crate) mod tests {
         let neighbours = neighbours.iter().map(|spec| NeighbourSpec::parse(spec).unwrap()).collect();
         let machine = Machine { vcpus: vec![0, 1], model: "test".to_owned(), vcpu_distance: "unknown" };
         let disturbances = Disturbances { neighbours, quotas: Vec::new() };
-        let experiment = Experiment { iterations: 30, ranks: 2, workers: 1, disturbances, machine };
+        let (workers, launch) = (Some(1), caribou::Launch::Alone);
+        let experiment = Experiment { iterations: 30, ranks: 2, workers, disturbances, machine, launch };
         let quiet = [vec![6; 10], vec![12; 10], vec![6; 10]].concat();
         let balanced = [vec![6; 10], vec![12, 12], vec![8; 8], vec![6; 10]].concat();
         let runs = [run(first, &quiet, 2, &[]), run("refine", &balanced, 2, &[0, 0, 0, 0, 0, 7])];

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::summary::{RunSummary, Summary};
 
-/// The table of all runs, one line each, with a heading.
+/// The table of all runs, one line each, with a heading; above it where they ran, and what disturbed them.
 #[must_use]
 pub fn table(summary: &Summary) -> String {
     let windows = summary.windows();
@@ -15,6 +15,10 @@ pub fn table(summary: &Summary) -> String {
     let mut rows = vec![heads];
     rows.extend(summary.runs.iter().map(cells));
     let mut text = String::new();
+    // A simulated run is nowhere.
+    if !summary.placement.is_empty() {
+        let _ = writeln!(text, "{}", summary.placement);
+    }
     for window in windows.iter().filter(|window| window.disturbed) {
         let _ = writeln!(text, "iterations {}-{}: {}", window.from, window.to, window.label);
     }
@@ -117,11 +121,11 @@ mod tests {
     fn the_table_has_a_line_a_run_and_lines_up() {
         let text = table(&sample("none", &["1:10-20"]));
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[0], "iterations 10-20: neighbour on rank 1");
-        assert_eq!(lines.len(), 4);
-        assert!(lines[1..].iter().all(|line| line.len() == lines[1].len()), "{text}");
-        assert!(lines[2].starts_with("none    0.24 s  6.00 ms  12.00 ms"), "{text}");
-        assert!(lines[3].ends_with("1 sync  13.3 %         80 %"), "{text}");
+        assert_eq!(lines[..2], ["1 host, 2 ranks", "iterations 10-20: neighbour on rank 1"]);
+        assert_eq!(lines.len(), 5);
+        assert!(lines[2..].iter().all(|line| line.len() == lines[2].len()), "{text}");
+        assert!(lines[3].starts_with("none    0.24 s  6.00 ms  12.00 ms"), "{text}");
+        assert!(lines[4].ends_with("1 sync  13.3 %         80 %"), "{text}");
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use caribou::Config;
 use caribou_apps::iteration_clock::IterationClock;
-use caribou_apps::stencil2d::chunk::Sink;
 use caribou_apps::stencil2d::plate::Shape;
+use caribou_apps::stencil2d::run::Sink;
 use caribou_apps::stencil2d::{run, serial};
 
 const ITERATIONS: u32 = 25;

@@ -41,7 +41,7 @@ fn ring(chunks: u32, tokens: u32, ranks: u32, workers: u32, measure: Switch) -> 
         tokens,
         hops: 1,
         payload: 8,
-        ranks,
+        ranks: Some(ranks),
         workers,
         measure,
         placement: if ranks > 1 { Neighbourhood::RoundRobin } else { Neighbourhood::Block },
@@ -180,7 +180,7 @@ fn compare() {
     eprintln!("  {:<30}{sketched}   {:.1} x queue and call", "sketch", sketched.median / queue.median);
     eprintln!("  {:<30}{line}   limit between threads", "cache line, one way");
     for ((name, path), cost) in paths().iter().zip([a, b, c, d, e, f]) {
-        let alone = path.ranks * path.workers == 1;
+        let alone = path.ranks.unwrap_or(1) * path.workers == 1;
         let (limit, of) = if alone { (queue, "queue and call") } else { (line, "cache line") };
         let versus =
             if alone { format!(", {:.2} x sketch", cost.median / sketched.median) } else { String::new() };

@@ -255,13 +255,12 @@ impl Job {
         if let Some(error) = own.or_else(|| all.iter().find_map(|figures| figures.failed.clone())) {
             return Err(error);
         }
-        Ok(Report {
+        Ok(plan.described_in(Report {
             messages: all.iter().map(|figures| figures.messages).sum(),
             elapsed_ns: all.iter().map(|figures| figures.elapsed_ns).max().unwrap_or(0),
-            placement: plan.to_string(),
             clocks: clocks::offsets(&begin, &end),
             ..mine
-        })
+        }))
     }
 
     /// Sets the run up with all others: who sits where, or why there will be no run.

@@ -17,6 +17,10 @@ pub struct Report {
     pub messages: u64,
     /// Hosts, ranks, workers and where they sit, in one line.
     pub placement: String,
+    /// Workers of each rank; empty under simulation.
+    pub workers_per_rank: Vec<u32>,
+    /// Whether every worker had a vCPU to itself.
+    pub pinned: bool,
     /// Each rank's clock, in rank order; empty where all ranks are in one process.
     pub clocks: Vec<ClockOffset>,
     /// One record a sync, in order. Of several processes only that of rank 0 has them.

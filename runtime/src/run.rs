@@ -147,8 +147,7 @@ fn run_threads(config: &Config, describe: &(dyn Fn() -> Described + Sync)) -> Re
             }
         }
     });
-    let placement = process.plan.to_string();
-    process.outcome.result().map(|report| Report { placement, ..report })
+    process.outcome.result().map(|report| process.plan.described_in(report))
 }
 
 impl Process<'_> {

@@ -8,9 +8,10 @@
 
 use std::process::ExitCode;
 
-use caribou::Config;
+use caribou::{Config, Launch};
 use caribou_apps::cli;
 use caribou_apps::error::Error;
+use caribou_apps::launch;
 use caribou_apps::log;
 use caribou_apps::output::Output;
 use caribou_apps::ring::chunk::run;
@@ -18,24 +19,31 @@ use caribou_apps::ring::options::Options;
 
 fn main() -> ExitCode {
     log::start();
+    let launch = launch::this();
     let options = match cli::parse::<Options>(std::env::args_os()) {
         Ok(options) => options,
-        Err(refusal) => return refusal.report(),
+        Err(refusal) => return refusal.report(launch),
     };
-    match measure(&options) {
+    match measure(options, launch) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            if launch::tells(launch, &error) {
+                eprintln!("error: {error}");
+            } else {
+                launch::give_way();
+            }
             error.exit_code().into()
         }
     }
 }
 
-fn measure(options: &Options) -> Result<(), Error> {
-    options.check()?;
-    let json = options.json.as_deref().map(Output::open).transpose()?;
-    let outcome = run(Config::from_env()?.lb("none")?, options)?;
-    println!("{outcome}");
+fn measure(options: Options, launch: Launch) -> Result<(), Error> {
+    let options = options.settle(launch)?;
+    let json = options.json.as_deref().filter(|_| launch.speaks()).map(Output::open).transpose()?;
+    let outcome = run(Config::from_env()?.lb("none")?, &options)?;
+    if launch.speaks() {
+        println!("{outcome}");
+    }
     if let Some(json) = json {
         json.write(
             &(serde_json::to_string_pretty(&outcome).expect("an outcome has only names as keys") + "\n"),

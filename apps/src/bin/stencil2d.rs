@@ -8,8 +8,10 @@
 
 use std::process::ExitCode;
 
+use caribou::Launch;
 use caribou_apps::cli;
 use caribou_apps::error::Error;
+use caribou_apps::launch;
 use caribou_apps::log;
 use caribou_apps::neighbour;
 use caribou_apps::stencil2d::compare::Comparison;
@@ -21,23 +23,31 @@ fn main() -> ExitCode {
         return code;
     }
     log::start();
+    let launch = launch::this();
     let arguments: Vec<_> = std::env::args_os().collect();
     let bare = arguments.len() == 1;
     let options = match cli::parse::<Options>(arguments) {
         Ok(options) => options,
-        Err(refusal) => return refusal.report(),
+        Err(refusal) => return refusal.report(launch),
     };
-    match run(options, bare) {
+    match run(options, bare, launch) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            if launch::tells(launch, &error) {
+                eprintln!("error: {error}");
+            } else {
+                launch::give_way();
+            }
             error.exit_code().into()
         }
     }
 }
 
-fn run(options: Options, bare: bool) -> Result<(), Error> {
+fn run(options: Options, bare: bool, launch: Launch) -> Result<(), Error> {
     let comparison = Comparison::prepare(options, bare)?;
+    if !launch.speaks() {
+        return comparison.run().map(|_| ());
+    }
     println!("{}", comparison.introduction());
     let outputs = comparison.outputs()?;
     let summary = comparison.run()?;

@@ -1,7 +1,7 @@
 //! A ring of chunks that pass tokens on.
 //!
 //! When every chunk has started, chunk 0 starts the clock and launches the tokens; a token that has made its last hop
-//! reports to chunk 0, which stops the clock when all have.
+//! reports to chunk 0, which stops the clock when all have. Nothing migrates: chunk 0 is on rank 0, with its stopwatch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -41,13 +41,13 @@ pub enum Message {
         /// The load.
         load: u64,
     },
-    /// A token with a load of its own.
+    /// A token with a load of its own, which a process sends from where it lies.
     Large {
         /// Hops to go.
         left: u32,
         /// The load.
         #[serde(with = "caribou::bulk")]
-        load: Vec<u8>,
+        load: Arc<Vec<u8>>,
     },
     /// A token has made its last hop.
     Arrived,
@@ -77,7 +77,7 @@ impl Place {
         let left = self.hops - 1;
         let token = match self.payload {
             0..=8 => Message::Small { left, load: 0 },
-            bytes => Message::Large { left, load: vec![0; bytes] },
+            bytes => Message::Large { left, load: Arc::new(vec![0; bytes]) },
         };
         ctx.send(self.next, token);
     }
@@ -125,21 +125,24 @@ impl Chunk for Place {
     }
 }
 
-/// Runs the ring.
+/// Runs the ring; of several processes all call this, and only the first learns the time: there the timekeeper is and
+/// stays.
 ///
 /// # Errors
 /// What the runtime says.
 pub fn run(config: Config, options: &Options) -> Result<Outcome, caribou::Error> {
-    let config = config.ranks(options.ranks).workers(options.workers).measure(options.measure == Switch::On);
+    let ranks = options.ranks.unwrap_or(1);
+    let config = config.ranks(ranks).workers(options.workers).measure(options.measure == Switch::On);
     let placement = match options.placement {
         Neighbourhood::Block => Placement::Block,
         Neighbourhood::RoundRobin => Placement::RoundRobin,
     };
     let stopwatch = Arc::new(Stopwatch::default());
-    caribou::run(config, |setup| {
+    let report = caribou::run(config, |setup| {
         setup.service(Arc::clone(&stopwatch));
         let options = options.clone();
         setup.array_with(options.chunks, placement.clone(), move |index| Place::new(&options, index));
     })?;
-    Ok(options.outcome(stopwatch.end_ns.load(SeqCst).saturating_sub(stopwatch.begin_ns.load(SeqCst))))
+    let elapsed_ns = stopwatch.end_ns.load(SeqCst).saturating_sub(stopwatch.begin_ns.load(SeqCst));
+    Ok(options.outcome(elapsed_ns, &report))
 }

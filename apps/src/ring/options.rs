@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use caribou::{Launch, Report};
 use serde::Serialize;
 
 use crate::error::Error;
+use crate::launch;
 use crate::machine::Machine;
 
 /// Tokens travel around a ring of chunks: what a message costs.
@@ -23,9 +25,9 @@ pub struct Options {
     /// Bytes each token carries; up to 8 travel inside the message, more in a vector
     #[arg(long, value_name = "BYTES", default_value_t = 8)]
     pub payload: usize,
-    /// Ranks
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pub ranks: u32,
+    /// Ranks [default: 1; under mpirun each process is one]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub ranks: Option<u32>,
     /// Worker threads of each rank
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub workers: u32,
@@ -90,23 +92,26 @@ pub struct Outcome {
     pub measure: Switch,
     /// Where chunks were.
     pub placement: Neighbourhood,
+    /// Hosts, ranks, workers and where they sat, in one line.
+    pub seats: String,
     /// What it ran on.
     pub machine: Machine,
 }
 
 impl Options {
-    /// Checks what clap cannot.
+    /// Checks what clap cannot, and fills in the ranks.
     ///
     /// # Errors
-    /// [`Error::Usage`] when the ring has fewer chunks than ranks: some ranks would only look on.
-    pub fn check(&self) -> Result<(), Error> {
-        if self.chunks < self.ranks {
+    /// [`Error::Usage`] when the ranks cannot be had, or the ring has fewer chunks: some ranks would only look on.
+    pub fn settle(self, launch: Launch) -> Result<Self, Error> {
+        let ranks = launch::ranks(launch, self.ranks, 1)?;
+        if self.chunks < ranks {
             return Err(Error::Usage(format!(
-                "--chunks {} on --ranks {}: every rank needs a chunk",
-                self.chunks, self.ranks
+                "--chunks {} on --ranks {ranks}: every rank needs a chunk",
+                self.chunks
             )));
         }
-        Ok(())
+        Ok(Self { ranks: Some(ranks), ..self })
     }
 
     /// Messages sent in all.
@@ -121,9 +126,9 @@ impl Options {
         (u64::from(token) * u64::from(self.chunks) / u64::from(self.tokens)) as u32
     }
 
-    /// The result of a run of so many nanoseconds.
+    /// The result of a run in which the tokens took so many nanoseconds.
     #[must_use]
-    pub fn outcome(&self, elapsed_ns: u64) -> Outcome {
+    pub fn outcome(&self, elapsed_ns: u64, report: &Report) -> Outcome {
         Outcome {
             ns_per_message: elapsed_ns as f64 / self.messages() as f64,
             messages: self.messages(),
@@ -131,10 +136,11 @@ impl Options {
             chunks: self.chunks,
             tokens: self.tokens,
             payload: self.payload,
-            ranks: self.ranks,
+            ranks: self.ranks.unwrap_or(1),
             workers: self.workers,
             measure: self.measure,
             placement: self.placement,
+            seats: report.placement.clone(),
             machine: Machine::this(),
         }
     }
@@ -142,9 +148,11 @@ impl Options {
 
 impl std::fmt::Display for Outcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { ns_per_message, messages, elapsed_ns, .. } = self;
+        let Self { ns_per_message, messages, elapsed_ns, seats, .. } = self;
         let elapsed_s = *elapsed_ns as f64 / 1e9;
-        write!(f, "{ns_per_message:.1} ns per message ({messages} messages in {elapsed_s:.3} s)")
+        // A simulated run is nowhere.
+        let place = if seats.is_empty() { String::new() } else { format!("; {seats}") };
+        write!(f, "{ns_per_message:.1} ns per message ({messages} messages in {elapsed_s:.3} s{place})")
     }
 }
 
@@ -167,20 +175,31 @@ mod tests {
 
     #[test]
     fn the_outcome_is_time_over_all_hops() {
-        let outcome =
-            options("ring --tokens 4 --hops 25 --placement round-robin --measure off").outcome(8_000);
+        let options = options("ring --tokens 4 --hops 25 --placement round-robin --measure off");
+        let mut report = Report::default();
+        report.placement = "1 host, 1 rank".to_owned();
+        let outcome = options.outcome(8_000, &report);
         assert!((outcome.ns_per_message - 80.0).abs() < 1e-9);
         let json = serde_json::to_value(&outcome).unwrap();
         assert_eq!(
             (json["placement"].as_str(), json["measure"].as_str()),
             (Some("round-robin"), Some("off"))
         );
-        assert_eq!(outcome.to_string(), "80.0 ns per message (100 messages in 0.000 s)");
+        assert_eq!(outcome.to_string(), "80.0 ns per message (100 messages in 0.000 s; 1 host, 1 rank)");
     }
 
     #[test]
     fn a_rank_without_a_chunk_is_refused() {
-        assert!(options("ring --chunks 1 --ranks 2").check().is_err());
-        assert!(options("ring --chunks 2 --ranks 2").check().is_ok());
+        assert!(options("ring --chunks 1 --ranks 2").settle(Launch::Alone).is_err());
+        assert!(options("ring --chunks 2 --ranks 2").settle(Launch::Alone).is_ok());
+    }
+
+    #[test]
+    fn there_is_one_rank_or_one_a_process() {
+        let second = Launch::Together { process: 1, processes: 2 };
+        assert_eq!(options("ring --chunks 2").settle(Launch::Alone).unwrap().ranks, Some(1));
+        assert_eq!(options("ring --chunks 2").settle(second).unwrap().ranks, Some(2));
+        assert!(options("ring --ranks 3").settle(second).is_err());
+        assert!(options("ring --chunks 1").settle(second).is_err());
     }
 }

@@ -2,17 +2,14 @@
 //!
 //! A chunk sends its four edges, waits for as many halos, steps, and begins again. There is no barrier: a neighbour may be
 //! one step ahead, and its halo waits with the runtime until we are `ready` for it. Once an iteration every chunk adds
-//! itself to a sum; chunk [0, 0] learns of it when all have, and writes the time down.
-
-use std::sync::{Arc, Mutex, PoisonError};
+//! itself to a sum; chunk [0, 0] learns of it when all have, and tells the observers.
 
 use caribou::{Chunk, Ctx, Reducer, Target, Values};
 use serde::{Deserialize, Serialize};
 
 use super::kernel::Block;
+use super::observer::{Observers, Sight};
 use super::plate::{Shape, Side};
-use super::serial::Field;
-use crate::iteration_clock::IterationClock;
 
 /// The chunk that keeps the time.
 const TIMEKEEPER: [u16; 2] = [0, 0];
@@ -52,21 +49,6 @@ pub enum Message {
         /// Chunks that have done them.
         chunks: u64,
     },
-}
-
-/// Where the chunks leave their cells at the end, to be compared.
-#[derive(Debug)]
-pub struct Sink {
-    field: Mutex<Field>,
-}
-
-/// What a rank offers its chunks: the clock, and a sink when the result is to be checked.
-#[derive(Clone, Debug)]
-pub struct Services {
-    /// Where the timekeeper writes.
-    pub clock: Arc<IterationClock>,
-    /// Where cells go at the end, if anywhere.
-    pub sink: Option<Arc<Sink>>,
 }
 
 impl Heat {
@@ -111,10 +93,12 @@ impl Heat {
         self.send_edges(ctx);
     }
 
-    fn deliver(&self, ctx: &Ctx<'_, Self>) {
-        if let Some(sink) = &ctx.service::<Services>().sink {
-            let mut field = sink.field.lock().unwrap_or_else(PoisonError::into_inner);
-            field.fill(self.shape.part(ctx.index()), self.block.rows());
+    /// Shows the cells if they are to be compared.
+    fn deliver(&self, ctx: &mut Ctx<'_, Self>) {
+        let observers = ctx.service::<Observers>();
+        if observers.compared {
+            let (index, cells) = (ctx.index(), self.block.rows().flatten().copied().collect());
+            observers.tell_first(ctx, Sight::Cells { index, cells });
         }
     }
 }
@@ -125,7 +109,8 @@ impl Chunk for Heat {
 
     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
         if ctx.index() == TIMEKEEPER {
-            ctx.service::<Services>().clock.record_start(ctx.elapsed_ns());
+            let at_ns = ctx.elapsed_ns();
+            ctx.service::<Observers>().tell_first(ctx, Sight::Begun { at_ns });
         }
         self.send_edges(ctx);
     }
@@ -149,10 +134,7 @@ impl Chunk for Heat {
             Message::GoOn => self.advance(ctx),
             Message::Complete { step, chunks } => {
                 assert_eq!(chunks, self.shape.chunks(), "every chunk is counted once in iteration {step}");
-                ctx.service::<Services>().clock.record(step, ctx.elapsed_ns());
-                if step == self.iterations {
-                    ctx.exit();
-                }
+                ctx.service::<Observers>().tell_complete(ctx, step);
             }
         }
     }
@@ -167,19 +149,6 @@ impl Chunk for Heat {
 
     fn state_bytes(&self) -> u64 {
         self.block.state_bytes()
-    }
-}
-
-impl Sink {
-    /// A sink that nothing was delivered to yet.
-    #[must_use]
-    pub fn new(shape: Shape) -> Self {
-        Self { field: Mutex::new(Field::unfilled(shape)) }
-    }
-
-    /// Looks at what was delivered.
-    pub fn inspect<R>(&self, look: impl FnOnce(&Field) -> R) -> R {
-        look(&self.field.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

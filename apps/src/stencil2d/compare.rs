@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use caribou::Config;
+use caribou::{Config, Launch};
 
-use super::chunk::Sink;
 use super::options::Options;
 use super::plate::Shape;
+use super::run::Sink;
 use super::{run, serial};
 use crate::error::Error;
 use crate::experiment::Experiment;
+use crate::launch;
 use crate::machine::Machine;
 use crate::options::{Balancing, Outputs};
-use crate::record::{Run, SyncRecord};
+use crate::record::Run;
 use crate::summary::Summary;
 
 /// Everything is checked when one of these exists: only the runs themselves can still fail.
@@ -32,16 +33,19 @@ impl Comparison {
     /// [`Error::Usage`] or [`Error::Runtime`], naming the option or variable that cannot be met.
     pub fn prepare(mut options: Options, bare: bool) -> Result<Self, Error> {
         let config = options.balancing.configure(Config::from_env()?);
-        let (ranks, workers) = (config.rank_count(), config.worker_count());
+        let launch = config.launch();
+        let ranks = launch::ranks(launch, options.balancing.ranks, config.rank_count())?;
         if bare {
             options.demonstrate(ranks, config.lb_spec());
         }
         let experiment = Experiment {
             iterations: options.iterations,
             ranks,
-            workers,
+            // Under mpirun also the default is the run's to choose, and told in its report.
+            workers: (launch == Launch::Alone).then(|| config.worker_count()),
             disturbances: options.balancing.disturbances(),
             machine: Machine::this(),
+            launch,
         };
         experiment.check()?;
         let specs = options.balancing.strategies(config.lb_spec())?;
@@ -55,7 +59,10 @@ impl Comparison {
     pub fn introduction(&self) -> String {
         let Experiment { ranks, workers, iterations, .. } = self.experiment;
         let (chunks, plate) = (self.shape.chunks(), self.description());
-        let workers = if workers == 1 { String::new() } else { format!(" of {workers} workers") };
+        let workers = match workers {
+            None | Some(1) => String::new(),
+            Some(workers) => format!(" of {workers} workers"),
+        };
         let period = match self.configs.first().map_or(0, Config::sync_period) {
             0 => String::new(),
             period => format!(", a sync every {period}"),
@@ -71,17 +78,28 @@ impl Comparison {
         self.options.balancing.outputs()
     }
 
-    /// Makes the runs.
+    /// Makes the runs. Of several processes all call this; the summary is whole in the one that speaks.
     ///
     /// # Errors
     /// [`Error::Differs`] with `--check` when a result is wrong; the runtime's own when a run cannot go on.
     pub fn run(&self) -> Result<Summary, Error> {
-        let reference = self.options.check.then(|| serial::run(self.shape, self.options.iterations));
-        let runs = self
-            .configs
-            .iter()
-            .map(|config| self.one(config, reference.as_ref()))
-            .collect::<Result<Vec<_>, _>>()?;
+        let Experiment { launch, iterations, .. } = self.experiment;
+        let compares = self.options.check && launch.speaks();
+        let reference = compares.then(|| serial::run(self.shape, iterations));
+        let (mut runs, mut failed) = (Vec::new(), None);
+        for config in &self.configs {
+            match self.one(config, reference.as_ref()) {
+                Ok(run) => runs.push(run),
+                // Others know nothing of it, and make the next run with this process or not at all.
+                Err(error) if launch != Launch::Alone && !matches!(error, Error::Runtime(_)) => {
+                    failed = failed.or(Some(error));
+                }
+                Err(error) => return Err(failed.unwrap_or(error)),
+            }
+        }
+        if let Some(error) = failed {
+            return Err(error);
+        }
         let problem = serde_json::json!({
             "description": self.description(),
             "grid": self.shape.grid(),
@@ -107,10 +125,9 @@ impl Comparison {
 
     fn one(&self, config: &Config, reference: Option<&serial::Field>) -> Result<Run, Error> {
         let lb = config.lb_spec();
-        let sink = reference.map(|_| Arc::new(Sink::new(self.shape)));
+        let sink = self.options.check.then(|| Arc::new(Sink::new(self.shape)));
         let run = self.experiment.run(lb, |clock| {
-            let report = run::run(config.clone(), self.shape, self.options.iterations, clock, sink.as_ref())?;
-            Ok(report.syncs.iter().map(SyncRecord::from).collect())
+            Ok(run::run(config.clone(), self.shape, self.options.iterations, clock, sink.as_ref())?)
         })?;
         if let (Some(sink), Some(reference)) = (sink, reference) {
             run::check(lb, &sink, reference)?;

@@ -2,12 +2,14 @@
 //!
 //! `plate` says what is computed and how it is cut, `kernel` does the work of one chunk, `serial` is the reference it must
 //! equal bit for bit, `hand_blocked` the same blocks without a runtime, `options` its command
-//! line. `chunk` is the program as the runtime sees it, `run` one run of it, `compare` all that were asked for.
+//! line. `chunk` is the program as the runtime sees it, `observer` what sees it from each process, `run` one run of it,
+//! `compare` all that were asked for.
 
 pub mod chunk;
 pub mod compare;
 pub mod hand_blocked;
 pub mod kernel;
+mod observer;
 pub mod options;
 pub mod plate;
 mod rows;

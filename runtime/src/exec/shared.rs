@@ -154,9 +154,8 @@ impl Outcome {
         Ok(crate::Report {
             elapsed_ns: self.end_ns.load(Ordering::Relaxed),
             messages: self.messages.load(Ordering::Relaxed),
-            placement: String::new(),
-            clocks: Vec::new(),
             syncs: std::mem::take(&mut *self.syncs.lock().unwrap_or_else(PoisonError::into_inner)),
+            ..crate::Report::default()
         })
     }
 }

@@ -20,7 +20,7 @@ use crate::measure::topology::plan::{Plan, Seats};
 use crate::transport::Transport;
 
 /// Turns an idle worker spins before it parks, where every worker has a vCPU of its own: about 20 us.
-const SPINS: u32 = 800;
+const SPINS: u32 = 1500;
 
 /// A rank about to run.
 pub(crate) struct Start<'s> {

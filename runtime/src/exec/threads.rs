@@ -10,6 +10,8 @@ use crate::error::Error;
 
 /// Chunks run in one turn: between two looks at what waits for company in the core.
 const STEPS_MAX: u32 = 512;
+/// Looks between two pauses of a spinning worker: a pause is kind to the other thread of a core, but as long as a look.
+const LOOKS: u32 = 4;
 /// How long rank 0 sleeps before it asks whether anybody is still at work.
 const SUSPECT: Duration = Duration::from_millis(100);
 /// How long worker 0 sleeps while packets wait for a receiver that takes none.
@@ -99,8 +101,10 @@ impl Worker<'_> {
             // Others may be waiting for it: it leaves before we look around.
             transport.idle();
         }
-        let found = (0..self.shared.spins).any(|_| {
-            std::hint::spin_loop();
+        let found = (0..self.shared.spins).any(|turn| {
+            if turn % LOOKS == 0 {
+                std::hint::spin_loop();
+            }
             self.work_in_sight()
         });
         let parked_ns = if found { 0 } else { self.rest() };

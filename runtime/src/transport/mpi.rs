@@ -135,6 +135,8 @@ pub(crate) struct Mpi<'l> {
     clock: Clock,
     /// Peers with frames that their readers may not know of yet.
     unseen: Vec<u32>,
+    /// Nothing was sent since the last look at what has come.
+    looked: bool,
     /// The peer to look at first: the one after the last that had something.
     next: usize,
     /// Some frames wait for room; some bytes are under way.
@@ -153,6 +155,7 @@ impl<'l> Mpi<'l> {
             codec,
             clock,
             unseen: Vec::new(),
+            looked: true,
             next: 0,
             waiting: false,
             transfers: false,
@@ -175,7 +178,9 @@ impl<'l> Mpi<'l> {
         peer.send(kind, &mut self.outgoing, beside, now_ns, &links.communicator)?;
         self.transfers |= peer.transfers();
         self.waiting |= peer.waits();
-        if peer.departures.is_full() {
+        // The first after a look around leaves at once, those that follow it in company.
+        if peer.departures.is_full() || (self.looked && !peer.departures.ages()) {
+            self.looked = false;
             self.ship(to)?;
         } else if self.unseen.last() != Some(&to) && !self.unseen.contains(&to) {
             self.unseen.push(to);
@@ -322,6 +327,7 @@ impl Transport for Mpi<'_> {
     #[inline]
     fn poll(&mut self) -> Option<Result<(Rank, Packet), Error>> {
         let next = self.upkeep(false).and_then(|_| self.next_packet());
+        self.looked = true;
         match next {
             Ok(None) => None,
             Ok(Some((_, Kind::Bye, _))) => None,

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use super::layout::Vcpu;
 use crate::config::Pin;
 use crate::error::Error;
+use crate::report::Report;
 
 /// What a rank has to sit on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,6 +88,18 @@ pub(crate) fn plan(places: &[Place], pin: Pin) -> Result<Plan, Error> {
         }
     }
     Ok(plan)
+}
+
+impl Plan {
+    /// `report` with who sat where.
+    pub(crate) fn described_in(&self, report: Report) -> Report {
+        Report {
+            placement: self.to_string(),
+            workers_per_rank: self.seats.iter().map(|seats| seats.workers).collect(),
+            pinned: self.seats.iter().all(|seats| seats.vcpus.is_some()),
+            ..report
+        }
+    }
 }
 
 /// The hosts in the order of their first ranks, and for each rank the position of its own.

@@ -1,0 +1,69 @@
+//! How this process was started, and so what it says: of the processes of an MPI job only the first speaks for all.
+//!
+//! The others are silent but for errors that they alone may know.
+
+use std::thread;
+use std::time::Duration;
+
+use caribou::{Config, Launch};
+
+use crate::error::Error;
+
+/// How this process was started. `CARIBOU_PROCESSES=threads` makes each process one that runs, and speaks, by itself.
+#[must_use]
+pub fn this() -> Launch {
+    // What is wrong with the environment is said where the configuration is used.
+    Config::from_env().unwrap_or_default().launch()
+}
+
+/// Whether this process is the one to print `error`.
+#[must_use]
+pub fn tells(launch: Launch, error: &Error) -> bool {
+    launch.speaks() || !error.is_known_to_all()
+}
+
+/// Waits a moment, before this process ends with an error that another one prints: a launcher ends the whole job when the
+/// first process fails, and the one that speaks is to be heard before.
+pub fn give_way() {
+    thread::sleep(Duration::from_millis(200));
+}
+
+/// The ranks of a program: as many as were asked for; else one a process, or `alone` in a process by itself.
+///
+/// # Errors
+/// [`Error::Usage`] when another number of processes was started.
+pub fn ranks(launch: Launch, asked: Option<u32>, alone: u32) -> Result<u32, Error> {
+    match (launch, asked) {
+        (Launch::Alone, asked) => Ok(asked.unwrap_or(alone)),
+        (Launch::Together { processes, .. }, Some(ranks)) if ranks != processes => Err(Error::Usage(
+            format!("--ranks {ranks}: {processes} processes were started, and each is one rank"),
+        )),
+        (Launch::Together { processes, .. }, _) => Ok(processes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAST: Launch = Launch::Together { process: 3, processes: 4 };
+
+    #[test]
+    fn each_process_is_a_rank_and_nothing_else_can_be_asked_for() {
+        assert_eq!(ranks(Launch::Alone, None, 2).unwrap(), 2);
+        assert_eq!(ranks(Launch::Alone, Some(3), 2).unwrap(), 3);
+        assert_eq!(ranks(LAST, None, 2).unwrap(), 4);
+        assert_eq!(ranks(LAST, Some(4), 2).unwrap(), 4);
+        assert!(ranks(LAST, Some(3), 2).unwrap_err().to_string().contains("4 processes"));
+    }
+
+    #[test]
+    fn an_error_is_printed_once_unless_others_may_not_know_it() {
+        let usage = Error::Usage("no".to_owned());
+        let lost = Error::Runtime(caribou::Error::RankLost { rank: 1, why: "killed".to_owned() });
+        assert!(tells(Launch::Alone, &usage) && tells(Launch::Alone, &lost));
+        assert!(tells(Launch::Together { process: 0, processes: 4 }, &usage));
+        assert!(!tells(LAST, &usage) && tells(LAST, &lost));
+        assert!(tells(LAST, &Error::NotPinned { rank: 3 }));
+    }
+}

@@ -1,0 +1,195 @@
+//! The programs as processes of an MPI job: the serial program's result, said once, and one exit code.
+//!
+//! `CARIBOU_TEST_MPIRUN` names the launcher, which must be that of the MPI the programs were built with; `mpirun` unless
+//! set. Without one the tests say so and pass.
+#![cfg(feature = "mpi")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::print_stdout, reason = "a test that is skipped says so")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test has patience by the clock, and reads who is to start its jobs"
+)]
+
+use std::io::Read;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+const STENCIL: &str = env!("CARGO_BIN_EXE_stencil2d");
+const RING: &str = env!("CARGO_BIN_EXE_ring");
+
+/// A job that takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Jobs one after the other: their ranks already wait for each other on too few vCPUs.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// How a job ended.
+struct Ended {
+    status: ExitStatus,
+    stdout: Vec<String>,
+    stderr: String,
+}
+
+/// The command that starts jobs, ready for options; `None`, and a line that says so, where there is none.
+fn launcher() -> Option<Command> {
+    let name = std::env::var("CARIBOU_TEST_MPIRUN").unwrap_or_else(|_| "mpirun".to_owned());
+    let Ok(version) = Command::new(&name).arg("--version").output() else {
+        println!("skipped: there is no {name} here");
+        return None;
+    };
+    let version = String::from_utf8_lossy(&version.stdout).into_owned();
+    let mut command = Command::new(name);
+    // This variable is ours alone; in a job it would be a mistake to be complained of.
+    command.env_remove("CARIBOU_TEST_MPIRUN");
+    if version.contains("Open MPI") || version.contains("OpenRTE") {
+        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        // Bound to one vCPU each, ranks would be pinned whatever Caribou does.
+        command.args(["--oversubscribe", "--bind-to", "none"]);
+    }
+    Some(command)
+}
+
+/// Starts a program as `processes` processes and waits for the end; `None` where nothing can start one.
+fn start(processes: u32, variables: &[(&str, &str)], program: &str, arguments: &str) -> Option<Ended> {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut job = launcher()?;
+    job.args(["-n", &processes.to_string(), program]).args(arguments.split_whitespace());
+    job.envs(variables.iter().copied()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut job = job.spawn().unwrap();
+    let (stdout, stderr) = (gather(job.stdout.take()), gather(job.stderr.take()));
+    let status = wait(&mut job);
+    let stdout = stdout.join().unwrap().lines().map(str::to_owned).collect();
+    let ended = Ended { status, stdout, stderr: stderr.join().unwrap() };
+    Some(ended)
+}
+
+fn gather(stream: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
+    let mut stream = stream.unwrap();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// Waits as long as there is patience; then asks the launcher to end its job, which a launcher that is killed cannot.
+fn wait(job: &mut Child) -> ExitStatus {
+    let begin = Instant::now();
+    let mut asked = false;
+    loop {
+        if let Some(status) = job.try_wait().unwrap() {
+            return status;
+        }
+        if begin.elapsed() > PATIENCE && !asked {
+            kill_process(Pid::from_child(job), Signal::TERM).unwrap();
+            asked = true;
+        }
+        if begin.elapsed() > PATIENCE + Duration::from_secs(10) {
+            job.kill().unwrap();
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+impl Ended {
+    fn assert_success(&self, what: &str) {
+        assert!(self.status.success(), "{what}: {:?}\n{:?}\n{}", self.status, self.stdout, self.stderr);
+    }
+
+    fn lines_with(&self, words: &str) -> usize {
+        self.stdout.iter().filter(|line| line.contains(words)).count()
+    }
+}
+
+#[test]
+fn every_strategy_gives_the_serial_result_in_any_number_of_processes() {
+    let small = "--grid 128 --chunk 16";
+    // Chunks of 32 KiB, which travel beside what is encoded.
+    let large = "--grid 256 --chunk 64";
+    for (processes, shared_memory, plate) in [
+        (1, "on", small),
+        (2, "on", small),
+        (4, "on", small),
+        (4, "on", large),
+        (2, "off", small),
+        (4, "off", small),
+        (4, "off", large),
+    ] {
+        let what = format!("{plate} on {processes} processes, shared memory {shared_memory}");
+        let variables = [("CARIBOU_SHARED_MEMORY", shared_memory)];
+        let options = format!(
+            "{plate} --iterations 40 --period 5 --check --compare none,rotate,greedy,refine,refine-best"
+        );
+        let Some(ended) = start(processes, &variables, STENCIL, &options) else { return };
+        ended.assert_success(&what);
+        let ranks = if processes == 1 { "1 rank x".to_owned() } else { format!("{processes} ranks x") };
+        for words in ["cells in chunks of", "Every run ended with the serial", "refine-best", &ranks] {
+            // The best strategy has its line in the table, and is named in the sentence.
+            let expected = if words == "refine-best" { 2 } else { 1 };
+            assert_eq!(ended.lines_with(words), expected, "{what}: {words}: {:?}", ended.stdout);
+        }
+    }
+}
+
+#[test]
+fn one_process_writes_the_numbers_of_all_and_times_every_iteration() {
+    let json = std::env::temp_dir().join(format!("caribou-mpi-{}.json", std::process::id()));
+    let options = "--grid 64 --chunk 8 --iterations 40 --period 5 --lb rotate --json";
+    let Some(ended) = start(2, &[], STENCIL, &format!("{options} {}", json.display())) else { return };
+    ended.assert_success("rotate");
+    let numbers: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    let iterations_ms = numbers["runs"][0]["iterations_ms"].as_array().unwrap();
+    assert_eq!(iterations_ms.len(), 40);
+    // Chunk [0, 0] is on the other rank half of the time; its clock is the same.
+    let sum_ms: f64 = iterations_ms.iter().map(|ms| ms.as_f64().unwrap()).sum();
+    let total_ms = 1e3 * numbers["runs"][0]["total_s"].as_f64().unwrap();
+    assert!(iterations_ms.iter().all(|ms| ms.as_f64().unwrap() >= 0.0), "{iterations_ms:?}");
+    assert!((sum_ms - total_ms).abs() < 1e-3 && total_ms < 1e3 * PATIENCE.as_secs_f64());
+    assert_eq!(numbers["runs"][0]["moves"], 7 * 64);
+    assert_eq!(numbers["settings"]["ranks"], 2);
+    assert!(numbers["placement"].as_str().unwrap().starts_with("1 host, 2 ranks x "), "{numbers}");
+    std::fs::remove_file(json).unwrap();
+}
+
+#[test]
+fn what_all_processes_complain_of_is_said_once() {
+    for (program, arguments, words) in [
+        (STENCIL, "--gird 64", "'--grid'"),
+        (STENCIL, "--ranks 3", "2 processes were started"),
+        (STENCIL, "--neighbour 2", "the last one is 1"),
+        (RING, "--ranks 3", "2 processes were started"),
+        (RING, "--chunks 1", "every rank needs a chunk"),
+    ] {
+        let Some(ended) = start(2, &[], program, arguments) else { return };
+        assert_eq!(ended.status.code(), Some(2), "{arguments}: {}", ended.stderr);
+        assert_eq!(ended.stderr.matches(words).count(), 1, "{arguments}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_process_whose_neighbour_has_no_vcpu_says_so_after_the_last_run() {
+    let options = "--grid 128 --chunk 16 --iterations 400 --neighbour 1 --compare none,rotate";
+    let Some(ended) = start(2, &[("CARIBOU_PIN", "off")], STENCIL, options) else { return };
+    assert_eq!(ended.status.code(), Some(2), "{}", ended.stderr);
+    assert_eq!(ended.stderr.matches("worker 0 of rank 1 is not pinned").count(), 1, "{}", ended.stderr);
+    assert_eq!(ended.lines_with("rotate"), 2, "the other process is not held up: {:?}", ended.stdout);
+}
+
+#[test]
+fn the_ring_takes_its_ranks_from_the_launcher_and_speaks_once() {
+    for payload in [8, 100_000] {
+        let options = format!("--chunks 4 --hops 500 --placement round-robin --payload {payload}");
+        for shared_memory in ["on", "off"] {
+            let variables = [("CARIBOU_SHARED_MEMORY", shared_memory)];
+            let Some(ended) = start(2, &variables, RING, &options) else { return };
+            ended.assert_success(&options);
+            assert_eq!(ended.stdout.len(), 1, "{:?}", ended.stdout);
+            assert_eq!(ended.lines_with("ns per message (500 messages"), 1, "{:?}", ended.stdout);
+            assert_eq!(ended.lines_with("2 ranks x 1 worker"), 1, "{:?}", ended.stdout);
+        }
+    }
+}
