@@ -9,11 +9,7 @@ const RING: &str = env!("CARGO_BIN_EXE_ring");
 
 fn start(program: &str, arguments: &str) -> Output {
     // Meant for the tests in `mpi.rs`; the programs would take it for a misspelt variable of theirs.
-    Command::new(program)
-        .env_remove("CARIBOU_TEST_MPIRUN")
-        .args(arguments.split_whitespace())
-        .output()
-        .unwrap()
+    Command::new(program).env_remove("MPIRUN").args(arguments.split_whitespace()).output().unwrap()
 }
 
 fn lines(bytes: &[u8]) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! The programs as processes of an MPI job: the serial program's result, said once, and one exit code.
 //!
-//! `CARIBOU_TEST_MPIRUN` names the launcher, which must be that of the MPI the programs were built with; `mpirun` unless
+//! `MPIRUN` names the launcher, which must be that of the MPI the programs were built with; `mpirun` unless
 //! set. Without one the tests say so and pass.
 #![cfg(feature = "mpi")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -36,7 +36,7 @@ struct Ended {
 
 /// The command that starts jobs, ready for options; `None`, and a line that says so, where there is none.
 fn launcher() -> Option<Command> {
-    let name = std::env::var("CARIBOU_TEST_MPIRUN").unwrap_or_else(|_| "mpirun".to_owned());
+    let name = std::env::var("MPIRUN").unwrap_or_else(|_| "mpirun".to_owned());
     let Ok(version) = Command::new(&name).arg("--version").output() else {
         println!("skipped: there is no {name} here");
         return None;
@@ -44,7 +44,7 @@ fn launcher() -> Option<Command> {
     let version = String::from_utf8_lossy(&version.stdout).into_owned();
     let mut command = Command::new(name);
     // This variable is ours alone; in a job it would be a mistake to be complained of.
-    command.env_remove("CARIBOU_TEST_MPIRUN");
+    command.env_remove("MPIRUN");
     if version.contains("Open MPI") || version.contains("OpenRTE") {
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
         // Bound to one vCPU each, ranks would be pinned whatever Caribou does.

@@ -8,7 +8,7 @@
 //! | small messages | 64 `MPI_Isend` at a time, 64 `MPI_Irecv`, an acknowledgement | 1024 sends of one chunk to the other, an acknowledgement |
 //! | 1 MiB, one way | `MPI_Send` and `MPI_Recv`, there and back | an `Arc<Vec<u8>>` in a message, there and back |
 //!
-//! Started plainly it starts itself again under `mpirun -n 2` (another one: `CARIBOU_BENCH_MPIRUN`). An argument selects
+//! Started plainly it starts itself again under `mpirun -n 2` (another one: `MPIRUN`). An argument selects
 //! one question: `latency`, `rate` or `large`.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark reports to who started it")]
@@ -185,7 +185,7 @@ fn main() -> ExitCode {
 
 fn start_under_mpirun() -> ExitCode {
     #[expect(clippy::disallowed_methods, reason = "a benchmark asks which launcher to use")]
-    let mpirun = std::env::var("CARIBOU_BENCH_MPIRUN").unwrap_or_else(|_| "mpirun".into());
+    let mpirun = std::env::var("MPIRUN").unwrap_or_else(|_| "mpirun".into());
     let me = std::env::current_exe().expect("a benchmark has a file");
     let mut job = Command::new(&mpirun);
     job.args(["-n", "2", "-bind-to", "core"]).arg(me).args(std::env::args_os().skip(1));

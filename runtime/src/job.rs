@@ -18,6 +18,7 @@
 mod clocks;
 
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
@@ -44,7 +45,9 @@ use crate::measure::topology::{self, SavedMask, layout::layout};
 use crate::report::Report;
 use crate::run::{describing, set_up};
 use crate::transport::Transport;
-use crate::transport::mpi::raw::{Communicator, MpiError, is_finalized, is_main_thread, may_have_threads};
+use crate::transport::mpi::raw::{
+    Alarm, Communicator, MpiError, is_finalized, is_main_thread, may_have_threads,
+};
 use crate::transport::mpi::{Links, Mpi};
 
 /// How long after a loss the process waits for its own workers.
@@ -156,7 +159,7 @@ impl Drop for World {
     fn drop(&mut self) {
         if is_finalized() {
             // The program was faster than we: MPI wants nothing back any more.
-            std::mem::forget(self.job.take());
+            let _kept = ManuallyDrop::new(self.job.take());
             return;
         }
         if let Some(job) = self.job.as_ref().filter(|job| job.is_broken()) {
@@ -172,6 +175,7 @@ impl Drop for World {
 struct Watched {
     run: Option<Going>,
     lost: Option<Lost>,
+    alarm: Alarm,
 }
 
 struct Going {
@@ -181,12 +185,13 @@ struct Going {
 
 /// The processes of a communicator, connected.
 pub(crate) struct Job {
+    /// Dropped first: who leaves says so before MPI's end, which waits for all. None where a process could not reach rank 0:
+    /// then nobody tells it of a loss.
+    _liveness: Option<Liveness>,
     rank: Rank,
     ranks: u32,
     links: Links,
     watched: Arc<Mutex<Watched>>,
-    /// None where a process could not reach rank 0: then nobody tells it of a loss.
-    _liveness: Option<Liveness>,
 }
 
 /// What each process says at the beginning of a run.
@@ -217,13 +222,14 @@ impl Job {
         }
         let (rank, ranks) = (Rank(communicator.rank()), communicator.size());
         let links = Links::connect(communicator, config.shared_memory).map_err(|why| broken(&why))?;
-        let watched = Arc::default();
+        let alarm = links.communicator().alarm();
+        let watched = Arc::new(Mutex::new(Watched { alarm, ..Watched::default() }));
         let liveness = watch(rank, ranks, &links, &watched)?;
         Ok(Job { rank, ranks, links, watched, _liveness: liveness })
     }
 
     fn is_broken(&self) -> bool {
-        self.lock().lost.is_some_and(|lost| lost.how == How::Died)
+        self.links.communicator().has_given_up() || self.lock().lost.is_some_and(|lost| lost.how == How::Died)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Watched> {
@@ -239,7 +245,7 @@ impl Job {
         if self.rank.0 == 0 {
             tracing::info!(lb = config.lb_spec(), "{plan}");
         }
-        let begin = Alignment::measure(&self.links, &plan).map_err(|why| broken(&why))?;
+        let begin = Alignment::measure(&self.links, &plan).map_err(|why| self.failed(&why))?;
         let outcome = self.go(config, &plan, described, chunks, &begin);
         let result = outcome.result();
         if outcome.lost() {
@@ -247,7 +253,7 @@ impl Job {
         }
         let failed = result.as_ref().err().cloned();
         let mine = result.unwrap_or_default();
-        let end = Alignment::measure(&self.links, &plan).map_err(|why| broken(&why))?;
+        let end = Alignment::measure(&self.links, &plan).map_err(|why| self.failed(&why))?;
         let figures = Figures { messages: mine.messages, elapsed_ns: mine.elapsed_ns, failed };
         let all: Vec<Figures> = self.exchange(&figures)?;
         // Usually all say the same; where one alone knows of an error, it is still the error of the run.
@@ -287,10 +293,15 @@ impl Job {
         Ok((plan(&places, config.pin)?, set_up?))
     }
 
+    /// Why an operation of all processes failed.
+    fn failed(&self, why: &MpiError) -> Error {
+        self.lock().lost.map_or_else(|| broken(why), Lost::error)
+    }
+
     fn exchange<T: Serialize + serde::de::DeserializeOwned>(&self, mine: &T) -> Result<Vec<T>, Error> {
         let wrong = |why: wire::WireError| system("what processes tell each other", &why.to_string());
         let bytes = wire::encode(mine).map_err(wrong)?;
-        let said = self.links.communicator().all_say(&bytes).map_err(|why| broken(&why))?;
+        let said = self.links.communicator().all_say(&bytes).map_err(|why| self.failed(&why))?;
         said.iter().map(|bytes| wire::decode(bytes).map_err(wrong)).collect()
     }
 
@@ -382,6 +393,7 @@ fn lose(watched: &Arc<Mutex<Watched>>, lost: Lost) {
     }
     if going.is_some() || state.run.is_none() {
         state.lost.get_or_insert(lost);
+        state.alarm.raise();
     }
 }
 

@@ -1,6 +1,8 @@
 //! What the system tests share.
 #![forbid(unsafe_code)]
 
+pub mod job;
+
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;

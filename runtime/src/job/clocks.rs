@@ -99,13 +99,12 @@ fn answer(communicator: &Communicator) -> Result<(), MpiError> {
 
 fn say(communicator: &Communicator, to: u32, number: u64) -> Result<(), MpiError> {
     let mut sending = communicator.send(to, TICK, Arc::new(vec![number]))?;
-    while !sending.test()? {}
-    Ok(())
+    communicator.until("MPI_Isend", || sending.test())
 }
 
 fn hear(communicator: &Communicator, from: u32) -> Result<u64, MpiError> {
     let mut receiving = communicator.receive(from, TICK, 8, 8)?;
-    while !receiving.test()? {}
+    communicator.until("MPI_Irecv", || receiving.test())?;
     let (_, block) = receiving.take();
     let numbers: Vec<u64> = block.into_numbers().expect("it was received as one");
     Ok(numbers[0])

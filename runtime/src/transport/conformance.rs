@@ -178,7 +178,7 @@ mod processes {
 
     #[test]
     fn processes_conform() {
-        let mpirun = variable("CARIBOU_TEST_MPIRUN").unwrap_or_else(|| "mpirun".into());
+        let mpirun = variable("MPIRUN").unwrap_or_else(|| "mpirun".into());
         let Ok(version) = Command::new(&mpirun).arg("--version").output() else {
             return println!("skipped: no {mpirun}");
         };

@@ -14,12 +14,14 @@
 //! Nothing here knows packets, ranks' states or protocols.
 #![allow(unsafe_code, reason = "calls to a C library; the rules above say what makes them sound")]
 
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use mpi::ffi;
 
@@ -73,9 +75,31 @@ pub(crate) fn is_finalized() -> bool {
     flag != 0
 }
 
+/// Between two tests of what takes long.
+const TURN: Duration = Duration::from_micros(50);
+/// How long an operation goes on after a process is gone: what it waits for may be under way.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Says that a process is gone, from any thread: whoever waits for all processes should not wait for ever.
+#[derive(Clone, Default)]
+pub(crate) struct Alarm(Arc<AtomicBool>);
+
+impl Alarm {
+    pub(crate) fn raise(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    fn raised(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
 /// A communicator of our own.
 pub(crate) struct Communicator {
     handle: ffi::MPI_Comm,
+    alarm: Alarm,
+    /// An operation was given up: MPI still waits for it.
+    given_up: Cell<bool>,
     /// Rule 1.
     here: PhantomData<Rc<()>>,
 }
@@ -95,13 +119,13 @@ impl Communicator {
             call!(MPI_Comm_dup(of, handle.as_mut_ptr()))?;
             handle.assume_init()
         };
-        Communicator::own(handle)
+        Communicator::own(handle, Alarm::default())
     }
 
-    fn own(handle: ffi::MPI_Comm) -> Result<Communicator, MpiError> {
+    fn own(handle: ffi::MPI_Comm, alarm: Alarm) -> Result<Communicator, MpiError> {
         // SAFETY: the handle was just made.
         unsafe { call!(MPI_Comm_set_errhandler(handle, ffi::RSMPI_ERRORS_RETURN))? };
-        Ok(Communicator { handle, here: PhantomData })
+        Ok(Communicator { handle, alarm, given_up: Cell::new(false), here: PhantomData })
     }
 
     /// The processes that share memory with this one, in the order of their ranks. Collective.
@@ -118,7 +142,17 @@ impl Communicator {
             ))?;
             handle.assume_init()
         };
-        Communicator::own(handle)
+        Communicator::own(handle, self.alarm.clone())
+    }
+
+    /// To be raised when a process is gone.
+    pub(crate) fn alarm(&self) -> Alarm {
+        self.alarm.clone()
+    }
+
+    /// Whether MPI cannot be ended in order any more.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.given_up.get()
     }
 
     pub(crate) fn rank(&self) -> u32 {
@@ -202,48 +236,95 @@ impl Communicator {
 
     /// Waits for everybody.
     pub(crate) fn barrier(&self) -> Result<(), MpiError> {
-        // SAFETY: the communicator lives.
-        unsafe { call!(MPI_Barrier(self.handle)) }
+        let mut request = MaybeUninit::uninit();
+        // SAFETY: the communicator lives; MPI writes the request before it returns success.
+        let request = unsafe {
+            call!(MPI_Ibarrier(self.handle, request.as_mut_ptr()))?;
+            Request::new(request.assume_init())
+        };
+        self.wait("MPI_Ibarrier", request, ())
     }
 
     /// What every process says, in the order of their ranks. Collective; waits for everybody.
     pub(crate) fn all_say(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>, MpiError> {
-        let (size, length) = (self.size() as usize, count_of(mine.len())?);
-        let mut lengths = vec![0 as c_int; size];
-        // SAFETY: one integer goes out, `size` come in.
-        unsafe {
-            call!(MPI_Allgather(
-                (&raw const length).cast(),
+        let size = self.size() as usize;
+        let length = Box::new(count_of(mine.len())?);
+        let (mut lengths, mut request) = (vec![0 as c_int; size], MaybeUninit::uninit());
+        // SAFETY: one integer goes out, `size` come in; both are kept until the request is complete (rule 2).
+        let request = unsafe {
+            call!(MPI_Iallgather(
+                (&raw const *length).cast(),
                 1,
                 ffi::RSMPI_INT32_T,
                 lengths.as_mut_ptr().cast(),
                 1,
                 ffi::RSMPI_INT32_T,
                 self.handle,
+                request.as_mut_ptr(),
             ))?;
-        }
+            Request::new(request.assume_init())
+        };
+        let (length, lengths) = self.wait("MPI_Iallgather", request, (length, lengths))?;
         let mut starts = Vec::with_capacity(size);
         let mut total = 0usize;
         for &length in &lengths {
             starts.push(count_of(total)?);
             total += length as usize;
         }
-        let mut all = vec![0u8; total];
-        // SAFETY: `all` has room for all lengths, one after the other, as `starts` says.
-        unsafe {
-            call!(MPI_Allgatherv(
+        let (mine, mut all, mut request) = (mine.to_vec(), vec![0u8; total], MaybeUninit::uninit());
+        // SAFETY: `all` has room for all lengths, one after the other, as `starts` says; everything is kept (rule 2).
+        let request = unsafe {
+            call!(MPI_Iallgatherv(
                 mine.as_ptr().cast(),
-                length,
+                *length,
                 ffi::RSMPI_UINT8_T,
                 all.as_mut_ptr().cast(),
                 lengths.as_ptr(),
                 starts.as_ptr(),
                 ffi::RSMPI_UINT8_T,
                 self.handle,
+                request.as_mut_ptr(),
             ))?;
-        }
+            Request::new(request.assume_init())
+        };
+        let (_, all, lengths, starts) =
+            self.wait("MPI_Iallgatherv", request, (mine, all, lengths, starts))?;
         let part = |(&start, &length): (&c_int, &c_int)| all[start as usize..][..length as usize].to_vec();
         Ok(starts.iter().zip(&lengths).map(part).collect())
+    }
+
+    /// Waits for an operation of all processes, and hands back what it needs. Given up, that is leaked (rule 2).
+    fn wait<T>(&self, call: &'static str, mut request: Request, needs: T) -> Result<T, MpiError> {
+        let needs = ManuallyDrop::new(needs);
+        self.until(call, || request.test())?;
+        Ok(ManuallyDrop::into_inner(needs))
+    }
+
+    /// Tests until it is so; kinder to the vCPU the longer it takes. Gives up some time after the alarm.
+    pub(crate) fn until(
+        &self,
+        call: &'static str,
+        mut test: impl FnMut() -> Result<bool, MpiError>,
+    ) -> Result<(), MpiError> {
+        let (mut turns, mut left) = (0u32, GRACE);
+        while !test()? {
+            turns = turns.saturating_add(1);
+            match turns {
+                0..2000 => std::hint::spin_loop(),
+                2000..4000 => std::thread::yield_now(),
+                _ => {
+                    std::thread::sleep(TURN);
+                    if self.alarm.raised() {
+                        left = left.saturating_sub(TURN);
+                    }
+                    if left.is_zero() {
+                        self.given_up.set(true);
+                        return Err(MpiError { call, why: "a process is gone".into() });
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Memory that all processes of this communicator, which must be of one host, share: `words` of each. Zeroed.
@@ -371,7 +452,7 @@ impl Drop for Sending {
     fn drop(&mut self) {
         if !self.request.complete {
             // Rule 2: better lost than freed while MPI reads it.
-            std::mem::forget(self.bytes.take());
+            let _leaked = ManuallyDrop::new(self.bytes.take());
         }
     }
 }
@@ -399,18 +480,19 @@ impl Receiving {
 }
 
 impl Drop for Receiving {
+    /// Takes the receive back. MPI promises that waiting for it then needs nobody else.
     fn drop(&mut self) {
-        if !self.request.complete {
-            let mut flag: c_int = 0;
-            // SAFETY: the request is under way, and not used after this.
-            unsafe {
-                ffi::MPI_Cancel(&raw mut self.request.handle);
-                ffi::MPI_Test(&raw mut self.request.handle, &raw mut flag, ffi::RSMPI_STATUS_IGNORE);
-            }
-            if flag == 0 {
-                // Rule 2: better lost than freed while MPI may write it.
-                std::mem::forget(self.buffer.take());
-            }
+        if self.request.complete || is_finalized() {
+            return;
+        }
+        // SAFETY: the request is under way; after the wait MPI does not know the buffer any more.
+        let waited = unsafe {
+            ffi::MPI_Cancel(&raw mut self.request.handle);
+            ffi::MPI_Wait(&raw mut self.request.handle, ffi::RSMPI_STATUS_IGNORE)
+        };
+        if waited != 0 {
+            // Rule 2: better lost than freed while MPI may write it.
+            let _leaked = ManuallyDrop::new(self.buffer.take());
         }
     }
 }

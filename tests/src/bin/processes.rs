@@ -1,0 +1,232 @@
+//! A program for `tests/tests/processes.rs`: one rank of an MPI job, in the situation that its argument names.
+
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "what a test reads")]
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use caribou::{Chunk, Config, Ctx, Error, Placement, Report, Runtime};
+use mpi::traits::{Communicator, CommunicatorCollectives};
+use serde::{Deserialize, Serialize};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let argument = |place: usize| arguments.get(place).map_or("", String::as_str);
+    let number = || argument(1).parse().unwrap_or(0);
+    let outcome = match argument(0) {
+        "rounds" => rounds(u64::MAX >> 8).map(|_| ()),
+        "flood" => flood(number()),
+        "panic" => panics(),
+        "leave" => leaves(),
+        "differ" => differs(),
+        "communicator" => communicator(),
+        "clocks" => clocks(),
+        other => panic!("there is no situation `{other}`"),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn config() -> Result<Config, Error> {
+    Ok(Config::from_env()?.workers(1))
+}
+
+/// A token that goes around all ranks.
+#[derive(Serialize, Deserialize)]
+struct Round {
+    rounds: u64,
+}
+
+impl Chunk for Round {
+    type Index = u32;
+    type Message = u64;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        println!("rank {} process {}", ctx.index(), std::process::id());
+        if ctx.index() == 0 {
+            ctx.send(1 % ctx.ranks(), 0);
+        }
+    }
+
+    fn receive(&mut self, hops: u64, ctx: &mut Ctx<'_, Self>) {
+        if hops == self.rounds * u64::from(ctx.ranks()) {
+            return ctx.exit();
+        }
+        ctx.send((ctx.index() + 1) % ctx.ranks(), hops + 1);
+    }
+}
+
+fn rounds(rounds: u64) -> Result<Report, Error> {
+    let config = config()?;
+    let ranks = config.rank_count();
+    caribou::run(config, |setup| {
+        setup.array_with(ranks, Placement::RoundRobin, move |_| Round { rounds });
+    })
+}
+
+/// Chunk 0 sends as fast as it can, to chunk 1 on another rank; which counts.
+#[derive(Serialize, Deserialize)]
+struct Flood {
+    left: u64,
+    heard: u64,
+    sum: u64,
+    messages: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Drop {
+    GoOn,
+    Water {
+        number: u64,
+        weight: Vec<u64>,
+    },
+    /// Everything has come.
+    Full {
+        sum: u64,
+    },
+}
+
+impl Chunk for Flood {
+    type Index = u32;
+    type Message = Drop;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        println!("rank {} process {}", ctx.index(), std::process::id());
+        if ctx.index() == 0 {
+            ctx.send(0, Drop::GoOn);
+        }
+    }
+
+    fn receive(&mut self, message: Drop, ctx: &mut Ctx<'_, Self>) {
+        match message {
+            Drop::GoOn if self.left > 0 => {
+                self.left -= 1;
+                ctx.send(1, Drop::Water { number: self.left, weight: vec![self.left; 128] });
+                ctx.send(0, Drop::GoOn);
+            }
+            Drop::GoOn => {}
+            Drop::Water { number, weight } => {
+                assert_eq!(number, self.messages - 1 - self.heard, "in order");
+                assert!(weight.iter().all(|&part| part == number), "and whole");
+                self.heard += 1;
+                self.sum += number;
+                if self.heard == self.messages {
+                    ctx.send(0, Drop::Full { sum: self.sum });
+                }
+            }
+            Drop::Full { sum } => {
+                ctx.service::<Arc<AtomicU64>>().store(sum, Ordering::Relaxed);
+                ctx.exit();
+            }
+        }
+    }
+}
+
+fn flood(messages: u64) -> Result<(), Error> {
+    let total = Arc::new(AtomicU64::new(0));
+    let config = config()?;
+    let speaks = config.launch().speaks();
+    caribou::run(config, |setup| {
+        setup.service(total.clone());
+        setup.array_with(2u32, Placement::RoundRobin, move |_| Flood {
+            left: messages,
+            heard: 0,
+            sum: 0,
+            messages,
+        });
+    })?;
+    if speaks {
+        assert_eq!(total.load(Ordering::Relaxed), messages * (messages - 1) / 2);
+        println!("all {messages} messages have come");
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or("VmHWM: unknown");
+    println!("{peak}");
+    Ok(())
+}
+
+/// Panics on the last rank.
+#[derive(Serialize, Deserialize)]
+struct Panics;
+
+impl Chunk for Panics {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        assert!(ctx.index() + 1 != ctx.ranks(), "the last one falls");
+    }
+
+    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+}
+
+fn panics() -> Result<(), Error> {
+    let config = config()?;
+    let ranks = config.rank_count();
+    caribou::run(config, |setup| {
+        setup.array_with(ranks, Placement::RoundRobin, |_| Panics);
+    })?;
+    Ok(())
+}
+
+/// Rank 1 makes one run, all others two.
+fn leaves() -> Result<(), Error> {
+    rounds(10)?;
+    match config()?.launch() {
+        caribou::Launch::Together { process: 1, .. } => Ok(()),
+        _ => rounds(10).map(|_| ()),
+    }
+}
+
+/// Rank 1 has another strategy.
+fn differs() -> Result<(), Error> {
+    let config = config()?;
+    let second = matches!(config.launch(), caribou::Launch::Together { process: 1, .. });
+    let config = config.lb(if second { "greedy" } else { "refine" })?;
+    caribou::run(config, |setup| {
+        setup.array(2u32, |_| Panics);
+    })?;
+    Ok(())
+}
+
+/// A program that uses MPI itself: two runs over half of the processes each, with its own messages in between.
+fn communicator() -> Result<(), Error> {
+    let (universe, _) =
+        mpi::initialize_with_threading(mpi::Threading::Funneled).expect("MPI starts once a process");
+    let world = universe.world();
+    let half = world.split_by_color(mpi::topology::Color::with_value(world.rank() % 2));
+    let half = half.expect("every process has a colour");
+    let config = config()?;
+    let mut runtime = Runtime::with_communicator(&half, &config)?;
+    let ranks = runtime.ranks();
+    for run in 1..=2u64 {
+        let report = runtime.run(&config, |setup| {
+            setup.array_with(ranks, Placement::RoundRobin, move |_| Round { rounds: 10 * run });
+        })?;
+        assert_eq!(report.messages, u64::from(ranks) * (10 * run + 1) + 1, "starts and hops of all ranks");
+        let mut sum = 0i32;
+        world.all_reduce_into(&1i32, &mut sum, mpi::collective::SystemOperation::sum());
+        assert_eq!(sum, world.size(), "the program's communicator is as before");
+    }
+    println!("done on rank {}", world.rank());
+    Ok(())
+}
+
+/// Tells what is known of each rank's clock.
+fn clocks() -> Result<(), Error> {
+    let speaks = config()?.launch().speaks();
+    let report = rounds(1000)?;
+    if speaks {
+        for clock in report.clocks {
+            println!("clock {} {} {}", clock.begin_ns, clock.drift_ns, clock.error_ns);
+        }
+    }
+    Ok(())
+}

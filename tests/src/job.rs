@@ -1,0 +1,146 @@
+//! Starts MPI jobs of our own programs.
+//!
+//! The variable `MPIRUN` names the launcher, which must be that of the MPI the programs were built with; `mpirun` unless
+//! set. Without one, tests say so and pass.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// A job that takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// The command that starts `processes` of what follows; `None`, and a line that says so, where there is no launcher.
+#[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
+#[expect(clippy::disallowed_methods, reason = "a test asks who is to start its jobs")]
+pub fn launcher(processes: u32) -> Option<Command> {
+    let name = std::env::var("MPIRUN").unwrap_or_else(|_| "mpirun".to_owned());
+    let Ok(version) = Command::new(&name).arg("--version").output() else {
+        println!("skipped: there is no {name} here");
+        return None;
+    };
+    let mut command = Command::new(name);
+    if String::from_utf8_lossy(&version.stdout).contains("Open MPI") {
+        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        // Bound to one vCPU each, ranks would be pinned whatever Caribou does.
+        command.args(["--oversubscribe", "--bind-to", "none"]);
+    }
+    command.args(["-n", &processes.to_string()]);
+    Some(command)
+}
+
+/// A job that is running.
+pub struct Job {
+    child: Child,
+    lines: Receiver<String>,
+    stderr: JoinHandle<String>,
+    begin: Instant,
+}
+
+/// How a job ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// The launcher's status.
+    pub status: ExitStatus,
+    /// What it said from the last [`Job::line_with`] on.
+    pub stdout: Vec<String>,
+    /// All of it.
+    pub stderr: String,
+    /// From the start, or from the last [`Job::restart_clock`].
+    pub took: Duration,
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test has patience by the clock")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+impl Job {
+    /// Starts it.
+    ///
+    /// # Panics
+    /// If the launcher does not start.
+    pub fn start(mut command: Command) -> Job {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the launcher starts");
+        let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
+        let mut errors = child.stderr.take().expect("it is piped");
+        let (sender, lines) = channel();
+        thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        let stderr = thread::spawn(move || {
+            let mut bytes = Vec::new();
+            // What cannot be read was not said.
+            let _ = errors.read_to_end(&mut bytes);
+            String::from_utf8_lossy(&bytes).into_owned()
+        });
+        Job { child, lines, stderr, begin: now() }
+    }
+
+    /// Waits for a line with these words, passing over others.
+    ///
+    /// # Panics
+    /// If none comes.
+    pub fn line_with(&self, words: &str) -> String {
+        let line = || self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no line with `{words}`"));
+        std::iter::repeat_with(line).find(|line| line.contains(words)).expect("it does not end")
+    }
+
+    /// The process of each rank, from its line `rank R process P`.
+    pub fn processes(&self, ranks: u32) -> Vec<u32> {
+        let mut processes = vec![0; ranks as usize];
+        for _ in 0..ranks {
+            let line = self.line_with(" process ");
+            let numbers: Vec<u32> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+            processes[numbers[0] as usize] = numbers[1];
+        }
+        processes
+    }
+
+    /// [`Ended::took`] counts from now.
+    pub fn restart_clock(&mut self) {
+        self.begin = now();
+    }
+
+    /// Whether it is still running.
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().expect("it can be asked").is_none()
+    }
+
+    /// Waits for the end. A job that hangs is ended, which its status shows.
+    pub fn wait(mut self) -> Ended {
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("it can be asked") {
+                break status;
+            }
+            if self.begin.elapsed() > PATIENCE {
+                signal("TERM", self.child.id());
+                thread::sleep(Duration::from_secs(5));
+                // It may have ended by now.
+                let _ = self.child.kill();
+            }
+            thread::sleep(Duration::from_millis(5));
+        };
+        let took = self.begin.elapsed();
+        Ended {
+            status,
+            stdout: self.lines.iter().collect(),
+            stderr: self.stderr.join().unwrap_or_default(),
+            took,
+        }
+    }
+}
+
+/// Sends a signal to a process of ours.
+pub fn signal(name: &str, process: u32) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status();
+    assert!(sent.is_ok_and(|status| status.success()), "process {process} takes a {name}");
+}
+
+/// A process' memory, KiB.
+pub fn resident_kib(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.trim().split(' ').next()?.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,113 @@
+//! Ranks as processes: how a job ends when one of them is killed, stopped, wrong or gone, and how it shares MPI.
+#![cfg(feature = "mpi")]
+
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use caribou_tests::job::{Ended, Job, launcher, resident_kib, signal};
+
+/// Jobs one after the other: what they measure would disturb the others.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// A job of `processes` in a situation; none where there is no launcher.
+fn situation(processes: u32, arguments: &[&str]) -> Option<Command> {
+    let mut command = launcher(processes)?;
+    command.arg(env!("CARGO_BIN_EXE_processes")).args(arguments);
+    Some(command)
+}
+
+fn run(processes: u32, arguments: &[&str]) -> Option<Ended> {
+    Some(Job::start(situation(processes, arguments)?).wait())
+}
+
+#[test]
+fn a_killed_process_ends_the_others_within_seconds_and_is_named() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    for victim in [0, 2] {
+        let Some(command) = situation(3, &["rounds"]) else { return };
+        let mut job = Job::start(command);
+        let processes = job.processes(3);
+        thread::sleep(Duration::from_millis(300));
+        assert!(job.is_running());
+        signal("KILL", processes[victim]);
+        job.restart_clock();
+        let ended = job.wait();
+        assert!(!ended.status.success() && ended.took < Duration::from_secs(10), "{ended:?}");
+        // A launcher that kills the others at once, as MPICH's, says itself which process it was.
+        let named = format!("rank {victim} is gone: its process was killed or has crashed");
+        let by_launcher =
+            ended.stderr.contains("BAD TERMINATION") || ended.stdout.join("\n").contains("BAD TERMINATION");
+        assert!(ended.stderr.contains(&named) || by_launcher, "{ended:?}");
+        for (rank, &process) in processes.iter().enumerate() {
+            assert_eq!(resident_kib(process), 0, "rank {rank} has ended");
+        }
+    }
+}
+
+#[test]
+fn a_stopped_process_holds_up_the_run_and_loses_nothing() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    for shared_memory in ["on", "off"] {
+        let Some(mut command) = situation(2, &["flood", "400000"]) else { return };
+        command.env("CARIBOU_SHARED_MEMORY", shared_memory);
+        let job = Job::start(command);
+        let processes = job.processes(2);
+        thread::sleep(Duration::from_millis(50));
+        signal("STOP", processes[1]);
+        thread::sleep(Duration::from_millis(1000));
+        let soon_kib = resident_kib(processes[0]);
+        thread::sleep(Duration::from_millis(2000));
+        let later_kib = resident_kib(processes[0]);
+        signal("CONT", processes[1]);
+        let ended = job.wait();
+        assert!(ended.status.success(), "{ended:?}");
+        assert!(ended.stdout.iter().any(|line| line == "all 400000 messages have come"), "{ended:?}");
+        // 400 MB of messages are waiting to be sent; credit lets a few MB out, and the sender pauses.
+        assert!(soon_kib > 0 && later_kib < soon_kib + 20_000, "from {soon_kib} to {later_kib} KiB");
+        assert!(later_kib < 150_000, "{later_kib} KiB");
+    }
+}
+
+#[test]
+fn a_panic_is_the_error_of_every_process() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(ended) = run(3, &["panic"]) else { return };
+    assert!(!ended.status.success());
+    let said =
+        ended.stderr.matches("error: rank 2: chunk Panics[2] of array 0 panicked in its handler of `start`");
+    assert!(said.count() >= 1, "{ended:?}");
+}
+
+#[test]
+fn a_process_that_leaves_early_is_missed() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(ended) = run(2, &["leave"]) else { return };
+    assert!(!ended.status.success(), "{ended:?}");
+    assert!(ended.stderr.contains("rank 1 is gone"), "{ended:?}");
+}
+
+#[test]
+fn processes_with_different_strategies_do_not_begin() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(ended) = run(2, &["differ"]) else { return };
+    assert!(!ended.status.success());
+    assert!(ended.stderr.contains("CARIBOU_LB: rank 1 has `greedy`, rank 0 `refine`"), "{ended:?}");
+}
+
+#[test]
+fn a_program_lends_a_communicator_and_gets_it_back() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(ended) = run(4, &["communicator"]) else { return };
+    assert!(ended.status.success(), "{ended:?}");
+    assert_eq!(ended.stdout.iter().filter(|line| line.starts_with("done on rank")).count(), 4);
+}
+
+#[test]
+fn one_hosts_clocks_are_one() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(ended) = run(2, &["clocks"]) else { return };
+    let clocks: Vec<_> = ended.stdout.iter().filter(|line| line.starts_with("clock")).collect();
+    assert_eq!(clocks, ["clock 0 0 0"; 2], "{ended:?}");
+}
