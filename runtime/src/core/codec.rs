@@ -4,11 +4,9 @@
 //! in one go: it is what comes most often. A chunk is written after the packet that carries it. Everything else is a
 //! [`Packet`] as serde writes it. Long runs of numbers travel beside the bytes (see [`bulk`](super::bulk)).
 //!
-//! User code runs here (`Serialize` and `Deserialize` of messages and chunks), so no lock may be held; what it panics with
-//! becomes an [`Error::Wire`] that names the chunk.
+//! User code runs here (`Serialize` and `Deserialize` of messages and chunks), so no lock may be held.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::bulk::{Attachment, Block, gather, scatter};
@@ -36,29 +34,26 @@ impl Codec {
         Codec { rank, arrays }
     }
 
-    /// Appends the packet to `bytes`; what travels beside them comes back. Of a packet that fails, nothing stands there.
+    /// Appends the packet to `bytes`; what travels beside them comes back. Of a packet that fails, a part may stand there.
     #[inline]
     pub(crate) fn encode(&self, mut packet: Packet, bytes: &mut Vec<u8>) -> Result<Vec<Attachment>, Error> {
-        let start = bytes.len();
-        let subject = Subject::of(&packet);
-        let encoded = caught(|| {
-            let (encoded, attachments) = match &packet {
-                Packet::Message(envelope) if envelope.delivery.payload.is_value() => {
-                    gather(|| self.encode_message(envelope, bytes))
-                }
-                Packet::Arrive(_) => return self.encode_chunk(&mut packet, bytes),
-                _ => {
-                    packet.seal(&self.arrays)?;
-                    bytes.push(PACKET);
-                    gather(|| wire::encode_into(&packet, bytes))
-                }
-            };
-            encoded.map(|()| attachments)
-        });
-        encoded.map_err(|why| {
-            bytes.truncate(start);
-            self.error(subject, &why)
-        })
+        let encoded = match &packet {
+            Packet::Message(envelope) if envelope.delivery.payload.is_value() => {
+                let (encoded, attachments) = gather(|| self.encode_message(envelope, bytes));
+                encoded.map(|()| attachments)
+            }
+            Packet::Arrive(_) => self.encode_chunk(&mut packet, bytes),
+            _ => self.encode_packet(&mut packet, bytes),
+        };
+        encoded.map_err(|why| self.error(Subject::of(&packet), &why))
+    }
+
+    #[inline(never)]
+    fn encode_packet(&self, packet: &mut Packet, bytes: &mut Vec<u8>) -> Result<Vec<Attachment>, WireError> {
+        packet.seal(&self.arrays)?;
+        bytes.push(PACKET);
+        let (encoded, attachments) = gather(|| wire::encode_into(packet, bytes));
+        encoded.map(|()| attachments)
     }
 
     #[inline]
@@ -89,8 +84,7 @@ impl Codec {
     #[inline]
     pub(crate) fn decode(&self, bytes: &[u8], blocks: VecDeque<Block>) -> Result<Packet, Error> {
         let mut subject = Subject::Unknown;
-        caught(|| scatter(blocks, || self.decode_form(bytes, &mut subject)))
-            .map_err(|why| self.error(subject, &why))
+        scatter(blocks, || self.decode_form(bytes, &mut subject)).map_err(|why| self.error(subject, &why))
     }
 
     #[inline]
@@ -207,16 +201,6 @@ impl Subject {
             other => Subject::Other(serde_variant::to_variant_name(other).unwrap_or("packet")),
         }
     }
-}
-
-/// A panic of user code as an error.
-#[inline]
-fn caught<R>(act: impl FnOnce() -> Result<R, WireError>) -> Result<R, WireError> {
-    catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        Err(WireError::new(format!("it panicked: {}", text.unwrap_or_default())))
-    })
 }
 
 impl Payload {

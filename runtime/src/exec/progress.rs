@@ -16,7 +16,7 @@ use crate::core::packet::{Cargo, Journey, Packet, Traveller};
 use crate::core::rank::{Actions, RankCore};
 use crate::error::Error;
 use crate::exec::shared::Core;
-use crate::ids::{CellId, ChunkId, Rank};
+use crate::ids::{CellId, ChunkId, RUNTIME, Rank};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
@@ -240,6 +240,8 @@ impl Worker<'_> {
             self.send_outbound();
             self.fail_if_failed();
         }
+        // What comes is decoded by user code, which may panic.
+        self.in_hand = InHand { chunk: RUNTIME, kind: "a packet", phase: 0 };
         let mut any = false;
         for _ in 0..PACKETS_MAX {
             match self.transport.as_mut().and_then(|transport| transport.poll()) {

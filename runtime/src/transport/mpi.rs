@@ -22,14 +22,12 @@ mod peer;
 pub(crate) mod raw;
 mod ring;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-use self::batch::{Arrivals, Departures, Queue, Waiting};
-use self::frame::Kind;
-use self::peer::{Arrived, Peer};
+use self::batch::{Arrivals, Departures, Waiting};
+use self::peer::{Failure, Peer};
 use self::raw::{Communicator, MpiError, Window};
 use self::ring::{Reader, Ring, Writer};
 use super::Transport;
@@ -84,9 +82,9 @@ impl Links {
             let (departures, arrivals) = match (&window, part_of[other as usize]) {
                 (Some(window), Some(its)) => (
                     Departures::by_ring(Writer::new(ring(window, part, its))),
-                    Arrivals::Ring(Reader::new(ring(window, its, part))),
+                    Arrivals::by_ring(Reader::new(ring(window, its, part))),
                 ),
-                _ => (Departures::by_mpi(), Arrivals::Mpi(Queue::default())),
+                _ => (Departures::by_mpi(), Arrivals::by_mpi()),
             };
             Some(Peer::new(other, departures, arrivals))
         };
@@ -143,8 +141,6 @@ pub(crate) struct Mpi<'l> {
     waiting: bool,
     transfers: bool,
     naps: u32,
-    outgoing: Vec<u8>,
-    incoming: Vec<u8>,
 }
 
 impl<'l> Mpi<'l> {
@@ -160,22 +156,20 @@ impl<'l> Mpi<'l> {
             waiting: false,
             transfers: false,
             naps: 0,
-            outgoing: Vec::new(),
-            incoming: Vec::new(),
         }
     }
 
-    fn frame(
+    /// Does something that adds a frame to a peer's batch, and sees to what follows from that.
+    #[inline]
+    fn with_peer(
         &mut self,
         to: u32,
-        kind: Kind,
-        beside: Vec<crate::core::bulk::Attachment>,
-    ) -> Result<(), MpiError> {
+        add: impl FnOnce(&mut Peer, &Codec, u64, &Communicator) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         let links = &mut *self.links;
         let peer = links.peers[to as usize].as_mut().expect("a rank sends to other ranks only");
-        self.transfers |= !beside.is_empty();
         let now_ns = if peer.departures.ages() { self.clock.now_ns() } else { 0 };
-        peer.send(kind, &mut self.outgoing, beside, now_ns, &links.communicator)?;
+        add(peer, &self.codec, now_ns, &links.communicator)?;
         self.transfers |= peer.transfers();
         self.waiting |= peer.waits();
         // The first after a look around leaves at once, those that follow it in company.
@@ -268,46 +262,44 @@ impl<'l> Mpi<'l> {
         Ok(())
     }
 
-    fn next_packet(&mut self) -> Result<Option<(u32, Kind, Option<Arrived>)>, MpiError> {
-        self.take_batches()?;
+    #[inline]
+    fn next(&mut self) -> Result<Option<(Rank, Packet)>, Failure> {
+        if self.links.batches.is_some() {
+            self.take_batches()?;
+        }
         let links = &mut *self.links;
         let count = links.peers.len();
         for _ in 0..count {
             if let Some(peer) = &mut links.peers[self.next]
-                && let Some((kind, arrived)) = peer.next(&mut self.incoming, &links.communicator)?
+                && let Some(packet) = peer.next(&self.codec, &links.communicator)?
             {
                 self.naps = 0;
+                self.transfers |= peer.transfers();
                 if let Some(taken) = peer.arrivals.owed_grant() {
                     peer.departures.send_grant(peer.rank, taken, &links.communicator)?;
                     self.transfers = true;
                 }
-                return Ok(Some((peer.rank, kind, arrived)));
+                return Ok(Some((Rank(peer.rank), packet)));
             }
-            self.next = (self.next + 1) % count;
+            self.next = if self.next + 1 == count { 0 } else { self.next + 1 };
         }
         Ok(None)
     }
 
-    fn decode(&mut self, arrived: Option<Arrived>) -> Result<Packet, Error> {
-        let Some(Arrived { kind, mut body, mut blocks }) = arrived else {
-            return self.codec.decode(&self.incoming, VecDeque::new());
-        };
-        if kind == Kind::BodyBeside
-            && let Some(crate::core::bulk::Block::One(bytes)) = blocks.pop_front()
-        {
-            body = bytes;
+    #[cold]
+    fn error(&self, why: Failure) -> Error {
+        match why {
+            Failure::Wire(error) => error,
+            Failure::Mpi(why) => {
+                Error::System { what: format!("rank {}: MPI", self.links.rank), why: why.to_string() }
+            }
         }
-        self.codec.decode(&body, blocks)
-    }
-
-    fn broken(&self, why: &MpiError) -> Error {
-        Error::System { what: format!("rank {}: MPI", self.links.rank), why: why.to_string() }
     }
 
     /// One round of the end of a run; true once it is over.
-    fn part(&mut self) -> Result<bool, MpiError> {
+    fn part(&mut self) -> Result<bool, Failure> {
         let sent = self.upkeep(true)?;
-        while self.next_packet()?.is_some() {}
+        while self.next()?.is_some() {}
         Ok(sent && self.links.peers.iter().flatten().all(|peer| peer.is_gone() && !peer.transfers()))
     }
 }
@@ -319,20 +311,19 @@ fn arrivals(peers: &mut [Option<Peer>], from: u32) -> &mut Arrivals {
 impl Transport for Mpi<'_> {
     #[inline]
     fn send(&mut self, to: Rank, packet: Packet) -> Result<(), Error> {
-        self.outgoing.clear();
-        let beside = self.codec.encode(packet, &mut self.outgoing)?;
-        self.frame(to.0, Kind::Packet, beside).map_err(|why| self.broken(&why))
+        self.with_peer(to.0, |peer, codec, now_ns, communicator| {
+            peer.send(packet, codec, now_ns, communicator)
+        })
+        .map_err(|why| self.error(why))
     }
 
     #[inline]
     fn poll(&mut self) -> Option<Result<(Rank, Packet), Error>> {
-        let next = self.upkeep(false).and_then(|_| self.next_packet());
+        let kept_up = self.upkeep(false);
         self.looked = true;
-        match next {
-            Ok(None) => None,
-            Ok(Some((_, Kind::Bye, _))) => None,
-            Ok(Some((from, _, arrived))) => Some(self.decode(arrived).map(|packet| (Rank(from), packet))),
-            Err(why) => Some(Err(self.broken(&why))),
+        match kept_up.map_err(Failure::from).and_then(|_| self.next()) {
+            Ok(next) => next.map(Ok),
+            Err(why) => Some(Err(self.error(why))),
         }
     }
 
@@ -364,8 +355,9 @@ impl Transport for Mpi<'_> {
     fn close(&mut self, lost: &dyn Fn() -> bool) {
         let me = self.links.rank;
         for to in (0..self.links.peers.len() as u32).filter(|&to| to != me) {
-            self.outgoing.clear();
-            if self.frame(to, Kind::Bye, Vec::new()).is_err() {
+            let said =
+                self.with_peer(to, |peer, _, now_ns, communicator| Ok(peer.say_bye(now_ns, communicator)?));
+            if said.is_err() {
                 return;
             }
         }

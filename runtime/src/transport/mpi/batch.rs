@@ -14,19 +14,20 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::frame::{Frame, Header};
+use super::frame::{self, Frame, Kind, WORD};
 use super::raw::{Communicator, MpiError, Receiving, Sending};
 use super::ring::{Reader, Writer};
-use crate::core::bulk::Block;
+use crate::core::bulk::{Attachment, Block};
 
 /// The tag of batches.
 pub(crate) const BATCH: u16 = 1;
 
-/// A batch is full, words: for a ring 32 lines, so that the reader can begin; for MPI 16 KiB.
-const RING_WORDS: usize = 7 * 32;
-const MPI_WORDS: usize = 2 * 1024;
-/// No batch is longer, words: a full one and the longest frame.
-pub(crate) const WORDS_MAX: usize = 8 * 1024;
+/// A batch is full, bytes: for a ring 32 lines, so that the reader can begin; for MPI a message of which the call is a
+/// small part.
+const RING_BYTES: usize = 7 * WORD * 32;
+const MPI_BYTES: usize = 16 * 1024;
+/// No batch is longer, bytes: a full one and the longest frame.
+const BYTES_MAX: usize = 64 * 1024;
 /// Bytes under way to a process of another host.
 const WINDOW_BYTES: u64 = 512 * 1024;
 /// A batch for MPI that lay here for so long leaves, ns.
@@ -50,50 +51,67 @@ struct Credit {
 
 /// Frames on their way to one process.
 pub(crate) struct Departures {
-    words: Vec<u64>,
+    batch: Vec<u8>,
     since_ns: u64,
     out: Out,
 }
 
 impl Departures {
     pub(crate) fn by_ring(writer: Writer) -> Departures {
-        Departures { words: Vec::new(), since_ns: 0, out: Out::Ring(writer) }
+        Departures { batch: Vec::new(), since_ns: 0, out: Out::Ring(writer) }
     }
 
     pub(crate) fn by_mpi() -> Departures {
-        Departures { words: Vec::new(), since_ns: 0, out: Out::Mpi(Credit::default()) }
+        Departures { batch: Vec::new(), since_ns: 0, out: Out::Mpi(Credit::default()) }
     }
 
-    /// Whether age matters: a batch in a ring leaves at the next look anyway.
+    /// Whether age matters: a batch for a ring leaves at the next look anyway.
+    #[inline]
     pub(crate) fn ages(&self) -> bool {
         matches!(self.out, Out::Mpi(_))
     }
 
-    /// Adds a frame. False if the batch is full, and has to leave first.
+    /// Begins a frame: where its body is to be appended, and from which place on. None if the batch is full, and has to
+    /// leave first.
     #[inline]
-    pub(crate) fn write(&mut self, frame: Frame<'_>, now_ns: u64) -> bool {
+    pub(crate) fn begin(&mut self, now_ns: u64) -> Option<(&mut Vec<u8>, usize)> {
         if self.is_full() {
-            return false;
+            return None;
         }
-        if self.words.is_empty() {
+        if self.batch.is_empty() {
             self.since_ns = now_ns;
             if self.ages() {
                 // The place of the grant.
-                self.words.push(0);
+                self.batch.extend_from_slice(&[0; WORD]);
             }
         }
-        self.words.push(frame.header().pack());
-        frame.write(|word| self.words.push(word));
-        true
+        let start = frame::begin(&mut self.batch);
+        Some((&mut self.batch, start))
+    }
+
+    /// Ends the frame whose body begins at `start`.
+    #[inline]
+    pub(crate) fn end(&mut self, start: usize, kind: Kind, beside: &[Attachment]) {
+        frame::end(&mut self.batch, start, kind, beside);
+    }
+
+    /// Takes back the frame whose body begins at `start`; returns the body.
+    pub(crate) fn take_back(&mut self, start: usize) -> Vec<u8> {
+        let body = self.batch.split_off(start);
+        self.batch.truncate(start - WORD);
+        if self.ages() && self.batch.len() == WORD {
+            self.batch.clear();
+        }
+        body
     }
 
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.words.len() >= if self.ages() { MPI_WORDS } else { RING_WORDS }
+        self.batch.len() >= if self.ages() { MPI_BYTES } else { RING_BYTES }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.words.is_empty()
+        self.batch.is_empty()
     }
 
     pub(crate) fn is_old(&self, now_ns: u64) -> bool {
@@ -110,22 +128,22 @@ impl Departures {
     ) -> Result<bool, MpiError> {
         match &mut self.out {
             Out::Ring(ring) => {
-                let left = ring.write(&self.words);
+                let left = ring.write(&self.batch);
                 if left {
-                    self.words.clear();
+                    self.batch.clear();
                 }
                 Ok(left)
             }
             Out::Mpi(credit) => {
-                let bytes = self.words.len() as u64 * 8;
+                let bytes = self.batch.len() as u64;
                 let under_way = credit.sent - credit.granted;
                 if under_way > 0 && under_way + bytes > WINDOW_BYTES {
                     return Ok(false);
                 }
                 credit.sent += bytes;
-                let mut words = std::mem::take(&mut self.words);
-                words[0] = taken;
-                credit.sendings.push_back(communicator.send(to, BATCH, Arc::new(words))?);
+                let mut batch = std::mem::take(&mut self.batch);
+                batch[..WORD].copy_from_slice(&taken.to_ne_bytes());
+                credit.sendings.push_back(communicator.send(to, BATCH, Arc::new(batch))?);
                 Ok(true)
             }
         }
@@ -139,7 +157,11 @@ impl Departures {
         communicator: &Communicator,
     ) -> Result<(), MpiError> {
         if let Out::Mpi(credit) = &mut self.out {
-            credit.sendings.push_back(communicator.send(to, BATCH, Arc::new(vec![taken]))?);
+            credit.sendings.push_back(communicator.send(
+                to,
+                BATCH,
+                Arc::new(taken.to_ne_bytes().to_vec()),
+            )?);
         }
         Ok(())
     }
@@ -165,98 +187,109 @@ impl Departures {
 }
 
 /// Frames of one process that have come and are not read yet.
-pub(crate) enum Arrivals {
+pub(crate) struct Arrivals {
+    /// The batch being read, and how far.
+    batch: Vec<u8>,
+    read: usize,
+    source: Source,
+}
+
+/// Where batches come from.
+enum Source {
     Ring(Reader),
     Mpi(Queue),
 }
 
 /// Batches that came as MPI messages.
 #[derive(Default)]
-pub(crate) struct Queue {
-    batches: VecDeque<Vec<u64>>,
-    /// Words of the first batch that were read.
-    read: usize,
+struct Queue {
+    batches: VecDeque<Vec<u8>>,
     /// Bytes taken, and what of it the sender was told.
     taken: u64,
     told: u64,
 }
 
 impl Arrivals {
-    #[inline]
-    pub(crate) fn ready(&self) -> bool {
-        match self {
-            Arrivals::Ring(ring) => ring.ready(),
-            Arrivals::Mpi(queue) => !queue.batches.is_empty(),
-        }
+    pub(crate) fn by_ring(reader: Reader) -> Arrivals {
+        Arrivals { batch: Vec::new(), read: 0, source: Source::Ring(reader) }
     }
 
-    /// Reads the next frame: its header, its words on what travels beside it, and its bytes, which replace those in `bytes`.
+    pub(crate) fn by_mpi() -> Arrivals {
+        Arrivals { batch: Vec::new(), read: 0, source: Source::Mpi(Queue::default()) }
+    }
+
     #[inline]
-    pub(crate) fn read(&mut self, beside: &mut Vec<u64>, bytes: &mut Vec<u8>) -> Option<Header> {
-        match self {
-            Arrivals::Ring(ring) => ring.begin().then(|| {
-                let header = Header::unpack(ring.word());
-                header.read(beside, bytes, || ring.word());
-                header
-            }),
-            Arrivals::Mpi(queue) => queue.read(beside, bytes),
+    pub(crate) fn ready(&self) -> bool {
+        self.read < self.batch.len()
+            || match &self.source {
+                Source::Ring(ring) => ring.ready(),
+                Source::Mpi(queue) => !queue.batches.is_empty(),
+            }
+    }
+
+    /// The next frame.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<Frame<'_>> {
+        if self.read == self.batch.len() && !self.open() {
+            return None;
+        }
+        let (frame, next) = frame::read(&self.batch, self.read);
+        self.read = next;
+        Some(frame)
+    }
+
+    /// Goes on to the next batch.
+    #[inline]
+    fn open(&mut self) -> bool {
+        match &mut self.source {
+            Source::Ring(ring) => {
+                self.batch.clear();
+                self.read = 0;
+                ring.read(&mut self.batch)
+            }
+            Source::Mpi(queue) => {
+                // Read to its end, a batch is taken.
+                queue.taken += self.batch.len() as u64;
+                self.batch = queue.batches.pop_front().unwrap_or_default();
+                self.read = WORD.min(self.batch.len());
+                !self.batch.is_empty()
+            }
         }
     }
 
     /// What to tell the sender, if it may be waiting for it.
     #[inline]
     pub(crate) fn owed_grant(&mut self) -> Option<u64> {
-        let Arrivals::Mpi(queue) = self else { return None };
+        let Source::Mpi(queue) = &mut self.source else { return None };
         (queue.taken - queue.told >= WINDOW_BYTES / 4).then(|| queue.tell())
     }
 
     /// What a batch tells its receiver.
+    #[inline]
     pub(crate) fn grant(&mut self) -> u64 {
-        match self {
-            Arrivals::Ring(_) => 0,
-            Arrivals::Mpi(queue) => queue.tell(),
+        match &mut self.source {
+            Source::Ring(_) => 0,
+            Source::Mpi(queue) => queue.tell(),
         }
     }
 
     /// Takes in a batch; returns the grant in it.
-    fn come(&mut self, batch: Vec<u64>) -> u64 {
-        match self {
-            Arrivals::Ring(_) => unreachable!("processes of one host send no batches by MPI"),
-            Arrivals::Mpi(queue) => queue.come(batch),
+    fn come(&mut self, batch: Vec<u8>) -> u64 {
+        let Source::Mpi(queue) = &mut self.source else {
+            unreachable!("processes of one host send no batches by MPI")
+        };
+        let grant = batch.first_chunk().map_or(0, |word| u64::from_ne_bytes(*word));
+        if batch.len() > WORD {
+            queue.batches.push_back(batch);
         }
+        grant
     }
 }
 
 impl Queue {
-    fn read(&mut self, beside: &mut Vec<u64>, bytes: &mut Vec<u8>) -> Option<Header> {
-        let batch = self.batches.front()?;
-        let mut words = batch[self.read..].iter();
-        let mut take = || *words.next().expect("a batch consists of whole frames");
-        let header = Header::unpack(take());
-        header.read(beside, bytes, take);
-        self.read += 1 + header.words();
-        if self.read == batch.len() {
-            self.taken += batch.len() as u64 * 8;
-            self.batches.pop_front();
-            self.read = 1;
-        }
-        Some(header)
-    }
-
     fn tell(&mut self) -> u64 {
         self.told = self.taken;
         self.taken
-    }
-
-    fn come(&mut self, batch: Vec<u64>) -> u64 {
-        let grant = batch.first().copied().unwrap_or(0);
-        if batch.len() > 1 {
-            if self.batches.is_empty() {
-                self.read = 1;
-            }
-            self.batches.push_back(batch);
-        }
-        grant
     }
 }
 
@@ -267,7 +300,7 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     pub(crate) fn start(communicator: &Communicator) -> Result<Waiting, MpiError> {
-        let receives = (0..RECEIVES).map(|_| communicator.receive_any(BATCH, WORDS_MAX * 8));
+        let receives = (0..RECEIVES).map(|_| communicator.receive_any(BATCH, BYTES_MAX));
         Ok(Waiting { receives: receives.collect::<Result<_, _>>()? })
     }
 
@@ -287,8 +320,8 @@ impl Waiting {
             return Ok(None);
         }
         let first = self.receives.pop_front().expect("one was ready");
-        self.receives.push_back(communicator.receive_any(BATCH, WORDS_MAX * 8)?);
-        let (from, Block::Eight(batch)) = first.take() else { unreachable!("batches are words") };
+        self.receives.push_back(communicator.receive_any(BATCH, BYTES_MAX)?);
+        let (from, Block::One(batch)) = first.take() else { unreachable!("batches are bytes") };
         Ok(Some((from, arrivals(from).come(batch))))
     }
 }

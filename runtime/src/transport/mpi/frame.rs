@@ -1,16 +1,19 @@
-//! What rings and batches carry: a packet's bytes, and how much travels beside them, as words.
+//! What rings and batches carry: a packet's bytes, and how much travels beside them.
 //!
 //! ```text
-//! header   kind (2 bits) | runs beside it (8) | bytes of the body (24)
-//! beside   one word a run: its bytes (48 bits) | bytes of one number (8 bits)
+//! header   kind (2 bits) | runs beside it (8) | bytes of the body (24); a word
 //! body     the encoded packet, padded with zeroes to whole words
+//! runs     one word a run: its bytes (48 bits) | bytes of one number (8 bits)
 //! ```
-//! Words are little-endian: processes of one job are of one kind of machine, as MPI itself expects of `MPI_BYTE`. How the
-//! header is stored is up to rings and batches.
+//! Words are as this machine writes them: processes of one job are of one kind of machine, as MPI itself expects of
+//! `MPI_BYTE`.
+
+use Kind::{BodyBeside, Bye, Packet};
 
 use crate::core::bulk::Attachment;
 
-use Kind::{BodyBeside, Bye, Packet};
+/// Bytes of a word.
+pub(crate) const WORD: usize = 8;
 
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,20 +26,12 @@ pub(crate) enum Kind {
     Bye = 2,
 }
 
-/// A frame to be written.
-#[derive(Clone, Copy)]
-pub(crate) struct Frame<'f> {
-    pub(crate) kind: Kind,
-    pub(crate) body: &'f [u8],
-    pub(crate) beside: &'f [Attachment],
-}
-
-/// What is to be known of a frame to read it.
+/// A frame as it lies in a batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Header {
-    bytes: u32,
-    runs: u8,
+pub(crate) struct Frame<'b> {
     pub(crate) kind: Kind,
+    pub(crate) body: &'b [u8],
+    pub(crate) runs: &'b [[u8; WORD]],
 }
 
 /// A run of numbers beside a frame.
@@ -47,66 +42,44 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(crate) fn unpack(word: u64) -> Run {
+    pub(crate) fn unpack(word: [u8; WORD]) -> Run {
+        let word = u64::from_ne_bytes(word);
         Run { bytes: (word & ((1 << 48) - 1)) as usize, width: (word >> 48) as u8 }
     }
 
-    fn pack(attachment: &Attachment) -> u64 {
-        attachment.numbers.bytes().len() as u64 | u64::from(attachment.width) << 48
+    fn pack(attachment: &Attachment) -> [u8; WORD] {
+        (attachment.numbers.bytes().len() as u64 | u64::from(attachment.width) << 48).to_ne_bytes()
     }
 }
 
-impl Frame<'_> {
-    pub(crate) fn header(&self) -> Header {
-        Header { bytes: self.body.len() as u32, runs: self.beside.len() as u8, kind: self.kind }
-    }
-
-    /// Hands out its words, in order.
-    #[inline]
-    pub(crate) fn write(&self, mut put: impl FnMut(u64)) {
-        self.beside.iter().for_each(|attachment| put(Run::pack(attachment)));
-        let (words, rest) = self.body.as_chunks::<8>();
-        words.iter().for_each(|word| put(u64::from_le_bytes(*word)));
-        if !rest.is_empty() {
-            let mut last = [0; 8];
-            last[..rest.len()].copy_from_slice(rest);
-            put(u64::from_le_bytes(last));
-        }
-    }
+/// Begins a frame at the end of a batch, for its body to be appended; returns where.
+#[inline]
+pub(crate) fn begin(batch: &mut Vec<u8>) -> usize {
+    batch.extend_from_slice(&[0; WORD]);
+    batch.len()
 }
 
-impl Header {
-    /// The header in the low 34 bits of a word.
-    #[inline]
-    pub(crate) fn pack(self) -> u64 {
-        u64::from(self.bytes) | u64::from(self.runs) << 24 | (self.kind as u64) << 32
-    }
+/// Ends the frame whose body begins at `start` and is all that follows.
+#[inline]
+pub(crate) fn end(batch: &mut Vec<u8>, start: usize, kind: Kind, beside: &[Attachment]) {
+    let bytes = batch.len() - start;
+    let header = bytes as u64 | (beside.len() as u64) << 24 | (kind as u64) << 32;
+    batch[start - WORD..start].copy_from_slice(&header.to_ne_bytes());
+    batch.resize(batch.len().next_multiple_of(WORD), 0);
+    beside.iter().for_each(|attachment| batch.extend_from_slice(&Run::pack(attachment)));
+}
 
-    #[inline]
-    pub(crate) fn unpack(word: u64) -> Header {
-        let kind = [Packet, BodyBeside, Bye, Bye][(word >> 32) as usize & 3];
-        Header { bytes: word as u32 & ((1 << 24) - 1), runs: (word >> 24) as u8, kind }
-    }
-
-    /// Takes a frame's words, in order. What was in `beside` and `bytes` is replaced.
-    #[inline]
-    pub(crate) fn read(self, beside: &mut Vec<u64>, bytes: &mut Vec<u8>, mut take: impl FnMut() -> u64) {
-        beside.clear();
-        beside.extend((0..self.runs).map(|_| take()));
-        bytes.clear();
-        let padded = (self.bytes as usize).div_ceil(8);
-        bytes.reserve(padded * 8);
-        for _ in 0..padded {
-            bytes.extend_from_slice(&take().to_le_bytes());
-        }
-        bytes.truncate(self.bytes as usize);
-    }
-
-    /// Words that the frame takes besides this one.
-    #[inline]
-    pub(crate) fn words(self) -> usize {
-        self.runs as usize + (self.bytes as usize).div_ceil(8)
-    }
+/// The frame at this place of a batch, and where the next one begins.
+#[inline]
+pub(crate) fn read(batch: &[u8], at: usize) -> (Frame<'_>, usize) {
+    let (header, rest) = batch[at..].split_first_chunk().expect("a batch consists of whole frames");
+    let header = u64::from_ne_bytes(*header);
+    let (bytes, runs) = ((header & 0xff_ffff) as usize, (header >> 24 & 0xff) as usize);
+    let padded = bytes.next_multiple_of(WORD);
+    let kind = [Packet, BodyBeside, Bye, Bye][(header >> 32 & 3) as usize];
+    let runs = &rest[padded..][..runs * WORD];
+    let next = at + WORD + padded + runs.len();
+    (Frame { kind, body: &rest[..bytes], runs: runs.as_chunks().0 }, next)
 }
 
 #[cfg(test)]
@@ -117,23 +90,27 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_frame_comes_out_as_it_went_in(body: Vec<u8>, runs in prop::collection::vec(1usize..100, 0..4), kind in 0..3usize) {
-            let attachment = |&count: &usize| Attachment { numbers: Arc::new(vec![7u32; count]), width: 4 };
-            let attachments: Vec<Attachment> = runs.iter().map(attachment).collect();
-            let kind = [Packet, BodyBeside, Bye][kind];
-            let frame = Frame { kind, body: &body, beside: &attachments };
-            let mut words = Vec::new();
-            frame.write(|word| words.push(word));
-            prop_assert_eq!(words.len(), frame.header().words());
-            let (mut beside, mut bytes) = (vec![9], vec![9]);
-            let mut stream = words.iter();
-            let header = Header::unpack(frame.header().pack());
-            header.read(&mut beside, &mut bytes, || *stream.next().expect("it takes no more"));
-            prop_assert_eq!(header.words(), words.len());
-            prop_assert_eq!(header.kind, kind);
-            prop_assert_eq!(bytes, body);
-            let expected: Vec<Run> = runs.iter().map(|count| Run { bytes: count * 4, width: 4 }).collect();
-            prop_assert_eq!(beside.iter().map(|&word| Run::unpack(word)).collect::<Vec<_>>(), expected);
+        fn frames_come_out_as_they_went_in(
+            frames in prop::collection::vec((any::<Vec<u8>>(), prop::collection::vec(1usize..100, 0..4), 0..3usize), 1..5),
+        ) {
+            let mut batch = Vec::new();
+            for (body, runs, kind) in &frames {
+                let attachment = |&count: &usize| Attachment { numbers: Arc::new(vec![7u32; count]), width: 4 };
+                let attachments: Vec<Attachment> = runs.iter().map(attachment).collect();
+                let start = begin(&mut batch);
+                batch.extend_from_slice(body);
+                end(&mut batch, start, [Packet, BodyBeside, Bye][*kind], &attachments);
+            }
+            let mut at = 0;
+            for (body, runs, kind) in &frames {
+                let (frame, next) = read(&batch, at);
+                prop_assert_eq!(frame.kind, [Packet, BodyBeside, Bye][*kind]);
+                prop_assert_eq!(frame.body, body);
+                let expected: Vec<Run> = runs.iter().map(|count| Run { bytes: count * 4, width: 4 }).collect();
+                prop_assert_eq!(frame.runs.iter().map(|&word| Run::unpack(word)).collect::<Vec<_>>(), expected);
+                at = next;
+            }
+            prop_assert_eq!(at, batch.len());
         }
     }
 }

@@ -8,9 +8,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::batch::{Arrivals, Departures};
-use super::frame::{Frame, Kind, Run};
+use super::frame::{Kind, Run};
 use super::raw::{Communicator, MpiError, Receiving, Sending};
 use crate::core::bulk::{Attachment, Block};
+use crate::core::codec::Codec;
+use crate::core::packet::Packet;
+use crate::error::Error;
 
 /// The tag of runs of numbers.
 const RUN: u16 = 2;
@@ -20,6 +23,19 @@ const BODY_BYTES_MAX: usize = 16 * 1024;
 const BESIDE_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes that may wait for one receiver before the sender counts as congested.
 const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// What can go wrong on a link.
+pub(crate) enum Failure {
+    /// A packet that does not survive encoding.
+    Wire(Error),
+    Mpi(MpiError),
+}
+
+impl From<MpiError> for Failure {
+    fn from(why: MpiError) -> Failure {
+        Failure::Mpi(why)
+    }
+}
 
 /// A frame that found no room, with all that it needs.
 struct Kept {
@@ -38,13 +54,6 @@ struct Arriving {
     come: usize,
 }
 
-/// A packet as it came.
-pub(crate) struct Arrived {
-    pub(crate) kind: Kind,
-    pub(crate) body: Vec<u8>,
-    pub(crate) blocks: VecDeque<Block>,
-}
-
 /// The link to one other process.
 pub(crate) struct Peer {
     pub(crate) rank: u32,
@@ -56,7 +65,6 @@ pub(crate) struct Peer {
     sending_bytes: usize,
     arriving: VecDeque<Arriving>,
     arriving_bytes: usize,
-    beside: Vec<u64>,
     /// It has said bye: what comes behind that belongs to the next run.
     gone: bool,
 }
@@ -73,7 +81,6 @@ impl Peer {
             sending_bytes: 0,
             arriving: VecDeque::new(),
             arriving_bytes: 0,
-            beside: Vec::new(),
             gone: false,
         }
     }
@@ -87,49 +94,81 @@ impl Peer {
         self.gone
     }
 
-    /// Sends a frame, now or when there is room. `body` may be taken.
+    /// Sends a packet, now or when there is room.
     #[inline]
     pub(crate) fn send(
         &mut self,
+        packet: Packet,
+        codec: &Codec,
+        now_ns: u64,
+        communicator: &Communicator,
+    ) -> Result<(), Failure> {
+        if self.waiting.is_empty()
+            && self.sending_bytes <= BESIDE_BYTES_MAX
+            && let Some((batch, start)) = self.departures.begin(now_ns)
+        {
+            // Most packets are encoded where they leave from.
+            let beside = codec.encode(packet, batch);
+            let long = batch.len() - start > BODY_BYTES_MAX;
+            let Ok(beside) = beside else {
+                self.departures.take_back(start);
+                return beside.map(|_| ()).map_err(Failure::Wire);
+            };
+            if long {
+                let body = self.departures.take_back(start);
+                return Ok(self.send_frame(Kind::Packet, body, beside, now_ns, communicator)?);
+            }
+            self.departures.end(start, Kind::Packet, &beside);
+            return Ok(self.send_runs(&beside, communicator)?);
+        }
+        let mut body = Vec::new();
+        let beside = codec.encode(packet, &mut body).map_err(Failure::Wire)?;
+        Ok(self.send_frame(Kind::Packet, body, beside, now_ns, communicator)?)
+    }
+
+    /// Says that nothing more comes in this run.
+    pub(crate) fn say_bye(&mut self, now_ns: u64, communicator: &Communicator) -> Result<(), MpiError> {
+        self.send_frame(Kind::Bye, Vec::new(), Vec::new(), now_ns, communicator)
+    }
+
+    fn send_frame(
+        &mut self,
         mut kind: Kind,
-        body: &mut Vec<u8>,
+        mut body: Vec<u8>,
         mut beside: Vec<Attachment>,
         now_ns: u64,
         communicator: &Communicator,
     ) -> Result<(), MpiError> {
         if body.len() > BODY_BYTES_MAX {
             kind = Kind::BodyBeside;
-            beside.insert(0, Attachment { numbers: Arc::new(std::mem::take(body)), width: 1 });
+            beside.insert(0, Attachment { numbers: Arc::new(std::mem::take(&mut body)), width: 1 });
         }
-        if self.waiting.is_empty()
-            && self.write(Frame { kind, body, beside: &beside }, now_ns, communicator)?
-        {
-            return Ok(());
+        let kept = Kept { kind, body, beside };
+        if !self.waiting.is_empty() || !self.write(&kept, now_ns, communicator)? {
+            self.waiting_bytes += kept.bytes();
+            self.waiting.push_back(kept);
         }
-        let kept = Kept { kind, body: std::mem::take(body), beside };
-        self.waiting_bytes += kept.bytes();
-        self.waiting.push_back(kept);
         Ok(())
     }
 
-    fn write(
-        &mut self,
-        frame: Frame<'_>,
-        now_ns: u64,
-        communicator: &Communicator,
-    ) -> Result<bool, MpiError> {
-        if !frame.beside.is_empty() && self.sending_bytes > BESIDE_BYTES_MAX {
+    fn write(&mut self, kept: &Kept, now_ns: u64, communicator: &Communicator) -> Result<bool, MpiError> {
+        if !kept.beside.is_empty() && self.sending_bytes > BESIDE_BYTES_MAX {
             return Ok(false);
         }
-        let written = self.departures.write(frame, now_ns);
-        if written {
-            for attachment in frame.beside {
-                let sending = communicator.send(self.rank, RUN, attachment.numbers.clone())?;
-                self.sending_bytes += sending.len();
-                self.sendings.push_back(sending);
-            }
+        let Some((batch, start)) = self.departures.begin(now_ns) else { return Ok(false) };
+        batch.extend_from_slice(&kept.body);
+        self.departures.end(start, kept.kind, &kept.beside);
+        self.send_runs(&kept.beside, communicator)?;
+        Ok(true)
+    }
+
+    fn send_runs(&mut self, beside: &[Attachment], communicator: &Communicator) -> Result<(), MpiError> {
+        for attachment in beside {
+            let sending = communicator.send(self.rank, RUN, attachment.numbers.clone())?;
+            self.sending_bytes += sending.len();
+            self.sendings.push_back(sending);
         }
-        Ok(written)
+        Ok(())
     }
 
     /// Lets the batch go, if there is one and room for it. True if nothing is left of it.
@@ -142,8 +181,7 @@ impl Peer {
     /// Sends what waited for room, as far as there is some. True if nothing waits any more.
     pub(crate) fn retry(&mut self, now_ns: u64, communicator: &Communicator) -> Result<bool, MpiError> {
         while let Some(kept) = self.waiting.pop_front() {
-            let frame = Frame { kind: kept.kind, body: &kept.body, beside: &kept.beside };
-            if !self.write(frame, now_ns, communicator)? {
+            if !self.write(&kept, now_ns, communicator)? {
                 self.waiting.push_front(kept);
                 return Ok(false);
             }
@@ -189,44 +227,46 @@ impl Peer {
         Ok(self.arrivals.ready())
     }
 
-    /// The next packet. A small one lies in `body`, whose contents are replaced: then there is `None` in its place.
+    /// The next packet, or none. A bye is none.
     #[inline]
     pub(crate) fn next(
         &mut self,
-        body: &mut Vec<u8>,
+        codec: &Codec,
         communicator: &Communicator,
-    ) -> Result<Option<(Kind, Option<Arrived>)>, MpiError> {
+    ) -> Result<Option<Packet>, Failure> {
         while !self.gone
             && self.arriving_bytes < BESIDE_BYTES_MAX
-            && let Some(header) = self.arrivals.read(&mut self.beside, body)
+            && let Some(frame) = self.arrivals.next()
         {
-            self.gone = header.kind == Kind::Bye;
-            if self.beside.is_empty() && self.arriving.is_empty() {
-                return Ok(Some((header.kind, None)));
+            self.gone = frame.kind == Kind::Bye;
+            if self.gone {
+                break;
             }
-            self.await_runs(header.kind, std::mem::take(body), communicator)?;
+            if frame.runs.is_empty() && self.arriving.is_empty() {
+                return codec.decode(frame.body, VecDeque::new()).map(Some).map_err(Failure::Wire);
+            }
+            let runs: Vec<Run> = frame.runs.iter().map(|&word| Run::unpack(word)).collect();
+            let receive = |run: &Run| communicator.receive(self.rank, RUN, run.bytes, run.width);
+            let bytes = runs.iter().map(|run| run.bytes).sum();
+            let (kind, body) = (frame.kind, frame.body.to_vec());
+            let runs = runs.iter().map(receive).collect::<Result<_, _>>()?;
+            self.arriving_bytes += bytes;
+            self.arriving.push_back(Arriving { kind, body, runs, bytes, come: 0 });
         }
         let Some(first) = self.arriving.front_mut() else { return Ok(None) };
         if !first.is_whole()? {
             return Ok(None);
         }
-        let Arriving { kind, body, runs, bytes, .. } = self.arriving.pop_front().expect("it was looked at");
+        let Arriving { kind, mut body, runs, bytes, .. } =
+            self.arriving.pop_front().expect("it was looked at");
         self.arriving_bytes -= bytes;
-        let blocks = runs.into_iter().map(|run| run.take().1).collect();
-        Ok(Some((kind, Some(Arrived { kind, body, blocks }))))
-    }
-
-    /// Prepares for the runs of the frame that was just read.
-    fn await_runs(&mut self, kind: Kind, body: Vec<u8>, communicator: &Communicator) -> Result<(), MpiError> {
-        let (mut runs, mut bytes) = (Vec::with_capacity(self.beside.len()), 0);
-        for &word in &self.beside {
-            let run = Run::unpack(word);
-            bytes += run.bytes;
-            runs.push(communicator.receive(self.rank, RUN, run.bytes, run.width)?);
+        let mut blocks: VecDeque<Block> = runs.into_iter().map(|run| run.take().1).collect();
+        if kind == Kind::BodyBeside
+            && let Some(Block::One(bytes)) = blocks.pop_front()
+        {
+            body = bytes;
         }
-        self.arriving_bytes += bytes;
-        self.arriving.push_back(Arriving { kind, body, runs, bytes, come: 0 });
-        Ok(())
+        codec.decode(&body, blocks).map(Some).map_err(Failure::Wire)
     }
 }
 

@@ -204,7 +204,7 @@ impl Communicator {
 
     /// Starts to receive up to `bytes` bytes from anybody.
     pub(crate) fn receive_any(&self, tag: u16, bytes: usize) -> Result<Receiving, MpiError> {
-        let mut buffer = Buffer::with_capacity(bytes, 8);
+        let mut buffer = Buffer::with_capacity(bytes, 1);
         // SAFETY: MPI's own constant.
         let any = unsafe { ffi::RSMPI_ANY_SOURCE };
         let request = self.start_receive(any, tag, buffer.start(), bytes)?;

@@ -20,6 +20,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::frame::WORD;
 use super::raw::{Window, Words};
 
 const LINE_WORDS: usize = 8;
@@ -82,21 +83,22 @@ impl Writer {
         Writer { ring, written: 0, tail: 0 }
     }
 
-    /// Writes a batch, for the reader to see at once. False if there is no room.
+    /// Writes a batch of whole words, for the reader to see at once. False if there is no room.
     #[inline]
-    pub(crate) fn write(&mut self, batch: &[u64]) -> bool {
-        let lines = batch.len().div_ceil(LOAD_WORDS) as u64;
+    pub(crate) fn write(&mut self, batch: &[u8]) -> bool {
+        let (words, _) = batch.as_chunks::<WORD>();
+        let lines = words.len().div_ceil(LOAD_WORDS) as u64;
         if self.written + lines - self.tail > self.ring.lines() {
             self.tail = self.ring.tail[0].load(Ordering::Acquire);
             if self.written + lines - self.tail > self.ring.lines() {
                 return false;
             }
         }
-        let mut count = batch.len() as u64;
-        for (number, load) in (self.written..).zip(batch.chunks(LOAD_WORDS)) {
+        let mut count = words.len() as u64;
+        for (number, load) in (self.written..).zip(words.chunks(LOAD_WORDS)) {
             let line = self.ring.line(number);
-            for (place, &word) in line[1..].iter().zip(load) {
-                place.store(word, Ordering::Relaxed);
+            for (place, word) in line[1..].iter().zip(load) {
+                place.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
             }
             line[0].store(count | self.ring.lap(number) << LAP_SHIFT, Ordering::Release);
             count = 0;
@@ -112,65 +114,47 @@ pub(crate) struct Reader {
     /// Lines read, and what of that the writer was told.
     read: u64,
     told: u64,
-    /// The next word in the line being read, and words of its batch from there on.
-    at: usize,
-    left: u32,
 }
 
 impl Reader {
     pub(crate) fn new(ring: Ring) -> Reader {
-        Reader { ring, read: 0, told: 0, at: 1, left: 0 }
+        Reader { ring, read: 0, told: 0 }
     }
 
-    /// Whether there is a word to be read.
+    /// Whether a batch begins to be there.
     #[inline]
     pub(crate) fn ready(&self) -> bool {
-        let shown = || self.ring.line(self.read)[0].load(Ordering::Relaxed) >> LAP_SHIFT;
-        self.left > 0 || shown() == self.ring.lap(self.read)
+        self.ring.line(self.read)[0].load(Ordering::Relaxed) >> LAP_SHIFT == self.ring.lap(self.read)
     }
 
-    /// Begins to read a batch, unless one is being read. False if there is none.
+    /// Appends the next batch. False if there is none. Waits for lines that its writer is writing.
     #[inline]
-    pub(crate) fn begin(&mut self) -> bool {
-        if self.left > 0 {
-            return true;
-        }
-        let control = self.ring.line(self.read)[0].load(Ordering::Acquire);
-        if control >> LAP_SHIFT != self.ring.lap(self.read) {
+    pub(crate) fn read(&mut self, batch: &mut Vec<u8>) -> bool {
+        let ring = &self.ring;
+        let control = ring.line(self.read)[0].load(Ordering::Acquire);
+        if control >> LAP_SHIFT != ring.lap(self.read) {
             return false;
         }
-        (self.left, self.at) = (control as u32, 1);
-        true
-    }
-
-    /// The next word of the batch that was begun. Waits for a line that its writer is writing.
-    #[inline]
-    pub(crate) fn word(&mut self) -> u64 {
-        if self.at == LINE_WORDS {
-            self.turn();
-            let ring = &self.ring;
+        let mut left = control as u32 as usize;
+        loop {
+            let line = ring.line(self.read);
+            for word in &line[1..][..left.min(LOAD_WORDS)] {
+                batch.extend_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
+            }
+            self.read += 1;
+            left = left.saturating_sub(LOAD_WORDS);
+            if left == 0 {
+                break;
+            }
             while ring.line(self.read)[0].load(Ordering::Acquire) >> LAP_SHIFT != ring.lap(self.read) {
                 std::hint::spin_loop();
             }
         }
-        let word = self.ring.line(self.read)[self.at].load(Ordering::Relaxed);
-        self.at += 1;
-        self.left -= 1;
-        if self.left == 0 {
-            self.turn();
-        }
-        word
-    }
-
-    /// Goes on to the next line.
-    #[inline]
-    fn turn(&mut self) {
-        self.read += 1;
-        self.at = 1;
         // Told now and then: the writer's look at the tail takes the line away from us.
-        if self.read - self.told >= self.ring.lines() / 4 {
-            self.ring.tail[0].store(self.read, Ordering::Release);
+        if self.read - self.told >= ring.lines() / 4 {
+            ring.tail[0].store(self.read, Ordering::Release);
             self.told = self.read;
         }
+        true
     }
 }
