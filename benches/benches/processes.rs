@@ -78,7 +78,14 @@ impl Side {
         self.left -= 1;
         match self.job {
             Job::Latency => ctx.send(1, Message::Ping(u64::from(self.left))),
-            Job::Rate => (0..BURST).for_each(|item| ctx.send(1, Message::Item(u64::from(item)))),
+            Job::Rate => {
+                for item in 0..BURST {
+                    ctx.send(1, Message::Item(u64::from(item)));
+                    if item % 64 == 0 {
+                        ctx.flush();
+                    }
+                }
+            }
             Job::Large => {
                 let load = load.unwrap_or_else(|| Arc::new(vec![7; LARGE_BYTES]));
                 ctx.send(1, Message::Load(load));

@@ -175,6 +175,8 @@ impl Drop for World {
 struct Watched {
     run: Option<Going>,
     lost: Option<Lost>,
+    /// It was lost in the middle of a run.
+    broken: bool,
     alarm: Alarm,
 }
 
@@ -229,7 +231,7 @@ impl Job {
     }
 
     fn is_broken(&self) -> bool {
-        self.links.communicator().has_given_up() || self.lock().lost.is_some_and(|lost| lost.how == How::Died)
+        self.links.communicator().has_given_up() || self.lock().broken
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Watched> {
@@ -391,7 +393,9 @@ fn lose(watched: &Arc<Mutex<Watched>>, lost: Lost) {
         // Without that thread the process ends when its handler does.
         let _ = thread::Builder::new().name("caribou last".into()).spawn(last_word);
     }
-    if going.is_some() || state.run.is_none() {
+    let broken = going.is_some() || lost.how == How::Died;
+    if broken || state.run.is_none() {
+        state.broken |= broken;
         state.lost.get_or_insert(lost);
         state.alarm.raise();
     }
