@@ -81,6 +81,21 @@ fn a_panic_is_the_error_of_every_process() {
 }
 
 #[test]
+fn a_run_that_cannot_go_on_says_what_waits_in_every_process() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    for shared_memory in ["on", "off"] {
+        let Some(mut command) = situation(3, &["stall"]) else { return };
+        command.env("CARIBOU_SHARED_MEMORY", shared_memory);
+        let ended = Job::start(command).wait();
+        assert!(!ended.status.success() && ended.took < Duration::from_secs(30), "{ended:?}");
+        for chunk in 0..3 {
+            let line = format!("Waits[{chunk}] of array 0 keeps 1 messages it is not ready for");
+            assert!(ended.stderr.contains(&line), "{ended:?}");
+        }
+    }
+}
+
+#[test]
 fn a_process_that_leaves_early_is_missed() {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(ended) = run(2, &["leave"]) else { return };

@@ -19,6 +19,7 @@ fn main() -> ExitCode {
         "rounds" => rounds(u64::MAX >> 8).map(|_| ()),
         "flood" => flood(number()),
         "panic" => panics(),
+        "stall" => stalls(),
         "leave" => leaves(),
         "differ" => differs(),
         "communicator" => communicator(),
@@ -172,6 +173,37 @@ fn panics() -> Result<(), Error> {
     let ranks = config.rank_count();
     caribou::run(config, |setup| {
         setup.array_with(ranks, Placement::RoundRobin, |_| Panics);
+    })?;
+    Ok(())
+}
+
+/// Waits for a message that nobody sends.
+#[derive(Serialize, Deserialize)]
+struct Waits;
+
+impl Chunk for Waits {
+    type Index = u32;
+    type Message = u32;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let me = ctx.index();
+        ctx.send((me + 1) % ctx.ranks(), me);
+    }
+
+    fn ready(&self, from: &u32) -> bool {
+        *from == u32::MAX
+    }
+
+    fn receive(&mut self, _: u32, ctx: &mut Ctx<'_, Self>) {
+        ctx.exit();
+    }
+}
+
+fn stalls() -> Result<(), Error> {
+    let config = config()?;
+    let ranks = config.rank_count();
+    caribou::run(config, |setup| {
+        setup.array_with(ranks, Placement::RoundRobin, |_| Waits);
     })?;
     Ok(())
 }
