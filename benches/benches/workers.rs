@@ -47,7 +47,8 @@ impl Pattern {
                 (WORK as f64 * (1.0 + (turn * std::f64::consts::TAU).sin())) as u64
             }
             Pattern::Erratic => {
-                let drawn = (u64::from(chunk) << 32 | u64::from(step)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60;
+                let drawn =
+                    (u64::from(chunk) << 32 | u64::from(step)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60;
                 if drawn == 0 { 9 * WORK } else { WORK / 2 }
             }
         }
@@ -145,7 +146,10 @@ fn chatty(ranks: u32) -> f64 {
 fn compare(name: &str, unit: &str, run: impl Fn(u32) -> f64 + Copy) {
     let contenders: [Contender<'_>; 2] = [Box::new(move || run(2)), Box::new(move || run(1))];
     let [ranks, workers] = in_turn(ROUNDS, contenders);
-    eprintln!("{name:<10} {unit:<14} 2 ranks {ranks:.3}   2 workers {workers:.3}   {:.2} x", workers.median / ranks.median);
+    eprintln!(
+        "{name:<10} {unit:<14} 2 ranks {ranks:.3}   2 workers {workers:.3}   {:.2} x",
+        workers.median / ranks.median
+    );
 }
 
 fn main() {

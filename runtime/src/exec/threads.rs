@@ -14,8 +14,9 @@ const STEPS_MAX: u32 = 512;
 const LOOKS: u32 = 4;
 /// How long rank 0 sleeps before it asks whether anybody is still at work.
 const SUSPECT: Duration = Duration::from_millis(100);
-/// How long worker 0 sleeps while packets wait for a receiver that takes none.
+/// How long worker 0 sleeps, at first and at most, while packets wait for a receiver that takes none.
 const UNSENT_NAP: Duration = Duration::from_micros(200);
+const UNSENT_NAP_MAX: Duration = Duration::from_millis(2);
 
 impl Worker<'_> {
     /// Works until the rank stops.
@@ -101,7 +102,9 @@ impl Worker<'_> {
             // Others may be waiting for it: it leaves before we look around.
             transport.idle();
         }
-        let found = (0..self.shared.spins).any(|turn| {
+        // After a nap without work there is no reason to believe that some is about to come.
+        let spins = if self.rested_ns == 0 { self.shared.spins } else { 0 };
+        let found = (0..spins).any(|turn| {
             if turn % LOOKS == 0 {
                 std::hint::spin_loop();
             }
@@ -162,7 +165,8 @@ impl Worker<'_> {
     /// Lets the transport send what waits for company; says how long worker 0 may sleep.
     fn pass_on(&mut self) -> Duration {
         let Some(transport) = &mut self.transport else { return SUSPECT };
-        let longest = if transport.idle() { SUSPECT } else { UNSENT_NAP };
+        let unsent = Duration::from_nanos(self.rested_ns / 8).clamp(UNSENT_NAP, UNSENT_NAP_MAX);
+        let longest = if transport.idle() { SUSPECT } else { unsent };
         transport.nap().map_or(longest, |nap| nap.min(longest))
     }
 }
