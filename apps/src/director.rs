@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use caribou::Launch;
+
 use crate::disturbance::{NeighbourSpec, QuotaSpec};
 use crate::error::Error;
 use crate::experiment::Experiment;
@@ -86,7 +88,9 @@ impl<'a> Director<'a> {
             if !spec.acts(completed) || completed == iterations {
                 *neighbour = None;
             } else if neighbour.is_none() {
-                match workers::first_vcpu(spec.rank, launch) {
+                // Worker 0 may be a thread that libraries bind here and there while they look around the machine.
+                let seated = completed > 0 || launch == Launch::Alone;
+                match seated.then(|| workers::first_vcpu(spec.rank, launch)).flatten() {
                     Some(vcpu) => *neighbour = Some(Neighbour::start(vcpu, spec.duty)?),
                     // Workers take their seats before the first iteration, and leave them after the last.
                     None if (1..iterations).contains(&self.clock.completed()) => {

@@ -172,7 +172,7 @@ fn what_all_processes_complain_of_is_said_once() {
 
 #[test]
 fn a_process_whose_neighbour_has_no_vcpu_says_so_after_the_last_run() {
-    let options = "--grid 128 --chunk 16 --iterations 400 --neighbour 1 --compare none,rotate";
+    let options = "--grid 128 --chunk 16 --iterations 2000 --neighbour 1 --compare none,rotate";
     let Some(ended) = start(2, &[("CARIBOU_PIN", "off")], STENCIL, options) else { return };
     assert_eq!(ended.status.code(), Some(2), "{}", ended.stderr);
     assert_eq!(ended.stderr.matches("worker 0 of rank 1 is not pinned").count(), 1, "{}", ended.stderr);

@@ -411,6 +411,15 @@ mod tests {
     }
 
     #[test]
+    fn the_readme_has_a_row_for_each_variable() {
+        let readme = include_str!("../../README.md");
+        for Variable { name, default, meaning } in VARIABLES {
+            let row = format!("| `{name}` | {default} | {meaning} |");
+            assert!(readme.contains(&row), "there is no row {row}");
+        }
+    }
+
+    #[test]
     fn an_unknown_variable_suggests_the_nearest() {
         let error = set("CARIBOU_RANK", "2").expect_err("there is no such variable");
         assert!(error.to_string().contains("CARIBOU_RANKS?"), "{error}");

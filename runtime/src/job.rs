@@ -12,8 +12,8 @@
 //!
 //! # When a process is lost
 //! Its links will never be quiet again, so the run ends with [`Error::RankLost`] without taking leave, and the job is
-//! *broken*: further runs fail at once, and the process ends without `MPI_Finalize`, which would wait for the dead; that
-//! makes the launcher end the others. A worker that does not come back from a handler within [`GRACE`] does not hold the process up.
+//! *broken*: further runs fail at once, and at its end the process calls `MPI_Abort`, since `MPI_Finalize` would wait for
+//! the dead. A worker that does not come back from a handler within [`GRACE`] does not hold the process up.
 
 mod clocks;
 
@@ -46,7 +46,7 @@ use crate::report::Report;
 use crate::run::{describing, set_up};
 use crate::transport::Transport;
 use crate::transport::mpi::raw::{
-    Alarm, Communicator, MpiError, end_process, is_finalized, is_main_thread, may_have_threads,
+    Alarm, Communicator, MpiError, abort, is_finalized, is_main_thread, may_have_threads,
 };
 use crate::transport::mpi::{Links, Mpi};
 
@@ -163,7 +163,7 @@ impl Drop for World {
             return;
         }
         if self.job.as_ref().is_some_and(Job::is_broken) {
-            end_process();
+            abort();
         }
         drop(self.job.take());
         drop(self.universe.take());

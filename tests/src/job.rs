@@ -22,7 +22,8 @@ pub fn launcher(processes: u32) -> Option<Command> {
         return None;
     };
     let mut command = Command::new(name);
-    if String::from_utf8_lossy(&version.stdout).contains("Open MPI") {
+    let version = String::from_utf8_lossy(&version.stdout);
+    if version.contains("Open MPI") || version.contains("OpenRTE") {
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
         // Bound to one vCPU each, ranks would be pinned whatever Caribou does.
         command.args(["--oversubscribe", "--bind-to", "none"]);

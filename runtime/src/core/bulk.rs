@@ -16,7 +16,7 @@
 //!
 //! Between processes, long runs of numbers need not pass through the encoding at all: they travel *beside* it, each as a
 //! message of its own, and arrive in the vector they were made for. An `Arc<Vec<T>>` is sent from where it lies; of any
-//! other vector one copy is made. Serde hands no context to a `with` module, so [`gather`] and [`scatter`] leave it for
+//! other vector one copy is made. Serde hands no context to a `with` module, so `gather` and `scatter` leave it for
 //! the thread to find.
 
 use std::cell::{Cell, RefCell};

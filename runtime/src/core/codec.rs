@@ -185,6 +185,7 @@ impl Address {
 }
 
 /// What is being encoded or decoded, for the error that names it.
+#[derive(Clone, Copy)]
 enum Subject {
     Message(ChunkId),
     Chunk(ChunkId),

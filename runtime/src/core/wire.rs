@@ -14,8 +14,8 @@ use serde::de::DeserializeOwned;
 pub(crate) struct WireError(String);
 
 impl WireError {
-    pub(crate) fn new(why: impl ToString) -> WireError {
-        WireError(why.to_string())
+    pub(crate) fn new(why: impl Into<String>) -> WireError {
+        WireError(why.into())
     }
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, WireError> {
 #[inline]
 pub(crate) fn encode_into<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Result<(), WireError> {
     bincode::serde::encode_into_writer(value, Append(bytes), bincode::config::standard())
-        .map_err(WireError::new)
+        .map_err(|why| WireError(why.to_string()))
 }
 
 struct Append<'b>(&'b mut Vec<u8>);
@@ -58,7 +58,7 @@ pub(crate) fn decode<T: DeserializeOwned>(mut bytes: &[u8]) -> Result<T, WireErr
 #[inline]
 pub(crate) fn decode_first<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, WireError> {
     let (value, used) = bincode::serde::borrow_decode_from_slice(bytes, bincode::config::standard())
-        .map_err(WireError::new)?;
+        .map_err(|why| WireError(why.to_string()))?;
     *bytes = &bytes[used..];
     Ok(value)
 }

@@ -115,19 +115,9 @@ impl Outcome {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 
-    /// A rank is gone: there is nobody to end the run in order with.
-    pub(crate) fn lose(&self, error: Error) {
-        self.fail(error);
-        self.lost.store(true, Ordering::Release);
-    }
-
     /// The rank has left its scheduler and takes leave of the others.
     pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::Release);
-    }
-
-    pub(crate) fn closing(&self) -> bool {
-        self.closing.load(Ordering::Acquire)
     }
 
     pub(crate) fn lost(&self) -> bool {
@@ -157,6 +147,20 @@ impl Outcome {
             syncs: std::mem::take(&mut *self.syncs.lock().unwrap_or_else(PoisonError::into_inner)),
             ..crate::Report::default()
         })
+    }
+}
+
+/// For runs that can lose a rank.
+#[cfg(feature = "mpi")]
+impl Outcome {
+    /// A rank is gone: there is nobody to end the run in order with.
+    pub(crate) fn lose(&self, error: Error) {
+        self.fail(error);
+        self.lost.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
     }
 }
 

@@ -182,7 +182,8 @@ mod processes {
         let Ok(version) = Command::new(&mpirun).arg("--version").output() else {
             return println!("skipped: no {mpirun}");
         };
-        let oversubscribe = String::from_utf8_lossy(&version.stdout).contains("Open MPI");
+        let version = String::from_utf8_lossy(&version.stdout);
+        let oversubscribe = version.contains("Open MPI") || version.contains("OpenRTE");
         let me = std::env::current_exe().expect("a test has a file");
         for (processes, shared_memory) in [("2", "on"), ("2", "off"), ("4", "on"), ("3", "off")] {
             let mut job = Command::new(&mpirun);
