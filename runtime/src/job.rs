@@ -46,7 +46,7 @@ use crate::report::Report;
 use crate::run::{describing, set_up};
 use crate::transport::Transport;
 use crate::transport::mpi::raw::{
-    Alarm, Communicator, MpiError, abort, is_finalized, is_main_thread, may_have_threads,
+    Alarm, Communicator, MpiError, abort, end_process, is_finalized, is_main_thread, may_have_threads,
 };
 use crate::transport::mpi::{Links, Mpi};
 
@@ -146,6 +146,9 @@ pub(crate) fn run_in_world(
 
 impl World {
     fn start(config: &Config) -> Result<World, Error> {
+        if is_finalized() {
+            return Err(system("MPI", "it has ended in this process already"));
+        }
         let initialised = mpi::initialize_with_threading(mpi::Threading::Funneled);
         let universe = initialised.map(|(universe, _)| universe);
         let communicator =
@@ -161,9 +164,6 @@ impl Drop for World {
             // The program was faster than we: MPI wants nothing back any more.
             let _kept = ManuallyDrop::new(self.job.take());
             return;
-        }
-        if self.job.as_ref().is_some_and(Job::is_broken) {
-            abort();
         }
         drop(self.job.take());
         drop(self.universe.take());
@@ -196,11 +196,20 @@ pub(crate) struct Job {
     watched: Arc<Mutex<Watched>>,
 }
 
+impl Drop for Job {
+    fn drop(&mut self) {
+        if self.is_broken() && !is_finalized() {
+            abort();
+        }
+    }
+}
+
 /// What each process says at the beginning of a run.
 #[derive(Serialize, Deserialize)]
 struct Hello {
     place: Place,
     lb: String,
+    pin: String,
     failed: Option<Error>,
 }
 
@@ -283,13 +292,18 @@ impl Job {
             workers: config.workers,
         };
         let failed = set_up.as_ref().err().cloned().or(asked);
-        let all: Vec<Hello> = self.exchange(&Hello { place, lb: config.lb_spec().into(), failed })?;
+        let (lb, pin) = (config.lb_spec().into(), format!("{:?}", config.pin));
+        let all: Vec<Hello> = self.exchange(&Hello { place, lb, pin, failed })?;
         if let Some(error) = all.iter().find_map(|hello| hello.failed.clone()) {
             return Err(error);
         }
         if let Some((rank, other)) = (0..).zip(&all).find(|(_, hello)| hello.lb != all[0].lb) {
             let why = format!("rank {rank} has `{}`, rank 0 `{}`: it must be the same", other.lb, all[0].lb);
             return Err(Error::Config { setting: "CARIBOU_LB".into(), why });
+        }
+        if all.iter().any(|hello| hello.pin != all[0].pin) {
+            let why = "it must be the same for all processes".into();
+            return Err(Error::Config { setting: "CARIBOU_PIN".into(), why });
         }
         let places: Vec<Place> = all.into_iter().map(|hello| hello.place).collect();
         Ok((plan(&places, config.pin)?, set_up?))
@@ -328,6 +342,7 @@ impl Job {
             watched.lost
         };
         if let Some(lost) = lost {
+            self.lock().broken = true;
             outcome.lose(lost.error());
             crew.stop();
         }
@@ -375,9 +390,8 @@ fn watch(
 /// A rank is lost: ends the run that is going on, if that needs it.
 fn lose(watched: &Arc<Mutex<Watched>>, lost: Lost) {
     let mut state = watched.lock().unwrap_or_else(PoisonError::into_inner);
-    // Who has left while we take leave has taken leave of us before.
-    let concerns = |going: &&Going| lost.how == How::Died || !going.outcome.closing();
-    let going = state.run.as_ref().filter(concerns);
+    // Nobody leaves in order before all have said their figures, and that comes after the run.
+    let going = state.run.as_ref();
     if let Some(Going { outcome, crew }) = going {
         outcome.lose(lost.error());
         if let Some(crew) = crew.upgrade() {
@@ -404,7 +418,7 @@ fn lose(watched: &Arc<Mutex<Watched>>, lost: Lost) {
 #[expect(clippy::print_stderr, reason = "the process ends here, and its owner must learn why")]
 fn give_up(lost: Lost) {
     eprintln!("error: {}", lost.error());
-    std::process::exit(1);
+    end_process();
 }
 
 impl Lost {

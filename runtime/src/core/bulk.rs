@@ -196,6 +196,9 @@ impl Block {
 /// Shorter runs of numbers stay in the encoding: a message of their own would cost more than the copies.
 pub(crate) const BESIDE_BYTES_MIN: usize = 16 * 1024;
 
+/// Longer ones stay in it too: MPI counts in `int`.
+pub(crate) const RUN_BYTES_MAX: usize = i32::MAX as usize;
+
 /// Runs that travel beside one packet at most; more stay in the encoding.
 pub(crate) const RUNS_MAX: usize = 250;
 
@@ -215,7 +218,7 @@ enum Mode {
 thread_local! {
     static MODE: Cell<Mode> = const { Cell::new(Mode::Plain) };
     static GATHERED: RefCell<Vec<Attachment>> = const { RefCell::new(Vec::new()) };
-    static SCATTERED: RefCell<VecDeque<Block>> = const { RefCell::new(VecDeque::new()) };
+    static SCATTERED: RefCell<VecDeque<Option<Block>>> = const { RefCell::new(VecDeque::new()) };
 }
 
 /// Puts the thread's mode back, also when user code panics.
@@ -244,7 +247,7 @@ pub(crate) fn scatter<R>(blocks: VecDeque<Block>, decode: impl FnOnce() -> R) ->
     MODE.set(Mode::Scatter);
     let none = blocks.is_empty();
     if !none {
-        SCATTERED.set(blocks);
+        SCATTERED.set(blocks.into_iter().map(Some).collect());
     }
     let decoded = decode();
     if !none {
@@ -253,11 +256,11 @@ pub(crate) fn scatter<R>(blocks: VecDeque<Block>, decode: impl FnOnce() -> R) ->
     decoded
 }
 
-/// Keeps numbers to travel beside the bytes. False if they belong into the bytes.
-fn put_beside<T: Number>(numbers: &(impl Numbers<T> + ?Sized)) -> bool {
+/// Keeps numbers to travel beside the bytes: as which run, counted from 1; 0 if they belong into the bytes.
+fn put_beside<T: Number>(numbers: &(impl Numbers<T> + ?Sized)) -> u8 {
     let all = numbers.numbers();
-    if size_of_val(all) < BESIDE_BYTES_MIN {
-        return false;
+    if !(BESIDE_BYTES_MIN..=RUN_BYTES_MAX).contains(&size_of_val(all)) {
+        return 0;
     }
     GATHERED.with_borrow_mut(|attachments| {
         if MODE.replace(Mode::Gathered) == Mode::Gather {
@@ -265,12 +268,12 @@ fn put_beside<T: Number>(numbers: &(impl Numbers<T> + ?Sized)) -> bool {
             attachments.clear();
         }
         if attachments.len() == RUNS_MAX {
-            return false;
+            return 0;
         }
         let shared = numbers.share().filter(|_| cfg!(target_endian = "little"));
         let numbers = shared.unwrap_or_else(|| Arc::new(in_order(all.to_vec())));
         attachments.push(Attachment { numbers, width: size_of::<T>() as u8 });
-        true
+        attachments.len() as u8
     })
 }
 
@@ -294,7 +297,7 @@ pub fn serialize<T: Number, S: Serializer>(
     let beside = put_beside(numbers);
     let mut pair = serializer.serialize_tuple(2)?;
     pair.serialize_element(&beside)?;
-    pair.serialize_element(&Inline(if beside { &[] } else { all }))?;
+    pair.serialize_element(&Inline(if beside > 0 { &[] } else { all }))?;
     pair.end()
 }
 
@@ -316,17 +319,17 @@ pub fn deserialize<'de, T: Number, V: From<Vec<T>>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<V, D::Error> {
     let numbers = if MODE.get() == Mode::Scatter {
-        let (beside, inline) = <(bool, Owned<T>)>::deserialize(deserializer)?;
-        if beside { next_block()? } else { inline.0 }
+        let (beside, inline) = <(u8, Owned<T>)>::deserialize(deserializer)?;
+        if beside > 0 { block(beside)? } else { inline.0 }
     } else {
         Owned::deserialize(deserializer)?.0
     };
     Ok(V::from(numbers))
 }
 
-/// The next run of numbers that came beside the bytes being decoded.
-fn next_block<T: Number, E: Error>() -> Result<Vec<T>, E> {
-    let block = SCATTERED.with_borrow_mut(VecDeque::pop_front);
+/// The run with this number, counted from 1, of those that came beside the bytes being decoded.
+fn block<T: Number, E: Error>(number: u8) -> Result<Vec<T>, E> {
+    let block = SCATTERED.with_borrow_mut(|blocks| blocks.get_mut(usize::from(number) - 1)?.take());
     let block = block.ok_or_else(|| E::custom("numbers are missing beside the bytes"))?;
     let numbers = block.into_numbers().ok_or_else(|| {
         E::custom(format!("the numbers beside the bytes are not {} bytes each", size_of::<T>()))

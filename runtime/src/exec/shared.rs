@@ -102,7 +102,6 @@ impl Crew {
 #[derive(Default)]
 pub(crate) struct Outcome {
     error: Mutex<Option<Error>>,
-    closing: AtomicBool,
     lost: AtomicBool,
     syncs: Mutex<Vec<SyncReport>>,
     messages: AtomicU64,
@@ -113,11 +112,6 @@ impl Outcome {
     /// Keeps the first error: what comes later is its consequence.
     pub(crate) fn fail(&self, error: Error) {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-    }
-
-    /// The rank has left its scheduler and takes leave of the others.
-    pub(crate) fn close(&self) {
-        self.closing.store(true, Ordering::Release);
     }
 
     pub(crate) fn lost(&self) -> bool {
@@ -157,10 +151,6 @@ impl Outcome {
     pub(crate) fn lose(&self, error: Error) {
         self.fail(error);
         self.lost.store(true, Ordering::Release);
-    }
-
-    pub(crate) fn closing(&self) -> bool {
-        self.closing.load(Ordering::Acquire)
     }
 }
 

@@ -34,9 +34,8 @@ impl Worker<'_> {
         if self.transport.is_none() {
             return;
         }
-        self.send_outbound();
+        self.catching(Self::send_outbound);
         let outcome = &self.shared.outcome;
-        outcome.close();
         if let Some(transport) = &mut self.transport {
             transport.close(&|| outcome.lost());
         }
@@ -54,7 +53,13 @@ impl Worker<'_> {
                 phase: self.in_hand.phase,
                 panic: text_of(&*panic),
             };
-            self.fail(error);
+            // What could not be sent is of no use any more, and may panic again. The end of the run must get through.
+            self.leaving.clear();
+            if catch_unwind(AssertUnwindSafe(|| self.fail(error.clone()))).is_err() {
+                while catch_unwind(AssertUnwindSafe(|| self.hand_over_all())).is_err() {}
+                self.shared.outcome.fail(error);
+                self.shared.crew.stop();
+            }
         }
     }
 

@@ -392,6 +392,9 @@ impl Outlet for Worker<'_> {
                 spread => self.spread(chunk, spread),
             }
         }
+        if let Some(transport) = &mut self.transport {
+            transport.idle();
+        }
         // This worker is busy for longer: somebody else should run what it has just made ready.
         self.shared.crew.wake_one(self.id);
     }

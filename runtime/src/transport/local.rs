@@ -35,7 +35,7 @@ struct Outgoing {
 pub(crate) struct Local {
     outgoing: Vec<Option<Outgoing>>,
     incoming: Vec<(Rank, Consumer<Packet>)>,
-    /// The ring to look at first: the one after the last that had something.
+    /// The ring to look at first.
     next: usize,
     /// Some ring was full: packets wait here.
     waiting: bool,
@@ -111,11 +111,13 @@ impl Transport for Local {
             self.waiting = !self.flush();
         }
         for _ in 0..self.incoming.len() {
-            let (from, ring) = &mut self.incoming[self.next];
+            let place = self.next;
+            // Everybody in turn: who sends much must not keep the others from being heard.
+            self.next = if place + 1 == self.incoming.len() { 0 } else { place + 1 };
+            let (from, ring) = &mut self.incoming[place];
             if let Ok(packet) = ring.pop() {
                 return Some(Ok((*from, packet)));
             }
-            self.next = (self.next + 1) % self.incoming.len();
         }
         None
     }

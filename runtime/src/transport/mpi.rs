@@ -69,7 +69,8 @@ impl Links {
             let bytes = bytes[..].try_into().expect("four bytes were sent");
             part_of[u32::from_le_bytes(bytes) as usize] = Some(part);
         }
-        let shared = shared_memory && parts > 1;
+        let wishes = communicator.all_say(&[u8::from(shared_memory)])?;
+        let shared = wishes.iter().all(|wish| wish[..] == [1]) && parts > 1;
         let lines = (LINES_PER_RANK / parts).clamp(RING_LINES_MIN, RING_LINES_MAX).next_power_of_two();
         let window = if shared { Some(host.window(parts * ring::footprint(lines))?) } else { None };
         // The ring from process `from` of this host lies in its reader's part, at the place of `from`.
@@ -135,7 +136,7 @@ pub(crate) struct Mpi<'l> {
     unseen: Vec<u32>,
     /// Nothing was sent since the last look at what has come.
     looked: bool,
-    /// The peer to look at first: the one after the last that had something.
+    /// The peer to look at first.
     next: usize,
     /// Some frames wait for room; some bytes are under way.
     waiting: bool,
@@ -270,18 +271,19 @@ impl<'l> Mpi<'l> {
         let links = &mut *self.links;
         let count = links.peers.len();
         for _ in 0..count {
-            if let Some(peer) = &mut links.peers[self.next]
-                && let Some(packet) = peer.next(&self.codec, &links.communicator)?
-            {
-                self.naps = 0;
-                self.transfers |= peer.transfers();
-                if let Some(taken) = peer.arrivals.owed_grant() {
-                    peer.departures.send_grant(peer.rank, taken, &links.communicator)?;
-                    self.transfers = true;
-                }
-                return Ok(Some((Rank(peer.rank), packet)));
+            let place = self.next;
+            // Everybody in turn: who sends much must not keep the others from being heard.
+            self.next = if place + 1 == count { 0 } else { place + 1 };
+            let Some(peer) = &mut links.peers[place] else { continue };
+            let packet = peer.next(&self.codec, &links.communicator)?;
+            self.transfers |= peer.transfers();
+            let Some(packet) = packet else { continue };
+            self.naps = 0;
+            if let Some(taken) = peer.arrivals.owed_grant() {
+                peer.departures.send_grant(peer.rank, taken, &links.communicator)?;
+                self.transfers = true;
             }
-            self.next = if self.next + 1 == count { 0 } else { self.next + 1 };
+            return Ok(Some((Rank(peer.rank), packet)));
         }
         Ok(None)
     }
@@ -296,10 +298,18 @@ impl<'l> Mpi<'l> {
         }
     }
 
-    /// One round of the end of a run; true once it is over.
-    fn part(&mut self) -> Result<bool, Failure> {
+    /// One round of the end of a run; true once it is over. What still comes has no meaning any more, but is taken.
+    fn part(&mut self) -> Result<bool, MpiError> {
         let sent = self.upkeep(true)?;
-        while self.next()?.is_some() {}
+        self.take_batches()?;
+        let links = &mut *self.links;
+        for peer in links.peers.iter_mut().flatten() {
+            peer.discard(&links.communicator)?;
+            if let Some(taken) = peer.arrivals.owed_grant() {
+                peer.departures.send_grant(peer.rank, taken, &links.communicator)?;
+                self.transfers = true;
+            }
+        }
         Ok(sent && self.links.peers.iter().flatten().all(|peer| peer.is_gone() && !peer.transfers()))
     }
 }
@@ -354,15 +364,21 @@ impl Transport for Mpi<'_> {
 
     fn close(&mut self, lost: &dyn Fn() -> bool) {
         let me = self.links.rank;
+        let mut said = true;
         for to in (0..self.links.peers.len() as u32).filter(|&to| to != me) {
-            let said =
-                self.with_peer(to, |peer, _, now_ns, communicator| Ok(peer.say_bye(now_ns, communicator)?));
-            if said.is_err() {
-                return;
-            }
+            let bye = self.with_peer(to, |peer, _, now_ns, communicator| peer.say_bye(now_ns, communicator));
+            said &= bye.is_ok();
         }
         let mut rounds = 0u32;
-        while !lost() && !self.part().unwrap_or(true) {
+        while !lost() {
+            match self.part() {
+                Ok(true) if said => return,
+                Ok(_) => {}
+                Err(why) => {
+                    tracing::error!(rank = me, %why, "the end of the run");
+                    break;
+                }
+            }
             rounds += 1;
             match rounds {
                 0..1000 => std::hint::spin_loop(),
@@ -370,5 +386,7 @@ impl Transport for Mpi<'_> {
                 _ => std::thread::sleep(NAP_MIN),
             }
         }
+        // Something of this run is left on the links: they cannot be used for another.
+        self.links.communicator.give_up();
     }
 }

@@ -52,17 +52,19 @@ struct Credit {
 /// Frames on their way to one process.
 pub(crate) struct Departures {
     batch: Vec<u8>,
+    /// Where the body of a frame begins that was begun and not ended.
+    open: Option<usize>,
     since_ns: u64,
     out: Out,
 }
 
 impl Departures {
     pub(crate) fn by_ring(writer: Writer) -> Departures {
-        Departures { batch: Vec::new(), since_ns: 0, out: Out::Ring(writer) }
+        Departures { batch: Vec::new(), open: None, since_ns: 0, out: Out::Ring(writer) }
     }
 
     pub(crate) fn by_mpi() -> Departures {
-        Departures { batch: Vec::new(), since_ns: 0, out: Out::Mpi(Credit::default()) }
+        Departures { batch: Vec::new(), open: None, since_ns: 0, out: Out::Mpi(Credit::default()) }
     }
 
     /// Whether age matters: a batch for a ring leaves at the next look anyway.
@@ -75,6 +77,7 @@ impl Departures {
     /// leave first.
     #[inline]
     pub(crate) fn begin(&mut self, now_ns: u64) -> Option<(&mut Vec<u8>, usize)> {
+        self.take_back();
         if self.is_full() {
             return None;
         }
@@ -86,17 +89,20 @@ impl Departures {
             }
         }
         let start = frame::begin(&mut self.batch);
+        self.open = Some(start);
         Some((&mut self.batch, start))
     }
 
     /// Ends the frame whose body begins at `start`.
     #[inline]
     pub(crate) fn end(&mut self, start: usize, kind: Kind, beside: &[Attachment]) {
+        self.open = None;
         frame::end(&mut self.batch, start, kind, beside);
     }
 
-    /// Takes back the frame whose body begins at `start`; returns the body.
-    pub(crate) fn take_back(&mut self, start: usize) -> Vec<u8> {
+    /// Takes back a frame that was not ended: on purpose, or because its encoding panicked. Returns its body.
+    pub(crate) fn take_back(&mut self) -> Vec<u8> {
+        let Some(start) = self.open.take() else { return Vec::new() };
         let body = self.batch.split_off(start);
         self.batch.truncate(start - WORD);
         if self.ages() && self.batch.len() == WORD {
@@ -126,6 +132,10 @@ impl Departures {
         taken: u64,
         communicator: &Communicator,
     ) -> Result<bool, MpiError> {
+        self.take_back();
+        if self.batch.is_empty() {
+            return Ok(true);
+        }
         match &mut self.out {
             Out::Ring(ring) => {
                 let left = ring.write(&self.batch);
@@ -191,6 +201,8 @@ pub(crate) struct Arrivals {
     /// The batch being read, and how far.
     batch: Vec<u8>,
     read: usize,
+    /// Where the frame begins that was read last.
+    last: usize,
     source: Source,
 }
 
@@ -211,11 +223,11 @@ struct Queue {
 
 impl Arrivals {
     pub(crate) fn by_ring(reader: Reader) -> Arrivals {
-        Arrivals { batch: Vec::new(), read: 0, source: Source::Ring(reader) }
+        Arrivals { batch: Vec::new(), read: 0, last: 0, source: Source::Ring(reader) }
     }
 
     pub(crate) fn by_mpi() -> Arrivals {
-        Arrivals { batch: Vec::new(), read: 0, source: Source::Mpi(Queue::default()) }
+        Arrivals { batch: Vec::new(), read: 0, last: 0, source: Source::Mpi(Queue::default()) }
     }
 
     #[inline]
@@ -233,9 +245,15 @@ impl Arrivals {
         if self.read == self.batch.len() && !self.open() {
             return None;
         }
+        self.last = self.read;
         let (frame, next) = frame::read(&self.batch, self.read);
         self.read = next;
         Some(frame)
+    }
+
+    /// The frame that was read last.
+    pub(crate) fn last(&self) -> Option<Frame<'_>> {
+        (self.last < self.batch.len()).then(|| frame::read(&self.batch, self.last).0)
     }
 
     /// Goes on to the next batch.

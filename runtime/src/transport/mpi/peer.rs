@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::batch::{Arrivals, Departures};
 use super::frame::{Kind, Run};
 use super::raw::{Communicator, MpiError, Receiving, Sending};
-use crate::core::bulk::{Attachment, Block};
+use crate::core::bulk::{Attachment, Block, RUN_BYTES_MAX};
 use crate::core::codec::Codec;
 use crate::core::packet::Packet;
 use crate::error::Error;
@@ -111,23 +111,23 @@ impl Peer {
             let beside = codec.encode(packet, batch);
             let long = batch.len() - start > BODY_BYTES_MAX;
             let Ok(beside) = beside else {
-                self.departures.take_back(start);
+                self.departures.take_back();
                 return beside.map(|_| ()).map_err(Failure::Wire);
             };
             if long {
-                let body = self.departures.take_back(start);
-                return Ok(self.send_frame(Kind::Packet, body, beside, now_ns, communicator)?);
+                let body = self.departures.take_back();
+                return self.send_frame(Kind::Packet, body, beside, now_ns, communicator);
             }
             self.departures.end(start, Kind::Packet, &beside);
             return Ok(self.send_runs(&beside, communicator)?);
         }
         let mut body = Vec::new();
         let beside = codec.encode(packet, &mut body).map_err(Failure::Wire)?;
-        Ok(self.send_frame(Kind::Packet, body, beside, now_ns, communicator)?)
+        self.send_frame(Kind::Packet, body, beside, now_ns, communicator)
     }
 
     /// Says that nothing more comes in this run.
-    pub(crate) fn say_bye(&mut self, now_ns: u64, communicator: &Communicator) -> Result<(), MpiError> {
+    pub(crate) fn say_bye(&mut self, now_ns: u64, communicator: &Communicator) -> Result<(), Failure> {
         self.send_frame(Kind::Bye, Vec::new(), Vec::new(), now_ns, communicator)
     }
 
@@ -138,7 +138,12 @@ impl Peer {
         mut beside: Vec<Attachment>,
         now_ns: u64,
         communicator: &Communicator,
-    ) -> Result<(), MpiError> {
+    ) -> Result<(), Failure> {
+        if body.len() > RUN_BYTES_MAX {
+            let why = format!("its {} bytes are more than one MPI message carries", body.len());
+            let what = format!("a packet to rank {}", self.rank);
+            return Err(Failure::Wire(Error::Wire { rank: self.rank, what, why }));
+        }
         if body.len() > BODY_BYTES_MAX {
             kind = Kind::BodyBeside;
             beside.insert(0, Attachment { numbers: Arc::new(std::mem::take(&mut body)), width: 1 });
@@ -227,6 +232,40 @@ impl Peer {
         Ok(self.arrivals.ready())
     }
 
+    /// Takes everything that has come and forgets it: the run is over.
+    pub(crate) fn discard(&mut self, communicator: &Communicator) -> Result<(), MpiError> {
+        while !self.gone
+            && self.arriving_bytes < BESIDE_BYTES_MAX
+            && let Some(frame) = self.arrivals.next()
+        {
+            self.gone = frame.kind == Kind::Bye;
+            self.await_runs(communicator)?;
+        }
+        while let Some(first) = self.arriving.front_mut()
+            && first.is_whole()?
+        {
+            self.arriving_bytes -= first.bytes;
+            self.arriving.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Prepares for the runs of the frame that was just read, if it has some or has to wait for those before it.
+    fn await_runs(&mut self, communicator: &Communicator) -> Result<(), MpiError> {
+        let Some(frame) = self.arrivals.last() else { return Ok(()) };
+        if frame.runs.is_empty() && self.arriving.is_empty() {
+            return Ok(());
+        }
+        let runs: Vec<Run> = frame.runs.iter().map(|&word| Run::unpack(word)).collect();
+        let (kind, body) = (frame.kind, frame.body.to_vec());
+        let bytes = runs.iter().map(|run| run.bytes).sum();
+        let receive = |run: &Run| communicator.receive(self.rank, RUN, run.bytes, run.width);
+        let runs = runs.iter().map(receive).collect::<Result<_, _>>()?;
+        self.arriving_bytes += bytes;
+        self.arriving.push_back(Arriving { kind, body, runs, bytes, come: 0 });
+        Ok(())
+    }
+
     /// The next packet, or none. A bye is none.
     #[inline]
     pub(crate) fn next(
@@ -245,13 +284,7 @@ impl Peer {
             if frame.runs.is_empty() && self.arriving.is_empty() {
                 return codec.decode(frame.body, VecDeque::new()).map(Some).map_err(Failure::Wire);
             }
-            let runs: Vec<Run> = frame.runs.iter().map(|&word| Run::unpack(word)).collect();
-            let receive = |run: &Run| communicator.receive(self.rank, RUN, run.bytes, run.width);
-            let bytes = runs.iter().map(|run| run.bytes).sum();
-            let (kind, body) = (frame.kind, frame.body.to_vec());
-            let runs = runs.iter().map(receive).collect::<Result<_, _>>()?;
-            self.arriving_bytes += bytes;
-            self.arriving.push_back(Arriving { kind, body, runs, bytes, come: 0 });
+            self.await_runs(communicator)?;
         }
         let Some(first) = self.arriving.front_mut() else { return Ok(None) };
         if !first.is_whole()? {

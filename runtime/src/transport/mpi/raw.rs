@@ -85,6 +85,15 @@ pub(crate) fn abort() -> ! {
     std::process::exit(1);
 }
 
+/// Ends this process at once, from any thread. The launcher then ends what is left of the job.
+pub(crate) fn end_process() -> ! {
+    unsafe extern "C" {
+        fn _exit(status: c_int) -> !;
+    }
+    // SAFETY: the C library's; nothing runs after it.
+    unsafe { _exit(1) }
+}
+
 /// Between two tests of what takes long.
 const TURN: Duration = Duration::from_micros(50);
 /// How long an operation goes on after a process is gone: what it waits for may be under way.
@@ -158,6 +167,11 @@ impl Communicator {
     /// To be raised when a process is gone.
     pub(crate) fn alarm(&self) -> Alarm {
         self.alarm.clone()
+    }
+
+    /// MPI cannot be ended in order any more.
+    pub(crate) fn give_up(&self) {
+        self.given_up.set(true);
     }
 
     /// Whether MPI cannot be ended in order any more.
@@ -281,11 +295,17 @@ impl Communicator {
             starts.push(count_of(total)?);
             total += length as usize;
         }
-        let (mine, mut all, mut request) = (mine.to_vec(), vec![0u8; total], MaybeUninit::uninit());
+        if total == 0 {
+            return Ok(vec![Vec::new(); size]);
+        }
+        // An empty vector points nowhere, which some MPIs take for `MPI_IN_PLACE`.
+        let mut own = Vec::with_capacity(mine.len().max(1));
+        own.extend_from_slice(mine);
+        let (mut all, mut request) = (vec![0u8; total], MaybeUninit::uninit());
         // SAFETY: `all` has room for all lengths, one after the other, as `starts` says; everything is kept (rule 2).
         let request = unsafe {
             call!(MPI_Iallgatherv(
-                mine.as_ptr().cast(),
+                own.as_ptr().cast(),
                 *length,
                 ffi::RSMPI_UINT8_T,
                 all.as_mut_ptr().cast(),
@@ -297,8 +317,7 @@ impl Communicator {
             ))?;
             Request::new(request.assume_init())
         };
-        let (_, all, lengths, starts) =
-            self.wait("MPI_Iallgatherv", request, (mine, all, lengths, starts))?;
+        let (_, all, lengths, starts) = self.wait("MPI_Iallgatherv", request, (own, all, lengths, starts))?;
         let part = |(&start, &length): (&c_int, &c_int)| all[start as usize..][..length as usize].to_vec();
         Ok(starts.iter().zip(&lengths).map(part).collect())
     }
@@ -384,6 +403,9 @@ impl Communicator {
 
 impl Drop for Communicator {
     fn drop(&mut self) {
+        if is_finalized() {
+            return;
+        }
         // SAFETY: the handle is ours and used nowhere else. A request that is under way keeps what it needs.
         unsafe { ffi::MPI_Comm_free(&raw mut self.handle) };
     }
@@ -482,18 +504,19 @@ impl Receiving {
     }
 }
 
+/// Tests after which a receive that was to be taken back is left to MPI.
+const CANCEL_TESTS: u32 = 1000;
+
 impl Drop for Receiving {
-    /// Takes the receive back. MPI promises that waiting for it then needs nobody else.
+    /// Takes the receive back. One that has met its message cannot be, and may never be complete.
     fn drop(&mut self) {
         if self.request.complete || is_finalized() {
             return;
         }
-        // SAFETY: the request is under way; after the wait MPI does not know the buffer any more.
-        let waited = unsafe {
-            ffi::MPI_Cancel(&raw mut self.request.handle);
-            ffi::MPI_Wait(&raw mut self.request.handle, ffi::RSMPI_STATUS_IGNORE)
-        };
-        if waited != 0 {
+        // SAFETY: the request is under way.
+        unsafe { ffi::MPI_Cancel(&raw mut self.request.handle) };
+        let taken_back = (0..CANCEL_TESTS).any(|_| self.request.test().unwrap_or(true));
+        if !taken_back {
             // Rule 2: better lost than freed while MPI may write it.
             let _leaked = ManuallyDrop::new(self.buffer.take());
         }

@@ -146,8 +146,11 @@ impl Reader {
             if left == 0 {
                 break;
             }
+            let mut looks = 0u32;
             while ring.line(self.read)[0].load(Ordering::Acquire) >> LAP_SHIFT != ring.lap(self.read) {
-                std::hint::spin_loop();
+                // A writer that is not running may need this vCPU.
+                looks += 1;
+                if looks < 1000 { std::hint::spin_loop() } else { std::thread::yield_now() }
             }
         }
         // Told now and then: the writer's look at the tail takes the line away from us.
