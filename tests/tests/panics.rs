@@ -226,3 +226,45 @@ fn of_many_panics_one_is_the_error() {
         assert_eq!(chunk, format!("Domino[{index}] of array 0"), "one error, from one panic");
     }
 }
+
+/// A message that cannot be encoded: it panics.
+#[derive(Deserialize)]
+struct Unwritable;
+
+impl Serialize for Unwritable {
+    fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        panic!("it cannot be written");
+    }
+}
+
+/// Every chunk of rank 0 sends one to every chunk of rank 1.
+#[derive(Serialize, Deserialize)]
+struct Writes;
+
+impl Chunk for Writes {
+    type Index = u32;
+    type Message = Unwritable;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() < 6 {
+            (6..12).for_each(|reader| ctx.send(reader, Unwritable));
+        }
+    }
+
+    fn receive(&mut self, _: Unwritable, _: &mut Ctx<'_, Self>) {}
+}
+
+#[test]
+fn many_messages_that_panic_when_they_are_encoded_end_the_run_once() {
+    for workers in [1, 2] {
+        for _ in 0..20 {
+            let result = within_patience(&format!("{workers} workers"), move || {
+                caribou::run(config(2, "none").workers(workers).wire_always(true), |setup| {
+                    setup.array(12, |_| Writes);
+                })
+            });
+            let Err(Error::HandlerPanicked { panic, .. }) = result else { panic!("no panic") };
+            assert_eq!(panic, "it cannot be written");
+        }
+    }
+}

@@ -96,6 +96,28 @@ fn a_run_that_cannot_go_on_says_what_waits_in_every_process() {
 }
 
 #[test]
+fn a_process_that_ends_in_a_handler_is_missed_by_those_who_take_leave() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(ended) = run(2, &["vanish"]) else { return };
+    assert!(!ended.status.success() && ended.took < Duration::from_secs(15), "{ended:?}");
+    assert!(ended.stderr.contains("rank 1 is gone"), "{ended:?}");
+}
+
+#[test]
+fn a_message_that_panics_when_it_is_encoded_ends_the_run_on_both_sides() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    for shared_memory in ["on", "off"] {
+        let Some(mut command) = situation(2, &["unwritable"]) else { return };
+        command.env("CARIBOU_SHARED_MEMORY", shared_memory);
+        let ended = Job::start(command).wait();
+        assert!(!ended.status.success() && ended.took < Duration::from_secs(15), "{ended:?}");
+        let said = ended.stderr.matches("error: rank 0: chunk Writes[0]").count();
+        assert_eq!(said, 2, "{ended:?}");
+        assert!(ended.stderr.contains("it cannot be written"), "{ended:?}");
+    }
+}
+
+#[test]
 fn a_process_that_leaves_early_is_missed() {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(ended) = run(2, &["leave"]) else { return };

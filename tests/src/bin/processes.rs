@@ -20,6 +20,8 @@ fn main() -> ExitCode {
         "flood" => flood(number()),
         "panic" => panics(),
         "stall" => stalls(),
+        "vanish" => vanishes(),
+        "unwritable" => unwritable(),
         "leave" => leaves(),
         "differ" => differs(),
         "communicator" => communicator(),
@@ -204,6 +206,70 @@ fn stalls() -> Result<(), Error> {
     let ranks = config.rank_count();
     caribou::run(config, |setup| {
         setup.array_with(ranks, Placement::RoundRobin, |_| Waits);
+    })?;
+    Ok(())
+}
+
+/// Rank 0 ends the run; rank 1 ends its process instead, in the middle of a handler.
+#[derive(Serialize, Deserialize)]
+struct Vanishes;
+
+impl Chunk for Vanishes {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 0 {
+            return ctx.exit();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        std::process::exit(3);
+    }
+
+    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+}
+
+fn vanishes() -> Result<(), Error> {
+    let config = config()?;
+    caribou::run(config, |setup| {
+        setup.array_with(2u32, Placement::RoundRobin, |_| Vanishes);
+    })?;
+    Ok(())
+}
+
+/// Sends a message that panics in the middle of its encoding.
+#[derive(Serialize, Deserialize)]
+struct Writes;
+
+#[derive(Deserialize)]
+struct Unwritable;
+
+impl Serialize for Unwritable {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeTuple;
+        let mut tuple = serializer.serialize_tuple(2)?;
+        tuple.serialize_element(&[0xff_u64; 40].to_vec())?;
+        panic!("it cannot be written");
+    }
+}
+
+impl Chunk for Writes {
+    type Index = u32;
+    type Message = Unwritable;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 0 {
+            ctx.send(1, Unwritable);
+        }
+    }
+
+    fn receive(&mut self, _: Unwritable, _: &mut Ctx<'_, Self>) {}
+}
+
+fn unwritable() -> Result<(), Error> {
+    let config = config()?;
+    caribou::run(config, |setup| {
+        setup.array_with(2u32, Placement::RoundRobin, |_| Writes);
     })?;
     Ok(())
 }
