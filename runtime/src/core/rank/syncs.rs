@@ -133,6 +133,8 @@ impl RankCore {
             out.push_back(Action::Close(leaver.cell));
         }
         (0..departed).for_each(|_| self.syncs.left(sync + 1));
+        // Those who stay may all have come to the next sync before the last leaver stopped.
+        self.sample_complete(out);
         for rank in self.others() {
             self.send(rank, Packet::Marker { sync }, now_ns, out);
         }
@@ -210,7 +212,10 @@ impl RankCore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::census::Report;
     use crate::core::coordinator::RankPlace;
+    use crate::core::erased::{ErasedArray, ErasedSlot};
+    use crate::core::wire::WireError;
 
     /// A report to `sync` from a rank that has nothing to report on.
     fn collected(sync: u64) -> Packet {
@@ -230,6 +235,77 @@ mod tests {
             _ => None,
         };
         out.drain(..).filter_map(decide).collect()
+    }
+
+    /// An array whose chunks are on rank 1, and do nothing.
+    struct Idlers;
+
+    impl ErasedArray for Idlers {
+        fn name(&self) -> &str {
+            "Idlers"
+        }
+        fn population(&self) -> u64 {
+            2
+        }
+        fn keys_on(&self, _: Rank, _: u32) -> Vec<u64> {
+            vec![0, 1]
+        }
+        fn home(&self, _: u64, _: u32) -> Rank {
+            Rank(1)
+        }
+        fn create(&self, _: u64) -> Box<dyn ErasedSlot> {
+            unreachable!("only the core is under test")
+        }
+        fn index_text(&self, key: u64) -> String {
+            key.to_string()
+        }
+        fn syncs(&self) -> bool {
+            true
+        }
+        fn encode_into(&self, _: &Payload, _: &mut Vec<u8>) -> Result<(), WireError> {
+            unreachable!("nothing is sent")
+        }
+        fn decode_message(&self, _: &[u8]) -> Result<Payload, WireError> {
+            unreachable!("nothing is sent")
+        }
+        fn decode_slot(&self, _: u64, _: &[u8]) -> Result<Box<dyn ErasedSlot>, WireError> {
+            unreachable!("nothing is sent")
+        }
+    }
+
+    fn arrival(key: u64, sync: u64) -> Arrival {
+        let report = Report { sequence: sync, depth: 0, born: 0, leaving: false };
+        let chunk = ChunkId { array: 0, key };
+        Arrival { chunk, cell: CellId(key as u32), report, declared: None, bytes: 0, migratable: true }
+    }
+
+    #[test]
+    fn a_sync_that_completes_when_the_last_leaver_stops_is_reported() {
+        let strategy = lb_strategies::parse("refine").expect("it is in the table").into();
+        let place = RankPlace { host: 0, workers: 1 };
+        let arrays: [Arc<dyn ErasedArray>; 1] = [Arc::new(Idlers)];
+        let mut core = RankCore::new(Rank(1), &[place; 2], arrays.into(), strategy, 0);
+        let mut out = Actions::new();
+        let syncs_to_sample = |out: &mut Actions| -> Vec<u64> {
+            let sample = |action| match action {
+                Action::Sample(reports) => Some(reports.sync),
+                _ => None,
+            };
+            out.drain(..).filter_map(sample).collect()
+        };
+        let (stayer, leaver) = (0, 1);
+        for key in [stayer, leaver] {
+            core.created(arrival(key, 0).chunk, arrival(key, 0).cell);
+        }
+        core.at_sync(arrival(stayer, 0), &mut out);
+        core.at_sync(arrival(leaver, 0), &mut out);
+        assert_eq!(syncs_to_sample(&mut out), [0]);
+        let moves = [Move { chunk: arrival(leaver, 0).chunk, from: Rank(1), to: ROOT }];
+        core.receive(ROOT, Packet::Moves { sync: 0, moves: moves.into() }, 0, &mut out);
+        core.at_sync(arrival(stayer, 1), &mut out);
+        assert_eq!(syncs_to_sample(&mut out), [], "the leaver may still be running");
+        core.held(0, &mut out);
+        assert_eq!(syncs_to_sample(&mut out), [1]);
     }
 
     #[test]
