@@ -12,6 +12,8 @@ use crate::error::Error;
 const STEPS_MAX: u32 = 512;
 /// Looks between two pauses of a spinning worker: a pause is kind to the other thread of a core, but as long as a look.
 const LOOKS: u32 = 4;
+/// How many times longer a worker spins while a transfer is under way: one of 1 MiB takes some 100 us.
+const TRANSFER_PATIENCE: u32 = 8;
 /// How long rank 0 sleeps before it asks whether anybody is still at work.
 const SUSPECT: Duration = Duration::from_millis(100);
 /// How long worker 0 sleeps, at first and at most, while packets wait for a receiver that takes none.
@@ -108,7 +110,9 @@ impl Worker<'_> {
             transport.idle();
         }
         // After a nap without work there is no reason to believe that some is about to come.
-        let spins = if self.rested_ns == 0 { self.shared.spins } else { 0 };
+        let transfers = self.transport.as_ref().is_some_and(|transport| transport.transfers());
+        let patience = if transfers { TRANSFER_PATIENCE } else { 1 };
+        let spins = if self.rested_ns == 0 { self.shared.spins * patience } else { 0 };
         let found = (0..spins).any(|turn| {
             if turn % LOOKS == 0 {
                 std::hint::spin_loop();
@@ -148,7 +152,10 @@ impl Worker<'_> {
             }
         }
         self.close_batch();
-        if let Some(speed) = self.speed.as_mut().filter(|_| self.meter.is_some()) {
+        // Only where nothing is about to come: it would have to wait for the measurement.
+        if let Some(speed) = self.speed.as_mut().filter(|_| self.meter.is_some() && self.rested_ns == 0)
+            && nap.is_none_or(|nap| nap == SUSPECT)
+        {
             speed.again();
         }
         let start_ns = shared.clock.now_ns();

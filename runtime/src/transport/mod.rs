@@ -41,6 +41,11 @@ pub(crate) trait Transport {
         false
     }
 
+    /// Whether something is on its way that will be complete soon, and wakes nobody.
+    fn transfers(&self) -> bool {
+        false
+    }
+
     /// How long this rank may sleep without missing what arrives: for ever where senders wake it.
     fn nap(&mut self) -> Option<Duration> {
         None

@@ -355,6 +355,10 @@ impl Transport for Mpi<'_> {
         self.waiting && self.links.peers.iter().flatten().any(Peer::is_congested)
     }
 
+    fn transfers(&self) -> bool {
+        self.transfers
+    }
+
     /// Only processes of this host wake each other, and only for frames.
     fn nap(&mut self) -> Option<Duration> {
         self.naps += 1;
