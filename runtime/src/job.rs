@@ -417,7 +417,9 @@ fn lose(watched: &Arc<Mutex<Watched>>, lost: Lost) {
 
 #[expect(clippy::print_stderr, reason = "the process ends here, and its owner must learn why")]
 fn give_up(lost: Lost) {
-    eprintln!("error: {}", lost.error());
+    // In one piece: other processes may be speaking too.
+    let text = format!("error: {}\n", lost.error());
+    eprint!("{text}");
     end_process();
 }
 

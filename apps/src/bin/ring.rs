@@ -28,7 +28,9 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if launch::tells(launch, &error) {
-                eprintln!("error: {error}");
+                // In one piece: other processes may be speaking too.
+                let text = format!("error: {error}\n");
+                eprint!("{text}");
             } else {
                 launch::give_way();
             }

@@ -31,7 +31,9 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            // In one piece: other processes may be speaking too.
+            let text = format!("error: {error}\n");
+            eprint!("{text}");
             ExitCode::FAILURE
         }
     }
