@@ -53,6 +53,9 @@ use crate::transport::mpi::{Links, Mpi};
 /// How long after a loss the process waits for its own workers.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// How long a launcher gets to pass on why the job ends.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
 /// Runs of Caribou inside a program that uses MPI itself.
 ///
 /// All processes of the communicator make one, and call [`run`](Self::run) together. The communicator is duplicated and
@@ -199,6 +202,8 @@ pub(crate) struct Job {
 impl Drop for Job {
     fn drop(&mut self) {
         if self.is_broken() && !is_finalized() {
+            // Launchers drop what they have not passed on yet of what a process said before it ended the job.
+            thread::sleep(LAST_WORDS);
             abort();
         }
     }
