@@ -412,12 +412,9 @@ fn lose(watched: &Arc<Mutex<Watched>>, lost: Lost) {
         // Without that thread the process ends when its handler does.
         let _ = thread::Builder::new().name("caribou last".into()).spawn(last_word);
     }
-    let broken = going.is_some() || lost.how == How::Died;
-    if broken || state.run.is_none() {
-        state.broken |= broken;
-        state.lost.get_or_insert(lost);
-        state.alarm.raise();
-    }
+    state.broken |= going.is_some() || lost.how == How::Died;
+    state.lost.get_or_insert(lost);
+    state.alarm.raise();
 }
 
 #[expect(clippy::print_stderr, reason = "the process ends here, and its owner must learn why")]

@@ -183,16 +183,16 @@ impl<'l> Mpi<'l> {
         Ok(())
     }
 
-    /// Lets a batch go, and wakes its receiver. False if there is no room for it.
+    /// Lets a batch go if there is room for it, and wakes its receiver.
     #[inline]
-    fn ship(&mut self, to: u32) -> Result<bool, MpiError> {
+    fn ship(&mut self, to: u32) -> Result<(), MpiError> {
         let links = &mut *self.links;
-        let Some(peer) = &mut links.peers[to as usize] else { return Ok(true) };
+        let Some(peer) = &mut links.peers[to as usize] else { return Ok(()) };
         let left = peer.ship(&links.communicator)?;
         self.waiting |= !left;
         self.transfers |= peer.departures.ages();
         links.wake(to);
-        Ok(left)
+        Ok(())
     }
 
     /// Ships what lies here; of batches for MPI only those that are old, unless `all` should leave.
@@ -279,10 +279,7 @@ impl<'l> Mpi<'l> {
             self.transfers |= peer.transfers();
             let Some(packet) = packet else { continue };
             self.naps = 0;
-            if let Some(taken) = peer.arrivals.owed_grant() {
-                peer.departures.send_grant(peer.rank, taken, &links.communicator)?;
-                self.transfers = true;
-            }
+            self.transfers |= peer.pay_grant(&links.communicator)?;
             return Ok(Some((Rank(peer.rank), packet)));
         }
         Ok(None)
@@ -305,10 +302,7 @@ impl<'l> Mpi<'l> {
         let links = &mut *self.links;
         for peer in links.peers.iter_mut().flatten() {
             peer.discard(&links.communicator)?;
-            if let Some(taken) = peer.arrivals.owed_grant() {
-                peer.departures.send_grant(peer.rank, taken, &links.communicator)?;
-                self.transfers = true;
-            }
+            self.transfers |= peer.pay_grant(&links.communicator)?;
         }
         Ok(sent && self.links.peers.iter().flatten().all(|peer| peer.is_gone() && !peer.transfers()))
     }

@@ -18,10 +18,10 @@ fn main() -> ExitCode {
     let outcome = match argument(0) {
         "rounds" => rounds(u64::MAX >> 8).map(|_| ()),
         "flood" => flood(number()),
-        "panic" => panics(),
-        "stall" => stalls(),
-        "vanish" => vanishes(),
-        "unwritable" => unwritable(),
+        "panic" => one_a_rank(|| Panics),
+        "stall" => one_a_rank(|| Waits),
+        "vanish" => one_a_rank(|| Vanishes),
+        "unwritable" => one_a_rank(|| Writes),
         "leave" => leaves(),
         "differ" => differs(),
         "communicator" => communicator(),
@@ -41,6 +41,16 @@ fn main() -> ExitCode {
 
 fn config() -> Result<Config, Error> {
     Ok(Config::from_env()?.workers(1))
+}
+
+/// Runs with a chunk on each rank.
+fn one_a_rank<C: Chunk<Index = u32>>(make: fn() -> C) -> Result<(), Error> {
+    let config = config()?;
+    let ranks = config.rank_count();
+    caribou::run(config, |setup| {
+        setup.array_with(ranks, Placement::RoundRobin, move |_| make());
+    })?;
+    Ok(())
 }
 
 /// A token that goes around all ranks.
@@ -172,15 +182,6 @@ impl Chunk for Panics {
     fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
 }
 
-fn panics() -> Result<(), Error> {
-    let config = config()?;
-    let ranks = config.rank_count();
-    caribou::run(config, |setup| {
-        setup.array_with(ranks, Placement::RoundRobin, |_| Panics);
-    })?;
-    Ok(())
-}
-
 /// Waits for a message that nobody sends.
 #[derive(Serialize, Deserialize)]
 struct Waits;
@@ -203,15 +204,6 @@ impl Chunk for Waits {
     }
 }
 
-fn stalls() -> Result<(), Error> {
-    let config = config()?;
-    let ranks = config.rank_count();
-    caribou::run(config, |setup| {
-        setup.array_with(ranks, Placement::RoundRobin, |_| Waits);
-    })?;
-    Ok(())
-}
-
 /// Rank 0 ends the run; rank 1 ends its process instead, in the middle of a handler.
 #[derive(Serialize, Deserialize)]
 struct Vanishes;
@@ -229,14 +221,6 @@ impl Chunk for Vanishes {
     }
 
     fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
-}
-
-fn vanishes() -> Result<(), Error> {
-    let config = config()?;
-    caribou::run(config, |setup| {
-        setup.array_with(2u32, Placement::RoundRobin, |_| Vanishes);
-    })?;
-    Ok(())
 }
 
 /// Sends a message that panics in the middle of its encoding.
@@ -266,14 +250,6 @@ impl Chunk for Writes {
     }
 
     fn receive(&mut self, _: Unwritable, _: &mut Ctx<'_, Self>) {}
-}
-
-fn unwritable() -> Result<(), Error> {
-    let config = config()?;
-    caribou::run(config, |setup| {
-        setup.array_with(2u32, Placement::RoundRobin, |_| Writes);
-    })?;
-    Ok(())
 }
 
 /// Rank 1 makes one run, all others two.

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::frame::{self, Frame, Kind, WORD};
-use super::raw::{Communicator, MpiError, Receiving, Sending};
+use super::raw::{Communicator, MpiError, Receiving, Sendings};
 use super::ring::{Reader, Writer};
 use crate::core::bulk::{Attachment, Block};
 
@@ -46,7 +46,7 @@ struct Credit {
     /// Bytes sent, and what of them the other has taken.
     sent: u64,
     granted: u64,
-    sendings: VecDeque<Sending>,
+    sendings: Sendings,
 }
 
 /// Frames on their way to one process.
@@ -93,10 +93,10 @@ impl Departures {
         Some((&mut self.batch, start))
     }
 
-    /// Ends the frame whose body begins at `start`.
+    /// Ends the frame that was begun.
     #[inline]
-    pub(crate) fn end(&mut self, start: usize, kind: Kind, beside: &[Attachment]) {
-        self.open = None;
+    pub(crate) fn end(&mut self, kind: Kind, beside: &[Attachment]) {
+        let start = self.open.take().expect("a frame is ended once");
         frame::end(&mut self.batch, start, kind, beside);
     }
 
@@ -121,15 +121,15 @@ impl Departures {
     }
 
     pub(crate) fn is_old(&self, now_ns: u64) -> bool {
-        !self.ages() || now_ns >= self.since_ns + OLD_NS
+        now_ns >= self.since_ns + OLD_NS
     }
 
-    /// Lets the batch go. False if there is no room, or no credit, for it. `taken` goes with it.
+    /// Lets the batch go, if there is one. False if there is no room, or no credit, for it. What was `taken` goes with it.
     #[inline]
     pub(crate) fn ship(
         &mut self,
         to: u32,
-        taken: u64,
+        taken: impl FnOnce() -> u64,
         communicator: &Communicator,
     ) -> Result<bool, MpiError> {
         self.take_back();
@@ -152,8 +152,8 @@ impl Departures {
                 }
                 credit.sent += bytes;
                 let mut batch = std::mem::take(&mut self.batch);
-                batch[..WORD].copy_from_slice(&taken.to_ne_bytes());
-                credit.sendings.push_back(communicator.send(to, BATCH, Arc::new(batch))?);
+                batch[..WORD].copy_from_slice(&taken().to_ne_bytes());
+                credit.sendings.push(communicator.send(to, BATCH, Arc::new(batch))?);
                 Ok(true)
             }
         }
@@ -167,11 +167,7 @@ impl Departures {
         communicator: &Communicator,
     ) -> Result<(), MpiError> {
         if let Out::Mpi(credit) = &mut self.out {
-            credit.sendings.push_back(communicator.send(
-                to,
-                BATCH,
-                Arc::new(taken.to_ne_bytes().to_vec()),
-            )?);
+            credit.sendings.push(communicator.send(to, BATCH, Arc::new(taken.to_ne_bytes().to_vec()))?);
         }
         Ok(())
     }
@@ -185,14 +181,10 @@ impl Departures {
 
     /// Lets go of what has left. True if everything has.
     pub(crate) fn settle(&mut self) -> Result<bool, MpiError> {
-        let Out::Mpi(credit) = &mut self.out else { return Ok(true) };
-        while let Some(first) = credit.sendings.front_mut() {
-            if !first.test()? {
-                return Ok(false);
-            }
-            credit.sendings.pop_front();
+        match &mut self.out {
+            Out::Ring(_) => Ok(true),
+            Out::Mpi(credit) => credit.sendings.settle(),
         }
-        Ok(true)
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::batch::{Arrivals, Departures};
 use super::frame::{Kind, Run};
-use super::raw::{Communicator, MpiError, Receiving, Sending};
+use super::raw::{Communicator, MpiError, Receiving, Sendings};
 use crate::core::bulk::{Attachment, Block, RUN_BYTES_MAX};
 use crate::core::codec::Codec;
 use crate::core::packet::Packet;
@@ -61,8 +61,7 @@ pub(crate) struct Peer {
     pub(crate) arrivals: Arrivals,
     waiting: VecDeque<Kept>,
     waiting_bytes: usize,
-    sendings: VecDeque<Sending>,
-    sending_bytes: usize,
+    sendings: Sendings,
     arriving: VecDeque<Arriving>,
     arriving_bytes: usize,
     /// It has said bye: what comes behind that belongs to the next run.
@@ -77,8 +76,7 @@ impl Peer {
             arrivals,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
-            sendings: VecDeque::new(),
-            sending_bytes: 0,
+            sendings: Sendings::default(),
             arriving: VecDeque::new(),
             arriving_bytes: 0,
             gone: false,
@@ -104,7 +102,7 @@ impl Peer {
         communicator: &Communicator,
     ) -> Result<(), Failure> {
         if self.waiting.is_empty()
-            && self.sending_bytes <= BESIDE_BYTES_MAX
+            && self.sendings.bytes() <= BESIDE_BYTES_MAX
             && let Some((batch, start)) = self.departures.begin(now_ns)
         {
             // Most packets are encoded where they leave from.
@@ -118,7 +116,7 @@ impl Peer {
                 let body = self.departures.take_back();
                 return self.send_frame(Kind::Packet, body, beside, now_ns, communicator);
             }
-            self.departures.end(start, Kind::Packet, &beside);
+            self.departures.end(Kind::Packet, &beside);
             return Ok(self.send_runs(&beside, communicator)?);
         }
         let mut body = Vec::new();
@@ -157,21 +155,19 @@ impl Peer {
     }
 
     fn write(&mut self, kept: &Kept, now_ns: u64, communicator: &Communicator) -> Result<bool, MpiError> {
-        if !kept.beside.is_empty() && self.sending_bytes > BESIDE_BYTES_MAX {
+        if !kept.beside.is_empty() && self.sendings.bytes() > BESIDE_BYTES_MAX {
             return Ok(false);
         }
-        let Some((batch, start)) = self.departures.begin(now_ns) else { return Ok(false) };
+        let Some((batch, _)) = self.departures.begin(now_ns) else { return Ok(false) };
         batch.extend_from_slice(&kept.body);
-        self.departures.end(start, kept.kind, &kept.beside);
+        self.departures.end(kept.kind, &kept.beside);
         self.send_runs(&kept.beside, communicator)?;
         Ok(true)
     }
 
     fn send_runs(&mut self, beside: &[Attachment], communicator: &Communicator) -> Result<(), MpiError> {
         for attachment in beside {
-            let sending = communicator.send(self.rank, RUN, attachment.numbers.clone())?;
-            self.sending_bytes += sending.len();
-            self.sendings.push_back(sending);
+            self.sendings.push(communicator.send(self.rank, RUN, attachment.numbers.clone())?);
         }
         Ok(())
     }
@@ -179,8 +175,15 @@ impl Peer {
     /// Lets the batch go, if there is one and room for it. True if nothing is left of it.
     #[inline]
     pub(crate) fn ship(&mut self, communicator: &Communicator) -> Result<bool, MpiError> {
-        Ok(self.departures.is_empty()
-            || self.departures.ship(self.rank, self.arrivals.grant(), communicator)?)
+        self.departures.ship(self.rank, || self.arrivals.grant(), communicator)
+    }
+
+    /// Tells the other how much was taken from it, if it may be waiting for that. True if something was sent.
+    #[inline]
+    pub(crate) fn pay_grant(&mut self, communicator: &Communicator) -> Result<bool, MpiError> {
+        let Some(taken) = self.arrivals.owed_grant() else { return Ok(false) };
+        self.departures.send_grant(self.rank, taken, communicator)?;
+        Ok(true)
     }
 
     /// Sends what waited for room, as far as there is some. True if nothing waits any more.
@@ -197,14 +200,7 @@ impl Peer {
 
     /// Lets go of runs that have left. True if all have.
     pub(crate) fn settle(&mut self) -> Result<bool, MpiError> {
-        while let Some(first) = self.sendings.front_mut() {
-            if !first.test()? {
-                return Ok(false);
-            }
-            self.sending_bytes -= first.len();
-            self.sendings.pop_front();
-        }
-        Ok(true)
+        self.sendings.settle()
     }
 
     pub(crate) fn waits(&self) -> bool {

@@ -15,6 +15,7 @@
 #![expect(unsafe_code, reason = "calls to a C library; the rules above say what makes them sound")]
 
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
@@ -128,14 +129,10 @@ impl Communicator {
     pub(crate) fn duplicate(
         of: &impl mpi::traits::AsRaw<Raw = ffi::MPI_Comm>,
     ) -> Result<Communicator, MpiError> {
-        Communicator::duplicate_handle(of.as_raw())
-    }
-
-    fn duplicate_handle(of: ffi::MPI_Comm) -> Result<Communicator, MpiError> {
         let mut handle = MaybeUninit::uninit();
         // SAFETY: `of` is a live communicator; MPI writes the new handle before it returns success.
         let handle = unsafe {
-            call!(MPI_Comm_dup(of, handle.as_mut_ptr()))?;
+            call!(MPI_Comm_dup(of.as_raw(), handle.as_mut_ptr()))?;
             handle.assume_init()
         };
         Communicator::own(handle, Alarm::default())
@@ -150,7 +147,7 @@ impl Communicator {
     /// The processes that share memory with this one, in the order of their ranks. Collective.
     pub(crate) fn host(&self) -> Result<Communicator, MpiError> {
         let mut handle = MaybeUninit::uninit();
-        // SAFETY: as in `duplicate_handle`.
+        // SAFETY: as in `duplicate`.
         let handle = unsafe {
             call!(MPI_Comm_split_type(
                 self.handle,
@@ -479,6 +476,41 @@ impl Drop for Sending {
             // Rule 2: better lost than freed while MPI reads it.
             let _leaked = ManuallyDrop::new(self.bytes.take());
         }
+    }
+}
+
+/// What is leaving, in the order in which it was sent.
+#[derive(Default)]
+pub(crate) struct Sendings {
+    queue: VecDeque<Sending>,
+    bytes: usize,
+}
+
+impl Sendings {
+    pub(crate) fn push(&mut self, sending: Sending) {
+        self.bytes += sending.len();
+        self.queue.push_back(sending);
+    }
+
+    /// Lets go of what has left. True if everything has.
+    pub(crate) fn settle(&mut self) -> Result<bool, MpiError> {
+        while let Some(first) = self.queue.front_mut() {
+            if !first.test()? {
+                return Ok(false);
+            }
+            self.bytes -= first.len();
+            self.queue.pop_front();
+        }
+        Ok(true)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Bytes that have not left.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 }
 
