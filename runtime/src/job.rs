@@ -21,10 +21,11 @@ use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mpi::environment::Universe;
 use mpi::topology::SimpleCommunicator;
+use mpi::traits::{Communicator as _, CommunicatorCollectives as _, Source as _};
 use serde::{Deserialize, Serialize};
 
 use self::clocks::Alignment;
@@ -55,6 +56,9 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// How long a launcher gets to pass on why the job ends.
 const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// How long a process looks after its connections before MPI ends.
+const LAST_LOOK: Duration = Duration::from_millis(20);
 
 /// Runs of Caribou inside a program that uses MPI itself.
 ///
@@ -169,7 +173,28 @@ impl Drop for World {
             return;
         }
         drop(self.job.take());
+        if self.universe.is_some() {
+            wake_links(&SimpleCommunicator::world());
+        }
         drop(self.universe.take());
+    }
+}
+
+/// Makes sure that MPI has a connection ready from each process to each when it ends.
+///
+/// MPICH 4.0 closes a connection only when the other side looks after it, and that side may wait for the launcher by then
+/// (<https://github.com/pmodels/mpich/pull/6596>). What was still being connected then hangs both for ever, so all
+/// connections are used, and looked after for a moment.
+fn wake_links(world: &SimpleCommunicator) {
+    let mut heard = vec![0u8; world.size() as usize];
+    let said = heard.clone();
+    // After the second every process has seen that its words of the first arrived; the third sees to acknowledgements.
+    for _ in 0..3 {
+        world.all_to_all_into(&said[..], &mut heard[..]);
+    }
+    let begun = Instant::now();
+    while begun.elapsed() < LAST_LOOK {
+        let _ = world.any_process().immediate_probe();
     }
 }
 
