@@ -46,13 +46,17 @@
 //! | [`mod@predict`] | what the next phase will look like |
 //! | [`mod@accept`] | whether a move pays |
 //! | [`synthetic`] | workloads to study strategies with |
+//! | [`pool`] | policies for pools of independent iterations |
+//! | [`cluster`] | hosts, vCPUs and links in virtual time, and pools on them |
 #![forbid(unsafe_code)]
 
 pub mod accept;
+pub mod cluster;
 mod finish_first;
 mod loads;
 pub mod metrics;
 pub mod parameters;
+pub mod pool;
 pub mod predict;
 pub mod snapshot;
 pub mod strategies;

@@ -102,6 +102,21 @@ impl Parameters {
     }
 }
 
+/// A table as text for a person: each strategy with its summary, then its parameters with their defaults.
+pub(crate) fn help(
+    entries: impl Iterator<Item = (&'static str, &'static str, &'static [Parameter])>,
+) -> String {
+    let mut text = String::new();
+    for (name, summary, parameters) in entries {
+        text += &format!("{name:<22}{summary}\n");
+        for parameter in parameters {
+            let setting = format!("{}={}", parameter.name, parameter.default);
+            text += &format!("  {setting:<20}{}\n", parameter.meaning);
+        }
+    }
+    text
+}
+
 /// Why a specification was refused; one line that says what, where, and what was expected.
 ///
 /// ```

@@ -63,15 +63,7 @@ pub fn parse(spec: &str) -> Result<Box<dyn Strategy>, ParseError> {
 /// assert!(help.contains("refine ") && help.contains("  tolerance=0.05 "));
 /// ```
 pub fn help() -> String {
-    let mut text = String::new();
-    for entry in STRATEGIES {
-        text += &format!("{:<22}{}\n", entry.name, entry.summary);
-        for parameter in entry.parameters {
-            let setting = format!("{}={}", parameter.name, parameter.default);
-            text += &format!("  {setting:<20}{}\n", parameter.meaning);
-        }
-    }
-    text
+    crate::parameters::help(STRATEGIES.iter().map(|entry| (entry.name, entry.summary, entry.parameters)))
 }
 
 #[cfg(test)]

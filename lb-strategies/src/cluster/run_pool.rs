@@ -1,0 +1,506 @@
+//! A pool on a cluster in virtual time: the production machines, driven event by event.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+
+use super::vcpus::{Vcpus, Worker};
+use crate::Rank;
+use crate::pool::{Input, Message, Nanos, Output, Pool, PoolRank, PoolStrategy, RangeSet, SECOND};
+
+/// What lies between ranks.
+pub trait Links {
+    /// How long a message that leaves now is on its way. Messages between two ranks never overtake each other.
+    fn delay(&mut self, from: Rank, to: Rank, now: Nanos) -> Nanos;
+
+    /// How long a rank is busy with one message; it takes them one after the other.
+    fn service(&mut self, _rank: Rank) -> Nanos {
+        0
+    }
+}
+
+/// The same delay everywhere and always.
+impl Links for Nanos {
+    fn delay(&mut self, _from: Rank, _to: Rank, _now: Nanos) -> Nanos {
+        *self
+    }
+}
+
+/// A pool about to run on a cluster.
+///
+/// ```
+/// use lb_strategies::cluster::{RunPool, Traces};
+/// use lb_strategies::pool::{Pool, SECOND, pool_parse};
+/// let policy = pool_parse("static")?;
+/// let mut vcpus = Traces::constant(|worker| if worker.number == 0 { 100.0 } else { 50.0 });
+/// let run = RunPool::new(&Pool::new(1000, vec![2]), &*policy, &mut vcpus).run();
+/// assert_eq!(run.executed.len(), 1000);
+/// assert_eq!(run.makespan(), 10 * SECOND, "half of it at 50 a second");
+/// # Ok::<(), lb_strategies::ParseError>(())
+/// ```
+pub struct RunPool<'r> {
+    pool: Pool,
+    machines: Vec<Box<dyn PoolRank>>,
+    vcpus: &'r mut dyn Vcpus,
+    links: Box<dyn Links + 'r>,
+    /// Units of work of some iterations.
+    work: Box<dyn Fn(Range<u64>) -> f64 + 'r>,
+    starts: Vec<(Worker, Nanos)>,
+    deaths: Vec<(Rank, Nanos)>,
+    end: Nanos,
+}
+
+impl<'r> RunPool<'r> {
+    /// Iterations of one unit of work each, links without delay, all workers there from the beginning.
+    pub fn new(pool: &Pool, policy: &dyn PoolStrategy, vcpus: &'r mut dyn Vcpus) -> Self {
+        let ranks = (0..pool.ranks()).map(Rank);
+        Self {
+            machines: ranks.map(|rank| policy.rank(pool, rank)).collect(),
+            pool: pool.clone(),
+            vcpus,
+            links: Box::new(0),
+            work: Box::new(|range| (range.end - range.start) as f64),
+            starts: Vec::new(),
+            deaths: Vec::new(),
+            end: Nanos::MAX,
+        }
+    }
+
+    /// With these links between ranks.
+    #[must_use]
+    pub fn links(mut self, links: impl Links + 'r) -> Self {
+        self.links = Box::new(links);
+        self
+    }
+
+    /// With iterations that are not all one unit of work.
+    #[must_use]
+    pub fn work(mut self, work: impl Fn(Range<u64>) -> f64 + 'r) -> Self {
+        self.work = Box::new(work);
+        self
+    }
+
+    /// This worker is there only from `at` on.
+    #[must_use]
+    pub fn late(mut self, worker: Worker, at: Nanos) -> Self {
+        self.starts.push((worker, at));
+        self
+    }
+
+    /// This rank dies at `at`; all others hear of it after the delay of a message.
+    #[must_use]
+    pub fn death(mut self, rank: Rank, at: Nanos) -> Self {
+        self.deaths.push((rank, at));
+        self
+    }
+
+    /// Stops at `at`, finished or not: for policies that may hang.
+    #[must_use]
+    pub fn until(mut self, at: Nanos) -> Self {
+        self.end = at;
+        self
+    }
+
+    /// Runs it until nothing happens any more.
+    pub fn run(self) -> PoolRun {
+        let mut history = History::new(self);
+        history.begin();
+        while let Some(Reverse((now, _, event))) = history.events.pop() {
+            if now > history.plan.end {
+                break;
+            }
+            history.now = now;
+            history.happen(event);
+        }
+        history.over()
+    }
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PoolRun {
+    /// Which indices were executed, those of dead ranks not counted.
+    pub executed: RangeSet,
+    /// Iterations executed more than once, copies not counted.
+    pub repeated: u64,
+    /// Iterations executed by copies that were discarded.
+    pub discarded: u64,
+    /// Every worker of every rank, in order.
+    pub workers: Vec<WorkerRun>,
+    /// When each rank was `Closed`; `None` if never, which for a rank that lives is a hang.
+    pub closed: Vec<Option<Nanos>>,
+    /// Messages between ranks.
+    pub messages: u64,
+    /// `Wants` and what else the machines were told.
+    pub inputs: u64,
+    /// Of all events in their order: two runs with the same number had the same history.
+    pub digest: u64,
+}
+
+/// One worker's part.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WorkerRun {
+    /// Iterations.
+    pub done: u64,
+    /// Ranges.
+    pub chunks: u64,
+    /// Time in ranges, at whatever speed.
+    pub busy: Nanos,
+    /// When its last range ended.
+    pub end: Nanos,
+    /// When it was released.
+    pub released: Option<Nanos>,
+}
+
+impl PoolRun {
+    /// When the last iteration was done.
+    pub fn makespan(&self) -> Nanos {
+        self.workers.iter().map(|worker| worker.end).max().unwrap_or(0)
+    }
+
+    /// Time in which workers had nothing to execute before the makespan, all added up.
+    pub fn idle(&self) -> Nanos {
+        let makespan = self.makespan();
+        self.workers.iter().map(|worker| makespan - worker.busy.min(makespan)).sum()
+    }
+
+    /// Between the ends of the first and the last worker.
+    pub fn spread(&self) -> Nanos {
+        let first = self.workers.iter().map(|worker| worker.end).min().unwrap_or(0);
+        self.makespan() - first
+    }
+
+    /// Whether all ranks were closed, all workers released, and each index below `iterations` was executed once.
+    pub fn is_complete(&self, iterations: u64) -> bool {
+        self.repeated == 0
+            && self.executed == RangeSet::from(0..iterations)
+            && self.closed.iter().all(Option::is_some)
+            && self.workers.iter().all(|worker| worker.released.is_some())
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// A worker is there.
+    Arrives(usize),
+    /// Its speed changes, or its range is at its end.
+    Looks {
+        worker: usize,
+        version: u64,
+    },
+    /// A message has arrived; it waits in its queue.
+    Delivered {
+        from: u32,
+        to: u32,
+    },
+    /// A rank has time for a message that has arrived.
+    Served {
+        from: u32,
+        to: u32,
+    },
+    Timer {
+        rank: u32,
+        version: u64,
+    },
+    Dies(u32),
+    Hears {
+        rank: u32,
+        of: u32,
+    },
+}
+
+struct Running {
+    range: Range<u64>,
+    copy: bool,
+    left: f64,
+    since: Nanos,
+    begun: Nanos,
+    speed: f64,
+}
+
+#[derive(Default)]
+struct State {
+    running: Option<Running>,
+    /// What it keeps apart.
+    apart: Option<Range<u64>>,
+    version: u64,
+    run: WorkerRun,
+    executed: Vec<Range<u64>>,
+}
+
+struct History<'r> {
+    plan: RunPool<'r>,
+    now: Nanos,
+    events: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
+    sequence: u64,
+    /// Of each rank, the number of its first worker.
+    firsts: Vec<usize>,
+    names: Vec<Worker>,
+    workers: Vec<State>,
+    /// By sender and receiver: what is on its way, and when the last of it arrives.
+    ways: Vec<(std::collections::VecDeque<Message>, Nanos)>,
+    /// Until when a rank is busy with messages.
+    serving: Vec<Nanos>,
+    timers: Vec<u64>,
+    dead: Vec<bool>,
+    run: PoolRun,
+}
+
+impl<'r> History<'r> {
+    fn new(plan: RunPool<'r>) -> Self {
+        let ranks = plan.pool.ranks() as usize;
+        let mut names = Vec::new();
+        let mut firsts = Vec::new();
+        for (rank, &workers) in (0..).map(Rank).zip(&plan.pool.workers) {
+            firsts.push(names.len());
+            names.extend((0..workers).map(|number| Worker { rank, number }));
+        }
+        let run = PoolRun {
+            executed: RangeSet::default(),
+            repeated: 0,
+            discarded: 0,
+            workers: Vec::new(),
+            closed: vec![None; ranks],
+            messages: 0,
+            inputs: 0,
+            digest: 0,
+        };
+        Self {
+            now: 0,
+            events: BinaryHeap::new(),
+            sequence: 0,
+            firsts,
+            workers: names.iter().map(|_| State::default()).collect(),
+            names,
+            ways: (0..ranks * ranks).map(|_| Default::default()).collect(),
+            serving: vec![0; ranks],
+            timers: vec![0; ranks],
+            dead: vec![false; ranks],
+            run,
+            plan,
+        }
+    }
+
+    fn at(&mut self, when: Nanos, event: Event) {
+        self.sequence += 1;
+        self.events.push(Reverse((when, self.sequence, event)));
+    }
+
+    fn begin(&mut self) {
+        for index in 0..self.names.len() {
+            let late = self.plan.starts.iter().find(|(worker, _)| *worker == self.names[index]);
+            let at = late.map_or(0, |&(_, at)| at);
+            self.at(at, Event::Arrives(index));
+        }
+        for (rank, at) in std::mem::take(&mut self.plan.deaths) {
+            self.at(at, Event::Dies(rank.0));
+        }
+        for rank in 0..self.plan.pool.ranks() {
+            self.tell(rank, Input::Begin);
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        self.run.digest = digest(self.run.digest, self.now, &event);
+        match event {
+            Event::Arrives(index) => self.wants(index),
+            Event::Looks { worker, version } if self.workers[worker].version == version => self.look(worker),
+            Event::Delivered { from, to } => {
+                let service = self.plan.links.service(Rank(to));
+                let free = self.serving[to as usize].max(self.now) + service;
+                self.serving[to as usize] = free;
+                self.at(free, Event::Served { from, to });
+            }
+            Event::Served { from, to } => {
+                if let Some(message) = self.way(from, to).0.pop_front() {
+                    self.tell(to, Input::Message { from: Rank(from), message });
+                }
+            }
+            Event::Timer { rank, version } if self.timers[rank as usize] == version => {
+                self.tell(rank, Input::Timer);
+            }
+            Event::Dies(rank) => self.die(rank),
+            Event::Hears { rank, of } => self.tell(rank, Input::Lost { rank: Rank(of) }),
+            Event::Looks { .. } | Event::Timer { .. } => {}
+        }
+    }
+
+    fn way(&mut self, from: u32, to: u32) -> &mut (std::collections::VecDeque<Message>, Nanos) {
+        let ranks = self.plan.pool.ranks();
+        &mut self.ways[(from * ranks + to) as usize]
+    }
+
+    fn wants(&mut self, index: usize) {
+        let Worker { rank, number } = self.names[index];
+        self.tell(rank.0, Input::Wants { worker: number });
+    }
+
+    fn tell(&mut self, rank: u32, input: Input) {
+        if self.dead[rank as usize] {
+            return;
+        }
+        self.run.inputs += 1;
+        let mut out = Vec::new();
+        self.plan.machines[rank as usize].step(self.now, input, &mut out);
+        for output in out {
+            self.carry_out(rank, output);
+        }
+    }
+
+    fn carry_out(&mut self, rank: u32, output: Output) {
+        match output {
+            Output::Run { worker, range, copy } => self.start(rank, worker, range, copy),
+            Output::Commit { worker } => {
+                let state = self.state(rank, worker);
+                let range = state.apart.take().expect("something is kept apart");
+                state.executed.push(range);
+            }
+            Output::Discard { worker } => {
+                let range = self.state(rank, worker).apart.take().expect("something is kept apart");
+                self.run.discarded += range.end - range.start;
+            }
+            Output::Send { to, message } => {
+                assert_ne!(to.0, rank, "a rank does not write to itself");
+                let delay = self.plan.links.delay(Rank(rank), to, self.now);
+                let now = self.now;
+                let way = self.way(rank, to.0);
+                way.0.push_back(message);
+                way.1 = way.1.max(now + delay);
+                let arrival = way.1;
+                self.run.messages += 1;
+                self.at(arrival, Event::Delivered { from: rank, to: to.0 });
+            }
+            Output::WakeAt(when) => {
+                self.timers[rank as usize] += 1;
+                let version = self.timers[rank as usize];
+                self.at(when.max(self.now), Event::Timer { rank, version });
+            }
+            Output::Release { worker } => {
+                let now = self.now;
+                let state = self.state(rank, worker);
+                assert!(state.running.is_none() && state.apart.is_none(), "{rank}.{worker} is not through");
+                assert!(state.run.released.replace(now).is_none(), "{rank}.{worker} is released twice");
+            }
+            Output::Closed => {
+                let closed = &mut self.run.closed[rank as usize];
+                assert!(closed.replace(self.now).is_none(), "rank {rank} is closed twice");
+            }
+        }
+    }
+
+    fn state(&mut self, rank: u32, worker: u32) -> &mut State {
+        &mut self.workers[self.firsts[rank as usize] + worker as usize]
+    }
+
+    fn start(&mut self, rank: u32, worker: u32, range: Range<u64>, copy: bool) {
+        assert!(range.start < range.end, "{rank}.{worker} gets nothing to run");
+        let (now, left) = (self.now, (self.plan.work)(range.clone()));
+        let index = self.firsts[rank as usize] + worker as usize;
+        let state = &mut self.workers[index];
+        assert!(state.running.is_none() && state.apart.is_none(), "{rank}.{worker} is not through");
+        assert!(state.run.released.is_none(), "{rank}.{worker} is released");
+        state.running = Some(Running { range, copy, left, since: now, begun: now, speed: 0.0 });
+        if self.plan.vcpus.occupied(self.names[index], true, now) {
+            self.look_everywhere_but(index);
+        }
+        self.look(index);
+    }
+
+    fn look_everywhere_but(&mut self, but: usize) {
+        for other in 0..self.workers.len() {
+            if other != but && self.workers[other].running.is_some() {
+                self.look(other);
+            }
+        }
+    }
+
+    /// Accounts for what a worker has executed since the last look, and says when to look again.
+    fn look(&mut self, index: usize) {
+        let now = self.now;
+        let state = &mut self.workers[index];
+        state.version += 1;
+        let version = state.version;
+        let running = state.running.as_mut().expect("only who runs is looked at");
+        running.left -= running.speed * (now - running.since) as f64 / SECOND as f64;
+        running.since = now;
+        if running.left <= 1e-9 * running.speed.max(1.0) {
+            return self.through(index);
+        }
+        let (speed, until) = self.plan.vcpus.speed(self.names[index], now);
+        debug_assert!(until > now, "a speed holds for a while");
+        running.speed = speed;
+        let rest = running.left / speed * SECOND as f64;
+        // Zero speed gives infinity, which is too long.
+        let end = if rest < 1e18 { now + (rest.ceil() as Nanos).max(1) } else { Nanos::MAX };
+        let next = end.min(until);
+        if next < Nanos::MAX {
+            self.at(next, Event::Looks { worker: index, version });
+        }
+    }
+
+    fn through(&mut self, index: usize) {
+        let now = self.now;
+        let state = &mut self.workers[index];
+        let Running { range, copy, begun, .. } = state.running.take().expect("it runs");
+        state.run.busy += now - begun;
+        state.run.end = now;
+        state.run.chunks += 1;
+        state.run.done += range.end - range.start;
+        if copy {
+            state.apart = Some(range);
+        } else {
+            state.executed.push(range);
+        }
+        if self.plan.vcpus.occupied(self.names[index], false, now) {
+            self.look_everywhere_but(index);
+        }
+        self.wants(index);
+    }
+
+    fn die(&mut self, rank: u32) {
+        self.dead[rank as usize] = true;
+        let now = self.now;
+        for index in 0..self.workers.len() {
+            if self.names[index].rank.0 != rank {
+                continue;
+            }
+            let state = &mut self.workers[index];
+            state.version += 1;
+            state.executed.clear();
+            if state.running.take().is_some() && self.plan.vcpus.occupied(self.names[index], false, now) {
+                self.look_everywhere_but(index);
+            }
+        }
+        for other in 0..self.plan.pool.ranks() {
+            if other != rank {
+                let delay = self.plan.links.delay(Rank(rank), Rank(other), now);
+                let hears = self.way(rank, other).1.max(now + delay);
+                self.at(hears, Event::Hears { rank: other, of: rank });
+            }
+        }
+    }
+
+    fn over(mut self) -> PoolRun {
+        for state in &mut self.workers {
+            for range in state.executed.drain(..) {
+                let count = range.end - range.start;
+                self.run.repeated += count - self.run.executed.insert(range);
+            }
+            self.run.workers.push(state.run);
+        }
+        self.run
+    }
+}
+
+fn digest(before: u64, now: Nanos, event: &Event) -> u64 {
+    let kind = match event {
+        Event::Arrives(worker) => 1 + 8 * *worker as u64,
+        Event::Looks { worker, version } => 2 + 8 * (*worker as u64) + (version << 32),
+        Event::Delivered { from, to } => 3 + 8 * u64::from(*from) + (u64::from(*to) << 32),
+        Event::Served { from, to } => 4 + 8 * u64::from(*from) + (u64::from(*to) << 32),
+        Event::Timer { rank, .. } => 5 + 8 * u64::from(*rank),
+        Event::Dies(rank) => 6 + 8 * u64::from(*rank),
+        Event::Hears { rank, of } => 7 + 8 * u64::from(*rank) + (u64::from(*of) << 32),
+    };
+    (before ^ now.rotate_left(17) ^ kind).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+}

@@ -1,0 +1,72 @@
+//! What each worker can give, and when that changes.
+
+use crate::Rank;
+use crate::pool::{Nanos, SECOND};
+
+/// A worker of the cluster.
+///
+/// ```
+/// use lb_strategies::{Rank, cluster::Worker};
+/// assert_eq!(Worker { rank: Rank(1), number: 2 }.to_string(), "1.2");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Worker {
+    /// Its rank.
+    pub rank: Rank,
+    /// Its number on the rank.
+    pub number: u32,
+}
+
+impl std::fmt::Display for Worker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.rank.0, self.number)
+    }
+}
+
+/// The vCPUs under the workers. Speeds are units of work per second and hold for a while.
+pub trait Vcpus {
+    /// The speed of a worker from `now` on, and until when it is that (later than `now`; `Nanos::MAX` for ever).
+    fn speed(&mut self, worker: Worker, now: Nanos) -> (f64, Nanos);
+
+    /// A worker begins to execute or stops. True if the speed of others changes by that.
+    fn occupied(&mut self, _worker: Worker, _occupied: bool, _now: Nanos) -> bool {
+        false
+    }
+}
+
+/// Speeds as functions of time, read every `step`; a speed holds for a step at its middle value.
+///
+/// ```
+/// use lb_strategies::{Rank, cluster::{Traces, Vcpus, Worker}};
+/// let mut vcpus = Traces::new(1_000_000_000, |_, seconds| if seconds < 5.0 { 100.0 } else { 50.0 });
+/// let worker = Worker { rank: Rank(0), number: 0 };
+/// assert_eq!(vcpus.speed(worker, 4_200_000_000), (100.0, 5_000_000_000));
+/// assert_eq!(Traces::constant(|_| 3.0).speed(worker, 0), (3.0, u64::MAX));
+/// ```
+pub struct Traces<F> {
+    step: Nanos,
+    speed: F,
+}
+
+impl<F: FnMut(Worker, f64) -> f64> Traces<F> {
+    /// `speed` of a worker at a time in seconds.
+    pub fn new(step: Nanos, speed: F) -> Self {
+        Self { step: step.max(1), speed }
+    }
+}
+
+impl Traces<fn(Worker, f64) -> f64> {
+    /// Speeds that never change.
+    pub fn constant(mut speed: impl FnMut(Worker) -> f64) -> Traces<impl FnMut(Worker, f64) -> f64> {
+        Traces { step: Nanos::MAX, speed: move |worker, _| speed(worker) }
+    }
+}
+
+impl<F: FnMut(Worker, f64) -> f64> Vcpus for Traces<F> {
+    fn speed(&mut self, worker: Worker, now: Nanos) -> (f64, Nanos) {
+        let begin = now - now % self.step;
+        let middle =
+            if self.step == Nanos::MAX { 0.0 } else { (begin + self.step / 2) as f64 / SECOND as f64 };
+        ((self.speed)(worker, middle), begin.saturating_add(self.step))
+    }
+}

@@ -1,0 +1,51 @@
+//! The ordered table of pool policies, and how a person selects one: `leases,chunk=0.05`.
+
+use super::{PoolStrategy, equal};
+use crate::parameters::{Choice, Parameter, Parameters, ParseError};
+
+/// Every policy for pools, simplest first.
+pub const POOL_STRATEGIES: &[PoolEntry] = &[equal::ENTRY];
+
+/// A line of the table: what a policy is called, what it takes, and how it is made.
+///
+/// ```
+/// use lb_strategies::pool::POOL_STRATEGIES;
+/// assert_eq!(POOL_STRATEGIES[0].name, "static");
+/// ```
+#[derive(Clone, Copy)]
+pub struct PoolEntry {
+    /// The name before the first comma of a specification.
+    pub name: &'static str,
+    /// What the policy does, in one line.
+    pub summary: &'static str,
+    /// What can be set, with defaults.
+    pub parameters: &'static [Parameter],
+    /// Makes the policy; fails if a value has the wrong form.
+    pub build: fn(&Parameters) -> Result<Box<dyn PoolStrategy>, ParseError>,
+}
+
+/// Makes the policy that `spec` describes: a name, then `key=value` pairs, separated by commas.
+///
+/// ```
+/// use lb_strategies::pool::pool_parse;
+/// assert_eq!(pool_parse("static, chunk=0.05")?.name(), "static");
+/// assert!(pool_parse("statics").is_err_and(|error| error.to_string().contains("did you mean \"static\"?")));
+/// # Ok::<(), lb_strategies::ParseError>(())
+/// ```
+pub fn pool_parse(spec: &str) -> Result<Box<dyn PoolStrategy>, ParseError> {
+    let (name, settings) = spec.split_once(',').unwrap_or((spec, ""));
+    let Some(entry) = POOL_STRATEGIES.iter().find(|entry| entry.name == name.trim()) else {
+        let known = POOL_STRATEGIES.iter().map(|entry| entry.name);
+        return Err(ParseError::UnknownStrategy(Choice::new(name.trim(), known)));
+    };
+    (entry.build)(&Parameters::read(entry.name, entry.parameters, settings)?)
+}
+
+/// The table as text for a person: each policy, then its parameters with their defaults.
+///
+/// ```
+/// assert!(lb_strategies::pool::pool_help().contains("static "));
+/// ```
+pub fn pool_help() -> String {
+    crate::parameters::help(POOL_STRATEGIES.iter().map(|entry| (entry.name, entry.summary, entry.parameters)))
+}
