@@ -6,7 +6,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use lb_strategies::Strategy;
+use lb_strategies::parameters::{Choice, ParseError};
+use lb_strategies::pool::{POOL_STRATEGIES, PoolStrategy, pool_help, pool_parse};
+use lb_strategies::{STRATEGIES, Strategy};
 
 use crate::error::Error;
 use crate::launch::{self, Launch};
@@ -69,7 +71,7 @@ pub const VARIABLES: &[Variable] = &[
     },
     Variable {
         name: "CARIBOU_LB",
-        default: "refine",
+        default: "refine; of a pool leases",
         meaning: "balancing strategy, with parameters: refine,tolerance=0.05; `help` lists them",
     },
     Variable {
@@ -126,7 +128,7 @@ pub const VARIABLES: &[Variable] = &[
 pub struct Config {
     pub(crate) ranks: Option<u32>,
     pub(crate) workers: Option<u32>,
-    pub(crate) strategy: Arc<dyn Strategy>,
+    balance: Balance,
     spec: String,
     pub(crate) period: u64,
     pub(crate) pin: Pin,
@@ -156,16 +158,25 @@ impl fmt::Debug for Config {
     }
 }
 
-/// The strategy of a run whose configuration names none.
+/// The strategies of runs whose configuration names none.
 const DEFAULT_LB: &str = "refine";
+const DEFAULT_POOL_LB: &str = "static";
+
+/// What balances: each strategy is for one shape of program.
+#[derive(Clone)]
+enum Balance {
+    /// Each shape of program has its default.
+    Default,
+    Arrays(Arc<dyn Strategy>),
+    Pools(Arc<dyn PoolStrategy>),
+}
 
 impl Default for Config {
     fn default() -> Config {
-        let strategy = lb_strategies::parse(DEFAULT_LB).expect("the default strategy is in the table").into();
         Config {
             ranks: None,
             workers: None,
-            strategy,
+            balance: Balance::Default,
             spec: DEFAULT_LB.into(),
             period: 20,
             pin: Pin::Auto,
@@ -201,7 +212,7 @@ impl Config {
         match name {
             "CARIBOU_RANKS" => self.ranks = Some(number(name, value, 1)? as u32),
             "CARIBOU_WORKERS" => self.workers = Some(number(name, value, 1)? as u32),
-            "CARIBOU_LB" if value == "help" => return Err(wrong(name, lb_strategies::help())),
+            "CARIBOU_LB" if value == "help" => return Err(wrong(name, help())),
             "CARIBOU_LB" => return self.lb(value).map_err(|error| renamed(error, name)),
             "CARIBOU_LB_PERIOD" => self.period = number(name, value, 0)?,
             "CARIBOU_PIN" => {
@@ -253,7 +264,13 @@ impl Config {
 
     /// The balancing strategy by name, with parameters: `"refine,tolerance=0.05"`.
     pub fn lb(mut self, spec: &str) -> Result<Config, Error> {
-        self.strategy = lb_strategies::parse(spec).map_err(|error| wrong("lb", error.to_string()))?.into();
+        let is_for_pools = POOL_STRATEGIES.iter().any(|entry| entry.name == name_of(spec));
+        let parsed = if is_for_pools {
+            pool_parse(spec).map(|policy| Balance::Pools(policy.into()))
+        } else {
+            lb_strategies::parse(spec).map(|strategy| Balance::Arrays(strategy.into()))
+        };
+        self.balance = parsed.map_err(|error| wrong("lb", about_both(error, spec).to_string()))?;
         self.spec = spec.into();
         Ok(self)
     }
@@ -262,13 +279,48 @@ impl Config {
     #[must_use]
     pub fn strategy(mut self, strategy: impl Strategy + 'static) -> Config {
         self.spec = strategy.name().into();
-        self.strategy = Arc::new(strategy);
+        self.balance = Balance::Arrays(Arc::new(strategy));
         self
     }
 
-    /// The strategy as it was given.
+    /// A policy of your own for pools.
+    #[must_use]
+    pub fn pool_strategy(mut self, policy: impl PoolStrategy + 'static) -> Config {
+        self.spec = policy.name().into();
+        self.balance = Balance::Pools(Arc::new(policy));
+        self
+    }
+
+    /// The strategy as it was given; else that of arrays.
     pub fn lb_spec(&self) -> &str {
         &self.spec
+    }
+
+    /// The strategy as it was given; else that of pools.
+    pub fn pool_lb_spec(&self) -> &str {
+        if matches!(self.balance, Balance::Default) { DEFAULT_POOL_LB } else { &self.spec }
+    }
+
+    /// The strategy for arrays of chunks.
+    pub(crate) fn balance_arrays(&self) -> Result<Arc<dyn Strategy>, Error> {
+        match &self.balance {
+            Balance::Arrays(strategy) => Ok(strategy.clone()),
+            Balance::Default => Ok(lb_strategies::parse(DEFAULT_LB).expect("it is in the table").into()),
+            Balance::Pools(policy) => {
+                Err(misplaced(policy.name(), "pools", "an array of chunks", &names_for_arrays()))
+            }
+        }
+    }
+
+    /// The policy for pools of iterations.
+    pub(crate) fn balance_pools(&self) -> Result<Arc<dyn PoolStrategy>, Error> {
+        match &self.balance {
+            Balance::Pools(policy) => Ok(policy.clone()),
+            Balance::Default => Ok(pool_parse(DEFAULT_POOL_LB).expect("it is in the table").into()),
+            Balance::Arrays(strategy) => {
+                Err(misplaced(strategy.name(), "arrays", "a pool of iterations", &names_for_pools()))
+            }
+        }
     }
 
     /// Steps between two syncs, for [`Ctx::sync_due`](crate::Ctx::sync_due); 0 for never.
@@ -356,10 +408,56 @@ impl Config {
         self.workers.unwrap_or(1)
     }
 
+    /// Ranks and workers of each that a pool will have; under `mpirun` and unless set, the run may choose more workers.
+    ///
+    /// Iterations need nobody's memory but their own, so by default one rank with a worker for each vCPU does.
+    pub fn pool_size(&self) -> (u32, u32) {
+        let ranks = match self.launch() {
+            Launch::Together { processes, .. } => processes,
+            Launch::Alone => self.ranks.unwrap_or(1),
+        };
+        let share = (crate::vcpus().len() as u32 / ranks).max(1);
+        (ranks, self.workers.unwrap_or(share))
+    }
+
     /// Steps between two syncs.
     pub fn sync_period(&self) -> u64 {
         self.period
     }
+}
+
+fn name_of(spec: &str) -> &str {
+    spec.split(',').next().unwrap_or(spec).trim()
+}
+
+fn names_for_arrays() -> Vec<&'static str> {
+    STRATEGIES.iter().map(|entry| entry.name).collect()
+}
+
+fn names_for_pools() -> Vec<&'static str> {
+    POOL_STRATEGIES.iter().map(|entry| entry.name).collect()
+}
+
+/// Who names a strategy that is in neither table may have meant one of either.
+fn about_both(error: ParseError, spec: &str) -> ParseError {
+    match error {
+        ParseError::UnknownStrategy(_) => {
+            let known = names_for_arrays().into_iter().chain(names_for_pools());
+            ParseError::UnknownStrategy(Choice::new(name_of(spec), known))
+        }
+        other => other,
+    }
+}
+
+fn misplaced(name: &str, of: &str, here: &str, known: &[&str]) -> Error {
+    wrong(
+        "CARIBOU_LB",
+        format!("`{name}` balances {of}, but this is {here}: use one of {}", known.join(", ")),
+    )
+}
+
+fn help() -> String {
+    format!("\nfor arrays of chunks:\n{}\nfor pools of iterations:\n{}", lb_strategies::help(), pool_help())
 }
 
 fn wrong(setting: &str, why: String) -> Error {

@@ -37,6 +37,28 @@ pub enum Error {
         panic: String,
     },
 
+    /// An iteration of a pool panicked, or what merges the results. The place is on standard error.
+    #[error("rank {rank} panicked while {doing}: {panic}")]
+    PoolPanicked {
+        /// The rank it ran on.
+        rank: u32,
+        /// What it did.
+        doing: String,
+        /// The panic's text.
+        panic: String,
+    },
+
+    /// A pool ended with iterations missing or done twice: its policy is at fault, and the result worth nothing.
+    #[error(
+        "the pool executed {executed} iterations rather than each of {iterations} once: its policy is at fault"
+    )]
+    Miscounted {
+        /// Iterations executed.
+        executed: u64,
+        /// Iterations there were.
+        iterations: u64,
+    },
+
     /// No message is on its way, nobody has called `exit`, and so nothing will ever happen again.
     #[error("the run has stalled: nothing is left to do and nobody called exit{}", list(waiting))]
     Stalled {

@@ -21,7 +21,7 @@ use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mpi::environment::Universe;
 use mpi::topology::SimpleCommunicator;
@@ -32,19 +32,17 @@ use self::clocks::Alignment;
 use crate::api::setup::Setup;
 use crate::config::Config;
 use crate::core::codec::Codec;
-use crate::core::erased::Described;
 use crate::core::wire;
 use crate::error::Error;
-use crate::exec::build::NewChunk;
+use crate::exec::clock::monotonic_ns;
 use crate::exec::guarded::Restore;
 use crate::exec::shared::{Crew, Outcome};
-use crate::exec::start::Start;
 use crate::ids::Rank;
 use crate::liveness::{Door, How, Invitation, Liveness, Lost};
 use crate::measure::topology::plan::{Place, Plan, plan};
 use crate::measure::topology::{self, SavedMask, layout::layout};
 use crate::report::Report;
-use crate::run::{describing, set_up};
+use crate::run::{Arrays, ReadyRank, Seat, Shape};
 use crate::transport::Transport;
 use crate::transport::mpi::raw::{
     Alarm, Communicator, MpiError, abort, end_process, is_finalized, is_main_thread, may_have_threads,
@@ -57,8 +55,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// How long a launcher gets to pass on why the job ends.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// How long a process looks after its connections before MPI ends.
-const LAST_LOOK: Duration = Duration::from_millis(20);
+/// How long a process looks after its connections before MPI ends, ns.
+const LAST_LOOK_NS: u64 = 20_000_000;
 
 /// Runs of Caribou inside a program that uses MPI itself.
 ///
@@ -109,7 +107,12 @@ impl Runtime {
         config: &Config,
         setup: impl Fn(&mut Setup) + Send + Sync,
     ) -> Result<Report, Error> {
-        self.job.run(config, &describing(setup))
+        self.job.run(config, &Arrays::new(config, setup)?)
+    }
+
+    /// As [`run`](Self::run), for any shape of program.
+    pub(crate) fn run_shape(&mut self, config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
+        self.job.run(config, shape)
     }
 
     /// The rank that this process is.
@@ -135,10 +138,7 @@ thread_local! {
 }
 
 /// Runs as one rank of MPI's world.
-pub(crate) fn run_in_world(
-    config: &Config,
-    describe: &(dyn Fn() -> Described + Sync),
-) -> Result<Report, Error> {
+pub(crate) fn run_in_world(config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
     WORLD.with(|world| {
         let Ok(mut world) = world.try_borrow_mut() else {
             return Err(system("a run", "one is going on already in this process"));
@@ -147,7 +147,7 @@ pub(crate) fn run_in_world(
             *world = Some(World::start(config)?);
         }
         let job = world.as_mut().and_then(|world| world.job.as_mut());
-        job.expect("it was just started").run(config, describe)
+        job.expect("it was just started").run(config, shape)
     })
 }
 
@@ -192,8 +192,8 @@ fn wake_links(world: &SimpleCommunicator) {
     for _ in 0..3 {
         world.all_to_all_into(&said[..], &mut heard[..]);
     }
-    let begun = Instant::now();
-    while begun.elapsed() < LAST_LOOK {
+    let begun_ns = monotonic_ns();
+    while monotonic_ns() - begun_ns < LAST_LOOK_NS {
         let _ = world.any_process().immediate_probe();
     }
 }
@@ -238,6 +238,7 @@ impl Drop for Job {
 #[derive(Serialize, Deserialize)]
 struct Hello {
     place: Place,
+    shape: String,
     lb: String,
     pin: String,
     failed: Option<Error>,
@@ -277,17 +278,17 @@ impl Job {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn run(&mut self, config: &Config, describe: &(dyn Fn() -> Described + Sync)) -> Result<Report, Error> {
+    pub(crate) fn run(&mut self, config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
         if let Some(lost) = self.lock().lost {
             return Err(lost.error());
         }
         let (_mask, _badge) = (SavedMask::of_this_thread(), Restore::later());
-        let (plan, (described, chunks)) = self.agree(config, set_up(self.rank, self.ranks, describe))?;
+        let (plan, ready) = self.agree(config, shape, shape.set_up(self.rank, self.ranks))?;
         if self.rank.0 == 0 {
             tracing::info!(lb = config.lb_spec(), "{plan}");
         }
         let begin = Alignment::measure(&self.links, &plan).map_err(|why| self.failed(&why))?;
-        let outcome = self.go(config, &plan, described, chunks, &begin);
+        let outcome = self.go(config, shape, &plan, ready, &begin);
         let result = outcome.result();
         if outcome.lost() {
             return result;
@@ -311,7 +312,12 @@ impl Job {
     }
 
     /// Sets the run up with all others: who sits where, or why there will be no run.
-    fn agree<T>(&mut self, config: &Config, set_up: Result<T, Error>) -> Result<(Plan, T), Error> {
+    fn agree<T>(
+        &mut self,
+        config: &Config,
+        shape: &dyn Shape,
+        set_up: Result<T, Error>,
+    ) -> Result<(Plan, T), Error> {
         let asked = config.ranks.filter(|&ranks| ranks != self.ranks).map(|ranks| {
             let why = format!("{ranks} ranks were asked for, but {} processes were started", self.ranks);
             Error::Config { setting: "CARIBOU_RANKS".into(), why }
@@ -323,9 +329,12 @@ impl Job {
         };
         let failed = set_up.as_ref().err().cloned().or(asked);
         let (lb, pin) = (config.lb_spec().into(), format!("{:?}", config.pin));
-        let all: Vec<Hello> = self.exchange(&Hello { place, lb, pin, failed })?;
+        let all: Vec<Hello> = self.exchange(&Hello { place, shape: shape.text(), lb, pin, failed })?;
         if let Some(error) = all.iter().find_map(|hello| hello.failed.clone()) {
             return Err(error);
+        }
+        if let Some((rank, _)) = (0..).zip(&all).find(|(_, hello)| hello.shape != all[0].shape) {
+            return Err(Error::SetupDiffers { rank });
         }
         if let Some((rank, other)) = (0..).zip(&all).find(|(_, hello)| hello.lb != all[0].lb) {
             let why = format!("rank {rank} has `{}`, rank 0 `{}`: it must be the same", other.lb, all[0].lb);
@@ -355,13 +364,13 @@ impl Job {
     fn go(
         &mut self,
         config: &Config,
+        shape: &dyn Shape,
         plan: &Plan,
-        described: Described,
-        chunks: Vec<NewChunk>,
+        ready: Box<dyn ReadyRank + '_>,
         begin: &Alignment,
     ) -> Arc<Outcome> {
         let outcome: Arc<Outcome> = Arc::default();
-        let crew = Arc::new(Crew::new(plan.seats[self.rank.index()].workers));
+        let crew = Arc::new(Crew::new(shape.sleepers(plan.seats[self.rank.index()].workers)));
         if let Some(bed) = self.links.bed() {
             crew.sleepers[0].share(bed);
         }
@@ -377,12 +386,11 @@ impl Job {
             crew.stop();
         }
         let clock = begin.clock();
-        let codec = Codec::new(self.rank, described.arrays.clone());
+        let codec = Codec::new(self.rank, ready.arrays());
         let transport = (self.ranks > 1)
             .then(|| Box::new(Mpi::new(&mut self.links, codec, clock.clone())) as Box<dyn Transport + '_>);
         let (rank, outcome_of_run) = (self.rank, outcome.clone());
-        Start { config, rank, plan, described, chunks, crew, clock, outcome: outcome_of_run, transport }
-            .run();
+        ready.run(Seat { config, rank, plan, crew, clock, outcome: outcome_of_run, transport });
         self.lock().run = None;
         outcome
     }

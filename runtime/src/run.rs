@@ -4,9 +4,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
+use lb_strategies::Strategy;
+
 use crate::api::setup::Setup;
 use crate::config::Config;
 use crate::core::erased::Described;
+#[cfg(feature = "mpi")]
+use crate::core::erased::ErasedArray;
 use crate::error::Error;
 use crate::exec::build::{NewChunk, create_chunks};
 use crate::exec::clock::Clock;
@@ -35,18 +39,117 @@ use crate::transport::local::{Local, Wake};
 /// do not agree, a process that was killed: see [`Error`]. The first one ends the run on all ranks.
 #[expect(clippy::needless_pass_by_value, reason = "a configuration is built where it is used")]
 pub fn run(config: Config, setup: impl Fn(&mut Setup) + Send + Sync) -> Result<Report, Error> {
-    let describe = describing(setup);
-    match (config.simulate, config.launch()) {
-        (Some(seed), _) => simulation::run(&config, seed, &describe),
-        (None, Launch::Alone) => run_threads(&config, &describe),
-        (None, Launch::Together { process, processes }) => {
-            run_process(&config, process, processes, &describe)
-        }
+    let arrays = Arrays::new(&config, setup)?;
+    match config.simulate {
+        Some(seed) => simulation::run(&config, &arrays.strategy, seed, &arrays.describe),
+        None => run_shape(&config, &arrays),
+    }
+}
+
+/// One shape of program, as its ranks run it.
+pub(crate) trait Shape: Sync {
+    /// What it is, in one line: the same on every rank.
+    #[cfg(feature = "mpi")]
+    fn text(&self) -> String;
+
+    /// Ranks in one process, and the workers of each.
+    fn size(&self, config: &Config) -> (u32, u32);
+
+    /// Threads of a rank that sleep and are woken; the first of them drives its transport.
+    fn sleepers(&self, workers: u32) -> u32;
+
+    /// What a rank makes before the run begins, on the thread that will run it.
+    fn set_up(&self, rank: Rank, ranks: u32) -> Result<Box<dyn ReadyRank + '_>, Error>;
+}
+
+/// A rank that is set up.
+pub(crate) trait ReadyRank {
+    /// The arrays whose messages it decodes.
+    #[cfg(feature = "mpi")]
+    fn arrays(&self) -> Arc<[Arc<dyn ErasedArray>]>;
+
+    /// Runs it, with the calling thread as the one that drives its transport.
+    fn run(self: Box<Self>, seat: Seat<'_>);
+}
+
+/// What a rank gets for a run.
+pub(crate) struct Seat<'s> {
+    pub(crate) config: &'s Config,
+    pub(crate) rank: Rank,
+    pub(crate) plan: &'s Plan,
+    pub(crate) crew: Arc<Crew>,
+    pub(crate) clock: Clock,
+    pub(crate) outcome: Arc<Outcome>,
+    /// None for the only rank of a run.
+    pub(crate) transport: Option<Box<dyn Transport + 's>>,
+}
+
+/// Runs a program with the ranks that the configuration and the launcher say.
+pub(crate) fn run_shape(config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
+    match config.launch() {
+        Launch::Alone => run_threads(config, shape),
+        Launch::Together { process, processes } => run_process(config, process, processes, shape),
+    }
+}
+
+/// Arrays of chunks.
+pub(crate) struct Arrays<D> {
+    describe: D,
+    strategy: Arc<dyn Strategy>,
+}
+
+impl Arrays<()> {
+    pub(crate) fn new(
+        config: &Config,
+        setup: impl Fn(&mut Setup) + Send + Sync,
+    ) -> Result<Arrays<impl Fn() -> Described + Send + Sync>, Error> {
+        Ok(Arrays { describe: describing(setup), strategy: config.balance_arrays()? })
+    }
+}
+
+impl<D: Fn() -> Described + Sync> Shape for Arrays<D> {
+    #[cfg(feature = "mpi")]
+    fn text(&self) -> String {
+        "arrays of chunks".into()
+    }
+
+    fn size(&self, config: &Config) -> (u32, u32) {
+        (config.rank_count(), config.worker_count())
+    }
+
+    fn sleepers(&self, workers: u32) -> u32 {
+        workers
+    }
+
+    fn set_up(&self, rank: Rank, ranks: u32) -> Result<Box<dyn ReadyRank + '_>, Error> {
+        // Chunks are made with the badge on: what they are kept in asks for it.
+        let badge = Badge::new();
+        badge.wear();
+        let (described, chunks) = set_up(rank, ranks, &self.describe)?;
+        Ok(Box::new(ArraysOfRank { described, chunks, strategy: self.strategy.clone() }))
+    }
+}
+
+struct ArraysOfRank {
+    described: Described,
+    chunks: Vec<NewChunk>,
+    strategy: Arc<dyn Strategy>,
+}
+
+impl ReadyRank for ArraysOfRank {
+    #[cfg(feature = "mpi")]
+    fn arrays(&self) -> Arc<[Arc<dyn ErasedArray>]> {
+        self.described.arrays.clone()
+    }
+
+    fn run(self: Box<Self>, seat: Seat<'_>) {
+        let ArraysOfRank { described, chunks, strategy } = *self;
+        Start { seat, described, chunks, strategy }.run();
     }
 }
 
 /// What a setup function describes.
-pub(crate) fn describing(setup: impl Fn(&mut Setup) + Send + Sync) -> impl Fn() -> Described + Send + Sync {
+fn describing(setup: impl Fn(&mut Setup) + Send + Sync) -> impl Fn() -> Described + Send + Sync {
     move || {
         let mut described = Setup::default();
         setup(&mut described);
@@ -55,22 +158,12 @@ pub(crate) fn describing(setup: impl Fn(&mut Setup) + Send + Sync) -> impl Fn() 
 }
 
 #[cfg(feature = "mpi")]
-fn run_process(
-    config: &Config,
-    _process: u32,
-    _processes: u32,
-    describe: &(dyn Fn() -> Described + Sync),
-) -> Result<Report, Error> {
-    crate::job::run_in_world(config, describe)
+fn run_process(config: &Config, _process: u32, _processes: u32, shape: &dyn Shape) -> Result<Report, Error> {
+    crate::job::run_in_world(config, shape)
 }
 
 #[cfg(not(feature = "mpi"))]
-fn run_process(
-    _config: &Config,
-    process: u32,
-    processes: u32,
-    _describe: &(dyn Fn() -> Described + Sync),
-) -> Result<Report, Error> {
+fn run_process(_config: &Config, process: u32, processes: u32, _shape: &dyn Shape) -> Result<Report, Error> {
     let why = format!(
         "this is process {process} of {processes}, but the program was built without MPI: build it with \
          `--features mpi`, or set `threads` to run each process by itself"
@@ -78,8 +171,8 @@ fn run_process(
     Err(Error::Config { setting: "CARIBOU_PROCESSES".into(), why })
 }
 
-/// What a rank sets up before the run begins.
-pub(crate) fn set_up(
+/// The chunks of a rank and what they belong to.
+fn set_up(
     rank: Rank,
     ranks: u32,
     describe: &(dyn Fn() -> Described + Sync),
@@ -106,7 +199,7 @@ fn setup_panicked(rank: Rank, panic: &(dyn std::any::Any + Send)) -> Error {
 /// What all ranks of a process share while they start.
 struct Process<'p> {
     config: &'p Config,
-    describe: &'p (dyn Fn() -> Described + Sync),
+    shape: &'p dyn Shape,
     plan: Plan,
     ranks: u32,
     /// All ranks are set up: the run begins.
@@ -115,13 +208,13 @@ struct Process<'p> {
     outcome: Arc<Outcome>,
 }
 
-fn run_threads(config: &Config, describe: &(dyn Fn() -> Described + Sync)) -> Result<Report, Error> {
-    let (ranks, workers) = (config.rank_count(), config.worker_count());
+fn run_threads(config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
+    let (ranks, workers) = shape.size(config);
     let vcpus = layout(&topology::allowed_vcpus());
     let place = Place { host: topology::host_name(), vcpus, workers: Some(workers) };
     let process = Process {
         config,
-        describe,
+        shape,
         plan: plan(&vec![place; ranks as usize], config.pin)?,
         ranks,
         begin: Gate::new(ranks),
@@ -129,7 +222,7 @@ fn run_threads(config: &Config, describe: &(dyn Fn() -> Described + Sync)) -> Re
         outcome: Arc::default(),
     };
     tracing::info!(lb = config.lb_spec(), "{}", process.plan);
-    let crews: Vec<Arc<Crew>> = (0..ranks).map(|_| Arc::new(Crew::new(workers))).collect();
+    let crews: Vec<Arc<Crew>> = (0..ranks).map(|_| Arc::new(Crew::new(shape.sleepers(workers)))).collect();
     let wake = |crew: &Arc<Crew>| {
         let crew = crew.clone();
         Arc::new(move || {
@@ -153,28 +246,22 @@ fn run_threads(config: &Config, describe: &(dyn Fn() -> Described + Sync)) -> Re
 impl Process<'_> {
     /// The main function of a rank: worker 0.
     fn run_rank(&self, rank: Rank, crew: Arc<Crew>, transport: Local) {
-        // Chunks are made with the badge on: what they are kept in asks for it.
-        let badge = Badge::new();
-        badge.wear();
-        let (described, chunks) = match set_up(rank, self.ranks, self.describe) {
-            Ok(set_up) => set_up,
+        let ready = match self.shape.set_up(rank, self.ranks) {
+            Ok(ready) => ready,
             Err(error) => return self.fail(error),
         };
         if !self.begin.pass() {
             return;
         }
-        let start = Start {
+        ready.run(Seat {
             config: self.config,
             rank,
             plan: &self.plan,
-            described,
-            chunks,
             crew,
             clock: self.clock.get_or_init(Clock::machine).clone(),
             outcome: self.outcome.clone(),
             transport: (self.ranks > 1).then(|| Box::new(transport) as Box<dyn Transport>),
-        };
-        start.run();
+        });
     }
 
     /// The run does not begin.

@@ -3,6 +3,8 @@
 pub(crate) mod chunk;
 pub(crate) mod ctx;
 pub(crate) mod index;
+pub(crate) mod pool;
 pub(crate) mod setup;
 pub(crate) mod slot;
+pub(crate) mod stream;
 pub mod testing;

@@ -16,6 +16,7 @@ pub(crate) mod erased;
 pub(crate) mod handler;
 pub(crate) mod location;
 pub(crate) mod packet;
+pub(crate) mod pool;
 pub(crate) mod quiescence;
 pub(crate) mod rank;
 pub(crate) mod reduction;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::balance::{Collected, Move};
 use super::envelope::{Delivery, Envelope, Payload};
 use super::erased::{ErasedArray, ErasedSlot};
+use super::pool::PoolPacket;
 use super::reduction::Partial;
 use super::wire::WireError;
 use crate::error::Error;
@@ -56,6 +57,8 @@ pub(crate) enum Packet {
     Explain,
     /// What waits on one rank.
     Waiting { lines: Vec<String> },
+    /// Between ranks of a pool, which send nothing else but `Abort`.
+    Pool(Box<PoolPacket>),
     /// The run is over.
     Exit,
     /// The run cannot go on.

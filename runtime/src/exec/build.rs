@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use lb_strategies::Strategy;
+
 use super::cells::Cells;
 use super::clock::Clock;
 use super::guarded::{Badge, Guarded};
@@ -26,6 +28,7 @@ pub(crate) struct RankParts {
     pub(crate) clock: Clock,
     pub(crate) outcome: Arc<Outcome>,
     pub(crate) spins: u32,
+    pub(crate) strategy: Arc<dyn Strategy>,
     /// All ranks, this one among them.
     pub(crate) places: Arc<[RankPlace]>,
 }
@@ -42,7 +45,7 @@ pub(crate) fn build_rank(
     let ranks = parts.places.len() as u32;
     let workers = parts.places[rank.index()].workers;
     let tag = sharing(workers, badge.tag());
-    let core = RankCore::new(rank, &parts.places, arrays.clone(), config.strategy.clone(), checksum);
+    let core = RankCore::new(rank, &parts.places, arrays.clone(), parts.strategy, checksum);
     RankShared {
         facts: Facts { rank, ranks, period: config.period, services },
         codec: Codec::new(rank, arrays.clone()),

@@ -9,6 +9,7 @@ pub(crate) mod clock;
 pub(crate) mod gate;
 pub(crate) mod guarded;
 pub(crate) mod mailbox;
+pub(crate) mod pool;
 pub(crate) mod progress;
 pub(crate) mod ready;
 pub(crate) mod shared;

@@ -114,6 +114,11 @@ impl Outcome {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 
+    /// Why the run has failed, if it has.
+    pub(crate) fn error(&self) -> Option<Error> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub(crate) fn lost(&self) -> bool {
         self.lost.load(Ordering::Acquire)
     }

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use lb_strategies::Strategy;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 
@@ -38,14 +39,19 @@ struct SimRank {
 }
 
 /// Runs a program under simulation.
-pub(crate) fn run(config: &Config, seed: u64, describe: &dyn Fn() -> Described) -> Result<Report, Error> {
+pub(crate) fn run(
+    config: &Config,
+    strategy: &Arc<dyn Strategy>,
+    seed: u64,
+    describe: &dyn Fn() -> Described,
+) -> Result<Report, Error> {
     // A handler may run a simulation of its own.
     let _worn = Restore::later();
     let config = config.clone().workers(1);
     let count = config.rank_count();
     let outcome: Arc<Outcome> = Arc::default();
     let (ranks, chunks): (Vec<SimRank>, Vec<Vec<NewChunk>>) =
-        (0..count).map(|rank| build(&config, Rank(rank), count, describe, &outcome)).unzip();
+        (0..count).map(|rank| build(&config, strategy, Rank(rank), count, describe, &outcome)).unzip();
     let network = Arc::new(Mutex::new(Network::new(seed)));
     let mut simulation = Simulation {
         workers: Vec::new(),
@@ -69,6 +75,7 @@ pub(crate) fn run(config: &Config, seed: u64, describe: &dyn Fn() -> Described) 
 
 fn build(
     config: &Config,
+    strategy: &Arc<dyn Strategy>,
     rank: Rank,
     ranks: u32,
     describe: &dyn Fn() -> Described,
@@ -85,6 +92,7 @@ fn build(
         clock: Clock::Virtual { now_ns: now_ns.clone() },
         outcome: outcome.clone(),
         spins: 0,
+        strategy: strategy.clone(),
         places: vec![RankPlace { host: 0, workers: 1 }; ranks as usize].into(),
     };
     let shared = build_rank(config, rank, described, &badge, parts);

@@ -3,44 +3,40 @@
 use std::sync::Arc;
 use std::thread;
 
+use lb_strategies::Strategy;
+
 use super::build::{NewChunk, RankParts, build_rank};
-use super::clock::Clock;
 use super::guarded::Badge;
 use super::ready::{Queues, Ready};
-use super::shared::{Crew, Outcome, RankShared};
+use super::shared::RankShared;
 use super::worker::Worker;
-use crate::config::Config;
 use crate::core::coordinator::RankPlace;
 use crate::core::erased::Described;
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::measure::speed::Speed;
 use crate::measure::topology;
-use crate::measure::topology::plan::{Plan, Seats};
+use crate::measure::topology::plan::Seats;
+use crate::run::Seat;
 use crate::transport::Transport;
 
 /// Turns an idle worker spins before it parks, where every worker has a vCPU of its own: about 20 us.
 const SPINS: u32 = 1500;
 
-/// A rank about to run.
+/// A rank of arrays about to run.
 pub(crate) struct Start<'s> {
-    pub(crate) config: &'s Config,
-    pub(crate) rank: Rank,
-    pub(crate) plan: &'s Plan,
+    pub(crate) seat: Seat<'s>,
     pub(crate) described: Described,
     /// Those that start here.
     pub(crate) chunks: Vec<NewChunk>,
-    pub(crate) crew: Arc<Crew>,
-    pub(crate) clock: Clock,
-    pub(crate) outcome: Arc<Outcome>,
-    /// None for the only rank of a run.
-    pub(crate) transport: Option<Box<dyn Transport + 's>>,
+    pub(crate) strategy: Arc<dyn Strategy>,
 }
 
 impl Start<'_> {
     /// Runs the rank with the calling thread as its worker 0.
     pub(crate) fn run(self) {
-        let Start { config, rank, plan, described, chunks, crew, clock, outcome, transport } = self;
+        let Start { seat, described, chunks, strategy } = self;
+        let Seat { config, rank, plan, crew, clock, outcome, transport } = seat;
         let seats = &plan.seats[rank.index()];
         let badge = Badge::new();
         badge.wear();
@@ -48,7 +44,7 @@ impl Start<'_> {
         let (queues, readies) = Queues::new(seats.workers);
         let spins = if seats.crowded { 0 } else { SPINS };
         let places = plan.seats.iter().map(|seats| RankPlace { host: seats.host, workers: seats.workers });
-        let parts = RankParts { queues, crew, clock, outcome, spins, places: places.collect() };
+        let parts = RankParts { queues, crew, clock, outcome, spins, strategy, places: places.collect() };
         let shared = &build_rank(config, rank, described, &badge, parts);
         thread::scope(|scope| {
             let mut readies = readies.into_iter();
@@ -98,7 +94,7 @@ impl Seats {
     }
 
     /// Pins the calling thread to a worker's vCPU.
-    fn take(&self, rank: Rank, worker: u32) {
+    pub(crate) fn take(&self, rank: Rank, worker: u32) {
         if let Some(vcpu) = self.of(worker)
             && !topology::pin_to(vcpu)
         {

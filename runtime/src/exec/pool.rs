@@ -1,0 +1,273 @@
+//! The threads of one rank of a pool.
+//!
+//! | thread | does |
+//! |---|---|
+//! | the *monitor*, which is the calling thread | takes and sends packets, passes time, collects parts; sleeps nearly always |
+//! | one for each worker, on its vCPU | asks the core for a range, executes it, asks again |
+//!
+//! A monitor of its own, because an iteration may take seconds and other ranks must not wait for an answer that long. It
+//! has no vCPU of its own; a few hundred wake-ups a run cost nothing that could be seen. Workers wait on one lock, once per
+//! range (0.1 s by default), so it is a plain mutex.
+
+mod monitor;
+mod whole;
+
+use std::any::Any;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use self::monitor::Monitor;
+use super::clock::Clock;
+use super::shared::{Crew, Outcome};
+use super::start::thread_refused;
+use super::threads::text_of;
+use crate::core::pool::{Order, Part, PoolCore, PoolPacket, Tally, Todo, Whole};
+use crate::core::wire::WireError;
+use crate::error::Error;
+use crate::ids::Rank;
+use crate::measure::cpu::thread_cpu_ns;
+use crate::report::PoolWorker;
+use crate::run::Seat;
+
+/// What a worker, a rank or the whole pool has accumulated.
+pub(crate) type Accumulated = Box<dyn Any + Send>;
+
+/// What users wrote, without its types.
+pub(crate) trait PoolWork: Sync {
+    /// How many iterations there are.
+    fn iterations(&self) -> u64;
+
+    /// Nothing accumulated yet.
+    fn init(&self) -> Accumulated;
+
+    /// Executes some iterations.
+    fn execute(&self, accumulated: &mut Accumulated, range: Range<u64>);
+
+    fn merge(&self, accumulated: &mut Accumulated, other: Accumulated);
+
+    fn encode(&self, accumulated: &Accumulated) -> Result<Vec<u8>, WireError>;
+
+    fn decode(&self, bytes: &[u8]) -> Result<Accumulated, WireError>;
+
+    /// Whether anybody could want to stop it.
+    fn may_be_cancelled(&self) -> bool;
+
+    /// Whether somebody does.
+    fn is_cancelled(&self) -> bool;
+
+    /// How often somebody wants to hear of progress, ns.
+    fn follow_every_ns(&self) -> Option<u64>;
+
+    /// That many iterations were executed on all ranks.
+    fn progress(&self, done: u64);
+}
+
+/// One rank of a pool about to run.
+pub(crate) struct PoolRun<'p> {
+    pub(crate) work: &'p dyn PoolWork,
+    pub(crate) seat: Seat<'p>,
+    pub(crate) core: PoolCore,
+    /// Whether the policy promises that each iteration is executed exactly once.
+    pub(crate) exact: bool,
+    /// Takes the result, in each process once.
+    pub(crate) deliver: &'p (dyn Fn(Accumulated, Whole) + Sync),
+}
+
+/// What the threads of a rank share.
+struct Shared<'p> {
+    pub(crate) work: &'p dyn PoolWork,
+    pub(crate) rank: Rank,
+    pub(crate) clock: &'p Clock,
+    pub(crate) crew: &'p Crew,
+    pub(crate) outcome: &'p Outcome,
+    inner: Mutex<Inner>,
+    /// Iterations of each worker so far.
+    done: Vec<AtomicU64>,
+}
+
+/// What they lock.
+struct Inner {
+    pub(crate) core: PoolCore,
+    /// For the transport, which only the monitor may call.
+    pub(crate) outbound: Vec<(Rank, PoolPacket)>,
+    /// What workers have handed in.
+    pub(crate) parts: Vec<(Accumulated, Tally, PoolWorker)>,
+}
+
+impl PoolRun<'_> {
+    /// Runs the rank; returns when its part and all others' are in the result, or when the run has failed.
+    pub(crate) fn run(self) {
+        let Seat { config, rank, plan, crew, clock, outcome, transport } = self.seat;
+        let seats = &plan.seats[rank.index()];
+        let shared = &Shared {
+            work: self.work,
+            rank,
+            clock: &clock,
+            crew: &crew,
+            outcome: &outcome,
+            inner: Mutex::new(Inner { core: self.core, outbound: Vec::new(), parts: Vec::new() }),
+            done: (0..seats.workers).map(|_| AtomicU64::new(0)).collect(),
+        };
+        crew.sleepers[0].occupy();
+        let mut monitor = Monitor::new(shared, transport, plan.seats.len() as u32, config, self.exact);
+        shared.with(|inner, now_ns, todo| inner.core.begin(now_ns, todo));
+        thread::scope(|scope| {
+            for worker in 0..seats.workers {
+                let builder = thread::Builder::new().name(format!("caribou {rank}.{worker}"));
+                let started = builder.spawn_scoped(scope, move || {
+                    seats.take(rank, worker);
+                    shared.crew.sleepers[worker as usize + 1].occupy();
+                    shared.catching("making or merging what is accumulated", || shared.work(worker));
+                });
+                if let Err(why) = started {
+                    shared.fail(thread_refused(rank, &why));
+                    break;
+                }
+            }
+            shared.catching("collecting the result", || {
+                if let Some((Some(accumulated), whole)) = monitor.run() {
+                    (self.deliver)(accumulated, whole);
+                }
+            });
+            // Those that are still in a range come back from it.
+            crew.stop();
+        });
+        monitor.say_why();
+        monitor.close();
+        outcome.finish(clock.now_ns());
+    }
+}
+
+impl Shared<'_> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the core an input, and sees to what follows from it.
+    pub(crate) fn with<T>(&self, input: impl FnOnce(&mut Inner, u64, &mut Todo) -> T) -> T {
+        let mut todo = Todo::default();
+        let (answer, calls_monitor) = {
+            let mut inner = self.lock();
+            let wake_at_ns = inner.core.wake_at_ns();
+            let answer = input(&mut inner, self.clock.now_ns(), &mut todo);
+            let news = !todo.packets.is_empty() || inner.core.wake_at_ns() != wake_at_ns;
+            inner.outbound.append(&mut todo.packets);
+            (answer, news || inner.core.is_through())
+        };
+        for worker in todo.awake {
+            self.crew.sleepers[worker as usize + 1].wake();
+        }
+        if calls_monitor {
+            self.crew.sleepers[0].wake();
+        }
+        answer
+    }
+
+    /// Ends the run on this rank; the monitor tells the others.
+    pub(crate) fn fail(&self, error: Error) {
+        self.outcome.fail(error);
+        self.crew.stop();
+    }
+
+    /// A panic of user code ends the run.
+    fn catching(&self, doing: &str, act: impl FnOnce()) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(act)) {
+            self.fail(Error::PoolPanicked {
+                rank: self.rank.0,
+                doing: doing.into(),
+                panic: text_of(&*panic),
+            });
+        }
+    }
+
+    /// Iterations of this rank so far.
+    pub(crate) fn done(&self) -> u64 {
+        self.done.iter().map(|done| done.load(Ordering::Relaxed)).sum()
+    }
+
+    /// The life of a worker.
+    fn work(&self, worker: u32) {
+        let cpu_begin_ns = thread_cpu_ns();
+        let mut record = PoolWorker { rank: self.rank.0, worker, ..PoolWorker::default() };
+        let (mut accumulated, mut tally) = (self.work.init(), Tally::default());
+        let mut apart: Option<(Accumulated, Tally)> = None;
+        let mut begin_ns = self.clock.now_ns();
+        while let Some((counts, order)) = self.next(worker, &mut record, begin_ns) {
+            if let Some((kept, its_tally)) = apart.take()
+                && counts == Some(true)
+            {
+                self.work.merge(&mut accumulated, kept);
+                tally.add(its_tally);
+            }
+            let Order::Run { range, apart: keep_apart } = order else {
+                record.cpu_ns = thread_cpu_ns() - cpu_begin_ns;
+                return self.hand_in(accumulated, tally, record);
+            };
+            let mut fresh = keep_apart.then(|| self.work.init());
+            let into = fresh.as_mut().unwrap_or(&mut accumulated);
+            let start_ns = self.clock.now_ns();
+            let executed = catch_unwind(AssertUnwindSafe(|| self.work.execute(into, range.clone())));
+            begin_ns = self.clock.now_ns();
+            if let Err(panic) = executed {
+                let doing = format!("executing iterations {}..{}", range.start, range.end);
+                let panic = text_of(&*panic);
+                return self.fail(Error::PoolPanicked { rank: self.rank.0, doing, panic });
+            }
+            record.busy_ns += begin_ns - start_ns;
+            record.end_ns = begin_ns;
+            record.ranges += 1;
+            record.iterations += range.end - range.start;
+            self.done[worker as usize].store(record.iterations, Ordering::Relaxed);
+            match fresh {
+                Some(kept) => apart = Some((kept, Tally::of(&range))),
+                None => tally.add(Tally::of(&range)),
+            }
+        }
+    }
+
+    /// Asks for the next order, and waits for it; none if the run is over.
+    fn next(&self, worker: u32, record: &mut PoolWorker, now_ns: u64) -> Option<(Option<bool>, Order)> {
+        let ask = |inner: &mut Inner, now_ns, todo: &mut Todo| {
+            inner.core.wants(worker, now_ns, todo);
+            inner.core.take_order(worker)
+        };
+        let mut answer = self.with(ask);
+        record.policy_ns += self.clock.now_ns() - now_ns;
+        while answer.is_none() && !self.crew.stopped() {
+            self.crew.sleepers[worker as usize + 1]
+                .park(None, || self.crew.stopped() || self.lock().core.has_order(worker));
+            answer = self.lock().core.take_order(worker);
+        }
+        answer.filter(|_| !self.crew.stopped())
+    }
+
+    fn hand_in(&self, accumulated: Accumulated, tally: Tally, record: PoolWorker) {
+        self.with(|inner, _, _| {
+            inner.parts.push((accumulated, tally, record));
+            inner.core.handed_in();
+        });
+    }
+
+    /// What this rank has done, once all workers have handed in; what they accumulated merged in their order.
+    pub(crate) fn part(&self) -> Option<(Accumulated, Part)> {
+        let (mut parts, messages) = {
+            let mut inner = self.lock();
+            if !inner.core.is_through() {
+                return None;
+            }
+            (std::mem::take(&mut inner.parts), inner.core.messages())
+        };
+        parts.sort_by_key(|(_, _, record)| record.worker);
+        let mut part = Part { messages, ..Part::default() };
+        let mut all = self.work.init();
+        for (accumulated, tally, record) in parts {
+            self.work.merge(&mut all, accumulated);
+            part.tally.add(tally);
+            part.workers.push(record);
+        }
+        Some((all, part))
+    }
+}

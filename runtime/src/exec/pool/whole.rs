@@ -1,0 +1,37 @@
+//! Makes the whole of the parts of all ranks.
+
+use std::collections::BTreeMap;
+
+use super::{Accumulated, PoolWork};
+use crate::core::pool::{Part, Tally, Whole};
+use crate::error::Error;
+use crate::ids::Rank;
+
+/// Merges the parts in the order of their ranks.
+///
+/// # Errors
+/// [`Error::Miscounted`] if the iterations executed are not those of the pool, each once; not looked at where the policy
+/// only counts (`exact` is false) or where the pool was cancelled.
+pub(super) fn whole(
+    work: &dyn PoolWork,
+    parts: BTreeMap<Rank, (Accumulated, Part)>,
+    exact: bool,
+    cancelled: bool,
+) -> Result<(Accumulated, Whole), Error> {
+    let mut whole = Whole { cancelled, ..Whole::default() };
+    let mut tally = Tally::default();
+    let mut all = work.init();
+    for (accumulated, part) in parts.into_values() {
+        work.merge(&mut all, accumulated);
+        tally.add(part.tally);
+        whole.workers.extend(part.workers);
+        whole.messages += part.messages;
+        whole.said = whole.said.or(part.said);
+    }
+    whole.iterations = tally.count;
+    let expected = Tally::of(&(0..work.iterations()));
+    if exact && !cancelled && tally != expected {
+        return Err(Error::Miscounted { executed: tally.count, iterations: expected.count });
+    }
+    Ok((all, whole))
+}

@@ -1,0 +1,180 @@
+//! Pools, as programs see them: every iteration counts once, whoever executes it, and what goes wrong is said.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use caribou::{Accumulator, Cancel, Config, Error, Pool, pool, stream};
+use lb_strategies::pool::POOL_STRATEGIES;
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+
+const ITERATIONS: u64 = 5_000;
+
+/// What the iterations of a test add up to: commutative, and different for every set of iterations.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Sums {
+    count: u64,
+    drawn: u64,
+}
+
+impl Accumulator for Sums {
+    fn merge(&mut self, other: Sums) {
+        self.count += other.count;
+        self.drawn = self.drawn.wrapping_add(other.drawn);
+    }
+}
+
+fn body(sums: &mut Sums, range: std::ops::Range<u64>) {
+    for iteration in range {
+        sums.count += 1;
+        sums.drawn = sums.drawn.wrapping_add(stream(5, iteration).random());
+    }
+}
+
+fn serial() -> Sums {
+    let mut sums = Sums::default();
+    body(&mut sums, 0..ITERATIONS);
+    sums
+}
+
+fn policies() -> impl Iterator<Item = &'static str> {
+    POOL_STRATEGIES.iter().map(|entry| entry.name)
+}
+
+fn config(lb: &str, ranks: u32, workers: u32) -> Config {
+    Config::default().ranks(ranks).workers(workers).lb(lb).expect("it is in the table")
+}
+
+#[test]
+fn every_policy_gives_the_serial_result_on_any_ranks_and_workers() {
+    for lb in policies() {
+        for (ranks, workers) in [(1, 1), (1, 3), (2, 1), (3, 2)] {
+            for wire in [false, true] {
+                // Short ranges, so that there is something to hand out.
+                let config = config(&format!("{lb},chunk=0.00001"), ranks, workers).wire_always(wire);
+                let outcome = pool(&config, ITERATIONS, Sums::default, body).unwrap();
+                assert_eq!(outcome.result, serial(), "{lb} {ranks} x {workers}");
+                let report = outcome.report;
+                assert_eq!((report.iterations, report.cancelled), (ITERATIONS, false));
+                assert_eq!(report.workers.len() as u32, ranks * workers);
+                let done: u64 = report.workers.iter().map(|worker| worker.iterations).sum();
+                assert_eq!(done, ITERATIONS);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_pool_of_nothing_ends() {
+    for lb in policies() {
+        for iterations in [0, 1, 2] {
+            let outcome =
+                pool(&config(lb, 2, 2), iterations, || 0, |count: &mut u64, _| *count += 1).unwrap();
+            assert_eq!(outcome.report.iterations, iterations, "{lb}");
+            assert!(outcome.result <= iterations);
+        }
+    }
+}
+
+#[test]
+fn an_iteration_that_panics_ends_the_run_with_its_name() {
+    for lb in policies() {
+        for ranks in [1, 2] {
+            let outcome = pool(
+                &config(lb, ranks, 2),
+                100,
+                || 0,
+                |_: &mut u64, range| {
+                    assert!(!range.contains(&60), "sixty is too much");
+                },
+            );
+            let error = outcome.unwrap_err();
+            assert!(matches!(error, Error::PoolPanicked { .. }), "{lb}: {error}");
+            let line = error.to_string();
+            assert!(line.contains("executing iterations") && line.contains("sixty is too much"), "{line}");
+        }
+    }
+}
+
+#[test]
+fn what_is_accumulated_may_panic_too() {
+    #[derive(Serialize, Deserialize)]
+    struct Unmergeable;
+    impl Accumulator for Unmergeable {
+        fn merge(&mut self, _: Unmergeable) {
+            panic!("will not");
+        }
+    }
+    let error =
+        pool(&config("static", 1, 2), 10, || Unmergeable, |_, _| {}).err().map(|error| error.to_string());
+    assert!(error.is_some_and(|line| line.contains("will not") && !line.contains("executing")));
+    let error = pool(&config("static", 2, 1), 10, || -> u64 { panic!("not even that") }, |_, _| {});
+    assert!(error.is_err_and(|error| error.to_string().contains("not even that")));
+}
+
+#[test]
+fn a_cancelled_pool_keeps_what_it_has() {
+    for lb in policies() {
+        let cancel = Cancel::default();
+        let config = config(&format!("{lb},chunk=0.0001"), 2, 2);
+        let begun = AtomicU64::new(0);
+        let outcome = Pool::new(&config, 1 << 40)
+            .cancelled_by(&cancel)
+            .run(Sums::default, |sums, range| {
+                // Not before all workers that work have begun.
+                if begun.fetch_add(1, Ordering::Relaxed) > 20 {
+                    cancel.cancel();
+                }
+                body(sums, range);
+            })
+            .unwrap();
+        assert!(outcome.report.cancelled && outcome.report.iterations > 0, "{lb}");
+        assert_eq!(outcome.result.count, outcome.report.iterations, "{lb}");
+    }
+}
+
+#[test]
+fn progress_grows_to_the_end() {
+    let told = Mutex::new(Vec::new());
+    let config = config("static,chunk=0.001", 2, 1);
+    Pool::new(&config, 300)
+        .on_progress(Duration::from_millis(1), |done| told.lock().unwrap().push(done))
+        .run(
+            || 0,
+            |_: &mut u64, range| {
+                range.for_each(|_| std::thread::sleep(Duration::from_micros(200)));
+            },
+        )
+        .unwrap();
+    let told = told.into_inner().unwrap();
+    assert!(told.len() > 3 && told.is_sorted() && *told.last().unwrap() <= 300, "{told:?}");
+}
+
+#[test]
+fn a_strategy_for_arrays_is_refused_with_those_for_pools() {
+    let refused = pool(&config("refine", 1, 1), 1, || 0, |_: &mut u64, _| {}).unwrap_err();
+    let line = refused.to_string();
+    assert!(line.starts_with("CARIBOU_LB: `refine` balances arrays") && line.contains("static"), "{line}");
+    let unknown = Config::default().lb("statics").unwrap_err().to_string();
+    assert!(unknown.contains("did you mean \"static\"?") && unknown.contains("refine"), "{unknown}");
+}
+
+#[test]
+fn a_result_that_does_not_survive_encoding_is_an_error() {
+    #[derive(Serialize)]
+    struct Loud(u64);
+    impl<'de> Deserialize<'de> for Loud {
+        fn deserialize<D: serde::Deserializer<'de>>(_: D) -> Result<Loud, D::Error> {
+            Err(serde::de::Error::custom("cannot be read"))
+        }
+    }
+    impl Accumulator for Loud {
+        fn merge(&mut self, other: Loud) {
+            self.0 += other.0;
+        }
+    }
+    let outcome = pool(&config("static", 2, 1), 10, || Loud(0), |loud, range| loud.0 += range.count() as u64);
+    let error = outcome.err().expect("the part of rank 1 cannot be read");
+    assert!(matches!(&error, Error::Wire { rank: 0, .. }) && error.to_string().contains("cannot be read"));
+}
