@@ -148,3 +148,52 @@ fn one_hosts_clocks_are_one() {
     let clocks: Vec<_> = ended.stdout.iter().filter(|line| line.starts_with("clock")).collect();
     assert_eq!(clocks, ["clock 0 0 0"; 2], "{ended:?}");
 }
+
+#[test]
+fn a_pool_of_processes_gives_each_the_serial_result() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    for processes in [1, 2, 3] {
+        for shared_memory in ["on", "off"] {
+            let Some(mut command) = situation(processes, &["pools"]) else { return };
+            command.env("CARIBOU_SHARED_MEMORY", shared_memory);
+            let ended = Job::start(command).wait();
+            assert!(ended.status.success(), "{ended:?}");
+            let agree = ended.stdout.iter().filter(|line| line.contains("all pools agree")).count();
+            assert_eq!(agree as u32, processes, "{ended:?}");
+        }
+    }
+}
+
+#[test]
+fn a_killed_process_ends_a_pool_with_its_name() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(command) = situation(2, &["labour"]) else { return };
+    let mut job = Job::start(command);
+    let processes = job.processes(2);
+    signal("KILL", processes[1]);
+    job.restart_clock();
+    let ended = job.wait();
+    let by_launcher =
+        ended.stderr.contains("BAD TERMINATION") || ended.stdout.join("\n").contains("BAD TERMINATION");
+    assert!(ended.stderr.contains("rank 1 is gone") || by_launcher, "{ended:?}");
+    assert!(!ended.status.success() && ended.took < Duration::from_secs(10), "{ended:?}");
+}
+
+#[test]
+fn an_iteration_that_panics_is_the_error_of_every_process() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(ended) = run(3, &["tired"]) else { return };
+    let errors = ended
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("error: rank 2 panicked while executing"))
+        .count();
+    assert_eq!(errors, 3, "{ended:?}");
+}
+
+#[test]
+fn processes_with_different_pools_do_not_begin() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(ended) = run(2, &["unequal"]) else { return };
+    assert_eq!(ended.stderr.matches("rank 1 set up").count(), 2, "{ended:?}");
+}

@@ -3,12 +3,16 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "what a test reads")]
 
+use std::ops::Range;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use caribou::{Chunk, Config, Ctx, Error, Placement, Report, Runtime};
+use caribou::{Chunk, Config, Ctx, Error, Launch, Placement, Pool, Report, Runtime, stream};
+use lb_strategies::pool::POOL_STRATEGIES;
 use mpi::traits::{Communicator, CommunicatorCollectives};
+use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 fn main() -> ExitCode {
@@ -26,6 +30,10 @@ fn main() -> ExitCode {
         "differ" => differs(),
         "communicator" => communicator(),
         "clocks" => clocks(),
+        "pools" => pools(),
+        "labour" => labour(),
+        "tired" => tired(),
+        "unequal" => unequal(),
         other => panic!("there is no situation `{other}`"),
     };
     match outcome {
@@ -50,6 +58,69 @@ fn one_a_rank<C: Chunk<Index = u32>>(make: fn() -> C) -> Result<(), Error> {
     caribou::run(config, |setup| {
         setup.array_with(ranks, Placement::RoundRobin, move |_| make());
     })?;
+    Ok(())
+}
+
+/// Every policy's pool, once by itself and once in a communicator: all processes have the serial result.
+fn pools() -> Result<(), Error> {
+    const ITERATIONS: u64 = 20_000;
+    let draw = |sum: &mut u64, range: Range<u64>| {
+        for iteration in range {
+            *sum = sum.wrapping_add(stream(3, iteration).next_u64() >> 24);
+        }
+    };
+    let mut serial = 0;
+    draw(&mut serial, 0..ITERATIONS);
+    let base = Config::from_env()?;
+    for entry in POOL_STRATEGIES {
+        for workers in [1, 2] {
+            let config = base.clone().workers(workers).lb(&format!("{},chunk=0.0001", entry.name))?;
+            let outcome = caribou::pool(&config, ITERATIONS, || 0, draw)?;
+            assert_eq!((outcome.result, outcome.report.iterations), (serial, ITERATIONS), "{}", entry.name);
+        }
+    }
+    let told = AtomicU64::new(0);
+    let config = base.workers(1).lb("static,chunk=0.001")?;
+    let pool = Pool::new(&config, 100).on_progress(Duration::from_millis(1), |done| {
+        told.fetch_max(done, Ordering::Relaxed);
+    });
+    pool.run(|| 0, |_: &mut u64, range| range.for_each(|_| std::thread::sleep(Duration::from_millis(1))))?;
+    assert!((1..=100).contains(&told.load(Ordering::Relaxed)), "every process hears of progress");
+    println!("all pools agree");
+    Ok(())
+}
+
+/// An endless pool.
+fn labour() -> Result<(), Error> {
+    let config = Config::from_env()?.workers(1);
+    let said = AtomicU64::new(0);
+    caribou::pool(
+        &config,
+        1 << 40,
+        || 0,
+        |_: &mut u64, range| {
+            range.for_each(|_| std::thread::sleep(Duration::from_millis(1)));
+            if said.fetch_add(1, Ordering::Relaxed) == 0 {
+                let Launch::Together { process, .. } = config.launch() else { return };
+                println!("rank {process} process {}", std::process::id());
+            }
+        },
+    )?;
+    Ok(())
+}
+
+/// A pool of which the last iteration panics.
+fn tired() -> Result<(), Error> {
+    let config = Config::from_env()?.workers(1);
+    caribou::pool(&config, 1000, || 0, |_: &mut u64, range| assert!(!range.contains(&999), "too tired"))?;
+    Ok(())
+}
+
+/// A pool that has another size in each process.
+fn unequal() -> Result<(), Error> {
+    let config = Config::from_env()?;
+    let Launch::Together { process, .. } = config.launch() else { return Ok(()) };
+    caribou::pool(&config, 1000 + u64::from(process), || 0, |_: &mut u64, _| {})?;
     Ok(())
 }
 
@@ -216,7 +287,7 @@ impl Chunk for Vanishes {
         if ctx.index() == 0 {
             return ctx.exit();
         }
-        std::thread::sleep(std::time::Duration::from_millis(500));
+        std::thread::sleep(Duration::from_millis(500));
         std::process::exit(3);
     }
 
@@ -256,7 +327,7 @@ impl Chunk for Writes {
 fn leaves() -> Result<(), Error> {
     rounds(10)?;
     match config()?.launch() {
-        caribou::Launch::Together { process: 1, .. } => Ok(()),
+        Launch::Together { process: 1, .. } => Ok(()),
         _ => rounds(10).map(|_| ()),
     }
 }
@@ -264,7 +335,7 @@ fn leaves() -> Result<(), Error> {
 /// Rank 1 has another strategy.
 fn differs() -> Result<(), Error> {
     let config = config()?;
-    let second = matches!(config.launch(), caribou::Launch::Together { process: 1, .. });
+    let second = matches!(config.launch(), Launch::Together { process: 1, .. });
     let config = config.lb(if second { "greedy" } else { "refine" })?;
     caribou::run(config, |setup| {
         setup.array(2u32, |_| Panics);
