@@ -9,6 +9,7 @@
 //! has no vCPU of its own; a few hundred wake-ups a run cost nothing that could be seen. Workers wait on one lock, once per
 //! range (0.1 s by default), so it is a plain mutex.
 
+mod meeting;
 mod monitor;
 mod whole;
 
@@ -16,15 +17,15 @@ use std::any::Any;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use self::meeting::{Inner, Meeting};
 use self::monitor::Monitor;
 use super::clock::Clock;
-use super::shared::{Crew, Outcome};
+use super::shared::Outcome;
 use super::start::thread_refused;
 use super::threads::text_of;
-use crate::core::pool::{Order, Part, PoolCore, PoolPacket, Tally, Todo, Whole};
+use crate::core::pool::{Order, Part, PoolCore, Tally, Todo, Whole};
 use crate::core::wire::WireError;
 use crate::error::Error;
 use crate::ids::Rank;
@@ -78,23 +79,13 @@ pub(crate) struct PoolRun<'p> {
 
 /// What the threads of a rank share.
 struct Shared<'p> {
-    pub(crate) work: &'p dyn PoolWork,
-    pub(crate) rank: Rank,
-    pub(crate) clock: &'p Clock,
-    pub(crate) crew: &'p Crew,
-    pub(crate) outcome: &'p Outcome,
-    inner: Mutex<Inner>,
+    work: &'p dyn PoolWork,
+    rank: Rank,
+    clock: &'p Clock,
+    outcome: &'p Outcome,
+    meeting: Meeting,
     /// Iterations of each worker so far.
     done: Vec<AtomicU64>,
-}
-
-/// What they lock.
-struct Inner {
-    pub(crate) core: PoolCore,
-    /// For the transport, which only the monitor may call.
-    pub(crate) outbound: Vec<(Rank, PoolPacket)>,
-    /// What workers have handed in.
-    pub(crate) parts: Vec<(Accumulated, Tally, PoolWorker)>,
 }
 
 impl PoolRun<'_> {
@@ -106,12 +97,11 @@ impl PoolRun<'_> {
             work: self.work,
             rank,
             clock: &clock,
-            crew: &crew,
             outcome: &outcome,
-            inner: Mutex::new(Inner { core: self.core, outbound: Vec::new(), parts: Vec::new() }),
+            meeting: Meeting::new(crew, self.core),
             done: (0..seats.workers).map(|_| AtomicU64::new(0)).collect(),
         };
-        crew.sleepers[0].occupy();
+        shared.meeting.occupy_as_monitor();
         let mut monitor = Monitor::new(shared, transport, plan.seats.len() as u32, config, self.exact);
         shared.with(|inner, now_ns, todo| inner.core.begin(now_ns, todo));
         thread::scope(|scope| {
@@ -119,7 +109,7 @@ impl PoolRun<'_> {
                 let builder = thread::Builder::new().name(format!("caribou {rank}.{worker}"));
                 let started = builder.spawn_scoped(scope, move || {
                     seats.take(rank, worker);
-                    shared.crew.sleepers[worker as usize + 1].occupy();
+                    shared.meeting.occupy_as(worker);
                     shared.catching("making or merging what is accumulated", || shared.work(worker));
                 });
                 if let Err(why) = started {
@@ -133,7 +123,7 @@ impl PoolRun<'_> {
                 }
             });
             // Those that are still in a range come back from it.
-            crew.stop();
+            shared.meeting.crew.stop();
         });
         monitor.say_why();
         monitor.close();
@@ -142,34 +132,15 @@ impl PoolRun<'_> {
 }
 
 impl Shared<'_> {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Gives the core an input, and sees to what follows from it.
-    pub(crate) fn with<T>(&self, input: impl FnOnce(&mut Inner, u64, &mut Todo) -> T) -> T {
-        let mut todo = Todo::default();
-        let (answer, calls_monitor) = {
-            let mut inner = self.lock();
-            let wake_at_ns = inner.core.wake_at_ns();
-            let answer = input(&mut inner, self.clock.now_ns(), &mut todo);
-            let news = !todo.packets.is_empty() || inner.core.wake_at_ns() != wake_at_ns;
-            inner.outbound.append(&mut todo.packets);
-            (answer, news || inner.core.is_through())
-        };
-        for worker in todo.awake {
-            self.crew.sleepers[worker as usize + 1].wake();
-        }
-        if calls_monitor {
-            self.crew.sleepers[0].wake();
-        }
-        answer
+    fn with<T>(&self, input: impl FnOnce(&mut Inner, u64, &mut Todo) -> T) -> T {
+        self.meeting.with(|inner, todo| input(inner, self.clock.now_ns(), todo))
     }
 
     /// Ends the run on this rank; the monitor tells the others.
-    pub(crate) fn fail(&self, error: Error) {
+    fn fail(&self, error: Error) {
         self.outcome.fail(error);
-        self.crew.stop();
+        self.meeting.crew.stop();
     }
 
     /// A panic of user code ends the run.
@@ -184,7 +155,7 @@ impl Shared<'_> {
     }
 
     /// Iterations of this rank so far.
-    pub(crate) fn done(&self) -> u64 {
+    fn done(&self) -> u64 {
         self.done.iter().map(|done| done.load(Ordering::Relaxed)).sum()
     }
 
@@ -234,14 +205,12 @@ impl Shared<'_> {
             inner.core.wants(worker, now_ns, todo);
             inner.core.take_order(worker)
         };
-        let mut answer = self.with(ask);
+        let answer = self.with(ask);
         record.policy_ns += self.clock.now_ns() - now_ns;
-        while answer.is_none() && !self.crew.stopped() {
-            self.crew.sleepers[worker as usize + 1]
-                .park(None, || self.crew.stopped() || self.lock().core.has_order(worker));
-            answer = self.lock().core.take_order(worker);
+        if self.meeting.crew.stopped() {
+            return None;
         }
-        answer.filter(|_| !self.crew.stopped())
+        answer.or_else(|| self.meeting.wait_for_order(worker))
     }
 
     fn hand_in(&self, accumulated: Accumulated, tally: Tally, record: PoolWorker) {
@@ -252,9 +221,9 @@ impl Shared<'_> {
     }
 
     /// What this rank has done, once all workers have handed in; what they accumulated merged in their order.
-    pub(crate) fn part(&self) -> Option<(Accumulated, Part)> {
+    fn part(&self) -> Option<(Accumulated, Part)> {
         let (mut parts, messages) = {
-            let mut inner = self.lock();
+            let mut inner = self.meeting.lock();
             if !inner.core.is_through() {
                 return None;
             }

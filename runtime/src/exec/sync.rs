@@ -5,3 +5,9 @@ pub(crate) use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU32, Ordering, fence};
+
+#[cfg(not(loom))]
+pub(crate) use std::sync::{Mutex, MutexGuard};
+
+#[cfg(loom)]
+pub(crate) use loom::sync::{Mutex, MutexGuard};

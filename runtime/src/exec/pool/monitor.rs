@@ -18,8 +18,8 @@ use crate::launch::Launch;
 use crate::transport::Transport;
 
 /// How long a monitor sleeps at most where nobody wakes it: to see that the pool was cancelled, or, between hosts, that a
-/// packet has come.
-const NAP_MAX: Duration = Duration::from_millis(20);
+/// packet has come, ns.
+const NAP_MAX_NS: u64 = 20_000_000;
 /// Between hosts it sleeps at most this part of the time for which nothing has come.
 const NAP_PART: u64 = 32;
 
@@ -86,7 +86,7 @@ impl<'m> Monitor<'m> {
             self.tell_all(|| PoolPacket::Follow { every_ns });
         }
         loop {
-            if self.shared.crew.stopped() {
+            if self.shared.meeting.crew.stopped() {
                 return None;
             }
             match self.turn() {
@@ -119,7 +119,7 @@ impl<'m> Monitor<'m> {
         }
         self.shared.with(|inner, now_ns, todo| inner.core.pass_time(now_ns, todo));
         self.follow();
-        let outbound = std::mem::take(&mut self.shared.lock().outbound);
+        let outbound = std::mem::take(&mut self.shared.meeting.lock().outbound);
         for (to, packet) in outbound {
             self.send(to, packet)?;
         }
@@ -141,7 +141,7 @@ impl<'m> Monitor<'m> {
 
     fn tell_all(&mut self, packet: impl Fn() -> PoolPacket) {
         let others = (0..self.ranks).map(Rank).filter(|&rank| rank != self.shared.rank);
-        let mut inner = self.shared.lock();
+        let mut inner = self.shared.meeting.lock();
         inner.outbound.extend(others.map(|rank| (rank, packet())));
     }
 
@@ -201,7 +201,7 @@ impl<'m> Monitor<'m> {
             return;
         }
         if self.shared.rank != ROOT {
-            self.shared.lock().outbound.push((ROOT, PoolPacket::Progress { done }));
+            self.shared.meeting.lock().outbound.push((ROOT, PoolPacket::Progress { done }));
             return;
         }
         self.shared.work.progress(done);
@@ -211,7 +211,7 @@ impl<'m> Monitor<'m> {
     /// All parts have come: checks and merges them, and tells everybody.
     fn conclude(&mut self) -> std::result::Result<Result, Error> {
         let Shared { work, .. } = self.shared;
-        let cancelled = self.shared.lock().core.is_cancelled();
+        let cancelled = self.shared.meeting.lock().core.is_cancelled();
         let (accumulated, whole) = whole(*work, std::mem::take(&mut self.parts), self.exact, cancelled)?;
         let bytes = if self.processes { self.encode(&accumulated)? } else { Vec::new() };
         for to in (1..self.ranks).map(Rank) {
@@ -238,31 +238,24 @@ impl<'m> Monitor<'m> {
     }
 
     fn sleep(&mut self) {
-        let Shared { crew, clock, work, .. } = self.shared;
-        let now_ns = clock.now_ns();
+        let Shared { clock, work, .. } = self.shared;
+        let (now_ns, wake_at_ns) = (clock.now_ns(), self.shared.meeting.lock().core.wake_at_ns());
         let times = [
-            self.shared.lock().core.wake_at_ns(),
+            wake_at_ns,
             self.follow.every_ns.map(|_| self.follow.next_ns),
-            work.may_be_cancelled().then(|| now_ns + NAP_MAX.as_nanos() as u64),
+            work.may_be_cancelled().then(|| now_ns + NAP_MAX_NS),
         ];
-        let until =
-            times.into_iter().flatten().min().map(|at| Duration::from_nanos(at.saturating_sub(now_ns)));
+        let until_ns = times.into_iter().flatten().min().map(|at_ns| at_ns.saturating_sub(now_ns));
         let nap = self.transport.as_mut().and_then(|transport| {
             transport.idle();
             transport.nap()
         });
-        let quiet = Duration::from_nanos(now_ns.saturating_sub(self.heard_ns) / NAP_PART).min(NAP_MAX);
-        let timeout = [until, nap.map(|nap| nap.max(quiet))].into_iter().flatten().min();
-        let transport = &mut self.transport;
-        let shared = self.shared;
-        let handed_over = self.handed_over;
-        crew.sleepers[0].park(timeout, || {
-            let inner = shared.lock();
-            crew.stopped()
-                || !inner.outbound.is_empty()
-                || (!handed_over && inner.core.is_through())
-                || transport.as_mut().is_some_and(|transport| transport.ready())
-        });
+        let quiet_ns = (now_ns.saturating_sub(self.heard_ns) / NAP_PART).min(NAP_MAX_NS);
+        let nap_ns = nap.map(|nap| (nap.as_nanos() as u64).max(quiet_ns));
+        let timeout = [until_ns, nap_ns].into_iter().flatten().min().map(Duration::from_nanos);
+        let Monitor { shared, transport, handed_over, .. } = self;
+        let come = || transport.as_mut().is_some_and(|transport| transport.ready());
+        shared.meeting.rest(wake_at_ns, !*handed_over, timeout, come);
     }
 
     /// Tells the others that the run has failed here, and why.
