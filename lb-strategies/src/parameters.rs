@@ -84,6 +84,26 @@ impl Parameters {
         self.value(key).parse().map_err(|_| self.bad(key, format!("a whole number from 0 to {}", u64::MAX)))
     }
 
+    /// The value of `key` as a whole number, at least 1; `None` for `auto`.
+    pub fn count_or_auto(&self, key: &'static str) -> Result<Option<u64>, ParseError> {
+        match self.value(key) {
+            "auto" => Ok(None),
+            value => match value.parse() {
+                Ok(count) if count > 0 => Ok(Some(count)),
+                _ => Err(self.bad(key, format!("auto or a whole number from 1 to {}", u64::MAX))),
+            },
+        }
+    }
+
+    /// The value of `key`: `on` or `off`.
+    pub fn switch(&self, key: &'static str) -> Result<bool, ParseError> {
+        match self.value(key) {
+            "on" => Ok(true),
+            "off" => Ok(false),
+            _ => Err(self.bad(key, "on or off".to_owned())),
+        }
+    }
+
     /// The value of `background`.
     pub fn background(&self) -> Result<Background, ParseError> {
         match self.value("background") {

@@ -33,13 +33,25 @@
 //! | [`apportion`](mod@apportion) | whole numbers in proportion to speeds |
 //! | [`range_set`] | which indices |
 //! | [`sizer`] | how many iterations a worker takes at once |
+//! | [`steps`] | how a worker goes through what it was given |
 //! | [`equal`] | `static`: equal shares, the baseline |
+//! | [`central`] | a queue at rank 0 that workers ask: the machinery of the next three |
+//! | [`master_worker`] | `master-worker`: batches of a fixed size or time from a worker that does nothing else |
+//! | [`guided`] | `guided`: each takes its part of the rest |
+//! | [`factoring`] | `factoring`: half of the rest in equal chunks, again and again |
+//! | [`caa`] | `caa`: equal shares, then a look, then shares or a master |
 
 pub mod apportion;
+pub mod caa;
+pub mod central;
 pub mod equal;
+pub mod factoring;
+pub mod guided;
+pub mod master_worker;
 pub mod message;
 pub mod range_set;
 pub mod sizer;
+pub mod steps;
 pub mod table;
 
 use std::ops::Range;
@@ -115,12 +127,23 @@ pub trait PoolStrategy: Send + Sync {
 
     /// The machine of one rank.
     fn rank(&self, pool: &Pool, rank: Rank) -> Box<dyn PoolRank>;
+
+    /// Whether the others execute what a lost rank ran or held, so that the pool is complete all the same. If not, or if
+    /// rank 0 is lost, the driver has to end the run with an error.
+    fn survives_loss(&self) -> bool {
+        false
+    }
 }
 
 /// The part of a policy that one rank runs.
 pub trait PoolRank: Send {
     /// Takes what happened at `now`, and adds what is to be done to `out`, in order.
     fn step(&mut self, now: Nanos, input: Input, out: &mut Vec<Output>);
+
+    /// What it has decided so far, in one line for a person, if it decides anything.
+    fn said(&self) -> Option<String> {
+        None
+    }
 }
 
 /// What happened.

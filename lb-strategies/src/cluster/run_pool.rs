@@ -133,6 +133,8 @@ pub struct PoolRun {
     pub messages: u64,
     /// `Wants` and what else the machines were told.
     pub inputs: u64,
+    /// What the machine of rank 0 said it decided, at the end.
+    pub said: Option<String>,
     /// Of all events in their order: two runs with the same number had the same history.
     pub digest: u64,
 }
@@ -263,6 +265,7 @@ impl<'r> History<'r> {
             closed: vec![None; ranks],
             messages: 0,
             inputs: 0,
+            said: None,
             digest: 0,
         };
         Self {
@@ -488,6 +491,7 @@ impl<'r> History<'r> {
             }
             self.run.workers.push(state.run);
         }
+        self.run.said = self.plan.machines[0].said();
         self.run
     }
 }

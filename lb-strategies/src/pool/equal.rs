@@ -2,11 +2,13 @@
 //!
 //! Ranks share the iterations in proportion to their workers, the workers of a rank equally; each has one contiguous
 //! range. Nobody says anything to anybody. A worker still goes through its range in steps, so that progress shows.
+//!
+//! It does not survive the loss of a rank: nobody knows what a rank has done, and those that are through are gone.
 
 use std::ops::Range;
 
 use super::apportion::{apportion, equal};
-use super::sizer::Sizer;
+use super::steps::{Pace, Steps};
 use super::table::PoolEntry;
 use super::{Input, Nanos, Output, Pool, PoolRank, PoolStrategy, SECOND};
 use crate::Rank;
@@ -41,10 +43,8 @@ impl PoolStrategy for Static {
     }
 
     fn rank(&self, pool: &Pool, rank: Rank) -> Box<dyn PoolRank> {
-        let shares: Vec<Share> = shares(pool, rank)
-            .into_iter()
-            .map(|left| Share { left, sizer: Sizer::new(self.chunk, pool.cost_hint), ran: None })
-            .collect();
+        let steps = |share| Steps::new(Pace::Fitting, self.chunk, pool.cost_hint).with(share);
+        let shares: Vec<Steps> = shares(pool, rank).into_iter().map(steps).collect();
         Box::new(StaticRank { working: shares.len(), shares })
     }
 }
@@ -69,15 +69,8 @@ pub fn shares(pool: &Pool, rank: Rank) -> Vec<Range<u64>> {
         .collect()
 }
 
-struct Share {
-    left: Range<u64>,
-    sizer: Sizer,
-    /// The iterations it is at, and since when.
-    ran: Option<(u64, Nanos)>,
-}
-
 struct StaticRank {
-    shares: Vec<Share>,
+    shares: Vec<Steps>,
     working: usize,
 }
 
@@ -85,14 +78,8 @@ impl PoolRank for StaticRank {
     fn step(&mut self, now: Nanos, input: Input, out: &mut Vec<Output>) {
         let Input::Wants { worker } = input else { return };
         let share = &mut self.shares[worker as usize];
-        if let Some((iterations, since)) = share.ran.take() {
-            share.sizer.ran(iterations, now.saturating_sub(since));
-        }
-        let count = share.sizer.next().min(share.left.end - share.left.start);
-        if count > 0 {
-            let range = share.left.start..share.left.start + count;
-            share.left.start = range.end;
-            share.ran = Some((count, now));
+        share.through(now);
+        if let Some(range) = share.next(now) {
             out.push(Output::Run { worker, range, copy: false });
             return;
         }

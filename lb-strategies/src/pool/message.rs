@@ -2,9 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::caa::CaaMessage;
+use super::central::QueueMessage;
+
 /// A message from one rank's machine to another's.
+///
+/// ```
+/// use lb_strategies::pool::{Message, central::QueueMessage};
+/// let message = Message::Queue(QueueMessage::Ask { worker: 3, fitting: 100 });
+/// assert_eq!(message.clone(), message);
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Message {
-    /// Of a test: nothing.
-    Nothing,
+    /// Between a central queue and the ranks whose workers ask it.
+    Queue(QueueMessage),
+    /// Of the combined adaptive algorithm, while nobody asks.
+    Caa(CaaMessage),
 }

@@ -1,0 +1,69 @@
+//! How large the next grant of a central queue is: the rules that tell loop schedules apart.
+
+/// A rule for the size of the next grant, from how many indices wait and how many workers work.
+///
+/// ```
+/// use lb_strategies::pool::central::SizeRule;
+/// let sizes = |mut rule: SizeRule| {
+///     let (mut rest, mut sizes) = (100, Vec::new());
+///     while rest > 0 {
+///         sizes.push(rule.next(rest, 4, 30));
+///         rest -= sizes[sizes.len() - 1];
+///     }
+///     sizes
+/// };
+/// assert_eq!(sizes(SizeRule::Fixed(40)), [40, 40, 20]);
+/// assert_eq!(sizes(SizeRule::Guided { least: 5 }), [25, 19, 14, 11, 8, 6, 5, 5, 5, 2]);
+/// assert_eq!(sizes(SizeRule::factoring(2.0, 6)), [13, 13, 13, 13, 6, 6, 6, 6, 6, 6, 6, 6]);
+/// assert_eq!(sizes(SizeRule::Fitting)[..2], [25, 19], "30 fit, but others want some too");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SizeRule {
+    /// So many.
+    Fixed(u64),
+    /// As many as the worker does in a given time, but no more than its part of what waits.
+    Fitting,
+    /// Its part of what waits, but not fewer than `least`: GSS(k) of Polychronopoulos and Kuck, 1987.
+    Guided {
+        /// k of the paper.
+        least: u64,
+    },
+    /// Batches of as many equal chunks as there are workers, each batch one `x`-th of what waits: Hummel, Schonberg and
+    /// Flynn, 1992.
+    Factoring {
+        /// What part of what waits is a batch; 2 is a half.
+        x: f64,
+        /// The smallest chunk.
+        least: u64,
+        /// The chunk size of the present batch.
+        chunk: u64,
+        /// How many chunks the present batch still has.
+        left: u64,
+    },
+}
+
+impl SizeRule {
+    /// The factoring rule before its first batch.
+    pub fn factoring(x: f64, least: u64) -> Self {
+        Self::Factoring { x, least, chunk: 0, left: 0 }
+    }
+
+    /// How many a worker gets when `rest` wait, `workers` work, and `fitting` fit into its time; from 1 to `rest`.
+    pub fn next(&mut self, rest: u64, workers: u64, fitting: u64) -> u64 {
+        let part = rest.div_ceil(workers.max(1));
+        let size = match self {
+            Self::Fixed(size) => *size,
+            Self::Fitting => fitting.min(part),
+            Self::Guided { least } => part.max(*least),
+            Self::Factoring { x, least, chunk, left } => {
+                if *left == 0 {
+                    *left = workers.max(1);
+                    *chunk = ((rest as f64 / (*x * *left as f64)).ceil() as u64).max(*least);
+                }
+                *left -= 1;
+                *chunk
+            }
+        };
+        size.clamp(1, rest.max(1))
+    }
+}
