@@ -7,7 +7,9 @@
 //! |---|---|
 //! | [`vcpus`] | what each worker can give, and when that changes |
 //! | [`run_pool`] | how long a pool takes there under a policy, and what was lost |
+//! | [`crossbar_cluster`] | the tasks and the cluster of a paper |
 
+pub mod crossbar_cluster;
 pub mod run_pool;
 pub mod vcpus;
 
