@@ -223,6 +223,11 @@ impl PoolCore {
         self.messages
     }
 
+    /// What the machine has decided, in one line.
+    pub(crate) fn said(&self) -> Option<String> {
+        self.machine.said()
+    }
+
     fn tell(&mut self, now_ns: u64, input: Input, todo: &mut Todo) {
         if self.cancelled {
             return;

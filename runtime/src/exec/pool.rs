@@ -222,15 +222,15 @@ impl Shared<'_> {
 
     /// What this rank has done, once all workers have handed in; what they accumulated merged in their order.
     fn part(&self) -> Option<(Accumulated, Part)> {
-        let (mut parts, messages) = {
+        let (mut parts, messages, said) = {
             let mut inner = self.meeting.lock();
             if !inner.core.is_through() {
                 return None;
             }
-            (std::mem::take(&mut inner.parts), inner.core.messages())
+            (std::mem::take(&mut inner.parts), inner.core.messages(), inner.core.said())
         };
         parts.sort_by_key(|(_, _, record)| record.worker);
-        let mut part = Part { messages, ..Part::default() };
+        let mut part = Part { messages, said, ..Part::default() };
         let mut all = self.work.init();
         for (accumulated, tally, record) in parts {
             self.work.merge(&mut all, accumulated);

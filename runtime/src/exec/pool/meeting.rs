@@ -115,6 +115,7 @@ fn bed_of(worker: u32) -> usize {
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
+    use lb_strategies::pool::central::QueueMessage;
     use lb_strategies::pool::{Input, Message, Output, PoolRank};
     use loom::thread;
 
@@ -137,7 +138,7 @@ mod loom_tests {
                 Input::Wants { worker } => {
                     self.wants = Some(worker);
                     out.push(match self.way {
-                        Way::Message => Output::Send { to: Rank(1), message: Message::Nothing },
+                        Way::Message => Output::Send { to: Rank(1), message: speech() },
                         Way::Time => Output::WakeAt(now + 1),
                     });
                 }
@@ -149,6 +150,10 @@ mod loom_tests {
                 out.push(Output::Run { worker, range: 0..1, copy: false });
             }
         }
+    }
+
+    fn speech() -> Message {
+        Message::Queue(QueueMessage::Dismiss)
     }
 
     fn meeting(way: Way) -> Arc<Meeting> {
@@ -171,7 +176,7 @@ mod loom_tests {
             while meeting.lock().outbound.is_empty() {
                 meeting.rest(None, false, None, || false);
             }
-            meeting.with(|inner, todo| inner.core.hear(Rank(1), Message::Nothing, 1, todo));
+            meeting.with(|inner, todo| inner.core.hear(Rank(1), speech(), 1, todo));
             let (_, order) = worker.join().expect("the worker does not panic");
             assert_eq!(order, Order::Run { range: 0..1, apart: false });
         });
