@@ -6,12 +6,42 @@
 //! | module | answers |
 //! |---|---|
 //! | [`vcpus`] | what each worker can give, and when that changes |
+//! | [`series`], [`jumps`], [`hardware_threads`] | vCPUs as written down, drawn at random, or shared by workers that wander |
+//! | [`neighbours`], [`hosts`] | what neighbours take, and what measured hosts have left |
+//! | [`costs`] | what iterations cost |
+//! | [`links`] | what lies between ranks |
 //! | [`run_pool`] | how long a pool takes there under a policy, and what was lost |
+//! | [`ideal`] | how long the best policy would take |
+//! | [`scenario`], [`scenarios`] | all of that together, and the scenarios that have names |
 //! | [`crossbar_cluster`] | the tasks and the cluster of a paper |
+//! | [`splitmix`] | random numbers that anybody can repeat |
 
+pub mod costs;
 pub mod crossbar_cluster;
+pub mod hardware_threads;
+pub mod hosts;
+pub mod ideal;
+pub mod jumps;
+pub mod links;
+pub mod neighbours;
 pub mod run_pool;
+pub mod scenario;
+pub mod scenarios;
+pub mod series;
+pub mod splitmix;
 pub mod vcpus;
 
-pub use run_pool::{Links, PoolRun, RunPool, WorkerRun};
+pub use costs::Costs;
+pub use hardware_threads::{HardwareThreads, Host};
+pub use hosts::on_hosts;
+pub use ideal::ideal_s;
+pub use jumps::{Jumps, Level};
+pub use links::{Jitter, Links, PerPair};
+pub use neighbours::{Beside, Neighbour};
+pub use run_pool::{PoolRun, RunPool, WorkerRun};
+pub use scenario::{MakeVcpus, Network, Scenario};
+pub use scenarios::sweeps::{SWEEPS, Sweep};
+pub use scenarios::{SCENARIOS, ScenarioEntry, scenario};
+pub use series::{PerWorker, Series, Shared};
+pub use splitmix::SplitMix64;
 pub use vcpus::{Traces, Vcpus, Worker};

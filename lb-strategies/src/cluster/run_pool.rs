@@ -4,27 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
+use super::links::Links;
 use super::vcpus::{Vcpus, Worker};
 use crate::Rank;
 use crate::pool::{Input, Message, Nanos, Output, Pool, PoolRank, PoolStrategy, RangeSet, SECOND};
-
-/// What lies between ranks.
-pub trait Links {
-    /// How long a message that leaves now is on its way. Messages between two ranks never overtake each other.
-    fn delay(&mut self, from: Rank, to: Rank, now: Nanos) -> Nanos;
-
-    /// How long a rank is busy with one message; it takes them one after the other.
-    fn service(&mut self, _rank: Rank) -> Nanos {
-        0
-    }
-}
-
-/// The same delay everywhere and always.
-impl Links for Nanos {
-    fn delay(&mut self, _from: Rank, _to: Rank, _now: Nanos) -> Nanos {
-        *self
-    }
-}
 
 /// A pool about to run on a cluster.
 ///
@@ -172,6 +155,13 @@ impl PoolRun {
         self.makespan() - first
     }
 
+    /// When the last range of each rank ended. `pool` is the one that was run.
+    pub fn rank_ends(&self, pool: &Pool) -> Vec<Nanos> {
+        let mut workers = self.workers.iter();
+        let end_of = |&count: &u32| workers.by_ref().take(count as usize).map(|worker| worker.end).max();
+        pool.workers.iter().map(end_of).map(|end| end.unwrap_or(0)).collect()
+    }
+
     /// Whether all ranks were closed, all workers released, and each index below `iterations` was executed once.
     pub fn is_complete(&self, iterations: u64) -> bool {
         self.repeated == 0
@@ -223,11 +213,23 @@ struct Running {
 #[derive(Default)]
 struct State {
     running: Option<Running>,
+    /// Whether the vCPUs take it for running: between two ranges without a pause it does not stop for them.
+    occupies: bool,
     /// What it keeps apart.
     apart: Option<Range<u64>>,
     version: u64,
     run: WorkerRun,
     executed: Vec<Range<u64>>,
+}
+
+impl State {
+    fn has_executed(&mut self, range: Range<u64>) {
+        match self.executed.last_mut() {
+            // Most ranges continue the one before.
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => self.executed.push(range),
+        }
+    }
 }
 
 struct History<'r> {
@@ -356,7 +358,7 @@ impl<'r> History<'r> {
             Output::Commit { worker } => {
                 let state = self.state(rank, worker);
                 let range = state.apart.take().expect("something is kept apart");
-                state.executed.push(range);
+                state.has_executed(range);
             }
             Output::Discard { worker } => {
                 let range = self.state(rank, worker).apart.take().expect("something is kept apart");
@@ -403,15 +405,24 @@ impl<'r> History<'r> {
         assert!(state.running.is_none() && state.apart.is_none(), "{rank}.{worker} is not through");
         assert!(state.run.released.is_none(), "{rank}.{worker} is released");
         state.running = Some(Running { range, copy, left, since: now, begun: now, speed: 0.0 });
-        if self.plan.vcpus.occupied(self.names[index], true, now) {
-            self.look_everywhere_but(index);
-        }
+        self.occupies(index, true);
         self.look(index);
     }
 
+    /// A worker begins to run or stops, which may change the speed of others.
+    fn occupies(&mut self, index: usize, occupied: bool) {
+        let before = std::mem::replace(&mut self.workers[index].occupies, occupied);
+        if before != occupied && self.plan.vcpus.occupied(self.names[index], occupied, self.now) {
+            self.look_everywhere_but(index);
+        }
+    }
+
+    #[expect(clippy::float_cmp, reason = "it is the same number or another speed")]
     fn look_everywhere_but(&mut self, but: usize) {
         for other in 0..self.workers.len() {
-            if other != but && self.workers[other].running.is_some() {
+            let Some(running) = &self.workers[other].running else { continue };
+            // An earlier look stays planned, and is right as long as the speed is.
+            if other != but && self.plan.vcpus.speed(self.names[other], self.now).0 != running.speed {
                 self.look(other);
             }
         }
@@ -452,12 +463,12 @@ impl<'r> History<'r> {
         if copy {
             state.apart = Some(range);
         } else {
-            state.executed.push(range);
-        }
-        if self.plan.vcpus.occupied(self.names[index], false, now) {
-            self.look_everywhere_but(index);
+            state.has_executed(range);
         }
         self.wants(index);
+        if self.workers[index].running.is_none() {
+            self.occupies(index, false);
+        }
     }
 
     fn die(&mut self, rank: u32) {
@@ -470,9 +481,8 @@ impl<'r> History<'r> {
             let state = &mut self.workers[index];
             state.version += 1;
             state.executed.clear();
-            if state.running.take().is_some() && self.plan.vcpus.occupied(self.names[index], false, now) {
-                self.look_everywhere_but(index);
-            }
+            state.running = None;
+            self.occupies(index, false);
         }
         for other in 0..self.plan.pool.ranks() {
             if other != rank {

@@ -28,7 +28,8 @@ pub trait Vcpus {
     /// The speed of a worker from `now` on, and until when it is that (later than `now`; `Nanos::MAX` for ever).
     fn speed(&mut self, worker: Worker, now: Nanos) -> (f64, Nanos);
 
-    /// A worker begins to execute or stops. True if the speed of others changes by that.
+    /// A worker begins to execute or stops. True if the speed of others changes by that; those whose speed stays must keep
+    /// it until when they were told, or longer.
     fn occupied(&mut self, _worker: Worker, _occupied: bool, _now: Nanos) -> bool {
         false
     }
