@@ -120,13 +120,14 @@ impl Scenario {
     /// since nothing that it executed does.
     pub fn ideal_s(&self) -> f64 {
         let survives = |worker: &Worker| self.deaths.iter().all(|&(rank, _)| rank != worker.rank);
-        let start = |worker: &Worker| {
-            let late = self.late.iter().find(|(who, _)| who == worker);
-            late.map_or(0, |&(_, at)| at)
-        };
-        let workers = self.workers().filter(survives).map(|worker| (worker, start(&worker)));
+        let workers = self.workers().filter(survives).map(|worker| (worker, self.start(worker)));
         let workers: Vec<(Worker, Nanos)> = workers.collect();
         ideal_s(&workers, &mut *self.vcpus(), self.costs.work(0..self.pool.iterations))
+    }
+
+    /// From when on a worker is there.
+    pub fn start(&self, worker: Worker) -> Nanos {
+        self.late.iter().find(|(late, _)| *late == worker).map_or(0, |&(_, at)| at)
     }
 
     /// All workers, in order.

@@ -28,7 +28,9 @@ impl Series {
     #[must_use]
     pub fn then(mut self, seconds: f64, value: f64) -> Self {
         let begin = (seconds.max(0.0) * SECOND as f64).round() as Nanos;
-        self.pieces.retain(|&(at, _)| at < begin);
+        while self.pieces.last().is_some_and(|&(at, _)| at >= begin) {
+            self.pieces.pop();
+        }
         let before = self.pieces.last().map(|&(_, value)| value);
         if before.is_none() {
             self.pieces.push((0, value));
