@@ -4,6 +4,7 @@
 //! caribou strategies                                                 what there is, and what can be set
 //! caribou balance --chunks 100000 --ranks 1000 --workload ramp       every strategy, one synthetic snapshot
 //! caribou balance --snapshot phase-7.json --lb "refine;greedy"       some strategies on a recorded one
+//! caribou simulate pool --scenario F7 --compare static,leases        pools on a cluster in virtual time
 //! ```
 //!
 //! It never runs a program and never touches a rank. Bad options and bad files are one line on standard error
@@ -12,6 +13,7 @@
 
 mod balance;
 mod report;
+mod simulate;
 mod snapshot_file;
 
 use std::ffi::OsString;
@@ -34,6 +36,8 @@ enum Command {
     Strategies,
     /// Run strategies on one snapshot and compare what they make of it.
     Balance(balance::Options),
+    /// Run programs on a cluster in virtual time, and compare what policies make of it.
+    Simulate(simulate::Options),
 }
 
 /// Why the command did not do what was asked.
@@ -49,6 +53,25 @@ enum Error {
         spec: String,
         /// What is wrong with it.
         source: lb_strategies::ParseError,
+    },
+    /// Correct the specification of a policy for pools.
+    #[error("--compare {spec:?}: {source}")]
+    Policy {
+        /// The specification as written.
+        spec: String,
+        /// What is wrong with it.
+        source: lb_strategies::ParseError,
+    },
+    /// Correct the file of host traces.
+    #[error(transparent)]
+    HostTrace(#[from] simulate::TraceError),
+    /// Name a file that can be written.
+    #[error("{}: cannot be written: {source}", file.display())]
+    Unwritable {
+        /// The file named.
+        file: std::path::PathBuf,
+        /// What the system or a library said.
+        source: io::Error,
     },
     /// Correct the snapshot file.
     #[error(transparent)]
@@ -82,13 +105,14 @@ fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -> Re
     match options.command {
         Command::Strategies => Ok(out.write_all(lb_strategies::help().as_bytes())?),
         Command::Balance(options) => balance::run(&options, out),
+        Command::Simulate(options) => simulate::run(&options, out),
     }
 }
 
 /// What clap has to say, without the usage that follows it.
 fn one_line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return "no command; expected strategies or balance (--help explains)".to_owned();
+        return "no command; expected strategies, balance or simulate (--help explains)".to_owned();
     }
     let text = error.to_string();
     let lines = text

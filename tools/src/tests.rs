@@ -7,7 +7,7 @@ use lb_strategies::synthetic::Workload;
 
 use super::*;
 
-fn caribou(arguments: &[&str]) -> Result<String, String> {
+pub(crate) fn caribou(arguments: &[&str]) -> Result<String, String> {
     let mut out = Vec::new();
     let arguments = ["caribou"].iter().chain(arguments).map(OsString::from);
     match run(arguments, &mut out) {
@@ -78,7 +78,7 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
         (&["balance", "--snapshot", "/nowhere.json"], "/nowhere.json: cannot be read: "),
         (&["balance", "--snapshot", "x", "--seed", "1"], "cannot be used with"),
         (&["strategie"], "a similar subcommand exists: 'strategies'"),
-        (&[], "expected strategies or balance"),
+        (&[], "expected strategies, balance or simulate"),
     ] {
         let line = caribou(arguments).expect_err("refused");
         assert!(line.contains(expected), "{arguments:?} gave {line:?}");

@@ -1,0 +1,164 @@
+//! Figures 6 to 9 of the RUPER-LB paper (Gimenez-Alventosa, Molto and Segrelles) beside what comes out here.
+//!
+//! The paper's numbers are read from its figures, to 0.3 %. Its runs without and with balance are of different hours, and
+//! include the start and output of each rank (115 to 180 s in figure 7); those here have the same speeds and neither. So
+//! the shapes can be compared, not the digits.
+
+use std::io::Write;
+
+use lb_strategies::cluster::scenario;
+
+use super::compare::{Comparison, Policy, compare};
+use super::outcome::Outcome;
+use super::table::write_aligned;
+use crate::Error;
+
+/// What is compared with the paper: its own policy, which counts iterations and does not know them apart, and ours.
+const POLICIES: &str = "ruper,counts=fungible;leases";
+
+/// A figure with the time of each rank.
+struct Figure {
+    title: &'static str,
+    scenario: &'static str,
+    /// Seconds of each rank without balance, as the paper has it.
+    without_s: &'static [f64],
+    /// And with it.
+    with_s: &'static [f64],
+}
+
+const FIGURES: [Figure; 6] = [
+    Figure {
+        title: "figure 6, run 1",
+        scenario: "F6-1",
+        without_s: &[2935.0, 3883.0],
+        with_s: &[3752.0, 3700.0],
+    },
+    Figure {
+        title: "figure 6, run 2",
+        scenario: "F6-2",
+        without_s: &[2892.0, 4904.0],
+        with_s: &[3723.0, 3650.0],
+    },
+    Figure {
+        title: "figure 6, run 3",
+        scenario: "F6-3",
+        without_s: &[2858.0, 4553.0],
+        with_s: &[3706.0, 3657.0],
+    },
+    Figure {
+        title: "figure 6, run 4",
+        scenario: "F6-4",
+        without_s: &[2888.0, 4976.0],
+        with_s: &[3646.0, 3740.0],
+    },
+    Figure { title: "figure 7", scenario: "F7", without_s: &[11468.0, 18744.0], with_s: &[14162.0, 14311.0] },
+    Figure {
+        title: "figure 8",
+        scenario: "F8b",
+        without_s: &[2412.0, 2398.0, 2439.0, 2392.0],
+        with_s: &[2272.0, 2288.0, 2286.0, 2267.0],
+    },
+];
+
+/// Figure 7, right: when each thread of each rank ended, with balance.
+const THREADS_S: [[f64; 8]; 2] = [
+    [14016.0, 13982.0, 13978.0, 14048.0, 13934.0, 13904.0, 13971.0, 14042.0],
+    [14038.0, 14108.0, 14025.0, 14077.0, 14132.0, 13999.0, 13971.0, 13975.0],
+];
+
+/// Figure 9: the slowest and fastest mean speed of a thread (iterations per second), the first and last end (s).
+const SPEEDS: [f64; 2] = [1168.0, 1795.0];
+const ENDS_S: [f64; 2] = [2180.0, 2288.0];
+
+/// Writes all figures. A policy that does not exist here is one line, and the others are shown.
+pub(super) fn write(policies: Option<&str>, out: &mut dyn Write) -> Result<(), Error> {
+    let policies = available(policies, out)?;
+    let scenarios = FIGURES.map(|figure| scenario(figure.scenario).expect("it is listed"));
+    let comparisons = compare(&scenarios, &policies);
+    for (figure, comparison) in FIGURES.iter().zip(&comparisons) {
+        write_ranks(figure, comparison, out)?;
+    }
+    write_threads(&comparisons[4], out)?;
+    write_speeds(&comparisons[5], out)
+}
+
+/// `static`, then those asked for.
+fn available(policies: Option<&str>, out: &mut dyn Write) -> Result<Vec<Policy>, Error> {
+    let mut all = vec![Policy::parse("static")?];
+    if policies.is_some() {
+        all.extend(Policy::list(policies)?);
+        return Ok(all);
+    }
+    for spec in POLICIES.split(';') {
+        match Policy::parse(spec) {
+            Ok(policy) => all.push(policy),
+            Err(error) => writeln!(out, "{error}")?,
+        }
+    }
+    Ok(all)
+}
+
+fn write_ranks(figure: &Figure, comparison: &Comparison, out: &mut dyn Write) -> Result<(), Error> {
+    writeln!(out, "\n{}: seconds of each rank ({})", figure.title, comparison.scenario)?;
+    let mut heads = vec![String::new()];
+    heads.extend((0..comparison.workers.len()).map(|rank| format!("rank {rank}")));
+    heads.extend(["spread", "gain %"].map(str::to_owned));
+    let last = |ends: &[f64]| ends.iter().copied().fold(0.0, f64::max);
+    let row = |name: String, ends: &[f64], before: Option<f64>| {
+        let first = ends.iter().copied().fold(f64::INFINITY, f64::min);
+        let gain = before.map(|before| format!("{:.1}", 100.0 * (1.0 - last(ends) / before)));
+        let mut cells = vec![name];
+        cells.extend(ends.iter().map(|end| format!("{end:.0}")));
+        cells.extend([format!("{:.0}", last(ends) - first), gain.unwrap_or_default()]);
+        cells
+    };
+    let mut rows = vec![heads];
+    rows.push(row("paper, without balance".to_owned(), figure.without_s, None));
+    rows.push(row("paper, with balance".to_owned(), figure.with_s, Some(last(figure.without_s))));
+    let without = &comparison.outcomes[0].rank_ends_s;
+    for (place, outcome) in comparison.outcomes.iter().enumerate() {
+        let before = (place > 0).then(|| last(without));
+        rows.push(row(outcome.policy.clone(), &outcome.rank_ends_s, before));
+    }
+    Ok(write_aligned(&rows, out)?)
+}
+
+fn write_threads(comparison: &Comparison, out: &mut dyn Write) -> Result<(), Error> {
+    writeln!(out, "\nfigure 7: seconds of each thread ({})", comparison.scenario)?;
+    let row = |name: &str, rank: usize, ends: &[f64]| {
+        let mut cells = vec![format!("{name}, rank {rank}")];
+        cells.extend(ends.iter().map(|end| format!("{end:.0}")));
+        cells
+    };
+    let mut rows = Vec::new();
+    rows.extend((0..).zip(&THREADS_S).map(|(rank, ends)| row("paper, with balance", rank, ends)));
+    for outcome in &comparison.outcomes[1..] {
+        rows.extend((0..).zip(&outcome.worker_ends_s).map(|(rank, ends)| row(&outcome.policy, rank, ends)));
+    }
+    Ok(write_aligned(&rows, out)?)
+}
+
+fn write_speeds(comparison: &Comparison, out: &mut dyn Write) -> Result<(), Error> {
+    writeln!(
+        out,
+        "\nfigure 9: of all threads, mean speed (iterations/s) and end (s) ({})",
+        comparison.scenario
+    )?;
+    let heads = ["", "slowest", "fastest", "first end", "last end"];
+    let row = |name: &str, [slowest, fastest]: [f64; 2], [first, last]: [f64; 2]| {
+        let mut cells = vec![name.to_owned()];
+        cells.extend([slowest, fastest, first, last].map(|value| format!("{value:.0}")));
+        cells
+    };
+    let mut rows = vec![heads.map(str::to_owned).to_vec(), row("paper, with balance", SPEEDS, ENDS_S)];
+    for outcome in &comparison.outcomes[1..] {
+        let Outcome { policy, worker_speeds, worker_ends_s, .. } = outcome;
+        rows.push(row(policy, range(worker_speeds), range(worker_ends_s)));
+    }
+    Ok(write_aligned(&rows, out)?)
+}
+
+fn range(by_rank: &[Vec<f64>]) -> [f64; 2] {
+    let all = || by_rank.iter().flatten().copied();
+    [all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max)]
+}

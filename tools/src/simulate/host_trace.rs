@@ -1,0 +1,253 @@
+//! Reads measured hosts: how much of its speed each had left, and when.
+//!
+//! Four formats, told apart by the first line:
+//!
+//! | first line | what a line says | share |
+//! |---|---|---|
+//! | `time_s,host,share` | from this second on, this host has this share | as written |
+//! | `starttime,value` | one host measured again and again (Azure VM noise, long) | value / median |
+//! | `vm,value` | many hosts, each measured once (Azure VM noise, short) | value / median |
+//! | no header | `name,u0,u1,...`: CPU use in percent, every 300 s (PlanetLab) | 1 - u/100, at least 0.05 |
+//!
+//! In the last, what others use is taken from the host: a model, since the traces measured use and not speed. After the
+//! last sample the last share holds.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use lb_strategies::cluster::Series;
+
+/// A host never leaves less than this, however busy others keep it.
+const LEAST_SHARE: f64 = 0.05;
+/// Seconds between two samples of the PlanetLab traces.
+const PLANETLAB_STEP_S: f64 = 300.0;
+
+/// Why a file is no trace of hosts.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// Name a file that can be read.
+    #[error("{}: cannot be read: {source}", file.display())]
+    Unreadable {
+        /// The file named.
+        file: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Correct this line.
+    #[error("{}:{line}: {what}", file.display())]
+    Malformed {
+        /// The file named.
+        file: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// What was found, and what was expected.
+        what: String,
+    },
+    /// Name a file with a host in it.
+    #[error("{}: no host in it, expected lines as `time_s,host,share`, `starttime,value`, `vm,value` or \
+             `name,u0,u1,...` have them", file.display())]
+    Empty {
+        /// The file named.
+        file: PathBuf,
+    },
+}
+
+/// The hosts in `file`, in the order of their first lines. `step_s` replaces the times of samples: they then follow each
+/// other in so many seconds.
+pub(super) fn read(file: &Path, step_s: Option<f64>) -> Result<Vec<Series>, Error> {
+    let text =
+        fs::read_to_string(file).map_err(|source| Error::Unreadable { file: file.to_owned(), source })?;
+    let malformed = |(line, what)| Error::Malformed { file: file.to_owned(), line, what };
+    let hosts = parse(&text, step_s).map_err(malformed)?;
+    if hosts.is_empty() {
+        return Err(Error::Empty { file: file.to_owned() });
+    }
+    Ok(hosts)
+}
+
+/// The line, counted from 1, and what is wrong with it.
+type Complaint = (usize, String);
+
+fn parse(text: &str, step_s: Option<f64>) -> Result<Vec<Series>, Complaint> {
+    let text = text.trim_start_matches('\u{feff}');
+    let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()).peekable();
+    let header = lines.peek().map_or("", |(_, line)| line.trim());
+    let read: fn(Lines<'_>, Option<f64>) -> Result<Vec<Series>, Complaint> = match header {
+        "time_s,host,share" => shares,
+        "starttime,value" => one_host,
+        "vm,value" => one_sample_each,
+        _ => return use_in_percent(&mut lines, step_s),
+    };
+    lines.next();
+    read(&mut lines, step_s)
+}
+
+type Lines<'t> = &'t mut dyn Iterator<Item = (usize, &'t str)>;
+
+fn number(line: usize, text: &str, most: f64) -> Result<f64, Complaint> {
+    let number = text.trim().parse::<f64>().ok().filter(|number| (0.0..=most).contains(number));
+    number.ok_or_else(|| (line, format!("{text:?}, expected a number from 0 to {most}")))
+}
+
+fn fields<const N: usize>(line: usize, text: &str) -> Result<[&str; N], Complaint> {
+    let fields: Vec<&str> = text.split(',').collect();
+    let found = fields.len();
+    fields.try_into().map_err(|_| (line, format!("{found} fields, expected {N} separated by commas")))
+}
+
+/// Samples as a series; the first holds from the beginning.
+fn series(samples: impl IntoIterator<Item = (f64, f64)>) -> Series {
+    let mut samples = samples.into_iter();
+    let first = samples.next().map_or(1.0, |(_, share)| share);
+    samples.fold(Series::constant(first), |series, (seconds, share)| series.then(seconds, share))
+}
+
+fn shares(lines: Lines<'_>, step_s: Option<f64>) -> Result<Vec<Series>, Complaint> {
+    let mut hosts: Vec<(&str, Vec<(f64, f64)>)> = Vec::new();
+    for (line, text) in lines {
+        let [seconds, host, share] = fields(line, text)?;
+        let (seconds, share) = (number(line, seconds, 1e9)?, number(line, share, 10.0)?);
+        let place = hosts.iter().position(|(name, _)| *name == host.trim()).unwrap_or_else(|| {
+            hosts.push((host.trim(), Vec::new()));
+            hosts.len() - 1
+        });
+        let samples = &mut hosts[place].1;
+        if samples.last().is_some_and(|&(before, _)| before >= seconds) {
+            return Err((
+                line,
+                format!("{seconds} s is not after the host's last line, expected ascending times"),
+            ));
+        }
+        samples.push((step_s.map_or(seconds, |step| step * samples.len() as f64), share));
+    }
+    Ok(hosts.into_iter().map(|(_, samples)| series(samples)).collect())
+}
+
+fn one_host(lines: Lines<'_>, step_s: Option<f64>) -> Result<Vec<Series>, Complaint> {
+    let mut samples: Vec<(f64, f64)> = Vec::new();
+    let mut first = None;
+    for (line, text) in lines {
+        let [start, value] = fields(line, text)?;
+        let at = seconds_of(start)
+            .ok_or_else(|| (line, format!("{start:?}, expected a time as 2023-05-28 23:47:14.880")))?;
+        let seconds = at - *first.get_or_insert(at);
+        samples
+            .push((step_s.map_or(seconds, |step| step * samples.len() as f64), number(line, value, 1e15)?));
+    }
+    let median = median(samples.iter().map(|&(_, value)| value).collect());
+    let scaled = samples.into_iter().map(|(seconds, value)| (seconds, value / median));
+    let scaled: Vec<(f64, f64)> = scaled.collect();
+    Ok(if scaled.is_empty() { Vec::new() } else { vec![series(scaled)] })
+}
+
+fn one_sample_each(lines: Lines<'_>, _step_s: Option<f64>) -> Result<Vec<Series>, Complaint> {
+    let values: Result<Vec<f64>, Complaint> =
+        lines.map(|(line, text)| number(line, fields::<2>(line, text)?[1], 1e15)).collect();
+    let values = values?;
+    let median = median(values.clone());
+    Ok(values.into_iter().map(|value| Series::constant(value / median)).collect())
+}
+
+fn use_in_percent(lines: Lines<'_>, step_s: Option<f64>) -> Result<Vec<Series>, Complaint> {
+    let step_s = step_s.unwrap_or(PLANETLAB_STEP_S);
+    let host = |(line, text): (usize, &str)| {
+        let samples: Result<Vec<f64>, Complaint> =
+            text.split(',').skip(1).map(|value| number(line, value, 100.0)).collect();
+        let samples = samples?;
+        if samples.is_empty() {
+            return Err((line, "no sample, expected `name,u0,u1,...` or a header".to_owned()));
+        }
+        let shares = samples.into_iter().map(|percent| (1.0 - percent / 100.0).max(LEAST_SHARE));
+        Ok(series((0..).map(|at| step_s * f64::from(at)).zip(shares)))
+    };
+    lines.map(host).collect()
+}
+
+/// The middle value; 1 if there is none or it is 0.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().filter(|&median| median > 0.0).unwrap_or(1.0)
+}
+
+/// Seconds since some midnight of `2023-05-28 23:47:14.880`.
+fn seconds_of(text: &str) -> Option<f64> {
+    let (date, time) = text.trim().split_once(' ')?;
+    let mut date = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
+    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+    let mut time = time.splitn(3, ':').map(|part| part.parse::<f64>().ok());
+    let (hour, minute, second) = (time.next()??, time.next()??, time.next()??);
+    let is_date = (1900..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    // Days since a March 1st: a leap day is the last of its year.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day;
+    is_date.then_some(days as f64 * 86_400.0 + hour * 3600.0 + minute * 60.0 + second)
+}
+
+#[cfg(test)]
+#[expect(clippy::float_cmp, reason = "the shares are exact")]
+mod tests {
+    use super::*;
+
+    fn at(series: &Series, seconds: u64) -> f64 {
+        series.at(seconds * 1_000_000_000).0
+    }
+
+    #[test]
+    fn each_format_is_known_by_its_first_line() {
+        let hosts = parse("time_s,host,share\n0,a,1\n0,b,0.8\n60,a,0.5\n", None).unwrap();
+        assert_eq!(hosts, [Series::constant(1.0).then(60.0, 0.5), Series::constant(0.8)]);
+        let hosts =
+            parse("starttime,value\n2024-02-28 23:00:00.0,4\n2024-03-01 01:00:00.5,2\n", None).unwrap();
+        assert_eq!(hosts, [Series::constant(1.0).then(93_600.5, 0.5)], "a leap day lies between");
+        let hosts = parse("vm,value\n0,5\n1,10\n2,20\n", None).unwrap();
+        assert_eq!(hosts.iter().map(|host| at(host, 0)).collect::<Vec<_>>(), [0.5, 1.0, 2.0]);
+        let hosts = parse("a host_x,0,50,99\n", None).unwrap();
+        assert_eq!([0, 299, 300, 600].map(|seconds| at(&hosts[0], seconds)), [1.0, 1.0, 0.5, 0.05]);
+    }
+
+    #[test]
+    fn samples_can_follow_each_other_faster_than_they_did() {
+        let hosts =
+            parse("starttime,value\n2023-05-28 23:00:00,4\n2023-05-29 23:00:00,2\n", Some(10.0)).unwrap();
+        assert_eq!(hosts, [Series::constant(1.0).then(10.0, 0.5)]);
+    }
+
+    #[test]
+    fn a_damaged_line_is_named() {
+        for (text, line, words) in [
+            ("time_s,host,share\n0,a\n", 2, "2 fields, expected 3"),
+            ("time_s,host,share\n0,a,1\n0,a,1\n", 3, "ascending times"),
+            ("time_s,host,share\n0,a,-1\n", 2, "\"-1\", expected a number from 0 to 10"),
+            ("starttime,value\nyesterday,1\n", 2, "expected a time as"),
+            ("vm,value\n\n1,NaN\n", 3, "\"NaN\", expected a number"),
+            ("host,10,120\n", 1, "\"120\", expected a number from 0 to 100"),
+            ("time,host\n", 1, "\"host\", expected a number"),
+        ] {
+            let (at, what) = parse(text, None).unwrap_err();
+            assert_eq!(at, line, "{text:?}");
+            assert!(what.contains(words), "{text:?}: {what}");
+        }
+        assert_eq!(parse("", None), Ok(vec![]));
+    }
+
+    #[test]
+    fn the_public_traces_can_be_read() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
+        for (name, count) in [
+            ("azure-vm-noise/sysbench-cpu_B8ms_long-vm2.csv", 1),
+            ("azure-vm-noise/mlc-triad-bandwidth_D8s_v5_short.csv", 11_861),
+            ("planetlab/20110303.csv", 1052),
+        ] {
+            let file = folder.join(name);
+            if !file.exists() {
+                println!("skip: ../shared/data/{name} not found");
+                continue;
+            }
+            let hosts = read(&file, None).unwrap();
+            assert_eq!(hosts.len(), count, "{name}");
+            let shares: Vec<f64> = hosts.iter().map(|host| at(host, 0)).collect();
+            assert!(shares.iter().all(|&share| share > 0.0 && share < 10.0), "{name}");
+        }
+    }
+}

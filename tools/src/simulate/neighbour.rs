@@ -1,0 +1,50 @@
+//! `--neighbour RANK[.WORKER][:FROM-TO][:DUTY]`.
+
+use lb_strategies::Rank;
+use lb_strategies::cluster::Neighbour;
+
+const FORM: &str = "expected RANK[.WORKER][:FROM-TO][:DUTY], as in 1, 1.3:600-1200 or 1:0.5";
+
+/// A neighbour as a person describes it; times are in seconds, the duty is a number above 0, up to 1.
+pub(super) fn parse(text: &str) -> Result<Neighbour, String> {
+    let mut parts = text.split(':');
+    let who = parts.next().unwrap_or_default();
+    let (rank, worker) = match who.split_once('.') {
+        Some((rank, worker)) => (rank, Some(number(worker)?)),
+        None => (who, None),
+    };
+    let mut neighbour = Neighbour { worker, ..Neighbour::always(Rank(number(rank)?)) };
+    let rest: Vec<&str> = parts.collect();
+    match rest[..] {
+        [] => {}
+        [one] if one.contains('-') => set_times(&mut neighbour, one)?,
+        [one] => neighbour.duty = duty(one)?,
+        [times, last] => {
+            set_times(&mut neighbour, times)?;
+            neighbour.duty = duty(last)?;
+        }
+        _ => return Err(FORM.to_owned()),
+    }
+    Ok(neighbour)
+}
+
+fn number(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("{text:?} is not a number from 0; {FORM}"))
+}
+
+fn set_times(neighbour: &mut Neighbour, text: &str) -> Result<(), String> {
+    let times = text.split_once('-').and_then(|(from, to)| {
+        let (from, to) = (from.parse::<f64>().ok()?, to.parse::<f64>().ok()?);
+        (0.0 <= from && from < to && to <= 1e9).then_some((from, to))
+    });
+    let Some((from, to)) = times else {
+        return Err(format!("{text:?} is not FROM-TO, expected two ascending numbers of seconds up to 1e9"));
+    };
+    (neighbour.from_s, neighbour.to_s) = (from, to);
+    Ok(())
+}
+
+fn duty(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|&number| number > 0.0 && number <= 1.0);
+    number.ok_or_else(|| format!("{text:?} is not a duty, expected a number above 0 and up to 1"))
+}

@@ -1,0 +1,226 @@
+//! `caribou simulate pool` as a person meets it. Only `static` is taken for granted; the table may hold any others.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::tests::caribou;
+
+fn pool(arguments: &[&str]) -> Result<String, String> {
+    caribou(&[&["simulate", "pool"], arguments].concat())
+}
+
+/// The line of `static`, by columns: policy, makespan, excess, spread, of ranks, idle, messages, overshoot.
+fn static_line(arguments: &[&str]) -> Vec<String> {
+    let text = pool(&[arguments, &["--compare", "static"]].concat()).unwrap();
+    let line = text.lines().find(|line| line.starts_with("static ")).unwrap();
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+/// A file that no other test uses; gone when dropped.
+struct File(PathBuf);
+
+impl File {
+    fn new(name: &str, content: &str) -> Self {
+        let file = std::env::temp_dir().join(format!("caribou-simulate-{}-{name}", std::process::id()));
+        fs::write(&file, content).unwrap();
+        Self(file)
+    }
+
+    fn name(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn a_scenario_is_a_table_with_a_line_a_policy() {
+    let text = pool(&["--scenario", "L1"]).unwrap();
+    assert!(text.starts_with(
+        "L1: eight workers from 1000 to 2050 it/s; 1 x 8 workers, 20000000 iterations, ideal 1639.3 s\n"
+    ));
+    for entry in lb_strategies::pool::POOL_STRATEGIES {
+        assert!(
+            text.lines().any(|line| line.split_whitespace().next() == Some(entry.name)),
+            "{}",
+            entry.name
+        );
+    }
+    assert_eq!(
+        static_line(&["--scenario", "L1"]),
+        ["static", "2500.0", "52.50", "1280.5", "0.0", "6152", "0", "0.00"]
+    );
+}
+
+#[test]
+fn several_scenarios_are_several_tables() {
+    let text = pool(&["--scenario", "L7-0,L7-5", "--compare", "static,chunk=1;static"]).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 9, "{text}");
+    assert!(lines[0].starts_with("L7-0: four workers, nothing to do; 1 x 4 workers, 0 iterations"));
+    assert!(lines[2].starts_with("static,chunk=1 ") && lines[3].starts_with("static "), "{text}");
+    assert!(lines[4].is_empty() && lines[5].starts_with("L7-5: "), "{text}");
+}
+
+#[test]
+fn a_death_that_nobody_makes_up_for_is_said() {
+    let text = pool(&["--scenario", "M2", "--compare", "static"]).unwrap();
+    assert!(text.contains("25000000 iterations missing"), "{text}");
+}
+
+#[test]
+fn neighbours_slow_down_whom_they_are_beside() {
+    let cluster = ["--ranks", "2", "--workers", "2", "--iterations", "4e5", "--speed", "1000"];
+    let makespan = |more: &[&str]| static_line(&[&cluster, more].concat())[1].clone();
+    assert_eq!(makespan(&[]), "100.0");
+    assert_eq!(makespan(&["--neighbour", "1"]), "200.0");
+    assert_eq!(makespan(&["--neighbour", "1.0:50-70"]), "110.0");
+    assert_eq!(makespan(&["--neighbour", "1:0.2", "--neighbour", "0:10-11"]), "125.0");
+    assert_eq!(makespan(&["--neighbour", "1:0-50:1", "--beside", "core"]), "126.5");
+}
+
+#[test]
+fn speeds_are_of_ranks_or_of_workers_in_a_list_or_a_file() {
+    let cluster = ["--ranks", "2", "--workers", "2", "--iterations", "4e5"];
+    let makespan = |speeds: &str| static_line(&[&cluster[..], &["--speeds", speeds]].concat())[1].clone();
+    assert_eq!(makespan("1000,500"), "200.0");
+    assert_eq!(makespan("1000,500,400,2000"), "250.0");
+    let file = File::new("speeds", "1000 500\n400, 2000\n");
+    assert_eq!(makespan(file.name()), "250.0");
+}
+
+#[test]
+fn hosts_follow_their_traces() {
+    let file = File::new("hosts", "time_s,host,share\n0,a,1\n0,b,1\n50,b,0.5\n");
+    let cluster = ["--ranks", "2", "--workers", "1", "--iterations", "2e5", "--hosts-trace", file.name()];
+    assert_eq!(static_line(&cluster)[1], "150.0");
+    assert_eq!(static_line(&[&cluster[..], &["--trace-step", "20"]].concat())[1], "180.0");
+    let alone = ["--ranks", "1", "--workers", "1", "--iterations", "1e5", "--hosts-trace", file.name()];
+    let seed = |seed| static_line(&[&alone[..], &["--seed", seed]].concat())[1].clone();
+    assert_eq!([seed("0"), seed("1"), seed("2")], ["100.0", "150.0", "100.0"]);
+}
+
+#[test]
+fn costly_iterations_make_equal_shares_unequal() {
+    let cluster = ["--ranks", "2", "--iterations", "1600", "--speed", "1"];
+    assert_eq!(static_line(&cluster)[3], "0.0");
+    let costly = [&cluster[..], &["--cost", "lognormal:1.5"]].concat();
+    let spread: f64 = static_line(&costly)[3].parse().unwrap();
+    assert!(spread > 20.0, "{spread}");
+    assert_ne!(static_line(&costly), static_line(&[&costly[..], &["--seed", "1"]].concat()));
+}
+
+#[test]
+fn files_say_the_same_as_the_table() {
+    let files = ["json", "csv", "svg"].map(|name| File::new(name, ""));
+    let [json, csv, svg] = [&files[0], &files[1], &files[2]].map(|file| file.name());
+    let arguments =
+        ["--scenario", "L1,L2", "--compare", "static,chunk=1", "--json", json, "--csv", csv, "--plot", svg];
+    pool(&arguments).unwrap();
+    let read: serde_json::Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
+    assert_eq!(read[0]["outcomes"][0]["makespan_s"], 2500.0);
+    assert_eq!(read[1]["outcomes"][0]["worker_ends_s"][0].as_array().unwrap().len(), 4);
+    let text = fs::read_to_string(csv).unwrap();
+    assert!(text.lines().nth(1).unwrap().starts_with("L1,\"static,chunk=1\",1,8,20000000,1639.3"), "{text}");
+    assert_eq!(text.lines().count(), 3);
+    let columns = |line: &str| line.replace("static,chunk", "static chunk").split(',').count();
+    assert!(text.lines().all(|line| columns(line) == 15), "{text}");
+    let text = fs::read_to_string(svg).unwrap();
+    for words in ["<svg", "worker, by rank", "end (s)", "static,chunk=1: 2500 s", "static,chunk=1: 10000 s"] {
+        assert!(text.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn a_sweep_is_a_line_a_policy() {
+    let text = pool(&["--sweep", "S2", "--compare", "static"]).unwrap();
+    let line = text.lines().nth(2).unwrap();
+    assert!(text.starts_with("S2: L4, a worker collapses at 2400 ... 2985 s; 40 runs\n"));
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [mean, median, max]: [f64; 3] = [1, 2, 3].map(|column| words[column].parse().unwrap());
+    assert!(
+        (mean - 190.0).abs() < 1.0 && (median - 190.7).abs() < 1.0 && (max - 367.0).abs() < 1.0,
+        "{line}"
+    );
+    assert!(line.ends_with("L4 at 2400 s"), "{line}");
+}
+
+#[test]
+fn figures_have_the_numbers_of_the_paper_and_those_here() {
+    let text = pool(&["--figures", "--compare", "static"]).unwrap();
+    for words in [
+        "figure 6, run 1: seconds of each rank (F6-1)",
+        "paper, with balance       3752    3700      52     3.4",
+        "static                    2898    3866     968",
+        "figure 7: seconds of each thread (F7)",
+        "figure 9: of all threads",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
+fn the_list_names_scenarios_sweeps_and_policies() {
+    let text = pool(&["--list"]).unwrap();
+    for words in ["F8b", "M3-late", "S7", "static ", "chunk=0.1"] {
+        assert!(text.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn bad_options_are_one_line_that_says_what_was_expected() {
+    let hosts = File::new("bad-hosts", "time_s,host,share\n0,a,x\n");
+    let empty = File::new("no-hosts", "vm,value\n");
+    let stopped = File::new("stopped", "time_s,host,share\n0,a,1\n9,a,0\n");
+    for (arguments, expected) in [
+        (
+            &["--scenario", "F9"][..],
+            "--scenario: unknown scenario \"F9\", did you mean \"F7\"? known: F6-1, F6-2",
+        ),
+        (&["--sweep", "S9"], "--sweep: unknown sweep \"S9\""),
+        (&["--scenario", "F7", "--ranks", "3"], "cannot be used with"),
+        (&["--figures", "--sweep", "S1"], "cannot be used with"),
+        (
+            &["--compare", "statik"],
+            "--compare \"statik\": unknown strategy \"statik\", did you mean \"static\"?",
+        ),
+        (
+            &["--compare", "static,chunk=0"],
+            "--compare \"static,chunk=0\": strategy static: chunk=\"0\" is not a number from",
+        ),
+        (&["--compare", "static,,"], "expected names of policies as in static,leases"),
+        (&["--ranks", "0"], "0 is not in 1..=1024"),
+        (&["--iterations", "1.5"], "expected a whole number from 0 to 1e15"),
+        (&["--speed", "-1"], "unexpected argument"),
+        (&["--speed", "0"], "expected iterations per second, a number from 1e-6"),
+        (
+            &["--speeds", "1,2,3"],
+            "--speeds 1,2,3: 3 speeds, expected one for each of the 4 ranks or 32 workers",
+        ),
+        (&["--speeds", "/nowhere"], "--speeds /nowhere: neither a list as in 1000,2000 nor a file: No such"),
+        (&["--speeds", "0,0,0,0"], "from some time on all speeds are 0"),
+        (&["--neighbour", "x"], "\"x\" is not a number from 0; expected RANK[.WORKER]"),
+        (&["--neighbour", "1:9-5"], "\"9-5\" is not FROM-TO, expected two ascending"),
+        (&["--neighbour", "1:2"], "\"2\" is not a duty, expected a number above 0 and up to 1"),
+        (&["--neighbour", "1:2-3:1:1"], "expected RANK[.WORKER][:FROM-TO][:DUTY]"),
+        (&["--neighbour", "4"], "--neighbour 4: expected a rank from 0 to 3"),
+        (&["--neighbour", "3.8"], "--neighbour 3.8: expected a worker from 0 to 7"),
+        (&["--rtt", "5"], "expected a time with its unit, as in 0.1ms"),
+        (&["--cost", "normal"], "expected constant, or lognormal:SIGMA"),
+        (&["--hosts-trace", "/nowhere.csv"], "/nowhere.csv: cannot be read: "),
+        (&["--hosts-trace", hosts.name()], ":2: \"x\", expected a number from 0 to 10"),
+        (&["--hosts-trace", empty.name()], "no host in it, expected lines as"),
+        (&["--hosts-trace", stopped.name()], "from some time on all speeds are 0"),
+        (&["--trace-step", "5"], "--hosts-trace <FILE>"),
+        (&["--scenario", "L7-0", "--json", "/nowhere/file"], "/nowhere/file: cannot be written: No such"),
+    ] {
+        let line = pool(arguments).expect_err("refused");
+        assert!(line.contains(expected), "{arguments:?} gave {line:?}");
+        assert_eq!(line.lines().count(), 1, "{line:?}");
+    }
+    assert!(caribou(&["simulate"]).unwrap_err().lines().count() == 1);
+}

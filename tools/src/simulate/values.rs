@@ -1,0 +1,84 @@
+//! Values on the command line: counts that may be written as 1e8, times with a unit, costs, lists of speeds.
+
+use std::path::Path;
+
+/// A whole number, also as `1e8`.
+pub(super) fn count(text: &str) -> Result<u64, String> {
+    let number: Option<f64> = text.parse().ok();
+    let whole = number.filter(|number| (0.0..=1e15).contains(number) && number.fract() == 0.0);
+    whole.map(|number| number as u64).ok_or_else(|| "expected a whole number from 0 to 1e15".to_owned())
+}
+
+/// A time in nanoseconds, from `0.1ms`, `200us` or `2s`.
+pub(super) fn time(text: &str) -> Result<u64, String> {
+    let begin_of_unit = text.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(begin_of_unit);
+    let unit_ns = match unit {
+        "us" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        _ => return Err("expected a time with its unit, as in 0.1ms, 200us or 2s".to_owned()),
+    };
+    let number: Option<f64> = number.trim().parse().ok();
+    let time = number.map(|number| number * unit_ns).filter(|time| (0.0..=1e15).contains(time));
+    time.map(|time| time.round() as u64).ok_or_else(|| "expected a time up to 1e6s, as in 0.1ms".to_owned())
+}
+
+/// A speed in iterations per second.
+pub(super) fn speed(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    number
+        .filter(|number| (1e-6..=1e12).contains(number))
+        .ok_or_else(|| "expected iterations per second, a number from 1e-6 to 1e12".to_owned())
+}
+
+/// A positive number of seconds.
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    number
+        .filter(|number| (1e-3..=1e9).contains(number))
+        .ok_or_else(|| "expected seconds, a number from 0.001 to 1e9".to_owned())
+}
+
+/// What iterations cost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Cost {
+    Constant,
+    /// With this sigma.
+    Lognormal(f64),
+}
+
+/// `constant` or `lognormal:SIGMA`.
+pub(super) fn cost(text: &str) -> Result<Cost, String> {
+    if text == "constant" {
+        return Ok(Cost::Constant);
+    }
+    let sigma = text.strip_prefix("lognormal:").and_then(|sigma| sigma.parse::<f64>().ok());
+    let sigma = sigma.filter(|sigma| (0.0..=5.0).contains(sigma));
+    sigma
+        .map(Cost::Lognormal)
+        .ok_or_else(|| "expected constant, or lognormal:SIGMA with a number from 0 to 5".to_owned())
+}
+
+/// The speeds in a list, `1000,2000`, or in the file of that name, where white space separates as well.
+pub(super) fn speeds(list_or_file: &str) -> Result<Vec<f64>, String> {
+    let is_list = list_or_file.split(',').all(|part| part.trim().parse::<f64>().is_ok());
+    let read;
+    let list = if is_list {
+        list_or_file
+    } else {
+        read = std::fs::read_to_string(Path::new(list_or_file)).map_err(|error| {
+            format!("--speeds {list_or_file}: neither a list as in 1000,2000 nor a file: {error}")
+        })?;
+        &read
+    };
+    let parts = list.split(|letter: char| letter == ',' || letter.is_whitespace());
+    let parts = parts.filter(|part| !part.is_empty());
+    let speeds = parts.map(|part| {
+        let number = part.parse::<f64>().ok().filter(|number| (0.0..=1e12).contains(number));
+        number.ok_or_else(|| {
+            format!("--speeds {list_or_file}: {part:?} is no speed, expected a number from 0 to 1e12")
+        })
+    });
+    speeds.collect()
+}
