@@ -65,15 +65,7 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     if options.figures {
         return figures::write(policies, out);
     }
-    let comparisons = if options.sweep.is_empty() {
-        let scenarios = options.scenarios()?;
-        let comparisons = compare(&scenarios, &Policy::list(policies)?);
-        let about: Vec<String> = scenarios.iter().map(about).collect();
-        table::write(&comparisons, &about, out)?;
-        comparisons
-    } else {
-        options.sweeps(out)?
-    };
+    let comparisons = if options.sweep.is_empty() { options.tables(out)? } else { options.sweeps(out)? };
     options.write_files(&comparisons)
 }
 
@@ -87,6 +79,22 @@ impl Options {
         };
         scenarios.iter_mut().for_each(|scenario| self.connect(scenario));
         Ok(scenarios)
+    }
+
+    /// One table a scenario, each as soon as it is known.
+    fn tables(&self, out: &mut dyn Write) -> Result<Vec<Comparison>, Error> {
+        let policies = Policy::list(self.compare.as_deref())?;
+        let mut comparisons = Vec::new();
+        for (place, scenario) in self.scenarios()?.iter().enumerate() {
+            if place > 0 {
+                writeln!(out)?;
+            }
+            let comparison = compare(std::slice::from_ref(scenario), &policies);
+            table::write(&comparison[0], &about(scenario), out)?;
+            out.flush()?;
+            comparisons.extend(comparison);
+        }
+        Ok(comparisons)
     }
 
     fn connect(&self, scenario: &mut Scenario) {

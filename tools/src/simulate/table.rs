@@ -8,18 +8,12 @@ use super::outcome::Outcome;
 const HEADS: [&str; 9] =
     ["policy", "makespan s", "excess %", "spread s", "of ranks s", "idle s", "messages", "overshoot %", ""];
 
-/// Writes one table a scenario, with an empty line between them.
-pub(super) fn write(comparisons: &[Comparison], about: &[String], out: &mut dyn Write) -> io::Result<()> {
-    for (place, (comparison, about)) in comparisons.iter().zip(about).enumerate() {
-        if place > 0 {
-            writeln!(out)?;
-        }
-        writeln!(out, "{}: {}{}", comparison.scenario, about, size(comparison))?;
-        let mut rows = vec![HEADS.map(str::to_owned).to_vec()];
-        rows.extend(comparison.outcomes.iter().map(cells));
-        write_aligned(&rows, out)?;
-    }
-    Ok(())
+/// Writes the table of one scenario; `about` says what it is.
+pub(super) fn write(comparison: &Comparison, about: &str, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}: {about}{}", comparison.scenario, size(comparison))?;
+    let mut rows = vec![HEADS.map(str::to_owned).to_vec()];
+    rows.extend(comparison.outcomes.iter().map(cells));
+    write_aligned(&rows, out)
 }
 
 fn size(comparison: &Comparison) -> String {
