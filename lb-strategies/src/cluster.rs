@@ -12,7 +12,7 @@
 //! | [`links`] | what lies between ranks |
 //! | [`run_pool`] | how long a pool takes there under a policy, and what was lost |
 //! | [`ideal`] | how long the best policy would take |
-//! | [`scenario`], [`scenarios`] | all of that together, and the scenarios that have names |
+//! | [`scenario`](mod@scenario), [`scenarios`] | all of that together, and the scenarios that have names |
 //! | [`crossbar_cluster`] | the tasks and the cluster of a paper |
 //! | [`splitmix`] | random numbers that anybody can repeat |
 

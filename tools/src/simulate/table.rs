@@ -20,13 +20,18 @@ fn size(comparison: &Comparison) -> String {
     let Comparison { workers, iterations, ideal_s, .. } = comparison;
     let ranks = workers.len();
     let each = workers.first().copied().unwrap_or(0);
-    format!("{ranks} x {each} workers, {iterations} iterations, ideal {ideal_s:.1} s")
+    format!("{ranks} x {each} workers, {iterations} iterations, ideal {} s", seconds(*ideal_s))
+}
+
+/// To a tenth, or to a tenth of a millisecond where that would hide all of it.
+fn seconds(value: f64) -> String {
+    if value > 0.0 && value < 1.0 { format!("{value:.4}") } else { format!("{value:.1}") }
 }
 
 fn cells(outcome: &Outcome) -> Vec<String> {
     vec![
         outcome.policy.clone(),
-        format!("{:.1}", outcome.makespan_s),
+        seconds(outcome.makespan_s),
         // No minus before a zero.
         format!("{:.2}", (100.0 * outcome.excess_percent).round() / 100.0 + 0.0),
         format!("{:.1}", outcome.worker_spread_s),

@@ -63,6 +63,7 @@ fn several_scenarios_are_several_tables() {
     assert_eq!(lines.len(), 9, "{text}");
     assert!(lines[0].starts_with("L7-0: four workers, nothing to do; 1 x 4 workers, 0 iterations"));
     assert!(lines[2].starts_with("static,chunk=1 ") && lines[3].starts_with("static "), "{text}");
+    assert_eq!(lines[7].split_whitespace().nth(1), Some("0.0020"), "{text}");
     assert!(lines[4].is_empty() && lines[5].starts_with("L7-5: "), "{text}");
 }
 
