@@ -47,7 +47,12 @@ impl<'a> Director<'a> {
         Self {
             experiment,
             clock,
-            progress: Progress::new(lb, experiment.iterations, experiment.launch.speaks()),
+            progress: Progress::new(
+                lb,
+                u64::from(experiment.iterations),
+                "iterations",
+                experiment.launch.speaks(),
+            ),
             neighbours: neighbours.iter().filter(|spec| here(&spec.rank)).map(|spec| (spec, None)).collect(),
             quotas: quotas
                 .iter()
@@ -61,7 +66,7 @@ impl<'a> Director<'a> {
     pub(crate) fn follow(&mut self, is_over: impl Fn() -> bool) -> Result<(), Error> {
         while !is_over() {
             let completed = self.clock.completed();
-            self.progress.show(completed);
+            self.progress.show(u64::from(completed));
             let all_there = self.move_neighbours(completed)? & self.confine_workers(completed)?;
             let alarm = self.next_cue(completed);
             self.clock.wake_me_at(alarm);
@@ -69,7 +74,7 @@ impl<'a> Director<'a> {
                 std::thread::park_timeout(if all_there { LOOK_EVERY } else { LOOK_OFTEN });
             }
         }
-        self.progress.show(self.clock.completed());
+        self.progress.show(u64::from(self.clock.completed()));
         Ok(())
     }
 

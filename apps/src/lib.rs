@@ -11,6 +11,7 @@
 //! | `disturbance`, `neighbour`, `quota`, `workers` | what disturbs it, whom, and how much could be won back |
 //! | `iteration_clock`, `record`, `summary` | what happened, as times and as numbers |
 //! | `table`, `plot`, `progress` | what a person sees |
+//! | `pooling`, `estimate` | how pools are run once per strategy; sums that merge exactly, values with their errors |
 //!
 //! Only the chunks and the `run` of a program name the runtime; everything else is tested without it.
 #![forbid(unsafe_code)]
@@ -19,6 +20,7 @@ pub mod cli;
 mod director;
 pub mod disturbance;
 pub mod error;
+pub mod estimate;
 pub mod experiment;
 pub mod iteration_clock;
 pub mod launch;
@@ -28,6 +30,7 @@ pub mod neighbour;
 pub mod options;
 pub mod output;
 pub mod plot;
+pub mod pooling;
 mod progress;
 mod quota;
 pub mod record;

@@ -66,6 +66,11 @@ impl Balancing {
         if spec == config.lb_spec() {
             return Ok(config.clone());
         }
+        Self::with_named(config, spec)
+    }
+
+    /// `config` with a strategy that has a name, for arrays or for pools.
+    pub(crate) fn with_named(config: &Config, spec: &str) -> Result<Config, Error> {
         config.clone().lb(spec).map_err(|error| match error {
             caribou::Error::Config { why, .. } => Error::Usage(format!("strategy `{spec}`: {why}")),
             other => other.into(),

@@ -8,7 +8,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 #[derive(Debug)]
 pub(crate) struct Progress {
     label: String,
-    iterations: u32,
+    total: u64,
+    /// What there are so many of.
+    unit: &'static str,
     speaks: bool,
     bar: Option<ProgressBar>,
     /// The quarters already announced, where there is no bar.
@@ -18,26 +20,25 @@ pub(crate) struct Progress {
 impl Progress {
     /// Progress at zero; of a process that does not speak, nothing of it is shown.
     #[must_use]
-    pub(crate) fn new(label: &str, iterations: u32, speaks: bool) -> Self {
+    pub(crate) fn new(label: &str, total: u64, unit: &'static str, speaks: bool) -> Self {
         let bar = (speaks && stderr().is_terminal()).then(|| {
-            let bar = ProgressBar::new(u64::from(iterations)).with_message(label.to_owned());
-            let style =
-                ProgressStyle::with_template("{msg:>16} {wide_bar} {pos}/{len} iterations, {eta} left");
+            let bar = ProgressBar::new(total).with_message(label.to_owned()).with_prefix(unit);
+            let style = ProgressStyle::with_template("{msg:>16} {wide_bar} {pos}/{len} {prefix}, {eta} left");
             bar.with_style(style.expect("the template is well formed"))
         });
-        Self { label: label.to_owned(), iterations, speaks, bar, quarters: 0 }
+        Self { label: label.to_owned(), total, unit, speaks, bar, quarters: 0 }
     }
 
-    /// So many iterations are complete.
-    pub(crate) fn show(&mut self, completed: u32) {
+    /// So many are complete.
+    pub(crate) fn show(&mut self, completed: u64) {
         if let Some(bar) = &self.bar {
-            bar.set_position(u64::from(completed));
+            bar.set_position(completed);
             return;
         }
-        let quarters = (u64::from(completed) * 4 / u64::from(self.iterations.max(1))) as u32;
+        let quarters = (u128::from(completed) * 4 / u128::from(self.total.max(1))) as u32;
         if self.speaks && quarters > self.quarters {
             self.quarters = quarters;
-            self.note(&format!("{}: {completed} of {} iterations", self.label, self.iterations));
+            self.note(&format!("{}: {completed} of {} {}", self.label, self.total, self.unit));
         }
     }
 

@@ -98,7 +98,7 @@ fn decimal(value: f64) -> String {
 }
 
 /// Pads the columns: the first to the left, numbers to the right.
-fn align(rows: &[Vec<String>], text: &mut String) {
+pub(crate) fn align(rows: &[Vec<String>], text: &mut String) {
     let columns = rows.first().map_or(0, Vec::len);
     let widths: Vec<usize> = (0..columns)
         .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
