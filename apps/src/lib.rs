@@ -26,6 +26,7 @@ pub mod iteration_clock;
 pub mod launch;
 pub mod log;
 pub mod machine;
+pub mod montecarlo;
 pub mod neighbour;
 pub mod options;
 pub mod output;

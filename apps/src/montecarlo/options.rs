@@ -1,0 +1,148 @@
+//! The options of `montecarlo`.
+
+use std::path::PathBuf;
+
+use super::cost::{Cost, Spread};
+use super::energy::Energy;
+use super::slabs::{SlabSpec, Stack};
+use super::transport::Problem;
+use crate::error::Error;
+use crate::pooling::Pooling;
+
+/// Photons arrive at slabs of matter: how many pass, how many come back, and where do they leave their energy?
+#[derive(Clone, Debug, clap::Parser)]
+#[command(name = "montecarlo", version, after_help = AFTER_HELP)]
+pub struct Options {
+    /// Photons to follow
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub histories: u64,
+    /// A slab, from the source on; repeatable. Materials: water, aluminium, iron, lead, and grey, which takes
+    /// absorption=PER_CM, scattering=PER_CM and asymmetry=COSINE [default: water:10 lead:1]
+    #[arg(long, value_name = "MATERIAL[,KEY=VALUE]:CM", value_parser = SlabSpec::parse)]
+    pub slab: Vec<SlabSpec>,
+    /// Energy of the photons that arrive, from 1 to 2000
+    #[arg(long, value_name = "KEV", default_value_t = 1000.0, value_parser = energy_kev)]
+    pub energy: f64,
+    /// Parts of the depth in which deposited energy is told apart
+    #[arg(long, value_name = "COUNT", default_value_t = 55, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub bins: u32,
+    /// Where all random numbers come from: the same seed gives the same result
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// How the extra work of --cost-us is spread over histories; no result depends on it
+    #[arg(long, value_enum, default_value = "uniform")]
+    pub cost: Spread,
+    /// Extra work of a history on average, in microseconds of a core at 3 GHz [default: 0, heterogeneous: 5]
+    #[arg(long, value_name = "MICROSECONDS", value_parser = cost_us)]
+    pub cost_us: Option<f64>,
+    /// Compare every run with the serial program, number by number; exit code 1 if one differs
+    #[arg(long)]
+    pub check: bool,
+    /// Write the energy left at each depth, with errors
+    #[arg(long, value_name = "FILE.csv")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a comment here would replace the description of the program")]
+    pub pooling: Pooling,
+}
+
+const AFTER_HELP: &str = "\
+Options win over CARIBOU_* variables, which win over the defaults.
+Matter absorbs by the photoelectric effect and scatters by Compton's; a grey slab does both at all energies alike.
+Every estimate stands with its standard error. Results depend on the seed and the slabs, not on who computes what.
+Exit code: 0 done, 1 a run failed or its result is wrong, 2 bad options.
+
+Grey slabs that theory knows: a pure absorber, and a half-space of isotropic scattering
+  montecarlo --slab grey,absorption=1,scattering=0:0.5 --slab grey,absorption=3,scattering=0:0.5
+  montecarlo --slab grey,absorption=0.1,scattering=0.9:100
+Histories of very unequal cost
+  montecarlo --cost heterogeneous --cost-us 20";
+
+/// An extra work of an hour per history is a mistake.
+const COST_US_MAX: f64 = 1e9;
+
+fn energy_kev(text: &str) -> Result<f64, String> {
+    let energy = text.parse().ok().filter(|kev| (1.0..=2000.0).contains(kev));
+    energy.ok_or_else(|| "expected keV between 1 and 2000".to_owned())
+}
+
+fn cost_us(text: &str) -> Result<f64, String> {
+    let cost = text.parse().ok().filter(|us| (0.0..=COST_US_MAX).contains(us));
+    cost.ok_or_else(|| format!("expected microseconds between 0 and {COST_US_MAX}"))
+}
+
+impl Options {
+    /// What is to be simulated.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when the slabs are too thick together.
+    pub fn problem(&self) -> Result<Problem, Error> {
+        let usual =
+            || ["water:10", "lead:1"].map(|slab| SlabSpec::parse(slab).expect("both are slabs")).to_vec();
+        let slabs = if self.slab.is_empty() { usual() } else { self.slab.clone() };
+        let unless_given_us = match self.cost {
+            Spread::Uniform => 0.0,
+            Spread::Heterogeneous => 5.0,
+        };
+        Ok(Problem {
+            stack: Stack::new(&slabs)?,
+            energy: Energy::from_kev(self.energy),
+            bins: self.bins as usize,
+            seed: self.seed,
+            cost: Cost { mean_us: self.cost_us.unwrap_or(unless_given_us), spread: self.cost },
+        })
+    }
+
+    /// What stands in the numbers beside the results.
+    #[must_use]
+    pub fn description(&self) -> serde_json::Value {
+        serde_json::json!({
+            "histories": self.histories,
+            "slabs": self.slab.iter().map(|slab| (slab.medium.name(), slab.thickness_cm)).collect::<Vec<_>>(),
+            "energy_kev": self.energy,
+            "seed": self.seed,
+            "cost": format!("{:?}", self.cost).to_lowercase(),
+            "cost_us": self.cost_us,
+            "checked": self.check,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn options(arguments: &str) -> Result<Options, clap::Error> {
+        Options::try_parse_from(arguments.split(' '))
+    }
+
+    #[test]
+    fn every_documented_option_is_understood() {
+        let all = options(
+            "montecarlo --histories 9 --slab iron:2 --slab grey,absorption=1,scattering=0:0.5 --energy 511 --bins 7 \
+             --seed 3 --cost heterogeneous --cost-us 2.5 --check --output a.csv --ranks 2 --lb static",
+        )
+        .unwrap();
+        let problem = all.problem().unwrap();
+        assert_eq!((all.histories, all.check, problem.bins, problem.seed), (9, true, 7, 3));
+        assert_eq!((problem.stack.slabs().len(), all.pooling.ranks), (2, Some(2)));
+        assert_eq!(problem.cost, Cost { mean_us: 2.5, spread: Spread::Heterogeneous });
+    }
+
+    #[test]
+    fn unequal_costs_are_costs_without_saying_how_much() {
+        let cost = |arguments| options(arguments).unwrap().problem().unwrap().cost.mean_us;
+        assert!(cost("montecarlo") < f64::EPSILON);
+        assert!((cost("montecarlo --cost heterogeneous") - 5.0).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn impossible_values_are_refused() {
+        for bad in
+            ["--histories 0", "--energy 0.5", "--energy nan", "--bins 0", "--slab water:-1", "--cost-us=-1"]
+        {
+            assert!(options(&format!("montecarlo {bad}")).is_err(), "{bad}");
+        }
+    }
+}
