@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
+pub mod crossbar;
 mod director;
 pub mod disturbance;
 pub mod error;

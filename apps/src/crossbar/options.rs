@@ -1,0 +1,136 @@
+//! The options of `crossbar`.
+
+use std::path::PathBuf;
+
+use super::grid::Grid;
+use super::scheduler::Scheduler;
+use crate::error::Error;
+use crate::pooling::Pooling;
+
+/// A switch with buffers at its crosspoints, simulated under every load, with every buffer and every scheduler.
+#[derive(Clone, Debug, clap::Parser)]
+#[command(name = "crossbar", version, after_help = AFTER_HELP)]
+pub struct Options {
+    /// Simulations; they go through the grid of loads, buffers and schedulers again and again
+    #[arg(long, value_name = "COUNT", default_value_t = 3072, value_parser = clap::value_parser!(u64).range(1..))]
+    pub tasks: u64,
+    /// Packets that arrive in each simulation
+    #[arg(long, value_name = "PACKETS", default_value_t = 50_000,
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
+    pub requests: u64,
+    /// Inputs of the switch, and as many outputs
+    #[arg(long, value_name = "COUNT", default_value_t = 16)]
+    pub ports: usize,
+    /// Packets a slot that arrive at each input, as a list [default: 0.25,0.3,..,1]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub load: Vec<f64>,
+    /// Packets that each crosspoint can hold, as a list
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,2,4,8,16,32,64,128")]
+    pub buffer: Vec<u32>,
+    /// How outputs choose among their crosspoints, as a list
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_enum,
+        value_delimiter = ',',
+        default_value = "round-robin,longest-queue,random"
+    )]
+    pub scheduler: Vec<Scheduler>,
+    /// Mean length of the bursts in which packets for one output arrive; 1 is uniform traffic
+    #[arg(long, value_name = "PACKETS", default_value_t = 1.0)]
+    pub burst: f64,
+    /// Where all random numbers come from: the same seed gives the same result
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Compare every run with the serial program, number by number; exit code 1 if one differs
+    #[arg(long)]
+    pub check: bool,
+    /// Write throughput, delay and loss of every point of the grid, with errors
+    #[arg(long, value_name = "FILE.csv")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a comment here would replace the description of the program")]
+    pub pooling: Pooling,
+}
+
+const AFTER_HELP: &str = "\
+Options win over CARIBOU_* variables, which win over the defaults.
+Errors are read from how much the simulations of a point differ. Results depend on the seed, not on who computes what.
+Exit code: 0 done, 1 a run failed or its result is wrong, 2 bad options.
+
+The paper's workload:
+  crossbar --tasks 3072 --ports 16 --requests 1000000";
+
+impl Options {
+    /// What is to be simulated.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when it cannot be, or there are too few tasks for every point to have one.
+    pub fn grid(&self) -> Result<Grid, Error> {
+        let usual = || (5..=20).map(|twentieths| f64::from(twentieths) / 20.0).collect();
+        let grid = Grid {
+            ports: self.ports,
+            requests: self.requests,
+            burst: self.burst,
+            loads: if self.load.is_empty() { usual() } else { self.load.clone() },
+            buffers: self.buffer.clone(),
+            schedulers: self.scheduler.clone(),
+            seed: self.seed,
+        };
+        grid.check()?;
+        let points = grid.points();
+        if self.tasks < points as u64 {
+            return Err(Error::Usage(format!(
+                "--tasks {}: the grid of loads, buffers and schedulers has {points} points, and each needs a task",
+                self.tasks
+            )));
+        }
+        Ok(grid)
+    }
+
+    /// What stands in the numbers beside the results.
+    #[must_use]
+    pub fn description(&self) -> serde_json::Value {
+        serde_json::json!({
+            "tasks": self.tasks,
+            "requests": self.requests,
+            "ports": self.ports,
+            "seed": self.seed,
+            "checked": self.check,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn options(arguments: &str) -> Options {
+        Options::try_parse_from(arguments.split(' ')).unwrap()
+    }
+
+    #[test]
+    fn every_documented_option_is_understood() {
+        let all = options(
+            "crossbar --tasks 9 --requests 100 --ports 8 --load 0.5,1 --buffer 2 --scheduler random,round-robin \
+             --burst 3.5 --seed 7 --check --output a.csv --workers 2 --lb static",
+        );
+        let grid = all.grid().unwrap();
+        assert_eq!((grid.ports, grid.requests, grid.points(), grid.seed), (8, 100, 4, 7));
+        assert_eq!(grid.schedulers, [Scheduler::Random, Scheduler::RoundRobin]);
+        assert!(all.check && all.pooling.workers == Some(2));
+    }
+
+    #[test]
+    fn the_usual_grid_is_simulated_eight_times() {
+        let usual = options("crossbar");
+        assert_eq!(usual.grid().unwrap().points() as u64 * 8, usual.tasks);
+    }
+
+    #[test]
+    fn every_point_needs_a_task() {
+        let error = options("crossbar --tasks 383").grid().unwrap_err().to_string();
+        assert!(error.contains("384 points"), "{error}");
+    }
+}
