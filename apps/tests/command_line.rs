@@ -6,6 +6,8 @@ use std::time::Duration;
 
 const STENCIL: &str = env!("CARGO_BIN_EXE_stencil2d");
 const RING: &str = env!("CARGO_BIN_EXE_ring");
+const MONTECARLO: &str = env!("CARGO_BIN_EXE_montecarlo");
+const CROSSBAR: &str = env!("CARGO_BIN_EXE_crossbar");
 
 fn start(program: &str, arguments: &str) -> Output {
     // Meant for the tests in `mpi.rs`; the programs would take it for a misspelt variable of theirs.
@@ -29,6 +31,17 @@ fn a_bad_option_is_one_line_and_exit_code_2() {
         (STENCIL, "--quota 1:0", "percentage"),
         (RING, "--placement sideways", "sideways"),
         (RING, "--chunks 1 --ranks 2", "every rank needs a chunk"),
+        (MONTECARLO, "--slab butter:1", "water, aluminium, iron, lead, grey"),
+        (MONTECARLO, "--slab iron:9000 --slab lead:9000", "at most together"),
+        (MONTECARLO, "--energy 5000", "between 1 and 2000"),
+        (MONTECARLO, "--lb refine", "a pool of iterations"),
+        (MONTECARLO, "--period 3", "'--period'"),
+        (CROSSBAR, "--load 0.5,1.5", "up to 1"),
+        (CROSSBAR, "--buffer 0", "1 packet at least"),
+        (CROSSBAR, "--ports 65", "1 to 64"),
+        (CROSSBAR, "--burst 0", "1 packet or more"),
+        (CROSSBAR, "--tasks 3", "each needs a task"),
+        (CROSSBAR, "--lb statik", "static"),
     ] {
         let output = start(program, arguments);
         let complaint = lines(&output.stderr);
@@ -75,6 +88,31 @@ fn the_ring_reports_the_time_of_a_message() {
         let numbers: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
         assert!(numbers["ns_per_message"].as_f64().unwrap() > 0.0);
     }
+}
+
+#[test]
+fn a_checked_pool_writes_its_results_and_the_numbers_of_its_workers() {
+    let folder = std::env::temp_dir().join(format!("caribou-pools-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for (program, options, words, lines_of_results) in [
+        (MONTECARLO, "--histories 20000 --bins 20 --cost heterogeneous --cost-us 1", "transmitted", 21),
+        (CROSSBAR, "--tasks 40 --requests 500 --ports 4 --load 0.5,1 --buffer 1,8", "longest-queue", 13),
+    ] {
+        let (csv, json) = (folder.join("out.csv"), folder.join("out.json"));
+        let pool = "--compare static;static,chunk=0.001 --ranks 2 --workers 2 --check";
+        let files = format!("--output {} --json {}", csv.display(), json.display());
+        let output = start(program, &format!("{options} {pool} {files}"));
+        assert!(output.status.success(), "{:?}", lines(&output.stderr));
+        let said = lines(&output.stdout);
+        for words in [words, "static,chunk=0.001", "number by number"] {
+            assert!(said.iter().any(|line| line.contains(words)), "{words}: {said:?}");
+        }
+        assert_eq!(std::fs::read_to_string(csv).unwrap().lines().count(), lines_of_results);
+        let numbers: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+        assert_eq!(numbers["runs"][1]["workers"].as_array().unwrap().len(), 4);
+        assert_eq!(numbers["problem"]["checked"], true);
+    }
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 /// CPU time of a process, in clock ticks of 10 ms.
