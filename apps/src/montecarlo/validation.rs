@@ -107,8 +107,9 @@ fn one_slab_in_two_pieces_is_the_same_slab() {
 #[test]
 fn standard_errors_are_as_large_as_the_scatter_of_repetitions() {
     let repeat = |seed| {
-        let problem = Problem { seed, ..problem(300.0, 6, &["water:6"]) };
-        serial(&problem, 2000).deposits[1].mean_over(2000)
+        // One bin: most histories deposit in it several times.
+        let problem = Problem { seed, ..problem(300.0, 1, &["water:6"]) };
+        serial(&problem, 2000).deposits[0].mean_over(2000)
     };
     let repetitions: Vec<Estimate> = (100..300).map(repeat).collect();
     let mean = repetitions.iter().map(|one| one.value).sum::<f64>() / 200.0;
