@@ -113,11 +113,13 @@ impl Parameters {
         }
     }
 
-    fn value(&self, key: &str) -> &str {
+    /// The value of `key` as it was written.
+    pub(crate) fn value(&self, key: &str) -> &str {
         self.values.get(key).expect("a strategy asks only for parameters it lists")
     }
 
-    fn bad(&self, key: &'static str, expected: String) -> ParseError {
+    /// The complaint that the value of `key` is not what was `expected`.
+    pub(crate) fn bad(&self, key: &'static str, expected: String) -> ParseError {
         ParseError::BadValue { strategy: self.strategy, key, value: self.value(key).to_owned(), expected }
     }
 }

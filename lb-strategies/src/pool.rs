@@ -40,6 +40,7 @@
 //! | [`guided`] | `guided`: each takes its part of the rest |
 //! | [`factoring`] | `factoring`: half of the rest in equal chunks, again and again |
 //! | [`caa`] | `caa`: equal shares, then a look, then shares or a master |
+//! | [`ruper`] | `ruper`: RUPER-LB, quotas from reported speeds on two levels |
 
 pub mod apportion;
 pub mod caa;
@@ -50,6 +51,7 @@ pub mod guided;
 pub mod master_worker;
 pub mod message;
 pub mod range_set;
+pub mod ruper;
 pub mod sizer;
 pub mod steps;
 pub mod table;
@@ -127,6 +129,12 @@ pub trait PoolStrategy: Send + Sync {
 
     /// The machine of one rank.
     fn rank(&self, pool: &Pool, rank: Rank) -> Box<dyn PoolRank>;
+
+    /// Whether each index is run exactly once. If not, only how many are run counts: their indices are other numbers, each
+    /// used once, and there may be a few too many.
+    fn is_exact(&self) -> bool {
+        true
+    }
 
     /// Whether the others execute what a lost rank ran or held, so that the pool is complete all the same. If not, or if
     /// rank 0 is lost, the driver has to end the run with an error.

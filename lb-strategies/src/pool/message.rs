@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::caa::CaaMessage;
 use super::central::QueueMessage;
+use super::ruper::RuperMessage;
 
 /// A message from one rank's machine to another's.
 ///
@@ -18,4 +19,6 @@ pub enum Message {
     Queue(QueueMessage),
     /// Of the combined adaptive algorithm, while nobody asks.
     Caa(CaaMessage),
+    /// Of [`ruper`](super::ruper).
+    Ruper(RuperMessage),
 }

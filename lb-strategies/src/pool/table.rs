@@ -1,11 +1,11 @@
 //! The ordered table of pool policies, and how a person selects one: `leases,chunk=0.05`.
 
-use super::{PoolStrategy, caa, equal, factoring, guided, master_worker};
+use super::{PoolStrategy, caa, equal, factoring, guided, master_worker, ruper};
 use crate::parameters::{Choice, Parameter, Parameters, ParseError};
 
 /// Every policy for pools, simplest first.
 pub const POOL_STRATEGIES: &[PoolEntry] =
-    &[equal::ENTRY, guided::ENTRY, factoring::ENTRY, master_worker::ENTRY, caa::ENTRY];
+    &[equal::ENTRY, guided::ENTRY, factoring::ENTRY, master_worker::ENTRY, caa::ENTRY, ruper::ENTRY];
 
 /// A line of the table: what a policy is called, what it takes, and how it is made.
 ///

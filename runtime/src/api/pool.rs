@@ -329,7 +329,8 @@ where
         let machine = self.shape.policy.rank(&facts, seat.rank);
         let core = PoolCore::new(machine, own);
         let deliver = |accumulated, whole| self.shape.deliver(accumulated, whole);
-        PoolRun { work: self.shape, seat, core, exact: true, deliver: &deliver }.run();
+        let exact = self.shape.policy.is_exact();
+        PoolRun { work: self.shape, seat, core, exact, deliver: &deliver }.run();
     }
 }
 

@@ -1,0 +1,86 @@
+//! `ruper`: RUPER-LB, quotas from reported speeds, between workers and between ranks.
+//!
+//! After Giménez-Alventosa, Moltó and Segrelles, "RUPER-LB: Load balancing embarrassingly parallel applications in
+//! unpredictable cloud environments"; "the paper" here.
+//!
+//! A worker has a *quota*: how many iterations it may execute in all. It reports now and then how many it has done. A
+//! *checkpoint* of its rank shares what is left among the rank's workers by their speeds, without anybody stopping. In the
+//! same way rank 0 shares the iterations among the ranks, by predictions that these report. When the end is near, first
+//! the quotas of the ranks stay, then those of the workers, and who has reached its quota leaves.
+//!
+//! ```text
+//!   Wants, Timer            Report, Claim                       one rank
+//!  -------------> RankMonitor ----------> RootMonitor    Task ------------ Worker ...
+//!      Run        + Task <---------- Assign, Granted       \ Supply, Hand ...
+//! ```
+//!
+//! # What differs from the paper
+//! Shares are whole numbers that add up. Monitors do not wait for each other. Workers that wait do nothing, and are not
+//! polled. Each index is run once: a quota is a licence to take indices from the rank, which claims them from rank 0
+//! ahead of need. What has been taken is never taken back, so no quota falls below it, of a worker or of a rank; therefore
+//! nothing is left over. `counts=fungible` is as in the paper: only numbers matter, and a quota that falls too late leaves
+//! iterations done that nobody asked for.
+//!
+//! # What it does not do
+//! It does not balance the last `t-min`: a worker or rank that becomes slow there makes all wait. It knows no variance and
+//! no trend. A rank that dies during the balance is replaced by the others; what it was granted is run again, once. After
+//! the end of the balance nobody can be given anything, and what a dead rank was granted is *missing*.
+//!
+//! ```
+//! use lb_strategies::cluster::{RunPool, Traces};
+//! use lb_strategies::pool::{Pool, SECOND, pool_parse};
+//! let policy = pool_parse("ruper,checkpoint=30,chunk=0.01")?;
+//! let mut vcpus = Traces::constant(|worker| if worker.number == 0 { 300.0 } else { 100.0 });
+//! let run = RunPool::new(&Pool::new(40_000, vec![2]), &*policy, &mut vcpus).run();
+//! assert!(run.is_complete(40_000));
+//! assert!(run.makespan() < 101 * SECOND, "equal shares take 200 s");
+//! # Ok::<(), lb_strategies::ParseError>(())
+//! ```
+
+mod command;
+mod guess_worker;
+mod hands;
+mod interval;
+mod ledger;
+mod messages;
+mod parameters;
+mod rank;
+mod rank_monitor;
+mod root_monitor;
+mod share;
+mod supply;
+mod task;
+mod worker;
+
+use super::table::PoolEntry;
+use super::{Pool, PoolRank, PoolStrategy};
+use crate::Rank;
+use parameters::{Counts, Settings};
+use rank::RuperRank;
+
+pub use messages::{Reason, RuperMessage};
+
+pub(crate) const ENTRY: PoolEntry = PoolEntry {
+    name: "ruper",
+    summary: "quotas by reported speeds, between workers and between ranks (RUPER-LB)",
+    parameters: parameters::PARAMETERS,
+    build: |parameters| Ok(Box::new(Ruper { settings: Settings::read(parameters)? })),
+};
+
+struct Ruper {
+    settings: Settings,
+}
+
+impl PoolStrategy for Ruper {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn is_exact(&self) -> bool {
+        self.settings.counts == Counts::Indexed
+    }
+
+    fn rank(&self, pool: &Pool, rank: Rank) -> Box<dyn PoolRank> {
+        Box::new(RuperRank::new(&self.settings, pool, rank))
+    }
+}

@@ -1,0 +1,114 @@
+//! One whole rank as rank 0 sees it: by predictions (paper, Fig. 3 right).
+//!
+//! What a rank says it has done is itself a guess, and may turn out to have been too much: then its speed is corrected by
+//! what it did on average. Its clock is made of the durations that the rank sends, so that clocks need not agree.
+
+use super::parameters::{Settings, seconds};
+use crate::pool::Nanos;
+
+/// A rank, by its predictions.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GuessWorker {
+    /// Iterations it believed to have done when it last reported. May decrease.
+    pub(crate) done: u64,
+    /// Iterations per second, if measured.
+    speed: Option<f64>,
+    /// Time from its start to its last report, by its own clock.
+    age: Nanos,
+    /// When that report came, by the clock of rank 0.
+    seen: Nanos,
+}
+
+impl GuessWorker {
+    /// A rank that starts.
+    pub(crate) fn start(now: Nanos) -> Self {
+        Self { seen: now, ..Self::default() }
+    }
+
+    /// Iterations per second at the last measure, if there was one.
+    pub(crate) fn measured_speed(&self) -> Option<f64> {
+        self.speed
+    }
+
+    /// Iterations it has probably done by `now`.
+    pub(crate) fn predicted(&self, now: Nanos) -> u64 {
+        let since = seconds(now.saturating_sub(self.seen));
+        self.done.saturating_add((self.speed.unwrap_or(0.0) * since) as u64)
+    }
+
+    /// The rank reports, `elapsed` after its last report, that it has done about `predicted`. Gives new speed by old.
+    pub(crate) fn measure(&mut self, now: Nanos, elapsed: Nanos, predicted: u64, settings: &Settings) -> f64 {
+        if elapsed == 0 {
+            return 1.0;
+        }
+        self.seen = now;
+        let age = self.age + elapsed;
+        let ratio = if elapsed < settings.min_measure { 1.0 } else { self.correct(age, elapsed, predicted) };
+        self.age = age;
+        self.done = predicted;
+        ratio
+    }
+
+    fn correct(&mut self, age: Nanos, elapsed: Nanos, predicted: u64) -> f64 {
+        let speed = self.speed.unwrap_or(0.0);
+        if speed <= 0.0 {
+            self.speed = Some(predicted.saturating_sub(self.done) as f64 / seconds(elapsed));
+            return 1.0;
+        }
+        let ratio = if predicted > self.done {
+            (predicted - self.done) as f64 / (seconds(elapsed) * speed)
+        } else {
+            // The last prediction was too optimistic, and so was the speed: both by as much as the averages say.
+            let before = self.done as f64 / seconds(self.age);
+            let after = predicted as f64 / seconds(age);
+            if self.age == 0 || before <= 0.0 { 1.0 } else { after / before }
+        };
+        self.speed = Some(ratio * speed);
+        ratio
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::SECOND;
+
+    fn measure(guess: &mut GuessWorker, elapsed_seconds: u64, predicted: u64) -> f64 {
+        guess.measure(0, elapsed_seconds * SECOND, predicted, &Settings::of(""))
+    }
+
+    /// Golden vector 3.
+    #[test]
+    fn a_prediction_that_was_too_optimistic_is_corrected_by_the_averages() {
+        let mut guess = GuessWorker::start(0);
+        measure(&mut guess, 100, 1000);
+        for (predicted, deviation, speed) in
+            [(1900, 0.9, 9.0), (1850, 0.649_123, 5.842_105), (1850, 0.75, 4.381_579)]
+        {
+            let ratio = measure(&mut guess, 100, predicted);
+            assert!((ratio - deviation).abs() < 1e-6, "{ratio}");
+            assert!((guess.speed.unwrap() - speed).abs() < 1e-6, "{guess:?}");
+            assert_eq!(guess.done, predicted);
+        }
+    }
+
+    /// Invariant 10.
+    #[test]
+    fn a_rank_that_stands_still_has_a_speed_again_when_it_moves() {
+        let mut guess = GuessWorker::start(0);
+        for predicted in [0, 0, 0] {
+            measure(&mut guess, 10, predicted);
+        }
+        measure(&mut guess, 10, 50);
+        assert_eq!(guess.measured_speed(), Some(5.0), "50 in the last 10 s");
+        measure(&mut guess, 0, 70);
+        assert_eq!(guess.done, 50, "no time, no news");
+    }
+
+    #[test]
+    fn a_rank_goes_on_at_its_speed_from_when_it_was_seen() {
+        let mut guess = GuessWorker::start(0);
+        guess.measure(100 * SECOND, 50 * SECOND, 500, &Settings::of(""));
+        assert_eq!(guess.predicted(110 * SECOND), 600);
+    }
+}
