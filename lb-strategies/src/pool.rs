@@ -41,13 +41,17 @@
 //! | [`factoring`] | `factoring`: half of the rest in equal chunks, again and again |
 //! | [`caa`] | `caa`: equal shares, then a look, then shares or a master |
 //! | [`ruper`] | `ruper`: RUPER-LB, quotas from reported speeds on two levels |
+//! | [`leases`] | `leases`: ranges on loan, taken back from who is late |
+//! | [`auto`] | `auto`: the same, with sizes by what was measured |
 
 pub mod apportion;
+pub mod auto;
 pub mod caa;
 pub mod central;
 pub mod equal;
 pub mod factoring;
 pub mod guided;
+pub mod leases;
 pub mod master_worker;
 pub mod message;
 pub mod range_set;

@@ -160,7 +160,7 @@ impl fmt::Debug for Config {
 
 /// The strategies of runs whose configuration names none.
 const DEFAULT_LB: &str = "refine";
-const DEFAULT_POOL_LB: &str = "static";
+const DEFAULT_POOL_LB: &str = "leases";
 
 /// What balances: each strategy is for one shape of program.
 #[derive(Clone)]

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::caa::CaaMessage;
 use super::central::QueueMessage;
+use super::leases::LeaseMessage;
 use super::ruper::RuperMessage;
 
 /// A message from one rank's machine to another's.
@@ -21,4 +22,6 @@ pub enum Message {
     Caa(CaaMessage),
     /// Of [`ruper`](super::ruper).
     Ruper(RuperMessage),
+    /// Of the policies `leases` and `auto`.
+    Leases(LeaseMessage),
 }

@@ -1,11 +1,19 @@
 //! The ordered table of pool policies, and how a person selects one: `leases,chunk=0.05`.
 
-use super::{PoolStrategy, caa, equal, factoring, guided, master_worker, ruper};
+use super::{PoolStrategy, auto, caa, equal, factoring, guided, leases, master_worker, ruper};
 use crate::parameters::{Choice, Parameter, Parameters, ParseError};
 
 /// Every policy for pools, simplest first.
-pub const POOL_STRATEGIES: &[PoolEntry] =
-    &[equal::ENTRY, guided::ENTRY, factoring::ENTRY, master_worker::ENTRY, caa::ENTRY, ruper::ENTRY];
+pub const POOL_STRATEGIES: &[PoolEntry] = &[
+    equal::ENTRY,
+    guided::ENTRY,
+    factoring::ENTRY,
+    master_worker::ENTRY,
+    caa::ENTRY,
+    ruper::ENTRY,
+    leases::ENTRY,
+    auto::ENTRY,
+];
 
 /// A line of the table: what a policy is called, what it takes, and how it is made.
 ///

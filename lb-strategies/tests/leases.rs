@@ -1,0 +1,6 @@
+//! `leases` on a cluster in virtual time: how close to the ideal, and never an index lost or run twice.
+
+#[path = "leases/excess.rs"]
+mod excess;
+#[path = "leases/promises.rs"]
+mod promises;
