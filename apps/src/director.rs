@@ -47,12 +47,7 @@ impl<'a> Director<'a> {
         Self {
             experiment,
             clock,
-            progress: Progress::new(
-                lb,
-                u64::from(experiment.iterations),
-                "iterations",
-                experiment.launch.speaks(),
-            ),
+            progress: Progress::new(lb, experiment.total, experiment.launch.speaks()),
             neighbours: neighbours.iter().filter(|spec| here(&spec.rank)).map(|spec| (spec, None)).collect(),
             quotas: quotas
                 .iter()
@@ -66,7 +61,7 @@ impl<'a> Director<'a> {
     pub(crate) fn follow(&mut self, is_over: impl Fn() -> bool) -> Result<(), Error> {
         while !is_over() {
             let completed = self.clock.completed();
-            self.progress.show(u64::from(completed));
+            self.progress.show(self.done(completed));
             let all_there = self.move_neighbours(completed)? & self.confine_workers(completed)?;
             let alarm = self.next_cue(completed);
             self.clock.wake_me_at(alarm);
@@ -74,8 +69,14 @@ impl<'a> Director<'a> {
                 std::thread::park_timeout(if all_there { LOOK_EVERY } else { LOOK_OFTEN });
             }
         }
-        self.progress.show(u64::from(self.clock.completed()));
+        self.progress.show(self.done(self.clock.completed()));
         Ok(())
+    }
+
+    /// How much of all there is to do that is.
+    fn done(&self, completed: u32) -> u64 {
+        let Experiment { iterations, total, .. } = self.experiment;
+        (u128::from(total.count) * u128::from(completed) / u128::from((*iterations).max(1))) as u64
     }
 
     /// Whether every quota that was asked for is known to hold the threads it is meant for. Of those in other processes

@@ -20,8 +20,10 @@ use crate::record::Run;
 /// What all runs of a comparison share.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// Iterations of each run.
+    /// Iterations of each run; of a pool, the parts in which its progress is told.
     pub iterations: u32,
+    /// What there is to do, for the bar.
+    pub total: Total,
     /// Ranks.
     pub ranks: u32,
     /// Workers of each rank; `None` where the run chooses.
@@ -32,6 +34,34 @@ pub struct Experiment {
     pub machine: Machine,
     /// Whether the ranks are in this process, or this process is one of them.
     pub launch: Launch,
+}
+
+/// How many of what there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Total {
+    /// How many.
+    pub count: u64,
+    /// Of what, such as "iterations".
+    pub unit: &'static str,
+}
+
+impl Total {
+    /// Iterations.
+    #[must_use]
+    pub fn iterations(count: u32) -> Self {
+        Self { count: u64::from(count), unit: "iterations" }
+    }
+}
+
+/// What a run left behind, and how it was disturbed.
+#[derive(Debug)]
+pub struct Disturbed<T> {
+    /// What the program returned.
+    pub outcome: T,
+    /// Whether every quota asked for was in force.
+    pub quotas_held: bool,
+    /// What the program recorded.
+    pub clock: Arc<IterationClock>,
 }
 
 impl Experiment {
@@ -89,9 +119,25 @@ impl Experiment {
         lb: &str,
         program: impl FnOnce(&Arc<IterationClock>) -> Result<Report, Error>,
     ) -> Result<Run, Error> {
+        let Disturbed { outcome, quotas_held, clock } = self.disturb(lb, program)?;
+        Ok(Run::new(lb, quotas_held, clock.times_ns(), &outcome))
+    }
+
+    /// As [`run`](Self::run), for a program that returns something else.
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run).
+    ///
+    /// # Panics
+    /// When `program` does.
+    pub fn disturb<T>(
+        &self,
+        lb: &str,
+        program: impl FnOnce(&Arc<IterationClock>) -> Result<T, Error>,
+    ) -> Result<Disturbed<T>, Error> {
         let clock = Arc::new(IterationClock::new(self.iterations));
         let over = AtomicBool::new(false);
-        let (report, directed) = thread::scope(|scope| {
+        let (outcome, directed) = thread::scope(|scope| {
             let direct = || {
                 let mut director = Director::new(self, &clock, lb);
                 director.follow(|| over.load(SeqCst)).map(|()| director.quotas_hold())
@@ -110,9 +156,8 @@ impl Experiment {
             };
             (ran.unwrap_or_else(|panic| resume_unwind(panic)), directed)
         });
-        let report = report?;
-        let quotas_held = directed?;
-        Ok(Run::new(lb, quotas_held, clock.times_ns(), &report))
+        let outcome = outcome?;
+        Ok(Disturbed { outcome, quotas_held: directed?, clock })
     }
 
     /// Whether it is this process that has, and disturbs, that rank.
@@ -144,7 +189,8 @@ mod tests {
         let machine = Machine { vcpus: vec![0, 1], model: String::new(), vcpu_distance: "unknown" };
         let disturbances = Disturbances { neighbours, quotas: Vec::new() };
         let (workers, launch) = (Some(1), Launch::Alone);
-        Experiment { iterations: 8, ranks: 2, workers, disturbances, machine, launch }
+        let total = Total::iterations(8);
+        Experiment { iterations: 8, total, ranks: 2, workers, disturbances, machine, launch }
     }
 
     #[test]

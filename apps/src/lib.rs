@@ -5,7 +5,7 @@
 //!
 //! | module | answers |
 //! |---|---|
-//! | `cli`, `options`, `output`, `log` | what was asked for, and where results and log lines go |
+//! | `program`, `cli`, `options`, `output`, `log` | what every `main` does; what was asked for, and where results and log lines go |
 //! | `launch` | which of several processes speaks |
 //! | `experiment`, `director` | how a program is run once per strategy, and what is done to it meanwhile |
 //! | `disturbance`, `neighbour`, `quota`, `workers` | what disturbs it, whom, and how much could be won back |
@@ -33,6 +33,7 @@ pub mod options;
 pub mod output;
 pub mod plot;
 pub mod pooling;
+pub mod program;
 mod progress;
 mod quota;
 pub mod record;

@@ -27,18 +27,35 @@ pub struct Balancing {
     /// Worker threads of each rank [default: CARIBOU_WORKERS, then 1; under mpirun one per core of the rank]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub workers: Option<u32>,
-    /// A busy process on that rank's vCPU, for the iterations FROM to TO, asking for DUTY of it (0.5 or 50%); repeatable
-    #[arg(long, value_name = "RANK[:FROM-TO][:DUTY]", value_parser = NeighbourSpec::parse)]
-    pub neighbour: Vec<NeighbourSpec>,
-    /// Limit that rank's workers to PERCENT of their vCPUs, where control groups are writable; repeatable
-    #[arg(long, value_name = "RANK:PERCENT", value_parser = QuotaSpec::parse)]
-    pub quota: Vec<QuotaSpec>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a comment here would replace the description of the program")]
+    pub disturbing: Disturbing,
     /// Plot iteration time against iteration
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
     /// Write the numbers of the table, and every iteration and sync
     #[arg(long, value_name = "FILE.json")]
     pub json: Option<PathBuf>,
+}
+
+/// What is done to runs on purpose; of every program, whatever its shape.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Disturbing {
+    /// A busy process on the vCPU of that rank's first worker, for the iterations FROM to TO (of a pool: percent of it),
+    /// asking for DUTY of it (0.5 or 50%); repeatable
+    #[arg(long, value_name = "RANK[:FROM-TO][:DUTY]", value_parser = NeighbourSpec::parse)]
+    pub neighbour: Vec<NeighbourSpec>,
+    /// Limit that rank's workers to PERCENT of their vCPUs, where control groups are writable; repeatable
+    #[arg(long, value_name = "RANK:PERCENT", value_parser = QuotaSpec::parse)]
+    pub quota: Vec<QuotaSpec>,
+}
+
+impl Disturbing {
+    /// What is to be done to each run.
+    #[must_use]
+    pub fn disturbances(&self) -> Disturbances {
+        Disturbances { neighbours: self.neighbour.clone(), quotas: self.quota.clone() }
+    }
 }
 
 impl Balancing {
@@ -88,12 +105,6 @@ impl Balancing {
         }
     }
 
-    /// What is to be done to each run.
-    #[must_use]
-    pub fn disturbances(&self) -> Disturbances {
-        Disturbances { neighbours: self.neighbour.clone(), quotas: self.quota.clone() }
-    }
-
     /// The files for results, open.
     ///
     /// # Errors
@@ -124,7 +135,7 @@ impl Outputs {
             json.write(&(text + "\n"))?;
         }
         if let Some(plot) = self.plot {
-            plot.write(&crate::plot::svg(summary).map_err(Error::Usage)?)?;
+            plot.write(&crate::plot::svg(&summary.into()).map_err(Error::Usage)?)?;
         }
         Ok(())
     }

@@ -9,7 +9,8 @@ use plotters::prelude::{
     RGBColor, Rectangle, SVGBackend, SeriesLabelPosition, Text, WHITE,
 };
 
-use crate::summary::{RunSummary, Summary};
+use crate::disturbance::Window;
+use crate::summary::Summary;
 
 const SIZE: (u32, u32) = (960, 520);
 
@@ -31,42 +32,71 @@ const POINTS: usize = 1500;
 type Chart<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
+/// What is to be drawn.
+#[derive(Clone, Debug)]
+pub struct Picture {
+    /// Above it.
+    pub caption: String,
+    /// What a step of the horizontal axis is, such as "iteration".
+    pub step: &'static str,
+    /// Steps of the longest run.
+    pub steps: u32,
+    /// The run between the comings and goings of neighbours.
+    pub windows: Vec<Window>,
+    /// The runs: what is said of each, and the milliseconds of its steps.
+    pub curves: Vec<(String, Vec<f64>)>,
+}
+
+impl From<&Summary> for Picture {
+    fn from(summary: &Summary) -> Self {
+        let curve = |run: &crate::summary::RunSummary| {
+            (format!("{}: {:.2} s", run.lb, run.total_s), run.iterations_ms.clone())
+        };
+        Self {
+            caption: caption(summary),
+            step: "iteration",
+            steps: summary.settings.iterations,
+            windows: summary.windows(),
+            curves: summary.runs.iter().map(curve).collect(),
+        }
+    }
+}
+
 /// The plot as the text of an SVG file.
 ///
 /// # Errors
 /// What the plotting library says; there is no input for which this is known to happen.
-pub fn svg(summary: &Summary) -> Result<String, String> {
+pub fn svg(picture: &Picture) -> Result<String, String> {
     let mut text = String::new();
-    draw(summary, &mut text).map_err(|error| error.to_string())?;
+    draw(picture, &mut text).map_err(|error| error.to_string())?;
     Ok(text)
 }
 
-fn draw(summary: &Summary, text: &mut String) -> Drawn {
+fn draw(picture: &Picture, text: &mut String) -> Drawn {
     let area = SVGBackend::with_string(text, SIZE).into_drawing_area();
     area.fill(&WHITE)?;
-    let iterations = f64::from(summary.settings.iterations);
-    let top = top_ms(summary);
+    let top = top_ms(picture);
     let mut chart = ChartBuilder::on(&area)
         .margin(16)
-        .caption(caption(summary), ("sans-serif", 18))
+        .caption(&picture.caption, ("sans-serif", 18))
         .x_label_area_size(44)
         .y_label_area_size(64)
-        .build_cartesian_2d(0.0..iterations, 0.0..top)?;
-    shade(summary, top, &mut chart)?;
+        .build_cartesian_2d(0.0..f64::from(picture.steps), 0.0..top)?;
+    shade(picture, top, &mut chart)?;
     chart
         .configure_mesh()
         .max_light_lines(0)
         .bold_line_style(BLACK.mix(0.12))
-        .x_desc("iteration")
-        .y_desc("time per iteration (ms)")
+        .x_desc(picture.step)
+        .y_desc(format!("time per {} (ms)", picture.step))
         .x_label_formatter(&|x| format!("{x:.0}"))
         .y_label_formatter(&|y| if top < 5.0 { format!("{y:.2}") } else { format!("{y:.0}") })
         .label_style(("sans-serif", 14))
         .axis_desc_style(("sans-serif", 15))
         .draw()?;
-    name_windows(summary, top, &mut chart)?;
-    for (run, colour) in summary.runs.iter().zip(COLOURS.into_iter().cycle()) {
-        draw_run(run, colour, top, &mut chart)?;
+    name_windows(picture, top, &mut chart)?;
+    for ((label, times_ms), colour) in picture.curves.iter().zip(COLOURS.into_iter().cycle()) {
+        draw_run(label, times_ms, colour, top, &mut chart)?;
     }
     chart
         .configure_series_labels()
@@ -79,24 +109,24 @@ fn draw(summary: &Summary, text: &mut String) -> Drawn {
     Ok(())
 }
 
-fn draw_run(run: &RunSummary, colour: RGBColor, top: f64, chart: &mut Chart<'_>) -> Drawn {
+fn draw_run(label: &str, times_ms: &[f64], colour: RGBColor, top: f64, chart: &mut Chart<'_>) -> Drawn {
     let points: Vec<(f64, f64)> =
-        run.iterations_ms.iter().enumerate().map(|(at, &ms)| (at as f64 + 0.5, ms)).collect();
+        times_ms.iter().enumerate().map(|(at, &ms)| (at as f64 + 0.5, ms)).collect();
     let every = points.len().div_ceil(POINTS).max(1);
     let pale = colour.mix(0.22).filled();
     let visible = points.iter().step_by(every).filter(|(_, ms)| *ms <= top);
     chart.draw_series(visible.map(|&point| Circle::new(point, 2, pale)))?;
-    let line = points.iter().map(|&(at, _)| at).zip(smooth(&run.iterations_ms)).step_by(every);
+    let line = points.iter().map(|&(at, _)| at).zip(smooth(times_ms)).step_by(every);
     chart
         .draw_series(LineSeries::new(line, colour.stroke_width(2)))?
-        .label(format!("{}: {:.2} s", run.lb, run.total_s))
+        .label(label)
         .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], colour.stroke_width(2)));
     Ok(())
 }
 
 /// Colours each disturbed window; before the mesh, so that its lines stay visible.
-fn shade(summary: &Summary, top: f64, chart: &mut Chart<'_>) -> Drawn {
-    let disturbed = summary.windows().into_iter().filter(|window| window.disturbed);
+fn shade(picture: &Picture, top: f64, chart: &mut Chart<'_>) -> Drawn {
+    let disturbed = picture.windows.iter().filter(|window| window.disturbed);
     chart.draw_series(disturbed.map(|window| {
         Rectangle::new([(f64::from(window.from), 0.0), (f64::from(window.to), top)], SHADE.mix(0.16).filled())
     }))?;
@@ -104,11 +134,11 @@ fn shade(summary: &Summary, top: f64, chart: &mut Chart<'_>) -> Drawn {
 }
 
 /// Says in each disturbed window what disturbs.
-fn name_windows(summary: &Summary, top: f64, chart: &mut Chart<'_>) -> Drawn {
-    let disturbed = summary.windows().into_iter().filter(|window| window.disturbed);
+fn name_windows(picture: &Picture, top: f64, chart: &mut Chart<'_>) -> Drawn {
+    let disturbed = picture.windows.iter().filter(|window| window.disturbed);
     chart.draw_series(disturbed.map(|window| {
-        let inside = f64::from(window.from) + 0.01 * f64::from(summary.settings.iterations);
-        Text::new(window.label, (inside, 0.05 * top), ("sans-serif", 14))
+        let inside = f64::from(window.from) + 0.01 * f64::from(picture.steps);
+        Text::new(window.label.clone(), (inside, 0.05 * top), ("sans-serif", 14))
     }))?;
     Ok(())
 }
@@ -120,11 +150,12 @@ fn caption(summary: &Summary) -> String {
 }
 
 /// The upper end of the time axis: room above the lines and nearly all points; a single stray iteration is left out.
-fn top_ms(summary: &Summary) -> f64 {
-    let mut all: Vec<f64> = summary.runs.iter().flat_map(|run| run.iterations_ms.iter().copied()).collect();
+fn top_ms(picture: &Picture) -> f64 {
+    let mut all: Vec<f64> =
+        picture.curves.iter().flat_map(|(_, times_ms)| times_ms.iter().copied()).collect();
     all.sort_by(f64::total_cmp);
     let most = all.get(all.len() * 98 / 100).copied().unwrap_or(1.0);
-    let lines = summary.runs.iter().flat_map(|run| smooth(&run.iterations_ms)).fold(0.0, f64::max);
+    let lines = picture.curves.iter().flat_map(|(_, times_ms)| smooth(times_ms)).fold(0.0, f64::max);
     // Room for the legend above the lines.
     1.3 * most.max(lines).max(1e-6)
 }
@@ -147,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_plot_names_axes_runs_and_units() {
-        let text = svg(&sample("none", &["1:10-20"])).unwrap();
+        let text = svg(&(&sample("none", &["1:10-20"])).into()).unwrap();
         for words in ["<svg", "time per iteration (ms)", "iteration", "none: 0.24 s", "refine: 0.21 s"] {
             assert!(text.contains(words), "{words}");
         }
@@ -163,6 +194,6 @@ mod tests {
     fn an_empty_run_can_be_plotted() {
         let mut summary = sample("none", &[]);
         summary.runs.iter_mut().for_each(|run| run.iterations_ms.clear());
-        assert!(svg(&summary).is_ok());
+        assert!(svg(&(&summary).into()).is_ok());
     }
 }

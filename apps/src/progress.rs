@@ -4,13 +4,13 @@ use std::io::{IsTerminal, Write, stderr};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::experiment::Total;
+
 /// Shows the progress of one run on the error stream; dropping it takes the bar away.
 #[derive(Debug)]
 pub(crate) struct Progress {
     label: String,
-    total: u64,
-    /// What there are so many of.
-    unit: &'static str,
+    total: Total,
     speaks: bool,
     bar: Option<ProgressBar>,
     /// The quarters already announced, where there is no bar.
@@ -20,13 +20,13 @@ pub(crate) struct Progress {
 impl Progress {
     /// Progress at zero; of a process that does not speak, nothing of it is shown.
     #[must_use]
-    pub(crate) fn new(label: &str, total: u64, unit: &'static str, speaks: bool) -> Self {
+    pub(crate) fn new(label: &str, total: Total, speaks: bool) -> Self {
         let bar = (speaks && stderr().is_terminal()).then(|| {
-            let bar = ProgressBar::new(total).with_message(label.to_owned()).with_prefix(unit);
+            let bar = ProgressBar::new(total.count).with_message(label.to_owned()).with_prefix(total.unit);
             let style = ProgressStyle::with_template("{msg:>16} {wide_bar} {pos}/{len} {prefix}, {eta} left");
             bar.with_style(style.expect("the template is well formed"))
         });
-        Self { label: label.to_owned(), total, unit, speaks, bar, quarters: 0 }
+        Self { label: label.to_owned(), total, speaks, bar, quarters: 0 }
     }
 
     /// So many are complete.
@@ -35,10 +35,10 @@ impl Progress {
             bar.set_position(completed);
             return;
         }
-        let quarters = (u128::from(completed) * 4 / u128::from(self.total.max(1))) as u32;
+        let quarters = (u128::from(completed) * 4 / u128::from(self.total.count.max(1))) as u32;
         if self.speaks && quarters > self.quarters {
             self.quarters = quarters;
-            self.note(&format!("{}: {completed} of {} {}", self.label, self.total, self.unit));
+            self.note(&format!("{}: {completed} of {} {}", self.label, self.total.count, self.total.unit));
         }
     }
 

@@ -181,6 +181,7 @@ fn one(run: &Run, windows: &[Window]) -> RunSummary {
 pub(crate) mod tests {
     use super::*;
     use crate::disturbance::NeighbourSpec;
+    use crate::experiment::Total;
     use crate::record::tests::run;
 
     /// Two runs of 30 iterations beside a neighbour on rank 1 during the middle ten.
@@ -189,7 +190,9 @@ pub(crate) mod tests {
         let machine = Machine { vcpus: vec![0, 1], model: "test".to_owned(), vcpu_distance: "unknown" };
         let disturbances = Disturbances { neighbours, quotas: Vec::new() };
         let (workers, launch) = (Some(1), caribou::Launch::Alone);
-        let experiment = Experiment { iterations: 30, ranks: 2, workers, disturbances, machine, launch };
+        let total = Total::iterations(30);
+        let experiment =
+            Experiment { iterations: 30, total, ranks: 2, workers, disturbances, machine, launch };
         let quiet = [vec![6; 10], vec![12; 10], vec![6; 10]].concat();
         let balanced = [vec![6; 10], vec![12, 12], vec![8; 8], vec![6; 10]].concat();
         let runs = [run(first, &quiet, 2, &[]), run("refine", &balanced, 2, &[0, 0, 0, 0, 0, 7])];

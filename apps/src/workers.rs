@@ -1,8 +1,8 @@
 //! The threads of this process that are a rank's workers, and the vCPU that one is pinned to.
 //!
 //! They are found by looking, not by working out what the runtime would do: where workers sit depends on the masks of
-//! all processes of a host. The runtime names its threads `caribou RANK.WORKER`; under MPI the main thread is worker 0 of
-//! the process's rank, and keeps its own name.
+//! all processes of a host. The runtime names its threads `caribou RANK.WORKER`; under MPI the main thread of a
+//! program of arrays is worker 0 of the process's rank, and keeps its own name.
 
 use std::fs;
 
@@ -17,7 +17,8 @@ pub(crate) fn of_rank(rank: u32, launch: Launch) -> Vec<Pid> {
     let mut workers: Vec<(u32, Pid)> = threads()
         .filter_map(|(name, thread)| Some((name.trim_end().strip_prefix(&prefix)?.parse().ok()?, thread)))
         .collect();
-    if matches!(launch, Launch::Together { process, .. } if process == rank) {
+    let is_main = |process| process == rank && workers.iter().all(|&(worker, _)| worker != 0);
+    if matches!(launch, Launch::Together { process, .. } if is_main(process)) {
         workers.push((0, getpid()));
     }
     workers.sort_unstable_by_key(|&(worker, _)| worker);

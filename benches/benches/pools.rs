@@ -44,7 +44,7 @@ fn limit() -> f64 {
                     black_box(sum);
                 });
             }
-        })
+        });
     })
 }
 

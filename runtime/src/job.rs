@@ -285,7 +285,7 @@ impl Job {
         let (_mask, _badge) = (SavedMask::of_this_thread(), Restore::later());
         let (plan, ready) = self.agree(config, shape, shape.set_up(self.rank, self.ranks))?;
         if self.rank.0 == 0 {
-            tracing::info!(lb = config.lb_spec(), "{plan}");
+            tracing::info!(lb = shape.lb(config), "{plan}");
         }
         let begin = Alignment::measure(&self.links, &plan).map_err(|why| self.failed(&why))?;
         let outcome = self.go(config, shape, &plan, ready, &begin);
@@ -328,7 +328,7 @@ impl Job {
             workers: config.workers,
         };
         let failed = set_up.as_ref().err().cloned().or(asked);
-        let (lb, pin) = (config.lb_spec().into(), format!("{:?}", config.pin));
+        let (lb, pin) = (shape.lb(config).to_owned(), format!("{:?}", config.pin));
         let all: Vec<Hello> = self.exchange(&Hello { place, shape: shape.text(), lb, pin, failed })?;
         if let Some(error) = all.iter().find_map(|hello| hello.failed.clone()) {
             return Err(error);

@@ -88,7 +88,7 @@ mod transport;
 pub use api::chunk::{Chunk, Load};
 pub use api::ctx::{Array, Ctx, Section, Target};
 pub use api::index::{Extent, Index};
-pub use api::pool::{Accumulator, Cancel, Pool, PoolOutcome, pool};
+pub use api::pool::{Accumulator, Cancel, Pool, PoolOutcome, PoolProgress, pool};
 pub use api::setup::{Placement, Setup};
 pub use api::stream::{Stream, stream};
 pub use api::testing;

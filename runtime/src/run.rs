@@ -52,11 +52,17 @@ pub(crate) trait Shape: Sync {
     #[cfg(feature = "mpi")]
     fn text(&self) -> String;
 
+    /// The strategy that balances it, as it was given.
+    fn lb<'c>(&self, config: &'c Config) -> &'c str;
+
     /// Ranks in one process, and the workers of each.
     fn size(&self, config: &Config) -> (u32, u32);
 
     /// Threads of a rank that sleep and are woken; the first of them drives its transport.
     fn sleepers(&self, workers: u32) -> u32;
+
+    /// The name of the thread that drives a rank's transport.
+    fn name_of_driver(&self, rank: Rank) -> String;
 
     /// What a rank makes before the run begins, on the thread that will run it.
     fn set_up(&self, rank: Rank, ranks: u32) -> Result<Box<dyn ReadyRank + '_>, Error>;
@@ -113,12 +119,21 @@ impl<D: Fn() -> Described + Sync> Shape for Arrays<D> {
         "arrays of chunks".into()
     }
 
+    fn lb<'c>(&self, config: &'c Config) -> &'c str {
+        config.lb_spec()
+    }
+
     fn size(&self, config: &Config) -> (u32, u32) {
         (config.rank_count(), config.worker_count())
     }
 
     fn sleepers(&self, workers: u32) -> u32 {
         workers
+    }
+
+    /// It is worker 0 as well.
+    fn name_of_driver(&self, rank: Rank) -> String {
+        format!("caribou {rank}.0")
     }
 
     fn set_up(&self, rank: Rank, ranks: u32) -> Result<Box<dyn ReadyRank + '_>, Error> {
@@ -221,7 +236,7 @@ fn run_threads(config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
         clock: OnceLock::new(),
         outcome: Arc::default(),
     };
-    tracing::info!(lb = config.lb_spec(), "{}", process.plan);
+    tracing::info!(lb = shape.lb(config), "{}", process.plan);
     let crews: Vec<Arc<Crew>> = (0..ranks).map(|_| Arc::new(Crew::new(shape.sleepers(workers)))).collect();
     let wake = |crew: &Arc<Crew>| {
         let crew = crew.clone();
@@ -233,7 +248,7 @@ fn run_threads(config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
     thread::scope(|scope| {
         for ((rank, crew), transport) in (0..).map(Rank).zip(crews).zip(transports) {
             let process = &process;
-            let builder = thread::Builder::new().name(format!("caribou {rank}.0"));
+            let builder = thread::Builder::new().name(process.shape.name_of_driver(rank));
             let started = builder.spawn_scoped(scope, move || process.run_rank(rank, crew, transport));
             if let Err(why) = started {
                 process.fail(thread_refused(rank, &why));

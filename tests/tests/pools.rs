@@ -139,7 +139,7 @@ fn progress_grows_to_the_end() {
     let told = Mutex::new(Vec::new());
     let config = config("static,chunk=0.001", 2, 1);
     Pool::new(&config, 300)
-        .on_progress(Duration::from_millis(1), |done| told.lock().unwrap().push(done))
+        .on_progress(Duration::from_millis(1), |progress| told.lock().unwrap().push(progress.done))
         .run(
             || 0,
             |_: &mut u64, range| {

@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use caribou::PoolReport;
-
 use super::grid::Grid;
 use super::tally::{Tally, run_tasks};
 use crate::error::Error;
-use crate::pooling::{PoolRuns, same};
+use crate::pooling::{PoolRuns, PoolSummary, same};
 
 /// What a packet costs, roughly: tasks are told apart by their number of packets.
 const PACKET: Duration = Duration::from_nanos(30);
@@ -22,15 +20,15 @@ pub fn serial(grid: &Grid, tasks: u64) -> Tally {
 
 /// All tasks, as a pool, once with each strategy; with `check` each run is compared with the serial program.
 ///
-/// Of several processes all call this; each gets the result of the last run, and all reports.
+/// Of several processes all call this; each gets the result of the last run, and what is told of all.
 ///
 /// # Errors
 /// [`Error::Differs`] when a result is wrong; the runtime's own when a run cannot go on.
-pub fn run(runs: &PoolRuns, grid: &Grid, tasks: u64, check: bool) -> Result<(Tally, Vec<PoolReport>), Error> {
+pub fn run(runs: &PoolRuns, grid: &Grid, tasks: u64, check: bool) -> Result<(Tally, PoolSummary), Error> {
     let reference = (check && runs.launch().speaks()).then(|| serial(grid, tasks));
     let cost = PACKET.saturating_mul(u32::try_from(grid.requests).unwrap_or(u32::MAX));
     runs.run(
-        ("tasks", tasks, cost),
+        cost,
         || Tally::new(grid),
         |tally, range| run_tasks(grid, range, tally),
         |lb, tally| same(lb, reference.as_ref().and_then(|reference| tally.difference(reference))),

@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use caribou::PoolReport;
-
 use super::tally::Tally;
 use super::transport::{Problem, run_histories};
 use crate::error::Error;
-use crate::pooling::{PoolRuns, same};
+use crate::pooling::{PoolRuns, PoolSummary, same};
 
 /// What the physics of a history costs, roughly.
 const HISTORY: Duration = Duration::from_nanos(400);
@@ -22,7 +20,7 @@ pub fn serial(problem: &Problem, histories: u64) -> Tally {
 
 /// All histories, as a pool, once with each strategy; with `check` each run is compared with the serial program.
 ///
-/// Of several processes all call this; each gets the result of the last run, and all reports.
+/// Of several processes all call this; each gets the result of the last run, and what is told of all.
 ///
 /// # Errors
 /// [`Error::Differs`] when a result is wrong; the runtime's own when a run cannot go on.
@@ -31,11 +29,11 @@ pub fn run(
     problem: &Problem,
     histories: u64,
     check: bool,
-) -> Result<(Tally, Vec<PoolReport>), Error> {
+) -> Result<(Tally, PoolSummary), Error> {
     let reference = (check && runs.launch().speaks()).then(|| serial(problem, histories));
     let cost = HISTORY + Duration::from_secs_f64(problem.cost.mean_us / 1e6);
     runs.run(
-        ("histories", histories, cost),
+        cost,
         || problem.empty_tally(),
         |tally, range| run_histories(problem, range, tally),
         |lb, tally| same(lb, reference.as_ref().and_then(|reference| tally.difference(reference))),

@@ -9,7 +9,7 @@ use super::plate::Shape;
 use super::run::Sink;
 use super::{run, serial};
 use crate::error::Error;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Total};
 use crate::launch;
 use crate::machine::Machine;
 use crate::options::{Balancing, Outputs};
@@ -40,10 +40,11 @@ impl Comparison {
         }
         let experiment = Experiment {
             iterations: options.iterations,
+            total: Total::iterations(options.iterations),
             ranks,
             // Under mpirun also the default is the run's to choose, and told in its report.
             workers: (launch == Launch::Alone).then(|| config.worker_count()),
-            disturbances: options.balancing.disturbances(),
+            disturbances: options.balancing.disturbing.disturbances(),
             machine: Machine::this(),
             launch,
         };

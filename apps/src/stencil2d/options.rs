@@ -48,7 +48,7 @@ impl Options {
         }
         let fifth = self.iterations / 5;
         let neighbour = NeighbourSpec { rank: ranks - 1, from: fifth, to: Some(4 * fifth), duty: 1.0 };
-        self.balancing.neighbour = vec![neighbour];
+        self.balancing.disturbing.neighbour = vec![neighbour];
         self.balancing.compare = Some(if lb == "none" { lb.to_owned() } else { format!("none;{lb}") });
     }
 
@@ -81,7 +81,7 @@ mod tests {
     fn the_demonstration_has_its_neighbour_in_the_middle_of_the_last_rank() {
         let mut demo = options("stencil2d");
         demo.demonstrate(2, "refine,tolerance=0.1");
-        assert_eq!(demo.balancing.neighbour, [NeighbourSpec::parse("1:160-640").unwrap()]);
+        assert_eq!(demo.balancing.disturbing.neighbour, [NeighbourSpec::parse("1:160-640").unwrap()]);
         assert_eq!(demo.balancing.strategies("refine").unwrap(), ["none", "refine,tolerance=0.1"]);
     }
 
@@ -89,7 +89,7 @@ mod tests {
     fn one_rank_alone_demonstrates_no_balancing() {
         let mut demo = options("stencil2d");
         demo.demonstrate(1, "refine");
-        assert!(demo.balancing.neighbour.is_empty() && demo.balancing.compare.is_none());
+        assert!(demo.balancing.disturbing.neighbour.is_empty() && demo.balancing.compare.is_none());
     }
 
     #[test]
@@ -106,7 +106,7 @@ mod tests {
              --neighbour 0 --quota 1:50 --compare none,refine --plot a.svg --json a.json --check",
         );
         assert_eq!((all.grid, all.chunk, all.iterations, all.check), (64, Some(8), 9, true));
-        assert_eq!((all.balancing.neighbour.len(), all.balancing.quota.len()), (2, 1));
+        assert_eq!((all.balancing.disturbing.neighbour.len(), all.balancing.disturbing.quota.len()), (2, 1));
         assert_eq!(
             options("stencil2d --lb refine,tolerance=0.1").balancing.lb.as_deref(),
             Some("refine,tolerance=0.1")

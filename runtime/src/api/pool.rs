@@ -152,7 +152,7 @@ pub fn pool<A: Accumulator>(
 /// let config = Config::default().workers(2).lb("static")?;
 /// let outcome = Pool::new(&config, 100)
 ///     .cost_hint(Duration::from_micros(1))
-///     .on_progress(Duration::from_millis(100), |done| assert!(done <= 100))
+///     .on_progress(Duration::from_millis(100), |progress| assert!(progress.done <= 100))
 ///     .run(|| 0, |count: &mut u64, range| *count += range.count() as u64)?;
 /// assert_eq!(outcome.result, 100);
 /// # Ok::<(), caribou::Error>(())
@@ -165,9 +165,25 @@ pub struct Pool<'p> {
     follow: Option<Follow<'p>>,
 }
 
+/// How far a pool is.
+///
+/// ```
+/// let progress = caribou::PoolProgress { done: 30, iterations: 120, elapsed_ns: 1_000 };
+/// assert_eq!(progress.done * 100 / progress.iterations, 25);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolProgress {
+    /// Iterations executed on all ranks, as far as is known.
+    pub done: u64,
+    /// Iterations in all.
+    pub iterations: u64,
+    /// Since the run began, ns.
+    pub elapsed_ns: u64,
+}
+
 struct Follow<'p> {
     every: Duration,
-    tell: Box<dyn Fn(u64) + Sync + 'p>,
+    tell: Box<dyn Fn(PoolProgress) + Sync + 'p>,
 }
 
 impl<'p> Pool<'p> {
@@ -190,10 +206,9 @@ impl<'p> Pool<'p> {
         self
     }
 
-    /// Tells how many iterations all ranks together have executed, at most so often, in every process. All processes must
-    /// want that, or none.
+    /// Tells how far all ranks together are, at most so often, in every process. All processes must want that, or none.
     #[must_use]
-    pub fn on_progress(mut self, every: Duration, tell: impl Fn(u64) + Sync + 'p) -> Pool<'p> {
+    pub fn on_progress(mut self, every: Duration, tell: impl Fn(PoolProgress) + Sync + 'p) -> Pool<'p> {
         self.follow = Some(Follow { every, tell: Box::new(tell) });
         self
     }
@@ -291,6 +306,10 @@ where
         format!("a pool of {} iterations", self.pool.iterations)
     }
 
+    fn lb<'c>(&self, config: &'c Config) -> &'c str {
+        config.pool_lb_spec()
+    }
+
     fn size(&self, config: &Config) -> (u32, u32) {
         config.pool_size()
     }
@@ -298,6 +317,10 @@ where
     /// One for the monitor.
     fn sleepers(&self, workers: u32) -> u32 {
         workers + 1
+    }
+
+    fn name_of_driver(&self, rank: Rank) -> String {
+        format!("caribou {rank} monitor")
     }
 
     fn set_up(&self, _rank: Rank, _ranks: u32) -> Result<Box<dyn ReadyRank + '_>, Error> {
@@ -377,9 +400,9 @@ where
         self.pool.follow.as_ref().map(|follow| (follow.every.as_nanos() as u64).max(1))
     }
 
-    fn progress(&self, done: u64) {
+    fn progress(&self, done: u64, now_ns: u64) {
         if let Some(follow) = &self.pool.follow {
-            (follow.tell)(done);
+            (follow.tell)(PoolProgress { done, iterations: self.pool.iterations, elapsed_ns: now_ns });
         }
     }
 }

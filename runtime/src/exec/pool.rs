@@ -63,7 +63,7 @@ pub(crate) trait PoolWork: Sync {
     fn follow_every_ns(&self) -> Option<u64>;
 
     /// That many iterations were executed on all ranks.
-    fn progress(&self, done: u64);
+    fn progress(&self, done: u64, now_ns: u64);
 }
 
 /// One rank of a pool about to run.

@@ -81,8 +81,8 @@ fn pools() -> Result<(), Error> {
     }
     let told = AtomicU64::new(0);
     let config = base.workers(1).lb("static,chunk=0.001")?;
-    let pool = Pool::new(&config, 100).on_progress(Duration::from_millis(1), |done| {
-        told.fetch_max(done, Ordering::Relaxed);
+    let pool = Pool::new(&config, 100).on_progress(Duration::from_millis(1), |progress| {
+        told.fetch_max(progress.done, Ordering::Relaxed);
     });
     pool.run(|| 0, |_: &mut u64, range| range.for_each(|_| std::thread::sleep(Duration::from_millis(1))))?;
     assert!((1..=100).contains(&told.load(Ordering::Relaxed)), "every process hears of progress");

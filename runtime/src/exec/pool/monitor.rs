@@ -164,7 +164,7 @@ impl<'m> Monitor<'m> {
                 self.follow.others.insert(from, done);
             }
             // In one process rank 0 tells the program.
-            PoolPacket::Total { done } if self.processes => self.shared.work.progress(done),
+            PoolPacket::Total { done } if self.processes => self.shared.work.progress(done, self.heard_ns),
             PoolPacket::Total { .. } => {}
             PoolPacket::Cancel => self.cancel(Some(from)),
             PoolPacket::Part(mut part) => {
@@ -204,7 +204,7 @@ impl<'m> Monitor<'m> {
             self.shared.meeting.lock().outbound.push((ROOT, PoolPacket::Progress { done }));
             return;
         }
-        self.shared.work.progress(done);
+        self.shared.work.progress(done, now_ns);
         self.tell_all(|| PoolPacket::Total { done });
     }
 

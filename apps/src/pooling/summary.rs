@@ -1,0 +1,216 @@
+//! What is told of the runs of a pool: a table, a plot, JSON.
+
+use std::fmt::Write;
+
+use caribou::PoolReport;
+use serde::Serialize;
+
+use super::PARTS;
+use crate::disturbance::{Disturbances, Window};
+use crate::experiment::Experiment;
+use crate::machine::Machine;
+use crate::plot::Picture;
+use crate::table::align;
+
+/// All runs of a comparison.
+#[derive(Clone, Debug, Serialize)]
+pub struct PoolSummary {
+    /// The program that ran.
+    pub program: &'static str,
+    /// What only this program has.
+    pub problem: serde_json::Value,
+    /// What it ran on.
+    pub machine: Machine,
+    /// What was done to each run; neighbours come and go at percents of the pool.
+    pub disturbances: Disturbances,
+    /// The pool between the comings and goings of neighbours, in percents.
+    pub windows: Vec<Window>,
+    /// Each run, in the order they were made.
+    pub runs: Vec<PooledRun>,
+}
+
+/// One run.
+#[derive(Clone, Debug, Serialize)]
+pub struct PooledRun {
+    /// What the runtime says of it.
+    #[serde(flatten)]
+    pub report: PoolReport,
+    /// What it would have taken had no worker ever been idle, ns.
+    pub bound_ns: u64,
+    /// How much longer it took: 0.01 is one percent.
+    pub excess: f64,
+    /// Part of the first run's time saved; none for the first run.
+    pub gain: Option<f64>,
+    /// Whether every quota asked for was in force; true when none was.
+    pub quotas_held: bool,
+    /// Milliseconds that each percent took.
+    pub parts_ms: Vec<f64>,
+}
+
+impl PooledRun {
+    /// `complete_ns` is when each part was complete, since the run began.
+    pub(super) fn new(report: PoolReport, quotas_held: bool, complete_ns: &[u64]) -> Self {
+        let begins = std::iter::once(0).chain(complete_ns.iter().copied());
+        let parts_ms = begins.zip(complete_ns).map(|(begin, &end)| end.saturating_sub(begin) as f64 / 1e6);
+        Self {
+            parts_ms: parts_ms.collect(),
+            bound_ns: report.bound_ns(),
+            excess: report.excess(),
+            gain: None,
+            quotas_held,
+            report,
+        }
+    }
+
+    fn seconds(&self, window: &Window) -> f64 {
+        self.parts_ms[window.from as usize..window.to as usize].iter().sum::<f64>() / 1e3
+    }
+}
+
+impl PoolSummary {
+    pub(super) fn new(experiment: &Experiment, mut runs: Vec<PooledRun>) -> Self {
+        let first_ns = runs.first().map_or(0, |run| run.report.elapsed_ns) as f64;
+        for run in runs.iter_mut().skip(1) {
+            run.gain = (first_ns > 0.0).then(|| 1.0 - run.report.elapsed_ns as f64 / first_ns);
+        }
+        let disturbances = experiment.disturbances.clone();
+        Self {
+            program: "",
+            problem: serde_json::Value::Null,
+            machine: experiment.machine.clone(),
+            windows: disturbances.windows(PARTS),
+            disturbances,
+            runs,
+        }
+    }
+
+    /// With the program's name and what it worked at.
+    #[must_use]
+    pub fn of(self, program: &'static str, problem: serde_json::Value) -> Self {
+        Self { program, problem, ..self }
+    }
+
+    /// The runs, one line each, with a heading; above it where they ran, below it what strategies decided.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let mut text = String::new();
+        if let Some(run) = self.runs.first().filter(|run| !run.report.placement.is_empty()) {
+            let _ = writeln!(text, "{}", run.report.placement);
+        }
+        let windows: &[Window] = if self.disturbances.is_empty() { &[] } else { &self.windows };
+        let mut heads = vec!["lb".to_owned(), "time".to_owned()];
+        heads.extend(windows.iter().map(|window| format!("{}-{} %", window.from, window.to)));
+        heads.extend(["never idle", "excess", "idle", "messages", "gain"].map(str::to_owned));
+        let mut rows = vec![heads];
+        rows.extend(self.runs.iter().map(|run| cells(run, windows)));
+        align(&rows, &mut text);
+        for window in windows.iter().filter(|window| window.disturbed) {
+            let _ = writeln!(text, "From {} to {} %: {}.", window.from, window.to, window.label);
+        }
+        for run in &self.runs {
+            if let Some(decision) = &run.report.decision {
+                let _ = writeln!(text, "`{}`: {decision}", run.report.lb);
+            }
+        }
+        text
+    }
+
+    /// As JSON.
+    #[must_use]
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("the numbers have only names as keys") + "\n"
+    }
+
+    /// What each percent took.
+    #[must_use]
+    pub fn picture(&self) -> Picture {
+        let curve = |run: &PooledRun| {
+            let seconds = run.report.elapsed_ns as f64 / 1e9;
+            (format!("{}: {seconds:.2} s", run.report.lb), run.parts_ms.clone())
+        };
+        Picture {
+            caption: format!("{}: time for each percent of the pool", self.program),
+            step: "percent",
+            steps: PARTS,
+            windows: self.windows.clone(),
+            curves: self.runs.iter().map(curve).collect(),
+        }
+    }
+}
+
+fn cells(run: &PooledRun, windows: &[Window]) -> Vec<String> {
+    let seconds = |ns: u64| format!("{:.3} s", ns as f64 / 1e9);
+    let percent = |part: f64| format!("{:.1} %", 100.0 * part);
+    let report = &run.report;
+    let mut cells = vec![report.lb.clone(), seconds(report.elapsed_ns)];
+    cells.extend(windows.iter().map(|window| format!("{:.3} s", run.seconds(window))));
+    cells.extend([
+        seconds(run.bound_ns),
+        percent(run.excess),
+        seconds(report.idle_ns()),
+        report.messages.to_string(),
+        run.gain.map_or_else(|| "-".to_owned(), percent),
+    ]);
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use caribou::PoolWorker;
+
+    fn summary() -> PoolSummary {
+        let worker = |busy_ns| PoolWorker { busy_ns, ..PoolWorker::default() };
+        let run = |lb: &str, elapsed_ns: u64, decision: Option<&str>| {
+            let report = PoolReport {
+                lb: lb.to_owned(),
+                elapsed_ns,
+                workers: vec![worker(elapsed_ns), worker(1_000_000_000)],
+                decision: decision.map(str::to_owned),
+                ..PoolReport::default()
+            };
+            let complete_ns = (1..=u64::from(PARTS)).map(|part| part * elapsed_ns / u64::from(PARTS));
+            PooledRun::new(report, true, &complete_ns.collect::<Vec<_>>())
+        };
+        let runs =
+            vec![run("static", 2_000_000_000, Some("equal shares")), run("leases", 1_000_000_000, None)];
+        let neighbours = vec![crate::disturbance::NeighbourSpec::parse("1:20-60").unwrap()];
+        let experiment = Experiment {
+            iterations: PARTS,
+            total: crate::experiment::Total { count: 1000, unit: "darts" },
+            ranks: 2,
+            workers: Some(1),
+            disturbances: Disturbances { neighbours, quotas: Vec::new() },
+            machine: Machine { vcpus: vec![0, 1], model: String::new(), vcpu_distance: "unknown" },
+            launch: caribou::Launch::Alone,
+        };
+        PoolSummary::new(&experiment, runs).of("darts", serde_json::json!({ "darts": 1000 }))
+    }
+
+    #[test]
+    fn the_table_tells_the_time_what_it_could_have_been_and_the_windows() {
+        let text = summary().table();
+        let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+        let words: Vec<&str> = lines[1].split("  ").map(str::trim).filter(|word| !word.is_empty()).collect();
+        let expected =
+            ["static", "2.000 s", "0.400 s", "0.800 s", "0.800 s", "1.500 s", "33.3 %", "1.000 s", "0", "-"];
+        assert_eq!(words, expected, "{text}");
+        assert!(lines[2].starts_with("leases") && lines[2].ends_with("50.0 %"), "{text}");
+        assert_eq!(lines[3], "From 20 to 60 %: neighbour on rank 1.");
+        assert_eq!(lines[4], "`static`: equal shares");
+    }
+
+    #[test]
+    fn the_json_and_the_plot_have_every_run() {
+        let json: serde_json::Value = serde_json::from_str(&summary().json()).unwrap();
+        for pointer in
+            ["/program", "/runs/1/lb", "/runs/1/gain", "/runs/0/workers/1/busy_ns", "/runs/0/parts_ms/99"]
+        {
+            assert!(json.pointer(pointer).is_some_and(|value| !value.is_null()), "{pointer}");
+        }
+        let plot = crate::plot::svg(&summary().picture()).unwrap();
+        for words in ["time per percent (ms)", "leases: 1.00 s", "neighbour on rank 1"] {
+            assert!(plot.contains(words), "{words}");
+        }
+    }
+}

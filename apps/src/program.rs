@@ -1,0 +1,47 @@
+//! What the `main` of every program here does around its own part.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use caribou::Launch;
+
+use crate::cli;
+use crate::error::Error;
+use crate::{launch, log, neighbour};
+
+/// Reads the command line, runs the program, and says what went wrong, if anything did.
+///
+/// Of several processes one speaks for all; the others are silent but for errors that they alone may know. If the process
+/// was started to be a busy neighbour, it is one.
+pub fn main<O: clap::Parser>(
+    arguments: impl IntoIterator<Item = OsString>,
+    run: impl FnOnce(O, Launch) -> Result<(), Error>,
+) -> ExitCode {
+    if let Some(code) = neighbour::become_one_if_asked() {
+        return code;
+    }
+    log::start();
+    let launch = launch::this();
+    let options = match cli::parse::<O>(arguments) {
+        Ok(options) => options,
+        Err(refusal) => return refusal.report(launch),
+    };
+    match run(options, launch) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            if launch::tells(launch, &error) {
+                complain(&error);
+            } else {
+                launch::give_way();
+            }
+            error.exit_code().into()
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a program talks to the person who started it")]
+fn complain(error: &Error) {
+    // In one piece: other processes may be speaking too.
+    let text = format!("error: {error}\n");
+    eprint!("{text}");
+}
