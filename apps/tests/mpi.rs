@@ -20,6 +20,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 const STENCIL: &str = env!("CARGO_BIN_EXE_stencil2d");
 const RING: &str = env!("CARGO_BIN_EXE_ring");
+const MONTECARLO: &str = env!("CARGO_BIN_EXE_montecarlo");
+const CROSSBAR: &str = env!("CARGO_BIN_EXE_crossbar");
 
 /// A job that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -131,6 +133,24 @@ fn every_strategy_gives_the_serial_result_in_any_number_of_processes() {
             // The best strategy has its line in the table, and is named in the sentence.
             let expected = if words == "refine-best" { 2 } else { 1 };
             assert_eq!(ended.lines_with(words), expected, "{what}: {words}: {:?}", ended.stdout);
+        }
+    }
+}
+
+#[test]
+fn every_policy_gives_a_pool_the_serial_result_in_any_number_of_processes() {
+    let compare = "--check --compare static,guided,factoring,master-worker,caa,ruper,leases,auto";
+    for (processes, shared_memory) in [(1, "on"), (2, "on"), (3, "off")] {
+        for (program, size) in [(MONTECARLO, "--histories 20000"), (CROSSBAR, "--tasks 384 --requests 100")] {
+            let what = format!("{program} on {processes} processes, shared memory {shared_memory}");
+            let variables = [("CARIBOU_SHARED_MEMORY", shared_memory)];
+            let Some(ended) = start(processes, &variables, program, &format!("{size} {compare}")) else {
+                return;
+            };
+            ended.assert_success(&what);
+            for words in ["Every run ended with the serial", "master-worker  "] {
+                assert_eq!(ended.lines_with(words), 1, "{what}: {words}: {:?}", ended.stdout);
+            }
         }
     }
 }

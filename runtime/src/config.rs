@@ -416,6 +416,9 @@ impl Config {
             Launch::Together { processes, .. } => processes,
             Launch::Alone => self.ranks.unwrap_or(1),
         };
+        if self.simulate.is_some() {
+            return (self.ranks.unwrap_or(4), self.workers.unwrap_or(2));
+        }
         let share = (crate::vcpus().len() as u32 / ranks).max(1);
         (ranks, self.workers.unwrap_or(share))
     }

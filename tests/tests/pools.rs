@@ -66,6 +66,24 @@ fn every_policy_gives_the_serial_result_on_any_ranks_and_workers() {
 }
 
 #[test]
+fn a_simulated_pool_gives_the_serial_result_for_every_seed() {
+    for lb in policies() {
+        let mut digests = Vec::new();
+        for seed in [1, 2, 1] {
+            let config = Config::default().lb(&format!("{lb},chunk=0.0001")).unwrap().simulate(seed);
+            let outcome = pool(&config, ITERATIONS, Sums::default, body).unwrap();
+            assert_eq!(outcome.result, serial(), "{lb} {seed}");
+            assert_eq!(outcome.report.workers.len(), 8, "four ranks of two");
+            digests.push(outcome.report);
+        }
+        assert!(digests[0] == digests[2] && digests[0] != digests[1], "{lb}: the seed makes the run");
+    }
+    let config = Config::default().simulate(3);
+    let error = pool(&config, 10, || 0, |_: &mut u64, _| panic!("simulated")).unwrap_err();
+    assert!(error.to_string().contains("simulated"), "{error}");
+}
+
+#[test]
 fn a_pool_of_nothing_ends() {
     for lb in policies() {
         for iterations in [0, 1, 2] {

@@ -110,6 +110,8 @@ pub struct PoolRun {
     pub discarded: u64,
     /// Every worker of every rank, in order.
     pub workers: Vec<WorkerRun>,
+    /// What each of them executed that counts, in the order in which it did.
+    pub ranges: Vec<Vec<Range<u64>>>,
     /// When each rank was `Closed`; `None` if never, which for a rank that lives is a hang.
     pub closed: Vec<Option<Nanos>>,
     /// Messages between ranks.
@@ -266,6 +268,7 @@ impl<'r> History<'r> {
             repeated: 0,
             discarded: 0,
             workers: Vec::new(),
+            ranges: Vec::new(),
             closed: vec![None; ranks],
             messages: 0,
             inputs: 0,
@@ -500,7 +503,8 @@ impl<'r> History<'r> {
     fn over(mut self) -> PoolRun {
         let mut executed: Vec<Range<u64>> = Vec::new();
         for state in &mut self.workers {
-            executed.append(&mut state.executed);
+            executed.extend_from_slice(&state.executed);
+            self.run.ranges.push(std::mem::take(&mut state.executed));
             self.run.workers.push(state.run);
         }
         self.run.said = self.plan.machines[0].said();

@@ -15,7 +15,7 @@ use crate::core::erased::ErasedArray;
 use crate::core::pool::{PoolCore, Whole};
 use crate::core::wire::{self, WireError};
 use crate::error::Error;
-use crate::exec::pool::{Accumulated, PoolRun, PoolWork};
+use crate::exec::pool::{Accumulated, PoolRun, PoolWork, simulation};
 use crate::ids::Rank;
 use crate::report::{PoolReport, Report};
 use crate::run::{ReadyRank, Seat, Shape, run_shape};
@@ -247,10 +247,20 @@ impl<'p> Pool<'p> {
     ) -> Result<PoolOutcome<A>, Error> {
         let policy = self.config.balance_pools()?;
         let shape = PoolShape { pool: self, policy, init, body, result: Mutex::new(None) };
-        let report = run(&shape)?;
+        let report = match self.config.simulate {
+            Some(seed) => shape.simulate(seed)?,
+            None => run(&shape)?,
+        };
         let result = shape.result.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (result, whole): (A, Whole) = result.expect("a run that did not fail has delivered its result");
         Ok(PoolOutcome { result, report: self.report(whole, report) })
+    }
+
+    /// What policies are told of it.
+    fn facts(&self, workers: Vec<u32>) -> lb_strategies::pool::Pool {
+        let mut facts = lb_strategies::pool::Pool::new(self.iterations, workers);
+        facts.cost_hint = self.cost_hint.map(|cost| cost.as_nanos() as u64);
+        facts
     }
 
     fn report(&self, whole: Whole, report: Report) -> PoolReport {
@@ -285,6 +295,15 @@ where
     I: Fn() -> A + Sync,
     B: Fn(&mut A, Range<u64>) + Sync,
 {
+    /// Runs it in one thread and virtual time.
+    fn simulate(&self, seed: u64) -> Result<Report, Error> {
+        let (ranks, workers) = self.pool.config.pool_size();
+        let facts = self.pool.facts(vec![workers; ranks as usize]);
+        let (accumulated, whole) = simulation::run(self, &facts, &*self.policy, seed)?;
+        self.deliver(accumulated, whole);
+        Ok(Report { workers_per_rank: facts.workers, ..Report::default() })
+    }
+
     fn deliver(&self, accumulated: Accumulated, whole: Whole) {
         let result = (typed(accumulated), whole);
         self.result.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(result);
@@ -344,11 +363,9 @@ where
     }
 
     fn run(self: Box<Self>, seat: Seat<'_>) {
-        let Pool { iterations, cost_hint, .. } = *self.shape.pool;
         let workers: Vec<u32> = seat.plan.seats.iter().map(|seats| seats.workers).collect();
         let own = workers[seat.rank.index()];
-        let mut facts = lb_strategies::pool::Pool::new(iterations, workers);
-        facts.cost_hint = cost_hint.map(|cost| cost.as_nanos() as u64);
+        let facts = self.shape.pool.facts(workers);
         let machine = self.shape.policy.rank(&facts, seat.rank);
         let core = PoolCore::new(machine, own);
         let deliver = |accumulated, whole| self.shape.deliver(accumulated, whole);

@@ -11,6 +11,7 @@
 
 mod meeting;
 mod monitor;
+pub(crate) mod simulation;
 mod whole;
 
 use std::any::Any;
