@@ -1,5 +1,7 @@
 //! Starts a run: its ranks as threads of this process, or this process as one of the ranks.
 
+pub(crate) mod pool;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::thread;

@@ -1,24 +1,18 @@
-//! Pools: independent iterations, spread over the workers of all ranks.
+//! Pools: independent iterations, spread over the workers of all ranks. How they run is in `run/pool.rs`.
 
+use std::marker::PhantomData;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use lb_strategies::pool::PoolStrategy;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::config::Config;
-#[cfg(feature = "mpi")]
-use crate::core::erased::ErasedArray;
-use crate::core::pool::{PoolCore, Whole};
+use crate::core::pool::work::{Accumulated, PoolWork};
 use crate::core::wire::{self, WireError};
-use crate::error::Error;
-use crate::exec::pool::{Accumulated, PoolRun, PoolWork, simulation};
-use crate::ids::Rank;
-use crate::report::{PoolReport, Report};
-use crate::run::{ReadyRank, Seat, Shape, run_shape};
+use crate::report::PoolReport;
 
 /// What the iterations of a pool add up to.
 ///
@@ -110,40 +104,6 @@ pub struct PoolOutcome<A> {
     pub report: PoolReport,
 }
 
-/// Executes `body` for all of `0..iterations`, each once, on all workers of all ranks; what they accumulate is merged.
-///
-/// `body` gets ranges that add up to about 0.1 s each, or single iterations that take longer. `CARIBOU_LB` selects the
-/// policy that hands them out. Under `mpirun` every process calls this with the same arguments. More can be said with
-/// [`Pool`].
-///
-/// ```
-/// use caribou::{Config, stream};
-/// use rand::RngExt;
-///
-/// // Pi by throwing darts: each has random numbers of its own, so the answer does not depend on who threw it.
-/// let hits = caribou::pool(&Config::default(), 10_000, || 0, |hits: &mut u64, range| {
-///     for dart in range {
-///         let mut random = stream(42, dart);
-///         let (x, y): (f64, f64) = (random.random(), random.random());
-///         *hits += u64::from(x * x + y * y < 1.0);
-///     }
-/// })?;
-/// let pi = 4.0 * hits.result as f64 / 10_000.0;
-/// assert!((pi - 3.14159).abs() < 0.1);
-/// # Ok::<(), caribou::Error>(())
-/// ```
-///
-/// # Errors
-/// An iteration that panicked, a result that does not survive encoding, a process that was killed: see [`Error`].
-pub fn pool<A: Accumulator>(
-    config: &Config,
-    iterations: u64,
-    init: impl Fn() -> A + Sync,
-    body: impl Fn(&mut A, Range<u64>) + Sync,
-) -> Result<PoolOutcome<A>, Error> {
-    Pool::new(config, iterations).run(init, body)
-}
-
 /// A pool about to run.
 ///
 /// ```
@@ -158,8 +118,8 @@ pub fn pool<A: Accumulator>(
 /// # Ok::<(), caribou::Error>(())
 /// ```
 pub struct Pool<'p> {
-    config: &'p Config,
-    iterations: u64,
+    pub(crate) config: &'p Config,
+    pub(crate) iterations: u64,
     cost_hint: Option<Duration>,
     cancel: Option<Cancel>,
     follow: Option<Follow<'p>>,
@@ -213,168 +173,34 @@ impl<'p> Pool<'p> {
         self
     }
 
-    /// Runs it; see [`pool`].
-    ///
-    /// # Errors
-    /// Those of [`pool`].
-    pub fn run<A: Accumulator>(
-        &self,
-        init: impl Fn() -> A + Sync,
-        body: impl Fn(&mut A, Range<u64>) + Sync,
-    ) -> Result<PoolOutcome<A>, Error> {
-        self.run_by(init, body, |shape| run_shape(self.config, shape))
-    }
-
-    /// Runs it in `runtime`, in a program that uses MPI itself. Collective.
-    ///
-    /// # Errors
-    /// Those of [`pool`].
-    #[cfg(feature = "mpi")]
-    pub fn run_in<A: Accumulator>(
-        &self,
-        runtime: &mut crate::Runtime,
-        init: impl Fn() -> A + Sync,
-        body: impl Fn(&mut A, Range<u64>) + Sync,
-    ) -> Result<PoolOutcome<A>, Error> {
-        self.run_by(init, body, |shape| runtime.run_shape(self.config, shape))
-    }
-
-    fn run_by<A: Accumulator>(
-        &self,
-        init: impl Fn() -> A + Sync,
-        body: impl Fn(&mut A, Range<u64>) + Sync,
-        run: impl FnOnce(&dyn Shape) -> Result<Report, Error>,
-    ) -> Result<PoolOutcome<A>, Error> {
-        let policy = self.config.balance_pools()?;
-        let shape = PoolShape { pool: self, policy, init, body, result: Mutex::new(None) };
-        let report = match self.config.simulate {
-            Some(seed) => shape.simulate(seed)?,
-            None => run(&shape)?,
-        };
-        let result = shape.result.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let (result, whole): (A, Whole) = result.expect("a run that did not fail has delivered its result");
-        Ok(PoolOutcome { result, report: self.report(whole, report) })
-    }
-
     /// What policies are told of it.
-    fn facts(&self, workers: Vec<u32>) -> lb_strategies::pool::Pool {
+    pub(crate) fn facts(&self, workers: Vec<u32>) -> lb_strategies::pool::Pool {
         let mut facts = lb_strategies::pool::Pool::new(self.iterations, workers);
         facts.cost_hint = self.cost_hint.map(|cost| cost.as_nanos() as u64);
         facts
     }
-
-    fn report(&self, whole: Whole, report: Report) -> PoolReport {
-        PoolReport {
-            lb: self.config.pool_lb_spec().into(),
-            elapsed_ns: whole.workers.iter().map(|worker| worker.end_ns).max().unwrap_or(0),
-            iterations: whole.iterations,
-            cancelled: whole.cancelled,
-            placement: report.placement,
-            workers_per_rank: report.workers_per_rank,
-            pinned: report.pinned,
-            messages: whole.messages,
-            decision: whole.said,
-            clocks: report.clocks,
-            workers: whole.workers,
-        }
-    }
 }
 
-/// A pool with what users wrote.
-struct PoolShape<'p, A, I, B> {
+/// What users wrote: where its types are erased.
+pub(crate) struct Work<'p, A, I, B> {
     pool: &'p Pool<'p>,
-    policy: Arc<dyn PoolStrategy>,
     init: I,
     body: B,
-    result: Mutex<Option<(A, Whole)>>,
+    accumulates: PhantomData<fn() -> A>,
 }
 
-impl<A, I, B> PoolShape<'_, A, I, B>
-where
-    A: Accumulator,
-    I: Fn() -> A + Sync,
-    B: Fn(&mut A, Range<u64>) + Sync,
-{
-    /// Runs it in one thread and virtual time.
-    fn simulate(&self, seed: u64) -> Result<Report, Error> {
-        let (ranks, workers) = self.pool.config.pool_size();
-        let facts = self.pool.facts(vec![workers; ranks as usize]);
-        let (accumulated, whole) = simulation::run(self, &facts, &*self.policy, seed)?;
-        self.deliver(accumulated, whole);
-        Ok(Report { workers_per_rank: facts.workers, ..Report::default() })
-    }
-
-    fn deliver(&self, accumulated: Accumulated, whole: Whole) {
-        let result = (typed(accumulated), whole);
-        self.result.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(result);
+impl<'p, A, I, B> Work<'p, A, I, B> {
+    pub(crate) fn new(pool: &'p Pool<'p>, init: I, body: B) -> Work<'p, A, I, B> {
+        Work { pool, init, body, accumulates: PhantomData }
     }
 }
 
-fn typed<A: 'static>(accumulated: Accumulated) -> A {
+/// What was accumulated, with its type.
+pub(crate) fn typed<A: 'static>(accumulated: Accumulated) -> A {
     *accumulated.downcast().expect("a pool accumulates one type")
 }
 
-impl<A, I, B> Shape for PoolShape<'_, A, I, B>
-where
-    A: Accumulator,
-    I: Fn() -> A + Sync,
-    B: Fn(&mut A, Range<u64>) + Sync,
-{
-    #[cfg(feature = "mpi")]
-    fn text(&self) -> String {
-        format!("a pool of {} iterations", self.pool.iterations)
-    }
-
-    fn lb<'c>(&self, config: &'c Config) -> &'c str {
-        config.pool_lb_spec()
-    }
-
-    fn size(&self, config: &Config) -> (u32, u32) {
-        config.pool_size()
-    }
-
-    /// One for the monitor.
-    fn sleepers(&self, workers: u32) -> u32 {
-        workers + 1
-    }
-
-    fn name_of_driver(&self, rank: Rank) -> String {
-        format!("caribou {rank} monitor")
-    }
-
-    fn set_up(&self, _rank: Rank, _ranks: u32) -> Result<Box<dyn ReadyRank + '_>, Error> {
-        Ok(Box::new(PoolOfRank { shape: self }))
-    }
-}
-
-struct PoolOfRank<'p, A, I, B> {
-    shape: &'p PoolShape<'p, A, I, B>,
-}
-
-impl<A, I, B> ReadyRank for PoolOfRank<'_, A, I, B>
-where
-    A: Accumulator,
-    I: Fn() -> A + Sync,
-    B: Fn(&mut A, Range<u64>) + Sync,
-{
-    #[cfg(feature = "mpi")]
-    fn arrays(&self) -> Arc<[Arc<dyn ErasedArray>]> {
-        Arc::new([])
-    }
-
-    fn run(self: Box<Self>, seat: Seat<'_>) {
-        let workers: Vec<u32> = seat.plan.seats.iter().map(|seats| seats.workers).collect();
-        let own = workers[seat.rank.index()];
-        let facts = self.shape.pool.facts(workers);
-        let machine = self.shape.policy.rank(&facts, seat.rank);
-        let core = PoolCore::new(machine, own);
-        let deliver = |accumulated, whole| self.shape.deliver(accumulated, whole);
-        let exact = self.shape.policy.is_exact();
-        PoolRun { work: self.shape, seat, core, exact, deliver: &deliver }.run();
-    }
-}
-
-impl<A, I, B> PoolWork for PoolShape<'_, A, I, B>
+impl<A, I, B> PoolWork for Work<'_, A, I, B>
 where
     A: Accumulator,
     I: Fn() -> A + Sync,

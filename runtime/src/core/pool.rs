@@ -16,6 +16,8 @@
 //!
 //! The time and what users accumulate are arguments; there is no thread, clock or user type here.
 
+pub(crate) mod work;
+
 use std::ops::Range;
 
 use lb_strategies::pool::{Input, Message, Output, PoolRank};

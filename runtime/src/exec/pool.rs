@@ -14,8 +14,6 @@ mod monitor;
 pub(crate) mod simulation;
 mod whole;
 
-use std::any::Any;
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -26,46 +24,13 @@ use super::clock::Clock;
 use super::shared::Outcome;
 use super::start::thread_refused;
 use super::threads::text_of;
+use crate::core::pool::work::{Accumulated, PoolWork};
 use crate::core::pool::{Order, Part, PoolCore, Tally, Todo, Whole};
-use crate::core::wire::WireError;
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::measure::cpu::thread_cpu_ns;
 use crate::report::PoolWorker;
 use crate::run::Seat;
-
-/// What a worker, a rank or the whole pool has accumulated.
-pub(crate) type Accumulated = Box<dyn Any + Send>;
-
-/// What users wrote, without its types.
-pub(crate) trait PoolWork: Sync {
-    /// How many iterations there are.
-    fn iterations(&self) -> u64;
-
-    /// Nothing accumulated yet.
-    fn init(&self) -> Accumulated;
-
-    /// Executes some iterations.
-    fn execute(&self, accumulated: &mut Accumulated, range: Range<u64>);
-
-    fn merge(&self, accumulated: &mut Accumulated, other: Accumulated);
-
-    fn encode(&self, accumulated: &Accumulated) -> Result<Vec<u8>, WireError>;
-
-    fn decode(&self, bytes: &[u8]) -> Result<Accumulated, WireError>;
-
-    /// Whether anybody could want to stop it.
-    fn may_be_cancelled(&self) -> bool;
-
-    /// Whether somebody does.
-    fn is_cancelled(&self) -> bool;
-
-    /// How often somebody wants to hear of progress, ns.
-    fn follow_every_ns(&self) -> Option<u64>;
-
-    /// That many iterations were executed on all ranks.
-    fn progress(&self, done: u64, now_ns: u64);
-}
 
 /// One rank of a pool about to run.
 pub(crate) struct PoolRun<'p> {

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use crate::core::pool::work::Accumulated;
 use crate::core::pool::{Order, PoolCore, PoolPacket, Tally, Todo};
-use crate::exec::pool::Accumulated;
 use crate::exec::shared::Crew;
 use crate::exec::sync::{Mutex, MutexGuard};
 use crate::ids::Rank;

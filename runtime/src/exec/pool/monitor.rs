@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::Shared;
 use super::whole::whole;
-use super::{Accumulated, Shared};
 use crate::config::Config;
 use crate::core::packet::Packet;
+use crate::core::pool::work::Accumulated;
 use crate::core::pool::{Part, PoolPacket, Whole};
 use crate::core::wire::{self, WireError};
 use crate::error::Error;

@@ -11,7 +11,7 @@ use lb_strategies::cluster::{Jitter, RunPool, SplitMix64, Traces, Worker};
 use lb_strategies::pool::{Pool, PoolStrategy, SECOND};
 
 use super::whole::whole;
-use super::{Accumulated, PoolWork};
+use crate::core::pool::work::{Accumulated, PoolWork};
 use crate::core::pool::{Part, Tally, Whole};
 use crate::error::Error;
 use crate::exec::threads::text_of;

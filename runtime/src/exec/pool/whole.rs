@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Accumulated, PoolWork};
+use crate::core::pool::work::{Accumulated, PoolWork};
 use crate::core::pool::{Part, Tally, Whole};
 use crate::error::Error;
 use crate::ids::Rank;
