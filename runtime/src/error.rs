@@ -95,6 +95,17 @@ pub enum Error {
         rank: u32,
     },
 
+    /// The processes of a job do not run the same.
+    #[error("rank {rank} runs {its}, rank 0 {first}: it must be the same in all processes")]
+    ProgramDiffers {
+        /// The rank that differs.
+        rank: u32,
+        /// What it runs.
+        its: String,
+        /// What rank 0 runs.
+        first: String,
+    },
+
     /// A process of the job is gone, killed or ended early; its chunks are gone with it.
     #[error("rank {rank} is gone: {why}")]
     RankLost {

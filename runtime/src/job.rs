@@ -158,6 +158,8 @@ impl World {
         }
         let initialised = mpi::initialize_with_threading(mpi::Threading::Funneled);
         let universe = initialised.map(|(universe, _)| universe);
+        // Before anything collective: others may not come to it.
+        check_thread()?;
         let communicator =
             Communicator::duplicate(&SimpleCommunicator::world()).map_err(|why| broken(&why))?;
         Ok(World { job: Some(Job::connect(communicator, config)?), universe })
@@ -254,14 +256,7 @@ struct Figures {
 
 impl Job {
     fn connect(communicator: Communicator, config: &Config) -> Result<Job, Error> {
-        if !is_main_thread() {
-            return Err(system("MPI", "it was initialised by another thread: call run from that one"));
-        }
-        if !may_have_threads() {
-            let why =
-                "it was initialised without threads: use initialize_with_threading(Threading::Funneled)";
-            return Err(system("MPI", why));
-        }
+        check_thread()?;
         let (rank, ranks) = (Rank(communicator.rank()), communicator.size());
         let links = Links::connect(communicator, config.shared_memory).map_err(|why| broken(&why))?;
         let alarm = links.communicator().alarm();
@@ -334,7 +329,8 @@ impl Job {
             return Err(error);
         }
         if let Some((rank, _)) = (0..).zip(&all).find(|(_, hello)| hello.shape != all[0].shape) {
-            return Err(Error::SetupDiffers { rank });
+            let [its, first] = [rank as usize, 0].map(|rank| all[rank].shape.clone());
+            return Err(Error::ProgramDiffers { rank, its, first });
         }
         if let Some((rank, other)) = (0..).zip(&all).find(|(_, hello)| hello.lb != all[0].lb) {
             let why = format!("rank {rank} has `{}`, rank 0 `{}`: it must be the same", other.lb, all[0].lb);
@@ -394,6 +390,18 @@ impl Job {
         self.lock().run = None;
         outcome
     }
+}
+
+/// Whether MPI may be called here.
+fn check_thread() -> Result<(), Error> {
+    if !is_main_thread() {
+        return Err(system("MPI", "it was initialised by another thread: call run from that one"));
+    }
+    if !may_have_threads() {
+        let why = "it was initialised without threads: use initialize_with_threading(Threading::Funneled)";
+        return Err(system("MPI", why));
+    }
+    Ok(())
 }
 
 /// Lets this process hear when another is lost.

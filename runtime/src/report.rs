@@ -96,6 +96,8 @@ pub struct PoolReport {
     pub lb: String,
     /// From the moment all ranks were set up to the end of the last iteration, ns.
     pub elapsed_ns: u64,
+    /// The same, to the moment at which the last rank had the result and had taken leave, ns.
+    pub wall_ns: u64,
     /// Iterations executed.
     pub iterations: u64,
     /// Whether the pool was cancelled before all were.
@@ -130,9 +132,11 @@ pub struct PoolWorker {
     pub worker: u32,
     /// Iterations it has executed.
     pub iterations: u64,
+    /// Iterations it has executed that do not count, because somebody else was faster.
+    pub discarded: u64,
     /// Ranges of iterations.
     pub ranges: u64,
-    /// CPU time of its thread, the policy's part included.
+    /// CPU time of its thread in iterations.
     pub cpu_ns: u64,
     /// Time in iterations, with all interruptions.
     pub busy_ns: u64,
@@ -169,6 +173,7 @@ impl PoolReport {
     /// How much longer than the bound it took: 0.01 is one percent.
     #[must_use]
     pub fn excess(&self) -> f64 {
-        self.elapsed_ns as f64 / self.bound_ns().max(1) as f64 - 1.0
+        let bound_ns = self.bound_ns();
+        if bound_ns == 0 { 0.0 } else { self.elapsed_ns as f64 / bound_ns as f64 - 1.0 }
     }
 }

@@ -56,10 +56,9 @@ impl Accumulator for f64 {
 /// Element by element; the longer one's rest stays.
 impl<A: Accumulator> Accumulator for Vec<A> {
     fn merge(&mut self, mut other: Vec<A>) {
-        if other.len() > self.len() {
-            std::mem::swap(self, &mut other);
-        }
+        let rest = other.split_off(other.len().min(self.len()));
         self.iter_mut().zip(other).for_each(|(mine, its)| mine.merge(its));
+        self.extend(rest);
     }
 }
 
@@ -155,7 +154,7 @@ impl<'p> Pool<'p> {
     /// What one iteration costs, roughly: the first ranges are of a sensible size then.
     #[must_use]
     pub fn cost_hint(mut self, cost: Duration) -> Pool<'p> {
-        self.cost_hint = Some(cost);
+        self.cost_hint = Some(cost).filter(|cost| !cost.is_zero());
         self
     }
 
@@ -166,7 +165,8 @@ impl<'p> Pool<'p> {
         self
     }
 
-    /// Tells how far all ranks together are, at most so often, in every process. All processes must want that, or none.
+    /// Tells how far all ranks together are, at most so often and at the end, in every process. All processes must want
+    /// that, or none. It is called by the thread that speaks to other ranks, which wait meanwhile.
     #[must_use]
     pub fn on_progress(mut self, every: Duration, tell: impl Fn(PoolProgress) + Sync + 'p) -> Pool<'p> {
         self.follow = Some(Follow { every, tell: Box::new(tell) });
@@ -176,9 +176,16 @@ impl<'p> Pool<'p> {
     /// What policies are told of it.
     pub(crate) fn facts(&self, workers: Vec<u32>) -> lb_strategies::pool::Pool {
         let mut facts = lb_strategies::pool::Pool::new(self.iterations, workers);
-        facts.cost_hint = self.cost_hint.map(|cost| cost.as_nanos() as u64);
+        facts.cost_hint = self.cost_hint.map(ns_of);
         facts
     }
+}
+
+/// More often nobody is told of progress, ns.
+const FOLLOW_MIN_NS: u64 = 1_000_000;
+
+fn ns_of(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// What users wrote: where its types are erased.
@@ -240,7 +247,7 @@ where
     }
 
     fn follow_every_ns(&self) -> Option<u64> {
-        self.pool.follow.as_ref().map(|follow| (follow.every.as_nanos() as u64).max(1))
+        self.pool.follow.as_ref().map(|follow| ns_of(follow.every).max(FOLLOW_MIN_NS))
     }
 
     fn progress(&self, done: u64, now_ns: u64) {

@@ -19,6 +19,7 @@
 pub(crate) mod work;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use lb_strategies::pool::{Input, Message, Output, PoolRank};
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,7 @@ pub(crate) enum PoolPacket {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Part {
     /// Merged over its workers; empty where it is kept beside.
+    #[serde(with = "super::bulk")]
     pub(crate) accumulated: Vec<u8>,
     pub(crate) tally: Tally,
     pub(crate) workers: Vec<PoolWorker>,
@@ -61,7 +63,8 @@ pub(crate) struct Part {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Whole {
     /// Merged over all ranks; empty where it is kept beside.
-    pub(crate) accumulated: Vec<u8>,
+    #[serde(with = "super::bulk")]
+    pub(crate) accumulated: Arc<Vec<u8>>,
     pub(crate) iterations: u64,
     pub(crate) workers: Vec<PoolWorker>,
     pub(crate) messages: u64,
@@ -107,6 +110,14 @@ struct Desk {
     counts: Option<bool>,
 }
 
+impl Desk {
+    fn dismiss(&mut self) {
+        self.order = Some(Order::Leave);
+        // What is kept apart and was not decided on may be somebody else's too: it is not counted.
+        self.counts = self.counts.or(Some(false));
+    }
+}
+
 /// What has to be done for the core besides what it says itself.
 #[derive(Debug, Default)]
 pub(crate) struct Todo {
@@ -150,9 +161,7 @@ impl PoolCore {
     /// A worker has nothing to do.
     pub(crate) fn wants(&mut self, worker: u32, now_ns: u64, todo: &mut Todo) {
         if self.cancelled {
-            let desk = &mut self.desks[worker as usize];
-            // What is kept apart may be somebody else's too: it is not counted.
-            *desk = Desk { order: Some(Order::Leave), counts: Some(false) };
+            self.desks[worker as usize].dismiss();
             return;
         }
         self.tell(now_ns, Input::Wants { worker }, todo);
@@ -209,7 +218,7 @@ impl PoolCore {
         for (worker, desk) in (0..).zip(&mut self.desks) {
             // Who waits for an order leaves; who runs asks again.
             if desk.order.is_none() {
-                *desk = Desk { order: Some(Order::Leave), counts: Some(false) };
+                desk.dismiss();
                 todo.awake.push(worker);
             }
         }
@@ -261,7 +270,7 @@ impl PoolCore {
 
     fn order(&mut self, worker: u32, order: Order, todo: &mut Todo) {
         let before = self.desks[worker as usize].order.replace(order);
-        debug_assert!(before.is_none(), "a worker has one order at a time");
+        assert!(before.is_none(), "a policy gives a worker one order at a time");
         todo.awake.push(worker);
     }
 }

@@ -14,9 +14,11 @@ mod monitor;
 pub(crate) mod simulation;
 mod whole;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+
+use lb_strategies::pool::{Input, Output, PoolRank};
 
 use self::meeting::{Inner, Meeting};
 use self::monitor::Monitor;
@@ -36,11 +38,17 @@ use crate::run::Seat;
 pub(crate) struct PoolRun<'p> {
     pub(crate) work: &'p dyn PoolWork,
     pub(crate) seat: Seat<'p>,
-    pub(crate) core: PoolCore,
-    /// Whether the policy promises that each iteration is executed exactly once.
-    pub(crate) exact: bool,
+    /// Makes the policy's machine of this rank.
+    pub(crate) make: &'p dyn Fn() -> Box<dyn PoolRank>,
     /// Takes the result, in each process once.
     pub(crate) deliver: &'p (dyn Fn(Accumulated, Whole) + Sync),
+}
+
+/// In place of a machine that could not be made.
+struct Silent;
+
+impl PoolRank for Silent {
+    fn step(&mut self, _now: u64, _input: Input, _out: &mut Vec<Output>) {}
 }
 
 /// What the threads of a rank share.
@@ -59,39 +67,49 @@ impl PoolRun<'_> {
     pub(crate) fn run(self) {
         let Seat { config, rank, plan, crew, clock, outcome, transport } = self.seat;
         let seats = &plan.seats[rank.index()];
+        let (machine, refused) = match catch_unwind(AssertUnwindSafe(self.make)) {
+            Ok(machine) => (Some(machine), None),
+            Err(panic) => (None, Some(panic)),
+        };
         let shared = &Shared {
             work: self.work,
             rank,
             clock: &clock,
             outcome: &outcome,
-            meeting: Meeting::new(crew, self.core),
+            meeting: Meeting::new(crew, PoolCore::new(machine.unwrap_or(Box::new(Silent)), seats.workers)),
             done: (0..seats.workers).map(|_| AtomicU64::new(0)).collect(),
         };
         shared.meeting.occupy_as_monitor();
-        let mut monitor = Monitor::new(shared, transport, plan.seats.len() as u32, config, self.exact);
-        shared.with(|inner, now_ns, todo| inner.core.begin(now_ns, todo));
+        let mut monitor = Monitor::new(shared, transport, plan.seats.len() as u32, config);
+        shared.catching("asking the policy", || {
+            if let Some(panic) = refused {
+                resume_unwind(panic);
+            }
+            shared.with(|inner, now_ns, todo| inner.core.begin(now_ns, todo));
+        });
         thread::scope(|scope| {
             for worker in 0..seats.workers {
                 let builder = thread::Builder::new().name(format!("caribou {rank}.{worker}"));
                 let started = builder.spawn_scoped(scope, move || {
                     seats.take(rank, worker);
                     shared.meeting.occupy_as(worker);
-                    shared.catching("making or merging what is accumulated", || shared.work(worker));
+                    let doing = "asking the policy, or making or merging what is accumulated";
+                    shared.catching(doing, || shared.work(worker));
                 });
                 if let Err(why) = started {
                     shared.fail(thread_refused(rank, &why));
                     break;
                 }
             }
-            shared.catching("collecting the result", || {
+            shared.catching("asking the policy, telling progress or collecting the result", || {
                 if let Some((Some(accumulated), whole)) = monitor.run() {
                     (self.deliver)(accumulated, whole);
                 }
             });
-            // Those that are still in a range come back from it.
+            // Those that are still in a range come back from it; others need not wait for that.
             shared.meeting.crew.stop();
+            monitor.say_why();
         });
-        monitor.say_why();
         monitor.close();
         outcome.finish(clock.now_ns());
     }
@@ -127,25 +145,25 @@ impl Shared<'_> {
 
     /// The life of a worker.
     fn work(&self, worker: u32) {
-        let cpu_begin_ns = thread_cpu_ns();
         let mut record = PoolWorker { rank: self.rank.0, worker, ..PoolWorker::default() };
         let (mut accumulated, mut tally) = (self.work.init(), Tally::default());
         let mut apart: Option<(Accumulated, Tally)> = None;
         let mut begin_ns = self.clock.now_ns();
         while let Some((counts, order)) = self.next(worker, &mut record, begin_ns) {
-            if let Some((kept, its_tally)) = apart.take()
-                && counts == Some(true)
-            {
-                self.work.merge(&mut accumulated, kept);
-                tally.add(its_tally);
+            if let Some((kept, its_tally)) = apart.take() {
+                if counts == Some(true) {
+                    self.work.merge(&mut accumulated, kept);
+                    self.count(&mut tally, its_tally, &mut record);
+                } else {
+                    record.discarded += its_tally.count;
+                }
             }
             let Order::Run { range, apart: keep_apart } = order else {
-                record.cpu_ns = thread_cpu_ns() - cpu_begin_ns;
                 return self.hand_in(accumulated, tally, record);
             };
             let mut fresh = keep_apart.then(|| self.work.init());
             let into = fresh.as_mut().unwrap_or(&mut accumulated);
-            let start_ns = self.clock.now_ns();
+            let (start_ns, cpu_start_ns) = (self.clock.now_ns(), thread_cpu_ns());
             let executed = catch_unwind(AssertUnwindSafe(|| self.work.execute(into, range.clone())));
             begin_ns = self.clock.now_ns();
             if let Err(panic) = executed {
@@ -153,16 +171,22 @@ impl Shared<'_> {
                 let panic = text_of(&*panic);
                 return self.fail(Error::PoolPanicked { rank: self.rank.0, doing, panic });
             }
+            record.cpu_ns += thread_cpu_ns() - cpu_start_ns;
             record.busy_ns += begin_ns - start_ns;
             record.end_ns = begin_ns;
             record.ranges += 1;
-            record.iterations += range.end - range.start;
-            self.done[worker as usize].store(record.iterations, Ordering::Relaxed);
             match fresh {
                 Some(kept) => apart = Some((kept, Tally::of(&range))),
-                None => tally.add(Tally::of(&range)),
+                None => self.count(&mut tally, Tally::of(&range), &mut record),
             }
         }
+    }
+
+    /// Some iterations of a worker count.
+    fn count(&self, tally: &mut Tally, its: Tally, record: &mut PoolWorker) {
+        tally.add(its);
+        record.iterations = tally.count;
+        self.done[record.worker as usize].store(tally.count, Ordering::Relaxed);
     }
 
     /// Asks for the next order, and waits for it; none if the run is over.
@@ -197,12 +221,15 @@ impl Shared<'_> {
         };
         parts.sort_by_key(|(_, _, record)| record.worker);
         let mut part = Part { messages, said, ..Part::default() };
-        let mut all = self.work.init();
+        let mut all: Option<Accumulated> = None;
         for (accumulated, tally, record) in parts {
-            self.work.merge(&mut all, accumulated);
             part.tally.add(tally);
             part.workers.push(record);
+            match &mut all {
+                Some(all) => self.work.merge(all, accumulated),
+                None => all = Some(accumulated),
+            }
         }
-        Some((all, part))
+        Some((all.expect("a rank has a worker"), part))
     }
 }

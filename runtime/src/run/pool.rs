@@ -10,8 +10,8 @@ use crate::api::pool::{Accumulator, Pool, PoolOutcome, Work, typed};
 use crate::config::Config;
 #[cfg(feature = "mpi")]
 use crate::core::erased::ErasedArray;
+use crate::core::pool::Whole;
 use crate::core::pool::work::Accumulated;
-use crate::core::pool::{PoolCore, Whole};
 use crate::error::Error;
 use crate::exec::pool::{PoolRun, simulation};
 use crate::ids::Rank;
@@ -20,7 +20,8 @@ use crate::report::{PoolReport, Report};
 /// Executes `body` for all of `0..iterations`, each once, on all workers of all ranks; what they accumulate is merged.
 ///
 /// `body` gets ranges that add up to about 0.1 s each, or single iterations that take longer. `CARIBOU_LB` selects the
-/// policy that hands them out. Under `mpirun` every process calls this with the same arguments. More can be said with
+/// policy that hands them out. `init` makes what is neutral to merging: it is called for each worker, and where a range may
+/// be executed twice for that range. Under `mpirun` every process calls this with the same arguments. More can be said with
 /// [`Pool`].
 ///
 /// ```
@@ -85,6 +86,13 @@ impl Pool<'_> {
         run: impl FnOnce(&dyn Shape) -> Result<Report, Error>,
     ) -> Result<PoolOutcome<A>, Error> {
         let policy = self.config.balance_pools()?;
+        if !policy.is_exact() {
+            let why = format!(
+                "`{}` only counts, but a pool has indices: that is for simulations",
+                self.config.pool_lb_spec()
+            );
+            return Err(Error::Config { setting: "CARIBOU_LB".into(), why });
+        }
         let shape =
             PoolShape { pool: self, work: Work::new(self, init, body), policy, result: Mutex::new(None) };
         let report = match self.config.simulate {
@@ -99,6 +107,7 @@ impl Pool<'_> {
     fn report(&self, whole: Whole, report: Report) -> PoolReport {
         PoolReport {
             lb: self.config.pool_lb_spec().into(),
+            wall_ns: report.elapsed_ns,
             elapsed_ns: whole.workers.iter().map(|worker| worker.end_ns).max().unwrap_or(0),
             iterations: whole.iterations,
             cancelled: whole.cancelled,
@@ -192,12 +201,9 @@ where
 
     fn run(self: Box<Self>, seat: Seat<'_>) {
         let workers: Vec<u32> = seat.plan.seats.iter().map(|seats| seats.workers).collect();
-        let own = workers[seat.rank.index()];
-        let facts = self.shape.pool.facts(workers);
-        let machine = self.shape.policy.rank(&facts, seat.rank);
-        let core = PoolCore::new(machine, own);
+        let (facts, rank) = (self.shape.pool.facts(workers), seat.rank);
+        let make = || self.shape.policy.rank(&facts, rank);
         let deliver = |accumulated, whole| self.shape.deliver(accumulated, whole);
-        let exact = self.shape.policy.is_exact();
-        PoolRun { work: &self.shape.work, seat, core, exact, deliver: &deliver }.run();
+        PoolRun { work: &self.shape.work, seat, make: &make, deliver: &deliver }.run();
     }
 }

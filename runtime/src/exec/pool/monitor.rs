@@ -4,6 +4,7 @@
 //! collects the parts of all ranks and makes the whole of them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Shared;
@@ -34,8 +35,6 @@ pub(super) struct Monitor<'m> {
     processes: bool,
     /// Encode and decode every packet even inside the process.
     wire: bool,
-    /// Whether each iteration must have been executed exactly once.
-    exact: bool,
     /// Parts that have come, by rank: what was accumulated, and the rest.
     parts: BTreeMap<Rank, (Accumulated, Part)>,
     handed_over: bool,
@@ -63,7 +62,6 @@ impl<'m> Monitor<'m> {
         transport: Option<Box<dyn Transport + 'm>>,
         ranks: u32,
         config: &Config,
-        exact: bool,
     ) -> Monitor<'m> {
         let every_ns = shared.work.follow_every_ns().filter(|_| shared.rank == ROOT);
         Monitor {
@@ -72,7 +70,6 @@ impl<'m> Monitor<'m> {
             ranks,
             processes: config.launch() != Launch::Alone,
             wire: config.wire,
-            exact,
             parts: BTreeMap::new(),
             handed_over: false,
             told: false,
@@ -174,6 +171,9 @@ impl<'m> Monitor<'m> {
                 self.parts.insert(from, (accumulated, *part));
             }
             PoolPacket::Whole(mut whole) => {
+                if self.processes {
+                    self.tell_end(&whole);
+                }
                 let bytes = std::mem::take(&mut whole.accumulated);
                 let decoded = self.processes.then(|| self.shared.work.decode(&bytes)).transpose();
                 return Ok(Some((decoded.map_err(|why| self.not_decoded(&why))?, *whole)));
@@ -193,7 +193,7 @@ impl<'m> Monitor<'m> {
     fn follow(&mut self) {
         let now_ns = self.shared.clock.now_ns();
         let Some(every_ns) = self.follow.every_ns.filter(|_| now_ns >= self.follow.next_ns) else { return };
-        self.follow.next_ns = now_ns + every_ns;
+        self.follow.next_ns = now_ns.saturating_add(every_ns);
         let mut done = self.shared.done();
         if self.shared.rank == ROOT {
             done += self.follow.others.values().sum::<u64>();
@@ -206,6 +206,8 @@ impl<'m> Monitor<'m> {
             return;
         }
         self.shared.work.progress(done, now_ns);
+        // A slow listener must not take all the monitor's time.
+        self.follow.next_ns = self.shared.clock.now_ns().saturating_add(every_ns);
         self.tell_all(|| PoolPacket::Total { done });
     }
 
@@ -213,13 +215,19 @@ impl<'m> Monitor<'m> {
     fn conclude(&mut self) -> std::result::Result<Result, Error> {
         let Shared { work, .. } = self.shared;
         let cancelled = self.shared.meeting.lock().core.is_cancelled();
-        let (accumulated, whole) = whole(*work, std::mem::take(&mut self.parts), self.exact, cancelled)?;
-        let bytes = if self.processes { self.encode(&accumulated)? } else { Vec::new() };
+        let (accumulated, whole) = whole(*work, std::mem::take(&mut self.parts), cancelled)?;
+        let bytes = Arc::new(if self.processes { self.encode(&accumulated)? } else { Vec::new() });
         for to in (1..self.ranks).map(Rank) {
             let told = Whole { accumulated: bytes.clone(), ..whole.clone() };
             self.send(to, PoolPacket::Whole(Box::new(told)))?;
         }
+        self.tell_end(&whole);
         Ok((Some(accumulated), whole))
+    }
+
+    /// Who follows the pool hears of its end.
+    fn tell_end(&self, whole: &Whole) {
+        self.shared.work.progress(whole.iterations, self.shared.clock.now_ns());
     }
 
     /// Hands this rank's part over when it is through.
@@ -262,12 +270,13 @@ impl<'m> Monitor<'m> {
     /// Tells the others that the run has failed here, and why.
     pub(super) fn say_why(&mut self) {
         let Some(error) = self.shared.outcome.error().filter(|_| !self.told) else { return };
+        self.told = true;
+        let Some(transport) = &mut self.transport else { return };
         for to in (0..self.ranks).map(Rank).filter(|&to| to != self.shared.rank) {
-            if let Some(transport) = &mut self.transport {
-                // Who cannot be told any more knows.
-                let _ = transport.send(to, Packet::Abort(Box::new(error.clone())));
-            }
+            // Who cannot be told any more knows.
+            let _ = transport.send(to, Packet::Abort(Box::new(error.clone())));
         }
+        transport.idle();
     }
 
     fn encode(&self, accumulated: &Accumulated) -> std::result::Result<Vec<u8>, Error> {

@@ -47,14 +47,17 @@ pub(crate) fn run(
     for (rank, &count) in (0..).map(Rank).zip(&pool.workers) {
         let mut part = Part { said: run.said.clone().filter(|_| rank.0 == 0), ..Part::default() };
         let executed = catch_unwind(AssertUnwindSafe(|| {
-            let mut all = work.init();
+            let mut all: Option<Accumulated> = None;
             for (number, (worker, ranges)) in (0..count).zip(&mut workers) {
                 let mut accumulated = work.init();
                 for range in ranges {
                     work.execute(&mut accumulated, range.clone());
                     part.tally.add(Tally::of(range));
                 }
-                work.merge(&mut all, accumulated);
+                match &mut all {
+                    Some(all) => work.merge(all, accumulated),
+                    None => all = Some(accumulated),
+                }
                 part.workers.push(PoolWorker {
                     rank: rank.0,
                     worker: number,
@@ -65,7 +68,7 @@ pub(crate) fn run(
                     ..PoolWorker::default()
                 });
             }
-            let bytes = work.encode(&all)?;
+            let bytes = work.encode(&all.expect("a rank has a worker"))?;
             work.decode(&bytes)
         }));
         let accumulated = executed.map_err(|panic| {
@@ -78,7 +81,7 @@ pub(crate) fn run(
         };
         parts.insert(rank, (accumulated.map_err(garbled)?, part));
     }
-    let (accumulated, mut whole) = whole(work, parts, policy.is_exact(), false)?;
+    let (accumulated, mut whole) = whole(work, parts, false)?;
     whole.messages = run.messages;
     Ok((accumulated, whole))
 }

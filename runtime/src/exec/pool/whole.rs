@@ -10,19 +10,20 @@ use crate::ids::Rank;
 /// Merges the parts in the order of their ranks.
 ///
 /// # Errors
-/// [`Error::Miscounted`] if the iterations executed are not those of the pool, each once; not looked at where the policy
-/// only counts (`exact` is false) or where the pool was cancelled.
+/// [`Error::Miscounted`] if the iterations executed are not those of the pool, each once, unless it was cancelled.
 pub(super) fn whole(
     work: &dyn PoolWork,
     parts: BTreeMap<Rank, (Accumulated, Part)>,
-    exact: bool,
     cancelled: bool,
 ) -> Result<(Accumulated, Whole), Error> {
-    let mut whole = Whole { cancelled, ..Whole::default() };
+    let mut whole = Whole::default();
     let mut tally = Tally::default();
-    let mut all = work.init();
+    let mut all: Option<Accumulated> = None;
     for (accumulated, part) in parts.into_values() {
-        work.merge(&mut all, accumulated);
+        match &mut all {
+            Some(all) => work.merge(all, accumulated),
+            None => all = Some(accumulated),
+        }
         tally.add(part.tally);
         whole.workers.extend(part.workers);
         whole.messages += part.messages;
@@ -30,8 +31,9 @@ pub(super) fn whole(
     }
     whole.iterations = tally.count;
     let expected = Tally::of(&(0..work.iterations()));
-    if exact && !cancelled && tally != expected {
+    whole.cancelled = cancelled && tally != expected;
+    if !cancelled && tally != expected {
         return Err(Error::Miscounted { executed: tally.count, iterations: expected.count });
     }
-    Ok((all, whole))
+    Ok((all.expect("a pool has a rank"), whole))
 }
