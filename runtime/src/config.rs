@@ -61,12 +61,12 @@ pub struct Variable {
 pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_RANKS",
-        default: "one per vCPU",
+        default: "one per vCPU; of a pool 1",
         meaning: "ranks in this process; under mpirun each process is one",
     },
     Variable {
         name: "CARIBOU_WORKERS",
-        default: "1; under mpirun one per core of the rank",
+        default: "1, of a pool one per vCPU; under mpirun one per core of the rank",
         meaning: "workers (threads) of each rank",
     },
     Variable {
@@ -246,7 +246,7 @@ impl Config {
         Ok(self)
     }
 
-    /// Ranks in this process; by default one per vCPU that the process may use. Under `mpirun` each process is one rank,
+    /// Ranks in this process; by default one per vCPU that the process may use, of a pool one. Under `mpirun` each process is one rank,
     /// and this may only say how many processes there are.
     #[must_use]
     pub fn ranks(mut self, ranks: u32) -> Config {
@@ -254,7 +254,7 @@ impl Config {
         self
     }
 
-    /// Workers of each rank; idle ones steal ready chunks from each other. By default 1; under `mpirun` one for each
+    /// Workers of each rank; idle ones steal ready chunks from each other. By default 1, of a pool one per vCPU; under `mpirun` one for each
     /// physical core in the rank's part of its host.
     #[must_use]
     pub fn workers(mut self, workers: u32) -> Config {

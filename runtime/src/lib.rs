@@ -50,6 +50,8 @@
 //! }
 //! ```
 //!
+//! Iterations that need nothing of each other are a pool, and no chunks: see [`pool()`].
+//!
 //! # Words
 //!
 //! | word | means | elsewhere |
@@ -60,6 +62,7 @@
 //! | message | a value of the one typed enum of an array | entry-method call |
 //! | sync, phase | `at_sync` ... `resume`; the interval between two syncs | AtSync, ResumeFromSync |
 //! | snapshot, strategy, assignment | what was measured -> policy -> the new placement | LDStats, strategy, LBMigrateMsg |
+//! | pool, iteration, policy | independent work by index; what hands out ranges of it | loop, task bag; scheduler |
 //! | ticks | CPU time x relative vCPU speed: work, independent of where it ran | `t_i * f_p` |
 //!
 //! # What is where

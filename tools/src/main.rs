@@ -103,7 +103,10 @@ fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -> Re
         Err(error) => return Err(Error::Usage(one_line(&error))),
     };
     match options.command {
-        Command::Strategies => Ok(out.write_all(lb_strategies::help().as_bytes())?),
+        Command::Strategies => {
+            let (arrays, pools) = (lb_strategies::help(), lb_strategies::pool::pool_help());
+            Ok(write!(out, "For arrays of chunks:\n\n{arrays}\nFor pools of iterations:\n\n{pools}")?)
+        }
         Command::Balance(options) => balance::run(&options, out),
         Command::Simulate(options) => simulate::run(&options, out),
     }

@@ -32,6 +32,9 @@ fn strategies_lists_every_strategy_and_parameter() {
         assert!(text.contains(entry.name));
         assert!(entry.parameters.iter().all(|parameter| text.contains(parameter.meaning)));
     }
+    for entry in lb_strategies::pool::POOL_STRATEGIES {
+        assert!(text.contains(entry.summary), "{}", entry.name);
+    }
 }
 
 #[test]
