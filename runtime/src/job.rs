@@ -7,7 +7,7 @@
 //! 1. Every process sets up, and says whether that went well and where it is ([`Hello`]); an error of one is the error of
 //!    all. From what all said, each makes the same plan of seats.
 //! 2. Clocks are aligned with rank 0's.
-//! 3. The calling thread becomes worker 0; it alone speaks to MPI.
+//! 3. The calling thread becomes worker 0, or the monitor of a pool; it alone speaks to MPI.
 //! 4. When all have taken leave of each other (see [`transport::mpi`](crate::transport::mpi)), they add up their figures.
 //!
 //! # When a process is lost

@@ -261,7 +261,7 @@ fn run_threads(config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
 }
 
 impl Process<'_> {
-    /// The main function of a rank: worker 0.
+    /// The main function of a rank, on the thread that drives its transport.
     fn run_rank(&self, rank: Rank, crew: Arc<Crew>, transport: Local) {
         let ready = match self.shape.set_up(rank, self.ranks) {
             Ok(ready) => ready,

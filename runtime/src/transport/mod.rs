@@ -13,7 +13,7 @@ use crate::core::packet::Packet;
 use crate::error::Error;
 use crate::ids::Rank;
 
-/// The way between ranks. Only worker 0 of a rank calls it, always from one thread.
+/// The way between ranks. Only one thread of a rank calls it: worker 0, or the monitor of a pool.
 ///
 /// Every packet arrives exactly once; packets from one rank to another arrive in the order they were sent; no other
 /// order is promised. No call blocks, but for `close`.

@@ -10,7 +10,7 @@
 //! | a small message, two hosts | its part of a batch |
 //! | a long run of numbers | one MPI message; no copy of ours if it is shared (`Arc<Vec<T>>`), else one |
 //!
-//! MPI was initialised for one thread: everything here happens on the thread of worker 0.
+//! MPI was initialised for one thread: everything here happens on the thread that called `run` or `pool`.
 //!
 //! # The end of a run
 //! Each process sends every other a *bye*, behind all it sent, and goes on taking what comes until it has all byes and all
@@ -96,7 +96,7 @@ impl Links {
         Ok(Links { communicator, rank, peers, window, batches })
     }
 
-    /// Where worker 0 of this process sleeps, so that those of the same host can wake it.
+    /// Where the thread that drives the transport of this process sleeps, so that those of the same host can wake it.
     pub(crate) fn bed(&self) -> Option<Box<dyn SharedBed>> {
         let (window, parts) = self.window.as_ref()?;
         let part = parts[self.rank as usize]?;
