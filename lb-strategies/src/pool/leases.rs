@@ -120,9 +120,10 @@ impl Leases {
             Ok((parameters.number(key, 0.0..=1e6)? * SECOND as f64) as Nanos)
         };
         let bounds = Bounds { min: time("lease-min")?, max: time("lease-max")? };
-        let root = RootSettings { batch, bounds, first: parameters.number("first", 0.0..=1.0)? };
+        let (first, chunk) = (parameters.number("first", 0.0..=1.0)?, chunk(parameters)?);
+        let root = RootSettings { batch, bounds, first, chunk };
         let copies = if parameters.switch("replicate")? { Copies::NotYet } else { Copies::Never };
-        Ok(Self { name, chunk: chunk(parameters)?, pace, copies, root })
+        Ok(Self { name, chunk, pace, copies, root })
     }
 }
 

@@ -31,6 +31,8 @@ pub(super) struct RootSettings {
     pub(super) bounds: Bounds,
     /// Part of a rank's fair share in its first lease.
     pub(super) first: f64,
+    /// How long pieces are.
+    pub(super) chunk: Nanos,
 }
 
 /// What the root has to say, and to whom.
@@ -213,7 +215,7 @@ impl LeaseRoot {
             .filter(|&rank| self.peers[rank].cut_for.is_none())
             .map(|rank| self.peers.holder(now, rank, thieves.contains(&rank)))
             .collect();
-        let Some(Robbery { thieves, cuts }) = rob(&holders) else { return false };
+        let Some(Robbery { thieves, cuts }) = rob(&holders, self.settings.chunk) else { return false };
         for (victim, cut) in cuts {
             self.peers[victim].cut_for = Some(thieves.clone());
             orders.push((victim, Order::Cut(cut)));
