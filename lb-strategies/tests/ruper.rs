@@ -195,7 +195,7 @@ fn workers_of_constant_unequal_speeds_end_together() {
 #[test]
 fn a_worker_that_becomes_slow_early_is_made_up_for() {
     let speed = |worker: Worker, at: f64| if worker.number == 7 && at > 1500.0 { 100.0 } else { 1000.0 };
-    takes(&paper(&[8], 30_000_000, ",chunk=0.1", speed), 30_000_000, [4036.0, 2.0], [45.0, 5.0]);
+    takes(&paper(&[8], 30_000_000, ",chunk=0.1", speed), 30_000_000, [4036.0, 2.0], [48.0, 5.0]);
 }
 
 /// The blind tail: ideal would be 3020.2 s.

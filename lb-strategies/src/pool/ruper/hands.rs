@@ -1,6 +1,6 @@
 //! The workers of a rank as it sees them itself: who waits, who is at how many iterations since when.
 
-use super::parameters::Settings;
+use super::parameters::{Settings, seconds};
 use crate::pool::sizer::Sizer;
 use crate::pool::{Nanos, SECOND};
 
@@ -43,6 +43,14 @@ impl Hand {
         self.doing = Doing::Waiting;
     }
 
+    /// How many iterations it should take next, if it reports at `report_at`: not many more than it does until then, for a
+    /// report that is late at the end of every range comes after the checkpoint that it was meant for.
+    pub(crate) fn next(&self, now: Nanos, report_at: Nanos) -> u64 {
+        let until = seconds(report_at.saturating_sub(now));
+        let fitting = self.sizer.speed().map_or(u64::MAX, |speed| (speed * until).ceil() as u64);
+        self.sizer.next().min(fitting).max(1)
+    }
+
     /// When its rank reports in its place a report that was due at `due`: it is at its range for much longer than that
     /// should have taken. `None` if it can report itself.
     pub(crate) fn overdue_at(&self, due: Nanos, settings: &Settings) -> Option<Nanos> {
@@ -71,5 +79,16 @@ mod tests {
         hand.doing = Doing::Running { iterations: 2, since: 5 * SECOND };
         assert_eq!(hand.overdue_at(0, &settings), Some(45 * SECOND), "10 s were expected");
         assert_eq!(hand.overdue_at(99 * SECOND, &settings), Some(99 * SECOND));
+    }
+
+    #[test]
+    fn a_range_ends_when_the_worker_reports() {
+        let mut hand = Hand::new(&Settings::of("chunk=1"), None);
+        for _ in 0..9 {
+            hand.doing = Doing::Running { iterations: hand.next(0, Nanos::MAX), since: 0 };
+            let Doing::Running { iterations, .. } = hand.doing else { unreachable!() };
+            hand.wants(iterations * SECOND / 1000);
+        }
+        assert_eq!([2000, 1000, 250, 0].map(|left| hand.next(0, left * SECOND / 1000)), [1000, 1000, 250, 1]);
     }
 }

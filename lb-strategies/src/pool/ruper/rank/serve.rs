@@ -41,7 +41,7 @@ impl RuperRank {
         if task.report_at(worker) <= now {
             task.report(now, worker, hand.done, Report::Periodic).expect("it is working");
         }
-        let count = hand.sizer.next().min(task.quota(worker) - hand.done);
+        let count = hand.next(now, task.report_at(worker)).min(task.quota(worker) - hand.done);
         if let Some(range) = self.supply.take(count) {
             let iterations = range.end - range.start;
             task.took(worker, iterations);
