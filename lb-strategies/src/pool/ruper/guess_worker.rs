@@ -2,6 +2,10 @@
 //!
 //! What a rank says it has done is itself a guess, and may turn out to have been too much: then its speed is corrected by
 //! what it did on average. Its clock is made of the durations that the rank sends, so that clocks need not agree.
+//!
+//! Two predictions are the difference of large numbers, each off by as much as its workers' reports are old. A rank that
+//! asks to finish twice within seconds would seem to be anything between stopped and twice as fast, and quotas with it: so
+//! a speed that is known is corrected over `report-floor` at least.
 
 use super::parameters::{Settings, seconds};
 use crate::pool::Nanos;
@@ -17,6 +21,14 @@ pub(crate) struct GuessWorker {
     age: Nanos,
     /// When that report came, by the clock of rank 0.
     seen: Nanos,
+    base: Base,
+}
+
+/// Where a rank was when its speed was last measured.
+#[derive(Clone, Copy, Debug, Default)]
+struct Base {
+    done: u64,
+    age: Nanos,
 }
 
 impl GuessWorker {
@@ -42,26 +54,30 @@ impl GuessWorker {
             return 1.0;
         }
         self.seen = now;
-        let age = self.age + elapsed;
-        let ratio = if elapsed < settings.min_measure { 1.0 } else { self.correct(age, elapsed, predicted) };
-        self.age = age;
+        self.age += elapsed;
         self.done = predicted;
+        let shortest = if self.speed > Some(0.0) { settings.report_floor } else { settings.min_measure };
+        if self.age - self.base.age < shortest.max(settings.min_measure) {
+            return 1.0;
+        }
+        let ratio = self.correct();
+        self.base = Base { done: self.done, age: self.age };
         ratio
     }
 
-    fn correct(&mut self, age: Nanos, elapsed: Nanos, predicted: u64) -> f64 {
-        let speed = self.speed.unwrap_or(0.0);
+    fn correct(&mut self) -> f64 {
+        let (speed, elapsed) = (self.speed.unwrap_or(0.0), seconds(self.age - self.base.age));
         if speed <= 0.0 {
-            self.speed = Some(predicted.saturating_sub(self.done) as f64 / seconds(elapsed));
+            self.speed = Some(self.done.saturating_sub(self.base.done) as f64 / elapsed);
             return 1.0;
         }
-        let ratio = if predicted > self.done {
-            (predicted - self.done) as f64 / (seconds(elapsed) * speed)
+        let ratio = if self.done > self.base.done {
+            (self.done - self.base.done) as f64 / (elapsed * speed)
         } else {
             // The last prediction was too optimistic, and so was the speed: both by as much as the averages say.
-            let before = self.done as f64 / seconds(self.age);
-            let after = predicted as f64 / seconds(age);
-            if self.age == 0 || before <= 0.0 { 1.0 } else { after / before }
+            let before = self.base.done as f64 / seconds(self.base.age);
+            let after = self.done as f64 / seconds(self.age);
+            if self.base.age == 0 || before <= 0.0 { 1.0 } else { after / before }
         };
         self.speed = Some(ratio * speed);
         ratio
@@ -110,5 +126,15 @@ mod tests {
         let mut guess = GuessWorker::start(0);
         guess.measure(100 * SECOND, 50 * SECOND, 500, &Settings::of(""));
         assert_eq!(guess.predicted(110 * SECOND), 600);
+    }
+
+    #[test]
+    fn two_predictions_in_a_row_are_no_speed_but_count_in_the_next() {
+        let mut guess = GuessWorker::start(0);
+        measure(&mut guess, 300, 3000);
+        measure(&mut guess, 2, 3100);
+        assert_eq!((guess.measured_speed(), guess.done), (Some(10.0), 3100), "not 50");
+        measure(&mut guess, 8, 3150);
+        assert_eq!(guess.measured_speed(), Some(15.0), "150 in 10 s");
     }
 }
