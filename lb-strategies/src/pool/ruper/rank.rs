@@ -140,13 +140,13 @@ impl RuperRank {
             Link::Alone { .. } => {}
             Link::Root(root) => {
                 if raised {
-                    root.finish_raised();
+                    root.finish_raised(now);
                 }
                 root.tick(now, view, commands);
             }
             Link::Peer(monitor) => {
                 if raised {
-                    monitor.finish_raised();
+                    monitor.finish_raised(now);
                 }
                 monitor.tick(now, view, commands);
             }

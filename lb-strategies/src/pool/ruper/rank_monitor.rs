@@ -5,7 +5,7 @@
 //! | New | boot | sends `Start` | Starting |
 //! | Starting | `StartOk` | sets the total | Balancing |
 //! | Balancing | `ReportRequest` | sends a `Report` | Balancing |
-//! | Balancing | the task asks to finish | sends a `Report`, unless one is unanswered or the last was just now: then later | Balancing |
+//! | Balancing | the task asks to finish | sends a `Report`, `spacing` after that and after the last, once that is answered | Balancing |
 //! | Balancing | `Assign` | sets the total; a checkpoint if a worker is parked | Balancing |
 //! | Starting, Balancing | `End` | sets the total, checkpoint, balance over; sends `Bye` | Closed |
 //! | Closed | any | nothing | Closed |
@@ -64,9 +64,12 @@ impl RankMonitor {
         out.push(send(RuperMessage::Start));
     }
 
-    /// The task wants to finish.
-    pub(crate) fn finish_raised(&mut self) {
-        self.asking.raised = true;
+    /// The task wants to finish. It asks a little later: workers whose quotas are of the same age reach them together, and
+    /// the answer shall not find the first of them fresh and the others as of their last reports.
+    pub(crate) fn finish_raised(&mut self, now: Nanos) {
+        if !std::mem::replace(&mut self.asking.raised, true) {
+            self.asking.next = self.asking.next.max(now.saturating_add(self.spacing));
+        }
     }
 
     /// When it wants to be called again.
@@ -170,11 +173,12 @@ mod tests {
     #[test]
     fn a_request_to_finish_waits_for_the_answer_to_the_last() {
         let mut monitor = balancing();
-        monitor.finish_raised();
+        monitor.finish_raised(SECOND);
+        assert_eq!(tick(&mut monitor, SECOND), [], "others may be about to finish, too");
         let reason = Reason::Finish { sequence: 1 };
         let report = RuperMessage::Report { reason, predicted: 0, registered: 0, elapsed: SECOND };
         assert_eq!(tick(&mut monitor, 2 * SECOND), [send(report)]);
-        monitor.finish_raised();
+        monitor.finish_raised(3 * SECOND);
         assert_eq!(tick(&mut monitor, 9 * SECOND), [], "one is unanswered");
         let parked = TaskView { any_parked: true, ..TaskView::default() };
         let mut out = Vec::new();

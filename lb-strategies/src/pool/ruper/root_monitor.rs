@@ -73,8 +73,8 @@ pub(crate) struct RootMonitor {
 struct Own {
     reported: Nanos,
     began: Nanos,
-    /// Its task wants to finish.
-    raised: bool,
+    /// Its task wants to finish, and it reports then at the latest.
+    finish: Option<Nanos>,
 }
 
 impl RootMonitor {
@@ -101,7 +101,7 @@ impl RootMonitor {
     }
 
     pub(crate) fn boot(&mut self, now: Nanos, out: &mut Vec<Command>) {
-        self.own = Own { reported: now, began: now, raised: false };
+        self.own = Own { reported: now, began: now, finish: None };
         self.peers[0].stage = Stage::Idle;
         self.peers[0].guess = GuessWorker::start(now);
         self.peers[0].due = now.saturating_add(self.settings.mpi_interval);
@@ -113,9 +113,9 @@ impl RootMonitor {
         self.phase == Phase::Over && self.peers[1..].iter().all(|peer| peer.stage == Stage::Gone)
     }
 
-    /// The task of rank 0 wants to finish.
-    pub(crate) fn finish_raised(&mut self) {
-        self.own.raised = true;
+    /// The task of rank 0 wants to finish. It reports a little later, as [other ranks](super::rank_monitor) do.
+    pub(crate) fn finish_raised(&mut self, now: Nanos) {
+        self.own.finish.get_or_insert(now.saturating_add(self.settings.spacing));
     }
 
     /// When it wants to be called again: the first of all that is due.
@@ -125,7 +125,7 @@ impl RootMonitor {
         }
         let idle = self.peers.iter().filter(|peer| peer.stage == Stage::Idle);
         let due = idle.map(|peer| peer.due).min().unwrap_or(Nanos::MAX);
-        if self.own.raised { due.min(self.own.reported.saturating_add(self.settings.spacing)) } else { due }
+        due.min(self.own.finish.unwrap_or(Nanos::MAX))
     }
 
     /// Asks whose report is due, and reports for rank 0 itself.
@@ -139,10 +139,9 @@ impl RootMonitor {
                 out.push(Command::Send { to: rank, message: RuperMessage::ReportRequest });
             }
         }
-        let spaced = self.own.reported.saturating_add(self.settings.spacing) <= now;
-        if self.peers[0].due <= now || self.own.raised && spaced {
+        if self.peers[0].due <= now || self.own.finish.is_some_and(|at| at <= now) {
             let elapsed = now.saturating_sub(self.own.reported);
-            self.own = Own { reported: now, raised: false, ..self.own };
+            self.own = Own { reported: now, finish: None, ..self.own };
             self.measure(now, Rank(0), elapsed, view.predicted, view.registered);
             self.rebalance(view, out);
         }
