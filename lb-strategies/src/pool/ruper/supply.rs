@@ -2,14 +2,14 @@
 //!
 //! A rank claims ahead of need, so that its workers do not wait for the answer, but not far ahead: what it has claimed
 //! nobody else can do, should it become slow. It has claimed enough for the time of two messages and two chunks at least,
-//! and at most for a small part of what is left.
+//! and at most for a small part of what is left, so that it still ends in time if it becomes as many times slower.
 
 use std::ops::Range;
 
 use super::parameters::{Settings, seconds};
 use crate::pool::{Nanos, RangeSet};
 
-/// A rank claims for this part of the time that is left to it, within bounds.
+/// A rank claims for this part of the time that is left to it, but not for longer than until its next report.
 const PART_OF_REST: f64 = 1.0 / 16.0;
 /// It claims this part of its quota while it knows no speed.
 const FIRST_PART: u64 = 64;
@@ -88,7 +88,7 @@ impl Supply {
         }
         let count = if need.speed > 0.0 {
             let rest = left as f64 / need.speed * PART_OF_REST;
-            let ahead = rest.max(seconds(settings.spacing)).min(seconds(settings.report_floor));
+            let ahead = rest.max(seconds(settings.spacing)).min(seconds(settings.mpi_interval));
             (ahead * need.speed).max(2.0 * low) as u64
         } else {
             left / FIRST_PART
@@ -131,7 +131,7 @@ mod tests {
         supply.receive(SECOND, vec![0..100]);
         assert_eq!(supply.claim(SECOND, need(6400, 10.0, 0), &settings), None, "100 last for 10 s");
         supply.take(90);
-        assert_eq!(supply.claim(SECOND, need(6400, 10.0, 0), &settings), Some(100), "for 10 s");
+        assert_eq!(supply.claim(SECOND, need(6400, 10.0, 0), &settings), Some(393), "a sixteenth");
         supply.receive(2 * SECOND, vec![100..200]);
         supply.take(200);
         supply.take(200);
