@@ -81,7 +81,7 @@ pub(crate) const FIRST: Parameter = Parameter {
 pub(crate) const REPLICATE: Parameter = Parameter {
     name: "replicate",
     default: "off",
-    meaning: "on: at the very end waiting workers execute copies of late pieces; for pure iterations only",
+    meaning: "on: at the end waiting workers execute copies of late pieces, of pure iterations; a run still waits for the late",
 };
 
 pub(crate) const ENTRY: PoolEntry = PoolEntry {

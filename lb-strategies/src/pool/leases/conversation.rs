@@ -79,7 +79,7 @@ impl Conversation {
     /// Rule 3: whether the pool ends at another time than the root thinks.
     pub(super) fn is_surprise(&self, now: Nanos, standing: &Standing, step: Nanos) -> bool {
         let Some(speed) = standing.speed else { return false };
-        let Some(told) = self.told.speed else { return standing.pool + self.told.pool > 0 };
+        let Some(told) = self.told.speed else { return standing.pool > 0 || self.told.pool > 0 };
         let since = seconds(now.saturating_sub(self.told_at));
         let expected = (self.told.pool as f64 / told - since).max(0.0);
         let actual = standing.pool as f64 / speed;

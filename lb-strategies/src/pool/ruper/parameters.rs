@@ -96,7 +96,7 @@ pub(crate) struct Settings {
 
 impl Settings {
     pub(crate) fn read(parameters: &Parameters) -> Result<Self, ParseError> {
-        let seconds = parameters.number("checkpoint", 1e-6..=LONGEST)?;
+        let seconds = parameters.number("checkpoint", 1e-3..=LONGEST)?;
         let duration = |key, base| duration(parameters, key, base, seconds);
         let mpi_interval = duration("mpi-interval", "checkpoint")?;
         let start_deadline = match parameters.value("start-deadline") {

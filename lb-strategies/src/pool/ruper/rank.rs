@@ -16,9 +16,6 @@ use super::task::{Report, Task, Urgency};
 use crate::Rank;
 use crate::pool::{Input, Message, Nanos, Output, Pool, PoolRank};
 
-/// Fungible iterations of a rank are numbered from its own beginning, this far from the next rank's.
-const RANK_SPACE_LOG2: u32 = 48;
-
 /// Its link to the other ranks.
 enum Link {
     /// There are none.
@@ -56,9 +53,11 @@ impl RuperRank {
             _ => Link::Peer(RankMonitor::new(settings)),
         };
         let supply = match (settings.counts, &link) {
+            // Every rank numbers its own, with room for more than there are.
             (Counts::Fungible, _) => {
-                let first = u64::from(rank.0) << RANK_SPACE_LOG2;
-                Supply::complete(first..first + (1 << RANK_SPACE_LOG2))
+                let room = u64::MAX / u64::from(pool.ranks());
+                let first = u64::from(rank.0) * room;
+                Supply::complete(first..first + room)
             }
             (Counts::Indexed, Link::Alone { iterations }) => Supply::complete(0..*iterations),
             (Counts::Indexed, _) => Supply::claiming(),

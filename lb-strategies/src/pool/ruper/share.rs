@@ -34,14 +34,14 @@ impl Party {
 /// they add up to the budget, and else share the rest as they shared before. Afterwards the quotas add up to the budget,
 /// unless what is done or cannot be taken back exceeds it.
 pub(crate) fn share(budget: u64, parties: &mut [Party]) {
-    let done: u64 = parties.iter().map(|party| party.done).sum();
+    let done: u64 = parties.iter().map(|party| party.done).fold(0, u64::saturating_add);
     let rest = budget.saturating_sub(done);
     parties.iter_mut().for_each(|party| party.assigned = party.assigned.max(party.done));
     if rest == 0 {
         parties.iter_mut().for_each(|party| party.assigned = party.done);
     } else if parties.iter().any(|party| party.speed > Some(0.0)) {
         by_speed(rest, parties);
-    } else if parties.iter().map(|party| party.assigned).sum::<u64>() != budget {
+    } else if parties.iter().map(|party| party.assigned).fold(0, u64::saturating_add) != budget {
         by_open(rest, &mut parties.iter_mut().collect::<Vec<_>>());
     }
     respect_floors(budget, parties);
@@ -50,14 +50,14 @@ pub(crate) fn share(budget: u64, parties: &mut [Party]) {
 fn by_speed(rest: u64, parties: &mut [Party]) {
     let (mut measured, mut unmeasured): (Vec<_>, Vec<_>) =
         parties.iter_mut().partition(|party| party.speed.is_some());
-    let reserved: u64 = unmeasured.iter().map(|party| party.open()).sum();
+    let reserved: u64 = unmeasured.iter().map(|party| party.open()).fold(0, u64::saturating_add);
     if reserved > rest {
         by_open(rest, &mut unmeasured);
     }
     let speeds: Vec<f64> = measured.iter().filter_map(|party| party.speed).collect();
     let parts = apportion(rest.saturating_sub(reserved), &speeds).expect("one of them has a speed");
     for (party, part) in measured.iter_mut().zip(parts) {
-        party.assigned = party.done + part;
+        party.assigned = party.done.saturating_add(part);
     }
 }
 
@@ -65,7 +65,7 @@ fn by_open(rest: u64, parties: &mut [&mut Party]) {
     let open: Vec<f64> = parties.iter().map(|party| party.open() as f64).collect();
     let parts = apportion(rest, &open).or_else(|| apportion(rest, &vec![1.0; parties.len()]));
     for (party, part) in parties.iter_mut().zip(parts.into_iter().flatten()) {
-        party.assigned = party.done + part;
+        party.assigned = party.done.saturating_add(part);
     }
 }
 

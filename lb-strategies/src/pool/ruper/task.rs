@@ -122,7 +122,7 @@ impl Task {
 
     /// Iterations registered.
     pub(crate) fn registered(&self) -> u64 {
-        self.workers.iter().map(|worker| worker.done).sum()
+        self.workers.iter().map(|worker| worker.done).fold(0, u64::saturating_add)
     }
 
     /// Iterations probably done by `now`.

@@ -41,7 +41,8 @@ impl Task {
             return;
         }
         let spaced = self.spaced();
-        if now < spaced && urgency == Urgency::Usual {
+        // When all is done there is nothing to wait for.
+        if now < spaced && urgency == Urgency::Usual && self.registered() < self.total {
             self.checkpoints.next = self.checkpoints.next.min(spaced);
             return;
         }
