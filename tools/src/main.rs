@@ -8,7 +8,7 @@
 //! ```
 //!
 //! It never runs a program and never touches a rank. Bad options and bad files are one line on standard error
-//! and exit code 2; a reader that closes the pipe early is not an error.
+//! and exit code 2, a simulated run that left work undone one line and exit code 1; a reader that closes the pipe early is not an error.
 #![forbid(unsafe_code)]
 
 mod balance;
@@ -76,9 +76,26 @@ enum Error {
     /// Correct the snapshot file.
     #[error(transparent)]
     Snapshot(#[from] snapshot_file::Error),
+    /// Choose other policies: these left some of the work undone, as the table says.
+    #[error("{incomplete} of {runs} runs are incomplete, first {first}")]
+    Incomplete {
+        /// How many.
+        incomplete: usize,
+        /// Of how many.
+        runs: usize,
+        /// The first of them, and what is wrong with it.
+        first: String,
+    },
     /// Nothing was wrong with the input; the output could not be written.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
+}
+
+impl Error {
+    /// 1 if there was nothing wrong with the command line or a file named there, 2 otherwise.
+    fn exit_code(&self) -> u8 {
+        if matches!(self, Self::Output(_) | Self::Incomplete { .. }) { 1 } else { 2 }
+    }
 }
 
 fn main() -> ExitCode {
@@ -88,7 +105,7 @@ fn main() -> ExitCode {
         Err(error) => {
             // If standard error is closed as well, the exit code is all that is left.
             let _ = writeln!(io::stderr(), "caribou: {error}");
-            ExitCode::from(if matches!(error, Error::Output(_)) { 1 } else { 2 })
+            ExitCode::from(error.exit_code())
         }
     }
 }

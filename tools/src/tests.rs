@@ -8,12 +8,18 @@ use lb_strategies::synthetic::Workload;
 use super::*;
 
 pub(crate) fn caribou(arguments: &[&str]) -> Result<String, String> {
+    match caribou_says(arguments) {
+        (out, None) => Ok(out),
+        (_, Some(error)) => Err(error.to_string()),
+    }
+}
+
+/// What the command wrote, also if it then failed.
+pub(crate) fn caribou_says(arguments: &[&str]) -> (String, Option<Error>) {
     let mut out = Vec::new();
     let arguments = ["caribou"].iter().chain(arguments).map(OsString::from);
-    match run(arguments, &mut out) {
-        Ok(()) => Ok(String::from_utf8(out).unwrap()),
-        Err(error) => Err(error.to_string()),
-    }
+    let error = run(arguments, &mut out).err();
+    (String::from_utf8(out).unwrap(), error)
 }
 
 /// Writes `content` to a file that no other test uses, runs `balance` on it, and says what came out.

@@ -11,6 +11,15 @@ use crate::Error;
 /// The name of such a cluster in reports.
 const NAME: &str = "described";
 
+/// Three years: a hundred times as long, which a policy may take, is still a number of nanoseconds.
+const IDEAL_MOST_S: f64 = 1e8;
+
+/// Simulated in minutes, for each policy.
+const SIMULATED_MOST: f64 = 1e9;
+
+/// How long a chunk takes under most policies unless they are told otherwise.
+const CHUNK_S: f64 = 0.1;
+
 /// Ranks are connected in pairs, all of which are kept in memory.
 const RANKS_MOST: i64 = 1024;
 
@@ -25,7 +34,7 @@ pub(super) struct Options {
     /// Workers of each rank.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1024))]
     workers: u32,
-    /// Iterations of the pool; 1e8 is a number.
+    /// Iterations of the pool, as in 100000000 or 1e8.
     #[arg(long, value_name = "COUNT", default_value = "1e8", value_parser = values::count)]
     iterations: u64,
     /// Iterations per second of each worker.
@@ -41,7 +50,7 @@ pub(super) struct Options {
     /// Where neighbours run: on the same vCPU, or on the other hardware thread of the core.
     #[arg(long, default_value = "vcpu", value_parser = ["vcpu", "core"])]
     beside: String,
-    /// Hosts as they were measured, one for each rank: CSV as `time_s,host,share`, `starttime,value`, `vm,value` or
+    /// Speeds of hosts as they were measured, one host for each rank: CSV as `time_s,host,share`, `starttime,value`, `vm,value` or
     /// `name,percent,percent,...` every 300 s. --seed N begins with the N-th group of so many hosts.
     #[arg(long, value_name = "FILE")]
     hosts_trace: Option<PathBuf>,
@@ -68,12 +77,35 @@ impl Options {
             values::Cost::Constant => Costs::Equal,
             values::Cost::Lognormal(sigma) => Costs::lognormal(sigma, seed),
         };
-        let scenario = Scenario { costs, ..scenario };
-        if !scenario.ideal_s().is_finite() {
+        // The mean cost is 1, and to add up costs may take too long.
+        self.check_size(scenario.ideal_s())?;
+        Ok(Scenario { costs, ..scenario })
+    }
+
+    /// Refuses what cannot be simulated, or by nobody's patience; `ideal_s` is what the best schedule takes, about.
+    fn check_size(&self, ideal_s: f64) -> Result<(), Error> {
+        if !ideal_s.is_finite() {
             let words = "from some time on all speeds are 0, expected a worker that can end the pool";
             return Err(Error::Usage(words.to_owned()));
         }
-        Ok(scenario)
+        if ideal_s > IDEAL_MOST_S {
+            return Err(Error::Usage(format!(
+                "--iterations {:e}: even the best schedule takes {ideal_s:.0e} s, expected {IDEAL_MOST_S:e} s at most",
+                self.iterations as f64
+            )));
+        }
+        let workers = f64::from(self.ranks) * f64::from(self.workers);
+        let iterations = self.iterations as f64;
+        let (simulated, what) = match self.cost {
+            values::Cost::Constant => ((ideal_s * workers / CHUNK_S).min(iterations), "chunks of 0.1 s"),
+            values::Cost::Lognormal(_) => (iterations, "iterations of different costs"),
+        };
+        if simulated > SIMULATED_MOST {
+            return Err(Error::Usage(format!(
+                "--iterations {iterations:e}: {simulated:.0e} {what} to simulate, expected {SIMULATED_MOST:e} at most"
+            )));
+        }
+        Ok(())
     }
 
     fn speeds(&self, pool: &Pool) -> Result<PerWorker, Error> {

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::thread;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use lb_strategies::STRATEGIES;
 use lb_strategies::cluster::Scenario;
 use lb_strategies::pool::{POOL_STRATEGIES, PoolStrategy, pool_parse};
 use serde::Serialize;
@@ -25,6 +26,13 @@ impl Policy {
     pub(super) fn parse(spec: &str) -> Result<Self, Error> {
         match pool_parse(spec) {
             Ok(strategy) => Ok(Self { spec: spec.to_owned(), strategy }),
+            Err(_) if is_for_arrays(spec) => {
+                let known: Vec<&str> = POOL_STRATEGIES.iter().map(|entry| entry.name).collect();
+                Err(Error::Usage(format!(
+                    "--compare {spec:?}: it balances arrays, but this is a pool of iterations: use one of {}",
+                    known.join(", ")
+                )))
+            }
             Err(source) => Err(Error::Policy { spec: spec.to_owned(), source }),
         }
     }
@@ -42,6 +50,12 @@ impl Policy {
         let entry = POOL_STRATEGIES.iter().find(|entry| entry.name == self.strategy.name());
         entry.is_some_and(|entry| entry.parameters.iter().any(|known| known.name == parameter))
     }
+}
+
+fn is_for_arrays(spec: &str) -> bool {
+    let name = spec.split(',').next().unwrap_or(spec).trim();
+    let is = |known: &str| known == name;
+    STRATEGIES.iter().any(|entry| is(entry.name)) && !POOL_STRATEGIES.iter().any(|entry| is(entry.name))
 }
 
 /// Splits a list of policies, each of which may carry parameters: `static,leases,chunk=0.05` are two. A part with a `=`

@@ -17,7 +17,7 @@ pub(super) fn json(comparisons: &[Comparison]) -> io::Result<String> {
     Ok(serde_json::to_string_pretty(comparisons)? + "\n")
 }
 
-/// A header, then a line a scenario and policy.
+/// A header, then a line a scenario and policy. The excess of a run that did not do everything is empty.
 pub(super) fn csv(comparisons: &[Comparison]) -> String {
     let mut text =
         "scenario,policy,ranks,workers,iterations,ideal_s,makespan_s,excess_percent,worker_spread_s,\
@@ -32,7 +32,7 @@ pub(super) fn csv(comparisons: &[Comparison]) -> String {
                 quoted(scenario),
                 quoted(&outcome.policy),
                 outcome.makespan_s,
-                outcome.excess_percent,
+                outcome.excess_percent.map_or_else(String::new, |excess| excess.to_string()),
                 outcome.worker_spread_s,
                 outcome.rank_spread_s,
                 outcome.idle_worker_s,

@@ -10,8 +10,8 @@ use serde::Serialize;
 pub(super) struct Outcome {
     pub(super) policy: String,
     pub(super) makespan_s: f64,
-    /// Over the ideal.
-    pub(super) excess_percent: f64,
+    /// Over the ideal; none if not everything was done, since time is saved by leaving work undone.
+    pub(super) excess_percent: Option<f64>,
     /// Between the ends of the first and the last worker.
     pub(super) worker_spread_s: f64,
     /// Between the ends of the first and the last rank.
@@ -59,17 +59,20 @@ impl Outcome {
             ranks.clone().filter(|&rank| survives(rank)).map(|rank| rank_ends[rank as usize]).collect();
         let done: u64 = alive.iter().map(|(_, run)| run.done).sum();
         let never_closed = |&rank: &u32| survives(rank) && run.closed[rank as usize].is_none();
+        let missing = iterations.saturating_sub(run.executed.len());
+        let hung = ranks.filter(never_closed).count();
+        let excess = if ideal_s > 0.0 { 100.0 * (seconds(makespan) / ideal_s - 1.0) } else { 0.0 };
         Self {
             policy: policy.to_owned(),
             makespan_s: seconds(makespan),
-            excess_percent: if ideal_s > 0.0 { 100.0 * (seconds(makespan) / ideal_s - 1.0) } else { 0.0 },
+            excess_percent: (missing == 0 && hung == 0).then_some(excess),
             worker_spread_s: spread(&ends),
             rank_spread_s: spread(&living),
             idle_worker_s: alive.iter().map(idle).map(seconds).sum(),
             messages: run.messages,
             overshoot_percent: 100.0 * done.saturating_sub(iterations) as f64 / iterations.max(1) as f64,
-            missing: iterations.saturating_sub(run.executed.len()),
-            hung: ranks.filter(never_closed).count(),
+            missing,
+            hung,
             rank_ends_s: rank_ends,
             worker_ends_s: by_rank(scenario, run, |worker| seconds(worker.end)),
             worker_speeds: by_rank(scenario, run, |worker| worker.done as f64 / seconds(worker.end.max(1))),

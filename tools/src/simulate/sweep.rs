@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use lb_strategies::cluster::Sweep;
 
 use super::compare::{Comparison, Policy, compare};
-use super::table::write_aligned;
+use super::table::{NO_EXCESS, write_aligned};
 use crate::Error;
 
 /// The parameter that a sweep may set on policies that have it.
@@ -45,24 +45,28 @@ fn write_table(policies: &[Policy], comparisons: &[Comparison], out: &mut dyn Wr
     let heads = ["policy", "mean excess %", "median", "max", "worst scenario", ""];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
     for (place, policy) in policies.iter().enumerate() {
-        let outcomes = || comparisons.iter().map(|comparison| &comparison.outcomes[place]);
-        let mut excesses: Vec<f64> = outcomes().map(|outcome| outcome.excess_percent).collect();
-        let mean = excesses.iter().sum::<f64>() / excesses.len().max(1) as f64;
-        let worst = comparisons.iter().max_by(|one, other| {
-            one.outcomes[place].excess_percent.total_cmp(&other.outcomes[place].excess_percent)
-        });
-        excesses.sort_by(f64::total_cmp);
-        let bad = outcomes().filter(|outcome| outcome.complaint().is_some()).count();
-        rows.push(vec![
-            policy.spec.clone(),
-            format!("{mean:.2}"),
-            format!("{:.2}", median(&excesses)),
-            format!("{:.2}", excesses.last().copied().unwrap_or(0.0)),
-            worst.map_or_else(String::new, |worst| worst.scenario.clone()),
-            if bad > 0 { format!("{bad} runs incomplete") } else { String::new() },
-        ]);
+        let excess = |comparison: &Comparison| comparison.outcomes[place].excess_percent;
+        let complete = comparisons.iter().filter_map(|one| Some((excess(one)?, one.scenario.as_str())));
+        rows.push(row(&policy.spec, complete.collect(), comparisons.len()));
     }
     write_aligned(&rows, out)
+}
+
+/// The line of a policy, from the excess and the name of each scenario it did all of, out of so many.
+fn row(policy: &str, mut complete: Vec<(f64, &str)>, scenarios: usize) -> Vec<String> {
+    complete.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let excesses: Vec<f64> = complete.iter().map(|(excess, _)| *excess).collect();
+    let figures = match complete.last() {
+        None => [NO_EXCESS, NO_EXCESS, NO_EXCESS, ""].map(str::to_owned),
+        Some((most, worst)) => {
+            let mean = excesses.iter().sum::<f64>() / excesses.len() as f64;
+            let [mean, median, most] = [mean, median(&excesses), *most].map(|excess| format!("{excess:.2}"));
+            [mean, median, most, (*worst).to_owned()]
+        }
+    };
+    let bad = scenarios - complete.len();
+    let words = if bad > 0 { format!("{bad} runs incomplete, not counted") } else { String::new() };
+    [vec![policy.to_owned()], figures.to_vec(), vec![words]].concat()
 }
 
 /// Of sorted values: the middle one, or the mean of the two in the middle.
@@ -78,6 +82,14 @@ fn median(sorted: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn runs_that_did_not_do_everything_count_in_no_mean() {
+        let line = |complete| row("static", complete, 3).join("|");
+        assert_eq!(line(vec![(3.0, "b"), (1.0, "a"), (2.0, "c")]), "static|2.00|2.00|3.00|b|");
+        assert_eq!(line(vec![(1.0, "a")]), "static|1.00|1.00|1.00|a|2 runs incomplete, not counted");
+        assert_eq!(line(Vec::new()), "static|n/a|n/a|n/a||3 runs incomplete, not counted");
+    }
 
     #[test]
     fn the_median_is_in_the_middle() {

@@ -8,6 +8,9 @@ use super::outcome::Outcome;
 const HEADS: [&str; 9] =
     ["policy", "makespan s", "excess %", "spread s", "of ranks s", "idle s", "messages", "overshoot %", ""];
 
+/// In place of the excess of a run that did not do everything.
+pub(super) const NO_EXCESS: &str = "n/a";
+
 /// Writes the table of one scenario; `about` says what it is.
 pub(super) fn write(comparison: &Comparison, about: &str, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}: {about}{}", comparison.scenario, size(comparison))?;
@@ -28,12 +31,16 @@ fn seconds(value: f64) -> String {
     if value > 0.0 && value < 1.0 { format!("{value:.4}") } else { format!("{value:.1}") }
 }
 
+/// Without a minus before a zero.
+fn percent(value: f64) -> String {
+    format!("{:.2}", (100.0 * value).round() / 100.0 + 0.0)
+}
+
 fn cells(outcome: &Outcome) -> Vec<String> {
     vec![
         outcome.policy.clone(),
         seconds(outcome.makespan_s),
-        // No minus before a zero.
-        format!("{:.2}", (100.0 * outcome.excess_percent).round() / 100.0 + 0.0),
+        outcome.excess_percent.map_or_else(|| NO_EXCESS.to_owned(), percent),
         format!("{:.1}", outcome.worker_spread_s),
         format!("{:.1}", outcome.rank_spread_s),
         format!("{:.0}", outcome.idle_worker_s),

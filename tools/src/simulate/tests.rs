@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::tests::caribou;
+use crate::tests::{caribou, caribou_says};
 
 fn pool(arguments: &[&str]) -> Result<String, String> {
     caribou(&[&["simulate", "pool"], arguments].concat())
@@ -69,8 +69,26 @@ fn several_scenarios_are_several_tables() {
 
 #[test]
 fn a_death_that_nobody_makes_up_for_is_said() {
-    let text = pool(&["--scenario", "M2", "--compare", "static"]).unwrap();
-    assert!(text.contains("25000000 iterations missing"), "{text}");
+    let csv = File::new("death", "");
+    let arguments = ["simulate", "pool", "--scenario", "M2", "--compare", "static", "--csv", csv.name()];
+    let (text, error) = caribou_says(&arguments);
+    assert!(text.contains("25000000 iterations missing") && text.contains(" n/a "), "{text}");
+    let error = error.expect("a run is incomplete");
+    assert_eq!(error.exit_code(), 1);
+    assert_eq!(
+        error.to_string(),
+        "1 of 1 runs are incomplete, first static in M2: 25000000 iterations missing"
+    );
+    let line = fs::read_to_string(csv.name()).unwrap().lines().nth(1).unwrap().to_owned();
+    assert!(line.split(',').nth(7).unwrap().is_empty(), "{line}");
+}
+
+#[test]
+fn a_worker_that_stands_still_saves_no_time() {
+    let cluster = "simulate pool --ranks 2 --workers 1 --iterations 1e6 --speeds 0,1000 --compare static";
+    let (text, error) = caribou_says(&cluster.split(' ').collect::<Vec<_>>());
+    assert!(text.contains(" n/a ") && text.contains("500000 iterations missing"), "{text}");
+    assert_eq!(error.expect("a run is incomplete").exit_code(), 1);
 }
 
 #[test]
@@ -192,6 +210,22 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
         (
             &["--compare", "static,chunk=0"],
             "--compare \"static,chunk=0\": strategy static: chunk=\"0\" is not a number from",
+        ),
+        (
+            &["--compare", "leases,greedy"],
+            "--compare \"greedy\": it balances arrays, but this is a pool of iterations: use one of static",
+        ),
+        (
+            &["--iterations", "1e15", "--speed", "1e-6"],
+            "--iterations 1e15: even the best schedule takes 3e19 s, expected 1e8 s at most",
+        ),
+        (
+            &["--iterations", "1e15", "--speed", "1e6"],
+            "--iterations 1e15: 1e10 chunks of 0.1 s to simulate, expected 1e9 at most",
+        ),
+        (
+            &["--iterations", "1e15", "--speed", "1e9", "--cost", "lognormal:1"],
+            "--iterations 1e15: 1e15 iterations of different costs to simulate, expected 1e9 at most",
         ),
         (&["--compare", "static,,"], "expected names of policies as in static,leases"),
         (&["--ranks", "0"], "0 is not in 1..=1024"),

@@ -11,13 +11,11 @@ pub(super) fn count(text: &str) -> Result<u64, String> {
 
 /// A time in nanoseconds, from `0.1ms`, `200us` or `2s`.
 pub(super) fn time(text: &str) -> Result<u64, String> {
-    let begin_of_unit = text.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(begin_of_unit);
-    let unit_ns = match unit {
-        "us" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        _ => return Err("expected a time with its unit, as in 0.1ms, 200us or 2s".to_owned()),
+    // The shorter unit last: it ends the others. A number may have a letter too, 1e6.
+    let units = [("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+    let split = units.into_iter().find_map(|(unit, unit_ns)| Some((text.strip_suffix(unit)?, unit_ns)));
+    let Some((number, unit_ns)) = split else {
+        return Err("expected a time with its unit, as in 0.1ms, 200us or 2s".to_owned());
     };
     let number: Option<f64> = number.trim().parse().ok();
     let time = number.map(|number| number * unit_ns).filter(|time| (0.0..=1e15).contains(time));
@@ -81,4 +79,20 @@ pub(super) fn speeds(list_or_file: &str) -> Result<Vec<f64>, String> {
         })
     });
     speeds.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_a_unit_and_may_have_an_exponent() {
+        assert_eq!(time("0.1ms"), Ok(100_000));
+        assert_eq!(time("1e3us"), Ok(1_000_000));
+        assert_eq!(time("1e6s"), Ok(1_000_000_000_000_000));
+        assert_eq!(time("2 s"), Ok(2_000_000_000));
+        for bad in ["", "s", "5", "2e6s", "-1s", "nans", "1h"] {
+            assert!(time(bad).is_err(), "{bad}");
+        }
+    }
 }
