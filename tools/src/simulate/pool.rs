@@ -61,8 +61,8 @@ const AFTER_HELP: &str = "\
 Excess is how much longer a run takes than the best schedule would; it is n/a where iterations are missing or ranks hang.
 Exit code: 0 done, 1 a run is incomplete or the output cannot be written, 2 bad options.
 
-Four ranks of which the last is disturbed for an hour
-  caribou simulate pool --iterations 1e9 --neighbour 3:600-4200 --compare static,ruper,leases
+Four ranks of which the last is disturbed for twenty minutes
+  caribou simulate pool --iterations 1e8 --neighbour 3:600-1800 --compare static,ruper,leases
 The paper's figure 7 under two policies, one of them with its parameters
   caribou simulate pool --scenario F7 --compare static,leases,chunk=0.05 --plot f7.svg";
 
