@@ -6,6 +6,7 @@
 //! | module | answers |
 //! |---|---|
 //! | `program`, `cli`, `options`, `output`, `log` | what every `main` does; what was asked for, and where results and log lines go |
+//! | `shape` | which strategies are for programs of which shape |
 //! | `launch` | which of several processes speaks |
 //! | `experiment`, `director` | how a program is run once per strategy, and what is done to it meanwhile |
 //! | `disturbance`, `neighbour`, `quota`, `workers` | what disturbs it, whom, and how much could be won back |
@@ -38,6 +39,7 @@ mod progress;
 mod quota;
 pub mod record;
 pub mod ring;
+mod shape;
 pub mod stencil2d;
 pub mod summary;
 pub mod table;

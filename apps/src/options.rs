@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use caribou::Config;
 
-use crate::cli;
 use crate::disturbance::{Disturbances, NeighbourSpec, QuotaSpec};
 use crate::error::Error;
 use crate::output::Output;
+use crate::shape::Shape;
 
 /// Flattened into a program's own options. What is not given comes from `CARIBOU_*`, then from the program.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -41,8 +41,8 @@ pub struct Balancing {
 /// What is done to runs on purpose; of every program, whatever its shape.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Disturbing {
-    /// A busy process on the vCPU of that rank's first worker, for the iterations FROM to TO (of a pool: percent of it),
-    /// asking for DUTY of it (0.5 or 50%); repeatable
+    /// A busy process on the vCPU of that rank's first worker, for the iterations FROM to TO (of a pool: from
+    /// percent to percent of it), asking for DUTY of that vCPU (0.5 or 50%); repeatable
     #[arg(long, value_name = "RANK[:FROM-TO][:DUTY]", value_parser = NeighbourSpec::parse)]
     pub neighbour: Vec<NeighbourSpec>,
     /// Limit that rank's workers to PERCENT of their vCPUs, where control groups are writable; repeatable
@@ -74,35 +74,12 @@ impl Balancing {
         config
     }
 
-    /// `config` with one of the strategies.
+    /// A configuration for each run, in order: `config` with each of the strategies asked for, all for arrays.
     ///
     /// # Errors
-    /// [`Error::Usage`] when there is no such strategy, or it has no such parameter.
-    pub fn with_strategy(config: &Config, spec: &str) -> Result<Config, Error> {
-        // Unchanged it may be a strategy that has no name to be looked up by.
-        if spec == config.lb_spec() {
-            return Ok(config.clone());
-        }
-        Self::with_named(config, spec)
-    }
-
-    /// `config` with a strategy that has a name, for arrays or for pools.
-    pub(crate) fn with_named(config: &Config, spec: &str) -> Result<Config, Error> {
-        config.clone().lb(spec).map_err(|error| match error {
-            caribou::Error::Config { why, .. } => Error::Usage(format!("strategy `{spec}`: {why}")),
-            other => other.into(),
-        })
-    }
-
-    /// The strategies to run, in order; `default` when none is asked for.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] when the list of `--compare` is not one.
-    pub fn strategies(&self, default: &str) -> Result<Vec<String>, Error> {
-        match (&self.compare, &self.lb) {
-            (Some(list), _) => cli::strategies(list),
-            (None, lb) => Ok(vec![lb.clone().unwrap_or_else(|| default.to_owned())]),
-        }
+    /// [`Error::Usage`], naming the option or the variable, when one is for pools, or there is no such strategy or parameter.
+    pub fn configs(&self, config: &Config) -> Result<Vec<Config>, Error> {
+        Shape::Array.configs(config, self.lb.as_deref(), self.compare.as_deref())
     }
 
     /// The files for results, open.

@@ -17,13 +17,13 @@ use caribou::{Config, Launch};
 
 pub use self::runs::PoolRuns;
 pub use self::summary::{PoolSummary, PooledRun};
-use crate::cli;
 use crate::error::Error;
 use crate::experiment::{Experiment, Total};
 use crate::launch;
 use crate::machine::Machine;
-use crate::options::{Balancing, Disturbing};
+use crate::options::Disturbing;
 use crate::output::Output;
+use crate::shape::Shape;
 
 /// The parts in which the progress of a pool is told.
 pub const PARTS: u32 = 100;
@@ -31,10 +31,10 @@ pub const PARTS: u32 = 100;
 /// Flattened into a pool's own options. What is not given comes from `CARIBOU_*`, then from the program.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Pooling {
-    /// The strategy for pools and its parameters [default: CARIBOU_LB, then leases]
+    /// The strategy for pools and its parameters; CARIBOU_LB=help lists them [default: CARIBOU_LB, then leases]
     #[arg(long, value_name = "NAME[,KEY=VALUE]", conflicts_with = "compare")]
     pub lb: Option<String>,
-    /// Strategies to run one after the other and compare, as in static,ruper,leases
+    /// Strategies to run one after the other and compare, as in static,leases,chunk=0.05,ruper
     #[arg(long, value_name = "LIST")]
     pub compare: Option<String>,
     /// Ranks [default: CARIBOU_RANKS, then 1; under mpirun each process is one]
@@ -80,19 +80,8 @@ impl Pooling {
             launch,
         };
         experiment.check()?;
-        let specs = match (&self.compare, &self.lb) {
-            (Some(list), _) => cli::strategies(list)?,
-            (None, Some(lb)) => vec![lb.clone()],
-            (None, None) => return Ok(PoolRuns::new(vec![config], experiment)),
-        };
-        // Unchanged it may be a policy that has no name to be looked up by.
-        let configs = specs.iter().map(|spec| {
-            if spec == config.pool_lb_spec() {
-                return Ok(config.clone());
-            }
-            Balancing::with_named(&config, spec)
-        });
-        Ok(PoolRuns::new(configs.collect::<Result<_, _>>()?, experiment))
+        let configs = Shape::Pool.configs(&config, self.lb.as_deref(), self.compare.as_deref())?;
+        Ok(PoolRuns::new(configs, experiment))
     }
 
     /// The files for results, open.

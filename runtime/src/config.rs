@@ -301,6 +301,16 @@ impl Config {
         if matches!(self.balance, Balance::Default) { DEFAULT_POOL_LB } else { &self.spec }
     }
 
+    /// Whether it can run arrays: its strategy is one for them, or none was chosen.
+    pub fn is_for_arrays(&self) -> bool {
+        !matches!(self.balance, Balance::Pools(_))
+    }
+
+    /// Whether it can run pools: its strategy is one for them, or none was chosen.
+    pub fn is_for_pools(&self) -> bool {
+        !matches!(self.balance, Balance::Arrays(_))
+    }
+
     /// The strategy for arrays of chunks.
     pub(crate) fn balance_arrays(&self) -> Result<Arc<dyn Strategy>, Error> {
         match &self.balance {

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::experiment::{Experiment, Total};
 use crate::launch;
 use crate::machine::Machine;
-use crate::options::{Balancing, Outputs};
+use crate::options::Outputs;
 use crate::record::Run;
 use crate::summary::Summary;
 
@@ -49,9 +49,7 @@ impl Comparison {
             launch,
         };
         experiment.check()?;
-        let specs = options.balancing.strategies(config.lb_spec())?;
-        let configs =
-            specs.iter().map(|spec| Balancing::with_strategy(&config, spec)).collect::<Result<_, _>>()?;
+        let configs = options.balancing.configs(&config)?;
         Ok(Self { shape: options.shape(ranks)?, options, experiment, configs })
     }
 
