@@ -28,12 +28,20 @@ pub fn give_way() {
     thread::sleep(Duration::from_millis(200));
 }
 
+/// The most ranks of a process by itself: each pair of them is connected, so memory and time grow with their square.
+const RANKS_MAX_ALONE: u32 = 1024;
+
 /// The ranks of a program: as many as were asked for; else one a process, or `alone` in a process by itself.
 ///
 /// # Errors
-/// [`Error::Usage`] when another number of processes was started.
+/// [`Error::Usage`] when another number of processes was started, or a process by itself is to have too many.
 pub fn ranks(launch: Launch, asked: Option<u32>, alone: u32) -> Result<u32, Error> {
     match (launch, asked) {
+        (Launch::Alone, asked) if asked.unwrap_or(alone) > RANKS_MAX_ALONE => {
+            let option = if asked.is_some() { "--ranks" } else { "CARIBOU_RANKS" };
+            let ranks = asked.unwrap_or(alone);
+            Err(Error::Usage(format!("{option} {ranks}: expected {RANKS_MAX_ALONE} at most in one process")))
+        }
         (Launch::Alone, asked) => Ok(asked.unwrap_or(alone)),
         (Launch::Together { processes, .. }, Some(ranks)) if ranks != processes => Err(Error::Usage(
             format!("--ranks {ranks}: {processes} processes were started, and each is one rank"),
@@ -52,6 +60,9 @@ mod tests {
     fn each_process_is_a_rank_and_nothing_else_can_be_asked_for() {
         assert_eq!(ranks(Launch::Alone, None, 2).unwrap(), 2);
         assert_eq!(ranks(Launch::Alone, Some(3), 2).unwrap(), 3);
+        assert_eq!(ranks(Launch::Alone, Some(1024), 2).unwrap(), 1024);
+        assert!(ranks(Launch::Alone, Some(1025), 2).unwrap_err().to_string().starts_with("--ranks 1025"));
+        assert!(ranks(Launch::Alone, None, 1025).unwrap_err().to_string().starts_with("CARIBOU_RANKS 1025"));
         assert_eq!(ranks(LAST, None, 2).unwrap(), 4);
         assert_eq!(ranks(LAST, Some(4), 2).unwrap(), 4);
         assert!(ranks(LAST, Some(3), 2).unwrap_err().to_string().contains("4 processes"));
