@@ -108,6 +108,9 @@ impl PoolSummary {
             let _ = writeln!(text, "From {} to {} %: {}.", window.from, window.to, window.label);
         }
         for run in &self.runs {
+            if let Some(words) = afterwards(&run.report) {
+                let _ = writeln!(text, "{words}");
+            }
             if let Some(decision) = &run.report.decision {
                 let _ = writeln!(text, "`{}`: {decision}", run.report.lb);
             }
@@ -138,6 +141,14 @@ impl PoolSummary {
     }
 }
 
+/// What comes after the last iteration, where the time in the table would hide it: a hundredth of it, and 10 ms.
+fn afterwards(report: &PoolReport) -> Option<String> {
+    let after_ns = report.wall_ns.saturating_sub(report.elapsed_ns);
+    let differs = after_ns >= 10_000_000 && after_ns >= report.elapsed_ns / 100;
+    let seconds = report.wall_ns as f64 / 1e9;
+    differs.then(|| format!("`{}`: {seconds:.3} s until the last rank had the result.", report.lb))
+}
+
 fn cells(run: &PooledRun, windows: &[Window]) -> Vec<String> {
     let seconds = |ns: u64| format!("{:.3} s", ns as f64 / 1e9);
     let percent = |part: f64| format!("{:.1} %", 100.0 * part);
@@ -165,6 +176,7 @@ mod tests {
             let report = PoolReport {
                 lb: lb.to_owned(),
                 elapsed_ns,
+                wall_ns: elapsed_ns + 9_000_000 * u64::from(lb == "static"),
                 workers: vec![worker(elapsed_ns), worker(1_000_000_000)],
                 decision: decision.map(str::to_owned),
                 ..PoolReport::default()
@@ -198,6 +210,20 @@ mod tests {
         assert!(lines[2].starts_with("leases") && lines[2].ends_with("50.0 %"), "{text}");
         assert_eq!(lines[3], "From 20 to 60 %: neighbour on rank 1.");
         assert_eq!(lines[4], "`static`: equal shares");
+    }
+
+    #[test]
+    fn what_comes_after_the_last_iteration_is_told_where_it_is_long() {
+        let report = |elapsed_ns, wall_ns| PoolReport {
+            lb: "static".to_owned(),
+            elapsed_ns,
+            wall_ns,
+            ..PoolReport::default()
+        };
+        let told = afterwards(&report(1_000_000_000, 1_025_000_000)).unwrap();
+        assert_eq!(told, "`static`: 1.025 s until the last rank had the result.");
+        assert!(afterwards(&report(1_000_000_000, 1_009_000_000)).is_none());
+        assert!(afterwards(&report(9_000_000_000, 9_080_000_000)).is_none());
     }
 
     #[test]
