@@ -26,6 +26,8 @@ fn a_bad_option_is_one_line_and_exit_code_2() {
         (STENCIL, "--grid 0", "at least 1"),
         (STENCIL, "--lb refien", "refine"),
         (STENCIL, "--compare none,", "names of strategies"),
+        (STENCIL, "--compare none,leases", "--compare: `leases` balances pools"),
+        (STENCIL, "--ranks 100000", "--ranks 100000: "),
         (STENCIL, "--ranks 2 --neighbour 2", "the last one is 1"),
         (STENCIL, "--neighbour 1:9-3", "empty"),
         (STENCIL, "--quota 1:0", "percentage"),
@@ -34,9 +36,13 @@ fn a_bad_option_is_one_line_and_exit_code_2() {
         (MONTECARLO, "--slab butter:1", "water, aluminium, iron, lead, grey"),
         (MONTECARLO, "--slab iron:9000 --slab lead:9000", "at most together"),
         (MONTECARLO, "--energy 5000", "between 1 and 2000"),
-        (MONTECARLO, "--lb refine", "a pool of iterations"),
+        (MONTECARLO, "--lb refine", "--lb: `refine` balances arrays, but this is a pool of iterations"),
+        (MONTECARLO, "--compare static,greedy", "--compare: `greedy` balances arrays"),
+        (MONTECARLO, "--ranks 100000", "--ranks 100000: "),
         (MONTECARLO, "--period 3", "'--period'"),
         (CROSSBAR, "--load 0.5,1.5", "up to 1"),
+        (CROSSBAR, "--load 1e-300", "0.001"),
+        (CROSSBAR, "--burst 1e12", "1000000"),
         (CROSSBAR, "--buffer 0", "1 packet at least"),
         (CROSSBAR, "--ports 65", "1 to 64"),
         (CROSSBAR, "--burst 0", "1 packet or more"),
@@ -47,6 +53,8 @@ fn a_bad_option_is_one_line_and_exit_code_2() {
         let complaint = lines(&output.stderr);
         assert_eq!((output.status.code(), complaint.len()), (Some(2), 1), "{arguments}: {complaint:?}");
         assert!(complaint[0].contains(words), "{arguments}: {complaint:?}");
+        // What is wrong with one run of a comparison is said before the first.
+        assert!(output.stdout.is_empty(), "{arguments}: {:?}", lines(&output.stdout));
     }
 }
 
@@ -111,6 +119,7 @@ fn a_checked_pool_writes_its_results_and_the_numbers_of_its_workers() {
         let numbers: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
         assert_eq!(numbers["runs"][1]["workers"].as_array().unwrap().len(), 4);
         assert_eq!(numbers["problem"]["checked"], true);
+        assert!(numbers["runs"][1]["wall_ns"].as_u64() >= numbers["runs"][1]["elapsed_ns"].as_u64());
     }
     std::fs::remove_dir_all(folder).unwrap();
 }

@@ -32,5 +32,5 @@ fn simulate(options: &Options, launch: Launch) -> Result<(), Error> {
     if let Some(file) = file {
         file.write(&results::grid_csv(&grid, &tally))?;
     }
-    numbers.write(&summary.of("crossbar", options.description()))
+    numbers.write(&summary.of("crossbar", options.description(&grid)))
 }

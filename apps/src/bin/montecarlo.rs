@@ -32,5 +32,5 @@ fn simulate(options: &Options, launch: Launch) -> Result<(), Error> {
     if let Some(profile) = profile {
         profile.write(&results::depth_profile_csv(&problem, &tally))?;
     }
-    numbers.write(&summary.of("montecarlo", options.description()))
+    numbers.write(&summary.of("montecarlo", options.description(&problem)))
 }

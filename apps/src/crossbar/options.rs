@@ -11,17 +11,17 @@ use crate::pooling::Pooling;
 #[derive(Clone, Debug, clap::Parser)]
 #[command(name = "crossbar", version, after_help = AFTER_HELP)]
 pub struct Options {
-    /// Simulations; they go through the grid of loads, buffers and schedulers again and again
+    /// Simulations; they go through the grid of loads, buffers and schedulers again and again, and each point needs one
     #[arg(long, value_name = "COUNT", default_value_t = 3072, value_parser = clap::value_parser!(u64).range(1..))]
     pub tasks: u64,
     /// Packets that arrive in each simulation
     #[arg(long, value_name = "PACKETS", default_value_t = 50_000,
           value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     pub requests: u64,
-    /// Inputs of the switch, and as many outputs
+    /// Inputs of the switch, and as many outputs; up to 64
     #[arg(long, value_name = "COUNT", default_value_t = 16)]
     pub ports: usize,
-    /// Packets a slot that arrive at each input, as a list [default: 0.25,0.3,..,1]
+    /// Packets a slot that arrive at each input, from 0.001 to 1, as a list [default: 0.25,0.3,..,1]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub load: Vec<f64>,
     /// Packets that each crosspoint can hold, as a list
@@ -36,7 +36,7 @@ pub struct Options {
         default_value = "round-robin,longest-queue,random"
     )]
     pub scheduler: Vec<Scheduler>,
-    /// Mean length of the bursts in which packets for one output arrive; 1 is uniform traffic
+    /// Mean length of the bursts in which packets for one output arrive; 1 is uniform traffic, 1000000 the most
     #[arg(long, value_name = "PACKETS", default_value_t = 1.0)]
     pub burst: f64,
     /// Where all random numbers come from: the same seed gives the same result
@@ -88,14 +88,19 @@ impl Options {
         Ok(grid)
     }
 
-    /// What stands in the numbers beside the results.
+    /// What stands in the numbers beside the results: all that decided them, given or not.
     #[must_use]
-    pub fn description(&self) -> serde_json::Value {
+    pub fn description(&self, grid: &Grid) -> serde_json::Value {
+        let schedulers: Vec<_> = grid.schedulers.iter().map(|scheduler| scheduler.name()).collect();
         serde_json::json!({
             "tasks": self.tasks,
-            "requests": self.requests,
-            "ports": self.ports,
-            "seed": self.seed,
+            "requests": grid.requests,
+            "ports": grid.ports,
+            "loads": grid.loads,
+            "buffers": grid.buffers,
+            "schedulers": schedulers,
+            "burst": grid.burst,
+            "seed": grid.seed,
             "checked": self.check,
         })
     }
@@ -126,6 +131,16 @@ mod tests {
     fn the_usual_grid_is_simulated_eight_times() {
         let usual = options("crossbar");
         assert_eq!(usual.grid().unwrap().points() as u64 * 8, usual.tasks);
+    }
+
+    #[test]
+    fn the_description_says_what_ran_also_where_nothing_was_asked_for() {
+        let usual = options("crossbar --buffer 2,4 --burst 3");
+        let said = usual.description(&usual.grid().unwrap());
+        assert_eq!((said["loads"].as_array().unwrap().len(), &said["loads"][0]), (16, &0.25.into()));
+        assert_eq!((&said["buffers"][1], &said["burst"]), (&4.into(), &3.0.into()));
+        assert_eq!(said["schedulers"], serde_json::json!(["round-robin", "longest-queue", "random"]));
+        assert_eq!((&said["requests"], &said["ports"]), (&50_000.into(), &16.into()));
     }
 
     #[test]

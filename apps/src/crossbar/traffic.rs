@@ -9,6 +9,12 @@ use rand::{Rng, RngExt};
 
 use crate::error::Error;
 
+/// A switch that simulates gaps only has nothing to show: with less load it would take minutes to see its packets.
+const LOAD_MIN: f64 = 0.001;
+
+/// Longer bursts than this are followed by gaps that take as long.
+const BURST_MAX: f64 = 1e6;
+
 /// The inputs of a switch, and the bursts they are in.
 #[derive(Clone, Debug)]
 pub struct Traffic {
@@ -22,13 +28,14 @@ impl Traffic {
     /// Inputs that bring `load` packets a slot each, in bursts of so many on average; all begin in a gap.
     ///
     /// # Errors
-    /// [`Error::Usage`] unless the load is above 0 and up to 1, and bursts have a packet at least.
+    /// [`Error::Usage`] unless the load is from 0.001 to 1, and bursts have from 1 to 10^6 packets.
     pub fn new(ports: usize, load: f64, burst: f64) -> Result<Self, Error> {
-        if !(load > 0.0 && load <= 1.0) {
-            return Err(Error::Usage(format!("--load {load}: expected loads above 0 and up to 1")));
+        if !(LOAD_MIN..=1.0).contains(&load) {
+            return Err(Error::Usage(format!("--load {load}: expected loads from {LOAD_MIN} up to 1")));
         }
-        if !(1.0..=1e9).contains(&burst) {
-            return Err(Error::Usage(format!("--burst {burst}: expected a mean of 1 packet or more")));
+        if !(1.0..=BURST_MAX).contains(&burst) {
+            let words = format!("--burst {burst}: expected a mean of 1 packet or more, up to {BURST_MAX}");
+            return Err(Error::Usage(words));
         }
         // A gap lasts as long as leaves the load to the bursts, and begins with the chance to be over at once.
         let gap = burst * (1.0 - load) / load;
@@ -98,7 +105,9 @@ mod tests {
 
     #[test]
     fn impossible_traffic_is_refused() {
-        for (load, burst) in [(0.0, 1.0), (1.1, 1.0), (f64::NAN, 1.0), (0.5, 0.5), (0.5, f64::NAN)] {
+        for (load, burst) in
+            [(0.0, 1.0), (1e-4, 1.0), (1.1, 1.0), (f64::NAN, 1.0), (0.5, 0.5), (0.5, 1e7), (0.5, f64::NAN)]
+        {
             assert!(Traffic::new(4, load, burst).is_err(), "{load} {burst}");
         }
     }

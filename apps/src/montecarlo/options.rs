@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use super::cost::{Cost, Spread};
 use super::energy::Energy;
-use super::slabs::{SlabSpec, Stack};
+use super::medium::Medium;
+use super::slabs::{Slab, SlabSpec, Stack};
 use super::transport::Problem;
 use crate::error::Error;
 use crate::pooling::Pooling;
@@ -17,7 +18,7 @@ pub struct Options {
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub histories: u64,
     /// A slab, from the source on; repeatable. Materials: water, aluminium, iron, lead, and grey, which takes
-    /// absorption=PER_CM, scattering=PER_CM and asymmetry=COSINE [default: water:10 lead:1]
+    /// absorption=PER_CM and scattering=PER_CM (0.5 each if not given) and asymmetry=COSINE (0) [default: water:10 lead:1]
     #[arg(long, value_name = "MATERIAL[,KEY=VALUE]:CM", value_parser = SlabSpec::parse)]
     pub slab: Vec<SlabSpec>,
     /// Energy of the photons that arrive, from 1 to 2000
@@ -93,18 +94,36 @@ impl Options {
         })
     }
 
-    /// What stands in the numbers beside the results.
+    /// What stands in the numbers beside the results: all that decided them, given or not.
     #[must_use]
-    pub fn description(&self) -> serde_json::Value {
+    pub fn description(&self, problem: &Problem) -> serde_json::Value {
         serde_json::json!({
             "histories": self.histories,
-            "slabs": self.slab.iter().map(|slab| (slab.medium.name(), slab.thickness_cm)).collect::<Vec<_>>(),
-            "energy_kev": self.energy,
-            "seed": self.seed,
-            "cost": format!("{:?}", self.cost).to_lowercase(),
-            "cost_us": self.cost_us,
+            "slabs": problem.stack.slabs().iter().map(slab_description).collect::<Vec<_>>(),
+            "energy_kev": problem.energy.kev(),
+            "bins": problem.bins,
+            "seed": problem.seed,
+            "cost": format!("{:?}", problem.cost.spread).to_lowercase(),
+            "cost_us": problem.cost.mean_us,
             "checked": self.check,
         })
+    }
+}
+
+fn slab_description(slab: &Slab) -> serde_json::Value {
+    let (material, from_cm, to_cm) = (slab.medium.name(), slab.from_cm, slab.to_cm);
+    match slab.medium {
+        Medium::Matter(_) => {
+            serde_json::json!({ "material": material, "from_cm": from_cm, "to_cm": to_cm })
+        }
+        Medium::Grey { absorption_per_cm, scattering_per_cm, asymmetry } => serde_json::json!({
+            "material": material,
+            "from_cm": from_cm,
+            "to_cm": to_cm,
+            "absorption_per_cm": absorption_per_cm,
+            "scattering_per_cm": scattering_per_cm,
+            "asymmetry": asymmetry,
+        }),
     }
 }
 
@@ -135,6 +154,26 @@ mod tests {
         let cost = |arguments| options(arguments).unwrap().problem().unwrap().cost.mean_us;
         assert!(cost("montecarlo") < f64::EPSILON);
         assert!((cost("montecarlo --cost heterogeneous") - 5.0).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn the_description_says_what_ran_also_where_nothing_was_asked_for() {
+        let said = |arguments| {
+            let options = options(arguments).unwrap();
+            options.description(&options.problem().unwrap())
+        };
+        let usual = said("montecarlo --cost heterogeneous");
+        assert_eq!(
+            (&usual["slabs"][1]["material"], &usual["slabs"][1]["to_cm"]),
+            (&"lead".into(), &11.0.into())
+        );
+        assert_eq!(
+            (&usual["bins"], &usual["cost"], &usual["cost_us"]),
+            (&55.into(), &"heterogeneous".into(), &5.0.into())
+        );
+        let grey = &said("montecarlo --slab grey,scattering=0.25:2")["slabs"][0];
+        assert_eq!((&grey["absorption_per_cm"], &grey["scattering_per_cm"]), (&0.5.into(), &0.25.into()));
+        assert_eq!(grey["asymmetry"], 0.0);
     }
 
     #[test]
