@@ -28,8 +28,9 @@ pub fn give_way() {
     thread::sleep(Duration::from_millis(200));
 }
 
-/// The most ranks of a process by itself: each pair of them is connected, so memory and time grow with their square.
-const RANKS_MAX_ALONE: u32 = 1024;
+/// The most ranks of a process by itself: each pair of them is connected, so memory and time grow with their square,
+/// and with twice as many a pool of a second takes minutes.
+const RANKS_MAX_ALONE: u32 = 512;
 
 /// The ranks of a program: as many as were asked for; else one a process, or `alone` in a process by itself.
 ///
@@ -38,9 +39,12 @@ const RANKS_MAX_ALONE: u32 = 1024;
 pub fn ranks(launch: Launch, asked: Option<u32>, alone: u32) -> Result<u32, Error> {
     match (launch, asked) {
         (Launch::Alone, asked) if asked.unwrap_or(alone) > RANKS_MAX_ALONE => {
-            let option = if asked.is_some() { "--ranks" } else { "CARIBOU_RANKS" };
-            let ranks = asked.unwrap_or(alone);
-            Err(Error::Usage(format!("{option} {ranks}: expected {RANKS_MAX_ALONE} at most in one process")))
+            Err(Error::Usage(match asked {
+                Some(ranks) => format!("--ranks {ranks}: expected {RANKS_MAX_ALONE} at most in one process"),
+                None => format!(
+                    "{alone} ranks: expected {RANKS_MAX_ALONE} at most in one process; --ranks or CARIBOU_RANKS says how many"
+                ),
+            }))
         }
         (Launch::Alone, asked) => Ok(asked.unwrap_or(alone)),
         (Launch::Together { processes, .. }, Some(ranks)) if ranks != processes => Err(Error::Usage(
@@ -60,9 +64,9 @@ mod tests {
     fn each_process_is_a_rank_and_nothing_else_can_be_asked_for() {
         assert_eq!(ranks(Launch::Alone, None, 2).unwrap(), 2);
         assert_eq!(ranks(Launch::Alone, Some(3), 2).unwrap(), 3);
-        assert_eq!(ranks(Launch::Alone, Some(1024), 2).unwrap(), 1024);
-        assert!(ranks(Launch::Alone, Some(1025), 2).unwrap_err().to_string().starts_with("--ranks 1025"));
-        assert!(ranks(Launch::Alone, None, 1025).unwrap_err().to_string().starts_with("CARIBOU_RANKS 1025"));
+        assert_eq!(ranks(Launch::Alone, Some(512), 2).unwrap(), 512);
+        assert!(ranks(Launch::Alone, Some(513), 2).unwrap_err().to_string().starts_with("--ranks 513"));
+        assert!(ranks(Launch::Alone, None, 513).unwrap_err().to_string().starts_with("513 ranks"));
         assert_eq!(ranks(LAST, None, 2).unwrap(), 4);
         assert_eq!(ranks(LAST, Some(4), 2).unwrap(), 4);
         assert!(ranks(LAST, Some(3), 2).unwrap_err().to_string().contains("4 processes"));
