@@ -8,9 +8,11 @@
 //! | `outcome` | the figures of one run |
 //! | `table`, `files`, `plot` | outcomes for people, programs and eyes |
 //! | `sweep`, `figures` | many runs in few lines; figures 6 to 9 of the RUPER-LB paper |
+//! | `caa_figures` | figures 3 to 5 of the CAA paper |
 //!
 //! The cluster itself is a library: `lb_strategies::cluster`.
 
+mod caa_figures;
 mod cluster;
 mod compare;
 mod figures;

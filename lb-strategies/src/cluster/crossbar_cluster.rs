@@ -86,6 +86,13 @@ impl CrossbarModel {
         RunPool::new(&pool, policy, &mut vcpus).links(*self).work(work).run()
     }
 
+    /// What the tasks would take if they could be divided and every core were busy to the end, in seconds.
+    pub fn ideal_s(&self, cores: u32, seed: u64) -> f64 {
+        let work: f64 = (0..TASKS).map(|task| self.duration(seed, task)).sum();
+        let speeds = (0..cores).map(|core| self.speed(seed, cores, Worker { rank: Rank(core), number: 0 }));
+        work / speeds.sum::<f64>()
+    }
+
     /// DD, MS and CAA, `runs` times each.
     pub fn compare(&self, cores: u32, runs: u64) -> Comparison {
         let [shares, master, adaptive] = ["static", "master-worker,batch=1", "caa,task=1"].map(|spec| {

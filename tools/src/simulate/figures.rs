@@ -8,6 +8,7 @@ use std::io::Write;
 
 use lb_strategies::cluster::scenario;
 
+use super::caa_figures;
 use super::compare::{Comparison, Policy, compare};
 use super::outcome::Outcome;
 use super::table::write_aligned;
@@ -72,6 +73,7 @@ const ENDS_S: [f64; 2] = [2180.0, 2288.0];
 
 /// Writes all figures. A policy that does not exist here is one line, and the others are shown.
 pub(super) fn write(policies: Option<&str>, out: &mut dyn Write) -> Result<(), Error> {
+    let policies_given = policies.is_some();
     let policies = available(policies, out)?;
     let scenarios = FIGURES.map(|figure| scenario(figure.scenario).expect("it is listed"));
     let comparisons = compare(&scenarios, &policies);
@@ -79,7 +81,8 @@ pub(super) fn write(policies: Option<&str>, out: &mut dyn Write) -> Result<(), E
         write_ranks(figure, comparison, out)?;
     }
     write_threads(&comparisons[4], out)?;
-    write_speeds(&comparisons[5], out)
+    write_speeds(&comparisons[5], out)?;
+    if policies_given { Ok(()) } else { caa_figures::write(out) }
 }
 
 /// `static`, then those asked for.

@@ -26,7 +26,7 @@ pub(super) struct Options {
         conflicts_with = "scenario"
     )]
     sweep: Vec<String>,
-    /// Figures 6 to 9 of the RUPER-LB paper beside what comes out here.
+    /// Figures 6 to 9 of the RUPER-LB paper, and 3 to 5 of the CAA paper, beside what comes out here.
     #[arg(long, conflicts_with_all = ["described", "scenario", "sweep", "json", "csv", "plot"])]
     figures: bool,
     /// List scenarios, sweeps and policies.

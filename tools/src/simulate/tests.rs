@@ -180,6 +180,17 @@ fn figures_have_the_numbers_of_the_paper_and_those_here() {
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
+    assert!(!text.contains("CAA"), "policies of one's own are not in its figures");
+}
+
+#[test]
+fn the_figures_of_the_caa_paper_have_a_row_for_each_number_of_cores() {
+    let mut out = Vec::new();
+    super::caa_figures::write(&mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    for cores in ["16", "32", "64", "128"] {
+        assert!(text.lines().any(|line| line.starts_with(&format!("{cores} "))), "{text}");
+    }
 }
 
 #[test]
