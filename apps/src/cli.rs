@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use caribou::Launch;
 use clap::Parser;
 use clap::error::ErrorKind;
+use lb_strategies::parameters::split_list;
 
 use crate::error::Error;
 use crate::launch;
@@ -68,22 +69,9 @@ fn one_line(text: &str) -> String {
 /// # Errors
 /// [`Error::Usage`] when a strategy has no name.
 pub fn strategies(list: &str) -> Result<Vec<String>, Error> {
-    let mut specs: Vec<String> = Vec::new();
-    for group in list.split(';') {
-        let before = specs.len();
-        for part in group.split(',').map(str::trim) {
-            match specs.get_mut(before..).and_then(<[String]>::last_mut) {
-                Some(spec) if part.contains('=') => *spec = format!("{spec},{part}"),
-                _ if part.is_empty() || part.contains('=') => {
-                    return Err(Error::Usage(format!(
-                        "--compare {list}: expected names of strategies as in none,refine"
-                    )));
-                }
-                _ => specs.push(part.to_owned()),
-            }
-        }
-    }
-    Ok(specs)
+    split_list(list).ok_or_else(|| {
+        Error::Usage(format!("--compare {list}: expected names of strategies as in none,refine"))
+    })
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //!
 //! Pure: it parses the two options and does the arithmetic. The processes are in `neighbour`, the cgroups in `quota`.
 
+use lb_strategies::cluster::neighbours::fair_share;
 use serde::Serialize;
 
 /// `RANK[:FROM-TO][:DUTY]`: a busy process beside a rank, during some iterations.
@@ -173,24 +174,6 @@ impl Disturbances {
         let label = if disturbed { acting.join(", ") } else { "quiet".to_owned() };
         Window { from, to, label, disturbed }
     }
-}
-
-/// What a process that always wants to run gets of a vCPU that it shares with processes of these duties.
-///
-/// The scheduler gives nobody more than they ask for, and shares the rest equally: whoever asks for less than an equal
-/// part is served in full, smallest first.
-fn fair_share(mut duties: Vec<f64>) -> f64 {
-    duties.sort_by(f64::total_cmp);
-    let mut left = 1.0;
-    let mut claimants = duties.len() + 1;
-    for duty in duties {
-        if duty > left / claimants as f64 {
-            break;
-        }
-        left -= duty;
-        claimants -= 1;
-    }
-    left / claimants as f64
 }
 
 fn parse_rank(text: &str) -> Result<u32, String> {

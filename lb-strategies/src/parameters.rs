@@ -124,6 +124,29 @@ impl Parameters {
     }
 }
 
+/// Splits a list of strategies, each of which may carry parameters: a part with a `=` belongs to the strategy before it,
+/// and `;` always separates. `None` when a strategy has no name.
+///
+/// ```
+/// use lb_strategies::parameters::split_list;
+/// assert_eq!(split_list("none,refine,tolerance=0.1,greedy").expect("names"), ["none", "refine,tolerance=0.1", "greedy"]);
+/// assert_eq!(split_list("tolerance=0.1"), None);
+/// ```
+pub fn split_list(list: &str) -> Option<Vec<String>> {
+    let mut specs: Vec<String> = Vec::new();
+    for group in list.split(';') {
+        let before = specs.len();
+        for part in group.split(',').map(str::trim) {
+            match specs.get_mut(before..).and_then(<[String]>::last_mut) {
+                Some(spec) if part.contains('=') => *spec = format!("{spec},{part}"),
+                _ if part.is_empty() || part.contains('=') => return None,
+                _ => specs.push(part.to_owned()),
+            }
+        }
+    }
+    Some(specs)
+}
+
 /// A table as text for a person: each strategy with its summary, then its parameters with their defaults.
 pub(crate) fn help(
     entries: impl Iterator<Item = (&'static str, &'static str, &'static [Parameter])>,

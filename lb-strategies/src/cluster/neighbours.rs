@@ -64,7 +64,7 @@ impl Beside {
     pub fn share(self, duties: &[f64]) -> f64 {
         match self {
             Self::Core => 1.0 - 0.53 * duties.iter().sum::<f64>().min(1.0),
-            Self::Vcpu => fair(duties.to_vec()),
+            Self::Vcpu => fair_share(duties.to_vec()),
         }
     }
 
@@ -86,8 +86,17 @@ impl Beside {
     }
 }
 
-/// What somebody who always wants to run gets beside these.
-fn fair(mut duties: Vec<f64>) -> f64 {
+/// What a process that always wants to run gets of a vCPU that it shares with processes of these duties.
+///
+/// The scheduler gives nobody more than they ask for, and shares the rest equally: whoever asks for less than an equal
+/// part is served in full, smallest first.
+///
+/// ```
+/// use lb_strategies::cluster::neighbours::fair_share;
+/// assert_eq!(fair_share(vec![1.0]), 0.5);
+/// assert_eq!(fair_share(vec![0.2]), 0.8);
+/// ```
+pub fn fair_share(mut duties: Vec<f64>) -> f64 {
     duties.sort_by(f64::total_cmp);
     let (mut left, mut claimants) = (1.0, duties.len() + 1);
     for duty in duties {
@@ -123,9 +132,9 @@ mod tests {
 
     #[test]
     fn nobody_gets_more_than_they_ask_for() {
-        assert_eq!(fair(vec![]), 1.0);
-        assert_eq!(fair(vec![1.0, 1.0]), 1.0 / 3.0);
-        assert_eq!(fair(vec![0.9, 0.1]), 0.45);
+        assert_eq!(fair_share(vec![]), 1.0);
+        assert_eq!(fair_share(vec![1.0, 1.0]), 1.0 / 3.0);
+        assert_eq!(fair_share(vec![0.9, 0.1]), 0.45);
         assert!((Beside::Core.share(&[0.5, 0.7]) - 0.47).abs() < 1e-12, "a hardware thread is at most busy");
     }
 }

@@ -9,6 +9,7 @@ use std::thread;
 use indicatif::{ProgressBar, ProgressStyle};
 use lb_strategies::STRATEGIES;
 use lb_strategies::cluster::Scenario;
+use lb_strategies::parameters::split_list;
 use lb_strategies::pool::{POOL_STRATEGIES, PoolStrategy, pool_parse};
 use serde::Serialize;
 
@@ -52,31 +53,17 @@ impl Policy {
     }
 }
 
+/// The policies in a list, with their parameters.
+fn specs(list: &str) -> Result<Vec<String>, Error> {
+    split_list(list).ok_or_else(|| {
+        Error::Usage(format!("--compare {list:?}: expected names of policies as in static,leases"))
+    })
+}
+
 fn is_for_arrays(spec: &str) -> bool {
     let name = spec.split(',').next().unwrap_or(spec).trim();
     let is = |known: &str| known == name;
     STRATEGIES.iter().any(|entry| is(entry.name)) && !POOL_STRATEGIES.iter().any(|entry| is(entry.name))
-}
-
-/// Splits a list of policies, each of which may carry parameters: `static,leases,chunk=0.05` are two. A part with a `=`
-/// belongs to the policy before it; `;` always separates.
-fn specs(list: &str) -> Result<Vec<String>, Error> {
-    let mut specs: Vec<String> = Vec::new();
-    for group in list.split(';') {
-        let before = specs.len();
-        for part in group.split(',').map(str::trim) {
-            match specs.get_mut(before..).and_then(<[String]>::last_mut) {
-                Some(spec) if part.contains('=') => *spec = format!("{spec},{part}"),
-                _ if part.is_empty() || part.contains('=') => {
-                    return Err(Error::Usage(format!(
-                        "--compare {list:?}: expected names of policies as in static,leases"
-                    )));
-                }
-                _ => specs.push(part.to_owned()),
-            }
-        }
-    }
-    Ok(specs)
 }
 
 /// What all policies made of one scenario.

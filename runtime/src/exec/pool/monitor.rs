@@ -54,7 +54,7 @@ struct Follow {
 }
 
 /// What was accumulated, where it is needed, and the rest.
-pub(super) type Result = (Option<Accumulated>, Whole);
+pub(super) type Conclusion = (Option<Accumulated>, Whole);
 
 impl<'m> Monitor<'m> {
     pub(super) fn new(
@@ -79,7 +79,7 @@ impl<'m> Monitor<'m> {
     }
 
     /// Until the pool is done; the result, unless the run has failed.
-    pub(super) fn run(&mut self) -> Option<Result> {
+    pub(super) fn run(&mut self) -> Option<Conclusion> {
         if let Some(every_ns) = self.follow.every_ns {
             self.tell_all(|| PoolPacket::Follow { every_ns });
         }
@@ -104,7 +104,7 @@ impl<'m> Monitor<'m> {
     }
 
     /// Does what there is to do.
-    fn turn(&mut self) -> std::result::Result<Option<Result>, Error> {
+    fn turn(&mut self) -> Result<Option<Conclusion>, Error> {
         while let Some(received) = self.transport.as_mut().and_then(|transport| transport.poll()) {
             let (from, packet) = received?;
             self.heard_ns = self.shared.clock.now_ns();
@@ -128,7 +128,7 @@ impl<'m> Monitor<'m> {
         Ok(None)
     }
 
-    fn send(&mut self, to: Rank, mut packet: PoolPacket) -> std::result::Result<(), Error> {
+    fn send(&mut self, to: Rank, mut packet: PoolPacket) -> Result<(), Error> {
         let Some(transport) = &mut self.transport else { return Ok(()) };
         if self.wire {
             let there_and_back = wire::encode(&packet).and_then(|bytes| wire::decode(&bytes));
@@ -143,7 +143,7 @@ impl<'m> Monitor<'m> {
         inner.outbound.extend(others.map(|rank| (rank, packet())));
     }
 
-    fn hear(&mut self, from: Rank, packet: Packet) -> std::result::Result<Option<Result>, Error> {
+    fn hear(&mut self, from: Rank, packet: Packet) -> Result<Option<Conclusion>, Error> {
         let packet = match packet {
             Packet::Pool(packet) => *packet,
             Packet::Abort(error) => {
@@ -212,7 +212,7 @@ impl<'m> Monitor<'m> {
     }
 
     /// All parts have come: checks and merges them, and tells everybody.
-    fn conclude(&mut self) -> std::result::Result<Result, Error> {
+    fn conclude(&mut self) -> Result<Conclusion, Error> {
         let Shared { work, .. } = self.shared;
         let cancelled = self.shared.meeting.lock().core.is_cancelled();
         let (accumulated, whole) = whole(*work, std::mem::take(&mut self.parts), cancelled)?;
@@ -231,7 +231,7 @@ impl<'m> Monitor<'m> {
     }
 
     /// Hands this rank's part over when it is through.
-    fn hand_over(&mut self) -> std::result::Result<(), Error> {
+    fn hand_over(&mut self) -> Result<(), Error> {
         if !self.handed_over
             && let Some((accumulated, mut part)) = self.shared.part()
         {
@@ -279,7 +279,7 @@ impl<'m> Monitor<'m> {
         transport.idle();
     }
 
-    fn encode(&self, accumulated: &Accumulated) -> std::result::Result<Vec<u8>, Error> {
+    fn encode(&self, accumulated: &Accumulated) -> Result<Vec<u8>, Error> {
         let encoded = self.shared.work.encode(accumulated);
         encoded.map_err(|why| garbled(self.shared.rank, ACCUMULATED, &why))
     }
