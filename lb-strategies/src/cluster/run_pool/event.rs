@@ -1,0 +1,47 @@
+//! What can happen on the cluster, and a number that stands for a whole history.
+
+use crate::pool::Nanos;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Event {
+    /// A worker is there.
+    Arrives(usize),
+    /// Its speed changes, or its range is at its end.
+    Looks {
+        worker: usize,
+        version: u64,
+    },
+    /// A message has arrived; it waits in its queue.
+    Delivered {
+        from: u32,
+        to: u32,
+    },
+    /// A rank has time for a message that has arrived.
+    Served {
+        from: u32,
+        to: u32,
+    },
+    Timer {
+        rank: u32,
+        version: u64,
+    },
+    Dies(u32),
+    Hears {
+        rank: u32,
+        of: u32,
+    },
+}
+
+/// `before`, with one more event.
+pub(super) fn digest(before: u64, now: Nanos, event: &Event) -> u64 {
+    let kind = match event {
+        Event::Arrives(worker) => 1 + 8 * *worker as u64,
+        Event::Looks { worker, version } => 2 + 8 * (*worker as u64) + (version << 32),
+        Event::Delivered { from, to } => 3 + 8 * u64::from(*from) + (u64::from(*to) << 32),
+        Event::Served { from, to } => 4 + 8 * u64::from(*from) + (u64::from(*to) << 32),
+        Event::Timer { rank, .. } => 5 + 8 * u64::from(*rank),
+        Event::Dies(rank) => 6 + 8 * u64::from(*rank),
+        Event::Hears { rank, of } => 7 + 8 * u64::from(*rank) + (u64::from(*of) << 32),
+    };
+    (before ^ now.rotate_left(17) ^ kind).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+}
