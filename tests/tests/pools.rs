@@ -287,3 +287,22 @@ fn what_is_neutral_need_not_be_anything_special_but_neutral() {
     assert_eq!(made.into_inner(), 4, "one for each worker");
     assert_eq!(outcome.result.first(), Some(&4));
 }
+
+#[test]
+fn a_pool_of_iterations_that_cost_nothing_stops_at_once_when_it_is_cancelled() {
+    for lb in policies() {
+        let cancel = Cancel::default();
+        let config = config(lb, 1, 1);
+        let pool = Pool::new(&config, 1 << 60).cancelled_by(&cancel);
+        let outcome = pool.run(
+            || 0,
+            |count: &mut u64, range| {
+                *count += range.end - range.start;
+                cancel.cancel();
+            },
+        );
+        let outcome = outcome.unwrap();
+        assert!(outcome.report.cancelled && outcome.result == outcome.report.iterations, "{lb}");
+        assert_eq!(outcome.report.workers.iter().map(|worker| worker.ranges).sum::<u64>(), 1, "{lb}");
+    }
+}

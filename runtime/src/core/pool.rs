@@ -209,10 +209,10 @@ impl PoolCore {
         self.wake_at_ns
     }
 
-    /// From now on workers that want something leave. True the first time.
-    pub(crate) fn cancel(&mut self, todo: &mut Todo) -> bool {
+    /// From now on workers that want something leave.
+    pub(crate) fn cancel(&mut self, todo: &mut Todo) {
         if std::mem::replace(&mut self.cancelled, true) {
-            return false;
+            return;
         }
         self.wake_at_ns = None;
         for (worker, desk) in (0..).zip(&mut self.desks) {
@@ -222,7 +222,6 @@ impl PoolCore {
                 todo.awake.push(worker);
             }
         }
-        true
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
@@ -324,7 +323,8 @@ mod tests {
         core.begin(0, &mut Todo::default());
         assert!(matches!(next(&mut core, 0, 1), Some(Order::Run { .. })));
         let mut todo = Todo::default();
-        assert!(core.cancel(&mut todo) && !core.cancel(&mut todo));
+        core.cancel(&mut todo);
+        core.cancel(&mut todo);
         // It was running, and may also be told so when it comes back.
         assert_eq!(next(&mut core, 0, 2), Some(Order::Leave));
         assert!(core.handed_in());

@@ -191,7 +191,12 @@ impl Shared<'_> {
 
     /// Asks for the next order, and waits for it; none if the run is over.
     fn next(&self, worker: u32, record: &mut PoolWorker, now_ns: u64) -> Option<(Option<bool>, Order)> {
+        let cancelled = self.work.is_cancelled();
         let ask = |inner: &mut Inner, now_ns, todo: &mut Todo| {
+            // At once: until the monitor looks, cheap iterations may all be executed.
+            if cancelled {
+                inner.core.cancel(todo);
+            }
             inner.core.wants(worker, now_ns, todo);
             inner.core.take_order(worker)
         };

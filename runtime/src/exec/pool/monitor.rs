@@ -40,6 +40,8 @@ pub(super) struct Monitor<'m> {
     handed_over: bool,
     /// The run has failed elsewhere: everybody knows.
     told: bool,
+    /// Everybody knows that the pool is cancelled, if it is.
+    cancel_told: bool,
     follow: Follow,
     heard_ns: u64,
 }
@@ -73,6 +75,7 @@ impl<'m> Monitor<'m> {
             parts: BTreeMap::new(),
             handed_over: false,
             told: false,
+            cancel_told: false,
             follow: Follow { every_ns, ..Follow::default() },
             heard_ns: 0,
         }
@@ -113,7 +116,11 @@ impl<'m> Monitor<'m> {
             }
         }
         if self.shared.work.is_cancelled() {
-            self.cancel(None);
+            self.shared.with(|inner, _, todo| inner.core.cancel(todo));
+        }
+        if !self.cancel_told && self.shared.meeting.lock().core.is_cancelled() {
+            self.cancel_told = true;
+            self.tell_all(|| PoolPacket::Cancel);
         }
         self.shared.with(|inner, now_ns, todo| inner.core.pass_time(now_ns, todo));
         self.follow();
@@ -164,7 +171,11 @@ impl<'m> Monitor<'m> {
             // In one process rank 0 tells the program.
             PoolPacket::Total { done } if self.processes => self.shared.work.progress(done, self.heard_ns),
             PoolPacket::Total { .. } => {}
-            PoolPacket::Cancel => self.cancel(Some(from)),
+            PoolPacket::Cancel => {
+                // Who cancelled tells all.
+                self.cancel_told = true;
+                self.shared.with(|inner, _, todo| inner.core.cancel(todo));
+            }
             PoolPacket::Part(mut part) => {
                 let bytes = std::mem::take(&mut part.accumulated);
                 let accumulated = self.shared.work.decode(&bytes).map_err(|why| self.not_decoded(&why))?;
@@ -180,13 +191,6 @@ impl<'m> Monitor<'m> {
             }
         }
         Ok(None)
-    }
-
-    fn cancel(&mut self, from: Option<Rank>) {
-        let first = self.shared.with(|inner, _, todo| inner.core.cancel(todo));
-        if first && from.is_none() {
-            self.tell_all(|| PoolPacket::Cancel);
-        }
     }
 
     /// Tells and hears how far all are.
