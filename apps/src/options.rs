@@ -1,12 +1,14 @@
 //! The options that every balanced program here has: strategies, ranks, disturbances, files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use caribou::Config;
+use serde::Serialize;
 
 use crate::disturbance::{Disturbances, NeighbourSpec, QuotaSpec};
 use crate::error::Error;
 use crate::output::Output;
+use crate::plot::{self, Picture};
 use crate::shape::Shape;
 
 /// Flattened into a program's own options. What is not given comes from `CARIBOU_*`, then from the program.
@@ -87,8 +89,7 @@ impl Balancing {
     /// # Errors
     /// [`Error::Output`], naming the first that cannot be written.
     pub fn outputs(&self) -> Result<Outputs, Error> {
-        let open = |path: &Option<PathBuf>| path.as_deref().map(Output::open).transpose();
-        Ok(Outputs { plot: open(&self.plot)?, json: open(&self.json)? })
+        Outputs::open(self.plot.as_deref(), self.json.as_deref())
     }
 }
 
@@ -96,23 +97,37 @@ impl Balancing {
 #[derive(Debug)]
 pub struct Outputs {
     /// For the plot.
-    pub plot: Option<Output>,
+    plot: Option<Output>,
     /// For the numbers.
-    pub json: Option<Output>,
+    json: Option<Output>,
 }
 
 impl Outputs {
+    /// The files that were asked for, open.
+    ///
+    /// # Errors
+    /// [`Error::Output`], naming the first that cannot be written.
+    pub(crate) fn open(plot: Option<&Path>, json: Option<&Path>) -> Result<Self, Error> {
+        Ok(Self { plot: plot.map(Output::open).transpose()?, json: json.map(Output::open).transpose()? })
+    }
+
     /// Writes what was asked for.
     ///
     /// # Errors
     /// [`Error::Output`], naming the file.
-    pub fn write(self, summary: &crate::summary::Summary) -> Result<(), Error> {
+    ///
+    /// # Panics
+    /// When `summary` has maps with other keys than names.
+    pub fn write<S: Serialize>(self, summary: &S) -> Result<(), Error>
+    where
+        for<'s> Picture: From<&'s S>,
+    {
         if let Some(json) = self.json {
             let text = serde_json::to_string_pretty(summary).expect("a summary has only names as keys");
             json.write(&(text + "\n"))?;
         }
-        if let Some(plot) = self.plot {
-            plot.write(&crate::plot::svg(&summary.into()).map_err(Error::Usage)?)?;
+        if let Some(file) = self.plot {
+            file.write(&plot::svg(&summary.into()).map_err(Error::Usage)?)?;
         }
         Ok(())
     }

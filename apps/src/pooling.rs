@@ -21,8 +21,7 @@ use crate::error::Error;
 use crate::experiment::{Experiment, Total};
 use crate::launch;
 use crate::machine::Machine;
-use crate::options::Disturbing;
-use crate::output::Output;
+use crate::options::{Disturbing, Outputs};
 use crate::shape::Shape;
 
 /// The parts in which the progress of a pool is told.
@@ -88,32 +87,8 @@ impl Pooling {
     ///
     /// # Errors
     /// [`Error::Output`], naming the first that cannot be written.
-    pub fn outputs(&self) -> Result<PoolOutputs, Error> {
-        let open = |path: &Option<PathBuf>| path.as_deref().map(Output::open).transpose();
-        Ok(PoolOutputs { plot: open(&self.plot)?, json: open(&self.json)? })
-    }
-}
-
-/// Where results go besides the terminal.
-#[derive(Debug)]
-pub struct PoolOutputs {
-    plot: Option<Output>,
-    json: Option<Output>,
-}
-
-impl PoolOutputs {
-    /// Writes what was asked for.
-    ///
-    /// # Errors
-    /// [`Error::Output`], naming the file.
-    pub fn write(self, summary: &PoolSummary) -> Result<(), Error> {
-        if let Some(json) = self.json {
-            json.write(&summary.json())?;
-        }
-        if let Some(plot) = self.plot {
-            plot.write(&crate::plot::svg(&summary.picture()).map_err(Error::Usage)?)?;
-        }
-        Ok(())
+    pub fn outputs(&self) -> Result<Outputs, Error> {
+        Outputs::open(self.plot.as_deref(), self.json.as_deref())
     }
 }
 

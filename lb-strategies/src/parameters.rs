@@ -124,6 +124,27 @@ impl Parameters {
     }
 }
 
+/// The name in a specification such as `refine,tolerance=0.05`.
+///
+/// ```
+/// assert_eq!(lb_strategies::parameters::name_of(" refine , tolerance=0.05"), "refine");
+/// ```
+pub fn name_of(spec: &str) -> &str {
+    spec.split(',').next().unwrap_or(spec).trim()
+}
+
+/// The entry of a table that `spec` names, and the settings that follow the name.
+pub(crate) fn select<'t, 's, E>(
+    table: &'t [E],
+    name: impl Fn(&E) -> &'static str,
+    spec: &'s str,
+) -> Result<(&'t E, &'s str), ParseError> {
+    let settings = spec.split_once(',').map_or("", |(_, settings)| settings);
+    let entry = table.iter().find(|entry| name(entry) == name_of(spec));
+    let unknown = || ParseError::UnknownStrategy(Choice::new(name_of(spec), table.iter().map(&name)));
+    Ok((entry.ok_or_else(unknown)?, settings))
+}
+
 /// Splits a list of strategies, each of which may carry parameters: a part with a `=` belongs to the strategy before it,
 /// and `;` always separates. `None` when a strategy has no name.
 ///

@@ -4,7 +4,7 @@
 //! a registry that plug-ins fill at start: one can read it, and its order is the same everywhere.
 
 use crate::Strategy;
-use crate::parameters::{Choice, Parameter, Parameters, ParseError};
+use crate::parameters::{self, Parameter, Parameters, ParseError, select};
 use crate::strategies::{greedy, greedy_refine, none, random, refine, refine_best, rotate};
 
 /// Every strategy, simplest first.
@@ -48,11 +48,7 @@ pub struct StrategyEntry {
 /// # Ok::<(), lb_strategies::ParseError>(())
 /// ```
 pub fn parse(spec: &str) -> Result<Box<dyn Strategy>, ParseError> {
-    let (name, settings) = spec.split_once(',').unwrap_or((spec, ""));
-    let Some(entry) = STRATEGIES.iter().find(|entry| entry.name == name.trim()) else {
-        let known = STRATEGIES.iter().map(|entry| entry.name);
-        return Err(ParseError::UnknownStrategy(Choice::new(name.trim(), known)));
-    };
+    let (entry, settings) = select(STRATEGIES, |entry| entry.name, spec)?;
     (entry.build)(&Parameters::read(entry.name, entry.parameters, settings)?)
 }
 
@@ -63,7 +59,7 @@ pub fn parse(spec: &str) -> Result<Box<dyn Strategy>, ParseError> {
 /// assert!(help.contains("refine ") && help.contains("  tolerance=0.05 "));
 /// ```
 pub fn help() -> String {
-    crate::parameters::help(STRATEGIES.iter().map(|entry| (entry.name, entry.summary, entry.parameters)))
+    parameters::help(STRATEGIES.iter().map(|entry| (entry.name, entry.summary, entry.parameters)))
 }
 
 #[cfg(test)]

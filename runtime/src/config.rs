@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use lb_strategies::parameters::{Choice, ParseError};
+use lb_strategies::parameters::{Choice, ParseError, name_of};
 use lb_strategies::pool::{POOL_STRATEGIES, PoolStrategy, pool_help, pool_parse};
 use lb_strategies::{STRATEGIES, Strategy};
 
@@ -246,16 +246,16 @@ impl Config {
         Ok(self)
     }
 
-    /// Ranks in this process; by default one per vCPU that the process may use, of a pool one. Under `mpirun` each process is one rank,
-    /// and this may only say how many processes there are.
+    /// Ranks in this process; by default one per vCPU that the process may use, of a pool one. Under `mpirun` each process
+    /// is one rank, and this may only say how many processes there are.
     #[must_use]
     pub fn ranks(mut self, ranks: u32) -> Config {
         self.ranks = Some(ranks.max(1));
         self
     }
 
-    /// Workers of each rank; idle ones steal ready chunks from each other. By default 1, of a pool one per vCPU; under `mpirun` one for each
-    /// physical core in the rank's part of its host.
+    /// Workers of each rank; idle ones steal ready chunks from each other. By default 1, of a pool one per vCPU;
+    /// under `mpirun` one for each physical core in the rank's part of its host.
     #[must_use]
     pub fn workers(mut self, workers: u32) -> Config {
         self.workers = Some(workers.max(1));
@@ -437,10 +437,6 @@ impl Config {
     pub fn sync_period(&self) -> u64 {
         self.period
     }
-}
-
-fn name_of(spec: &str) -> &str {
-    spec.split(',').next().unwrap_or(spec).trim()
 }
 
 fn names_for_arrays() -> Vec<&'static str> {

@@ -117,26 +117,21 @@ impl PoolSummary {
         }
         text
     }
+}
 
-    /// As JSON.
-    #[must_use]
-    pub fn json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("the numbers have only names as keys") + "\n"
-    }
-
-    /// What each percent took.
-    #[must_use]
-    pub fn picture(&self) -> Picture {
+/// What each percent took.
+impl From<&PoolSummary> for Picture {
+    fn from(summary: &PoolSummary) -> Self {
         let curve = |run: &PooledRun| {
             let seconds = run.report.elapsed_ns as f64 / 1e9;
             (format!("{}: {seconds:.2} s", run.report.lb), run.parts_ms.clone())
         };
-        Picture {
-            caption: format!("{}: time for each percent of the pool", self.program),
+        Self {
+            caption: format!("{}: time for each percent of the pool", summary.program),
             step: "percent",
             steps: PARTS,
-            windows: self.windows.clone(),
-            curves: self.runs.iter().map(curve).collect(),
+            windows: summary.windows.clone(),
+            curves: summary.runs.iter().map(curve).collect(),
         }
     }
 }
@@ -228,13 +223,13 @@ mod tests {
 
     #[test]
     fn the_json_and_the_plot_have_every_run() {
-        let json: serde_json::Value = serde_json::from_str(&summary().json()).unwrap();
+        let json: serde_json::Value = serde_json::to_value(summary()).unwrap();
         for pointer in
             ["/program", "/runs/1/lb", "/runs/1/gain", "/runs/0/workers/1/busy_ns", "/runs/0/parts_ms/99"]
         {
             assert!(json.pointer(pointer).is_some_and(|value| !value.is_null()), "{pointer}");
         }
-        let plot = crate::plot::svg(&summary().picture()).unwrap();
+        let plot = crate::plot::svg(&(&summary()).into()).unwrap();
         for words in ["time per percent (ms)", "leases: 1.00 s", "neighbour on rank 1"] {
             assert!(plot.contains(words), "{words}");
         }

@@ -1,7 +1,7 @@
 //! The ordered table of pool policies, and how a person selects one: `leases,chunk=0.05`.
 
 use super::{PoolStrategy, auto, caa, equal, factoring, guided, leases, master_worker, ruper};
-use crate::parameters::{Choice, Parameter, Parameters, ParseError};
+use crate::parameters::{Parameter, Parameters, ParseError, help, select};
 
 /// Every policy for pools, simplest first.
 pub const POOL_STRATEGIES: &[PoolEntry] = &[
@@ -42,11 +42,7 @@ pub struct PoolEntry {
 /// # Ok::<(), lb_strategies::ParseError>(())
 /// ```
 pub fn pool_parse(spec: &str) -> Result<Box<dyn PoolStrategy>, ParseError> {
-    let (name, settings) = spec.split_once(',').unwrap_or((spec, ""));
-    let Some(entry) = POOL_STRATEGIES.iter().find(|entry| entry.name == name.trim()) else {
-        let known = POOL_STRATEGIES.iter().map(|entry| entry.name);
-        return Err(ParseError::UnknownStrategy(Choice::new(name.trim(), known)));
-    };
+    let (entry, settings) = select(POOL_STRATEGIES, |entry| entry.name, spec)?;
     (entry.build)(&Parameters::read(entry.name, entry.parameters, settings)?)
 }
 
@@ -56,5 +52,5 @@ pub fn pool_parse(spec: &str) -> Result<Box<dyn PoolStrategy>, ParseError> {
 /// assert!(lb_strategies::pool::pool_help().contains("static "));
 /// ```
 pub fn pool_help() -> String {
-    crate::parameters::help(POOL_STRATEGIES.iter().map(|entry| (entry.name, entry.summary, entry.parameters)))
+    help(POOL_STRATEGIES.iter().map(|entry| (entry.name, entry.summary, entry.parameters)))
 }

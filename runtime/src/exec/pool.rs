@@ -226,14 +226,11 @@ impl Shared<'_> {
         };
         parts.sort_by_key(|(_, _, record)| record.worker);
         let mut part = Part { messages, said, ..Part::default() };
-        let mut all: Option<Accumulated> = None;
+        let mut all = None;
         for (accumulated, tally, record) in parts {
             part.tally.add(tally);
             part.workers.push(record);
-            match &mut all {
-                Some(all) => self.work.merge(all, accumulated),
-                None => all = Some(accumulated),
-            }
+            self.work.gather(&mut all, accumulated);
         }
         Some((all.expect("a rank has a worker"), part))
     }

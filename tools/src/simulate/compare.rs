@@ -9,7 +9,7 @@ use std::thread;
 use indicatif::{ProgressBar, ProgressStyle};
 use lb_strategies::STRATEGIES;
 use lb_strategies::cluster::Scenario;
-use lb_strategies::parameters::split_list;
+use lb_strategies::parameters::{name_of, split_list};
 use lb_strategies::pool::{POOL_STRATEGIES, PoolStrategy, pool_parse};
 use serde::Serialize;
 
@@ -61,8 +61,7 @@ fn specs(list: &str) -> Result<Vec<String>, Error> {
 }
 
 fn is_for_arrays(spec: &str) -> bool {
-    let name = spec.split(',').next().unwrap_or(spec).trim();
-    let is = |known: &str| known == name;
+    let is = |known: &str| known == name_of(spec);
     STRATEGIES.iter().any(|entry| is(entry.name)) && !POOL_STRATEGIES.iter().any(|entry| is(entry.name))
 }
 

@@ -37,3 +37,13 @@ pub(crate) trait PoolWork: Sync {
     /// That many iterations were executed on all ranks.
     fn progress(&self, done: u64, now_ns: u64);
 }
+
+impl dyn PoolWork + '_ {
+    /// Merges what comes next into what there is; the first is what there is.
+    pub(crate) fn gather(&self, all: &mut Option<Accumulated>, next: Accumulated) {
+        match all {
+            Some(all) => self.merge(all, next),
+            None => *all = Some(next),
+        }
+    }
+}

@@ -47,17 +47,14 @@ pub(crate) fn run(
     for (rank, &count) in (0..).map(Rank).zip(&pool.workers) {
         let mut part = Part { said: run.said.clone().filter(|_| rank.0 == 0), ..Part::default() };
         let executed = catch_unwind(AssertUnwindSafe(|| {
-            let mut all: Option<Accumulated> = None;
+            let mut all = None;
             for (number, (worker, ranges)) in (0..count).zip(&mut workers) {
                 let mut accumulated = work.init();
                 for range in ranges {
                     work.execute(&mut accumulated, range.clone());
                     part.tally.add(Tally::of(range));
                 }
-                match &mut all {
-                    Some(all) => work.merge(all, accumulated),
-                    None => all = Some(accumulated),
-                }
+                work.gather(&mut all, accumulated);
                 part.workers.push(PoolWorker {
                     rank: rank.0,
                     worker: number,

@@ -18,12 +18,9 @@ pub(super) fn whole(
 ) -> Result<(Accumulated, Whole), Error> {
     let mut whole = Whole::default();
     let mut tally = Tally::default();
-    let mut all: Option<Accumulated> = None;
+    let mut all = None;
     for (accumulated, part) in parts.into_values() {
-        match &mut all {
-            Some(all) => work.merge(all, accumulated),
-            None => all = Some(accumulated),
-        }
+        work.gather(&mut all, accumulated);
         tally.add(part.tally);
         whole.workers.extend(part.workers);
         whole.messages += part.messages;
