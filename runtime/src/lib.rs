@@ -86,6 +86,7 @@ mod liveness;
 mod measure;
 mod report;
 mod run;
+pub mod trace;
 mod transport;
 
 pub use api::chunk::{Chunk, Load};

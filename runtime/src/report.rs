@@ -48,6 +48,7 @@ pub struct ClockOffset {
 /// Makespans and imbalance follow from the snapshot under the strategy's background model; `collect_ns`, `decide_ns` and
 /// `migrate_ns` were measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct SyncReport {
     /// Number of the sync, from 0.
@@ -80,6 +81,16 @@ pub struct SyncReport {
     pub capacity: Vec<f64>,
     /// CPU got over CPU wanted, of each rank.
     pub share: Vec<f64>,
+    /// Completion time of each rank in the phase that was measured, ns.
+    pub before_ns: Vec<u64>,
+    /// Completion time of each rank expected after the moves, ns.
+    pub predicted_ns: Vec<u64>,
+    /// Chunks that the strategy wanted to move.
+    pub proposed: u64,
+    /// Time that moving them was expected to save in the next phase, ns.
+    pub gain_ns: u64,
+    /// Time that moving them was expected to cost, ns.
+    pub cost_ns: u64,
 }
 
 /// The record of a finished pool.

@@ -223,6 +223,8 @@ impl Coordinator {
         let model = self.strategy.background();
         let verdict = lb_strategies::accept(expected, &assignment, model, 1, &MOVE_COST);
         let current = Assignment::current(expected);
+        let proposed = expected.chunks.iter().zip(&assignment.ranks).filter(|(chunk, to)| chunk.rank != **to);
+        let proposed = proposed.count() as u64;
         let carried_out = verdict.accepted || !self.strategy.must_pay();
         let assignment = if carried_out { assignment } else { current.clone() };
         let moves: Vec<Move> = (expected.chunks.iter().zip(&assignment.ranks))
@@ -249,6 +251,11 @@ impl Coordinator {
             chunks_per_rank,
             capacity: self.estimates.iter().map(|estimate| estimate.whole_speed() * estimate.share).collect(),
             share: self.estimates.iter().map(|estimate| estimate.share).collect(),
+            before_ns: metrics::completion_ns(measured, &current, model),
+            predicted_ns: metrics::completion_ns(expected, &assignment, model),
+            proposed,
+            gain_ns: verdict.gain_ns,
+            cost_ns: verdict.cost_ns,
         };
         tracing::info!(
             phase = self.next,

@@ -303,7 +303,7 @@ mod tests {
         let moves = [Move { chunk: arrival(leaver, 0).chunk, from: Rank(1), to: ROOT }];
         core.receive(ROOT, Packet::Moves { sync: 0, moves: moves.into() }, 0, &mut out);
         core.at_sync(arrival(stayer, 1), &mut out);
-        assert_eq!(syncs_to_sample(&mut out), [], "the leaver may still be running");
+        assert_eq!(syncs_to_sample(&mut out), [0u64; 0], "the leaver may still be running");
         core.held(0, &mut out);
         assert_eq!(syncs_to_sample(&mut out), [1]);
     }
@@ -318,7 +318,7 @@ mod tests {
             core.receive(ROOT, collected(0), 0, &mut out);
             let first = phases_to_decide(&mut out).pop().expect("nobody is missing");
             core.receive(ROOT, collected(1), 0, &mut out);
-            assert_eq!(phases_to_decide(&mut out), [], "one decision at a time");
+            assert!(phases_to_decide(&mut out).is_empty(), "one decision at a time");
             core.decided(&first.1, Assignment::current(&first.1), 0, 0, &mut out);
             let next: Vec<u64> = phases_to_decide(&mut out).into_iter().map(|(phase, _)| phase).collect();
             assert_eq!((first.0, next), (0, vec![1]), "{spec}");

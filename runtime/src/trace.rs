@@ -1,0 +1,32 @@
+//! What happened in a run: recorded while it runs, written as a trace, and read again.
+//!
+//! | always | on request (`CARIBOU_TRACE`) |
+//! |---|---|
+//! | a bounded [`Profile`] of each worker: time by message kind and state, in bins | every [`Event`] of every worker |
+//! | a [`Sample`] of each rank at every sync | |
+//! | a [`SyncReport`](crate::SyncReport) of each sync, on rank 0 | |
+//! | the [`RunRecord`] | |
+//!
+//! On request both are written, a file a rank, block by block: memory is bounded, and a run that died leaves what it had
+//! written. [`Trace`] reads it; `caribou trace` shows it.
+//!
+//! Layers, each knowing only those above it: what there is to say (`event`, `records`, `profile`), events as bytes
+//! (`encoding`), blocks and checksums (`block`), files ([`Writer`], [`Trace`]).
+
+pub(crate) mod block;
+pub(crate) mod encoding;
+mod event;
+mod profile;
+mod reader;
+pub(crate) mod records;
+mod writer;
+
+pub use event::{ChunkId, Event, NameId, Part, RUNTIME, What};
+pub use profile::{Activity, BINS_MAX, Profile, Row};
+pub use reader::{Problem, RankTrace, Stream, Trace, TraceError};
+pub use records::{End, Name, RunRecord, Sample};
+pub use writer::Writer;
+
+/// The longest run that a trace can hold: 104 days. Below it sums over some thousand workers do not overflow, and times
+/// are whole numbers even as `f64`.
+pub const TIME_MAX_NS: u64 = 1 << 53;

@@ -1,0 +1,230 @@
+//! The file of one rank: a magic line, then blocks, then an index of the blocks.
+//!
+//! ```text
+//! caribou-trace 1\n                        16 bytes: what this is, and the version of the format
+//! block ...                                header (44 bytes) and its bytes, compressed with LZ4 where that helps
+//! index block                              the headers of all blocks with their places
+//! place of the index, "caribou-index 1\n"  24 bytes
+//! ```
+//!
+//! A block's header and its bytes each have a checksum (CRC-32). A file that was cut off has no index: then blocks are
+//! found one after the other, up to the first that is not whole. All numbers are little-endian.
+
+/// The first bytes of a file.
+pub(crate) const MAGIC: &[u8; 16] = b"caribou-trace 1\n";
+/// The last bytes of a file that was closed.
+pub(crate) const INDEX_MAGIC: &[u8; 16] = b"caribou-index 1\n";
+/// Place of the index, and [`INDEX_MAGIC`].
+pub(crate) const TRAILER: usize = 24;
+/// The first bytes of a block.
+const BLOCK_MAGIC: [u8; 4] = *b"cblk";
+/// Bytes of a header.
+pub(crate) const HEADER: usize = 44;
+/// Bytes that a block may hold at most: what a reader has to have memory for.
+pub(crate) const RAW_MAX: usize = 4 << 20;
+
+/// What is in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// [`RunRecord`](super::RunRecord), first of all.
+    Run,
+    /// [`Names`](super::records::Names) used by what follows.
+    Names,
+    /// Events of one worker.
+    Events,
+    /// [`SyncReport`](crate::SyncReport)s.
+    Syncs,
+    /// [`Sample`](super::Sample)s.
+    Samples,
+    /// [`Profile`](super::Profile) of one worker; a later one replaces an earlier one.
+    Profile,
+    /// [`End`](super::End), last of all but the index.
+    End,
+    /// The headers of all blocks before it, each after its place.
+    Index,
+}
+
+impl Kind {
+    const ALL: [Kind; 8] = [
+        Kind::Run,
+        Kind::Names,
+        Kind::Events,
+        Kind::Syncs,
+        Kind::Samples,
+        Kind::Profile,
+        Kind::End,
+        Kind::Index,
+    ];
+
+    /// For people.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Run => "run record",
+            Kind::Names => "names",
+            Kind::Events => "events",
+            Kind::Syncs => "sync records",
+            Kind::Samples => "samples",
+            Kind::Profile => "profile",
+            Kind::End => "end record",
+            Kind::Index => "index",
+        }
+    }
+}
+
+/// What a block's header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) kind: Kind,
+    pub(crate) compressed: bool,
+    pub(crate) worker: u16,
+    /// Bytes after decompression.
+    pub(crate) raw: u32,
+    /// Bytes in the file.
+    pub(crate) stored: u32,
+    /// Events, or records.
+    pub(crate) items: u32,
+    /// When the first event begins.
+    pub(crate) first_ns: u64,
+    /// When the last event ends.
+    pub(crate) last_ns: u64,
+    /// Checksum of the bytes in the file.
+    pub(crate) checksum: u32,
+}
+
+impl Header {
+    pub(crate) fn to_bytes(self) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        let kind = Kind::ALL.iter().position(|&kind| kind == self.kind).expect("all kinds are in the list");
+        bytes[..4].copy_from_slice(&BLOCK_MAGIC);
+        bytes[4] = kind as u8;
+        bytes[5] = u8::from(self.compressed);
+        bytes[6..8].copy_from_slice(&self.worker.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.raw.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.stored.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.items.to_le_bytes());
+        bytes[20..28].copy_from_slice(&self.first_ns.to_le_bytes());
+        bytes[28..36].copy_from_slice(&self.last_ns.to_le_bytes());
+        bytes[36..40].copy_from_slice(&self.checksum.to_le_bytes());
+        let own = crc32fast::hash(&bytes[..40]);
+        bytes[40..].copy_from_slice(&own.to_le_bytes());
+        bytes
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8; HEADER]) -> Result<Header, &'static str> {
+        let four = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        let eight = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        if bytes[..4] != BLOCK_MAGIC {
+            return Err("no block begins here");
+        }
+        if four(40) != crc32fast::hash(&bytes[..40]) {
+            return Err("the checksum of the block's header does not match");
+        }
+        let kind = *Kind::ALL.get(usize::from(bytes[4])).ok_or("a block of unknown kind")?;
+        let compressed = match bytes[5] {
+            0 => false,
+            1 => true,
+            _ => return Err("a block compressed in an unknown way"),
+        };
+        let header = Header {
+            kind,
+            compressed,
+            worker: u16::from_le_bytes([bytes[6], bytes[7]]),
+            raw: four(8),
+            stored: four(12),
+            items: four(16),
+            first_ns: eight(20),
+            last_ns: eight(28),
+            checksum: four(36),
+        };
+        if header.raw as usize > RAW_MAX || header.stored as usize > RAW_MAX {
+            return Err("a block of more than 4 MiB");
+        }
+        if header.items > header.raw {
+            return Err("a block that promises more than it has bytes for");
+        }
+        if header.last_ns < header.first_ns || header.last_ns > super::TIME_MAX_NS {
+            return Err("a block that ends before it begins, or after more than 104 days");
+        }
+        Ok(header)
+    }
+}
+
+/// A block ready to be written.
+pub(crate) struct Block {
+    pub(crate) header: Header,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Block {
+    /// A block of these bytes, compressed if that makes it smaller. `raw` is at most [`RAW_MAX`] long.
+    pub(crate) fn new(kind: Kind, worker: u32, items: usize, times_ns: (u64, u64), raw: &[u8]) -> Block {
+        assert!(raw.len() <= RAW_MAX, "a block holds at most 4 MiB");
+        let packed = lz4_flex::block::compress(raw);
+        let compressed = packed.len() < raw.len();
+        let bytes = if compressed { packed } else { raw.to_vec() };
+        let header = Header {
+            kind,
+            compressed,
+            worker: worker as u16,
+            raw: raw.len() as u32,
+            stored: bytes.len() as u32,
+            items: items as u32,
+            first_ns: times_ns.0,
+            last_ns: times_ns.1,
+            checksum: crc32fast::hash(&bytes),
+        };
+        Block { header, bytes }
+    }
+}
+
+/// The bytes of a block as they were before it was written.
+pub(crate) fn unpack(header: &Header, stored: &[u8], raw: &mut Vec<u8>) -> Result<(), &'static str> {
+    if crc32fast::hash(stored) != header.checksum {
+        return Err("the checksum of the block's bytes does not match");
+    }
+    raw.clear();
+    if !header.compressed {
+        raw.extend_from_slice(stored);
+    } else {
+        raw.resize(header.raw as usize, 0);
+        let length = lz4_flex::block::decompress_into(stored, raw);
+        if length.ok() != Some(raw.len()) {
+            return Err("the block cannot be decompressed");
+        }
+    }
+    if raw.len() == header.raw as usize { Ok(()) } else { Err("the block is not as long as it says") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block() -> Block {
+        Block::new(Kind::Events, 3, 100, (5, 900), &[7; 4000])
+    }
+
+    #[test]
+    fn a_block_is_read_as_it_was_written() {
+        let Block { header, bytes } = block();
+        assert_eq!(Header::from_bytes(&header.to_bytes()), Ok(header));
+        let mut raw = Vec::new();
+        assert_eq!(unpack(&header, &bytes, &mut raw), Ok(()));
+        assert_eq!((raw, header.compressed), (vec![7; 4000], true));
+    }
+
+    #[test]
+    fn every_flipped_bit_of_a_block_is_found() {
+        let Block { header, bytes } = block();
+        let whole = header.to_bytes();
+        for bit in 0..HEADER * 8 {
+            let mut damaged = whole;
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(Header::from_bytes(&damaged).is_err(), "bit {bit} of the header");
+        }
+        for bit in 0..bytes.len() * 8 {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(unpack(&header, &damaged, &mut Vec::new()).is_err(), "bit {bit} of the bytes");
+        }
+    }
+}

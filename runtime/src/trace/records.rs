@@ -1,0 +1,147 @@
+//! What a trace says besides events: JSON in blocks of their own.
+
+use serde::{Deserialize, Serialize};
+
+use super::event::ChunkId;
+use crate::report::ClockOffset;
+
+/// What a run was: written when it begins, the same by every rank but for `rank`, `host` and `pid`.
+///
+/// ```
+/// let run = caribou::trace::RunRecord { ranks: 2, workers: vec![1, 4], ..Default::default() };
+/// let read: caribou::trace::RunRecord = serde_json::from_str(&serde_json::to_string(&run)?)?;
+/// assert_eq!(read, run);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunRecord {
+    /// Tells this run from all others: when rank 0 began it, and its process.
+    pub run_id: String,
+    /// The command line, before anybody parsed it; the program is the first.
+    pub arguments: Vec<String>,
+    /// Caribou's version.
+    pub version: String,
+    /// The commit that Caribou was built from, if that is known.
+    pub git_hash: String,
+    /// When it began, ns since 1970.
+    pub started_unix_ns: u64,
+    /// `arrays` or `pool`.
+    pub shape: String,
+    /// The strategy or policy and its parameters, as given.
+    pub lb: String,
+    /// Ranks in the run.
+    pub ranks: u32,
+    /// Workers of each rank.
+    pub workers: Vec<u32>,
+    /// Host of each rank.
+    pub hosts: Vec<String>,
+    /// Hosts, ranks, workers and where they sit, in one line.
+    pub placement: String,
+    /// Whether every worker had a vCPU to itself.
+    pub pinned: bool,
+    /// What was recorded: `CARIBOU_TRACE_FILTER`.
+    pub filter: String,
+    /// One in so many messages has its send recorded; 0 for none.
+    pub arrows: u32,
+    /// The rank whose file this is.
+    pub rank: u32,
+    /// Its process.
+    pub pid: u32,
+}
+
+/// How a run ended, as one rank knows it.
+///
+/// ```
+/// assert_eq!(caribou::trace::End::default().failed, None);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct End {
+    /// From the moment all ranks were set up until it ended here, ns.
+    pub elapsed_ns: u64,
+    /// Deliveries handled on this rank.
+    pub messages: u64,
+    /// Why it failed, if it did.
+    pub failed: Option<String>,
+    /// Events that were not kept.
+    pub dropped: u64,
+    /// All ranks' clocks; empty where all ranks are in one process.
+    pub clocks: Vec<ClockOffset>,
+}
+
+/// What a rank measured about itself since its last sample, summed over its workers. Times are ns.
+///
+/// One is taken at each sync, and where those are rare at least twice a second.
+///
+/// ```
+/// let sample = caribou::trace::Sample { cpu_ns: 600, wait_ns: 300, steal_ns: 100, ..Default::default() };
+/// assert_eq!(sample.share(), 0.6);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sample {
+    /// When it was taken, ns since the run began.
+    pub at_ns: u64,
+    /// The sync at which it was taken, if at one.
+    pub sync: Option<u64>,
+    /// Wall time, times the number of workers.
+    pub wall_ns: u64,
+    /// CPU time of the workers.
+    pub cpu_ns: u64,
+    /// CPU time of chunks, or of iterations.
+    pub chunk_ns: u64,
+    /// Time the workers had nothing to do.
+    pub idle_ns: u64,
+    /// Time the workers were runnable but did not run.
+    pub wait_ns: u64,
+    /// Time the hypervisor took from the workers' vCPUs.
+    pub steal_ns: u64,
+    /// Time a CPU quota kept the workers from running.
+    pub throttled_ns: u64,
+    /// Background load O_p (cloud-refine, eq. 2).
+    pub background_ns: u64,
+    /// Speed of the vCPUs in rounds of the calibration loop a us.
+    pub speed: f64,
+    /// Chunks on the rank.
+    pub chunks: u64,
+}
+
+impl Sample {
+    /// CPU time got over CPU time wanted: what others left of the vCPU. 1 where nothing was wanted.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        let wanted_ns = self.cpu_ns as f64 + self.wait_ns as f64 + self.steal_ns as f64;
+        if wanted_ns > 0.0 { self.cpu_ns as f64 / wanted_ns } else { 1.0 }
+    }
+}
+
+/// A name that events refer to by number.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Name {
+    /// The array, if it is a kind of message; none for marks, spans and counters.
+    pub array: Option<u32>,
+    /// The name.
+    pub text: String,
+}
+
+/// Names that become known. Numbers go on from those of the blocks before.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Names {
+    pub(crate) names: Vec<Name>,
+    /// Chunks: array, key, and the index as people write it.
+    pub(crate) chunks: Vec<(u32, u64, String)>,
+    /// Names of all arrays, in their order; said once.
+    pub(crate) arrays: Vec<String>,
+}
+
+impl Names {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.names.is_empty() && self.chunks.is_empty() && self.arrays.is_empty()
+    }
+
+    pub(crate) fn chunk_names(&self) -> impl Iterator<Item = (ChunkId, &str)> {
+        self.chunks.iter().map(|(array, key, text)| (ChunkId { array: *array, key: *key }, text.as_str()))
+    }
+}

@@ -1,0 +1,180 @@
+//! Writes the file of one rank.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::block::{Block, HEADER, Header, INDEX_MAGIC, Kind, MAGIC, RAW_MAX};
+use super::encoding::Encoder;
+use super::event::{ChunkId, Event};
+use super::profile::Profile;
+use super::records::{End, Name, Names, RunRecord, Sample};
+use crate::report::SyncReport;
+
+/// Chunk names in one block.
+const NAMES_MAX: usize = 16_384;
+
+/// The file of one rank of a trace that is being written.
+///
+/// What was written is in the file when the call returns: a process that dies leaves a trace that can be read up to there.
+/// The runtime writes traces when `CARIBOU_TRACE` says so; this is for those who make one otherwise.
+///
+/// ```
+/// use caribou::trace::{End, Event, RunRecord, Trace, What, Writer};
+/// let dir = std::env::temp_dir().join(format!("caribou-doc-{}", std::process::id()));
+/// let run = RunRecord { ranks: 1, workers: vec![1], ..RunRecord::default() };
+/// let mut writer = Writer::create(&dir, &run)?;
+/// writer.events(0, &[Event { begin_ns: 0, end_ns: 70, what: What::Idle }])?;
+/// writer.finish(&End { elapsed_ns: 70, ..End::default() })?;
+///
+/// let trace = Trace::open(&dir)?;
+/// assert_eq!(trace.ranks[0].stream(0).map(|event| event.duration_ns()).sum::<u64>(), 70);
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Writer {
+    file: File,
+    path: PathBuf,
+    at: u64,
+    /// Place and header of each block.
+    blocks: Vec<(u64, Header)>,
+}
+
+/// The name of a rank's file.
+#[must_use]
+pub(crate) fn file_name(rank: u32) -> String {
+    format!("rank-{rank:05}.trace")
+}
+
+impl Writer {
+    /// Makes the file of the rank that `run` names, in a directory that is made if need be.
+    ///
+    /// # Errors
+    /// Those of the file system; `AlreadyExists` if the directory has a trace of this rank.
+    pub fn create(dir: &Path, run: &RunRecord) -> io::Result<Writer> {
+        fs::create_dir_all(dir)?;
+        let path = dir.join(file_name(run.rank));
+        let mut file = File::create_new(&path)?;
+        file.write_all(MAGIC)?;
+        let mut writer = Writer { file, path, at: MAGIC.len() as u64, blocks: Vec::new() };
+        writer.record(Kind::Run, 0, 1, run)?;
+        Ok(writer)
+    }
+
+    /// Where the file is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes written so far.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.at
+    }
+
+    pub(crate) fn write(&mut self, block: &Block) -> io::Result<()> {
+        let mut bytes = Vec::with_capacity(HEADER + block.bytes.len());
+        bytes.extend_from_slice(&block.header.to_bytes());
+        bytes.extend_from_slice(&block.bytes);
+        self.file.write_all(&bytes)?;
+        self.blocks.push((self.at, block.header));
+        self.at += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn record<T: Serialize>(&mut self, kind: Kind, worker: u32, items: usize, record: &T) -> io::Result<()> {
+        let json = serde_json::to_vec(record)?;
+        if json.len() > RAW_MAX {
+            let why = format!("{} of {} bytes, but at most {RAW_MAX} can be kept", kind.name(), json.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        self.write(&Block::new(kind, worker, items, (0, 0), &json))
+    }
+
+    /// Writes names: they get the next numbers.
+    pub fn names(&mut self, names: &[Name]) -> io::Result<()> {
+        self.write_names(&Names { names: names.to_vec(), ..Names::default() })
+    }
+
+    /// Writes the names of all arrays, in their order.
+    pub fn arrays(&mut self, arrays: &[String]) -> io::Result<()> {
+        self.write_names(&Names { arrays: arrays.to_vec(), ..Names::default() })
+    }
+
+    /// Writes how people write the indices of chunks.
+    pub fn chunks(&mut self, chunks: &[(ChunkId, String)]) -> io::Result<()> {
+        chunks.chunks(NAMES_MAX).try_for_each(|some| {
+            let chunks = some.iter().map(|(chunk, text)| (chunk.array, chunk.key, text.clone())).collect();
+            self.write_names(&Names { chunks, ..Names::default() })
+        })
+    }
+
+    fn write_names(&mut self, names: &Names) -> io::Result<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        self.record(Kind::Names, 0, names.names.len() + names.chunks.len(), names)
+    }
+
+    /// Writes events of one worker, in the order of their ends, as one block.
+    ///
+    /// # Panics
+    /// If there are more than fit in a block: some 40 000 are sure to.
+    pub fn events(&mut self, worker: u32, events: &[Event]) -> io::Result<()> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        let (mut encoder, mut bytes) = (Encoder::new(), Vec::with_capacity(16 * events.len()));
+        events.iter().for_each(|event| encoder.encode(event, &mut bytes));
+        self.write(&Block::new(Kind::Events, worker, events.len(), times_of(events), &bytes))
+    }
+
+    /// Writes records of syncs.
+    pub fn syncs(&mut self, syncs: &[SyncReport]) -> io::Result<()> {
+        if syncs.is_empty() { Ok(()) } else { self.record(Kind::Syncs, 0, syncs.len(), &syncs) }
+    }
+
+    /// Writes samples.
+    pub fn samples(&mut self, samples: &[Sample]) -> io::Result<()> {
+        if samples.is_empty() { Ok(()) } else { self.record(Kind::Samples, 0, samples.len(), &samples) }
+    }
+
+    /// Writes the profile of one worker as it is now. If it is too large for a block, coarser.
+    pub fn profile(&mut self, worker: u32, profile: &Profile) -> io::Result<()> {
+        let mut profile = profile.clone();
+        let bytes = |profile: &Profile| serde_json::to_vec(profile).map_or(0, |json| json.len());
+        while bytes(&profile) > RAW_MAX && profile.rows.iter().any(|row| row.ns.len() > 1) {
+            profile.merge_bins();
+        }
+        self.record(Kind::Profile, worker, profile.rows.len(), &profile)
+    }
+
+    /// Writes how it ended, and the index.
+    pub fn finish(mut self, end: &End) -> io::Result<()> {
+        self.record(Kind::End, 0, 1, end)?;
+        let mut index = Vec::with_capacity(self.blocks.len() * (HEADER + 8));
+        for (at, header) in &self.blocks {
+            index.extend_from_slice(&at.to_le_bytes());
+            index.extend_from_slice(&header.to_bytes());
+        }
+        if index.len() > RAW_MAX {
+            // A reader finds the blocks one after the other.
+            return Ok(());
+        }
+        let at = self.at;
+        self.write(&Block::new(Kind::Index, 0, self.blocks.len(), (0, 0), &index))?;
+        self.file.write_all(&at.to_le_bytes())?;
+        self.file.write_all(INDEX_MAGIC)
+    }
+}
+
+/// When the first of these events begins and the last ends.
+pub(crate) fn times_of(events: &[Event]) -> (u64, u64) {
+    let first_ns = events.iter().map(|event| event.begin_ns).min().unwrap_or(0);
+    let last_ns = events.iter().map(|event| event.end_ns).max().unwrap_or(0);
+    (first_ns, last_ns)
+}
