@@ -15,6 +15,7 @@ mod balance;
 mod report;
 mod simulate;
 mod snapshot_file;
+mod trace;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -38,6 +39,9 @@ enum Command {
     Balance(balance::Options),
     /// Run programs on a cluster in virtual time, and compare what policies make of it.
     Simulate(simulate::Options),
+    /// See what happened in a run that was recorded with CARIBOU_TRACE.
+    #[command(subcommand)]
+    Trace(trace::Command),
 }
 
 /// Why the command did not do what was asked.
@@ -86,6 +90,9 @@ enum Error {
         /// The first of them, and what is wrong with it.
         first: String,
     },
+    /// Name a trace, or one that can be read.
+    #[error(transparent)]
+    Trace(#[from] caribou::trace::TraceError),
     /// Nothing was wrong with the input; the output could not be written.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
@@ -126,6 +133,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -> Re
         }
         Command::Balance(options) => balance::run(&options, out),
         Command::Simulate(options) => simulate::run(&options, out),
+        Command::Trace(command) => trace::run(&command, out),
     }
 }
 

@@ -1,0 +1,87 @@
+//! `caribou trace`: shows what happened in a run that was recorded with `CARIBOU_TRACE`.
+//!
+//! Each command is a file with its `Options` and a `run`. Most make a [`Page`](page::Page), which knows how to be text,
+//! JSON or CSV, so that the same figures are in all three.
+
+mod check;
+mod chunks;
+mod comm;
+mod critical_path;
+mod diff;
+mod export;
+mod generate;
+mod histogram;
+mod lb;
+mod open;
+mod outliers;
+mod page;
+mod profile;
+mod report;
+mod select;
+mod summary;
+mod timeline;
+mod utilisation;
+
+use std::io::Write;
+
+use clap::Subcommand;
+
+use crate::Error;
+
+/// What to show.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// What the run was, where its time went, and what to look at first.
+    Summary(summary::Options),
+    /// Time by message kind and state, of all ranks or of each.
+    Profile(profile::Options),
+    /// What each worker did between two moments.
+    Timeline(timeline::Options),
+    /// How busy each rank was over time, and with what.
+    Utilisation(utilisation::Options),
+    /// What each sync found, moved and cost, and whether it helped.
+    Lb(lb::Options),
+    /// Which chunks are heavy, unsteady or travelling.
+    Chunks(chunks::Options),
+    /// How long handlers, messages and idle times are.
+    Histogram(histogram::Options),
+    /// Which ranks, chunks and handlers are unlike the others.
+    Outliers(outliers::Options),
+    /// Who sends how much to whom.
+    Comm(comm::Options),
+    /// What limits the run: the chain of work and messages that ends last.
+    CriticalPath(critical_path::Options),
+    /// What changed from one run to another.
+    Diff(diff::Options),
+    /// Look at every byte of a trace and say what is wrong where.
+    Check(check::Options),
+    /// Everything in one HTML file.
+    Report(report::Options),
+    /// Write the trace in the format of another tool.
+    Export(export::Options),
+    /// Make up a trace, to try these commands.
+    Generate(generate::Options),
+}
+
+pub(crate) fn run(command: &Command, out: &mut dyn Write) -> Result<(), Error> {
+    match command {
+        Command::Summary(options) => summary::run(options, out),
+        Command::Profile(options) => profile::run(options, out),
+        Command::Timeline(options) => timeline::run(options, out),
+        Command::Utilisation(options) => utilisation::run(options, out),
+        Command::Lb(options) => lb::run(options, out),
+        Command::Chunks(options) => chunks::run(options, out),
+        Command::Histogram(options) => histogram::run(options, out),
+        Command::Outliers(options) => outliers::run(options, out),
+        Command::Comm(options) => comm::run(options, out),
+        Command::CriticalPath(options) => critical_path::run(options, out),
+        Command::Diff(options) => diff::run(options, out),
+        Command::Check(options) => check::run(options, out),
+        Command::Report(options) => report::run(options, out),
+        Command::Export(options) => export::run(options, out),
+        Command::Generate(options) => generate::run(options, out),
+    }
+}
+
+#[cfg(test)]
+mod tests;

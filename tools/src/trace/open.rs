@@ -1,0 +1,40 @@
+//! The trace that a command is about.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use caribou::trace::{Problem, Trace};
+
+use crate::Error;
+
+/// Problems told one by one.
+const PROBLEMS_MAX: usize = 5;
+
+/// Which trace.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Input {
+    /// A run: the directory that CARIBOU_TRACE named, one run in it, or one rank's file
+    #[arg(value_name = "TRACE")]
+    pub(crate) path: PathBuf,
+}
+
+impl Input {
+    /// Opens it. What is wrong with parts of it is said on standard error, and the rest is shown.
+    pub(crate) fn open(&self) -> Result<Trace, Error> {
+        let trace = Trace::open(&self.path)?;
+        warn(&trace.problems);
+        Ok(trace)
+    }
+}
+
+/// Says on standard error what could not be read.
+pub(crate) fn warn(problems: &[Problem]) {
+    let mut err = std::io::stderr();
+    for problem in problems.iter().take(PROBLEMS_MAX) {
+        // Nothing is left to be said if standard error is closed.
+        let _ = writeln!(err, "caribou: {problem}");
+    }
+    if let Some(more) = problems.len().checked_sub(PROBLEMS_MAX).filter(|&more| more > 0) {
+        let _ = writeln!(err, "caribou: and {more} more problems; `caribou trace check` lists them");
+    }
+}

@@ -1,0 +1,238 @@
+//! What a command shows: sentences and tables, as text for people, JSON for programs, CSV for spreadsheets.
+
+use std::io::{self, Write};
+
+use caribou::trace::Trace;
+use serde_json::{Map, Value, json};
+
+/// How to write a page.
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+pub(crate) struct Format {
+    /// One JSON object; times in ns, shares as fractions
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// The first table as comma-separated values, in the units of --json
+    #[arg(long)]
+    csv: bool,
+}
+
+/// A value of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Cell {
+    Text(String),
+    Count(u64),
+    /// A time, ns.
+    Ns(f64),
+    /// A part of a whole: 0.01 is one percent.
+    Share(f64),
+    /// Any other number.
+    Number(f64),
+    Bytes(u64),
+    /// Not known, or without meaning here.
+    Empty,
+}
+
+/// A column: its name in JSON and CSV, with the unit; and its head in text.
+pub(crate) type Column = (&'static str, String);
+
+/// Rows of cells under named columns.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    /// In JSON.
+    name: &'static str,
+    /// Above it in text; may be empty.
+    title: String,
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+    /// Rows that were left out of the text, and of it alone.
+    rows_in_text_max: usize,
+}
+
+impl Table {
+    /// Columns are (name in JSON and CSV, head in text).
+    pub(crate) fn new(
+        name: &'static str,
+        title: impl Into<String>,
+        columns: &[(&'static str, &str)],
+    ) -> Self {
+        let columns = columns.iter().map(|&(key, head)| (key, head.to_owned())).collect();
+        Self { name, title: title.into(), columns, rows: Vec::new(), rows_in_text_max: usize::MAX }
+    }
+
+    /// Shows at most so many rows in text, and says how many more there are.
+    pub(crate) fn text_rows(mut self, most: usize) -> Self {
+        self.rows_in_text_max = most;
+        self
+    }
+
+    /// # Panics
+    /// If the row has not one cell a column.
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        let cells: Vec<Cell> = cells.into_iter().collect();
+        assert_eq!(cells.len(), self.columns.len(), "a cell a column in table {}", self.name);
+        self.rows.push(cells);
+    }
+
+    fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
+        if !self.title.is_empty() {
+            writeln!(out, "{}", self.title)?;
+        }
+        let heads = self.columns.iter().map(|(_, head)| head.clone()).collect();
+        let shown = self.rows.iter().take(self.rows_in_text_max);
+        let mut lines: Vec<Vec<String>> = vec![heads];
+        lines.extend(shown.map(|row| row.iter().map(Cell::text).collect()));
+        let wide = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..self.columns.len()).map(wide).collect();
+        let words =
+            |column: usize| self.rows.iter().all(|row| matches!(row[column], Cell::Text(_) | Cell::Empty));
+        let left: Vec<bool> = (0..self.columns.len()).map(words).collect();
+        for line in &lines {
+            let mut text = String::new();
+            for ((cell, &width), &left) in line.iter().zip(&widths).zip(&left) {
+                text += &if left { format!("{cell:<width$}  ") } else { format!("{cell:>width$}  ") };
+            }
+            writeln!(out, "{}", text.trim_end())?;
+        }
+        let more = self.rows.len().saturating_sub(self.rows_in_text_max);
+        if more > 0 {
+            writeln!(out, "and {more} more")?;
+        }
+        Ok(())
+    }
+
+    fn json(&self) -> Value {
+        let row = |cells: &Vec<Cell>| {
+            let named =
+                self.columns.iter().zip(cells).map(|((key, _), cell)| ((*key).to_owned(), cell.json()));
+            Value::Object(named.collect::<Map<String, Value>>())
+        };
+        self.rows.iter().map(row).collect()
+    }
+
+    fn write_csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        let heads: Vec<&str> = self.columns.iter().map(|(key, _)| *key).collect();
+        writeln!(out, "{}", heads.join(","))?;
+        for row in &self.rows {
+            let cells: Vec<String> = row.iter().map(Cell::csv).collect();
+            writeln!(out, "{}", cells.join(","))?;
+        }
+        Ok(())
+    }
+}
+
+impl Cell {
+    pub(crate) fn text_of(text: impl Into<String>) -> Cell {
+        Cell::Text(text.into())
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Cell::Text(text) => text.clone(),
+            Cell::Count(count) => count.to_string(),
+            Cell::Ns(ns) => duration(*ns),
+            Cell::Share(share) => format!("{:.1} %", 100.0 * share),
+            Cell::Number(number) => format!("{number:.3}"),
+            Cell::Bytes(count) => bytes(*count),
+            Cell::Empty => "-".into(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        match self {
+            Cell::Text(text) => json!(text),
+            Cell::Count(count) | Cell::Bytes(count) => json!(count),
+            // Nothing that is not a number is in JSON.
+            Cell::Ns(ns) => json!(ns.round()),
+            Cell::Share(number) | Cell::Number(number) => json!(number),
+            Cell::Empty => Value::Null,
+        }
+    }
+
+    fn csv(&self) -> String {
+        match self {
+            Cell::Text(text) if text.contains([',', '"', '\n']) => {
+                format!("\"{}\"", text.replace('"', "\"\""))
+            }
+            Cell::Text(text) => text.clone(),
+            Cell::Empty => String::new(),
+            other => other.json().to_string(),
+        }
+    }
+}
+
+/// What a command shows.
+#[derive(Clone, Debug)]
+pub(crate) struct Page {
+    /// Of the command: `profile`.
+    name: &'static str,
+    run_id: String,
+    /// First of all, in text and JSON.
+    pub(crate) says: Vec<String>,
+    pub(crate) tables: Vec<Table>,
+    /// Last of all: what was left out, or estimated.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Page {
+    pub(crate) fn new(name: &'static str, trace: &Trace) -> Self {
+        let notes = match trace.dropped() {
+            0 => Vec::new(),
+            events => vec![format!("{events} events were not kept: what needs all events is too low")],
+        };
+        Self { name, run_id: trace.run.run_id.clone(), says: Vec::new(), tables: Vec::new(), notes }
+    }
+
+    pub(crate) fn write(&self, format: Format, out: &mut dyn Write) -> io::Result<()> {
+        if format.json {
+            serde_json::to_writer(&mut *out, &self.json())?;
+            return writeln!(out);
+        }
+        if format.csv {
+            return self.tables.first().map_or(Ok(()), |table| table.write_csv(out));
+        }
+        for line in &self.says {
+            writeln!(out, "{line}")?;
+        }
+        for (number, table) in self.tables.iter().enumerate() {
+            if number > 0 || !self.says.is_empty() {
+                writeln!(out)?;
+            }
+            table.write_text(out)?;
+        }
+        if !self.notes.is_empty() {
+            writeln!(out)?;
+        }
+        self.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
+    }
+
+    fn json(&self) -> Value {
+        let tables = self.tables.iter().map(|table| (table.name.to_owned(), table.json()));
+        json!({
+            "schema": format!("caribou.trace.{}/1", self.name),
+            "run_id": self.run_id,
+            "says": self.says,
+            "tables": tables.collect::<Map<String, Value>>(),
+            "notes": self.notes,
+        })
+    }
+}
+
+/// A time with the unit that suits it.
+pub(crate) fn duration(ns: f64) -> String {
+    match ns.abs() {
+        size if size < 1e3 => format!("{ns:.0} ns"),
+        size if size < 1e6 => format!("{:.2} us", ns / 1e3),
+        size if size < 1e9 => format!("{:.2} ms", ns / 1e6),
+        _ => format!("{:.3} s", ns / 1e9),
+    }
+}
+
+/// A size with the unit that suits it.
+pub(crate) fn bytes(count: u64) -> String {
+    match count as f64 {
+        size if size < 1024.0 => format!("{count} B"),
+        size if size < 1_048_576.0 => format!("{:.1} KiB", size / 1024.0),
+        size if size < 1_073_741_824.0 => format!("{:.1} MiB", size / 1_048_576.0),
+        size => format!("{:.2} GiB", size / 1_073_741_824.0),
+    }
+}

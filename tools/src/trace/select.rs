@@ -1,0 +1,111 @@
+//! Which part of a trace a command looks at.
+
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+use caribou::trace::{RankTrace, Trace};
+
+/// A stretch of time, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) from_ns: u64,
+    pub(crate) to_ns: u64,
+}
+
+impl Window {
+    /// The part of a slice that lies inside, ns.
+    pub(crate) fn overlap_ns(&self, begin_ns: u64, end_ns: u64) -> u64 {
+        end_ns.min(self.to_ns).saturating_sub(begin_ns.max(self.from_ns))
+    }
+
+    pub(crate) fn length_ns(&self) -> u64 {
+        self.to_ns - self.from_ns
+    }
+}
+
+/// Ranks and times.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct Selection {
+    /// From when to when, such as 1.5s..2s or ..300ms; the whole run by default
+    #[arg(long, value_name = "FROM..TO")]
+    time: Option<Times>,
+    /// Ranks, such as 0,4-7; all by default
+    #[arg(long, value_name = "LIST")]
+    rank: Option<Ranks>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    from_ns: Option<u64>,
+    to_ns: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+struct Ranks(BTreeSet<u32>);
+
+impl Selection {
+    /// The stretch of time that was chosen, within the run.
+    pub(crate) fn window(&self, trace: &Trace) -> Window {
+        let elapsed_ns = trace.elapsed_ns();
+        let chosen = |ns: Option<u64>, default| ns.unwrap_or(default).min(elapsed_ns);
+        let from_ns = chosen(self.time.and_then(|times| times.from_ns), 0);
+        let to_ns = chosen(self.time.and_then(|times| times.to_ns), elapsed_ns);
+        Window { from_ns, to_ns: to_ns.max(from_ns) }
+    }
+
+    /// Whether this rank was chosen.
+    pub(crate) fn has(&self, rank: u32) -> bool {
+        self.rank.as_ref().is_none_or(|ranks| ranks.0.contains(&rank))
+    }
+
+    /// The ranks that were chosen.
+    pub(crate) fn ranks<'t>(&self, trace: &'t Trace) -> impl Iterator<Item = &'t RankTrace> {
+        trace.ranks.iter().filter(move |rank| self.has(rank.rank)).collect::<Vec<_>>().into_iter()
+    }
+}
+
+impl FromStr for Times {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Times, String> {
+        let (from, to) = text.split_once("..").ok_or("expected FROM..TO, such as 1.5s..2s or ..300ms")?;
+        let time = |text: &str| if text.trim().is_empty() { Ok(None) } else { time_ns(text).map(Some) };
+        let times = Times { from_ns: time(from)?, to_ns: time(to)? };
+        match times {
+            Times { from_ns: Some(from), to_ns: Some(to) } if to < from => {
+                Err("it ends before it begins".into())
+            }
+            times => Ok(times),
+        }
+    }
+}
+
+/// A time with its unit: 1.5s, 20ms, 7us, 300ns; without one, seconds.
+pub(crate) fn time_ns(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("", 1e9)];
+    let with_unit = units.iter().find_map(|(unit, ns)| Some((text.strip_suffix(unit)?, ns)));
+    let (number, unit_ns) = with_unit.expect("every text ends with nothing");
+    let number = number.trim().parse::<f64>().ok().filter(|number| (0.0..1e9).contains(number));
+    let wrong = || format!("`{text}` is no time, such as 1.5s, 20ms, 7us or 300ns");
+    number.map(|number| (number * unit_ns) as u64).ok_or_else(wrong)
+}
+
+impl FromStr for Ranks {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Ranks, String> {
+        let wrong = |part: &str| format!("`{part}` is no rank or range of ranks, such as 3 or 4-7");
+        let mut ranks = BTreeSet::new();
+        for part in text.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last) = (first.trim().parse::<u32>(), last.trim().parse::<u32>());
+            let (Ok(first), Ok(last)) = (first, last) else { return Err(wrong(part)) };
+            if last < first || last - first > 1_000_000 {
+                return Err(wrong(part));
+            }
+            ranks.extend(first..=last);
+        }
+        Ok(Ranks(ranks))
+    }
+}

@@ -1,0 +1,51 @@
+//! `caribou trace` as a person meets it, on traces that are made up.
+
+use std::path::PathBuf;
+
+use caribou::trace::Trace;
+
+use crate::tests::caribou;
+
+/// A directory for one test; removed when it goes.
+pub(super) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(super) fn new(name: &str) -> Scratch {
+        let dir = std::env::temp_dir().join(format!("caribou-trace-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        Scratch(dir)
+    }
+
+    pub(super) fn path(&self) -> &std::path::Path {
+        &self.0
+    }
+
+    pub(super) fn text(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A made-up trace: 4 ranks of 8 chunks, about so many events.
+pub(super) fn generated(name: &str, events: u64) -> Scratch {
+    let dir = Scratch::new(name);
+    caribou(&["trace", "generate", dir.text(), "--events", &events.to_string()]).unwrap();
+    dir
+}
+
+#[test]
+fn a_made_up_trace_can_be_read_and_nothing_is_wrong_with_it() {
+    let dir = generated("generate", 50_000);
+    let trace = Trace::open(dir.path()).unwrap();
+    let mut count = 0u64;
+    let problems = trace.for_each(|_, _, _| count += 1);
+    assert_eq!((problems, &trace.problems), (vec![], &vec![]));
+    assert_eq!(count, trace.events());
+    assert!((45_000..60_000).contains(&count), "{count}");
+    assert!(trace.syncs.iter().any(|sync| sync.moved > 0));
+}
