@@ -4,6 +4,7 @@
 //! [`VARIABLES`] is an error that suggests the nearest name.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use lb_strategies::parameters::{Choice, ParseError, name_of};
@@ -13,6 +14,7 @@ use lb_strategies::{STRATEGIES, Strategy};
 use crate::error::Error;
 use crate::launch::{self, Launch};
 pub use crate::measure::sample::BackgroundSource;
+use crate::trace::Filter;
 
 /// Whether workers are bound to vCPUs.
 ///
@@ -110,6 +112,26 @@ pub const VARIABLES: &[Variable] = &[
         meaning: "processes of one host exchange messages through shared memory: on, off (all through MPI)",
     },
     Variable {
+        name: "CARIBOU_TRACE",
+        default: "unset",
+        meaning: "a directory: record what happens there, each run in run-1, run-2, ...; `caribou trace` shows it",
+    },
+    Variable {
+        name: "CARIBOU_TRACE_FILTER",
+        default: "all",
+        meaning: "what is recorded, such as handlers,messages=16 or -idle,array=Block; see `trace::Filter`",
+    },
+    Variable {
+        name: "CARIBOU_TRACE_LIMIT",
+        default: "4096",
+        meaning: "MiB that each rank records at most; later events are dropped, and counted",
+    },
+    Variable {
+        name: "CARIBOU_PROFILE",
+        default: "on",
+        meaning: "keep a bounded profile of each worker's time: on, off",
+    },
+    Variable {
         name: "CARIBOU_SIMULATE",
         default: "unset",
         meaning: "a seed: run in one thread in virtual time, with random delays and orders",
@@ -137,6 +159,10 @@ pub struct Config {
     pub(crate) wire: bool,
     pub(crate) processes: Processes,
     pub(crate) shared_memory: bool,
+    pub(crate) trace: Option<PathBuf>,
+    pub(crate) trace_filter: Filter,
+    pub(crate) trace_bytes_max: u64,
+    pub(crate) profile: bool,
     pub(crate) simulate: Option<u64>,
 }
 
@@ -153,6 +179,10 @@ impl fmt::Debug for Config {
             .field("wire", &self.wire)
             .field("processes", &self.processes)
             .field("shared_memory", &self.shared_memory)
+            .field("trace", &self.trace)
+            .field("trace_filter", &self.trace_filter)
+            .field("trace_bytes_max", &self.trace_bytes_max)
+            .field("profile", &self.profile)
             .field("simulate", &self.simulate)
             .finish()
     }
@@ -185,6 +215,10 @@ impl Default for Config {
             wire: false,
             processes: Processes::Auto,
             shared_memory: true,
+            trace: None,
+            trace_filter: Filter::default(),
+            trace_bytes_max: 4096 << 20,
+            profile: true,
             simulate: None,
         }
     }
@@ -240,6 +274,15 @@ impl Config {
             "CARIBOU_SHARED_MEMORY" => {
                 self.shared_memory = choice(name, value, &[("on", true), ("off", false)])?;
             }
+            "CARIBOU_TRACE" if value.trim().is_empty() => {
+                return Err(wrong(name, "it is empty: name a directory".into()));
+            }
+            "CARIBOU_TRACE" => self.trace = Some(value.into()),
+            "CARIBOU_TRACE_FILTER" => {
+                self.trace_filter = value.parse().map_err(|why| wrong(name, why))?;
+            }
+            "CARIBOU_TRACE_LIMIT" => self.trace_bytes_max = number(name, value, 1)? << 20,
+            "CARIBOU_PROFILE" => self.profile = choice(name, value, &[("on", true), ("off", false)])?,
             "CARIBOU_SIMULATE" => self.simulate = Some(number(name, value, 0)?),
             unknown => return Err(unknown_variable(unknown)),
         }
@@ -382,6 +425,35 @@ impl Config {
         self
     }
 
+    /// Records what happens: each run of this process in a directory `run-N` of `dir`, a file a rank. See
+    /// [`trace`](crate::trace). A simulated run is not recorded.
+    #[must_use]
+    pub fn trace(mut self, dir: impl Into<PathBuf>) -> Config {
+        self.trace = Some(dir.into());
+        self
+    }
+
+    /// Which events are recorded.
+    #[must_use]
+    pub fn trace_filter(mut self, filter: Filter) -> Config {
+        self.trace_filter = filter;
+        self
+    }
+
+    /// Bytes that each rank records at most; later events are dropped, and counted.
+    #[must_use]
+    pub fn trace_limit(mut self, bytes: u64) -> Config {
+        self.trace_bytes_max = bytes;
+        self
+    }
+
+    /// Whether a bounded profile of each worker's time is kept, traced or not.
+    #[must_use]
+    pub fn profile(mut self, profile: bool) -> Config {
+        self.profile = profile;
+        self
+    }
+
     /// Runs in one thread in virtual time, with seeded random delays and orders: every order that is not promised is
     /// broken on purpose. The same seed gives the same run. Time passes by what handlers [`charge`](crate::Ctx::charge).
     #[must_use]
@@ -509,7 +581,10 @@ mod tests {
 
     #[test]
     fn every_documented_variable_is_understood() {
-        let examples = ["3", "2", "greedy", "7", "off", "off", "procstat", "always", "mpi", "off", "42"];
+        let examples = [
+            "3", "2", "greedy", "7", "off", "off", "procstat", "always", "mpi", "off", "traces", "handlers",
+            "10", "off", "42",
+        ];
         assert_eq!(examples.len(), VARIABLES.len());
         for (variable, example) in VARIABLES.iter().zip(examples) {
             let config = set(variable.name, example).unwrap_or_else(|error| panic!("{error}"));

@@ -43,6 +43,8 @@ use crate::measure::topology::plan::{Place, Plan, plan};
 use crate::measure::topology::{self, SavedMask, layout::layout};
 use crate::report::Report;
 use crate::run::{Arrays, ReadyRank, Seat, Shape};
+use crate::trace::End as TraceEnd;
+use crate::trace::session::{Session, new_run_id};
 use crate::transport::Transport;
 use crate::transport::mpi::raw::{
     Alarm, Communicator, MpiError, abort, end_process, is_finalized, is_main_thread, may_have_threads,
@@ -239,6 +241,8 @@ impl Drop for Job {
 /// What each process says at the beginning of a run.
 #[derive(Serialize, Deserialize)]
 struct Hello {
+    /// Rank 0's is that of the run.
+    run_id: String,
     place: Place,
     shape: String,
     lb: String,
@@ -278,19 +282,31 @@ impl Job {
             return Err(lost.error());
         }
         let (_mask, _badge) = (SavedMask::of_this_thread(), Restore::later());
-        let (plan, ready) = self.agree(config, shape, shape.set_up(self.rank, self.ranks))?;
+        let (plan, run_id, ready) = self.agree(config, shape, shape.set_up(self.rank, self.ranks))?;
         if self.rank.0 == 0 {
             tracing::info!(lb = shape.lb(config), "{plan}");
         }
         let begin = Alignment::measure(&self.links, &plan).map_err(|why| self.failed(&why))?;
-        let outcome = self.go(config, shape, &plan, ready, &begin);
+        let session = Session::begin(config, shape.name(), shape.lb(config), &plan, run_id);
+        let outcome = self.go(config, shape, &plan, ready, &begin, &session);
         let result = outcome.result();
+        let elapsed_ns = outcome.elapsed_ns();
         if outcome.lost() {
+            let failed = result.as_ref().err().map(ToString::to_string);
+            session.end(&TraceEnd { elapsed_ns, failed, ..TraceEnd::default() });
             return result;
         }
         let failed = result.as_ref().err().cloned();
         let mine = result.unwrap_or_default();
         let end = Alignment::measure(&self.links, &plan).map_err(|why| self.failed(&why))?;
+        let clocks = clocks::offsets(&begin, &end);
+        let said = TraceEnd {
+            elapsed_ns,
+            failed: failed.as_ref().map(ToString::to_string),
+            clocks: clocks.clone(),
+            ..TraceEnd::default()
+        };
+        let profiles = session.end(&said);
         let figures = Figures { messages: mine.messages, elapsed_ns: mine.elapsed_ns, failed };
         let all: Vec<Figures> = self.exchange(&figures)?;
         // Usually all say the same; where one alone knows of an error, it is still the error of the run.
@@ -301,7 +317,9 @@ impl Job {
         Ok(plan.described_in(Report {
             messages: all.iter().map(|figures| figures.messages).sum(),
             elapsed_ns: all.iter().map(|figures| figures.elapsed_ns).max().unwrap_or(0),
-            clocks: clocks::offsets(&begin, &end),
+            clocks,
+            run: session.run().clone(),
+            profiles,
             ..mine
         }))
     }
@@ -312,7 +330,7 @@ impl Job {
         config: &Config,
         shape: &dyn Shape,
         set_up: Result<T, Error>,
-    ) -> Result<(Plan, T), Error> {
+    ) -> Result<(Plan, String, T), Error> {
         let asked = config.ranks.filter(|&ranks| ranks != self.ranks).map(|ranks| {
             let why = format!("{ranks} ranks were asked for, but {} processes were started", self.ranks);
             Error::Config { setting: "CARIBOU_RANKS".into(), why }
@@ -324,7 +342,9 @@ impl Job {
         };
         let failed = set_up.as_ref().err().cloned().or(asked);
         let (lb, pin) = (shape.lb(config).to_owned(), format!("{:?}", config.pin));
-        let all: Vec<Hello> = self.exchange(&Hello { place, shape: shape.text(), lb, pin, failed })?;
+        let run_id = new_run_id();
+        let all: Vec<Hello> =
+            self.exchange(&Hello { run_id, place, shape: shape.text(), lb, pin, failed })?;
         if let Some(error) = all.iter().find_map(|hello| hello.failed.clone()) {
             return Err(error);
         }
@@ -340,8 +360,9 @@ impl Job {
             let why = "it must be the same for all processes".into();
             return Err(Error::Config { setting: "CARIBOU_PIN".into(), why });
         }
+        let run_id = all[0].run_id.clone();
         let places: Vec<Place> = all.into_iter().map(|hello| hello.place).collect();
-        Ok((plan(&places, config.pin)?, set_up?))
+        Ok((plan(&places, config.pin)?, run_id, set_up?))
     }
 
     /// Why an operation of all processes failed.
@@ -364,6 +385,7 @@ impl Job {
         plan: &Plan,
         ready: Box<dyn ReadyRank + '_>,
         begin: &Alignment,
+        session: &Session,
     ) -> Arc<Outcome> {
         let outcome: Arc<Outcome> = Arc::default();
         let crew = Arc::new(Crew::new(shape.sleepers(plan.seats[self.rank.index()].workers)));
@@ -386,7 +408,7 @@ impl Job {
         let transport = (self.ranks > 1)
             .then(|| Box::new(Mpi::new(&mut self.links, codec, clock.clone())) as Box<dyn Transport + '_>);
         let (rank, outcome_of_run) = (self.rank, outcome.clone());
-        ready.run(Seat { config, rank, plan, crew, clock, outcome: outcome_of_run, transport });
+        ready.run(Seat { config, rank, plan, crew, clock, outcome: outcome_of_run, session, transport });
         self.lock().run = None;
         outcome
     }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::trace::{RankProfile, RunRecord};
+
 /// The record of a finished run.
 ///
 /// ```
@@ -25,6 +27,10 @@ pub struct Report {
     pub clocks: Vec<ClockOffset>,
     /// One record a sync, in order. Of several processes only that of rank 0 has them.
     pub syncs: Vec<SyncReport>,
+    /// What the run was.
+    pub run: RunRecord,
+    /// How each rank of this process spent its time; empty under simulation and with `CARIBOU_PROFILE=off`.
+    pub profiles: Vec<RankProfile>,
 }
 
 /// A rank's clock against that of rank 0. All times of a run are corrected by `begin_ns`.
@@ -127,6 +133,10 @@ pub struct PoolReport {
     pub clocks: Vec<ClockOffset>,
     /// All workers of all ranks, in order.
     pub workers: Vec<PoolWorker>,
+    /// What the run was.
+    pub run: RunRecord,
+    /// How each rank of this process spent its time; empty under simulation and with `CARIBOU_PROFILE=off`.
+    pub profiles: Vec<RankProfile>,
 }
 
 /// One worker's part in a pool. Times are ns.

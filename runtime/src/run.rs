@@ -27,6 +27,8 @@ use crate::measure::topology;
 use crate::measure::topology::layout::layout;
 use crate::measure::topology::plan::{Place, Plan, plan};
 use crate::report::Report;
+use crate::trace::End;
+use crate::trace::session::{Session, new_run_id};
 use crate::transport::Transport;
 use crate::transport::local::{Local, Wake};
 
@@ -50,6 +52,9 @@ pub fn run(config: Config, setup: impl Fn(&mut Setup) + Send + Sync) -> Result<R
 
 /// One shape of program, as its ranks run it.
 pub(crate) trait Shape: Sync {
+    /// Its name in records.
+    fn name(&self) -> &'static str;
+
     /// What it is, in one line: the same on every rank.
     #[cfg(feature = "mpi")]
     fn text(&self) -> String;
@@ -88,6 +93,8 @@ pub(crate) struct Seat<'s> {
     pub(crate) crew: Arc<Crew>,
     pub(crate) clock: Clock,
     pub(crate) outcome: Arc<Outcome>,
+    /// What is recorded.
+    pub(crate) session: &'s Session,
     /// None for the only rank of a run.
     pub(crate) transport: Option<Box<dyn Transport + 's>>,
 }
@@ -116,6 +123,10 @@ impl Arrays<()> {
 }
 
 impl<D: Fn() -> Described + Sync> Shape for Arrays<D> {
+    fn name(&self) -> &'static str {
+        "arrays"
+    }
+
     #[cfg(feature = "mpi")]
     fn text(&self) -> String {
         "arrays of chunks".into()
@@ -223,16 +234,19 @@ struct Process<'p> {
     begin: Gate,
     clock: OnceLock<Clock>,
     outcome: Arc<Outcome>,
+    session: Session,
 }
 
 fn run_threads(config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
     let (ranks, workers) = shape.size(config);
     let vcpus = layout(&topology::allowed_vcpus());
     let place = Place { host: topology::host_name(), vcpus, workers: Some(workers) };
+    let plan = plan(&vec![place; ranks as usize], config.pin)?;
     let process = Process {
         config,
         shape,
-        plan: plan(&vec![place; ranks as usize], config.pin)?,
+        session: Session::begin(config, shape.name(), shape.lb(config), &plan, new_run_id()),
+        plan,
         ranks,
         begin: Gate::new(ranks),
         clock: OnceLock::new(),
@@ -257,7 +271,15 @@ fn run_threads(config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
             }
         }
     });
-    process.outcome.result().map(|report| process.plan.described_in(report))
+    let result = process.outcome.result();
+    let end = End {
+        elapsed_ns: process.outcome.elapsed_ns(),
+        failed: result.as_ref().err().map(ToString::to_string),
+        ..End::default()
+    };
+    let profiles = process.session.end(&end);
+    let run = process.session.run().clone();
+    result.map(|report| process.plan.described_in(Report { run, profiles, ..report }))
 }
 
 impl Process<'_> {
@@ -277,6 +299,7 @@ impl Process<'_> {
             crew,
             clock: self.clock.get_or_init(Clock::machine).clone(),
             outcome: self.outcome.clone(),
+            session: &self.session,
             transport: (self.ranks > 1).then(|| Box::new(transport) as Box<dyn Transport>),
         });
     }

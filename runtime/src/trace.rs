@@ -16,14 +16,20 @@
 pub(crate) mod block;
 pub(crate) mod encoding;
 mod event;
+pub(crate) mod filter;
 mod profile;
 mod reader;
+pub(crate) mod recorder;
+pub(crate) mod recording;
 pub(crate) mod records;
+pub(crate) mod session;
 mod writer;
 
 pub use event::{ChunkId, Event, NameId, Part, RUNTIME, What};
+pub use filter::Filter;
 pub use profile::{Activity, BINS_MAX, Profile, Row};
 pub use reader::{Problem, RankTrace, Stream, Trace, TraceError};
+pub use recording::RankProfile;
 pub use records::{End, Name, RunRecord, Sample};
 pub use writer::Writer;
 

@@ -9,8 +9,8 @@ use smallbox::smallbox;
 use super::chunk::Chunk;
 use super::index::Index;
 use super::slot::Slot;
-use crate::core::envelope::{Delivery, Payload};
-use crate::core::handler::{Handler, Passport, SyncState, Wish};
+use crate::core::envelope::{Delivery, Payload, Sender};
+use crate::core::handler::{Handler, Passport, SyncState, Tidings, Wish};
 use crate::core::reduction::{Goal, Reducer, Terms, Values};
 use crate::core::wire;
 use crate::ids::{ChunkId, Rank};
@@ -200,7 +200,9 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         tracing::trace!(hop = 1, "Ctx::send");
         let to = ChunkId { array: array.id, key: to.pack() };
         let payload = Payload::Value(smallbox!(Some(message)));
-        let delivery = Some(Delivery { from: self.handler.chunk, payload });
+        self.passport.sent = self.passport.sent.wrapping_add(1).max(1);
+        let from = Sender::new(self.handler.chunk, self.passport.sent);
+        let delivery = Some(Delivery { from, payload });
         self.handler.outbox.push(Wish::Send { to, delivery });
     }
 
@@ -337,6 +339,21 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     pub fn flush(&mut self) {
         let Handler { chunk, outbox, outlet, .. } = &mut self.handler;
         outlet.flush(*chunk, outbox);
+    }
+
+    /// Marks this moment in the trace, if one is recorded.
+    pub fn mark(&mut self, name: &'static str) {
+        self.handler.outlet.tell(Tidings::Mark { name });
+    }
+
+    /// Names the stretch of this handler from `begin_ns`, an earlier [`elapsed_ns`](Self::elapsed_ns), until now.
+    pub fn span(&mut self, name: &'static str, begin_ns: u64) {
+        self.handler.outlet.tell(Tidings::Span { name, begin_ns });
+    }
+
+    /// Writes a figure of the program's own into the trace, such as a residual.
+    pub fn counter(&mut self, name: &'static str, value: f64) {
+        self.handler.outlet.tell(Tidings::Counter { name, value });
     }
 
     /// Ends the run on all ranks when the handler returns. Messages under way are dropped.

@@ -11,12 +11,12 @@ use super::chunk::{Chunk, Load};
 use super::ctx::Ctx;
 use super::index::Index;
 use super::setup::Placement;
-use crate::core::envelope::{Delivery, Payload};
+use crate::core::envelope::{Delivery, Payload, Sender};
 use crate::core::erased::{ErasedArray, ErasedSlot};
 use crate::core::handler::{Handler, Passport, SyncState};
 use crate::core::reduction::Values;
 use crate::core::wire::{self, WireError};
-use crate::ids::{RUNTIME, Rank};
+use crate::ids::Rank;
 
 /// One chunk, its passport, and the messages it was not ready for, oldest first.
 #[derive(Serialize, Deserialize)]
@@ -24,7 +24,7 @@ use crate::ids::{RUNTIME, Rank};
 pub(crate) struct Slot<C: Chunk> {
     pub(crate) chunk: C,
     passport: Passport,
-    kept: Vec<C::Message>,
+    kept: Vec<(Sender, C::Message)>,
 }
 
 impl<C: Chunk> Slot<C> {
@@ -33,10 +33,11 @@ impl<C: Chunk> Slot<C> {
     }
 
     #[inline]
-    fn offer(&mut self, message: C::Message, mut handler: Handler<'_>) {
-        handler.outlet.note(kind_of(&message), self.passport.syncs.next);
+    fn offer(&mut self, from: Sender, message: C::Message, mut handler: Handler<'_>) {
+        handler.outlet.note(kind_of(&message), self.passport.syncs.next, from);
         if !self.passport.goes_on() || !self.chunk.ready(&message) {
-            self.kept.push(message);
+            handler.outlet.keeps();
+            self.kept.push((from, message));
             return;
         }
         let mut ctx = Ctx::new(handler.reborrow(), &mut self.passport);
@@ -52,7 +53,7 @@ impl<C: Chunk> Slot<C> {
     }
 
     fn call(&mut self, kind: &'static str, mut handler: Handler<'_>, call: fn(&mut C, &mut Ctx<'_, C>)) {
-        handler.outlet.note(kind, self.passport.syncs.next);
+        handler.outlet.note(kind, self.passport.syncs.next, Sender::RUNTIME);
         let mut ctx = Ctx::new(handler.reborrow(), &mut self.passport);
         call(&mut self.chunk, &mut ctx);
         offer_kept(&mut self.chunk, &mut self.kept, &mut ctx);
@@ -66,12 +67,12 @@ fn resume_and_pass<C: Chunk>(chunk: &mut C, ctx: &mut Ctx<'_, C>) {
 }
 
 /// Handles kept messages until none of them is ready, or the chunk has come to a sync or its end.
-fn offer_kept<C: Chunk>(chunk: &mut C, kept: &mut Vec<C::Message>, ctx: &mut Ctx<'_, C>) {
+fn offer_kept<C: Chunk>(chunk: &mut C, kept: &mut Vec<(Sender, C::Message)>, ctx: &mut Ctx<'_, C>) {
     while ctx.passport.goes_on()
-        && let Some(oldest) = kept.iter().position(|message| chunk.ready(message))
+        && let Some(oldest) = kept.iter().position(|(_, message)| chunk.ready(message))
     {
-        let message = kept.remove(oldest);
-        ctx.handler.outlet.note(kind_of(&message), ctx.passport.syncs.next);
+        let (from, message) = kept.remove(oldest);
+        ctx.handler.outlet.note(kind_of(&message), ctx.passport.syncs.next, from);
         chunk.receive(message, ctx);
     }
 }
@@ -86,18 +87,19 @@ impl<C: Chunk> ErasedSlot for Slot<C> {
     #[inline]
     fn deliver(&mut self, delivery: &mut Delivery, handler: Handler<'_>) -> Result<(), WireError> {
         tracing::trace!(hop = 5, "Slot::deliver");
+        let from = delivery.from;
         match &mut delivery.payload {
             Payload::Value(value) => {
                 let message = value.downcast_mut::<Option<C::Message>>().and_then(Option::take);
-                self.offer(
-                    message.expect("its array's handle fixed the type, and it is delivered once"),
-                    handler,
-                );
+                let message = message.expect("its array's handle fixed the type, and it is delivered once");
+                self.offer(from, message, handler);
             }
-            Payload::Encoded(bytes) => self.offer(wire::decode(bytes)?, handler),
+            Payload::Encoded(bytes) => self.offer(from, wire::decode(bytes)?, handler),
             Payload::Reduced { tag, values } => {
-                handler.outlet.note("reduced", self.passport.syncs.next);
-                self.offer(C::reduced(*tag, Values::clone(values)), handler);
+                handler.outlet.note("reduced", self.passport.syncs.next, from);
+                let message = C::reduced(*tag, Values::clone(values));
+                handler.outlet.keeps();
+                self.offer(from, message, handler);
             }
             Payload::Start => self.call("start", handler, C::start),
             Payload::Resume => self.resume(handler),
@@ -137,7 +139,7 @@ impl<C: Chunk> ErasedSlot for Slot<C> {
     }
 
     fn into_kept(self: Box<Self>) -> Vec<Delivery> {
-        let deliver = |message| Delivery { from: RUNTIME, payload: Payload::Value(smallbox!(Some(message))) };
+        let deliver = |(from, message)| Delivery { from, payload: Payload::Value(smallbox!(Some(message))) };
         self.kept.into_iter().map(deliver).collect()
     }
 
@@ -161,6 +163,17 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
         let path = std::any::type_name::<C>();
         let plain = path.split('<').next().unwrap_or(path);
         plain.rsplit("::").next().unwrap_or(plain)
+    }
+
+    fn encoded_bytes(&self, payload: &Payload) -> u64 {
+        match payload {
+            Payload::Value(value) => {
+                let message = value.downcast_ref::<Option<C::Message>>().and_then(Option::as_ref);
+                message.map_or(0, wire::encoded_bytes)
+            }
+            Payload::Encoded(bytes) => bytes.len() as u64,
+            Payload::Reduced { .. } | Payload::Start | Payload::Resume => 0,
+        }
     }
 
     fn population(&self) -> u64 {

@@ -5,8 +5,8 @@
 use super::chunk::Chunk;
 use super::ctx::Ctx;
 use super::index::Index;
-use crate::core::envelope::Payload;
-use crate::core::handler::{Facts, Handler, Outlet, Passport, Wish};
+use crate::core::envelope::{Payload, Sender};
+use crate::core::handler::{Facts, Handler, Outlet, Passport, Tidings, Wish};
 use crate::core::wire;
 use crate::ids::{ChunkId, Rank};
 
@@ -155,6 +155,8 @@ impl Outlet for Nowhere {
     fn now_ns(&self) -> u64 {
         0
     }
-    fn note(&mut self, _: &'static str, _: u64) {}
+    fn note(&mut self, _: &'static str, _: u64, _: Sender) {}
+    fn keeps(&mut self) {}
+    fn tell(&mut self, _: Tidings) {}
     fn charge(&mut self, _: u64) {}
 }

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::bulk::{Attachment, Block, gather, scatter};
-use super::envelope::{Delivery, Envelope, Payload};
+use super::envelope::{Delivery, Envelope, Payload, Sender};
 use super::erased::ErasedArray;
 use super::packet::{Cargo, Packet};
 use super::wire::{self, WireError};
@@ -139,26 +139,29 @@ impl Codec {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Address {
     to: ChunkId,
-    from: ChunkId,
+    from: Sender,
 }
 
-/// Form, two arrays, two keys.
-const SHORT_BYTES: usize = 3 + 2 * 4;
-const LONG_BYTES: usize = 1 + 2 * 4 + 2 * 8;
+/// Form, two arrays, two keys, a number.
+const SHORT_BYTES: usize = 3 + 3 * 4;
+const LONG_BYTES: usize = 1 + 3 * 4 + 2 * 8;
 
 impl Address {
     #[inline]
     fn append(self, bytes: &mut Vec<u8>) {
         let Address { to, from } = self;
         if (to.array | from.array) < 1 << 8 && (to.key | from.key) < 1 << 32 {
-            let mut short = [MESSAGE, to.array as u8, from.array as u8, 0, 0, 0, 0, 0, 0, 0, 0];
+            let mut short = [0; SHORT_BYTES];
+            short[..3].copy_from_slice(&[MESSAGE, to.array as u8, from.array as u8]);
             short[3..7].copy_from_slice(&(to.key as u32).to_le_bytes());
-            short[7..].copy_from_slice(&(from.key as u32).to_le_bytes());
+            short[7..11].copy_from_slice(&(from.key as u32).to_le_bytes());
+            short[11..].copy_from_slice(&from.number.to_le_bytes());
             bytes.extend_from_slice(&short);
         } else {
             bytes.push(FAR_MESSAGE);
             bytes.extend_from_slice(&to.array.to_le_bytes());
             bytes.extend_from_slice(&from.array.to_le_bytes());
+            bytes.extend_from_slice(&from.number.to_le_bytes());
             bytes.extend_from_slice(&to.key.to_le_bytes());
             bytes.extend_from_slice(&from.key.to_le_bytes());
         }
@@ -167,17 +170,20 @@ impl Address {
     /// The address of a message, and the message; none if this is something else.
     #[inline]
     fn take(bytes: &[u8]) -> Option<(Address, &[u8])> {
-        let array = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
-        let key = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-        let id = |array: u32, key: u64| ChunkId { array, key };
+        let four = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        let eight = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let address = |to: (u32, u64), from: (u32, u64), number| Address {
+            to: ChunkId { array: to.0, key: to.1 },
+            from: Sender { array: from.0, key: from.1, number },
+        };
         match bytes.first() {
             Some(&MESSAGE) if bytes.len() >= SHORT_BYTES => {
-                let (to, from) = (id(bytes[1].into(), array(3).into()), id(bytes[2].into(), array(7).into()));
-                Some((Address { to, from }, &bytes[SHORT_BYTES..]))
+                let (to, from) = ((bytes[1].into(), four(3).into()), (bytes[2].into(), four(7).into()));
+                Some((address(to, from, four(11)), &bytes[SHORT_BYTES..]))
             }
             Some(&FAR_MESSAGE) if bytes.len() >= LONG_BYTES => {
-                let (to, from) = (id(array(1), key(9)), id(array(5), key(17)));
-                Some((Address { to, from }, &bytes[LONG_BYTES..]))
+                let (to, from) = ((four(1), eight(13)), (four(5), eight(21)));
+                Some((address(to, from, four(9)), &bytes[LONG_BYTES..]))
             }
             _ => None,
         }
@@ -218,13 +224,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_address_comes_out_as_it_went_in(arrays: [u32; 2], keys: [u64; 2], short: bool, message: Vec<u8>) {
+        fn an_address_comes_out_as_it_went_in(
+            arrays: [u32; 2],
+            keys: [u64; 2],
+            number: u32,
+            short: bool,
+            message: Vec<u8>,
+        ) {
             let [to, from] = [0, 1].map(|end| if short {
                 ChunkId { array: arrays[end] % 256, key: keys[end] % (1 << 32) }
             } else {
                 ChunkId { array: arrays[end], key: keys[end] }
             });
-            let mut bytes = Vec::new();
+            let (from, mut bytes) = (Sender::new(from, number), Vec::new());
             Address { to, from }.append(&mut bytes);
             prop_assert!(!short || bytes.len() == SHORT_BYTES);
             bytes.extend_from_slice(&message);
@@ -237,7 +249,7 @@ mod tests {
         let codec = Codec::new(Rank(0), [].into());
         let mut address = Vec::new();
         let chunk = ChunkId { array: 9, key: 9 };
-        Address { to: chunk, from: chunk }.append(&mut address);
+        Address { to: chunk, from: Sender::new(chunk, 7) }.append(&mut address);
         for bytes in [&[][..], &[MESSAGE], &[FAR_MESSAGE, 0], &[CHUNK], &[9, 9, 9], &[PACKET, 250], &address]
         {
             let error = codec.decode(bytes, VecDeque::new()).expect_err("it is no packet");

@@ -289,6 +289,11 @@ impl Coordinator {
         true
     }
 
+    /// The record of the syncs that are over.
+    pub(crate) fn reports_so_far(&self) -> &[SyncReport] {
+        &self.reports
+    }
+
     /// The record of all syncs.
     pub(crate) fn reports(&mut self) -> Vec<SyncReport> {
         std::mem::take(&mut self.reports)

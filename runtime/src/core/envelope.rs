@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use smallbox::{SmallBox, space::S4};
 
 use super::reduction::Values;
-use crate::ids::ChunkId;
+use crate::ids::{ChunkId, RUNTIME};
 
 /// A typed message behind the erasure boundary: an `Option<Message>`, so that it can be taken out where it lies.
 pub(crate) type Value = SmallBox<dyn Any + Send, S4>;
@@ -44,10 +44,35 @@ impl std::fmt::Debug for Payload {
     }
 }
 
+/// Who sent a delivery, and which of its messages it is: together they name the message.
+///
+/// In the size of a [`ChunkId`]; chunks keep their own count, so that nothing has to be said to other ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Sender {
+    pub(crate) array: u32,
+    /// Counts the chunk's messages to single chunks from 1; after 2^32 - 1 comes 1. 0 for all else.
+    pub(crate) number: u32,
+    pub(crate) key: u64,
+}
+
+impl Sender {
+    pub(crate) const RUNTIME: Sender = Sender { array: RUNTIME.array, number: 0, key: RUNTIME.key };
+
+    #[inline]
+    pub(crate) fn new(chunk: ChunkId, number: u32) -> Sender {
+        Sender { array: chunk.array, number, key: chunk.key }
+    }
+
+    #[inline]
+    pub(crate) fn chunk(self) -> ChunkId {
+        ChunkId { array: self.array, key: self.key }
+    }
+}
+
 /// One entry of a mailbox.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Delivery {
-    pub(crate) from: ChunkId,
+    pub(crate) from: Sender,
     pub(crate) payload: Payload,
 }
 

@@ -35,6 +35,8 @@ pub(crate) trait ErasedSlot: Send {
 pub(crate) trait ErasedArray: Send + Sync {
     /// The chunk type's short name.
     fn name(&self) -> &str;
+    /// How long a message would be, encoded; 0 if it cannot be.
+    fn encoded_bytes(&self, payload: &Payload) -> u64;
     /// Chunks at the start.
     fn population(&self) -> u64;
     /// Keys of the chunks that start on `rank`, ascending.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::census::Membership;
-use super::envelope::Delivery;
+use super::envelope::{Delivery, Sender};
 use super::erased::ErasedSlot;
 use super::reduction::{Terms, Values};
 use crate::ids::{ChunkId, Rank};
@@ -54,6 +54,8 @@ pub(crate) struct Passport {
     pub(crate) sync: SyncState,
     /// It has asked to be removed.
     pub(crate) removed: bool,
+    /// Number of the last message it sent to a single chunk: the next number that is not 0 follows.
+    pub(crate) sent: u32,
 }
 
 impl Passport {
@@ -86,14 +88,27 @@ pub(crate) struct Facts {
     pub(crate) services: Vec<Box<dyn Any + Send + Sync>>,
 }
 
+/// What a program may tell about itself, for the trace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Tidings {
+    Mark { name: &'static str },
+    Span { name: &'static str, begin_ns: u64 },
+    Counter { name: &'static str, value: f64 },
+}
+
 /// The way out of a handler that does not want to wait until it returns.
 pub(crate) trait Outlet {
     /// Sends the messages at the front of the outbox; stops at the first wish that must wait for the handler's end.
     fn flush(&mut self, chunk: ChunkId, outbox: &mut Vec<Wish>);
     /// Time since the run began.
     fn now_ns(&self) -> u64;
-    /// Which kind of message the chunk is handling, and in which phase, for the error that names it should it panic.
-    fn note(&mut self, kind: &'static str, phase: u64);
+    /// The chunk is about to handle a message of this kind, by this sender and in this phase. Said before each of several
+    /// handlers of one delivery, and for the error that names it should it panic.
+    fn note(&mut self, kind: &'static str, phase: u64, from: Sender);
+    /// What was noted last led to no handler: its message is kept, or was only made.
+    fn keeps(&mut self);
+    /// The program tells something about the handler that is running.
+    fn tell(&mut self, tidings: Tidings);
     /// The chunk declares load; the simulation lets that much time pass.
     fn charge(&mut self, ticks_ns: u64);
 }

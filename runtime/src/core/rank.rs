@@ -15,7 +15,7 @@ use super::balance::Syncs;
 use super::broadcast::{Broadcasts, again};
 use super::census::Report;
 use super::coordinator::{Coordinator, RankPlace};
-use super::envelope::{Delivery, Envelope, Payload};
+use super::envelope::{Delivery, Envelope, Payload, Sender};
 use super::erased::ErasedArray;
 use super::handler::Passport;
 use super::location::Location;
@@ -23,7 +23,7 @@ use super::packet::{Packet, ROOT, Traveller};
 use super::quiescence::{Quiescence, Step};
 use super::reduction::{Goal, Partial, Reductions, Terms, Values};
 use crate::error::Error;
-use crate::ids::{CellId, ChunkId, RUNTIME, Rank};
+use crate::ids::{CellId, ChunkId, Rank};
 use crate::report::SyncReport;
 
 mod syncs;
@@ -101,6 +101,17 @@ impl RankCore {
 
     pub(crate) fn strategy(&self) -> Option<Arc<dyn Strategy>> {
         self.root.as_ref().map(|root| root.coordinator.strategy())
+    }
+
+    /// Rank 0: the records of syncs after the first `seen`.
+    pub(crate) fn reports_after(&self, seen: u64) -> &[SyncReport] {
+        let reports = self.root.as_ref().map_or(&[][..], |root| root.coordinator.reports_so_far());
+        reports.get(seen as usize..).unwrap_or_default()
+    }
+
+    /// Chunks on this rank.
+    pub(crate) fn chunks(&self) -> u64 {
+        (0..self.arrays.len() as u32).map(|array| self.location.count(array)).sum()
     }
 
     /// Rank 0: the record of all syncs, once.
@@ -246,6 +257,7 @@ impl RankCore {
             Packet::Message(envelope) => self.deliver(envelope.to, envelope.delivery, out),
             Packet::Multicast { from, array, keys, message } => {
                 for key in keys {
+                    let from = Sender::new(from, 0);
                     let delivery = Delivery { from, payload: Payload::Encoded(message.clone()) };
                     self.deliver(ChunkId { array, key }, delivery, out);
                 }
@@ -333,7 +345,7 @@ impl RankCore {
         }
         while let Some(finished) = self.reductions.finish(array) {
             let payload = Payload::Reduced { tag: finished.terms.tag, values: finished.values };
-            let delivery = Delivery { from: RUNTIME, payload };
+            let delivery = Delivery { from: Sender::RUNTIME, payload };
             match finished.terms.goal {
                 Goal::All => self.announce(array, &delivery, out),
                 Goal::Chunk(key) => {

@@ -33,6 +33,24 @@ pub(crate) fn encode_into<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Resul
         .map_err(|why| WireError(why.to_string()))
 }
 
+/// How long a value's encoding would be, except for numbers that [`bulk`](crate::bulk) would put beside it; 0 if it fails.
+#[inline]
+pub(crate) fn encoded_bytes<T: Serialize>(value: &T) -> u64 {
+    let mut count = Count(0);
+    let encoded = bincode::serde::encode_into_writer(value, &mut count, bincode::config::standard());
+    encoded.map_or(0, |()| count.0)
+}
+
+struct Count(u64);
+
+impl Writer for &mut Count {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
+        self.0 += bytes.len() as u64;
+        Ok(())
+    }
+}
+
 struct Append<'b>(&'b mut Vec<u8>);
 
 impl Writer for Append<'_> {

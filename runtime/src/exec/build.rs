@@ -14,12 +14,14 @@ use super::worker::Worker;
 use crate::config::Config;
 use crate::core::codec::Codec;
 use crate::core::coordinator::RankPlace;
-use crate::core::envelope::{Delivery, Payload};
+use crate::core::envelope::{Delivery, Payload, Sender};
 use crate::core::erased::{Described, ErasedArray, ErasedSlot};
 use crate::core::handler::Facts;
 use crate::core::rank::RankCore;
-use crate::ids::{ChunkId, RUNTIME, Rank};
+use crate::ids::{ChunkId, Rank};
 use crate::measure::sample::Gauges;
+use crate::trace::Part;
+use crate::trace::recording::Recording;
 
 /// What differs between a rank of threads and a simulated one.
 pub(crate) struct RankParts {
@@ -29,6 +31,7 @@ pub(crate) struct RankParts {
     pub(crate) outcome: Arc<Outcome>,
     pub(crate) spins: u32,
     pub(crate) strategy: Arc<dyn Strategy>,
+    pub(crate) recording: Arc<Recording>,
     /// All ranks, this one among them.
     pub(crate) places: Arc<[RankPlace]>,
 }
@@ -60,6 +63,7 @@ pub(crate) fn build_rank(
         outcome: parts.outcome,
         wire: config.wire,
         measure: config.measure && config.simulate.is_none(),
+        recording: parts.recording,
         spins: parts.spins,
         congested: AtomicBool::new(false),
         checksum,
@@ -83,8 +87,13 @@ impl Worker<'_> {
     pub(crate) fn begin(&mut self, chunks: Vec<NewChunk>) {
         let shared = self.shared;
         let (workers, count) = (shared.gauges.workers.len(), chunks.len());
+        if let Some(recorder) = &mut self.recorder {
+            for &(chunk, _) in &chunks {
+                recorder.arrived(chunk, 0, || shared.arrays[chunk.array as usize].index_text(chunk.key));
+            }
+        }
         let settle = |(position, (chunk, slot))| {
-            let start = Delivery { from: RUNTIME, payload: Payload::Start };
+            let start = Delivery { from: Sender::RUNTIME, payload: Payload::Start };
             let cell = shared.cells.reserve();
             shared.cells.settle(cell, chunk, slot, [start].into());
             let worker = (position * workers / count) as u32;
@@ -102,6 +111,6 @@ impl Worker<'_> {
             // The first phase begins now: what was before is nobody's load.
             shared.gauges.sample(shared.clock.now_ns());
         }
-        self.skip();
+        self.skip(Part::Start, 0);
     }
 }

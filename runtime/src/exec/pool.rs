@@ -9,17 +9,20 @@
 //! has no vCPU of its own; a few hundred wake-ups a run cost nothing that could be seen. Workers wait on one lock, once per
 //! range (0.1 s by default), so it is a plain mutex.
 
+mod diary;
 mod meeting;
 mod monitor;
 pub(crate) mod simulation;
 mod whole;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use lb_strategies::pool::{Input, Output, PoolRank};
 
+use self::diary::Diary;
 use self::meeting::{Inner, Meeting};
 use self::monitor::Monitor;
 use super::clock::Clock;
@@ -33,6 +36,7 @@ use crate::ids::Rank;
 use crate::measure::cpu::thread_cpu_ns;
 use crate::report::PoolWorker;
 use crate::run::Seat;
+use crate::trace::recording::Recording;
 
 /// One rank of a pool about to run.
 pub(crate) struct PoolRun<'p> {
@@ -57,6 +61,7 @@ struct Shared<'p> {
     rank: Rank,
     clock: &'p Clock,
     outcome: &'p Outcome,
+    recording: Arc<Recording>,
     meeting: Meeting,
     /// Iterations of each worker so far.
     done: Vec<AtomicU64>,
@@ -65,7 +70,8 @@ struct Shared<'p> {
 impl PoolRun<'_> {
     /// Runs the rank; returns when its part and all others' are in the result, or when the run has failed.
     pub(crate) fn run(self) {
-        let Seat { config, rank, plan, crew, clock, outcome, transport } = self.seat;
+        let Seat { config, rank, plan, crew, clock, outcome, transport, session } = self.seat;
+        let (recording, untraced) = session.rank(rank, &[]);
         let seats = &plan.seats[rank.index()];
         let (machine, refused) = match catch_unwind(AssertUnwindSafe(self.make)) {
             Ok(machine) => (Some(machine), None),
@@ -76,11 +82,15 @@ impl PoolRun<'_> {
             rank,
             clock: &clock,
             outcome: &outcome,
+            recording,
             meeting: Meeting::new(crew, PoolCore::new(machine.unwrap_or(Box::new(Silent)), seats.workers)),
             done: (0..seats.workers).map(|_| AtomicU64::new(0)).collect(),
         };
         shared.meeting.occupy_as_monitor();
         let mut monitor = Monitor::new(shared, transport, plan.seats.len() as u32, config);
+        if let Some(error) = untraced {
+            shared.fail(error);
+        }
         shared.catching("asking the policy", || {
             if let Some(panic) = refused {
                 resume_unwind(panic);
@@ -145,52 +155,50 @@ impl Shared<'_> {
 
     /// The life of a worker.
     fn work(&self, worker: u32) {
-        let mut record = PoolWorker { rank: self.rank.0, worker, ..PoolWorker::default() };
         let (mut accumulated, mut tally) = (self.work.init(), Tally::default());
         let mut apart: Option<(Accumulated, Tally)> = None;
-        let mut begin_ns = self.clock.now_ns();
-        while let Some((counts, order)) = self.next(worker, &mut record, begin_ns) {
+        let mut diary = Diary::new(&self.recording, self.rank.0, worker, self.clock.now_ns());
+        while let Some((counts, order)) = self.next(worker, &mut diary) {
             if let Some((kept, its_tally)) = apart.take() {
                 if counts == Some(true) {
                     self.work.merge(&mut accumulated, kept);
-                    self.count(&mut tally, its_tally, &mut record);
+                    self.count(&mut tally, its_tally, &mut diary);
                 } else {
-                    record.discarded += its_tally.count;
+                    diary.record.discarded += its_tally.count;
                 }
             }
             let Order::Run { range, apart: keep_apart } = order else {
-                return self.hand_in(accumulated, tally, record);
+                return self.hand_in(accumulated, tally, diary.close());
             };
             let mut fresh = keep_apart.then(|| self.work.init());
             let into = fresh.as_mut().unwrap_or(&mut accumulated);
-            let (start_ns, cpu_start_ns) = (self.clock.now_ns(), thread_cpu_ns());
+            diary.waited(self.clock.now_ns());
+            let cpu_start_ns = thread_cpu_ns();
             let executed = catch_unwind(AssertUnwindSafe(|| self.work.execute(into, range.clone())));
-            begin_ns = self.clock.now_ns();
+            let end_ns = self.clock.now_ns();
             if let Err(panic) = executed {
                 let doing = format!("executing iterations {}..{}", range.start, range.end);
                 let panic = text_of(&*panic);
                 return self.fail(Error::PoolPanicked { rank: self.rank.0, doing, panic });
             }
-            record.cpu_ns += thread_cpu_ns() - cpu_start_ns;
-            record.busy_ns += begin_ns - start_ns;
-            record.end_ns = begin_ns;
-            record.ranges += 1;
+            diary.executed(&range, thread_cpu_ns() - cpu_start_ns, end_ns);
             match fresh {
                 Some(kept) => apart = Some((kept, Tally::of(&range))),
-                None => self.count(&mut tally, Tally::of(&range), &mut record),
+                None => self.count(&mut tally, Tally::of(&range), &mut diary),
             }
         }
+        diary.close();
     }
 
     /// Some iterations of a worker count.
-    fn count(&self, tally: &mut Tally, its: Tally, record: &mut PoolWorker) {
+    fn count(&self, tally: &mut Tally, its: Tally, diary: &mut Diary) {
         tally.add(its);
-        record.iterations = tally.count;
-        self.done[record.worker as usize].store(tally.count, Ordering::Relaxed);
+        diary.record.iterations = tally.count;
+        self.done[diary.record.worker as usize].store(tally.count, Ordering::Relaxed);
     }
 
     /// Asks for the next order, and waits for it; none if the run is over.
-    fn next(&self, worker: u32, record: &mut PoolWorker, now_ns: u64) -> Option<(Option<bool>, Order)> {
+    fn next(&self, worker: u32, diary: &mut Diary) -> Option<(Option<bool>, Order)> {
         let cancelled = self.work.is_cancelled();
         let ask = |inner: &mut Inner, now_ns, todo: &mut Todo| {
             // At once: until the monitor looks, cheap iterations may all be executed.
@@ -201,7 +209,7 @@ impl Shared<'_> {
             inner.core.take_order(worker)
         };
         let answer = self.with(ask);
-        record.policy_ns += self.clock.now_ns() - now_ns;
+        diary.asked(self.clock.now_ns());
         if self.meeting.crew.stopped() {
             return None;
         }

@@ -8,15 +8,16 @@
 use super::mailbox::By;
 use super::worker::{InHand, Worker};
 use crate::core::action::Action;
-use crate::core::balance::Reports;
+use crate::core::balance::{Arrival, Reports};
 use crate::core::bulk::Block;
 use crate::core::codec::Codec;
 use crate::core::envelope::{Delivery, Envelope};
-use crate::core::packet::{Cargo, Journey, Packet, Traveller};
+use crate::core::packet::{Cargo, Journey, Packet, ROOT, Traveller};
 use crate::core::rank::{Actions, RankCore};
 use crate::error::Error;
 use crate::exec::shared::Core;
-use crate::ids::{CellId, ChunkId, RUNTIME, Rank};
+use crate::ids::{CellId, ChunkId, Rank};
+use crate::trace::Part;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
@@ -134,7 +135,11 @@ impl Worker<'_> {
 
     /// A chunk has come: gives it a cell, its mail, and what waited for it.
     fn admit(&mut self, core: &mut Core, traveller: Traveller) {
-        let Traveller { chunk, cargo, mail, journey, .. } = traveller;
+        let Traveller { chunk, cargo, mail, journey, bytes } = traveller;
+        if let Some(recorder) = &mut self.recorder {
+            let array = &self.shared.arrays[chunk.array as usize];
+            recorder.arrived(chunk, bytes, || array.index_text(chunk.key));
+        }
         let Cargo::Live(mut slot) = cargo else { unreachable!("chunks are decoded with their packets") };
         let next_sync = slot.passport().syncs.next;
         let cell = self.shared.cells.reserve();
@@ -152,6 +157,7 @@ impl Worker<'_> {
             Action::Release { chunk, cell, to, journey } => self.release(chunk, cell, to, journey),
             Action::Sample(reports) => self.sample(reports),
             Action::Decide(expected) => {
+                self.interrupt();
                 let strategy = self.shared.core.lock().rank.strategy().expect("rank 0 has the strategy");
                 let start_ns = self.shared.clock.now_ns();
                 let assignment = strategy.assign(&expected);
@@ -159,7 +165,7 @@ impl Worker<'_> {
                 self.with_core(|core, now_ns, out| {
                     core.decided(&expected, assignment, decide_ns, now_ns, out);
                 });
-                self.skip();
+                self.skip(Part::Decide, expected.phase);
             }
             Action::Explain => {
                 let lines = self.explain();
@@ -171,9 +177,10 @@ impl Worker<'_> {
     }
 
     fn release(&mut self, chunk: ChunkId, cell: CellId, to: Rank, journey: Journey) {
+        self.interrupt();
         let (mut slot, mail) = self.shared.cells.get(cell).mailbox.take();
         self.shared.cells.free(cell);
-        self.in_hand = InHand { chunk, kind: "on_depart", phase: slot.passport().syncs.next };
+        self.in_hand = InHand::hook(chunk, "on_depart", slot.passport().syncs.next);
         let bytes = slot.state_bytes();
         slot.on_depart();
         tracing::debug!(?chunk, to = to.0, "departs");
@@ -181,9 +188,13 @@ impl Worker<'_> {
         let traveller =
             Box::new(Traveller { chunk, cargo: Cargo::Live(slot), mail: mail.into(), bytes, journey });
         self.with_core(|core, now_ns, out| core.released(traveller, to, now_ns, out));
+        if let Some(recorder) = &mut self.recorder {
+            recorder.departed(chunk, to.0, bytes, self.shared.clock.now_ns());
+        }
     }
 
     fn sample(&mut self, reports: Reports) {
+        self.interrupt();
         self.close_batch();
         if let (Some(speed), true) = (&mut self.speed, self.meter.is_some()) {
             self.shared.gauges.workers[self.id as usize].set_speed(speed.rounds_per_us());
@@ -191,15 +202,52 @@ impl Worker<'_> {
         let shared = self.shared;
         let measured = shared.measure.then(|| shared.gauges.sample(shared.clock.now_ns()));
         let sample = measured.unwrap_or_default();
-        let load = |cell: CellId| shared.cells.get(cell).take_load();
-        self.with_core(|core, now_ns, out| core.sampled(reports, sample, load, now_ns, out));
-        self.skip();
+        let take_load = |arrival: &Arrival| shared.cells.get(arrival.cell).take_load();
+        let loads: Vec<u64> = reports.arrivals.iter().map(take_load).collect();
+        let sync = reports.sync;
+        if let Some(recorder) = &mut self.recorder {
+            for (arrival, &cpu_ns) in reports.arrivals.iter().zip(&loads) {
+                let load_ns = arrival.declared.unwrap_or(cpu_ns);
+                recorder.loaded(arrival.chunk, sync, load_ns, arrival.bytes);
+            }
+        }
+        self.with_core(|core, now_ns, out| core.sampled(reports, sample, &loads, now_ns, out));
+        self.observe(Some(sync));
+        self.skip(Part::Measure, sync);
+    }
+
+    /// Keeps for the record how the rank is doing, if that was not done just before, and what syncs did.
+    pub(crate) fn observe(&mut self, sync: Option<u64>) {
+        let shared = self.shared;
+        if self.recorder.is_none() {
+            return;
+        }
+        let now_ns = shared.clock.now_ns();
+        if let Some(measured) = shared.gauges.observe(now_ns, sync.is_some()).filter(|_| shared.measure) {
+            let chunks = shared.core.lock().rank.chunks();
+            shared.recording.sample(measured.to_record(now_ns, sync, chunks));
+        }
+        if sync.is_some() && shared.facts.rank == ROOT {
+            self.record_new_syncs();
+        }
+    }
+
+    /// Keeps for the record what syncs did that are over.
+    pub(crate) fn record_new_syncs(&self) {
+        let shared = self.shared;
+        let seen = shared.recording.syncs_so_far().total;
+        let new = shared.core.lock().rank.reports_after(seen).to_vec();
+        shared.recording.syncs(&new);
     }
 
     /// What has just happened was the runtime's own time.
-    pub(crate) fn skip(&mut self) {
+    pub(crate) fn skip(&mut self, part: Part, sync: u64) {
+        let now_ns = self.shared.clock.now_ns();
         if let Some(meter) = &mut self.meter {
-            meter.skip(self.shared.clock.now_ns());
+            meter.skip(now_ns);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.runtime(part, sync, now_ns);
         }
     }
 
@@ -241,7 +289,7 @@ impl Worker<'_> {
             self.fail_if_failed();
         }
         // What comes is decoded by user code, which may panic.
-        self.in_hand = InHand { chunk: RUNTIME, kind: "a packet", phase: 0 };
+        self.in_hand = InHand::nothing("a packet");
         let mut any = false;
         for _ in 0..PACKETS_MAX {
             match self.transport.as_mut().and_then(|transport| transport.poll()) {
@@ -282,7 +330,7 @@ impl Worker<'_> {
             && let (Cargo::Live(slot), Some(_)) = (&mut traveller.cargo, traveller.journey)
         {
             let phase = slot.passport().syncs.next;
-            self.in_hand = InHand { chunk: traveller.chunk, kind: "on_arrive", phase };
+            self.in_hand = InHand::hook(traveller.chunk, "on_arrive", phase);
             slot.on_arrive();
         }
         packet

@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::ids::Rank;
 use crate::measure::sample::Gauges;
 use crate::report::SyncReport;
+use crate::trace::recording::Recording;
 
 /// The core of a rank, and packets for the transport from workers that may not call it.
 pub(crate) struct Core {
@@ -42,6 +43,7 @@ pub(crate) struct RankShared {
     pub(crate) wire: bool,
     /// Measure what handlers cost.
     pub(crate) measure: bool,
+    pub(crate) recording: Arc<Recording>,
     /// Of the arrays that were set up.
     pub(crate) checksum: u64,
     /// Turns an idle worker spins before it parks.
@@ -129,6 +131,10 @@ impl Outcome {
 
     pub(crate) fn count(&self, messages: u64) {
         self.messages.fetch_add(messages, Ordering::Relaxed);
+    }
+
+    pub(crate) fn elapsed_ns(&self) -> u64 {
+        self.end_ns.load(Ordering::Relaxed)
     }
 
     pub(crate) fn record(&self, syncs: Vec<SyncReport>) {

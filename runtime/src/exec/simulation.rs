@@ -25,6 +25,7 @@ use crate::core::erased::Described;
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::report::Report;
+use crate::trace::recording::Recording;
 use crate::transport::sim::{Network, Sim};
 
 /// What a handler takes that declares no load: up to this.
@@ -93,6 +94,7 @@ fn build(
         outcome: outcome.clone(),
         spins: 0,
         strategy: strategy.clone(),
+        recording: Arc::new(Recording::nothing(1)),
         places: vec![RankPlace { host: 0, workers: 1 }; ranks as usize].into(),
     };
     let shared = build_rank(config, rank, described, &badge, parts);

@@ -36,7 +36,7 @@ impl Start<'_> {
     /// Runs the rank with the calling thread as its worker 0.
     pub(crate) fn run(self) {
         let Start { seat, described, chunks, strategy } = self;
-        let Seat { config, rank, plan, crew, clock, outcome, transport } = seat;
+        let Seat { config, rank, plan, crew, clock, outcome, transport, session } = seat;
         let seats = &plan.seats[rank.index()];
         let badge = Badge::new();
         badge.wear();
@@ -44,12 +44,15 @@ impl Start<'_> {
         let (queues, readies) = Queues::new(seats.workers);
         let spins = if seats.crowded { 0 } else { SPINS };
         let places = plan.seats.iter().map(|seats| RankPlace { host: seats.host, workers: seats.workers });
-        let parts = RankParts { queues, crew, clock, outcome, spins, strategy, places: places.collect() };
+        let names: Vec<String> = described.arrays.iter().map(|array| array.name().to_owned()).collect();
+        let (recording, untraced) = session.rank(rank, &names);
+        let places = places.collect();
+        let parts = RankParts { queues, crew, clock, outcome, spins, strategy, recording, places };
         let shared = &build_rank(config, rank, described, &badge, parts);
         thread::scope(|scope| {
             let mut readies = readies.into_iter();
             let ready = readies.next().expect("a rank has a worker");
-            let mut refused = None;
+            let mut refused = untraced;
             for (id, ready) in (1..).zip(readies) {
                 let builder = thread::Builder::new().name(format!("caribou {rank}.{id}"));
                 let started = builder.spawn_scoped(scope, move || {

@@ -27,7 +27,11 @@ impl Worker<'_> {
             self.catching(|worker| worker.turn());
         }
         self.send_the_last();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.finish();
+        }
         self.shared.outcome.count(self.handled);
+        self.shared.recording.count(self.handled);
         self.record_syncs();
     }
 
@@ -68,6 +72,7 @@ impl Worker<'_> {
     /// Rank 0 hands in the record of all syncs.
     pub(crate) fn record_syncs(&self) {
         if self.id == 0 {
+            self.record_new_syncs();
             self.shared.outcome.record(self.shared.core.lock().rank.reports());
         }
     }
@@ -121,7 +126,11 @@ impl Worker<'_> {
         });
         let parked_ns = if found { 0 } else { self.rest() };
         if let Some(meter) = &mut self.meter {
-            meter.gap(self.shared.clock.now_ns(), parked_ns);
+            let now_ns = self.shared.clock.now_ns();
+            meter.gap(now_ns, parked_ns);
+            if let Some(recorder) = &mut self.recorder {
+                recorder.idle(now_ns);
+            }
         }
     }
 

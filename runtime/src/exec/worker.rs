@@ -19,9 +19,9 @@ use super::mailbox::{Begun, By, Finished, Pushed};
 use super::ready::Ready;
 use super::shared::RankShared;
 use crate::core::balance::Arrival;
-use crate::core::envelope::{Delivery, Envelope, Payload};
+use crate::core::envelope::{Delivery, Envelope, Payload, Sender};
 use crate::core::erased::ErasedSlot;
-use crate::core::handler::{Handler, Outlet, Wish};
+use crate::core::handler::{Handler, Outlet, Tidings, Wish};
 use crate::core::location::Route;
 use crate::core::packet::{Cargo, Packet, Traveller};
 use crate::core::rank::Actions;
@@ -29,6 +29,8 @@ use crate::error::Error;
 use crate::ids::{CellId, ChunkId, RUNTIME, Rank};
 use crate::measure::meter::Meter;
 use crate::measure::speed::Speed;
+use crate::trace::Part;
+use crate::trace::recorder::Recorder;
 use crate::transport::Transport;
 
 /// Buffers of mailboxes kept for reuse.
@@ -42,6 +44,7 @@ pub(crate) struct Worker<'r> {
     /// Worker 0 of a rank that is not alone.
     pub(crate) transport: Option<Box<dyn Transport + 'r>>,
     pub(crate) meter: Option<Meter>,
+    pub(crate) recorder: Option<Recorder>,
     pub(crate) speed: Option<Speed>,
     pub(crate) in_hand: InHand,
     pub(crate) actions: Actions,
@@ -66,12 +69,28 @@ pub(crate) struct Worker<'r> {
 /// See [`Worker::mixer`].
 pub(crate) type Mixer = Box<dyn FnMut(&mut VecDeque<Delivery>) -> usize>;
 
-/// What a worker is doing, for the error that names it.
+/// What a worker is doing, for the error that names it and for the record.
 #[derive(Clone, Copy)]
 pub(crate) struct InHand {
     pub(crate) chunk: ChunkId,
     pub(crate) kind: &'static str,
     pub(crate) phase: u64,
+    /// Who sent the message.
+    pub(crate) from: Sender,
+    /// A handler is running that has not been recorded.
+    pub(crate) running: bool,
+}
+
+impl InHand {
+    /// No chunk, but this.
+    pub(crate) fn nothing(but: &'static str) -> InHand {
+        InHand::hook(RUNTIME, but, 0)
+    }
+
+    /// A hook of a chunk, which is no handler.
+    pub(crate) fn hook(chunk: ChunkId, kind: &'static str, phase: u64) -> InHand {
+        InHand { chunk, kind, phase, from: Sender::RUNTIME, running: false }
+    }
 }
 
 /// Whether a chunk is still there after its wishes were carried out.
@@ -88,14 +107,17 @@ impl<'r> Worker<'r> {
         ready: Ready,
         transport: Option<Box<dyn Transport + 'r>>,
     ) -> Worker<'r> {
+        let now_ns = shared.clock.now_ns();
+        let recorder = Recorder::new(&shared.recording, id, now_ns);
         Worker {
             shared,
             id,
             ready,
             transport,
-            meter: shared.measure.then(|| Meter::new(shared.clock.now_ns())),
+            meter: (shared.measure || recorder.is_some()).then(|| Meter::new(now_ns)),
+            recorder,
             speed: None,
-            in_hand: InHand { chunk: RUNTIME, kind: "nothing", phase: 0 },
+            in_hand: InHand::nothing("nothing"),
             actions: Actions::new(),
             spares: Vec::new(),
             mixer: None,
@@ -203,6 +225,9 @@ impl<'r> Worker<'r> {
                 Wish::Broadcast { .. } | Wish::Multicast { .. } => self.spread(chunk, wish),
                 Wish::Contribute { terms, values } => {
                     let report = slot.passport().reductions.report();
+                    if let Some(recorder) = &mut self.recorder {
+                        recorder.contributed(chunk, report.sequence);
+                    }
                     self.with_core(|core, _, out| core.contribute(chunk.array, report, terms, values, out));
                 }
                 Wish::Insert { key, slot: mut child } => {
@@ -230,6 +255,9 @@ impl<'r> Worker<'r> {
     #[inline]
     fn send(&mut self, to: ChunkId, delivery: &mut Option<Delivery>) {
         tracing::trace!(hop = 2, "Worker::flush");
+        if self.recorder.as_ref().is_some_and(Recorder::keeps_events) {
+            self.record_send(to, delivery.as_ref());
+        }
         if !self.shared.lone()
             && let Some(&cell) = self.known.get(&to)
         {
@@ -317,6 +345,7 @@ impl<'r> Worker<'r> {
     fn spread(&mut self, from: ChunkId, wish: Wish) {
         self.with_core(|core, _, out| match wish {
             Wish::Broadcast { array, message } => {
+                let from = Sender::new(from, 0);
                 core.broadcast(array, Delivery { from, payload: Payload::Encoded(message) }, out);
             }
             Wish::Multicast { array, keys, message } => core.multicast(from, array, &keys, &message, out),
@@ -337,7 +366,7 @@ impl<'r> Worker<'r> {
         let mut waits = true;
         self.with_core(|core, _, out| waits = core.at_sync(arrival, out));
         if !waits {
-            let mut resume = Some(Delivery { from: RUNTIME, payload: Payload::Resume });
+            let mut resume = Some(Delivery { from: Sender::RUNTIME, payload: Payload::Resume });
             let pushed = self.push(cell, chunk, &mut resume, By::Core);
             assert!(pushed, "a chunk that runs is in its cell");
         }
@@ -358,8 +387,12 @@ impl<'r> Worker<'r> {
     #[inline]
     fn lap(&mut self, cell: CellId) {
         let Some(meter) = &mut self.meter else { return };
-        let wall_ns = meter.lap(cell, self.shared.clock.now_ns());
+        let now_ns = self.shared.clock.now_ns();
+        let wall_ns = meter.lap(cell, now_ns);
         self.shared.cells.get(cell).charge(wall_ns as i64);
+        if let Some(recorder) = &mut self.recorder {
+            self.in_hand.record(recorder, now_ns);
+        }
         if meter.due() {
             self.close_batch();
         }
@@ -370,14 +403,59 @@ impl<'r> Worker<'r> {
     pub(crate) fn close_batch(&mut self) {
         let Some(meter) = &mut self.meter else { return };
         let (refund, published) = meter.close();
+        let lost_ns = refund.as_ref().map_or(0, |refund| refund.ns);
         if let Some(refund) = refund {
             self.shared.cells.get(refund.cell).charge(-(refund.ns as i64));
         }
         self.shared.gauges.workers[self.id as usize].publish(published);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.close_batch(lost_ns);
+            if recorder.keeps_events() {
+                self.skip(Part::Flush, 0);
+            }
+            if self.id == 0 {
+                self.observe(None);
+            }
+        }
+    }
+
+    /// Records that a message leaves.
+    fn record_send(&mut self, to: ChunkId, delivery: Option<&Delivery>) {
+        let Some((recorder, delivery)) = self.recorder.as_mut().zip(delivery) else { return };
+        if recorder.wants_send(delivery.from) {
+            let shared = self.shared;
+            let rank = match shared.core.lock().rank.location.route(to) {
+                Route::There(rank) => rank,
+                Route::Here(_) | Route::Stash => shared.facts.rank,
+            };
+            let bytes = shared.arrays[to.array as usize].encoded_bytes(&delivery.payload);
+            recorder.sent(delivery.from, to, rank.0, bytes);
+        }
+    }
+
+    /// Records the handler that is running up to now: what follows in its time is something else.
+    #[cold]
+    pub(crate) fn interrupt(&mut self) {
+        if let Some(recorder) = self.recorder.as_mut().filter(|_| self.in_hand.running) {
+            self.in_hand.record(recorder, self.shared.clock.now_ns());
+        }
+        self.in_hand.running = false;
     }
 
     pub(crate) fn describe(&self, chunk: ChunkId) -> String {
         if chunk == RUNTIME { "the runtime".into() } else { self.shared.core.lock().rank.describe(chunk) }
+    }
+}
+
+impl InHand {
+    /// Records what it has been until now.
+    #[inline]
+    fn record(&mut self, recorder: &mut Recorder, now_ns: u64) {
+        if std::mem::take(&mut self.running) {
+            recorder.handled(self.chunk, self.kind, self.from, now_ns);
+        } else {
+            recorder.passed_over(self.chunk.array, self.kind, now_ns);
+        }
     }
 }
 
@@ -404,9 +482,24 @@ impl Outlet for Worker<'_> {
     }
 
     #[inline]
-    fn note(&mut self, kind: &'static str, phase: u64) {
+    fn note(&mut self, kind: &'static str, phase: u64, from: Sender) {
+        if self.in_hand.running {
+            self.interrupt();
+        }
         self.in_hand.kind = kind;
         self.in_hand.phase = phase;
+        self.in_hand.from = from;
+        self.in_hand.running = true;
+    }
+
+    fn keeps(&mut self) {
+        self.in_hand.running = false;
+    }
+
+    fn tell(&mut self, tidings: Tidings) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.tell(self.in_hand.chunk, tidings, self.shared.clock.now_ns());
+        }
     }
 
     fn charge(&mut self, ticks_ns: u64) {

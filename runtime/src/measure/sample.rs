@@ -34,6 +34,10 @@ pub enum BackgroundSource {
 const PROCSTAT_MIN_NS: u64 = 500_000_000;
 const NO_VCPU: u32 = u32::MAX;
 
+/// How often the gauges are read for the record: at syncs that are not too close, and where those are rare.
+const OBSERVED_AT_SYNC_NS: u64 = 20_000_000;
+const OBSERVED_NS: u64 = 500_000_000;
+
 /// What one worker publishes about itself. Counters only grow.
 pub(crate) struct Gauge {
     schedstat: OnceLock<Option<SchedStat>>,
@@ -134,20 +138,34 @@ struct Last {
 pub(crate) struct Gauges {
     pub(crate) workers: Vec<Gauge>,
     source: BackgroundSource,
+    /// At the last sync.
     last: Mutex<Last>,
+    /// When they were last read for the record.
+    observed: Mutex<Last>,
 }
 
 impl Gauges {
     pub(crate) fn new(workers: u32, source: BackgroundSource) -> Gauges {
         let gauges = (0..workers).map(|_| Gauge::new()).collect();
-        let last = Last { workers: vec![Totals::default(); workers as usize], ..Last::default() };
-        Gauges { workers: gauges, source, last: Mutex::new(last) }
+        let last =
+            || Mutex::new(Last { workers: vec![Totals::default(); workers as usize], ..Last::default() });
+        Gauges { workers: gauges, source, last: last(), observed: last() }
     }
 
     /// What the rank did since the last call. About 20-40 us.
     pub(crate) fn sample(&self, now_ns: u64) -> RankSample {
         // Locked before the counters are read: two workers that sample at once must not see each other's past.
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        self.since(&mut self.last.lock().unwrap_or_else(PoisonError::into_inner), now_ns)
+    }
+
+    /// The same since this was last called, for the record; none if that was so little ago that it would cost too much.
+    pub(crate) fn observe(&self, now_ns: u64, at_sync: bool) -> Option<RankSample> {
+        let mut observed = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
+        let least_ns = if at_sync { OBSERVED_AT_SYNC_NS } else { OBSERVED_NS };
+        (now_ns >= observed.at_ns + least_ns).then(|| self.since(&mut observed, now_ns))
+    }
+
+    fn since(&self, last: &mut Last, now_ns: u64) -> RankSample {
         let mut totals: Vec<Totals> = self.workers.iter().map(|gauge| gauge.read(now_ns)).collect();
         let vcpus =
             self.workers.iter().map(|gauge| gauge.vcpu.load(Ordering::Relaxed)).filter(|&v| v != NO_VCPU);

@@ -118,6 +118,8 @@ impl Pool<'_> {
             decision: whole.said,
             clocks: report.clocks,
             workers: whole.workers,
+            run: report.run,
+            profiles: report.profiles,
         }
     }
 }
@@ -157,6 +159,10 @@ where
     I: Fn() -> A + Sync,
     B: Fn(&mut A, Range<u64>) + Sync,
 {
+    fn name(&self) -> &'static str {
+        "pool"
+    }
+
     #[cfg(feature = "mpi")]
     fn text(&self) -> String {
         format!("a pool of {} iterations", self.pool.iterations)

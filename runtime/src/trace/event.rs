@@ -13,8 +13,8 @@ pub struct NameId(pub u32);
 
 /// Something that happened on one worker. Times are ns since the run began, by the clock of rank 0.
 ///
-/// Events of one worker come in the order of `end_ns`; those that take time do not overlap, except that spans lie inside
-/// handlers. Points have `begin_ns == end_ns`.
+/// Events of one worker come in the order of `end_ns`; those that take time do not overlap, except that marks, spans and
+/// counters lie inside the handler that follows them. What a handler sent follows it. Points have `begin_ns == end_ns`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Event {
     /// When it began.
@@ -36,7 +36,8 @@ pub enum What {
         kind: NameId,
         /// Who sent the message.
         from: ChunkId,
-        /// Counts the messages of `from` to single chunks from 1, modulo 2^32; 0 for anything else. With `from` it names the message.
+        /// Counts the messages of `from` to single chunks from 1 (after 2^32 - 1 comes 1); 0 for anything else. With `from`
+        /// it names the message.
         number: u32,
         /// Wall time in it that was not CPU time: it waited for the vCPU, was stolen from, slept or did I/O. Found a batch of
         /// handlers (0.2 ms) at a time, and charged to the longest of the batch.
@@ -52,7 +53,7 @@ pub enum What {
         rank: u32,
         /// See [`What::Handler`].
         number: u32,
-        /// Its size: encoded if it was encoded, else in memory without what it points to.
+        /// How long it is when encoded, whether it was or not.
         bytes: u64,
     },
     /// The worker had nothing to do.

@@ -8,9 +8,9 @@ use lb_strategies::{Assignment, Snapshot};
 use super::{Actions, RankCore};
 use crate::core::action::Action;
 use crate::core::balance::{Arrival, Collected, Leaver, MeasuredChunk, Migration, Move, RankSample, Reports};
-use crate::core::envelope::{Delivery, Payload};
+use crate::core::envelope::{Delivery, Payload, Sender};
 use crate::core::packet::{Journey, Packet, ROOT, Traveller};
-use crate::ids::{CellId, ChunkId, RUNTIME, Rank};
+use crate::ids::{CellId, ChunkId, Rank};
 
 impl RankCore {
     /// A chunk of this rank was made at the start of the run.
@@ -36,27 +36,24 @@ impl RankCore {
         out.extend(self.syncs.complete().into_iter().map(Action::Sample));
     }
 
-    /// Answers [`Action::Sample`]: sends what arrived. `load` gives a chunk's CPU time since its last sync.
+    /// Answers [`Action::Sample`]: sends what arrived. `loads` are the chunks' CPU times since their last sync, in order.
     pub(crate) fn sampled(
         &mut self,
         reports: Reports,
         sample: RankSample,
-        load: impl Fn(CellId) -> u64,
+        loads: &[u64],
         now_ns: u64,
         out: &mut Actions,
     ) {
         let Reports { sync, tallies, arrivals } = reports;
-        let measured = |arrival: Arrival| {
-            let cpu_ns = load(arrival.cell);
-            MeasuredChunk {
-                chunk: arrival.chunk,
-                load_ns: arrival.declared.unwrap_or(cpu_ns),
-                declared: arrival.declared.is_some(),
-                bytes: arrival.bytes,
-                migratable: arrival.migratable,
-            }
+        let measured = |(arrival, &cpu_ns): (Arrival, &u64)| MeasuredChunk {
+            chunk: arrival.chunk,
+            load_ns: arrival.declared.unwrap_or(cpu_ns),
+            declared: arrival.declared.is_some(),
+            bytes: arrival.bytes,
+            migratable: arrival.migratable,
         };
-        let chunks = arrivals.into_iter().map(measured).collect();
+        let chunks = arrivals.into_iter().zip(loads).map(measured).collect();
         let collected = Collected { sync, tallies, chunks, sample, now_ns };
         self.send(ROOT, Packet::Collected(Box::new(collected)), now_ns, out);
     }
@@ -89,7 +86,7 @@ impl RankCore {
         }
         for (chunk, cell) in self.syncs.decided(sync) {
             if !leavers.contains_key(&chunk) {
-                let delivery = Delivery { from: RUNTIME, payload: Payload::Resume };
+                let delivery = Delivery { from: Sender::RUNTIME, payload: Payload::Resume };
                 out.push_back(Action::Deliver { to: chunk, cell, delivery });
             }
         }
@@ -190,7 +187,7 @@ impl RankCore {
     ) -> Vec<Delivery> {
         self.joined(chunk, next_sync);
         let payload = if journey.is_some() { Payload::Resume } else { Payload::Start };
-        let mut mail = vec![Delivery { from: RUNTIME, payload }];
+        let mut mail = vec![Delivery { from: Sender::RUNTIME, payload }];
         if let Some(Journey { broadcasts }) = journey {
             mail.extend(self.broadcasts.missed(chunk.array, broadcasts));
         }
@@ -243,6 +240,9 @@ mod tests {
     impl ErasedArray for Idlers {
         fn name(&self) -> &str {
             "Idlers"
+        }
+        fn encoded_bytes(&self, _: &Payload) -> u64 {
+            0
         }
         fn population(&self) -> u64 {
             2

@@ -1,0 +1,62 @@
+//! What one worker of a pool notes about itself: for the report, and for the record of the run.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::report::PoolWorker;
+use crate::trace::Part;
+use crate::trace::recorder::Recorder;
+use crate::trace::recording::Recording;
+
+/// One worker's notes. Its time is cut into stretches that follow each other; each is noted when it ends.
+pub(super) struct Diary {
+    pub(super) record: PoolWorker,
+    recorder: Option<Recorder>,
+    /// When the last stretch ended.
+    last_ns: u64,
+}
+
+impl Diary {
+    pub(super) fn new(recording: &Arc<Recording>, rank: u32, worker: u32, now_ns: u64) -> Diary {
+        let record = PoolWorker { rank, worker, ..PoolWorker::default() };
+        Diary { record, recorder: Recorder::new(recording, worker, now_ns), last_ns: now_ns }
+    }
+
+    /// It asked the policy.
+    pub(super) fn asked(&mut self, now_ns: u64) {
+        self.record.policy_ns += now_ns - self.last_ns;
+        self.last_ns = now_ns;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.runtime(Part::Decide, 0, now_ns);
+        }
+    }
+
+    /// It waited for an order, or merged what it had kept apart.
+    pub(super) fn waited(&mut self, now_ns: u64) {
+        self.last_ns = now_ns;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.idle(now_ns);
+        }
+    }
+
+    /// It executed a range of iterations, and had the vCPU for `cpu_ns`.
+    pub(super) fn executed(&mut self, range: &Range<u64>, cpu_ns: u64, now_ns: u64) {
+        self.record.cpu_ns += cpu_ns;
+        self.record.busy_ns += now_ns - self.last_ns;
+        self.record.end_ns = now_ns;
+        self.record.ranges += 1;
+        self.last_ns = now_ns;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.executed(range.start, range.end - range.start, cpu_ns, now_ns);
+            recorder.close_batch(0);
+        }
+    }
+
+    /// It takes its leave.
+    pub(super) fn close(mut self) -> PoolWorker {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.finish();
+        }
+        self.record
+    }
+}

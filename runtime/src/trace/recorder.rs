@@ -1,0 +1,385 @@
+//! What one worker records: on the way of every message, so it touches nothing but its own memory.
+//!
+//! A worker's time is cut into slices that follow each other, by the clock readings that measuring makes anyway: of
+//! handlers, idle, of the runtime itself. Slices and messages are put by as they are, and every batch of the meter (0.2 ms)
+//! they are counted in the profile, what the batch lost to others is charged to its longest slice, and the events are
+//! encoded. A full block is compressed and written by the worker itself, which is a slice of its own (`Part::Flush`): no
+//! thread has to be watched, and memory is bounded by one batch and one block.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::block::{Block, Kind};
+use super::encoding::Encoder;
+use super::event::{ChunkId, Event, NameId, Part, What};
+use super::filter::Class;
+use super::profile::Activity;
+use super::recording::Recording;
+use crate::core::envelope::Sender;
+use crate::core::handler::Tidings;
+
+/// Bytes of a block before compression.
+const BLOCK_BYTES: usize = 256 << 10;
+/// A block that is not full is written after so long, so that a run that dies leaves what it did.
+const BLOCK_AGE_MAX_NS: u64 = 1_000_000_000;
+/// Idle longer than this ends what is put by for the profile, so that time is not smeared over it.
+const GAP_NS: u64 = 100_000;
+
+/// One worker's record.
+pub(crate) struct Recorder {
+    recording: Arc<Recording>,
+    worker: u32,
+    keeps: Keeps,
+    /// The end of the last slice.
+    last_ns: u64,
+    profile: Putby,
+    /// The longest slice of a handler in this batch.
+    longest: Option<Longest>,
+    known: FxHashMap<(u32, usize), NameId>,
+    /// The kind asked for last.
+    recent: Option<((u32, usize), NameId)>,
+    /// Of this batch.
+    events: Vec<Event>,
+    /// What a handler did: takes the time at which it ends, and comes after it.
+    pending: Vec<What>,
+    /// What the program told about the handler that is running.
+    told: Vec<Event>,
+    block: Unwritten,
+}
+
+/// Which classes of events are kept.
+#[derive(Clone, Copy)]
+struct Keeps {
+    any: bool,
+    handlers: bool,
+    idle: bool,
+    runtime: bool,
+    chunks: bool,
+    marks: bool,
+    iterations: bool,
+    arrows: u32,
+}
+
+/// Counts for the profile since the last batch.
+#[derive(Default)]
+struct Putby {
+    begin_ns: Option<u64>,
+    by_kind: Vec<Tally>,
+    lost_ns: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    ns: u64,
+    calls: u64,
+    longest_ns: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Longest {
+    ns: u64,
+    kind: NameId,
+    /// Where it is among the events.
+    event: Option<usize>,
+}
+
+/// Encoded events on their way to the file.
+struct Unwritten {
+    encoder: Encoder,
+    bytes: Vec<u8>,
+    events: usize,
+    first_ns: u64,
+    last_ns: u64,
+}
+
+impl Unwritten {
+    fn new() -> Unwritten {
+        Unwritten { encoder: Encoder::new(), bytes: Vec::new(), events: 0, first_ns: u64::MAX, last_ns: 0 }
+    }
+}
+
+impl Recorder {
+    /// None where nothing is recorded.
+    pub(crate) fn new(recording: &Arc<Recording>, worker: u32, now_ns: u64) -> Option<Recorder> {
+        let keeps = Keeps {
+            any: recording.keeps_events(),
+            handlers: recording.keeps(Class::Handlers),
+            idle: recording.keeps(Class::Idle),
+            runtime: recording.keeps(Class::Runtime),
+            chunks: recording.keeps(Class::Chunks),
+            marks: recording.keeps(Class::Marks),
+            iterations: recording.keeps(Class::Iterations),
+            arrows: recording.arrows(),
+        };
+        recording.profiled.then(|| Recorder {
+            recording: recording.clone(),
+            worker,
+            keeps,
+            last_ns: now_ns,
+            profile: Putby::default(),
+            longest: None,
+            known: FxHashMap::default(),
+            recent: None,
+            events: Vec::new(),
+            pending: Vec::new(),
+            told: Vec::new(),
+            block: Unwritten::new(),
+        })
+    }
+
+    /// Whether events are kept at all.
+    pub(crate) fn keeps_events(&self) -> bool {
+        self.keeps.any
+    }
+
+    /// A handler has ended that began when the last slice did.
+    #[inline]
+    pub(crate) fn handled(&mut self, chunk: ChunkId, kind: &'static str, from: Sender, now_ns: u64) {
+        let kind = self.kind(chunk.array, kind);
+        let (begin_ns, wall_ns) = (self.last_ns, now_ns - self.last_ns);
+        self.last_ns = now_ns;
+        self.profile.begin_ns.get_or_insert(begin_ns);
+        let tally = &mut self.profile.by_kind[kind.0 as usize];
+        tally.ns += wall_ns;
+        tally.calls += 1;
+        tally.longest_ns = tally.longest_ns.max(wall_ns);
+        let mut event = None;
+        if self.keeps.any {
+            self.events.append(&mut self.told);
+            if self.keeps.handlers && self.recording.keeps_array(chunk.array) {
+                event = Some(self.events.len());
+                let what = What::Handler { chunk, kind, from: from.chunk(), number: from.number, lost_ns: 0 };
+                self.events.push(Event { begin_ns, end_ns: now_ns, what });
+            }
+            self.events.extend(self.pending.drain(..).map(|what| Event::point(now_ns, what)));
+        }
+        if self.longest.is_none_or(|longest| wall_ns > longest.ns) {
+            self.longest = Some(Longest { ns: wall_ns, kind, event });
+        }
+    }
+
+    /// Time that a message cost whose chunk was not ready for it.
+    pub(crate) fn passed_over(&mut self, array: u32, kind: &'static str, now_ns: u64) {
+        let kind = self.kind(array, kind);
+        self.profile.begin_ns.get_or_insert(self.last_ns);
+        self.profile.by_kind[kind.0 as usize].ns += now_ns - self.last_ns;
+        self.last_ns = now_ns;
+    }
+
+    /// The number of a kind. The texts are constants of the program: the same place is the same text.
+    #[inline]
+    fn kind(&mut self, array: u32, kind: &'static str) -> NameId {
+        let key = (array, kind.as_ptr() as usize ^ kind.len() << 48);
+        if let Some((recent, id)) = self.recent
+            && recent == key
+        {
+            return id;
+        }
+        let id = self.known.get(&key).copied().unwrap_or_else(|| self.new_kind(key, kind));
+        self.recent = Some((key, id));
+        id
+    }
+
+    #[cold]
+    fn new_kind(&mut self, key: (u32, usize), kind: &'static str) -> NameId {
+        let id = self.recording.name(Some(key.0), kind);
+        self.known.insert(key, id);
+        let rows = self.profile.by_kind.len().max(id.0 as usize + 1);
+        self.profile.by_kind.resize(rows, Tally::default());
+        id
+    }
+
+    /// Whether the send of a message is kept.
+    #[inline]
+    pub(crate) fn wants_send(&self, from: Sender) -> bool {
+        self.keeps.arrows != 0
+            && from.number.is_multiple_of(self.keeps.arrows)
+            && self.recording.keeps_array(from.array)
+    }
+
+    /// A message has left. It is said at the end of the handler.
+    pub(crate) fn sent(&mut self, from: Sender, to: ChunkId, rank: u32, bytes: u64) {
+        self.pending.push(What::Send { chunk: from.chunk(), to, rank, number: from.number, bytes });
+    }
+
+    /// A chunk has contributed to a reduction.
+    pub(crate) fn contributed(&mut self, chunk: ChunkId, number: u64) {
+        if self.keeps.chunks && self.recording.keeps_array(chunk.array) {
+            self.pending.push(What::Contribute { chunk, number });
+        }
+    }
+
+    /// A chunk has something to tell.
+    pub(crate) fn tell(&mut self, chunk: ChunkId, tidings: Tidings, now_ns: u64) {
+        if !self.keeps.marks || !self.recording.keeps_array(chunk.array) {
+            return;
+        }
+        let name = |text| self.recording.name(None, text);
+        self.told.push(match tidings {
+            Tidings::Mark { name: text } => Event::point(now_ns, What::Mark { chunk, name: name(text) }),
+            Tidings::Counter { name: text, value } => {
+                Event::point(now_ns, What::Counter { chunk, name: name(text), value })
+            }
+            Tidings::Span { name: text, begin_ns } => Event {
+                begin_ns: begin_ns.clamp(self.last_ns.min(now_ns), now_ns),
+                end_ns: now_ns,
+                what: What::Span { chunk, name: name(text) },
+            },
+        });
+    }
+
+    /// There was nothing to do since the last slice.
+    pub(crate) fn idle(&mut self, now_ns: u64) {
+        if now_ns - self.last_ns > GAP_NS {
+            self.count();
+        }
+        let keep = self.keeps.idle;
+        self.slice(Activity::Idle, What::Idle, keep, now_ns);
+    }
+
+    /// The runtime itself was at work since the last slice.
+    pub(crate) fn runtime(&mut self, part: Part, sync: u64, now_ns: u64) {
+        let keep = self.keeps.runtime;
+        self.slice(Activity::Runtime(part), What::Runtime { part, sync }, keep, now_ns);
+    }
+
+    fn slice(&mut self, activity: Activity, what: What, keep: bool, now_ns: u64) {
+        let (begin_ns, long_ns) = (self.last_ns, now_ns - self.last_ns);
+        self.last_ns = now_ns;
+        if long_ns == 0 {
+            return;
+        }
+        self.recording.profile(self.worker).add(activity, begin_ns, now_ns, long_ns, 1, long_ns);
+        if keep {
+            self.events.push(Event { begin_ns, end_ns: now_ns, what });
+        }
+    }
+
+    /// A range of iterations has ended that began when the last slice did, and used so much CPU time.
+    pub(crate) fn executed(&mut self, first: u64, count: u64, cpu_ns: u64, now_ns: u64) {
+        let (begin_ns, wall_ns) = (self.last_ns, now_ns - self.last_ns);
+        self.last_ns = now_ns;
+        let cpu_ns = cpu_ns.min(wall_ns);
+        let lost_ns = wall_ns - cpu_ns;
+        let mut profile = self.recording.profile(self.worker);
+        profile.add(Activity::Iterations, begin_ns, now_ns, cpu_ns, 1, cpu_ns);
+        if lost_ns > 0 {
+            profile.add(Activity::Lost, begin_ns, now_ns, lost_ns, 1, lost_ns);
+        }
+        drop(profile);
+        if self.keeps.iterations {
+            let what = What::Range { first, count, lost_ns };
+            self.events.push(Event { begin_ns, end_ns: now_ns, what });
+        }
+    }
+
+    /// A chunk has come to this rank.
+    pub(crate) fn arrived(&mut self, chunk: ChunkId, bytes: u64, index: impl FnOnce() -> String) {
+        if self.keeps.any && self.recording.keeps_array(chunk.array) {
+            self.recording.chunk(chunk, index());
+            if self.keeps.chunks {
+                self.events.push(Event::point(self.last_ns, What::Arrive { chunk, bytes }));
+            }
+        }
+    }
+
+    /// A chunk has left this rank.
+    pub(crate) fn departed(&mut self, chunk: ChunkId, rank: u32, bytes: u64, now_ns: u64) {
+        let keep = self.keeps.chunks && self.recording.keeps_array(chunk.array);
+        self.slice(Activity::Runtime(Part::Migrate), What::Depart { chunk, rank, bytes }, keep, now_ns);
+    }
+
+    /// A chunk has come to a sync.
+    pub(crate) fn loaded(&mut self, chunk: ChunkId, sync: u64, load_ns: u64, bytes: u64) {
+        if self.keeps.chunks && self.recording.keeps_array(chunk.array) {
+            self.events.push(Event::point(self.last_ns, What::Load { chunk, sync, load_ns, bytes }));
+        }
+    }
+
+    /// The policy of a pool has sent a message.
+    pub(crate) fn pool_sent(&mut self, rank: u32) {
+        if self.keeps.arrows != 0 {
+            self.events.push(Event::point(self.last_ns, What::PoolSend { rank }));
+        }
+    }
+
+    /// A batch has ended, in which so much wall time was not CPU time of a handler.
+    pub(crate) fn close_batch(&mut self, lost_ns: u64) {
+        if let Some(Longest { ns, kind, event }) = self.longest.take()
+            && lost_ns > 0
+        {
+            let lost_ns = lost_ns.min(ns);
+            let tally = &mut self.profile.by_kind[kind.0 as usize];
+            tally.ns = tally.ns.saturating_sub(lost_ns);
+            if tally.longest_ns == ns {
+                tally.longest_ns = ns - lost_ns;
+            }
+            self.profile.lost_ns += lost_ns;
+            if let Some(Event { what: What::Handler { lost_ns: lost, .. }, .. }) =
+                event.map(|event| &mut self.events[event])
+            {
+                *lost = lost_ns;
+            }
+        }
+        self.count();
+        self.encode();
+        let age_ns = self.last_ns.saturating_sub(self.block.first_ns);
+        if self.block.events > 0 && age_ns > BLOCK_AGE_MAX_NS {
+            self.write();
+        }
+    }
+
+    /// Moves what was put by to the profile.
+    fn count(&mut self) {
+        let Some(begin_ns) = self.profile.begin_ns.take() else { return };
+        let mut profile = self.recording.profile(self.worker);
+        for (kind, tally) in (0..).map(NameId).zip(&mut self.profile.by_kind) {
+            if tally.ns > 0 || tally.calls > 0 {
+                let Tally { ns, calls, longest_ns } = std::mem::take(tally);
+                profile.add(Activity::Kind(kind), begin_ns, self.last_ns, ns, calls, longest_ns);
+            }
+        }
+        let lost_ns = std::mem::take(&mut self.profile.lost_ns);
+        if lost_ns > 0 {
+            profile.add(Activity::Lost, begin_ns, self.last_ns, lost_ns, 1, lost_ns);
+        }
+    }
+
+    fn encode(&mut self) {
+        let mut events = std::mem::take(&mut self.events);
+        events.iter().for_each(|event| self.encode_one(event));
+        events.clear();
+        self.events = events;
+    }
+
+    fn encode_one(&mut self, event: &Event) {
+        let block = &mut self.block;
+        block.encoder.encode(event, &mut block.bytes);
+        block.events += 1;
+        block.first_ns = block.first_ns.min(event.begin_ns);
+        block.last_ns = block.last_ns.max(event.end_ns);
+        if block.bytes.len() >= BLOCK_BYTES {
+            self.write();
+        }
+    }
+
+    fn write(&mut self) {
+        let Unwritten { bytes, events, first_ns, last_ns, .. } = &mut self.block;
+        let block = Block::new(Kind::Events, self.worker, *events, (*first_ns, *last_ns), bytes);
+        bytes.clear();
+        self.block = Unwritten { bytes: std::mem::take(bytes), ..Unwritten::new() };
+        self.recording.write(&block);
+    }
+
+    /// The worker has done its last.
+    pub(crate) fn finish(&mut self) {
+        self.events.append(&mut self.told);
+        let now_ns = self.last_ns;
+        self.events.extend(self.pending.drain(..).map(|what| Event::point(now_ns, what)));
+        self.close_batch(0);
+        if self.block.events > 0 {
+            self.write();
+        }
+    }
+}

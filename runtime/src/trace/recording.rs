@@ -1,0 +1,333 @@
+//! What one rank records: shared by its workers, and read by whoever watches the run.
+//!
+//! Everything here is locked for a short time and rarely: a worker comes every 0.2 ms with what it has put by in its
+//! [`Recorder`](super::recorder::Recorder), and whenever a block of events is full. The file is behind one lock, and names are
+//! written before the events that use them.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use super::block::Block;
+use super::event::{ChunkId, NameId};
+use super::filter::{Class, Filter};
+use super::profile::Profile;
+use super::records::{End, Name, RunRecord, Sample};
+use super::writer::Writer;
+use crate::error::Error;
+use crate::report::SyncReport;
+
+/// Samples kept in memory: then every second one is merged with its neighbour.
+const SAMPLES_MAX: usize = 1024;
+/// Syncs kept for whoever watches.
+const SYNCS_MAX: usize = 20;
+
+/// What is recorded in a run, as the configuration says.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    /// The directory of this run.
+    pub(crate) dir: Option<PathBuf>,
+    pub(crate) filter: Filter,
+    /// Bytes that a rank writes at most.
+    pub(crate) bytes_max: u64,
+    pub(crate) profile: bool,
+}
+
+/// How a rank spent its time. [`Report`](crate::Report) has one of each rank of this process.
+///
+/// ```
+/// assert!(caribou::trace::RankProfile::default().workers.is_empty());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RankProfile {
+    /// Which rank.
+    pub rank: u32,
+    /// What the numbers of kinds stand for.
+    pub names: Vec<Name>,
+    /// One of each worker.
+    pub workers: Vec<Profile>,
+    /// What the rank measured about itself, in order; of a long run coarser.
+    pub samples: Vec<Sample>,
+}
+
+/// One rank's record.
+pub(crate) struct Recording {
+    rank: u32,
+    pub(crate) profiled: bool,
+    filter: Filter,
+    /// Whether each array's chunks are recorded.
+    arrays: Vec<bool>,
+    array_names: Vec<String>,
+    profiles: Vec<Mutex<Profile>>,
+    names: Mutex<Table>,
+    samples: Mutex<Vec<Sample>>,
+    syncs: Mutex<Syncs>,
+    messages: AtomicU64,
+    log: Option<Mutex<Log>>,
+}
+
+#[derive(Default)]
+struct Table {
+    numbers: FxHashMap<(Option<u32>, &'static str), NameId>,
+    names: Vec<Name>,
+}
+
+/// The latest syncs, and sums over all.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Syncs {
+    pub(crate) latest: VecDeque<SyncReport>,
+    pub(crate) total: u64,
+    pub(crate) moved: u64,
+}
+
+/// The file, and what has to be in it before the next events.
+struct Log {
+    /// None once it could not be written.
+    writer: Option<Writer>,
+    bytes_max: u64,
+    names_written: usize,
+    chunks: Vec<(ChunkId, String)>,
+    dropped: u64,
+}
+
+impl Recording {
+    /// Of a run that records nothing.
+    pub(crate) fn nothing(workers: u32) -> Recording {
+        Recording {
+            rank: 0,
+            profiled: false,
+            filter: Filter::default(),
+            arrays: Vec::new(),
+            array_names: Vec::new(),
+            profiles: (0..workers).map(|_| Mutex::default()).collect(),
+            names: Mutex::default(),
+            samples: Mutex::default(),
+            syncs: Mutex::default(),
+            messages: AtomicU64::new(0),
+            log: None,
+        }
+    }
+
+    /// Begins a record; makes the file if one is wanted. If that fails the record is without, and the error comes beside it.
+    pub(crate) fn begin(wanted: &Wanted, run: &RunRecord, arrays: &[String]) -> (Recording, Option<Error>) {
+        let workers = run.workers.get(run.rank as usize).copied().unwrap_or(1);
+        let mut recording = Recording {
+            rank: run.rank,
+            profiled: wanted.profile || wanted.dir.is_some(),
+            filter: wanted.filter.clone(),
+            arrays: arrays.iter().map(|array| wanted.filter.keeps_array(array)).collect(),
+            array_names: arrays.to_vec(),
+            ..Recording::nothing(workers)
+        };
+        let Some(dir) = &wanted.dir else { return (recording, None) };
+        let run =
+            RunRecord { filter: wanted.filter.to_string(), arrows: wanted.filter.arrows(), ..run.clone() };
+        let made = Writer::create(dir, &run).and_then(|mut writer| writer.arrays(arrays).map(|()| writer));
+        match made {
+            Ok(writer) => {
+                recording.log = Some(Mutex::new(Log {
+                    writer: Some(writer),
+                    bytes_max: wanted.bytes_max,
+                    names_written: 0,
+                    chunks: Vec::new(),
+                    dropped: 0,
+                }));
+                (recording, None)
+            }
+            Err(why) => (recording, Some(refused(dir, &why))),
+        }
+    }
+
+    /// Whether events of this class are wanted.
+    pub(crate) fn keeps(&self, class: Class) -> bool {
+        self.log.is_some() && self.filter.keeps(class)
+    }
+
+    /// Whether any events are.
+    pub(crate) fn keeps_events(&self) -> bool {
+        self.log.is_some() && self.filter.keeps_any()
+    }
+
+    /// See [`Filter::arrows`].
+    pub(crate) fn arrows(&self) -> u32 {
+        if self.log.is_some() { self.filter.arrows() } else { 0 }
+    }
+
+    pub(crate) fn keeps_array(&self, array: u32) -> bool {
+        self.arrays.get(array as usize).copied().unwrap_or(true)
+    }
+
+    /// The number of a name.
+    pub(crate) fn name(&self, array: Option<u32>, text: &'static str) -> NameId {
+        let Table { numbers, names } = &mut *lock(&self.names);
+        *numbers.entry((array, text)).or_insert_with(|| {
+            names.push(Name { array, text: text.into() });
+            NameId(names.len() as u32 - 1)
+        })
+    }
+
+    /// Notes how people write a chunk's index.
+    pub(crate) fn chunk(&self, chunk: ChunkId, text: String) {
+        if let Some(log) = &self.log {
+            lock(log).chunks.push((chunk, text));
+        }
+    }
+
+    pub(crate) fn profile(&self, worker: u32) -> MutexGuard<'_, Profile> {
+        lock(&self.profiles[worker as usize])
+    }
+
+    /// Writes a block of events of one worker. False if there is no room for it.
+    pub(crate) fn write(&self, block: &Block) -> bool {
+        let Some(log) = &self.log else { return false };
+        let log = &mut *lock(log);
+        let events = u64::from(block.header.items);
+        let full = log.writer.as_ref().is_none_or(|writer| writer.bytes() >= log.bytes_max);
+        if full {
+            if log.dropped == 0 {
+                tracing::warn!(
+                    rank = self.rank,
+                    bytes_max = log.bytes_max,
+                    "the trace is full: later events are dropped"
+                );
+            }
+            log.dropped += events;
+            return false;
+        }
+        let written = self.in_file(log, |writer| writer.write(block));
+        log.dropped += if written { 0 } else { events };
+        written
+    }
+
+    /// Writes something, after the names that became known. A file that cannot be written is given up.
+    fn in_file(&self, log: &mut Log, write: impl FnOnce(&mut Writer) -> std::io::Result<()>) -> bool {
+        let Some(writer) = &mut log.writer else { return false };
+        let new: Vec<Name> = lock(&self.names).names[log.names_written..].to_vec();
+        let chunks = std::mem::take(&mut log.chunks);
+        log.names_written += new.len();
+        let names = if new.is_empty() { Ok(()) } else { writer.names(&new) };
+        let written = names.and_then(|()| writer.chunks(&chunks)).and_then(|()| write(writer));
+        if let Err(why) = &written {
+            tracing::warn!(rank = self.rank, file = %writer.path().display(), %why, "the trace ends here");
+            log.writer = None;
+        }
+        written.is_ok()
+    }
+
+    /// Counts deliveries handled.
+    pub(crate) fn count(&self, messages: u64) {
+        self.messages.fetch_add(messages, Ordering::Relaxed);
+    }
+
+    /// Keeps a sample.
+    pub(crate) fn sample(&self, sample: Sample) {
+        let samples = &mut *lock(&self.samples);
+        if samples.len() == SAMPLES_MAX {
+            *samples = samples
+                .chunks(2)
+                .map(|pair| pair.iter().copied().reduce(merged).unwrap_or_default())
+                .collect();
+        }
+        samples.push(sample);
+        if let Some(log) = &self.log {
+            self.in_file(&mut lock(log), |writer| writer.samples(&[sample]));
+        }
+    }
+
+    pub(crate) fn last_sample(&self) -> Option<Sample> {
+        lock(&self.samples).last().copied()
+    }
+
+    /// Keeps records of syncs, in order.
+    pub(crate) fn syncs(&self, reports: &[SyncReport]) {
+        if reports.is_empty() {
+            return;
+        }
+        let syncs = &mut *lock(&self.syncs);
+        for report in reports {
+            syncs.total += 1;
+            syncs.moved += report.moved;
+            syncs.latest.push_back(report.clone());
+        }
+        let more = syncs.latest.len().saturating_sub(SYNCS_MAX);
+        syncs.latest.drain(..more);
+        if let Some(log) = &self.log {
+            self.in_file(&mut lock(log), |writer| writer.syncs(reports));
+        }
+    }
+
+    /// Records of syncs kept so far.
+    pub(crate) fn syncs_so_far(&self) -> Syncs {
+        lock(&self.syncs).clone()
+    }
+
+    /// Ends the record: the file gets the profiles, its end and its index.
+    pub(crate) fn end(&self, end: End) -> RankProfile {
+        let workers: Vec<Profile> = self.profiles.iter().map(|profile| lock(profile).clone()).collect();
+        if let Some(log) = &self.log {
+            let log = &mut *lock(log);
+            for (worker, profile) in (0..).zip(&workers) {
+                self.in_file(log, |writer| writer.profile(worker, profile));
+            }
+            let messages = self.messages.load(Ordering::Relaxed);
+            let end = End { dropped: log.dropped, messages, ..end };
+            if let Some(Err(why)) = log.writer.take().map(|writer| writer.finish(&end)) {
+                tracing::warn!(rank = self.rank, %why, "the trace has no end");
+            }
+        }
+        let (names, samples) = (lock(&self.names).names.clone(), lock(&self.samples).clone());
+        RankProfile { rank: self.rank, names, workers, samples }
+    }
+
+    pub(crate) fn names(&self) -> Vec<Name> {
+        lock(&self.names).names.clone()
+    }
+
+    pub(crate) fn array_names(&self) -> &[String] {
+        &self.array_names
+    }
+
+    pub(crate) fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    pub(crate) fn workers(&self) -> u32 {
+        self.profiles.len() as u32
+    }
+}
+
+/// Two samples, one after the other, as one.
+fn merged(first: Sample, later: Sample) -> Sample {
+    Sample {
+        at_ns: later.at_ns,
+        sync: later.sync.or(first.sync),
+        wall_ns: first.wall_ns + later.wall_ns,
+        cpu_ns: first.cpu_ns + later.cpu_ns,
+        chunk_ns: first.chunk_ns + later.chunk_ns,
+        idle_ns: first.idle_ns + later.idle_ns,
+        wait_ns: first.wait_ns + later.wait_ns,
+        steal_ns: first.steal_ns + later.steal_ns,
+        throttled_ns: first.throttled_ns + later.throttled_ns,
+        background_ns: first.background_ns + later.background_ns,
+        speed: later.speed,
+        chunks: later.chunks,
+    }
+}
+
+fn refused(dir: &Path, why: &std::io::Error) -> Error {
+    let why = match why.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            format!("{} has a trace: name another directory", dir.display())
+        }
+        _ => format!("{}: {why}", dir.display()),
+    };
+    Error::Config { setting: "CARIBOU_TRACE".into(), why }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,96 @@
+//! The record of one run in this process: what it is called, what is wanted of it, and the recordings of its ranks.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::recording::{RankProfile, Recording, Wanted};
+use super::records::{End, RunRecord};
+use crate::config::Config;
+use crate::error::Error;
+use crate::ids::Rank;
+use crate::measure::topology::plan::Plan;
+
+/// Runs of this process that were traced: each gets a directory of its own. All processes of a job count the same.
+static TRACED: AtomicU32 = AtomicU32::new(0);
+
+/// The record of a run.
+pub(crate) struct Session {
+    wanted: Wanted,
+    run: RunRecord,
+    recordings: Mutex<Vec<Arc<Recording>>>,
+}
+
+/// What tells a run from all others: when it began, ns since 1970, and which process says so.
+pub(crate) fn new_run_id() -> String {
+    let now = since_1970();
+    format!("{}.{:03}-{}", now.as_secs(), now.subsec_millis(), std::process::id())
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that asks for the date; nothing depends on it")]
+fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+impl Session {
+    /// A run begins. `lb` and `shape` are what runs, `run_id` is the same in all processes.
+    pub(crate) fn begin(config: &Config, shape: &str, lb: &str, plan: &Plan, run_id: String) -> Session {
+        let dir = config.trace.as_ref().map(|dir| {
+            let number = TRACED.fetch_add(1, Ordering::Relaxed) + 1;
+            dir.join(format!("run-{number}"))
+        });
+        let wanted = Wanted {
+            dir,
+            filter: config.trace_filter.clone(),
+            bytes_max: config.trace_bytes_max,
+            profile: config.profile,
+        };
+        let host = |host: &u32| plan.hosts.get(*host as usize).cloned().unwrap_or_default();
+        let run = plan.described_in(crate::Report::default());
+        let run = RunRecord {
+            run_id,
+            arguments: std::env::args_os().map(|text| text.to_string_lossy().into_owned()).collect(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            git_hash: env!("CARIBOU_GIT_HASH").into(),
+            started_unix_ns: since_1970().as_nanos() as u64,
+            shape: shape.into(),
+            lb: lb.into(),
+            ranks: plan.seats.len() as u32,
+            workers: run.workers_per_rank,
+            hosts: plan.seats.iter().map(|seats| host(&seats.host)).collect(),
+            placement: run.placement,
+            pinned: run.pinned,
+            filter: wanted.filter.to_string(),
+            arrows: wanted.filter.arrows(),
+            rank: 0,
+            pid: std::process::id(),
+        };
+        Session { wanted, run, recordings: Mutex::default() }
+    }
+
+    /// The recording of a rank; and why there will be no trace of it, though one was asked for.
+    pub(crate) fn rank(&self, rank: Rank, arrays: &[String]) -> (Arc<Recording>, Option<Error>) {
+        let run = RunRecord { rank: rank.0, ..self.run.clone() };
+        let (recording, refused) = Recording::begin(&self.wanted, &run, arrays);
+        let recording = Arc::new(recording);
+        self.recordings().push(recording.clone());
+        (recording, refused)
+    }
+
+    /// The recordings of the ranks of this process that have begun.
+    pub(crate) fn recordings(&self) -> MutexGuard<'_, Vec<Arc<Recording>>> {
+        self.recordings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn run(&self) -> &RunRecord {
+        &self.run
+    }
+
+    /// The run has ended: traces get their ends. Returns how the ranks of this process spent their time.
+    pub(crate) fn end(&self, end: &End) -> Vec<RankProfile> {
+        let mut recordings = std::mem::take(&mut *self.recordings());
+        recordings.sort_by_key(|recording| recording.rank());
+        let profiled = recordings.iter().filter(|recording| recording.profiled);
+        profiled.map(|recording| recording.end(end.clone())).collect()
+    }
+}
