@@ -17,6 +17,7 @@ use crate::core::rank::{Actions, RankCore};
 use crate::error::Error;
 use crate::exec::shared::Core;
 use crate::ids::{CellId, ChunkId, Rank};
+use crate::measure::sample::Observed;
 use crate::trace::Part;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -212,22 +213,26 @@ impl Worker<'_> {
             }
         }
         self.with_core(|core, now_ns, out| core.sampled(reports, sample, &loads, now_ns, out));
-        self.observe(Some(sync));
+        self.observe(Observed::AtSync(sync));
         self.skip(Part::Measure, sync);
     }
 
     /// Keeps for the record how the rank is doing, if that was not done just before, and what syncs did.
-    pub(crate) fn observe(&mut self, sync: Option<u64>) {
+    pub(crate) fn observe(&mut self, when: Observed) {
         let shared = self.shared;
         if self.recorder.is_none() {
             return;
         }
         let now_ns = shared.clock.now_ns();
-        if let Some(measured) = shared.gauges.observe(now_ns, sync.is_some()).filter(|_| shared.measure) {
+        let sync = match when {
+            Observed::AtSync(sync) => Some(sync),
+            Observed::Between | Observed::AtEnd => None,
+        };
+        if let Some(measured) = shared.gauges.observe(now_ns, when).filter(|_| shared.measure) {
             let chunks = shared.core.lock().rank.chunks();
             shared.recording.sample(measured.to_record(now_ns, sync, chunks));
         }
-        if sync.is_some() && shared.facts.rank == ROOT {
+        if when != Observed::Between && shared.facts.rank == ROOT {
             self.record_new_syncs();
         }
     }

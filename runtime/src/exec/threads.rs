@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::worker::Worker;
 use crate::core::packet::ROOT;
 use crate::error::Error;
+use crate::measure::sample::Observed;
 
 /// Chunks run in one turn: between two looks at what waits for company in the core.
 const STEPS_MAX: u32 = 512;
@@ -29,6 +30,9 @@ impl Worker<'_> {
         self.send_the_last();
         if let Some(recorder) = &mut self.recorder {
             recorder.finish();
+        }
+        if self.id == 0 {
+            self.observe(Observed::AtEnd);
         }
         self.shared.outcome.count(self.handled);
         self.shared.recording.count(self.handled);
@@ -72,7 +76,6 @@ impl Worker<'_> {
     /// Rank 0 hands in the record of all syncs.
     pub(crate) fn record_syncs(&self) {
         if self.id == 0 {
-            self.record_new_syncs();
             self.shared.outcome.record(self.shared.core.lock().rank.reports());
         }
     }

@@ -28,6 +28,7 @@ use crate::core::rank::Actions;
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, RUNTIME, Rank};
 use crate::measure::meter::Meter;
+use crate::measure::sample::Observed;
 use crate::measure::speed::Speed;
 use crate::trace::Part;
 use crate::trace::recorder::Recorder;
@@ -414,7 +415,7 @@ impl<'r> Worker<'r> {
                 self.skip(Part::Flush, 0);
             }
             if self.id == 0 {
-                self.observe(None);
+                self.observe(Observed::Between);
             }
         }
     }

@@ -38,6 +38,17 @@ const NO_VCPU: u32 = u32::MAX;
 const OBSERVED_AT_SYNC_NS: u64 = 20_000_000;
 const OBSERVED_NS: u64 = 500_000_000;
 
+/// When the gauges are read for the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Observed {
+    /// At this one.
+    AtSync(u64),
+    /// Now and then.
+    Between,
+    /// Last of all.
+    AtEnd,
+}
+
 /// What one worker publishes about itself. Counters only grow.
 pub(crate) struct Gauge {
     schedstat: OnceLock<Option<SchedStat>>,
@@ -159,9 +170,13 @@ impl Gauges {
     }
 
     /// The same since this was last called, for the record; none if that was so little ago that it would cost too much.
-    pub(crate) fn observe(&self, now_ns: u64, at_sync: bool) -> Option<RankSample> {
+    pub(crate) fn observe(&self, now_ns: u64, when: Observed) -> Option<RankSample> {
         let mut observed = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
-        let least_ns = if at_sync { OBSERVED_AT_SYNC_NS } else { OBSERVED_NS };
+        let least_ns = match when {
+            Observed::AtSync(_) => OBSERVED_AT_SYNC_NS,
+            Observed::Between => OBSERVED_NS,
+            Observed::AtEnd => 0,
+        };
         (now_ns >= observed.at_ns + least_ns).then(|| self.since(&mut observed, now_ns))
     }
 

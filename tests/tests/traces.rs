@@ -1,0 +1,408 @@
+//! Traces of real runs: what they say happened is what happened, and what could not be recorded is said.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use caribou::trace::{Activity, ChunkId, Event, Filter, RUNTIME, Trace, What};
+use caribou::{Accumulator, Chunk, Config, Ctx, Error, Pin, Reducer, Report, Target, pool};
+use serde::{Deserialize, Serialize};
+
+const STRIPS: u32 = 12;
+const STEPS: u64 = 40;
+const PERIOD: u64 = 10;
+
+/// A strip of a ring that swaps with its neighbours, comes to syncs, and tells what it does.
+#[derive(Serialize, Deserialize)]
+struct Strip {
+    step: u64,
+    heard: u32,
+    panics: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Message {
+    Halo { step: u64 },
+    Sum,
+}
+
+impl Chunk for Strip {
+    type Index = u32;
+    type Message = Message;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let me = ctx.index();
+        for neighbour in [(me + 1) % STRIPS, (me + STRIPS - 1) % STRIPS] {
+            ctx.send(neighbour, Message::Halo { step: self.step });
+        }
+    }
+
+    fn ready(&self, message: &Message) -> bool {
+        !matches!(message, Message::Halo { step } if *step != self.step)
+    }
+
+    fn receive(&mut self, message: Message, ctx: &mut Ctx<'_, Self>) {
+        if let Message::Sum = message {
+            return ctx.exit();
+        }
+        self.heard += 1;
+        if self.heard < 2 {
+            return;
+        }
+        let begin_ns = ctx.elapsed_ns();
+        self.heard = 0;
+        self.step += 1;
+        assert!(!self.panics || self.step < STEPS / 2, "a strip gives up");
+        if ctx.index() == 0 {
+            ctx.counter("step", self.step as f64);
+            ctx.span("update", begin_ns);
+            ctx.mark("updated");
+        }
+        match self.step {
+            STEPS => ctx.contribute(0, Reducer::Sum, vec![1.0], Target::Chunk(0)),
+            step if step.is_multiple_of(PERIOD) => ctx.at_sync(),
+            _ => self.start(ctx),
+        }
+    }
+
+    fn reduced(_: u32, _: caribou::Values) -> Message {
+        Message::Sum
+    }
+}
+
+fn config(ranks: u32) -> Config {
+    Config::default().ranks(ranks).pin(Pin::Off).lb("rotate").expect("it is in the table")
+}
+
+fn strips(config: Config, panics: bool) -> Result<Report, Error> {
+    caribou::run(config, move |setup| {
+        setup.array(STRIPS, move |index| Strip { step: 0, heard: 0, panics: panics && index == 3 });
+    })
+}
+
+/// A directory that no other test uses; gone with its value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let dir = std::env::temp_dir().join(format!("caribou-traces-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        Scratch(dir)
+    }
+
+    fn open(&self) -> Trace {
+        Trace::open(&self.0).unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// All events with their ranks and workers; the trace must be sound.
+fn events(trace: &Trace) -> Vec<(u32, u32, Event)> {
+    let mut all = Vec::new();
+    let problems = trace.for_each(|rank, worker, event| all.push((rank.rank, worker, *event)));
+    assert_eq!((&problems, &trace.problems), (&vec![], &vec![]));
+    all
+}
+
+#[test]
+fn every_message_is_sent_and_handled_once_and_in_this_order() {
+    for (ranks, workers) in [(1, 1), (2, 1), (2, 2)] {
+        let dir = Scratch::new(&format!("messages-{ranks}-{workers}"));
+        let report = strips(config(ranks).workers(workers).trace(&dir.0), false).expect("nothing is wrong");
+        let trace = dir.open();
+        let (mut sent, mut handled, mut kinds) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let mut sender_began_ns = 0;
+        for (rank, _, event) in events(&trace) {
+            match event.what {
+                What::Send { chunk, to, rank: there, number, bytes } => {
+                    assert!(bytes > 0);
+                    assert_eq!(sent.insert((chunk, number), (to, there, sender_began_ns)), None);
+                }
+                What::Handler { chunk, kind, from, number, .. } => {
+                    sender_began_ns = event.begin_ns;
+                    *kinds.entry(trace.name(kind)).or_insert(0u64) += 1;
+                    if from != RUNTIME {
+                        assert_eq!(handled.insert((from, number), (chunk, rank, event.end_ns)), None);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let strips = u64::from(STRIPS);
+        assert_eq!(kinds["Strip::Halo"], 2 * strips * STEPS);
+        assert_eq!(kinds["Strip::start"], strips);
+        assert_eq!(kinds["Strip::resume"], strips * (STEPS / PERIOD - 1));
+        assert_eq!(kinds["Strip::Sum"], 1);
+        assert_eq!(sent.keys().collect::<Vec<_>>(), handled.keys().collect::<Vec<_>>());
+        for (name, (to, there, sent_ns)) in &sent {
+            let (chunk, rank, handled_ns) = handled[name];
+            assert_eq!((chunk, rank), (*to, *there), "{name:?}");
+            assert!(*sent_ns <= handled_ns, "{name:?}: handled before it was sent");
+        }
+        assert_eq!(trace.syncs, report.syncs);
+    }
+}
+
+#[test]
+fn a_chunk_is_where_it_has_arrived_and_departs_from_there() {
+    let dir = Scratch::new("places");
+    let report = strips(config(2).trace(&dir.0), false).expect("nothing is wrong");
+    let mut all = events(&dir.open());
+    let what = |event: &Event| u8::from(matches!(event.what, What::Arrive { .. }));
+    all.sort_by_key(|(_, _, event)| (event.end_ns, what(event)));
+    let mut places: BTreeMap<ChunkId, u32> = BTreeMap::new();
+    let (mut moves, mut loads) = (0, 0);
+    for (rank, _, event) in all {
+        match event.what {
+            What::Arrive { chunk, .. } => assert_eq!(places.insert(chunk, rank), None, "{chunk:?}"),
+            What::Depart { chunk, rank: to, .. } => {
+                assert_eq!(places.remove(&chunk), Some(rank));
+                assert_ne!(to, rank);
+                moves += 1;
+            }
+            What::Load { .. } => loads += 1,
+            _ => {}
+        }
+    }
+    assert_eq!(places.len(), STRIPS as usize);
+    assert_eq!(moves, report.syncs.iter().map(|sync| sync.moved).sum::<u64>());
+    assert_eq!(loads, u64::from(STRIPS) * (STEPS / PERIOD - 1));
+    assert!(moves > 0);
+}
+
+#[test]
+fn the_slices_of_a_worker_leave_no_gap_and_the_profile_adds_up_to_them() {
+    let dir = Scratch::new("slices");
+    let report = strips(config(2).trace(&dir.0), false).expect("nothing is wrong");
+    let trace = dir.open();
+    for (rank, profile) in trace.ranks.iter().zip(&report.profiles) {
+        let slices: Vec<Event> = rank
+            .stream(0)
+            .filter(|event| event.duration_ns() > 0 && !matches!(event.what, What::Span { .. }))
+            .collect();
+        let handlers = slices.iter().filter(|event| matches!(event.what, What::Handler { .. }));
+        let cpu_ns: u64 = handlers.map(Event::cpu_ns).sum();
+        let all_ns: u64 = slices.iter().map(Event::duration_ns).sum();
+        let span_ns = slices[slices.len() - 1].end_ns - slices[0].begin_ns;
+        // Messages that a strip was not ready for take time, and are no handlers.
+        assert!(all_ns <= span_ns && 10 * all_ns >= 9 * span_ns, "{all_ns} of {span_ns} ns");
+        let total_ns = |wanted: &dyn Fn(Activity) -> bool| -> u64 {
+            profile.workers[0]
+                .rows
+                .iter()
+                .filter(|row| wanted(row.activity))
+                .map(caribou::trace::Row::total_ns)
+                .sum()
+        };
+        let profiled_ns = total_ns(&|activity| matches!(activity, Activity::Kind(_)));
+        assert!(profiled_ns >= cpu_ns && profiled_ns <= cpu_ns + span_ns - all_ns, "{profiled_ns} {cpu_ns}");
+        assert_eq!(total_ns(&|_| true), span_ns);
+        assert_eq!(rank.profiles[0].rows.len(), profile.workers[0].rows.len());
+        assert!(!rank.samples.is_empty() && rank.samples == profile.samples);
+    }
+}
+
+#[test]
+fn what_a_program_tells_lies_in_the_handler_that_told_it() {
+    let dir = Scratch::new("tidings");
+    strips(config(2).trace(&dir.0), false).expect("nothing is wrong");
+    let trace = dir.open();
+    let (mut steps, mut spans, mut marks) = (Vec::new(), 0, 0);
+    let mut told: Vec<(u32, Event)> = Vec::new();
+    for (rank, _, event) in events(&trace) {
+        match event.what {
+            What::Counter { value, name, .. } => {
+                assert_eq!(trace.name(name), "step");
+                steps.push((event.end_ns, value));
+                told.push((rank, event));
+            }
+            What::Span { .. } | What::Mark { .. } => {
+                spans += u64::from(matches!(event.what, What::Span { .. }));
+                marks += u64::from(matches!(event.what, What::Mark { .. }));
+                told.push((rank, event));
+            }
+            What::Handler { .. } => {
+                for (there, inside) in told.drain(..) {
+                    assert_eq!(there, rank);
+                    assert!(event.begin_ns <= inside.begin_ns && inside.end_ns <= event.end_ns);
+                }
+            }
+            _ => {}
+        }
+    }
+    steps.sort_by_key(|&(at_ns, _)| at_ns);
+    let values: Vec<f64> = steps.into_iter().map(|(_, value)| value).collect();
+    assert_eq!(values, (1..=STEPS).map(|step| step as f64).collect::<Vec<_>>());
+    assert_eq!((spans, marks), (STEPS, STEPS));
+}
+
+#[test]
+fn a_filter_keeps_what_it_names_and_one_message_in_four_is_one_in_four_of_each_chunk() {
+    let kept = |filter: &str| {
+        let dir = Scratch::new(&format!("filter-{}", filter.replace(['=', ','], "-")));
+        let filter: Filter = filter.parse().expect("it is one");
+        strips(config(2).trace(&dir.0).trace_filter(filter.clone()), false).expect("nothing is wrong");
+        let trace = dir.open();
+        assert_eq!(trace.run.filter, filter.to_string());
+        assert!(trace.ranks.iter().all(|rank| !rank.profiles[0].rows.is_empty()));
+        events(&trace)
+    };
+    assert_eq!(kept("none"), []);
+    assert!(kept("idle").iter().all(|(_, _, event)| event.what == What::Idle));
+    assert_eq!(kept("handlers,messages,array=Strap").len(), 0);
+    let mut numbers: BTreeMap<ChunkId, BTreeSet<u32>> = BTreeMap::new();
+    for (_, _, event) in kept("messages=4") {
+        if let What::Send { chunk, number, .. } = event.what {
+            numbers.entry(chunk).or_default().insert(number);
+        }
+    }
+    let expected: BTreeSet<u32> = (1..=2 * STEPS as u32).filter(|number| number % 4 == 0).collect();
+    assert_eq!(numbers.len(), STRIPS as usize);
+    assert!(numbers.values().all(|numbers| *numbers == expected));
+}
+
+#[test]
+fn a_full_trace_says_how_many_events_it_dropped() {
+    let dir = Scratch::new("full");
+    strips(config(1).trace(&dir.0).trace_limit(1), false).expect("a full trace is no error");
+    let trace = dir.open();
+    assert_eq!(trace.events(), 0);
+    assert!(trace.dropped() > 2 * u64::from(STRIPS) * STEPS, "{}", trace.dropped());
+    assert!(!trace.ranks[0].profiles[0].rows.is_empty());
+}
+
+#[test]
+fn a_directory_with_a_trace_is_refused_in_one_line() {
+    let dir = Scratch::new("twice");
+    let run = || strips(config(2).trace(&dir.0), false);
+    run().expect("the directory is new");
+    let runs = |dir: &Path| std::fs::read_dir(dir).expect("it is there").count();
+    let first = runs(&dir.0);
+    // Every run of a process has a directory of its own.
+    run().expect("the second run of this process is run-2 or later");
+    assert_eq!(runs(&dir.0), first + 1);
+    // The next number, whatever other tests have taken: all are there already.
+    for number in 1..200 {
+        let run = dir.0.join(format!("run-{number}"));
+        std::fs::create_dir_all(&run).expect("it can be made");
+        std::fs::write(run.join("rank-00000.trace"), "taken").expect("it can be written");
+    }
+    let error = run().expect_err("there is a trace").to_string();
+    assert!(error.starts_with("CARIBOU_TRACE: ") && error.contains("name another directory"), "{error}");
+    assert_eq!(error.lines().count(), 1);
+}
+
+#[test]
+fn the_trace_of_a_run_that_failed_says_why() {
+    let dir = Scratch::new("panic");
+    let error = strips(config(2).trace(&dir.0), true).expect_err("a strip gives up");
+    let trace = dir.open();
+    assert!(!events(&trace).is_empty());
+    for rank in &trace.ranks {
+        let end = rank.end.as_ref().expect("the run ended in order");
+        assert_eq!(end.failed.as_deref(), Some(error.to_string().as_str()));
+    }
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Count(u64);
+
+impl Accumulator for Count {
+    fn merge(&mut self, other: Count) {
+        self.0 += other.0;
+    }
+}
+
+#[test]
+fn the_ranges_of_a_pool_are_all_its_iterations_once() {
+    let dir = Scratch::new("pool");
+    let config = Config::default().ranks(2).workers(2).pin(Pin::Off).trace(&dir.0);
+    let outcome = pool(&config, 20_000, Count::default, |count, range| count.0 += range.end - range.start)
+        .expect("nothing is wrong");
+    assert_eq!(outcome.result.0, 20_000);
+    let trace = dir.open();
+    assert_eq!((trace.run.shape.as_str(), trace.run.workers.as_slice()), ("pool", &[2, 2][..]));
+    let mut ranges = BTreeMap::new();
+    for (_, _, event) in events(&trace) {
+        if let What::Range { first, count, lost_ns } = event.what {
+            assert!(lost_ns <= event.duration_ns());
+            assert_eq!(ranges.insert(first, count), None);
+        }
+    }
+    let end = ranges.iter().fold(0, |next, (&first, &count)| {
+        assert_eq!(next, first, "no iteration is missing, none came twice");
+        first + count
+    });
+    assert_eq!(end, 20_000);
+    let busy_ns: u64 =
+        trace.ranks.iter().flat_map(|rank| &rank.profiles).map(|p| p.total_ns(Activity::Iterations)).sum();
+    assert!(busy_ns > 0);
+}
+
+#[test]
+fn without_a_profile_and_a_trace_nothing_is_recorded() {
+    let report = strips(config(2).profile(false), false).expect("nothing is wrong");
+    assert!(report.profiles.is_empty());
+    let report = strips(config(2), false).expect("nothing is wrong");
+    assert_eq!(report.profiles.len(), 2);
+    assert!(report.run.run_id.len() > 10 && !report.run.arguments.is_empty());
+}
+
+/// The program that is killed in the next test: this test itself, started once more.
+const KILLED: &str = "CARIBOU_TESTS_RUN_TO_BE_KILLED";
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "this process may be the one that is to be killed")]
+fn a_run_that_was_killed_can_be_read_up_to_the_last_block() {
+    if let Ok(dir) = std::env::var(KILLED) {
+        let config = Config::default().ranks(1).pin(Pin::Off).trace(dir);
+        let _ = caribou::run(config, |setup| {
+            setup.array(4, |_| Forever);
+        });
+        return;
+    }
+    let dir = Scratch::new("killed");
+    let me = std::env::current_exe().expect("it runs");
+    let mut command = Command::new(me);
+    command.args(["--exact", "a_run_that_was_killed_can_be_read_up_to_the_last_block"]).env(KILLED, &dir.0);
+    let mut running = command.stdout(std::process::Stdio::null()).spawn().expect("it starts once more");
+    let file = dir.0.join("run-1/rank-00000.trace");
+    let long = || std::fs::metadata(&file).is_ok_and(|file| file.len() > 200_000);
+    let patience = std::time::Duration::from_millis(20);
+    let waited = (0..3000).find(|_| {
+        std::thread::sleep(patience);
+        long()
+    });
+    running.kill().expect("it has not ended");
+    running.wait().expect("it was killed");
+    assert!(waited.is_some(), "no block was written in a minute");
+    let trace = dir.open();
+    assert!(trace.ranks[0].end.is_none());
+    assert!(trace.problems.len() <= 1, "{:?}", trace.problems);
+    let mut handlers = 0;
+    let problems =
+        trace.for_each(|_, _, event| handlers += u64::from(matches!(event.what, What::Handler { .. })));
+    assert_eq!(problems, []);
+    assert!(handlers > 1000, "{handlers}");
+}
+
+#[derive(Serialize, Deserialize)]
+struct Forever;
+
+impl Chunk for Forever {
+    type Index = u32;
+    type Message = u64;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.send((ctx.index() + 1) % 4, 0);
+    }
+
+    fn receive(&mut self, count: u64, ctx: &mut Ctx<'_, Self>) {
+        ctx.send((ctx.index() + 1) % 4, count + 1);
+    }
+}
