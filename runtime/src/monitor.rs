@@ -1,0 +1,84 @@
+//! Tells how a run is doing while it runs: a page of figures by HTTP, for `caribou top`, Prometheus and people with `curl`.
+//!
+//! | `GET` | answers |
+//! |---|---|
+//! | `/status` | a [`Status`] as JSON |
+//! | `/metrics` | the same figures in Prometheus' text format |
+//! | `/` | what there is |
+//!
+//! One thread for all connections, asleep while nobody asks; figures are collected when somebody does, and at most four
+//! times a second. Connections, their time and what they may send are bounded, so that nobody who connects can hold up
+//! or fill up the program. That is why the server is our own: `tiny_http` takes a thread a connection, reads lines of
+//! any length, waits for ever and cannot be joined.
+//!
+//! It only tells: nothing that is sent to it changes a run. There is no password, so that it listens on loopback unless
+//! told otherwise.
+//!
+//! Layers, each knowing only those above it: what there is to say (`status`), as Prometheus wants it (`metrics`), what is
+//! answered to what (`page`), sockets (`listen`, `server`).
+
+mod listen;
+mod metrics;
+mod page;
+mod server;
+mod status;
+
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+pub use status::{KindStatus, RankStatus, SCHEMA, Status, WorkerStatus};
+
+use crate::Error;
+
+/// The server of one process; stops when dropped.
+pub(crate) struct Monitor {
+    address: SocketAddr,
+    /// The server stops when this end goes.
+    wake: Option<UnixStream>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Collects the figures. Called by the monitor's thread, so it takes locks that workers hold for short times only.
+pub(crate) type Collect = Arc<dyn Fn() -> Status + Send + Sync>;
+
+impl Monitor {
+    /// Listens on `address`: `HOST:PORT`, `:PORT` or `PORT`. Without a host that is loopback; port 0 is any free one.
+    ///
+    /// # Errors
+    /// [`Error::Config`] if that is no address, or not one that this process may listen on.
+    pub(crate) fn start(address: &str, rank: u32, collect: Collect) -> Result<Monitor, Error> {
+        let wrong = |why: String| Error::Config { setting: "CARIBOU_MONITOR".into(), why };
+        let listener = listen::listen(address).map_err(wrong)?;
+        let cannot = |error: std::io::Error| wrong(format!("cannot listen on {address:?}: {error}"));
+        let address = listener.local_addr().map_err(cannot)?;
+        let (wake, woken) = UnixStream::pair().map_err(cannot)?;
+        let pages = page::Pages::new(collect, address.ip().is_loopback());
+        let thread = std::thread::Builder::new()
+            .name("caribou-monitor".into())
+            .spawn(move || server::serve(&listener, &woken, pages))
+            .map_err(cannot)?;
+        tracing::info!(rank, %address, "monitor: http://{address}/status");
+        Ok(Monitor { address, wake: Some(wake), thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Monitor {
+    /// Waits for the server's thread, which leaves at once.
+    fn drop(&mut self) {
+        drop(self.wake.take());
+        if let Some(thread) = self.thread.take() {
+            // If what collects the figures has panicked, the program has heard of it on standard error.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! A [`Status`] in the text format of Prometheus, version 0.0.4.
+//!
+//! <https://prometheus.io/docs/instrumenting/exposition_formats/>: a family is `# HELP`, `# TYPE` and its samples, all in
+//! one place; base units (seconds); counters end in `_total`. `rank` and `worker` are labels, so that a query can sum.
+
+use std::fmt::{Display, Write};
+
+use super::status::{RankStatus, Status, WorkerStatus};
+
+/// What `Content-Type` says of it.
+pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// All families.
+pub(super) fn metrics(status: &Status) -> String {
+    let mut text = Text(String::new());
+    run(status, &mut text);
+    workers(&status.ranks, &mut text);
+    ranks(&status.ranks, &mut text);
+    kinds(status, &mut text);
+    syncs(status, &mut text);
+    text.0
+}
+
+fn run(status: &Status, text: &mut Text) {
+    text.family("run_info", "gauge", "What runs; always 1.");
+    let labels: &[(&str, &dyn Display)] =
+        &[("run_id", &status.run_id), ("program", &status.program), ("lb", &status.lb)];
+    text.sample("run_info", labels, &1);
+    text.family("elapsed_seconds", "gauge", "Time since the run began.");
+    text.sample("elapsed_seconds", &[], &seconds(status.elapsed_ns));
+    text.family("run_finished", "gauge", "Whether the run is over.");
+    text.sample("run_finished", &[], &u8::from(status.finished));
+    text.family("run_failed", "gauge", "Whether the run has failed.");
+    text.sample("run_failed", &[], &u8::from(status.failed.is_some()));
+}
+
+/// A counter of workers: name, help, value.
+type OfWorker = (&'static str, &'static str, fn(&WorkerStatus) -> f64);
+
+fn workers(ranks: &[RankStatus], text: &mut Text) {
+    let families: [OfWorker; 6] = [
+        ("chunk_cpu_seconds_total", "CPU time of chunks, or of iterations.", |w| seconds(w.cpu_ns)),
+        ("runtime_seconds_total", "The runtime's own work.", |w| seconds(w.runtime_ns)),
+        ("idle_seconds_total", "Time without anything to do.", |w| seconds(w.idle_ns)),
+        ("lost_seconds_total", "Wall time of chunks that was not CPU time.", |w| seconds(w.lost_ns)),
+        ("wall_seconds_total", "Wall time of workers.", |w| seconds(w.wall_ns)),
+        ("handlers_total", "Handlers run, or ranges of iterations.", |w| w.handlers as f64),
+    ];
+    for (name, help, value) in families {
+        text.family(name, "counter", help);
+        for rank in ranks {
+            for worker in &rank.workers {
+                text.sample(name, &[("rank", &rank.rank), ("worker", &worker.worker)], &value(worker));
+            }
+        }
+    }
+}
+
+/// A figure of ranks: name, type, help, value if it is known.
+type OfRank = (&'static str, &'static str, &'static str, fn(&RankStatus) -> Option<f64>);
+
+fn ranks(ranks: &[RankStatus], text: &mut Text) {
+    let families: [OfRank; 5] = [
+        ("messages_total", "counter", "Deliveries handled.", |rank| Some(rank.messages as f64)),
+        ("chunks", "gauge", "Chunks on the rank.", |rank| Some(rank.chunks as f64)),
+        ("vcpu_share", "gauge", "CPU time got over CPU time wanted, when last measured.", |rank| {
+            rank.sample.map(|sample| sample.share())
+        }),
+        ("steal_ratio", "gauge", "Part of wall time that the hypervisor took, when last measured.", |rank| {
+            rank.sample.filter(|sample| sample.wall_ns > 0).map(|s| s.steal_ns as f64 / s.wall_ns as f64)
+        }),
+        (
+            "vcpu_speed",
+            "gauge",
+            "Rounds of the calibration loop a microsecond, when last measured.",
+            |rank| rank.sample.map(|sample| sample.speed),
+        ),
+    ];
+    for (name, kind, help, value) in families {
+        text.family(name, kind, help);
+        for rank in ranks {
+            if let Some(value) = value(rank) {
+                text.sample(name, &[("rank", &rank.rank), ("host", &rank.host)], &value);
+            }
+        }
+    }
+}
+
+fn kinds(status: &Status, text: &mut Text) {
+    text.family("kind_cpu_seconds_total", "counter", "CPU time of handlers, by kind of message.");
+    for kind in &status.kinds {
+        text.sample("kind_cpu_seconds_total", &[("kind", &kind.name)], &seconds(kind.cpu_ns));
+    }
+    text.family("kind_calls_total", "counter", "Handlers run, by kind of message.");
+    for kind in &status.kinds {
+        text.sample("kind_calls_total", &[("kind", &kind.name)], &kind.calls);
+    }
+    text.family("kind_longest_seconds", "gauge", "The longest handler, by kind of message.");
+    for kind in &status.kinds {
+        text.sample("kind_longest_seconds", &[("kind", &kind.name)], &seconds(kind.longest_ns));
+    }
+}
+
+fn syncs(status: &Status, text: &mut Text) {
+    text.family("syncs_total", "counter", "Syncs.");
+    text.sample("syncs_total", &[], &status.syncs_total);
+    text.family("chunks_moved_total", "counter", "Chunks moved.");
+    text.sample("chunks_moved_total", &[], &status.moved_total);
+    let Some(last) = status.syncs.last() else { return };
+    text.family(
+        "imbalance_ratio",
+        "gauge",
+        "Largest over average completion time, of the last phase measured.",
+    );
+    text.sample("imbalance_ratio", &[], &last.imbalance_before);
+    text.family("imbalance_predicted_ratio", "gauge", "The same, expected after the moves of the last sync.");
+    text.sample("imbalance_predicted_ratio", &[], &last.imbalance_predicted);
+}
+
+/// Families and samples, under names that begin with `caribou_`.
+struct Text(String);
+
+impl Text {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        self.line(format_args!("# HELP caribou_{name} {help}\n# TYPE caribou_{name} {kind}\n"));
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &dyn Display)], value: &dyn Display) {
+        let labels: Vec<String> = labels
+            .iter()
+            .map(|(label, value)| format!("{label}=\"{}\"", escape(&value.to_string())))
+            .collect();
+        match labels.is_empty() {
+            true => self.line(format_args!("caribou_{name} {value}\n")),
+            false => self.line(format_args!("caribou_{name}{{{}}} {value}\n", labels.join(","))),
+        }
+    }
+
+    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+        self.0.write_fmt(line).expect("a String takes everything");
+    }
+}
+
+/// A label's value, as it stands between quotes.
+fn escape(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}

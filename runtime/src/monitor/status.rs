@@ -1,0 +1,212 @@
+//! What there is to say about a run while it runs.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::report::SyncReport;
+use crate::trace::Sample;
+
+/// The form of [`Status`] as JSON. Fields may be added; if one changes its meaning, the number does too.
+pub const SCHEMA: &str = "caribou.status/1";
+/// Syncs that are told one by one.
+const SYNCS_MAX: usize = 20;
+/// Numbers in the lists of these syncs, all together; there are five lists of as many numbers as ranks.
+const NUMBERS_MAX: usize = 4000;
+/// Kinds that are told one by one.
+const KINDS_MAX: usize = 100;
+/// All the others.
+const OTHER_KINDS: &str = "(others)";
+/// Characters of a name or of why a run failed.
+const TEXT_MAX: usize = 2000;
+
+/// How a run is doing, as one of its processes knows it. Times are totals since the run began: whoever wants to know
+/// about an interval asks twice.
+///
+/// ```
+/// use caribou::monitor::{RankStatus, Status};
+/// let status = Status { ranks: vec![RankStatus { rank: 3, ..Default::default() }], ..Default::default() };
+/// let read: Status = serde_json::from_str(&serde_json::to_string(&status)?)?;
+/// assert_eq!(read, status);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Status {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Tells this run from all others.
+    pub run_id: String,
+    /// What runs.
+    pub program: String,
+    /// The strategy or policy and its parameters, as given.
+    pub lb: String,
+    /// Since the run began, ns.
+    pub elapsed_ns: u64,
+    /// Ranks of the whole run, those of other processes included.
+    pub ranks_total: u32,
+    /// The ranks in this process.
+    pub ranks: Vec<RankStatus>,
+    /// Where the CPU time of this process went, largest first. What is beyond the first hundred is one, `(others)`.
+    pub kinds: Vec<KindStatus>,
+    /// The last twenty syncs, oldest first; on rank 0 alone. Lists of older ones are empty where there are many ranks.
+    pub syncs: Vec<SyncReport>,
+    /// Syncs so far.
+    pub syncs_total: u64,
+    /// Chunks that have been moved.
+    pub moved_total: u64,
+    /// Whether the run is over.
+    pub finished: bool,
+    /// Why it failed, if it did.
+    pub failed: Option<String>,
+}
+
+/// How one rank is doing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RankStatus {
+    /// Which.
+    pub rank: u32,
+    /// Where it runs.
+    pub host: String,
+    /// Its workers, in order.
+    pub workers: Vec<WorkerStatus>,
+    /// Chunks that are there now.
+    pub chunks: u64,
+    /// Deliveries handled so far.
+    pub messages: u64,
+    /// What it last measured about itself, if it has.
+    pub sample: Option<Sample>,
+}
+
+/// What one worker has done so far. Of its wall time, what is not told here was not looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WorkerStatus {
+    /// Its number on the rank.
+    pub worker: u32,
+    /// CPU time of chunks, or of iterations, ns.
+    pub cpu_ns: u64,
+    /// The runtime's own work, ns.
+    pub runtime_ns: u64,
+    /// Time it had nothing to do, ns.
+    pub idle_ns: u64,
+    /// Wall time of chunks that was not CPU time: the vCPU was somebody else's, or a handler slept or did I/O, ns.
+    pub lost_ns: u64,
+    /// Since it began, ns.
+    pub wall_ns: u64,
+    /// Handlers run, or ranges of iterations.
+    pub handlers: u64,
+}
+
+/// What one kind of message has cost so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KindStatus {
+    /// Its name.
+    pub name: String,
+    /// CPU time of its handlers, ns.
+    pub cpu_ns: u64,
+    /// How many there were.
+    pub calls: u64,
+    /// The longest, ns.
+    pub longest_ns: u64,
+}
+
+impl Default for Status {
+    fn default() -> Status {
+        Status {
+            schema: SCHEMA.into(),
+            run_id: String::new(),
+            program: String::new(),
+            lb: String::new(),
+            elapsed_ns: 0,
+            ranks_total: 0,
+            ranks: Vec::new(),
+            kinds: Vec::new(),
+            syncs: Vec::new(),
+            syncs_total: 0,
+            moved_total: 0,
+            finished: false,
+            failed: None,
+        }
+    }
+}
+
+impl Status {
+    /// As it is told: of bounded size, and such that JSON and Prometheus can say all of it.
+    pub(super) fn bounded(mut self) -> Status {
+        self.kinds = merge(std::mem::take(&mut self.kinds));
+        self.syncs.drain(..self.syncs.len().saturating_sub(SYNCS_MAX));
+        let mut left = NUMBERS_MAX;
+        for sync in self.syncs.iter_mut().rev() {
+            bound_sync(sync, &mut left);
+        }
+        for sample in self.ranks.iter_mut().filter_map(|rank| rank.sample.as_mut()) {
+            make_finite(&mut sample.speed);
+        }
+        if let Some(why) = &mut self.failed {
+            shorten(why);
+        }
+        self
+    }
+}
+
+/// JSON has no word for what is not a number, and a reader would refuse the whole.
+fn make_finite(number: &mut f64) {
+    if !number.is_finite() {
+        *number = 0.0;
+    }
+}
+
+fn bound_sync(sync: &mut SyncReport, left: &mut usize) {
+    let SyncReport { chunks_per_rank, capacity, share, before_ns, predicted_ns, .. } = sync;
+    let numbers = chunks_per_rank.len() + capacity.len() + share.len() + before_ns.len() + predicted_ns.len();
+    if numbers > *left {
+        // Nor are there lists of older ones, which would look as if ranks came and went.
+        *left = 0;
+        chunks_per_rank.clear();
+        capacity.clear();
+        share.clear();
+        before_ns.clear();
+        predicted_ns.clear();
+    }
+    *left = left.saturating_sub(numbers);
+    capacity.iter_mut().chain(share).for_each(make_finite);
+    make_finite(&mut sync.imbalance_before);
+    make_finite(&mut sync.imbalance_predicted);
+}
+
+/// One entry a name, the most expensive first.
+fn merge(kinds: Vec<KindStatus>) -> Vec<KindStatus> {
+    let mut by_name: BTreeMap<String, KindStatus> = BTreeMap::new();
+    for mut kind in kinds {
+        shorten(&mut kind.name);
+        by_name.entry(kind.name.clone()).or_default().add(kind);
+    }
+    let mut kinds: Vec<KindStatus> = by_name.into_values().collect();
+    kinds.sort_by(|a, b| b.cpu_ns.cmp(&a.cpu_ns).then_with(|| a.name.cmp(&b.name)));
+    if kinds.len() > KINDS_MAX {
+        let mut others = KindStatus::default();
+        kinds.drain(KINDS_MAX..).for_each(|kind| others.add(kind));
+        kinds.push(KindStatus { name: OTHER_KINDS.into(), ..others });
+    }
+    kinds
+}
+
+impl KindStatus {
+    /// Both together, under the name of the other.
+    fn add(&mut self, other: KindStatus) {
+        self.name = other.name;
+        self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
+        self.calls = self.calls.saturating_add(other.calls);
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+    }
+}
+
+fn shorten(text: &mut String) {
+    if let Some((at, _)) = text.char_indices().nth(TEXT_MAX) {
+        text.truncate(at);
+        text.push_str("...");
+    }
+}
