@@ -132,6 +132,11 @@ pub const VARIABLES: &[Variable] = &[
         meaning: "keep a bounded profile of each worker's time: on, off",
     },
     Variable {
+        name: "CARIBOU_MONITOR",
+        default: "unset",
+        meaning: "HOST:PORT or PORT: tell there how the run is doing; `caribou top` shows it; rank R of several processes adds R",
+    },
+    Variable {
         name: "CARIBOU_SIMULATE",
         default: "unset",
         meaning: "a seed: run in one thread in virtual time, with random delays and orders",
@@ -163,6 +168,7 @@ pub struct Config {
     pub(crate) trace_filter: Filter,
     pub(crate) trace_bytes_max: u64,
     pub(crate) profile: bool,
+    pub(crate) monitor: Option<String>,
     pub(crate) simulate: Option<u64>,
 }
 
@@ -183,6 +189,7 @@ impl fmt::Debug for Config {
             .field("trace_filter", &self.trace_filter)
             .field("trace_bytes_max", &self.trace_bytes_max)
             .field("profile", &self.profile)
+            .field("monitor", &self.monitor)
             .field("simulate", &self.simulate)
             .finish()
     }
@@ -219,6 +226,7 @@ impl Default for Config {
             trace_filter: Filter::default(),
             trace_bytes_max: 4096 << 20,
             profile: true,
+            monitor: None,
             simulate: None,
         }
     }
@@ -283,6 +291,7 @@ impl Config {
             }
             "CARIBOU_TRACE_LIMIT" => self.trace_bytes_max = number(name, value, 1)? << 20,
             "CARIBOU_PROFILE" => self.profile = choice(name, value, &[("on", true), ("off", false)])?,
+            "CARIBOU_MONITOR" => self.monitor = Some(value.trim().into()),
             "CARIBOU_SIMULATE" => self.simulate = Some(number(name, value, 0)?),
             unknown => return Err(unknown_variable(unknown)),
         }
@@ -447,6 +456,13 @@ impl Config {
         self
     }
 
+    /// Tells on this address, `HOST:PORT` or `PORT`, how the run is doing: see [`monitor`](crate::monitor).
+    #[must_use]
+    pub fn monitor(mut self, address: impl Into<String>) -> Config {
+        self.monitor = Some(address.into());
+        self
+    }
+
     /// Whether a bounded profile of each worker's time is kept, traced or not.
     #[must_use]
     pub fn profile(mut self, profile: bool) -> Config {
@@ -583,7 +599,7 @@ mod tests {
     fn every_documented_variable_is_understood() {
         let examples = [
             "3", "2", "greedy", "7", "off", "off", "procstat", "always", "mpi", "off", "traces", "handlers",
-            "10", "off", "42",
+            "10", "off", "9977", "42",
         ];
         assert_eq!(examples.len(), VARIABLES.len());
         for (variable, example) in VARIABLES.iter().zip(examples) {

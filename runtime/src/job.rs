@@ -288,6 +288,13 @@ impl Job {
         }
         let begin = Alignment::measure(&self.links, &plan).map_err(|why| self.failed(&why))?;
         let session = Session::begin(config, shape.name(), shape.lb(config), &plan, run_id);
+        let _monitor = match session.watched(config, self.rank.0) {
+            Ok(monitor) => monitor,
+            Err(why) => {
+                tracing::warn!(rank = self.rank.0, %why, "nobody can watch this rank");
+                None
+            }
+        };
         let outcome = self.go(config, shape, &plan, ready, &begin, &session);
         let result = outcome.result();
         let elapsed_ns = outcome.elapsed_ns();

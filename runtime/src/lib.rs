@@ -84,7 +84,6 @@ mod launch;
 #[cfg(feature = "mpi")]
 mod liveness;
 mod measure;
-#[cfg_attr(not(test), expect(dead_code, reason = "nobody starts it yet"))]
 pub mod monitor;
 mod report;
 mod run;

@@ -23,6 +23,7 @@ mod page;
 mod server;
 mod status;
 
+#[cfg(test)]
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -34,6 +35,7 @@ use crate::Error;
 
 /// The server of one process; stops when dropped.
 pub(crate) struct Monitor {
+    #[cfg(test)]
     address: SocketAddr,
     /// The server stops when this end goes.
     wake: Option<UnixStream>,
@@ -60,10 +62,16 @@ impl Monitor {
             .spawn(move || server::serve(&listener, &woken, pages))
             .map_err(cannot)?;
         tracing::info!(rank, %address, "monitor: http://{address}/status");
-        Ok(Monitor { address, wake: Some(wake), thread: Some(thread) })
+        Ok(Monitor {
+            #[cfg(test)]
+            address,
+            wake: Some(wake),
+            thread: Some(thread),
+        })
     }
 
     /// Where it listens.
+    #[cfg(test)]
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }

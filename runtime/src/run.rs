@@ -234,7 +234,7 @@ struct Process<'p> {
     begin: Gate,
     clock: OnceLock<Clock>,
     outcome: Arc<Outcome>,
-    session: Session,
+    session: Arc<Session>,
 }
 
 fn run_threads(config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
@@ -253,6 +253,7 @@ fn run_threads(config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
         outcome: Arc::default(),
     };
     tracing::info!(lb = shape.lb(config), "{}", process.plan);
+    let _monitor = process.session.watched(config, 0)?;
     let crews: Vec<Arc<Crew>> = (0..ranks).map(|_| Arc::new(Crew::new(shape.sleepers(workers)))).collect();
     let wake = |crew: &Arc<Crew>| {
         let crew = crew.clone();

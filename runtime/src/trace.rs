@@ -23,6 +23,7 @@ pub(crate) mod recorder;
 pub(crate) mod recording;
 pub(crate) mod records;
 pub(crate) mod session;
+mod watch;
 mod writer;
 
 pub use event::{ChunkId, Event, NameId, Part, RUNTIME, What};

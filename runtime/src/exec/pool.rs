@@ -71,7 +71,7 @@ impl PoolRun<'_> {
     /// Runs the rank; returns when its part and all others' are in the result, or when the run has failed.
     pub(crate) fn run(self) {
         let Seat { config, rank, plan, crew, clock, outcome, transport, session } = self.seat;
-        let (recording, untraced) = session.rank(rank, &[]);
+        let (recording, untraced) = session.rank(rank, &[], &clock);
         let seats = &plan.seats[rank.index()];
         let (machine, refused) = match catch_unwind(AssertUnwindSafe(self.make)) {
             Ok(machine) => (Some(machine), None),

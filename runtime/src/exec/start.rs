@@ -45,7 +45,7 @@ impl Start<'_> {
         let spins = if seats.crowded { 0 } else { SPINS };
         let places = plan.seats.iter().map(|seats| RankPlace { host: seats.host, workers: seats.workers });
         let names: Vec<String> = described.arrays.iter().map(|array| array.name().to_owned()).collect();
-        let (recording, untraced) = session.rank(rank, &names);
+        let (recording, untraced) = session.rank(rank, &names, &clock);
         let places = places.collect();
         let parts = RankParts { queues, crew, clock, outcome, spins, strategy, recording, places };
         let shared = &build_rank(config, rank, described, &badge, parts);

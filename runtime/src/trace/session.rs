@@ -1,13 +1,14 @@
 //! The record of one run in this process: what it is called, what is wanted of it, and the recordings of its ranks.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::recording::{RankProfile, Recording, Wanted};
 use super::records::{End, RunRecord};
 use crate::config::Config;
 use crate::error::Error;
+use crate::exec::clock::Clock;
 use crate::ids::Rank;
 use crate::measure::topology::plan::Plan;
 
@@ -19,6 +20,8 @@ pub(crate) struct Session {
     wanted: Wanted,
     run: RunRecord,
     recordings: Mutex<Vec<Arc<Recording>>>,
+    /// That of the run, once it has begun.
+    clock: OnceLock<Clock>,
 }
 
 /// What tells a run from all others: when it began, ns since 1970, and which process says so.
@@ -34,7 +37,7 @@ fn since_1970() -> Duration {
 
 impl Session {
     /// A run begins. `lb` and `shape` are what runs, `run_id` is the same in all processes.
-    pub(crate) fn begin(config: &Config, shape: &str, lb: &str, plan: &Plan, run_id: String) -> Session {
+    pub(crate) fn begin(config: &Config, shape: &str, lb: &str, plan: &Plan, run_id: String) -> Arc<Session> {
         let dir = config.trace.as_ref().map(|dir| {
             let number = TRACED.fetch_add(1, Ordering::Relaxed) + 1;
             dir.join(format!("run-{number}"))
@@ -65,11 +68,17 @@ impl Session {
             rank: 0,
             pid: std::process::id(),
         };
-        Session { wanted, run, recordings: Mutex::default() }
+        Arc::new(Session { wanted, run, recordings: Mutex::default(), clock: OnceLock::new() })
     }
 
     /// The recording of a rank; and why there will be no trace of it, though one was asked for.
-    pub(crate) fn rank(&self, rank: Rank, arrays: &[String]) -> (Arc<Recording>, Option<Error>) {
+    pub(crate) fn rank(
+        &self,
+        rank: Rank,
+        arrays: &[String],
+        clock: &Clock,
+    ) -> (Arc<Recording>, Option<Error>) {
+        self.clock.get_or_init(|| clock.clone());
         let run = RunRecord { rank: rank.0, ..self.run.clone() };
         let (recording, refused) = Recording::begin(&self.wanted, &run, arrays);
         let recording = Arc::new(recording);
@@ -80,6 +89,11 @@ impl Session {
     /// The recordings of the ranks of this process that have begun.
     pub(crate) fn recordings(&self) -> MutexGuard<'_, Vec<Arc<Recording>>> {
         self.recordings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Since the run began, ns.
+    pub(crate) fn elapsed_ns(&self) -> u64 {
+        self.clock.get().map_or(0, Clock::now_ns)
     }
 
     pub(crate) fn run(&self) -> &RunRecord {
