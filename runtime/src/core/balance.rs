@@ -34,7 +34,6 @@ use serde::{Deserialize, Serialize};
 use super::census::{Report, Tally};
 use super::packet::{Journey, Traveller};
 use crate::ids::CellId;
-use crate::trace::Sample;
 
 /// What a rank measured about itself since its last sample. All times in ns, summed over its workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -57,26 +56,6 @@ pub(crate) struct RankSample {
     pub(crate) background_ns: u64,
     /// Speed of the vCPUs in rounds of the calibration loop a us.
     pub(crate) speed: f64,
-}
-
-impl RankSample {
-    /// As the trace keeps it.
-    pub(crate) fn to_record(self, at_ns: u64, sync: Option<u64>, chunks: u64) -> Sample {
-        Sample {
-            at_ns,
-            sync,
-            wall_ns: self.wall_ns,
-            cpu_ns: self.cpu_ns,
-            chunk_ns: self.chunk_ns,
-            idle_ns: self.idle_ns,
-            wait_ns: self.wait_ns,
-            steal_ns: self.steal_ns,
-            throttled_ns: self.throttled_ns,
-            background_ns: self.background_ns,
-            speed: self.speed,
-            chunks,
-        }
-    }
 }
 
 /// What is known of one chunk at a sync.

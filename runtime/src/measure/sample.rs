@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::background::{SchedStat, VcpuTimes, throttled_ns, vcpu_times};
 use super::meter::Published;
 use crate::core::balance::RankSample;
+use crate::trace::Sample;
 
 /// Where the background load O_p of cloud-refine (eq. 2) comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +48,24 @@ pub(crate) enum Observed {
     Between,
     /// Last of all.
     AtEnd,
+}
+
+/// A sample as the record keeps it.
+pub(crate) fn to_record(sample: &RankSample, at_ns: u64, sync: Option<u64>, chunks: u64) -> Sample {
+    Sample {
+        at_ns,
+        sync,
+        wall_ns: sample.wall_ns,
+        cpu_ns: sample.cpu_ns,
+        chunk_ns: sample.chunk_ns,
+        idle_ns: sample.idle_ns,
+        wait_ns: sample.wait_ns,
+        steal_ns: sample.steal_ns,
+        throttled_ns: sample.throttled_ns,
+        background_ns: sample.background_ns,
+        speed: sample.speed,
+        chunks,
+    }
 }
 
 /// What one worker publishes about itself. Counters only grow.

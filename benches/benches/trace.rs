@@ -1,0 +1,114 @@
+//! What does it cost to record a run?
+//!
+//! The same program with nothing recorded, with the profile that is always kept, and with a full trace, in turn:
+//!
+//! | program | what it shows |
+//! |---|---|
+//! | `coarse`: a stencil in 256 chunks of 256 x 256 cells | what a program with handlers of some 10 us pays |
+//! | `fine`: the same in chunks of 16 x 16 cells | what one pays whose chunks are much too small |
+//! | `ring`: a message a handler, and nothing else | ns a message |
+//!
+//! A trace is written by the workers themselves, so all it costs is in there, system calls included. Traces go to a
+//! directory in `TMPDIR` and are removed; where that is slow to write, so is the trace.
+
+#![expect(clippy::print_stderr, reason = "a benchmark reports to the person who started it")]
+
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use caribou::Config;
+use caribou_apps::iteration_clock::IterationClock;
+use caribou_apps::ring::chunk as ring;
+use caribou_apps::ring::options::{Neighbourhood, Options, Switch};
+use caribou_apps::stencil2d::plate::Shape;
+use caribou_apps::stencil2d::run as stencil;
+use caribou_benches::{Contender, in_turn};
+
+const ROUNDS: usize = 9;
+
+/// What is recorded.
+#[derive(Clone, Copy)]
+enum Recorded {
+    Nothing,
+    Profile,
+    Trace,
+}
+
+/// A directory for traces, which go with it.
+struct Directory {
+    path: PathBuf,
+    runs: Cell<u32>,
+}
+
+impl Directory {
+    fn new() -> Directory {
+        let path = std::env::temp_dir().join(format!("caribou-bench-trace-{}", std::process::id()));
+        Directory { path, runs: Cell::new(0) }
+    }
+
+    /// Runs with this recorded.
+    fn run(&self, recorded: Recorded, run: impl FnOnce(Config) -> f64) -> f64 {
+        let config = Config::default().profile(!matches!(recorded, Recorded::Nothing));
+        let number = self.runs.replace(self.runs.get() + 1);
+        let here = self.path.join(number.to_string());
+        let config = if matches!(recorded, Recorded::Trace) { config.trace(&here) } else { config };
+        let figure = run(config);
+        let _ = std::fs::remove_dir_all(here);
+        figure
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Milliseconds of an iteration.
+fn plate(config: Config, grid: usize, chunk: usize, iterations: u32) -> f64 {
+    let clock = Arc::new(IterationClock::new(iterations));
+    let shape = Shape::new(grid, chunk).expect("the chunk divides the grid");
+    stencil::run(config.ranks(2), shape, iterations, &clock, None).expect("it ends");
+    let (_, complete_ns) = clock.times_ns();
+    (complete_ns[iterations as usize - 1] - complete_ns[9]) as f64 * 1e-6 / f64::from(iterations - 10)
+}
+
+/// Nanoseconds of a message.
+fn messages(config: Config) -> f64 {
+    let options = Options {
+        chunks: 16,
+        tokens: 4,
+        hops: 1_000_000,
+        payload: 8,
+        ranks: Some(1),
+        workers: 1,
+        measure: Switch::On,
+        placement: Neighbourhood::Block,
+        json: None,
+    };
+    ring::run(config, &options).expect("it ends").ns_per_message
+}
+
+fn compare(name: &str, unit: &str, run: impl Fn(Config) -> f64 + Copy) {
+    let directory = Directory::new();
+    let contender = |recorded| -> Contender<'_> {
+        let directory = &directory;
+        Box::new(move || directory.run(recorded, run))
+    };
+    let contenders = [Recorded::Nothing, Recorded::Profile, Recorded::Trace].map(contender);
+    let [nothing, profile, trace] = in_turn(ROUNDS, contenders);
+    let more = |median: f64| 100.0 * (median / nothing.median - 1.0);
+    eprintln!(
+        "{name:<7} {unit:<15} nothing {nothing:.3}   profile {profile:.3} {:+.2} %   trace {trace:.3} {:+.2} %",
+        more(profile.median),
+        more(trace.median)
+    );
+}
+
+fn main() {
+    eprintln!("medians [quartiles] of {ROUNDS} rounds in turn; less is better");
+    compare("coarse", "ms an iteration", |config| plate(config, 4096, 256, 110));
+    compare("fine", "ms an iteration", |config| plate(config, 1024, 16, 110));
+    compare("ring", "ns a message", messages);
+}
