@@ -5,6 +5,7 @@
 //! caribou balance --chunks 100000 --ranks 1000 --workload ramp       every strategy, one synthetic snapshot
 //! caribou balance --snapshot phase-7.json --lb "refine;greedy"       some strategies on a recorded one
 //! caribou simulate pool --scenario F7 --compare static,leases        pools on a cluster in virtual time
+//! caribou top localhost:9977                                         a run, while it runs
 //! ```
 //!
 //! It never runs a program and never touches a rank. Bad options and bad files are one line on standard error
@@ -15,6 +16,7 @@ mod balance;
 mod report;
 mod simulate;
 mod snapshot_file;
+mod top;
 mod trace;
 
 use std::ffi::OsString;
@@ -42,6 +44,8 @@ enum Command {
     /// See what happened in a run that was recorded with CARIBOU_TRACE.
     #[command(subcommand)]
     Trace(trace::Command),
+    /// Watch a run that has CARIBOU_MONITOR set, while it runs.
+    Top(top::Options),
 }
 
 /// Why the command did not do what was asked.
@@ -93,6 +97,14 @@ enum Error {
     /// Name a trace, or one that can be read.
     #[error(transparent)]
     Trace(#[from] caribou::trace::TraceError),
+    /// Start the program with CARIBOU_MONITOR, or name the address that it has.
+    #[error("{address}: {why}")]
+    Unreachable {
+        /// Who was asked.
+        address: String,
+        /// Why there was no answer, or not the right one.
+        why: String,
+    },
     /// Nothing was wrong with the input; the output could not be written.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
@@ -134,6 +146,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -> Re
         Command::Balance(options) => balance::run(&options, out),
         Command::Simulate(options) => simulate::run(&options, out),
         Command::Trace(command) => trace::run(&command, out),
+        Command::Top(options) => top::run(&options, out),
     }
 }
 

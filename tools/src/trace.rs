@@ -14,7 +14,7 @@ mod histogram;
 mod lb;
 mod open;
 mod outliers;
-mod page;
+pub(crate) mod page;
 mod profile;
 mod report;
 mod select;

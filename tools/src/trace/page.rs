@@ -73,7 +73,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub(crate) fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
         if !self.title.is_empty() {
             writeln!(out, "{}", self.title)?;
         }

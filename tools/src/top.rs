@@ -1,0 +1,80 @@
+//! `caribou top`: shows how a run is doing while it runs, as told by programs that have `CARIBOU_MONITOR` set.
+//!
+//! It asks, and changes nothing. What comes over the network is measured against what was asked before, so that it
+//! shows the last interval and not the whole run.
+//!
+//! Layers, each knowing only those above it: programs that answer (`source`), figures (`picture`), what changes from one
+//! answer to the next (`watch`), what the person at the keys wants (`view`), how it looks (`text`, `screen`), and the
+//! terminal it is on (`terminal`).
+
+mod picture;
+mod screen;
+mod source;
+mod terminal;
+mod text;
+mod view;
+mod watch;
+
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use crate::Error;
+use source::Source;
+use watch::Watch;
+
+/// Which programs to watch, and how.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Options {
+    /// What CARIBOU_MONITOR was set to; processes of one job have ports in a row: HOST:PORT-PORT
+    #[arg(value_name = "HOST:PORT", default_value = "127.0.0.1:9977")]
+    addresses: Vec<String>,
+    /// Seconds between two questions
+    #[arg(long, value_name = "S", default_value = "0.5", value_parser = seconds)]
+    interval: Duration,
+    /// Print how the run has been doing since it began, and leave; also if standard output is no terminal
+    #[arg(long)]
+    once: bool,
+    /// The same as one JSON object; times in ns, shares as fractions
+    #[arg(long)]
+    json: bool,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "expected seconds, 0.1 to 3600".into())
+}
+
+pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+    let sources = source::sources(&options.addresses)?;
+    let watch = first_look(&sources)?;
+    if options.json {
+        serde_json::to_writer(&mut *out, watch.picture()).map_err(std::io::Error::from)?;
+        return Ok(writeln!(out)?);
+    }
+    if options.once || !std::io::stdout().is_terminal() {
+        return Ok(text::write(watch.picture(), out)?);
+    }
+    Ok(terminal::show(watch, sources, options.interval)?)
+}
+
+/// Asks everybody once. Somebody must answer: a wrong address is better told before the screen is taken.
+fn first_look(sources: &[Source]) -> Result<Watch, Error> {
+    let mut watch = Watch::new(sources.iter().map(|source| source.address.clone()));
+    let mut refused = None;
+    let mut answered = false;
+    for (number, source) in sources.iter().enumerate() {
+        let answer = source.ask();
+        answered |= answer.is_ok();
+        if let Err(why) = &answer {
+            refused.get_or_insert(Error::Unreachable { address: source.address.clone(), why: why.clone() });
+        }
+        watch.heard(number, answer);
+    }
+    match refused {
+        Some(error) if !answered => Err(error),
+        _ => Ok(watch),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+//! The figures that are shown: what happened between two answers of each program.
+//!
+//! Answers come over the network and may say anything: differences saturate, parts of a whole never exceed it.
+
+use std::collections::BTreeMap;
+
+use caribou::SyncReport;
+use caribou::monitor::{KindStatus, RankStatus, Status, WorkerStatus};
+use serde::Serialize;
+
+/// All that is shown of a run. Also what `--json` prints.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Picture {
+    pub(super) schema: &'static str,
+    pub(super) run_id: String,
+    pub(super) program: String,
+    pub(super) lb: String,
+    pub(super) elapsed_ns: u64,
+    pub(super) finished: bool,
+    pub(super) failed: Option<String>,
+    /// Ranks of the run, of which not all need to be shown.
+    pub(super) ranks_total: u32,
+    /// In rank order.
+    pub(super) ranks: Vec<RankPicture>,
+    /// Largest over average time that ranks spent in chunks, time lost there included.
+    pub(super) imbalance: Option<f64>,
+    /// The last ones, oldest first.
+    pub(super) syncs: Vec<SyncPicture>,
+    pub(super) syncs_total: u64,
+    pub(super) moved_total: u64,
+    /// Since the run began, the most expensive first.
+    pub(super) kinds: Vec<KindPicture>,
+    /// What is wrong with what was heard, a line each.
+    pub(super) problems: Vec<String>,
+}
+
+/// Parts of wall time; what is left of 1 was not looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Parts {
+    pub(super) chunks: f64,
+    pub(super) runtime: f64,
+    pub(super) lost: f64,
+    pub(super) idle: f64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(super) struct RankPicture {
+    pub(super) rank: u32,
+    pub(super) host: String,
+    /// The average of its workers.
+    pub(super) parts: Parts,
+    /// Number on the rank, and parts.
+    pub(super) workers: Vec<(u32, Parts)>,
+    pub(super) chunks: u64,
+    pub(super) messages_per_s: f64,
+    /// CPU time got over CPU time wanted.
+    pub(super) vcpu_share: Option<f64>,
+    /// Part of wall time that the hypervisor took.
+    pub(super) steal: Option<f64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct SyncPicture {
+    pub(super) sync: u64,
+    pub(super) at_ns: u64,
+    pub(super) imbalance_before: f64,
+    pub(super) imbalance_predicted: f64,
+    pub(super) moved: u64,
+    pub(super) moved_bytes: u64,
+    /// From the first rank's report until the last chunk landed.
+    pub(super) cost_ns: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(super) struct KindPicture {
+    pub(super) name: String,
+    pub(super) cpu_ns: u64,
+    /// Of the CPU time of all kinds.
+    pub(super) share: f64,
+    pub(super) calls: u64,
+    pub(super) longest_ns: u64,
+}
+
+/// What one program said: now, and before that if it has.
+pub(super) type Pair<'a> = (Option<&'a Status>, &'a Status);
+
+impl Picture {
+    /// Of all programs of a run. Without an answer before, of the time since the run began.
+    pub(super) fn new(pairs: &[Pair<'_>]) -> Picture {
+        let mut picture = Picture { schema: "caribou.top/1", ..Picture::default() };
+        for &(before, now) in pairs {
+            picture.add(before, now);
+        }
+        picture.ranks.sort_by_key(|rank| rank.rank);
+        picture.imbalance = imbalance(&picture.ranks);
+        picture.kinds = kinds(pairs.iter().flat_map(|(_, now)| &now.kinds));
+        picture
+    }
+
+    fn add(&mut self, before: Option<&Status>, now: &Status) {
+        if self.run_id.is_empty() {
+            self.run_id.clone_from(&now.run_id);
+            self.program.clone_from(&now.program);
+            self.lb.clone_from(&now.lb);
+        }
+        self.elapsed_ns = self.elapsed_ns.max(now.elapsed_ns);
+        self.ranks_total = self.ranks_total.max(now.ranks_total);
+        self.finished |= now.finished;
+        self.failed = self.failed.take().or_else(|| now.failed.clone());
+        if now.syncs.len() > self.syncs.len() {
+            self.syncs = now.syncs.iter().map(SyncPicture::new).collect();
+        }
+        self.syncs_total = self.syncs_total.max(now.syncs_total);
+        self.moved_total = self.moved_total.max(now.moved_total);
+        let passed_ns = now.elapsed_ns.saturating_sub(before.map_or(0, |before| before.elapsed_ns));
+        let of_before = before.into_iter().flat_map(|before| &before.ranks);
+        let of_before: BTreeMap<u32, &RankStatus> = of_before.map(|rank| (rank.rank, rank)).collect();
+        let ranks = now
+            .ranks
+            .iter()
+            .map(|rank| RankPicture::new(of_before.get(&rank.rank).copied(), rank, passed_ns));
+        self.ranks.extend(ranks);
+    }
+}
+
+impl RankPicture {
+    fn new(before: Option<&RankStatus>, now: &RankStatus, passed_ns: u64) -> RankPicture {
+        let of_before = before.into_iter().flat_map(|before| &before.workers);
+        let of_before: BTreeMap<u32, &WorkerStatus> =
+            of_before.map(|worker| (worker.worker, worker)).collect();
+        let parts = |worker: &WorkerStatus| Parts::new(of_before.get(&worker.worker).copied(), worker);
+        let workers: Vec<(u32, Parts)> =
+            now.workers.iter().map(|worker| (worker.worker, parts(worker))).collect();
+        let messages = now.messages.saturating_sub(before.map_or(0, |before| before.messages));
+        let steal = now.sample.filter(|sample| sample.wall_ns > 0);
+        RankPicture {
+            rank: now.rank,
+            host: now.host.clone(),
+            parts: Parts::average(&workers),
+            workers,
+            chunks: now.chunks,
+            messages_per_s: if passed_ns > 0 { messages as f64 / (passed_ns as f64 / 1e9) } else { 0.0 },
+            vcpu_share: now.sample.map(|sample| sample.share()),
+            steal: steal.map(|sample| sample.steal_ns as f64 / sample.wall_ns as f64),
+        }
+    }
+}
+
+impl Parts {
+    fn new(before: Option<&WorkerStatus>, now: &WorkerStatus) -> Parts {
+        let zero = WorkerStatus::default();
+        let before = before.unwrap_or(&zero);
+        let passed = |total: fn(&WorkerStatus) -> u64| total(now).saturating_sub(total(before)) as f64;
+        let (chunks, runtime) = (passed(|worker| worker.cpu_ns), passed(|worker| worker.runtime_ns));
+        let (lost, idle) = (passed(|worker| worker.lost_ns), passed(|worker| worker.idle_ns));
+        // Clocks of CPU time and of wall time are not one clock.
+        let whole = passed(|worker| worker.wall_ns).max(chunks + runtime + lost + idle).max(1.0);
+        Parts { chunks: chunks / whole, runtime: runtime / whole, lost: lost / whole, idle: idle / whole }
+    }
+
+    fn average(workers: &[(u32, Parts)]) -> Parts {
+        let count = workers.len().max(1) as f64;
+        let average =
+            |part: fn(&Parts) -> f64| workers.iter().map(|(_, parts)| part(parts)).sum::<f64>() / count;
+        Parts {
+            chunks: average(|parts| parts.chunks),
+            runtime: average(|parts| parts.runtime),
+            lost: average(|parts| parts.lost),
+            idle: average(|parts| parts.idle),
+        }
+    }
+
+    /// In chunks, time lost there included: what others wait for.
+    pub(super) fn busy(&self) -> f64 {
+        self.chunks + self.lost
+    }
+}
+
+impl SyncPicture {
+    fn new(sync: &SyncReport) -> SyncPicture {
+        SyncPicture {
+            sync: sync.sync,
+            at_ns: sync.at_ns,
+            imbalance_before: sync.imbalance_before,
+            imbalance_predicted: sync.imbalance_predicted,
+            moved: sync.moved,
+            moved_bytes: sync.moved_bytes,
+            cost_ns: sync.collect_ns.saturating_add(sync.decide_ns).saturating_add(sync.migrate_ns),
+        }
+    }
+}
+
+/// None where nobody did anything.
+fn imbalance(ranks: &[RankPicture]) -> Option<f64> {
+    let busy = || ranks.iter().map(|rank| rank.parts.busy());
+    let average = busy().sum::<f64>() / ranks.len().max(1) as f64;
+    (average > 0.0).then(|| busy().fold(0.0, f64::max) / average)
+}
+
+/// One entry a name, the most expensive first.
+fn kinds<'a>(kinds: impl Iterator<Item = &'a KindStatus>) -> Vec<KindPicture> {
+    let mut by_name: BTreeMap<&str, KindPicture> = BTreeMap::new();
+    for kind in kinds {
+        let sum = by_name.entry(&kind.name).or_default();
+        sum.cpu_ns = sum.cpu_ns.saturating_add(kind.cpu_ns);
+        sum.calls = sum.calls.saturating_add(kind.calls);
+        sum.longest_ns = sum.longest_ns.max(kind.longest_ns);
+    }
+    let all_ns: f64 = by_name.values().map(|kind| kind.cpu_ns as f64).sum();
+    let named = |(name, kind): (&str, KindPicture)| KindPicture {
+        name: name.to_owned(),
+        share: kind.cpu_ns as f64 / all_ns.max(1.0),
+        ..kind
+    };
+    let mut kinds: Vec<KindPicture> = by_name.into_iter().map(named).collect();
+    kinds.sort_by(|a, b| b.cpu_ns.cmp(&a.cpu_ns));
+    kinds
+}

@@ -1,0 +1,241 @@
+//! How a picture looks on a terminal of any size.
+//!
+//! Lines are cut, columns and blocks left out, the least important first, until what is left fits. Nothing here fails
+//! for want of room.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Style, Stylize};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Clear, Paragraph, Sparkline};
+
+use super::picture::{Parts, Picture, RankPicture};
+use super::text::{short, summary, sync_words, title};
+use super::view::{KEYS, Sort, View};
+use super::watch::Watch;
+use crate::trace::page::duration;
+
+/// What a bar is made of: its cell, its colour, its name. Cells differ without colours too.
+const CHUNKS: (char, Color, &str) = ('█', Color::Green, "chunks");
+const RUNTIME: (char, Color, &str) = ('▓', Color::Yellow, "runtime");
+const LOST: (char, Color, &str) = ('▒', Color::Red, "lost");
+const IDLE: (char, Color, &str) = ('·', Color::DarkGray, "idle");
+/// Wall time that was not looked at.
+const REST: (char, Color, &str) = (' ', Color::Reset, "");
+/// The narrowest bar that says anything.
+const BAR_MIN: usize = 10;
+/// Rows of the tables of syncs and kinds, their heads included.
+const TABLE_ROWS: u16 = 7;
+
+/// Draws all of it. Returns by how many rows the ranks can be scrolled.
+pub(super) fn draw(frame: &mut Frame<'_>, watch: &Watch, view: &View) -> usize {
+    let picture = watch.picture();
+    let area = frame.area();
+    let problems = picture.problems.len().min(3) as u16;
+    let spare = area.height.saturating_sub(7 + problems);
+    // Blocks come as the terminal grows: imbalance, then tables.
+    let history = if spare >= 6 { 3 } else { 0 };
+    let tables = if spare >= 6 + 3 + TABLE_ROWS { TABLE_ROWS } else { 0 };
+    let rows = [2, problems, 4, history, tables, 1].map(Constraint::Length);
+    let mut rows = rows.to_vec();
+    rows[2] = Constraint::Min(2);
+    let blocks = Layout::vertical(rows).split(area);
+    draw_head(frame, blocks[0], watch, view);
+    let problem = |text: &String| Line::from(format!("! {text}")).red();
+    frame.render_widget(Paragraph::new(picture.problems.iter().map(problem).collect::<Vec<_>>()), blocks[1]);
+    let scrollable = draw_ranks(frame, blocks[2], picture, view);
+    draw_history(frame, blocks[3], watch);
+    let [left, right] =
+        Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).spacing(2).areas(blocks[4]);
+    draw_syncs(frame, left, picture);
+    draw_kinds(frame, right, picture);
+    draw_keys(frame, blocks[5], view);
+    if view.help {
+        draw_help(frame, area);
+    }
+    scrollable
+}
+
+/// What runs, and what is to be said of all of it.
+fn draw_head(frame: &mut Frame<'_>, area: Rect, watch: &Watch, view: &View) {
+    let picture = watch.picture();
+    let mut first = vec![Span::from(title(picture, watch.is_over())).bold()];
+    if picture.failed.is_some() {
+        first[0].style = Style::new().fg(Color::Red).bold();
+    }
+    if view.paused {
+        first.push("  paused".yellow().bold());
+    }
+    frame.render_widget(Paragraph::new(vec![Line::from(first), Line::from(summary(picture))]), area);
+}
+
+/// Columns of figures right of a bar: head, width, text.
+type Figure = (&'static str, usize, fn(&RankPicture, &Parts) -> String);
+
+/// The most important first.
+const FIGURES: [Figure; 7] = [
+    ("busy", 5, |_, parts| percent(parts.busy())),
+    ("lost", 5, |_, parts| percent(parts.lost)),
+    ("vCPU", 5, |rank, _| rank.vcpu_share.map_or("-".into(), percent)),
+    ("steal", 6, |rank, _| rank.steal.map_or("-".into(), percent)),
+    ("chunks", 7, |rank, _| short(rank.chunks as f64)),
+    ("msgs/s", 7, |rank, _| short(rank.messages_per_s)),
+    ("runtime", 8, |_, parts| percent(parts.runtime)),
+];
+
+fn draw_ranks(frame: &mut Frame<'_>, area: Rect, picture: &Picture, view: &View) -> usize {
+    let ranks = view.sort.ranks(picture);
+    let rows: Vec<(String, &RankPicture, &Parts)> = ranks
+        .iter()
+        .flat_map(|rank| {
+            let label = |worker: u32| match rank.workers.len() {
+                1 => rank.rank.to_string(),
+                _ => format!("{}.{worker}", rank.rank),
+            };
+            rank.workers.iter().map(move |(worker, parts)| (label(*worker), *rank, parts))
+        })
+        .collect();
+    let visible = usize::from(area.height.saturating_sub(1));
+    let scrollable = rows.len().saturating_sub(visible);
+    let first = view.scroll.min(scrollable);
+    let label_width = rows.iter().map(|(label, ..)| label.len()).max().unwrap_or(0).max(4);
+    let (bar_width, figures) = columns(usize::from(area.width).saturating_sub(label_width + 1));
+    let mut lines = vec![head_of_ranks(label_width, bar_width, figures, view.sort)];
+    for (label, rank, parts) in rows.iter().skip(first).take(visible) {
+        let mut spans = vec![Span::from(format!("{label:>label_width$} "))];
+        spans.extend(bar(parts, bar_width));
+        for (_, width, text) in figures {
+            spans.push(Span::from(format!("{:>width$}", text(rank, parts))));
+        }
+        lines.push(Line::from(spans));
+    }
+    frame.render_widget(Paragraph::new(lines), area);
+    scrollable
+}
+
+/// How wide bars are, and the figures that fit beside them.
+fn columns(room: usize) -> (usize, &'static [Figure]) {
+    let width = |count: usize| FIGURES[..count].iter().map(|(_, width, _)| width).sum::<usize>();
+    let count = (0..=FIGURES.len()).rev().find(|&count| BAR_MIN + width(count) <= room).unwrap_or(0);
+    (room.saturating_sub(width(count)), &FIGURES[..count])
+}
+
+/// The names of columns; above the bars what they are made of.
+fn head_of_ranks(label_width: usize, bar_width: usize, figures: &[Figure], sort: Sort) -> Line<'static> {
+    let mut spans = vec![Span::from(format!("{:>label_width$} ", "rank"))];
+    let mut left = bar_width;
+    for (cell, colour, name) in [CHUNKS, LOST, RUNTIME, IDLE] {
+        let width = name.len() + 3;
+        if width <= left {
+            spans.push(Span::styled(format!("{cell} "), Style::new().fg(colour)));
+            spans.push(Span::from(format!("{name} ")));
+            left -= width;
+        }
+    }
+    spans.push(Span::from(" ".repeat(left)));
+    for (head, width, _) in figures {
+        let head = Span::from(format!("{head:>width$}"));
+        spans.push(if head.content.trim() == sort.name() { head.underlined() } else { head });
+    }
+    Line::from(spans).bold()
+}
+
+/// Parts of a whole as cells; their sum is the width.
+fn bar(parts: &Parts, width: usize) -> Vec<Span<'static>> {
+    let shares = [parts.chunks, parts.lost, parts.runtime, parts.idle];
+    let looks = [CHUNKS, LOST, RUNTIME, IDLE, REST];
+    let cells = apportion(&shares, width);
+    let pieces = cells.iter().zip(looks);
+    pieces.map(|(&cells, (cell, colour, _))| Span::styled(cell.to_string().repeat(cells), colour)).collect()
+}
+
+/// So many cells for each share and for what is left of 1: whole ones, the rest to the largest remainders.
+fn apportion(shares: &[f64; 4], width: usize) -> [usize; 5] {
+    let rest = (1.0 - shares.iter().sum::<f64>()).clamp(0.0, 1.0);
+    let [a, b, c, d] = shares.map(|share| share.clamp(0.0, 1.0));
+    let exact = [a, b, c, d, rest].map(|share| share * width as f64);
+    let mut cells = exact.map(|cells| cells as usize);
+    let mut order = [0, 1, 2, 3, 4];
+    order.sort_by(|&a: &usize, &b: &usize| exact[b].fract().total_cmp(&exact[a].fract()));
+    let mut left = width.saturating_sub(cells.iter().sum());
+    for number in order.into_iter().filter(|&number| exact[number] > 0.0).cycle().take(5) {
+        cells[number] += usize::from(left > 0);
+        left = left.saturating_sub(1);
+    }
+    cells
+}
+
+fn draw_history(frame: &mut Frame<'_>, area: Rect, watch: &Watch) {
+    let [title, line] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
+    let past = watch.imbalances.iter().copied().rev().take(usize::from(line.width));
+    let (now, most) = (watch.imbalances.back().copied().unwrap_or(1.0), past.clone().fold(1.0, f64::max));
+    let text = format!("imbalance, max/avg of busy: {now:.2} now, {most:.2} at most in {} looks", past.len());
+    frame.render_widget(Paragraph::new(Line::from(text).bold()), title);
+    // Above 1, which is perfect; a tenth fills the height even where all is well, so that noise stays small.
+    let mut above: Vec<u64> =
+        past.map(|imbalance| ((imbalance - 1.0).clamp(0.0, 1e6) * 1e3) as u64).collect();
+    above.reverse();
+    let highest = ((most - 1.0).clamp(0.1, 1e6) * 1e3) as u64;
+    frame.render_widget(Sparkline::default().data(&above).max(highest).style(Color::Cyan), line);
+}
+
+fn draw_syncs(frame: &mut Frame<'_>, area: Rect, picture: &Picture) {
+    let heads = ["sync", "at", "before", "predicted", "moved", "state", "cost"].map(str::to_owned);
+    let rows = picture.syncs.iter().rev().map(sync_words);
+    table(frame, area, std::iter::once(heads).chain(rows), &[6, 9, 7, 10, 7, 10, 10]);
+}
+
+fn draw_kinds(frame: &mut Frame<'_>, area: Rect, picture: &Picture) {
+    let heads = ["of CPU", "calls", "longest", " kind"].map(str::to_owned);
+    let rows = picture.kinds.iter().map(|kind| {
+        let name = format!(" {}", kind.name);
+        [percent(kind.share), short(kind.calls as f64), duration(kind.longest_ns as f64), name]
+    });
+    table(frame, area, std::iter::once(heads).chain(rows), &[7, 7, 10, 0]);
+}
+
+/// Rows under a bold first one; columns are right of their widths, one of width 0 is as wide as it is.
+fn table<const N: usize>(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    rows: impl Iterator<Item = [String; N]>,
+    widths: &[usize; N],
+) {
+    let line = |cells: [String; N]| {
+        let cells = cells.iter().zip(widths);
+        cells.map(|(cell, &width)| format!("{cell:>width$}")).collect::<String>()
+    };
+    let mut lines: Vec<Line<'_>> =
+        rows.take(usize::from(area.height)).map(|row| Line::from(line(row))).collect();
+    if let Some(head) = lines.first_mut() {
+        head.style = Style::new().bold();
+    }
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+fn draw_keys(frame: &mut Frame<'_>, area: Rect, view: &View) {
+    let text = format!(" q quit  arrows scroll  s sort: {}  p pause  ? help", view.sort.name());
+    frame.render_widget(Paragraph::new(text).reversed(), area);
+}
+
+fn draw_help(frame: &mut Frame<'_>, area: Rect) {
+    let mut lines: Vec<Line<'_>> =
+        KEYS.iter().map(|(keys, what)| Line::from(format!("{keys:<13} {what}"))).collect();
+    lines.push(Line::default());
+    for line in [
+        "Bars: wall time since the last look, of one worker.",
+        "busy: in chunks and lost; lost: in a handler without",
+        "the vCPU; vCPU: CPU time got of CPU time wanted;",
+        "steal: taken by the hypervisor. Kinds: the whole run.",
+    ] {
+        lines.push(Line::from(line));
+    }
+    let (width, height) = (58.min(area.width), (lines.len() as u16 + 2).min(area.height));
+    let place = Rect::new((area.width - width) / 2, (area.height - height) / 2, width, height);
+    frame.render_widget(Clear, place);
+    frame.render_widget(Paragraph::new(lines).block(Block::bordered().title(" caribou top ")), place);
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0}%", 100.0 * share)
+}

@@ -1,0 +1,134 @@
+//! A program that can be asked how it is doing.
+
+use std::time::Duration;
+
+use caribou::monitor::{SCHEMA, Status};
+
+use crate::Error;
+
+/// How long an answer may take.
+const ANSWER_MAX: Duration = Duration::from_secs(2);
+/// How long an answer may be; programs keep to a twentieth of it.
+const BYTES_MAX: u64 = 4 << 20;
+/// Programs that are asked at most.
+const SOURCES_MAX: usize = 256;
+
+/// One address.
+pub(super) struct Source {
+    pub(super) address: String,
+    agent: ureq::Agent,
+}
+
+/// The programs behind `HOST:PORT`, `:PORT`, `PORT`, or any of these with `-PORT` after it.
+pub(super) fn sources(addresses: &[String]) -> Result<Vec<Source>, Error> {
+    let mut found = Vec::new();
+    for address in addresses {
+        let (host, ports) = parse(address).ok_or_else(|| {
+            Error::Usage(format!("{address:?} is no address, expected HOST:PORT, PORT or HOST:PORT-PORT"))
+        })?;
+        if found.len() + ports.len() > SOURCES_MAX {
+            return Err(Error::Usage(format!("more than {SOURCES_MAX} addresses")));
+        }
+        found.extend(ports.map(|port| Source::new(format!("{host}:{port}"))));
+    }
+    Ok(found)
+}
+
+fn parse(address: &str) -> Option<(&str, std::ops::RangeInclusive<u16>)> {
+    let address = address.strip_prefix("http://").unwrap_or(address).trim_end_matches('/');
+    let (host, ports) = address.rsplit_once(':').unwrap_or(("", address));
+    let (first, last) = ports.split_once('-').unwrap_or((ports, ports));
+    let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+    let of_name = |c: char| c.is_ascii_alphanumeric() || "-_.[]:%".contains(c);
+    let bracketed = host.starts_with('[') && host.ends_with(']');
+    if first == 0 || first > last || !host.chars().all(of_name) || (host.contains(':') && !bracketed) {
+        return None;
+    }
+    Some((if host.is_empty() { "127.0.0.1" } else { host }, first..=last))
+}
+
+impl Source {
+    fn new(address: String) -> Source {
+        let config = ureq::Agent::config_builder()
+            .timeout_global(Some(ANSWER_MAX))
+            // A proxy's idea of loopback is another.
+            .proxy(None)
+            .max_redirects(0)
+            .max_idle_connections(0)
+            .build();
+        Source { address, agent: config.new_agent() }
+    }
+
+    /// What the program says now, or in a line why it does not.
+    pub(super) fn ask(&self) -> Result<Status, String> {
+        let answer = self.agent.get(format!("http://{}/status", self.address)).call();
+        let body =
+            answer.and_then(|mut answer| answer.body_mut().with_config().limit(BYTES_MAX).read_to_string());
+        let body = body.map_err(|error| reason(&error))?;
+        let status: Status =
+            serde_json::from_str(&body).map_err(|error| format!("this is no Caribou program: {error}"))?;
+        if status.schema != SCHEMA {
+            return Err(format!("it says {:?}, expected {SCHEMA:?}", clean(&status.schema)));
+        }
+        Ok(printable(status))
+    }
+}
+
+/// One line, in words of this command.
+fn reason(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+            "nobody listens: has the program ended, was it started with CARIBOU_MONITOR?".into()
+        }
+        ureq::Error::Timeout(_) => format!("no answer in {} s", ANSWER_MAX.as_secs()),
+        ureq::Error::StatusCode(404) => "this is no Caribou program: it has no /status".into(),
+        other => clean(&other.to_string()),
+    }
+}
+
+/// Without anything that a terminal would take for an order.
+fn printable(mut status: Status) -> Status {
+    let texts = [&mut status.run_id, &mut status.program, &mut status.lb].into_iter();
+    let hosts = status.ranks.iter_mut().map(|rank| &mut rank.host);
+    let kinds = status.kinds.iter_mut().map(|kind| &mut kind.name);
+    for text in texts.chain(hosts).chain(kinds).chain(status.failed.as_mut()) {
+        *text = clean(text);
+    }
+    status
+}
+
+fn clean(text: &str) -> String {
+    text.replace(|c: char| c.is_control(), " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_may_leave_out_the_host_and_name_ports_in_a_row() {
+        for (address, host, ports) in [
+            ("9977", "127.0.0.1", 9977..=9977),
+            (":9977", "127.0.0.1", 9977..=9977),
+            ("node-1:9977-9980", "node-1", 9977..=9980),
+            ("[::1]:80", "[::1]", 80..=80),
+            ("http://localhost:9977/", "localhost", 9977..=9977),
+        ] {
+            assert_eq!(parse(address), Some((host, ports)), "{address}");
+        }
+        for wrong in
+            ["", "host", "host:0", "host:9-8", "::1:80", "a b:1", "user@host:1", "host:1/status", "h:65536"]
+        {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_a_program_says_gives_the_terminal_no_orders() {
+        let kinds = vec![caribou::monitor::KindStatus { name: "\x1b[2Jhalo\n".into(), ..Default::default() }];
+        let failed = Some("a\u{9b}b".into());
+        let status = printable(Status { program: "\x07x".into(), kinds, failed, ..Status::default() });
+        assert_eq!((status.program.as_str(), status.kinds[0].name.as_str()), (" x", " [2Jhalo "));
+        assert_eq!(status.failed.as_deref(), Some("a b"));
+    }
+}

@@ -1,0 +1,75 @@
+//! The terminal that the picture is on, and the threads that ask.
+//!
+//! A thread a program, so that one that is slow to answer delays neither the others nor the keys. They end with the
+//! command.
+
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use caribou::monitor::Status;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::{DefaultTerminal, try_init, try_restore};
+
+use super::screen;
+use super::source::Source;
+use super::view::View;
+use super::watch::Watch;
+
+/// How long an answer waits to be shown; a key does not wait.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The number of a program, and what it said.
+type Answer = (usize, Result<Status, String>);
+
+/// Shows the run until somebody has seen enough.
+pub(super) fn show(watch: Watch, sources: Vec<Source>, interval: Duration) -> io::Result<()> {
+    let (sender, answers) = channel();
+    for (number, source) in sources.into_iter().enumerate() {
+        let sender = sender.clone();
+        let name = format!("ask-{}", source.address);
+        thread::Builder::new().name(name).spawn(move || ask(number, &source, interval, &sender))?;
+    }
+    // A panic restores it as well, by the hook that this sets.
+    let terminal = try_init();
+    let shown = terminal.and_then(|terminal| until_quit(terminal, watch, &answers));
+    try_restore().and(shown)
+}
+
+fn ask(number: usize, source: &Source, interval: Duration, sender: &Sender<Answer>) {
+    loop {
+        thread::sleep(interval);
+        if sender.send((number, source.ask())).is_err() {
+            return;
+        }
+    }
+}
+
+fn until_quit(mut terminal: DefaultTerminal, mut watch: Watch, answers: &Receiver<Answer>) -> io::Result<()> {
+    let mut view = View::default();
+    let mut changed = true;
+    let mut scrollable = 0;
+    while !view.quit {
+        if changed {
+            terminal.draw(|frame| scrollable = screen::draw(frame, &watch, &view))?;
+        }
+        changed = false;
+        if event::poll(LOOK)? {
+            match event::read()? {
+                Event::Key(key) if key.kind == KeyEventKind::Press => view.press(key, scrollable),
+                _ => {}
+            }
+            // A terminal that has another size now is one of these, too.
+            changed = true;
+        }
+        for (number, answer) in answers.try_iter() {
+            // What is said meanwhile is of no interest, but may not pile up.
+            if !view.paused {
+                watch.heard(number, answer);
+                changed = true;
+            }
+        }
+    }
+    Ok(())
+}

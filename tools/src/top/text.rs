@@ -1,0 +1,169 @@
+//! Figures as words, for `--once` and for the screen alike.
+
+use std::io::{self, Write};
+
+use super::picture::{Parts, Picture, RankPicture, SyncPicture};
+use crate::trace::page::{Cell, Table, bytes, duration};
+
+/// Kinds in `--once`.
+const KINDS_MAX: usize = 10;
+
+/// Everything, once.
+pub(super) fn write(picture: &Picture, out: &mut dyn Write) -> io::Result<()> {
+    for line in [title(picture, false), summary(picture)] {
+        writeln!(out, "{line}")?;
+    }
+    writeln!(out)?;
+    ranks(picture).write_text(out)?;
+    if !picture.syncs.is_empty() {
+        writeln!(out)?;
+        syncs(picture).write_text(out)?;
+    }
+    if !picture.kinds.is_empty() {
+        writeln!(out)?;
+        kinds(picture).write_text(out)?;
+    }
+    picture.problems.iter().try_for_each(|problem| writeln!(out, "note: {problem}"))
+}
+
+/// What runs, and whether it still does. One that ended may have had no time to say so.
+pub(super) fn title(picture: &Picture, is_over: bool) -> String {
+    let elapsed = clock(picture.elapsed_ns);
+    let state = match &picture.failed {
+        Some(why) => format!("failed after {elapsed}: {why}"),
+        None if picture.finished => format!("ended after {elapsed}"),
+        None if is_over => format!("has ended or cannot be reached, last heard of after {elapsed}"),
+        None => format!("running for {elapsed}"),
+    };
+    format!("{}  {state}", picture.program)
+}
+
+/// The rest that is said of the whole run.
+pub(super) fn summary(picture: &Picture) -> String {
+    let Picture { run_id, lb, ranks_total, syncs_total, moved_total, .. } = picture;
+    let imbalance = picture.imbalance.map_or("-".into(), |imbalance| format!("{imbalance:.2}"));
+    let seen = picture.ranks.len();
+    let ranks = match usize::try_from(*ranks_total) {
+        Ok(total) if total > seen => format!("{seen} of {total} ranks"),
+        _ => format!("{seen} ranks"),
+    };
+    format!(
+        "{lb}  {ranks}  imbalance {imbalance}  {syncs_total} syncs  {moved_total} chunks moved  run {run_id}"
+    )
+}
+
+fn ranks(picture: &Picture) -> Table {
+    let columns = [
+        ("rank", "rank"),
+        ("worker", "worker"),
+        ("chunks_share", "in chunks"),
+        ("runtime", "runtime"),
+        ("lost", "lost"),
+        ("idle", "idle"),
+        ("vcpu_share", "vCPU share"),
+        ("steal", "steal"),
+        ("chunks", "chunks"),
+        ("messages_per_s", "messages/s"),
+        ("host", "host"),
+    ];
+    let mut table = Table::new("ranks", "", &columns);
+    for rank in &picture.ranks {
+        for (number, (worker, parts)) in rank.workers.iter().enumerate() {
+            let Parts { chunks, runtime, lost, idle } = *parts;
+            let own = [Cell::Count(u64::from(rank.rank)), Cell::Count(u64::from(*worker))];
+            let shares = [chunks, runtime, lost, idle].map(Cell::Share);
+            // What is the rank's and not the worker's is said once.
+            let of_rank = if number == 0 { of_rank(rank) } else { [const { Cell::Empty }; 5] };
+            table.row(own.into_iter().chain(shares).chain(of_rank));
+        }
+    }
+    table
+}
+
+fn of_rank(rank: &RankPicture) -> [Cell; 5] {
+    [
+        rank.vcpu_share.map_or(Cell::Empty, Cell::Share),
+        rank.steal.map_or(Cell::Empty, Cell::Share),
+        Cell::Count(rank.chunks),
+        Cell::Count(rank.messages_per_s.round() as u64),
+        Cell::Text(rank.host.clone()),
+    ]
+}
+
+fn syncs(picture: &Picture) -> Table {
+    let columns = [
+        ("sync", "sync"),
+        ("at", "at"),
+        ("before", "imbalance"),
+        ("predicted", "predicted"),
+        ("moved", "moved"),
+        ("bytes", "state"),
+        ("cost", "cost"),
+    ];
+    let mut table = Table::new("syncs", "", &columns);
+    for sync in &picture.syncs {
+        table.row([
+            Cell::Count(sync.sync),
+            Cell::Ns(sync.at_ns as f64),
+            Cell::Number(sync.imbalance_before),
+            Cell::Number(sync.imbalance_predicted),
+            Cell::Count(sync.moved),
+            Cell::Bytes(sync.moved_bytes),
+            Cell::Ns(sync.cost_ns as f64),
+        ]);
+    }
+    table
+}
+
+fn kinds(picture: &Picture) -> Table {
+    let columns =
+        [("kind", "kind"), ("share", "of CPU"), ("cpu", "CPU"), ("calls", "calls"), ("longest", "longest")];
+    let mut table = Table::new("kinds", "", &columns).text_rows(KINDS_MAX);
+    for kind in &picture.kinds {
+        table.row([
+            Cell::Text(kind.name.clone()),
+            Cell::Share(kind.share),
+            Cell::Ns(kind.cpu_ns as f64),
+            Cell::Count(kind.calls),
+            Cell::Ns(kind.longest_ns as f64),
+        ]);
+    }
+    table
+}
+
+/// Number, time, imbalance before and predicted, chunks moved, their state, cost.
+pub(super) fn sync_words(sync: &SyncPicture) -> [String; 7] {
+    [
+        sync.sync.to_string(),
+        clock(sync.at_ns),
+        format!("{:.2}", sync.imbalance_before),
+        format!("{:.2}", sync.imbalance_predicted),
+        sync.moved.to_string(),
+        bytes(sync.moved_bytes),
+        duration(sync.cost_ns as f64),
+    ]
+}
+
+/// A time since the run began: `12.3 s`, `4:05`, `1:02:03`.
+pub(super) fn clock(ns: u64) -> String {
+    let seconds = ns / 1_000_000_000;
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, _) => format!("{:.1} s", ns as f64 / 1e9),
+        (0, minutes, seconds) => format!("{minutes}:{seconds:02}"),
+        (hours, minutes, seconds) => format!("{hours}:{minutes:02}:{seconds:02}"),
+    }
+}
+
+/// A number in at most five columns: `987`, `12.3k`, `4.56M`.
+pub(super) fn short(number: f64) -> String {
+    match number {
+        _ if number < 999.5 => format!("{number:.0}"),
+        _ if number < 9.995e3 => format!("{:.2}k", number / 1e3),
+        _ if number < 99.95e3 => format!("{:.1}k", number / 1e3),
+        _ if number < 999.5e3 => format!("{:.0}k", number / 1e3),
+        _ if number < 9.995e6 => format!("{:.2}M", number / 1e6),
+        _ if number < 99.95e6 => format!("{:.1}M", number / 1e6),
+        _ if number < 999.5e6 => format!("{:.0}M", number / 1e6),
+        _ => format!("{number:.0e}"),
+    }
+}

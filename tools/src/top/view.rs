@@ -1,0 +1,86 @@
+//! What the person at the keys wants to see.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::picture::{Picture, RankPicture};
+
+/// What the keys say.
+pub(super) const KEYS: [(&str, &str); 7] = [
+    ("q Esc Ctrl-C", "leave"),
+    ("up down", "scroll the ranks by one"),
+    ("PgUp PgDn", "by ten"),
+    ("Home", "to the first"),
+    ("s", "sort by rank, busiest, most time lost"),
+    ("p", "pause and go on"),
+    ("?", "this help"),
+];
+
+/// How to show a picture.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct View {
+    pub(super) sort: Sort,
+    /// Rows of ranks above the first that is shown.
+    pub(super) scroll: usize,
+    pub(super) paused: bool,
+    pub(super) help: bool,
+    pub(super) quit: bool,
+}
+
+/// Which ranks come first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Sort {
+    #[default]
+    Rank,
+    Busy,
+    Lost,
+}
+
+impl Sort {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Sort::Rank => "rank",
+            Sort::Busy => "busy",
+            Sort::Lost => "lost",
+        }
+    }
+
+    /// Ranks in this order; equal ones by number.
+    pub(super) fn ranks(self, picture: &Picture) -> Vec<&RankPicture> {
+        let mut ranks: Vec<&RankPicture> = picture.ranks.iter().collect();
+        match self {
+            Sort::Rank => {}
+            Sort::Busy => ranks.sort_by(|a, b| b.parts.busy().total_cmp(&a.parts.busy())),
+            Sort::Lost => ranks.sort_by(|a, b| b.parts.lost.total_cmp(&a.parts.lost)),
+        }
+        ranks
+    }
+}
+
+impl View {
+    /// A key was pressed. `rows` of ranks can be scrolled by.
+    pub(super) fn press(&mut self, key: KeyEvent, rows: usize) {
+        let to = |scroll: usize| scroll.min(rows);
+        match key.code {
+            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => self.quit = true,
+            // What closes the help does not leave.
+            KeyCode::Char('?') | KeyCode::Esc | KeyCode::Char('q') if self.help => self.help = false,
+            KeyCode::Char('q') | KeyCode::Esc => self.quit = true,
+            KeyCode::Char('?') => self.help = true,
+            KeyCode::Char('p') => self.paused = !self.paused,
+            KeyCode::Char('s') => {
+                self.scroll = 0;
+                self.sort = match self.sort {
+                    Sort::Rank => Sort::Busy,
+                    Sort::Busy => Sort::Lost,
+                    Sort::Lost => Sort::Rank,
+                };
+            }
+            KeyCode::Down => self.scroll = to(self.scroll + 1),
+            KeyCode::PageDown => self.scroll = to(self.scroll + 10),
+            KeyCode::Up => self.scroll = to(self.scroll).saturating_sub(1),
+            KeyCode::PageUp => self.scroll = to(self.scroll).saturating_sub(10),
+            KeyCode::Home => self.scroll = 0,
+            _ => {}
+        }
+    }
+}

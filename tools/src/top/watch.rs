@@ -1,0 +1,129 @@
+//! What has been heard of a run: the last two answers of each program, and how the imbalance went.
+
+use std::collections::VecDeque;
+
+use caribou::monitor::Status;
+
+use super::picture::{Pair, Picture};
+
+/// Imbalances that are remembered; no screen is wider.
+const HISTORY_MAX: usize = 1000;
+
+/// A run under observation.
+pub(super) struct Watch {
+    programs: Vec<Program>,
+    picture: Picture,
+    /// Largest over average of past intervals, oldest first.
+    pub(super) imbalances: VecDeque<f64>,
+}
+
+struct Program {
+    address: String,
+    before: Option<Status>,
+    now: Option<Status>,
+    /// Why it did not answer the last time.
+    silent: Option<String>,
+}
+
+impl Watch {
+    pub(super) fn new(addresses: impl Iterator<Item = String>) -> Watch {
+        let programs = addresses.map(|address| Program { address, before: None, now: None, silent: None });
+        Watch { programs: programs.collect(), picture: Picture::default(), imbalances: VecDeque::new() }
+    }
+
+    /// Takes the answer of the program of this number.
+    pub(super) fn heard(&mut self, number: usize, answer: Result<Status, String>) {
+        // One of them gives the beat, or there would be as many imbalances an interval as programs.
+        let leads = self.programs.iter().position(|program| program.silent.is_none()) == Some(number);
+        let Some(program) = self.programs.get_mut(number) else { return };
+        let heard = program.heard(answer);
+        if heard == Heard::AnotherRun {
+            self.imbalances.clear();
+        }
+        self.picture = self.draw();
+        if heard == Heard::Advanced && leads {
+            self.imbalances.extend(self.picture.imbalance);
+            let surplus = self.imbalances.len().saturating_sub(HISTORY_MAX);
+            self.imbalances.drain(..surplus);
+        }
+    }
+
+    /// As it is now.
+    pub(super) fn picture(&self) -> &Picture {
+        &self.picture
+    }
+
+    /// Whether nothing new is to be expected: all that were heard of have ended or gone.
+    pub(super) fn is_over(&self) -> bool {
+        self.programs.iter().all(Program::is_over)
+    }
+
+    fn draw(&self) -> Picture {
+        let heard = self.programs.iter().filter_map(|program| Some((program, program.now.as_ref()?)));
+        let (programs, answers): (Vec<&Program>, Vec<&Status>) = heard.unzip();
+        // The one that lives, if programs of two runs answer: a port that was free again.
+        let run_id = programs.iter().zip(&answers).find(|(program, _)| program.silent.is_none());
+        let run_id =
+            run_id.map(|(_, status)| status).or(answers.first()).map(|status| status.run_id.as_str());
+        let of_run = |status: &Status| Some(status.run_id.as_str()) == run_id;
+        let pairs = programs.iter().zip(&answers).filter(|(_, now)| of_run(now));
+        let pairs: Vec<Pair<'_>> = pairs.map(|(program, now)| (program.before.as_ref(), *now)).collect();
+        let mut picture = Picture::new(&pairs);
+        for program in &self.programs {
+            let address = &program.address;
+            let over = program.now.as_ref().is_some_and(|now| now.finished || now.failed.is_some());
+            match (&program.silent, &program.now) {
+                (Some(why), _) if !over => picture.problems.push(format!("{address}: {why}")),
+                (None, Some(now)) if !of_run(now) => {
+                    picture.problems.push(format!("{address}: another run, {}; not shown", now.run_id));
+                }
+                _ => {}
+            }
+        }
+        picture
+    }
+}
+
+/// What an answer brought.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    Nothing,
+    Advanced,
+    AnotherRun,
+}
+
+impl Program {
+    fn heard(&mut self, answer: Result<Status, String>) -> Heard {
+        let status = match answer {
+            Ok(status) => status,
+            Err(why) => {
+                self.silent = Some(why);
+                return Heard::Nothing;
+            }
+        };
+        self.silent = None;
+        match &self.now {
+            None => {
+                self.now = Some(status);
+                Heard::Nothing
+            }
+            Some(now) if now.run_id != status.run_id || now.elapsed_ns > status.elapsed_ns => {
+                (self.before, self.now) = (None, Some(status));
+                Heard::AnotherRun
+            }
+            // The same answer again: the interval before it is still the last one.
+            Some(now) if now.elapsed_ns == status.elapsed_ns => {
+                self.now = Some(status);
+                Heard::Nothing
+            }
+            Some(_) => {
+                self.before = self.now.replace(status);
+                Heard::Advanced
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.silent.is_some() || self.now.as_ref().is_some_and(|now| now.finished || now.failed.is_some())
+    }
+}
