@@ -3,6 +3,7 @@
 //! Each command is a file with its `Options` and a `run`. Most make a [`Page`](page::Page), which knows how to be text,
 //! JSON or CSV, so that the same figures are in all three.
 
+mod bins;
 mod check;
 mod chunks;
 mod comm;
@@ -18,7 +19,11 @@ pub(crate) mod page;
 mod profile;
 mod report;
 mod select;
+mod spent;
+mod streams;
 mod summary;
+mod svg;
+mod taken;
 mod timeline;
 mod utilisation;
 

@@ -1,8 +1,20 @@
-//! `caribou trace lb`.
+//! `caribou trace lb`: what each sync found, moved and cost, and whether it helped.
+//!
+//! All but the moves of one sync comes from records that are always there.
+
+mod drawing;
+mod one;
+pub(crate) mod outcome;
 
 use std::io::Write;
+use std::path::PathBuf;
 
+use caribou::trace::Trace;
+
+use self::outcome::{Outcome, Verdict, finite, largest, median, outcomes};
 use super::open::Input;
+use super::page::{Cell, Format, Page, Table, bytes, duration};
+use super::svg;
 use crate::Error;
 
 /// What to show.
@@ -10,9 +22,163 @@ use crate::Error;
 pub(crate) struct Options {
     #[command(flatten)]
     input: Input,
+    /// One sync: loads of all ranks before, predicted and measured next, and the moves
+    #[arg(long, value_name = "N")]
+    sync: Option<u64>,
+    /// Moves of --sync to list, the largest first
+    #[arg(long, value_name = "N", default_value_t = 1000, requires = "sync")]
+    moves: usize,
+    /// Draw the ranks of --sync, or of the sync that moved most: before, predicted, measured next
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    #[command(flatten)]
+    format: Format,
 }
 
-pub(crate) fn run(options: &Options, _out: &mut dyn Write) -> Result<(), Error> {
-    options.input.open()?;
-    Err(Error::Usage("not there yet".into()))
+pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+    let trace = options.input.open()?;
+    let outcomes = outcomes(&trace.syncs);
+    let chosen = options.sync.map(|sync| the_one(&outcomes, sync)).transpose()?;
+    if let Some(file) = &options.svg {
+        let drawn = chosen.or_else(|| largest(&outcomes));
+        let drawn = drawn.ok_or_else(|| Error::Usage("there is no sync to draw: the run had none".into()))?;
+        svg::save(file, &drawing::svg(&drawn))?;
+    }
+    let page = match chosen {
+        Some(outcome) => one::page(&trace, &outcome, &outcomes, options.moves),
+        None => page(&trace, &outcomes),
+    };
+    Ok(page.write(options.format, out)?)
+}
+
+/// The sync with this number.
+pub(crate) fn the_one<'t>(outcomes: &[Outcome<'t>], sync: u64) -> Result<Outcome<'t>, Error> {
+    let found = outcomes.iter().find(|outcome| outcome.report.sync == sync);
+    found.copied().ok_or_else(|| match (outcomes.first(), outcomes.last()) {
+        (Some(first), Some(last)) => Error::Usage(format!(
+            "there is no sync {sync}: the trace has those from {} to {}",
+            first.report.sync, last.report.sync
+        )),
+        _ => Error::Usage(format!("there is no sync {sync}: the run had none")),
+    })
+}
+
+/// All syncs.
+fn page(trace: &Trace, outcomes: &[Outcome<'_>]) -> Page {
+    let mut page = Page::new("lb", trace);
+    page.says.push(answer(outcomes));
+    if outcomes.is_empty() {
+        page.notes.push("syncs are recorded by rank 0".into());
+        return page;
+    }
+    let mut table = Table::new("syncs", "", &COLUMNS);
+    for outcome in outcomes {
+        table.row(line(trace, outcome));
+    }
+    page.tables.push(table);
+    page.notes.push(
+        "work: max/avg as if all ranks were equally fast and alone; collect: from the first rank to the last, \
+         mostly waiting for the slowest"
+            .into(),
+    );
+    page
+}
+
+const COLUMNS: [(&str, &str); 17] = [
+    ("sync", "sync"),
+    ("at_ns", "at"),
+    ("strategy", "strategy"),
+    ("verdict", "verdict"),
+    ("imbalance_work", "work"),
+    ("imbalance_before", "max/avg"),
+    ("imbalance_predicted", "predicted"),
+    ("imbalance_actual", "actual"),
+    ("prediction_error", "error"),
+    ("moved", "moved"),
+    ("chunks", "of"),
+    ("moved_bytes", "bytes"),
+    ("gain_ns", "gain"),
+    ("expected_cost_ns", "its cost"),
+    ("collect_ns", "collect"),
+    ("decide_ns", "decide"),
+    ("migrate_ns", "migrate"),
+];
+
+fn line(trace: &Trace, outcome: &Outcome<'_>) -> [Cell; 17] {
+    let report = outcome.report;
+    let number = |number: Option<f64>| number.map_or(Cell::Empty, Cell::Number);
+    let proposed = outcome.verdict() != Verdict::Balanced;
+    let if_proposed = |ns: u64| if proposed { Cell::Ns(ns as f64) } else { Cell::Empty };
+    [
+        Cell::Count(report.sync),
+        Cell::Ns(report.at_ns as f64),
+        Cell::text_of(&trace.run.lb),
+        Cell::text_of(verdict(outcome)),
+        number(outcome.work()),
+        number(finite(report.imbalance_before)),
+        number(finite(report.imbalance_predicted)),
+        number(outcome.actual()),
+        outcome.error().map_or(Cell::Empty, Cell::Share),
+        Cell::Count(report.moved),
+        Cell::Count(outcome.chunks()),
+        Cell::Bytes(report.moved_bytes),
+        if_proposed(report.gain_ns),
+        if_proposed(report.cost_ns),
+        Cell::Ns(report.collect_ns as f64),
+        Cell::Ns(report.decide_ns as f64),
+        Cell::Ns(report.migrate_ns as f64),
+    ]
+}
+
+/// What a sync did, in a few words.
+fn verdict(outcome: &Outcome<'_>) -> &'static str {
+    match outcome.verdict() {
+        Verdict::Balanced => "balanced already",
+        Verdict::Moved => "moved",
+        Verdict::Refused => "refused: gain < cost",
+    }
+}
+
+/// Whether balancing happened, saved anything, and was predicted well, in one sentence.
+pub(crate) fn answer(outcomes: &[Outcome<'_>]) -> String {
+    let with = |verdict| outcomes.iter().filter(|outcome| outcome.verdict() == verdict).count();
+    let (moving, refused) = (with(Verdict::Moved), with(Verdict::Refused));
+    let gain = duration(outcomes.iter().map(|outcome| outcome.gain_ns()).sum());
+    let cost = duration(outcomes.iter().map(|outcome| outcome.cost_ns()).sum());
+    let refusals = if refused > 0 { format!(", {refused} refused to move") } else { String::new() };
+    match (outcomes.len(), moving) {
+        (0, _) => return "no syncs: nothing was balanced".into(),
+        (syncs, 0) => {
+            return format!("{syncs} {}, none with moves{refusals}; cost {cost}", many("sync", syncs));
+        }
+        _ => {}
+    }
+    let moved = outcomes.iter().fold(0u64, |sum, outcome| sum.saturating_add(outcome.report.moved));
+    let size = outcomes.iter().fold(0u64, |sum, outcome| sum.saturating_add(outcome.report.moved_bytes));
+    let syncs = outcomes.len();
+    format!(
+        "{syncs} {}, {moving} with moves ({moved} {}, {}){refusals}; predicted to save {gain}, cost {cost}; {}",
+        many("sync", syncs),
+        many("chunk", moved as usize),
+        bytes(size),
+        errors(outcomes)
+    )
+}
+
+fn errors(outcomes: &[Outcome<'_>]) -> String {
+    let known = outcomes.iter().filter_map(|outcome| Some((outcome.error()?.abs(), outcome.report.sync)));
+    let known: Vec<(f64, u64)> = known.collect();
+    let worst = known.iter().copied().max_by(|one, other| one.0.total_cmp(&other.0));
+    match (median(known.iter().map(|&(error, _)| error).collect()), worst) {
+        (Some(median), Some((worst, sync))) => format!(
+            "prediction error median {:.1} %, worst {:.1} % (of sync {sync})",
+            100.0 * median,
+            100.0 * worst
+        ),
+        _ => "no prediction could be checked".into(),
+    }
+}
+
+pub(crate) fn many(word: &str, count: usize) -> String {
+    if count == 1 { word.into() } else { format!("{word}s") }
 }

@@ -46,6 +46,8 @@ pub(crate) struct Table {
     rows: Vec<Vec<Cell>>,
     /// Rows that were left out of the text, and of it alone.
     rows_in_text_max: usize,
+    /// Left out of the text as a whole.
+    data_only: bool,
 }
 
 impl Table {
@@ -56,12 +58,25 @@ impl Table {
         columns: &[(&'static str, &str)],
     ) -> Self {
         let columns = columns.iter().map(|&(key, head)| (key, head.to_owned())).collect();
-        Self { name, title: title.into(), columns, rows: Vec::new(), rows_in_text_max: usize::MAX }
+        Self {
+            name,
+            title: title.into(),
+            columns,
+            rows: Vec::new(),
+            rows_in_text_max: usize::MAX,
+            data_only: false,
+        }
     }
 
     /// Shows at most so many rows in text, and says how many more there are.
     pub(crate) fn text_rows(mut self, most: usize) -> Self {
         self.rows_in_text_max = most;
+        self
+    }
+
+    /// Only programs get it: a picture of it is in the text.
+    pub(crate) fn data_only(mut self) -> Self {
+        self.data_only = true;
         self
     }
 
@@ -193,7 +208,7 @@ impl Page {
         for line in &self.says {
             writeln!(out, "{line}")?;
         }
-        for (number, table) in self.tables.iter().enumerate() {
+        for (number, table) in self.tables.iter().filter(|table| !table.data_only).enumerate() {
             if number > 0 || !self.says.is_empty() {
                 writeln!(out)?;
             }

@@ -1,8 +1,22 @@
-//! `caribou trace profile`.
+//! `caribou trace profile`: where the time of the machine went, by kind of message and state.
+//!
+//! Rows add up to the wall time of all workers. Time lost within handlers is divided by what ranks sampled.
 
+mod drawing;
+
+use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::PathBuf;
 
-use super::open::Input;
+use caribou::trace::{Activity, Trace};
+
+use super::bins::{BINS_MAX, Bins};
+use super::open::{Input, warn};
+use super::page::{Cell, Format, Page, Table, duration};
+use super::select::Selection;
+use super::spent::{Line, Parts, Spent, spent};
+use super::svg;
+use super::taken::{Taken, sampled};
 use crate::Error;
 
 /// What to show.
@@ -10,9 +24,241 @@ use crate::Error;
 pub(crate) struct Options {
     #[command(flatten)]
     input: Input,
+    #[command(flatten)]
+    selection: Selection,
+    /// A row a rank, and of each rank every kind
+    #[arg(long, value_name = "WHAT")]
+    by: Option<By>,
+    /// Also cut the time into so many bins
+    #[arg(long, value_name = "BINS", value_parser = clap::value_parser!(u16).range(1..=BINS_MAX as i64))]
+    over_time: Option<u16>,
+    /// Draw a bar a rank, the average first; with --over-time, areas over time
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    #[command(flatten)]
+    format: Format,
 }
 
-pub(crate) fn run(options: &Options, _out: &mut dyn Write) -> Result<(), Error> {
-    options.input.open()?;
-    Err(Error::Usage("not there yet".into()))
+/// What to have a row of.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum By {
+    Rank,
+}
+
+pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+    let trace = options.input.open()?;
+    let window = options.selection.window(&trace);
+    let bins = Bins::new(window, options.over_time.map_or(1, usize::from));
+    let spent = spent(&trace, &options.selection, bins);
+    if spent.workers.is_empty() {
+        return Err(Error::Usage("the trace has none of the ranks in --rank".into()));
+    }
+    warn(&spent.problems);
+    if let Some(file) = &options.svg {
+        let over_time = options.over_time.is_some();
+        svg::save(
+            file,
+            &if over_time { drawing::areas(&trace, &spent) } else { drawing::bars(&trace, &spent) },
+        )?;
+    }
+    Ok(page(&trace, &spent, options).write(options.format, out)?)
+}
+
+fn page(trace: &Trace, spent: &Spent, options: &Options) -> Page {
+    let mut page = Page::new("profile", trace);
+    page.says.push(answer(spent));
+    if options.over_time.is_some() {
+        page.tables.push(over_time(spent));
+    }
+    if options.by.is_some() {
+        page.tables.push(by_rank(trace, spent));
+    }
+    page.tables.push(kinds(trace, spent, &options.selection));
+    if options.by.is_some() {
+        page.tables.push(kinds_by_rank(trace, spent));
+    }
+    page.notes.push(spent.note());
+    page
+}
+
+/// All of it in one line.
+fn answer(spent: &Spent) -> String {
+    let parts = spent.parts();
+    let share = |ns: f64| format!("{:.1} %", 100.0 * parts.share(ns));
+    format!(
+        "worker-time {}: chunks {}, runtime {}, idle {}, lost {}, unaccounted {}",
+        duration(parts.wall_ns),
+        share(parts.chunks_ns),
+        share(parts.runtime_ns),
+        share(parts.idle_ns),
+        share(parts.lost_ns),
+        share(parts.rest_ns)
+    )
+}
+
+const KIND_COLUMNS: [(&str, &str); 7] = [
+    ("activity", "activity"),
+    ("part", "part"),
+    ("time_ns", "time"),
+    ("share", "share"),
+    ("calls", "calls"),
+    ("mean_ns", "mean"),
+    ("longest_ns", "longest"),
+];
+
+/// Kinds, the largest first, then the runtime's parts, then what nobody used.
+fn kinds(trace: &Trace, spent: &Spent, selection: &Selection) -> Table {
+    let parts = spent.parts();
+    let total = spent.total();
+    let mut table = Table::new("activities", "", &KIND_COLUMNS);
+    for (activity, line) in in_order(&total) {
+        if activity != Activity::Lost {
+            table.row(kind(trace, activity, line, &parts));
+        }
+    }
+    let taken = taken(trace, spent, selection);
+    let named = [
+        ("waiting for the vCPU", taken.wait_ns),
+        ("throttled by a quota", taken.throttled_ns),
+        ("steal", taken.steal_ns),
+        ("lost, unexplained", taken.unexplained_ns),
+    ];
+    let lost = named.map(|(name, ns)| (name, "lost", ns));
+    for (name, part, ns) in lost.into_iter().chain([("unaccounted", "rest", parts.rest_ns)]) {
+        if ns > 0.0 {
+            let mut row =
+                vec![Cell::text_of(name), Cell::text_of(part), Cell::Ns(ns), Cell::Share(parts.share(ns))];
+            row.resize(KIND_COLUMNS.len(), Cell::Empty);
+            table.row(row);
+        }
+    }
+    table
+}
+
+fn kind(trace: &Trace, activity: Activity, line: &Line, parts: &Parts) -> [Cell; 7] {
+    let calls = line.calls.round();
+    [
+        Cell::text_of(trace.activity_name(activity)),
+        Cell::text_of(part(activity)),
+        Cell::Ns(line.total_ns),
+        Cell::Share(parts.share(line.total_ns)),
+        Cell::Count(calls as u64),
+        if calls > 0.0 { Cell::Ns(line.total_ns / line.calls) } else { Cell::Empty },
+        Cell::Ns(line.longest_ns as f64),
+    ]
+}
+
+/// Of which part of the time an activity is.
+fn part(activity: Activity) -> &'static str {
+    match activity {
+        Activity::Kind(_) | Activity::Iterations => "chunks",
+        Activity::Runtime(_) => "runtime",
+        Activity::Idle => "idle",
+        Activity::Lost => "lost",
+    }
+}
+
+/// Chunks, runtime, idle, lost; in each the largest first.
+pub(crate) fn in_order(total: &BTreeMap<Activity, Line>) -> Vec<(Activity, &Line)> {
+    let place = |activity: Activity| {
+        ["chunks", "runtime", "idle", "lost"].iter().position(|&it| it == part(activity))
+    };
+    let mut lines: Vec<(Activity, &Line)> = total.iter().map(|(&activity, line)| (activity, line)).collect();
+    lines.sort_by(|(one, one_line), (other, other_line)| {
+        place(*one).cmp(&place(*other)).then(other_line.total_ns.total_cmp(&one_line.total_ns))
+    });
+    lines
+}
+
+/// Who had the lost time, rank by rank.
+pub(crate) fn taken(trace: &Trace, spent: &Spent, selection: &Selection) -> Taken {
+    let parts = spent.by_rank();
+    let mut sum = Taken::default();
+    for rank in selection.ranks(trace) {
+        let lost_ns = parts.get(&rank.rank).map_or(0.0, |parts| parts.lost_ns);
+        sum += Taken::of(lost_ns, sampled(rank, &spent.bins).map(|bins| bins.iter().sum()));
+    }
+    sum
+}
+
+fn by_rank(trace: &Trace, spent: &Spent) -> Table {
+    let columns = [
+        ("rank", "rank"),
+        ("host", "host"),
+        ("worker_ns", "worker-time"),
+        ("chunks", "chunks"),
+        ("runtime", "runtime"),
+        ("idle", "idle"),
+        ("lost", "lost"),
+        ("rest", "unaccounted"),
+    ];
+    let mut table = Table::new("ranks", "by rank", &columns).text_rows(33);
+    let row = |rank: Cell, host: Cell, parts: &Parts| {
+        let shares = [parts.chunks_ns, parts.runtime_ns, parts.idle_ns, parts.lost_ns, parts.rest_ns];
+        let mut row = vec![rank, host, Cell::Ns(parts.wall_ns)];
+        row.extend(shares.map(|ns| Cell::Share(parts.share(ns))));
+        row
+    };
+    let ranks = spent.by_rank();
+    let mut average = spent.parts();
+    average.divide(ranks.len() as f64);
+    table.row(row(Cell::text_of("average"), Cell::Empty, &average));
+    for (number, parts) in &ranks {
+        let host = trace.ranks.iter().find(|rank| rank.rank == *number).map_or("", |rank| &rank.host);
+        table.row(row(Cell::Count(u64::from(*number)), Cell::text_of(host), parts));
+    }
+    table
+}
+
+fn kinds_by_rank(trace: &Trace, spent: &Spent) -> Table {
+    let columns = [
+        ("rank", "rank"),
+        ("activity", "activity"),
+        ("time_ns", "time"),
+        ("share", "share"),
+        ("calls", "calls"),
+        ("mean_ns", "mean"),
+        ("longest_ns", "longest"),
+    ];
+    let mut table = Table::new("activities_by_rank", "activities by rank", &columns).text_rows(40);
+    for (rank, (lines, parts)) in ranks(spent) {
+        for (activity, line) in in_order(&lines) {
+            let [name, _, time, share, calls, mean, longest] = kind(trace, activity, line, &parts);
+            table.row([Cell::Count(rank.into()), name, time, share, calls, mean, longest]);
+        }
+    }
+    table
+}
+
+/// The lines and parts of each rank.
+fn ranks(spent: &Spent) -> BTreeMap<u32, (BTreeMap<Activity, Line>, Parts)> {
+    let mut ranks = BTreeMap::<u32, (BTreeMap<Activity, Line>, Parts)>::new();
+    for worker in &spent.workers {
+        let (lines, parts) = ranks.entry(worker.rank).or_default();
+        worker.add_to(lines);
+        *parts += worker.parts(&spent.bins);
+    }
+    ranks
+}
+
+fn over_time(spent: &Spent) -> Table {
+    let columns = [
+        ("from_ns", "from"),
+        ("to_ns", "to"),
+        ("chunks", "chunks"),
+        ("runtime", "runtime"),
+        ("idle", "idle"),
+        ("lost", "lost"),
+        ("rest", "unaccounted"),
+    ];
+    let mut table = Table::new("bins", "over time", &columns).text_rows(40);
+    for bin in 0..spent.bins.count {
+        let window = spent.bins.bin(bin);
+        let parts = spent.parts_in(bin);
+        let shares = [parts.chunks_ns, parts.runtime_ns, parts.idle_ns, parts.lost_ns, parts.rest_ns];
+        let mut row = vec![Cell::Ns(window.from_ns as f64), Cell::Ns(window.to_ns as f64)];
+        row.extend(shares.map(|ns| Cell::Share(parts.share(ns))));
+        table.row(row);
+    }
+    table
 }

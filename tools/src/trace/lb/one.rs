@@ -1,0 +1,184 @@
+//! One sync: the loads of all ranks, and who moved where.
+
+use std::collections::BTreeMap;
+
+use caribou::trace::{ChunkId, Event, Trace, What};
+
+use super::super::open::warn;
+use super::super::page::{Cell, Page, Table, bytes, duration};
+use super::super::select::Window;
+use super::super::streams;
+use super::outcome::{Cause, Outcome, Verdict, error, finite};
+use super::{many, verdict};
+
+/// A chunk that left its rank.
+struct Move {
+    chunk: ChunkId,
+    from: u32,
+    to: u32,
+    bytes: u64,
+    at_ns: u64,
+}
+
+/// Ranks in text; JSON has all.
+const RANKS_IN_TEXT: usize = 64;
+
+pub(super) fn page(trace: &Trace, outcome: &Outcome<'_>, all: &[Outcome<'_>], most: usize) -> Page {
+    let mut page = Page::new("lb_sync", trace);
+    page.says.push(answer(trace, outcome));
+    page.tables.push(ranks(trace, outcome));
+    let (window, measured) = times(trace, outcome, all);
+    let (mut moves, loads) = found(trace, window, measured, outcome.report.sync);
+    moves.sort_by_key(|one| (std::cmp::Reverse(one.bytes), one.at_ns, one.chunk));
+    if (moves.len() as u64) < outcome.report.moved {
+        page.notes.push(format!("{} of {} moves are in the events", moves.len(), outcome.report.moved));
+    }
+    if moves.len() > most {
+        page.notes.push(format!("{} moves more; --moves lists more", moves.len() - most));
+    }
+    if !moves.is_empty() {
+        let columns = [
+            ("chunk", "chunk"),
+            ("from", "from"),
+            ("to", "to"),
+            ("bytes", "bytes"),
+            ("load_ns", "load"),
+            ("at_ns", "at"),
+        ];
+        let mut table = Table::new("moves", "moves", &columns);
+        for one in moves.iter().take(most) {
+            table.row([
+                Cell::text_of(trace.chunk_name(one.chunk)),
+                Cell::Count(one.from.into()),
+                Cell::Count(one.to.into()),
+                Cell::Bytes(one.bytes),
+                loads.get(&one.chunk).map_or(Cell::Empty, |&ns| Cell::Ns(ns as f64)),
+                Cell::Ns(one.at_ns as f64),
+            ]);
+        }
+        page.tables.push(table);
+    }
+    page
+}
+
+fn answer(trace: &Trace, outcome: &Outcome<'_>) -> String {
+    let report = outcome.report;
+    let found = format!("sync {} at {}", report.sync, duration(report.at_ns as f64));
+    let why = match outcome.cause() {
+        Cause::Work(work) => format!(", from uneven work ({work:.3})"),
+        Cause::Share(rank, share) => format!(", as rank {rank} had {:.1} % of its vCPUs", 100.0 * share),
+        Cause::Speed(rank, speed) => format!(", as rank {rank} has {:.1} % of the best speed", 100.0 * speed),
+        Cause::Unknown => String::new(),
+    };
+    let imbalance = finite(report.imbalance_before).unwrap_or(1.0);
+    let did = match outcome.verdict() {
+        Verdict::Balanced => verdict(outcome).to_owned(),
+        Verdict::Refused => format!(
+            "refused {} {}: gain {} < cost {}",
+            report.proposed,
+            many("move", report.proposed as usize),
+            duration(report.gain_ns as f64),
+            duration(report.cost_ns as f64)
+        ),
+        Verdict::Moved => format!(
+            "moved {} of {} chunks, {}, for a gain of {} at a cost of {}",
+            report.moved,
+            outcome.chunks(),
+            bytes(report.moved_bytes),
+            duration(report.gain_ns as f64),
+            duration(outcome.cost_ns())
+        ),
+    };
+    let then = match outcome.actual() {
+        Some(actual) => format!("; predicted {:.3}, then measured {actual:.3}", report.imbalance_predicted),
+        None => format!("; predicted {:.3}", report.imbalance_predicted),
+    };
+    format!("{found}: max/avg {imbalance:.3}{why}; {} {did}{then}", trace.run.lb)
+}
+
+fn ranks(trace: &Trace, outcome: &Outcome<'_>) -> Table {
+    let report = outcome.report;
+    let columns = [
+        ("rank", "rank"),
+        ("host", "host"),
+        ("before_ns", "before"),
+        ("predicted_ns", "predicted"),
+        ("measured_ns", "measured"),
+        ("prediction_error", "error"),
+        ("share", "share"),
+        ("capacity", "capacity"),
+        ("chunks", "chunks after"),
+    ];
+    let mut table = Table::new("ranks", "completion times", &columns).text_rows(RANKS_IN_TEXT);
+    let measured_ns = outcome.measured_ns().unwrap_or_default();
+    let time = |times: &[u64], rank| times.get(rank).map_or(Cell::Empty, |&ns| Cell::Ns(ns as f64));
+    for rank in 0..report.before_ns.len().max(report.predicted_ns.len()) {
+        let off = measured_ns.get(rank).zip(report.predicted_ns.get(rank));
+        let off = off.and_then(|(&measured, &predicted)| error(measured, predicted));
+        table.row([
+            Cell::Count(rank as u64),
+            trace.run.hosts.get(rank).map_or(Cell::Empty, Cell::text_of),
+            time(&report.before_ns, rank),
+            time(&report.predicted_ns, rank),
+            time(measured_ns, rank),
+            off.map_or(Cell::Empty, Cell::Share),
+            report.share.get(rank).map_or(Cell::Empty, |&share| Cell::Share(share)),
+            report.capacity.get(rank).map_or(Cell::Empty, |&capacity| Cell::Number(capacity)),
+            report.chunks_per_rank.get(rank).map_or(Cell::Empty, |&chunks| Cell::Count(chunks.into())),
+        ]);
+    }
+    table
+}
+
+/// When chunks of this sync can have left, and when they can have been measured.
+fn times(trace: &Trace, outcome: &Outcome<'_>, all: &[Outcome<'_>]) -> (Window, Window) {
+    let begin_ns = |outcome: &Outcome<'_>| {
+        let report = outcome.report;
+        report.at_ns.saturating_sub(report.decide_ns).saturating_sub(report.collect_ns)
+    };
+    let sync = outcome.report.sync;
+    let next = all.iter().find(|other| other.report.sync > sync);
+    let before = all.iter().rev().find(|other| other.report.sync < sync);
+    let to_ns = next.map_or(trace.elapsed_ns(), begin_ns);
+    let from_ns = begin_ns(outcome).min(to_ns);
+    let since_ns = before.map_or(0, |before| before.report.at_ns).min(from_ns);
+    (Window { from_ns, to_ns }, Window { from_ns: since_ns, to_ns })
+}
+
+/// Chunks that left in a stretch of time, and the loads that all had at the sync. Takes memory for each.
+fn found(trace: &Trace, left: Window, measured: Window, sync: u64) -> (Vec<Move>, BTreeMap<ChunkId, u64>) {
+    struct Found {
+        rank: u32,
+        moves: Vec<Move>,
+        loads: BTreeMap<ChunkId, u64>,
+    }
+    let ranks: Vec<_> = trace.ranks.iter().collect();
+    let see = |found: &mut Found, events: &[Event]| {
+        for event in events {
+            match event.what {
+                What::Depart { chunk, rank: to, bytes }
+                    if (left.from_ns..=left.to_ns).contains(&event.begin_ns) =>
+                {
+                    found.moves.push(Move { chunk, from: found.rank, to, bytes, at_ns: event.begin_ns });
+                }
+                What::Load { chunk, sync: of, load_ns, .. } if of == sync => {
+                    found.loads.insert(chunk, load_ns);
+                }
+                _ => {}
+            }
+        }
+    };
+    let begin = |rank: &caribou::trace::RankTrace, _| Found {
+        rank: rank.rank,
+        moves: Vec::new(),
+        loads: BTreeMap::new(),
+    };
+    let (found, problems) = streams::fold(&ranks, measured, begin, see);
+    warn(&problems);
+    let (mut moves, mut loads) = (Vec::new(), BTreeMap::new());
+    for mut one in found {
+        moves.append(&mut one.moves);
+        loads.append(&mut one.loads);
+    }
+    (moves, loads)
+}

@@ -1,0 +1,302 @@
+//! Where the time of workers went: by worker, activity and bin of time; from profiles, or from events.
+//!
+//! Profiles are always there and small, and know the whole run exactly. Events are exact between any two moments, but
+//! there may be 10^8 of them, or none. [`spent`] takes the profile where it is as good.
+
+use std::collections::BTreeMap;
+
+use caribou::trace::{Activity, Event, Part, Problem, Profile, RankTrace, Trace, What};
+
+use super::bins::Bins;
+use super::select::Selection;
+use super::streams;
+
+/// What the figures were made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Profile,
+    Events,
+}
+
+/// Where the time of some workers went.
+pub(crate) struct Spent {
+    pub(crate) bins: Bins,
+    pub(crate) source: Source,
+    pub(crate) workers: Vec<Worker>,
+    /// Events that could not be read.
+    pub(crate) problems: Vec<Problem>,
+    /// The profile had bins wider than what was asked for: times are spread evenly within them.
+    pub(crate) coarse: bool,
+}
+
+/// Where one worker's time went.
+pub(crate) struct Worker {
+    pub(crate) rank: u32,
+    pub(crate) worker: u32,
+    pub(crate) lines: BTreeMap<Activity, Line>,
+}
+
+/// One activity of one worker, or the sum of several.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Line {
+    /// In each bin.
+    pub(crate) bins_ns: Vec<f64>,
+    pub(crate) total_ns: f64,
+    /// Those that ended in the window; a fraction where only that of a bin was in it.
+    pub(crate) calls: f64,
+    pub(crate) longest_ns: u64,
+}
+
+/// What all activities come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Parts {
+    /// CPU time of chunks, or of iterations.
+    pub(crate) chunks_ns: f64,
+    pub(crate) runtime_ns: f64,
+    /// Wall time within handlers that was not CPU time.
+    pub(crate) lost_ns: f64,
+    pub(crate) idle_ns: f64,
+    /// Wall time that nothing is known of: between handlers, or before and after the worker ran.
+    pub(crate) rest_ns: f64,
+    pub(crate) wall_ns: f64,
+}
+
+/// The time of the chosen ranks, from the best that there is.
+pub(crate) fn spent(trace: &Trace, selection: &Selection, bins: Bins) -> Spent {
+    let ranks: Vec<&RankTrace> = selection.ranks(trace).collect();
+    let coarse = is_coarse(&ranks, &bins, trace.elapsed_ns());
+    match source(&ranks, coarse) {
+        Source::Profile => {
+            let elapsed_ns = trace.elapsed_ns();
+            let workers = ranks.iter().flat_map(|rank| profiled(rank, &bins, elapsed_ns)).collect();
+            Spent { bins, source: Source::Profile, workers, problems: Vec::new(), coarse }
+        }
+        Source::Events => {
+            let begin = |rank: &RankTrace, worker| Worker::new(rank.rank, worker);
+            let see = |worker: &mut Worker, events: &[Event]| {
+                events.iter().for_each(|event| worker.see(&bins, event));
+            };
+            let (workers, problems) = streams::fold(&ranks, bins.window, begin, see);
+            Spent { bins, source: Source::Events, workers, problems, coarse: false }
+        }
+    }
+}
+
+/// The profile, unless it is missing or too coarse for what was asked, and events are there.
+pub(crate) fn source(ranks: &[&RankTrace], coarse: bool) -> Source {
+    let recorded = ranks.iter().any(|rank| rank.events() > 0);
+    let profiled = |rank: &&RankTrace| rank.profiles.iter().any(|profile| !profile.rows.is_empty());
+    // The profile of a rank that was cut off may be of an earlier time than its last event.
+    let complete = ranks.iter().all(|rank| profiled(rank) && rank.end.is_some());
+    if recorded && (coarse || !complete) { Source::Events } else { Source::Profile }
+}
+
+/// Whether profiles do not show what the bins ask for: a part of the run, or bins hardly wider than theirs.
+fn is_coarse(ranks: &[&RankTrace], bins: &Bins, elapsed_ns: u64) -> bool {
+    let whole = bins.window.from_ns == 0 && bins.window.to_ns == elapsed_ns;
+    let widest_ns = ranks.iter().flat_map(|rank| &rank.profiles).map(|profile| profile.bin_ns).max();
+    let asked_ns = bins.window.length_ns() / bins.count as u64;
+    !whole || (bins.count > 1 && widest_ns.unwrap_or(0).saturating_mul(2) > asked_ns)
+}
+
+/// The workers of a rank as their profiles know them.
+pub(crate) fn profiled(rank: &RankTrace, bins: &Bins, elapsed_ns: u64) -> Vec<Worker> {
+    let worker = |(number, profile): (usize, &Profile)| {
+        let mut worker = Worker::new(rank.rank, number as u32);
+        worker.profile(profile, bins, elapsed_ns);
+        worker
+    };
+    rank.profiles.iter().enumerate().map(worker).collect()
+}
+
+impl Spent {
+    /// Wall time of all workers, ns.
+    pub(crate) fn wall_ns(&self) -> f64 {
+        self.bins.window.length_ns() as f64 * self.workers.len() as f64
+    }
+
+    /// All workers together.
+    pub(crate) fn total(&self) -> BTreeMap<Activity, Line> {
+        let mut sum = BTreeMap::new();
+        self.workers.iter().for_each(|worker| worker.add_to(&mut sum));
+        sum
+    }
+
+    /// What all workers' time comes to.
+    pub(crate) fn parts(&self) -> Parts {
+        let mut sum = Parts::default();
+        self.workers.iter().for_each(|worker| sum += worker.parts(&self.bins));
+        sum
+    }
+
+    /// The same in one bin.
+    pub(crate) fn parts_in(&self, bin: usize) -> Parts {
+        let mut sum = Parts::default();
+        self.workers.iter().for_each(|worker| sum += worker.parts_in(&self.bins, bin));
+        sum
+    }
+
+    /// What each rank's time comes to.
+    pub(crate) fn by_rank(&self) -> BTreeMap<u32, Parts> {
+        let mut sums = BTreeMap::<u32, Parts>::new();
+        for worker in &self.workers {
+            *sums.entry(worker.rank).or_default() += worker.parts(&self.bins);
+        }
+        sums
+    }
+
+    /// How to name the source under a table.
+    pub(crate) fn note(&self) -> String {
+        match (self.source, self.coarse) {
+            (Source::Profile, false) => "times are from the profile of the run".into(),
+            (Source::Profile, true) => {
+                "times are from the profile of the run, whose bins are too wide for what was asked: they are \
+                 taken as spent evenly within a bin"
+                    .into()
+            }
+            (Source::Events, _) => "times are from events".into(),
+        }
+    }
+}
+
+impl Worker {
+    pub(crate) fn new(rank: u32, worker: u32) -> Worker {
+        Worker { rank, worker, lines: BTreeMap::new() }
+    }
+
+    /// Adds what an event says about time.
+    pub(crate) fn see(&mut self, bins: &Bins, event: &Event) {
+        let activity = match event.what {
+            What::Handler { kind, lost_ns, .. } => {
+                self.lost(bins, event, lost_ns);
+                Activity::Kind(kind)
+            }
+            What::Range { lost_ns, .. } => {
+                self.lost(bins, event, lost_ns);
+                Activity::Iterations
+            }
+            What::Idle => Activity::Idle,
+            What::Runtime { part, .. } => Activity::Runtime(part),
+            What::Depart { .. } => Activity::Runtime(Part::Migrate),
+            _ => return,
+        };
+        let cpu_ns = event.cpu_ns();
+        let line = self.lines.entry(activity).or_default();
+        line.add(bins, (event.begin_ns, event.end_ns), cpu_ns as f64, 1.0, cpu_ns);
+    }
+
+    fn lost(&mut self, bins: &Bins, event: &Event, lost_ns: u64) {
+        if lost_ns > 0 {
+            let line = self.lines.entry(Activity::Lost).or_default();
+            line.add(bins, (event.begin_ns, event.end_ns), lost_ns as f64, 1.0, lost_ns);
+        }
+    }
+
+    fn profile(&mut self, profile: &Profile, bins: &Bins, elapsed_ns: u64) {
+        for row in &profile.rows {
+            let line = self.lines.entry(row.activity).or_default();
+            for (bin, ((&ns, &calls), &longest_ns)) in
+                row.ns.iter().zip(&row.calls).zip(&row.longest_ns).enumerate()
+            {
+                if ns == 0 && calls == 0 {
+                    continue;
+                }
+                let edge_ns = |bin: u64| bin.saturating_mul(profile.bin_ns).min(elapsed_ns);
+                let span = (edge_ns(bin as u64), edge_ns(bin as u64 + 1));
+                line.add(bins, span, ns as f64, calls as f64, longest_ns);
+            }
+        }
+    }
+
+    pub(crate) fn add_to(&self, sum: &mut BTreeMap<Activity, Line>) {
+        for (&activity, line) in &self.lines {
+            sum.entry(activity).or_default().merge(line);
+        }
+    }
+
+    /// What its time comes to.
+    pub(crate) fn parts(&self, bins: &Bins) -> Parts {
+        let lines = self.lines.iter().map(|(&activity, line)| (activity, line.total_ns));
+        Parts::of(lines, bins.window.length_ns() as f64)
+    }
+
+    /// The same in one bin.
+    pub(crate) fn parts_in(&self, bins: &Bins, bin: usize) -> Parts {
+        let inside = |line: &Line| line.bins_ns.get(bin).copied().unwrap_or(0.0);
+        let lines = self.lines.iter().map(|(&activity, line)| (activity, inside(line)));
+        Parts::of(lines, bins.bin(bin).length_ns() as f64)
+    }
+}
+
+impl Line {
+    fn add(&mut self, bins: &Bins, (begin_ns, end_ns): (u64, u64), ns: f64, calls: f64, longest_ns: u64) {
+        if begin_ns > bins.window.to_ns || end_ns < bins.window.from_ns {
+            return;
+        }
+        self.bins_ns.resize(bins.count, 0.0);
+        let inside = bins.spread(begin_ns, end_ns, ns, &mut self.bins_ns);
+        self.total_ns += inside;
+        let several = calls > 1.0 && ns > 0.0;
+        let ended = if several { calls * inside / ns } else { calls * f64::from(bins.ends_inside(end_ns)) };
+        self.calls += ended;
+        if inside > 0.0 || ended > 0.0 {
+            self.longest_ns = self.longest_ns.max(longest_ns);
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &Line) {
+        self.bins_ns.resize(self.bins_ns.len().max(other.bins_ns.len()), 0.0);
+        self.bins_ns.iter_mut().zip(&other.bins_ns).for_each(|(sum, ns)| *sum += ns);
+        self.total_ns += other.total_ns;
+        self.calls += other.calls;
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+    }
+}
+
+impl Parts {
+    fn of(lines: impl Iterator<Item = (Activity, f64)>, wall_ns: f64) -> Parts {
+        let mut parts = Parts { wall_ns, ..Parts::default() };
+        for (activity, ns) in lines {
+            *match activity {
+                Activity::Kind(_) | Activity::Iterations => &mut parts.chunks_ns,
+                Activity::Idle => &mut parts.idle_ns,
+                Activity::Runtime(_) => &mut parts.runtime_ns,
+                Activity::Lost => &mut parts.lost_ns,
+            } += ns;
+        }
+        let known_ns = parts.chunks_ns + parts.runtime_ns + parts.lost_ns + parts.idle_ns;
+        parts.rest_ns = (wall_ns - known_ns).max(0.0);
+        parts
+    }
+
+    /// A part of the wall time, as a fraction.
+    pub(crate) fn share(&self, ns: f64) -> f64 {
+        if self.wall_ns > 0.0 { ns / self.wall_ns } else { 0.0 }
+    }
+}
+
+impl Parts {
+    /// Makes an average of a sum.
+    pub(crate) fn divide(&mut self, by: f64) {
+        let all = [
+            &mut self.chunks_ns,
+            &mut self.runtime_ns,
+            &mut self.lost_ns,
+            &mut self.idle_ns,
+            &mut self.rest_ns,
+            &mut self.wall_ns,
+        ];
+        all.into_iter().for_each(|ns| *ns /= by);
+    }
+}
+
+impl std::ops::AddAssign for Parts {
+    fn add_assign(&mut self, other: Parts) {
+        self.chunks_ns += other.chunks_ns;
+        self.runtime_ns += other.runtime_ns;
+        self.lost_ns += other.lost_ns;
+        self.idle_ns += other.idle_ns;
+        self.rest_ns += other.rest_ns;
+        self.wall_ns += other.wall_ns;
+    }
+}

@@ -1,0 +1,250 @@
+//! Pictures as SVG text: shapes, escaped words, axes, and colours that people who see few colours can tell apart.
+//!
+//! It knows nothing of traces. Whoever draws decides what is where; a picture is a `String` in the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{Arguments, Write};
+use std::path::Path;
+
+use crate::Error;
+
+/// Time in which nothing was to be done.
+pub(crate) const IDLE: &str = "#f0f0f0";
+/// The runtime's own time.
+pub(crate) const RUNTIME: &str = "#4d4d4d";
+/// Time that the vCPU was somebody else's; hatched.
+pub(crate) const LOST: &str = "url(#lost)";
+/// Time that the hypervisor took; hatched the other way.
+pub(crate) const STEAL: &str = "url(#steal)";
+/// Time that nothing is known of.
+pub(crate) const UNKNOWN: &str = "#d9d9d9";
+/// Chunks, where kinds are not told apart.
+pub(crate) const CHUNKS: &str = "#0072b2";
+/// A line that marks a moment, such as a sync.
+pub(crate) const MARK: &str = "#d55e00";
+
+/// Okabe and Ito, without black, which is for words, and vermilion, which is for what was lost; then lighter, then darker.
+const KINDS: [&str; 18] = [
+    "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#f0e442", "#7fb8d8", "#f2cf7f", "#7fceb9",
+    "#e5bcd3", "#aad9f4", "#f7f1a0", "#00507d", "#a16f00", "#006e50", "#8e5475", "#3c7da3", "#a89f2e",
+];
+
+/// A picture that is being drawn.
+pub(crate) struct Svg {
+    text: String,
+}
+
+/// Where a word's place is in it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// A rectangle of the picture, in pixels.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Area {
+    pub(crate) left: f64,
+    pub(crate) top: f64,
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+}
+
+impl Svg {
+    /// An empty white picture. The title is for readers of the page it will be part of, and not drawn.
+    pub(crate) fn new(width: f64, height: f64, title: &str) -> Svg {
+        let mut svg = Svg { text: String::new() };
+        svg.put(format_args!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
+             height=\"{height:.0}\" font-family=\"sans-serif\" role=\"img\"><title>{}</title>\n",
+            escape(title)
+        ));
+        let hatch = [("lost", "#d55e00", 45), ("steal", "#a50026", -45)];
+        for (name, colour, angle) in hatch {
+            svg.put(format_args!(
+                "<pattern id=\"{name}\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\" \
+                 patternTransform=\"rotate({angle})\"><rect width=\"5\" height=\"5\" fill=\"#ffffff\"/>\
+                 <rect width=\"3\" height=\"5\" fill=\"{colour}\"/></pattern>\n"
+            ));
+        }
+        svg.rect(Area { left: 0.0, top: 0.0, width, height }, "#ffffff", None);
+        svg
+    }
+
+    fn put(&mut self, text: Arguments<'_>) {
+        self.text.write_fmt(text).expect("a String takes all that is written to it");
+    }
+
+    /// What is said of it shows when the pointer rests there. Without extent it is not drawn.
+    pub(crate) fn rect(&mut self, area: Area, fill: &str, says: Option<&str>) {
+        let Area { left, top, width, height } = area;
+        if !(width > 0.0 && height > 0.0) {
+            return;
+        }
+        self.put(format_args!(
+            "<rect x=\"{left:.2}\" y=\"{top:.2}\" width=\"{width:.2}\" height=\"{height:.2}\" fill=\"{fill}\""
+        ));
+        match says {
+            Some(says) => self.put(format_args!("><title>{}</title></rect>\n", escape(says))),
+            None => self.put(format_args!("/>\n")),
+        }
+    }
+
+    pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), colour: &str, width: f64) {
+        let ((x1, y1), (x2, y2)) = (from, to);
+        self.put(format_args!(
+            "<line x1=\"{x1:.2}\" y1=\"{y1:.2}\" x2=\"{x2:.2}\" y2=\"{y2:.2}\" stroke=\"{colour}\" \
+             stroke-width=\"{width}\"/>\n"
+        ));
+    }
+
+    pub(crate) fn words(&mut self, (x, y): (f64, f64), size: u32, anchor: Anchor, words: &str) {
+        let anchor = match anchor {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        };
+        self.put(format_args!(
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" text-anchor=\"{anchor}\">{}</text>\n",
+            escape(words)
+        ));
+    }
+
+    /// Names beside their colours, in lines as wide as the area. Returns how high they came out.
+    pub(crate) fn legend(&mut self, area: Area, entries: &[(String, String)]) -> f64 {
+        let (mut x, mut y) = (area.left, area.top);
+        for (name, colour) in entries {
+            let width = 24.0 + 6.6 * name.chars().count() as f64;
+            if x + width > area.left + area.width && x > area.left {
+                (x, y) = (area.left, y + 18.0);
+            }
+            self.rect(Area { left: x, top: y, width: 12.0, height: 12.0 }, colour, None);
+            self.words((x + 16.0, y + 10.0), 11, Anchor::Start, name);
+            x += width + 10.0;
+        }
+        y + 18.0 - area.top
+    }
+
+    /// Lines and numbers left of an area whose lower edge is 0 and whose upper edge is `most`.
+    pub(crate) fn left_axis(&mut self, area: Area, most: f64, label: impl Fn(f64) -> String) {
+        for value in ticks(most) {
+            let y = area.bottom() - area.height * value / most;
+            self.line((area.left, y), (area.right(), y), "#cccccc", 0.5);
+            self.words((area.left - 6.0, y + 4.0), 11, Anchor::End, &label(value));
+        }
+    }
+
+    /// Numbers below an area, from `from` at its left edge to `to` at its right.
+    pub(crate) fn bottom_axis(&mut self, area: Area, from: f64, to: f64, label: impl Fn(f64) -> String) {
+        for value in ticks(to).into_iter().filter(|&value| value >= from) {
+            let x = area.left + area.width * (value - from) / (to - from);
+            self.line((x, area.bottom()), (x, area.bottom() + 4.0), "#000000", 1.0);
+            self.words((x, area.bottom() + 16.0), 11, Anchor::Middle, &label(value));
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> String {
+        self.text += "</svg>\n";
+        self.text
+    }
+}
+
+impl Area {
+    pub(crate) fn right(&self) -> f64 {
+        self.left + self.width
+    }
+
+    pub(crate) fn bottom(&self) -> f64 {
+        self.top + self.height
+    }
+}
+
+/// Round numbers from 0 to at most `most`: five to ten of them.
+pub(crate) fn ticks(most: f64) -> Vec<f64> {
+    if !(most.is_finite() && most > 0.0) {
+        return vec![0.0];
+    }
+    let power = 10f64.powf((most / 5.0).log10().floor());
+    let step = [5.0, 2.0, 1.0].map(|times| times * power).into_iter().find(|step| most / step >= 4.0);
+    let step = step.unwrap_or(power);
+    (0..=20).map(|number| f64::from(number) * step).take_while(|&value| value <= most * 1.0001).collect()
+}
+
+/// Text that cannot be taken for markup, and has nothing that XML does not allow.
+pub(crate) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped += "&amp;",
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '"' => escaped += "&quot;",
+            '\'' => escaped += "&#39;",
+            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
+            control if control.is_control() && !matches!(control, '\n' | '\t') => escaped.push('\u{fffd}'),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+/// A colour for each name. A name has the same one in every run, unless another name of this run would have had it too.
+pub(crate) fn colours(names: impl IntoIterator<Item = String>) -> BTreeMap<String, &'static str> {
+    let mut taken = [false; KINDS.len()];
+    let mut colours = BTreeMap::new();
+    for name in names.into_iter().collect::<BTreeSet<String>>() {
+        let first = hash(&name) as usize % 6;
+        let places = (0..KINDS.len()).map(|step| (first + step) % KINDS.len());
+        let place = places.into_iter().find(|&place| !taken[place]).unwrap_or(first);
+        taken[place] = true;
+        colours.insert(name, KINDS[place]);
+    }
+    colours
+}
+
+/// FNV-1a: the same on every machine and in every version.
+fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// Writes a picture to the file that was named.
+pub(crate) fn save(file: &Path, picture: &str) -> Result<(), Error> {
+    let unwritable = |source| Error::Unwritable { file: file.to_owned(), source };
+    std::fs::write(file, picture).map_err(unwritable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_cannot_become_markup() {
+        let mut svg = Svg::new(10.0, 10.0, "<script>");
+        svg.words((0.0, 0.0), 9, Anchor::Start, "a<b & \"c\"\u{1}");
+        let text = svg.finish();
+        assert!(text.contains("&lt;script&gt;") && text.contains("a&lt;b &amp; &quot;c&quot;\u{fffd}<"));
+        assert!(!text.contains("<script"));
+    }
+
+    #[test]
+    fn ticks_are_round_few_and_within() {
+        for (most, expected) in [(1.0, 0.2), (7.0, 1.0), (0.034, 0.005), (100.0, 20.0), (21.0, 5.0)] {
+            let ticks = ticks(most);
+            assert!((ticks[1] - expected).abs() < 1e-9, "{most}: {ticks:?}");
+            assert!((5..=11).contains(&ticks.len()) && ticks[ticks.len() - 1] <= most * 1.001);
+        }
+        assert_eq!(ticks(f64::NAN), ticks(-1.0));
+    }
+
+    #[test]
+    fn names_keep_their_colours_and_few_names_differ() {
+        let few: Vec<String> = (0..18).map(|number| format!("kind {number}")).collect();
+        let colours = colours(few.clone());
+        assert_eq!(colours.values().collect::<BTreeSet<_>>().len(), 18);
+        let alone = super::colours([few[0].clone()]);
+        assert_eq!(alone[&few[0]], super::colours([few[0].clone(), "zzz".into()])[&few[0]]);
+    }
+}
