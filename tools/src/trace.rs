@@ -37,6 +37,7 @@ use crate::Error;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// What the run was, where its time went, and what to look at first.
+    #[command(visible_alias = "info")]
     Summary(summary::Options),
     /// Time by message kind and state, of all ranks or of each.
     Profile(profile::Options),

@@ -63,6 +63,9 @@ pub(crate) fn the_one<'t>(outcomes: &[Outcome<'t>], sync: u64) -> Result<Outcome
     })
 }
 
+/// Syncs in text; JSON has all.
+const SYNCS_IN_TEXT: usize = 100;
+
 /// All syncs.
 fn page(trace: &Trace, outcomes: &[Outcome<'_>]) -> Page {
     let mut page = Page::new("lb", trace);
@@ -71,7 +74,7 @@ fn page(trace: &Trace, outcomes: &[Outcome<'_>]) -> Page {
         page.notes.push("syncs are recorded by rank 0".into());
         return page;
     }
-    let mut table = Table::new("syncs", "", &COLUMNS);
+    let mut table = Table::new("syncs", "", &COLUMNS).text_rows(SYNCS_IN_TEXT);
     for outcome in outcomes {
         table.row(line(trace, outcome));
     }

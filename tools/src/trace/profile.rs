@@ -2,7 +2,7 @@
 //!
 //! Rows add up to the wall time of all workers. Time lost within handlers is divided by what ranks sampled.
 
-mod drawing;
+pub(super) mod drawing;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -163,7 +163,9 @@ pub(crate) fn in_order(total: &BTreeMap<Activity, Line>) -> Vec<(Activity, &Line
     let place = |activity: Activity| {
         ["chunks", "runtime", "idle", "lost"].iter().position(|&it| it == part(activity))
     };
-    let mut lines: Vec<(Activity, &Line)> = total.iter().map(|(&activity, line)| (activity, line)).collect();
+    let there = |line: &Line| line.total_ns > 0.0 || line.calls > 0.0;
+    let lines = total.iter().filter(|(_, line)| there(line));
+    let mut lines: Vec<(Activity, &Line)> = lines.map(|(&activity, line)| (activity, line)).collect();
     lines.sort_by(|(one, one_line), (other, other_line)| {
         place(*one).cmp(&place(*other)).then(other_line.total_ns.total_cmp(&one_line.total_ns))
     });

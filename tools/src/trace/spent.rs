@@ -110,11 +110,6 @@ pub(crate) fn profiled(rank: &RankTrace, bins: &Bins, elapsed_ns: u64) -> Vec<Wo
 }
 
 impl Spent {
-    /// Wall time of all workers, ns.
-    pub(crate) fn wall_ns(&self) -> f64 {
-        self.bins.window.length_ns() as f64 * self.workers.len() as f64
-    }
-
     /// All workers together.
     pub(crate) fn total(&self) -> BTreeMap<Activity, Line> {
         let mut sum = BTreeMap::new();

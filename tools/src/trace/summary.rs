@@ -1,8 +1,25 @@
-//! `caribou trace summary`.
+//! `caribou trace summary`: what the run was, where its time went, what balancing did, and what to look at first.
+//!
+//! Times come from the profile that is always there. Events are read once, to count them, and for the time only where the
+//! profile is missing; `--quick` leaves them alone.
+
+mod census;
+mod tables;
+mod verdict;
 
 use std::io::Write;
 
-use super::open::Input;
+use caribou::trace::Trace;
+
+use self::census::{Census, Read};
+use super::bins::Bins;
+use super::lb::answer;
+use super::lb::outcome::outcomes;
+use super::open::{Input, warn};
+use super::page::{Format, Page};
+use super::profile::taken;
+use super::select::Selection;
+use super::spent::{Source, Spent, source, spent};
 use crate::Error;
 
 /// What to show.
@@ -10,9 +27,64 @@ use crate::Error;
 pub(crate) struct Options {
     #[command(flatten)]
     input: Input,
+    /// From the records alone, without reading events
+    #[arg(long)]
+    quick: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
-pub(crate) fn run(options: &Options, _out: &mut dyn Write) -> Result<(), Error> {
-    options.input.open()?;
-    Err(Error::Usage("not there yet".into()))
+pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+    let trace = options.input.open()?;
+    let (spent, census) = gathered(&trace, options.quick);
+    warn(&spent.problems);
+    Ok(page(&trace, &spent, census.as_ref()).write(options.format, out)?)
+}
+
+/// Where the time went, and the events counted if they are read: in one pass.
+fn gathered(trace: &Trace, quick: bool) -> (Spent, Option<Census>) {
+    let everything = Selection::default();
+    let bins = Bins::new(everything.window(trace), 1);
+    let ranks: Vec<_> = trace.ranks.iter().collect();
+    if quick || trace.events() == 0 {
+        return (spent(trace, &everything, bins), None);
+    }
+    let from_events = source(&ranks, false) == Source::Events;
+    let Read { census, workers, problems } = census::read(trace, &bins, from_events);
+    let mut spent = match from_events {
+        true => Spent { bins, source: Source::Events, workers, problems: Vec::new(), coarse: false },
+        false => spent(trace, &everything, bins),
+    };
+    spent.problems = problems;
+    (spent, Some(census))
+}
+
+fn page(trace: &Trace, spent: &Spent, census: Option<&Census>) -> Page {
+    let mut page = Page::new("summary", trace);
+    let outcomes = outcomes(&trace.syncs);
+    page.says.push(tables::headline(trace));
+    let taken = taken(trace, spent, &Selection::default());
+    let facts = verdict::Facts::new(trace, spent, &outcomes, census);
+    page.says.extend(verdict::verdict(&facts).into_iter().map(|line| format!("=> {line}")));
+    page.says.push(format!("balancing: {}", answer(&outcomes)));
+    page.tables.push(tables::run(trace));
+    page.tables.push(tables::time(trace, spent, &taken));
+    page.tables.push(tables::traffic(trace, spent, census));
+    if let Some(census) = census {
+        page.tables.push(tables::events(census));
+    }
+    page.notes.push(spent.note());
+    match census {
+        Some(_) if trace.run.arrows > 1 => page.notes.push(format!(
+            "one in {} sends is recorded: messages and bytes are those times {}",
+            trace.run.arrows, trace.run.arrows
+        )),
+        Some(_) => {}
+        None if trace.events() == 0 => page.notes.push("no events were recorded".into()),
+        None => page.notes.push("events were not read: what needs them is left out".into()),
+    }
+    if !["", "all"].contains(&trace.run.filter.as_str()) && census.is_some() {
+        page.notes.push(format!("what is from events lacks what was filtered out: `{}`", trace.run.filter));
+    }
+    page
 }

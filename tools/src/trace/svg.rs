@@ -21,7 +21,7 @@ pub(crate) const UNKNOWN: &str = "#d9d9d9";
 /// Chunks, where kinds are not told apart.
 pub(crate) const CHUNKS: &str = "#0072b2";
 /// A line that marks a moment, such as a sync.
-pub(crate) const MARK: &str = "#d55e00";
+pub(crate) const MARK: &str = "#000000";
 
 /// Okabe and Ito, without black, which is for words, and vermilion, which is for what was lost; then lighter, then darker.
 const KINDS: [&str; 18] = [
@@ -83,7 +83,8 @@ impl Svg {
             return;
         }
         self.put(format_args!(
-            "<rect x=\"{left:.2}\" y=\"{top:.2}\" width=\"{width:.2}\" height=\"{height:.2}\" fill=\"{fill}\""
+            "<rect x=\"{left:.2}\" y=\"{top:.2}\" width=\"{width:.2}\" height=\"{height:.2}\" fill=\"{fill}\" \
+             shape-rendering=\"crispEdges\""
         ));
         match says {
             Some(says) => self.put(format_args!("><title>{}</title></rect>\n", escape(says))),
@@ -135,12 +136,16 @@ impl Svg {
         }
     }
 
-    /// Numbers below an area, from `from` at its left edge to `to` at its right.
+    /// Numbers below an area, from `from` at its left edge to `to` at its right; none where the label is empty.
     pub(crate) fn bottom_axis(&mut self, area: Area, from: f64, to: f64, label: impl Fn(f64) -> String) {
         for value in ticks(to).into_iter().filter(|&value| value >= from) {
+            let label = label(value);
+            if label.is_empty() {
+                continue;
+            }
             let x = area.left + area.width * (value - from) / (to - from);
             self.line((x, area.bottom()), (x, area.bottom() + 4.0), "#000000", 1.0);
-            self.words((x, area.bottom() + 16.0), 11, Anchor::Middle, &label(value));
+            self.words((x, area.bottom() + 16.0), 11, Anchor::Middle, &label);
         }
     }
 

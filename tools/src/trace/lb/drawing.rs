@@ -2,6 +2,7 @@
 
 use super::super::page::duration;
 use super::super::svg::{Anchor, Area, IDLE, Svg};
+use super::many;
 use super::outcome::{Outcome, PerRank};
 
 const SIZE: (f64, f64) = (960.0, 420.0);
@@ -12,7 +13,8 @@ const MEASURED: &str = "#0072b2";
 
 pub(super) fn svg(outcome: &Outcome<'_>) -> String {
     let report = outcome.report;
-    let moved = format!("sync {}, {} chunks moved", report.sync, report.moved);
+    let moved =
+        format!("sync {}, {} {} moved", report.sync, report.moved, many("chunk", report.moved as usize));
     let mut svg = Svg::new(SIZE.0, SIZE.1, &moved);
     let area = Area { left: 80.0, top: 70.0, width: SIZE.0 - 100.0, height: SIZE.1 - 120.0 };
     let series: Vec<(&str, &str, PerRank<'_>)> = [

@@ -65,7 +65,7 @@ fn answer(trace: &Trace, outcome: &Outcome<'_>) -> String {
     let report = outcome.report;
     let found = format!("sync {} at {}", report.sync, duration(report.at_ns as f64));
     let why = match outcome.cause() {
-        Cause::Work(work) => format!(", from uneven work ({work:.3})"),
+        Cause::Work(rank, work) => format!(", as rank {rank} had {work:.3} times the average work"),
         Cause::Share(rank, share) => format!(", as rank {rank} had {:.1} % of its vCPUs", 100.0 * share),
         Cause::Speed(rank, speed) => format!(", as rank {rank} has {:.1} % of the best speed", 100.0 * speed),
         Cause::Unknown => String::new(),

@@ -27,8 +27,8 @@ pub(crate) enum Verdict {
 /// Why ranks did not finish a phase together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Cause {
-    /// They had different amounts of work: largest over average.
-    Work(f64),
+    /// One had so many times the average work.
+    Work(usize, f64),
     /// One got only so much of its vCPUs.
     Share(usize, f64),
     /// One is only so fast, compared to the fastest.
@@ -36,7 +36,7 @@ pub(crate) enum Cause {
     Unknown,
 }
 
-/// Above this, work is uneven.
+/// A rank with more than this times the average work has too much of it.
 pub(crate) const EVEN_MAX: f64 = 1.1;
 /// Below this, a rank lacks speed or a part of its vCPUs.
 const WHOLE_MIN: f64 = 0.9;
@@ -49,10 +49,11 @@ pub(crate) fn outcomes(syncs: &[SyncReport]) -> Vec<Outcome<'_>> {
     syncs.iter().enumerate().map(|(at, report)| Outcome { report, next: next(at, report) }).collect()
 }
 
-/// The sync that moved most, the first of several.
+/// The sync that moved most; of several the one that should save most, and of those the first.
 pub(crate) fn largest<'t>(outcomes: &[Outcome<'t>]) -> Option<Outcome<'t>> {
-    let most = outcomes.iter().map(|outcome| outcome.report.moved).max()?;
-    outcomes.iter().find(|outcome| outcome.report.moved == most).copied()
+    let size = |outcome: &Outcome<'_>| (outcome.report.moved, outcome.report.gain_ns);
+    let most = outcomes.iter().map(size).max()?;
+    outcomes.iter().find(|outcome| size(outcome) == most).copied()
 }
 
 impl<'t> Outcome<'t> {
@@ -105,14 +106,15 @@ impl<'t> Outcome<'t> {
     /// Why the slowest rank was it.
     pub(crate) fn cause(&self) -> Cause {
         let report = self.report;
-        match self.work() {
+        let work = scaled(&report.before_ns, &report.capacity);
+        let slowest = (0..work.len()).max_by_key(|&rank| (report.before_ns[rank], usize::MAX - rank));
+        let average = work.iter().sum::<f64>() / work.len() as f64;
+        let Some(slowest) = slowest else { return Cause::Unknown };
+        match finite(work[slowest] / average) {
             None => return Cause::Unknown,
-            Some(work) if work > EVEN_MAX => return Cause::Work(work),
+            Some(more) if more > EVEN_MAX => return Cause::Work(slowest, more),
             Some(_) => {}
         }
-        let slowest =
-            (0..report.before_ns.len()).max_by_key(|&rank| (report.before_ns[rank], usize::MAX - rank));
-        let Some(slowest) = slowest else { return Cause::Unknown };
         let share = report.share.get(slowest).copied().unwrap_or(1.0);
         if share < WHOLE_MIN {
             return Cause::Share(slowest, share);
@@ -184,7 +186,7 @@ mod tests {
         let cause = |report: SyncReport| outcomes(&[report])[0].cause();
         assert_eq!(cause(sync(0, &[100, 180], &[1.0, 0.55], &[1.0, 0.55])), Cause::Share(1, 0.55));
         assert_eq!(cause(sync(0, &[200, 100], &[0.5, 1.0], &[1.0, 1.0])), Cause::Speed(0, 0.5));
-        assert_eq!(cause(sync(0, &[300, 100], &[1.0, 1.0], &[1.0, 1.0])), Cause::Work(1.5));
+        assert_eq!(cause(sync(0, &[300, 100], &[1.0, 1.0], &[1.0, 1.0])), Cause::Work(0, 1.5));
         assert_eq!(cause(sync(0, &[100, 100], &[], &[])), Cause::Unknown);
     }
 

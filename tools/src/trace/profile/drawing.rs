@@ -83,10 +83,10 @@ pub(super) fn bars(trace: &Trace, spent: &Spent) -> String {
     }
     ranks.insert(0, ("average".into(), total, spent.parts()));
     let (mut svg, area) = frame("time of ranks by kind of message", &layers);
-    let place = area.width / (ranks.len() + 1) as f64;
+    let place = area.width / (ranks.len() as f64 + 0.5);
     for (number, (name, lines, parts)) in ranks.iter().enumerate() {
         // The average stands apart.
-        let left = area.left + place * (number as f64 + if number > 0 { 1.0 } else { 0.0 } + 0.1);
+        let left = area.left + place * (number as f64 + if number > 0 { 0.5 } else { 0.0 } + 0.1);
         let time_ns = |activity| lines.get(&activity).map_or(0.0, |line| line.total_ns);
         layers.stack(&mut svg, Area { left, width: 0.8 * place, ..area }, name, time_ns, parts);
         if number == 0 || ranks.len() <= 33 {

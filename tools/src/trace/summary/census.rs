@@ -1,0 +1,156 @@
+//! One pass over all events: how many of which sort, messages, and the heaviest chunk of each phase.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use caribou::trace::{ChunkId, Event, Problem, RankTrace, Trace, What};
+
+use super::super::bins::Bins;
+use super::super::spent::Worker;
+use super::super::streams;
+
+/// What there is to count, in the order of [`sort`].
+pub(super) const SORTS: [&str; 14] = [
+    "handler",
+    "send",
+    "idle",
+    "runtime",
+    "depart",
+    "arrive",
+    "contribute",
+    "load",
+    "mark",
+    "span",
+    "counter",
+    "range",
+    "pool send",
+    "dropped",
+];
+
+/// Where in [`SORTS`] an event is.
+fn sort(what: &What) -> usize {
+    match what {
+        What::Handler { .. } => 0,
+        What::Send { .. } => 1,
+        What::Idle => 2,
+        What::Runtime { .. } => 3,
+        What::Depart { .. } => 4,
+        What::Arrive { .. } => 5,
+        What::Contribute { .. } => 6,
+        What::Load { .. } => 7,
+        What::Mark { .. } => 8,
+        What::Span { .. } => 9,
+        What::Counter { .. } => 10,
+        What::Range { .. } => 11,
+        What::PoolSend { .. } => 12,
+        What::Dropped { .. } => 13,
+    }
+}
+
+/// Messages, and the bytes in them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Traffic {
+    pub(super) messages: u64,
+    pub(super) bytes: u64,
+}
+
+/// What was counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Census {
+    pub(super) counts: [u64; SORTS.len()],
+    /// Within a rank.
+    pub(super) local: Traffic,
+    /// To other ranks.
+    pub(super) remote: Traffic,
+    /// The chunks that came to each sync.
+    pub(super) loads: BTreeMap<u64, Loads>,
+}
+
+/// The chunks that came to a sync.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Loads {
+    pub(super) sum_ns: u64,
+    pub(super) heaviest: Option<(u64, ChunkId)>,
+}
+
+/// What one pass found.
+pub(super) struct Read {
+    pub(super) census: Census,
+    /// Where time went, if that was asked for.
+    pub(super) workers: Vec<Worker>,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// Reads all events once. Takes memory for each worker and sync.
+pub(super) fn read(trace: &Trace, bins: &Bins, with_time: bool) -> Read {
+    let ranks: Vec<&RankTrace> = trace.ranks.iter().collect();
+    // Events may name any number of syncs: only those on record are worth memory.
+    let known: BTreeSet<u64> = trace.syncs.iter().map(|sync| sync.sync).collect();
+    let begin = |rank: &RankTrace, worker| (rank.rank, Census::default(), Worker::new(rank.rank, worker));
+    let see = |(rank, census, worker): &mut (u32, Census, Worker), events: &[Event]| {
+        for event in events {
+            census.see(*rank, event, &known);
+            if with_time {
+                worker.see(bins, event);
+            }
+        }
+    };
+    let (found, problems) = streams::fold(&ranks, bins.window, begin, see);
+    let (mut census, mut workers) = (Census::default(), Vec::new());
+    for (_, one, worker) in found {
+        census.merge(one);
+        workers.push(worker);
+    }
+    Read { census, workers, problems }
+}
+
+impl Census {
+    fn see(&mut self, rank: u32, event: &Event, known: &BTreeSet<u64>) {
+        self.counts[sort(&event.what)] += 1;
+        match event.what {
+            What::Send { rank: to, bytes, .. } => {
+                let traffic = if to == rank { &mut self.local } else { &mut self.remote };
+                traffic.messages += 1;
+                traffic.bytes = traffic.bytes.saturating_add(bytes);
+            }
+            What::Load { chunk, sync, load_ns, .. } if known.contains(&sync) => {
+                let one = Loads { sum_ns: load_ns, heaviest: Some((load_ns, chunk)) };
+                self.loads.entry(sync).or_default().merge(one);
+            }
+            _ => {}
+        }
+    }
+
+    fn merge(&mut self, other: Census) {
+        self.counts.iter_mut().zip(other.counts).for_each(|(sum, count)| *sum += count);
+        self.local.merge(other.local);
+        self.remote.merge(other.remote);
+        for (sync, loads) in other.loads {
+            self.loads.entry(sync).or_default().merge(loads);
+        }
+    }
+
+    /// Handlers, or ranges of iterations.
+    pub(super) fn handled(&self) -> u64 {
+        self.counts[0] + self.counts[11]
+    }
+}
+
+impl Traffic {
+    fn merge(&mut self, other: Traffic) {
+        self.messages += other.messages;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+
+    /// What it stands for if only one in so many was recorded.
+    pub(super) fn times(self, arrows: u32) -> Traffic {
+        let arrows = u64::from(arrows.max(1));
+        Traffic { messages: self.messages.saturating_mul(arrows), bytes: self.bytes.saturating_mul(arrows) }
+    }
+}
+
+impl Loads {
+    fn merge(&mut self, other: Loads) {
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        self.heaviest = self.heaviest.max(other.heaviest);
+    }
+}

@@ -1,0 +1,188 @@
+//! The tables of a summary: what the run was, where its time went, what was sent, what was recorded.
+
+use std::collections::BTreeMap;
+
+use caribou::trace::{Activity, Trace};
+
+use super::super::lb::many;
+use super::super::page::{Cell, Table, duration};
+use super::super::spent::{Source, Spent};
+use super::super::taken::Taken;
+use super::census::{Census, SORTS, Traffic};
+
+/// Hosts named one by one.
+const HOSTS_MAX: usize = 8;
+/// Of the command line, in characters.
+const COMMAND_MAX: usize = 200;
+
+/// The run in one line.
+pub(super) fn headline(trace: &Trace) -> String {
+    let program = trace.run.arguments.first().map_or("a run", String::as_str);
+    let program = program.rsplit('/').next().unwrap_or(program);
+    let workers: u64 = trace.ranks.iter().map(|rank| u64::from(rank.workers)).sum();
+    format!(
+        "{program}: {} {}, {workers} {}, {}, {}",
+        trace.run.ranks,
+        many("rank", trace.run.ranks as usize),
+        many("worker", workers as usize),
+        duration(trace.elapsed_ns() as f64),
+        state(trace)
+    )
+}
+
+/// Whether all of the run is there.
+fn state(trace: &Trace) -> String {
+    let failed = trace.ranks.iter().find_map(|rank| Some((rank.rank, rank.end.as_ref()?.failed.as_ref()?)));
+    let cut_off = trace.ranks.iter().filter(|rank| rank.end.is_none()).count();
+    let missing = (trace.run.ranks as usize).saturating_sub(trace.ranks.len());
+    match (failed, cut_off, missing) {
+        (Some((rank, why)), _, _) => format!("failed on rank {rank}: {why}"),
+        (None, 0, 0) => "complete".into(),
+        (None, 0, missing) => format!("{missing} {} missing", many("rank", missing)),
+        (None, cut_off, 0) => format!("cut off on {cut_off} {}", many("rank", cut_off)),
+        (None, cut_off, missing) => {
+            format!("cut off on {cut_off} {}, {missing} missing", many("rank", cut_off))
+        }
+    }
+}
+
+pub(super) fn run(trace: &Trace) -> Table {
+    let run = &trace.run;
+    let mut table = Table::new("run", "", &[("what", "run"), ("value", "")]);
+    let command: String = run.arguments.join(" ").chars().take(COMMAND_MAX).collect();
+    let rows = [
+        ("id", run.run_id.clone()),
+        ("command", command),
+        ("started", utc(run.started_unix_ns)),
+        ("version", format!("{} ({})", run.version, run.git_hash)),
+        ("shape", run.shape.clone()),
+        ("strategy", run.lb.clone()),
+        ("hosts", hosts(trace)),
+        ("placement", run.placement.clone()),
+        ("pinned", if run.pinned { "yes" } else { "no" }.into()),
+        ("filter", run.filter.clone()),
+        ("state", state(trace)),
+        ("events", format!("{} recorded, {} dropped", trace.events(), trace.dropped())),
+    ];
+    for (what, value) in rows {
+        table.row([Cell::text_of(what), Cell::Text(value)]);
+    }
+    table
+}
+
+fn hosts(trace: &Trace) -> String {
+    let mut ranks = BTreeMap::<&str, usize>::new();
+    trace.ranks.iter().for_each(|rank| *ranks.entry(&rank.host).or_default() += 1);
+    let each = ranks.iter().take(HOSTS_MAX);
+    let named: Vec<String> =
+        each.map(|(host, count)| format!("{host} ({count} {})", many("rank", *count))).collect();
+    match ranks.len().saturating_sub(HOSTS_MAX) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
+
+/// A moment as people write it (days to dates after Hinnant's `civil_from_days`).
+fn utc(unix_ns: u64) -> String {
+    let seconds = unix_ns / 1_000_000_000;
+    let (days, second) = (seconds / 86_400 + 719_468, seconds % 86_400);
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+/// The parts of all workers' time; they add up to it.
+pub(super) fn time(trace: &Trace, spent: &Spent, taken: &Taken) -> Table {
+    let parts = spent.parts();
+    let source = match spent.source {
+        Source::Profile => "profile",
+        Source::Events => "events",
+    };
+    let busy = if trace.run.shape == "pool" { "iterations" } else { "chunks" };
+    let columns = [("part", "worker-time"), ("time_ns", "time"), ("share", "share"), ("from", "from")];
+    let mut table = Table::new("time", "", &columns);
+    let rows = [
+        (busy, parts.chunks_ns, source),
+        ("runtime", parts.runtime_ns, source),
+        ("idle", parts.idle_ns, source),
+        ("waiting for the vCPU", taken.wait_ns, "samples"),
+        ("throttled by a quota", taken.throttled_ns, "samples"),
+        ("steal", taken.steal_ns, "samples"),
+        ("lost, unexplained", taken.unexplained_ns, source),
+        ("unaccounted", parts.rest_ns, source),
+        ("all", parts.wall_ns, "records"),
+    ];
+    for (name, ns, from) in rows {
+        table.row([Cell::text_of(name), Cell::Ns(ns), Cell::Share(parts.share(ns)), Cell::text_of(from)]);
+    }
+    table
+}
+
+/// Handlers and messages, in all and by second.
+pub(super) fn traffic(trace: &Trace, spent: &Spent, census: Option<&Census>) -> Table {
+    let columns = [
+        ("what", "counted"),
+        ("count", "count"),
+        ("per_second", "per second"),
+        ("bytes", "bytes"),
+        ("from", "from"),
+    ];
+    let mut table = Table::new("traffic", "", &columns);
+    let seconds = spent.bins.window.length_ns() as f64 / 1e9;
+    let mut row = |name: &str, count: u64, bytes: Option<u64>, from: &str| {
+        let rate =
+            if seconds > 0.0 { Cell::Count((count as f64 / seconds).round() as u64) } else { Cell::Empty };
+        let bytes = bytes.map_or(Cell::Empty, Cell::Bytes);
+        table.row([Cell::text_of(name), Cell::Count(count), rate, bytes, Cell::text_of(from)]);
+    };
+    let total = spent.total();
+    let kinds =
+        total.iter().filter(|(activity, _)| matches!(activity, Activity::Kind(_) | Activity::Iterations));
+    let calls: f64 = kinds.map(|(_, line)| line.calls).sum();
+    let name = if trace.run.shape == "pool" { "ranges of iterations" } else { "handlers" };
+    match (spent.source, census) {
+        (Source::Events, Some(census)) => row(name, census.handled(), None, "events"),
+        (Source::Events, None) => row(name, calls.round() as u64, None, "events"),
+        (Source::Profile, _) => row(name, calls.round() as u64, None, "profile"),
+    }
+    let ends = trace.ranks.iter().filter_map(|rank| rank.end.as_ref());
+    let handled = ends.fold(0u64, |sum, end| sum.saturating_add(end.messages));
+    row("deliveries handled", handled, None, "records");
+    if let Some(census) = census.filter(|_| trace.run.arrows > 0) {
+        for (name, traffic) in
+            [("messages within a rank", census.local), ("messages to other ranks", census.remote)]
+        {
+            let Traffic { messages, bytes } = traffic.times(trace.run.arrows);
+            row(name, messages, Some(bytes), "events");
+        }
+    }
+    table
+}
+
+/// How many events there are of each sort.
+pub(super) fn events(census: &Census) -> Table {
+    let mut table = Table::new("events", "", &[("sort", "events"), ("count", "count")]);
+    for (sort, &count) in SORTS.iter().zip(&census.counts).filter(|(_, count)| **count > 0) {
+        table.row([Cell::text_of(*sort), Cell::Count(count)]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_written_as_dates() {
+        assert_eq!(utc(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(utc(951_827_696_000_000_000), "2000-02-29 12:34:56 UTC");
+        assert_eq!(utc(1_790_000_000_000_000_000), "2026-09-21 14:13:20 UTC");
+        assert_eq!(utc(u64::MAX), "2554-07-21 23:34:33 UTC");
+    }
+}

@@ -1,0 +1,228 @@
+//! What to look at first: fixed rules, each with its number, so that two people reading one trace are told the same.
+
+use std::collections::BTreeMap;
+
+use caribou::trace::{Activity, Part, Trace};
+
+use super::super::lb::outcome::{Cause, EVEN_MAX, Outcome, finite, max_over_average};
+use super::super::spent::{Parts, Spent};
+use super::census::Census;
+
+/// A phase is uneven if its slowest rank takes more than this times the average.
+const UNEVEN: f64 = 1.2;
+/// A part of the run that is worth a sentence.
+const NOTABLE: f64 = 0.05;
+/// More idle time than this asks for a reason.
+const IDLE_MAX: f64 = 0.2;
+/// More of the runtime than this asks for larger chunks.
+const RUNTIME_MAX: f64 = 0.1;
+
+/// All that the rules look at.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Facts {
+    pub(super) parts: Parts,
+    /// Whether the run was a pool, which has no syncs.
+    pub(super) pool: bool,
+    /// The strategy, as given.
+    pub(super) strategy: String,
+    pub(super) syncs: usize,
+    /// Syncs that moved something.
+    pub(super) moving: usize,
+    /// Time of phases in which the slowest rank took more than [`UNEVEN`] times the average, over that of all phases.
+    pub(super) uneven: f64,
+    /// What made most of that, and the worst max/avg there.
+    pub(super) cause: Option<(Cause, f64)>,
+    /// Max/avg over all phases; without syncs, of the ranks' busy times.
+    pub(super) imbalance: Option<f64>,
+    /// The heaviest chunk over the average load of a worker, in the phase in the middle; and the heaviest of all.
+    pub(super) heaviest: Option<(f64, String)>,
+    /// What syncs took, of the run.
+    pub(super) syncs_share: f64,
+    /// The rank that lost most, and how much of its time.
+    pub(super) loser: Option<(u32, f64)>,
+}
+
+/// What the rules say, the most important first; at least one sentence.
+pub(super) fn verdict(facts: &Facts) -> Vec<String> {
+    let rules = [uneven, heaviest, syncs, idle, lost, runtime];
+    let said: Vec<String> = rules.iter().filter_map(|rule| rule(facts)).collect();
+    if said.is_empty() {
+        let busy = 100.0 * facts.parts.share(facts.parts.chunks_ns);
+        return vec![format!(
+            "nothing stands out: workers were busy with chunks for {busy:.1} % of the time"
+        )];
+    }
+    said
+}
+
+fn uneven(facts: &Facts) -> Option<String> {
+    if facts.uneven <= NOTABLE {
+        return uneven_without_syncs(facts);
+    }
+    let (cause, worst) = facts.cause?;
+    let when = format!(
+        "max/avg was above {UNEVEN} for {:.1} % of the time, at worst {worst:.3}",
+        100.0 * facts.uneven
+    );
+    let cure = if facts.moving == 0 {
+        format!("; nothing was moved under `{}`", facts.strategy)
+    } else {
+        String::new()
+    };
+    Some(match cause {
+        Cause::Share(rank, share) => {
+            format!(
+                "{when}: the work was even, but rank {rank} had only {:.1} % of its vCPU{cure}",
+                100.0 * share
+            )
+        }
+        Cause::Speed(rank, speed) => {
+            format!(
+                "{when}: the work was even, but rank {rank} has only {:.1} % of the best speed{cure}",
+                100.0 * speed
+            )
+        }
+        Cause::Work(rank, work) => format!(
+            "{when}: rank {rank} had {work:.3} times the average work: balance more often, or with another strategy{cure}"
+        ),
+        Cause::Unknown => format!("{when}{cure}"),
+    })
+}
+
+fn uneven_without_syncs(facts: &Facts) -> Option<String> {
+    let imbalance = facts.imbalance.filter(|&imbalance| imbalance > UNEVEN && facts.syncs == 0)?;
+    let cure =
+        if facts.pool { "hand out smaller ranges, or by another policy" } else { "add syncs to balance at" };
+    Some(format!(
+        "the busiest rank had {imbalance:.3} times the average to do, and there was no sync: {cure}"
+    ))
+}
+
+fn heaviest(facts: &Facts) -> Option<String> {
+    let (times, chunk) = facts.heaviest.as_ref().filter(|(times, _)| *times > 1.0)?;
+    Some(format!(
+        "{chunk} is too heavy, {times:.3} times the average load of a worker: nothing can balance it, split it"
+    ))
+}
+
+fn syncs(facts: &Facts) -> Option<String> {
+    let share = 100.0 * facts.syncs_share;
+    (facts.syncs_share > NOTABLE).then(|| format!("syncs took {share:.1} % of the run: balance less often"))
+}
+
+fn idle(facts: &Facts) -> Option<String> {
+    let share = facts.parts.share(facts.parts.idle_ns);
+    let imbalance = facts.imbalance.filter(|&imbalance| imbalance <= EVEN_MAX && share > IDLE_MAX)?;
+    Some(format!(
+        "workers were idle for {:.1} % of the time while max/avg was {imbalance:.3}: latency or dependences, not balance; \
+         see critical-path",
+        100.0 * share
+    ))
+}
+
+fn lost(facts: &Facts) -> Option<String> {
+    let share = facts.parts.share(facts.parts.lost_ns);
+    let (rank, worst) = facts.loser.filter(|_| share > NOTABLE)?;
+    Some(format!(
+        "{:.1} % of the time was lost to others on the vCPUs, most on rank {rank} with {:.1} %",
+        100.0 * share,
+        100.0 * worst
+    ))
+}
+
+fn runtime(facts: &Facts) -> Option<String> {
+    let share = facts.parts.share(facts.parts.runtime_ns);
+    (share > RUNTIME_MAX)
+        .then(|| format!("the runtime itself took {:.1} %: make chunks larger", 100.0 * share))
+}
+
+impl Facts {
+    pub(super) fn new(
+        trace: &Trace,
+        spent: &Spent,
+        outcomes: &[Outcome<'_>],
+        census: Option<&Census>,
+    ) -> Facts {
+        let by_rank = spent.by_rank();
+        let lost = by_rank.iter().map(|(&rank, parts)| (rank, parts.share(parts.lost_ns)));
+        let busy: Vec<f64> =
+            by_rank.values().map(|parts| parts.share(parts.chunks_ns + parts.lost_ns)).collect();
+        let phases = phases(outcomes);
+        Facts {
+            parts: spent.parts(),
+            pool: trace.run.shape == "pool",
+            strategy: trace.run.lb.clone(),
+            syncs: outcomes.len(),
+            moving: outcomes.iter().filter(|outcome| outcome.report.moved > 0).count(),
+            uneven: phases.uneven,
+            cause: phases.cause,
+            imbalance: if outcomes.is_empty() { max_over_average(&busy) } else { phases.imbalance },
+            heaviest: census.and_then(|census| heaviest_chunk(trace, spent, census)),
+            syncs_share: syncs_share(spent, outcomes),
+            loser: lost.max_by(|one, other| one.1.total_cmp(&other.1)),
+        }
+    }
+}
+
+/// What phases have in common.
+struct Phases {
+    uneven: f64,
+    cause: Option<(Cause, f64)>,
+    imbalance: Option<f64>,
+}
+
+fn phases(outcomes: &[Outcome<'_>]) -> Phases {
+    let (mut all_ns, mut uneven_ns, mut average_ns) = (0.0, 0.0, 0.0);
+    // By the rank and the reason: time lost, and the worst of the phases.
+    let mut causes = BTreeMap::<(u8, usize), (f64, f64, Cause)>::new();
+    for outcome in outcomes {
+        let phase_ns = outcome.report.makespan_before_ns as f64;
+        all_ns += phase_ns;
+        average_ns += phase_ns - outcome.excess_ns();
+        let Some(imbalance) = finite(outcome.report.imbalance_before).filter(|&it| it > UNEVEN) else {
+            continue;
+        };
+        uneven_ns += phase_ns;
+        let cause = outcome.cause();
+        let key = match cause {
+            Cause::Work(rank, _) => (0, rank),
+            Cause::Share(rank, _) => (1, rank),
+            Cause::Speed(rank, _) => (2, rank),
+            Cause::Unknown => (3, 0),
+        };
+        let (excess_ns, worst, of_it) = causes.entry(key).or_insert((0.0, 0.0, cause));
+        *excess_ns += outcome.excess_ns();
+        if imbalance > *worst {
+            (*worst, *of_it) = (imbalance, cause);
+        }
+    }
+    let first = causes.into_values().max_by(|one, other| one.0.total_cmp(&other.0));
+    Phases {
+        uneven: if all_ns > 0.0 { uneven_ns / all_ns } else { 0.0 },
+        cause: first.map(|(_, worst, cause)| (cause, worst)),
+        imbalance: finite(all_ns / average_ns),
+    }
+}
+
+/// How heavy the heaviest chunk is in the middle one of the phases, and which it is in the worst.
+fn heaviest_chunk(trace: &Trace, spent: &Spent, census: &Census) -> Option<(f64, String)> {
+    let workers = spent.workers.len() as f64;
+    let times = census.loads.values().filter_map(|loads| {
+        let (heaviest_ns, chunk) = loads.heaviest?;
+        Some((finite(heaviest_ns as f64 * workers / loads.sum_ns as f64)?, chunk))
+    });
+    let mut times: Vec<_> = times.collect();
+    times.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let (_, chunk) = times.last()?;
+    Some((times[times.len() / 2].0, trace.chunk_name(*chunk)))
+}
+
+/// Decisions and migrations hold everybody up; measuring each worker that does it.
+fn syncs_share(spent: &Spent, outcomes: &[Outcome<'_>]) -> f64 {
+    let elapsed_ns = spent.bins.window.length_ns() as f64;
+    let total = spent.total();
+    let measure_ns = total.get(&Activity::Runtime(Part::Measure)).map_or(0.0, |line| line.total_ns);
+    let measure_ns = measure_ns / spent.workers.len().max(1) as f64;
+    let cost_ns: f64 = outcomes.iter().map(Outcome::cost_ns).sum();
+    finite((cost_ns + measure_ns) / elapsed_ns).unwrap_or(0.0)
+}

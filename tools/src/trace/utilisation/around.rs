@@ -1,0 +1,188 @@
+//! Every worker in the phase before a sync and in the one after it: did balancing help? Figure 4 of cloud-refine.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use caribou::trace::{Activity, Trace};
+
+use super::super::bins::Bins;
+use super::super::lb::outcome::{Outcome, largest, outcomes};
+use super::super::lb::{many, the_one};
+use super::super::open::warn;
+use super::super::page::{Cell, Page, Table};
+use super::super::profile::drawing::Layers;
+use super::super::select::Window;
+use super::super::spent::{Line, Parts, Spent, Worker, spent};
+use super::super::svg::{self, Anchor, Area, Svg};
+use super::{Options, Sort};
+use crate::Error;
+
+/// Bars of a picture, at most: more workers are drawn as averages of several.
+const BARS_MAX: usize = 256;
+
+pub(super) fn run(trace: &Trace, options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+    let outcomes = outcomes(&trace.syncs);
+    let chosen = match options.around_sync {
+        Some(sync) => the_one(&outcomes, sync)?,
+        None => {
+            largest(&outcomes).ok_or_else(|| Error::Usage("the run had no sync to look around at".into()))?
+        }
+    };
+    let (before, after) = phases(trace, &chosen, &outcomes);
+    if before.length_ns() == 0 || after.length_ns() == 0 {
+        let sync = chosen.report.sync;
+        return Err(Error::Usage(format!(
+            "there is no phase both before and after sync {sync}: name another"
+        )));
+    }
+    let [before, after] =
+        [before, after].map(|window| spent(trace, &options.selection, Bins::new(window, 1)));
+    if before.workers.is_empty() {
+        return Err(Error::Usage("the trace has none of the ranks in --rank".into()));
+    }
+    warn(&before.problems);
+    warn(&after.problems);
+    let pairs = pairs(&before, &after, options.sort);
+    if let Some(file) = &options.svg {
+        svg::save(file, &draw(trace, &chosen, &before, &after, &pairs))?;
+    }
+    let mut page = Page::new("utilisation_around", trace);
+    page.says.push(answer(trace, &chosen, &before, &after));
+    page.tables.push(table(&before, &after, &pairs));
+    page.notes.push(before.note());
+    Ok(page.write(options.format, out)?)
+}
+
+/// The phase that a sync ends, and the one that it begins.
+fn phases(trace: &Trace, chosen: &Outcome<'_>, all: &[Outcome<'_>]) -> (Window, Window) {
+    let elapsed_ns = trace.elapsed_ns();
+    let begin_ns = |outcome: &Outcome<'_>| {
+        let report = outcome.report;
+        report.at_ns.min(elapsed_ns).saturating_sub(report.decide_ns.saturating_add(report.collect_ns))
+    };
+    let end_ns = |outcome: &Outcome<'_>| {
+        outcome.report.at_ns.saturating_add(outcome.report.migrate_ns).min(elapsed_ns)
+    };
+    let sync = chosen.report.sync;
+    let last = all.iter().rev().find(|other| other.report.sync < sync);
+    let next = all.iter().find(|other| other.report.sync > sync);
+    let window = |from_ns: u64, to_ns: u64| Window { from_ns, to_ns: to_ns.max(from_ns) };
+    let before = window(last.map_or(0, end_ns), begin_ns(chosen));
+    (before, window(end_ns(chosen), next.map_or(elapsed_ns, begin_ns)))
+}
+
+type Pair<'s> = (&'s Worker, &'s Worker);
+
+/// Workers before and after, those with most idle time before it first.
+fn pairs<'s>(before: &'s Spent, after: &'s Spent, sort: Sort) -> Vec<Pair<'s>> {
+    let mut pairs: Vec<Pair<'s>> = before.workers.iter().zip(&after.workers).collect();
+    if sort == Sort::Busy {
+        let idle = |pair: &Pair<'_>| {
+            let parts = pair.0.parts(&before.bins);
+            parts.share(parts.idle_ns)
+        };
+        pairs.sort_by(|one, other| idle(other).total_cmp(&idle(one)));
+    }
+    pairs
+}
+
+fn answer(trace: &Trace, chosen: &Outcome<'_>, before: &Spent, after: &Spent) -> String {
+    let (before, after) = (before.parts(), after.parts());
+    let percent = |parts: &Parts, ns: f64| 100.0 * parts.share(ns);
+    let moved = chosen.report.moved;
+    format!(
+        "sync {} ({}) moved {moved} {}: busy with chunks {:.1} % before, {:.1} % after; idle {:.1} % before, \
+         {:.1} % after; lost {:.1} % before, {:.1} % after",
+        chosen.report.sync,
+        trace.run.lb,
+        many("chunk", moved as usize),
+        percent(&before, before.chunks_ns),
+        percent(&after, after.chunks_ns),
+        percent(&before, before.idle_ns),
+        percent(&after, after.idle_ns),
+        percent(&before, before.lost_ns),
+        percent(&after, after.lost_ns)
+    )
+}
+
+fn table(before: &Spent, after: &Spent, pairs: &[Pair<'_>]) -> Table {
+    let columns = [
+        ("rank", "rank"),
+        ("worker", "worker"),
+        ("chunks_before", "chunks before"),
+        ("runtime_before", "runtime before"),
+        ("lost_before", "lost before"),
+        ("idle_before", "idle before"),
+        ("chunks_after", "chunks after"),
+        ("runtime_after", "runtime after"),
+        ("lost_after", "lost after"),
+        ("idle_after", "idle after"),
+    ];
+    let mut table = Table::new("workers", "each worker before and after", &columns).text_rows(33);
+    let row = |named: [Cell; 2], before: &Parts, after: &Parts| {
+        let shares = [before, after].into_iter().flat_map(|parts| {
+            [parts.chunks_ns, parts.runtime_ns, parts.lost_ns, parts.idle_ns]
+                .map(|ns| Cell::Share(parts.share(ns)))
+        });
+        named.into_iter().chain(shares).collect::<Vec<_>>()
+    };
+    table.row(row([Cell::text_of("average"), Cell::Empty], &before.parts(), &after.parts()));
+    for (one, other) in pairs {
+        let named = [Cell::Count(one.rank.into()), Cell::Count(one.worker.into())];
+        table.row(row(named, &one.parts(&before.bins), &other.parts(&after.bins)));
+    }
+    table
+}
+
+/// Two groups of bars, the average first in each, workers in the same order.
+fn draw(trace: &Trace, chosen: &Outcome<'_>, before: &Spent, after: &Spent, pairs: &[Pair<'_>]) -> String {
+    let mut total = before.total();
+    for (activity, line) in after.total() {
+        total.entry(activity).or_default().merge(&line);
+    }
+    let layers = Layers::new(trace, &total);
+    let sync = chosen.report.sync;
+    let mut svg = Svg::new(960.0, 680.0, &format!("workers before and after sync {sync}"));
+    let high =
+        svg.legend(Area { left: 60.0, top: 12.0, width: 880.0, height: 0.0 }, &layers.legend()).min(120.0);
+    let height = (620.0 - high) / 2.0 - 50.0;
+    let firsts: Vec<&Worker> = pairs.iter().map(|pair| pair.0).collect();
+    let seconds: Vec<&Worker> = pairs.iter().map(|pair| pair.1).collect();
+    for (number, (name, spent, workers)) in
+        [("before", before, firsts), ("after", after, seconds)].into_iter().enumerate()
+    {
+        let top = 46.0 + high + (height + 56.0) * number as f64;
+        let area = Area { left: 60.0, top, width: 880.0, height };
+        let parts = spent.parts();
+        let busy = 100.0 * parts.share(parts.chunks_ns);
+        let title = format!("{name} sync {sync}: busy with chunks {busy:.1} % on average");
+        svg.words((500.0, top - 8.0), 14, Anchor::Middle, &title);
+        svg.left_axis(area, 1.0, |share| format!("{:.0} %", 100.0 * share));
+        bars(&mut svg, area, &layers, spent, &workers);
+    }
+    svg.words((500.0, 672.0), 12, Anchor::Middle, "vCPU: rank.worker");
+    svg.finish()
+}
+
+fn bars(svg: &mut Svg, area: Area, layers: &Layers, spent: &Spent, workers: &[&Worker]) {
+    let groups: Vec<&[&Worker]> = workers.chunks(workers.len().div_ceil(BARS_MAX).max(1)).collect();
+    let place = area.width / (groups.len() as f64 + 1.5);
+    let mut bar = |at: f64, name: &str, workers: &[&Worker]| {
+        let (mut lines, mut parts) = (BTreeMap::<Activity, Line>::new(), Parts::default());
+        for worker in workers {
+            worker.add_to(&mut lines);
+            parts += worker.parts(&spent.bins);
+        }
+        let left = area.left + place * (at + 0.1);
+        let time_ns = |activity| lines.get(&activity).map_or(0.0, |line| line.total_ns);
+        layers.stack(svg, Area { left, width: 0.8 * place, ..area }, name, time_ns, &parts);
+        if groups.len() <= 33 || name == "avg" {
+            svg.words((left + 0.4 * place, area.bottom() + 14.0), 10, Anchor::Middle, name);
+        }
+    };
+    bar(0.0, "avg", workers);
+    for (number, group) in groups.iter().enumerate() {
+        let name = group.first().map_or(String::new(), |worker| format!("{}.{}", worker.rank, worker.worker));
+        bar(number as f64 + 1.5, &name, group);
+    }
+}
