@@ -9,23 +9,27 @@ mod chunks;
 mod comm;
 mod critical_path;
 mod diff;
+mod drawing;
 mod export;
 mod generate;
 mod histogram;
 mod lb;
+mod merged;
+mod messages;
 mod open;
 mod outliers;
-pub(crate) mod page;
 mod profile;
 mod report;
 mod select;
 mod spent;
+mod spread;
 mod streams;
 mod summary;
 mod svg;
 mod taken;
 mod timeline;
 mod utilisation;
+pub(crate) mod page;
 
 use std::io::Write;
 

@@ -1,18 +1,334 @@
-//! `caribou trace histogram`.
+//! `caribou trace histogram`: how long handlers, messages and idle times are.
+//!
+//! Bins by powers of two, with the share of the calls and of the time in each: many short calls are no harm as long as they
+//! take little of the time. Ends with what to make of it, in numbers. Events are read once; memory is that of the bins and
+//! of the messages under way.
 
 use std::io::Write;
+use std::path::PathBuf;
 
-use super::open::Input;
+use caribou::trace::{NameId, Trace, What};
+
+use super::drawing::{self, Anchor, Drawing};
+use super::merged::{Merged, NO_EVENTS};
+use super::messages::Matcher;
+use super::open::{Input, warn};
+use super::page::{Cell, Column, Format, Page, Table, bytes, duration};
+use super::select::Selection;
+use super::spread::Spread;
 use crate::Error;
+
+/// Shorter calls are called short: the runtime's own work per message begins to be seen.
+const SHORT_NS: u64 = 20_000;
+/// Characters of the longest bar.
+const BAR: f64 = 40.0;
 
 /// What to show.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]
     input: Input,
+    #[command(flatten)]
+    selection: Selection,
+    /// Only handlers of this kind, such as Block::Halo or Halo, and the messages that they handled
+    #[arg(long, value_name = "NAME")]
+    kind: Option<String>,
+    /// Draw the bins to this file
+    #[arg(long, value_name = "FILE.svg")]
+    svg: Option<PathBuf>,
+    #[command(flatten)]
+    format: Format,
 }
 
-pub(crate) fn run(options: &Options, _out: &mut dyn Write) -> Result<(), Error> {
-    options.input.open()?;
-    Err(Error::Usage("not there yet".into()))
+/// What was measured.
+#[derive(Default)]
+struct Found {
+    wall: Spread,
+    cpu: Spread,
+    short: u64,
+    short_ns: f64,
+    size: Spread,
+    latency: Spread,
+    /// Messages whose handler began before they were sent, by the clocks.
+    early: u64,
+    idle: Spread,
+    given_up: u64,
+}
+
+pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+    let trace = options.input.open()?;
+    let kinds = options.kind.as_deref().map(|name| kinds_called(&trace, name)).transpose()?;
+    let mut page = Page::new("histogram", &trace);
+    if trace.events() == 0 {
+        page.says.push(NO_EVENTS.into());
+        return Ok(page.write(options.format, out)?);
+    }
+    let found = measure(options, &trace, kinds.as_deref());
+    // The first table is the one that --csv writes.
+    page.tables.push(quantiles(&found));
+    if found.wall.count() > 0 {
+        page.tables.push(executions(&found));
+    }
+    let others = [
+        ("sizes", "size of messages", &found.size),
+        ("latencies", "from send to handler", &found.latency),
+        ("idle", "idle", &found.idle),
+    ];
+    for (name, title, spread) in others.into_iter().filter(|(_, _, spread)| spread.count() > 0) {
+        page.tables.push(bins(name, title, spread));
+    }
+    page.says.extend(advice(&found));
+    page.notes.extend(notes(&trace, &found));
+    if let Some(file) = &options.svg {
+        draw(&trace, &found).save(file)?;
+    }
+    Ok(page.write(options.format, out)?)
+}
+
+/// The kinds that go by a name, with or without that of their array.
+fn kinds_called(trace: &Trace, name: &str) -> Result<Vec<NameId>, Error> {
+    let all = || trace.names.iter().zip(0..).filter(|(kind, _)| kind.array.is_some());
+    let called = all().filter(|(kind, id)| kind.text == name || trace.name(NameId(*id)) == name);
+    let called: Vec<NameId> = called.map(|(_, id)| NameId(id)).collect();
+    if called.is_empty() {
+        let names: Vec<String> = all().take(20).map(|(_, id)| trace.name(NameId(id))).collect();
+        return Err(Error::Usage(format!("--kind {name}: no such kind; there are {}", names.join(", "))));
+    }
+    Ok(called)
+}
+
+fn measure(options: &Options, trace: &Trace, kinds: Option<&[NameId]>) -> Found {
+    let window = options.selection.window(trace);
+    let chosen = |kind: &NameId| kinds.is_none_or(|kinds| kinds.contains(kind));
+    let (mut found, mut matcher) = (Found::default(), Matcher::default());
+    // A message may come from a rank that was not selected: all are read, and its receiver decides.
+    let mut merged = Merged::new(&trace.ranks, window);
+    for (place, event) in &mut merged {
+        let selected = options.selection.has(place.rank.rank);
+        match event.what {
+            What::Handler { kind, .. } if selected && chosen(&kind) => found.execution(&event),
+            What::Range { .. } if selected && kinds.is_none() => found.execution(&event),
+            What::Idle if selected && kinds.is_none() => found.idle.add(event.duration_ns()),
+            _ => {}
+        }
+        if let Some(message) = matcher.see(place, &event)
+            && options.selection.has(message.begun.rank)
+            && chosen(&message.begun.kind)
+        {
+            found.size.add(message.sent.bytes);
+            found.latency.add(message.latency_ns());
+            found.early += u64::from(message.begun.at_ns < message.sent.at_ns);
+        }
+    }
+    found.given_up = matcher.given_up();
+    warn(&merged.problems());
+    found
+}
+
+impl Found {
+    fn execution(&mut self, event: &caribou::trace::Event) {
+        let wall_ns = event.duration_ns();
+        self.wall.add(wall_ns);
+        self.cpu.add(event.cpu_ns());
+        if wall_ns < SHORT_NS {
+            self.short += 1;
+            self.short_ns += wall_ns as f64;
+        }
+    }
+}
+
+fn quantiles(found: &Found) -> Table {
+    let columns = [
+        ("what", "what"),
+        ("unit", "unit"),
+        ("count", "count"),
+        ("p50", "p50"),
+        ("p90", "p90"),
+        ("p99", "p99"),
+        ("longest", "longest"),
+        ("sum", "sum"),
+    ];
+    let mut table = Table::new("quantiles", "", &columns);
+    let spreads = [
+        ("execution, wall", &found.wall, true),
+        ("execution, CPU", &found.cpu, true),
+        ("message size", &found.size, false),
+        ("message latency", &found.latency, true),
+        ("idle", &found.idle, true),
+    ];
+    for (name, spread, time) in spreads.into_iter().filter(|(_, spread, _)| spread.count() > 0) {
+        let cell = |value: f64| if time { Cell::Ns(value) } else { Cell::Bytes(value as u64) };
+        let parts = [0.5, 0.9, 0.99].map(|part| cell(spread.quantile(part)));
+        let begin = [
+            Cell::text_of(name),
+            Cell::text_of(if time { "ns" } else { "bytes" }),
+            Cell::Count(spread.count()),
+        ];
+        table.row(begin.into_iter().chain(parts).chain([cell(spread.longest() as f64), cell(spread.sum())]));
+    }
+    table
+}
+
+/// Wall and CPU side by side.
+fn executions(found: &Found) -> Table {
+    let columns = [
+        ("from_ns", "from"),
+        ("to_ns", "below"),
+        ("calls", "calls"),
+        ("calls_share", "of calls"),
+        ("wall_share", "of wall"),
+        ("cpu_calls", "by CPU"),
+        ("cpu_share", "of CPU"),
+        ("bar", "share of wall time"),
+    ];
+    let mut table = Table::new("executions", "executions, by wall time and by CPU time", &columns);
+    let (wall, cpu) = (found.wall.octaves(), found.cpu.octaves());
+    let mut edges: Vec<(u64, u64)> = wall.iter().chain(&cpu).map(|octave| (octave.from, octave.to)).collect();
+    edges.sort_unstable();
+    edges.dedup();
+    let (calls, wall_ns, cpu_ns) = (found.wall.count() as f64, found.wall.sum(), found.cpu.sum());
+    for (from, to) in edges {
+        let of = |octaves: &[super::spread::Octave]| {
+            octaves
+                .iter()
+                .find(|octave| octave.from == from)
+                .map_or((0, 0.0), |octave| (octave.count, octave.sum))
+        };
+        let ((count, ns), (cpu_count, cpu_part_ns)) = (of(&wall), of(&cpu));
+        table.row([
+            Cell::Ns(from as f64),
+            Cell::Ns(to as f64),
+            Cell::Count(count),
+            share(count as f64, calls),
+            share(ns, wall_ns),
+            Cell::Count(cpu_count),
+            share(cpu_part_ns, cpu_ns),
+            Cell::Text(bar(ns, wall_ns)),
+        ]);
+    }
+    table
+}
+
+fn bins(name: &'static str, title: &str, spread: &Spread) -> Table {
+    let sizes = name == "sizes";
+    let keys: [Column; 2] = if sizes {
+        [("from_bytes", "from".into()), ("to_bytes", "below".into())]
+    } else {
+        [("from_ns", "from".into()), ("to_ns", "below".into())]
+    };
+    let columns = [
+        (keys[0].0, "from"),
+        (keys[1].0, "below"),
+        ("count", "count"),
+        ("count_share", "of count"),
+        ("sum_share", "of sum"),
+        ("bar", "share of count"),
+    ];
+    let mut table = Table::new(name, title, &columns);
+    for octave in spread.octaves() {
+        let edge = |value: u64| if sizes { Cell::Bytes(value) } else { Cell::Ns(value as f64) };
+        let (count, all) = (octave.count as f64, spread.count() as f64);
+        table.row([
+            edge(octave.from),
+            edge(octave.to),
+            Cell::Count(octave.count),
+            share(count, all),
+            share(octave.sum, spread.sum()),
+            Cell::Text(bar(count, all)),
+        ]);
+    }
+    table
+}
+
+fn share(part: f64, whole: f64) -> Cell {
+    Cell::Share(if whole > 0.0 { part / whole } else { 0.0 })
+}
+
+fn bar(part: f64, whole: f64) -> String {
+    let long = if whole > 0.0 { BAR * part / whole } else { 0.0 };
+    if long > 0.0 && long < 0.5 { ".".into() } else { "#".repeat(long.round() as usize) }
+}
+
+/// What to make of it.
+fn advice(found: &Found) -> Vec<String> {
+    let mut says = Vec::new();
+    let (calls, wall_ns, cpu_ns) = (found.wall.count() as f64, found.wall.sum(), found.cpu.sum());
+    if calls > 0.0 && wall_ns > 0.0 {
+        let (of_calls, of_time) = (100.0 * found.short as f64 / calls, 100.0 * found.short_ns / wall_ns);
+        let verdict = if of_time > 20.0 { ": chunks or messages are too small" } else { "" };
+        let limit = duration(SHORT_NS as f64);
+        says.push(format!("{of_calls:.1} % of the calls are shorter than {limit} and make {of_time:.1} % of the time{verdict}"));
+        let lost = 100.0 * (1.0 - cpu_ns / wall_ns);
+        if lost >= 1.0 {
+            says.push(format!(
+                "{lost:.1} % of the time in handlers was not CPU time: see `outliers --noise`"
+            ));
+        }
+    }
+    if found.latency.count() > 0 {
+        let (half, most) = (duration(found.latency.quantile(0.5)), duration(found.latency.quantile(0.99)));
+        says.push(format!(
+            "half of the messages were under way for {half} or less, one in a hundred for more than {most}"
+        ));
+    }
+    says
+}
+
+fn notes(trace: &Trace, found: &Found) -> Vec<String> {
+    let mut notes = vec!["p50, p90 and p99 are right within 3 %".to_owned()];
+    match trace.run.arrows {
+        0 => notes.push("sizes and latencies of messages need sends: CARIBOU_TRACE_FILTER".into()),
+        1 => {}
+        more => notes.push(format!(
+            "one in {more} messages has its send recorded: sizes and latencies are those of a sample"
+        )),
+    }
+    if found.early > 0 {
+        notes.push(format!(
+            "{} messages were handled before they were sent, by the clocks: their latency counts as 0",
+            found.early
+        ));
+    }
+    if found.given_up > 0 {
+        notes.push(format!("{} messages were given up: too many were under way", found.given_up));
+    }
+    notes
+}
+
+fn draw(trace: &Trace, found: &Found) -> Drawing {
+    let panels = [
+        ("execution: share of wall time", &found.wall, true),
+        ("message size: share of messages", &found.size, false),
+        ("message latency: share of messages", &found.latency, true),
+        ("idle: share of idle time", &found.idle, true),
+    ];
+    let panels: Vec<_> = panels.into_iter().filter(|(_, spread, _)| spread.count() > 0).collect();
+    let (wide, high) = (640.0, 200.0);
+    let mut drawing = Drawing::new(wide + 40.0, 40.0 + high * panels.len() as f64);
+    drawing.text((20.0, 18.0), Anchor::Start, &format!("{}: how long things are", trace.run.run_id));
+    for (number, (title, spread, time)) in panels.into_iter().enumerate() {
+        let by_sum = title.starts_with("exec") || title.starts_with("idle");
+        let (top, octaves) = (40.0 + high * number as f64, spread.octaves());
+        drawing.text((20.0, top + 12.0), Anchor::Start, title);
+        let all = if by_sum { spread.sum() } else { spread.count() as f64 };
+        let bar_wide = wide / octaves.len().max(1) as f64;
+        for (number, octave) in octaves.iter().enumerate() {
+            let part = if by_sum { octave.sum } else { octave.count as f64 } / all.max(1.0);
+            let (x, tall) = (20.0 + bar_wide * number as f64, part * (high - 60.0));
+            let edge = |value: u64| if time { duration(value as f64) } else { bytes(value) };
+            let hint = format!(
+                "{} to {}: {} ({:.1} %)",
+                edge(octave.from),
+                edge(octave.to),
+                octave.count,
+                100.0 * part
+            );
+            let at = (x + 1.0, top + high - 36.0 - tall);
+            drawing.rect(at, ((bar_wide - 2.0).max(1.0), tall.max(0.5)), drawing::numbered(0), Some(&hint));
+            if number % (70.0 / bar_wide).ceil().max(1.0) as usize == 0 {
+                drawing.text((x, top + high - 22.0), Anchor::Start, &edge(octave.from));
+            }
+        }
+    }
+    drawing
 }

@@ -53,6 +53,11 @@ impl Selection {
         Window { from_ns, to_ns: to_ns.max(from_ns) }
     }
 
+    /// Whether a stretch of time was chosen at all.
+    pub(crate) fn has_time(&self) -> bool {
+        self.time.is_some()
+    }
+
     /// Whether this rank was chosen.
     pub(crate) fn has(&self, rank: u32) -> bool {
         self.rank.as_ref().is_none_or(|ranks| ranks.0.contains(&rank))

@@ -1,18 +1,214 @@
-//! `caribou trace timeline`.
+//! `caribou trace timeline`: what each worker did between two moments.
+//!
+//! A row a worker, or with `--chunk` a row a chunk, as a strip of letters and with `--svg` as a picture. Events are read
+//! once, in the order of time ([`Merged`]); what is kept of a row is as much as it has characters and pixels. It explains
+//! nothing: why a worker waited is for `critical-path` to say.
+
+mod picture;
+mod strip;
+mod view;
 
 use std::io::Write;
+use std::path::PathBuf;
 
-use super::open::Input;
+use caribou::trace::{Trace, What};
+
+use self::picture::Picture;
+use self::strip::{Legend, Strip};
+use self::view::{Class, View};
+use super::merged::{Merged, NO_EVENTS};
+use super::open::{Input, warn};
+use super::page::{Cell, Format, Page, Table, duration};
+use super::select::{Selection, Window};
 use crate::Error;
+
+/// Runs with more events show the phases around one sync, unless a time is chosen.
+const EVENTS_MANY: u64 = 2_000_000;
+/// Syncs that are listed in text.
+const SYNCS_IN_TEXT: usize = 8;
 
 /// What to show.
 #[derive(clap::Args)]
+#[command(
+    after_help = "A run of more than 2 million events is shown around its worst sync, unless --time or --around-sync \
+    says otherwise.\nMemory: rows times characters and pixels, the messages under way, and a block of events a worker."
+)]
 pub(crate) struct Options {
     #[command(flatten)]
     input: Input,
+    #[command(flatten)]
+    selection: Selection,
+    /// The phases before and after this sync
+    #[arg(long, value_name = "SYNC", conflicts_with = "time")]
+    around_sync: Option<u64>,
+    /// A row for this chunk, such as Block[3], and a letter for each rank; all of an array: Block; may be given again
+    #[arg(long, value_name = "NAME")]
+    chunk: Vec<String>,
+    /// Characters of a row
+    #[arg(long, value_name = "CHARACTERS", default_value_t = 100, value_parser = clap::value_parser!(u32).range(10..=1000))]
+    width: u32,
+    /// Draw it to this file
+    #[arg(long, value_name = "FILE.svg")]
+    svg: Option<PathBuf>,
+    /// Pixels of a row in the picture
+    #[arg(long, value_name = "PIXELS", default_value_t = 1200, value_parser = clap::value_parser!(u32).range(100..=20_000))]
+    pixels: u32,
+    /// Arrows for messages between rows in the picture, at most: those that were longest under way
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    arrows: u32,
+    #[command(flatten)]
+    format: Format,
 }
 
-pub(crate) fn run(options: &Options, _out: &mut dyn Write) -> Result<(), Error> {
-    options.input.open()?;
-    Err(Error::Usage("not there yet".into()))
+pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+    let trace = options.input.open()?;
+    let (window, narrowed) = chosen(options, &trace)?;
+    let mut page = Page::new("timeline", &trace);
+    page.notes.extend(narrowed);
+    if trace.events() == 0 {
+        page.says.push(NO_EVENTS.into());
+        return Ok(page.write(options.format, out)?);
+    }
+    let mut view = View::new(&trace, &options.selection, &options.chunk);
+    let mut strips = Vec::new();
+    let mut picture = options.svg.as_ref().map(|_| Picture::new(&trace, window, options));
+    let mut merged = Merged::of(view.places(&trace, &options.selection), window);
+    for (place, event) in &mut merged {
+        if let Some(slice) = view.slice(&trace, place, &event) {
+            strips.resize_with(view.rows().max(strips.len()), || Strip::new(window, options.width as usize));
+            strips[slice.row].add(&slice);
+            if let Some(picture) = &mut picture {
+                picture.slice(&trace, &slice);
+            }
+        } else if let Some(row) = view.row(&trace, place, &event) {
+            strips.resize_with(view.rows().max(strips.len()), || Strip::new(window, options.width as usize));
+            if matches!(event.what, What::Mark { .. }) {
+                strips[row].mark(event.begin_ns);
+            }
+            if let Some(picture) = &mut picture {
+                picture.annotate(&trace, row, &event);
+            }
+        }
+        if let Some(picture) = &mut picture {
+            picture.message(place, &event);
+        }
+    }
+    warn(&merged.problems());
+    if view.rows() == 0 {
+        return Err(Error::Usage(match &options.chunk[..] {
+            [] => "no such rank in the trace".into(),
+            names => format!("no chunk called {} did anything in this time", names.join(" or ")),
+        }));
+    }
+    strips.resize_with(view.rows(), || Strip::new(window, options.width as usize));
+    tell(options, &trace, &view, &strips, &mut page, window);
+    if let (Some(picture), Some(file)) = (picture, &options.svg) {
+        let (drawing, notes) = picture.finish(&trace, &view);
+        drawing.save(file)?;
+        page.notes.extend(notes);
+    }
+    Ok(page.write(options.format, out)?)
+}
+
+/// The stretch of time, and why it is not what one might expect.
+fn chosen(options: &Options, trace: &Trace) -> Result<(Window, Option<String>), Error> {
+    let whole = options.selection.window(trace);
+    if let Some(wanted) = options.around_sync {
+        let Some(position) = trace.syncs.iter().position(|sync| sync.sync == wanted) else {
+            let last = trace
+                .syncs
+                .last()
+                .map_or("there is none".into(), |sync| format!("the last is {}", sync.sync));
+            return Err(Error::Usage(format!("--around-sync {wanted}: no such sync, {last}")));
+        };
+        return Ok((around(trace, position, whole), None));
+    }
+    if options.selection.has_time() || trace.events() <= EVENTS_MANY {
+        return Ok((whole, None));
+    }
+    let worst = (0..trace.syncs.len())
+        .max_by(|&a, &b| trace.syncs[a].imbalance_before.total_cmp(&trace.syncs[b].imbalance_before));
+    let Some(worst) = worst else { return Ok((whole, None)) };
+    let why = format!(
+        "{} events are many: this is around sync {}, the worst of {}; --time .. shows all",
+        trace.events(),
+        trace.syncs[worst].sync,
+        trace.syncs.len()
+    );
+    Ok((around(trace, worst, whole), Some(why)))
+}
+
+/// From the sync before to the sync after.
+fn around(trace: &Trace, position: usize, whole: Window) -> Window {
+    let at_ns = |position: usize| trace.syncs.get(position).map(|sync| sync.at_ns);
+    let from_ns = position.checked_sub(1).and_then(at_ns).unwrap_or(whole.from_ns).min(whole.to_ns);
+    let to_ns = at_ns(position + 1).unwrap_or(whole.to_ns).clamp(from_ns, whole.to_ns.max(from_ns));
+    Window { from_ns, to_ns }
+}
+
+fn tell(options: &Options, trace: &Trace, view: &View, strips: &[Strip], page: &mut Page, window: Window) {
+    let long_ns = window.length_ns() as f64;
+    let (from, to) = (duration(window.from_ns as f64), duration(window.to_ns as f64));
+    let column = duration(long_ns / f64::from(options.width));
+    page.says.push(format!("{from} to {to}, {column} a character, which shows what took most of it"));
+    let legend = Legend::new(strips);
+    let columns = [
+        ("row", "row"),
+        ("strip", ""),
+        ("busy_share", "busy"),
+        ("idle_share", "idle"),
+        ("runtime_share", "runtime"),
+        ("lost_share", "lost"),
+    ];
+    let mut table = Table::new("rows", "", &columns);
+    let width = options.width as usize;
+    let syncs = || trace.syncs.iter().map(|sync| sync.at_ns).filter(|&at_ns| inside(window, at_ns));
+    let marks = || strips.iter().flat_map(Strip::marks);
+    for (name, sign, at) in
+        [("syncs", '|', ruler(window, width, syncs(), '|')), ("marks", '!', marks_on(width, marks()))]
+    {
+        if at.contains(sign) {
+            table.row([name, &at].map(Cell::text_of).into_iter().chain([const { Cell::Empty }; 4]));
+        }
+    }
+    for row in view.order() {
+        let strip = &strips[row];
+        let share = |class: fn(&Class) -> bool| Cell::Share(strip.ns(class) as f64 / long_ns.max(1.0));
+        table.row([
+            Cell::Text(view.name(trace, row)),
+            Cell::Text(strip.text(&legend)),
+            share(Class::is_work),
+            share(|class| *class == Class::Idle),
+            share(|class| matches!(class, Class::Runtime | Class::Moving)),
+            share(|class| *class == Class::Lost),
+        ]);
+    }
+    page.tables.push(table);
+    page.tables.push(legend.table(trace));
+    let mut listed = Table::new("syncs", "", &[("sync", "sync"), ("at_ns", "at"), ("moved", "moved")])
+        .text_rows(SYNCS_IN_TEXT);
+    for sync in trace.syncs.iter().filter(|sync| inside(window, sync.at_ns)) {
+        listed.row([Cell::Count(sync.sync), Cell::Ns(sync.at_ns as f64), Cell::Count(sync.moved)]);
+    }
+    if syncs().next().is_some() {
+        page.tables.push(listed);
+    }
+    page.notes.extend(view.left_out());
+}
+
+fn inside(window: Window, at_ns: u64) -> bool {
+    (window.from_ns..=window.to_ns).contains(&at_ns)
+}
+
+/// A row with a sign at some moments.
+fn ruler(window: Window, width: usize, at_ns: impl Iterator<Item = u64>, sign: char) -> String {
+    let mut row = vec![' '; width];
+    at_ns.for_each(|at_ns| row[strip::column(window, width, at_ns)] = sign);
+    row.into_iter().collect::<String>()
+}
+
+fn marks_on(width: usize, columns: impl Iterator<Item = usize>) -> String {
+    let mut row = vec![' '; width];
+    columns.for_each(|column| row[column] = '!');
+    row.into_iter().collect()
 }

@@ -1,0 +1,394 @@
+//! The timeline as a picture: a lane a row, slices in the colour of their kind, arrows for messages.
+//!
+//! Slices narrower than a pixel are merged with their neighbours in the same pixel and show what took most of it; how many
+//! is written below. The picture is never larger than its pixels and arrows, however long the run. (Figure 1 of cloud-refine:
+//! idle is nearly white, so that what a neighbour costs the others is seen at once.)
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+use caribou::trace::{Event, Trace, What};
+
+use super::super::drawing::{self, Anchor, Drawing};
+use super::super::merged::Place;
+use super::super::messages::{Matcher, Message};
+use super::super::page::duration;
+use super::super::select::Window;
+use super::Options;
+use super::view::{Class, Slice, View};
+
+const LEFT: f64 = 110.0;
+const TOP: f64 = 56.0;
+/// All lanes together, where they are many.
+const LANES_HIGH: f64 = 900.0;
+/// Slices of at least this width have a hint.
+const HINT_WIDE: f64 = 3.0;
+
+/// A timeline while it is drawn.
+pub(super) struct Picture {
+    window: Window,
+    pixels: f64,
+    colours: BTreeMap<String, &'static str>,
+    lanes: Vec<Lane>,
+    seen: BTreeSet<Class>,
+    matcher: Option<Matcher>,
+    /// The messages longest under way, the shortest of them on top.
+    slowest: BinaryHeap<Reverse<Arrow>>,
+    arrows_max: usize,
+    messages: u64,
+}
+
+/// A row while it is drawn; lanes are one high until they are put in their place.
+#[derive(Default)]
+struct Lane {
+    shapes: Vec<Shape>,
+    group: Option<Group>,
+    merged: u64,
+    /// The last pixel with a mark, and with a short span.
+    marked: Option<i64>,
+    spanned: Option<i64>,
+}
+
+/// Something in a lane, pixels from its left edge.
+struct Shape {
+    from: f64,
+    to: f64,
+    form: Form,
+    hint: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    Slice(Class),
+    Mark,
+    Span,
+}
+
+/// Slices that begin in the same pixel.
+struct Group {
+    from: f64,
+    to: f64,
+    classes: Vec<(Class, u64)>,
+    slices: u64,
+}
+
+/// An arrow in the order of the time it was under way.
+struct Arrow {
+    latency_ns: u64,
+    /// Of two equals, the one that came first.
+    number: Reverse<u64>,
+    message: Message,
+}
+
+impl Picture {
+    pub(super) fn new(trace: &Trace, window: Window, options: &Options) -> Picture {
+        let kinds = trace.names.iter().zip(0..).filter(|(name, _)| name.array.is_some());
+        let kinds: Vec<String> = kinds.map(|(_, id)| trace.name(caribou::trace::NameId(id))).collect();
+        let names = kinds.iter().map(String::as_str).chain(["iterations"]);
+        Picture {
+            window,
+            pixels: f64::from(options.pixels),
+            colours: drawing::colours(names),
+            lanes: Vec::new(),
+            seen: BTreeSet::new(),
+            matcher: (options.arrows > 0 && trace.run.arrows > 0).then(Matcher::default),
+            slowest: BinaryHeap::new(),
+            arrows_max: options.arrows as usize,
+            messages: 0,
+        }
+    }
+
+    pub(super) fn slice(&mut self, trace: &Trace, slice: &Slice) {
+        let &Slice { row, class, begin_ns, end_ns, lost_ns } = slice;
+        let (from, to) = (self.x(begin_ns), self.x(end_ns));
+        let worked_ns = end_ns.saturating_sub(lost_ns).max(begin_ns);
+        self.seen.insert(class);
+        if lost_ns > 0 {
+            self.seen.insert(Class::Lost);
+        }
+        let worked = self.x(worked_ns);
+        let lane = self.lane(row);
+        if to - from < 1.0 {
+            lane.narrow(from, to, class, worked_ns - begin_ns, end_ns - worked_ns);
+            return;
+        }
+        lane.close();
+        let hint = (to - from >= HINT_WIDE).then(|| {
+            let lost = if lost_ns > 0 {
+                format!(", {} of it lost", duration(lost_ns as f64))
+            } else {
+                String::new()
+            };
+            let long = duration((end_ns - begin_ns) as f64);
+            format!("{} at {}: {long}{lost}", class.name(trace), duration(begin_ns as f64))
+        });
+        if worked > from {
+            lane.shapes.push(Shape { from, to: worked, form: Form::Slice(class), hint: hint.clone() });
+        }
+        if to > worked {
+            lane.shapes.push(Shape { from: worked, to, form: Form::Slice(Class::Lost), hint });
+        }
+    }
+
+    /// Draws what takes no time of its own: marks and spans.
+    pub(super) fn annotate(&mut self, trace: &Trace, row: usize, event: &Event) {
+        let (from, to) = (self.x(event.begin_ns), self.x(event.end_ns));
+        let pixel = from as i64;
+        let lane = self.lane(row);
+        let (form, name, last) = match event.what {
+            What::Mark { name, .. } => (Form::Mark, name, &mut lane.marked),
+            What::Span { name, .. } => (Form::Span, name, &mut lane.spanned),
+            _ => return,
+        };
+        if to - from < 1.0 && last.replace(pixel) == Some(pixel) {
+            lane.merged += 1;
+            return;
+        }
+        let hint = format!("{} at {}", trace.name(name), duration(event.begin_ns as f64));
+        lane.shapes.push(Shape { from, to: to.max(from + 0.5), form, hint: Some(hint) });
+    }
+
+    /// Keeps the messages that were longest under way.
+    pub(super) fn message(&mut self, place: Place<'_>, event: &Event) {
+        let Some(message) = self.matcher.as_mut().and_then(|matcher| matcher.see(place, event)) else {
+            return;
+        };
+        let window = self.window;
+        if message.sent.at_ns < window.from_ns || message.begun.at_ns > window.to_ns {
+            return;
+        }
+        let same_worker =
+            (message.sent.rank, message.sent.worker) == (message.begun.rank, message.begun.worker);
+        if same_worker {
+            return;
+        }
+        self.messages += 1;
+        let (latency_ns, number) = (message.latency_ns(), Reverse(self.messages));
+        self.slowest.push(Reverse(Arrow { latency_ns, number, message }));
+        if self.slowest.len() > self.arrows_max {
+            self.slowest.pop();
+        }
+    }
+
+    /// The picture, and what it does not show.
+    pub(super) fn finish(mut self, trace: &Trace, view: &View) -> (Drawing, Vec<String>) {
+        self.lanes.resize_with(view.rows().max(self.lanes.len()), Lane::default);
+        self.lanes.iter_mut().for_each(Lane::close);
+        let order = view.order();
+        let high = (LANES_HIGH / order.len().max(1) as f64).clamp(3.0, 24.0);
+        let bottom = TOP + high * order.len() as f64;
+        let (legend, notes) = (self.legend(trace), self.notes());
+        let room = 60.0 + 18.0 * (1 + legend.len() / 4 + notes.len()) as f64;
+        let mut drawing = Drawing::new(LEFT + self.pixels + 30.0, bottom + room);
+        let title = format!("{}: {}", trace.run.run_id, trace.run.arguments.join(" "));
+        drawing.text((LEFT, 16.0), Anchor::Start, &shortened(&title, self.pixels));
+        self.axis(&mut drawing, bottom);
+        let mut places = vec![0.0; self.lanes.len()];
+        for (number, &row) in order.iter().enumerate() {
+            let y = TOP + high * number as f64;
+            places[row] = y + high / 2.0;
+            if high >= 9.0 || number % (9.0 / high).ceil() as usize == 0 {
+                drawing.text(
+                    (LEFT - 6.0, y + high / 2.0 + 4.0),
+                    Anchor::End,
+                    &shortened(&view.name(trace, row), LEFT),
+                );
+            }
+            let lane = &self.lanes[row];
+            lane.shapes.iter().for_each(|shape| self.shape(trace, &mut drawing, shape, y, high));
+        }
+        self.syncs(trace, &mut drawing, bottom);
+        self.draw_arrows(&mut drawing, view, &places);
+        let entries: Vec<(String, &str)> = legend;
+        let mut y = drawing.legend((LEFT, bottom + 40.0), &entries);
+        for note in &notes {
+            y += 18.0;
+            drawing.text((LEFT, y), Anchor::Start, note);
+        }
+        (drawing, notes)
+    }
+
+    fn lane(&mut self, row: usize) -> &mut Lane {
+        if self.lanes.len() <= row {
+            self.lanes.resize_with(row + 1, Lane::default);
+        }
+        &mut self.lanes[row]
+    }
+
+    /// Pixels from the left edge of a lane.
+    fn x(&self, at_ns: u64) -> f64 {
+        let at_ns = at_ns.clamp(self.window.from_ns, self.window.to_ns) - self.window.from_ns;
+        at_ns as f64 * self.pixels / self.window.length_ns().max(1) as f64
+    }
+
+    fn colour(&self, trace: &Trace, class: Class) -> &'static str {
+        match class {
+            Class::Kind(_) | Class::Iterations => {
+                self.colours.get(&class.name(trace)).copied().unwrap_or(drawing::numbered(0))
+            }
+            Class::Rank(rank) => drawing::numbered(u64::from(rank)),
+            Class::Moving => "#000000",
+            Class::Runtime => drawing::RUNTIME,
+            Class::Idle => drawing::IDLE,
+            Class::Lost => drawing::LOST,
+        }
+    }
+
+    fn shape(&self, trace: &Trace, drawing: &mut Drawing, shape: &Shape, y: f64, high: f64) {
+        let (x, wide) = (LEFT + shape.from, (shape.to - shape.from).max(0.3));
+        let hint = shape.hint.as_deref();
+        let inner = (high - 2.0).max(2.0);
+        match shape.form {
+            Form::Slice(class) => drawing.rect((x, y + 1.0), (wide, inner), self.colour(trace, class), hint),
+            Form::Span => drawing.rect((x, y + inner - 1.0), (wide, 2.0), "#000000", hint),
+            Form::Mark => drawing.rect((x - 1.0, y), (2.0, high), "#d55e00", hint),
+        }
+    }
+
+    fn axis(&self, drawing: &mut Drawing, bottom: f64) {
+        for tick in 0..=8 {
+            let along = f64::from(tick) / 8.0;
+            let x = LEFT + along * self.pixels;
+            drawing.line((x, bottom), (x, bottom + 5.0), r##"stroke="#404040""##, None);
+            let at_ns = self.window.from_ns as f64 + along * self.window.length_ns() as f64;
+            drawing.text((x, bottom + 18.0), Anchor::Middle, &duration(at_ns));
+        }
+    }
+
+    fn syncs(&self, trace: &Trace, drawing: &mut Drawing, bottom: f64) {
+        let (mut last, mut named) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
+        for sync in &trace.syncs {
+            let x = LEFT + self.x(sync.at_ns);
+            if !super::inside(self.window, sync.at_ns) || x - last < 1.0 {
+                continue;
+            }
+            last = x;
+            let style = r##"stroke="#0072b2" stroke-dasharray="4 3""##;
+            drawing.line((x, TOP - 10.0), (x, bottom), style, None);
+            if x - named > 70.0 {
+                named = x;
+                let words = format!("sync {}: {} moved", sync.sync, sync.moved);
+                drawing.text(
+                    (x, TOP - 14.0),
+                    Anchor::Middle,
+                    if sync.moved > 0 { &words } else { words.split(':').next().unwrap_or("") },
+                );
+            }
+        }
+    }
+
+    fn draw_arrows(&self, drawing: &mut Drawing, view: &View, places: &[f64]) {
+        let mut arrows: Vec<&Arrow> = self.slowest.iter().map(|Reverse(arrow)| arrow).collect();
+        arrows.sort_by_key(|arrow| arrow.number.0);
+        for arrow in arrows {
+            let Message { sent, begun } = arrow.message;
+            let from = view.known_row((sent.rank, sent.worker), sent.from);
+            let to = view.known_row((begun.rank, begun.worker), sent.to);
+            let (Some(from), Some(to)) = (from, to) else { continue };
+            let (x1, x2) = (LEFT + self.x(sent.at_ns), LEFT + self.x(begun.at_ns));
+            let (y1, y2) = (places[from], places[to]);
+            let hint = format!(
+                "message from rank {} to {}: {}",
+                sent.rank,
+                begun.rank,
+                duration(arrow.latency_ns as f64)
+            );
+            drawing.line(
+                (x1, y1),
+                (x2, y2),
+                r#"stroke="black" stroke-width="0.7" opacity="0.6""#,
+                Some(&hint),
+            );
+            drawing.rect((x2 - 1.5, y2 - 1.5), (3.0, 3.0), "black", None);
+        }
+    }
+
+    fn legend(&self, trace: &Trace) -> Vec<(String, &'static str)> {
+        let mut entries: Vec<_> =
+            self.seen.iter().take(24).map(|&class| (class.name(trace), self.colour(trace, class))).collect();
+        if let Some(more) = self.seen.len().checked_sub(24).filter(|&more| more > 0) {
+            entries.push((format!("and {more} more"), "#ffffff"));
+        }
+        entries
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let merged = self.lanes.iter().fold(0u64, |sum, lane| sum + lane.merged);
+        let pixel = duration(self.window.length_ns() as f64 / self.pixels);
+        if merged > 0 {
+            notes.push(format!(
+                "picture: {merged} slices shorter than a pixel ({pixel}) are merged with their neighbours"
+            ));
+        }
+        if self.matcher.is_some() {
+            let (shown, all) = (self.slowest.len(), self.messages);
+            notes.push(format!("picture: arrows for the {shown} of {all} recorded messages between workers that were longest under way"));
+        }
+        notes
+    }
+}
+
+impl Lane {
+    /// A slice that is narrower than a pixel.
+    fn narrow(&mut self, from: f64, to: f64, class: Class, worked_ns: u64, lost_ns: u64) {
+        if self.group.as_ref().is_some_and(|group| group.from.floor() < from.floor()) {
+            self.close();
+        }
+        let group = self.group.get_or_insert(Group { from, to, classes: Vec::new(), slices: 0 });
+        group.to = group.to.max(to);
+        group.slices += 1;
+        for (class, ns) in [(class, worked_ns), (Class::Lost, lost_ns)] {
+            match group.classes.iter_mut().find(|(other, _)| *other == class) {
+                Some((_, sum_ns)) => *sum_ns += ns,
+                None if ns > 0 => group.classes.push((class, ns)),
+                None => {}
+            }
+        }
+    }
+
+    /// Ends the group that is open.
+    fn close(&mut self) {
+        let Some(group) = self.group.take() else { return };
+        if group.slices > 1 {
+            self.merged += group.slices;
+        }
+        let Some(&(class, _)) = group.classes.iter().max_by_key(|(class, ns)| (*ns, *class)) else { return };
+        let form = Form::Slice(class);
+        match self.shapes.last_mut() {
+            Some(last) if last.form == form && last.hint.is_none() && group.from - last.to < 0.5 => {
+                last.to = last.to.max(group.to)
+            }
+            _ => self.shapes.push(Shape { from: group.from, to: group.to, form, hint: None }),
+        }
+    }
+}
+
+impl PartialEq for Arrow {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Arrow {}
+
+impl PartialOrd for Arrow {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Arrow {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.latency_ns, self.number).cmp(&(other.latency_ns, other.number))
+    }
+}
+
+/// Words that fit into so many pixels.
+fn shortened(words: &str, pixels: f64) -> String {
+    let most = (pixels / 6.5) as usize;
+    match words.chars().count() > most {
+        true => words.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
+        false => words.to_owned(),
+    }
+}

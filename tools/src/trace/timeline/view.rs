@@ -1,0 +1,201 @@
+//! Which rows a timeline has, and what an event is there.
+
+use std::collections::BTreeMap;
+
+use caribou::trace::{ChunkId, Event, NameId, Trace, What};
+use rustc_hash::FxHashMap;
+
+use super::super::chunks::is_called;
+use super::super::merged::Place;
+use super::super::select::Selection;
+
+/// Rows of workers, at most.
+const WORKERS_MAX: usize = 512;
+/// Rows of chunks, at most.
+const CHUNKS_MAX: usize = 100;
+
+/// What a stretch of a row is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Class {
+    Kind(NameId),
+    Iterations,
+    /// In a chunk's row: it ran on this rank.
+    Rank(u32),
+    Moving,
+    Runtime,
+    Idle,
+    Lost,
+}
+
+/// A stretch of a row, ns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slice {
+    pub(super) row: usize,
+    pub(super) class: Class,
+    pub(super) begin_ns: u64,
+    pub(super) end_ns: u64,
+    /// The end of it that was not CPU time.
+    pub(super) lost_ns: u64,
+}
+
+/// The rows.
+pub(super) enum View {
+    Workers {
+        rows: BTreeMap<(u32, u32), usize>,
+        left_out: u64,
+    },
+    Chunks {
+        wanted: Vec<String>,
+        rows: Vec<ChunkId>,
+        /// The row of each chunk that has been seen; none for those that nobody asked for.
+        known: FxHashMap<ChunkId, Option<usize>>,
+        left_out: u64,
+    },
+}
+
+impl Class {
+    pub(super) fn is_work(&self) -> bool {
+        matches!(self, Class::Kind(_) | Class::Iterations | Class::Rank(_))
+    }
+
+    pub(super) fn name(self, trace: &Trace) -> String {
+        match self {
+            Class::Kind(kind) => trace.name(kind),
+            Class::Iterations => "iterations".into(),
+            Class::Rank(rank) => format!("on rank {rank}"),
+            Class::Moving => "moving a chunk".into(),
+            Class::Runtime => "runtime".into(),
+            Class::Idle => "idle".into(),
+            Class::Lost => "lost".into(),
+        }
+    }
+}
+
+impl View {
+    /// A row for each chunk of these names, or if there are none for each worker selected.
+    pub(super) fn new(trace: &Trace, selection: &Selection, chunks: &[String]) -> View {
+        if !chunks.is_empty() {
+            let wanted = chunks.to_vec();
+            return View::Chunks { wanted, rows: Vec::new(), known: FxHashMap::default(), left_out: 0 };
+        }
+        let workers = selection
+            .ranks(trace)
+            .flat_map(|rank| (0..rank.workers).map(move |worker| (rank.rank, worker)))
+            .collect::<Vec<_>>();
+        let rows = workers.iter().copied().take(WORKERS_MAX).zip(0..).collect::<BTreeMap<_, _>>();
+        View::Workers { left_out: (workers.len() - rows.len()) as u64, rows }
+    }
+
+    /// The workers whose events it needs.
+    pub(super) fn places<'t>(&self, trace: &'t Trace, selection: &Selection) -> Vec<Place<'t>> {
+        let places = selection
+            .ranks(trace)
+            .flat_map(|rank| (0..rank.workers).map(move |worker| Place { rank, worker }));
+        match self {
+            View::Workers { rows, .. } => {
+                places.filter(|place| rows.contains_key(&(place.rank.rank, place.worker))).collect()
+            }
+            View::Chunks { .. } => places.collect(),
+        }
+    }
+
+    /// How many rows there are by now.
+    pub(super) fn rows(&self) -> usize {
+        match self {
+            View::Workers { rows, .. } => rows.len(),
+            View::Chunks { rows, .. } => rows.len(),
+        }
+    }
+
+    /// The rows in the order in which people look for them.
+    pub(super) fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.rows()).collect();
+        if let View::Chunks { rows, .. } = self {
+            order.sort_by_key(|&row| rows[row]);
+        }
+        order
+    }
+
+    pub(super) fn name(&self, trace: &Trace, row: usize) -> String {
+        match self {
+            View::Workers { rows, .. } => {
+                let Some((&(rank, worker), _)) = rows.iter().find(|&(_, &number)| number == row) else {
+                    return String::new();
+                };
+                let several = trace.ranks.iter().any(|other| other.rank == rank && other.workers > 1);
+                if several { format!("rank {rank}.{worker}") } else { format!("rank {rank}") }
+            }
+            View::Chunks { rows, .. } => trace.chunk_name(rows[row]),
+        }
+    }
+
+    /// What this event is in one of the rows, if it takes time there.
+    pub(super) fn slice(&mut self, trace: &Trace, place: Place<'_>, event: &Event) -> Option<Slice> {
+        let by_chunk = matches!(self, View::Chunks { .. });
+        let (class, lost_ns) = match event.what {
+            What::Handler { lost_ns, .. } if by_chunk => (Class::Rank(place.rank.rank), lost_ns),
+            What::Handler { kind, lost_ns, .. } => (Class::Kind(kind), lost_ns),
+            What::Depart { .. } => (Class::Moving, 0),
+            What::Range { lost_ns, .. } => (Class::Iterations, lost_ns),
+            What::Runtime { .. } => (Class::Runtime, 0),
+            What::Idle => (Class::Idle, 0),
+            _ => return None,
+        };
+        let row = self.row(trace, place, event)?;
+        Some(Slice { row, class, begin_ns: event.begin_ns, end_ns: event.end_ns, lost_ns })
+    }
+
+    /// The row that this event belongs to.
+    pub(super) fn row(&mut self, trace: &Trace, place: Place<'_>, event: &Event) -> Option<usize> {
+        if let View::Workers { rows, .. } = self {
+            return rows.get(&(place.rank.rank, place.worker)).copied();
+        }
+        self.row_of_chunk(trace, chunk_of(&event.what)?)
+    }
+
+    /// Where a message ends: at a worker, or at a chunk.
+    pub(super) fn known_row(&self, place: (u32, u32), chunk: ChunkId) -> Option<usize> {
+        match self {
+            View::Workers { rows, .. } => rows.get(&place).copied(),
+            View::Chunks { known, .. } => known.get(&chunk).copied().flatten(),
+        }
+    }
+
+    fn row_of_chunk(&mut self, trace: &Trace, chunk: ChunkId) -> Option<usize> {
+        let View::Chunks { wanted, rows, known, left_out } = self else { return None };
+        if let Some(&row) = known.get(&chunk) {
+            return row;
+        }
+        let asked_for = wanted.iter().any(|name| is_called(trace, chunk, name));
+        let row = (asked_for && rows.len() < CHUNKS_MAX).then_some(rows.len());
+        *left_out += u64::from(asked_for && row.is_none());
+        if row.is_some() {
+            rows.push(chunk);
+        }
+        known.insert(chunk, row);
+        row
+    }
+
+    /// What has no row for want of room.
+    pub(super) fn left_out(&self) -> Option<String> {
+        match self {
+            View::Workers { left_out, .. } if *left_out > 0 => {
+                Some(format!("{left_out} more workers: --rank chooses among them"))
+            }
+            View::Chunks { left_out, .. } if *left_out > 0 => {
+                Some(format!("{left_out} more chunks that are called so: name single ones"))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn chunk_of(what: &What) -> Option<ChunkId> {
+    match *what {
+        What::Handler { chunk, .. }
+        | What::Depart { chunk, .. }
+        | What::Mark { chunk, .. }
+        | What::Span { chunk, .. } => Some(chunk),
+        _ => None,
+    }
+}
