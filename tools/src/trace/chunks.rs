@@ -1,20 +1,310 @@
-//! `caribou trace chunks`.
+//! `caribou trace chunks`: which chunks are heavy, unsteady or travelling.
+//!
+//! Events are read once, in the order of time; memory is that of the chunks. Loads are those that the strategy saw
+//! ([`What::Load`]), or CPU time where there was no sync.
 
+mod history;
+mod map;
+
+use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::PathBuf;
 
-use super::open::Input;
+use caribou::trace::{ChunkId, Trace, What};
+use clap::ValueEnum;
+
+use self::history::{Detail, History};
+use super::merged::{Merged, NO_EVENTS};
+use super::open::{Input, warn};
+use super::page::{Cell, Format, Page, Table, duration};
+use super::select::Selection;
 use crate::Error;
+
+/// Shorter executions are too small, on average: the runtime's own work per message begins to be seen.
+const SMALL_NS: f64 = 20_000.0;
+/// Wall over CPU time from which on a chunk is blind.
+const BLIND: f64 = 1.5;
+/// Ranks named in a row.
+const RANKS_NAMED: usize = 6;
+/// Characters of a spark line.
+const SPARKS: usize = 100;
 
 /// What to show.
 #[derive(clap::Args)]
+#[command(
+    after_help = "Flags: `too big`: heavier than the average rank, so that nothing can balance it; `too small`: \
+    executions of less than 20 us on average; `ping-pong`: back on a rank that it left up to 3 phases before; `blind`: its \
+    handlers take 1.5 times their CPU time.\nMemory: some hundred bytes a chunk."
+)]
 pub(crate) struct Options {
     #[command(flatten)]
     input: Input,
+    #[command(flatten)]
+    selection: Selection,
+    /// By what to sort
+    #[arg(long, value_enum, default_value_t = Order::Load)]
+    sort: Order,
+    /// Chunks to show
+    #[arg(long, value_name = "CHUNKS", default_value_t = 20)]
+    top: usize,
+    /// One chunk in all its phases, such as Block[3]
+    #[arg(long, value_name = "NAME")]
+    index: Option<String>,
+    /// Draw the indices to this file, coloured by load and by rank
+    #[arg(long, value_name = "FILE.svg")]
+    svg: Option<PathBuf>,
+    #[command(flatten)]
+    format: Format,
 }
 
-pub(crate) fn run(options: &Options, _out: &mut dyn Write) -> Result<(), Error> {
-    options.input.open()?;
-    Err(Error::Usage("not there yet".into()))
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Order {
+    /// The heaviest first
+    Load,
+    /// The least steady first: standard deviation over mean of the load of its phases
+    Cv,
+    /// Those that moved most first
+    Moves,
+    /// The largest state first
+    Size,
+}
+
+/// What is known of all chunks.
+#[derive(Default)]
+struct Chunks {
+    histories: BTreeMap<ChunkId, History>,
+    detail: Option<(ChunkId, Detail)>,
+    ranks: usize,
+    /// Syncs with a load.
+    phases: u64,
+}
+
+pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+    let trace = options.input.open()?;
+    let mut page = Page::new("chunks", &trace);
+    if trace.events() == 0 {
+        page.says.push(NO_EVENTS.into());
+        return Ok(page.write(options.format, out)?);
+    }
+    let chunks = Chunks::read(options, &trace)?;
+    if chunks.histories.is_empty() {
+        page.says.push(
+            "no chunk did anything that was recorded: this needs handlers or loads, CARIBOU_TRACE_FILTER"
+                .into(),
+        );
+        return Ok(page.write(options.format, out)?);
+    }
+    match &chunks.detail {
+        Some((chunk, detail)) => chunks.tell_one(&trace, *chunk, detail, &mut page),
+        None => chunks.tell_all(options, &trace, &mut page),
+    }
+    if chunks.phases == 0 {
+        page.notes.push("there was no sync: loads are CPU time".into());
+    }
+    if let Some(file) = &options.svg {
+        let (drawing, notes) =
+            map::draw(&trace, chunks.histories.iter().map(|(&chunk, history)| (chunk, history)));
+        drawing.save(file)?;
+        page.notes.extend(notes);
+    }
+    Ok(page.write(options.format, out)?)
+}
+
+impl Chunks {
+    fn read(options: &Options, trace: &Trace) -> Result<Chunks, Error> {
+        let mut chunks = Chunks { ranks: options.selection.ranks(trace).count(), ..Chunks::default() };
+        let mut asked_for = Vec::new();
+        let mut merged = Merged::selected(trace, &options.selection);
+        for (place, event) in &mut merged {
+            let Some(chunk) = chunk_of(&event.what) else { continue };
+            let history = chunks.histories.entry(chunk).or_insert_with(|| {
+                if options.index.as_deref().is_some_and(|name| is_called(trace, chunk, name)) {
+                    asked_for.push(chunk);
+                }
+                History::default()
+            });
+            let asked = asked_for.first() == Some(&chunk);
+            let detail =
+                asked.then(|| &mut chunks.detail.get_or_insert_with(|| (chunk, Detail::default())).1);
+            history.see(place.rank.rank, &event, detail);
+        }
+        chunks.phases = chunks.histories.values().map(History::phases).max().unwrap_or(0);
+        warn(&merged.problems());
+        match (&options.index, asked_for.len()) {
+            (None, _) | (Some(_), 1) => Ok(chunks),
+            (Some(name), 0) => {
+                Err(Error::Usage(format!("--index {name}: no chunk of this name did anything")))
+            }
+            (Some(name), several) => {
+                Err(Error::Usage(format!("--index {name}: {several} chunks are called so, name one")))
+            }
+        }
+    }
+
+    /// What counts as the load of a chunk, ns.
+    fn load_ns(&self, history: &History) -> f64 {
+        if self.phases > 0 { history.load_ns() } else { history.cpu_ns }
+    }
+
+    /// The load of an average rank in an average phase, ns.
+    fn rank_ns(&self) -> f64 {
+        let sum: f64 = self.histories.values().map(|history| self.load_ns(history)).sum();
+        sum / self.ranks.max(1) as f64 / self.phases.max(1) as f64
+    }
+
+    fn flags(&self, history: &History, rank_ns: f64) -> Vec<&'static str> {
+        let load_ns = if self.phases > 0 { history.mean_ns() } else { history.cpu_ns };
+        let ran = history.executions > 0;
+        let flags = [
+            ("too big", self.ranks > 1 && load_ns > rank_ns),
+            ("too small", ran && history.cpu_ns / (history.executions as f64) < SMALL_NS),
+            ("ping-pong", history.returns > 0),
+            ("blind", ran && history.wall_ns > BLIND * history.cpu_ns),
+        ];
+        flags.into_iter().filter_map(|(name, is)| is.then_some(name)).collect()
+    }
+
+    fn tell_all(&self, options: &Options, trace: &Trace, page: &mut Page) {
+        let rank_ns = self.rank_ns();
+        let mut flagged: BTreeMap<&str, u64> = BTreeMap::new();
+        for history in self.histories.values() {
+            self.flags(history, rank_ns).into_iter().for_each(|flag| *flagged.entry(flag).or_default() += 1);
+        }
+        let moves: u64 = self.histories.values().map(|history| history.moves).sum();
+        let (count, phases) = (self.histories.len(), self.phases);
+        page.says.push(format!("{count} chunks on {} ranks, {phases} phases, {moves} moves", self.ranks));
+        let words: Vec<String> = flagged.iter().map(|(flag, count)| format!("{count} {flag}")).collect();
+        page.says.push(if words.is_empty() { "none has a flag".into() } else { words.join(", ") });
+        page.says.push(format!("an average rank has a load of {} a phase", duration(rank_ns)));
+        let mut sorted: Vec<(&ChunkId, &History)> = self.histories.iter().collect();
+        let key = |history: &History| match options.sort {
+            Order::Load => self.load_ns(history),
+            Order::Cv => history.variation(),
+            Order::Moves => history.moves as f64,
+            Order::Size => history.bytes as f64,
+        };
+        sorted.sort_by(|(a, one), (b, other)| key(other).total_cmp(&key(one)).then(a.cmp(b)));
+        let columns = [
+            ("chunk", "chunk"),
+            ("load_ns", "load"),
+            ("load_share", "of all"),
+            ("phase_ns", "a phase"),
+            ("cv", "cv"),
+            ("moves", "moves"),
+            ("ranks", "ranks"),
+            ("executions", "runs"),
+            ("mean_ns", "mean"),
+            ("wall_over_cpu", "wall/CPU"),
+            ("bytes", "size"),
+            ("flags", "flags"),
+        ];
+        let mut table = Table::new("chunks", "", &columns);
+        let all_ns: f64 = self.histories.values().map(|history| self.load_ns(history)).sum();
+        for (&chunk, history) in sorted.iter().take(options.top) {
+            let load_ns = self.load_ns(history);
+            table.row([
+                Cell::Text(trace.chunk_name(chunk)),
+                Cell::Ns(load_ns),
+                Cell::Share(if all_ns > 0.0 { load_ns / all_ns } else { 0.0 }),
+                if history.phases() > 0 { Cell::Ns(history.mean_ns()) } else { Cell::Empty },
+                if history.phases() > 1 { Cell::Number(history.variation()) } else { Cell::Empty },
+                Cell::Count(history.moves),
+                Cell::Text(ranks_named(&history.visited)),
+                Cell::Count(history.executions),
+                if history.executions > 0 {
+                    Cell::Ns(history.cpu_ns / history.executions as f64)
+                } else {
+                    Cell::Empty
+                },
+                if history.cpu_ns > 0.0 {
+                    Cell::Number(history.wall_ns / history.cpu_ns)
+                } else {
+                    Cell::Empty
+                },
+                Cell::Bytes(history.bytes),
+                Cell::Text(self.flags(history, rank_ns).join(", ")),
+            ]);
+        }
+        page.tables.push(table);
+        let left = count.saturating_sub(options.top);
+        if left > 0 {
+            page.notes.push(format!("{left} more chunks: --top shows them"));
+        }
+    }
+
+    fn tell_one(&self, trace: &Trace, chunk: ChunkId, detail: &Detail, page: &mut Page) {
+        let Some(history) = self.histories.get(&chunk) else { return };
+        let (name, rank_ns) = (trace.chunk_name(chunk), self.rank_ns());
+        let flags = self.flags(history, rank_ns);
+        let load = duration(self.load_ns(history));
+        let (moves, executions) = (history.moves, history.executions);
+        page.says.push(format!(
+            "{name}: load {load} in {} phases, {executions} executions, {moves} moves",
+            history.phases()
+        ));
+        if !flags.is_empty() {
+            page.says.push(flags.join(", "));
+        }
+        let loads: Vec<f64> = detail.loads.iter().map(|load| load.load_ns as f64).collect();
+        if !loads.is_empty() {
+            let most = loads.iter().copied().fold(0.0, f64::max);
+            page.says.push(format!("load by phase, up to {}: {}", duration(most), sparks(&loads)));
+        }
+        page.says.push(format!("ranks in their order: {}", ranks_named(&history.visited)));
+        let columns = [("sync", "sync"), ("rank", "rank"), ("load_ns", "load"), ("bytes", "size")];
+        let mut phases = Table::new("phases", "", &columns).text_rows(20);
+        for load in &detail.loads {
+            let rank = Cell::Count(u64::from(load.rank));
+            phases.row([
+                Cell::Count(load.sync),
+                rank,
+                Cell::Ns(load.load_ns as f64),
+                Cell::Bytes(load.bytes),
+            ]);
+        }
+        page.tables.push(phases);
+        let mut moves =
+            Table::new("moves", "", &[("at_ns", "moved at"), ("from", "from rank"), ("to", "to rank")])
+                .text_rows(20);
+        for &(at_ns, from, to) in &detail.moves {
+            moves.row([Cell::Ns(at_ns as f64), Cell::Count(u64::from(from)), Cell::Count(u64::from(to))]);
+        }
+        if !detail.moves.is_empty() {
+            page.tables.push(moves);
+        }
+        if detail.cut {
+            page.notes.push(format!("only the first {} phases and moves are listed", history::LISTED_MAX));
+        }
+    }
+}
+
+fn chunk_of(what: &What) -> Option<ChunkId> {
+    match *what {
+        What::Handler { chunk, .. }
+        | What::Load { chunk, .. }
+        | What::Arrive { chunk, .. }
+        | What::Depart { chunk, .. } => Some(chunk),
+        _ => None,
+    }
+}
+
+/// Ranks in the order in which a chunk came to them.
+fn ranks_named(ranks: &[u32]) -> String {
+    let named: Vec<String> = ranks.iter().take(RANKS_NAMED).map(u32::to_string).collect();
+    match ranks.len().checked_sub(RANKS_NAMED).filter(|&more| more > 0) {
+        Some(more) => format!("{} and {more} more", named.join(" ")),
+        None => named.join(" "),
+    }
+}
+
+/// Values as a line of blocks; the largest of neighbours, if there are too many.
+fn sparks(values: &[f64]) -> String {
+    const BLOCKS: [char; 8] =
+        ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
+    let most = values.iter().copied().fold(0.0, f64::max);
+    let each = values.len().div_ceil(SPARKS).max(1);
+    let largest = values.chunks(each).map(|part| part.iter().copied().fold(0.0, f64::max));
+    largest.map(|value| BLOCKS[if most > 0.0 { (7.0 * value / most).round() as usize } else { 0 }]).collect()
 }
 
 /// Whether people may mean this chunk: `Block[3]`, `Block[3, 4]` or all of `Block`.

@@ -1,18 +1,243 @@
-//! `caribou trace comm`.
+//! `caribou trace comm`: who sends how much to whom.
+//!
+//! Counts the messages whose sends were recorded. Where that is one in so many, counts and bytes are multiplied, and said to
+//! be estimates. Memory is that of the pairs of ranks, the messages under way, and a bounded table of pairs of chunks
+//! ([`Heaviest`](heaviest::Heaviest)).
 
+mod heaviest;
+mod matrix;
+
+use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::PathBuf;
 
-use super::open::Input;
+use caribou::trace::{ChunkId, NameId, Trace, What};
+
+use self::heaviest::Heaviest;
+use self::matrix::{Matrix, Volume};
+use super::merged::{Merged, NO_EVENTS};
+use super::messages::Matcher;
+use super::open::{Input, warn};
+use super::page::{Cell, Format, Page, Table, bytes};
+use super::select::Selection;
 use crate::Error;
+
+/// Pairs of chunks that are counted at the same time.
+const PAIRS_MAX: usize = 1 << 17;
+/// Pairs of ranks in text.
+const PAIRS_IN_TEXT: usize = 12;
 
 /// What to show.
 #[derive(clap::Args)]
+#[command(
+    after_help = "Needs sends: CARIBOU_TRACE_FILTER. --rank chooses the senders. Memory: at most 131072 pairs of chunks are \
+        counted at the same time; a note says if there were more."
+)]
 pub(crate) struct Options {
     #[command(flatten)]
     input: Input,
+    #[command(flatten)]
+    selection: Selection,
+    /// Pairs of chunks to show
+    #[arg(long, value_name = "PAIRS", default_value_t = 10)]
+    top: usize,
+    /// Also how it changed, in so many stretches of equal length
+    #[arg(long, value_name = "STRETCHES", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    over_time: Option<u32>,
+    /// Draw the matrix of ranks to this file
+    #[arg(long, value_name = "FILE.svg")]
+    svg: Option<PathBuf>,
+    #[command(flatten)]
+    format: Format,
 }
 
-pub(crate) fn run(options: &Options, _out: &mut dyn Write) -> Result<(), Error> {
-    options.input.open()?;
-    Err(Error::Usage("not there yet".into()))
+/// What was counted.
+struct Counted {
+    matrix: Matrix,
+    pairs: Heaviest,
+    kinds: BTreeMap<NameId, Volume>,
+    /// All and those to another rank, in each stretch of time.
+    stretches: Vec<(Volume, Volume)>,
+    /// Messages whose handler was not found.
+    unmatched: u64,
+}
+
+pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+    let trace = options.input.open()?;
+    let mut page = Page::new("comm", &trace);
+    if trace.events() == 0 {
+        page.says.push(NO_EVENTS.into());
+        return Ok(page.write(options.format, out)?);
+    }
+    let counted = count(options, &trace);
+    if counted.matrix.all().messages == 0.0 {
+        page.says.push("no sends were recorded: this needs sends, CARIBOU_TRACE_FILTER".into());
+        return Ok(page.write(options.format, out)?);
+    }
+    page.says.extend(says(&trace, &counted.matrix));
+    // The first table is the one that --csv writes.
+    page.tables.push(counted.matrix.pairs().text_rows(PAIRS_IN_TEXT));
+    page.tables.push(counted.matrix.senders(&trace));
+    page.tables.push(kinds(&trace, &counted));
+    page.tables.push(chunks(&trace, &counted, options.top));
+    if options.over_time.is_some() {
+        page.tables.push(over_time(options, &trace, &counted));
+    }
+    page.notes.extend(notes(&trace, &counted));
+    if let Some(file) = &options.svg {
+        counted.matrix.draw(&trace).save(file)?;
+    }
+    Ok(page.write(options.format, out)?)
+}
+
+fn count(options: &Options, trace: &Trace) -> Counted {
+    let window = options.selection.window(trace);
+    let stretches = options.over_time.unwrap_or(0) as usize;
+    let mut counted = Counted {
+        matrix: Matrix::default(),
+        pairs: Heaviest::new(PAIRS_MAX),
+        kinds: BTreeMap::new(),
+        stretches: vec![Default::default(); stretches],
+        unmatched: 0,
+    };
+    let (mut matcher, weight) = (Matcher::default(), weight(trace));
+    let mut merged = Merged::new(&trace.ranks, window);
+    for (place, event) in &mut merged {
+        let from = place.rank.rank;
+        let selected = options.selection.has(from);
+        match event.what {
+            What::Send { chunk, to, rank, bytes, .. } if selected => {
+                let volume = Volume::of(weight, bytes);
+                counted.matrix.add(from, rank, volume);
+                counted.pairs.add((chunk, to), volume);
+                counted.over_time(
+                    window.overlap_ns(0, event.end_ns),
+                    window.length_ns(),
+                    volume,
+                    from != rank,
+                );
+            }
+            What::PoolSend { rank } if selected => {
+                let volume = Volume { messages: 1.0, bytes: 0.0 };
+                counted.matrix.add(from, rank, volume);
+                counted.over_time(
+                    window.overlap_ns(0, event.end_ns),
+                    window.length_ns(),
+                    volume,
+                    from != rank,
+                );
+            }
+            _ => {}
+        }
+        if let Some(message) = matcher.see(place, &event)
+            && options.selection.has(message.sent.rank)
+        {
+            counted.kinds.entry(message.begun.kind).or_default().add(Volume::of(weight, message.sent.bytes));
+        }
+    }
+    counted.unmatched = matcher.unmatched();
+    warn(&merged.problems());
+    counted
+}
+
+/// How many messages one that was recorded stands for.
+fn weight(trace: &Trace) -> f64 {
+    f64::from(trace.run.arrows.max(1))
+}
+
+impl Counted {
+    fn over_time(&mut self, along_ns: u64, long_ns: u64, volume: Volume, remote: bool) {
+        let stretches = self.stretches.len();
+        let number = u128::from(along_ns) * stretches as u128 / u128::from(long_ns.max(1));
+        let Some((all, away)) = self.stretches.get_mut((number as usize).min(stretches.saturating_sub(1)))
+        else {
+            return;
+        };
+        all.add(volume);
+        if remote {
+            away.add(volume);
+        }
+    }
+}
+
+fn says(trace: &Trace, matrix: &Matrix) -> Vec<String> {
+    let all = matrix.all();
+    let of = |part: Volume| {
+        let share = |part: f64, whole: f64| if whole > 0.0 { 100.0 * part / whole } else { 0.0 };
+        (share(part.messages, all.messages), share(part.bytes, all.bytes))
+    };
+    let ((rank, rank_bytes), (host, host_bytes)) = (of(matrix.local()), of(matrix.on_host(trace)));
+    let about = if trace.run.arrows > 1 { "about " } else { "" };
+    vec![
+        format!("{about}{:.0} messages of {}", all.messages, bytes(all.bytes as u64)),
+        format!(
+            "within a rank {rank:.1} % of them and {rank_bytes:.1} % of the bytes, within a host {host:.1} % and {host_bytes:.1} %"
+        ),
+    ]
+}
+
+fn kinds(trace: &Trace, counted: &Counted) -> Table {
+    let columns = [("kind", "kind"), ("messages", "messages"), ("bytes", "bytes"), ("mean_bytes", "mean")];
+    let mut table = Table::new("kinds", "", &columns).text_rows(PAIRS_IN_TEXT);
+    let mut kinds: Vec<_> = counted.kinds.iter().collect();
+    kinds.sort_by(|(a, one), (b, other)| {
+        other.bytes.total_cmp(&one.bytes).then(other.messages.total_cmp(&one.messages)).then(a.cmp(b))
+    });
+    for (&kind, volume) in kinds {
+        let mean = Cell::Bytes((volume.bytes / volume.messages.max(1.0)) as u64);
+        let [messages, bytes] = volume.cells();
+        table.row([Cell::Text(trace.name(kind)), messages, bytes, mean]);
+    }
+    table
+}
+
+fn chunks(trace: &Trace, counted: &Counted, top: usize) -> Table {
+    let columns = [("from", "from chunk"), ("to", "to chunk"), ("messages", "messages"), ("bytes", "bytes")];
+    let mut table = Table::new("chunks", "", &columns);
+    for ((from, to), volume) in counted.pairs.top(top) {
+        let name = |chunk: ChunkId| Cell::Text(trace.chunk_name(chunk));
+        let [messages, bytes] = volume.cells();
+        table.row([name(from), name(to), messages, bytes]);
+    }
+    table
+}
+
+fn over_time(options: &Options, trace: &Trace, counted: &Counted) -> Table {
+    let columns = [
+        ("from_ns", "from"),
+        ("messages", "messages"),
+        ("bytes", "bytes"),
+        ("remote_messages", "to other ranks"),
+        ("remote_bytes", "bytes"),
+    ];
+    let mut table = Table::new("over_time", "", &columns).text_rows(40);
+    let window = options.selection.window(trace);
+    let stretch_ns = window.length_ns() as f64 / counted.stretches.len().max(1) as f64;
+    for (number, (all, remote)) in counted.stretches.iter().enumerate() {
+        let from = Cell::Ns(window.from_ns as f64 + number as f64 * stretch_ns);
+        table.row([from].into_iter().chain(all.cells()).chain(remote.cells()));
+    }
+    table
+}
+
+fn notes(trace: &Trace, counted: &Counted) -> Vec<String> {
+    let mut notes = Vec::new();
+    if trace.run.arrows > 1 {
+        let one_in = trace.run.arrows;
+        notes.push(format!("one in {one_in} messages has its send recorded: messages and bytes are {one_in} times those, estimates"));
+    }
+    if counted.unmatched > 0 {
+        notes.push(format!(
+            "{} recorded messages have no handler in this trace or stretch of time, and are of no kind",
+            counted.unmatched
+        ));
+    }
+    notes.extend(counted.pairs.note());
+    if counted.matrix.merged() {
+        notes.push(format!("more than {} pairs of ranks: the rest is in the sums alone", matrix::PAIRS_MAX));
+    }
+    if let Some(rank) = trace.ranks.iter().find(|rank| rank.workers > 1) {
+        notes.push(format!("a rank is a process: rank {} has {} workers", rank.rank, rank.workers));
+    }
+    notes
 }

@@ -15,9 +15,9 @@ pub(crate) const RUNTIME: &str = "#404040";
 pub(crate) const IDLE: &str = "#eeeeee";
 /// Time that was not ours; hatched.
 pub(crate) const LOST: &str = "url(#lost)";
-/// Everything that has a colour by its name. The last six are shades of the first.
+/// Everything that has a colour by its name. Yellow, which is pale, and shades come last.
 const NAMED: [&str; 12] = [
-    "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#f0e442", "#00446b", "#8a5f00", "#005f45",
+    "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#00446b", "#f0e442", "#8a5f00", "#005f45",
     "#7a4964", "#a9d9f4", "#908829",
 ];
 

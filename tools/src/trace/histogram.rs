@@ -311,7 +311,7 @@ fn draw(trace: &Trace, found: &Found) -> Drawing {
         let (top, octaves) = (40.0 + high * number as f64, spread.octaves());
         drawing.text((20.0, top + 12.0), Anchor::Start, title);
         let all = if by_sum { spread.sum() } else { spread.count() as f64 };
-        let bar_wide = wide / octaves.len().max(1) as f64;
+        let bar_wide = (wide / octaves.len().max(1) as f64).min(90.0);
         for (number, octave) in octaves.iter().enumerate() {
             let part = if by_sum { octave.sum } else { octave.count as f64 } / all.max(1.0);
             let (x, tall) = (20.0 + bar_wide * number as f64, part * (high - 60.0));

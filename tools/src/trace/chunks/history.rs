@@ -1,0 +1,216 @@
+//! What happened to one chunk.
+
+use caribou::trace::{Event, What};
+
+/// A return to a rank within so many phases is ping-pong.
+const RETURN_PHASES: u64 = 3;
+/// Departures that are remembered to notice returns.
+const LEFT_MAX: usize = 8;
+/// Ranks that are remembered.
+const VISITED_MAX: usize = 64;
+/// Phases and moves of a chunk that are listed.
+pub(super) const LISTED_MAX: usize = 100_000;
+
+/// One chunk over the run, in some hundred bytes. Events come in the order of time.
+#[derive(Default)]
+pub(super) struct History {
+    pub(super) executions: u64,
+    pub(super) wall_ns: f64,
+    pub(super) cpu_ns: f64,
+    /// The size of its state when last said.
+    pub(super) bytes: u64,
+    pub(super) moves: u64,
+    /// How often it came back to a rank that it had left shortly before.
+    pub(super) returns: u64,
+    /// Where it is.
+    pub(super) rank: Option<u32>,
+    /// Where it was, each rank once.
+    pub(super) visited: Vec<u32>,
+    /// Ranks that it left, and in which phase.
+    left: Vec<(u32, u64)>,
+    /// The phase that it is in.
+    phase: u64,
+    /// Loads: how many, their mean, and the sum of squares about it (Welford).
+    loads: u64,
+    mean_ns: f64,
+    squares: f64,
+}
+
+/// What `--index` shows besides.
+#[derive(Default)]
+pub(super) struct Detail {
+    pub(super) loads: Vec<Load>,
+    /// When, from where, to where.
+    pub(super) moves: Vec<(u64, u32, u32)>,
+    /// Whether there were too many to list.
+    pub(super) cut: bool,
+}
+
+/// Its load at one sync.
+#[derive(Clone, Copy)]
+pub(super) struct Load {
+    pub(super) sync: u64,
+    pub(super) rank: u32,
+    pub(super) load_ns: u64,
+    pub(super) bytes: u64,
+}
+
+impl History {
+    /// Takes note of what this chunk did on a rank.
+    pub(super) fn see(&mut self, rank: u32, event: &Event, mut detail: Option<&mut Detail>) {
+        match event.what {
+            What::Handler { .. } => {
+                self.executions += 1;
+                self.wall_ns += event.duration_ns() as f64;
+                self.cpu_ns += event.cpu_ns() as f64;
+                if self.rank.is_none() {
+                    self.be_on(rank, event.end_ns, detail);
+                }
+            }
+            What::Load { sync, load_ns, bytes, .. } => {
+                self.be_on(rank, event.end_ns, detail.as_deref_mut());
+                self.load(load_ns as f64);
+                (self.bytes, self.phase) = (bytes, sync.saturating_add(1));
+                if let Some(detail) = detail {
+                    detail.list_load(Load { sync, rank, load_ns, bytes });
+                }
+            }
+            What::Arrive { bytes, .. } => {
+                self.be_on(rank, event.end_ns, detail);
+                self.bytes = if bytes > 0 { bytes } else { self.bytes };
+            }
+            What::Depart { rank: to, bytes, .. } => {
+                self.rank.get_or_insert(rank);
+                self.be_on(to, event.end_ns, detail);
+                self.bytes = bytes;
+            }
+            _ => {}
+        }
+    }
+
+    /// It is on this rank, and has moved if it was on another. Said again, it is no other move: departures, arrivals and loads
+    /// all say it, and one of them may be missing.
+    fn be_on(&mut self, rank: u32, at_ns: u64, detail: Option<&mut Detail>) {
+        let from = self.rank.replace(rank);
+        if let Some(from) = from.filter(|&from| from != rank) {
+            self.moves += 1;
+            let phase = self.phase;
+            self.left.retain(|&(_, left)| phase.saturating_sub(left) <= RETURN_PHASES);
+            self.returns += u64::from(self.left.iter().any(|&(left, _)| left == rank));
+            if self.left.len() == LEFT_MAX {
+                self.left.remove(0);
+            }
+            self.left.push((from, phase));
+            self.visit(from);
+            if let Some(detail) = detail {
+                detail.list_move((at_ns, from, rank));
+            }
+        }
+        self.visit(rank);
+    }
+
+    fn visit(&mut self, rank: u32) {
+        if self.visited.len() < VISITED_MAX && !self.visited.contains(&rank) {
+            self.visited.push(rank);
+        }
+    }
+
+    fn load(&mut self, load_ns: f64) {
+        self.loads += 1;
+        let off = load_ns - self.mean_ns;
+        self.mean_ns += off / self.loads as f64;
+        self.squares += off * (load_ns - self.mean_ns);
+    }
+
+    /// Syncs that it came to.
+    pub(super) fn phases(&self) -> u64 {
+        self.loads
+    }
+
+    /// The load of a phase, on average, ns.
+    pub(super) fn mean_ns(&self) -> f64 {
+        self.mean_ns
+    }
+
+    /// The load of all phases, ns.
+    pub(super) fn load_ns(&self) -> f64 {
+        self.mean_ns * self.loads as f64
+    }
+
+    /// Standard deviation over mean of the load of its phases; 0 if there are fewer than two.
+    pub(super) fn variation(&self) -> f64 {
+        if self.loads < 2 || self.mean_ns <= 0.0 {
+            return 0.0;
+        }
+        (self.squares / (self.loads - 1) as f64).sqrt() / self.mean_ns
+    }
+}
+
+impl Detail {
+    fn list_load(&mut self, load: Load) {
+        self.cut |= self.loads.len() == LISTED_MAX;
+        if !self.cut {
+            self.loads.push(load);
+        }
+    }
+
+    fn list_move(&mut self, journey: (u64, u32, u32)) {
+        self.cut |= self.moves.len() == LISTED_MAX;
+        if !self.cut {
+            self.moves.push(journey);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use caribou::trace::ChunkId;
+
+    use super::*;
+
+    const ME: ChunkId = ChunkId { array: 0, key: 0 };
+
+    fn load(sync: u64, load_ns: u64) -> Event {
+        Event::point(sync * 1000, What::Load { chunk: ME, sync, load_ns, bytes: 8 })
+    }
+
+    fn depart(at_ns: u64, rank: u32) -> Event {
+        Event::point(at_ns, What::Depart { chunk: ME, rank, bytes: 8 })
+    }
+
+    #[test]
+    fn a_move_that_is_said_three_times_counts_once() {
+        let mut history = History::default();
+        history.see(0, &load(0, 5), None);
+        history.see(0, &depart(1, 3), None);
+        history.see(3, &Event::point(2, What::Arrive { chunk: ME, bytes: 8 }), None);
+        history.see(3, &load(1, 5), None);
+        assert_eq!((history.moves, history.returns, &history.visited[..]), (1, 0, &[0, 3][..]));
+    }
+
+    #[test]
+    fn coming_back_within_three_phases_is_a_return_and_later_is_not() {
+        for (away, returns) in [(3, 1), (4, 0)] {
+            let mut history = History::default();
+            history.see(0, &load(0, 5), None);
+            history.see(0, &depart(1, 1), None);
+            for sync in 1..=away {
+                history.see(1, &load(sync, 5), None);
+            }
+            history.see(1, &depart(away * 1000 + 1, 0), None);
+            assert_eq!((history.moves, history.returns), (2, returns), "{away} phases away");
+        }
+    }
+
+    #[test]
+    fn the_variation_is_that_of_the_textbook() {
+        let mut history = History::default();
+        [2, 4, 4, 4, 5, 5, 7, 9]
+            .iter()
+            .zip(0..)
+            .for_each(|(&load_ns, sync)| history.see(0, &load(sync, load_ns), None));
+        // Mean 5, sum of squares 32.
+        assert!((history.variation() - (32.0f64 / 7.0).sqrt() / 5.0).abs() < 1e-12);
+        assert!((history.load_ns() - 40.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,118 @@
+//! Pairs of chunks by what they send, in bounded memory.
+//!
+//! Exact up to a number of pairs. Beyond it the lighter half is forgotten, and how heavy a forgotten pair can have been is
+//! known: sums are never too high, and too low by no more than that. (In the manner of Manku and Motwani's lossy counting,
+//! 2002.)
+
+use caribou::trace::ChunkId;
+use rustc_hash::FxHashMap;
+
+use super::matrix::Volume;
+use crate::trace::page::bytes;
+
+/// Sender and receiver.
+pub(super) type Pair = (ChunkId, ChunkId);
+
+/// What pairs of chunks send.
+pub(super) struct Heaviest {
+    pairs: FxHashMap<Pair, Volume>,
+    most: usize,
+    /// How many times pairs were forgotten, and what one of them can have sent in all.
+    forgotten: u64,
+    error: Volume,
+}
+
+impl Heaviest {
+    /// Of at most so many pairs at a time, 2 or more.
+    pub(super) fn new(most: usize) -> Heaviest {
+        Heaviest { pairs: FxHashMap::default(), most, forgotten: 0, error: Volume::default() }
+    }
+
+    pub(super) fn add(&mut self, pair: Pair, volume: Volume) {
+        self.pairs.entry(pair).or_default().add(volume);
+        if self.pairs.len() > self.most {
+            self.forget();
+        }
+    }
+
+    fn forget(&mut self) {
+        let light = |one: &Volume, other: &Volume| {
+            one.bytes.total_cmp(&other.bytes).then(one.messages.total_cmp(&other.messages))
+        };
+        let mut volumes: Vec<(Volume, Pair)> =
+            self.pairs.iter().map(|(&pair, &volume)| (volume, pair)).collect();
+        volumes.sort_unstable_by(|(one, a), (other, b)| light(one, other).then(a.cmp(b)));
+        volumes.truncate(volumes.len() / 2);
+        let most = |of: fn(&Volume) -> f64| volumes.iter().map(|(volume, _)| of(volume)).fold(0.0, f64::max);
+        let (messages, bytes) = (most(|volume| volume.messages), most(|volume| volume.bytes));
+        self.error.add(Volume { messages, bytes });
+        for (_, pair) in &volumes {
+            self.pairs.remove(pair);
+        }
+        self.forgotten += volumes.len() as u64;
+    }
+
+    /// The pairs that sent most, by bytes, then by messages.
+    pub(super) fn top(&self, count: usize) -> Vec<(Pair, Volume)> {
+        let mut pairs: Vec<(Pair, Volume)> =
+            self.pairs.iter().map(|(&pair, &volume)| (pair, volume)).collect();
+        pairs.sort_unstable_by(|(a, one), (b, other)| {
+            other.bytes.total_cmp(&one.bytes).then(other.messages.total_cmp(&one.messages)).then(a.cmp(b))
+        });
+        pairs.truncate(count);
+        pairs
+    }
+
+    /// How far off it may be.
+    pub(super) fn note(&self) -> Option<String> {
+        (self.forgotten > 0).then(|| {
+            format!(
+                "more than {} pairs of chunks: what one sent may be up to {:.0} messages and {} too low",
+                self.most,
+                self.error.messages,
+                bytes(self.error.bytes as u64)
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(key: u64) -> Pair {
+        (ChunkId { array: 0, key }, ChunkId { array: 0, key: key + 1 })
+    }
+
+    #[test]
+    fn heavy_pairs_are_found_among_many_and_sums_are_as_wrong_as_it_says() {
+        let mut heaviest = Heaviest::new(50);
+        let mut exact = std::collections::BTreeMap::new();
+        for round in 0..2000u64 {
+            for (key, bytes) in [(3, 100), (1000 + round, 90), (4, 70)] {
+                heaviest.add(pair(key), Volume::of(1.0, bytes));
+                *exact.entry(key).or_insert(0.0) += bytes as f64;
+            }
+        }
+        let top = heaviest.top(2);
+        assert_eq!([top[0].0, top[1].0], [pair(3), pair(4)]);
+        for ((from, _), volume) in heaviest.top(50) {
+            let truth = exact[&from.key];
+            assert!(
+                volume.bytes <= truth && volume.bytes + heaviest.error.bytes >= truth,
+                "{from:?}: {volume:?}"
+            );
+        }
+        assert!(heaviest.note().is_some());
+    }
+
+    #[test]
+    fn few_pairs_are_exact() {
+        let mut heaviest = Heaviest::new(3);
+        for key in [1, 2, 3, 1] {
+            heaviest.add(pair(key), Volume::of(2.0, 10));
+        }
+        assert_eq!(heaviest.top(1), [(pair(1), Volume { messages: 4.0, bytes: 40.0 })]);
+        assert_eq!(heaviest.note(), None);
+    }
+}
