@@ -200,7 +200,7 @@ impl Chunks {
         ];
         let mut table = Table::new("chunks", "", &columns);
         let all_ns: f64 = self.histories.values().map(|history| self.load_ns(history)).sum();
-        for (&chunk, history) in sorted.iter().take(options.top) {
+        for &(&chunk, history) in sorted.iter().take(options.top) {
             let load_ns = self.load_ns(history);
             table.row([
                 Cell::Text(trace.chunk_name(chunk)),
