@@ -236,8 +236,5 @@ fn notes(trace: &Trace, counted: &Counted) -> Vec<String> {
     if counted.matrix.merged() {
         notes.push(format!("more than {} pairs of ranks: the rest is in the sums alone", matrix::PAIRS_MAX));
     }
-    if let Some(rank) = trace.ranks.iter().find(|rank| rank.workers > 1) {
-        notes.push(format!("a rank is a process: rank {} has {} workers", rank.rank, rank.workers));
-    }
     notes
 }

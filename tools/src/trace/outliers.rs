@@ -1,18 +1,152 @@
-//! `caribou trace outliers`.
+//! `caribou trace outliers`: which ranks, chunks and handlers are unlike the others.
+//!
+//! The score is the distance from the median in units of the median absolute deviation, which a few strange ones cannot
+//! hide in. Ranks are judged by their profiles, which every run has; chunks by their handlers. It says who is strange, not
+//! why: `timeline` and `chunks` show that.
 
+mod median;
+mod noise;
+mod score;
+
+use std::collections::BTreeMap;
 use std::io::Write;
 
-use super::open::Input;
+use caribou::trace::{Activity, ChunkId, RankTrace, Trace, What};
+
+use self::noise::Noise;
+use self::score::{Scored, scored};
+use super::merged::NO_EVENTS;
+use super::open::{Input, warn};
+use super::page::{Cell, Format, Page, Table};
 use crate::Error;
+
+/// From this score on, something is unlike the others: among values with a normal distribution, 1 in 1300 is.
+const STRANGE: f64 = 5.0;
 
 /// What to show.
 #[derive(clap::Args)]
+#[command(
+    after_help = "Memory: some bytes a chunk; with --noise a hundred a chunk and kind, and events are read twice."
+)]
 pub(crate) struct Options {
     #[command(flatten)]
     input: Input,
+    /// Also single executions longer than 5 times the median of their chunk and kind: more work, or noise
+    #[arg(long)]
+    noise: bool,
+    /// Rows of each table
+    #[arg(long, value_name = "ROWS", default_value_t = 10)]
+    top: usize,
+    #[command(flatten)]
+    format: Format,
 }
 
-pub(crate) fn run(options: &Options, _out: &mut dyn Write) -> Result<(), Error> {
-    options.input.open()?;
-    Err(Error::Usage("not there yet".into()))
+pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+    let trace = options.input.open()?;
+    let mut page = Page::new("outliers", &trace);
+    let ranks = of_ranks(&trace);
+    let chunks = of_chunks(&trace);
+    let strange = |scores: &[Scored<String>]| scores.iter().filter(|score| score.score >= STRANGE).count();
+    let (ranks_strange, chunks_strange) = (strange(&ranks), strange(&chunks));
+    page.says.push(format!("{ranks_strange} figures of ranks and {chunks_strange} chunks are unlike the others: {STRANGE} or more times as far from the median as is usual"));
+    page.tables.push(table("ranks", "rank", &ranks, options.top));
+    if chunks.is_empty() {
+        page.notes.push(if trace.events() == 0 { NO_EVENTS } else { "no handlers were recorded" }.into());
+    } else {
+        page.tables.push(table("chunks", "chunk", &chunks, options.top));
+    }
+    if options.noise && trace.events() > 0 {
+        Noise::find(&trace, options.top).tell(&trace, &mut page);
+    }
+    Ok(page.write(options.format, out)?)
+}
+
+/// A figure of every rank under its name, as it was measured.
+type Figures = Vec<(&'static str, Vec<(String, f64)>)>;
+
+/// Each figure of each rank, strangest first.
+fn of_ranks(trace: &Trace) -> Vec<Scored<String>> {
+    let mut figures: Figures = ["idle share", "lost share", "speed", "mean handler, us", "calls"]
+        .map(|name| (name, Vec::new()))
+        .into();
+    for rank in &trace.ranks {
+        for ((_, values), value) in figures.iter_mut().zip(measured(rank)) {
+            values.extend(value.map(|value| (rank.rank.to_string(), value)));
+        }
+    }
+    let mut scores: Vec<_> = figures.into_iter().flat_map(|(name, values)| scored(name, values)).collect();
+    scores.sort_by(Scored::strangest_first);
+    scores
+}
+
+/// The figures of a rank, those that it has.
+fn measured(rank: &RankTrace) -> [Option<f64>; 5] {
+    let (mut all_ns, mut idle_ns, mut lost_ns, mut work_ns, mut calls) = (0.0, 0.0, 0.0, 0.0, 0.0);
+    for row in rank.profiles.iter().flat_map(|profile| &profile.rows) {
+        let ns = row.total_ns() as f64;
+        all_ns += ns;
+        match row.activity {
+            Activity::Idle => idle_ns += ns,
+            Activity::Lost => lost_ns += ns,
+            Activity::Kind(_) | Activity::Iterations => {
+                work_ns += ns;
+                calls += row.calls() as f64;
+            }
+            Activity::Runtime(_) => {}
+        }
+    }
+    let speeds: Vec<f64> =
+        rank.samples.iter().map(|sample| sample.speed).filter(|speed| *speed > 0.0).collect();
+    let speed = (!speeds.is_empty()).then(|| speeds.iter().sum::<f64>() / speeds.len() as f64);
+    let ran = all_ns > 0.0;
+    [
+        ran.then(|| idle_ns / all_ns),
+        ran.then(|| lost_ns / all_ns),
+        speed.filter(|speed| speed.is_finite()),
+        (calls > 0.0).then(|| work_ns / calls / 1e3),
+        ran.then_some(calls),
+    ]
+}
+
+/// The CPU time of each chunk, strangest first.
+fn of_chunks(trace: &Trace) -> Vec<Scored<String>> {
+    let mut cpu_ns: BTreeMap<ChunkId, f64> = BTreeMap::new();
+    warn(&trace.for_each(|_, _, event| {
+        if let What::Handler { chunk, .. } = event.what {
+            *cpu_ns.entry(chunk).or_default() += event.cpu_ns() as f64;
+        }
+    }));
+    let mut by_array: BTreeMap<u32, Vec<(ChunkId, f64)>> = BTreeMap::new();
+    for (chunk, ns) in cpu_ns {
+        by_array.entry(chunk.array).or_default().push((chunk, ns / 1e6));
+    }
+    // Chunks of different arrays need not be alike.
+    let mut scores: Vec<Scored<ChunkId>> =
+        by_array.into_values().flat_map(|values| scored("CPU time, ms", values)).collect();
+    scores.sort_by(Scored::strangest_first);
+    scores.into_iter().map(|score| score.named(|chunk| trace.chunk_name(chunk))).collect()
+}
+
+fn table(name: &'static str, who: &'static str, scores: &[Scored<String>], top: usize) -> Table {
+    let columns = [
+        (who, who),
+        ("figure", "figure"),
+        ("value", "value"),
+        ("median", "median of all"),
+        ("score", "score"),
+        ("strange", ""),
+    ];
+    let mut table = Table::new(name, "", &columns);
+    for score in scores.iter().take(top) {
+        let strange = if score.score >= STRANGE { "unlike the others" } else { "" };
+        table.row([
+            Cell::Text(score.who.clone()),
+            Cell::text_of(score.figure),
+            Cell::Number(score.value),
+            Cell::Number(score.median),
+            Cell::Number(score.score),
+            Cell::text_of(strange),
+        ]);
+    }
+    table
 }

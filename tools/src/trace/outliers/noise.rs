@@ -1,0 +1,188 @@
+//! Executions that took far longer than others of the same chunk and kind: more work, or noise.
+//!
+//! Most of the surplus CPU time is **work**: the handler had more to do. Most of it lost is **noise**: the vCPU was somebody
+//! else's, or the handler slept. (The idea of Projections' Noise Miner.) Events are read twice, once for the medians and once
+//! to compare; memory is that of the pairs of chunk and kind. Lost time is known by batches of handlers and charged to the
+//! longest of a batch: single executions are estimates, sums are not.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use caribou::trace::{ChunkId, Event, NameId, RankTrace, Trace, What};
+use rustc_hash::FxHashMap;
+
+use super::median::Median;
+use crate::trace::open::warn;
+use crate::trace::page::{Cell, Page, Table, duration};
+
+/// Times the median, from which on an execution is long.
+const LONG: f64 = 5.0;
+/// Executions of a chunk and kind, below which a median says nothing.
+const FEW: u32 = 8;
+
+/// The long executions.
+#[derive(Default)]
+pub(super) struct Noise {
+    ranks: BTreeMap<u32, OfRank>,
+    /// The longest by surplus, the shortest of them on top.
+    longest: BinaryHeap<Reverse<Execution>>,
+    top: usize,
+}
+
+/// Those of one rank.
+#[derive(Clone, Copy, Default)]
+struct OfRank {
+    executions: u64,
+    wall_ns: f64,
+    work: u64,
+    work_ns: f64,
+    noise: u64,
+    noise_ns: f64,
+}
+
+/// A long one. The order is that of the fields.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Execution {
+    surplus_ns: u64,
+    begin_ns: Reverse<u64>,
+    rank: u32,
+    worker: u32,
+    chunk: ChunkId,
+    kind: NameId,
+    wall_ns: u64,
+    cpu_ns: u64,
+    median_ns: u64,
+}
+
+impl Execution {
+    fn is_noise(&self) -> bool {
+        2 * (self.wall_ns - self.cpu_ns) >= self.surplus_ns
+    }
+}
+
+impl Noise {
+    /// Finds them, and keeps the `top` longest.
+    pub(super) fn find(trace: &Trace, top: usize) -> Noise {
+        let mut medians: FxHashMap<(ChunkId, NameId), Median> = FxHashMap::default();
+        // What cannot be read was said by who read first.
+        trace.for_each(|_, _, event| {
+            if let What::Handler { chunk, kind, .. } = event.what {
+                medians.entry((chunk, kind)).or_default().add(event.duration_ns() as f64);
+            }
+        });
+        let mut noise = Noise { top, ..Noise::default() };
+        let problems = trace.for_each(|rank, worker, event| {
+            if let What::Handler { chunk, kind, .. } = event.what {
+                let median = medians.get(&(chunk, kind)).filter(|median| median.count() >= FEW);
+                noise.compare(rank, worker, event, (chunk, kind), median.map(Median::value));
+            }
+        });
+        warn(&problems);
+        noise
+    }
+
+    fn compare(
+        &mut self,
+        rank: &RankTrace,
+        worker: u32,
+        event: &Event,
+        (chunk, kind): (ChunkId, NameId),
+        median_ns: Option<f64>,
+    ) {
+        let (wall_ns, cpu_ns) = (event.duration_ns(), event.cpu_ns());
+        let of_rank = self.ranks.entry(rank.rank).or_default();
+        of_rank.executions += 1;
+        of_rank.wall_ns += wall_ns as f64;
+        let Some(median_ns) = median_ns.filter(|median_ns| wall_ns as f64 > LONG * median_ns) else { return };
+        let median_ns = median_ns as u64;
+        let (surplus_ns, begin_ns) = (wall_ns - median_ns, Reverse(event.begin_ns));
+        let rank = rank.rank;
+        let execution =
+            Execution { surplus_ns, begin_ns, rank, worker, chunk, kind, wall_ns, cpu_ns, median_ns };
+        let (count, sum_ns) = if execution.is_noise() {
+            (&mut of_rank.noise, &mut of_rank.noise_ns)
+        } else {
+            (&mut of_rank.work, &mut of_rank.work_ns)
+        };
+        *count += 1;
+        *sum_ns += surplus_ns as f64;
+        self.longest.push(Reverse(execution));
+        if self.longest.len() > self.top {
+            self.longest.pop();
+        }
+    }
+
+    /// Adds what was found to a page.
+    pub(super) fn tell(self, trace: &Trace, page: &mut Page) {
+        let mut all = OfRank::default();
+        for rank in self.ranks.values() {
+            all.executions += rank.executions;
+            (all.work, all.work_ns) = (all.work + rank.work, all.work_ns + rank.work_ns);
+            (all.noise, all.noise_ns) = (all.noise + rank.noise, all.noise_ns + rank.noise_ns);
+        }
+        page.says.push(format!(
+            "{} of {} executions took over {LONG} times their median: {} by work ({} more than the median), {} by noise ({})",
+            all.work + all.noise,
+            all.executions,
+            all.work,
+            duration(all.work_ns),
+            all.noise,
+            duration(all.noise_ns)
+        ));
+        let columns = [
+            ("rank", "rank"),
+            ("executions", "executions"),
+            ("work", "long by work"),
+            ("work_ns", "surplus"),
+            ("noise", "by noise"),
+            ("noise_ns", "surplus"),
+            ("noise_share", "noise of handler time"),
+        ];
+        let mut table = Table::new("noise_by_rank", "", &columns).text_rows(20);
+        for (&rank, found) in &self.ranks {
+            table.row([
+                Cell::Count(u64::from(rank)),
+                Cell::Count(found.executions),
+                Cell::Count(found.work),
+                Cell::Ns(found.work_ns),
+                Cell::Count(found.noise),
+                Cell::Ns(found.noise_ns),
+                Cell::Share(if found.wall_ns > 0.0 { found.noise_ns / found.wall_ns } else { 0.0 }),
+            ]);
+        }
+        page.tables.push(table);
+        page.tables.push(self.longest(trace));
+        page.notes.push(
+            "medians are estimates (P2); lost time is charged to the longest handler of a batch".into(),
+        );
+    }
+
+    fn longest(self, trace: &Trace) -> Table {
+        let columns = [
+            ("at_ns", "at"),
+            ("rank", "rank"),
+            ("worker", "worker"),
+            ("chunk", "chunk"),
+            ("kind", "kind"),
+            ("wall_ns", "wall"),
+            ("cpu_ns", "CPU"),
+            ("median_ns", "median"),
+            ("by", "by"),
+        ];
+        let mut table = Table::new("longest", "", &columns);
+        for Reverse(execution) in self.longest.into_sorted_vec() {
+            table.row([
+                Cell::Ns(execution.begin_ns.0 as f64),
+                Cell::Count(u64::from(execution.rank)),
+                Cell::Count(u64::from(execution.worker)),
+                Cell::Text(trace.chunk_name(execution.chunk)),
+                Cell::Text(trace.name(execution.kind)),
+                Cell::Ns(execution.wall_ns as f64),
+                Cell::Ns(execution.cpu_ns as f64),
+                Cell::Ns(execution.median_ns as f64),
+                Cell::text_of(if execution.is_noise() { "noise" } else { "work" }),
+            ]);
+        }
+        table
+    }
+}

@@ -1,0 +1,73 @@
+//! How far a value is from the others.
+
+use std::cmp::Ordering;
+
+/// Where values hardly differ, this part of the median counts as the usual distance: nobody minds one percent.
+const FLOOR: f64 = 0.01;
+/// And at least this, so that shares of nothing have no score.
+const LEAST: f64 = 1e-3;
+
+/// A value with its score.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Scored<W> {
+    pub(super) who: W,
+    pub(super) figure: &'static str,
+    pub(super) value: f64,
+    pub(super) median: f64,
+    /// Distance from the median over the median of all distances.
+    pub(super) score: f64,
+}
+
+impl<W> Scored<W> {
+    /// Equals stay in their order.
+    pub(super) fn strangest_first(&self, other: &Self) -> Ordering {
+        other.score.total_cmp(&self.score)
+    }
+
+    pub(super) fn named(self, name: impl FnOnce(W) -> String) -> Scored<String> {
+        let Scored { who, figure, value, median, score } = self;
+        Scored { who: name(who), figure, value, median, score }
+    }
+}
+
+/// The scores of some values, which must be numbers. Takes O(n log n).
+pub(super) fn scored<W>(figure: &'static str, values: Vec<(W, f64)>) -> Vec<Scored<W>> {
+    let median = middle(values.iter().map(|(_, value)| *value).collect());
+    let off = middle(values.iter().map(|(_, value)| (value - median).abs()).collect());
+    let usual = off.max(FLOOR * median.abs()).max(LEAST);
+    let score = |(who, value): (W, f64)| {
+        let score = (value - median).abs() / usual;
+        Scored { who, figure, value, median, score }
+    };
+    values.into_iter().map(score).collect()
+}
+
+fn middle(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let half = values.len() / 2;
+    match values.len() {
+        0 => 0.0,
+        even if even % 2 == 0 => f64::midpoint(values[half - 1], values[half]),
+        _ => values[half],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_score_counts_median_deviations() {
+        let scores = scored("load", (1..).zip([2.0, 4.0, 3.0, 100.0, 1.0]).collect::<Vec<(u32, f64)>>());
+        // Median 3; distances 1 1 0 97 2, their median 1.
+        let found: Vec<f64> = scores.iter().map(|score| score.score).collect();
+        assert_eq!(found, [1.0, 1.0, 0.0, 97.0, 2.0]);
+        assert!(scores.iter().all(|score| (score.median - 3.0).abs() < 1e-12));
+    }
+
+    #[test]
+    fn values_that_hardly_differ_are_not_strange() {
+        let scores = scored("speed", vec![((), 100.0), ((), 100.0), ((), 100.0), ((), 100.5)]);
+        assert!(scores.iter().all(|score| score.score < 1.0), "{scores:?}");
+    }
+}
