@@ -1,18 +1,78 @@
-//! `caribou trace report`.
+//! `caribou trace report`: everything about a run in one HTML file, for somebody who has no Caribou.
+//!
+//! The file needs no network and opens from disk. All figures are in it as tables and SVG, made here; a script adds zoom,
+//! hover, search and sorting. What is embedded is bounded however long the trace is: time is merged into bins
+//! ([`lanes`]), handlers are kept one by one for a stretch that fits ([`window`]), and the page says what was merged.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`activities`], [`lanes`], [`chunks`], [`figures`] | one pass over the events: what is known |
+//! | [`window`] | a second pass over a stretch of them: handlers and messages one by one |
+//! | [`balance`], [`verdict`] | what the records of syncs say, and sentences |
+//! | [`charts`], [`plots`], [`sections`], [`tables`] | HTML and SVG |
+//! | [`data`] | the same figures for the script |
+//!
+//! It does not compare runs, and it does not search for the critical path: those are commands of their own.
+
+mod activities;
+mod balance;
+mod charts;
+mod chunks;
+mod data;
+mod figures;
+mod lanes;
+mod plots;
+mod sections;
+mod tables;
+mod verdict;
+mod window;
 
 use std::io::Write;
+use std::path::PathBuf;
 
-use super::open::Input;
+use caribou::trace::Trace;
+
+use super::open::{Input, warn};
+use super::page::bytes;
 use crate::Error;
 
-/// What to show.
+/// What to write.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]
     input: Input,
+    /// The HTML file to write; one that is there is replaced
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    output: PathBuf,
 }
 
-pub(crate) fn run(options: &Options, _out: &mut dyn Write) -> Result<(), Error> {
-    options.input.open()?;
-    Err(Error::Usage("not there yet".into()))
+/// What a page shows.
+struct Report<'t> {
+    trace: &'t Trace,
+    figures: figures::Figures,
+    balance: balance::Balance<'t>,
+    window: window::Window,
 }
+
+pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+    let trace = options.input.open()?;
+    let report = Report::of(&trace);
+    warn(&report.figures.problems);
+    let html = sections::html(&report).into_string();
+    let file = &options.output;
+    std::fs::write(file, &html).map_err(|source| Error::Unwritable { file: file.clone(), source })?;
+    let (events, size) = (trace.events(), bytes(html.len() as u64));
+    Ok(writeln!(out, "{}: {size}, from {events} events of {} ranks", file.display(), trace.ranks.len())?)
+}
+
+impl<'t> Report<'t> {
+    fn of(trace: &'t Trace) -> Report<'t> {
+        let figures = figures::Figures::of(trace);
+        let balance = balance::Balance::of(trace);
+        let window = window::Window::of(trace, &figures, balance.focus_ns());
+        Report { trace, figures, balance, window }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! What workers do, numbered so that a byte says which: a page has millions of them.
+//!
+//! States have fixed numbers, message kinds come after them, the heaviest first as far as profiles tell. Kinds beyond
+//! [`KINDS_MAX`] share one number.
+
+use std::collections::BTreeMap;
+
+use caribou::trace::{Activity, NameId, Part, Trace};
+
+/// Kinds that have a number of their own.
+pub(super) const KINDS_MAX: usize = 200;
+/// Colours there are for kinds.
+pub(super) const COLOURS: usize = 10;
+
+pub(super) const IDLE: u8 = 0;
+pub(super) const LOST: u8 = 6;
+const ITERATIONS: u8 = 7;
+const OTHER: u8 = 8;
+const FIRST_KIND: u8 = 9;
+/// In place of an activity: nothing is known.
+pub(super) const NOTHING: u8 = 255;
+
+/// The four parts that make up a worker's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum State {
+    Chunks,
+    Runtime,
+    Lost,
+    Idle,
+}
+
+impl State {
+    pub(super) const ALL: [State; 4] = [State::Chunks, State::Runtime, State::Lost, State::Idle];
+
+    pub(super) fn of(activity: u8) -> State {
+        match activity {
+            IDLE => State::Idle,
+            1..LOST => State::Runtime,
+            LOST => State::Lost,
+            _ => State::Chunks,
+        }
+    }
+
+    /// Its name, and the class of its colour.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            State::Chunks => "handlers",
+            State::Runtime => "runtime",
+            State::Lost => "lost",
+            State::Idle => "idle",
+        }
+    }
+}
+
+/// The numbers of activities.
+#[derive(Debug)]
+pub(super) struct Activities {
+    names: Vec<String>,
+    kinds: BTreeMap<NameId, u8>,
+    /// The colour of each kind.
+    colours: Vec<u8>,
+    taken: [bool; COLOURS],
+    /// Kinds that have no number of their own.
+    pub(super) others: usize,
+}
+
+impl Activities {
+    pub(super) fn of(trace: &Trace) -> Activities {
+        let states = ["idle", "start", "measure", "decide", "migrate", "trace_flush", "lost", "iterations"];
+        let mut names: Vec<String> = states.map(str::to_owned).into();
+        names.push("other kinds".into());
+        let colours = vec![0; names.len()];
+        let (kinds, taken) = (BTreeMap::new(), [false; COLOURS]);
+        let mut activities = Activities { names, kinds, colours, taken, others: 0 };
+        let mut heaviest: BTreeMap<NameId, u64> = BTreeMap::new();
+        for row in trace.ranks.iter().flat_map(|rank| &rank.profiles).flat_map(|profile| &profile.rows) {
+            if let Activity::Kind(kind) = row.activity {
+                let sum = heaviest.entry(kind).or_default();
+                *sum = sum.saturating_add(row.total_ns());
+            }
+        }
+        let mut heaviest: Vec<_> = heaviest.into_iter().collect();
+        heaviest.sort_by_key(|&(kind, ns)| (std::cmp::Reverse(ns), kind));
+        for (kind, _) in heaviest {
+            activities.kind(trace, kind);
+        }
+        activities
+    }
+
+    /// The number of a kind, which may be new.
+    pub(super) fn kind(&mut self, trace: &Trace, kind: NameId) -> u8 {
+        if let Some(&number) = self.kinds.get(&kind) {
+            return number;
+        }
+        if self.names.len() >= usize::from(FIRST_KIND) + KINDS_MAX {
+            self.others += 1;
+            self.kinds.insert(kind, OTHER);
+            return OTHER;
+        }
+        let (number, name) = (self.names.len() as u8, trace.name(kind));
+        let colour = self.free_colour(&name);
+        self.colours.push(colour);
+        self.names.push(name);
+        self.kinds.insert(kind, number);
+        number
+    }
+
+    /// The colour that the name stands for in every report, or the next that is free.
+    fn free_colour(&mut self, name: &str) -> u8 {
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        let first = (hash % COLOURS as u64) as usize;
+        let free = (0..COLOURS).map(|step| (first + step) % COLOURS).find(|&colour| !self.taken[colour]);
+        let colour = free.unwrap_or(first);
+        self.taken[colour] = true;
+        colour as u8
+    }
+
+    pub(super) fn number(&mut self, trace: &Trace, activity: Activity) -> u8 {
+        match activity {
+            Activity::Kind(kind) => self.kind(trace, kind),
+            state => self.known(state),
+        }
+    }
+
+    /// The same of one that has been numbered.
+    pub(super) fn known(&self, activity: Activity) -> u8 {
+        match activity {
+            Activity::Kind(kind) => self.kinds.get(&kind).copied().unwrap_or(OTHER),
+            Activity::Iterations => ITERATIONS,
+            Activity::Idle => IDLE,
+            Activity::Runtime(part) => runtime(part),
+            Activity::Lost => LOST,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    pub(super) fn name(&self, activity: u8) -> &str {
+        self.names.get(usize::from(activity)).map_or("nothing recorded", String::as_str)
+    }
+
+    /// The class of its colour in the style sheet.
+    pub(super) fn class(&self, activity: u8) -> String {
+        match State::of(activity) {
+            State::Chunks => format!("k{}", self.colours.get(usize::from(activity)).copied().unwrap_or(0)),
+            state => state.name().into(),
+        }
+    }
+}
+
+fn runtime(part: Part) -> u8 {
+    let place = Part::ALL.iter().position(|&other| other == part);
+    1 + place.expect("all parts are in the list") as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_of_the_runtime_has_the_number_of_its_name() {
+        let trace = crate::trace::tests::generated("report-activities", 2_000);
+        let trace = Trace::open(trace.path()).unwrap();
+        let activities = Activities::of(&trace);
+        for part in Part::ALL {
+            assert_eq!(activities.name(runtime(part)), part.name());
+            assert_eq!(State::of(runtime(part)), State::Runtime);
+        }
+        assert_eq!(activities.name(LOST), "lost");
+        assert_eq!(activities.name(FIRST_KIND), "Ring::Halo", "it is the heaviest");
+        assert_eq!((State::of(FIRST_KIND), State::of(ITERATIONS)), (State::Chunks, State::Chunks));
+    }
+}

@@ -1,0 +1,259 @@
+//! The timeline and the utilisation as SVG that needs no script.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use caribou::trace::Trace;
+use maud::{Markup, html};
+
+use super::Report;
+use super::activities::{NOTHING, State};
+use super::figures::Figures;
+use super::lanes::{Bin, is_idle};
+use crate::trace::page::duration;
+
+/// Width of a picture, its left margin and its plot; the script knows the same.
+pub(super) const WIDTH: usize = 1160;
+pub(super) const LEFT: usize = 96;
+pub(super) const PLOT: usize = WIDTH - LEFT - 8;
+/// Rectangles of the static timeline, at most.
+const CELLS_MAX: usize = 60_000;
+/// Height of the utilisation.
+const STACK_HEIGHT: usize = 200;
+
+/// What a row of the timeline is called.
+pub(super) fn row_name(figures: &Figures, row: usize) -> String {
+    let first = row * figures.workers_per_row;
+    let of = |number: usize| figures.workers.get(number).map_or((0, 0), |all| (all.rank, all.worker));
+    let last = (first + figures.workers_per_row).min(figures.workers.len()).saturating_sub(1);
+    match (of(first), of(last)) {
+        (a, b) if a == b && figures.workers.iter().any(|all| all.worker > 0) => {
+            format!("rank {}.{}", a.0, a.1)
+        }
+        (a, b) if a == b => format!("rank {}", a.0),
+        (a, b) => format!("{}.{}–{}.{}", a.0, a.1, b.0, b.1),
+    }
+}
+
+/// Height of a row of the timeline.
+pub(super) fn row_height(rows: usize) -> usize {
+    match rows {
+        0..=8 => 32,
+        9..=16 => 24,
+        17..=40 => 16,
+        41..=100 => 10,
+        _ => 6,
+    }
+}
+
+/// Whether each row has room for its name.
+fn named(row: usize, height: usize) -> bool {
+    height >= 10 || row.is_multiple_of(12usize.div_ceil(height))
+}
+
+/// Rectangles by class, each class one path.
+#[derive(Default)]
+struct Paths(BTreeMap<String, String>);
+
+impl Paths {
+    fn rectangle(&mut self, class: &str, x: usize, y: f64, width: usize, height: f64) {
+        let path = self.0.entry(class.to_owned()).or_default();
+        // Writing to a string does not fail.
+        let _ = write!(path, "M{x} {y:.1}h{width}v{height:.1}h-{width}z");
+    }
+
+    fn html(&self) -> Markup {
+        html! { @for (class, path) in &self.0 { path class=(class) d=(path) {} } }
+    }
+}
+
+pub(super) fn timeline(report: &Report<'_>) -> Markup {
+    let figures = &report.figures;
+    let rows = figures.rows.len();
+    let height = row_height(rows);
+    let bins = (CELLS_MAX / rows.max(1)).clamp(64, PLOT / 2);
+    let mut paths = Paths::default();
+    for (number, row) in figures.rows.iter().enumerate() {
+        let (top, high) = (number * height, height as f64 - 2.0);
+        paths.rectangle("ground", LEFT, top as f64 + 1.0, PLOT, high);
+        for (x, width, bin) in merged(&row.level(0).collect::<Vec<_>>(), bins) {
+            let mut below = top as f64 + 1.0 + high;
+            let [chunks, runtime, lost, _] = bin.shares.map(|share| f64::from(share) / 255.0 * high);
+            let kind = figures.activities.class(bin.kind);
+            for (class, part) in [(&kind[..], chunks), ("runtime", runtime), ("lost", lost)] {
+                if part >= 0.25 {
+                    below -= part;
+                    paths.rectangle(class, LEFT + x, below, width, part);
+                }
+            }
+        }
+    }
+    let bottom = rows * height;
+    html! {
+        svg.picture viewBox=(format!("0 0 {WIDTH} {}", bottom + 24)) role="img"
+            aria-label="What each worker did over time; the table below has the figures." {
+            (paths.html())
+            @for row in (0..rows).filter(|&row| named(row, height)) {
+                text.end x=(LEFT - 8) y=(row * height + height / 2 + 4) { (row_name(figures, row)) }
+            }
+            (sync_lines(report.trace, figures.elapsed_ns, bottom))
+            (time_axis(figures.elapsed_ns, bottom))
+        }
+    }
+}
+
+/// Bins merged to so many, as place, width and contents; those alike are one, those without work are left out.
+fn merged(level: &[Bin], bins: usize) -> Vec<(usize, usize, Bin)> {
+    let mut merged: Vec<(usize, usize, Bin)> = Vec::new();
+    let bins = bins.min(level.len()).max(1);
+    for number in 0..bins {
+        let (from, to) = (number * level.len() / bins, (number + 1) * level.len() / bins);
+        let part = &level[from..to];
+        let sums: [u32; 4] =
+            std::array::from_fn(|state| part.iter().map(|bin| u32::from(bin.shares[state])).sum());
+        // Steps of a sixteenth: neighbours are then often alike.
+        let shares = sums.map(|sum| ((sum / part.len().max(1) as u32 + 7) / 16 * 16).min(255) as u8);
+        let busiest = part.iter().filter(|bin| !is_idle(bin)).max_by_key(|bin| bin.shares[0]);
+        let bin = Bin { kind: busiest.map_or(NOTHING, |bin| bin.kind), shares };
+        let (x, end) = (number * PLOT / bins, (number + 1) * PLOT / bins);
+        match merged.last_mut() {
+            Some((begin, width, last)) if *last == bin && *begin + *width == x => *width += end - x,
+            _ if shares[..3].iter().all(|&share| share == 0) => {}
+            _ => merged.push((x, end - x, bin)),
+        }
+    }
+    merged
+}
+
+/// A moment's place in a plot.
+pub(super) fn x_of(at_ns: u64, elapsed_ns: u64) -> f64 {
+    LEFT as f64 + PLOT as f64 * at_ns.min(elapsed_ns) as f64 / elapsed_ns.max(1) as f64
+}
+
+fn sync_lines(trace: &Trace, elapsed_ns: u64, bottom: usize) -> Markup {
+    let mut path = String::new();
+    let mut last = -10.0;
+    for sync in &trace.syncs {
+        let x = x_of(sync.at_ns, elapsed_ns);
+        if x - last >= 3.0 {
+            let _ = write!(path, "M{x:.1} 0V{bottom}");
+            last = x;
+        }
+    }
+    html! { @if !path.is_empty() { path.sync d=(path) {} } }
+}
+
+/// Times at round numbers.
+pub(super) fn ticks(most: f64, about: f64) -> Vec<f64> {
+    if most <= 0.0 || !most.is_finite() {
+        return vec![0.0];
+    }
+    let rough = most / about;
+    let power = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0].map(|of| of * power).into_iter().find(|step| *step >= rough * 0.99);
+    let step = step.unwrap_or(rough);
+    (0..=(most / step + 1e-9) as usize).map(|number| number as f64 * step).collect()
+}
+
+/// A time at a tick: without the digits that all ticks have as zeros.
+pub(super) fn tick(ns: f64) -> String {
+    let (number, unit) = match ns {
+        _ if ns <= 0.0 => return "0".into(),
+        _ if ns < 1e3 => (ns, "ns"),
+        _ if ns < 1e6 => (ns / 1e3, "us"),
+        _ if ns < 1e9 => (ns / 1e6, "ms"),
+        _ => (ns / 1e9, "s"),
+    };
+    format!("{} {unit}", (number * 1000.0).round() / 1000.0)
+}
+
+pub(super) fn time_axis(elapsed_ns: u64, bottom: usize) -> Markup {
+    html! {
+        path.axis d=(format!("M{LEFT} {bottom}h{PLOT}")) {}
+        @for at_ns in ticks(elapsed_ns as f64, 8.0) {
+            @let x = x_of(at_ns as u64, elapsed_ns);
+            path.axis d=(format!("M{x:.1} {bottom}v4")) {}
+            text.middle x=(format!("{x:.1}")) y=(bottom + 18) { (tick(at_ns)) }
+        }
+    }
+}
+
+/// How all workers' time was split, over time: with chunks as one, and by kind.
+pub(super) fn utilisation(report: &Report<'_>) -> Markup {
+    let figures = &report.figures;
+    let kinds = figures.heaviest_kinds();
+    html! {
+        svg.picture #stack viewBox=(format!("0 0 {WIDTH} {}", STACK_HEIGHT + 34)) role="img"
+            aria-label="Shares of all workers' time over time; the table below has the figures." {
+            g transform="translate(0 8)" {
+                path.ground d=(format!("M{LEFT} 0h{PLOT}v{STACK_HEIGHT}h-{PLOT}z")) {}
+                g.together { (stacked(figures, &[])) }
+                g.by-kind { (stacked(figures, &kinds)) }
+                @for percent in [0, 50, 100] {
+                    @let y = STACK_HEIGHT - percent * STACK_HEIGHT / 100;
+                    path.grid d=(format!("M{LEFT} {y}h{PLOT}")) {}
+                    text.end x=(LEFT - 8) y=(y + 4) { (percent) " %" }
+                }
+                (sync_lines(report.trace, figures.elapsed_ns, STACK_HEIGHT))
+                (time_axis(figures.elapsed_ns, STACK_HEIGHT))
+            }
+        }
+    }
+}
+
+fn stacked(figures: &Figures, kinds: &[u8]) -> Markup {
+    let (grid, workers) = (figures.stack_grid, figures.workers.len().max(1));
+    let class = |activity: u8| match State::of(activity) {
+        State::Chunks if kinds.contains(&activity) => figures.activities.class(activity),
+        State::Chunks if kinds.is_empty() => "handlers".to_owned(),
+        State::Chunks => "other".to_owned(),
+        state => state.name().to_owned(),
+    };
+    // Kinds below, then what is no handler.
+    let mut layers: Vec<(String, Vec<u64>)> = Vec::new();
+    let mut order: Vec<u8> = figures.stack.keys().copied().collect();
+    order.sort_by_key(|activity| {
+        (State::of(*activity), kinds.iter().position(|kind| kind == activity).unwrap_or(usize::MAX))
+    });
+    for activity in order {
+        let (class, bins) = (class(activity), &figures.stack[&activity]);
+        match layers.last_mut().filter(|(last, _)| *last == class) {
+            Some((_, sums)) => sums.iter_mut().zip(bins).for_each(|(sum, ns)| *sum += ns),
+            None => layers.push((class, bins.clone())),
+        }
+    }
+    let mut below = vec![STACK_HEIGHT as f64; grid.bins];
+    let mut paths = Vec::new();
+    for (class, bins) in layers {
+        let mut path = String::new();
+        for (bin, ns) in bins.into_iter().enumerate() {
+            let begin_ns = bin as u64 * grid.bin_ns;
+            let wide_ns = grid.bin_ns.min(figures.elapsed_ns.saturating_sub(begin_ns)).max(1);
+            let high = STACK_HEIGHT as f64 * ns as f64 / (wide_ns as f64 * workers as f64);
+            let high = high.min(below[bin]);
+            let (x, end) =
+                (x_of(begin_ns, figures.elapsed_ns), x_of(begin_ns + grid.bin_ns, figures.elapsed_ns));
+            if high >= 0.05 && end > x {
+                below[bin] -= high;
+                let width = end - x;
+                let _ = write!(path, "M{x:.1} {:.1}h{width:.1}v{high:.1}h-{width:.1}z", below[bin]);
+            }
+        }
+        paths.push((class, path));
+    }
+    html! { @for (class, path) in paths { path class=(class) d=(path) {} } }
+}
+
+/// Colours and what they mean.
+pub(super) fn legend(entries: impl IntoIterator<Item = (String, String)>) -> Markup {
+    html! {
+        ul.legend { @for (class, name) in entries {
+            li { svg.swatch viewBox="0 0 14 14" aria-hidden="true" { rect class=(class) width="14" height="14" {} } (name) }
+        } }
+    }
+}
+
+/// Where and how long, as people write it.
+pub(super) fn stretch(from_ns: u64, to_ns: u64) -> String {
+    format!("{} to {}", duration(from_ns as f64), duration(to_ns as f64))
+}

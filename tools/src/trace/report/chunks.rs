@@ -1,0 +1,76 @@
+//! What is known of each chunk. Memory grows with chunks, not with events.
+
+use std::collections::BTreeMap;
+
+use caribou::trace::{ChunkId, Event, RUNTIME, What};
+
+/// One chunk. Times are ns.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Chunk {
+    pub(super) cpu_ns: u64,
+    pub(super) lost_ns: u64,
+    pub(super) executions: u64,
+    pub(super) longest_ns: u64,
+    /// Its load at the last sync.
+    pub(super) load_ns: Option<u64>,
+    /// Its state at the last sync.
+    pub(super) state_bytes: u64,
+    pub(super) moves: u64,
+    /// Where it was last.
+    pub(super) rank: u32,
+    seen_ns: u64,
+    load_sync: u64,
+}
+
+/// All chunks of a run.
+#[derive(Debug, Default)]
+pub(super) struct Chunks {
+    known: BTreeMap<ChunkId, Chunk>,
+}
+
+impl Chunks {
+    pub(super) fn add(&mut self, rank: u32, event: &Event) {
+        match event.what {
+            What::Handler { chunk, lost_ns, .. } => {
+                let known = self.seen(chunk, rank, event.end_ns);
+                let cpu_ns = event.cpu_ns();
+                known.cpu_ns += cpu_ns;
+                known.lost_ns += lost_ns;
+                known.executions += 1;
+                known.longest_ns = known.longest_ns.max(cpu_ns);
+            }
+            What::Arrive { chunk, bytes } => {
+                let known = self.seen(chunk, rank, event.end_ns);
+                known.state_bytes = known.state_bytes.max(bytes);
+            }
+            What::Depart { chunk, bytes, .. } => {
+                let known = self.known.entry(chunk).or_default();
+                known.moves += 1;
+                known.state_bytes = known.state_bytes.max(bytes);
+            }
+            What::Load { chunk, sync, load_ns, bytes } => {
+                let known = self.seen(chunk, rank, event.end_ns);
+                if known.load_ns.is_none() || sync >= known.load_sync {
+                    (known.load_ns, known.load_sync, known.state_bytes) = (Some(load_ns), sync, bytes);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn seen(&mut self, chunk: ChunkId, rank: u32, at_ns: u64) -> &mut Chunk {
+        let known = self.known.entry(chunk).or_default();
+        if at_ns >= known.seen_ns {
+            (known.rank, known.seen_ns) = (rank, at_ns);
+        }
+        known
+    }
+
+    /// The heaviest first.
+    pub(super) fn sorted(&self) -> Vec<(ChunkId, Chunk)> {
+        let chunks = self.known.iter().filter(|(id, _)| **id != RUNTIME);
+        let mut chunks: Vec<_> = chunks.map(|(&id, &chunk)| (id, chunk)).collect();
+        chunks.sort_by_key(|(id, chunk)| (std::cmp::Reverse(chunk.cpu_ns), *id));
+        chunks
+    }
+}

@@ -1,0 +1,386 @@
+//! What is known of a run: one pass over its events, and over the profiles where events are missing.
+
+use std::collections::BTreeMap;
+
+use caribou::trace::{Activity, ChunkId, Event, NameId, Part, Problem, Profile, RankTrace, Trace, What};
+
+use super::activities::{Activities, COLOURS, LOST, State};
+use super::chunks::Chunks;
+use super::lanes::{Grid, Lane, Row, Slice, levels};
+
+/// Rows of the timeline; of more workers, several share a row.
+pub(super) const ROWS_MAX: usize = 256;
+/// Bins of the picture of utilisation.
+const STACK_BINS: usize = 290;
+/// Bins in which events are counted, to find a stretch that can be shown one by one.
+const COUNT_BINS: usize = 4096;
+/// Counters that are plotted.
+pub(super) const COUNTERS_MAX: usize = 12;
+/// Points of a plotted line.
+const POINTS: usize = 500;
+/// Marks that are drawn.
+pub(super) const MARKS_MAX: usize = 200;
+/// Names of spans that are told apart.
+const SPANS_MAX: usize = 200;
+/// Resumes that are remembered.
+const RESUMES_MAX: usize = 100_000;
+
+/// Sums over an activity. Times are ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Total {
+    /// CPU time; of idle and lost time, wall time.
+    pub(super) ns: u64,
+    pub(super) calls: u64,
+    pub(super) longest_ns: u64,
+    /// Lost in it, if events tell.
+    pub(super) lost_ns: u64,
+}
+
+/// One worker.
+#[derive(Clone, Debug)]
+pub(super) struct Worker {
+    pub(super) rank: u32,
+    pub(super) worker: u32,
+    pub(super) totals: Vec<Total>,
+    pub(super) from_profile: bool,
+}
+
+/// The values of one counter.
+#[derive(Clone, Debug)]
+pub(super) struct Counter {
+    pub(super) name: NameId,
+    /// In each bin the last time and value.
+    pub(super) points: BTreeMap<usize, (u64, f64)>,
+    pub(super) values: u64,
+}
+
+/// Everything that a pass over the events tells.
+#[derive(Debug)]
+pub(super) struct Figures {
+    pub(super) elapsed_ns: u64,
+    pub(super) activities: Activities,
+    pub(super) workers: Vec<Worker>,
+    /// Workers that share a row of the timeline.
+    pub(super) workers_per_row: usize,
+    pub(super) rows: Vec<Row>,
+    pub(super) levels: Vec<Grid>,
+    /// Time of each activity in each bin, over all workers.
+    pub(super) stack: BTreeMap<u8, Vec<u64>>,
+    pub(super) stack_grid: Grid,
+    /// Slices in each of some thousand bins.
+    pub(super) counts: Vec<u64>,
+    pub(super) count_grid: Grid,
+    pub(super) chunks: Chunks,
+    /// From the place of a rank to that of another, in the order of the trace: messages, bytes.
+    pub(super) sent: BTreeMap<(usize, usize), (u64, u64)>,
+    /// Messages to ranks that left no trace.
+    pub(super) sent_elsewhere: u64,
+    pub(super) counters: Vec<Counter>,
+    pub(super) marks: Vec<(u64, NameId)>,
+    pub(super) marks_total: u64,
+    pub(super) spans: BTreeMap<NameId, (u64, u64)>,
+    /// When one chunk resumed, and which.
+    pub(super) resumes_ns: Vec<u64>,
+    pub(super) resumes_of: Option<ChunkId>,
+    pub(super) problems: Vec<Problem>,
+}
+
+impl Figures {
+    pub(super) fn of(trace: &Trace) -> Figures {
+        let mut figures = Figures::empty(trace);
+        let mut number = 0;
+        for (place, rank) in trace.ranks.iter().enumerate() {
+            for worker in 0..rank.workers {
+                let row = number / figures.workers_per_row;
+                if figures.rows.len() == row {
+                    figures.rows.push(Row::new(&figures.levels));
+                }
+                figures.worker(trace, place, rank, worker);
+                number += 1;
+            }
+        }
+        figures.resumes_ns.sort_unstable();
+        figures.marks.sort_unstable();
+        figures
+    }
+
+    fn empty(trace: &Trace) -> Figures {
+        let elapsed_ns = trace.elapsed_ns();
+        let workers: usize = trace.ranks.iter().map(|rank| rank.workers as usize).sum();
+        let workers_per_row = workers.div_ceil(ROWS_MAX).max(1);
+        // Without events, bins narrower than those of the profiles would pretend to know more.
+        let widths = trace.ranks.iter().flat_map(|rank| &rank.profiles).filter(|all| !all.rows.is_empty());
+        let profile_ns = widths.map(|profile| profile.bin_ns).max().unwrap_or(0);
+        let least_ns = if trace.events() == 0 { profile_ns } else { 0 };
+        Figures {
+            elapsed_ns,
+            activities: Activities::of(trace),
+            workers: Vec::new(),
+            workers_per_row,
+            rows: Vec::new(),
+            levels: levels(elapsed_ns, workers.div_ceil(workers_per_row).max(1), least_ns),
+            stack: BTreeMap::new(),
+            stack_grid: Grid::new(elapsed_ns, STACK_BINS, least_ns),
+            counts: vec![0; Grid::new(elapsed_ns, COUNT_BINS, 0).bins],
+            count_grid: Grid::new(elapsed_ns, COUNT_BINS, 0),
+            chunks: Chunks::default(),
+            sent: BTreeMap::new(),
+            sent_elsewhere: 0,
+            counters: Vec::new(),
+            marks: Vec::new(),
+            marks_total: 0,
+            spans: BTreeMap::new(),
+            resumes_ns: Vec::new(),
+            resumes_of: None,
+            problems: Vec::new(),
+        }
+    }
+
+    /// Adds a worker, by its events if they tell of as much time as its profile.
+    fn worker(&mut self, trace: &Trace, place: usize, rank: &RankTrace, worker: u32) {
+        let before = self.rows.last().cloned();
+        let Some(mut row) = self.rows.pop() else { return };
+        let mut account = Account::new(&mut row, self.stack_grid);
+        let mut stream = rank.stream(worker);
+        while let Some(block) = stream.next_block() {
+            match block {
+                Ok(events) => {
+                    for event in events {
+                        self.event(trace, place, rank.rank, event);
+                        if let Some(slice) = self.slice(trace, event) {
+                            self.counts[self.count_grid.bin(slice.begin_ns)] += 1;
+                            account.add(&slice, event.cpu_ns());
+                        }
+                    }
+                }
+                Err(problem) => self.problems.push(problem),
+            }
+        }
+        let mut from_profile = false;
+        let profile = rank.profiles.get(worker as usize).filter(|profile| !profile.rows.is_empty());
+        if let Some(profile) = profile
+            && (account.sum_ns() as f64) < 0.99 * profile_ns(profile)
+        {
+            from_profile = true;
+            drop(account);
+            row = before.expect("the row was there");
+            account = Account::new(&mut row, self.stack_grid);
+            self.add_profile(trace, profile, &mut account);
+        }
+        let (totals, stack) = account.finish();
+        for (activity, bins) in stack {
+            let sums = self.stack.entry(activity).or_insert_with(|| vec![0; bins.len()]);
+            sums.iter_mut().zip(&bins).for_each(|(sum, ns)| *sum += ns);
+        }
+        self.rows.push(row);
+        self.workers.push(Worker { rank: rank.rank, worker, totals, from_profile });
+    }
+
+    /// Lays what a profile has in each bin one after the other: the shares are right, the order is not known.
+    fn add_profile(&mut self, trace: &Trace, profile: &Profile, account: &mut Account<'_>) {
+        let rows: Vec<_> =
+            profile.rows.iter().map(|row| (self.activities.number(trace, row.activity), row)).collect();
+        for bin in 0..rows.iter().map(|(_, row)| row.ns.len()).max().unwrap_or(0) {
+            let mut at_ns = (bin as u64).saturating_mul(profile.bin_ns);
+            let bin_end_ns = at_ns.saturating_add(profile.bin_ns);
+            for (activity, row) in &rows {
+                let end_ns = (at_ns + row.ns.get(bin).copied().unwrap_or(0)).min(bin_end_ns);
+                if end_ns > at_ns {
+                    account.draw(&Slice { begin_ns: at_ns, end_ns, activity: *activity, lost_ns: 0 });
+                }
+                at_ns = end_ns;
+            }
+        }
+        for (activity, row) in rows {
+            let total = account.total(activity);
+            total.ns += row.total_ns();
+            total.calls += row.calls();
+            total.longest_ns = total.longest_ns.max(row.longest_ns());
+        }
+    }
+
+    fn slice(&mut self, trace: &Trace, event: &Event) -> Option<Slice> {
+        let (activity, lost_ns) = activity(event)?;
+        let activity = self.activities.number(trace, activity);
+        Some(Slice { begin_ns: event.begin_ns, end_ns: event.end_ns, activity, lost_ns })
+    }
+
+    /// The same of an event that has been seen before.
+    pub(super) fn known_slice(&self, event: &Event) -> Option<Slice> {
+        let (activity, lost_ns) = activity(event)?;
+        let activity = self.activities.known(activity);
+        Some(Slice { begin_ns: event.begin_ns, end_ns: event.end_ns, activity, lost_ns })
+    }
+
+    fn event(&mut self, trace: &Trace, place: usize, rank: u32, event: &Event) {
+        self.chunks.add(rank, event);
+        match event.what {
+            What::Handler { chunk, kind, .. } => {
+                let resume = trace.names.get(kind.0 as usize).is_some_and(|name| name.text == "resume");
+                if resume
+                    && self.resumes_ns.len() < RESUMES_MAX
+                    && *self.resumes_of.get_or_insert(chunk) == chunk
+                {
+                    self.resumes_ns.push(event.begin_ns);
+                }
+            }
+            What::Send { rank: to, bytes, .. } => self.sent(trace, place, to, bytes),
+            What::PoolSend { rank: to } => self.sent(trace, place, to, 0),
+            What::Counter { name, value, .. } if value.is_finite() => {
+                self.count(name, event.end_ns, value);
+            }
+            What::Mark { name, .. } => {
+                self.marks_total += 1;
+                if self.marks.len() < MARKS_MAX {
+                    self.marks.push((event.begin_ns, name));
+                }
+            }
+            What::Span { name, .. } if self.spans.len() < SPANS_MAX || self.spans.contains_key(&name) => {
+                let (count, ns) = self.spans.entry(name).or_default();
+                (*count, *ns) = (*count + 1, *ns + event.duration_ns());
+            }
+            _ => {}
+        }
+    }
+
+    fn sent(&mut self, trace: &Trace, from: usize, to: u32, bytes: u64) {
+        // Ranks are in order, and in most traces all are there.
+        let guess = trace.ranks.get(to as usize).filter(|rank| rank.rank == to).map(|_| to as usize);
+        let Some(to) = guess.or_else(|| trace.ranks.binary_search_by_key(&to, |rank| rank.rank).ok()) else {
+            self.sent_elsewhere += 1;
+            return;
+        };
+        let (messages, size) = self.sent.entry((from, to)).or_default();
+        (*messages, *size) = (*messages + 1, size.saturating_add(bytes));
+    }
+
+    fn count(&mut self, name: NameId, at_ns: u64, value: f64) {
+        let place = self.counters.iter().position(|counter| counter.name == name);
+        let place = match place {
+            Some(place) => place,
+            None if self.counters.len() >= COUNTERS_MAX => return,
+            None => {
+                self.counters.push(Counter { name, points: BTreeMap::new(), values: 0 });
+                self.counters.len() - 1
+            }
+        };
+        let counter = &mut self.counters[place];
+        counter.values += 1;
+        let bin = Grid::new(self.elapsed_ns, POINTS, 0).bin(at_ns);
+        let point = counter.points.entry(bin).or_insert((at_ns, value));
+        if at_ns >= point.0 {
+            *point = (at_ns, value);
+        }
+    }
+
+    /// Sums over all workers, by activity.
+    pub(super) fn totals(&self) -> Vec<Total> {
+        let mut totals = vec![Total::default(); self.activities.len()];
+        for worker in &self.workers {
+            for (sum, total) in totals.iter_mut().zip(&worker.totals) {
+                sum.ns = sum.ns.saturating_add(total.ns);
+                sum.calls = sum.calls.saturating_add(total.calls);
+                sum.longest_ns = sum.longest_ns.max(total.longest_ns);
+                sum.lost_ns = sum.lost_ns.saturating_add(total.lost_ns);
+            }
+        }
+        totals
+    }
+
+    /// Time that workers had, all together, ns.
+    pub(super) fn worker_time_ns(&self) -> f64 {
+        self.elapsed_ns as f64 * self.workers.len() as f64
+    }
+
+    /// The kinds that get a colour of their own in the picture of utilisation, the heaviest first.
+    pub(super) fn heaviest_kinds(&self) -> Vec<u8> {
+        let sums = self.stack.iter().filter(|(activity, _)| State::of(**activity) == State::Chunks);
+        let mut sums: Vec<_> = sums.map(|(&activity, bins)| (activity, bins.iter().sum::<u64>())).collect();
+        sums.sort_by_key(|&(activity, ns)| (std::cmp::Reverse(ns), activity));
+        sums.into_iter().take(COLOURS).map(|(activity, _)| activity).collect()
+    }
+}
+
+impl Worker {
+    /// Time in a state, ns.
+    pub(super) fn state_ns(&self, state: State) -> u64 {
+        state_ns(&self.totals, state)
+    }
+}
+
+pub(super) fn state_ns(totals: &[Total], state: State) -> u64 {
+    let of_state = totals.iter().enumerate().filter(|(activity, _)| State::of(*activity as u8) == state);
+    of_state.fold(0, |sum, (_, total)| sum.saturating_add(total.ns))
+}
+
+/// What an event is that takes a worker's time, and how much of that was lost.
+fn activity(event: &Event) -> Option<(Activity, u64)> {
+    match event.what {
+        What::Handler { kind, lost_ns, .. } => Some((Activity::Kind(kind), lost_ns)),
+        What::Range { lost_ns, .. } => Some((Activity::Iterations, lost_ns)),
+        What::Idle => Some((Activity::Idle, 0)),
+        What::Runtime { part, .. } => Some((Activity::Runtime(part), 0)),
+        What::Depart { .. } => Some((Activity::Runtime(Part::Migrate), 0)),
+        _ => None,
+    }
+}
+
+fn profile_ns(profile: &Profile) -> f64 {
+    profile.rows.iter().map(|row| row.total_ns() as f64).sum()
+}
+
+/// The time of one worker as it is added up.
+struct Account<'r> {
+    lane: Lane<'r>,
+    stack_grid: Grid,
+    stack: BTreeMap<u8, Vec<u64>>,
+    totals: Vec<Total>,
+}
+
+impl<'r> Account<'r> {
+    fn new(row: &'r mut Row, stack_grid: Grid) -> Account<'r> {
+        Account { lane: row.worker(), stack_grid, stack: BTreeMap::new(), totals: Vec::new() }
+    }
+
+    fn total(&mut self, activity: u8) -> &mut Total {
+        let place = usize::from(activity);
+        if self.totals.len() <= place {
+            self.totals.resize(place + 1, Total::default());
+        }
+        &mut self.totals[place]
+    }
+
+    fn add(&mut self, slice: &Slice, cpu_ns: u64) {
+        self.draw(slice);
+        let total = self.total(slice.activity);
+        total.ns += cpu_ns;
+        total.calls += 1;
+        total.longest_ns = total.longest_ns.max(cpu_ns);
+        total.lost_ns += slice.lost_ns;
+        if slice.lost_ns > 0 {
+            let lost = self.total(LOST);
+            lost.ns += slice.lost_ns;
+            lost.calls += 1;
+            lost.longest_ns = lost.longest_ns.max(slice.lost_ns);
+        }
+    }
+
+    fn draw(&mut self, slice: &Slice) {
+        self.lane.add(slice);
+        let (stack, bins) = (&mut self.stack, self.stack_grid.bins);
+        self.stack_grid.split(slice, |bin, activity, ns| {
+            if ns > 0 {
+                stack.entry(activity).or_insert_with(|| vec![0; bins])[bin] += ns;
+            }
+        });
+    }
+
+    fn sum_ns(&self) -> u64 {
+        self.totals.iter().fold(0, |sum, total| sum.saturating_add(total.ns))
+    }
+
+    fn finish(self) -> (Vec<Total>, BTreeMap<u8, Vec<u64>>) {
+        self.lane.finish();
+        (self.totals, self.stack)
+    }
+}

@@ -1,0 +1,150 @@
+//! Lines, bars and a matrix as SVG that needs no script.
+
+use std::fmt::Write;
+
+use maud::{Markup, html};
+
+use super::Report;
+use super::balance::RANKS_MAX;
+use super::charts::{LEFT, PLOT, WIDTH, tick, ticks, time_axis, x_of};
+use super::figures::Figures;
+
+const HEIGHT: usize = 150;
+/// Rows and columns of the matrix; of more ranks, several share one.
+const MATRIX_MAX: usize = 64;
+/// Bars that are told apart by their value, written above.
+const LABELLED_MAX: usize = 8;
+
+/// One line of a plot: class, and its points.
+pub(super) type Line = (&'static str, Vec<(u64, f64)>);
+
+/// Values over time; `name` writes a value at a tick. The axis begins at 0, or below if values do.
+pub(super) fn lines(label: &str, elapsed_ns: u64, lines: &[Line], name: impl Fn(f64) -> String) -> Markup {
+    let values = || lines.iter().flat_map(|(_, points)| points.iter().map(|point| point.1));
+    let most = values().fold(0.0, f64::max);
+    let least = values().fold(0.0, f64::min);
+    let span = if most > least { most - least } else { 1.0 };
+    let y_of = |value: f64| HEIGHT as f64 * (1.0 - (value - least) / (span * 1.05));
+    let path = |points: &[(u64, f64)]| {
+        let mut path = String::new();
+        for (number, &(at_ns, value)) in points.iter().enumerate() {
+            let to = if number == 0 { 'M' } else { 'L' };
+            let _ = write!(path, "{to}{:.1} {:.1}", x_of(at_ns, elapsed_ns), y_of(value));
+        }
+        path
+    };
+    html! {
+        svg.picture viewBox=(format!("0 0 {WIDTH} {}", HEIGHT + 34)) role="img" aria-label=(label) {
+            g transform="translate(0 8)" {
+                @for value in ticks(most, 4.0).into_iter().chain((least < 0.0).then_some(least)) {
+                    path.grid d=(format!("M{LEFT} {:.1}h{PLOT}", y_of(value))) {}
+                    text.end x=(LEFT - 8) y=(format!("{:.1}", y_of(value) + 4.0)) { (name(value)) }
+                }
+                @for (class, points) in lines {
+                    path class=(format!("line {class}")) d=(path(points)) {}
+                    @if points.len() <= 60 { @for &(at_ns, value) in points {
+                        circle class=(format!("dot {class}")) r="2.5"
+                            cx=(format!("{:.1}", x_of(at_ns, elapsed_ns))) cy=(format!("{:.1}", y_of(value))) {}
+                    } }
+                }
+                (time_axis(elapsed_ns, HEIGHT))
+            }
+        }
+    }
+}
+
+/// Loads of the ranks at one sync: measured before, predicted, and measured in the phase after it.
+pub(super) fn rank_bars(report: &Report<'_>, place: usize) -> Markup {
+    let sync = &report.balance.syncs[place];
+    let next = report.balance.next(place).map_or(&[][..], |next| &next.before_ns);
+    let series = [("before", &sync.before_ns[..]), ("predicted", &sync.predicted_ns[..]), ("next", next)];
+    let ranks = series.iter().map(|(_, ns)| ns.len()).max().unwrap_or(0).min(RANKS_MAX);
+    let most = series.iter().flat_map(|(_, ns)| ns.iter().take(RANKS_MAX)).copied().max().unwrap_or(0);
+    let wide = PLOT as f64 / ranks.max(1) as f64;
+    let bar = (wide * 0.8 / 3.0).min(40.0);
+    let high = |ns: u64| HEIGHT as f64 * ns as f64 / (most.max(1) as f64 * 1.1);
+    html! {
+        svg.picture #rank-bars viewBox=(format!("0 0 {WIDTH} {}", HEIGHT + 34)) role="img"
+            aria-label="Loads of the ranks before and after a sync; the table below has the figures." {
+            g transform="translate(0 8)" {
+                @for value in ticks(most as f64, 4.0) {
+                    @let y = HEIGHT as f64 - high(value as u64);
+                    path.grid d=(format!("M{LEFT} {y:.1}h{PLOT}")) {}
+                    text.end x=(LEFT - 8) y=(format!("{:.1}", y + 4.0)) { (tick(value)) }
+                }
+                @for (number, (class, ns)) in series.iter().enumerate() {
+                    @for (rank, &ns) in ns.iter().take(RANKS_MAX).enumerate() {
+                        @let x = LEFT as f64 + wide * (rank as f64 + 0.5) + bar * (number as f64 - 1.5);
+                        rect class=(class) x=(format!("{x:.1}")) y=(format!("{:.1}", HEIGHT as f64 - high(ns)))
+                            width=(format!("{:.1}", (bar - 0.5).max(0.5))) height=(format!("{:.1}", high(ns))) {}
+                    }
+                }
+                path.axis d=(format!("M{LEFT} {HEIGHT}h{PLOT}")) {}
+                @for rank in (0..ranks).step_by(ranks.div_ceil(32).max(1)) {
+                    text.middle x=(format!("{:.1}", LEFT as f64 + wide * (rank as f64 + 0.5))) y=(HEIGHT + 18) {
+                        @if ranks <= LABELLED_MAX { "rank " } (rank)
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Messages and bytes from and to ranks, or groups of them.
+pub(super) struct Matrix {
+    pub(super) ranks_per_cell: usize,
+    pub(super) side: usize,
+    /// Row by row: messages, bytes.
+    pub(super) cells: Vec<(u64, u64)>,
+}
+
+impl Matrix {
+    pub(super) fn of(figures: &Figures, ranks: usize) -> Matrix {
+        let ranks_per_cell = ranks.div_ceil(MATRIX_MAX).max(1);
+        let side = ranks.div_ceil(ranks_per_cell);
+        let mut cells = vec![(0, 0); side * side];
+        for (&(from, to), &(messages, bytes)) in &figures.sent {
+            let cell: &mut (u64, u64) = &mut cells[from / ranks_per_cell * side + to / ranks_per_cell];
+            *cell = (cell.0 + messages, cell.1.saturating_add(bytes));
+        }
+        Matrix { ranks_per_cell, side, cells }
+    }
+
+    pub(super) fn name(&self, number: usize, rank_at: impl Fn(usize) -> u32) -> String {
+        let first = number * self.ranks_per_cell;
+        match self.ranks_per_cell {
+            1 => rank_at(first).to_string(),
+            many => format!("{}–{}", rank_at(first), rank_at(first + many - 1)),
+        }
+    }
+
+    /// The darker, the more; what `words` say of a cell is shown on hover.
+    pub(super) fn html(&self, rank_at: impl Fn(usize) -> u32, words: impl Fn(u64, u64) -> String) -> Markup {
+        let cell = (420 / self.side.max(1)).clamp(6, 48);
+        let most = self.cells.iter().map(|cell| cell.0).max().unwrap_or(0).max(1) as f64;
+        let size = cell * self.side;
+        let every = 14usize.div_ceil(cell);
+        html! {
+            svg.matrix viewBox=(format!("0 0 {} {}", size + 90, size + 44)) width=(size + 90) role="img"
+                aria-label="Messages between ranks; the table below has the figures." {
+                text.middle x=(80 + size / 2) y="12" { "to rank" }
+                text.middle transform=(format!("translate(12 {}) rotate(-90)", 38 + size / 2)) { "from rank" }
+                @for number in (0..self.side).step_by(every) {
+                    text.end x="72" y=(38 + number * cell + cell / 2 + 4) { (self.name(number, &rank_at)) }
+                    text.middle x=(80 + number * cell + cell / 2) y="30" { (self.name(number, &rank_at)) }
+                }
+                @for (place, &(messages, bytes)) in self.cells.iter().enumerate() {
+                    @let (row, column) = (place / self.side, place % self.side);
+                    @let shade = if messages == 0 { 0.0 } else { 0.12 + 0.88 * (messages as f64 / most).sqrt() };
+                    rect.cell x=(80 + column * cell) y=(38 + row * cell) width=(cell - 1) height=(cell - 1) {
+                        title { "from " (self.name(row, &rank_at)) " to " (self.name(column, &rank_at)) ": " (words(messages, bytes)) }
+                    }
+                    @if messages > 0 {
+                        rect.heat x=(80 + column * cell) y=(38 + row * cell) width=(cell - 1) height=(cell - 1)
+                            fill-opacity=(format!("{shade:.2}")) {}
+                    }
+                }
+            }
+        }
+    }
+}
