@@ -10,7 +10,7 @@ use caribou::trace::{Activity, NameId, Part, Trace};
 /// Kinds that have a number of their own.
 pub(super) const KINDS_MAX: usize = 200;
 /// Colours there are for kinds.
-pub(super) const COLOURS: usize = 10;
+pub(super) const COLOURS: usize = 8;
 
 pub(super) const IDLE: u8 = 0;
 pub(super) const LOST: u8 = 6;

@@ -21,6 +21,11 @@
     const digits = Math.min(9, Math.max(0, Math.ceil(-Math.log10(step / unit) - 1e-9)));
     return ns === 0 ? "0" : `${(ns / unit).toFixed(digits)} ${name}`;
   };
+  // A round number that is not less.
+  const round = (rough) => {
+    const power = 10 ** Math.floor(Math.log10(rough));
+    return [1, 2, 5, 10].map((of) => of * power).find((of) => of >= rough * 0.99);
+  };
   const percent = (share) => `${(100 * share).toFixed(1)} %`;
 
   // Arrays out of base64.
@@ -96,6 +101,12 @@
         ink: getComputedStyle(document.body).color, paper: getComputedStyle(document.body).backgroundColor,
         soft: getComputedStyle(find("timeline-keys")).color, accent: fill("heat"),
       };
+      // Text is dark on light colours and light on dark ones.
+      const light = (colour) => {
+        const [red, green, blue] = (colour.match(/[\d.]+/g) || [0, 0, 0]).map(Number);
+        return 0.299 * red + 0.587 * green + 0.114 * blue > 140;
+      };
+      colours.onActivities = colours.activities.map((colour) => (light(colour) ? "#10151a" : "#ffffff"));
       probe.remove();
       const tile = document.createElement("canvas");
       const scale = devicePixelRatio || 1;
@@ -182,8 +193,7 @@
       const name = exact.chunk[i] === 0xffffffff ? data.activities[exact.activity[i]].name : exact.names[exact.chunk[i]];
       const most = Math.floor((wide - 8) / 6.5);
       const text = name.length > most ? `${name.slice(0, Math.max(1, most - 1))}…` : name;
-      draw.fillStyle = isDark() === (exact.activity[i] !== 0 && data.activities[exact.activity[i]].state === "runtime")
-        || isDark() ? "#10151a" : "#ffffff";
+      draw.fillStyle = colours.onActivities[exact.activity[i]];
       draw.textAlign = "left";
       draw.fillText(text, x + 4, top + tall / 2 + 4);
     };
@@ -191,8 +201,7 @@
       const bottom = rows * high;
       const span = view.to - view.from;
       const rough = span / Math.max(2, plot() / 130);
-      const power = 10 ** Math.floor(Math.log10(rough));
-      const step = [1, 2, 5, 10].map((of) => of * power).find((of) => of >= rough * 0.99);
+      const step = round(rough);
       draw.fillStyle = colours.soft;
       draw.textAlign = "center";
       draw.fillRect(LABELS, bottom, plot(), 1);
@@ -419,10 +428,11 @@
       const wide = PLOT / Math.max(1, ranks);
       const bar = Math.min(40, wide * 0.8 / 3);
       const group = element("g", { transform: "translate(0 8)" });
-      for (const share of [0, 0.25, 0.5, 0.75, 1]) {
-        const y = HEIGHT * (1 - share / 1.1);
+      const step = round(most / 5);
+      for (let ns = 0; ns <= most; ns += step) {
+        const y = HEIGHT * (1 - ns / most);
         group.append(element("path", { class: "grid", d: `M${LEFT} ${y}h${PLOT}` }));
-        group.append(element("text", { class: "end", x: LEFT - 8, y: y + 4 }, share === 0 ? "0" : duration(most / 1.1 * share)));
+        group.append(element("text", { class: "end", x: LEFT - 8, y: y + 4 }, moment(ns, step)));
       }
       series.forEach(([name, words, list], number) => list.forEach((ns, rank) => {
         const tall = HEIGHT * ns / most;

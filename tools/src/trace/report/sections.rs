@@ -170,13 +170,13 @@ fn cuts(report: &Report<'_>, finest_ns: u64) -> Markup {
                 @if report.trace.run.arrows > 1 { "; one in " (report.trace.run.arrows) " was recorded" }
                 "."
             }
+            @if figures.marks_total > 0 {
+                " " (figures.marks_total) " marks, of which " (figures.marks_total.min(MARKS_MAX as u64)) " are drawn below the axis."
+            }
             @if figures.activities.others > 0 { " " (figures.activities.others) " kinds are merged into one." }
             @if !figures.problems.is_empty() || !report.trace.problems.is_empty() {
                 " " (figures.problems.len() + report.trace.problems.len()) " parts of the trace could not be read: `caribou trace check` lists them."
             }
-        }
-        @if figures.marks_total > 0 {
-            p.note { (figures.marks_total) " marks; " (figures.marks_total.min(MARKS_MAX as u64)) " are drawn." }
         }
     }
 }

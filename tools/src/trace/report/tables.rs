@@ -45,9 +45,9 @@ impl Cell {
     }
 }
 
-/// A share as people write it.
+/// A share as people write it: the unit stays on the line of the number.
 pub(super) fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
+    format!("{:.1}\u{a0}%", 100.0 * share)
 }
 
 /// Rows under heads; the first cell of a row is its head.

@@ -1,1 +1,168 @@
+//! Pages of traces that are large, wide, or not to be trusted; those of ordinary ones are looked at in a browser.
 
+use caribou::SyncReport;
+use caribou::trace::{ChunkId, End, Event, Name, NameId, RUNTIME, RunRecord, Sample, Trace, What, Writer};
+
+use super::Report;
+use crate::tests::caribou;
+use crate::trace::tests::{Scratch, generated};
+
+fn page(trace: &Scratch) -> String {
+    let file = trace.path().join("report.html");
+    caribou(&["trace", "report", trace.text(), "-o", file.to_str().unwrap()]).unwrap();
+    std::fs::read_to_string(file).unwrap()
+}
+
+fn record(ranks: u32, rank: u32) -> RunRecord {
+    RunRecord { ranks, rank, workers: vec![1; ranks as usize], shape: "arrays".into(), ..RunRecord::default() }
+}
+
+fn handler(begin_ns: u64, end_ns: u64, number: u32) -> Event {
+    let (chunk, from) = (ChunkId { array: 0, key: 1 }, ChunkId { array: 0, key: 2 });
+    Event { begin_ns, end_ns, what: What::Handler { chunk, kind: NameId(0), from, number, lost_ns: 0 } }
+}
+
+#[test]
+fn what_is_merged_is_said_and_the_page_stays_small() {
+    let trace = generated("report-large", 400_000);
+    let html = page(&trace);
+    assert!(html.len() < 6_000_000, "{}", html.len());
+    let trace = Trace::open(trace.path()).unwrap();
+    let report = Report::of(&trace);
+    assert!(!report.window.whole && !report.window.is_empty());
+    let slices: u64 = report.figures.counts.iter().sum();
+    let said = format!("Of {slices} slices, the {} that are not idle", report.window.slices.len());
+    assert!(html.contains(&said), "{said}");
+    let focus_ns = report.balance.focus_ns();
+    assert!((report.window.from_ns..report.window.to_ns).contains(&focus_ns));
+    assert!(report.window.slices.is_sorted_by_key(|slice| {
+        let row = report.window.offsets.partition_point(|&offset| offset <= slice_place(&report, slice));
+        (row, slice.begin_ns)
+    }));
+    assert!(report.window.arrows.len() <= super::window::ARROWS_MAX);
+    assert!(report.window.arrows.iter().all(|arrow| arrow.sent_ns <= arrow.handled_ns));
+}
+
+fn slice_place(report: &Report<'_>, slice: &super::window::Exact) -> usize {
+    (std::ptr::from_ref(slice) as usize - report.window.slices.as_ptr() as usize) / size_of_val(slice)
+}
+
+#[test]
+fn arrows_join_the_sender_and_the_handler_of_a_message() {
+    let scratch = Scratch::new("report-arrows");
+    for rank in 0..2 {
+        let mut writer = Writer::create(scratch.path(), &record(2, rank)).unwrap();
+        let (chunk, to) = (ChunkId { array: 0, key: 2 }, ChunkId { array: 0, key: 1 });
+        let send = What::Send { chunk, to, rank: 1, number: 7, bytes: 8 };
+        let events = if rank == 0 { vec![Event::point(40, send)] } else { vec![handler(90, 200, 7), handler(210, 220, 8)] };
+        writer.events(0, &events).unwrap();
+        writer.finish(&End { elapsed_ns: 300, ..End::default() }).unwrap();
+    }
+    let trace = Trace::open(scratch.path()).unwrap();
+    let arrows = Report::of(&trace).window.arrows;
+    let expected = super::window::Arrow { from_row: 0, to_row: 1, sent_ns: 40, handled_ns: 90 };
+    assert_eq!(arrows, [expected]);
+}
+
+#[test]
+fn more_workers_than_rows_share_them_and_no_time_is_lost() {
+    let scratch = Scratch::new("report-wide");
+    for rank in 0..600 {
+        let mut writer = Writer::create(scratch.path(), &record(600, rank)).unwrap();
+        writer.events(0, &[handler(0, 1000 + u64::from(rank), 0)]).unwrap();
+        writer.finish(&End { elapsed_ns: 2000, ..End::default() }).unwrap();
+    }
+    let html = page(&scratch);
+    assert!(html.contains("A row is 3 workers"));
+    assert!(html.len() < 6_000_000, "{}", html.len());
+    let trace = Trace::open(scratch.path()).unwrap();
+    let report = Report::of(&trace);
+    assert_eq!(report.figures.rows.len(), 200);
+    let sum: u64 = report.figures.totals().iter().map(|total| total.ns).sum();
+    let stacked: u64 = report.figures.stack.values().flatten().sum();
+    let expected = (0..600).map(|rank| 1000 + rank).sum::<u64>();
+    assert_eq!((sum, stacked), (expected, expected));
+}
+
+#[test]
+fn records_with_any_numbers_make_a_page() {
+    let scratch = Scratch::new("report-any");
+    let mut writer = Writer::create(scratch.path(), &RunRecord { ranks: u32::MAX, ..record(1, 0) }).unwrap();
+    let mut sync = SyncReport::default();
+    sync.at_ns = u64::MAX;
+    sync.imbalance_before = 1e308;
+    sync.imbalance_predicted = -1e308;
+    sync.makespan_predicted_ns = 1;
+    (sync.moved, sync.moved_bytes, sync.migrate_ns) = (u64::MAX, u64::MAX, u64::MAX);
+    (sync.before_ns, sync.predicted_ns) = (vec![u64::MAX; 3], vec![0]);
+    let mut other = SyncReport::default();
+    other.before_ns = vec![u64::MAX; 1000];
+    other.moved = 2;
+    writer.syncs(&[sync.clone(), other, sync]).unwrap();
+    let sample = Sample { wait_ns: u64::MAX, steal_ns: u64::MAX, speed: 1e308, ..Sample::default() };
+    writer.samples(&[sample, sample]).unwrap();
+    let chunk = ChunkId { array: 9, key: u64::MAX };
+    let events = [
+        handler(0, 10, u32::MAX),
+        Event::point(10, What::Send { chunk, to: RUNTIME, rank: u32::MAX, number: 1, bytes: u64::MAX }),
+        Event::point(10, What::Send { chunk, to: RUNTIME, rank: 0, number: 1, bytes: u64::MAX }),
+        Event::point(10, What::Send { chunk, to: RUNTIME, rank: 0, number: 1, bytes: u64::MAX }),
+        Event::point(10, What::Counter { chunk, name: NameId(77), value: f64::NAN }),
+        Event::point(10, What::Counter { chunk, name: NameId(77), value: -1e308 }),
+        Event::point(10, What::Counter { chunk, name: NameId(77), value: 1e308 }),
+    ];
+    writer.events(0, &events).unwrap();
+    let end = End { elapsed_ns: u64::MAX, dropped: u64::MAX, ..End::default() };
+    writer.finish(&end).unwrap();
+    let html = page(&scratch);
+    assert!(html.contains("1 went to ranks that left no trace"));
+    assert!(!html.contains("NaN"), "no place in a picture is without a number");
+}
+
+#[test]
+fn kinds_beyond_those_told_apart_are_counted_as_one() {
+    let scratch = Scratch::new("report-kinds");
+    let mut writer = Writer::create(scratch.path(), &record(1, 0)).unwrap();
+    let names: Vec<Name> = (0..300).map(|n| Name { array: Some(0), text: format!("K{n}") }).collect();
+    writer.names(&names).unwrap();
+    let event = |n: u64| {
+        let Event { what: What::Handler { chunk, from, .. }, .. } = handler(0, 0, 0) else { unreachable!() };
+        let what = What::Handler { chunk, kind: NameId(n as u32), from, number: 0, lost_ns: 0 };
+        Event { begin_ns: 10 * n, end_ns: 10 * n + 10, what }
+    };
+    writer.events(0, &(0..300).map(event).collect::<Vec<_>>()).unwrap();
+    writer.finish(&End { elapsed_ns: 3000, ..End::default() }).unwrap();
+    assert!(page(&scratch).contains("100 kinds are merged into one"));
+    let trace = Trace::open(scratch.path()).unwrap();
+    let totals = Report::of(&trace).figures.totals();
+    assert_eq!(totals.iter().map(|total| total.ns).sum::<u64>(), 3000);
+    assert_eq!(totals.iter().map(|total| total.calls).max(), Some(100));
+}
+
+#[test]
+fn advice_names_the_chunk_that_is_too_heavy() {
+    let scratch = Scratch::new("report-advice");
+    for rank in 0..2 {
+        let mut writer = Writer::create(scratch.path(), &record(2, rank)).unwrap();
+        writer.arrays(&["Rod".into()]).unwrap();
+        if rank == 0 {
+            writer.events(0, &[handler(0, 1_000_000, 0)]).unwrap();
+        }
+        writer.finish(&End { elapsed_ns: 1_000_000, ..End::default() }).unwrap();
+    }
+    let html = page(&scratch);
+    assert!(html.contains("Split Rod[#1]: it took 1.00 ms, more than an average rank has to do"));
+}
+
+#[test]
+fn the_same_trace_makes_the_same_page() {
+    let trace = generated("report-same", 20_000);
+    assert_eq!(page(&trace), page(&trace));
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_one_line() {
+    let trace = generated("report-unwritable", 2_000);
+    let error = caribou(&["trace", "report", trace.text(), "-o", "/nowhere/report.html"]).unwrap_err();
+    assert!(error.starts_with("/nowhere/report.html: cannot be written: "), "{error}");
+}

@@ -1,0 +1,607 @@
+//! `caribou trace report` in a real browser: opened from disk, pointed at, typed at, looked at.
+//!
+//! Needs Chromium or Chrome in PATH; without one each test says so in a line and passes.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use caribou::trace::{
+    Activity, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Trace, What, Writer,
+};
+use headless_chrome::browser::tab::point::Point;
+use headless_chrome::protocol::cdp::types::Event as Told;
+use headless_chrome::protocol::cdp::{Emulation, Input, Page as PageDomain};
+use headless_chrome::{Browser, LaunchOptions, Tab};
+use serde_json::Value;
+
+/// A directory for one test; removed when it goes.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let dir = std::env::temp_dir().join(format!("caribou-browser-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir).unwrap();
+        Scratch(dir)
+    }
+
+    fn trace(&self) -> PathBuf {
+        self.0.join("trace")
+    }
+
+    fn page(&self) -> PathBuf {
+        self.0.join("report.html")
+    }
+
+    /// A made-up run of about so many events, and its report.
+    fn generated(name: &str, events: u64) -> Scratch {
+        let scratch = Scratch::new(name);
+        caribou(&["generate".as_ref(), scratch.trace().as_ref(), format!("--events={events}").as_ref()]);
+        scratch.report()
+    }
+
+    fn report(self) -> Scratch {
+        caribou(&["report".as_ref(), self.trace().as_ref(), "-o".as_ref(), self.page().as_ref()]);
+        self
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn caribou(arguments: &[&OsStr]) {
+    let output = Command::new(env!("CARGO_BIN_EXE_caribou")).arg("trace").args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A page that is open, and what the browser complained about.
+struct Open {
+    tab: Arc<Tab>,
+    complaints: Arc<Mutex<Vec<String>>>,
+    _browser: Browser,
+}
+
+impl Open {
+    /// Opens the report of a trace; nothing if there is no browser.
+    fn new(scratch: &Scratch) -> Option<Open> {
+        let open = Open::blank()?;
+        open.go(&scratch.page());
+        open.wait_for("performance.getEntriesByName('caribou-rendered').length > 0");
+        Some(open)
+    }
+
+    fn blank() -> Option<Open> {
+        let Some(program) = browser() else {
+            println!("skipped: no chromium, chromium-browser or google-chrome in PATH");
+            return None;
+        };
+        let options = LaunchOptions {
+            path: Some(program),
+            // The page is ours, and a sandbox cannot be had as root.
+            sandbox: false,
+            window_size: Some((1280, 1000)),
+            idle_browser_timeout: Duration::from_secs(300),
+            args: vec!["--disable-dev-shm-usage".as_ref()],
+            ..LaunchOptions::default()
+        };
+        let browser = Browser::new(options).unwrap();
+        let tab = browser.new_tab().unwrap();
+        tab.set_default_timeout(Duration::from_secs(120));
+        tab.enable_log().unwrap().enable_runtime().unwrap();
+        let complaints = Arc::new(Mutex::new(Vec::new()));
+        let heard = complaints.clone();
+        let listen = move |told: &Told| match told {
+            Told::RuntimeExceptionThrown(thrown) => heard.lock().unwrap().push(format!("{thrown:?}")),
+            Told::LogEntryAdded(entry) => heard.lock().unwrap().push(format!("{entry:?}")),
+            Told::RuntimeConsoleAPICalled(call) => heard.lock().unwrap().push(format!("{call:?}")),
+            _ => {}
+        };
+        tab.add_event_listener(Arc::new(listen)).unwrap();
+        Some(Open { tab, complaints, _browser: browser })
+    }
+
+    fn go(&self, page: &Path) {
+        let url = format!("file://{}", page.display());
+        self.tab.navigate_to(&url).unwrap().wait_until_navigated().unwrap();
+    }
+
+    /// The value of an expression.
+    fn value(&self, expression: &str) -> Value {
+        let json = self.tab.evaluate(&format!("JSON.stringify({expression})"), false).unwrap().value;
+        json.and_then(|json| json.as_str().map(|json| serde_json::from_str(json).unwrap()))
+            .unwrap_or(Value::Null)
+    }
+
+    fn number(&self, expression: &str) -> f64 {
+        self.value(expression).as_f64().unwrap_or_else(|| panic!("{expression} is no number"))
+    }
+
+    fn text(&self, expression: &str) -> String {
+        self.value(expression).as_str().unwrap_or_else(|| panic!("{expression} is no text")).to_owned()
+    }
+
+    fn wait_for(&self, condition: &str) {
+        for _ in 0..600 {
+            if self.value(&format!("!!({condition})")) == true {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("never: {condition}; {:?}", self.complaints.lock().unwrap());
+    }
+
+    /// The script has drawn what it was told.
+    fn frame(&self) {
+        self.value("(window.drawn = false, requestAnimationFrame(() => requestAnimationFrame(() => window.drawn = true)), 0)");
+        self.wait_for("window.drawn");
+    }
+
+    fn range(&self) -> (f64, f64) {
+        self.frame();
+        let of = |end: &str| self.number(&format!("Number(document.getElementById('range').dataset.{end})"));
+        (of("from"), of("to"))
+    }
+
+    fn click(&self, id: &str) {
+        self.value(&format!(
+            "document.getElementById('{id}').scrollIntoView({{block:'center',behavior:'instant'}})"
+        ));
+        self.tab.find_element(&format!("#{id}")).unwrap().click().unwrap();
+    }
+
+    /// The values of a column, by its head, of the rows that are shown.
+    fn column(&self, table: &str, head: &str) -> Vec<Value> {
+        let script = format!(
+            "(() => {{ const t = document.getElementById('{table}');
+              const c = [...t.tHead.rows[0].cells].findIndex((h) => h.textContent === '{head}');
+              return [...t.tBodies[0].rows].filter((r) => !r.hidden).map((r) => r.cells[c].dataset.v === undefined
+                ? r.cells[c].textContent : Number(r.cells[c].dataset.v)); }})()"
+        );
+        self.value(&script).as_array().unwrap().clone()
+    }
+
+    fn assert_no_complaints(&self) {
+        let complaints = self.complaints.lock().unwrap();
+        assert!(complaints.is_empty(), "{complaints:#?}");
+    }
+
+    fn mouse(&self, what: Input::DispatchMouseEventTypeOption, x: f64, y: f64, wheel: f64) {
+        let left = matches!(
+            what,
+            Input::DispatchMouseEventTypeOption::MousePressed
+                | Input::DispatchMouseEventTypeOption::MouseReleased
+        );
+        self.tab
+            .call_method(Input::DispatchMouseEvent {
+                Type: what,
+                x,
+                y,
+                modifiers: None,
+                timestamp: None,
+                button: left.then_some(Input::MouseButton::Left),
+                buttons: Some(u32::from(left)),
+                click_count: left.then_some(1),
+                force: None,
+                tangential_pressure: None,
+                tilt_x: None,
+                tilt_y: None,
+                twist: None,
+                delta_x: Some(0.0),
+                delta_y: Some(wheel),
+                pointer_Type: None,
+            })
+            .unwrap();
+    }
+
+    /// A place in the timeline, as parts of its width and height.
+    fn place(&self, right: f64, down: f64) -> (f64, f64) {
+        self.value(
+            "document.getElementById('timeline-canvas').scrollIntoView({block:'center',behavior:'instant'})",
+        );
+        let of = |side: &str| {
+            self.number(&format!("document.getElementById('timeline-canvas').getBoundingClientRect().{side}"))
+        };
+        (of("left") + 96.0 + right * (of("width") - 104.0), of("top") + down * (of("height") - 24.0))
+    }
+}
+
+fn browser() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let all = std::env::split_paths(&path).flat_map(|dir| names.map(|name| dir.join(name)));
+    all.into_iter().find(|file| file.is_file())
+}
+
+#[test]
+fn the_page_shows_the_numbers_of_the_trace() {
+    let scratch = Scratch::generated("numbers", 20_000);
+    let Some(open) = Open::new(&scratch) else { return };
+    let trace = Trace::open(&scratch.trace()).unwrap();
+    let mut cpu_ns = std::collections::BTreeMap::new();
+    let (mut departs, mut sends, mut idle_ns) = (0.0, 0u64, 0);
+    trace.for_each(|_, _, event| match event.what {
+        What::Handler { kind, .. } => *cpu_ns.entry(trace.name(kind)).or_insert(0) += event.cpu_ns(),
+        What::Depart { .. } => departs += 1.0,
+        What::Send { .. } => sends += 1,
+        What::Idle => idle_ns += event.duration_ns(),
+        _ => {}
+    });
+    let kinds = open.column("profile-table", "kind");
+    let times = open.column("profile-table", "time");
+    let shown = |name: &str| {
+        let place = kinds.iter().position(|kind| kind == name).unwrap();
+        times[place].as_f64().unwrap() as u64
+    };
+    assert_eq!(cpu_ns.len(), 2);
+    for (kind, ns) in &cpu_ns {
+        assert_eq!(shown(kind), *ns, "{kind}");
+    }
+    assert_eq!(shown("idle"), idle_ns);
+    assert_eq!(open.column("sync-table", "sync").len(), trace.syncs.len());
+    let moved: u64 = trace.syncs.iter().map(|sync| sync.moved).sum();
+    let sum = |values: Vec<Value>| values.iter().filter_map(Value::as_f64).sum::<f64>();
+    assert_eq!(sum(open.column("sync-table", "moved")) as u64, moved);
+    assert_eq!(sum(open.column("chunk-table", "moves")), departs);
+    assert_eq!(sum(open.column("chunk-table", "CPU time")) as u64, cpu_ns.values().sum::<u64>());
+    assert_eq!(sum(open.column("comm-table", "messages")) as u64, sends);
+    assert_eq!(sum(open.column("worker-table", "idle")) as u64, idle_ns);
+    open.assert_no_complaints();
+}
+
+#[test]
+fn the_timeline_zooms_and_pans_by_wheel_drag_buttons_and_keys() {
+    let scratch = Scratch::generated("zoom", 20_000);
+    let Some(open) = Open::new(&scratch) else { return };
+    let whole = open.range();
+    assert_eq!(whole.0, 0.0);
+    assert_eq!(whole.1, Trace::open(&scratch.trace()).unwrap().elapsed_ns() as f64);
+    let long = |range: (f64, f64)| range.1 - range.0;
+
+    let (x, y) = open.place(0.25, 0.5);
+    open.mouse(Input::DispatchMouseEventTypeOption::MouseWheel, x, y, -200.0);
+    open.wait_for("Number(document.getElementById('range').dataset.from) > 0");
+    let wheeled = open.range();
+    assert!(long(wheeled) < 0.8 * long(whole), "{wheeled:?}");
+    let middle = 0.25 * long(whole);
+    assert!((wheeled.0 + 0.25 * long(wheeled) - middle).abs() < 0.02 * middle, "what is pointed at stays");
+
+    open.mouse(Input::DispatchMouseEventTypeOption::MousePressed, x, y, 0.0);
+    open.mouse(Input::DispatchMouseEventTypeOption::MouseMoved, x - 100.0, y, 0.0);
+    open.mouse(Input::DispatchMouseEventTypeOption::MouseReleased, x - 100.0, y, 0.0);
+    let dragged = open.range();
+    assert!(dragged.0 > wheeled.0 && (long(dragged) - long(wheeled)).abs() < 1.0, "{dragged:?}");
+
+    open.click("zoom-in");
+    let zoomed = open.range();
+    assert!((long(zoomed) - 0.5 * long(dragged)).abs() < 1.0);
+    open.click("pan-right");
+    assert!(open.range().0 > zoomed.0);
+    open.click("zoom-reset");
+    assert_eq!(open.range(), whole);
+
+    open.value("document.getElementById('timeline-canvas').focus()");
+    for _ in 0..9 {
+        open.tab.send_character("").unwrap();
+        open.value(
+            "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: '+', bubbles: true }))",
+        );
+    }
+    assert!((long(open.range()) - long(whole) / 512.0).abs() < 1.0);
+    let before = open.range();
+    open.tab.press_key("ArrowRight").unwrap();
+    assert!(open.range().0 > before.0);
+    open.tab.press_key("ArrowDown").unwrap();
+    let said = open.text("document.getElementById('readout').textContent");
+    assert!(said.starts_with("rank 0 at "), "{said}");
+    open.value(
+        "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: 'n', bubbles: true }))",
+    );
+    let said = open.text("document.getElementById('readout').textContent");
+    assert!(said.contains(" of Ring["), "the next slice has a chunk: {said}");
+    open.tab.press_key("Home").unwrap();
+    assert_eq!(open.range(), whole);
+    open.assert_no_complaints();
+}
+
+#[test]
+fn pointing_at_the_timeline_tells_what_ran_there() {
+    let scratch = Scratch::generated("hover", 20_000);
+    let Some(open) = Open::new(&scratch) else { return };
+    let trace = Trace::open(&scratch.trace()).unwrap();
+    // The middle of the longest handler of rank 1.
+    let handler = |event: &Event| matches!(event.what, What::Handler { .. });
+    let longest = trace.ranks[1].stream(0).filter(handler).max_by_key(Event::duration_ns).unwrap();
+    let What::Handler { chunk, .. } = longest.what else { unreachable!() };
+    let part = (longest.begin_ns + longest.end_ns) as f64 / 2.0 / trace.elapsed_ns() as f64;
+    let (x, y) = open.place(part, 1.5 / 4.0);
+    for _ in 0..12 {
+        open.mouse(Input::DispatchMouseEventTypeOption::MouseWheel, x, y, -200.0);
+    }
+    let (from, to) = open.range();
+    let part = ((longest.begin_ns + longest.end_ns) as f64 / 2.0 - from) / (to - from);
+    let (x, y) = open.place(part, 1.5 / 4.0);
+    open.mouse(Input::DispatchMouseEventTypeOption::MouseMoved, x, y, 0.0);
+    let said = open.text("document.getElementById('readout').textContent");
+    assert!(said.starts_with("rank 1 at "), "{said}");
+    assert!(said.contains(&format!(" of {}, ", trace.chunk_name(chunk))), "{said}");
+    open.assert_no_complaints();
+}
+
+#[test]
+fn chunks_are_searched_tables_sorted_and_the_page_turns_dark() {
+    let scratch = Scratch::generated("controls", 20_000);
+    let Some(open) = Open::new(&scratch) else { return };
+    assert_eq!(open.column("chunk-table", "chunk").len(), 32);
+    open.click("chunk-search");
+    open.tab.type_str("ring[1").unwrap();
+    let found = open.column("chunk-table", "chunk");
+    assert_eq!(found.len(), 11, "Ring[1] and Ring[10] to Ring[19]");
+    assert!(found.iter().all(|name| name.as_str().unwrap().starts_with("Ring[1")));
+    assert_eq!(open.text("document.getElementById('chunk-count').textContent"), "11 of 32");
+    open.value("(() => { const s = document.getElementById('chunk-search'); s.value = ''; s.dispatchEvent(new Event('input')); })()");
+
+    let head = "[...document.querySelectorAll('#chunk-table thead button')].find((b) => b.textContent === 'executions')";
+    open.value(&format!("{head}.click()"));
+    let numbers = |open: &Open| {
+        open.column("chunk-table", "executions").iter().map(|v| v.as_f64().unwrap()).collect::<Vec<_>>()
+    };
+    let down = numbers(&open);
+    assert!(down.is_sorted_by(|a, b| a >= b), "{down:?}");
+    open.value(&format!("{head}.click()"));
+    assert!(numbers(&open).is_sorted());
+    assert_eq!(open.text(&format!("{head}.closest('th').getAttribute('aria-sort')")), "ascending");
+    let names =
+        "[...document.querySelectorAll('#chunk-table thead button')].find((b) => b.textContent === 'chunk')";
+    open.value(&format!("{names}.click()"));
+    let sorted: Vec<Value> = (0..32).map(|key| format!("Ring[{key}]").into()).collect();
+    assert_eq!(open.column("chunk-table", "chunk"), sorted, "2 comes before 10");
+
+    let ground = || open.text("getComputedStyle(document.body).backgroundColor");
+    let light = ground();
+    open.click("theme");
+    let dark = ground();
+    assert_eq!((&light[..], &dark[..]), ("rgb(255, 255, 255)", "rgb(20, 24, 28)"));
+    open.click("theme");
+    assert_eq!(ground(), light);
+
+    open.click("stack-all");
+    assert_eq!(open.text("getComputedStyle(document.querySelector('.by-kind')).display"), "none");
+    assert_eq!(open.text("getComputedStyle(document.querySelector('.together')).display"), "inline");
+    open.assert_no_complaints();
+}
+
+#[test]
+fn the_bars_are_those_of_the_sync_that_is_chosen() {
+    let scratch = Scratch::generated("bars", 20_000);
+    let Some(open) = Open::new(&scratch) else { return };
+    let syncs = Trace::open(&scratch.trace()).unwrap().syncs;
+    for place in [0, syncs.len() - 2] {
+        open.value(&format!(
+            "(() => {{ const c = document.getElementById('sync-choice'); c.selectedIndex = {place};
+              c.dispatchEvent(new Event('change')); }})()"
+        ));
+        let heights = open.value("[...document.querySelectorAll('#rank-bars rect.before')].map((r) => Number(r.getAttribute('height')))");
+        let heights: Vec<f64> = serde_json::from_value(heights).unwrap();
+        let before_ns = &syncs[place].before_ns;
+        assert_eq!(heights.len(), before_ns.len());
+        for (height, &ns) in heights.iter().zip(before_ns) {
+            let ratio = ns as f64 / before_ns[0] as f64;
+            assert!((height / heights[0] - ratio).abs() < 1e-6, "sync {place}");
+        }
+        let next = open.number("document.querySelectorAll('#rank-bars rect.next').length");
+        assert_eq!(next as usize, syncs[place + 1].before_ns.len());
+    }
+    open.assert_no_complaints();
+}
+
+#[test]
+fn messages_are_drawn_when_asked_for() {
+    let scratch = Scratch::generated("arrows", 4_000);
+    let Some(open) = Open::new(&scratch) else { return };
+    let pixels = "(() => { const c = document.getElementById('timeline-canvas');
+        return [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data].reduce((a, b) => (a * 31 + b) % 1000003, 7); })()";
+    open.frame();
+    let without = open.number(pixels);
+    open.click("arrows");
+    open.frame();
+    assert_ne!(open.number(pixels), without);
+    open.click("arrows");
+    open.frame();
+    assert_eq!(open.number(pixels), without);
+    open.assert_no_complaints();
+}
+
+const EVIL: &str =
+    "</script><img src=x onerror=\"window.harmed=1\"><script>window.harmed=2</script>\u{2028}'\"&<!--";
+
+fn record(shape: &str) -> RunRecord {
+    RunRecord {
+        ranks: 1,
+        workers: vec![1],
+        shape: shape.into(),
+        arguments: vec![EVIL.into()],
+        ..RunRecord::default()
+    }
+}
+
+fn handler(begin_ns: u64, end_ns: u64) -> Event {
+    let chunk = ChunkId { array: 0, key: 1 };
+    Event {
+        begin_ns,
+        end_ns,
+        what: What::Handler { chunk, kind: NameId(0), from: RUNTIME, number: 0, lost_ns: 0 },
+    }
+}
+
+#[test]
+fn names_with_markup_do_no_harm() {
+    let scratch = Scratch::new("hostile");
+    let run = RunRecord { hosts: vec![EVIL.into()], lb: EVIL.into(), run_id: EVIL.into(), ..record(EVIL) };
+    let mut writer = Writer::create(&scratch.trace(), &run).unwrap();
+    writer.arrays(&[EVIL.into()]).unwrap();
+    let kind = Name { array: Some(0), text: EVIL.into() };
+    let other = Name { array: None, text: format!("counter {EVIL}") };
+    writer.names(&[kind, other]).unwrap();
+    let chunk = ChunkId { array: 0, key: 1 };
+    writer.chunks(&[(chunk, EVIL.into())]).unwrap();
+    let counter = What::Counter { chunk, name: NameId(1), value: 1.5 };
+    let mark = What::Mark { chunk, name: NameId(1) };
+    let events = [handler(10, 500), Event::point(500, counter), Event::point(600, mark), handler(700, 1000)];
+    writer.events(0, &events).unwrap();
+    writer.finish(&End { elapsed_ns: 1000, failed: Some(EVIL.into()), ..End::default() }).unwrap();
+    let scratch = scratch.report();
+
+    let Some(open) = Open::new(&scratch) else { return };
+    let name = format!("{EVIL}[{EVIL}]");
+    assert_eq!(open.column("chunk-table", "chunk"), [name]);
+    assert_eq!(open.column("profile-table", "kind")[0], format!("{EVIL}::{EVIL}"));
+    assert_eq!(open.text("document.querySelector('h1').textContent"), EVIL);
+    open.value("document.getElementById('timeline-canvas').focus()");
+    open.tab.press_key("ArrowDown").unwrap();
+    open.value(
+        "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: 'n', bubbles: true }))",
+    );
+    assert!(open.text("document.getElementById('readout').textContent").contains(EVIL));
+    assert_eq!(open.value("typeof window.harmed"), "undefined");
+    assert_eq!(open.number("document.images.length"), 0.0);
+    assert_eq!(open.number("document.scripts.length"), 2.0);
+    open.assert_no_complaints();
+}
+
+#[test]
+fn a_trace_that_was_cut_off_shows_what_is_left() {
+    let scratch = Scratch::new("cut");
+    caribou(&["generate".as_ref(), scratch.trace().as_ref(), "--events=200000".as_ref()]);
+    let file = scratch.trace().join("rank-00002.trace");
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+    let scratch = scratch.report();
+    let Some(open) = Open::new(&scratch) else { return };
+    assert!(open.text("document.getElementById('summary').textContent").contains("rank 2 was cut off"));
+    assert_eq!(open.column("rank-table", "end"), ["ended", "ended", "cut off", "ended"]);
+    assert!(open.text("document.getElementById('record').textContent").contains("could not be read"));
+    let rest = open.column("worker-table", "not recorded");
+    assert!(rest[2].as_f64().unwrap() > 10.0 * rest[1].as_f64().unwrap(), "{rest:?}");
+    open.assert_no_complaints();
+}
+
+#[test]
+fn a_pool_has_iterations_and_no_chunks() {
+    let scratch = Scratch::new("pool");
+    let mut writer = Writer::create(&scratch.trace(), &record("pool")).unwrap();
+    let range = |first: u64| What::Range { first, count: 10, lost_ns: 20 };
+    let events: Vec<Event> = (0..50)
+        .flat_map(|n| {
+            let (begin_ns, end_ns) = (n * 1000, n * 1000 + 800);
+            [
+                Event { begin_ns, end_ns, what: range(10 * n) },
+                Event::point(end_ns, What::PoolSend { rank: 0 }),
+            ]
+        })
+        .collect();
+    writer.events(0, &events).unwrap();
+    writer.finish(&End { elapsed_ns: 50_000, ..End::default() }).unwrap();
+    let scratch = scratch.report();
+    let Some(open) = Open::new(&scratch) else { return };
+    assert_eq!(open.column("profile-table", "kind"), ["iterations", "lost"]);
+    assert_eq!(open.column("profile-table", "time"), [50 * 780, 50 * 20]);
+    assert_eq!(open.column("comm-table", "messages"), [50]);
+    assert!(open.text("document.getElementById('chunks').textContent").contains("no chunks"));
+    assert!(open.text("document.getElementById('summary').textContent").contains("A pool"));
+    open.assert_no_complaints();
+}
+
+#[test]
+fn a_trace_without_events_is_drawn_from_its_profiles_or_says_what_to_record() {
+    let scratch = Scratch::new("profile");
+    let mut writer = Writer::create(&scratch.trace(), &record("arrays")).unwrap();
+    let mut profile = Profile::default();
+    profile.add(Activity::Kind(NameId(0)), 0, 6_000_000, 6_000_000, 12, 900_000);
+    profile.add(Activity::Runtime(Part::Measure), 6_000_000, 8_000_000, 2_000_000, 1, 2_000_000);
+    writer.names(&[Name { array: None, text: "Step".into() }]).unwrap();
+    writer.profile(0, &profile).unwrap();
+    writer.finish(&End { elapsed_ns: 10_000_000, ..End::default() }).unwrap();
+    let scratch = scratch.report();
+    let Some(open) = Open::new(&scratch) else { return };
+    assert_eq!(open.column("profile-table", "kind"), ["Step", "measure"]);
+    assert_eq!(open.column("profile-table", "calls"), [12, 1]);
+    assert!(open.text("document.getElementById('timeline').textContent").contains("drawn from profiles"));
+    open.assert_no_complaints();
+
+    let empty = Scratch::new("empty");
+    Writer::create(&empty.trace(), &record("arrays")).unwrap().finish(&End::default()).unwrap();
+    let empty = empty.report();
+    open.go(&empty.page());
+    open.wait_for("performance.getEntriesByName('caribou-rendered').length > 0");
+    assert_eq!(open.number("document.querySelectorAll('p.nothing').length"), 7.0);
+    assert_eq!(open.number("document.querySelectorAll('#timeline-canvas').length"), 0.0);
+    open.assert_no_complaints();
+}
+
+#[test]
+fn without_scripts_all_figures_are_there() {
+    let scratch = Scratch::generated("static", 20_000);
+    let Some(open) = Open::blank() else { return };
+    open.tab.call_method(Emulation::SetScriptExecutionDisabled { value: true }).unwrap();
+    open.go(&scratch.page());
+    assert_eq!(open.number("document.querySelectorAll('.js').length"), 0.0);
+    assert_eq!(open.column("chunk-table", "chunk").len(), 32);
+    assert!(
+        open.number("document.querySelector('#timeline-static svg').getBoundingClientRect().height") > 100.0
+    );
+    assert_eq!(
+        open.text("getComputedStyle(document.getElementById('zoom-in').parentElement).display"),
+        "none"
+    );
+}
+
+#[test]
+fn every_table_and_control_can_be_named_and_reached() {
+    let scratch = Scratch::generated("access", 20_000);
+    let Some(open) = Open::new(&scratch) else { return };
+    let none = |what: &str, selector: &str| {
+        assert_eq!(open.number(&format!("document.querySelectorAll(\"{selector}\").length")), 0.0, "{what}");
+    };
+    none("a table without a caption", "table:not(:has(caption))");
+    none("a head without a scope", "th:not([scope])");
+    none("a picture without a name", "svg[role=img]:not([aria-label])");
+    none("a picture that is neither named nor hidden", "svg:not([role=img]):not([aria-hidden])");
+    none("a section without a title", "section:not([aria-labelledby])");
+    none("a link to nowhere", "nav a:not([href^='#'])");
+    let unnamed =
+        "[...document.querySelectorAll('input, select')].filter((e) => e.labels.length === 0).length";
+    assert_eq!(open.number(unnamed), 0.0);
+    let levels = open.value("[...document.querySelectorAll('h1,h2,h3')].map((h) => Number(h.tagName[1]))");
+    let levels: Vec<u8> = serde_json::from_value(levels).unwrap();
+    assert_eq!(levels[0], 1);
+    assert!(levels.windows(2).all(|pair| pair[1] <= pair[0] + 1), "no level is left out: {levels:?}");
+    open.assert_no_complaints();
+}
+
+#[test]
+fn it_can_be_looked_at_in_light_and_dark() {
+    let scratch = Scratch::generated("shots", 60_000);
+    let Some(open) = Open::new(&scratch) else { return };
+    let dir = std::env::temp_dir().join("caribou-report-pictures");
+    std::fs::create_dir_all(&dir).unwrap();
+    let tall = open.number("document.documentElement.scrollHeight");
+    let clip = PageDomain::Viewport { x: 0.0, y: 0.0, width: 1280.0, height: tall, scale: 1.0 };
+    let mut sizes = Vec::new();
+    for theme in ["light", "dark"] {
+        open.frame();
+        let format = PageDomain::CaptureScreenshotFormatOption::Png;
+        let picture = open.tab.capture_screenshot(format, None, Some(clip.clone()), true).unwrap();
+        std::fs::write(dir.join(format!("report-{theme}.png")), &picture).unwrap();
+        sizes.push(picture.len());
+        open.click("theme");
+    }
+    assert!(sizes.iter().all(|&size| size > 50_000) && sizes[0] != sizes[1], "{sizes:?}");
+    let Some(_) = open.tab.move_mouse_to_point(Point { x: 10.0, y: 10.0 }).ok() else { return };
+    open.assert_no_complaints();
+}
