@@ -1,18 +1,165 @@
-//! `caribou trace export`.
+//! `caribou trace export`: writes a trace in the format of another tool.
+//!
+//! Made after the run, from its trace: nothing that runs knows any of these formats. What a format cannot say is left out,
+//! and said here.
 
-use std::io::Write;
+mod arrows;
+mod chrome;
+mod lbdata;
+mod listing;
+mod merge;
+mod names;
+mod perfetto;
+mod phases;
+mod projections;
+mod snapshot;
+mod turns;
+mod viewer;
 
-use super::open::Input;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use caribou::trace::Trace;
+use clap::ValueEnum;
+
+use self::chrome::{Chrome, is_too_large};
+use self::merge::Rows;
+use self::names::Names;
+use self::perfetto::Perfetto;
+use self::viewer::{Flows, show};
+use super::open::{Input, warn};
+use super::page::bytes;
+use super::select::Selection;
 use crate::Error;
 
-/// What to show.
+/// What to write, and where.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]
     input: Input,
+    /// The tool to write for
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    to: Format,
+    /// The file to write, or the directory to make
+    #[arg(short, long, value_name = "OUT")]
+    out: PathBuf,
+    /// Which messages get an arrow, in Perfetto and Chrome JSON
+    #[arg(long, value_enum, default_value = "waits")]
+    flows: Flows,
+    /// The phase of a snapshot; the last one by default
+    #[arg(long, value_name = "N")]
+    phase: Option<u64>,
+    #[command(flatten)]
+    selection: Selection,
 }
 
-pub(crate) fn run(options: &Options, _out: &mut dyn Write) -> Result<(), Error> {
-    options.input.open()?;
-    Err(Error::Usage("not there yet".into()))
+/// A format of another tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A directory for Projections, the viewer of Charm++; a row a worker, times in us
+    Projections,
+    /// A file for ui.perfetto.dev, exact to the ns, of any size
+    Perfetto,
+    /// A JSON file for chrome://tracing and the like, up to 100 MB
+    Chrome,
+    /// A directory of LB data for LBAF and vt-tv: what every chunk cost and sent, phase by phase
+    Lbdata,
+    /// A snapshot of one phase, for caribou balance
+    Snapshot,
+    /// Every event as a line for people
+    Text,
+    /// Every event as a line of comma-separated values
+    Csv,
 }
+
+pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+    let trace = options.input.open()?;
+    let (selection, target) = (&options.selection, options.out.as_path());
+    match options.to {
+        Format::Projections => projections::export(&trace, selection, target, out),
+        Format::Lbdata => lbdata::export(&trace, selection, target, out),
+        Format::Snapshot => snapshot::export(&trace, selection, options.phase, target, out),
+        Format::Text | Format::Csv => listing(&trace, options, out),
+        Format::Perfetto | Format::Chrome => timeline(&trace, options, out),
+    }
+}
+
+fn listing(trace: &Trace, options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+    let path = &options.out;
+    let unwritable = |source| Error::Unwritable { file: path.clone(), source };
+    let mut file = BufWriter::new(File::create(path).map_err(unwritable)?);
+    let as_csv = options.to == Format::Csv;
+    listing::export(trace, &options.selection, as_csv, &mut file)
+        .and_then(|()| file.flush())
+        .map_err(unwritable)?;
+    let size = fs::metadata(path).map_or(0, |file| file.len());
+    Ok(writeln!(out, "{}: {}", path.display(), bytes(size))?)
+}
+
+/// Writes one file for a viewer of timelines.
+fn timeline(trace: &Trace, options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+    let path = &options.out;
+    let rows = Rows::new(trace, &options.selection)?.rows;
+    let (names, window) = (Names::new(trace), options.selection.window(trace));
+    let write = || -> io::Result<u64> {
+        let mut file = BufWriter::new(File::create(path)?);
+        let backwards = if options.to == Format::Perfetto {
+            let mut viewer = Perfetto::new(trace, &names, &rows, &mut file)?;
+            show(trace, &names, &rows, window, options.flows, &mut viewer)?
+        } else {
+            let mut viewer = Chrome::new(trace, &rows, &mut file)?;
+            let backwards = show(trace, &names, &rows, window, options.flows, &mut viewer)?;
+            viewer.finish()?;
+            backwards
+        };
+        file.flush()?;
+        Ok(backwards)
+    };
+    let backwards = write().map_err(|source| match source {
+        source if is_too_large(&source) => Error::Usage(format!(
+            "{}: would be more than 100 MB of JSON, of which viewers die; take --to perfetto, or less with --time and --rank",
+            path.display()
+        )),
+        source => Error::Unwritable { file: path.clone(), source },
+    })?;
+    let size = fs::metadata(path).map_or(0, |file| file.len());
+    writeln!(out, "{}: {} rows, {}", path.display(), rows.len(), bytes(size))?;
+    say_backwards(backwards, out)
+}
+
+/// Makes a directory, or takes one that is empty: files of another export in it would be read with ours.
+fn fresh_directory(dir: &Path) -> Result<(), Error> {
+    let unwritable = |source| Error::Unwritable { file: dir.to_owned(), source };
+    fs::create_dir_all(dir).map_err(unwritable)?;
+    match fs::read_dir(dir).map_err(unwritable)?.next() {
+        None => Ok(()),
+        Some(_) => Err(Error::Usage(format!(
+            "{}: is not empty; name a directory that is, or that is not there",
+            dir.display()
+        ))),
+    }
+}
+
+/// Says on standard error what of the events could not be read, or belongs nowhere.
+fn warn_left_out(merged: &merge::Merged) {
+    warn(&merged.problems());
+    let left_out = merged.left_out();
+    if left_out > 0 {
+        // Nothing is left to be said if standard error is closed.
+        let _ = writeln!(
+            std::io::stderr(),
+            "caribou: {left_out} spans and points are left out: they lie in no handler, or were too many"
+        );
+    }
+}
+
+fn say_backwards(backwards: u64, out: &mut dyn Write) -> Result<(), Error> {
+    if backwards > 0 {
+        writeln!(out, "{backwards} messages have no arrow: by the clocks they came before they were sent")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

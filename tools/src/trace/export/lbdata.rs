@@ -1,0 +1,112 @@
+//! LB data: the files of vt, which LBAF and vt-tv read. One a rank, a phase a sync.
+//!
+//! Every phase is in every rank's file, and in full: not all readers know phases that are said to be like others. `time` is
+//! the chunk's CPU time in seconds, or its ticks if it declares them.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use caribou::trace::{ChunkId, RankTrace, Trace};
+use serde_json::{Value, json};
+
+use super::names;
+use super::phases::{Known, Phase, for_each};
+use crate::Error;
+use crate::trace::select::Selection;
+
+/// Ranks that an id has room for.
+const RANKS_MAX: u32 = 1 << 16;
+
+/// Writes `data.<rank>.json` of each rank into a fresh directory.
+pub(super) fn export(
+    trace: &Trace,
+    selection: &Selection,
+    dir: &Path,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    super::fresh_directory(dir)?;
+    let window = selection.window(trace);
+    let known = Known::new(trace, window);
+    let objects = objects(trace, &known)?;
+    for rank in selection.ranks(trace) {
+        let path = dir.join(format!("data.{}.json", rank.rank));
+        let unwritable = |source| Error::Unwritable { file: path.clone(), source };
+        let mut file = BufWriter::new(File::create_new(&path).map_err(unwritable)?);
+        let write =
+            |file: &mut BufWriter<File>, text: String| file.write_all(text.as_bytes()).map_err(unwritable);
+        write(&mut file, head(trace, rank))?;
+        let mut missing = known.phases.iter().copied().peekable();
+        let mut first = true;
+        let mut put = |phase: Phase| -> Result<(), Error> {
+            // Phases that this rank has no load in, or that came twice, keep their place.
+            while let Some(id) = missing.next_if(|&id| id <= phase.id) {
+                let empty = Phase { id, ..Phase::default() };
+                let phase = if id == phase.id { &phase } else { &empty };
+                let comma = if std::mem::take(&mut first) { "\n" } else { ",\n" };
+                write(&mut file, format!("{comma}{}", of_phase(rank, phase, &objects)))?;
+            }
+            Ok(())
+        };
+        for_each(trace, rank, window, &mut put)?;
+        put(Phase { id: u64::MAX, ..Phase::default() })?;
+        write(&mut file, "\n]}\n".into())?;
+        file.flush().map_err(unwritable)?;
+    }
+    let (phases, chunks) = (known.phases.len(), known.homes.len());
+    Ok(writeln!(out, "{}: {phases} phases of {chunks} chunks", dir.display())?)
+}
+
+/// What is said of a chunk wherever it is named.
+fn objects(trace: &Trace, known: &Known) -> Result<BTreeMap<ChunkId, Value>, Error> {
+    let mut objects = BTreeMap::new();
+    for (number, (&chunk, &(_, home))) in (0u64..).zip(&known.homes) {
+        if home >= RANKS_MAX {
+            return Err(Error::Usage(format!("LB data has room for {RANKS_MAX} ranks, this is rank {home}")));
+        }
+        // As vt packs it: a chunk that can migrate, where it was made, and its number.
+        let id = number << 18 | u64::from(home) << 2 | 3;
+        let index = names::index_of(trace, chunk).map_or_else(|| json!([chunk.key]), |index| json!(index));
+        let object = json!({
+            "type": "object", "id": id, "home": home, "migratable": true,
+            "collection_id": chunk.array, "index": index,
+        });
+        objects.insert(chunk, object);
+    }
+    Ok(objects)
+}
+
+/// Until the first phase.
+fn head(trace: &Trace, rank: &RankTrace) -> String {
+    let version = format!("caribou {}", trace.run.version);
+    let attributes =
+        json!({"run_id": trace.run.run_id, "version": version, "clock": "cpu", "host": rank.host});
+    let metadata = json!({"type": "LBDatafile", "rank": rank.rank, "attributes": attributes});
+    format!("{{\"type\":\"LBDatafile\",\"metadata\":{metadata},\"phases\":[")
+}
+
+fn of_phase(rank: &RankTrace, phase: &Phase, objects: &BTreeMap<ChunkId, Value>) -> Value {
+    let task = |load: &super::phases::Load| {
+        Some(json!({
+            "entity": objects.get(&load.chunk)?, "node": rank.rank, "resource": "cpu",
+            "time": load.load_ns as f64 / 1e9, "attributes": {"state_bytes": load.bytes},
+        }))
+    };
+    let edge = |(&(from, to), &(messages, bytes)): (&(ChunkId, ChunkId), &(u64, u64))| {
+        Some(json!({
+            "type": "SendRecv", "from": objects.get(&from)?, "to": objects.get(&to)?,
+            "messages": messages, "bytes": bytes as f64,
+        }))
+    };
+    let tasks: Vec<Value> = phase.loads.iter().filter_map(task).collect();
+    let communications: Vec<Value> = phase.edges.iter().filter_map(edge).collect();
+    let mut value = json!({"id": phase.id, "tasks": tasks, "communications": communications});
+    if let Some(sample) = rank.samples.iter().find(|sample| sample.sync == Some(phase.id)) {
+        value["user_defined"] = json!({
+            "speed": sample.speed, "share": sample.share(),
+            "background_s": sample.background_ns as f64 / 1e9, "steal_s": sample.steal_ns as f64 / 1e9,
+        });
+    }
+    value
+}

@@ -1,0 +1,169 @@
+//! Every event as a line: a log for people, or comma-separated values for scripts.
+//!
+//! Row by row, each in its order. No line says what others could not: this is the trace itself.
+
+use std::io::{self, Write};
+
+use caribou::trace::{ChunkId, Event, RankTrace, Trace, What};
+
+use super::names::of_part;
+use crate::trace::open::warn;
+use crate::trace::page::{bytes, duration};
+use crate::trace::select::Selection;
+
+/// Heads of the values.
+const HEADS: &str = "rank,worker,begin_ns,end_ns,event,name,chunk,other,number,to_rank,bytes,value,lost_ns";
+
+/// What an event says, in words and numbers; empty where it says nothing.
+#[derive(Default)]
+struct Said {
+    event: &'static str,
+    name: String,
+    chunk: String,
+    /// Who sent the message, or to whom it goes.
+    other: String,
+    number: Option<u64>,
+    to_rank: Option<u32>,
+    bytes: Option<u64>,
+    value: Option<f64>,
+    lost_ns: Option<u64>,
+}
+
+/// Writes all events that were selected.
+pub(super) fn export(
+    trace: &Trace,
+    selection: &Selection,
+    as_csv: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let window = selection.window(trace);
+    if as_csv {
+        writeln!(out, "{HEADS}")?;
+    }
+    for rank in selection.ranks(trace) {
+        for worker in 0..rank.workers {
+            let mut stream = rank.stream_between(worker, window.from_ns, window.to_ns);
+            for event in stream.by_ref() {
+                if event.end_ns < window.from_ns || event.begin_ns > window.to_ns {
+                    continue;
+                }
+                let said = said(trace, &event);
+                if as_csv {
+                    values(rank, worker, &event, &said, out)?;
+                } else {
+                    line(rank, worker, &event, &said, out)?;
+                }
+            }
+            warn(stream.problems());
+        }
+    }
+    Ok(())
+}
+
+fn values(rank: &RankTrace, worker: u32, event: &Event, said: &Said, out: &mut dyn Write) -> io::Result<()> {
+    let number = |number: Option<u64>| number.map_or(String::new(), |number| number.to_string());
+    let value = said.value.map_or(String::new(), |value| value.to_string());
+    let lost = number(said.lost_ns);
+    let Event { begin_ns, end_ns, .. } = event;
+    let (name, chunk, other) = (quoted(&said.name), quoted(&said.chunk), quoted(&said.other));
+    let (count, to_rank, size) =
+        (number(said.number), number(said.to_rank.map(u64::from)), number(said.bytes));
+    writeln!(
+        out,
+        "{},{worker},{begin_ns},{end_ns},{},{name},{chunk},{other},{count},{to_rank},{size},{value},{lost}",
+        rank.rank, said.event
+    )
+}
+
+fn line(rank: &RankTrace, worker: u32, event: &Event, said: &Said, out: &mut dyn Write) -> io::Result<()> {
+    let at_us = format!("{}.{:03}", event.begin_ns / 1000, event.begin_ns % 1000);
+    write!(out, "{:>3}.{worker} {at_us:>16} us", rank.rank)?;
+    match event.duration_ns() {
+        0 => write!(out, " {:>10}", "")?,
+        long_ns => write!(out, " {:>10}", duration(long_ns as f64))?,
+    }
+    write!(out, "  {:<10}", said.event)?;
+    for word in [&said.name, &said.chunk].into_iter().filter(|word| !word.is_empty()) {
+        write!(out, " {}", one_line(word))?;
+    }
+    match said.event {
+        "handler" if !said.other.is_empty() => write!(out, " from {}", one_line(&said.other))?,
+        _ if !said.other.is_empty() => write!(out, " to {}", one_line(&said.other))?,
+        _ => {}
+    }
+    if let Some(to_rank) = said.to_rank {
+        write!(out, " on rank {to_rank}")?;
+    }
+    if let Some(number) = said.number {
+        write!(out, " #{number}")?;
+    }
+    if let Some(size) = said.bytes {
+        write!(out, ", {}", bytes(size))?;
+    }
+    if let Some(value) = said.value {
+        write!(out, " = {value}")?;
+    }
+    if let Some(lost_ns) = said.lost_ns.filter(|&ns| ns > 0) {
+        write!(out, ", lost {}", duration(lost_ns as f64))?;
+    }
+    writeln!(out)
+}
+
+fn said(trace: &Trace, event: &Event) -> Said {
+    let chunk = |chunk: ChunkId| trace.chunk_name(chunk);
+    let of = |event: &'static str, who: ChunkId| Said { event, chunk: chunk(who), ..Said::default() };
+    match event.what {
+        What::Handler { chunk: who, kind, from, number, lost_ns } => Said {
+            name: trace.name(kind),
+            other: chunk(from),
+            number: Some(u64::from(number)),
+            lost_ns: Some(lost_ns),
+            ..of("handler", who)
+        },
+        What::Send { chunk: who, to, rank, number, bytes } => Said {
+            other: chunk(to),
+            to_rank: Some(rank),
+            number: Some(u64::from(number)),
+            bytes: Some(bytes),
+            ..of("send", who)
+        },
+        What::Idle => Said { event: "idle", ..Said::default() },
+        What::Runtime { part, sync } => {
+            Said { event: "runtime", name: of_part(part).into(), number: Some(sync), ..Said::default() }
+        }
+        What::Depart { chunk: who, rank, bytes } => {
+            Said { to_rank: Some(rank), bytes: Some(bytes), ..of("depart", who) }
+        }
+        What::Arrive { chunk: who, bytes } => Said { bytes: Some(bytes), ..of("arrive", who) },
+        What::Contribute { chunk: who, number } => Said { number: Some(number), ..of("contribute", who) },
+        What::Load { chunk: who, sync, load_ns, bytes } => {
+            Said { number: Some(sync), bytes: Some(bytes), value: Some(load_ns as f64), ..of("load", who) }
+        }
+        What::Mark { chunk: who, name } => Said { name: trace.name(name), ..of("mark", who) },
+        What::Span { chunk: who, name } => Said { name: trace.name(name), ..of("span", who) },
+        What::Counter { chunk: who, name, value } => {
+            Said { name: trace.name(name), value: Some(value), ..of("counter", who) }
+        }
+        What::Range { first, count, lost_ns } => Said {
+            event: "range",
+            number: Some(first),
+            value: Some(count as f64),
+            lost_ns: Some(lost_ns),
+            ..Said::default()
+        },
+        What::PoolSend { rank } => Said { event: "pool send", to_rank: Some(rank), ..Said::default() },
+        What::Dropped { events } => Said { event: "dropped", number: Some(events), ..Said::default() },
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}
+
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}

@@ -1,0 +1,68 @@
+//! What slices and chunks are called in other tools.
+
+use caribou::trace::{ChunkId, Name, NameId, Part, Trace};
+
+/// What a kind of message is called whose name was lost.
+pub(super) const UNKNOWN: &str = "unknown";
+/// What a range of a pool is called.
+pub(super) const ITERATIONS: &str = "pool::iterations";
+/// The slice in which a chunk leaves, and the one in which it comes.
+pub(super) const MIGRATE_OUT: &str = "migrate_out";
+/// See [`MIGRATE_OUT`].
+pub(super) const MIGRATE_IN: &str = "migrate_in";
+
+/// The names of a trace, put together once.
+pub(super) struct Names {
+    /// `array::kind` or the name of a mark, span or counter, by [`NameId`].
+    all: Vec<String>,
+}
+
+impl Names {
+    pub(super) fn new(trace: &Trace) -> Names {
+        Names { all: (0..trace.names.len() as u32).map(|id| trace.name(NameId(id))).collect() }
+    }
+
+    pub(super) fn of(&self, id: NameId) -> &str {
+        self.all.get(id.0 as usize).map_or(UNKNOWN, String::as_str)
+    }
+
+    pub(super) fn all(&self) -> &[String] {
+        &self.all
+    }
+}
+
+/// The number of the array of a kind; none if it is no kind.
+pub(super) fn array_of(trace: &Trace, kind: NameId) -> Option<u32> {
+    match trace.names.get(kind.0 as usize) {
+        Some(Name { array, .. }) => *array,
+        None => None,
+    }
+}
+
+/// What the runtime's work is called: as other tools know the parts of balancing.
+pub(super) fn of_part(part: Part) -> &'static str {
+    match part {
+        Part::Measure => "lb_collect",
+        Part::Decide => "lb_strategy",
+        Part::Start | Part::Migrate | Part::Flush => part.name(),
+    }
+}
+
+/// The index of a chunk as numbers, if it is written as some: `[3, 4]`.
+pub(super) fn index_of(trace: &Trace, chunk: ChunkId) -> Option<Vec<i64>> {
+    let text = trace.chunk_index(chunk)?;
+    let numbers = text.trim().trim_start_matches(['[', '(']).trim_end_matches([']', ')']);
+    numbers.trim_end_matches(',').split(',').map(|number| number.trim().parse().ok()).collect()
+}
+
+/// The hosts of a run, each once.
+pub(super) fn hosts(trace: &Trace) -> String {
+    let mut hosts: Vec<&str> = Vec::new();
+    for host in trace.run.hosts.iter().map(String::as_str) {
+        // Ranks of one host stand side by side, so this stays short.
+        if hosts.last() != Some(&host) && !hosts.contains(&host) {
+            hosts.push(host);
+        }
+    }
+    hosts.join(" ")
+}

@@ -1,0 +1,108 @@
+//! What each phase cost: the loads that chunks came to a sync with, and what they had sent since the last one.
+//!
+//! A rank's phases come one by one, so memory is bounded by the chunks of a rank and the pairs that talk in a phase. What
+//! happened after the last sync is in no phase.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use caribou::trace::{ChunkId, Event, RUNTIME, RankTrace, Trace, What};
+
+use super::merge::{Merged, Row};
+use crate::Error;
+use crate::trace::open::warn;
+use crate::trace::select::Window;
+
+/// A chunk at the end of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Load {
+    pub(super) chunk: ChunkId,
+    pub(super) load_ns: u64,
+    pub(super) bytes: u64,
+}
+
+/// What the chunks of one rank did between two syncs.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Phase {
+    /// The sync that ended it.
+    pub(super) id: u64,
+    pub(super) loads: Vec<Load>,
+    /// Messages and bytes, by sender and receiver.
+    pub(super) edges: BTreeMap<(ChunkId, ChunkId), (u64, u64)>,
+}
+
+/// The chunks and phases of a run.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// When and on which rank each chunk was first seen.
+    pub(super) homes: BTreeMap<ChunkId, (u64, u32)>,
+    pub(super) phases: BTreeSet<u64>,
+}
+
+impl Known {
+    /// Reads the whole trace.
+    pub(super) fn new(trace: &Trace, window: Window) -> Known {
+        let mut known = Known::default();
+        let problems = trace.for_each(|rank, _, event| known.see(rank.rank, event, window));
+        warn(&problems);
+        known
+    }
+
+    fn see(&mut self, rank: u32, event: &Event, window: Window) {
+        match event.what {
+            What::Arrive { chunk, .. } => self.seen(chunk, event.begin_ns, rank),
+            What::Load { chunk, sync, .. } => {
+                self.seen(chunk, event.begin_ns, rank);
+                if (window.from_ns..=window.to_ns).contains(&event.begin_ns) {
+                    self.phases.insert(sync);
+                }
+            }
+            What::Send { chunk, to, rank: to_rank, .. } => {
+                self.seen(chunk, event.begin_ns, rank);
+                self.seen(to, event.begin_ns, to_rank);
+            }
+            _ => {}
+        }
+    }
+
+    fn seen(&mut self, chunk: ChunkId, at_ns: u64, rank: u32) {
+        let first = self.homes.entry(chunk).or_insert((at_ns, rank));
+        *first = (*first).min((at_ns, rank));
+    }
+}
+
+/// Shows the phases of a rank, in the order of their syncs.
+pub(super) fn for_each(
+    trace: &Trace,
+    rank: &RankTrace,
+    window: Window,
+    mut visit: impl FnMut(Phase) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let row = |worker| Row { number: worker, rank: rank.rank, worker };
+    let rows: Vec<Row> = (0..rank.workers).map(row).collect();
+    let mut open: Option<Phase> = None;
+    let mut edges = BTreeMap::new();
+    let mut merged = Merged::new(trace, &rows, window);
+    for (_, turn) in merged.by_ref() {
+        for event in [turn.event].iter().chain(&turn.points) {
+            match event.what {
+                What::Send { chunk, to, bytes, .. } if to != RUNTIME => {
+                    let edge: &mut (u64, u64) = edges.entry((chunk, to)).or_default();
+                    *edge = (edge.0 + 1, edge.1.saturating_add(bytes));
+                }
+                What::Load { chunk, sync, load_ns, bytes } => {
+                    let phase = match open.take() {
+                        Some(phase) if phase.id == sync => phase,
+                        before => {
+                            before.map_or(Ok(()), &mut visit)?;
+                            Phase { id: sync, loads: Vec::new(), edges: std::mem::take(&mut edges) }
+                        }
+                    };
+                    open.insert(phase).loads.push(Load { chunk, load_ns, bytes });
+                }
+                _ => {}
+            }
+        }
+    }
+    warn(&merged.problems());
+    open.map_or(Ok(()), visit)
+}

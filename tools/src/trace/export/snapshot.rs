@@ -1,0 +1,92 @@
+//! A snapshot of one phase, for `caribou balance`: what other strategies would have made of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use caribou::trace::{ChunkId, Trace};
+use lb_strategies::{ChunkLoad, Edge, Rank, RankLoad, Snapshot};
+
+use super::phases::{Phase, for_each};
+use crate::Error;
+use crate::trace::select::Selection;
+
+/// Writes the snapshot of a phase; of the last one if none is named.
+pub(super) fn export(
+    trace: &Trace,
+    selection: &Selection,
+    phase: Option<u64>,
+    path: &Path,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    if trace.ranks.iter().zip(0..trace.run.ranks).any(|(rank, expected)| rank.rank != expected)
+        || trace.ranks.len() != trace.run.ranks as usize
+    {
+        return Err(Error::Usage("a snapshot needs the files of all ranks, and some are missing".into()));
+    }
+    let last = trace.ranks.iter().flat_map(|rank| &rank.samples).filter_map(|sample| sample.sync).max();
+    let known = trace.syncs.iter().map(|sync| sync.sync).max().max(last);
+    let id = phase.or(known).ok_or_else(|| Error::Usage("the run had no sync, so no phase ended".into()))?;
+    let mut phases: Vec<Phase> = Vec::new();
+    for rank in &trace.ranks {
+        let mut found = Phase::default();
+        for_each(trace, rank, selection.window(trace), |phase| {
+            if phase.id == id {
+                found = phase;
+            }
+            Ok(())
+        })?;
+        phases.push(found);
+    }
+    let snapshot = snapshot(trace, id, &phases);
+    if snapshot.chunks.is_empty() {
+        let all = known.map_or(String::new(), |last| format!("; the last phase is {last}"));
+        return Err(Error::Usage(format!("no loads of phase {id} are in the trace{all}")));
+    }
+    let json = serde_json::to_vec(&snapshot).expect("a snapshot is numbers, and those are finite");
+    fs::write(path, json).map_err(|source| Error::Unwritable { file: path.to_owned(), source })?;
+    let (chunks, ranks) = (snapshot.chunks.len(), snapshot.ranks.len());
+    Ok(writeln!(out, "{}: phase {id}, {chunks} chunks on {ranks} ranks", path.display())?)
+}
+
+fn snapshot(trace: &Trace, id: u64, phases: &[Phase]) -> Snapshot {
+    let ranks: Vec<RankLoad> = (0..phases.len()).map(|rank| rank_load(trace, rank, id)).collect();
+    let mut chunks = Vec::new();
+    for (number, phase) in (0..).zip(phases) {
+        let speed = ranks[number as usize].speed;
+        chunks.extend(phase.loads.iter().map(|load| ChunkLoad {
+            id: load.chunk,
+            rank: Rank(number),
+            ticks: (load.load_ns as f64 * speed).round() as u64,
+            bytes: load.bytes,
+            migratable: true,
+        }));
+    }
+    let place: BTreeMap<ChunkId, usize> =
+        chunks.iter().enumerate().map(|(place, chunk)| (chunk.id, place)).collect();
+    let all = phases.iter().flat_map(|phase| &phase.edges);
+    let edge = |(&(from, to), &(messages, bytes)): (&(ChunkId, ChunkId), &(u64, u64))| {
+        Some(Edge { from: *place.get(&from)?, to: *place.get(&to)?, messages, bytes })
+    };
+    let edges = all.filter_map(edge).collect();
+    Snapshot { phase: id, ranks, chunks, edges }
+}
+
+/// As the strategy saw the rank, if its report is there; else as the rank measured itself.
+fn rank_load(trace: &Trace, rank: usize, id: u64) -> RankLoad {
+    let sample = |rank: usize| trace.ranks.get(rank)?.samples.iter().find(|sample| sample.sync == Some(id));
+    let report = trace.syncs.iter().find(|sync| sync.sync == id);
+    let reported = report.and_then(|sync| Some((*sync.share.get(rank)?, *sync.capacity.get(rank)?)));
+    let measured = || {
+        let (own, first) = (sample(rank)?, sample(0)?);
+        Some((own.share(), own.share() * own.speed / first.speed))
+    };
+    let (share, capacity) = reported.or_else(measured).unwrap_or((1.0, 1.0));
+    let share = if share > 0.0 && share <= 1.0 { share } else { 1.0 };
+    let speed = Some(capacity / share).filter(|speed| (1e-3..1e3).contains(speed)).unwrap_or(1.0);
+    let hosts = &trace.run.hosts;
+    let host = hosts.get(rank).and_then(|host| hosts.iter().position(|other| other == host)).unwrap_or(rank);
+    let background_ns = sample(rank).map_or(0, |sample| sample.background_ns);
+    RankLoad { speed, share, background_ns, available: true, host: host as u32 }
+}

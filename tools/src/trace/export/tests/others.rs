@@ -1,0 +1,266 @@
+//! Chrome JSON, LB data, snapshots and listings, read again.
+
+use caribou::trace::Trace;
+use serde_json::Value;
+
+use super::*;
+
+fn json(out: &Scratch) -> Value {
+    serde_json::from_slice(&std::fs::read(file(out)).unwrap()).unwrap()
+}
+
+fn check_chrome(dir: &Scratch, out: &Scratch) -> Vec<Value> {
+    let trace = Trace::open(dir.path()).unwrap();
+    export(dir, "chrome", out, &["--flows", "all"]).unwrap();
+    let events = json(out)["traceEvents"].as_array().unwrap().clone();
+    let mut found = Totals::new();
+    for event in
+        events.iter().filter(|event| event["cat"] == "entry" && event["args"].get("cpu_us").is_some())
+    {
+        let rank = event["pid"].as_u64().unwrap() as u32 - 10;
+        let total = found.entry((rank, event["name"].as_str().unwrap().to_owned())).or_default();
+        total.0 += (event["dur"].as_f64().unwrap() * 1e3).round() as u64;
+        total.1 += 1;
+    }
+    assert_eq!(found, totals(&trace));
+    let of = |phase: &str| {
+        let mut ids: Vec<String> =
+            events.iter().filter(|event| event["ph"] == phase).map(|event| event["id"].to_string()).collect();
+        ids.sort();
+        ids
+    };
+    assert_eq!(of("s"), of("f"), "every arrow has one beginning and one end");
+    events
+}
+
+#[test]
+fn a_made_up_run_is_exported_to_chrome_json() {
+    let (dir, out) = (generated("chrome-ring", 5_000), Scratch::new("chrome-ring-out"));
+    let events = check_chrome(&dir, &out);
+    let arrows = events.iter().filter(|event| event["ph"] == "s").count();
+    assert!(arrows > 1_000, "{arrows}");
+    let names = events.iter().filter(|event| event["name"] == "process_name");
+    let names: Vec<&str> = names.map(|event| event["args"]["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["run", "rank 0 @ host0", "rank 1 @ host0", "rank 2 @ host1", "rank 3 @ host1"]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn any_run_is_exported_to_chrome_json(workers in prop::collection::vec(steps(), 3)) {
+        let (dir, out) = (Scratch::new("chrome-any"), Scratch::new("chrome-any-out"));
+        write(dir.path(), &workers);
+        check_chrome(&dir, &out);
+    }
+}
+
+/// What the schema of LB data allows: a key, whether it must be there, and whether its value is right.
+type Keys = [(&'static str, bool, fn(&Value) -> bool)];
+
+fn valid(value: &Value, keys: &Keys) {
+    let object = value.as_object().unwrap();
+    for key in object.keys() {
+        assert!(keys.iter().any(|(known, ..)| known == key), "{key} is no key of {value}");
+    }
+    for (key, required, right) in keys {
+        match object.get(*key) {
+            Some(value) => assert!(right(value), "{key} is {value}"),
+            None => assert!(!required, "{key} is missing in {value}"),
+        }
+    }
+}
+
+const INTEGERS: fn(&Value) -> bool =
+    |value| value.as_array().is_some_and(|all| all.iter().all(|one| one.is_i64() || one.is_u64()));
+const OBJECT: fn(&Value) -> bool = |value| {
+    valid(
+        value,
+        &[
+            ("type", true, |kind| kind == "object"),
+            ("id", false, Value::is_u64),
+            ("seq_id", false, Value::is_u64),
+            ("home", false, Value::is_u64),
+            ("migratable", false, Value::is_boolean),
+            ("collection_id", false, Value::is_u64),
+            ("index", false, INTEGERS),
+            ("objgroup_id", false, Value::is_u64),
+        ],
+    );
+    value.get("id").is_some() || value.get("seq_id").is_some()
+};
+const TASKS: fn(&Value) -> bool = |value| {
+    let task: &Keys = &[
+        ("entity", true, OBJECT),
+        ("node", true, Value::is_u64),
+        ("resource", true, |resource| resource == "cpu"),
+        ("time", true, Value::is_f64),
+        ("subphases", false, Value::is_array),
+        ("user_defined", false, Value::is_object),
+        ("attributes", false, Value::is_object),
+    ];
+    value.as_array().unwrap().iter().for_each(|one| valid(one, task));
+    true
+};
+const COMMUNICATIONS: fn(&Value) -> bool = |value| {
+    let edge: &Keys = &[
+        ("type", true, Value::is_string),
+        ("from", true, OBJECT),
+        ("to", true, OBJECT),
+        ("messages", true, Value::is_u64),
+        ("bytes", true, Value::is_f64),
+    ];
+    value.as_array().unwrap().iter().for_each(|one| valid(one, edge));
+    true
+};
+
+fn check_lbdata(file: &Value) {
+    valid(
+        file,
+        &[
+            ("type", true, |kind| kind == "LBDatafile"),
+            ("metadata", false, Value::is_object),
+            ("phases", true, Value::is_array),
+        ],
+    );
+    for phase in file["phases"].as_array().unwrap() {
+        valid(
+            phase,
+            &[
+                ("id", true, Value::is_u64),
+                ("tasks", true, TASKS),
+                ("communications", false, COMMUNICATIONS),
+                ("user_defined", false, Value::is_object),
+            ],
+        );
+    }
+}
+
+#[test]
+fn the_examples_of_lb_data_pass_the_check_that_ours_must_pass() {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../shared/data/lbaf/challenging_toy_fewer_tasks");
+    if !dir.is_dir() {
+        println!("skipped: {} is not there", dir.display());
+        return;
+    }
+    for rank in 0..16 {
+        let text = std::fs::read(dir.join(format!("toy.{rank}.json"))).unwrap();
+        check_lbdata(&serde_json::from_slice(&text).unwrap());
+    }
+}
+
+#[test]
+fn lb_data_has_every_load_of_every_phase_and_what_was_sent() {
+    let (dir, out) = (generated("lbdata", 20_000), Scratch::new("lbdata-out"));
+    export(&dir, "lbdata", &out, &[]).unwrap();
+    let trace = Trace::open(dir.path()).unwrap();
+    let mut loads: BTreeMap<(u64, u32), (u64, u64)> = BTreeMap::new();
+    let mut sent = 0;
+    let last_ns = trace.ranks[0].samples.iter().filter(|sample| sample.sync.is_some()).map(|s| s.at_ns).max();
+    trace.for_each(|rank, _, event| match event.what {
+        What::Load { sync, load_ns, .. } => {
+            let load = loads.entry((sync, rank.rank)).or_default();
+            *load = (load.0 + load_ns, load.1 + 1);
+        }
+        What::Send { bytes, .. } if event.end_ns <= last_ns.unwrap() => sent += bytes,
+        _ => {}
+    });
+    let (mut found, mut found_sent, mut ids) = (BTreeMap::new(), 0.0, std::collections::BTreeSet::new());
+    for rank in 0..4u32 {
+        let text = std::fs::read(out.path().join(format!("data.{rank}.json"))).unwrap();
+        let file: Value = serde_json::from_slice(&text).unwrap();
+        check_lbdata(&file);
+        assert_eq!(file["metadata"]["rank"], rank);
+        let phases = file["phases"].as_array().unwrap();
+        assert_eq!(phases.len(), trace.syncs.len());
+        for (expected, phase) in (0u64..).zip(phases) {
+            assert_eq!(phase["id"], expected);
+            for task in phase["tasks"].as_array().unwrap() {
+                let load = found.entry((expected, rank)).or_insert((0, 0));
+                *load = (load.0 + (task["time"].as_f64().unwrap() * 1e9).round() as u64, load.1 + 1);
+                let id = task["entity"]["id"].as_u64().unwrap();
+                assert_eq!((id & 3, id >> 2 & 0xffff), (3, task["entity"]["home"].as_u64().unwrap()));
+                ids.insert(id);
+            }
+            let edges = phase["communications"].as_array().unwrap();
+            found_sent += edges.iter().map(|edge| edge["bytes"].as_f64().unwrap()).sum::<f64>();
+        }
+    }
+    assert_eq!(found, loads);
+    assert_eq!((found_sent as u64, ids.len()), (sent, 32));
+}
+
+#[test]
+fn a_recorded_phase_can_be_balanced_again() {
+    let (dir, out) = (generated("snapshot", 20_000), Scratch::new("snapshot-out"));
+    let said = export(&dir, "snapshot", &out, &["--phase", "1"]).unwrap();
+    assert!(said.ends_with("phase 1, 32 chunks on 4 ranks\n"), "{said}");
+    let rows =
+        caribou(&["balance", "--snapshot", file(&out).to_str().unwrap(), "--lb", "none;greedy", "--json"])
+            .unwrap();
+    let rows: Value = serde_json::from_str(&rows).unwrap();
+    assert_eq!(rows["rows"].as_array().unwrap().len(), 2);
+    let snapshot = json(&out);
+    assert_eq!(snapshot["edges"].as_array().unwrap().len(), 64);
+    let refused = export(&dir, "snapshot", &out, &["--phase", "999"]).unwrap_err();
+    assert!(refused.starts_with("no loads of phase 999 are in the trace; the last phase is "), "{refused}");
+}
+
+#[test]
+fn a_listing_has_a_line_an_event() {
+    let (dir, out) = (generated("listing", 2_000), Scratch::new("listing-out"));
+    let events = Trace::open(dir.path()).unwrap().events() as usize;
+    export(&dir, "csv", &out, &[]).unwrap();
+    let text = std::fs::read_to_string(file(&out)).unwrap();
+    assert_eq!(text.lines().count(), events + 1);
+    let fields = |line: &str| line.split(',').count();
+    assert!(text.lines().all(|line| fields(line) == 13), "{text}");
+    export(&dir, "text", &out, &["--rank", "1"]).unwrap();
+    let text = std::fs::read_to_string(file(&out)).unwrap();
+    assert!(text.lines().all(|line| line.starts_with("  1.0 ")));
+    assert!(text.contains("handler    Ring::Halo Ring[8] from Ring[7] #"), "{text}");
+}
+
+#[test]
+fn runs_that_are_not_whole_can_be_exported() {
+    for name in ["no-events", "pool", "cut"] {
+        let dir = Scratch::new(&format!("export-{name}"));
+        let run =
+            RunRecord { ranks: 3, workers: vec![2, 1, 1], shape: name.into(), rank: 1, ..Default::default() };
+        let mut writer = Writer::create(dir.path(), &run).unwrap();
+        let range = What::Range { first: 7, count: 3, lost_ns: 1 };
+        match name {
+            "no-events" => writer.finish(&End { elapsed_ns: 5_000, ..End::default() }).unwrap(),
+            "pool" => {
+                let events = [
+                    Event { begin_ns: 0, end_ns: 4_000, what: range },
+                    Event::point(4_000, What::PoolSend { rank: 9 }),
+                    Event::point(4_000, What::Dropped { events: u64::MAX }),
+                ];
+                writer.events(0, &events).unwrap();
+                writer.finish(&End::default()).unwrap();
+            }
+            _ => {
+                let kind = NameId(77);
+                let what = What::Handler { chunk: RUNTIME, kind, from: chunk(1), number: 0, lost_ns: 0 };
+                writer.events(0, &[Event { begin_ns: 1, end_ns: 9, what }]).unwrap();
+            }
+        }
+        for to in ["projections", "perfetto", "chrome", "lbdata", "text", "csv"] {
+            let out = Scratch::new(&format!("export-{name}-{to}"));
+            export(&dir, to, &out, &[]).unwrap();
+            if to == "projections" {
+                let read = read_export(out.path()).unwrap();
+                assert_eq!(
+                    (read.symbols.processors, read.rows.len()),
+                    (4, 1),
+                    "rows of missing ranks are free"
+                );
+                assert!(read.rows.contains_key(&2));
+            }
+        }
+        let out = Scratch::new(&format!("export-{name}-snapshot"));
+        assert!(export(&dir, "snapshot", &out, &[]).is_err());
+    }
+}

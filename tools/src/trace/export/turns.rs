@@ -1,0 +1,186 @@
+//! The events of one worker as turns: a slice with what happened inside it.
+//!
+//! A trace tells what a handler sent after it tells that the handler ran, and what the program named inside it before or
+//! after. Other tools want slices that nest, and everything inside its slice. Memory is bounded by what one handler does.
+
+use std::collections::VecDeque;
+
+use caribou::trace::{Event, Problem, Stream, What};
+
+use crate::trace::select::Window;
+
+/// Points and spans kept for one handler; what is more is counted and left out.
+const INSIDE_MAX: usize = 1 << 18;
+
+/// A slice of a worker's time and what belongs to it, or a point that belongs to none.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Turn {
+    /// A handler, range, idle time, the runtime's work, a departure; or a point.
+    pub(super) event: Event,
+    /// Inside it, outer before inner, strictly nested.
+    pub(super) spans: Vec<Event>,
+    /// What the handler did, in order; all at its end.
+    pub(super) points: Vec<Event>,
+}
+
+/// The turns of one worker, in order.
+pub(super) struct Turns {
+    stream: Stream,
+    window: Window,
+    /// May still get points and spans.
+    open: Option<Turn>,
+    /// Spans that came before their handler.
+    early: Vec<Event>,
+    ready: VecDeque<Turn>,
+    /// Spans and points that belong to no slice, or were too many.
+    pub(super) left_out: u64,
+}
+
+impl Turns {
+    /// Turns that begin within the window.
+    pub(super) fn new(stream: Stream, window: Window) -> Turns {
+        Turns { stream, window, open: None, early: Vec::new(), ready: VecDeque::new(), left_out: 0 }
+    }
+
+    /// What could not be read so far.
+    pub(super) fn problems(&self) -> &[Problem] {
+        self.stream.problems()
+    }
+
+    fn take(&mut self, event: Event) {
+        let over = self.open.as_ref().is_some_and(|open| event.end_ns > open.event.end_ns);
+        match event.what {
+            What::Span { .. } => self.span(event),
+            What::Handler { .. }
+            | What::Range { .. }
+            | What::Idle
+            | What::Runtime { .. }
+            | What::Depart { .. } => {
+                self.close();
+                let turn = Turn { event, spans: Vec::new(), points: Vec::new() };
+                self.open = Some(self.with_early(turn));
+            }
+            _ if over || !belongs(&event, self.open.as_ref()) => {
+                self.close();
+                self.ready.push_back(Turn { event, spans: Vec::new(), points: Vec::new() });
+            }
+            _ => {
+                let points = self.open.as_mut().map(|open| &mut open.points);
+                match points.filter(|points| points.len() < INSIDE_MAX) {
+                    Some(points) => points.push(event),
+                    None => self.left_out += 1,
+                }
+            }
+        }
+    }
+
+    fn span(&mut self, span: Event) {
+        let inside = |open: &&mut Turn| {
+            runs_program(&open.event)
+                && open.event.begin_ns <= span.begin_ns
+                && span.end_ns <= open.event.end_ns
+        };
+        let spans = self.open.as_mut().filter(inside).map_or(&mut self.early, |open| &mut open.spans);
+        if spans.len() < INSIDE_MAX {
+            spans.push(span);
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// The turn with those early spans that lie inside it; there is no later turn that the others could belong to.
+    fn with_early(&mut self, mut turn: Turn) -> Turn {
+        let event = turn.event;
+        let inside = |span: &Event| {
+            event.begin_ns <= span.begin_ns && span.end_ns <= event.end_ns && runs_program(&event)
+        };
+        let before = self.early.len() as u64;
+        turn.spans.extend(self.early.drain(..).filter(inside));
+        self.left_out += before - turn.spans.len() as u64;
+        turn
+    }
+
+    fn close(&mut self) {
+        if let Some(mut turn) = self.open.take() {
+            nest(&mut turn.spans);
+            self.ready.push_back(turn);
+        }
+    }
+}
+
+impl Iterator for Turns {
+    type Item = Turn;
+
+    fn next(&mut self) -> Option<Turn> {
+        loop {
+            while let Some(turn) = self.ready.pop_front() {
+                if (self.window.from_ns..=self.window.to_ns).contains(&turn.event.begin_ns) {
+                    return Some(turn);
+                }
+            }
+            match self.stream.next() {
+                Some(event) => self.take(event),
+                None if self.open.is_some() => self.close(),
+                None => {
+                    self.left_out += self.early.drain(..).count() as u64;
+                    return None;
+                }
+            }
+        }
+    }
+}
+
+/// Whether the program runs in it: what it does belongs to it.
+fn runs_program(event: &Event) -> bool {
+    matches!(event.what, What::Handler { .. } | What::Range { .. })
+}
+
+/// Whether a point was made by the turn at whose end it lies.
+fn belongs(point: &Event, open: Option<&Turn>) -> bool {
+    let Some(open) = open else { return false };
+    match (point.what, open.event.what) {
+        (
+            What::Send { chunk, .. }
+            | What::Contribute { chunk, .. }
+            | What::Mark { chunk, .. }
+            | What::Counter { chunk, .. },
+            What::Handler { chunk: ran, .. },
+        ) => chunk == ran,
+        (
+            What::PoolSend { .. } | What::Mark { .. } | What::Counter { .. } | What::Send { .. },
+            What::Range { .. },
+        ) => true,
+        _ => false,
+    }
+}
+
+/// Sorts spans so that outer ones come first, and cuts off what of an inner one lies outside.
+fn nest(spans: &mut [Event]) {
+    spans.sort_by_key(|span| (span.begin_ns, u64::MAX - span.end_ns));
+    let mut ends: Vec<u64> = Vec::new();
+    for span in spans {
+        ends.retain(|&end_ns| end_ns > span.begin_ns);
+        span.end_ns = ends.last().map_or(span.end_ns, |&outer_ns| span.end_ns.min(outer_ns));
+        ends.push(span.end_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use caribou::trace::NameId;
+
+    use super::*;
+
+    #[test]
+    fn spans_that_overlap_are_cut_so_that_they_nest() {
+        let chunk = caribou::trace::ChunkId { array: 0, key: 0 };
+        let span = |name, begin_ns, end_ns| {
+            let what = What::Span { chunk, name: NameId(name) };
+            Event { begin_ns, end_ns, what }
+        };
+        let mut spans = [span(2, 50, 90), span(1, 0, 60), span(0, 0, 100), span(3, 95, 99), span(4, 55, 58)];
+        nest(&mut spans);
+        let all: Vec<(u64, u64)> = spans.iter().map(|span| (span.begin_ns, span.end_ns)).collect();
+        assert_eq!(all, [(0, 100), (0, 60), (50, 60), (55, 58), (95, 99)]);
+    }
+}
