@@ -46,7 +46,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, watch: &Watch, view: &View) -> usize {
     let scrollable = draw_ranks(frame, blocks[2], picture, view);
     draw_history(frame, blocks[3], watch);
     let [left, right] =
-        Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).spacing(2).areas(blocks[4]);
+        Layout::horizontal([Constraint::Fill(3), Constraint::Fill(2)]).spacing(2).areas(blocks[4]);
     draw_syncs(frame, left, picture);
     draw_kinds(frame, right, picture);
     draw_keys(frame, blocks[5], view);
@@ -180,9 +180,9 @@ fn draw_history(frame: &mut Frame<'_>, area: Rect, watch: &Watch) {
 }
 
 fn draw_syncs(frame: &mut Frame<'_>, area: Rect, picture: &Picture) {
-    let heads = ["sync", "at", "before", "predicted", "moved", "state", "cost"].map(str::to_owned);
+    let heads = ["sync", "at", "before", "predicted", "moved", "cost", "state"].map(str::to_owned);
     let rows = picture.syncs.iter().rev().map(sync_words);
-    table(frame, area, std::iter::once(heads).chain(rows), &[6, 9, 7, 10, 7, 10, 10]);
+    table(frame, area, std::iter::once(heads).chain(rows), &[6, 8, 7, 10, 6, 10, 11]);
 }
 
 fn draw_kinds(frame: &mut Frame<'_>, area: Rect, picture: &Picture) {
@@ -191,7 +191,7 @@ fn draw_kinds(frame: &mut Frame<'_>, area: Rect, picture: &Picture) {
         let name = format!(" {}", kind.name);
         [percent(kind.share), short(kind.calls as f64), duration(kind.longest_ns as f64), name]
     });
-    table(frame, area, std::iter::once(heads).chain(rows), &[7, 7, 10, 0]);
+    table(frame, area, std::iter::once(heads).chain(rows), &[7, 6, 10, 0]);
 }
 
 /// Rows under a bold first one; columns are right of their widths, one of width 0 is as wide as it is.

@@ -131,7 +131,7 @@ fn kinds(picture: &Picture) -> Table {
     table
 }
 
-/// Number, time, imbalance before and predicted, chunks moved, their state, cost.
+/// Number, time, imbalance before and predicted, chunks moved, cost, their state.
 pub(super) fn sync_words(sync: &SyncPicture) -> [String; 7] {
     [
         sync.sync.to_string(),
@@ -139,8 +139,8 @@ pub(super) fn sync_words(sync: &SyncPicture) -> [String; 7] {
         format!("{:.2}", sync.imbalance_before),
         format!("{:.2}", sync.imbalance_predicted),
         sync.moved.to_string(),
-        bytes(sync.moved_bytes),
         duration(sync.cost_ns as f64),
+        bytes(sync.moved_bytes),
     ]
 }
 

@@ -5,6 +5,9 @@ use std::io::{self, Write};
 use caribou::trace::Trace;
 use serde_json::{Map, Value, json};
 
+/// Columns of text are padded to this at most: names come from files and may have any length.
+const WIDTH_MAX: usize = 200;
+
 /// How to write a page.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub(crate) struct Format {
@@ -97,7 +100,7 @@ impl Table {
         let mut lines: Vec<Vec<String>> = vec![heads];
         lines.extend(shown.map(|row| row.iter().map(Cell::text).collect()));
         let wide = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..self.columns.len()).map(wide).collect();
+        let widths: Vec<usize> = (0..self.columns.len()).map(|column| wide(column).min(WIDTH_MAX)).collect();
         let words =
             |column: usize| self.rows.iter().all(|row| matches!(row[column], Cell::Text(_) | Cell::Empty));
         let left: Vec<bool> = (0..self.columns.len()).map(words).collect();
