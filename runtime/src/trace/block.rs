@@ -23,6 +23,9 @@ pub(crate) const HEADER: usize = 44;
 /// Bytes that a block may hold at most: what a reader has to have memory for.
 pub(crate) const RAW_MAX: usize = 4 << 20;
 
+/// Events that a block may hold at most: they are longer in memory.
+pub(crate) const EVENTS_MAX: usize = 1 << 18;
+
 /// What is in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -142,6 +145,9 @@ impl Header {
         if header.items > header.raw {
             return Err("a block that promises more than it has bytes for");
         }
+        if header.kind == Kind::Events && header.items as usize > EVENTS_MAX {
+            return Err("a block of more than 2^18 events");
+        }
         if header.last_ns < header.first_ns || header.last_ns > super::TIME_MAX_NS {
             return Err("a block that ends before it begins, or after more than 104 days");
         }
@@ -159,6 +165,7 @@ impl Block {
     /// A block of these bytes, compressed if that makes it smaller. `raw` is at most [`RAW_MAX`] long.
     pub(crate) fn new(kind: Kind, worker: u32, items: usize, times_ns: (u64, u64), raw: &[u8]) -> Block {
         assert!(raw.len() <= RAW_MAX, "a block holds at most 4 MiB");
+        assert!(kind != Kind::Events || items <= EVENTS_MAX, "a block holds at most 2^18 events");
         let packed = lz4_flex::block::compress(raw);
         let compressed = packed.len() < raw.len();
         let bytes = if compressed { packed } else { raw.to_vec() };

@@ -1,0 +1,144 @@
+//! Finds the blocks of a file and reads one: lengths are bounded, checksums compared, nothing is trusted.
+//!
+//! An index is believed only if it names every byte between the magic line and itself, once and in order: what it says
+//! is then what a search finds, and a small file cannot claim the same block a million times.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+
+use super::super::block::{HEADER, Header, INDEX_MAGIC, Kind, MAGIC, TRAILER, unpack};
+
+/// Blocks, each with its place.
+pub(super) type Blocks = Vec<(u64, Header)>;
+/// A place in a file, and what is wrong there.
+pub(super) type Fault = (u64, String);
+
+/// Whether a file that begins so is a trace that can be read.
+pub(super) fn check_magic(magic: &[u8]) -> Result<(), String> {
+    if magic == MAGIC {
+        return Ok(());
+    }
+    let expected = "a Caribou trace begins with `caribou-trace 1`";
+    let version = magic.strip_prefix(b"caribou-trace ").unwrap_or_default();
+    let version = version.iter().take_while(|byte| byte.is_ascii_digit());
+    let version: String = version.map(|&byte| char::from(byte)).collect();
+    if magic.is_empty() {
+        Err(format!("it is empty: {expected}"))
+    } else if MAGIC.starts_with(magic) {
+        Err(format!("it ends too early: {expected}"))
+    } else if matches!(version.as_str(), "" | "1") {
+        Err(format!("it is something else: {expected}"))
+    } else {
+        Err(format!("it has version {version} of the format, this reads version 1"))
+    }
+}
+
+/// All blocks of a file but the index, and why there may be more that were not found.
+pub(super) fn find(file: &mut File, length: u64) -> (Blocks, Option<Fault>) {
+    let damaged_at = match indexed(file, length) {
+        Ok(Some(blocks)) => return (blocks, None),
+        Ok(None) => None,
+        Err(at) => Some(at),
+    };
+    let (blocks, broken) = scanned(file, length);
+    let fault = match (damaged_at, broken) {
+        (_, Some((at, why))) => (at, format!("{why}: the file is read up to here")),
+        (Some(at), None) => (at, "the index is damaged: the blocks were searched for".into()),
+        (None, None) => (length, "the file was not closed: the run was cut off".into()),
+    };
+    (blocks, Some(fault))
+}
+
+/// Headers that are not what the index of the file says they are; nothing if there is no index.
+pub(super) fn differing_headers(file: &mut File, length: u64) -> Vec<Fault> {
+    let Ok(Some(blocks)) = indexed(file, length) else { return Vec::new() };
+    let faults = blocks.iter().filter_map(|&(at, header)| match header_at(file, at, length) {
+        Ok(found) if found == header => None,
+        Ok(_) => Some((at, "the header of a block differs from what the index says".into())),
+        Err(why) => Some((at, format!("{why}; the index still knows the block"))),
+    });
+    faults.collect()
+}
+
+/// The bytes of a block as they were before they were written, in `raw`.
+pub(super) fn read_block(
+    file: &mut File,
+    at: u64,
+    header: &Header,
+    stored: &mut Vec<u8>,
+    raw: &mut Vec<u8>,
+) -> Result<(), String> {
+    stored.resize(header.stored as usize, 0);
+    let bytes = file.seek(SeekFrom::Start(at + HEADER as u64)).and_then(|_| file.read_exact(stored));
+    bytes.map_err(|error| format!("cannot be read: {error}"))?;
+    unpack(header, stored, raw).map_err(str::to_owned)
+}
+
+/// The blocks that the index at the end of a file names; none if there is none. The error is where a bad one lies.
+fn indexed(file: &mut File, length: u64) -> Result<Option<Blocks>, u64> {
+    let Some(trailer_at) = length.checked_sub(TRAILER as u64) else { return Ok(None) };
+    let mut trailer = [0; TRAILER];
+    let there = file.seek(SeekFrom::Start(trailer_at)).and_then(|_| file.read_exact(&mut trailer));
+    if there.is_err() || trailer[8..] != INDEX_MAGIC[..] {
+        return Ok(None);
+    }
+    let at = u64::from_le_bytes(trailer[..8].try_into().expect("eight bytes"));
+    read_index(file, at, trailer_at).map(Some).ok_or(at.min(length))
+}
+
+fn read_index(file: &mut File, at: u64, end: u64) -> Option<Blocks> {
+    let header = header_at(file, at, end).ok()?;
+    if header.kind != Kind::Index || after(at, &header)? != end {
+        return None;
+    }
+    let (mut stored, mut raw) = (Vec::new(), Vec::new());
+    read_block(file, at, &header, &mut stored, &mut raw).ok()?;
+    let mut expected = MAGIC.len() as u64;
+    let mut blocks = Blocks::new();
+    for entry in raw.chunks(8 + HEADER) {
+        let place = u64::from_le_bytes(entry.get(..8)?.try_into().ok()?);
+        let block = Header::from_bytes(entry.get(8..)?.try_into().ok()?).ok()?;
+        if place != expected || block.kind == Kind::Index {
+            return None;
+        }
+        expected = after(place, &block)?;
+        blocks.push((place, block));
+    }
+    (expected == at && blocks.len() == header.items as usize).then_some(blocks)
+}
+
+/// Where the block after this one begins.
+fn after(at: u64, header: &Header) -> Option<u64> {
+    at.checked_add(HEADER as u64)?.checked_add(u64::from(header.stored))
+}
+
+/// The blocks found one after the other, and where and why that ended before the end of the file.
+fn scanned(file: &mut File, length: u64) -> (Blocks, Option<Fault>) {
+    let mut blocks = Vec::new();
+    let mut at = MAGIC.len() as u64;
+    while at < length {
+        match header_at(file, at, length) {
+            Ok(header) if header.kind == Kind::Index => return (blocks, None),
+            Ok(header) => {
+                blocks.push((at, header));
+                at += HEADER as u64 + u64::from(header.stored);
+            }
+            Err(why) => return (blocks, Some((at, why))),
+        }
+    }
+    (blocks, None)
+}
+
+fn header_at(file: &mut File, at: u64, end: u64) -> Result<Header, String> {
+    let mut bytes = [0; HEADER];
+    if at.checked_add(HEADER as u64).is_none_or(|rest| rest > end) {
+        return Err("the file ends within the header of a block".into());
+    }
+    let read = file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(&mut bytes));
+    read.map_err(|error| format!("cannot be read: {error}"))?;
+    let header = Header::from_bytes(&bytes)?;
+    if after(at, &header).is_none_or(|rest| rest > end) {
+        return Err("the file ends within a block".into());
+    }
+    Ok(header)
+}

@@ -1,0 +1,143 @@
+//! Traces as they come: whole, cut off, flipped, foreign and hostile. None may panic, lie, or take more than its share.
+
+mod damaged;
+mod hostile;
+mod whole;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::super::block::{Block, Kind, MAGIC};
+use super::super::event::{ChunkId, Event, NameId, Part, RUNTIME, What};
+use super::super::profile::{Activity, Profile};
+use super::super::records::{End, Name, RunRecord, Sample};
+use super::super::writer::{Writer, file_name};
+use super::{Problem, Trace, TraceError};
+use crate::report::{ClockOffset, SyncReport};
+
+/// A directory for one test; removed when it goes.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let dir = std::env::temp_dir().join(format!("caribou-reader-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).unwrap();
+        Scratch(dir)
+    }
+
+    /// A file in it.
+    fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    /// The trace that has these bytes as its only file.
+    fn open(&self, bytes: &[u8]) -> Result<Trace, TraceError> {
+        Trace::open(&self.file("rank-00000.trace", bytes))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn chunk(key: u64) -> ChunkId {
+    ChunkId { array: 0, key }
+}
+
+fn run_record(rank: u32, ranks: u32, workers: u32) -> RunRecord {
+    RunRecord {
+        run_id: "run of the tests".into(),
+        shape: "arrays".into(),
+        hosts: (0..ranks).map(|rank| format!("host{rank}")).collect(),
+        workers: vec![workers; ranks as usize],
+        arrows: 1,
+        ranks,
+        rank,
+        ..RunRecord::default()
+    }
+}
+
+/// One event of each kind, on one worker.
+fn one_of_each(from_ns: u64, name: NameId) -> Vec<Event> {
+    let me = chunk(7);
+    let slice = |begin: u64, end: u64, what| Event { begin_ns: from_ns + begin, end_ns: from_ns + end, what };
+    let point = |at: u64, what| Event::point(from_ns + at, what);
+    vec![
+        slice(0, 100, What::Runtime { part: Part::Start, sync: 0 }),
+        point(100, What::Arrive { chunk: me, bytes: 0 }),
+        point(110, What::Mark { chunk: me, name }),
+        slice(105, 150, What::Span { chunk: me, name }),
+        slice(100, 200, What::Handler { chunk: me, kind: name, from: RUNTIME, number: 0, lost_ns: 30 }),
+        point(200, What::Send { chunk: me, to: chunk(8), rank: 1, number: u32::MAX, bytes: 64 }),
+        point(200, What::Contribute { chunk: me, number: 3 }),
+        point(200, What::Counter { chunk: me, name, value: -0.5 }),
+        slice(200, 260, What::Idle),
+        point(260, What::Load { chunk: me, sync: 0, load_ns: 70, bytes: 4096 }),
+        slice(260, 280, What::Depart { chunk: me, rank: 1, bytes: 4096 }),
+        slice(280, 300, What::Range { first: 1 << 40, count: 9, lost_ns: 20 }),
+        point(300, What::PoolSend { rank: 3 }),
+        point(300, What::Dropped { events: 5 }),
+    ]
+}
+
+fn sync_report(sync: u64) -> SyncReport {
+    SyncReport { sync, at_ns: 250, imbalance_before: 1.25, before_ns: vec![50, 30], ..SyncReport::default() }
+}
+
+fn end_record() -> End {
+    let clocks = vec![ClockOffset::default(), ClockOffset { begin_ns: -7, drift_ns: 2, error_ns: 40 }];
+    End { elapsed_ns: 900, messages: 2, failed: None, dropped: 5, clocks }
+}
+
+/// The file of one rank with some of everything in it.
+fn small(dir: &Path, rank: u32, ranks: u32) -> PathBuf {
+    let mut writer = Writer::create(dir, &run_record(rank, ranks, 2)).unwrap();
+    writer.arrays(&["Ring".into()]).unwrap();
+    writer.names(&[Name { array: Some(0), text: format!("only on {rank}") }]).unwrap();
+    writer.names(&[Name { array: Some(0), text: "Halo".into() }]).unwrap();
+    writer.chunks(&[(chunk(u64::from(rank)), format!("{rank}, 0"))]).unwrap();
+    writer.events(0, &one_of_each(0, NameId(1))).unwrap();
+    writer.events(1, &[Event { begin_ns: 10, end_ns: 20, what: What::Idle }]).unwrap();
+    writer.events(0, &one_of_each(400, NameId(0))).unwrap();
+    writer.syncs(&[sync_report(u64::from(rank))]).unwrap();
+    writer.samples(&[Sample { at_ns: 250, sync: Some(0), wall_ns: 250, ..Sample::default() }]).unwrap();
+    let mut profile = Profile::default();
+    profile.add(Activity::Kind(NameId(1)), 100, 200, 70, 1, 70);
+    writer.profile(1, &profile).unwrap();
+    let path = writer.path().to_owned();
+    writer.finish(&end_record()).unwrap();
+    path
+}
+
+/// All events of all workers, and what could not be read.
+fn events(trace: &Trace) -> (Vec<(u32, u32, Event)>, Vec<Problem>) {
+    let mut events = Vec::new();
+    let problems = trace.for_each(|rank, worker, event| events.push((rank.rank, worker, *event)));
+    (events, problems)
+}
+
+/// The bytes of a file of these blocks, without an index.
+fn bytes_of(blocks: &[Block]) -> Vec<u8> {
+    let mut bytes = MAGIC.to_vec();
+    for block in blocks {
+        bytes.extend_from_slice(&block.header.to_bytes());
+        bytes.extend_from_slice(&block.bytes);
+    }
+    bytes
+}
+
+fn run_block() -> Block {
+    Block::new(Kind::Run, 0, 1, (0, 0), &serde_json::to_vec(&run_record(0, 1, 1)).unwrap())
+}
+
+/// What is said instead of a trace, which must be one line.
+fn refused(opened: Result<Trace, TraceError>) -> String {
+    let line = opened.expect_err("it should be refused").to_string();
+    assert!(!line.contains('\n'), "{line}");
+    line
+}

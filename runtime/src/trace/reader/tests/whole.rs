@@ -1,0 +1,96 @@
+//! What was written is read.
+
+use super::*;
+
+#[test]
+fn a_trace_is_read_as_it_was_written() {
+    let dir = Scratch::new("whole");
+    for rank in [1, 0] {
+        small(&dir.0, rank, 2);
+    }
+    let trace = Trace::open(&dir.0).unwrap();
+    assert_eq!(trace.problems, []);
+    assert_eq!(trace.run, run_record(0, 2, 2));
+    assert_eq!(trace.arrays, ["Ring"]);
+    assert_eq!(trace.syncs, [sync_report(0), sync_report(1)]);
+    assert_eq!((trace.elapsed_ns(), trace.events(), trace.dropped()), (900, 2 * 29, 10));
+    assert_eq!(trace.chunk_name(chunk(1)), "Ring[1, 0]");
+    assert_eq!(trace.chunk_name(chunk(17)), "Ring[#11]");
+    for (number, rank) in trace.ranks.iter().enumerate() {
+        assert_eq!((rank.rank, rank.workers), (number as u32, 2));
+        assert_eq!(rank.host, format!("host{number}"));
+        assert_eq!(rank.end, Some(end_record()));
+        assert_eq!((rank.samples.len(), rank.samples[0].wall_ns), (1, 250));
+        assert_eq!(rank.profiles[0], Profile::default());
+        let Activity::Kind(kind) = rank.profiles[1].rows[0].activity else { panic!("a kind was written") };
+        assert_eq!(trace.name(kind), "Ring::Halo");
+        assert_eq!(rank.profiles[1].rows[0].total_ns(), 70);
+        assert_eq!(rank.differing_headers(), []);
+    }
+}
+
+#[test]
+fn the_same_name_has_one_number_whatever_numbers_the_ranks_gave_it() {
+    let dir = Scratch::new("names");
+    let names = [["Halo", "only here"], ["Stop", "Halo"]];
+    for (rank, names) in names.iter().enumerate() {
+        let mut writer = Writer::create(&dir.0, &run_record(rank as u32, 2, 1)).unwrap();
+        let names = names.map(|text| Name { array: Some(3), text: text.into() });
+        writer.names(&names).unwrap();
+        let halo = names.iter().position(|name| name.text == "Halo").unwrap();
+        let what = What::Mark { chunk: chunk(0), name: NameId(halo as u32) };
+        let unknown = What::Mark { chunk: chunk(0), name: NameId(77) };
+        writer.events(0, &[Event::point(5, what), Event::point(6, unknown)]).unwrap();
+        writer.finish(&End::default()).unwrap();
+    }
+    let trace = Trace::open(&dir.0).unwrap();
+    let texts: Vec<&str> = trace.names.iter().map(|name| name.text.as_str()).collect();
+    assert_eq!(texts, ["Halo", "only here", "Stop"]);
+    let named = |event: Event| match event.what {
+        What::Mark { name, .. } => trace.name(name),
+        other => panic!("{other:?} was not written"),
+    };
+    for rank in &trace.ranks {
+        let marks: Vec<String> = rank.stream(0).map(named).collect();
+        assert_eq!(marks, ["array 3::Halo", "name 4294967295"]);
+    }
+}
+
+#[test]
+fn events_of_all_kinds_come_back_in_order_worker_by_worker() {
+    let dir = Scratch::new("events");
+    let path = small(&dir.0, 0, 1);
+    let trace = Trace::open(&path).unwrap();
+    let (found, problems) = events(&trace);
+    assert_eq!(problems, []);
+    let written = one_of_each(0, NameId(1)).into_iter().chain(one_of_each(400, NameId(0)));
+    let mut expected: Vec<_> = written.map(|event| (0, 0, event)).collect();
+    expected.push((0, 1, Event { begin_ns: 10, end_ns: 20, what: What::Idle }));
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_stretch_of_time_is_read_from_the_blocks_that_touch_it() {
+    let dir = Scratch::new("between");
+    let path = small(&dir.0, 0, 1);
+    let trace = Trace::open(&path).unwrap();
+    let starts = |from_ns, to_ns| trace.ranks[0].stream_between(0, from_ns, to_ns).next().map(|e| e.begin_ns);
+    assert_eq!(starts(0, 50), Some(0));
+    assert_eq!(starts(301, 399), None);
+    assert_eq!(starts(301, 400), Some(400));
+    assert_eq!(trace.ranks[0].stream(9).count(), 0);
+}
+
+#[test]
+fn a_profile_that_is_written_again_replaces_the_first() {
+    let dir = Scratch::new("profile-again");
+    let mut writer = Writer::create(&dir.0, &run_record(0, 1, 1)).unwrap();
+    let mut profile = Profile::default();
+    for _ in 0..2 {
+        profile.add(Activity::Idle, 0, 10, 10, 1, 10);
+        writer.profile(0, &profile).unwrap();
+    }
+    writer.finish(&End::default()).unwrap();
+    let trace = Trace::open(&dir.0).unwrap();
+    assert_eq!(trace.ranks[0].profiles[0].total_ns(Activity::Idle), 20);
+}
