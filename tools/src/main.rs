@@ -105,6 +105,17 @@ enum Error {
         /// Why there was no answer, or not the right one.
         why: String,
     },
+    /// Do not trust this trace: what is wrong with it was said.
+    #[error("{}: {wrong} things are wrong with it", trace.display())]
+    Unsound {
+        /// The trace named.
+        trace: std::path::PathBuf,
+        /// How many.
+        wrong: u64,
+    },
+    /// The run is not what the command was to make sure of.
+    #[error("{0}")]
+    Failed(String),
     /// Nothing was wrong with the input; the output could not be written.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
@@ -113,7 +124,11 @@ enum Error {
 impl Error {
     /// 1 if there was nothing wrong with the command line or a file named there, 2 otherwise.
     fn exit_code(&self) -> u8 {
-        if matches!(self, Self::Output(_) | Self::Incomplete { .. }) { 1 } else { 2 }
+        let done = matches!(
+            self,
+            Self::Output(_) | Self::Incomplete { .. } | Self::Unsound { .. } | Self::Failed(_)
+        );
+        if done { 1 } else { 2 }
     }
 }
 

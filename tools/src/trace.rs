@@ -14,6 +14,7 @@ mod export;
 mod generate;
 mod histogram;
 mod lb;
+mod merge;
 mod merged;
 mod messages;
 mod open;

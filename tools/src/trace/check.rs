@@ -1,18 +1,102 @@
-//! `caribou trace check`.
+//! `caribou trace check`: reads every byte of a trace and compares what its parts say about the same things.
+//!
+//! Two halves. The files: magic lines, headers, checksums, the index, records that read as what they are, events in
+//! order. And what was written there: messages, places of chunks, totals, syncs. The second half needs all workers in the
+//! order of time, and takes the memory of a block a worker, of a few words a chunk, and of messages under way.
+//! It repairs nothing.
+
+mod finding;
+mod messages;
+mod places;
+mod sound;
+mod totals;
 
 use std::io::Write;
 
-use super::open::Input;
-use crate::Error;
+use caribou::trace::Trace;
+use serde_json::{Value, json};
 
-/// What to show.
+use super::open::Input;
+use super::page::bytes;
+use crate::Error;
+use finding::{Finding, Findings, Severity};
+
+/// What to look at.
 #[derive(clap::Args)]
+#[command(after_help = "Exit code 0: nothing is wrong; 1: something is; 2: it cannot be read at all.")]
 pub(crate) struct Options {
     #[command(flatten)]
     input: Input,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+    /// Findings of one kind that are told one by one
+    #[arg(long, default_value_t = 5, value_name = "N")]
+    examples: usize,
+    /// Messages under way that are kept in memory, about 100 bytes each; beyond it they are not compared
+    #[arg(long, default_value_t = 4_000_000, value_name = "N")]
+    messages_max: usize,
 }
 
-pub(crate) fn run(options: &Options, _out: &mut dyn Write) -> Result<(), Error> {
-    options.input.open()?;
-    Err(Error::Usage("not there yet".into()))
+pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+    let trace = Trace::open(&options.input.path)?;
+    let mut findings = Findings::new(options.examples.max(1));
+    sound::look(&trace, options.messages_max, &mut findings);
+    let verdict = verdict(&trace, &findings);
+    if options.json {
+        serde_json::to_writer(&mut *out, &as_json(&trace, &findings, &verdict))
+            .map_err(std::io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        for line in findings.lines() {
+            writeln!(out, "{line}")?;
+        }
+        writeln!(out, "{verdict}")?;
+    }
+    match findings.count(Severity::Wrong) {
+        0 => Ok(()),
+        wrong => Err(Error::Unsound { trace: options.input.path.clone(), wrong }),
+    }
 }
+
+fn verdict(trace: &Trace, findings: &Findings) -> String {
+    let size = trace.ranks.iter().map(|rank| rank.bytes()).fold(0, u64::saturating_add);
+    let read = format!("{} of {} files, {} events", bytes(size), trace.ranks.len(), trace.events());
+    let notes = match findings.count(Severity::Note) {
+        0 => String::new(),
+        1 => ", 1 note".into(),
+        notes => format!(", {notes} notes"),
+    };
+    match findings.count(Severity::Wrong) {
+        0 => format!("sound: {read}{notes}"),
+        wrong => format!("not sound: {wrong} wrong in {read}{notes}"),
+    }
+}
+
+fn as_json(trace: &Trace, findings: &Findings, verdict: &str) -> Value {
+    let one = |finding: &Finding| {
+        json!({
+            "severity": finding.severity.name(),
+            "kind": finding.kind,
+            "file": finding.file.to_string_lossy(),
+            "place": finding.place.to_string(),
+            "what": finding.what,
+        })
+    };
+    let kinds = findings
+        .kinds()
+        .map(|(kind, severity, count)| json!({ "kind": kind, "severity": severity.name(), "count": count }));
+    json!({
+        "schema": "caribou.trace.check/1",
+        "run_id": trace.run.run_id,
+        "sound": findings.count(Severity::Wrong) == 0,
+        "verdict": verdict,
+        "files": trace.ranks.len(),
+        "events": trace.events(),
+        "kinds": kinds.collect::<Vec<_>>(),
+        "findings": findings.told().map(one).collect::<Vec<_>>(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,18 +1,175 @@
-//! `caribou trace critical-path`.
+//! `caribou trace critical-path`: the chain of work and messages that ends last.
+//!
+//! Slices are handlers, ranges and parts of the runtime. What a slice had to wait for: the one before it on its worker,
+//! the one before it of its chunk, the handler that sent its message, or the sync. From the last slice, each step goes to
+//! the one of these that was there last. To shorten anything that is not on this path does not shorten the run, until
+//! another path is the longest.
+//!
+//! When a message arrived is not recorded: a worker that was idle until the handler began waited for it, one that was
+//! busy did not.
+
+mod bounds;
+mod slices;
+mod walk;
 
 use std::io::Write;
 
+use caribou::trace::Trace;
+
 use super::open::Input;
+use super::page::{Cell, Format, Page, Table, duration};
+use super::select::Selection;
 use crate::Error;
+use bounds::Bounds;
+use slices::{Slices, TooMany};
+use walk::{Part, Path};
 
 /// What to show.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]
     input: Input,
+    #[command(flatten)]
+    selection: Selection,
+    #[command(flatten)]
+    format: Format,
+    /// Rows of each table in text
+    #[arg(long, default_value_t = 8, value_name = "N")]
+    top: usize,
+    /// Events that are taken into memory, about 100 bytes each
+    #[arg(long, default_value_t = 20_000_000, value_name = "N")]
+    events_max: usize,
 }
 
-pub(crate) fn run(options: &Options, _out: &mut dyn Write) -> Result<(), Error> {
-    options.input.open()?;
-    Err(Error::Usage("not there yet".into()))
+pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+    let trace = options.input.open()?;
+    let window = options.selection.window(&trace);
+    let slices = Slices::read(&trace, &options.selection, window, options.events_max);
+    let slices = slices.map_err(|TooMany| {
+        let most = options.events_max;
+        Error::Usage(format!(
+            "more than {most} events: choose a stretch with --time, or allow more with --events-max"
+        ))
+    })?;
+    let path = Path::walk(&slices, window, options.top);
+    let bounds = Bounds::of(&slices, window);
+    page(options, &trace, &slices, &path, &bounds).write(options.format, out).map_err(Error::from)
 }
+
+fn page(options: &Options, trace: &Trace, slices: &Slices, path: &Path, bounds: &Bounds) -> Page {
+    let mut page = Page::new("critical_path", trace);
+    let window = options.selection.window(trace);
+    if slices.all.is_empty() {
+        let none = "no handlers are recorded there: a profile alone has no path, record with CARIBOU_TRACE";
+        page.says.push(none.into());
+        return page;
+    }
+    let total_ns = path.total_ns() as f64;
+    let shares: Vec<String> = path
+        .parts()
+        .filter(|(_, ns)| *ns > 0)
+        .map(|(part, ns)| format!("{} {}", part.name(), duration(ns as f64)))
+        .collect();
+    page.says.push(format!(
+        "path {} of {}, {} slices: {}",
+        duration(total_ns),
+        duration(window.length_ns() as f64),
+        path.slices,
+        shares.join("   ")
+    ));
+    let share = |ns: u64| Cell::Share(if total_ns > 0.0 { ns as f64 / total_ns } else { 0.0 });
+    let mut parts = Table::new(
+        "parts",
+        "what the path is made of",
+        &[("part", "part"), ("time_ns", "time"), ("share", "share")],
+    );
+    for (part, ns) in path.parts() {
+        parts.row([Cell::text_of(part.name()), Cell::Ns(ns as f64), share(ns)]);
+    }
+    page.tables.push(parts);
+    page.tables.push(bounds_table(bounds, window.length_ns()));
+    let named = |name: &'static str, title: &str, head: &'static str, rows: Vec<(String, u64)>| {
+        let columns = [(head, head), ("time_ns", "time"), ("share", "share")];
+        let mut table = Table::new(name, title, &columns).text_rows(options.top);
+        for (text, ns) in rows {
+            table.row([Cell::Text(text), Cell::Ns(ns as f64), share(ns)]);
+        }
+        table
+    };
+    let ranks = path.by_rank().into_iter().map(|(rank, ns)| (format!("rank {rank}"), ns)).collect();
+    page.tables.push(named("ranks", "by rank", "rank", ranks));
+    let chunks = path.by_chunk().into_iter().map(|(number, ns)| (slices.chunk_name(trace, number), ns));
+    page.tables.push(named("chunks", "by chunk", "chunk", chunks.collect()));
+    let kinds = path.by_activity().into_iter().map(|(kind, ns)| (trace.activity_name(kind), ns));
+    page.tables.push(named("kinds", "by kind", "kind", kinds.collect()));
+    page.tables.push(segments(trace, slices, path));
+    notes(&mut page, trace, slices, path);
+    page
+}
+
+fn bounds_table(bounds: &Bounds, window_ns: u64) -> Table {
+    let columns = [("bound", "no faster than"), ("time_ns", "time"), ("speedup", "times faster")];
+    let mut table = Table::new("bounds", "if", &columns);
+    for (name, ns) in [
+        ("balance and nothing else were perfect", bounds.balance_ns),
+        ("messages and workers were free: the longest chain", bounds.chain_ns),
+    ] {
+        let faster = if ns > 0 { Cell::Number(window_ns as f64 / ns as f64) } else { Cell::Empty };
+        table.row([Cell::text_of(name), Cell::Ns(ns as f64), faster]);
+    }
+    table
+}
+
+fn segments(trace: &Trace, slices: &Slices, path: &Path) -> Table {
+    let columns = [
+        ("begin_ns", "from"),
+        ("time_ns", "time"),
+        ("part", "part"),
+        ("rank", "rank"),
+        ("chunk", "chunk"),
+        ("kind", "kind"),
+    ];
+    let mut table = Table::new("segments", "longest stretches", &columns);
+    for segment in path.longest() {
+        let slice = &slices.all[segment.slice as usize];
+        table.row([
+            Cell::Ns(segment.begin_ns as f64),
+            Cell::Ns(segment.ns as f64),
+            Cell::text_of(segment.part.name()),
+            Cell::Count(u64::from(slice.rank)),
+            slice.chunk.map_or(Cell::Empty, |chunk| Cell::Text(slices.chunk_name(trace, chunk))),
+            Cell::Text(trace.activity_name(slice.activity)),
+        ]);
+    }
+    table
+}
+
+fn notes(page: &mut Page, trace: &Trace, slices: &Slices, path: &Path) {
+    if trace.run.arrows != 1 {
+        let how = match trace.run.arrows {
+            0 => "no sends are recorded".into(),
+            several => format!("one send in {several} is recorded"),
+        };
+        page.notes.push(format!("{how}: where the sender is not known, the path stays on the worker"));
+    }
+    if slices.senders_unknown > 0 {
+        let unknown = slices.senders_unknown;
+        page.notes.push(format!("the senders of {unknown} messages are not in this part of the trace"));
+    }
+    if path.part_ns(Part::UnknownWait) > 0 {
+        page.notes.push("unknown wait: a worker was idle, and nothing tells what for".into());
+    }
+    if path.guesses > 0 {
+        let guesses = path.guesses;
+        page.notes.push(format!(
+            "{guesses} times a sync waited for what is not recorded: taken was what ended last before it"
+        ));
+    }
+    page.notes.push(
+        "latency: from the send until the idle worker woke; when messages arrived is not recorded".into(),
+    );
+    page.notes.push("bounds take all workers to be equally fast, and the work to stay as it was".into());
+}
+
+#[cfg(test)]
+mod tests;

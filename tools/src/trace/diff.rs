@@ -1,18 +1,166 @@
-//! `caribou trace diff`.
+//! `caribou trace diff`: what changed from one run to another, by cause.
+//!
+//! The time of a run is the sum of five causes, averaged over workers, so their changes add up to its change: CPU time of
+//! chunks, time lost, the runtime, imbalance (the busiest worker over the average), and waiting that imbalance does not
+//! explain. Several runs a side tell change from noise. Kinds, chunks and ranks are compared by their names: runs may
+//! differ in ranks and placement.
+
+mod limit;
+mod measures;
+mod side;
 
 use std::io::Write;
+use std::path::PathBuf;
 
-use super::open::Input;
+use caribou::trace::Trace;
+
+use super::open::warn;
+use super::page::{Cell, Format, Page, Table, duration};
 use crate::Error;
+use limit::Limit;
+use measures::{Cause, Measures};
+use side::{Change, Side, changes};
 
-/// What to show.
+/// What to compare.
 #[derive(clap::Args)]
+#[command(after_help = "Exit code 0: compared; 1: what --fail-if says is so; 2: a trace cannot be read.")]
 pub(crate) struct Options {
+    /// Traces of the program as it was, separated by commas
+    #[arg(value_name = "BEFORE", value_delimiter = ',', num_args = 1, required = true)]
+    before: Vec<PathBuf>,
+    /// Traces of the program as it is
+    #[arg(value_name = "AFTER", value_delimiter = ',', num_args = 1, required = true)]
+    after: Vec<PathBuf>,
     #[command(flatten)]
-    input: Input,
+    format: Format,
+    /// Rows of the tables of kinds, ranks and chunks in text
+    #[arg(long, default_value_t = 8, value_name = "N")]
+    top: usize,
+    /// Fail if this is so of medians, after over before: `total > 1.05`; also cpu, lost, runtime, imbalance, waiting, idle
+    #[arg(long, value_name = "LIMIT")]
+    fail_if: Vec<Limit>,
 }
 
-pub(crate) fn run(options: &Options, _out: &mut dyn Write) -> Result<(), Error> {
-    options.input.open()?;
-    Err(Error::Usage("not there yet".into()))
+pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+    let mut notes = Vec::new();
+    let before = read(&options.before, &mut notes)?;
+    let after = read(&options.after, &mut notes)?;
+    let (before, after) = (Side::new(before), Side::new(after));
+    page(options, &before, &after, notes).write(options.format, out)?;
+    let broken = options.fail_if.iter().find_map(|limit| limit.broken(&before, &after));
+    broken.map_or(Ok(()), |why| Err(Error::Failed(why)))
 }
+
+fn read(paths: &[PathBuf], notes: &mut Vec<String>) -> Result<Vec<Measures>, Error> {
+    let mut measures = Vec::new();
+    for path in paths {
+        let trace = Trace::open(path)?;
+        warn(&trace.problems);
+        if trace.dropped() > 0 {
+            notes.push(format!(
+                "{}: {} events were not kept: its chunks have more than is told",
+                path.display(),
+                trace.dropped()
+            ));
+        }
+        measures.push(Measures::of(&trace));
+    }
+    Ok(measures)
+}
+
+fn page(options: &Options, before: &Side, after: &Side, notes: Vec<String>) -> Page {
+    let mut page = Page::of_runs("diff", before.runs_text());
+    let causes: Vec<Change> = Cause::ALL
+        .into_iter()
+        .map(|cause| Change::of(cause.name(), before, after, |run| run.cause_ns(cause)))
+        .collect();
+    page.says.push(sentence(&causes));
+    page.tables.push(table("causes", "", "cause", &causes, usize::MAX));
+    let known = before.noise_known() || after.noise_known();
+    for (name, title, head, changes) in [
+        (
+            "kinds",
+            "kinds and the runtime, all workers together",
+            "kind",
+            changes(before, after, |run| &run.kinds_ns),
+        ),
+        ("ranks", "CPU time of chunks by rank", "rank", changes(before, after, |run| &run.ranks_ns)),
+        ("chunks", "CPU time by chunk", "chunk", changes(before, after, |run| &run.chunks_ns)),
+    ] {
+        if !changes.is_empty() {
+            page.tables.push(table(name, title, head, &changes, options.top));
+        }
+    }
+    page.notes.extend(notes);
+    if !known {
+        let why = "one run a side: how much of this is noise is not known; name several, separated by commas";
+        page.notes.push(why.into());
+    } else {
+        page.notes.push("same: the medians differ by no more than runs of one side do".into());
+    }
+    if before.has_no_chunks() != after.has_no_chunks() {
+        page.notes.push("one side has no events: chunks cannot be compared".into());
+    }
+    page
+}
+
+/// Which way it went, and why.
+fn sentence(causes: &[Change]) -> String {
+    let total = &causes[0];
+    let signed = |ns: f64| format!("{}{}", if ns < 0.0 { "-" } else { "+" }, duration(ns.abs()));
+    let mut parts: Vec<&Change> = causes[1..]
+        .iter()
+        .filter(|change| change.name != Cause::Idle.name())
+        .filter(|change| change.ns() != 0.0)
+        .collect();
+    parts.sort_by(|one, other| other.ns().abs().total_cmp(&one.ns().abs()));
+    let because: Vec<String> = parts
+        .iter()
+        .map(|change| match change.verdict() {
+            Some("same") => format!("{} same", change.name),
+            _ => format!("{} {}", change.name, signed(change.ns())),
+        })
+        .collect();
+    let (from, to) = (duration(total.before.median), duration(total.after.median));
+    let how = match total.verdict() {
+        Some("same") => "takes as long as before".to_owned(),
+        _ if total.ns() == 0.0 => "takes as long as before".to_owned(),
+        _ => {
+            let which = if total.ns() > 0.0 { "slower" } else { "faster" };
+            format!("is {} {which} ({:.1} %)", duration(total.ns().abs()), 100.0 * (total.ratio() - 1.0))
+        }
+    };
+    format!("it {how}, {from} -> {to}: {}", because.join(", "))
+}
+
+fn table(name: &'static str, title: &str, head: &'static str, changes: &[Change], rows: usize) -> Table {
+    let columns = [
+        (head, head),
+        ("before_ns", "before"),
+        ("after_ns", "after"),
+        ("change_ns", "change"),
+        ("ratio", "ratio"),
+        ("before_spread_ns", "spread before"),
+        ("after_spread_ns", "spread after"),
+        ("verdict", ""),
+    ];
+    let mut table = Table::new(name, title, &columns).text_rows(rows);
+    for change in changes {
+        let spread = |spread: Option<f64>| spread.map_or(Cell::Empty, Cell::Ns);
+        let ratio = change.ratio();
+        table.row([
+            Cell::text_of(change.name.clone()),
+            Cell::Ns(change.before.median),
+            Cell::Ns(change.after.median),
+            Cell::Ns(change.ns()),
+            if ratio.is_finite() { Cell::Number(ratio) } else { Cell::Empty },
+            spread(change.before.spread),
+            spread(change.after.spread),
+            change.verdict().map_or(Cell::Empty, Cell::text_of),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests;

@@ -197,7 +197,12 @@ impl Page {
             0 => Vec::new(),
             events => vec![format!("{events} events were not kept: what needs all events is too low")],
         };
-        Self { name, run_id: trace.run.run_id.clone(), says: Vec::new(), tables: Vec::new(), notes }
+        Self { notes, ..Self::of_runs(name, trace.run.run_id.clone()) }
+    }
+
+    /// Of several runs, separated by commas.
+    pub(crate) fn of_runs(name: &'static str, run_id: String) -> Self {
+        Self { name, run_id, says: Vec::new(), tables: Vec::new(), notes: Vec::new() }
     }
 
     pub(crate) fn write(&self, format: Format, out: &mut dyn Write) -> io::Result<()> {

@@ -126,8 +126,7 @@ impl Last {
         {
             return Err(format!("a handler at {begin_ns} ns lost more than it took"));
         }
-        // What a program tells lies inside the handler that follows.
-        if matches!(event.what, What::Span { .. } | What::Mark { .. } | What::Counter { .. }) {
+        if matches!(event.what, What::Span { .. }) {
             return Ok(self);
         }
         if end_ns < self.end_ns {

@@ -1,0 +1,109 @@
+//! A chunk is at one place at a time: its handlers do not overlap, and where it went it arrived.
+
+use std::collections::BTreeMap;
+
+use caribou::trace::{ChunkId, Event, RankTrace, Trace, What};
+
+use super::finding::{Findings, Place, Severity};
+use super::sound::Clocks;
+
+const TWO_PLACES: (Severity, &str) = (Severity::Wrong, "two handlers of a chunk at once");
+const NOT_ARRIVED: (Severity, &str) = (Severity::Wrong, "departed, never arrived");
+const NEVER_CAME: (Severity, &str) = (Severity::Wrong, "departed more often than it arrived");
+const MANY_PLACES: (Severity, &str) = (Severity::Wrong, "a chunk on several ranks at the end");
+
+/// What was last seen of each chunk, and how often it came to and left each rank.
+pub(crate) struct Places<'t> {
+    trace: &'t Trace,
+    clocks: &'t Clocks,
+    last: BTreeMap<ChunkId, Last>,
+    visits: BTreeMap<(ChunkId, u32), Visits>,
+}
+
+#[derive(Clone, Copy)]
+struct Last {
+    rank: u32,
+    worker: u32,
+    end_ns: u64,
+}
+
+/// Of one chunk to one rank.
+#[derive(Clone, Copy, Default)]
+struct Visits {
+    arrived: u64,
+    left: u64,
+    /// It left another rank for this one.
+    sent_here: u64,
+}
+
+impl<'t> Places<'t> {
+    pub(crate) fn new(trace: &'t Trace, clocks: &'t Clocks) -> Places<'t> {
+        Places { trace, clocks, last: BTreeMap::new(), visits: BTreeMap::new() }
+    }
+
+    pub(crate) fn event(&mut self, rank: &RankTrace, worker: u32, event: &Event, findings: &mut Findings) {
+        match event.what {
+            What::Handler { chunk, .. } => self.handler(rank, worker, chunk, event, findings),
+            What::Arrive { chunk, .. } => self.visits.entry((chunk, rank.rank)).or_default().arrived += 1,
+            What::Depart { chunk, rank: to, .. } => {
+                self.visits.entry((chunk, rank.rank)).or_default().left += 1;
+                self.visits.entry((chunk, to)).or_default().sent_here += 1;
+            }
+            _ => {}
+        }
+    }
+
+    fn handler(
+        &mut self,
+        rank: &RankTrace,
+        worker: u32,
+        chunk: ChunkId,
+        event: &Event,
+        findings: &mut Findings,
+    ) {
+        let this = Last { rank: rank.rank, worker, end_ns: event.end_ns };
+        let Some(last) = self.last.insert(chunk, this) else { return };
+        let both_ns = last.end_ns.saturating_sub(event.begin_ns);
+        if both_ns > self.clocks.error_ns(last.rank, this.rank) {
+            let what = || {
+                format!(
+                    "{} is handled here and by worker {} of rank {} at once, for {both_ns} ns",
+                    self.trace.chunk_name(chunk),
+                    last.worker,
+                    last.rank
+                )
+            };
+            findings.add(TWO_PLACES, &rank.path, Place::Time { worker, ns: event.begin_ns }, what);
+        }
+    }
+
+    /// Compares visits, if all of them are in the trace.
+    pub(crate) fn finish(self, complete: bool, findings: &mut Findings) {
+        if !complete || self.visits.values().all(|visits| visits.arrived == 0) {
+            return;
+        }
+        let mut at_end: BTreeMap<ChunkId, u64> = BTreeMap::new();
+        for (&(chunk, rank), visits) in &self.visits {
+            let name = || self.trace.chunk_name(chunk);
+            let file = self.trace.ranks.iter().find(|other| other.rank == rank);
+            let file = file.map_or(&self.trace.path, |rank| &rank.path);
+            let Visits { arrived, left, sent_here } = *visits;
+            if sent_here > arrived {
+                let what =
+                    || format!("{} set off for rank {rank} {sent_here} times and arrived {arrived}", name());
+                findings.add(NOT_ARRIVED, file, Place::Whole, what);
+            }
+            if left > arrived {
+                let what = || format!("{} left rank {rank} {left} times and arrived {arrived}", name());
+                findings.add(NEVER_CAME, file, Place::Whole, what);
+            }
+            if arrived > left {
+                *at_end.entry(chunk).or_default() += arrived - left;
+            }
+        }
+        for (chunk, ranks) in at_end.into_iter().filter(|&(_, ranks)| ranks > 1) {
+            let what = || format!("{} came {ranks} times more than it left", self.trace.chunk_name(chunk));
+            findings.add(MANY_PLACES, &self.trace.path, Place::Whole, what);
+        }
+    }
+}

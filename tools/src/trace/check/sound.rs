@@ -1,0 +1,80 @@
+//! Looks at all of a trace.
+
+use caribou::trace::Trace;
+
+use super::finding::{Findings, Place, Severity};
+use super::messages::Messages;
+use super::places::Places;
+use super::totals::Totals;
+use crate::trace::merge::Merged;
+
+/// Whether everything that happened is in the trace; if not, what is missing need not be wrong.
+pub(crate) fn complete(trace: &Trace) -> bool {
+    let all = trace.ranks.len() as u64 == u64::from(trace.run.ranks) && trace.problems.is_empty();
+    let ended = |end: &caribou::trace::End| end.dropped == 0;
+    all && unfiltered(trace) && trace.ranks.iter().all(|rank| rank.end.as_ref().is_some_and(ended))
+}
+
+fn unfiltered(trace: &Trace) -> bool {
+    matches!(trace.run.filter.as_str(), "" | "all")
+}
+
+/// How far the clocks of two ranks may be apart, ns: the error of both and what they drifted.
+pub(crate) struct Clocks(Vec<u64>);
+
+impl Clocks {
+    fn new(trace: &Trace) -> Clocks {
+        let clocks = trace.ranks.iter().filter_map(|rank| rank.end.as_ref()).map(|end| &end.clocks);
+        let best = clocks.max_by_key(|clocks| clocks.len());
+        let errors = best.into_iter().flatten();
+        Clocks(errors.map(|clock| clock.error_ns.saturating_add(clock.drift_ns.unsigned_abs())).collect())
+    }
+
+    pub(crate) fn error_ns(&self, one: u32, other: u32) -> u64 {
+        if one == other {
+            return 0;
+        }
+        let error = |rank: u32| self.0.get(rank as usize).copied().unwrap_or(0);
+        error(one).saturating_add(error(other))
+    }
+}
+
+/// Reads all of it. Of messages under way at most so many are kept.
+pub(crate) fn look(trace: &Trace, messages_max: usize, findings: &mut Findings) {
+    let damaged = (Severity::Wrong, "damaged file");
+    for problem in &trace.problems {
+        findings.add(damaged, &problem.file, Place::Byte(problem.at), || problem.what.clone());
+    }
+    for problem in trace.ranks.iter().flat_map(|rank| rank.differing_headers()) {
+        findings.add(damaged, &problem.file, Place::Byte(problem.at), || problem.what.clone());
+    }
+    let clocks = Clocks::new(trace);
+    let (mut messages, mut places) =
+        (Messages::new(trace, &clocks, messages_max), Places::new(trace, &clocks));
+    let mut totals = Totals::new(trace);
+    let mut merged = Merged::new(trace);
+    for (rank, worker, event) in merged.by_ref() {
+        messages.event(rank, worker, &event, findings);
+        places.event(rank, worker, &event, findings);
+        totals.event(rank, worker, &event);
+    }
+    let mut whole = complete(trace);
+    for problem in merged.problems() {
+        whole = false;
+        let lost = || format!("a block of events is left out: {}", problem.what);
+        findings.add(damaged, &problem.file, Place::Byte(problem.at), lost);
+    }
+    messages.finish(whole, findings);
+    places.finish(whole, findings);
+    totals.finish(whole, findings);
+    let dropped = trace.dropped();
+    if dropped > 0 {
+        let what = || format!("{dropped} events were not kept, so sums of events are too low");
+        findings.add((Severity::Note, "dropped events"), &trace.path, Place::Whole, what);
+    }
+    if !unfiltered(trace) {
+        let what =
+            || "not everything was recorded (see the filter of the run), so little can be compared".into();
+        findings.add((Severity::Note, "filtered"), &trace.path, Place::Whole, what);
+    }
+}

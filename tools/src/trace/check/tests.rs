@@ -1,0 +1,262 @@
+//! Sound traces pass; each thing that can be wrong is found, and named with its file.
+
+use std::path::Path;
+
+use caribou::SyncReport;
+use caribou::trace::{
+    Activity, ChunkId, End, Event, Name, NameId, Profile, RUNTIME, RunRecord, Sample, What, Writer,
+};
+
+use crate::tests::{caribou, caribou_says};
+use crate::trace::tests::{Scratch, generated};
+
+fn chunk(key: u64) -> ChunkId {
+    ChunkId { array: 0, key }
+}
+
+fn handler(begin_ns: u64, end_ns: u64, key: u64, from: Option<u64>, number: u32) -> Event {
+    let from = from.map_or(RUNTIME, chunk);
+    let what = What::Handler { chunk: chunk(key), kind: NameId(0), from, number, lost_ns: 0 };
+    Event { begin_ns, end_ns, what }
+}
+
+fn send(at_ns: u64, from: u64, to: u64, number: u32) -> Event {
+    Event::point(at_ns, What::Send { chunk: chunk(from), to: chunk(to), rank: 1, number, bytes: 8 })
+}
+
+/// What a rank of a trace is made of.
+#[derive(Clone, Default)]
+struct Rank {
+    events: Vec<Event>,
+    samples: Vec<Sample>,
+    syncs: Vec<SyncReport>,
+    profile: Profile,
+    end: End,
+}
+
+/// Two ranks: chunk 1 on rank 0 sends to chunk 2 on rank 1.
+fn two_ranks() -> [Rank; 2] {
+    let end = End { elapsed_ns: 10_000_000, messages: 1, ..End::default() };
+    let rank = |events| Rank { events, end: end.clone(), ..Rank::default() };
+    let first = vec![handler(0, 1000, 1, None, 0), send(1000, 1, 2, 1)];
+    [rank(first), rank(vec![handler(1500, 9000, 2, Some(1), 1)])]
+}
+
+fn write(dir: &Path, arrows: u32, ranks: &[Rank]) {
+    for (number, rank) in ranks.iter().enumerate() {
+        let run = RunRecord {
+            ranks: ranks.len() as u32,
+            workers: vec![1; ranks.len()],
+            rank: number as u32,
+            arrows,
+            ..RunRecord::default()
+        };
+        let mut writer = Writer::create(dir, &run).unwrap();
+        writer.arrays(&["Ring".into()]).unwrap();
+        writer.names(&[Name { array: Some(0), text: "Halo".into() }]).unwrap();
+        writer.events(0, &rank.events).unwrap();
+        writer.samples(&rank.samples).unwrap();
+        writer.syncs(&rank.syncs).unwrap();
+        writer.profile(0, &rank.profile).unwrap();
+        writer.finish(&rank.end).unwrap();
+    }
+}
+
+/// The lines of the check, and whether the trace passed.
+fn checked(name: &str, arrows: u32, ranks: &[Rank]) -> (String, bool) {
+    let dir = Scratch::new(&format!("check-{name}"));
+    write(dir.path(), arrows, ranks);
+    let (text, error) = caribou_says(&["trace", "check", dir.text()]);
+    assert_eq!(error.as_ref().map(|error| error.exit_code()).unwrap_or(0), u8::from(error.is_some()));
+    (text, error.is_none())
+}
+
+#[track_caller]
+fn finds(name: &str, ranks: &[Rank], what: &str) {
+    let (text, sound) = checked(name, 1, ranks);
+    assert!(!sound && text.contains(what), "{text}");
+    assert!(text.lines().last().unwrap().starts_with("not sound: "), "{text}");
+}
+
+#[test]
+fn a_made_up_trace_is_sound() {
+    let dir = generated("check-sound", 20_000);
+    let text = caribou(&["trace", "check", dir.text()]).unwrap();
+    let verdict = text.lines().last().unwrap();
+    assert!(verdict.starts_with("sound: ") && verdict.contains("of 4 files"), "{text}");
+    assert!(text.contains("messages were sent and never handled"), "the last are under way: {text}");
+    let json = caribou(&["trace", "check", dir.text(), "--json"]).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["sound"], &json["files"]), (&true.into(), &4.into()));
+    assert_eq!(json["verdict"], verdict);
+}
+
+#[test]
+fn two_sound_ranks_are_sound() {
+    let (text, sound) = checked("two", 1, &two_ranks());
+    assert!(sound, "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+}
+
+#[test]
+fn a_message_that_is_handled_before_it_was_sent_is_found_unless_clocks_explain_it() {
+    let mut ranks = two_ranks();
+    ranks[1].events = vec![handler(300, 600, 2, Some(1), 1)];
+    finds(
+        "backwards",
+        &ranks,
+        "worker 0 at 300 ns: message 1 of Ring[#1] to Ring[#2] is handled 700 ns before",
+    );
+    ranks[1].events = vec![handler(300, 2000, 2, Some(1), 1)];
+    finds("backwards-long", &ranks, "is handled 700 ns before rank 0 sent it; clocks explain 0 ns");
+    let clock = |error_ns| caribou::ClockOffset { begin_ns: 0, drift_ns: -100, error_ns };
+    ranks[0].end.clocks = vec![caribou::ClockOffset::default(), clock(600)];
+    let (text, sound) = checked("explained", 1, &ranks);
+    assert!(
+        sound && text.contains("1 of 1 messages are handled before they were sent, by at most 700 ns"),
+        "{text}"
+    );
+    ranks[0].end.clocks[1] = clock(599);
+    finds("unexplained", &ranks, "clocks explain 699 ns");
+}
+
+#[test]
+fn a_message_that_nobody_sent_is_found_if_all_sends_are_recorded() {
+    let mut ranks = two_ranks();
+    ranks[0].events.pop();
+    finds(
+        "unsent",
+        &ranks,
+        "rank-00001.trace: worker 0 at 1500 ns: message 1 of Ring[#1] to Ring[#2] was handled",
+    );
+    let (text, sound) = checked("sampled", 10, &ranks);
+    assert!(sound && text.contains("not every send is recorded"), "{text}");
+    ranks[0].end.dropped = 1;
+    let (text, sound) = checked("dropped", 1, &ranks);
+    assert!(sound && text.contains("1 events were not kept"), "{text}");
+}
+
+#[test]
+fn one_number_for_two_messages_is_found() {
+    let mut ranks = two_ranks();
+    ranks[0].events.push(send(1000, 1, 2, 1));
+    finds("twice", &ranks, "was sent before with the same number");
+}
+
+#[test]
+fn a_chunk_at_two_places_is_found() {
+    let mut ranks = two_ranks();
+    ranks[0].events =
+        vec![handler(0, 1000, 1, None, 0), send(1000, 1, 2, 1), handler(2000, 9500, 2, None, 0)];
+    ranks[0].end.messages = 2;
+    finds("overlap", &ranks, "Ring[#2] is handled here and by worker 0 of rank 1 at once, for 7000 ns");
+}
+
+#[test]
+fn a_chunk_that_never_arrives_is_found() {
+    let mut ranks = two_ranks();
+    let arrive = |at_ns| Event::point(at_ns, What::Arrive { chunk: chunk(1), bytes: 0 });
+    let what = What::Depart { chunk: chunk(1), rank: 1, bytes: 5 };
+    ranks[0].events.insert(0, arrive(0));
+    ranks[0].events.push(Event { begin_ns: 2000, end_ns: 2100, what });
+    ranks[0].syncs = vec![sync_report(|sync| sync.moved = 1)];
+    finds("lost-chunk", &ranks, "Ring[#1] set off for rank 1 1 times and arrived 0");
+    ranks[1].events.push(arrive(9000));
+    assert!(checked("found-chunk", 1, &ranks).1);
+    ranks[1].events.push(arrive(9000));
+    finds("doubled-chunk", &ranks, "Ring[#1] came 2 times more than it left");
+    ranks[1].events.pop();
+    ranks[0].syncs.clear();
+    finds("moves", &ranks, "syncs say that 0 chunks moved, 1 departed");
+}
+
+fn sync_report(change: impl FnOnce(&mut SyncReport)) -> SyncReport {
+    let mut sync = SyncReport::default();
+    change(&mut sync);
+    sync
+}
+
+#[test]
+fn totals_that_differ_are_found() {
+    let mut ranks = two_ranks();
+    ranks[0].profile.add(Activity::Kind(NameId(0)), 0, 3_000_000, 3_000_000, 1, 3_000_000);
+    finds("profile", &ranks, "Ring::Halo: 3000000 ns in the profile, 1000 ns in events");
+    let mut ranks = two_ranks();
+    ranks[1].end.messages = 7;
+    finds("count", &ranks, "7 deliveries were counted, 1 handlers are recorded");
+}
+
+#[test]
+fn samples_that_cannot_be_are_found() {
+    let sample = Sample { at_ns: 5_000_000, wall_ns: 5_000_000, cpu_ns: 9_000_000, ..Sample::default() };
+    let mut ranks = two_ranks();
+    ranks[0].samples = vec![sample];
+    finds("sample", &ranks, "has 9000000 ns of CPU time, but there were 5000000 ns");
+    ranks[0].samples = vec![Sample { wall_ns: 50_000_000, cpu_ns: 0, ..sample }];
+    finds("wall", &ranks, "samples cover 50000000 ns of its workers, the run has 10000000 ns");
+    ranks[0].samples =
+        vec![Sample { cpu_ns: 0, ..sample }, Sample { at_ns: 4, wall_ns: 0, cpu_ns: 0, ..sample }];
+    finds("order", &ranks, "the sample at 4 ns comes after a later one");
+}
+
+#[test]
+fn syncs_that_cannot_be_are_found() {
+    let with = |change: fn(&mut SyncReport)| {
+        let mut ranks = two_ranks();
+        ranks[0].syncs = vec![
+            sync_report(|_| ()),
+            sync_report(|sync| {
+                (sync.sync, sync.at_ns) = (1, 10);
+                change(sync);
+            }),
+        ];
+        ranks
+    };
+    assert!(checked("syncs", 1, &with(|_| ())).1);
+    finds("sync-twice", &with(|sync| sync.sync = 0), "sync 0: is recorded twice");
+    finds(
+        "sync-late",
+        &with(|sync| sync.at_ns = 20_000_000),
+        "sync 1: was decided at 20000000 ns, the run ended",
+    );
+    finds(
+        "sync-lists",
+        &with(|sync| sync.share = vec![1.0; 3]),
+        "has 3 values in share, the run had 2 ranks",
+    );
+    finds(
+        "sync-slowest",
+        &with(|sync| sync.before_ns = vec![9_000_000, 1]),
+        "its slowest rank took 9000000 ns",
+    );
+}
+
+#[test]
+fn damage_is_found_with_its_byte_and_the_rest_is_still_compared() {
+    let dir = generated("check-damage", 2_000);
+    let file = dir.path().join("rank-00001.trace");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let events = bytes.windows(5).position(|five| five == b"cblk\x02").unwrap();
+    bytes[events + 60] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let (text, error) = caribou_says(&["trace", "check", dir.text()]);
+    let line = format!("rank-00001.trace: byte {events}: a block of events is left out: the checksum");
+    assert!(text.contains(&line), "{line}\n{text}");
+    assert!(text.contains("their sends are not in the trace"), "{text}");
+    assert!(error.unwrap().to_string().contains("things are wrong with it"));
+}
+
+#[test]
+fn what_is_no_trace_at_all_is_not_checked() {
+    let dir = Scratch::new("check-none");
+    std::fs::create_dir_all(dir.path()).unwrap();
+    let (text, error) = caribou_says(&["trace", "check", dir.text()]);
+    assert_eq!((text.as_str(), error.unwrap().exit_code()), ("", 2));
+}
+
+#[test]
+fn only_so_many_messages_are_kept() {
+    let dir = generated("check-bounded", 5_000);
+    let text = caribou(&["trace", "check", dir.text(), "--messages-max", "10"]).unwrap();
+    assert!(text.contains("messages were not compared, --messages-max is too low"), "{text}");
+}

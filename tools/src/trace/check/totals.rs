@@ -1,0 +1,205 @@
+//! What is told twice must agree: profiles and events, samples and the length of the run, syncs and their lists.
+
+use std::collections::BTreeMap;
+
+use caribou::SyncReport;
+use caribou::trace::{Activity, Event, Part, RankTrace, Sample, Trace, What};
+
+use super::finding::{Findings, Place, Severity};
+
+const PROFILE: (Severity, &str) = (Severity::Wrong, "profile and events differ");
+const COUNT: (Severity, &str) = (Severity::Wrong, "handlers and their count differ");
+const SAMPLE: (Severity, &str) = (Severity::Wrong, "sample that cannot be");
+const SYNC: (Severity, &str) = (Severity::Wrong, "sync record that cannot be");
+const MOVES: (Severity, &str) = (Severity::Wrong, "moves and departures differ");
+
+/// Sums may differ by one percent, or by a millisecond.
+const DIFFERENCE: f64 = 0.01;
+const DIFFERENCE_NS: f64 = 1e6;
+
+/// Sums over events.
+pub(crate) struct Totals<'t> {
+    trace: &'t Trace,
+    /// Of each rank and worker.
+    time_ns: BTreeMap<(u32, u32), BTreeMap<Activity, u64>>,
+    handlers: BTreeMap<u32, u64>,
+    departures: u64,
+}
+
+impl<'t> Totals<'t> {
+    pub(crate) fn new(trace: &'t Trace) -> Totals<'t> {
+        Totals { trace, time_ns: BTreeMap::new(), handlers: BTreeMap::new(), departures: 0 }
+    }
+
+    pub(crate) fn event(&mut self, rank: &RankTrace, worker: u32, event: &Event) {
+        let activity = match event.what {
+            What::Handler { kind, .. } => {
+                *self.handlers.entry(rank.rank).or_default() += 1;
+                Activity::Kind(kind)
+            }
+            What::Range { .. } => Activity::Iterations,
+            What::Idle => Activity::Idle,
+            What::Runtime { part, .. } => Activity::Runtime(part),
+            What::Depart { .. } => {
+                self.departures += 1;
+                return;
+            }
+            _ => return,
+        };
+        let sums = self.time_ns.entry((rank.rank, worker)).or_default();
+        let mut add = |activity, ns: u64| {
+            let sum: &mut u64 = sums.entry(activity).or_default();
+            *sum = sum.saturating_add(ns);
+        };
+        add(activity, event.cpu_ns());
+        let lost_ns = event.duration_ns() - event.cpu_ns();
+        if lost_ns > 0 {
+            add(Activity::Lost, lost_ns);
+        }
+    }
+
+    pub(crate) fn finish(self, complete: bool, findings: &mut Findings) {
+        for rank in &self.trace.ranks {
+            if complete && rank.events() > 0 {
+                self.profiles(rank, findings);
+                self.count(rank, findings);
+            }
+            samples(rank, findings);
+        }
+        let mut last: Option<&SyncReport> = None;
+        for sync in &self.trace.syncs {
+            let file = self.trace.ranks.first().map_or(&self.trace.path, |rank| &rank.path);
+            for why in sync_faults(sync, last, self.trace) {
+                findings.add(SYNC, file, Place::Sync(sync.sync), || why);
+            }
+            last = Some(sync);
+        }
+        let moved = self.trace.syncs.iter().fold(0u64, |sum, sync| sum.saturating_add(sync.moved));
+        if complete && self.trace.events() > 0 && moved != self.departures {
+            let what = || format!("syncs say that {moved} chunks moved, {} departed", self.departures);
+            findings.add(MOVES, &self.trace.path, Place::Whole, what);
+        }
+    }
+
+    fn profiles(&self, rank: &RankTrace, findings: &mut Findings) {
+        let none = BTreeMap::new();
+        for (worker, profile) in (0..).zip(&rank.profiles).filter(|(_, profile)| !profile.rows.is_empty()) {
+            let events = self.time_ns.get(&(rank.rank, worker)).unwrap_or(&none);
+            let mut sums: BTreeMap<Activity, (f64, f64)> = BTreeMap::new();
+            for row in &profile.rows {
+                sums.entry(row.activity).or_default().0 += row.total_ns() as f64;
+            }
+            for (activity, ns) in events {
+                sums.entry(*activity).or_default().1 += *ns as f64;
+            }
+            // Chunks that depart are events of their own, and in the profile time of the runtime.
+            sums.remove(&Activity::Runtime(Part::Migrate));
+            for (activity, (profiled_ns, recorded_ns)) in sums {
+                if differ(profiled_ns, recorded_ns) {
+                    let name = self.trace.activity_name(activity);
+                    let what =
+                        || format!("{name}: {profiled_ns} ns in the profile, {recorded_ns} ns in events");
+                    findings.add(PROFILE, &rank.path, Place::Worker(worker), what);
+                }
+            }
+        }
+    }
+
+    fn count(&self, rank: &RankTrace, findings: &mut Findings) {
+        let Some(end) = &rank.end else { return };
+        let handlers = self.handlers.get(&rank.rank).copied().unwrap_or(0);
+        if self.trace.run.shape != "pool" && handlers != end.messages {
+            let what =
+                || format!("{} deliveries were counted, {handlers} handlers are recorded", end.messages);
+            findings.add(COUNT, &rank.path, Place::Whole, what);
+        }
+    }
+}
+
+fn differ(one_ns: f64, other_ns: f64) -> bool {
+    (one_ns - other_ns).abs() > DIFFERENCE_NS.max(DIFFERENCE * one_ns.max(other_ns))
+}
+
+/// Whether the first is more than the second, and not by rounding.
+fn exceeds(one_ns: f64, other_ns: f64) -> bool {
+    one_ns > other_ns && differ(one_ns, other_ns)
+}
+
+fn samples(rank: &RankTrace, findings: &mut Findings) {
+    let mut before_ns = 0;
+    let mut wall_ns = 0.0;
+    for sample in &rank.samples {
+        let Sample { at_ns, cpu_ns, chunk_ns, idle_ns, .. } = *sample;
+        let mut wrong = |what: String| {
+            findings.add(SAMPLE, &rank.path, Place::Whole, || format!("the sample at {at_ns} ns {what}"));
+        };
+        if at_ns < before_ns {
+            wrong("comes after a later one".into());
+        }
+        let own_ns = sample.wall_ns as f64;
+        wall_ns += own_ns;
+        let parts = [("CPU time", cpu_ns, own_ns), ("idle time", idle_ns, own_ns)];
+        for (name, ns, most_ns) in parts.into_iter().chain([("CPU time of chunks", chunk_ns, cpu_ns as f64)])
+        {
+            if exceeds(ns as f64, most_ns) {
+                wrong(format!("has {ns} ns of {name}, but there were {most_ns} ns"));
+            }
+        }
+        before_ns = at_ns;
+    }
+    let Some(end) = &rank.end else { return };
+    let there_ns = end.elapsed_ns as f64 * f64::from(rank.workers);
+    if exceeds(wall_ns, there_ns) {
+        let what = || format!("samples cover {wall_ns} ns of its workers, the run has {there_ns} ns of them");
+        findings.add(SAMPLE, &rank.path, Place::Whole, what);
+    }
+}
+
+/// What is wrong with the record of a sync.
+fn sync_faults(sync: &SyncReport, last: Option<&SyncReport>, trace: &Trace) -> Vec<String> {
+    let mut faults = Vec::new();
+    if let Some(last) = last {
+        if last.sync == sync.sync {
+            faults.push("is recorded twice".into());
+        }
+        if sync.at_ns < last.at_ns {
+            faults.push(format!("was decided at {} ns, before sync {}", sync.at_ns, last.sync));
+        }
+    }
+    let elapsed_ns = trace.elapsed_ns();
+    if sync.at_ns > elapsed_ns {
+        faults.push(format!("was decided at {} ns, the run ended at {elapsed_ns} ns", sync.at_ns));
+    }
+    if sync.moved > sync.proposed && sync.proposed > 0 {
+        faults.push(format!("moved {} chunks, the strategy proposed {}", sync.moved, sync.proposed));
+    }
+    let lists = [
+        ("chunks_per_rank", sync.chunks_per_rank.len()),
+        ("capacity", sync.capacity.len()),
+        ("share", sync.share.len()),
+        ("before_ns", sync.before_ns.len()),
+        ("predicted_ns", sync.predicted_ns.len()),
+    ];
+    for (name, length) in lists {
+        if length != 0 && length as u64 != u64::from(trace.run.ranks) {
+            faults.push(format!("has {length} values in {name}, the run had {} ranks", trace.run.ranks));
+        }
+    }
+    for (name, value) in
+        [("imbalance_before", sync.imbalance_before), ("imbalance_predicted", sync.imbalance_predicted)]
+    {
+        if !value.is_finite() || value < 0.0 {
+            faults.push(format!("has {name} {value}"));
+        }
+    }
+    let worst_ns = sync.before_ns.iter().copied().max();
+    if let Some(worst_ns) =
+        worst_ns.filter(|&worst_ns| differ(worst_ns as f64, sync.makespan_before_ns as f64))
+    {
+        faults.push(format!(
+            "has a makespan of {} ns, its slowest rank took {worst_ns} ns",
+            sync.makespan_before_ns
+        ));
+    }
+    faults
+}

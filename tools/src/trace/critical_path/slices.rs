@@ -1,0 +1,228 @@
+//! All slices of a stretch of time, in the order of their ends, each with what it may have waited for.
+
+use caribou::trace::{Activity, ChunkId, Event, RUNTIME, RankTrace, Trace, What};
+use rustc_hash::FxHashMap;
+
+use crate::trace::merge::Merged;
+use crate::trace::open::warn;
+use crate::trace::select::{Selection, Window};
+
+/// There are more events than may be kept.
+#[derive(Debug)]
+pub(super) struct TooMany;
+
+/// The place of a slice among all.
+pub(super) type Number = u32;
+
+/// Something that took a worker's time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slice {
+    pub(super) begin_ns: u64,
+    pub(super) end_ns: u64,
+    pub(super) lost_ns: u64,
+    pub(super) rank: u32,
+    pub(super) activity: Activity,
+    /// Its chunk, by its place in [`Slices::chunks`].
+    pub(super) chunk: Option<u32>,
+    /// The one before on the same worker.
+    pub(super) on_worker: Option<Number>,
+    /// The one before of the same chunk.
+    pub(super) of_chunk: Option<Number>,
+    /// The one that sent its message.
+    pub(super) sender: Option<Number>,
+    /// Whether the runtime sent its message.
+    pub(super) from_runtime: bool,
+    /// When its worker woke, if it was idle just before.
+    pub(super) woke_ns: Option<u64>,
+}
+
+impl Slice {
+    /// Whether it is work of the program, as opposed to the runtime's.
+    pub(super) fn is_work(&self) -> bool {
+        matches!(self.activity, Activity::Kind(_) | Activity::Iterations)
+    }
+
+    pub(super) fn cpu_ns(&self) -> u64 {
+        (self.end_ns - self.begin_ns).saturating_sub(self.lost_ns)
+    }
+}
+
+/// Slices, and what syncs hang on.
+pub(super) struct Slices {
+    /// Ordered by their ends.
+    pub(super) all: Vec<Slice>,
+    pub(super) workers: u64,
+    /// Parts of the runtime.
+    pub(super) parts: Vec<Number>,
+    /// Handlers that contributed to a reduction.
+    pub(super) contributors: Vec<Number>,
+    /// Messages whose sends are not there.
+    pub(super) senders_unknown: u64,
+    /// The number of the name `reduced`, under which results of reductions are handled.
+    pub(super) reduced: Vec<Activity>,
+    chunks: Vec<ChunkId>,
+}
+
+/// What is remembered of one worker.
+#[derive(Clone, Copy, Default)]
+struct Lane {
+    last: Option<Number>,
+    woke_ns: Option<u64>,
+}
+
+/// Slices being read.
+struct Reading {
+    slices: Slices,
+    lanes: FxHashMap<(u32, u32), Lane>,
+    numbers: FxHashMap<ChunkId, u32>,
+    of_chunk: Vec<Option<Number>>,
+    /// Messages under way.
+    sends: FxHashMap<(u32, u32), Number>,
+}
+
+impl Slices {
+    /// Reads those that touch the window, at most so many events.
+    pub(super) fn read(
+        trace: &Trace,
+        selection: &Selection,
+        window: Window,
+        events_max: usize,
+    ) -> Result<Slices, TooMany> {
+        let named = |(number, name): (usize, &caribou::trace::Name)| {
+            (name.text == "reduced").then_some(Activity::Kind(caribou::trace::NameId(number as u32)))
+        };
+        let slices = Slices {
+            all: Vec::new(),
+            workers: selection.ranks(trace).map(|rank| u64::from(rank.workers)).sum(),
+            parts: Vec::new(),
+            contributors: Vec::new(),
+            senders_unknown: 0,
+            reduced: trace.names.iter().enumerate().filter_map(named).collect(),
+            chunks: Vec::new(),
+        };
+        let mut reading = Reading {
+            slices,
+            lanes: FxHashMap::default(),
+            numbers: FxHashMap::default(),
+            of_chunk: Vec::new(),
+            sends: FxHashMap::default(),
+        };
+        let mut merged = Merged::between(selection.ranks(trace), window.from_ns, window.to_ns);
+        let most = events_max.min(Number::MAX as usize - 1);
+        for (rank, worker, event) in merged.by_ref() {
+            if event.end_ns < window.from_ns || event.end_ns > window.to_ns {
+                continue;
+            }
+            reading.event(rank, worker, &event);
+            if reading.slices.all.len() + reading.sends.len() > most {
+                return Err(TooMany);
+            }
+        }
+        let problems: Vec<_> = merged.problems().cloned().collect();
+        warn(&problems);
+        Ok(reading.slices)
+    }
+
+    pub(super) fn chunk_name(&self, trace: &Trace, chunk: u32) -> String {
+        trace.chunk_name(self.chunks[chunk as usize])
+    }
+
+    /// The last of these that ended by then.
+    pub(super) fn last_by(&self, of: &[Number], ns: u64) -> Option<Number> {
+        let after = of.partition_point(|&number| self.all[number as usize].end_ns <= ns);
+        after.checked_sub(1).map(|place| of[place])
+    }
+
+    /// The last of all that ended by then.
+    pub(super) fn last_of_all_by(&self, ns: u64) -> Option<Number> {
+        let after = self.all.partition_point(|slice| slice.end_ns <= ns);
+        after.checked_sub(1).map(|place| place as Number)
+    }
+}
+
+impl Reading {
+    fn event(&mut self, rank: &RankTrace, worker: u32, event: &Event) {
+        let lane = (rank.rank, worker);
+        match event.what {
+            What::Idle => self.lanes.entry(lane).or_default().woke_ns = Some(event.end_ns),
+            What::Handler { chunk, kind, from, number, lost_ns } => {
+                let chunk = self.chunk(chunk);
+                let from_runtime = from == RUNTIME;
+                let sender = if number == 0 || from_runtime { None } else { self.sender(from, number) };
+                let slice = Slice { lost_ns, chunk: Some(chunk), sender, from_runtime, ..empty(event) };
+                self.push(lane, Slice { activity: Activity::Kind(kind), ..slice });
+            }
+            What::Range { lost_ns, .. } => {
+                self.push(lane, Slice { lost_ns, activity: Activity::Iterations, ..empty(event) });
+            }
+            What::Runtime { part, .. } => {
+                let number = self.push(lane, Slice { activity: Activity::Runtime(part), ..empty(event) });
+                self.slices.parts.push(number);
+            }
+            What::Depart { chunk, .. } => {
+                let chunk = Some(self.chunk(chunk));
+                let number = self.push(lane, Slice { chunk, ..empty(event) });
+                self.slices.parts.push(number);
+            }
+            What::Send { chunk, number, .. } if number != 0 => {
+                let chunk = self.chunk(chunk);
+                if let Some(last) = self.lanes.get(&lane).and_then(|lane| lane.last) {
+                    self.sends.insert((chunk, number), last);
+                }
+            }
+            What::Contribute { .. } => {
+                let last = self.lanes.get(&lane).and_then(|lane| lane.last);
+                if let Some(last) = last.filter(|last| self.slices.contributors.last() < Some(last)) {
+                    self.slices.contributors.push(last);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn sender(&mut self, from: ChunkId, number: u32) -> Option<Number> {
+        let from = self.chunk(from);
+        let sender = self.sends.remove(&(from, number));
+        self.slices.senders_unknown += u64::from(sender.is_none());
+        sender
+    }
+
+    fn chunk(&mut self, chunk: ChunkId) -> u32 {
+        let next = self.slices.chunks.len() as u32;
+        let number = *self.numbers.entry(chunk).or_insert(next);
+        if number == next {
+            self.slices.chunks.push(chunk);
+            self.of_chunk.push(None);
+        }
+        number
+    }
+
+    fn push(&mut self, lane: (u32, u32), mut slice: Slice) -> Number {
+        let number = self.slices.all.len() as Number;
+        let lane_now = self.lanes.entry(lane).or_default();
+        (slice.rank, slice.on_worker, slice.woke_ns) = (lane.0, lane_now.last, lane_now.woke_ns);
+        *lane_now = Lane { last: Some(number), woke_ns: None };
+        if let Some(chunk) = slice.chunk {
+            slice.of_chunk = self.of_chunk[chunk as usize].replace(number);
+        }
+        self.slices.all.push(slice);
+        number
+    }
+}
+
+/// The departure of a chunk, unless it is said otherwise.
+fn empty(event: &Event) -> Slice {
+    Slice {
+        begin_ns: event.begin_ns,
+        end_ns: event.end_ns,
+        lost_ns: 0,
+        rank: 0,
+        activity: Activity::Runtime(caribou::trace::Part::Migrate),
+        chunk: None,
+        on_worker: None,
+        of_chunk: None,
+        sender: None,
+        from_runtime: false,
+        woke_ns: None,
+    }
+}

@@ -1,0 +1,160 @@
+//! Paths through runs so small that they can be followed by hand.
+
+use caribou::trace::{ChunkId, End, Event, Name, NameId, Part, RUNTIME, RunRecord, What, Writer};
+use serde_json::Value;
+
+use crate::tests::caribou;
+use crate::trace::tests::{Scratch, generated};
+
+fn chunk(key: u64) -> ChunkId {
+    ChunkId { array: 0, key }
+}
+
+fn handler(begin_ns: u64, end_ns: u64, key: u64, from: Option<u64>, number: u32) -> Event {
+    let from = from.map_or(RUNTIME, chunk);
+    let what = What::Handler { chunk: chunk(key), kind: NameId(0), from, number, lost_ns: 0 };
+    Event { begin_ns, end_ns, what }
+}
+
+fn send(at_ns: u64, from: u64, to: u64, number: u32) -> Event {
+    Event::point(at_ns, What::Send { chunk: chunk(from), to: chunk(to), rank: 1, number, bytes: 8 })
+}
+
+fn idle(begin_ns: u64, end_ns: u64) -> Event {
+    Event { begin_ns, end_ns, what: What::Idle }
+}
+
+fn part(begin_ns: u64, end_ns: u64, part: Part) -> Event {
+    Event { begin_ns, end_ns, what: What::Runtime { part, sync: 0 } }
+}
+
+fn write(name: &str, ranks: &[Vec<Event>]) -> Scratch {
+    let dir = Scratch::new(&format!("path-{name}"));
+    for (rank, events) in ranks.iter().enumerate() {
+        let (count, rank) = (ranks.len(), rank as u32);
+        let workers = vec![1; count];
+        let run = RunRecord { ranks: count as u32, workers, rank, arrows: 1, ..RunRecord::default() };
+        let mut writer = Writer::create(dir.path(), &run).unwrap();
+        writer.names(&[Name { array: Some(0), text: "Halo".into() }]).unwrap();
+        writer.events(0, events).unwrap();
+        writer.finish(&End::default()).unwrap();
+    }
+    dir
+}
+
+fn json(dir: &Scratch, more: &[&str]) -> Value {
+    let arguments = [&["trace", "critical-path", dir.text(), "--json"], more].concat();
+    serde_json::from_str(&caribou(&arguments).unwrap()).unwrap()
+}
+
+/// The time in a row of a table.
+#[track_caller]
+fn time(json: &Value, table: &str, key: &str, name: &str) -> f64 {
+    let rows = json["tables"][table].as_array().unwrap_or_else(|| panic!("{table} in {json}"));
+    let row = rows.iter().find(|row| row[key] == name).unwrap_or_else(|| panic!("{name} in {rows:?}"));
+    row["time_ns"].as_f64().unwrap()
+}
+
+fn parts(json: &Value) -> Vec<f64> {
+    let rows = json["tables"]["parts"].as_array().unwrap();
+    rows.iter().map(|row| row["time_ns"].as_f64().unwrap()).collect()
+}
+
+/// Rank 0 works for 1000 and sends; rank 1 works for 300, waits, and handles the message from 1200 to 2000.
+fn waits_for_a_message() -> [Vec<Event>; 2] {
+    let first = vec![handler(0, 1000, 1, None, 0), send(1000, 1, 2, 1)];
+    let second = vec![handler(0, 300, 2, None, 0), idle(300, 1150), handler(1200, 2000, 2, Some(1), 1)];
+    [first, second]
+}
+
+#[test]
+fn a_worker_that_waited_for_a_message_passes_the_path_to_its_sender() {
+    let found = json(&write("message", &waits_for_a_message()), &[]);
+    // CPU, lost, queue, latency, sync, balancing, runtime, unknown.
+    assert_eq!(parts(&found), [1800.0, 0.0, 50.0, 150.0, 0.0, 0.0, 0.0, 0.0]);
+    assert_eq!(time(&found, "ranks", "rank", "rank 0"), 1000.0);
+    assert_eq!(time(&found, "ranks", "rank", "rank 1"), 800.0);
+    assert_eq!(time(&found, "chunks", "chunk", "array 0[#2]"), 800.0);
+    let bounds = &found["tables"]["bounds"];
+    assert_eq!(bounds[0]["time_ns"], 1050.0, "2100 ns of work on two workers");
+    assert_eq!(bounds[1]["time_ns"], 1800.0, "the second chunk's 300 ns do not matter");
+}
+
+#[test]
+fn a_worker_that_was_busy_keeps_the_path() {
+    let [first, mut second] = waits_for_a_message();
+    second[0] = handler(0, 1150, 3, None, 0);
+    second.remove(1);
+    let found = json(&write("busy", &[first, second]), &[]);
+    assert_eq!(parts(&found), [1950.0, 0.0, 0.0, 0.0, 0.0, 0.0, 50.0, 0.0]);
+    assert_eq!(time(&found, "ranks", "rank", "rank 1"), 1950.0);
+    assert_eq!(found["tables"]["ranks"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn time_lost_in_a_handler_is_told_apart_from_its_work() {
+    let [mut first, second] = waits_for_a_message();
+    let What::Handler { lost_ns, .. } = &mut first[0].what else { panic!("it is a handler") };
+    *lost_ns = 400;
+    let found = json(&write("lost", &[first, second]), &[]);
+    assert_eq!(parts(&found)[..4], [1400.0, 400.0, 50.0, 150.0]);
+}
+
+#[test]
+fn a_wait_whose_sender_is_not_recorded_stays_on_the_worker_and_is_called_unknown() {
+    let [mut first, second] = waits_for_a_message();
+    first.pop();
+    let found = json(&write("unknown", &[first, second]), &[]);
+    assert_eq!(parts(&found), [1100.0, 0.0, 50.0, 0.0, 0.0, 0.0, 0.0, 850.0]);
+    let notes = found["notes"].to_string();
+    assert!(notes.contains("the senders of 1 messages are not in this part"), "{notes}");
+}
+
+#[test]
+fn a_sync_leads_to_the_rank_that_came_last() {
+    // Rank 1 works until 900; both measure, rank 0 decides and its chunk resumes.
+    let first = vec![
+        handler(0, 400, 1, None, 0),
+        idle(400, 910),
+        part(910, 950, Part::Measure),
+        part(960, 1000, Part::Decide),
+        handler(1010, 1500, 1, None, 0),
+    ];
+    let second = vec![handler(0, 900, 2, None, 0), part(900, 940, Part::Measure)];
+    let found = json(&write("sync", &[first, second]), &[]);
+    // 490 and 900 of work; 40 + 40 of parts; from 900 to 910 and from 950 to 960 the sync, from 1000 to 1010 the runtime.
+    assert_eq!(parts(&found), [1390.0, 0.0, 0.0, 0.0, 10.0, 80.0, 20.0, 0.0]);
+    assert_eq!(time(&found, "ranks", "rank", "rank 1"), 900.0);
+}
+
+#[test]
+fn a_stretch_of_time_has_its_own_path_and_no_more_events_than_allowed_are_kept() {
+    let dir = write("window", &waits_for_a_message());
+    let found = json(&dir, &["--time", "500ns.."]);
+    assert_eq!(parts(&found)[..4], [1300.0, 0.0, 50.0, 150.0]);
+    let error = caribou(&["trace", "critical-path", dir.text(), "--events-max", "2"]).unwrap_err();
+    assert_eq!(error, "more than 2 events: choose a stretch with --time, or allow more with --events-max");
+}
+
+#[test]
+fn the_path_of_a_whole_run_leaves_no_time_out() {
+    let dir = generated("path-whole", 20_000);
+    let found = json(&dir, &[]);
+    let elapsed_ns = caribou::trace::Trace::open(dir.path()).unwrap().elapsed_ns() as f64;
+    let total_ns: f64 = parts(&found).iter().sum();
+    let last_idle_ns = 2_000.0;
+    assert!((elapsed_ns - last_idle_ns - total_ns).abs() < 200_000.0, "{total_ns} of {elapsed_ns}");
+    let bounds = &found["tables"]["bounds"];
+    assert!(
+        bounds[0]["time_ns"].as_f64().unwrap() < total_ns
+            && bounds[1]["time_ns"].as_f64().unwrap() < total_ns
+    );
+    let text = caribou(&["trace", "critical-path", dir.text()]).unwrap();
+    assert!(text.starts_with("path ") && text.contains("longest stretches"), "{text}");
+}
+
+#[test]
+fn a_trace_without_events_has_no_path_and_says_so() {
+    let text = caribou(&["trace", "critical-path", write("none", &[vec![]]).text()]).unwrap();
+    assert!(text.starts_with("no handlers are recorded there"), "{text}");
+}

@@ -1,0 +1,95 @@
+//! Several runs of one program, and how two such sides differ.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::measures::Measures;
+
+/// Runs of the same program.
+pub(super) struct Side(Vec<Measures>);
+
+impl Side {
+    pub(super) fn new(runs: Vec<Measures>) -> Side {
+        Side(runs)
+    }
+
+    /// Whether there are runs enough to see noise.
+    pub(super) fn noise_known(&self) -> bool {
+        self.0.len() > 1
+    }
+
+    pub(super) fn has_no_chunks(&self) -> bool {
+        self.0.iter().all(|run| run.chunks_ns.is_empty())
+    }
+
+    pub(super) fn runs_text(&self) -> String {
+        self.0.iter().map(|run| run.run_id.as_str()).collect::<Vec<_>>().join(",")
+    }
+
+    pub(super) fn figure(&self, of: impl Fn(&Measures) -> f64) -> Figure {
+        let mut values: Vec<f64> = self.0.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        let (first, last) = (values[0], values[values.len() - 1]);
+        let median = (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0;
+        Figure { median, spread: self.noise_known().then_some(last - first) }
+    }
+}
+
+/// A figure of one side.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Figure {
+    pub(super) median: f64,
+    /// From the least to the most; none of one run.
+    pub(super) spread: Option<f64>,
+}
+
+/// A figure of both sides.
+pub(super) struct Change {
+    pub(super) name: String,
+    pub(super) before: Figure,
+    pub(super) after: Figure,
+}
+
+impl Change {
+    pub(super) fn of(name: &str, before: &Side, after: &Side, of: impl Fn(&Measures) -> f64) -> Change {
+        Change { name: name.into(), before: before.figure(&of), after: after.figure(&of) }
+    }
+
+    pub(super) fn ns(&self) -> f64 {
+        self.after.median - self.before.median
+    }
+
+    /// After over before; 1 if both are nothing.
+    pub(super) fn ratio(&self) -> f64 {
+        if self.ns() == 0.0 { 1.0 } else { self.after.median / self.before.median }
+    }
+
+    /// Which way it changed, and whether at all; none if nobody can tell.
+    pub(super) fn verdict(&self) -> Option<&'static str> {
+        let spread = match (self.before.spread, self.after.spread) {
+            (Some(before), Some(after)) => before.max(after),
+            (one, other) => one.or(other)?,
+        };
+        Some(match self.ns() {
+            change if change.abs() <= spread => "same",
+            change if change > 0.0 => "more",
+            _ => "less",
+        })
+    }
+}
+
+/// The figures of a table that either side has; what changed most is first.
+pub(super) fn changes(
+    before: &Side,
+    after: &Side,
+    of: impl Fn(&Measures) -> &BTreeMap<String, f64>,
+) -> Vec<Change> {
+    let names: BTreeSet<&String> = before.0.iter().chain(&after.0).flat_map(|run| of(run).keys()).collect();
+    let value = |name: &String| {
+        let (name, of) = (name.clone(), &of);
+        move |run: &Measures| of(run).get(&name).copied().unwrap_or(0.0)
+    };
+    let mut changes: Vec<Change> =
+        names.into_iter().map(|name| Change::of(name, before, after, value(name))).collect();
+    changes.sort_by(|one, other| other.ns().abs().total_cmp(&one.ns().abs()));
+    changes
+}

@@ -1,0 +1,118 @@
+//! Runs that differ in one thing each.
+
+use caribou::trace::{ChunkId, End, Event, Name, NameId, Part, RUNTIME, RunRecord, What, Writer};
+use serde_json::Value;
+
+use crate::tests::{caribou, caribou_says};
+use crate::trace::tests::{Scratch, generated};
+
+/// Two workers of one chunk each that compute so long and lose so much; the run takes so long.
+fn run(name: &str, cpu_ns: [u64; 2], lost_ns: u64, elapsed_ns: u64) -> Scratch {
+    let dir = Scratch::new(&format!("diff-{name}"));
+    for rank in 0..2u32 {
+        let run = RunRecord {
+            run_id: name.into(),
+            ranks: 2,
+            workers: vec![1; 2],
+            rank,
+            arrows: 1,
+            ..RunRecord::default()
+        };
+        let mut writer = Writer::create(dir.path(), &run).unwrap();
+        writer.arrays(&["Ring".into()]).unwrap();
+        writer.names(&[Name { array: Some(0), text: "Halo".into() }]).unwrap();
+        let chunk = ChunkId { array: 0, key: u64::from(rank) };
+        let what = What::Handler { chunk, kind: NameId(0), from: RUNTIME, number: 0, lost_ns };
+        let begin_ns = 100;
+        let end_ns = begin_ns + cpu_ns[rank as usize] + lost_ns;
+        let part = What::Runtime { part: Part::Start, sync: 0 };
+        let events = [Event { begin_ns: 0, end_ns: begin_ns, what: part }, Event { begin_ns, end_ns, what }];
+        writer.events(0, &events).unwrap();
+        writer.finish(&End { elapsed_ns, ..End::default() }).unwrap();
+    }
+    dir
+}
+
+fn json(before: &str, after: &str) -> Value {
+    serde_json::from_str(&caribou(&["trace", "diff", before, after, "--json"]).unwrap()).unwrap()
+}
+
+fn change(json: &Value, table: &str, key: &str, name: &str) -> (f64, Value) {
+    let rows = json["tables"][table].as_array().unwrap();
+    let row = rows.iter().find(|row| row[key] == name).unwrap_or_else(|| panic!("{name} in {rows:?}"));
+    (row["change_ns"].as_f64().unwrap(), row["verdict"].clone())
+}
+
+#[test]
+fn the_causes_of_a_slower_run_add_up_to_its_change() {
+    let before = run("causes-a", [1000, 1000], 0, 1500);
+    let after = run("causes-b", [1000, 1800], 200, 2500);
+    let found = json(before.text(), after.text());
+    let of = |cause| change(&found, "causes", "cause", cause).0;
+    // The average of 1000 and 1800 is 1400, the busiest worker has 400 more; 2500 - 2100 is left over.
+    let causes = ["cpu", "lost", "runtime", "imbalance", "waiting"].map(of);
+    assert_eq!(causes, [400.0, 200.0, 0.0, 400.0, 0.0]);
+    assert_eq!(causes.iter().sum::<f64>(), of("total"));
+    let says = found["says"][0].as_str().unwrap();
+    assert!(says.starts_with("it is 1.00 us slower (66.7 %), 1.50 us -> 2.50 us: cpu +400 ns"), "{says}");
+    assert_eq!(found["tables"]["chunks"][0]["chunk"], "Ring[#1]");
+    assert_eq!(change(&found, "chunks", "chunk", "Ring[#1]"), (800.0, Value::Null));
+    assert_eq!(change(&found, "ranks", "rank", "rank 0").0, 0.0);
+    assert_eq!(change(&found, "kinds", "kind", "Ring::Halo").0, 800.0);
+    assert!(found["notes"].to_string().contains("how much of this is noise is not known"));
+}
+
+#[test]
+fn a_change_within_the_spread_of_either_side_is_the_same() {
+    let runs: Vec<Scratch> = [1000, 1300, 1100, 1350, 1500, 2000]
+        .iter()
+        .enumerate()
+        .map(|(number, &cpu_ns)| run(&format!("spread-{number}"), [cpu_ns, cpu_ns], 0, 3000 + 10 * cpu_ns))
+        .collect();
+    let list = |numbers: &[usize]| numbers.iter().map(|&n| runs[n].text()).collect::<Vec<_>>().join(",");
+    // Medians 1100 and 1350, spread 300.
+    let found = json(&list(&[0, 1, 2]), &list(&[3]));
+    assert_eq!(change(&found, "causes", "cause", "cpu"), (250.0, "same".into()));
+    assert!(found["says"][0].as_str().unwrap().starts_with("it takes as long as before"));
+    let found = json(&list(&[0, 1, 2]), &list(&[4, 4]));
+    assert_eq!(change(&found, "causes", "cause", "cpu"), (400.0, "more".into()));
+    let found = json(&list(&[4, 5]), &list(&[0]));
+    // The median of two is between them.
+    assert_eq!(change(&found, "causes", "cause", "cpu"), (-750.0, "less".into()));
+}
+
+#[test]
+fn a_limit_that_is_broken_is_exit_code_one_after_the_page() {
+    let (before, after) = (run("limit-a", [1000; 2], 0, 2000), run("limit-b", [1000; 2], 0, 2200));
+    let diff = |limit: &str| {
+        let (text, error) = caribou_says(&["trace", "diff", before.text(), after.text(), "--fail-if", limit]);
+        (text, error.map(|error| (error.exit_code(), error.to_string())))
+    };
+    assert_eq!(diff("total > 1.11").1, None);
+    assert_eq!(diff("cpu<1").1, None);
+    let (text, error) = diff("total > 1.05");
+    assert!(text.contains("imbalance"), "the page comes first: {text}");
+    assert_eq!(error, Some((1, "total is 1.1000 times what it was: --fail-if 'total > 1.05'".into())));
+    for (limit, what) in [
+        ("speed > 1", "`speed` is none of total, cpu"),
+        ("total", "expected a cause"),
+        ("total > x", "expected"),
+    ] {
+        let (_, error) = diff(limit);
+        let (code, line) = error.unwrap();
+        assert!(code == 2 && line.contains(what), "{line}");
+    }
+}
+
+#[test]
+fn runs_of_different_ranks_and_chunks_are_compared_by_name() {
+    let dir = Scratch::new("diff-ranks");
+    caribou(&["trace", "generate", dir.text(), "--events", "3000", "--ranks", "2"]).unwrap();
+    let other = generated("diff-more-ranks", 3000);
+    let found = json(dir.text(), other.text());
+    assert_eq!(found["tables"]["ranks"].as_array().unwrap().len(), 4);
+    assert_eq!(found["tables"]["chunks"].as_array().unwrap().len(), 32);
+    let same = json(dir.text(), dir.text());
+    assert!(same["says"][0].as_str().unwrap().starts_with("it takes as long as before"));
+    assert!(same["tables"]["causes"].as_array().unwrap().iter().all(|row| row["change_ns"] == 0.0));
+}
