@@ -70,11 +70,12 @@ const SYNCS_IN_TEXT: usize = 100;
 fn page(trace: &Trace, outcomes: &[Outcome<'_>]) -> Page {
     let mut page = Page::new("lb", trace);
     page.says.push(answer(outcomes));
+    let mut table = Table::new("syncs", "", &COLUMNS).text_rows(SYNCS_IN_TEXT);
     if outcomes.is_empty() {
+        page.tables.push(table.data_only());
         page.notes.push("syncs are recorded by rank 0".into());
         return page;
     }
-    let mut table = Table::new("syncs", "", &COLUMNS).text_rows(SYNCS_IN_TEXT);
     for outcome in outcomes {
         table.row(line(trace, outcome));
     }

@@ -129,7 +129,7 @@ impl Svg {
 
     /// Lines and numbers left of an area whose lower edge is 0 and whose upper edge is `most`.
     pub(crate) fn left_axis(&mut self, area: Area, most: f64, label: impl Fn(f64) -> String) {
-        for value in ticks(most) {
+        for value in ticks(0.0, most) {
             let y = area.bottom() - area.height * value / most;
             self.line((area.left, y), (area.right(), y), "#cccccc", 0.5);
             self.words((area.left - 6.0, y + 4.0), 11, Anchor::End, &label(value));
@@ -138,7 +138,7 @@ impl Svg {
 
     /// Numbers below an area, from `from` at its left edge to `to` at its right; none where the label is empty.
     pub(crate) fn bottom_axis(&mut self, area: Area, from: f64, to: f64, label: impl Fn(f64) -> String) {
-        for value in ticks(to).into_iter().filter(|&value| value >= from) {
+        for value in ticks(from, to) {
             let label = label(value);
             if label.is_empty() {
                 continue;
@@ -165,15 +165,18 @@ impl Area {
     }
 }
 
-/// Round numbers from 0 to at most `most`: five to ten of them.
-pub(crate) fn ticks(most: f64) -> Vec<f64> {
-    if !(most.is_finite() && most > 0.0) {
-        return vec![0.0];
+/// Round numbers between two: some four to ten of them.
+pub(crate) fn ticks(from: f64, to: f64) -> Vec<f64> {
+    let range = to - from;
+    if !(range.is_finite() && range > 0.0) {
+        return vec![from];
     }
-    let power = 10f64.powf((most / 5.0).log10().floor());
-    let step = [5.0, 2.0, 1.0].map(|times| times * power).into_iter().find(|step| most / step >= 4.0);
+    let power = 10f64.powf((range / 5.0).log10().floor());
+    let step = [5.0, 2.0, 1.0].map(|times| times * power).into_iter().find(|step| range / step >= 4.0);
     let step = step.unwrap_or(power);
-    (0..=20).map(|number| f64::from(number) * step).take_while(|&value| value <= most * 1.0001).collect()
+    let first = (from / step - 1e-6).ceil();
+    let values = (0..=20).map(|number| (first + f64::from(number)) * step);
+    values.take_while(|&value| value <= to + range * 1e-6).collect()
 }
 
 /// Text that cannot be taken for markup, and has nothing that XML does not allow.
@@ -237,11 +240,12 @@ mod tests {
     #[test]
     fn ticks_are_round_few_and_within() {
         for (most, expected) in [(1.0, 0.2), (7.0, 1.0), (0.034, 0.005), (100.0, 20.0), (21.0, 5.0)] {
-            let ticks = ticks(most);
+            let ticks = ticks(0.0, most);
             assert!((ticks[1] - expected).abs() < 1e-9, "{most}: {ticks:?}");
             assert!((5..=11).contains(&ticks.len()) && ticks[ticks.len() - 1] <= most * 1.001);
         }
-        assert_eq!(ticks(f64::NAN), ticks(-1.0));
+        assert_eq!(ticks(1_000.0, 1_010.0), [1_000.0, 1_002.0, 1_004.0, 1_006.0, 1_008.0, 1_010.0]);
+        assert_eq!(ticks(0.0, f64::NAN), ticks(0.0, -1.0));
     }
 
     #[test]

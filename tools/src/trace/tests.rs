@@ -1,5 +1,7 @@
 //! `caribou trace` as a person meets it, on traces that are made up.
 
+mod overview;
+
 use std::path::PathBuf;
 
 use caribou::trace::Trace;

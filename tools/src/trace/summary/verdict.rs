@@ -226,3 +226,97 @@ fn syncs_share(spent: &Spent, outcomes: &[Outcome<'_>]) -> f64 {
     let cost_ns: f64 = outcomes.iter().map(Outcome::cost_ns).sum();
     finite((cost_ns + measure_ns) / elapsed_ns).unwrap_or(0.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Workers busy for 95 % of the time, nothing else to say.
+    fn quiet() -> Facts {
+        let parts = Parts { chunks_ns: 95.0, idle_ns: 5.0, wall_ns: 100.0, ..Parts::default() };
+        Facts {
+            parts,
+            strategy: "refine".into(),
+            syncs: 3,
+            moving: 1,
+            imbalance: Some(1.02),
+            ..Facts::default()
+        }
+    }
+
+    fn only(facts: &Facts) -> String {
+        let mut said = verdict(facts);
+        assert_eq!(said.len(), 1, "{said:?}");
+        said.remove(0)
+    }
+
+    #[test]
+    fn where_nothing_is_wrong_nothing_stands_out() {
+        assert_eq!(
+            only(&quiet()),
+            "nothing stands out: workers were busy with chunks for 95.0 % of the time"
+        );
+    }
+
+    #[test]
+    fn uneven_phases_have_a_cause_and_a_cure() {
+        let with = |cause| Facts { uneven: 0.3, cause: Some((cause, 1.6)), ..quiet() };
+        let said = only(&with(Cause::Share(2, 0.55)));
+        assert!(
+            said.contains("30.0 % of the time, at worst 1.600")
+                && said.ends_with("rank 2 had only 55.0 % of its vCPU")
+        );
+        assert!(only(&with(Cause::Speed(1, 0.7))).contains("rank 1 has only 70.0 % of the best speed"));
+        assert!(
+            only(&with(Cause::Work(3, 1.5)))
+                .contains("rank 3 had 1.500 times the average work: balance more often")
+        );
+        let nothing_moved = Facts { moving: 0, ..with(Cause::Share(2, 0.55)) };
+        assert!(only(&nothing_moved).ends_with("; nothing was moved under `refine`"));
+        assert!(
+            only(&Facts { uneven: 0.05, ..with(Cause::Unknown) }).starts_with("nothing"),
+            "too little of the run"
+        );
+    }
+
+    #[test]
+    fn a_chunk_heavier_than_a_worker_can_bear_is_to_be_split() {
+        let with = |times| Facts { heaviest: Some((times, "Rod[17]".into())), ..quiet() };
+        let said = only(&with(1.3));
+        assert_eq!(
+            said,
+            "Rod[17] is too heavy, 1.300 times the average load of a worker: nothing can balance it, split it"
+        );
+        assert!(only(&with(1.0)).starts_with("nothing"));
+    }
+
+    #[test]
+    fn syncs_that_take_more_than_a_twentieth_are_too_many() {
+        let said = only(&Facts { syncs_share: 0.071, ..quiet() });
+        assert_eq!(said, "syncs took 7.1 % of the run: balance less often");
+        assert!(only(&Facts { syncs_share: 0.05, ..quiet() }).starts_with("nothing"));
+    }
+
+    #[test]
+    fn idle_workers_of_a_balanced_run_wait_for_messages() {
+        let parts = Parts { chunks_ns: 70.0, idle_ns: 30.0, wall_ns: 100.0, ..Parts::default() };
+        let said = only(&Facts { parts, ..quiet() });
+        assert!(
+            said.starts_with("workers were idle for 30.0 %") && said.contains("latency or dependences"),
+            "{said}"
+        );
+        let unbalanced = Facts { parts, imbalance: Some(1.15), ..quiet() };
+        assert!(only(&unbalanced).starts_with("nothing"));
+    }
+
+    #[test]
+    fn lost_and_runtime_shares_have_limits() {
+        let parts =
+            Parts { chunks_ns: 80.0, lost_ns: 6.0, runtime_ns: 14.0, wall_ns: 100.0, ..Parts::default() };
+        let said = verdict(&Facts { parts, loser: Some((2, 0.4)), ..quiet() });
+        assert_eq!(said[0], "6.0 % of the time was lost to others on the vCPUs, most on rank 2 with 40.0 %");
+        assert_eq!(said[1..], ["the runtime itself took 14.0 %: make chunks larger"]);
+        let parts = Parts { lost_ns: 5.0, runtime_ns: 10.0, ..parts };
+        assert!(only(&Facts { parts, loser: Some((2, 0.4)), ..quiet() }).starts_with("nothing"));
+    }
+}
