@@ -5,6 +5,7 @@
 
 mod arrows;
 mod chrome;
+mod counters;
 mod lbdata;
 mod listing;
 mod merge;
@@ -12,6 +13,7 @@ mod names;
 mod perfetto;
 mod phases;
 mod projections;
+mod show;
 mod snapshot;
 mod turns;
 mod viewer;
@@ -27,7 +29,8 @@ use self::chrome::{Chrome, is_too_large};
 use self::merge::Rows;
 use self::names::Names;
 use self::perfetto::Perfetto;
-use self::viewer::{Flows, show};
+use self::show::show;
+use self::viewer::Flows;
 use super::open::{Input, warn};
 use super::page::bytes;
 use super::select::Selection;
@@ -117,10 +120,14 @@ fn timeline(trace: &Trace, options: &Options, out: &mut dyn Write) -> Result<(),
         Ok(backwards)
     };
     let backwards = write().map_err(|source| match source {
-        source if is_too_large(&source) => Error::Usage(format!(
+        source if is_too_large(&source) => {
+            // Half a JSON object is of no use; if it cannot be removed, the message still says what to do.
+            let _ = fs::remove_file(path);
+            Error::Usage(format!(
             "{}: would be more than 100 MB of JSON, of which viewers die; take --to perfetto, or less with --time and --rank",
             path.display()
-        )),
+            ))
+        }
         source => Error::Unwritable { file: path.clone(), source },
     })?;
     let size = fs::metadata(path).map_or(0, |file| file.len());
@@ -148,7 +155,7 @@ fn warn_left_out(merged: &merge::Merged) {
     if left_out > 0 {
         // Nothing is left to be said if standard error is closed.
         let _ = writeln!(
-            std::io::stderr(),
+            io::stderr(),
             "caribou: {left_out} spans and points are left out: they lie in no handler, or were too many"
         );
     }

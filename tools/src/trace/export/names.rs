@@ -1,6 +1,6 @@
 //! What slices and chunks are called in other tools.
 
-use caribou::trace::{ChunkId, Name, NameId, Part, Trace};
+use caribou::trace::{ChunkId, NameId, Part, Trace};
 
 /// What a kind of message is called whose name was lost.
 pub(super) const UNKNOWN: &str = "unknown";
@@ -28,14 +28,6 @@ impl Names {
 
     pub(super) fn all(&self) -> &[String] {
         &self.all
-    }
-}
-
-/// The number of the array of a kind; none if it is no kind.
-pub(super) fn array_of(trace: &Trace, kind: NameId) -> Option<u32> {
-    match trace.names.get(kind.0 as usize) {
-        Some(Name { array, .. }) => *array,
-        None => None,
     }
 }
 

@@ -184,8 +184,7 @@ fn a_made_up_run_is_exported_to_projections() {
     let moved: u64 = trace.syncs.iter().map(|sync| sync.moved).sum();
     assert_eq!(read.total_us("runtime::migrate_in", |_| true).1 as u64, moved);
     // Every message of the ring is sent before it is handled, so all but the starts have an arrow.
-    let arrows = read.rows.iter().flat_map(|(_, row)| row.slices.iter().map(move |slice| (row, slice)));
-    let arrows = arrows.filter(|(_, slice)| slice.bytes == 2048);
+    let arrows = read.rows.values().flat_map(|row| &row.slices).filter(|slice| slice.bytes == 2048);
     let halos = read.total_us("Ring::Halo", |_| true).1;
     assert_eq!(arrows.count() as i64, halos);
     let steps = read.rows[&0].marks.iter().filter(|(event, _)| read.symbols.events[event] == "***LB step***");

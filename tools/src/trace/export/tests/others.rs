@@ -138,8 +138,8 @@ fn check_lbdata(file: &Value) {
 
 #[test]
 fn the_examples_of_lb_data_pass_the_check_that_ours_must_pass() {
-    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../shared/data/lbaf/challenging_toy_fewer_tasks");
+    let dir =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/lbaf/challenging_toy_fewer_tasks");
     if !dir.is_dir() {
         println!("skipped: {} is not there", dir.display());
         return;

@@ -1,0 +1,310 @@
+//! Shows a trace to a viewer, turn by turn.
+//!
+//! An arrow is drawn when both of its ends are known: its beginning is then a point a ns before the end of the slice in
+//! which it left, told later than what came after. Viewers sort by time.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use caribou::trace::{ChunkId, Event, RankTrace, Trace, What};
+
+use super::arrows::{Arrows, Left};
+use super::counters::{busy, of_sample};
+use super::merge::{Merged, Row};
+use super::names::{ITERATIONS, MIGRATE_IN, MIGRATE_OUT, Names, of_part};
+use super::projections::began_ns;
+use super::turns::Turn;
+use super::viewer::{Arrow, Count, Flows, Place, Point, Slice, Value, Viewer};
+use crate::trace::select::Window;
+
+/// Shows a trace to a viewer. Returns how many arrows would have run backwards in time.
+pub(super) fn show(
+    trace: &Trace,
+    names: &Names,
+    rows: &[Row],
+    window: Window,
+    flows: Flows,
+    viewer: &mut dyn Viewer,
+) -> io::Result<u64> {
+    let mut show = Show {
+        trace,
+        names,
+        rows,
+        flows,
+        viewer,
+        arrows: Arrows::new(),
+        left: vec![0; rows.len()],
+        waited: vec![false; rows.len()],
+        landed: BTreeMap::new(),
+        phase_ends_ns: trace.syncs.iter().map(|sync| sync.at_ns).collect(),
+    };
+    show.run(window)?;
+    let shown = |rank: &&RankTrace| rows.iter().any(|row| row.rank == rank.rank);
+    for rank in trace.ranks.iter().filter(shown) {
+        show.rank(rank, window)?;
+    }
+    let mut merged = Merged::new(trace, rows, window);
+    for (position, turn) in merged.by_ref() {
+        show.turn(position, &turn)?;
+    }
+    super::warn_left_out(&merged);
+    for (chunk, landed) in std::mem::take(&mut show.landed) {
+        show.migration(chunk, &landed, Arrow::Ends)?;
+    }
+    Ok(show.arrows.backwards)
+}
+
+/// A chunk that has come, and has not run since.
+#[derive(Clone, Copy)]
+struct Landed {
+    left: Left,
+    position: usize,
+    at_ns: u64,
+    bytes: u64,
+}
+
+struct Show<'a> {
+    trace: &'a Trace,
+    names: &'a Names,
+    rows: &'a [Row],
+    flows: Flows,
+    viewer: &'a mut dyn Viewer,
+    arrows: Arrows,
+    /// What has left from each row.
+    left: Vec<u32>,
+    /// Whether the last slice of each row was idle.
+    waited: Vec<bool>,
+    landed: BTreeMap<ChunkId, Landed>,
+    phase_ends_ns: Vec<u64>,
+}
+
+impl<'a> Show<'a> {
+    /// The run as a whole.
+    fn run(&mut self, window: Window) -> io::Result<()> {
+        let run = &self.trace.run;
+        let text = |text: &str| Value::Text(text.to_owned());
+        let arguments = vec![
+            ("run_id", text(&run.run_id)),
+            ("command", text(&run.arguments.join(" "))),
+            ("version", text(&run.version)),
+            ("git_hash", text(&run.git_hash)),
+            ("lb", text(&run.lb)),
+            ("placement", text(&run.placement)),
+        ];
+        let point = Point { arguments, ..point(Place::Run, window.from_ns, "run") };
+        self.viewer.point(&point)?;
+        let inside = |at_ns: u64| (window.from_ns..=window.to_ns).contains(&at_ns);
+        for sync in self.trace.syncs.iter().filter(|sync| inside(began_ns(sync))) {
+            let name = format!("LB step {}", sync.sync);
+            self.viewer.point(&point_of(Place::Run, began_ns(sync), &name))?;
+            let mut count = |name, unit, at_ns, value| {
+                self.viewer.count(&Count { place: Place::Run, name, unit, at_ns, value })
+            };
+            count("imbalance max/avg", "", sync.at_ns, sync.imbalance_before)?;
+            count("chunks moved", "chunks", sync.at_ns, sync.moved as f64)?;
+        }
+        Ok(())
+    }
+
+    /// What is known of a rank without its events.
+    fn rank(&mut self, rank: &RankTrace, window: Window) -> io::Result<()> {
+        let place = Place::Rank(rank.rank);
+        let inside = |at_ns: u64| (window.from_ns..=window.to_ns).contains(&at_ns);
+        for sample in rank.samples.iter().filter(|sample| inside(sample.at_ns)) {
+            for (name, unit, value) in of_sample(sample) {
+                self.viewer.count(&Count { place, name, unit, at_ns: sample.at_ns, value })?;
+            }
+        }
+        for (at_ns, value) in busy(&rank.profiles).into_iter().filter(|(at_ns, _)| inside(*at_ns)) {
+            self.viewer.count(&Count { place, name: "busy", unit: "%", at_ns, value })?;
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, position: usize, turn: &Turn) -> io::Result<()> {
+        let (event, row) = (turn.event, self.rows[position]);
+        let waited = match event.what {
+            What::Handler { .. }
+            | What::Idle
+            | What::Runtime { .. }
+            | What::Depart { .. }
+            | What::Range { .. } => std::mem::replace(&mut self.waited[position], event.what == What::Idle),
+            _ => false,
+        };
+        let mut slice = Slice {
+            row,
+            begin_ns: event.begin_ns,
+            end_ns: event.end_ns,
+            name: "",
+            arguments: Vec::new(),
+            cpu_ns: None,
+            spans: turn.spans.iter().map(|span| self.span(span)).collect(),
+            arrows: Vec::new(),
+        };
+        match event.what {
+            What::Handler { kind, .. } => {
+                slice.name = self.names.of(kind);
+                slice.cpu_ns = Some(event.cpu_ns());
+                self.handler(position, &event, waited, &mut slice)?;
+            }
+            What::Range { first, count, .. } => {
+                slice.name = ITERATIONS;
+                slice.cpu_ns = Some(event.cpu_ns());
+                slice.arguments = vec![("first", Value::Count(first)), ("count", Value::Count(count))];
+            }
+            What::Idle => slice.name = "idle",
+            What::Runtime { part, sync } => {
+                slice.name = of_part(part);
+                slice.arguments = vec![("sync", Value::Count(sync))];
+            }
+            What::Depart { chunk, rank, bytes } => {
+                slice.name = MIGRATE_OUT;
+                slice.arguments = vec![
+                    ("chunk", self.chunk(chunk)),
+                    ("to_rank", Value::Count(u64::from(rank))),
+                    ("bytes", Value::Count(bytes)),
+                ];
+                let at_ns = before_end(&event, event.end_ns);
+                let left = self.leaves(position, at_ns, bytes);
+                self.arrows.departed(chunk, rank, left);
+            }
+            _ => return self.point(position, &event, &event),
+        }
+        self.viewer.slice(&slice)?;
+        turn.points.iter().try_for_each(|point| self.point(position, &event, point))
+    }
+
+    /// What a handler says besides its time, and the arrows that end in it.
+    fn handler(
+        &mut self,
+        position: usize,
+        event: &Event,
+        waited: bool,
+        slice: &mut Slice<'_>,
+    ) -> io::Result<()> {
+        let What::Handler { chunk, from, number, .. } = event.what else { return Ok(()) };
+        let left = self.arrows.handled(from, number, event.begin_ns);
+        let phase = self.phase_ends_ns.partition_point(|&end_ns| end_ns <= event.begin_ns) as u64;
+        slice.arguments = vec![
+            ("chunk", self.chunk(chunk)),
+            ("src_chunk", self.chunk(from)),
+            ("phase", Value::Count(phase)),
+        ];
+        if let Some(left) = left {
+            slice.arguments.push(("src_rank", Value::Count(u64::from(self.rows[left.position].rank))));
+            slice.arguments.push(("bytes_in", Value::Count(left.bytes)));
+        }
+        let wanted = self.flows == Flows::All || self.flows == Flows::Waits && waited;
+        if let Some(left) = left.filter(|_| wanted) {
+            slice.arrows.push(self.begins(left)?);
+        }
+        if let Some(landed) = self.landed.remove(&chunk) {
+            let here = self.rows[position].rank == self.rows[landed.position].rank;
+            let head = if here { Arrow::Passes } else { Arrow::Ends };
+            let id = self.migration(chunk, &landed, head)?;
+            slice.arrows.extend(here.then_some(id));
+        }
+        Ok(())
+    }
+
+    /// A moment in or between slices.
+    fn point(&mut self, position: usize, slice: &Event, event: &Event) -> io::Result<()> {
+        let row = self.rows[position];
+        let at_ns = before_end(slice, event.end_ns);
+        let mut point = Point { arrow: None, ..point(Place::Worker(row), at_ns, "") };
+        let name;
+        match event.what {
+            What::Send { chunk, number, bytes, .. } => {
+                let left = self.leaves(position, at_ns, bytes);
+                self.arrows.sent(chunk, number, left);
+                return Ok(());
+            }
+            What::Arrive { chunk, bytes } => return self.arrive(position, event, chunk, bytes),
+            What::Counter { name, value, .. } if value.is_finite() => {
+                let (place, name) = (Place::Rank(row.rank), self.names.of(name));
+                return self.viewer.count(&Count { place, name, unit: "", at_ns: event.end_ns, value });
+            }
+            What::Mark { chunk, name } => {
+                point.name = self.names.of(name);
+                point.arguments = vec![("chunk", self.chunk(chunk))];
+            }
+            What::Contribute { chunk, number } => {
+                point.name = "contribute";
+                point.arguments = vec![("chunk", self.chunk(chunk)), ("count", Value::Count(number))];
+            }
+            What::Dropped { events } => {
+                name = format!("dropped {events} events");
+                point.name = &name;
+                point.dropped = true;
+            }
+            _ => return Ok(()),
+        }
+        self.viewer.point(&point)
+    }
+
+    fn arrive(&mut self, position: usize, event: &Event, chunk: ChunkId, bytes: u64) -> io::Result<()> {
+        let left = self.arrows.arrived(chunk, self.rows[position].rank, event.begin_ns);
+        let Some(left) = left.filter(|_| self.flows != Flows::None) else {
+            // Chunks that were made here have come from nowhere.
+            if bytes == 0 {
+                return Ok(());
+            }
+            let mut point = point(Place::Worker(self.rows[position]), event.begin_ns, MIGRATE_IN);
+            point.arguments = vec![("chunk", self.chunk(chunk)), ("bytes", Value::Count(bytes))];
+            return self.viewer.point(&point);
+        };
+        let landed = Landed { left, position, at_ns: event.begin_ns, bytes };
+        match self.landed.insert(chunk, landed) {
+            // It has gone on without running.
+            Some(before) => self.migration(chunk, &before, Arrow::Ends).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    /// Both ends of a migration; the second may be passed on to where the chunk ran first.
+    fn migration(&mut self, chunk: ChunkId, landed: &Landed, head: impl Fn(u64) -> Arrow) -> io::Result<u64> {
+        let id = self.begins(landed.left)?;
+        let mut point = point(Place::Worker(self.rows[landed.position]), landed.at_ns, MIGRATE_IN);
+        point.arguments = vec![("chunk", self.chunk(chunk)), ("bytes", Value::Count(landed.bytes))];
+        point.arrow = Some(head(id));
+        self.viewer.point(&point)?;
+        Ok(id)
+    }
+
+    fn leaves(&mut self, position: usize, at_ns: u64, bytes: u64) -> Left {
+        self.left[position] = self.left[position].wrapping_add(1);
+        Left { position, event: self.left[position], at_ns, bytes }
+    }
+
+    /// The beginning of an arrow. Returns its number: the row and what the row counted.
+    fn begins(&mut self, left: Left) -> io::Result<u64> {
+        let row = self.rows[left.position];
+        let id = u64::from(row.number) << 40 | u64::from(left.event);
+        let mut point = point(Place::Worker(row), left.at_ns, "send");
+        point.arrow = Some(Arrow::Begins(id));
+        self.viewer.point(&point)?;
+        Ok(id)
+    }
+
+    fn span(&self, span: &Event) -> (u64, u64, &'a str) {
+        let name = if let What::Span { name, .. } = span.what { self.names.of(name) } else { "" };
+        (span.begin_ns, span.end_ns, name)
+    }
+
+    fn chunk(&self, chunk: ChunkId) -> Value {
+        Value::Text(self.trace.chunk_name(chunk))
+    }
+}
+
+fn point(place: Place, at_ns: u64, name: &'static str) -> Point<'static> {
+    point_of(place, at_ns, name)
+}
+
+fn point_of(place: Place, at_ns: u64, name: &str) -> Point<'_> {
+    Point { place, at_ns, name, arguments: Vec::new(), arrow: None, dropped: false }
+}
+
+/// Just inside a slice, for what happened at its end.
+fn before_end(slice: &Event, at_ns: u64) -> u64 {
+    if at_ns == slice.end_ns && slice.begin_ns < slice.end_ns { at_ns - 1 } else { at_ns }
+}
