@@ -6,7 +6,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`activities`], [`lanes`], [`chunks`], [`figures`] | one pass over the events: what is known |
+//! | [`activities`], [`account`], [`lanes`], [`chunks`], [`figures`] | one pass over the events: what is known |
 //! | [`window`] | a second pass over a stretch of them: handlers and messages one by one |
 //! | [`balance`], [`verdict`] | what the records of syncs say, and sentences |
 //! | [`charts`], [`plots`], [`sections`], [`tables`] | HTML and SVG |
@@ -14,6 +14,7 @@
 //!
 //! It does not compare runs, and it does not search for the critical path: those are commands of their own.
 
+mod account;
 mod activities;
 mod balance;
 mod charts;

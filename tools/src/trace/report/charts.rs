@@ -135,7 +135,7 @@ fn sync_lines(trace: &Trace, elapsed_ns: u64, bottom: usize) -> Markup {
     let mut last = -10.0;
     for sync in &trace.syncs {
         let x = x_of(sync.at_ns, elapsed_ns);
-        if x - last >= 3.0 {
+        if x - last >= 8.0 {
             let _ = write!(path, "M{x:.1} 0V{bottom}");
             last = x;
         }
@@ -231,8 +231,9 @@ fn stacked(figures: &Figures, kinds: &[u8]) -> Markup {
             let wide_ns = grid.bin_ns.min(figures.elapsed_ns.saturating_sub(begin_ns)).max(1);
             let high = STACK_HEIGHT as f64 * ns as f64 / (wide_ns as f64 * workers as f64);
             let high = high.min(below[bin]);
-            let (x, end) =
-                (x_of(begin_ns, figures.elapsed_ns), x_of(begin_ns + grid.bin_ns, figures.elapsed_ns));
+            // Rounded before they are subtracted: neighbours meet.
+            let tenths = |at_ns| (x_of(at_ns, figures.elapsed_ns) * 10.0).round() / 10.0;
+            let (x, end) = (tenths(begin_ns), tenths(begin_ns + grid.bin_ns));
             if high >= 0.05 && end > x {
                 below[bin] -= high;
                 let width = end - x;

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use caribou::trace::{Activity, ChunkId, Event, NameId, Part, Problem, Profile, RankTrace, Trace, What};
 
-use super::activities::{Activities, COLOURS, LOST, State};
+use super::account::{Account, Total, state_ns};
+use super::activities::{Activities, COLOURS, State};
 use super::chunks::Chunks;
-use super::lanes::{Grid, Lane, Row, Slice, levels};
+use super::lanes::{Grid, Row, Slice, levels};
 
 /// Rows of the timeline; of more workers, several share a row.
 pub(super) const ROWS_MAX: usize = 256;
@@ -24,17 +25,6 @@ pub(super) const MARKS_MAX: usize = 200;
 const SPANS_MAX: usize = 200;
 /// Resumes that are remembered.
 const RESUMES_MAX: usize = 100_000;
-
-/// Sums over an activity. Times are ns.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Total {
-    /// CPU time; of idle and lost time, wall time.
-    pub(super) ns: u64,
-    pub(super) calls: u64,
-    pub(super) longest_ns: u64,
-    /// Lost in it, if events tell.
-    pub(super) lost_ns: u64,
-}
 
 /// One worker.
 #[derive(Clone, Debug)]
@@ -308,11 +298,6 @@ impl Worker {
     }
 }
 
-pub(super) fn state_ns(totals: &[Total], state: State) -> u64 {
-    let of_state = totals.iter().enumerate().filter(|(activity, _)| State::of(*activity as u8) == state);
-    of_state.fold(0, |sum, (_, total)| sum.saturating_add(total.ns))
-}
-
 /// What an event is that takes a worker's time, and how much of that was lost.
 fn activity(event: &Event) -> Option<(Activity, u64)> {
     match event.what {
@@ -327,60 +312,4 @@ fn activity(event: &Event) -> Option<(Activity, u64)> {
 
 fn profile_ns(profile: &Profile) -> f64 {
     profile.rows.iter().map(|row| row.total_ns() as f64).sum()
-}
-
-/// The time of one worker as it is added up.
-struct Account<'r> {
-    lane: Lane<'r>,
-    stack_grid: Grid,
-    stack: BTreeMap<u8, Vec<u64>>,
-    totals: Vec<Total>,
-}
-
-impl<'r> Account<'r> {
-    fn new(row: &'r mut Row, stack_grid: Grid) -> Account<'r> {
-        Account { lane: row.worker(), stack_grid, stack: BTreeMap::new(), totals: Vec::new() }
-    }
-
-    fn total(&mut self, activity: u8) -> &mut Total {
-        let place = usize::from(activity);
-        if self.totals.len() <= place {
-            self.totals.resize(place + 1, Total::default());
-        }
-        &mut self.totals[place]
-    }
-
-    fn add(&mut self, slice: &Slice, cpu_ns: u64) {
-        self.draw(slice);
-        let total = self.total(slice.activity);
-        total.ns += cpu_ns;
-        total.calls += 1;
-        total.longest_ns = total.longest_ns.max(cpu_ns);
-        total.lost_ns += slice.lost_ns;
-        if slice.lost_ns > 0 {
-            let lost = self.total(LOST);
-            lost.ns += slice.lost_ns;
-            lost.calls += 1;
-            lost.longest_ns = lost.longest_ns.max(slice.lost_ns);
-        }
-    }
-
-    fn draw(&mut self, slice: &Slice) {
-        self.lane.add(slice);
-        let (stack, bins) = (&mut self.stack, self.stack_grid.bins);
-        self.stack_grid.split(slice, |bin, activity, ns| {
-            if ns > 0 {
-                stack.entry(activity).or_insert_with(|| vec![0; bins])[bin] += ns;
-            }
-        });
-    }
-
-    fn sum_ns(&self) -> u64 {
-        self.totals.iter().fold(0, |sum, total| sum.saturating_add(total.ns))
-    }
-
-    fn finish(self) -> (Vec<Total>, BTreeMap<u8, Vec<u64>>) {
-        self.lane.finish();
-        (self.totals, self.stack)
-    }
 }

@@ -20,11 +20,13 @@ pub(super) type Line = (&'static str, Vec<(u64, f64)>);
 
 /// Values over time; `name` writes a value at a tick. The axis begins at 0, or below if values do.
 pub(super) fn lines(label: &str, elapsed_ns: u64, lines: &[Line], name: impl Fn(f64) -> String) -> Markup {
-    let values = || lines.iter().flat_map(|(_, points)| points.iter().map(|point| point.1));
+    // Differences of what is left are numbers.
+    let bounded = |value: f64| value.clamp(-1e300, 1e300);
+    let values = || lines.iter().flat_map(|(_, points)| points.iter().map(|point| bounded(point.1)));
     let most = values().fold(0.0, f64::max);
     let least = values().fold(0.0, f64::min);
     let span = if most > least { most - least } else { 1.0 };
-    let y_of = |value: f64| HEIGHT as f64 * (1.0 - (value - least) / (span * 1.05));
+    let y_of = |value: f64| HEIGHT as f64 * (1.0 - (bounded(value) - least) / (span * 1.05));
     let path = |points: &[(u64, f64)]| {
         let mut path = String::new();
         for (number, &(at_ns, value)) in points.iter().enumerate() {

@@ -216,15 +216,17 @@
       let last = -9;
       for (const at of data.sync_times_ns) {
         const x = Math.round(xOf(at));
-        if (at < view.from || at > view.to || x - last < 4) continue;
+        if (at < view.from || at > view.to || x - last < 8) continue; // Nearer lines hide what they cross.
         draw.fillRect(x, 0, 1, rows * high);
         last = x;
       }
       draw.globalAlpha = 1;
       draw.fillStyle = colours.accent;
+      last = -99;
       for (const [at] of data.marks) {
-        if (at < view.from || at > view.to) continue;
         const x = xOf(at);
+        if (at < view.from || at > view.to || x - last < 10) continue;
+        last = x;
         draw.beginPath();
         draw.moveTo(x - 4, rows * high + 8);
         draw.lineTo(x + 4, rows * high + 8);

@@ -14,7 +14,13 @@ fn page(trace: &Scratch) -> String {
 }
 
 fn record(ranks: u32, rank: u32) -> RunRecord {
-    RunRecord { ranks, rank, workers: vec![1; ranks as usize], shape: "arrays".into(), ..RunRecord::default() }
+    RunRecord {
+        ranks,
+        rank,
+        workers: vec![1; ranks as usize],
+        shape: "arrays".into(),
+        ..RunRecord::default()
+    }
 }
 
 fn handler(begin_ns: u64, end_ns: u64, number: u32) -> Event {
@@ -54,7 +60,11 @@ fn arrows_join_the_sender_and_the_handler_of_a_message() {
         let mut writer = Writer::create(scratch.path(), &record(2, rank)).unwrap();
         let (chunk, to) = (ChunkId { array: 0, key: 2 }, ChunkId { array: 0, key: 1 });
         let send = What::Send { chunk, to, rank: 1, number: 7, bytes: 8 };
-        let events = if rank == 0 { vec![Event::point(40, send)] } else { vec![handler(90, 200, 7), handler(210, 220, 8)] };
+        let events = if rank == 0 {
+            vec![Event::point(40, send)]
+        } else {
+            vec![handler(90, 200, 7), handler(210, 220, 8)]
+        };
         writer.events(0, &events).unwrap();
         writer.finish(&End { elapsed_ns: 300, ..End::default() }).unwrap();
     }

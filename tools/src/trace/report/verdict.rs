@@ -2,9 +2,9 @@
 //! can be tested, each with its number.
 
 use super::Report;
+use super::account::state_ns;
 use super::activities::State;
 use super::balance::{EVEN, before};
-use super::figures::state_ns;
 use super::tables::percent;
 use crate::trace::page::{bytes, duration};
 

@@ -1,0 +1,167 @@
+//! Ranks, chunks, and who sends to whom.
+
+use caribou::trace::{ChunkId, RankTrace, Sample};
+use maud::{Markup, html};
+
+use super::nothing;
+use crate::trace::page::bytes;
+use crate::trace::report::Report;
+use crate::trace::report::activities::State;
+use crate::trace::report::chunks::Chunk;
+use crate::trace::report::plots::Matrix;
+use crate::trace::report::tables::{Cell, Table, folded, percent};
+
+/// Rows of the tables of chunks and of messages.
+const ROWS_MAX: usize = 500;
+
+pub(super) fn ranks(report: &Report<'_>) -> Markup {
+    let figures = &report.figures;
+    let row = |rank: &RankTrace| {
+        let workers = figures.workers.iter().filter(|worker| worker.rank == rank.rank);
+        let of = |state| workers.clone().fold(0u64, |sum, worker| sum.saturating_add(worker.state_ns(state)));
+        let sum = |value: fn(&Sample) -> u64| {
+            if rank.samples.is_empty() {
+                return Cell::Empty;
+            }
+            Cell::Ns(rank.samples.iter().map(|sample| value(sample) as f64).sum())
+        };
+        let speed = rank.samples.iter().map(|sample| sample.speed).sum::<f64>() / rank.samples.len() as f64;
+        let end = match &rank.end {
+            None => "cut off",
+            Some(end) if end.failed.is_some() => "failed",
+            Some(_) => "ended",
+        };
+        vec![
+            Cell::Count(rank.rank.into()),
+            Cell::Text(rank.host.clone()),
+            Cell::Count(rank.workers.into()),
+            Cell::ns(of(State::Chunks)),
+            Cell::ns(of(State::Runtime)),
+            Cell::ns(of(State::Lost)),
+            Cell::ns(of(State::Idle)),
+            sum(|sample| sample.wait_ns),
+            sum(|sample| sample.steal_ns),
+            sum(|sample| sample.throttled_ns),
+            if speed.is_finite() { Cell::Number(speed) } else { Cell::Empty },
+            rank.samples.last().map_or(Cell::Empty, |sample| Cell::Count(sample.chunks)),
+            Cell::Text(end.into()),
+        ]
+    };
+    let table = Table {
+        id: "rank-table",
+        caption: "Ranks: how their workers spent their time, and what samples say of their vCPUs".into(),
+        heads: &[
+            "rank",
+            "host",
+            "workers",
+            "handlers",
+            "runtime",
+            "lost",
+            "idle",
+            "waited for vCPU",
+            "stolen",
+            "throttled",
+            "speed",
+            "chunks",
+            "end",
+        ],
+        rows: report.trace.ranks.iter().map(row).collect(),
+    };
+    table.html()
+}
+
+pub(super) fn chunks(report: &Report<'_>) -> Markup {
+    let chunks = report.figures.chunks.sorted();
+    if chunks.is_empty() {
+        return nothing(match &report.trace.run.shape[..] {
+            "pool" => "A pool has iterations, no chunks.",
+            _ => "Chunks are known from events: run with CARIBOU_TRACE set.",
+        });
+    }
+    let all_ns = chunks.iter().map(|(_, chunk)| chunk.cpu_ns as f64).sum::<f64>().max(1.0);
+    let rest_ns = chunks.iter().skip(ROWS_MAX).map(|(_, chunk)| chunk.cpu_ns as f64).sum::<f64>();
+    let row = |(id, chunk): &(ChunkId, Chunk)| {
+        let mean = chunk.cpu_ns as f64 / chunk.executions.max(1) as f64;
+        vec![
+            Cell::Text(report.trace.chunk_name(*id)),
+            Cell::Count(chunk.rank.into()),
+            Cell::ns(chunk.cpu_ns),
+            Cell::Share(chunk.cpu_ns as f64 / all_ns),
+            Cell::Count(chunk.executions),
+            Cell::Ns(mean),
+            Cell::ns(chunk.longest_ns),
+            Cell::ns(chunk.lost_ns),
+            chunk.load_ns.map_or(Cell::Empty, Cell::ns),
+            Cell::Bytes(chunk.state_bytes),
+            Cell::Count(chunk.moves),
+        ]
+    };
+    let table = Table {
+        id: "chunk-table",
+        caption: "Chunks, by the CPU time of their handlers".into(),
+        heads: &[
+            "chunk",
+            "last rank",
+            "CPU time",
+            "of all",
+            "executions",
+            "mean",
+            "longest",
+            "lost",
+            "last load",
+            "state",
+            "moves",
+        ],
+        rows: chunks.iter().take(ROWS_MAX).map(row).collect(),
+    };
+    html! {
+        p.scripted {
+            label { "Search " input #chunk-search type="search" autocomplete="off"; }
+            output #chunk-count aria-live="polite" { (table.rows.len()) " of " (table.rows.len()) }
+        }
+        @if chunks.len() > ROWS_MAX {
+            p.note {
+                "The " (ROWS_MAX) " heaviest of " (chunks.len()) " chunks; the others have " (percent(rest_ns / all_ns))
+                " of the CPU time. `caribou trace chunks` lists all."
+            }
+        }
+        (table.html())
+    }
+}
+
+pub(super) fn communication(report: &Report<'_>) -> Markup {
+    let (trace, figures) = (report.trace, &report.figures);
+    if figures.sent.is_empty() {
+        return nothing("No sends were recorded: CARIBOU_TRACE with arrows records them.");
+    }
+    let matrix = Matrix::of(figures, trace.ranks.len());
+    let rank_at = |place: usize| trace.ranks[place.min(trace.ranks.len() - 1)].rank;
+    let messages: u64 = figures.sent.values().map(|sent| sent.0).sum();
+    let local: u64 = figures.sent.iter().filter(|((from, to), _)| from == to).map(|(_, sent)| sent.0).sum();
+    let size = figures.sent.values().fold(0u64, |sum, sent| sum.saturating_add(sent.1));
+    let mut cells: Vec<_> = matrix.cells.iter().enumerate().filter(|(_, cell)| cell.0 > 0).collect();
+    cells.sort_by_key(|(place, cell)| (std::cmp::Reverse(cell.0), *place));
+    let row = |&(place, &(messages, bytes)): &(usize, &(u64, u64))| {
+        let (from, to) = (place / matrix.side, place % matrix.side);
+        let name = |number| Cell::Text(matrix.name(number, rank_at));
+        vec![name(from), name(to), Cell::Count(messages), Cell::Bytes(bytes)]
+    };
+    let table = Table {
+        id: "comm-table",
+        caption: "Messages between ranks, most first".into(),
+        heads: &["from rank", "to rank", "messages", "bytes"],
+        rows: cells.iter().take(ROWS_MAX).map(row).collect(),
+    };
+    html! {
+        p {
+            (messages) " messages of " (bytes(size)) " recorded, " (percent(local as f64 / messages.max(1) as f64))
+            " of them within a rank."
+            @if trace.run.arrows > 1 { " One in " (trace.run.arrows) " was recorded." }
+            @if figures.sent_elsewhere > 0 { " " (figures.sent_elsewhere) " went to ranks that left no trace." }
+            @if matrix.ranks_per_cell > 1 { " A cell is " (matrix.ranks_per_cell) " by " (matrix.ranks_per_cell) " ranks." }
+        }
+        (matrix.html(rank_at, |messages, size| format!("{messages} messages, {}", bytes(size))))
+        @if cells.len() > ROWS_MAX { p.note { "The table has the " (ROWS_MAX) " largest of " (cells.len()) " cells." } }
+        (folded("The same as a table", &table))
+    }
+}

@@ -1,0 +1,191 @@
+//! What happened at syncs and between them.
+
+use caribou::SyncReport;
+use maud::{Markup, html};
+
+use super::nothing;
+use crate::trace::report::Report;
+use crate::trace::report::balance::{RANKS_MAX, before, error};
+use crate::trace::report::charts::{self, legend};
+use crate::trace::report::figures::COUNTERS_MAX;
+use crate::trace::report::plots;
+use crate::trace::report::tables::{Cell, Table, folded};
+
+pub(super) fn balancing(report: &Report<'_>) -> Markup {
+    let (balance, figures) = (&report.balance, &report.figures);
+    let Some(worst) = balance.worst else {
+        return nothing("No syncs: arrays of chunks that call ctx.sync() have them.");
+    };
+    let line = |value: fn(&SyncReport) -> f64| {
+        let every = balance.syncs.len().div_ceil(1000).max(1);
+        let points = balance.syncs.iter().step_by(every).map(|sync| (sync.at_ns, value(sync)));
+        points.filter(|point| point.1.is_finite()).collect::<Vec<_>>()
+    };
+    let lines = [("predicted", line(|sync| sync.imbalance_predicted)), ("before", line(before))];
+    let bars = |class: &str, name: &str| (class.to_owned(), name.to_owned());
+    let legends = [
+        bars("before", "measured before"),
+        bars("predicted", "predicted"),
+        bars("next", "measured in the next phase"),
+    ];
+    html! {
+        h3 { "Imbalance at each sync" }
+        p.note { "Largest over average load of the ranks; 1 is even." }
+        (plots::lines("Imbalance before and predicted at each sync", figures.elapsed_ns, &lines, |value| format!("{value:.2}")))
+        (legend([bars("before", "found"), bars("predicted", "predicted for the next phase")]))
+        h3 { "Loads of the ranks" }
+        p {
+            label.scripted { "Sync " select #sync-choice {
+                @for &place in &balance.shown {
+                    option value=(place) selected[place == worst] { (balance.syncs[place].sync) }
+                }
+            } }
+            span #sync-shown { " Sync " (balance.syncs[worst].sync) ", the most uneven" }
+        }
+        (plots::rank_bars(report, worst))
+        (legend(legends))
+        @if report.trace.ranks.len() > RANKS_MAX { p.note { "The first " (RANKS_MAX) " ranks are shown." } }
+        (folded(&format!("Sync {} as a table", balance.syncs[worst].sync), &rank_loads(report, worst)))
+        h3 { "Syncs" }
+        @if balance.shown.len() < balance.syncs.len() {
+            p.note { "The " (balance.shown.len()) " most uneven of " (balance.syncs.len()) " syncs; `caribou trace lb` lists all." }
+        }
+        (sync_table(report).html())
+    }
+}
+
+fn rank_loads(report: &Report<'_>, place: usize) -> Table<'static> {
+    let sync = &report.balance.syncs[place];
+    let next = report.balance.next(place);
+    let ranks = sync.before_ns.len().max(sync.predicted_ns.len()).min(RANKS_MAX);
+    let at = |ns: &[u64], rank: usize| ns.get(rank).map_or(Cell::Empty, |&ns| Cell::ns(ns));
+    let number =
+        |values: &[f64], rank: usize| values.get(rank).map_or(Cell::Empty, |&value| Cell::Number(value));
+    let row = |rank: usize| {
+        let next = next.map_or(Cell::Empty, |next| at(&next.before_ns, rank));
+        let (before, predicted) = (at(&sync.before_ns, rank), at(&sync.predicted_ns, rank));
+        let chunks = sync.chunks_per_rank.get(rank).map_or(Cell::Empty, |&count| Cell::Count(count.into()));
+        let capacity = number(&sync.capacity, rank);
+        vec![Cell::Count(rank as u64), before, predicted, next, chunks, capacity, number(&sync.share, rank)]
+    };
+    Table {
+        id: "rank-load-table",
+        caption: format!("Loads of the ranks at sync {}", sync.sync),
+        heads: &["rank", "before", "predicted", "measured next", "chunks after", "capacity", "share of vCPU"],
+        rows: (0..ranks).map(row).collect(),
+    }
+}
+
+fn sync_table(report: &Report<'_>) -> Table<'static> {
+    let balance = &report.balance;
+    let row = |&place: &usize| {
+        let sync = &balance.syncs[place];
+        let next = balance.next(place);
+        vec![
+            Cell::Count(sync.sync),
+            Cell::ns(sync.at_ns),
+            Cell::Number(before(sync)),
+            Cell::Number(sync.imbalance_predicted),
+            next.map_or(Cell::Empty, |next| Cell::Number(before(next))),
+            next.and_then(|next| error(sync, next)).map_or(Cell::Empty, Cell::Share),
+            Cell::Count(sync.moved),
+            Cell::Count(sync.proposed),
+            Cell::Bytes(sync.moved_bytes),
+            Cell::ns(sync.gain_ns),
+            Cell::ns(sync.cost_ns),
+            Cell::ns(sync.collect_ns),
+            Cell::ns(sync.decide_ns),
+            Cell::ns(sync.migrate_ns),
+        ]
+    };
+    Table {
+        id: "sync-table",
+        caption: "What each sync found, did and took".into(),
+        heads: &[
+            "sync",
+            "at",
+            "imbalance",
+            "predicted",
+            "measured next",
+            "off by",
+            "moved",
+            "proposed",
+            "bytes",
+            "gain expected",
+            "cost expected",
+            "collect",
+            "decide",
+            "migrate",
+        ],
+        rows: balance.shown.iter().map(row).collect(),
+    }
+}
+
+pub(super) fn steps(report: &Report<'_>) -> Markup {
+    let figures = &report.figures;
+    let (what, times): (String, Vec<u64>) = match (report.balance.syncs.len(), figures.resumes_of) {
+        (2.., _) => ("two syncs".into(), report.balance.syncs.iter().map(|sync| sync.at_ns).collect()),
+        (_, Some(chunk)) => {
+            (format!("two resumes of {}", report.trace.chunk_name(chunk)), figures.resumes_ns.clone())
+        }
+        _ => (String::new(), Vec::new()),
+    };
+    let every = times.len().div_ceil(1500).max(1);
+    let gaps: Vec<(u64, f64)> = times
+        .windows(2)
+        .step_by(every)
+        .map(|pair| (pair[1], pair[1].saturating_sub(pair[0]) as f64))
+        .collect();
+    if gaps.is_empty() && figures.counters.is_empty() {
+        return nothing(
+            "No steps are known: they are the time between syncs, and counters that the program sets.",
+        );
+    }
+    html! {
+        @if !gaps.is_empty() {
+            h3 { "Time between " (what) }
+            (plots::lines("Time of each step over time", figures.elapsed_ns, &[("before", gaps.clone())], charts::tick))
+            @if every > 1 { p.note { "One in " (every) " of " (times.len() - 1) " is drawn." } }
+            (folded("Shortest, longest and mean", &gap_table(&times)))
+        }
+        @for counter in &figures.counters {
+            @let points: Vec<(u64, f64)> = counter.points.values().copied().collect();
+            @let name = report.trace.name(counter.name);
+            h3 { "Counter " (name) }
+            (plots::lines(&format!("Counter {name} over time"), figures.elapsed_ns, &[("predicted", points.clone())], number))
+            p.note {
+                (counter.values) " values"
+                @if (points.len() as u64) < counter.values { ", of which the last in each of " (points.len()) " bins is drawn" }
+                @if let Some(last) = points.last() { "; the last is " (number(last.1)) }
+                "."
+            }
+        }
+        @if figures.counters.len() == COUNTERS_MAX { p.note { "At most " (COUNTERS_MAX) " counters are shown." } }
+    }
+}
+
+fn gap_table(times: &[u64]) -> Table<'static> {
+    let gaps = || times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
+    let mean = gaps().map(|ns| ns as f64).sum::<f64>() / gaps().count().max(1) as f64;
+    let ns = |ns: Option<u64>| ns.map_or(Cell::Empty, Cell::ns);
+    Table {
+        id: "step-table",
+        caption: "Time of steps".into(),
+        heads: &["steps", "shortest", "mean", "longest"],
+        rows: vec![vec![
+            Cell::Count(gaps().count() as u64),
+            ns(gaps().min()),
+            Cell::Ns(mean),
+            ns(gaps().max()),
+        ]],
+    }
+}
+
+/// A number without more digits than it needs.
+fn number(value: f64) -> String {
+    if value == 0.0 || (1e-3..1e6).contains(&value.abs()) {
+        format!("{}", (value * 1e4).round() / 1e4)
+    } else {
+        format!("{value:.2e}")
+    }
+}

@@ -1,0 +1,224 @@
+//! Where time went: the timeline, the utilisation, and the profile by kind.
+
+use maud::{Markup, html};
+
+use super::nothing;
+use crate::trace::page::duration;
+use crate::trace::report::Report;
+use crate::trace::report::account::Total;
+use crate::trace::report::activities::{LOST, State};
+use crate::trace::report::charts::{self, legend, row_name, stretch};
+use crate::trace::report::figures::MARKS_MAX;
+use crate::trace::report::tables::{Cell, Table, folded};
+
+/// Rows of tables that are about time.
+const TIMES_MAX: usize = 24;
+
+pub(super) fn timeline(report: &Report<'_>) -> Markup {
+    let (figures, window) = (&report.figures, &report.window);
+    if figures.workers.iter().all(|worker| worker.totals.is_empty()) {
+        return nothing("Nothing that takes time was recorded: run with CARIBOU_TRACE set.");
+    }
+    let finest = figures.levels.last().map_or(0, |grid| grid.bin_ns);
+    html! {
+        (state_legend(report))
+        div.tools.scripted role="group" aria-label="Timeline" {
+            button type="button" #zoom-in { "Zoom in" }
+            button type="button" #zoom-out { "Zoom out" }
+            button type="button" #pan-left { "Earlier" }
+            button type="button" #pan-right { "Later" }
+            button type="button" #zoom-reset { "Whole run" }
+            @if !window.arrows.is_empty() {
+                label { input #arrows type="checkbox"; " messages" }
+            }
+            output #range aria-live="off" {}
+        }
+        div #timeline-box {
+            div #timeline-static { (charts::timeline(report)) }
+        }
+        output #readout.scripted aria-live="polite" { "Point at the timeline, or focus it and use the keys." }
+        p.note.scripted #timeline-keys {
+            "Wheel or " kbd { "+" } " " kbd { "−" } " zoom, drag or " kbd { "←" } " " kbd { "→" } " pan, " kbd { "0" }
+            " shows the whole run, " kbd { "↑" } " " kbd { "↓" } " choose a worker, " kbd { "n" } " " kbd { "p" }
+            " its next or previous slice."
+        }
+        (cuts(report, finest))
+        (folded("The same as a table: how each worker spent its time", &workers(report)))
+    }
+}
+
+/// What was merged or left out.
+fn cuts(report: &Report<'_>, finest_ns: u64) -> Markup {
+    let (figures, window) = (&report.figures, &report.window);
+    let slices: u64 = figures.counts.iter().sum();
+    let profiles = figures.workers.iter().filter(|worker| worker.from_profile).count();
+    html! {
+        p.note {
+            @if slices == 0 {
+                "No events were recorded: this is drawn from profiles, in bins of " (duration(finest_ns as f64))
+                "; the order within a bin is not known. CARIBOU_TRACE records events."
+            } @else if window.whole && !window.is_empty() {
+                "All " (slices) " slices are in this page, and idle time between them."
+            } @else if !window.is_empty() {
+                "Of " (slices) " slices, the " (window.slices.len()) " that are not idle from " (stretch(window.from_ns, window.to_ns))
+                " are in this page one by one (" @if report.balance.worst.is_some() { "up to the most uneven sync" } @else { "the begin of the run" }
+                "); elsewhere time is merged into bins of " (duration(finest_ns as f64)) " or more, coloured by the kind that took most."
+            } @else {
+                "Time is merged into bins of " (duration(finest_ns as f64)) " or more (" (slices) " slices), coloured by the kind that took most."
+            }
+            @if profiles > 0 && slices > 0 {
+                " " (profiles) " workers are drawn from their profiles: their events tell of less."
+            }
+            @if figures.workers_per_row > 1 {
+                " A row is " (figures.workers_per_row) " workers: heights are their average."
+            }
+            @if !window.arrows.is_empty() {
+                " Messages: " (window.arrows.len()) " can be shown"
+                @if window.one_in > 1 { ", one in " (window.one_in) " of those in that stretch" }
+                @if report.trace.run.arrows > 1 { "; one in " (report.trace.run.arrows) " was recorded" }
+                "."
+            }
+            @if figures.marks_total > 0 {
+                " " (figures.marks_total) " marks, of which " (figures.marks_total.min(MARKS_MAX as u64)) " are drawn below the axis."
+            }
+            @if figures.activities.others > 0 { " " (figures.activities.others) " kinds are merged into one." }
+            @if !figures.problems.is_empty() || !report.trace.problems.is_empty() {
+                " " (figures.problems.len() + report.trace.problems.len()) " parts of the trace could not be read: `caribou trace check` lists them."
+            }
+        }
+    }
+}
+
+fn workers(report: &Report<'_>) -> Table<'static> {
+    let figures = &report.figures;
+    let row = |number: usize| {
+        let first = number * figures.workers_per_row;
+        let workers = figures.workers.iter().skip(first).take(figures.workers_per_row);
+        let all_ns = figures.elapsed_ns as f64 * figures.rows[number].workers as f64;
+        let of = |state| workers.clone().map(|worker| worker.state_ns(state) as f64).sum::<f64>();
+        let sums = State::ALL.map(of);
+        let mut cells = vec![Cell::Text(row_name(figures, number))];
+        cells.extend(sums.map(Cell::Ns));
+        cells.push(Cell::Ns((all_ns - sums.iter().sum::<f64>()).max(0.0)));
+        cells.push(Cell::Share(if all_ns > 0.0 { sums[0] / all_ns } else { 0.0 }));
+        cells
+    };
+    Table {
+        id: "worker-table",
+        caption: "Time of each worker".into(),
+        heads: &["worker", "handlers", "runtime", "lost", "idle", "not recorded", "in handlers"],
+        rows: (0..figures.rows.len()).map(row).collect(),
+    }
+}
+
+fn state_legend(report: &Report<'_>) -> Markup {
+    let figures = &report.figures;
+    let kinds = figures.heaviest_kinds();
+    let kinds = kinds
+        .into_iter()
+        .map(|kind| (figures.activities.class(kind), figures.activities.name(kind).to_owned()));
+    let states =
+        [("runtime", "runtime"), ("lost", "lost (wall time that was not CPU time)"), ("idle", "idle")];
+    legend(kinds.chain(states.map(|(class, name)| (class.to_owned(), name.to_owned()))))
+}
+
+pub(super) fn utilisation(report: &Report<'_>) -> Markup {
+    let figures = &report.figures;
+    if figures.stack.is_empty() {
+        return nothing("Nothing that takes time was recorded: run with CARIBOU_TRACE set.");
+    }
+    let chosen = figures.heaviest_kinds().len();
+    let kinds = figures.stack.keys().filter(|activity| State::of(**activity) == State::Chunks).count();
+    html! {
+        fieldset.choice {
+            legend { "Handlers" }
+            label { input type="radio" name="stack" #stack-kind checked; " by kind" }
+            label { input type="radio" name="stack" #stack-all; " together" }
+        }
+        (charts::utilisation(report))
+        (state_legend(report))
+        p.note {
+            "Shares of the time of all " (figures.workers.len()) " workers in bins of " (duration(figures.stack_grid.bin_ns as f64))
+            "; thin lines are syncs." @if kinds > chosen { " " (kinds - chosen) " lighter kinds are grey." }
+        }
+        (folded("The same as a table", &utilisation_table(report)))
+    }
+}
+
+fn utilisation_table(report: &Report<'_>) -> Table<'static> {
+    let figures = &report.figures;
+    let bins = figures.stack_grid.bins;
+    let rows = bins.min(TIMES_MAX);
+    let row = |number: usize| {
+        let (from, to) = (number * bins / rows, (number + 1) * bins / rows);
+        let from_ns = from as u64 * figures.stack_grid.bin_ns;
+        let to_ns = (to as u64 * figures.stack_grid.bin_ns).min(figures.elapsed_ns);
+        let all_ns = (to_ns.saturating_sub(from_ns) as f64 * figures.workers.len() as f64).max(1.0);
+        let of = |state| {
+            let bins = figures.stack.iter().filter(|(activity, _)| State::of(**activity) == state);
+            bins.flat_map(|(_, ns)| &ns[from..to]).map(|&ns| ns as f64).sum::<f64>() / all_ns
+        };
+        let mut cells = vec![Cell::Text(stretch(from_ns, to_ns))];
+        cells.extend(State::ALL.map(|state| Cell::Share(of(state).min(1.0))));
+        cells
+    };
+    Table {
+        id: "utilisation-table",
+        caption: "Shares of all workers' time".into(),
+        heads: &["from, to", "handlers", "runtime", "lost", "idle"],
+        rows: (0..rows).map(row).collect(),
+    }
+}
+
+pub(super) fn profile(report: &Report<'_>) -> Markup {
+    let figures = &report.figures;
+    let totals = figures.totals();
+    let all_ns = figures.worker_time_ns().max(1.0);
+    let mut order: Vec<(u8, Total)> =
+        totals.iter().enumerate().map(|(activity, &total)| (activity as u8, total)).collect();
+    order.retain(|(_, total)| *total != Total::default());
+    if order.is_empty() {
+        return nothing("Nothing that takes time was recorded: run with CARIBOU_TRACE set.");
+    }
+    order.sort_by_key(|&(activity, total)| (State::of(activity), std::cmp::Reverse(total.ns)));
+    let row = |(activity, total): &(u8, Total)| {
+        let state = State::of(*activity);
+        let mean = if total.calls > 0 { Cell::Ns(total.ns as f64 / total.calls as f64) } else { Cell::Empty };
+        let lost =
+            if state == State::Chunks && *activity != LOST { Cell::ns(total.lost_ns) } else { Cell::Empty };
+        vec![
+            Cell::Text(figures.activities.name(*activity).to_owned()),
+            Cell::Text(state.name().into()),
+            Cell::ns(total.ns),
+            Cell::Share(total.ns as f64 / all_ns),
+            Cell::Count(total.calls),
+            mean,
+            Cell::ns(total.longest_ns),
+            lost,
+        ]
+    };
+    let table = Table {
+        id: "profile-table",
+        caption: "Time by kind and state, over all workers; handlers' is CPU time".into(),
+        heads: &["kind", "state", "time", "of workers' time", "calls", "mean", "longest", "lost in it"],
+        rows: order.iter().map(row).collect(),
+    };
+    html! {
+        (table.html())
+        @if !figures.spans.is_empty() {
+            (spans(report).html())
+        }
+    }
+}
+
+fn spans(report: &Report<'_>) -> Table<'static> {
+    let rows = report.figures.spans.iter().map(|(&name, &(count, ns))| {
+        vec![Cell::Text(report.trace.name(name)), Cell::Count(count), Cell::ns(ns)]
+    });
+    Table {
+        id: "span-table",
+        caption: "Spans that the program named, inside handlers".into(),
+        heads: &["span", "count", "time"],
+        rows: rows.collect(),
+    }
+}
