@@ -5,6 +5,7 @@
 
 mod history;
 mod map;
+mod one;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -26,8 +27,6 @@ const SMALL_NS: f64 = 20_000.0;
 const BLIND: f64 = 1.5;
 /// Ranks named in a row.
 const RANKS_NAMED: usize = 6;
-/// Characters of a spark line.
-const SPARKS: usize = 100;
 
 /// What to show.
 #[derive(clap::Args)]
@@ -231,51 +230,6 @@ impl Chunks {
             page.notes.push(format!("{left} more chunks: --top shows them"));
         }
     }
-
-    fn tell_one(&self, trace: &Trace, chunk: ChunkId, detail: &Detail, page: &mut Page) {
-        let Some(history) = self.histories.get(&chunk) else { return };
-        let (name, rank_ns) = (trace.chunk_name(chunk), self.rank_ns());
-        let flags = self.flags(history, rank_ns);
-        let load = duration(self.load_ns(history));
-        let (moves, executions) = (history.moves, history.executions);
-        page.says.push(format!(
-            "{name}: load {load} in {} phases, {executions} executions, {moves} moves",
-            history.phases()
-        ));
-        if !flags.is_empty() {
-            page.says.push(flags.join(", "));
-        }
-        let loads: Vec<f64> = detail.loads.iter().map(|load| load.load_ns as f64).collect();
-        if !loads.is_empty() {
-            let most = loads.iter().copied().fold(0.0, f64::max);
-            page.says.push(format!("load by phase, up to {}: {}", duration(most), sparks(&loads)));
-        }
-        page.says.push(format!("ranks in their order: {}", ranks_named(&history.visited)));
-        let columns = [("sync", "sync"), ("rank", "rank"), ("load_ns", "load"), ("bytes", "size")];
-        let mut phases = Table::new("phases", "", &columns).text_rows(20);
-        for load in &detail.loads {
-            let rank = Cell::Count(u64::from(load.rank));
-            phases.row([
-                Cell::Count(load.sync),
-                rank,
-                Cell::Ns(load.load_ns as f64),
-                Cell::Bytes(load.bytes),
-            ]);
-        }
-        page.tables.push(phases);
-        let mut moves =
-            Table::new("moves", "", &[("at_ns", "moved at"), ("from", "from rank"), ("to", "to rank")])
-                .text_rows(20);
-        for &(at_ns, from, to) in &detail.moves {
-            moves.row([Cell::Ns(at_ns as f64), Cell::Count(u64::from(from)), Cell::Count(u64::from(to))]);
-        }
-        if !detail.moves.is_empty() {
-            page.tables.push(moves);
-        }
-        if detail.cut {
-            page.notes.push(format!("only the first {} phases and moves are listed", history::LISTED_MAX));
-        }
-    }
 }
 
 fn chunk_of(what: &What) -> Option<ChunkId> {
@@ -297,18 +251,8 @@ fn ranks_named(ranks: &[u32]) -> String {
     }
 }
 
-/// Values as a line of blocks; the largest of neighbours, if there are too many.
-fn sparks(values: &[f64]) -> String {
-    const BLOCKS: [char; 8] =
-        ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
-    let most = values.iter().copied().fold(0.0, f64::max);
-    let each = values.len().div_ceil(SPARKS).max(1);
-    let largest = values.chunks(each).map(|part| part.iter().copied().fold(0.0, f64::max));
-    largest.map(|value| BLOCKS[if most > 0.0 { (7.0 * value / most).round() as usize } else { 0 }]).collect()
-}
-
 /// Whether people may mean this chunk: `Block[3]`, `Block[3, 4]` or all of `Block`.
-pub(super) fn is_called(trace: &caribou::trace::Trace, chunk: caribou::trace::ChunkId, name: &str) -> bool {
+pub(super) fn is_called(trace: &Trace, chunk: ChunkId, name: &str) -> bool {
     let plain = plain(name);
     plain == self::plain(&trace.chunk_name(chunk)) || plain == trace.array_name(chunk.array)
 }

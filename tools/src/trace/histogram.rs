@@ -4,24 +4,24 @@
 //! take little of the time. Ends with what to make of it, in numbers. Events are read once; memory is that of the bins and
 //! of the messages under way.
 
+mod picture;
+mod tables;
+
 use std::io::Write;
 use std::path::PathBuf;
 
 use caribou::trace::{NameId, Trace, What};
 
-use super::drawing::{self, Anchor, Drawing};
 use super::merged::{Merged, NO_EVENTS};
 use super::messages::Matcher;
 use super::open::{Input, warn};
-use super::page::{Cell, Column, Format, Page, Table, bytes, duration};
+use super::page::{Format, Page, duration};
 use super::select::Selection;
 use super::spread::Spread;
 use crate::Error;
 
 /// Shorter calls are called short: the runtime's own work per message begins to be seen.
 const SHORT_NS: u64 = 20_000;
-/// Characters of the longest bar.
-const BAR: f64 = 40.0;
 
 /// What to show.
 #[derive(clap::Args)]
@@ -65,9 +65,9 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     }
     let found = measure(options, &trace, kinds.as_deref());
     // The first table is the one that --csv writes.
-    page.tables.push(quantiles(&found));
+    page.tables.push(tables::quantiles(&found));
     if found.wall.count() > 0 {
-        page.tables.push(executions(&found));
+        page.tables.push(tables::executions(&found));
     }
     let others = [
         ("sizes", "size of messages", &found.size),
@@ -75,12 +75,12 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         ("idle", "idle", &found.idle),
     ];
     for (name, title, spread) in others.into_iter().filter(|(_, _, spread)| spread.count() > 0) {
-        page.tables.push(bins(name, title, spread));
+        page.tables.push(tables::bins(name, title, spread));
     }
     page.says.extend(advice(&found));
     page.notes.extend(notes(&trace, &found));
     if let Some(file) = &options.svg {
-        draw(&trace, &found).save(file)?;
+        picture::draw(&trace, &found).save(file)?;
     }
     Ok(page.write(options.format, out)?)
 }
@@ -137,118 +137,6 @@ impl Found {
     }
 }
 
-fn quantiles(found: &Found) -> Table {
-    let columns = [
-        ("what", "what"),
-        ("unit", "unit"),
-        ("count", "count"),
-        ("p50", "p50"),
-        ("p90", "p90"),
-        ("p99", "p99"),
-        ("longest", "longest"),
-        ("sum", "sum"),
-    ];
-    let mut table = Table::new("quantiles", "", &columns);
-    let spreads = [
-        ("execution, wall", &found.wall, true),
-        ("execution, CPU", &found.cpu, true),
-        ("message size", &found.size, false),
-        ("message latency", &found.latency, true),
-        ("idle", &found.idle, true),
-    ];
-    for (name, spread, time) in spreads.into_iter().filter(|(_, spread, _)| spread.count() > 0) {
-        let cell = |value: f64| if time { Cell::Ns(value) } else { Cell::Bytes(value as u64) };
-        let parts = [0.5, 0.9, 0.99].map(|part| cell(spread.quantile(part)));
-        let begin = [
-            Cell::text_of(name),
-            Cell::text_of(if time { "ns" } else { "bytes" }),
-            Cell::Count(spread.count()),
-        ];
-        table.row(begin.into_iter().chain(parts).chain([cell(spread.longest() as f64), cell(spread.sum())]));
-    }
-    table
-}
-
-/// Wall and CPU side by side.
-fn executions(found: &Found) -> Table {
-    let columns = [
-        ("from_ns", "from"),
-        ("to_ns", "below"),
-        ("calls", "calls"),
-        ("calls_share", "of calls"),
-        ("wall_share", "of wall"),
-        ("cpu_calls", "by CPU"),
-        ("cpu_share", "of CPU"),
-        ("bar", "share of wall time"),
-    ];
-    let mut table = Table::new("executions", "executions, by wall time and by CPU time", &columns);
-    let (wall, cpu) = (found.wall.octaves(), found.cpu.octaves());
-    let mut edges: Vec<(u64, u64)> = wall.iter().chain(&cpu).map(|octave| (octave.from, octave.to)).collect();
-    edges.sort_unstable();
-    edges.dedup();
-    let (calls, wall_ns, cpu_ns) = (found.wall.count() as f64, found.wall.sum(), found.cpu.sum());
-    for (from, to) in edges {
-        let of = |octaves: &[super::spread::Octave]| {
-            octaves
-                .iter()
-                .find(|octave| octave.from == from)
-                .map_or((0, 0.0), |octave| (octave.count, octave.sum))
-        };
-        let ((count, ns), (cpu_count, cpu_part_ns)) = (of(&wall), of(&cpu));
-        table.row([
-            Cell::Ns(from as f64),
-            Cell::Ns(to as f64),
-            Cell::Count(count),
-            share(count as f64, calls),
-            share(ns, wall_ns),
-            Cell::Count(cpu_count),
-            share(cpu_part_ns, cpu_ns),
-            Cell::Text(bar(ns, wall_ns)),
-        ]);
-    }
-    table
-}
-
-fn bins(name: &'static str, title: &str, spread: &Spread) -> Table {
-    let sizes = name == "sizes";
-    let keys: [Column; 2] = if sizes {
-        [("from_bytes", "from".into()), ("to_bytes", "below".into())]
-    } else {
-        [("from_ns", "from".into()), ("to_ns", "below".into())]
-    };
-    let columns = [
-        (keys[0].0, "from"),
-        (keys[1].0, "below"),
-        ("count", "count"),
-        ("count_share", "of count"),
-        ("sum_share", "of sum"),
-        ("bar", "share of count"),
-    ];
-    let mut table = Table::new(name, title, &columns);
-    for octave in spread.octaves() {
-        let edge = |value: u64| if sizes { Cell::Bytes(value) } else { Cell::Ns(value as f64) };
-        let (count, all) = (octave.count as f64, spread.count() as f64);
-        table.row([
-            edge(octave.from),
-            edge(octave.to),
-            Cell::Count(octave.count),
-            share(count, all),
-            share(octave.sum, spread.sum()),
-            Cell::Text(bar(count, all)),
-        ]);
-    }
-    table
-}
-
-fn share(part: f64, whole: f64) -> Cell {
-    Cell::Share(if whole > 0.0 { part / whole } else { 0.0 })
-}
-
-fn bar(part: f64, whole: f64) -> String {
-    let long = if whole > 0.0 { BAR * part / whole } else { 0.0 };
-    if long > 0.0 && long < 0.5 { ".".into() } else { "#".repeat(long.round() as usize) }
-}
-
 /// What to make of it.
 fn advice(found: &Found) -> Vec<String> {
     let mut says = Vec::new();
@@ -293,42 +181,4 @@ fn notes(trace: &Trace, found: &Found) -> Vec<String> {
         notes.push(format!("{} messages were given up: too many were under way", found.given_up));
     }
     notes
-}
-
-fn draw(trace: &Trace, found: &Found) -> Drawing {
-    let panels = [
-        ("execution: share of wall time", &found.wall, true),
-        ("message size: share of messages", &found.size, false),
-        ("message latency: share of messages", &found.latency, true),
-        ("idle: share of idle time", &found.idle, true),
-    ];
-    let panels: Vec<_> = panels.into_iter().filter(|(_, spread, _)| spread.count() > 0).collect();
-    let (wide, high) = (640.0, 200.0);
-    let mut drawing = Drawing::new(wide + 40.0, 40.0 + high * panels.len() as f64);
-    drawing.text((20.0, 18.0), Anchor::Start, &format!("{}: how long things are", trace.run.run_id));
-    for (number, (title, spread, time)) in panels.into_iter().enumerate() {
-        let by_sum = title.starts_with("exec") || title.starts_with("idle");
-        let (top, octaves) = (40.0 + high * number as f64, spread.octaves());
-        drawing.text((20.0, top + 12.0), Anchor::Start, title);
-        let all = if by_sum { spread.sum() } else { spread.count() as f64 };
-        let bar_wide = (wide / octaves.len().max(1) as f64).min(90.0);
-        for (number, octave) in octaves.iter().enumerate() {
-            let part = if by_sum { octave.sum } else { octave.count as f64 } / all.max(1.0);
-            let (x, tall) = (20.0 + bar_wide * number as f64, part * (high - 60.0));
-            let edge = |value: u64| if time { duration(value as f64) } else { bytes(value) };
-            let hint = format!(
-                "{} to {}: {} ({:.1} %)",
-                edge(octave.from),
-                edge(octave.to),
-                octave.count,
-                100.0 * part
-            );
-            let at = (x + 1.0, top + high - 36.0 - tall);
-            drawing.rect(at, ((bar_wide - 2.0).max(1.0), tall.max(0.5)), drawing::numbered(0), Some(&hint));
-            if number % (70.0 / bar_wide).ceil().max(1.0) as usize == 0 {
-                drawing.text((x, top + high - 22.0), Anchor::Start, &edge(octave.from));
-            }
-        }
-    }
-    drawing
 }

@@ -1,6 +1,7 @@
 //! `caribou trace` as a person meets it, on traces that are made up.
 
 mod overview;
+mod pictures_and_counts;
 
 use std::path::PathBuf;
 

@@ -4,6 +4,8 @@
 //! once, in the order of time ([`Merged`]); what is kept of a row is as much as it has characters and pixels. It explains
 //! nothing: why a worker waited is for `critical-path` to say.
 
+mod arrows;
+mod lane;
 mod picture;
 mod strip;
 mod view;

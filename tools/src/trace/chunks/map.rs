@@ -17,6 +17,9 @@ const ARRAYS_MAX: usize = 4;
 /// Ranks in the legend.
 const RANKS_NAMED: usize = 12;
 
+/// A chunk with the row and column of its index.
+type Placed<'h> = (ChunkId, [i64; 2], &'h History);
+
 /// What lies in one cell.
 #[derive(Clone, Copy, Default)]
 struct Cell {
@@ -33,7 +36,7 @@ pub(super) fn draw<'c>(
     trace: &Trace,
     chunks: impl Iterator<Item = (ChunkId, &'c History)>,
 ) -> (Drawing, Vec<String>) {
-    let mut arrays: BTreeMap<u32, Vec<(ChunkId, [i64; 2], &History)>> = BTreeMap::new();
+    let mut arrays: BTreeMap<u32, Vec<Placed<'_>>> = BTreeMap::new();
     let mut without = 0u64;
     for (chunk, history) in chunks {
         match trace.chunk_index(chunk).and_then(place_of) {
@@ -72,7 +75,7 @@ struct Panel {
 }
 
 impl Panel {
-    fn new(array: u32, chunks: &[(ChunkId, [i64; 2], &History)]) -> Panel {
+    fn new(array: u32, chunks: &[Placed<'_>]) -> Panel {
         let side = |dimension: usize| {
             let of = || chunks.iter().map(|(_, place, _)| place[dimension]);
             Side::new(of().min().unwrap_or(0), of().max().unwrap_or(0))

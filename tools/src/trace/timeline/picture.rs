@@ -4,8 +4,7 @@
 //! is written below. The picture is never larger than its pixels and arrows, however long the run. (Figure 1 of cloud-refine:
 //! idle is nearly white, so that what a neighbour costs the others is seen at once.)
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use caribou::trace::{Event, Trace, What};
 
@@ -15,6 +14,8 @@ use super::super::messages::{Matcher, Message};
 use super::super::page::duration;
 use super::super::select::Window;
 use super::Options;
+use super::arrows::Slowest;
+use super::lane::{Form, Lane, Shape};
 use super::view::{Class, Slice, View};
 
 const LEFT: f64 = 110.0;
@@ -32,52 +33,7 @@ pub(super) struct Picture {
     lanes: Vec<Lane>,
     seen: BTreeSet<Class>,
     matcher: Option<Matcher>,
-    /// The messages longest under way, the shortest of them on top.
-    slowest: BinaryHeap<Reverse<Arrow>>,
-    arrows_max: usize,
-    messages: u64,
-}
-
-/// A row while it is drawn; lanes are one high until they are put in their place.
-#[derive(Default)]
-struct Lane {
-    shapes: Vec<Shape>,
-    group: Option<Group>,
-    merged: u64,
-    /// The last pixel with a mark, and with a short span.
-    marked: Option<i64>,
-    spanned: Option<i64>,
-}
-
-/// Something in a lane, pixels from its left edge.
-struct Shape {
-    from: f64,
-    to: f64,
-    form: Form,
-    hint: Option<String>,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Form {
-    Slice(Class),
-    Mark,
-    Span,
-}
-
-/// Slices that begin in the same pixel.
-struct Group {
-    from: f64,
-    to: f64,
-    classes: Vec<(Class, u64)>,
-    slices: u64,
-}
-
-/// An arrow in the order of the time it was under way.
-struct Arrow {
-    latency_ns: u64,
-    /// Of two equals, the one that came first.
-    number: Reverse<u64>,
-    message: Message,
+    slowest: Slowest,
 }
 
 impl Picture {
@@ -92,9 +48,7 @@ impl Picture {
             lanes: Vec::new(),
             seen: BTreeSet::new(),
             matcher: (options.arrows > 0 && trace.run.arrows > 0).then(Matcher::default),
-            slowest: BinaryHeap::new(),
-            arrows_max: options.arrows as usize,
-            messages: 0,
+            slowest: Slowest::new(options.arrows as usize),
         }
     }
 
@@ -133,15 +87,13 @@ impl Picture {
     /// Draws what takes no time of its own: marks and spans.
     pub(super) fn annotate(&mut self, trace: &Trace, row: usize, event: &Event) {
         let (from, to) = (self.x(event.begin_ns), self.x(event.end_ns));
-        let pixel = from as i64;
         let lane = self.lane(row);
-        let (form, name, last) = match event.what {
-            What::Mark { name, .. } => (Form::Mark, name, &mut lane.marked),
-            What::Span { name, .. } => (Form::Span, name, &mut lane.spanned),
+        let (form, name, merged) = match event.what {
+            What::Mark { name, .. } => (Form::Mark, name, lane.has_mark(from as i64)),
+            What::Span { name, .. } => (Form::Span, name, to - from < 1.0 && lane.has_span(from as i64)),
             _ => return,
         };
-        if to - from < 1.0 && last.replace(pixel) == Some(pixel) {
-            lane.merged += 1;
+        if merged {
             return;
         }
         let hint = format!("{} at {}", trace.name(name), duration(event.begin_ns as f64));
@@ -162,12 +114,7 @@ impl Picture {
         if same_worker {
             return;
         }
-        self.messages += 1;
-        let (latency_ns, number) = (message.latency_ns(), Reverse(self.messages));
-        self.slowest.push(Reverse(Arrow { latency_ns, number, message }));
-        if self.slowest.len() > self.arrows_max {
-            self.slowest.pop();
-        }
+        self.slowest.add(message);
     }
 
     /// The picture, and what it does not show.
@@ -278,10 +225,8 @@ impl Picture {
     }
 
     fn draw_arrows(&self, drawing: &mut Drawing, view: &View, places: &[f64]) {
-        let mut arrows: Vec<&Arrow> = self.slowest.iter().map(|Reverse(arrow)| arrow).collect();
-        arrows.sort_by_key(|arrow| arrow.number.0);
-        for arrow in arrows {
-            let Message { sent, begun } = arrow.message;
+        for message in self.slowest.messages() {
+            let Message { sent, begun } = message;
             let from = view.known_row((sent.rank, sent.worker), sent.from);
             let to = view.known_row((begun.rank, begun.worker), sent.to);
             let (Some(from), Some(to)) = (from, to) else { continue };
@@ -291,7 +236,7 @@ impl Picture {
                 "message from rank {} to {}: {}",
                 sent.rank,
                 begun.rank,
-                duration(arrow.latency_ns as f64)
+                duration(message.latency_ns() as f64)
             );
             drawing.line(
                 (x1, y1),
@@ -322,65 +267,10 @@ impl Picture {
             ));
         }
         if self.matcher.is_some() {
-            let (shown, all) = (self.slowest.len(), self.messages);
+            let (shown, all) = (self.slowest.len(), self.slowest.seen);
             notes.push(format!("picture: arrows for the {shown} of {all} recorded messages between workers that were longest under way"));
         }
         notes
-    }
-}
-
-impl Lane {
-    /// A slice that is narrower than a pixel.
-    fn narrow(&mut self, from: f64, to: f64, class: Class, worked_ns: u64, lost_ns: u64) {
-        if self.group.as_ref().is_some_and(|group| group.from.floor() < from.floor()) {
-            self.close();
-        }
-        let group = self.group.get_or_insert(Group { from, to, classes: Vec::new(), slices: 0 });
-        group.to = group.to.max(to);
-        group.slices += 1;
-        for (class, ns) in [(class, worked_ns), (Class::Lost, lost_ns)] {
-            match group.classes.iter_mut().find(|(other, _)| *other == class) {
-                Some((_, sum_ns)) => *sum_ns += ns,
-                None if ns > 0 => group.classes.push((class, ns)),
-                None => {}
-            }
-        }
-    }
-
-    /// Ends the group that is open.
-    fn close(&mut self) {
-        let Some(group) = self.group.take() else { return };
-        if group.slices > 1 {
-            self.merged += group.slices;
-        }
-        let Some(&(class, _)) = group.classes.iter().max_by_key(|(class, ns)| (*ns, *class)) else { return };
-        let form = Form::Slice(class);
-        match self.shapes.last_mut() {
-            Some(last) if last.form == form && last.hint.is_none() && group.from - last.to < 0.5 => {
-                last.to = last.to.max(group.to)
-            }
-            _ => self.shapes.push(Shape { from: group.from, to: group.to, form, hint: None }),
-        }
-    }
-}
-
-impl PartialEq for Arrow {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Arrow {}
-
-impl PartialOrd for Arrow {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Arrow {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.latency_ns, self.number).cmp(&(other.latency_ns, other.number))
     }
 }
 

@@ -1,0 +1,310 @@
+//! `timeline`, `histogram`, `outliers`, `chunks` and `comm`, against figures worked out here.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use caribou::trace::{
+    Activity, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Trace, What, Writer,
+};
+use serde_json::Value;
+
+use super::{Scratch, generated};
+use crate::tests::caribou;
+
+const COMMANDS: [&str; 5] = ["timeline", "histogram", "outliers", "chunks", "comm"];
+const STEP: NameId = NameId(0);
+
+fn chunk(key: u64) -> ChunkId {
+    ChunkId { array: 0, key }
+}
+
+fn handler(begin_ns: u64, end_ns: u64, key: u64, from: u64, number: u32, lost_ns: u64) -> Event {
+    let from = if number == 0 { RUNTIME } else { chunk(from) };
+    Event { begin_ns, end_ns, what: What::Handler { chunk: chunk(key), kind: STEP, from, number, lost_ns } }
+}
+
+fn send(at_ns: u64, from: u64, to: u64, rank: u32, number: u32, bytes: u64) -> Event {
+    Event::point(at_ns, What::Send { chunk: chunk(from), to: chunk(to), rank, number, bytes })
+}
+
+fn idle(begin_ns: u64, end_ns: u64) -> Event {
+    Event { begin_ns, end_ns, what: What::Idle }
+}
+
+/// A trace of ranks with one worker each, which did these things.
+fn written(name: &str, run: &RunRecord, ranks: &[Vec<Event>]) -> Scratch {
+    let dir = Scratch::new(name);
+    for (rank, events) in (0..).zip(ranks) {
+        let count = ranks.len() as u32;
+        let (workers, hosts) = (vec![1; ranks.len()], vec!["here".into(), "here".into(), "there".into()]);
+        let run = RunRecord { ranks: count, workers, hosts, rank, ..run.clone() };
+        let mut writer = Writer::create(dir.path(), &run).unwrap();
+        writer.arrays(&["Block".into()]).unwrap();
+        writer.names(&[Name { array: Some(0), text: "Step".into() }]).unwrap();
+        let index = |key: u64| (chunk(key), format!("[{}, {}]", key / 2, key % 2));
+        writer.chunks(&(0..4).map(index).collect::<Vec<_>>()).unwrap();
+        writer.events(0, events).unwrap();
+        let mut profile = Profile::default();
+        profile.add(Activity::Kind(STEP), 0, 1000, 900, 3, 500);
+        profile.add(Activity::Idle, 0, 1000, 100, 1, 100);
+        writer.profile(0, &profile).unwrap();
+        writer.finish(&End { elapsed_ns: 1000, ..End::default() }).unwrap();
+    }
+    dir
+}
+
+fn run_of(shape: &str) -> RunRecord {
+    RunRecord { run_id: "handmade".into(), shape: shape.into(), arrows: 1, ..RunRecord::default() }
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let text = caribou(&[&["trace"], arguments, &["--json"]].concat()).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// The sum of a column of whole numbers.
+fn sum(page: &Value, table: &str, column: &str) -> u64 {
+    let rows = page["tables"][table].as_array().unwrap().iter();
+    rows.map(|row| row[column].as_f64().unwrap()).sum::<f64>() as u64
+}
+
+#[test]
+fn every_view_bears_a_trace_of_any_kind() {
+    let nothing = written("b-nothing", &run_of("arrays"), &[vec![], vec![]]);
+    let alone = written("b-alone", &run_of("arrays"), &[vec![handler(0, 10, 1, 0, 0, 0), idle(10, 1000)]]);
+    let range = |begin_ns| Event {
+        begin_ns,
+        end_ns: begin_ns + 50,
+        what: What::Range { first: begin_ns, count: 5, lost_ns: 20 },
+    };
+    let pool = vec![range(0), Event::point(50, What::PoolSend { rank: 1 }), range(60)];
+    let pool = written("b-pool", &run_of("pool"), &[pool, vec![range(5)]]);
+    let cut = generated("b-cut", 30_000);
+    let file = cut.path().join("rank-00002.trace");
+    let bytes = fs::read(&file).unwrap();
+    fs::write(&file, &bytes[..bytes.len() * 2 / 3]).unwrap();
+    for dir in [&nothing, &alone, &pool, &cut] {
+        for command in COMMANDS {
+            let svg = dir.path().join(format!("{command}.svg"));
+            let mut arguments = vec!["trace", command, dir.text()];
+            if command != "outliers" {
+                arguments.extend(["--svg", svg.to_str().unwrap()]);
+            } else {
+                arguments.push("--noise");
+            }
+            for format in [&[][..], &["--json"], &["--csv"]] {
+                caribou(&[&arguments[..], format].concat()).unwrap();
+            }
+            let drawn = fs::read_to_string(&svg).unwrap_or_default();
+            assert!(drawn.is_empty() || drawn.trim_end().ends_with("</svg>"), "{command}");
+            assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{command}");
+        }
+    }
+    let one_file = file.to_str().unwrap();
+    COMMANDS.iter().for_each(|command| assert!(caribou(&["trace", command, one_file]).is_ok(), "{command}"));
+}
+
+#[test]
+fn a_strip_shows_work_loss_and_idleness_where_they_were() {
+    let first = vec![handler(0, 500, 0, 0, 0, 200), idle(500, 1000)];
+    let what = What::Depart { chunk: chunk(3), rank: 0, bytes: 64 };
+    let second = vec![
+        Event { begin_ns: 0, end_ns: 100, what: What::Runtime { part: Part::Start, sync: 0 } },
+        handler(100, 300, 3, 0, 0, 0),
+        Event { begin_ns: 300, end_ns: 400, what },
+    ];
+    let dir = written("b-strip", &run_of("arrays"), &[first, second]);
+    let page = json(&["timeline", dir.text(), "--width", "10"]);
+    let strips: Vec<&str> =
+        page["tables"]["rows"].as_array().unwrap().iter().map(|row| row["strip"].as_str().unwrap()).collect();
+    assert_eq!(strips, ["AAA//.....", "#AA>      "]);
+    assert_eq!(page["tables"]["rows"][0]["lost_share"], 0.2);
+    let page = json(&["timeline", dir.text(), "--width", "10", "--chunk", "Block[1, 1]"]);
+    let rows = page["tables"]["rows"].as_array().unwrap();
+    assert_eq!((rows.len(), rows[0]["strip"].as_str().unwrap()), (1, " 11>      "));
+    let wrong = caribou(&["trace", "timeline", dir.text(), "--chunk", "Rod"]).unwrap_err();
+    assert_eq!(wrong, "no chunk called Rod did anything in this time");
+    let wrong = caribou(&["trace", "timeline", dir.text(), "--around-sync", "3"]).unwrap_err();
+    assert!(wrong.contains("no such sync"), "{wrong}");
+}
+
+#[test]
+fn the_picture_accounts_for_every_slice() {
+    let dir = generated("b-picture", 30_000);
+    let trace = Trace::open(dir.path()).unwrap();
+    let (mut slices, pixel_ns) = (0usize, trace.elapsed_ns() as f64 / 300.0);
+    trace.for_each(|_, _, event| {
+        let slice = matches!(
+            event.what,
+            What::Handler { .. } | What::Idle | What::Runtime { .. } | What::Depart { .. }
+        );
+        slices += usize::from(slice && (event.duration_ns() as f64) < pixel_ns);
+    });
+    let svg = dir.path().join("b.svg");
+    let text = caribou(&["trace", "timeline", dir.text(), "--pixels", "300", "--svg", svg.to_str().unwrap()])
+        .unwrap();
+    let line = text.lines().find(|line| line.contains("shorter than a pixel")).unwrap();
+    let merged: usize = line.split_whitespace().find_map(|word| word.parse().ok()).unwrap();
+    // Those that are alone in their pixel are drawn as they are.
+    assert!(merged <= slices && merged + 4 * 300 >= slices, "{merged} of {slices}");
+    let drawn = fs::read_to_string(&svg).unwrap();
+    assert!(drawn.contains(line.strip_prefix("note: ").unwrap()), "the picture says it as well");
+    assert!(drawn.matches("<rect").count() < 4 * 2 * 300 + 250, "bounded by pixels and arrows");
+    assert_eq!(drawn.matches("<title>message from").count(), 200, "as many arrows as by default");
+}
+
+#[test]
+fn the_histogram_agrees_with_sorted_lists() {
+    let dir = generated("b-histogram", 40_000);
+    let trace = Trace::open(dir.path()).unwrap();
+    let (mut wall_ns, mut sent, mut begun) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+    trace.for_each(|_, _, event| match event.what {
+        What::Handler { from, number, .. } => {
+            wall_ns.push(event.duration_ns());
+            begun.insert((from, number), event.begin_ns);
+        }
+        What::Send { chunk, number, .. } => {
+            sent.insert((chunk, number), event.end_ns);
+        }
+        _ => {}
+    });
+    let mut latency_ns: Vec<u64> =
+        sent.iter().filter_map(|(key, at_ns)| Some(begun.get(key)?.saturating_sub(*at_ns))).collect();
+    wall_ns.sort_unstable();
+    latency_ns.sort_unstable();
+    let page = json(&["histogram", dir.text()]);
+    let table = page["tables"]["quantiles"].as_array().unwrap();
+    for (name, list) in [("execution, wall", &wall_ns), ("message latency", &latency_ns)] {
+        let row = table.iter().find(|row| row["what"] == name).unwrap();
+        assert_eq!(row["count"], list.len(), "{name}");
+        assert_eq!(row["longest"], *list.last().unwrap() as f64, "{name}");
+        assert_eq!(row["sum"], list.iter().sum::<u64>() as f64, "{name}");
+        for (key, part) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+            let exact = list[(part * list.len() as f64).ceil() as usize - 1] as f64;
+            let found = row[key].as_f64().unwrap();
+            assert!((found - exact).abs() <= 0.032 * exact + 1.0, "{name} {key}: {found} for {exact}");
+        }
+    }
+    assert_eq!(sum(&page, "executions", "calls"), wall_ns.len() as u64);
+    let executions = page["tables"]["executions"].as_array().unwrap();
+    let shares: f64 = executions.iter().map(|row| row["wall_share"].as_f64().unwrap()).sum();
+    assert!((shares - 1.0).abs() < 1e-9);
+    let short: Vec<&u64> = wall_ns.iter().filter(|ns| **ns < 20_000).collect();
+    let of_calls = 100.0 * short.len() as f64 / wall_ns.len() as f64;
+    let of_time = 100.0 * short.into_iter().sum::<u64>() as f64 / wall_ns.iter().sum::<u64>() as f64;
+    let says =
+        format!("{of_calls:.1} % of the calls are shorter than 20.00 us and make {of_time:.1} % of the time");
+    assert!(page["says"][0].as_str().unwrap().starts_with(&says), "{says}: {}", page["says"][0]);
+}
+
+#[test]
+fn a_message_is_found_even_if_clocks_say_it_was_handled_first() {
+    let first = vec![handler(0, 100, 0, 0, 0, 0), send(100, 0, 1, 1, 1, 64), send(500, 0, 1, 1, 2, 64)];
+    let second = vec![handler(130, 200, 1, 0, 1, 0), handler(300, 400, 1, 0, 2, 0)];
+    let dir = written("b-clocks", &run_of("arrays"), &[first, second]);
+    let page = json(&["histogram", dir.text()]);
+    let table = page["tables"]["quantiles"].as_array().unwrap();
+    let row = table.iter().find(|row| row["what"] == "message latency").unwrap();
+    assert_eq!((&row["count"], &row["longest"]), (&Value::from(2), &Value::from(30.0)));
+    assert!(page["notes"].to_string().contains("1 messages were handled before they were sent"));
+    assert!(
+        caribou(&["trace", "histogram", dir.text(), "--kind", "Halo"]).unwrap_err().contains("Block::Step")
+    );
+}
+
+#[test]
+fn the_matrix_has_every_message_and_says_what_stays_local() {
+    let events = vec![
+        handler(0, 10, 0, 0, 0, 0),
+        send(10, 0, 1, 0, 1, 100),
+        send(10, 0, 1, 0, 2, 100),
+        send(10, 0, 2, 1, 3, 300),
+        send(10, 0, 3, 2, 4, 500),
+    ];
+    let others = [vec![handler(20, 30, 2, 0, 3, 0)], vec![handler(20, 30, 3, 0, 4, 0)]];
+    for (name, every) in [("b-all", 1u32), ("b-some", 10)] {
+        let run = RunRecord { arrows: every, ..run_of("arrays") };
+        let dir = written(name, &run, &[events.clone(), others[0].clone(), others[1].clone()]);
+        let page = json(&["comm", dir.text(), "--over-time", "4"]);
+        let times = u64::from(every);
+        assert_eq!(sum(&page, "ranks", "messages"), 4 * times);
+        assert_eq!(sum(&page, "ranks", "bytes"), 1000 * times);
+        assert_eq!(sum(&page, "over_time", "remote_bytes"), 800 * times);
+        assert_eq!(sum(&page, "kinds", "bytes"), 800 * times, "two were not handled");
+        assert_eq!(page["tables"]["chunks"][0]["to"], "Block[[1, 1]]");
+        assert_eq!(page["tables"]["chunks"][2]["messages"], 2 * times, "rows of pairs");
+        let local = "within a rank 50.0 % of them and 20.0 % of the bytes, within a host 75.0 % and 50.0 %";
+        assert_eq!(page["says"][1], local);
+        assert_eq!(page["notes"].to_string().contains("estimates"), every > 1);
+    }
+    let silent = RunRecord { arrows: 0, ..run_of("arrays") };
+    let dir = written("b-silent", &silent, &[vec![handler(0, 10, 0, 0, 0, 0)]]);
+    assert!(caribou(&["trace", "comm", dir.text()]).unwrap().contains("needs sends, CARIBOU_TRACE_FILTER"));
+}
+
+#[test]
+fn chunks_have_the_loads_and_moves_that_were_recorded() {
+    let dir = generated("b-chunks", 60_000);
+    let trace = Trace::open(dir.path()).unwrap();
+    let (mut load_ns, mut moves): (BTreeMap<String, f64>, BTreeMap<String, u64>) = Default::default();
+    trace.for_each(|_, _, event| match event.what {
+        What::Load { chunk, load_ns: ns, .. } => {
+            *load_ns.entry(trace.chunk_name(chunk)).or_default() += ns as f64;
+        }
+        What::Depart { chunk, .. } => *moves.entry(trace.chunk_name(chunk)).or_default() += 1,
+        _ => {}
+    });
+    assert!(!moves.is_empty());
+    let page = json(&["chunks", dir.text(), "--top", "100", "--sort", "moves"]);
+    let rows = page["tables"]["chunks"].as_array().unwrap();
+    assert_eq!(rows.len(), load_ns.len());
+    for row in rows {
+        let name = row["chunk"].as_str().unwrap();
+        assert!((row["load_ns"].as_f64().unwrap() - load_ns[name]).abs() < 2.0, "{row}");
+        assert_eq!(row["moves"], moves.get(name).copied().unwrap_or(0), "{row}");
+    }
+    assert!(rows.windows(2).all(|pair| pair[0]["moves"].as_u64() >= pair[1]["moves"].as_u64()));
+    let first = rows[0]["chunk"].as_str().unwrap();
+    let one = json(&["chunks", dir.text(), "--index", first]);
+    assert_eq!(sum(&one, "phases", "load_ns"), load_ns[first] as u64);
+    assert_eq!(one["tables"]["moves"].as_array().unwrap().len() as u64, moves[first]);
+    assert!(caribou(&["trace", "chunks", dir.text(), "--index", "Ring"]).unwrap_err().contains("name one"));
+}
+
+#[test]
+fn flags_tell_big_small_and_blind_chunks() {
+    let first = vec![handler(0, 900_000, 0, 0, 0, 0), handler(900_000, 901_000, 1, 0, 0, 0)];
+    let second = vec![handler(0, 90_000, 2, 0, 0, 60_000)];
+    let dir = written("b-flags", &run_of("arrays"), &[first, second]);
+    let page = json(&["chunks", dir.text()]);
+    let rows = page["tables"]["chunks"].as_array().unwrap();
+    let flags: Vec<&str> = rows.iter().map(|row| row["flags"].as_str().unwrap()).collect();
+    assert_eq!(flags, ["too big", "blind", "too small"]);
+}
+
+#[test]
+fn long_executions_are_work_if_the_cpu_was_busy_and_noise_if_not() {
+    let mut events: Vec<Event> =
+        (0..20).map(|step| handler(step * 100, step * 100 + 10, 0, 0, 0, 0)).collect();
+    events.push(handler(2000, 2100, 0, 0, 0, 5));
+    events.push(handler(3000, 3200, 0, 0, 0, 189));
+    let dir = written("b-noise", &run_of("arrays"), &[events, vec![idle(0, 10)]]);
+    let page = json(&["outliers", dir.text(), "--noise"]);
+    let row = &page["tables"]["noise_by_rank"][0];
+    let found =
+        ["executions", "work", "work_ns", "noise", "noise_ns"].map(|key| row[key].as_f64().unwrap() as u64);
+    assert_eq!(found, [22, 1, 90, 1, 190]);
+    let longest = page["tables"]["longest"].as_array().unwrap();
+    let longest: Vec<_> =
+        longest.iter().map(|row| (row["wall_ns"].as_f64().unwrap(), row["by"].as_str().unwrap())).collect();
+    assert_eq!(longest, [(200.0, "noise"), (100.0, "work")]);
+}
+
+#[test]
+fn the_rank_beside_a_neighbour_is_found() {
+    let dir = generated("b-outliers", 40_000);
+    let page = json(&["outliers", dir.text()]);
+    let row = &page["tables"]["ranks"][0];
+    assert_eq!((&row["rank"], &row["figure"]), (&Value::from("2"), &Value::from("lost share")));
+    assert!(row["score"].as_f64().unwrap() > 5.0, "{row}");
+}
