@@ -8,7 +8,7 @@
 //! caribou top localhost:9977                                         a run, while it runs
 //! ```
 //!
-//! It never runs a program and never touches a rank. Bad options and bad files are one line on standard error
+//! It never runs a program and never changes what one does. Bad options and bad files are one line on standard error
 //! and exit code 2, a simulated run that left work undone one line and exit code 1; a reader that closes the pipe early is not an error.
 #![forbid(unsafe_code)]
 

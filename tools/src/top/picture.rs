@@ -213,6 +213,6 @@ fn kinds<'a>(kinds: impl Iterator<Item = &'a KindStatus>) -> Vec<KindPicture> {
         ..kind
     };
     let mut kinds: Vec<KindPicture> = by_name.into_iter().map(named).collect();
-    kinds.sort_by(|a, b| b.cpu_ns.cmp(&a.cpu_ns));
+    kinds.sort_by_key(|kind| std::cmp::Reverse(kind.cpu_ns));
     kinds
 }

@@ -63,7 +63,7 @@ impl View {
         match key.code {
             KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => self.quit = true,
             // What closes the help does not leave.
-            KeyCode::Char('?') | KeyCode::Esc | KeyCode::Char('q') if self.help => self.help = false,
+            KeyCode::Char('?' | 'q') | KeyCode::Esc if self.help => self.help = false,
             KeyCode::Char('q') | KeyCode::Esc => self.quit = true,
             KeyCode::Char('?') => self.help = true,
             KeyCode::Char('p') => self.paused = !self.paused,
