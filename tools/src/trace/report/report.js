@@ -363,6 +363,11 @@
     find("pan-right").addEventListener("click", () => pan(0.4));
     find("zoom-reset").addEventListener("click", () => show(0, data.elapsed_ns));
     if (find("arrows")) find("arrows").addEventListener("change", ask);
+    const point = (event) => {
+      const place = canvas.getBoundingClientRect();
+      const [x, row] = [event.clientX - place.left, Math.floor((event.clientY - place.top) / high)];
+      if (x >= LABELS && x <= LABELS + plot() && row >= 0 && row < rows) tell(row, timeOf(x));
+    };
     canvas.addEventListener("wheel", (event) => {
       const whole = view.to - view.from >= data.elapsed_ns;
       const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY);
@@ -371,6 +376,7 @@
       event.preventDefault();
       const x = event.clientX - canvas.getBoundingClientRect().left;
       if (sideways) pan(event.deltaX / plot()); else zoom(Math.exp(Math.max(-1, Math.min(1, event.deltaY / 300))), timeOf(Math.max(LABELS, x)));
+      point(event);
     }, { passive: false });
     let drag = null;
     canvas.addEventListener("pointerdown", (event) => {
@@ -378,14 +384,9 @@
       canvas.setPointerCapture(event.pointerId);
     });
     canvas.addEventListener("pointermove", (event) => {
-      if (drag) {
-        const shift = (drag.x - event.clientX) / plot() * (drag.to - drag.from);
-        show(drag.from + shift, drag.to + shift);
-        return;
-      }
-      const place = canvas.getBoundingClientRect();
-      const [x, row] = [event.clientX - place.left, Math.floor((event.clientY - place.top) / high)];
-      if (x >= LABELS && x <= LABELS + plot() && row >= 0 && row < rows) tell(row, timeOf(x));
+      if (!drag) return point(event);
+      const shift = (drag.x - event.clientX) / plot() * (drag.to - drag.from);
+      show(drag.from + shift, drag.to + shift);
     });
     for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, () => { drag = null; });
     canvas.addEventListener("dblclick", (event) => zoom(0.25, timeOf(event.clientX - canvas.getBoundingClientRect().left)));

@@ -2,220 +2,21 @@
 //!
 //! Needs Chromium or Chrome in PATH; without one each test says so in a line and passes.
 
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+#![expect(clippy::unwrap_used, reason = "a test fails by it")]
+#![expect(clippy::float_cmp, reason = "whole numbers are the same or they are not")]
+#![expect(clippy::print_stdout, reason = "a test that is skipped says so")]
+
+mod open;
+mod scratch;
 
 use caribou::trace::{
     Activity, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Trace, What, Writer,
 };
-use headless_chrome::protocol::cdp::types::Event as Told;
-use headless_chrome::protocol::cdp::{Emulation, Input, Page as PageDomain};
-use headless_chrome::{Browser, LaunchOptions, Tab};
+use headless_chrome::protocol::cdp::{Emulation, Input, Page};
 use serde_json::Value;
 
-/// A directory for one test; removed when it goes.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let dir = std::env::temp_dir().join(format!("caribou-browser-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
-        std::fs::create_dir_all(&dir).unwrap();
-        Scratch(dir)
-    }
-
-    fn trace(&self) -> PathBuf {
-        self.0.join("trace")
-    }
-
-    fn page(&self) -> PathBuf {
-        self.0.join("report.html")
-    }
-
-    /// A made-up run of about so many events, and its report.
-    fn generated(name: &str, events: u64) -> Scratch {
-        let scratch = Scratch::new(name);
-        caribou(&["generate".as_ref(), scratch.trace().as_ref(), format!("--events={events}").as_ref()]);
-        scratch.report()
-    }
-
-    fn report(self) -> Scratch {
-        caribou(&["report".as_ref(), self.trace().as_ref(), "-o".as_ref(), self.page().as_ref()]);
-        self
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn caribou(arguments: &[&OsStr]) {
-    let output = Command::new(env!("CARGO_BIN_EXE_caribou")).arg("trace").args(arguments).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-}
-
-/// A page that is open, and what the browser complained about.
-struct Open {
-    tab: Arc<Tab>,
-    complaints: Arc<Mutex<Vec<String>>>,
-    _browser: Browser,
-}
-
-impl Open {
-    /// Opens the report of a trace; nothing if there is no browser.
-    fn new(scratch: &Scratch) -> Option<Open> {
-        let open = Open::blank()?;
-        open.go(&scratch.page());
-        open.wait_for("performance.getEntriesByName('caribou-rendered').length > 0");
-        Some(open)
-    }
-
-    fn blank() -> Option<Open> {
-        let Some(program) = browser() else {
-            println!("skipped: no chromium, chromium-browser or google-chrome in PATH");
-            return None;
-        };
-        let options = LaunchOptions {
-            path: Some(program),
-            // The page is ours, and a sandbox cannot be had as root.
-            sandbox: false,
-            window_size: Some((1280, 1000)),
-            idle_browser_timeout: Duration::from_secs(300),
-            args: vec!["--disable-dev-shm-usage".as_ref()],
-            ..LaunchOptions::default()
-        };
-        let browser = Browser::new(options).unwrap();
-        let tab = browser.new_tab().unwrap();
-        tab.set_default_timeout(Duration::from_secs(120));
-        tab.enable_log().unwrap().enable_runtime().unwrap();
-        let complaints = Arc::new(Mutex::new(Vec::new()));
-        let heard = complaints.clone();
-        let listen = move |told: &Told| match told {
-            Told::RuntimeExceptionThrown(thrown) => heard.lock().unwrap().push(format!("{thrown:?}")),
-            Told::LogEntryAdded(entry) => heard.lock().unwrap().push(format!("{entry:?}")),
-            Told::RuntimeConsoleAPICalled(call) => heard.lock().unwrap().push(format!("{call:?}")),
-            _ => {}
-        };
-        tab.add_event_listener(Arc::new(listen)).unwrap();
-        Some(Open { tab, complaints, _browser: browser })
-    }
-
-    fn go(&self, page: &Path) {
-        let url = format!("file://{}", page.display());
-        self.tab.navigate_to(&url).unwrap().wait_until_navigated().unwrap();
-    }
-
-    /// The value of an expression.
-    fn value(&self, expression: &str) -> Value {
-        let json = self.tab.evaluate(&format!("JSON.stringify({expression})"), false).unwrap().value;
-        json.and_then(|json| json.as_str().map(|json| serde_json::from_str(json).unwrap()))
-            .unwrap_or(Value::Null)
-    }
-
-    fn number(&self, expression: &str) -> f64 {
-        self.value(expression).as_f64().unwrap_or_else(|| panic!("{expression} is no number"))
-    }
-
-    fn text(&self, expression: &str) -> String {
-        self.value(expression).as_str().unwrap_or_else(|| panic!("{expression} is no text")).to_owned()
-    }
-
-    fn wait_for(&self, condition: &str) {
-        for _ in 0..600 {
-            if self.value(&format!("!!({condition})")) == true {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        panic!("never: {condition}; {:?}", self.complaints.lock().unwrap());
-    }
-
-    /// The script has drawn what it was told.
-    fn frame(&self) {
-        self.value("(window.drawn = false, requestAnimationFrame(() => requestAnimationFrame(() => window.drawn = true)), 0)");
-        self.wait_for("window.drawn");
-    }
-
-    fn range(&self) -> (f64, f64) {
-        self.frame();
-        let of = |end: &str| self.number(&format!("Number(document.getElementById('range').dataset.{end})"));
-        (of("from"), of("to"))
-    }
-
-    fn click(&self, id: &str) {
-        self.value(&format!(
-            "document.getElementById('{id}').scrollIntoView({{block:'center',behavior:'instant'}})"
-        ));
-        self.tab.find_element(&format!("#{id}")).unwrap().click().unwrap();
-    }
-
-    /// The values of a column, by its head, of the rows that are shown.
-    fn column(&self, table: &str, head: &str) -> Vec<Value> {
-        let script = format!(
-            "(() => {{ const t = document.getElementById('{table}');
-              const c = [...t.tHead.rows[0].cells].findIndex((h) => h.textContent === '{head}');
-              return [...t.tBodies[0].rows].filter((r) => !r.hidden).map((r) => r.cells[c].dataset.v === undefined
-                ? r.cells[c].textContent : Number(r.cells[c].dataset.v)); }})()"
-        );
-        self.value(&script).as_array().unwrap().clone()
-    }
-
-    fn assert_no_complaints(&self) {
-        let complaints = self.complaints.lock().unwrap();
-        assert!(complaints.is_empty(), "{complaints:#?}");
-    }
-
-    fn mouse(&self, what: Input::DispatchMouseEventTypeOption, x: f64, y: f64, wheel: f64) {
-        let left = matches!(
-            what,
-            Input::DispatchMouseEventTypeOption::MousePressed
-                | Input::DispatchMouseEventTypeOption::MouseReleased
-        );
-        self.tab
-            .call_method(Input::DispatchMouseEvent {
-                Type: what,
-                x,
-                y,
-                modifiers: None,
-                timestamp: None,
-                button: left.then_some(Input::MouseButton::Left),
-                buttons: Some(u32::from(left)),
-                click_count: left.then_some(1),
-                force: None,
-                tangential_pressure: None,
-                tilt_x: None,
-                tilt_y: None,
-                twist: None,
-                delta_x: Some(0.0),
-                delta_y: Some(wheel),
-                pointer_Type: None,
-            })
-            .unwrap();
-    }
-
-    /// A place in the timeline, as parts of its width and height.
-    fn place(&self, right: f64, down: f64) -> (f64, f64) {
-        self.value(
-            "document.getElementById('timeline-canvas').scrollIntoView({block:'center',behavior:'instant'})",
-        );
-        let of = |side: &str| {
-            self.number(&format!("document.getElementById('timeline-canvas').getBoundingClientRect().{side}"))
-        };
-        (of("left") + 96.0 + right * (of("width") - 104.0), of("top") + down * (of("height") - 24.0))
-    }
-}
-
-fn browser() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let all = std::env::split_paths(&path).flat_map(|dir| names.map(|name| dir.join(name)));
-    all.into_iter().find(|file| file.is_file())
-}
+use crate::open::Open;
+use crate::scratch::{Scratch, caribou};
 
 #[test]
 fn the_page_shows_the_numbers_of_the_trace() {
@@ -262,7 +63,7 @@ fn the_timeline_zooms_and_pans_by_wheel_drag_buttons_and_keys() {
     assert_eq!(whole.1, Trace::open(&scratch.trace()).unwrap().elapsed_ns() as f64);
     let long = |range: (f64, f64)| range.1 - range.0;
 
-    let (x, y) = open.place(0.25, 0.5);
+    let (x, y) = open.place(0.25, 0.4);
     open.mouse(Input::DispatchMouseEventTypeOption::MouseWheel, x, y, -200.0);
     open.wait_for("Number(document.getElementById('range').dataset.from) > 0");
     let wheeled = open.range();
@@ -296,7 +97,7 @@ fn the_timeline_zooms_and_pans_by_wheel_drag_buttons_and_keys() {
     assert!(open.range().0 > before.0);
     open.tab.press_key("ArrowDown").unwrap();
     let said = open.text("document.getElementById('readout').textContent");
-    assert!(said.starts_with("rank 0 at "), "{said}");
+    assert!(said.starts_with("rank 2 at "), "below the one pointed at: {said}");
     open.value(
         "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: 'n', bubbles: true }))",
     );
@@ -318,7 +119,7 @@ fn pointing_at_the_timeline_tells_what_ran_there() {
     let What::Handler { chunk, .. } = longest.what else { unreachable!() };
     let part = (longest.begin_ns + longest.end_ns) as f64 / 2.0 / trace.elapsed_ns() as f64;
     let (x, y) = open.place(part, 1.5 / 4.0);
-    for _ in 0..12 {
+    for _ in 0..4 {
         open.mouse(Input::DispatchMouseEventTypeOption::MouseWheel, x, y, -200.0);
     }
     let (from, to) = open.range();
@@ -590,12 +391,30 @@ fn it_can_be_looked_at_in_light_and_dark() {
     let dir = std::env::temp_dir().join("caribou-report-pictures");
     std::fs::create_dir_all(&dir).unwrap();
     let tall = open.number("document.documentElement.scrollHeight");
-    let clip = PageDomain::Viewport { x: 0.0, y: 0.0, width: 1280.0, height: tall, scale: 1.0 };
+    // The window is made as tall as the page: all of it is in the picture.
+    open.tab
+        .call_method(Emulation::SetDeviceMetricsOverride {
+            width: 1280,
+            height: tall as u32,
+            device_scale_factor: 1.0,
+            mobile: false,
+            scale: None,
+            screen_width: None,
+            screen_height: None,
+            position_x: None,
+            position_y: None,
+            dont_set_visible_size: None,
+            screen_orientation: None,
+            viewport: None,
+            display_feature: None,
+            device_posture: None,
+        })
+        .unwrap();
     let mut sizes = Vec::new();
     for theme in ["light", "dark"] {
         open.frame();
-        let format = PageDomain::CaptureScreenshotFormatOption::Png;
-        let picture = open.tab.capture_screenshot(format, None, Some(clip.clone()), true).unwrap();
+        let format = Page::CaptureScreenshotFormatOption::Png;
+        let picture = open.tab.capture_screenshot(format, None, None, true).unwrap();
         std::fs::write(dir.join(format!("report-{theme}.png")), &picture).unwrap();
         sizes.push(picture.len());
         open.click("theme");
