@@ -273,10 +273,10 @@ fn renumber(profile: &mut Profile, names: &[NameId]) {
 }
 
 fn json<T: DeserializeOwned>(raw: &[u8]) -> Result<T, String> {
-    serde_json::from_slice(raw).map_err(unreadable)
+    serde_json::from_slice(raw).map_err(|error| unreadable(&error))
 }
 
-fn unreadable(error: serde_json::Error) -> String {
+fn unreadable(error: &serde_json::Error) -> String {
     format!("it does not read as one: {}", one_line(&error.to_string()))
 }
 
@@ -291,8 +291,8 @@ fn promised(found: usize, header: &Header) -> Result<(), String> {
 fn list<T: DeserializeOwned>(raw: &[u8], header: &Header) -> Result<Vec<T>, String> {
     let mut from = serde_json::Deserializer::from_slice(raw);
     let records = List::<T> { most: header.items as usize, of: PhantomData };
-    let records = from.deserialize_seq(records).map_err(unreadable)?;
-    from.end().map_err(unreadable)?;
+    let records = from.deserialize_seq(records).map_err(|error| unreadable(&error))?;
+    from.end().map_err(|error| unreadable(&error))?;
     promised(records.len(), header)?;
     Ok(records)
 }

@@ -49,15 +49,20 @@ fn json(dir: &Scratch, more: &[&str]) -> Value {
 
 /// The time in a row of a table.
 #[track_caller]
-fn time(json: &Value, table: &str, key: &str, name: &str) -> f64 {
+fn time(json: &Value, table: &str, key: &str, name: &str) -> i64 {
     let rows = json["tables"][table].as_array().unwrap_or_else(|| panic!("{table} in {json}"));
     let row = rows.iter().find(|row| row[key] == name).unwrap_or_else(|| panic!("{name} in {rows:?}"));
-    row["time_ns"].as_f64().unwrap()
+    whole(&row["time_ns"])
 }
 
-fn parts(json: &Value) -> Vec<f64> {
+/// Times are whole numbers of ns.
+fn whole(ns: &Value) -> i64 {
+    ns.as_f64().unwrap() as i64
+}
+
+fn parts(json: &Value) -> Vec<i64> {
     let rows = json["tables"]["parts"].as_array().unwrap();
-    rows.iter().map(|row| row["time_ns"].as_f64().unwrap()).collect()
+    rows.iter().map(|row| whole(&row["time_ns"])).collect()
 }
 
 /// Rank 0 works for 1000 and sends; rank 1 works for 300, waits, and handles the message from 1200 to 2000.
@@ -71,13 +76,13 @@ fn waits_for_a_message() -> [Vec<Event>; 2] {
 fn a_worker_that_waited_for_a_message_passes_the_path_to_its_sender() {
     let found = json(&write("message", &waits_for_a_message()), &[]);
     // CPU, lost, queue, latency, sync, balancing, runtime, unknown.
-    assert_eq!(parts(&found), [1800.0, 0.0, 50.0, 150.0, 0.0, 0.0, 0.0, 0.0]);
-    assert_eq!(time(&found, "ranks", "rank", "rank 0"), 1000.0);
-    assert_eq!(time(&found, "ranks", "rank", "rank 1"), 800.0);
-    assert_eq!(time(&found, "chunks", "chunk", "array 0[#2]"), 800.0);
+    assert_eq!(parts(&found), [1800, 0, 50, 150, 0, 0, 0, 0]);
+    assert_eq!(time(&found, "ranks", "rank", "rank 0"), 1000);
+    assert_eq!(time(&found, "ranks", "rank", "rank 1"), 800);
+    assert_eq!(time(&found, "chunks", "chunk", "array 0[#2]"), 800);
     let bounds = &found["tables"]["bounds"];
-    assert_eq!(bounds[0]["time_ns"], 1050.0, "2100 ns of work on two workers");
-    assert_eq!(bounds[1]["time_ns"], 1800.0, "the second chunk's 300 ns do not matter");
+    assert_eq!(whole(&bounds[0]["time_ns"]), 1050, "2100 ns of work on two workers");
+    assert_eq!(whole(&bounds[1]["time_ns"]), 1800, "the second chunk's 300 ns do not matter");
 }
 
 #[test]
@@ -86,8 +91,8 @@ fn a_worker_that_was_busy_keeps_the_path() {
     second[0] = handler(0, 1150, 3, None, 0);
     second.remove(1);
     let found = json(&write("busy", &[first, second]), &[]);
-    assert_eq!(parts(&found), [1950.0, 0.0, 0.0, 0.0, 0.0, 0.0, 50.0, 0.0]);
-    assert_eq!(time(&found, "ranks", "rank", "rank 1"), 1950.0);
+    assert_eq!(parts(&found), [1950, 0, 0, 0, 0, 0, 50, 0]);
+    assert_eq!(time(&found, "ranks", "rank", "rank 1"), 1950);
     assert_eq!(found["tables"]["ranks"].as_array().unwrap().len(), 1);
 }
 
@@ -97,7 +102,7 @@ fn time_lost_in_a_handler_is_told_apart_from_its_work() {
     let What::Handler { lost_ns, .. } = &mut first[0].what else { panic!("it is a handler") };
     *lost_ns = 400;
     let found = json(&write("lost", &[first, second]), &[]);
-    assert_eq!(parts(&found)[..4], [1400.0, 400.0, 50.0, 150.0]);
+    assert_eq!(parts(&found)[..4], [1400, 400, 50, 150]);
 }
 
 #[test]
@@ -105,7 +110,7 @@ fn a_wait_whose_sender_is_not_recorded_stays_on_the_worker_and_is_called_unknown
     let [mut first, second] = waits_for_a_message();
     first.pop();
     let found = json(&write("unknown", &[first, second]), &[]);
-    assert_eq!(parts(&found), [1100.0, 0.0, 50.0, 0.0, 0.0, 0.0, 0.0, 850.0]);
+    assert_eq!(parts(&found), [1100, 0, 50, 0, 0, 0, 0, 850]);
     let notes = found["notes"].to_string();
     assert!(notes.contains("the senders of 1 messages are not in this part"), "{notes}");
 }
@@ -123,15 +128,15 @@ fn a_sync_leads_to_the_rank_that_came_last() {
     let second = vec![handler(0, 900, 2, None, 0), part(900, 940, Part::Measure)];
     let found = json(&write("sync", &[first, second]), &[]);
     // 490 and 900 of work; 40 + 40 of parts; from 900 to 910 and from 950 to 960 the sync, from 1000 to 1010 the runtime.
-    assert_eq!(parts(&found), [1390.0, 0.0, 0.0, 0.0, 10.0, 80.0, 20.0, 0.0]);
-    assert_eq!(time(&found, "ranks", "rank", "rank 1"), 900.0);
+    assert_eq!(parts(&found), [1390, 0, 0, 0, 10, 80, 20, 0]);
+    assert_eq!(time(&found, "ranks", "rank", "rank 1"), 900);
 }
 
 #[test]
 fn a_stretch_of_time_has_its_own_path_and_no_more_events_than_allowed_are_kept() {
     let dir = write("window", &waits_for_a_message());
     let found = json(&dir, &["--time", "500ns.."]);
-    assert_eq!(parts(&found)[..4], [1300.0, 0.0, 50.0, 150.0]);
+    assert_eq!(parts(&found)[..4], [1300, 0, 50, 150]);
     let error = caribou(&["trace", "critical-path", dir.text(), "--events-max", "2"]).unwrap_err();
     assert_eq!(error, "more than 2 events: choose a stretch with --time, or allow more with --events-max");
 }
@@ -140,15 +145,12 @@ fn a_stretch_of_time_has_its_own_path_and_no_more_events_than_allowed_are_kept()
 fn the_path_of_a_whole_run_leaves_no_time_out() {
     let dir = generated("path-whole", 20_000);
     let found = json(&dir, &[]);
-    let elapsed_ns = caribou::trace::Trace::open(dir.path()).unwrap().elapsed_ns() as f64;
-    let total_ns: f64 = parts(&found).iter().sum();
-    let last_idle_ns = 2_000.0;
-    assert!((elapsed_ns - last_idle_ns - total_ns).abs() < 200_000.0, "{total_ns} of {elapsed_ns}");
+    let elapsed_ns = caribou::trace::Trace::open(dir.path()).unwrap().elapsed_ns() as i64;
+    let total_ns: i64 = parts(&found).iter().sum();
+    let last_idle_ns = 2_000;
+    assert!((elapsed_ns - last_idle_ns - total_ns).abs() < 200_000, "{total_ns} of {elapsed_ns}");
     let bounds = &found["tables"]["bounds"];
-    assert!(
-        bounds[0]["time_ns"].as_f64().unwrap() < total_ns
-            && bounds[1]["time_ns"].as_f64().unwrap() < total_ns
-    );
+    assert!(whole(&bounds[0]["time_ns"]) < total_ns && whole(&bounds[1]["time_ns"]) < total_ns);
     let text = caribou(&["trace", "critical-path", dir.text()]).unwrap();
     assert!(text.starts_with("path ") && text.contains("longest stretches"), "{text}");
 }

@@ -37,10 +37,10 @@ fn json(before: &str, after: &str) -> Value {
     serde_json::from_str(&caribou(&["trace", "diff", before, after, "--json"]).unwrap()).unwrap()
 }
 
-fn change(json: &Value, table: &str, key: &str, name: &str) -> (f64, Value) {
+fn change(json: &Value, table: &str, key: &str, name: &str) -> (i64, Value) {
     let rows = json["tables"][table].as_array().unwrap();
     let row = rows.iter().find(|row| row[key] == name).unwrap_or_else(|| panic!("{name} in {rows:?}"));
-    (row["change_ns"].as_f64().unwrap(), row["verdict"].clone())
+    (row["change_ns"].as_f64().unwrap() as i64, row["verdict"].clone())
 }
 
 #[test]
@@ -51,14 +51,14 @@ fn the_causes_of_a_slower_run_add_up_to_its_change() {
     let of = |cause| change(&found, "causes", "cause", cause).0;
     // The average of 1000 and 1800 is 1400, the busiest worker has 400 more; 2500 - 2100 is left over.
     let causes = ["cpu", "lost", "runtime", "imbalance", "waiting"].map(of);
-    assert_eq!(causes, [400.0, 200.0, 0.0, 400.0, 0.0]);
-    assert_eq!(causes.iter().sum::<f64>(), of("total"));
+    assert_eq!(causes, [400, 200, 0, 400, 0]);
+    assert_eq!(causes.iter().sum::<i64>(), of("total"));
     let says = found["says"][0].as_str().unwrap();
     assert!(says.starts_with("it is 1.00 us slower (66.7 %), 1.50 us -> 2.50 us: cpu +400 ns"), "{says}");
     assert_eq!(found["tables"]["chunks"][0]["chunk"], "Ring[#1]");
-    assert_eq!(change(&found, "chunks", "chunk", "Ring[#1]"), (800.0, Value::Null));
-    assert_eq!(change(&found, "ranks", "rank", "rank 0").0, 0.0);
-    assert_eq!(change(&found, "kinds", "kind", "Ring::Halo").0, 800.0);
+    assert_eq!(change(&found, "chunks", "chunk", "Ring[#1]"), (800, Value::Null));
+    assert_eq!(change(&found, "ranks", "rank", "rank 0").0, 0);
+    assert_eq!(change(&found, "kinds", "kind", "Ring::Halo").0, 800);
     assert!(found["notes"].to_string().contains("how much of this is noise is not known"));
 }
 
@@ -72,13 +72,13 @@ fn a_change_within_the_spread_of_either_side_is_the_same() {
     let list = |numbers: &[usize]| numbers.iter().map(|&n| runs[n].text()).collect::<Vec<_>>().join(",");
     // Medians 1100 and 1350, spread 300.
     let found = json(&list(&[0, 1, 2]), &list(&[3]));
-    assert_eq!(change(&found, "causes", "cause", "cpu"), (250.0, "same".into()));
+    assert_eq!(change(&found, "causes", "cause", "cpu"), (250, "same".into()));
     assert!(found["says"][0].as_str().unwrap().starts_with("it takes as long as before"));
     let found = json(&list(&[0, 1, 2]), &list(&[4, 4]));
-    assert_eq!(change(&found, "causes", "cause", "cpu"), (400.0, "more".into()));
+    assert_eq!(change(&found, "causes", "cause", "cpu"), (400, "more".into()));
     let found = json(&list(&[4, 5]), &list(&[0]));
     // The median of two is between them.
-    assert_eq!(change(&found, "causes", "cause", "cpu"), (-750.0, "less".into()));
+    assert_eq!(change(&found, "causes", "cause", "cpu"), (-750, "less".into()));
 }
 
 #[test]
