@@ -229,3 +229,23 @@ fn ranks_and_workers_that_are_only_claimed_cost_nothing() {
     assert_eq!(trace.ranks[0].workers, 4096);
     assert_eq!(trace.problems.len(), 1 + 8, "the end, and eight of the ranks that are missing");
 }
+
+#[test]
+fn a_block_with_more_or_fewer_records_than_it_promises_is_left_out() {
+    let dir = Scratch::new("counts");
+    let row = "{\"activity\":\"lost\",\"ns\":[1],\"calls\":[1],\"longest_ns\":[1]}";
+    let cases = [
+        (Kind::Samples, "[{}, {}]".to_owned()),
+        (Kind::Syncs, "[{}, {}]".to_owned()),
+        (Kind::Names, "{\"names\": [{\"text\": \"a\"}], \"chunks\": [[0, 0, \"a\"]]}".to_owned()),
+        (Kind::Profile, format!("{{\"rows\": [{row}, {row}]}}")),
+    ];
+    for (kind, json) in cases {
+        for items in 1..=3 {
+            let block = Block::new(kind, 0, items, (0, 0), json.as_bytes());
+            let trace = dir.open(&bytes_of(&[run_block(), block])).unwrap();
+            let left_out = trace.problems.iter().any(|problem| problem.what.contains("is left out"));
+            assert_eq!(left_out, items != 2, "{items} {}: {:?}", kind.name(), trace.problems);
+        }
+    }
+}
