@@ -19,6 +19,7 @@ mod merged;
 mod messages;
 mod open;
 mod outliers;
+pub(crate) mod page;
 mod profile;
 mod report;
 mod select;
@@ -30,7 +31,6 @@ mod svg;
 mod taken;
 mod timeline;
 mod utilisation;
-pub(crate) mod page;
 
 use std::io::Write;
 

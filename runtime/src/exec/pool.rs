@@ -206,10 +206,11 @@ impl Shared<'_> {
                 inner.core.cancel(todo);
             }
             inner.core.wants(worker, now_ns, todo);
-            inner.core.take_order(worker)
+            let sent: Vec<u32> = todo.packets.iter().map(|(to, _)| to.0).collect();
+            (inner.core.take_order(worker), sent)
         };
-        let answer = self.with(ask);
-        diary.asked(self.clock.now_ns());
+        let (answer, sent) = self.with(ask);
+        diary.asked(&sent, self.clock.now_ns());
         if self.meeting.crew.stopped() {
             return None;
         }

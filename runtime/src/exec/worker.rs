@@ -455,7 +455,7 @@ impl InHand {
         if std::mem::take(&mut self.running) {
             recorder.handled(self.chunk, self.kind, self.from, now_ns);
         } else {
-            recorder.passed_over(self.chunk.array, self.kind, now_ns);
+            recorder.kept(now_ns);
         }
     }
 }

@@ -43,7 +43,8 @@ pub enum What {
         /// handlers (0.2 ms) at a time, and charged to the longest of the batch.
         lost_ns: u64,
     },
-    /// The chunk whose handler just ended had sent a message: a point, at the end of the handler.
+    /// The chunk whose handler just ended had sent a message: a point, at the end of the handler. It left a little before
+    /// that, so that its receiver on another worker may begin before, but not before the handler that sent it.
     Send {
         /// Who sent it.
         chunk: ChunkId,
@@ -136,9 +137,9 @@ pub enum What {
         /// To this rank.
         rank: u32,
     },
-    /// Events could not be kept. A point.
+    /// The trace was full: later events of this rank are not in it. A point, at the end.
     Dropped {
-        /// How many, since the last of these.
+        /// How many.
         events: u64,
     },
 }
@@ -155,13 +156,16 @@ pub enum Part {
     Decide,
     /// Moving chunks.
     Migrate,
+    /// Putting away messages that chunks were not ready for.
+    Keep,
     /// Writing the trace.
     Flush,
 }
 
 impl Part {
     /// All parts.
-    pub const ALL: [Part; 5] = [Part::Start, Part::Measure, Part::Decide, Part::Migrate, Part::Flush];
+    pub const ALL: [Part; 6] =
+        [Part::Start, Part::Measure, Part::Decide, Part::Migrate, Part::Keep, Part::Flush];
 
     /// Its name in tables and exports.
     #[must_use]
@@ -171,6 +175,7 @@ impl Part {
             Part::Measure => "measure",
             Part::Decide => "decide",
             Part::Migrate => "migrate",
+            Part::Keep => "keep",
             Part::Flush => "trace_flush",
         }
     }

@@ -66,6 +66,7 @@ struct Keeps {
 struct Putby {
     begin_ns: Option<u64>,
     by_kind: Vec<Tally>,
+    kept: Tally,
     lost_ns: u64,
 }
 
@@ -74,6 +75,15 @@ struct Tally {
     ns: u64,
     calls: u64,
     longest_ns: u64,
+}
+
+impl Tally {
+    #[inline]
+    fn add(&mut self, ns: u64) {
+        self.ns += ns;
+        self.calls += 1;
+        self.longest_ns = self.longest_ns.max(ns);
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -140,10 +150,7 @@ impl Recorder {
         let (begin_ns, wall_ns) = (self.last_ns, now_ns - self.last_ns);
         self.last_ns = now_ns;
         self.profile.begin_ns.get_or_insert(begin_ns);
-        let tally = &mut self.profile.by_kind[kind.0 as usize];
-        tally.ns += wall_ns;
-        tally.calls += 1;
-        tally.longest_ns = tally.longest_ns.max(wall_ns);
+        self.profile.by_kind[kind.0 as usize].add(wall_ns);
         let mut event = None;
         if self.keeps.any {
             self.events.append(&mut self.told);
@@ -159,12 +166,17 @@ impl Recorder {
         }
     }
 
-    /// Time that a message cost whose chunk was not ready for it.
-    pub(crate) fn passed_over(&mut self, array: u32, kind: &'static str, now_ns: u64) {
-        let kind = self.kind(array, kind);
-        self.profile.begin_ns.get_or_insert(self.last_ns);
-        self.profile.by_kind[kind.0 as usize].ns += now_ns - self.last_ns;
+    /// Time since the last slice in which no handler ran: a message was put away, or a handler was interrupted before.
+    pub(crate) fn kept(&mut self, now_ns: u64) {
+        let (begin_ns, long_ns) = (self.last_ns, now_ns - self.last_ns);
         self.last_ns = now_ns;
+        self.profile.begin_ns.get_or_insert(begin_ns);
+        self.profile.kept.add(long_ns);
+        if self.keeps.runtime {
+            let what = What::Runtime { part: Part::Keep, sync: 0 };
+            self.events.push(Event { begin_ns, end_ns: now_ns, what });
+        }
+        self.events.extend(self.pending.drain(..).map(|what| Event::point(now_ns, what)));
     }
 
     /// The number of a kind. The texts are constants of the program: the same place is the same text.
@@ -297,10 +309,11 @@ impl Recorder {
         }
     }
 
-    /// The policy of a pool has sent a message.
-    pub(crate) fn pool_sent(&mut self, rank: u32) {
+    /// The policy of a pool has sent messages to these ranks.
+    pub(crate) fn pool_sent(&mut self, ranks: &[u32]) {
         if self.keeps.arrows != 0 {
-            self.events.push(Event::point(self.last_ns, What::PoolSend { rank }));
+            let at_ns = self.last_ns;
+            self.events.extend(ranks.iter().map(|&rank| Event::point(at_ns, What::PoolSend { rank })));
         }
     }
 
@@ -334,10 +347,11 @@ impl Recorder {
     fn count(&mut self) {
         let Some(begin_ns) = self.profile.begin_ns.take() else { return };
         let mut profile = self.recording.profile(self.worker);
-        for (kind, tally) in (0..).map(NameId).zip(&mut self.profile.by_kind) {
-            if tally.ns > 0 || tally.calls > 0 {
+        let kinds = (0..).map(NameId).map(Activity::Kind).zip(&mut self.profile.by_kind);
+        for (activity, tally) in kinds.chain([(Activity::Runtime(Part::Keep), &mut self.profile.kept)]) {
+            if tally.calls > 0 {
                 let Tally { ns, calls, longest_ns } = std::mem::take(tally);
-                profile.add(Activity::Kind(kind), begin_ns, self.last_ns, ns, calls, longest_ns);
+                profile.add(activity, begin_ns, self.last_ns, ns, calls, longest_ns);
             }
         }
         let lost_ns = std::mem::take(&mut self.profile.lost_ns);

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::block::Block;
-use super::event::{ChunkId, NameId};
+use super::event::{ChunkId, Event, NameId, What};
 use super::filter::{Class, Filter};
 use super::profile::Profile;
 use super::records::{End, Name, RunRecord, Sample};
@@ -90,6 +90,8 @@ struct Log {
     writer: Option<Writer>,
     bytes_max: u64,
     names_written: usize,
+    /// The end of the last event written of worker 0.
+    last_ns: u64,
     chunks: Vec<(ChunkId, String)>,
     dropped: u64,
 }
@@ -133,6 +135,7 @@ impl Recording {
                     writer: Some(writer),
                     bytes_max: wanted.bytes_max,
                     names_written: 0,
+                    last_ns: 0,
                     chunks: Vec::new(),
                     dropped: 0,
                 }));
@@ -197,6 +200,9 @@ impl Recording {
             }
             log.dropped += events;
             return false;
+        }
+        if block.header.worker == 0 {
+            log.last_ns = block.header.last_ns;
         }
         let written = self.in_file(log, |writer| writer.write(block));
         log.dropped += if written { 0 } else { events };
@@ -270,6 +276,11 @@ impl Recording {
         let workers: Vec<Profile> = self.profiles.iter().map(|profile| lock(profile).clone()).collect();
         if let Some(log) = &self.log {
             let log = &mut *lock(log);
+            if log.dropped > 0 {
+                let what = What::Dropped { events: log.dropped };
+                let last = Event::point(end.elapsed_ns.max(log.last_ns), what);
+                self.in_file(log, |writer| writer.events(0, &[last]));
+            }
             for (worker, profile) in (0..).zip(&workers) {
                 self.in_file(log, |writer| writer.profile(worker, profile));
             }

@@ -22,12 +22,13 @@ impl Diary {
         Diary { record, recorder: Recorder::new(recording, worker, now_ns), last_ns: now_ns }
     }
 
-    /// It asked the policy.
-    pub(super) fn asked(&mut self, now_ns: u64) {
+    /// It asked the policy, which sent messages to these ranks.
+    pub(super) fn asked(&mut self, sent: &[u32], now_ns: u64) {
         self.record.policy_ns += now_ns - self.last_ns;
         self.last_ns = now_ns;
         if let Some(recorder) = &mut self.recorder {
             recorder.runtime(Part::Decide, 0, now_ns);
+            recorder.pool_sent(sent);
         }
     }
 

@@ -32,6 +32,8 @@ pub(crate) struct Messages<'t> {
     most: usize,
     sent: BTreeMap<Message, Ending<'t>>,
     handled: BTreeMap<Message, Ending<'t>>,
+    /// When the last handler of each rank and worker began.
+    began_ns: BTreeMap<(u32, u32), u64>,
     arrows: u64,
     /// Not compared, for want of memory.
     skipped: u64,
@@ -42,16 +44,23 @@ pub(crate) struct Messages<'t> {
 impl<'t> Messages<'t> {
     pub(crate) fn new(trace: &'t Trace, clocks: &'t Clocks, most: usize) -> Messages<'t> {
         let (sent, handled) = (BTreeMap::new(), BTreeMap::new());
-        Messages { trace, clocks, most, sent, handled, arrows: 0, skipped: 0, early: (0, 0) }
+        let began_ns = BTreeMap::new();
+        Messages { trace, clocks, most, sent, handled, began_ns, arrows: 0, skipped: 0, early: (0, 0) }
     }
 
     pub(crate) fn event(&mut self, rank: &'t RankTrace, worker: u32, event: &Event, findings: &mut Findings) {
         match event.what {
             What::Send { chunk, to, number, .. } if number != 0 => {
-                let send = Ending { rank, worker, ns: event.end_ns };
+                // It left somewhere in its handler, which came just before.
+                let began_ns = self.began_ns.get(&(rank.rank, worker)).copied();
+                let send = Ending { rank, worker, ns: began_ns.unwrap_or(event.end_ns).min(event.end_ns) };
                 self.send((chunk, number, to), send, findings);
             }
-            What::Handler { chunk, from, number, .. } if number != 0 && from != RUNTIME => {
+            What::Handler { chunk, from, number, .. } => {
+                self.began_ns.insert((rank.rank, worker), event.begin_ns);
+                if number == 0 || from == RUNTIME {
+                    return;
+                }
                 let handler = Ending { rank, worker, ns: event.begin_ns };
                 self.handler((from, number, chunk), handler, findings);
             }

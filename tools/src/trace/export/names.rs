@@ -36,7 +36,7 @@ pub(super) fn of_part(part: Part) -> &'static str {
     match part {
         Part::Measure => "lb_collect",
         Part::Decide => "lb_strategy",
-        Part::Start | Part::Migrate | Part::Flush => part.name(),
+        Part::Start | Part::Migrate | Part::Keep | Part::Flush => part.name(),
     }
 }
 
