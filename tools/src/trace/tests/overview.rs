@@ -1,4 +1,5 @@
 //! `summary`, `profile`, `utilisation` and `lb`: their figures against sums made here from the events and records.
+#![expect(clippy::float_cmp, reason = "sums of whole numbers below 2^53 are exact")]
 
 use std::collections::BTreeMap;
 
@@ -93,9 +94,9 @@ fn the_profile_of_the_run_is_the_sum_of_its_events() {
     for ((rank, name), (ns, ..)) in &sums {
         let of_rank = rows(&page, "activities_by_rank")
             .iter()
-            .find(|row| row["rank"] == Value::from(*rank) && row["activity"] == Value::from(name.as_str()));
+            .find(|row| row["rank"] == *rank && row["activity"] == name.as_str());
         // The made-up profile has no departures.
-        assert!(name == "migrate" || of_rank.unwrap()["time_ns"] == Value::from(*ns), "{rank} {name}");
+        assert!(name == "migrate" || of_rank.unwrap()["time_ns"] == *ns, "{rank} {name}");
     }
 }
 
@@ -242,7 +243,7 @@ fn one_sync_lists_its_moves_with_their_loads() {
     let (mut departs, mut loads) = (Vec::new(), BTreeMap::new());
     trace.for_each(|rank, _, event| match event.what {
         What::Depart { chunk, rank: to, bytes } => {
-            departs.push((event.begin_ns, rank.rank, to, bytes, chunk))
+            departs.push((event.begin_ns, rank.rank, to, bytes, chunk));
         }
         What::Load { chunk, sync: of, load_ns, .. } if of == sync.sync => {
             loads.insert(chunk, load_ns);
@@ -269,6 +270,30 @@ fn one_sync_lists_its_moves_with_their_loads() {
     assert_eq!(bars.matches("<title>rank ").count(), 12, "three bars for each of four ranks");
     let wrong = caribou(&["trace", "lb", dir.text(), "--sync", "999"]).unwrap_err();
     assert!(wrong.starts_with("there is no sync 999: the trace has those from 0 to "), "{wrong}");
+}
+
+#[test]
+fn the_load_of_a_move_is_that_of_its_own_sync() {
+    let dir = Scratch::new("own-load");
+    let mut writer = Writer::create(dir.path(), &run_of(2, 0)).unwrap();
+    let chunk = caribou::trace::ChunkId { array: 0, key: 1 };
+    let load = |at_ns, sync, load_ns| Event::point(at_ns, What::Load { chunk, sync, load_ns, bytes: 8 });
+    let depart = Event { begin_ns: 210, end_ns: 220, what: What::Depart { chunk, rank: 1, bytes: 8 } };
+    writer.events(0, &[load(100, 0, 50), load(200, 1, 60), depart, load(300, 2, 70)]).unwrap();
+    let sync = |sync: u64, moved| {
+        let mut report = SyncReport::default();
+        (report.sync, report.at_ns, report.moved, report.proposed) = (sync, 100 * sync + 105, moved, moved);
+        report
+    };
+    writer.syncs(&[sync(0, 0), sync(1, 1), sync(2, 0)]).unwrap();
+    writer.finish(&End { elapsed_ns: 400, ..End::default() }).unwrap();
+    let moves = |sync: &str| {
+        let page = json(&["lb", dir.text(), "--sync", sync]);
+        page["tables"]["moves"]
+            .as_array()
+            .map(|moves| moves.iter().map(|one| number(&one["load_ns"])).collect())
+    };
+    assert_eq!([moves("0"), moves("1"), moves("2")], [None, Some(vec![60.0]), None]);
 }
 
 #[test]
