@@ -217,8 +217,7 @@ fn messages_are_drawn_when_asked_for() {
     open.assert_no_complaints();
 }
 
-const EVIL: &str =
-    "</script><img src=x onerror=\"window.harmed=1\"><script>window.harmed=2</script>\u{2028}'\"&<!--";
+const EVIL: &str = "</script x></script><img src=x onerror=\"window.harmed=1\"><script>window.harmed=2</script>\u{2028}'\"&<!--";
 
 fn record(shape: &str) -> RunRecord {
     RunRecord {
