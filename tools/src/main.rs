@@ -168,7 +168,8 @@ fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -> Re
 /// What clap has to say, without the usage that follows it.
 fn one_line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return "no command; expected strategies, balance or simulate (--help explains)".to_owned();
+        return "no command; expected strategies, balance, simulate, trace or top (--help explains)"
+            .to_owned();
     }
     let text = error.to_string();
     let lines = text

@@ -86,8 +86,8 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
         ),
         (&["balance", "--snapshot", "/nowhere.json"], "/nowhere.json: cannot be read: "),
         (&["balance", "--snapshot", "x", "--seed", "1"], "cannot be used with"),
-        (&["strategie"], "a similar subcommand exists: 'strategies'"),
-        (&[], "expected strategies, balance or simulate"),
+        (&["strategie"], "similar subcommands exist: 'trace', 'strategies'"),
+        (&[], "expected strategies, balance, simulate, trace or top"),
     ] {
         let line = caribou(arguments).expect_err("refused");
         assert!(line.contains(expected), "{arguments:?} gave {line:?}");

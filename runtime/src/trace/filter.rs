@@ -91,6 +91,7 @@ impl FromStr for Filter {
                 Some(("array", name)) => filter.arrays.push(name.trim().into()),
                 Some(("messages", every)) => {
                     let every = every.trim().parse().ok().filter(|&every| every > 0);
+                    filter.kept[Class::Messages as usize] = true;
                     filter.arrows =
                         every.ok_or_else(|| format!("`{word}`: one in how many? A whole number"))?;
                 }

@@ -101,7 +101,10 @@ fn two_sound_ranks_are_sound() {
 #[test]
 fn a_message_that_is_handled_before_it_was_sent_is_found_unless_clocks_explain_it() {
     let mut ranks = two_ranks();
+    // A message leaves somewhere in its handler.
     ranks[1].events = vec![handler(300, 600, 2, Some(1), 1)];
+    assert!(checked("within", 1, &ranks).1);
+    ranks[0].events[0] = handler(1000, 1000, 1, None, 0);
     finds(
         "backwards",
         &ranks,
@@ -182,8 +185,8 @@ fn totals_that_differ_are_found() {
     ranks[0].profile.add(Activity::Kind(NameId(0)), 0, 3_000_000, 3_000_000, 1, 3_000_000);
     finds("profile", &ranks, "Ring::Halo: 3000000 ns in the profile, 1000 ns in events");
     let mut ranks = two_ranks();
-    ranks[1].end.messages = 7;
-    finds("count", &ranks, "7 deliveries were counted, 1 handlers are recorded");
+    ranks[1].end.messages = 0;
+    finds("count", &ranks, "1 deliveries were counted, 2 handlers are recorded");
 }
 
 #[test]

@@ -13,10 +13,10 @@ pub(super) const KINDS_MAX: usize = 200;
 pub(super) const COLOURS: usize = 8;
 
 pub(super) const IDLE: u8 = 0;
-pub(super) const LOST: u8 = 6;
-const ITERATIONS: u8 = 7;
-const OTHER: u8 = 8;
-const FIRST_KIND: u8 = 9;
+pub(super) const LOST: u8 = 1 + Part::ALL.len() as u8;
+const ITERATIONS: u8 = LOST + 1;
+const OTHER: u8 = ITERATIONS + 1;
+const FIRST_KIND: u8 = OTHER + 1;
 /// In place of an activity: nothing is known.
 pub(super) const NOTHING: u8 = 255;
 
@@ -66,8 +66,9 @@ pub(super) struct Activities {
 
 impl Activities {
     pub(super) fn of(trace: &Trace) -> Activities {
-        let states = ["idle", "start", "measure", "decide", "migrate", "trace_flush", "lost", "iterations"];
-        let mut names: Vec<String> = states.map(str::to_owned).into();
+        let parts = Part::ALL.map(Part::name);
+        let states = ["idle"].into_iter().chain(parts).chain(["lost", "iterations"]);
+        let mut names: Vec<String> = states.map(str::to_owned).collect();
         names.push("other kinds".into());
         let colours = vec![0; names.len()];
         let (kinds, taken) = (BTreeMap::new(), [false; COLOURS]);
