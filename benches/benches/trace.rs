@@ -25,7 +25,7 @@ use caribou_apps::stencil2d::plate::Shape;
 use caribou_apps::stencil2d::run as stencil;
 use caribou_benches::{Contender, in_turn};
 
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 15;
 
 /// What is recorded.
 #[derive(Clone, Copy)]
