@@ -19,7 +19,7 @@ use crate::core::erased::{Described, ErasedArray, ErasedSlot};
 use crate::core::handler::Facts;
 use crate::core::rank::RankCore;
 use crate::ids::{ChunkId, Rank};
-use crate::measure::sample::Gauges;
+use crate::measure::sample::{Gauges, Observed};
 use crate::trace::Part;
 use crate::trace::recording::Recording;
 
@@ -110,6 +110,7 @@ impl Worker<'_> {
         if self.id == 0 && shared.measure {
             // The first phase begins now: what was before is nobody's load.
             shared.gauges.sample(shared.clock.now_ns());
+            shared.gauges.observe(shared.clock.now_ns(), Observed::AtEnds);
         }
         self.skip(Part::Start, 0);
     }

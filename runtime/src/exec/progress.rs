@@ -226,7 +226,7 @@ impl Worker<'_> {
         let now_ns = shared.clock.now_ns();
         let sync = match when {
             Observed::AtSync(sync) => Some(sync),
-            Observed::Between | Observed::AtEnd => None,
+            Observed::Between | Observed::AtEnds => None,
         };
         if let Some(measured) = shared.gauges.observe(now_ns, when).filter(|_| shared.measure) {
             let chunks = shared.core.lock().rank.chunks();

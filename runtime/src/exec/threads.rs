@@ -32,7 +32,7 @@ impl Worker<'_> {
             recorder.finish();
         }
         if self.id == 0 {
-            self.observe(Observed::AtEnd);
+            self.observe(Observed::AtEnds);
         }
         self.shared.outcome.count(self.handled);
         self.shared.recording.count(self.handled);

@@ -402,6 +402,10 @@ impl<'r> Worker<'r> {
     /// Reads the CPU clock and corrects what was charged since it was read last.
     #[cold]
     pub(crate) fn close_batch(&mut self) {
+        if let Some(recorder) = self.recorder.as_mut().filter(|recorder| recorder.keeps_events()) {
+            recorder.encode();
+            self.skip(Part::Flush, 0);
+        }
         let Some(meter) = &mut self.meter else { return };
         let (refund, published) = meter.close();
         let lost_ns = refund.as_ref().map_or(0, |refund| refund.ns);
@@ -411,9 +415,6 @@ impl<'r> Worker<'r> {
         self.shared.gauges.workers[self.id as usize].publish(published);
         if let Some(recorder) = &mut self.recorder {
             recorder.close_batch(lost_ns);
-            if recorder.keeps_events() {
-                self.skip(Part::Flush, 0);
-            }
             if self.id == 0 {
                 self.observe(Observed::Between);
             }

@@ -46,8 +46,8 @@ pub(crate) enum Observed {
     AtSync(u64),
     /// Now and then.
     Between,
-    /// Last of all.
-    AtEnd,
+    /// First of all, from where it counts, and last of all.
+    AtEnds,
 }
 
 /// A sample as the record keeps it.
@@ -194,7 +194,7 @@ impl Gauges {
         let least_ns = match when {
             Observed::AtSync(_) => OBSERVED_AT_SYNC_NS,
             Observed::Between => OBSERVED_NS,
-            Observed::AtEnd => 0,
+            Observed::AtEnds => 0,
         };
         (now_ns >= observed.at_ns + least_ns).then(|| self.since(&mut observed, now_ns))
     }

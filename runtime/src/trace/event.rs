@@ -28,7 +28,8 @@ pub struct Event {
 /// What an [`Event`] was.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum What {
-    /// A handler ran, and its messages left.
+    /// A handler ran, and its messages left. It begins where the last slice of the worker ended: to find the message and
+    /// to hand it over is part of what it costs.
     Handler {
         /// The chunk that ran.
         chunk: ChunkId,

@@ -2,8 +2,8 @@
 //!
 //! A worker's time is cut into slices that follow each other, by the clock readings that measuring makes anyway: of
 //! handlers, idle, of the runtime itself. Slices and messages are put by as they are, and every batch of the meter (0.2 ms)
-//! they are counted in the profile, what the batch lost to others is charged to its longest slice, and the events are
-//! encoded. A full block is compressed and written by the worker itself, which is a slice of its own (`Part::Flush`): no
+//! they are counted in the profile, what the batch lost to others is charged to its longest slice, and the events of the
+//! batch before are encoded. A full block is compressed and written by the worker itself, which is a slice of its own (`Part::Flush`): no
 //! thread has to be watched, and memory is bounded by one batch and one block.
 
 use std::sync::Arc;
@@ -39,8 +39,10 @@ pub(crate) struct Recorder {
     known: FxHashMap<(u32, usize), NameId>,
     /// The kind asked for last.
     recent: Option<((u32, usize), NameId)>,
-    /// Of this batch.
+    /// Of this batch, after those of the last.
     events: Vec<Event>,
+    /// How many of them belong to closed batches.
+    settled: usize,
     /// What a handler did: takes the time at which it ends, and comes after it.
     pending: Vec<What>,
     /// What the program told about the handler that is running.
@@ -132,6 +134,7 @@ impl Recorder {
             known: FxHashMap::default(),
             recent: None,
             events: Vec::new(),
+            settled: 0,
             pending: Vec::new(),
             told: Vec::new(),
             block: Unwritten::new(),
@@ -336,11 +339,7 @@ impl Recorder {
             }
         }
         self.count();
-        self.encode();
-        let age_ns = self.last_ns.saturating_sub(self.block.first_ns);
-        if self.block.events > 0 && age_ns > BLOCK_AGE_MAX_NS {
-            self.write();
-        }
+        self.settled = self.events.len();
     }
 
     /// Moves what was put by to the profile.
@@ -360,11 +359,21 @@ impl Recorder {
         }
     }
 
-    fn encode(&mut self) {
+    /// Encodes the events of the batches that are closed. Comes before the CPU clock is read for the batch that is about to
+    /// close: the kernel takes that as an occasion to run somebody else, and such time is to be found, like any other that
+    /// is lost, in the slice of a handler.
+    pub(crate) fn encode(&mut self) {
         let mut events = std::mem::take(&mut self.events);
-        events.iter().for_each(|event| self.encode_one(event));
-        events.clear();
+        let settled = std::mem::take(&mut self.settled);
+        events.drain(..settled).for_each(|event| self.encode_one(&event));
         self.events = events;
+        if let Some(Longest { event: Some(event), .. }) = &mut self.longest {
+            *event -= settled;
+        }
+        let age_ns = self.last_ns.saturating_sub(self.block.first_ns);
+        if self.block.events > 0 && age_ns > BLOCK_AGE_MAX_NS {
+            self.write();
+        }
     }
 
     fn encode_one(&mut self, event: &Event) {
@@ -392,6 +401,7 @@ impl Recorder {
         let now_ns = self.last_ns;
         self.events.extend(self.pending.drain(..).map(|what| Event::point(now_ns, what)));
         self.close_batch(0);
+        self.encode();
         if self.block.events > 0 {
             self.write();
         }

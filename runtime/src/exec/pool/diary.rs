@@ -50,6 +50,7 @@ impl Diary {
         if let Some(recorder) = &mut self.recorder {
             recorder.executed(range.start, range.end - range.start, cpu_ns, now_ns);
             recorder.close_batch(0);
+            recorder.encode();
         }
     }
 

@@ -61,7 +61,8 @@ impl<'t> Messages<'t> {
                 if number == 0 || from == RUNTIME {
                     return;
                 }
-                let handler = Ending { rank, worker, ns: event.begin_ns };
+                // Its slice begins where the last one ended: looking for the message is part of it.
+                let handler = Ending { rank, worker, ns: event.end_ns };
                 self.handler((from, number, chunk), handler, findings);
             }
             _ => {}

@@ -102,7 +102,7 @@ fn two_sound_ranks_are_sound() {
 fn a_message_that_is_handled_before_it_was_sent_is_found_unless_clocks_explain_it() {
     let mut ranks = two_ranks();
     // A message leaves somewhere in its handler.
-    ranks[1].events = vec![handler(300, 600, 2, Some(1), 1)];
+    ranks[1].events = vec![handler(200, 300, 2, Some(1), 1)];
     assert!(checked("within", 1, &ranks).1);
     ranks[0].events[0] = handler(1000, 1000, 1, None, 0);
     finds(
@@ -110,7 +110,7 @@ fn a_message_that_is_handled_before_it_was_sent_is_found_unless_clocks_explain_i
         &ranks,
         "worker 0 at 300 ns: message 1 of Ring[#1] to Ring[#2] is handled 700 ns before",
     );
-    ranks[1].events = vec![handler(300, 2000, 2, Some(1), 1)];
+    ranks[1].events = vec![handler(100, 300, 2, Some(1), 1)];
     finds("backwards-long", &ranks, "is handled 700 ns before rank 0 sent it; clocks explain 0 ns");
     let clock = |error_ns| caribou::ClockOffset { begin_ns: 0, drift_ns: -100, error_ns };
     ranks[0].end.clocks = vec![caribou::ClockOffset::default(), clock(600)];
@@ -130,7 +130,7 @@ fn a_message_that_nobody_sent_is_found_if_all_sends_are_recorded() {
     finds(
         "unsent",
         &ranks,
-        "rank-00001.trace: worker 0 at 1500 ns: message 1 of Ring[#1] to Ring[#2] was handled",
+        "rank-00001.trace: worker 0 at 9000 ns: message 1 of Ring[#1] to Ring[#2] was handled",
     );
     let (text, sound) = checked("sampled", 10, &ranks);
     assert!(sound && text.contains("not every send is recorded"), "{text}");
