@@ -20,6 +20,7 @@ mod messages;
 mod open;
 mod outliers;
 pub(crate) mod page;
+mod palette;
 mod profile;
 mod report;
 mod select;

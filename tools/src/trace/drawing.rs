@@ -1,25 +1,12 @@
-//! Pictures: SVG put together from rectangles, lines and words, and the colours that mean the same in all of them.
+//! Pictures put together from rectangles, lines and words, with hints.
 //!
-//! Colours can be told apart by people who see few of them (Okabe and Ito), and what they mean can also be read from a
-//! pattern, a label or the hint of a shape. It knows nothing about what is drawn.
+//! It knows nothing about what is drawn.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use super::palette::{self, escape};
 use crate::Error;
-
-/// The runtime at work.
-pub(crate) const RUNTIME: &str = "#404040";
-/// Nothing to do.
-pub(crate) const IDLE: &str = "#eeeeee";
-/// Time that was not ours; hatched.
-pub(crate) const LOST: &str = "url(#lost)";
-/// Everything that has a colour by its name. Yellow, which is pale, and shades come last.
-const NAMED: [&str; 12] = [
-    "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#00446b", "#f0e442", "#8a5f00", "#005f45",
-    "#7a4964", "#a9d9f4", "#908829",
-];
 
 /// A picture while it is made. Lengths are pixels, from the left upper corner.
 pub(crate) struct Drawing {
@@ -63,13 +50,13 @@ impl Drawing {
             Anchor::Middle => "middle",
             Anchor::End => "end",
         };
-        let ((x, y), words) = (at, escaped(words));
+        let ((x, y), words) = (at, escape(words));
         let _ = writeln!(self.body, r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}">{words}</text>"#);
     }
 
     fn shape(&mut self, shape: &str, name: &str, hint: Option<&str>) {
         let written = match hint {
-            Some(hint) => writeln!(self.body, "{shape}><title>{}</title></{name}>", escaped(hint)),
+            Some(hint) => writeln!(self.body, "{shape}><title>{}</title></{name}>", escape(hint)),
             None => writeln!(self.body, "{shape}/>"),
         };
         written.expect("a string takes any text");
@@ -106,65 +93,13 @@ impl Drawing {
 
     /// Writes it to a file.
     pub(crate) fn save(&self, file: &Path) -> Result<(), Error> {
-        std::fs::write(file, self.svg()).map_err(|source| Error::Unwritable { file: file.to_owned(), source })
+        palette::save(file, &self.svg())
     }
-}
-
-/// A colour for each name: from its letters, so that it is the same in another run; names that would get the same take
-/// the next that is free.
-pub(crate) fn colours<'n>(names: impl IntoIterator<Item = &'n str>) -> BTreeMap<String, &'static str> {
-    let mut sorted: Vec<&str> = names.into_iter().collect();
-    sorted.sort_unstable();
-    sorted.dedup();
-    let mut taken = [false; NAMED.len()];
-    let mut colours = BTreeMap::new();
-    for name in sorted {
-        let wanted = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        let wanted = (wanted >> 32) as usize % (NAMED.len() / 2);
-        let free = (0..NAMED.len()).map(|step| (wanted + step) % NAMED.len()).find(|&slot| !taken[slot]);
-        let slot = free.unwrap_or(wanted);
-        taken[slot] = true;
-        colours.insert(name.to_owned(), NAMED[slot]);
-    }
-    colours
-}
-
-/// The colour of the number of something that has no name, such as a rank.
-pub(crate) fn numbered(number: u64) -> &'static str {
-    NAMED[(number % NAMED.len() as u64) as usize]
-}
-
-/// From white (0) over blue to nearly black (1).
-pub(crate) fn shade(part: f64) -> String {
-    let part = if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 };
-    let stops = [(247.0, 251.0, 255.0), (107.0, 174.0, 214.0), (8.0, 48.0, 107.0)];
-    let (from, to, along) =
-        if part < 0.5 { (stops[0], stops[1], 2.0 * part) } else { (stops[1], stops[2], 2.0 * part - 1.0) };
-    let mix = |from: f64, to: f64| (from + (to - from) * along).round() as u8;
-    format!("#{:02x}{:02x}{:02x}", mix(from.0, to.0), mix(from.1, to.1), mix(from.2, to.2))
-}
-
-/// Words as XML takes them: no markup, no control characters.
-fn escaped(words: &str) -> String {
-    let mut text = String::with_capacity(words.len());
-    for letter in words.chars() {
-        match letter {
-            '<' => text += "&lt;",
-            '>' => text += "&gt;",
-            '&' => text += "&amp;",
-            '"' => text += "&quot;",
-            '\n' => text.push('\n'),
-            other if other.is_control() || matches!(other, '\u{fffe}' | '\u{ffff}') => text.push('\u{fffd}'),
-            other => text.push(other),
-        }
-    }
-    text
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::palette::IDLE;
     use super::*;
 
     #[test]
@@ -175,13 +110,5 @@ mod tests {
         let svg = drawing.svg();
         assert!(svg.contains("&lt;script&gt;\u{fffd}&amp;</text>"), "{svg}");
         assert!(svg.contains("<title>a&lt;b</title>"), "{svg}");
-    }
-
-    #[test]
-    fn different_names_have_different_colours_as_long_as_there_are_any() {
-        let names: Vec<String> = (0..12).map(|number| format!("Block::Kind{number}")).collect();
-        let colours = colours(names.iter().map(String::as_str));
-        let different: std::collections::BTreeSet<_> = colours.values().collect();
-        assert_eq!((colours.len(), different.len()), (12, 12));
     }
 }

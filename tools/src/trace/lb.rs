@@ -14,7 +14,7 @@ use caribou::trace::Trace;
 use self::outcome::{Outcome, Verdict, finite, largest, median, outcomes};
 use super::open::Input;
 use super::page::{Cell, Format, Page, Table, bytes, duration};
-use super::svg;
+use super::palette;
 use crate::Error;
 
 /// What to show.
@@ -42,7 +42,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     if let Some(file) = &options.svg {
         let drawn = chosen.or_else(|| largest(&outcomes));
         let drawn = drawn.ok_or_else(|| Error::Usage("there is no sync to draw: the run had none".into()))?;
-        svg::save(file, &drawing::svg(&drawn))?;
+        palette::save(file, &drawing::svg(&drawn))?;
     }
     let page = match chosen {
         Some(outcome) => one::page(&trace, &outcome, &outcomes, options.moves),

@@ -33,14 +33,21 @@ impl<'t> Merged<'t> {
         from_ns: u64,
         to_ns: u64,
     ) -> Merged<'t> {
+        let workers = ranks.into_iter().flat_map(|rank| (0..rank.workers).map(move |worker| (rank, worker)));
+        Merged::of(workers, from_ns, to_ns)
+    }
+
+    /// These workers, in the blocks that touch this stretch of time.
+    pub(crate) fn of(
+        workers: impl IntoIterator<Item = (&'t RankTrace, u32)>,
+        from_ns: u64,
+        to_ns: u64,
+    ) -> Merged<'t> {
         let mut merged = Merged { sources: Vec::new(), next: BinaryHeap::new() };
-        for rank in ranks {
-            for worker in 0..rank.workers {
-                let stream = rank.stream_between(worker, from_ns, to_ns);
-                let source = Source { rank, worker, stream, event: None };
-                merged.sources.push(source);
-                merged.advance(merged.sources.len() - 1);
-            }
+        for (rank, worker) in workers {
+            let stream = rank.stream_between(worker, from_ns, to_ns);
+            merged.sources.push(Source { rank, worker, stream, event: None });
+            merged.advance(merged.sources.len() - 1);
         }
         merged
     }

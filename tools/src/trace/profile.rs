@@ -13,9 +13,9 @@ use caribou::trace::{Activity, Trace};
 use super::bins::{BINS_MAX, Bins};
 use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table, duration};
+use super::palette;
 use super::select::Selection;
 use super::spent::{Line, Parts, Spent, spent};
-use super::svg;
 use super::taken::{Taken, sampled};
 use crate::Error;
 
@@ -56,7 +56,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     warn(&spent.problems);
     if let Some(file) = &options.svg {
         let over_time = options.over_time.is_some();
-        svg::save(
+        palette::save(
             file,
             &if over_time { drawing::areas(&trace, &spent) } else { drawing::bars(&trace, &spent) },
         )?;

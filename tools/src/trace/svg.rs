@@ -1,33 +1,10 @@
-//! Pictures as SVG text: shapes, escaped words, axes, and colours that people who see few colours can tell apart.
+//! Charts as SVG text: stacked areas and bars with axes and a legend.
 //!
 //! It knows nothing of traces. Whoever draws decides what is where; a picture is a `String` in the end.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Arguments, Write};
-use std::path::Path;
 
-use crate::Error;
-
-/// Time in which nothing was to be done.
-pub(crate) const IDLE: &str = "#f0f0f0";
-/// The runtime's own time.
-pub(crate) const RUNTIME: &str = "#4d4d4d";
-/// Time that the vCPU was somebody else's; hatched.
-pub(crate) const LOST: &str = "url(#lost)";
-/// Time that the hypervisor took; hatched the other way.
-pub(crate) const STEAL: &str = "url(#steal)";
-/// Time that nothing is known of.
-pub(crate) const UNKNOWN: &str = "#d9d9d9";
-/// Chunks, where kinds are not told apart.
-pub(crate) const CHUNKS: &str = "#0072b2";
-/// A line that marks a moment, such as a sync.
-pub(crate) const MARK: &str = "#000000";
-
-/// Okabe and Ito, without black, which is for words, and vermilion, which is for what was lost; then lighter, then darker.
-const KINDS: [&str; 18] = [
-    "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#f0e442", "#7fb8d8", "#f2cf7f", "#7fceb9",
-    "#e5bcd3", "#aad9f4", "#f7f1a0", "#00507d", "#a16f00", "#006e50", "#8e5475", "#3c7da3", "#a89f2e",
-];
+use super::palette::escape;
 
 /// A picture that is being drawn.
 pub(crate) struct Svg {
@@ -179,51 +156,6 @@ pub(crate) fn ticks(from: f64, to: f64) -> Vec<f64> {
     values.take_while(|&value| value <= to + range * 1e-6).collect()
 }
 
-/// Text that cannot be taken for markup, and has nothing that XML does not allow.
-pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped += "&amp;",
-            '<' => escaped += "&lt;",
-            '>' => escaped += "&gt;",
-            '"' => escaped += "&quot;",
-            '\'' => escaped += "&#39;",
-            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
-            control if control.is_control() && !matches!(control, '\n' | '\t') => escaped.push('\u{fffd}'),
-            other => escaped.push(other),
-        }
-    }
-    escaped
-}
-
-/// A colour for each name. A name has the same one in every run, unless another name of this run would have had it too.
-pub(crate) fn colours(names: impl IntoIterator<Item = String>) -> BTreeMap<String, &'static str> {
-    let mut taken = [false; KINDS.len()];
-    let mut colours = BTreeMap::new();
-    for name in names.into_iter().collect::<BTreeSet<String>>() {
-        let first = hash(&name) as usize % 6;
-        let places = (0..KINDS.len()).map(|step| (first + step) % KINDS.len());
-        let place = places.into_iter().find(|&place| !taken[place]).unwrap_or(first);
-        taken[place] = true;
-        colours.insert(name, KINDS[place]);
-    }
-    colours
-}
-
-/// FNV-1a: the same on every machine and in every version.
-fn hash(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
-}
-
-/// Writes a picture to the file that was named.
-pub(crate) fn save(file: &Path, picture: &str) -> Result<(), Error> {
-    let unwritable = |source| Error::Unwritable { file: file.to_owned(), source };
-    std::fs::write(file, picture).map_err(unwritable)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -246,14 +178,5 @@ mod tests {
         }
         assert_eq!(ticks(1_000.0, 1_010.0), [1_000.0, 1_002.0, 1_004.0, 1_006.0, 1_008.0, 1_010.0]);
         assert_eq!(ticks(0.0, f64::NAN), ticks(0.0, -1.0));
-    }
-
-    #[test]
-    fn names_keep_their_colours_and_few_names_differ() {
-        let few: Vec<String> = (0..18).map(|number| format!("kind {number}")).collect();
-        let colours = colours(few.clone());
-        assert_eq!(colours.values().collect::<BTreeSet<_>>().len(), 18);
-        let alone = super::colours([few[0].clone()]);
-        assert_eq!(alone[&few[0]], super::colours([few[0].clone(), "zzz".into()])[&few[0]]);
     }
 }

@@ -16,9 +16,9 @@ use super::bins::{BINS_MAX, Bins};
 use super::lb::many;
 use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table, duration};
+use super::palette;
 use super::select::Selection;
 use super::spent::{Parts, spent};
-use super::svg;
 use crate::Error;
 
 /// What to show.
@@ -108,7 +108,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         map.rows.sort_by(|one, other| one.busy().total_cmp(&other.busy()).then(one.rank.cmp(&other.rank)));
     }
     if let Some(file) = &options.svg {
-        svg::save(file, &drawing::svg(&trace, &map))?;
+        palette::save(file, &drawing::svg(&trace, &map))?;
     }
     let mut page = page(&trace, &map, options);
     page.notes.push(spent.note());

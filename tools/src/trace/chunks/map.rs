@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use caribou::trace::{ChunkId, Trace};
 
 use super::history::History;
-use crate::trace::drawing::{self, Anchor, Drawing};
+use crate::trace::drawing::{Anchor, Drawing};
 use crate::trace::page::duration;
+use crate::trace::palette;
 
 /// Cells along one side; chunks share them if there are more.
 const SIDE_MAX: usize = 200;
@@ -118,8 +119,8 @@ impl Panel {
             let chunk = cell.chunk.map(|chunk| trace.chunk_name(chunk)).unwrap_or_default();
             let rank = cell.rank.map_or("?".into(), |rank| rank.to_string());
             let hint = format!("{chunk}: {} on rank {rank}", duration(mean(cell)));
-            let shade = drawing::shade(if most_ns > 0.0 { mean(cell) / most_ns } else { 0.0 });
-            let colour = cell.rank.map_or("#ffffff", |rank| drawing::numbered(u64::from(rank)));
+            let shade = palette::shade(if most_ns > 0.0 { mean(cell) / most_ns } else { 0.0 });
+            let colour = cell.rank.map_or("#ffffff", |rank| palette::numbered(u64::from(rank)));
             ranks.extend(cell.rank.map(|rank| (rank, colour)));
             for (left, fill) in lefts.into_iter().zip([shade.as_str(), colour]) {
                 let at = (left + column as f64 * size, top + 8.0 + row as f64 * high);

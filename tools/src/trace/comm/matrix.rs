@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use caribou::trace::Trace;
 
-use crate::trace::drawing::{self, Anchor, Drawing};
+use crate::trace::drawing::{Anchor, Drawing};
 use crate::trace::page::{Cell, Table, bytes};
+use crate::trace::palette;
 
 /// Pairs of ranks that are told apart.
 pub(super) const PAIRS_MAX: usize = 1 << 20;
@@ -168,7 +169,7 @@ impl Matrix {
         let by_bytes = self.all.bytes > 0.0;
         let of = |volume: &Volume| if by_bytes { volume.bytes } else { volume.messages };
         let most = cells.values().map(of).fold(0.0, f64::max);
-        drawing.rect((left, top), (wide, wide), &drawing::shade(0.0), None);
+        drawing.rect((left, top), (wide, wide), &palette::shade(0.0), None);
         for (&(row, column), volume) in &cells {
             let at = (left + column as f64 * cell, top + row as f64 * cell);
             let (from, to) = (axis.name(row), axis.name(column));
@@ -176,7 +177,7 @@ impl Matrix {
                 format!("{from} to {to}: {:.0} messages, {}", volume.messages, bytes(volume.bytes as u64));
             // By the logarithm, so that light pairs are seen beside heavy ones.
             let part = (1.0 + 999.0 * of(volume) / most.max(1.0)).ln() / 1000f64.ln();
-            drawing.rect(at, (cell - 0.3, cell - 0.3), &drawing::shade(0.08 + 0.92 * part), Some(&hint));
+            drawing.rect(at, (cell - 0.3, cell - 0.3), &palette::shade(0.08 + 0.92 * part), Some(&hint));
         }
         let every = (14.0 / cell).ceil().max(1.0) as usize;
         for place in (0..side).step_by(every) {

@@ -2,8 +2,9 @@
 
 use caribou::trace::Trace;
 
-use super::super::drawing::{self, Anchor, Drawing};
+use super::super::drawing::{Anchor, Drawing};
 use super::super::page::{bytes, duration};
+use super::super::palette;
 use super::Found;
 
 /// A panel for each that there is.
@@ -36,7 +37,7 @@ pub(super) fn draw(trace: &Trace, found: &Found) -> Drawing {
                 100.0 * part
             );
             let at = (x + 1.0, top + high - 36.0 - tall);
-            drawing.rect(at, ((bar_wide - 2.0).max(1.0), tall.max(0.5)), drawing::numbered(0), Some(&hint));
+            drawing.rect(at, ((bar_wide - 2.0).max(1.0), tall.max(0.5)), palette::numbered(0), Some(&hint));
             if number % (70.0 / bar_wide).ceil().max(1.0) as usize == 0 {
                 drawing.text((x, top + high - 22.0), Anchor::Start, &edge(octave.from));
             }

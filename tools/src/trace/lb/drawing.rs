@@ -1,7 +1,8 @@
 //! The ranks of one sync as bars: before it, as it predicted, and as the next one measured.
 
 use super::super::page::duration;
-use super::super::svg::{Anchor, Area, IDLE, Svg};
+use super::super::palette::IDLE;
+use super::super::svg::{Anchor, Area, Svg};
 use super::many;
 use super::outcome::{Outcome, PerRank};
 

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use caribou::trace::{Activity, Trace};
 
 use super::super::page::duration;
+use super::super::palette::{IDLE, LOST, RUNTIME, UNKNOWN, colours};
 use super::super::spent::{Line, Parts, Spent};
-use super::super::svg::{Anchor, Area, IDLE, LOST, RUNTIME, Svg, UNKNOWN, colours};
+use super::super::svg::{Anchor, Area, Svg};
 use super::{in_order, ranks};
 
 const SIZE: (f64, f64) = (960.0, 460.0);

@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use caribou::trace::{Event, Trace, What};
 
-use super::super::drawing::{self, Anchor, Drawing};
+use super::super::drawing::{Anchor, Drawing};
 use super::super::merged::Place;
 use super::super::messages::{Matcher, Message};
 use super::super::page::duration;
+use super::super::palette;
 use super::super::select::Window;
 use super::Options;
 use super::arrows::Slowest;
@@ -40,11 +41,11 @@ impl Picture {
     pub(super) fn new(trace: &Trace, window: Window, options: &Options) -> Picture {
         let kinds = trace.names.iter().zip(0..).filter(|(name, _)| name.array.is_some());
         let kinds: Vec<String> = kinds.map(|(_, id)| trace.name(caribou::trace::NameId(id))).collect();
-        let names = kinds.iter().map(String::as_str).chain(["iterations"]);
+        let names = kinds.into_iter().chain(["iterations".into()]);
         Picture {
             window,
             pixels: f64::from(options.pixels),
-            colours: drawing::colours(names),
+            colours: palette::colours(names),
             lanes: Vec::new(),
             seen: BTreeSet::new(),
             matcher: (options.arrows > 0 && trace.run.arrows > 0).then(Matcher::default),
@@ -171,13 +172,13 @@ impl Picture {
     fn colour(&self, trace: &Trace, class: Class) -> &'static str {
         match class {
             Class::Kind(_) | Class::Iterations => {
-                self.colours.get(&class.name(trace)).copied().unwrap_or(drawing::numbered(0))
+                self.colours.get(&class.name(trace)).copied().unwrap_or(palette::numbered(0))
             }
-            Class::Rank(rank) => drawing::numbered(u64::from(rank)),
+            Class::Rank(rank) => palette::numbered(u64::from(rank)),
             Class::Moving => "#000000",
-            Class::Runtime => drawing::RUNTIME,
-            Class::Idle => drawing::IDLE,
-            Class::Lost => drawing::LOST,
+            Class::Runtime => palette::RUNTIME,
+            Class::Idle => palette::IDLE,
+            Class::Lost => palette::LOST,
         }
     }
 

@@ -10,10 +10,11 @@ use super::super::lb::outcome::{Outcome, largest, outcomes};
 use super::super::lb::{many, the_one};
 use super::super::open::warn;
 use super::super::page::{Cell, Page, Table};
+use super::super::palette;
 use super::super::profile::drawing::Layers;
 use super::super::select::Window;
 use super::super::spent::{Line, Parts, Spent, Worker, spent};
-use super::super::svg::{self, Anchor, Area, Svg};
+use super::super::svg::{Anchor, Area, Svg};
 use super::{Options, Sort};
 use crate::Error;
 
@@ -44,7 +45,7 @@ pub(super) fn run(trace: &Trace, options: &Options, out: &mut dyn Write) -> Resu
     warn(&after.problems);
     let pairs = pairs(&before, &after, options.sort);
     if let Some(file) = &options.svg {
-        svg::save(file, &draw(trace, &chosen, &before, &after, &pairs))?;
+        palette::save(file, &draw(trace, &chosen, &before, &after, &pairs))?;
     }
     let mut page = Page::new("utilisation_around", trace);
     page.says.push(answer(trace, &chosen, &before, &after));

@@ -3,8 +3,9 @@
 use caribou::trace::Trace;
 
 use super::super::page::duration;
+use super::super::palette::{CHUNKS, IDLE, LOST, MARK, RUNTIME, STEAL, UNKNOWN};
 use super::super::spent::Parts;
-use super::super::svg::{Anchor, Area, CHUNKS, IDLE, LOST, MARK, RUNTIME, STEAL, Svg, UNKNOWN};
+use super::super::svg::{Anchor, Area, Svg};
 use super::map::{Cut, Map, Row};
 
 const WIDTH: f64 = 960.0;
