@@ -10,12 +10,14 @@
     reason = "a test has patience by the clock, and reads who is to start its jobs"
 )]
 
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use caribou::trace::{Trace, What};
 use rustix::process::{Pid, Signal, kill_process};
 
 const STENCIL: &str = env!("CARGO_BIN_EXE_stencil2d");
@@ -173,6 +175,29 @@ fn one_process_writes_the_numbers_of_all_and_times_every_iteration() {
     assert_eq!(numbers["settings"]["ranks"], 2);
     assert!(numbers["placement"].as_str().unwrap().starts_with("1 host, 2 ranks x "), "{numbers}");
     std::fs::remove_file(json).unwrap();
+}
+
+#[test]
+fn the_ranks_of_a_job_leave_one_trace() {
+    let dir = std::env::temp_dir().join(format!("caribou-mpi-trace-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    let variables = [("CARIBOU_TRACE", dir.to_str().unwrap())];
+    let arguments = "--grid 128 --chunk 32 --iterations 40 --period 10 --lb rotate";
+    let Some(ended) = start(2, &variables, STENCIL, arguments) else { return };
+    ended.assert_success("a traced job");
+    let trace = Trace::open(&dir).unwrap();
+    assert_eq!((trace.ranks.len(), trace.run.ranks), (2, 2), "{:?}", trace.problems);
+    let (mut sent, mut handled) = (BTreeSet::new(), BTreeSet::new());
+    let problems = trace.for_each(|_, _, event| match event.what {
+        What::Send { chunk, number, .. } => assert!(sent.insert((chunk, number))),
+        What::Handler { from, number, .. } if number > 0 => assert!(handled.insert((from, number))),
+        _ => {}
+    });
+    assert_eq!((&problems, &trace.problems), (&vec![], &vec![]));
+    assert!(handled.is_subset(&sent) && !handled.is_empty());
+    assert!(trace.syncs.iter().any(|sync| sync.moved > 0));
+    assert!(trace.ranks.iter().all(|rank| rank.end.as_ref().is_some_and(|end| end.failed.is_none())));
+    std::fs::remove_dir_all(&dir).unwrap();
 }
 
 #[test]
