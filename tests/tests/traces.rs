@@ -1,9 +1,14 @@
 //! Traces of real runs: what they say happened is what happened, and what could not be recorded is said.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use caribou::monitor::Status;
 use caribou::trace::{Activity, ChunkId, Event, Filter, RUNTIME, Trace, What};
 use caribou::{Accumulator, Chunk, Config, Ctx, Error, Pin, Reducer, Report, Target, pool};
 use serde::{Deserialize, Serialize};
@@ -351,6 +356,76 @@ fn without_a_profile_and_a_trace_nothing_is_recorded() {
     let report = strips(config(2), false).expect("nothing is wrong");
     assert_eq!(report.profiles.len(), 2);
     assert!(report.run.run_id.len() > 10 && !report.run.arguments.is_empty());
+}
+
+/// A token that travels until somebody says that it is enough.
+#[derive(Serialize, Deserialize)]
+struct Runner {
+    handled: u64,
+}
+
+impl Chunk for Runner {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.send((ctx.index() + 1) % 4, ());
+    }
+
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        self.handled += 1;
+        if ctx.service::<Arc<AtomicBool>>().load(Ordering::Relaxed) {
+            return ctx.exit();
+        }
+        if self.handled.is_multiple_of(500) {
+            ctx.at_sync_nowait();
+        }
+        ctx.send((ctx.index() + 1) % 4, ());
+    }
+
+    fn resume(&mut self, _: &mut Ctx<'_, Self>) {}
+}
+
+/// What the monitor says, once it says what is waited for.
+fn watched(port: u16, wanted: impl Fn(&Status) -> bool) -> Option<Status> {
+    let ask = || -> Option<Status> {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+        stream.write_all(b"GET /status HTTP/1.0\r\n\r\n").ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
+    };
+    (0..1000).find_map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        ask().filter(|status| wanted(status))
+    })
+}
+
+#[test]
+fn a_run_tells_how_it_is_doing_while_it_runs() {
+    // Free a moment ago; if another program is faster, the run says so and fails.
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+    let enough = Arc::new(AtomicBool::new(false));
+    let said = enough.clone();
+    let run = std::thread::spawn(move || {
+        caribou::run(config(2).monitor(port.to_string()), |setup| {
+            setup.service(said.clone());
+            setup.array(4, |_| Runner { handled: 0 });
+        })
+    });
+    let status = watched(port, |status| status.syncs_total > 2 && !status.kinds.is_empty());
+    enough.store(true, Ordering::Relaxed);
+    run.join().expect("it ends").expect("nothing is wrong");
+    let status = status.expect("it tells of its syncs");
+    assert_eq!(status.ranks.iter().map(|rank| rank.rank).collect::<Vec<_>>(), [0, 1]);
+    assert!(status.ranks.iter().all(|rank| rank.workers[0].handlers > 0));
+    assert!(status.syncs.windows(2).all(|pair| pair[0].sync + 1 == pair[1].sync));
+    assert!(status.kinds.iter().any(|kind| kind.name == "Runner::message" || kind.name == "Runner::start"));
+    assert!(watched_no_more(port), "the port is free when the run has ended");
+}
+
+fn watched_no_more(port: u16) -> bool {
+    TcpStream::connect(("127.0.0.1", port)).is_err()
 }
 
 /// The program that is killed in the next test: this test itself, started once more.

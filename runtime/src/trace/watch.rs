@@ -22,11 +22,13 @@ impl Session {
     }
 
     fn status(&self) -> Status {
-        let recordings: Vec<Arc<Recording>> = self.recordings().clone();
+        let mut recordings: Vec<Arc<Recording>> = self.recordings().clone();
+        recordings.sort_by_key(|rank| rank.rank());
         let elapsed_ns = self.elapsed_ns();
         let mut kinds = BTreeMap::new();
         let ranks = recordings.iter().map(|rank| rank_status(rank, self.run(), elapsed_ns, &mut kinds));
         let ranks: Vec<RankStatus> = ranks.collect();
+        // Rank 0 has them, if it is in this process.
         let syncs = recordings.first().map(|rank| rank.syncs_so_far()).unwrap_or_default();
         let run = self.run();
         Status {

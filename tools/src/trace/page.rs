@@ -93,7 +93,7 @@ impl Table {
 
     pub(crate) fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
         if !self.title.is_empty() {
-            writeln!(out, "{}", self.title)?;
+            writeln!(out, "{}", plain(&self.title))?;
         }
         let heads = self.columns.iter().map(|(_, head)| head.clone()).collect();
         let shown = self.rows.iter().take(self.rows_in_text_max);
@@ -145,7 +145,7 @@ impl Cell {
 
     fn text(&self) -> String {
         match self {
-            Cell::Text(text) => text.clone(),
+            Cell::Text(text) => plain(text),
             Cell::Count(count) => count.to_string(),
             Cell::Ns(ns) => duration(*ns),
             Cell::Share(share) => format!("{:.1} %", 100.0 * share),
@@ -176,6 +176,11 @@ impl Cell {
             other => other.json().to_string(),
         }
     }
+}
+
+/// Text for a terminal. Names come from files: they must not move its cursor.
+fn plain(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
 }
 
 /// What a command shows.
@@ -214,7 +219,7 @@ impl Page {
             return self.tables.first().map_or(Ok(()), |table| table.write_csv(out));
         }
         for line in &self.says {
-            writeln!(out, "{line}")?;
+            writeln!(out, "{}", plain(line))?;
         }
         for (number, table) in self.tables.iter().filter(|table| !table.data_only).enumerate() {
             if number > 0 || !self.says.is_empty() {
@@ -225,7 +230,7 @@ impl Page {
         if !self.notes.is_empty() {
             writeln!(out)?;
         }
-        self.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
+        self.notes.iter().try_for_each(|note| writeln!(out, "note: {}", plain(note)))
     }
 
     fn json(&self) -> Value {
@@ -257,5 +262,22 @@ pub(crate) fn bytes(count: u64) -> String {
         size if size < 1_048_576.0 => format!("{:.1} KiB", size / 1024.0),
         size if size < 1_073_741_824.0 => format!("{:.1} MiB", size / 1_048_576.0),
         size => format!("{:.2} GiB", size / 1_073_741_824.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_command_the_terminal() {
+        let mut table = Table::new("names", "", &[("name", "name")]);
+        table.row([Cell::text_of("\u{1b}[2Jkind\r\n")]);
+        let mut out = Vec::new();
+        table.write_text(&mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("[2Jkind") && !text.contains(['\u{1b}', '\r']), "{text:?}");
+        assert_eq!(text.lines().count(), 2);
+        assert_eq!(table.json()[0]["name"], "\u{1b}[2Jkind\r\n", "programs get names as they are");
     }
 }
