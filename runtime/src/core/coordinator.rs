@@ -223,8 +223,7 @@ impl Coordinator {
         let model = self.strategy.background();
         let verdict = lb_strategies::accept(expected, &assignment, model, 1, &MOVE_COST);
         let current = Assignment::current(expected);
-        let proposed = expected.chunks.iter().zip(&assignment.ranks).filter(|(chunk, to)| chunk.rank != **to);
-        let proposed = proposed.count() as u64;
+        let proposed = metrics::Moved::of(expected, &assignment).chunks as u64;
         let carried_out = verdict.accepted || !self.strategy.must_pay();
         let assignment = if carried_out { assignment } else { current.clone() };
         let moves: Vec<Move> = (expected.chunks.iter().zip(&assignment.ranks))
@@ -235,13 +234,15 @@ impl Coordinator {
         assignment.ranks.iter().for_each(|rank| chunks_per_rank[rank.0 as usize] += 1);
         let (first_ns, last_ns) = self.deciding.take().expect("its snapshot was made");
         let measured = self.history.last().expect("the expected snapshot was made from it");
+        let before_ns = metrics::completion_ns(measured, &current, model);
+        let predicted_ns = metrics::completion_ns(expected, &assignment, model);
         let report = SyncReport {
             sync: self.next,
             at_ns: now_ns,
             imbalance_before: metrics::max_over_avg(measured, &current, model),
             imbalance_predicted: metrics::max_over_avg(expected, &assignment, model),
-            makespan_before_ns: metrics::max_ns(measured, &current, model),
-            makespan_predicted_ns: metrics::max_ns(expected, &assignment, model),
+            makespan_before_ns: before_ns.iter().copied().max().unwrap_or(0),
+            makespan_predicted_ns: predicted_ns.iter().copied().max().unwrap_or(0),
             bound_ns: metrics::bound_ns(expected, model),
             moved: moves.len() as u64,
             moved_bytes: 0,
@@ -251,8 +252,8 @@ impl Coordinator {
             chunks_per_rank,
             capacity: self.estimates.iter().map(|estimate| estimate.whole_speed() * estimate.share).collect(),
             share: self.estimates.iter().map(|estimate| estimate.share).collect(),
-            before_ns: metrics::completion_ns(measured, &current, model),
-            predicted_ns: metrics::completion_ns(expected, &assignment, model),
+            before_ns,
+            predicted_ns,
             proposed,
             gain_ns: verdict.gain_ns,
             cost_ns: verdict.cost_ns,

@@ -238,9 +238,9 @@ impl Worker<'_> {
     }
 
     /// Keeps for the record what syncs did that are over.
-    pub(crate) fn record_new_syncs(&self) {
+    fn record_new_syncs(&self) {
         let shared = self.shared;
-        let seen = shared.recording.syncs_so_far().total;
+        let seen = shared.recording.syncs_seen();
         let new = shared.core.lock().rank.reports_after(seen).to_vec();
         shared.recording.syncs(&new);
     }

@@ -126,9 +126,7 @@ impl Recording {
             ..Recording::nothing(workers)
         };
         let Some(dir) = &wanted.dir else { return (recording, None) };
-        let run =
-            RunRecord { filter: wanted.filter.to_string(), arrows: wanted.filter.arrows(), ..run.clone() };
-        let made = Writer::create(dir, &run).and_then(|mut writer| writer.arrays(arrays).map(|()| writer));
+        let made = Writer::create(dir, run).and_then(|mut writer| writer.arrays(arrays).map(|()| writer));
         match made {
             Ok(writer) => {
                 recording.log = Some(Mutex::new(Log {
@@ -184,9 +182,9 @@ impl Recording {
         lock(&self.profiles[worker as usize])
     }
 
-    /// Writes a block of events of one worker. False if there is no room for it.
-    pub(crate) fn write(&self, block: &Block) -> bool {
-        let Some(log) = &self.log else { return false };
+    /// Writes a block of events of one worker, or counts them as dropped.
+    pub(crate) fn write(&self, block: &Block) {
+        let Some(log) = &self.log else { return };
         let log = &mut *lock(log);
         let events = u64::from(block.header.items);
         let full = log.writer.as_ref().is_none_or(|writer| writer.bytes() >= log.bytes_max);
@@ -199,14 +197,13 @@ impl Recording {
                 );
             }
             log.dropped += events;
-            return false;
+            return;
         }
         if block.header.worker == 0 {
             log.last_ns = block.header.last_ns;
         }
         let written = self.in_file(log, |writer| writer.write(block));
         log.dropped += if written { 0 } else { events };
-        written
     }
 
     /// Writes something, after the names that became known. A file that cannot be written is given up.
@@ -266,7 +263,12 @@ impl Recording {
         }
     }
 
-    /// Records of syncs kept so far.
+    /// How many records of syncs were kept so far.
+    pub(crate) fn syncs_seen(&self) -> u64 {
+        lock(&self.syncs).total
+    }
+
+    /// The latest records of syncs, and sums over all.
     pub(crate) fn syncs_so_far(&self) -> Syncs {
         lock(&self.syncs).clone()
     }

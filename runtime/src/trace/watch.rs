@@ -109,7 +109,7 @@ fn add_kinds(profile: &Profile, names: &[Name], arrays: &[String], kinds: &mut B
 
 /// The address with the port of this rank. What is no address is told by whoever listens on it.
 fn with_rank(address: &str, rank: u32) -> String {
-    let (host, port) = address.rsplit_once(':').map_or(("", address), |(host, port)| (host, port));
+    let (host, port) = address.rsplit_once(':').unwrap_or(("", address));
     match port.parse::<u32>() {
         Ok(port) if port > 0 && rank > 0 => format!("{host}:{}", port + rank),
         _ => address.to_owned(),
