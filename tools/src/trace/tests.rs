@@ -5,7 +5,7 @@ mod pictures_and_counts;
 
 use std::path::PathBuf;
 
-use caribou::trace::Trace;
+use caribou::trace::{ChunkId, Event, NameId, RUNTIME, Trace, What};
 
 use crate::tests::caribou;
 
@@ -32,6 +32,23 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// A chunk of the first array.
+pub(super) fn chunk(key: u64) -> ChunkId {
+    ChunkId { array: 0, key }
+}
+
+/// A handler of the first kind; without a sender the runtime sent its message.
+pub(super) fn handler(begin_ns: u64, end_ns: u64, key: u64, from: Option<u64>, number: u32) -> Event {
+    let from = from.map_or(RUNTIME, chunk);
+    let what = What::Handler { chunk: chunk(key), kind: NameId(0), from, number, lost_ns: 0 };
+    Event { begin_ns, end_ns, what }
+}
+
+/// A message to rank 1.
+pub(super) fn send(at_ns: u64, from: u64, to: u64, number: u32) -> Event {
+    Event::point(at_ns, What::Send { chunk: chunk(from), to: chunk(to), rank: 1, number, bytes: 8 })
 }
 
 /// A made-up trace: 4 ranks of 8 chunks, about so many events.

@@ -3,26 +3,10 @@
 use std::path::Path;
 
 use caribou::SyncReport;
-use caribou::trace::{
-    Activity, ChunkId, End, Event, Name, NameId, Profile, RUNTIME, RunRecord, Sample, What, Writer,
-};
+use caribou::trace::{Activity, End, Event, Name, NameId, Profile, RunRecord, Sample, What, Writer};
 
 use crate::tests::{caribou, caribou_says};
-use crate::trace::tests::{Scratch, generated};
-
-fn chunk(key: u64) -> ChunkId {
-    ChunkId { array: 0, key }
-}
-
-fn handler(begin_ns: u64, end_ns: u64, key: u64, from: Option<u64>, number: u32) -> Event {
-    let from = from.map_or(RUNTIME, chunk);
-    let what = What::Handler { chunk: chunk(key), kind: NameId(0), from, number, lost_ns: 0 };
-    Event { begin_ns, end_ns, what }
-}
-
-fn send(at_ns: u64, from: u64, to: u64, number: u32) -> Event {
-    Event::point(at_ns, What::Send { chunk: chunk(from), to: chunk(to), rank: 1, number, bytes: 8 })
-}
+use crate::trace::tests::{Scratch, chunk, generated, handler, send};
 
 /// What a rank of a trace is made of.
 #[derive(Clone, Default)]

@@ -1,24 +1,10 @@
 //! Paths through runs so small that they can be followed by hand.
 
-use caribou::trace::{ChunkId, End, Event, Name, NameId, Part, RUNTIME, RunRecord, What, Writer};
+use caribou::trace::{End, Event, Name, Part, RunRecord, What, Writer};
 use serde_json::Value;
 
 use crate::tests::caribou;
-use crate::trace::tests::{Scratch, generated};
-
-fn chunk(key: u64) -> ChunkId {
-    ChunkId { array: 0, key }
-}
-
-fn handler(begin_ns: u64, end_ns: u64, key: u64, from: Option<u64>, number: u32) -> Event {
-    let from = from.map_or(RUNTIME, chunk);
-    let what = What::Handler { chunk: chunk(key), kind: NameId(0), from, number, lost_ns: 0 };
-    Event { begin_ns, end_ns, what }
-}
-
-fn send(at_ns: u64, from: u64, to: u64, number: u32) -> Event {
-    Event::point(at_ns, What::Send { chunk: chunk(from), to: chunk(to), rank: 1, number, bytes: 8 })
-}
+use crate::trace::tests::{Scratch, generated, handler, send};
 
 fn idle(begin_ns: u64, end_ns: u64) -> Event {
     Event { begin_ns, end_ns, what: What::Idle }
