@@ -3,7 +3,9 @@
 //! Each command is a file with its `Options` and a `run`. Most make a [`Page`](page::Page), which knows how to be text,
 //! JSON or CSV, so that the same figures are in all three.
 
+mod advice;
 mod bins;
+mod census;
 mod check;
 mod chunks;
 mod comm;

@@ -3,7 +3,7 @@
 //! All but the moves of one sync comes from records that are always there.
 
 mod drawing;
-mod one;
+pub(crate) mod one;
 pub(crate) mod outcome;
 
 use std::io::Write;
@@ -69,23 +69,27 @@ const SYNCS_IN_TEXT: usize = 100;
 /// All syncs.
 fn page(trace: &Trace, outcomes: &[Outcome<'_>]) -> Page {
     let mut page = Page::new("lb", trace);
-    page.says.push(answer(outcomes));
-    let mut table = Table::new("syncs", "", &COLUMNS).text_rows(SYNCS_IN_TEXT);
+    page.says.push(answer(trace, outcomes));
+    let table = table(trace, outcomes);
     if outcomes.is_empty() {
         page.tables.push(table.data_only());
         page.notes.push("syncs are recorded by rank 0".into());
         return page;
     }
-    for outcome in outcomes {
-        table.row(line(trace, outcome));
-    }
-    page.tables.push(table);
-    page.notes.push(
-        "work: max/avg as if all ranks were equally fast and alone; collect: from the first rank to the last, \
-         mostly waiting for the slowest"
-            .into(),
-    );
+    page.tables.push(table.text_rows(SYNCS_IN_TEXT));
+    page.notes.push(WORDS.into());
     page
+}
+
+/// What some heads of the table mean.
+pub(crate) const WORDS: &str = "work: max/avg as if all ranks were equally fast and alone; collect: from the first rank to \
+    the last, mostly waiting for the slowest";
+
+/// A row a sync.
+pub(crate) fn table<'o>(trace: &Trace, outcomes: impl IntoIterator<Item = &'o Outcome<'o>>) -> Table {
+    let mut table = Table::new("syncs", "", &COLUMNS);
+    outcomes.into_iter().for_each(|outcome| table.row(line(trace, outcome)));
+    table
 }
 
 const COLUMNS: [(&str, &str); 17] = [
@@ -144,13 +148,16 @@ fn verdict(outcome: &Outcome<'_>) -> &'static str {
 }
 
 /// Whether balancing happened, saved anything, and was predicted well, in one sentence.
-pub(crate) fn answer(outcomes: &[Outcome<'_>]) -> String {
+pub(crate) fn answer(trace: &Trace, outcomes: &[Outcome<'_>]) -> String {
     let with = |verdict| outcomes.iter().filter(|outcome| outcome.verdict() == verdict).count();
     let (moving, refused) = (with(Verdict::Moved), with(Verdict::Refused));
     let gain = duration(outcomes.iter().map(|outcome| outcome.gain_ns()).sum());
     let cost = duration(outcomes.iter().map(|outcome| outcome.cost_ns()).sum());
     let refusals = if refused > 0 { format!(", {refused} refused to move") } else { String::new() };
     match (outcomes.len(), moving) {
+        (0, _) if trace.run.shape == "pool" => {
+            return "a pool: its policy balances all the time, there are no syncs".into();
+        }
         (0, _) => return "no syncs: nothing was balanced".into(),
         (syncs, 0) => {
             return format!("{syncs} {}, none with moves{refusals}; cost {cost}", many("sync", syncs));

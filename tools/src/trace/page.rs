@@ -91,6 +91,19 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// What is said above it.
+    pub(crate) fn title(&self) -> &str {
+        &self.title
+    }
+
+    pub(crate) fn heads(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(|(_, head)| head.as_str())
+    }
+
+    pub(crate) fn rows(&self) -> &[Vec<Cell>] {
+        &self.rows
+    }
+
     pub(crate) fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
         if !self.title.is_empty() {
             writeln!(out, "{}", plain(&self.title))?;
@@ -143,7 +156,11 @@ impl Cell {
         Cell::Text(text.into())
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn ns(ns: u64) -> Cell {
+        Cell::Ns(ns as f64)
+    }
+
+    pub(crate) fn text(&self) -> String {
         match self {
             Cell::Text(text) => plain(text),
             Cell::Count(count) => count.to_string(),
@@ -166,7 +183,7 @@ impl Cell {
         }
     }
 
-    fn csv(&self) -> String {
+    pub(crate) fn csv(&self) -> String {
         match self {
             Cell::Text(text) if text.contains([',', '"', '\n']) => {
                 format!("\"{}\"", text.replace('"', "\"\""))

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`activities`], [`account`], [`lanes`], [`chunks`], [`figures`] | one pass over the events: what is known |
 //! | [`window`] | a second pass over a stretch of them: handlers and messages one by one |
-//! | [`balance`], [`verdict`] | what the records of syncs say, and sentences |
+//! | [`balance`], [`verdict`] | what the records of syncs say, and sentences; in the words of `lb` and `summary` |
 //! | [`charts`], [`plots`], [`sections`], [`tables`] | HTML and SVG |
 //! | [`data`] | the same figures for the script |
 //!
@@ -33,6 +33,8 @@ use std::path::PathBuf;
 
 use caribou::trace::Trace;
 
+use super::advice::{Advice, Facts};
+use super::census::gather;
 use super::open::{Input, warn};
 use super::page::bytes;
 use crate::Error;
@@ -53,6 +55,7 @@ struct Report<'t> {
     figures: figures::Figures,
     balance: balance::Balance<'t>,
     window: window::Window,
+    advice: Advice,
 }
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
@@ -71,7 +74,9 @@ impl<'t> Report<'t> {
         let figures = figures::Figures::of(trace);
         let balance = balance::Balance::of(trace);
         let window = window::Window::of(trace, &figures, balance.focus_ns());
-        Report { trace, figures, balance, window }
+        let (spent, census) = gather(trace, false);
+        let advice = Facts::new(trace, &spent, &balance.syncs, census.as_ref()).advice();
+        Report { trace, figures, balance, window, advice }
     }
 }
 

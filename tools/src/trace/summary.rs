@@ -3,23 +3,21 @@
 //! Times come from the profile that is always there. Events are read once, to count them, and for the time only where the
 //! profile is missing; `--quick` leaves them alone.
 
-mod census;
 mod tables;
-mod verdict;
 
 use std::io::Write;
 
 use caribou::trace::Trace;
 
-use self::census::{Census, Read};
-use super::bins::Bins;
+use super::advice::Facts;
+use super::census::{Census, gather};
 use super::lb::answer;
 use super::lb::outcome::outcomes;
 use super::open::{Input, warn};
 use super::page::{Format, Page};
 use super::profile::taken;
 use super::select::Selection;
-use super::spent::{Source, Spent, source, spent};
+use super::spent::Spent;
 use crate::Error;
 
 /// What to show.
@@ -36,27 +34,9 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let trace = options.input.open()?;
-    let (spent, census) = gathered(&trace, options.quick);
+    let (spent, census) = gather(&trace, options.quick);
     warn(&spent.problems);
     Ok(page(&trace, &spent, census.as_ref()).write(options.format, out)?)
-}
-
-/// Where the time went, and the events counted if they are read: in one pass.
-fn gathered(trace: &Trace, quick: bool) -> (Spent, Option<Census>) {
-    let everything = Selection::default();
-    let bins = Bins::new(everything.window(trace), 1);
-    let ranks: Vec<_> = trace.ranks.iter().collect();
-    if quick || trace.events() == 0 {
-        return (spent(trace, &everything, bins), None);
-    }
-    let from_events = source(&ranks, false) == Source::Events;
-    let Read { census, workers, problems } = census::read(trace, &bins, from_events);
-    let mut spent = match from_events {
-        true => Spent { bins, source: Source::Events, workers, problems: Vec::new(), coarse: false },
-        false => spent(trace, &everything, bins),
-    };
-    spent.problems = problems;
-    (spent, Some(census))
 }
 
 fn page(trace: &Trace, spent: &Spent, census: Option<&Census>) -> Page {
@@ -64,9 +44,9 @@ fn page(trace: &Trace, spent: &Spent, census: Option<&Census>) -> Page {
     let outcomes = outcomes(&trace.syncs);
     page.says.push(tables::headline(trace));
     let taken = taken(trace, spent, &Selection::default());
-    let facts = verdict::Facts::new(trace, spent, &outcomes, census);
-    page.says.extend(verdict::verdict(&facts).into_iter().map(|line| format!("=> {line}")));
-    page.says.push(format!("balancing: {}", answer(&outcomes)));
+    let advice = Facts::new(trace, spent, &outcomes, census).advice();
+    page.says.extend(advice.says.into_iter().map(|line| format!("=> {line}")));
+    page.says.push(format!("balancing: {}", answer(trace, &outcomes)));
     page.tables.push(tables::run(trace));
     page.tables.push(tables::time(trace, spent, &taken));
     page.tables.push(tables::traffic(trace, spent, census));

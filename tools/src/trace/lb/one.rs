@@ -96,7 +96,8 @@ fn answer(trace: &Trace, outcome: &Outcome<'_>) -> String {
     format!("{found}: max/avg {imbalance:.3}{why}; {} {did}{then}", trace.run.lb)
 }
 
-fn ranks(trace: &Trace, outcome: &Outcome<'_>) -> Table {
+/// Loads of all ranks.
+pub(crate) fn ranks(trace: &Trace, outcome: &Outcome<'_>) -> Table {
     let report = outcome.report;
     let columns = [
         ("rank", "rank"),

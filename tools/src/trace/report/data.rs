@@ -80,14 +80,14 @@ fn arrows(report: &Report<'_>) -> Value {
 fn syncs(report: &Report<'_>) -> Value {
     let balance = &report.balance;
     let some = |ns: &[u64]| ns.iter().take(RANKS_MAX).copied().collect::<Vec<_>>();
-    let shown = balance.shown.iter().map(|&place| {
-        let sync = &balance.syncs[place];
+    let shown = balance.shown().map(|outcome| {
+        let sync = outcome.report;
         json!({
             "sync": sync.sync,
             "at_ns": sync.at_ns,
             "before_ns": some(&sync.before_ns),
             "predicted_ns": some(&sync.predicted_ns),
-            "next_ns": balance.next(place).map_or(Vec::new(), |next| some(&next.before_ns)),
+            "next_ns": some(outcome.measured_ns().unwrap_or_default()),
         })
     });
     shown.collect()
@@ -95,7 +95,7 @@ fn syncs(report: &Report<'_>) -> Value {
 
 /// Lines in the timeline: so many that they can be told apart.
 fn sync_times(report: &Report<'_>) -> Vec<u64> {
-    let times = report.balance.syncs.iter().map(|sync| sync.at_ns);
+    let times = report.balance.syncs.iter().map(|sync| sync.report.at_ns);
     let every = report.balance.syncs.len().div_ceil(5000).max(1);
     times.step_by(every).filter(|&at_ns| at_ns <= report.figures.elapsed_ns).collect()
 }

@@ -57,8 +57,8 @@ pub(super) fn lines(label: &str, elapsed_ns: u64, lines: &[Line], name: impl Fn(
 
 /// Loads of the ranks at one sync: measured before, predicted, and measured in the phase after it.
 pub(super) fn rank_bars(report: &Report<'_>, place: usize) -> Markup {
-    let sync = &report.balance.syncs[place];
-    let next = report.balance.next(place).map_or(&[][..], |next| &next.before_ns);
+    let outcome = &report.balance.syncs[place];
+    let (sync, next) = (outcome.report, outcome.measured_ns().unwrap_or_default());
     let series = [("before", &sync.before_ns[..]), ("predicted", &sync.predicted_ns[..]), ("next", next)];
     let ranks = series.iter().map(|(_, ns)| ns.len()).max().unwrap_or(0).min(RANKS_MAX);
     let most = series.iter().flat_map(|(_, ns)| ns.iter().take(RANKS_MAX)).copied().max().unwrap_or(0);

@@ -2,63 +2,33 @@
 
 use maud::{Markup, html};
 
-use crate::trace::page::{bytes, duration};
-
-/// What is in a cell: shown for people, sorted by its number.
-#[derive(Clone, Debug)]
-pub(super) enum Cell {
-    Text(String),
-    Count(u64),
-    Ns(f64),
-    /// A part of a whole.
-    Share(f64),
-    Number(f64),
-    Bytes(u64),
-    Empty,
-}
-
-impl Cell {
-    pub(super) fn text(&self) -> String {
-        match self {
-            Cell::Text(text) => text.clone(),
-            Cell::Count(count) => count.to_string(),
-            Cell::Ns(ns) => duration(*ns),
-            Cell::Share(share) => percent(*share),
-            Cell::Number(number) => format!("{number:.3}"),
-            Cell::Bytes(count) => bytes(*count),
-            Cell::Empty => "–".into(),
-        }
-    }
-
-    fn value(&self) -> Option<String> {
-        match self {
-            Cell::Text(_) => None,
-            Cell::Count(count) | Cell::Bytes(count) => Some(count.to_string()),
-            Cell::Ns(number) => Some(number.round().to_string()),
-            Cell::Share(number) | Cell::Number(number) => Some(number.to_string()),
-            Cell::Empty => Some(String::new()),
-        }
-    }
-
-    pub(super) fn ns(ns: u64) -> Cell {
-        Cell::Ns(ns as f64)
-    }
-}
+use crate::trace::page::{self, Cell};
 
 /// A share as people write it: the unit stays on the line of the number.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.1}\u{a0}%", 100.0 * share)
 }
 
+/// By what a script sorts a cell; text by itself.
+fn value(cell: &Cell) -> Option<String> {
+    (!matches!(cell, Cell::Text(_))).then(|| cell.csv())
+}
+
 /// Rows under heads; the first cell of a row is its head.
 pub(super) struct Table<'h> {
     pub(super) id: &'static str,
     pub(super) caption: String,
-    pub(super) heads: &'h [&'h str],
+    pub(super) heads: Vec<&'h str>,
     pub(super) rows: Vec<Vec<Cell>>,
 }
 
-impl Table<'_> {
+impl<'h> Table<'h> {
+    /// The table of another command, no more than `most` rows of it.
+    pub(super) fn of(id: &'static str, caption: &str, table: &'h page::Table, most: usize) -> Table<'h> {
+        let rows = table.rows().iter().take(most).cloned().collect();
+        Table { id, caption: caption.into(), heads: table.heads().collect(), rows }
+    }
+
     pub(super) fn html(&self) -> Markup {
         let number = |column: usize| {
             self.rows.iter().all(|row| !matches!(row.get(column), Some(Cell::Text(_)))) && column > 0
@@ -75,9 +45,9 @@ impl Table<'_> {
                     tbody { @for row in &self.rows { tr {
                         @for (column, cell) in row.iter().enumerate() {
                             @if column == 0 {
-                                th scope="row" data-v=[cell.value()] { (cell.text()) }
+                                th scope="row" data-v=[value(cell)] { (cell.text()) }
                             } @else {
-                                td data-v=[cell.value()] class=[numbers[column].then_some("number")] { (cell.text()) }
+                                td data-v=[value(cell)] class=[numbers[column].then_some("number")] { (cell.text()) }
                             }
                         }
                     } } }

@@ -150,18 +150,29 @@ fn kinds_beyond_those_told_apart_are_counted_as_one() {
 }
 
 #[test]
-fn advice_names_the_chunk_that_is_too_heavy() {
+fn advice_is_that_of_the_summary() {
     let scratch = Scratch::new("report-advice");
+    let chunk = ChunkId { array: 0, key: 1 };
     for rank in 0..2 {
         let mut writer = Writer::create(scratch.path(), &record(2, rank)).unwrap();
         writer.arrays(&["Rod".into()]).unwrap();
         if rank == 0 {
-            writer.events(0, &[handler(0, 1_000_000, 0)]).unwrap();
+            let load = What::Load { chunk, sync: 0, load_ns: 1_000_000, bytes: 8 };
+            writer.events(0, &[handler(0, 1_000_000, 0), Event::point(1_000_000, load)]).unwrap();
+            let mut sync = SyncReport::default();
+            (sync.at_ns, sync.makespan_before_ns, sync.imbalance_before) = (1_000_000, 1_000_000, 2.0);
+            sync.before_ns = vec![1_000_000, 0];
+            writer.syncs(&[sync]).unwrap();
         }
         writer.finish(&End { elapsed_ns: 1_000_000, ..End::default() }).unwrap();
     }
     let html = page(&scratch);
-    assert!(html.contains("Split Rod[#1]: it took 1.00 ms, more than an average rank has to do"));
+    let summary = caribou(&["trace", "summary", scratch.text()]).unwrap();
+    let advice: Vec<&str> = summary.lines().filter_map(|line| line.strip_prefix("=> ")).collect();
+    assert!(advice.iter().any(|line| line.starts_with("Rod[#1] is too heavy, 2.000 times")), "{summary}");
+    for line in advice {
+        assert!(html.contains(&line[1..]), "{line}");
+    }
 }
 
 #[test]

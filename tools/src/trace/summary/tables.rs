@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use caribou::trace::{Activity, Trace};
 
+use super::super::census::{Census, SORTS, Traffic};
 use super::super::lb::many;
 use super::super::page::{Cell, Table, duration};
 use super::super::spent::{Source, Spent};
 use super::super::taken::Taken;
-use super::census::{Census, SORTS, Traffic};
 
 /// Hosts named one by one.
 const HOSTS_MAX: usize = 8;

@@ -4,12 +4,12 @@ use caribou::trace::{ChunkId, RankTrace, Sample};
 use maud::{Markup, html};
 
 use super::nothing;
-use crate::trace::page::bytes;
+use crate::trace::page::{Cell, bytes};
 use crate::trace::report::Report;
 use crate::trace::report::activities::State;
 use crate::trace::report::chunks::Chunk;
 use crate::trace::report::plots::Matrix;
-use crate::trace::report::tables::{Cell, Table, folded, percent};
+use crate::trace::report::tables::{Table, folded, percent};
 
 /// Rows of the tables of chunks and of messages.
 const ROWS_MAX: usize = 500;
@@ -50,7 +50,7 @@ pub(super) fn ranks(report: &Report<'_>) -> Markup {
     let table = Table {
         id: "rank-table",
         caption: "Ranks: how their workers spent their time, and what samples say of their vCPUs".into(),
-        heads: &[
+        heads: vec![
             "rank",
             "host",
             "workers",
@@ -99,7 +99,7 @@ pub(super) fn chunks(report: &Report<'_>) -> Markup {
     let table = Table {
         id: "chunk-table",
         caption: "Chunks, by the CPU time of their handlers".into(),
-        heads: &[
+        heads: vec![
             "chunk",
             "last rank",
             "CPU time",
@@ -149,7 +149,7 @@ pub(super) fn communication(report: &Report<'_>) -> Markup {
     let table = Table {
         id: "comm-table",
         caption: "Messages between ranks, most first".into(),
-        heads: &["from rank", "to rank", "messages", "bytes"],
+        heads: vec!["from rank", "to rank", "messages", "bytes"],
         rows: cells.iter().take(ROWS_MAX).map(row).collect(),
     };
     html! {

@@ -1,27 +1,35 @@
 //! What happened at syncs and between them.
 
-use caribou::SyncReport;
 use maud::{Markup, html};
 
 use super::nothing;
+use crate::trace::lb::outcome::Outcome;
+use crate::trace::lb::{WORDS, one, table};
+use crate::trace::page::Cell;
 use crate::trace::report::Report;
-use crate::trace::report::balance::{RANKS_MAX, before, error};
+use crate::trace::report::balance::{RANKS_MAX, found};
 use crate::trace::report::charts::{self, legend};
 use crate::trace::report::figures::COUNTERS_MAX;
 use crate::trace::report::plots;
-use crate::trace::report::tables::{Cell, Table, folded};
+use crate::trace::report::tables::{Table, folded};
 
 pub(super) fn balancing(report: &Report<'_>) -> Markup {
     let (balance, figures) = (&report.balance, &report.figures);
     let Some(worst) = balance.worst else {
         return nothing("No syncs: arrays of chunks that call ctx.sync() have them.");
     };
-    let line = |value: fn(&SyncReport) -> f64| {
+    let line = |value: fn(&Outcome<'_>) -> f64| {
         let every = balance.syncs.len().div_ceil(1000).max(1);
-        let points = balance.syncs.iter().step_by(every).map(|sync| (sync.at_ns, value(sync)));
+        let points = balance.syncs.iter().step_by(every).map(|sync| (sync.report.at_ns, value(sync)));
         points.filter(|point| point.1.is_finite()).collect::<Vec<_>>()
     };
-    let lines = [("predicted", line(|sync| sync.imbalance_predicted)), ("before", line(before))];
+    let lines = [("predicted", line(|sync| sync.report.imbalance_predicted)), ("before", line(found))];
+    let most_uneven = &balance.syncs[worst];
+    let number = most_uneven.report.sync;
+    let loads = one::ranks(report.trace, most_uneven);
+    let loads =
+        Table::of("rank-load-table", &format!("Loads of the ranks at sync {number}"), &loads, RANKS_MAX);
+    let syncs = table(report.trace, balance.shown());
     let bars = |class: &str, name: &str| (class.to_owned(), name.to_owned());
     let legends = [
         bars("before", "measured before"),
@@ -37,94 +45,28 @@ pub(super) fn balancing(report: &Report<'_>) -> Markup {
         p {
             label.scripted { "Sync " select #sync-choice {
                 @for &place in &balance.shown {
-                    option value=(place) selected[place == worst] { (balance.syncs[place].sync) }
+                    option value=(place) selected[place == worst] { (balance.syncs[place].report.sync) }
                 }
             } }
-            span #sync-shown { " Sync " (balance.syncs[worst].sync) ", the most uneven" }
+            span #sync-shown { " Sync " (number) ", the most uneven" }
         }
         (plots::rank_bars(report, worst))
         (legend(legends))
         @if report.trace.ranks.len() > RANKS_MAX { p.note { "The first " (RANKS_MAX) " ranks are shown." } }
-        (folded(&format!("Sync {} as a table", balance.syncs[worst].sync), &rank_loads(report, worst)))
+        (folded(&format!("Sync {number} as a table"), &loads))
         h3 { "Syncs" }
         @if balance.shown.len() < balance.syncs.len() {
             p.note { "The " (balance.shown.len()) " most uneven of " (balance.syncs.len()) " syncs; `caribou trace lb` lists all." }
         }
-        (sync_table(report).html())
-    }
-}
-
-fn rank_loads(report: &Report<'_>, place: usize) -> Table<'static> {
-    let sync = &report.balance.syncs[place];
-    let next = report.balance.next(place);
-    let ranks = sync.before_ns.len().max(sync.predicted_ns.len()).min(RANKS_MAX);
-    let at = |ns: &[u64], rank: usize| ns.get(rank).map_or(Cell::Empty, |&ns| Cell::ns(ns));
-    let number =
-        |values: &[f64], rank: usize| values.get(rank).map_or(Cell::Empty, |&value| Cell::Number(value));
-    let row = |rank: usize| {
-        let next = next.map_or(Cell::Empty, |next| at(&next.before_ns, rank));
-        let (before, predicted) = (at(&sync.before_ns, rank), at(&sync.predicted_ns, rank));
-        let chunks = sync.chunks_per_rank.get(rank).map_or(Cell::Empty, |&count| Cell::Count(count.into()));
-        let capacity = number(&sync.capacity, rank);
-        vec![Cell::Count(rank as u64), before, predicted, next, chunks, capacity, number(&sync.share, rank)]
-    };
-    Table {
-        id: "rank-load-table",
-        caption: format!("Loads of the ranks at sync {}", sync.sync),
-        heads: &["rank", "before", "predicted", "measured next", "chunks after", "capacity", "share of vCPU"],
-        rows: (0..ranks).map(row).collect(),
-    }
-}
-
-fn sync_table(report: &Report<'_>) -> Table<'static> {
-    let balance = &report.balance;
-    let row = |&place: &usize| {
-        let sync = &balance.syncs[place];
-        let next = balance.next(place);
-        vec![
-            Cell::Count(sync.sync),
-            Cell::ns(sync.at_ns),
-            Cell::Number(before(sync)),
-            Cell::Number(sync.imbalance_predicted),
-            next.map_or(Cell::Empty, |next| Cell::Number(before(next))),
-            next.and_then(|next| error(sync, next)).map_or(Cell::Empty, Cell::Share),
-            Cell::Count(sync.moved),
-            Cell::Count(sync.proposed),
-            Cell::Bytes(sync.moved_bytes),
-            Cell::ns(sync.gain_ns),
-            Cell::ns(sync.cost_ns),
-            Cell::ns(sync.collect_ns),
-            Cell::ns(sync.decide_ns),
-            Cell::ns(sync.migrate_ns),
-        ]
-    };
-    Table {
-        id: "sync-table",
-        caption: "What each sync found, did and took".into(),
-        heads: &[
-            "sync",
-            "at",
-            "imbalance",
-            "predicted",
-            "measured next",
-            "off by",
-            "moved",
-            "proposed",
-            "bytes",
-            "gain expected",
-            "cost expected",
-            "collect",
-            "decide",
-            "migrate",
-        ],
-        rows: balance.shown.iter().map(row).collect(),
+        (Table::of("sync-table", "What each sync found, did and took", &syncs, usize::MAX).html())
+        p.note { (WORDS) "." }
     }
 }
 
 pub(super) fn steps(report: &Report<'_>) -> Markup {
     let figures = &report.figures;
     let (what, times): (String, Vec<u64>) = match (report.balance.syncs.len(), figures.resumes_of) {
-        (2.., _) => ("two syncs".into(), report.balance.syncs.iter().map(|sync| sync.at_ns).collect()),
+        (2.., _) => ("two syncs".into(), report.balance.syncs.iter().map(|sync| sync.report.at_ns).collect()),
         (_, Some(chunk)) => {
             (format!("two resumes of {}", report.trace.chunk_name(chunk)), figures.resumes_ns.clone())
         }
@@ -171,7 +113,7 @@ fn gap_table(times: &[u64]) -> Table<'static> {
     Table {
         id: "step-table",
         caption: "Time of steps".into(),
-        heads: &["steps", "shortest", "mean", "longest"],
+        heads: vec!["steps", "shortest", "mean", "longest"],
         rows: vec![vec![
             Cell::Count(gaps().count() as u64),
             ns(gaps().min()),

@@ -3,13 +3,13 @@
 use maud::{Markup, html};
 
 use super::nothing;
-use crate::trace::page::duration;
+use crate::trace::page::{Cell, duration};
 use crate::trace::report::Report;
 use crate::trace::report::account::Total;
 use crate::trace::report::activities::{LOST, State};
 use crate::trace::report::charts::{self, legend, row_name, stretch};
 use crate::trace::report::figures::MARKS_MAX;
-use crate::trace::report::tables::{Cell, Table, folded};
+use crate::trace::report::tables::{Table, folded};
 
 /// Rows of tables that are about time.
 const TIMES_MAX: usize = 24;
@@ -106,7 +106,7 @@ fn workers(report: &Report<'_>) -> Table<'static> {
     Table {
         id: "worker-table",
         caption: "Time of each worker".into(),
-        heads: &["worker", "handlers", "runtime", "lost", "idle", "not recorded", "in handlers"],
+        heads: vec!["worker", "handlers", "runtime", "lost", "idle", "not recorded", "in handlers"],
         rows: (0..figures.rows.len()).map(row).collect(),
     }
 }
@@ -165,7 +165,7 @@ fn utilisation_table(report: &Report<'_>) -> Table<'static> {
     Table {
         id: "utilisation-table",
         caption: "Shares of all workers' time".into(),
-        heads: &["from, to", "handlers", "runtime", "lost", "idle"],
+        heads: vec!["from, to", "handlers", "runtime", "lost", "idle"],
         rows: (0..rows).map(row).collect(),
     }
 }
@@ -200,7 +200,7 @@ pub(super) fn profile(report: &Report<'_>) -> Markup {
     let table = Table {
         id: "profile-table",
         caption: "Time by kind and state, over all workers; handlers' is CPU time".into(),
-        heads: &["kind", "state", "time", "of workers' time", "calls", "mean", "longest", "lost in it"],
+        heads: vec!["kind", "state", "time", "of workers' time", "calls", "mean", "longest", "lost in it"],
         rows: order.iter().map(row).collect(),
     };
     html! {
@@ -218,7 +218,7 @@ fn spans(report: &Report<'_>) -> Table<'static> {
     Table {
         id: "span-table",
         caption: "Spans that the program named, inside handlers".into(),
-        heads: &["span", "count", "time"],
+        heads: vec!["span", "count", "time"],
         rows: rows.collect(),
     }
 }

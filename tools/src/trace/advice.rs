@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use caribou::trace::{Activity, Part, Trace};
 
-use super::super::lb::outcome::{Cause, EVEN_MAX, Outcome, finite, max_over_average};
-use super::super::spent::{Parts, Spent};
 use super::census::Census;
+use super::lb::outcome::{Cause, EVEN_MAX, Outcome, finite, max_over_average};
+use super::spent::{Parts, Spent};
 
 /// A phase is uneven if its slowest rank takes more than this times the average.
 const UNEVEN: f64 = 1.2;
@@ -19,40 +19,54 @@ const RUNTIME_MAX: f64 = 0.1;
 
 /// All that the rules look at.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Facts {
-    pub(super) parts: Parts,
+pub(crate) struct Facts {
+    pub(crate) parts: Parts,
     /// Whether the run was a pool, which has no syncs.
-    pub(super) pool: bool,
+    pub(crate) pool: bool,
     /// The strategy, as given.
-    pub(super) strategy: String,
-    pub(super) syncs: usize,
+    pub(crate) strategy: String,
+    pub(crate) syncs: usize,
     /// Syncs that moved something.
-    pub(super) moving: usize,
+    pub(crate) moving: usize,
     /// Time of phases in which the slowest rank took more than [`UNEVEN`] times the average, over that of all phases.
-    pub(super) uneven: f64,
+    pub(crate) uneven: f64,
     /// What made most of that, and the worst max/avg there.
-    pub(super) cause: Option<(Cause, f64)>,
+    pub(crate) cause: Option<(Cause, f64)>,
     /// Max/avg over all phases; without syncs, of the ranks' busy times.
-    pub(super) imbalance: Option<f64>,
+    pub(crate) imbalance: Option<f64>,
     /// The heaviest chunk over the average load of a worker, in the phase in the middle; and the heaviest of all.
-    pub(super) heaviest: Option<(f64, String)>,
+    pub(crate) heaviest: Option<(f64, String)>,
     /// What syncs took, of the run.
-    pub(super) syncs_share: f64,
+    pub(crate) syncs_share: f64,
     /// The rank that lost most, and how much of its time.
-    pub(super) loser: Option<(u32, f64)>,
+    pub(crate) loser: Option<(u32, f64)>,
 }
 
-/// What the rules say, the most important first; at least one sentence.
-pub(super) fn verdict(facts: &Facts) -> Vec<String> {
-    let rules = [uneven, heaviest, syncs, idle, lost, runtime];
-    let said: Vec<String> = rules.iter().filter_map(|rule| rule(facts)).collect();
-    if said.is_empty() {
-        let busy = 100.0 * facts.parts.share(facts.parts.chunks_ns);
-        return vec![format!(
-            "nothing stands out: workers were busy with chunks for {busy:.1} % of the time"
-        )];
+/// What the rules say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Advice {
+    /// The most important first; at least one.
+    pub(crate) says: Vec<String>,
+    /// Whether there is something to do about the run.
+    pub(crate) worry: bool,
+}
+
+impl Facts {
+    pub(crate) fn advice(&self) -> Advice {
+        let rules = [uneven, heaviest, syncs, idle, lost, runtime];
+        let said: Vec<String> = rules.iter().filter_map(|rule| rule(self)).collect();
+        if !said.is_empty() {
+            return Advice { says: said, worry: true };
+        }
+        let parts = &self.parts;
+        let quiet = if parts.chunks_ns + parts.runtime_ns + parts.lost_ns + parts.idle_ns > 0.0 {
+            let busy = 100.0 * parts.share(parts.chunks_ns);
+            format!("nothing stands out: workers were busy with chunks for {busy:.1} % of the time")
+        } else {
+            "nothing was recorded that takes time".into()
+        };
+        Advice { says: vec![quiet], worry: false }
     }
-    said
 }
 
 fn uneven(facts: &Facts) -> Option<String> {
@@ -124,7 +138,8 @@ fn lost(facts: &Facts) -> Option<String> {
     let share = facts.parts.share(facts.parts.lost_ns);
     let (rank, worst) = facts.loser.filter(|_| share > NOTABLE)?;
     Some(format!(
-        "{:.1} % of the time was lost to others on the vCPUs, most on rank {rank} with {:.1} %",
+        "{:.1} % of the time was lost, most on rank {rank} with {:.1} %: the vCPU was somebody else's, or handlers slept or \
+         did I/O",
         100.0 * share,
         100.0 * worst
     ))
@@ -137,7 +152,7 @@ fn runtime(facts: &Facts) -> Option<String> {
 }
 
 impl Facts {
-    pub(super) fn new(
+    pub(crate) fn new(
         trace: &Trace,
         spent: &Spent,
         outcomes: &[Outcome<'_>],
@@ -245,17 +260,19 @@ mod tests {
     }
 
     fn only(facts: &Facts) -> String {
-        let mut said = verdict(facts);
+        let mut said = facts.advice().says;
         assert_eq!(said.len(), 1, "{said:?}");
         said.remove(0)
     }
 
     #[test]
     fn where_nothing_is_wrong_nothing_stands_out() {
-        assert_eq!(
-            only(&quiet()),
-            "nothing stands out: workers were busy with chunks for 95.0 % of the time"
-        );
+        let says = |text: &str| Advice { says: vec![text.into()], worry: false };
+        let stands_out = "nothing stands out: workers were busy with chunks for 95.0 % of the time";
+        assert_eq!(quiet().advice(), says(stands_out));
+        let nothing = Facts { parts: Parts { rest_ns: 1.0, wall_ns: 1.0, ..Parts::default() }, ..quiet() };
+        assert_eq!(nothing.advice(), says("nothing was recorded that takes time"));
+        assert!(Facts { syncs_share: 0.1, ..quiet() }.advice().worry);
     }
 
     #[test]
@@ -313,8 +330,11 @@ mod tests {
     fn lost_and_runtime_shares_have_limits() {
         let parts =
             Parts { chunks_ns: 80.0, lost_ns: 6.0, runtime_ns: 14.0, wall_ns: 100.0, ..Parts::default() };
-        let said = verdict(&Facts { parts, loser: Some((2, 0.4)), ..quiet() });
-        assert_eq!(said[0], "6.0 % of the time was lost to others on the vCPUs, most on rank 2 with 40.0 %");
+        let said = Facts { parts, loser: Some((2, 0.4)), ..quiet() }.advice().says;
+        assert!(
+            said[0].starts_with("6.0 % of the time was lost, most on rank 2 with 40.0 %: the vCPU"),
+            "{said:?}"
+        );
         assert_eq!(said[1..], ["the runtime itself took 14.0 %: make chunks larger"]);
         let parts = Parts { lost_ns: 5.0, runtime_ns: 10.0, ..parts };
         assert!(only(&Facts { parts, loser: Some((2, 0.4)), ..quiet() }).starts_with("nothing"));

@@ -1,15 +1,17 @@
-//! One pass over all events: how many of which sort, messages, and the heaviest chunk of each phase.
+//! One pass over all events: how many of which sort, messages, and the heaviest chunk of each phase; and where time went,
+//! from the best that there is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use caribou::trace::{ChunkId, Event, Problem, RankTrace, Trace, What};
 
-use super::super::bins::Bins;
-use super::super::spent::Worker;
-use super::super::streams;
+use super::bins::Bins;
+use super::select::Selection;
+use super::spent::{Source, Spent, Worker, source, spent};
+use super::streams;
 
 /// What there is to count, in the order of [`sort`].
-pub(super) const SORTS: [&str; 14] = [
+pub(crate) const SORTS: [&str; 14] = [
     "handler",
     "send",
     "idle",
@@ -48,40 +50,58 @@ fn sort(what: &What) -> usize {
 
 /// Messages, and the bytes in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Traffic {
-    pub(super) messages: u64,
-    pub(super) bytes: u64,
+pub(crate) struct Traffic {
+    pub(crate) messages: u64,
+    pub(crate) bytes: u64,
 }
 
 /// What was counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Census {
-    pub(super) counts: [u64; SORTS.len()],
+pub(crate) struct Census {
+    pub(crate) counts: [u64; SORTS.len()],
     /// Within a rank.
-    pub(super) local: Traffic,
+    pub(crate) local: Traffic,
     /// To other ranks.
-    pub(super) remote: Traffic,
+    pub(crate) remote: Traffic,
     /// The chunks that came to each sync.
-    pub(super) loads: BTreeMap<u64, Loads>,
+    pub(crate) loads: BTreeMap<u64, Loads>,
 }
 
 /// The chunks that came to a sync.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Loads {
-    pub(super) sum_ns: u64,
-    pub(super) heaviest: Option<(u64, ChunkId)>,
+pub(crate) struct Loads {
+    pub(crate) sum_ns: u64,
+    pub(crate) heaviest: Option<(u64, ChunkId)>,
+}
+
+/// Where the time went, and the events counted unless they are to be left alone: in one pass.
+pub(crate) fn gather(trace: &Trace, quick: bool) -> (Spent, Option<Census>) {
+    let everything = Selection::default();
+    let bins = Bins::new(everything.window(trace), 1);
+    let ranks: Vec<_> = trace.ranks.iter().collect();
+    if quick || trace.events() == 0 {
+        return (spent(trace, &everything, bins), None);
+    }
+    let from_events = source(&ranks, false) == Source::Events;
+    let Read { census, workers, problems } = read(trace, &bins, from_events);
+    let mut spent = match from_events {
+        true => Spent { bins, source: Source::Events, workers, problems: Vec::new(), coarse: false },
+        false => spent(trace, &everything, bins),
+    };
+    spent.problems = problems;
+    (spent, Some(census))
 }
 
 /// What one pass found.
-pub(super) struct Read {
-    pub(super) census: Census,
+struct Read {
+    census: Census,
     /// Where time went, if that was asked for.
-    pub(super) workers: Vec<Worker>,
-    pub(super) problems: Vec<Problem>,
+    workers: Vec<Worker>,
+    problems: Vec<Problem>,
 }
 
 /// Reads all events once. Takes memory for each worker and sync.
-pub(super) fn read(trace: &Trace, bins: &Bins, with_time: bool) -> Read {
+fn read(trace: &Trace, bins: &Bins, with_time: bool) -> Read {
     let ranks: Vec<&RankTrace> = trace.ranks.iter().collect();
     // Events may name any number of syncs: only those on record are worth memory.
     let known: BTreeSet<u64> = trace.syncs.iter().map(|sync| sync.sync).collect();
@@ -130,7 +150,7 @@ impl Census {
     }
 
     /// Handlers, or ranges of iterations.
-    pub(super) fn handled(&self) -> u64 {
+    pub(crate) fn handled(&self) -> u64 {
         self.counts[0] + self.counts[11]
     }
 }
@@ -142,7 +162,7 @@ impl Traffic {
     }
 
     /// What it stands for if only one in so many was recorded.
-    pub(super) fn times(self, arrows: u32) -> Traffic {
+    pub(crate) fn times(self, arrows: u32) -> Traffic {
         let arrows = u64::from(arrows.max(1));
         Traffic { messages: self.messages.saturating_mul(arrows), bytes: self.bytes.saturating_mul(arrows) }
     }
