@@ -16,13 +16,16 @@ use std::io::Write;
 
 use caribou::trace::Trace;
 
-use super::open::Input;
+use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table, duration};
-use super::select::Selection;
+use super::select::{Selection, Window};
 use crate::Error;
 use bounds::Bounds;
 use slices::{Slices, TooMany};
 use walk::{Part, Path};
+
+/// Rows of each table in text.
+const ROWS: usize = 8;
 
 /// What to show.
 #[derive(clap::Args)]
@@ -34,7 +37,7 @@ pub(crate) struct Options {
     #[command(flatten)]
     format: Format,
     /// Rows of each table in text
-    #[arg(long, default_value_t = 8, value_name = "N")]
+    #[arg(long, default_value_t = ROWS, value_name = "N")]
     top: usize,
     /// Events that are taken into memory, about 100 bytes each
     #[arg(long, default_value_t = 20_000_000, value_name = "N")]
@@ -51,19 +54,27 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
             "more than {most} events: choose a stretch with --time, or allow more with --events-max"
         ))
     })?;
-    let path = Path::walk(&slices, window, options.top);
-    let bounds = Bounds::of(&slices, window);
-    page(options, &trace, &slices, &path, &bounds).write(options.format, out).map_err(Error::from)
+    warn(&slices.problems);
+    Ok(page(&trace, &slices, window, options.top).write(options.format, out)?)
 }
 
-fn page(options: &Options, trace: &Trace, slices: &Slices, path: &Path, bounds: &Bounds) -> Page {
+/// The path through all of a run, if it has no more than so many events.
+pub(crate) fn whole(trace: &Trace, events_max: usize) -> Option<Page> {
+    let everything = Selection::default();
+    let window = everything.window(trace);
+    let slices = Slices::read(trace, &everything, window, events_max).ok()?;
+    Some(page(trace, &slices, window, ROWS))
+}
+
+/// Shows so many rows of each table in text.
+fn page(trace: &Trace, slices: &Slices, window: Window, top: usize) -> Page {
     let mut page = Page::new("critical_path", trace);
-    let window = options.selection.window(trace);
     if slices.all.is_empty() {
         let none = "no handlers are recorded there: a profile alone has no path, record with CARIBOU_TRACE";
         page.says.push(none.into());
         return page;
     }
+    let (path, bounds) = (Path::walk(slices, window, top), Bounds::of(slices, window));
     let total_ns = path.total_ns() as f64;
     let shares: Vec<String> = path
         .parts()
@@ -87,10 +98,10 @@ fn page(options: &Options, trace: &Trace, slices: &Slices, path: &Path, bounds: 
         parts.row([Cell::text_of(part.name()), Cell::Ns(ns as f64), share(ns)]);
     }
     page.tables.push(parts);
-    page.tables.push(bounds_table(bounds, window.length_ns()));
+    page.tables.push(bounds_table(&bounds, window.length_ns()));
     let named = |name: &'static str, title: &str, head: &'static str, rows: Vec<(String, u64)>| {
         let columns = [(head, head), ("time_ns", "time"), ("share", "share")];
-        let mut table = Table::new(name, title, &columns).text_rows(options.top);
+        let mut table = Table::new(name, title, &columns).text_rows(top);
         for (text, ns) in rows {
             table.row([Cell::Text(text), Cell::Ns(ns as f64), share(ns)]);
         }
@@ -102,14 +113,14 @@ fn page(options: &Options, trace: &Trace, slices: &Slices, path: &Path, bounds: 
     page.tables.push(named("chunks", "by chunk", "chunk", chunks.collect()));
     let kinds = path.by_activity().into_iter().map(|(kind, ns)| (trace.activity_name(kind), ns));
     page.tables.push(named("kinds", "by kind", "kind", kinds.collect()));
-    page.tables.push(segments(trace, slices, path));
-    notes(&mut page, trace, slices, path);
+    page.tables.push(segments(trace, slices, &path));
+    notes(&mut page, trace, slices, &path);
     page
 }
 
 fn bounds_table(bounds: &Bounds, window_ns: u64) -> Table {
     let columns = [("bound", "no faster than"), ("time_ns", "time"), ("speedup", "times faster")];
-    let mut table = Table::new("bounds", "if", &columns);
+    let mut table = Table::new("bounds", "what it could be, if", &columns);
     for (name, ns) in [
         ("balance and nothing else were perfect", bounds.balance_ns),
         ("messages and workers were free: the longest chain", bounds.chain_ns),

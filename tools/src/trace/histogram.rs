@@ -10,7 +10,7 @@ mod tables;
 use std::io::Write;
 use std::path::PathBuf;
 
-use caribou::trace::{NameId, Trace, What};
+use caribou::trace::{NameId, Problem, Trace, What};
 
 use super::merged::{Merged, NO_EVENTS};
 use super::messages::Matcher;
@@ -53,21 +53,36 @@ struct Found {
     early: u64,
     idle: Spread,
     given_up: u64,
+    /// Events that could not be read.
+    problems: Vec<Problem>,
 }
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let trace = options.input.open()?;
     let kinds = options.kind.as_deref().map(|name| kinds_called(&trace, name)).transpose()?;
-    let mut page = Page::new("histogram", &trace);
+    let found = measure(&trace, &options.selection, kinds.as_deref());
+    warn(&found.problems);
+    if let Some(file) = options.svg.as_ref().filter(|_| trace.events() > 0) {
+        picture::draw(&trace, &found).save(file)?;
+    }
+    Ok(page(&trace, &found).write(options.format, out)?)
+}
+
+/// All of a run.
+pub(crate) fn whole(trace: &Trace) -> Page {
+    page(trace, &measure(trace, &Selection::default(), None))
+}
+
+fn page(trace: &Trace, found: &Found) -> Page {
+    let mut page = Page::new("histogram", trace);
     if trace.events() == 0 {
         page.says.push(NO_EVENTS.into());
-        return Ok(page.write(options.format, out)?);
+        return page;
     }
-    let found = measure(options, &trace, kinds.as_deref());
     // The first table is the one that --csv writes.
-    page.tables.push(tables::quantiles(&found));
+    page.tables.push(tables::quantiles(found));
     if found.wall.count() > 0 {
-        page.tables.push(tables::executions(&found));
+        page.tables.push(tables::executions(found));
     }
     let others = [
         ("sizes", "size of messages", &found.size),
@@ -77,12 +92,9 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     for (name, title, spread) in others.into_iter().filter(|(_, _, spread)| spread.count() > 0) {
         page.tables.push(tables::bins(name, title, spread));
     }
-    page.says.extend(advice(&found));
-    page.notes.extend(notes(&trace, &found));
-    if let Some(file) = &options.svg {
-        picture::draw(&trace, &found).save(file)?;
-    }
-    Ok(page.write(options.format, out)?)
+    page.says.extend(advice(found));
+    page.notes.extend(notes(trace, found));
+    page
 }
 
 /// The kinds that go by a name, with or without that of their array.
@@ -97,14 +109,14 @@ fn kinds_called(trace: &Trace, name: &str) -> Result<Vec<NameId>, Error> {
     Ok(called)
 }
 
-fn measure(options: &Options, trace: &Trace, kinds: Option<&[NameId]>) -> Found {
-    let window = options.selection.window(trace);
+fn measure(trace: &Trace, selection: &Selection, kinds: Option<&[NameId]>) -> Found {
+    let window = selection.window(trace);
     let chosen = |kind: &NameId| kinds.is_none_or(|kinds| kinds.contains(kind));
     let (mut found, mut matcher) = (Found::default(), Matcher::default());
     // A message may come from a rank that was not selected: all are read, and its receiver decides.
     let mut merged = Merged::new(&trace.ranks, window);
     for (place, event) in &mut merged {
-        let selected = options.selection.has(place.rank.rank);
+        let selected = selection.has(place.rank.rank);
         match event.what {
             What::Handler { kind, .. } if selected && chosen(&kind) => found.execution(&event),
             What::Range { .. } if selected && kinds.is_none() => found.execution(&event),
@@ -112,7 +124,7 @@ fn measure(options: &Options, trace: &Trace, kinds: Option<&[NameId]>) -> Found 
             _ => {}
         }
         if let Some(message) = matcher.see(place, &event)
-            && options.selection.has(message.begun.rank)
+            && selection.has(message.begun.rank)
             && chosen(&message.begun.kind)
         {
             found.size.add(message.sent.bytes);
@@ -121,7 +133,7 @@ fn measure(options: &Options, trace: &Trace, kinds: Option<&[NameId]>) -> Found 
         }
     }
     found.given_up = matcher.given_up();
-    warn(&merged.problems());
+    found.problems = merged.problems();
     found
 }
 
@@ -143,9 +155,10 @@ fn advice(found: &Found) -> Vec<String> {
     let (calls, wall_ns, cpu_ns) = (found.wall.count() as f64, found.wall.sum(), found.cpu.sum());
     if calls > 0.0 && wall_ns > 0.0 {
         let (of_calls, of_time) = (100.0 * found.short as f64 / calls, 100.0 * found.short_ns / wall_ns);
-        let verdict = if of_time > 20.0 { ": chunks or messages are too small" } else { "" };
         let limit = duration(SHORT_NS as f64);
-        says.push(format!("{of_calls:.1} % of the calls are shorter than {limit} and make {of_time:.1} % of the time{verdict}"));
+        says.push(format!(
+            "{of_calls:.1} % of the calls are shorter than {limit} and make {of_time:.1} % of the time"
+        ));
         let lost = 100.0 * (1.0 - cpu_ns / wall_ns);
         if lost >= 1.0 {
             says.push(format!(

@@ -12,7 +12,7 @@
 //! | [`charts`], [`plots`], [`sections`], [`tables`] | HTML and SVG |
 //! | [`data`] | the same figures for the script |
 //!
-//! It does not compare runs, and it does not search for the critical path: those are commands of their own.
+//! What commands of their own find and say is taken from them: advice, syncs, durations, the critical path.
 
 mod account;
 mod activities;
@@ -36,7 +36,8 @@ use caribou::trace::Trace;
 use super::advice::{Advice, Facts};
 use super::census::gather;
 use super::open::{Input, warn};
-use super::page::bytes;
+use super::page::{Page, bytes};
+use super::{critical_path, histogram};
 use crate::Error;
 
 /// What to write.
@@ -56,7 +57,13 @@ struct Report<'t> {
     balance: balance::Balance<'t>,
     window: window::Window,
     advice: Advice,
+    /// How long things take, and the critical path; not of long traces.
+    durations: Option<Page>,
+    path: Option<Page>,
 }
+
+/// Of longer traces what takes memory or time for each event is left out.
+const EVENTS_MAX: usize = 5_000_000;
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let trace = options.input.open()?;
@@ -76,7 +83,10 @@ impl<'t> Report<'t> {
         let window = window::Window::of(trace, &figures, balance.focus_ns());
         let (spent, census) = gather(trace, false);
         let advice = Facts::new(trace, &spent, &balance.syncs, census.as_ref()).advice();
-        Report { trace, figures, balance, window, advice }
+        let few = trace.events() <= EVENTS_MAX as u64;
+        let durations = few.then(|| histogram::whole(trace));
+        let path = few.then(|| critical_path::whole(trace, EVENTS_MAX)).flatten();
+        Report { trace, figures, balance, window, advice, durations, path }
     }
 }
 

@@ -51,6 +51,13 @@ fn the_page_shows_the_numbers_of_the_trace() {
     assert_eq!(sum(open.column("chunk-table", "CPU time")) as u64, cpu_ns.values().sum::<u64>());
     assert_eq!(sum(open.column("comm-table", "messages")) as u64, sends);
     assert_eq!(sum(open.column("worker-table", "idle")) as u64, idle_ns);
+    // Executions by CPU time, and the path, which ends with the last slice.
+    let kinds = open.column("duration-table", "what");
+    let place = kinds.iter().position(|what| what == "execution, CPU").unwrap();
+    let executions = open.column("duration-table", "sum")[place].as_f64().unwrap();
+    assert_eq!(executions as u64, cpu_ns.values().sum::<u64>());
+    let rest_ns = trace.elapsed_ns() - sum(open.column("path-table", "time")) as u64;
+    assert!(rest_ns < trace.elapsed_ns() / 1000, "what is after the last slice: {rest_ns} ns");
     open.assert_no_complaints();
 }
 

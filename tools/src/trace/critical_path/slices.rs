@@ -1,10 +1,9 @@
 //! All slices of a stretch of time, in the order of their ends, each with what it may have waited for.
 
-use caribou::trace::{Activity, ChunkId, Event, RUNTIME, RankTrace, Trace, What};
+use caribou::trace::{Activity, ChunkId, Event, Problem, RUNTIME, RankTrace, Trace, What};
 use rustc_hash::FxHashMap;
 
 use crate::trace::merge::Merged;
-use crate::trace::open::warn;
 use crate::trace::select::{Selection, Window};
 
 /// There are more events than may be kept.
@@ -61,6 +60,8 @@ pub(super) struct Slices {
     /// The number of the name `reduced`, under which results of reductions are handled.
     pub(super) reduced: Vec<Activity>,
     chunks: Vec<ChunkId>,
+    /// Events that could not be read.
+    pub(super) problems: Vec<Problem>,
 }
 
 /// What is remembered of one worker.
@@ -99,6 +100,7 @@ impl Slices {
             senders_unknown: 0,
             reduced: trace.names.iter().enumerate().filter_map(named).collect(),
             chunks: Vec::new(),
+            problems: Vec::new(),
         };
         let mut reading = Reading {
             slices,
@@ -118,8 +120,7 @@ impl Slices {
                 return Err(TooMany);
             }
         }
-        let problems: Vec<_> = merged.problems().cloned().collect();
-        warn(&problems);
+        reading.slices.problems = merged.problems().cloned().collect();
         Ok(reading.slices)
     }
 

@@ -18,7 +18,7 @@ pub(super) fn quantiles(found: &Found) -> Table {
         ("longest", "longest"),
         ("sum", "sum"),
     ];
-    let mut table = Table::new("quantiles", "", &columns);
+    let mut table = Table::new("quantiles", "quantiles", &columns);
     let spreads = [
         ("execution, wall", &found.wall, true),
         ("execution, CPU", &found.cpu, true),

@@ -1,5 +1,6 @@
 //! The page: its sections in order. A section without data is one line that says what to record.
 
+mod pages;
 mod places;
 mod syncs;
 mod time;
@@ -14,13 +15,15 @@ const SCRIPT: &str = include_str!("report.js");
 
 type Section = (&'static str, &'static str, fn(&Report<'_>) -> Markup);
 
-const SECTIONS: [Section; 10] = [
+const SECTIONS: [Section; 12] = [
     ("summary", "Summary", summary),
     ("timeline", "Timeline", time::timeline),
     ("utilisation", "Utilisation", time::utilisation),
     ("profile", "Profile", time::profile),
+    ("durations", "Durations", pages::durations),
     ("balancing", "Balancing", syncs::balancing),
     ("steps", "Steps and counters", syncs::steps),
+    ("path", "Critical path", pages::path),
     ("ranks", "Ranks", places::ranks),
     ("chunks", "Chunks", places::chunks),
     ("communication", "Communication", places::communication),

@@ -24,11 +24,15 @@ pub(super) fn sentences(report: &Report<'_>) -> Vec<Sentence> {
     sentences
 }
 
-/// With a capital and a full stop.
-fn sentence(text: &str) -> String {
+/// What a command says in a line, with a capital and a full stop.
+pub(super) fn sentence(text: &str) -> String {
+    capital(text) + "."
+}
+
+pub(super) fn capital(text: &str) -> String {
     let mut letters = text.chars();
-    let first = letters.next().map(|letter| letter.to_uppercase());
-    first.into_iter().flatten().chain(letters).chain(['.']).collect()
+    let first = letters.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(letters).collect()
 }
 
 fn failures(report: &Report<'_>) -> Vec<String> {

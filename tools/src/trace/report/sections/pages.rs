@@ -1,0 +1,45 @@
+//! What other commands find, as they say it.
+
+use maud::{Markup, html};
+
+use super::nothing;
+use crate::trace::page::Page;
+use crate::trace::report::tables::{Table, folded};
+use crate::trace::report::verdict::{capital, sentence};
+use crate::trace::report::{EVENTS_MAX, Report};
+
+/// Rows of each table.
+const ROWS_MAX: usize = 100;
+
+pub(super) fn durations(report: &Report<'_>) -> Markup {
+    match &report.durations {
+        Some(page) => shown(page, 1, &["duration-table"]),
+        None => too_many("caribou trace histogram"),
+    }
+}
+
+pub(super) fn path(report: &Report<'_>) -> Markup {
+    match &report.path {
+        Some(page) => shown(page, 2, &["path-table", "bound-table"]),
+        None => too_many("caribou trace critical-path --time FROM..TO"),
+    }
+}
+
+fn too_many(command: &str) -> Markup {
+    nothing(&format!("More than {EVENTS_MAX} events: `{command}` tells."))
+}
+
+/// Its sentences, so many of its tables, and the others folded. Only some tables have an identity.
+fn shown(page: &Page, open: usize, ids: &[&'static str]) -> Markup {
+    let tables = page.tables.iter().enumerate().map(|(place, table)| {
+        let id = ids.get(place).copied().unwrap_or_default();
+        Table::of(id, &capital(table.title()), table, ROWS_MAX)
+    });
+    let tables: Vec<Table<'_>> = tables.collect();
+    html! {
+        @for text in &page.says { p { (sentence(text)) } }
+        @for table in tables.iter().take(open) { (table.html()) }
+        @for table in tables.iter().skip(open) { (folded(&table.caption, table)) }
+        @for note in &page.notes { p.note { (sentence(note)) } }
+    }
+}
