@@ -26,12 +26,13 @@ pub(crate) mod session;
 mod watch;
 mod writer;
 
+pub use crate::report::Sample;
 pub use event::{ChunkId, Event, NameId, Part, RUNTIME, What};
 pub use filter::Filter;
 pub use profile::{Activity, BINS_MAX, Profile, Row};
 pub use reader::{Problem, RankTrace, Stream, Trace, TraceError};
 pub use recording::RankProfile;
-pub use records::{End, Name, RunRecord, Sample};
+pub use records::{End, Name, RunRecord};
 pub use writer::Writer;
 
 /// The longest run that a trace can hold: 104 days. Below it sums over some thousand workers do not overflow, and times

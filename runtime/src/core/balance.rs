@@ -34,29 +34,7 @@ use serde::{Deserialize, Serialize};
 use super::census::{Report, Tally};
 use super::packet::{Journey, Traveller};
 use crate::ids::CellId;
-
-/// What a rank measured about itself since its last sample. All times in ns, summed over its workers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct RankSample {
-    /// Wall time, times the number of workers.
-    pub(crate) wall_ns: u64,
-    /// CPU time of the workers.
-    pub(crate) cpu_ns: u64,
-    /// CPU time of chunks.
-    pub(crate) chunk_ns: u64,
-    /// Time the workers had nothing to do.
-    pub(crate) idle_ns: u64,
-    /// Time the workers were runnable but did not run.
-    pub(crate) wait_ns: u64,
-    /// Time the hypervisor took from the workers' vCPUs.
-    pub(crate) steal_ns: u64,
-    /// Time a CPU quota kept the workers from running.
-    pub(crate) throttled_ns: u64,
-    /// Background load O_p (cloud-refine, eq. 2).
-    pub(crate) background_ns: u64,
-    /// Speed of the vCPUs in rounds of the calibration loop a us.
-    pub(crate) speed: f64,
-}
+use crate::report::Sample;
 
 /// What is known of one chunk at a sync.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -75,7 +53,7 @@ pub(crate) struct Collected {
     pub(crate) sync: u64,
     pub(crate) tallies: Vec<(u32, Tally)>,
     pub(crate) chunks: Vec<MeasuredChunk>,
-    pub(crate) sample: RankSample,
+    pub(crate) sample: Sample,
     pub(crate) now_ns: u64,
 }
 

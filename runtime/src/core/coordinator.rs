@@ -14,10 +14,10 @@ use std::sync::Arc;
 use lb_strategies::predict::{Predictor, Smoothing};
 use lb_strategies::{Assignment, ChunkLoad, MoveCost, RankLoad, Snapshot, Strategy, metrics};
 
-use super::balance::{Collected, Move, RankSample};
+use super::balance::{Collected, Move};
 use super::census::Tally;
 use crate::ids::Rank;
-use crate::report::SyncReport;
+use crate::report::{Sample, SyncReport};
 
 /// A phase in which a rank wanted to run this long determines its share alone.
 const TRUSTED_NS: f64 = 50e6;
@@ -60,7 +60,7 @@ struct Gathering {
     tallies: Vec<Tally>,
     chunks: Vec<ChunkLoad>,
     declared: Vec<bool>,
-    samples: Vec<Option<RankSample>>,
+    samples: Vec<Option<Sample>>,
     first_ns: u64,
     last_ns: u64,
 }
@@ -189,7 +189,7 @@ impl Coordinator {
         SMOOTHING.predict(&self.history)
     }
 
-    fn estimate(&mut self, samples: &[Option<RankSample>]) {
+    fn estimate(&mut self, samples: &[Option<Sample>]) {
         let fastest = samples.iter().flatten().map(|sample| sample.speed).fold(0.0, f64::max);
         for (rank, (estimate, sample)) in self.estimates.iter_mut().zip(samples).enumerate() {
             let Some(sample) = sample else {
@@ -311,22 +311,5 @@ impl Coordinator {
             })
         };
         self.populations.iter().zip(&gathering.tallies).enumerate().filter_map(line).collect()
-    }
-}
-
-impl RankSample {
-    /// Two samples of one phase as one.
-    fn plus(self, later: &RankSample) -> RankSample {
-        RankSample {
-            wall_ns: self.wall_ns + later.wall_ns,
-            cpu_ns: self.cpu_ns + later.cpu_ns,
-            chunk_ns: self.chunk_ns + later.chunk_ns,
-            idle_ns: self.idle_ns + later.idle_ns,
-            wait_ns: self.wait_ns + later.wait_ns,
-            steal_ns: self.steal_ns + later.steal_ns,
-            throttled_ns: self.throttled_ns + later.throttled_ns,
-            background_ns: self.background_ns + later.background_ns,
-            speed: later.speed,
-        }
     }
 }

@@ -17,7 +17,8 @@ use crate::core::rank::{Actions, RankCore};
 use crate::error::Error;
 use crate::exec::shared::Core;
 use crate::ids::{CellId, ChunkId, Rank};
-use crate::measure::sample::{Observed, to_record};
+use crate::measure::sample::Observed;
+use crate::report::Sample;
 use crate::trace::Part;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -230,7 +231,7 @@ impl Worker<'_> {
         };
         if let Some(measured) = shared.gauges.observe(now_ns, when).filter(|_| shared.measure) {
             let chunks = shared.core.lock().rank.chunks();
-            shared.recording.sample(to_record(&measured, now_ns, sync, chunks));
+            shared.recording.sample(Sample { sync, chunks, ..measured });
         }
         if when != Observed::Between && shared.facts.rank == ROOT {
             self.record_new_syncs();

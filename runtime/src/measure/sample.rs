@@ -13,8 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::background::{SchedStat, VcpuTimes, throttled_ns, vcpu_times};
 use super::meter::Published;
-use crate::core::balance::RankSample;
-use crate::trace::Sample;
+use crate::report::Sample;
 
 /// Where the background load O_p of cloud-refine (eq. 2) comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,24 +47,6 @@ pub(crate) enum Observed {
     Between,
     /// First of all, from where it counts, and last of all.
     AtEnds,
-}
-
-/// A sample as the record keeps it.
-pub(crate) fn to_record(sample: &RankSample, at_ns: u64, sync: Option<u64>, chunks: u64) -> Sample {
-    Sample {
-        at_ns,
-        sync,
-        wall_ns: sample.wall_ns,
-        cpu_ns: sample.cpu_ns,
-        chunk_ns: sample.chunk_ns,
-        idle_ns: sample.idle_ns,
-        wait_ns: sample.wait_ns,
-        steal_ns: sample.steal_ns,
-        throttled_ns: sample.throttled_ns,
-        background_ns: sample.background_ns,
-        speed: sample.speed,
-        chunks,
-    }
 }
 
 /// What one worker publishes about itself. Counters only grow.
@@ -183,13 +164,13 @@ impl Gauges {
     }
 
     /// What the rank did since the last call. About 20-40 us.
-    pub(crate) fn sample(&self, now_ns: u64) -> RankSample {
+    pub(crate) fn sample(&self, now_ns: u64) -> Sample {
         // Locked before the counters are read: two workers that sample at once must not see each other's past.
         self.since(&mut self.last.lock().unwrap_or_else(PoisonError::into_inner), now_ns)
     }
 
     /// The same since this was last called, for the record; none if that was so little ago that it would cost too much.
-    pub(crate) fn observe(&self, now_ns: u64, when: Observed) -> Option<RankSample> {
+    pub(crate) fn observe(&self, now_ns: u64, when: Observed) -> Option<Sample> {
         let mut observed = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
         let least_ns = match when {
             Observed::AtSync(_) => OBSERVED_AT_SYNC_NS,
@@ -199,7 +180,7 @@ impl Gauges {
         (now_ns >= observed.at_ns + least_ns).then(|| self.since(&mut observed, now_ns))
     }
 
-    fn since(&self, last: &mut Last, now_ns: u64) -> RankSample {
+    fn since(&self, last: &mut Last, now_ns: u64) -> Sample {
         let mut totals: Vec<Totals> = self.workers.iter().map(|gauge| gauge.read(now_ns)).collect();
         let vcpus =
             self.workers.iter().map(|gauge| gauge.vcpu.load(Ordering::Relaxed)).filter(|&v| v != NO_VCPU);
@@ -211,8 +192,8 @@ impl Gauges {
         let throttled = throttled_ns().unwrap_or(0);
 
         let wall_ns = now_ns.saturating_sub(last.at_ns);
-        let mut sample =
-            RankSample { throttled_ns: throttled.saturating_sub(last.throttled_ns), ..RankSample::default() };
+        let throttled_ns = throttled.saturating_sub(last.throttled_ns);
+        let mut sample = Sample { at_ns: now_ns, throttled_ns, ..Sample::default() };
         for (now, before) in totals.iter().zip(&last.workers) {
             let cpu_ns = now.cpu_ns.saturating_sub(before.cpu_ns);
             let delay_ns = now.delay_ns.saturating_sub(before.delay_ns);

@@ -16,10 +16,10 @@ use super::block::Block;
 use super::event::{ChunkId, Event, NameId, What};
 use super::filter::{Class, Filter};
 use super::profile::Profile;
-use super::records::{End, Name, RunRecord, Sample};
+use super::records::{End, Name, RunRecord};
 use super::writer::Writer;
 use crate::error::Error;
-use crate::report::SyncReport;
+use crate::report::{Sample, SyncReport};
 
 /// Samples kept in memory: then every second one is merged with its neighbour.
 const SAMPLES_MAX: usize = 1024;
@@ -232,7 +232,9 @@ impl Recording {
         if samples.len() == SAMPLES_MAX {
             *samples = samples
                 .chunks(2)
-                .map(|pair| pair.iter().copied().reduce(merged).unwrap_or_default())
+                .map(|pair| {
+                    pair.iter().copied().reduce(|first, later| first.plus(&later)).unwrap_or_default()
+                })
                 .collect();
         }
         samples.push(sample);
@@ -310,24 +312,6 @@ impl Recording {
 
     pub(crate) fn workers(&self) -> u32 {
         self.profiles.len() as u32
-    }
-}
-
-/// Two samples, one after the other, as one.
-fn merged(first: Sample, later: Sample) -> Sample {
-    Sample {
-        at_ns: later.at_ns,
-        sync: later.sync.or(first.sync),
-        wall_ns: first.wall_ns + later.wall_ns,
-        cpu_ns: first.cpu_ns + later.cpu_ns,
-        chunk_ns: first.chunk_ns + later.chunk_ns,
-        idle_ns: first.idle_ns + later.idle_ns,
-        wait_ns: first.wait_ns + later.wait_ns,
-        steal_ns: first.steal_ns + later.steal_ns,
-        throttled_ns: first.throttled_ns + later.throttled_ns,
-        background_ns: first.background_ns + later.background_ns,
-        speed: later.speed,
-        chunks: later.chunks,
     }
 }
 

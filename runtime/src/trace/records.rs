@@ -70,52 +70,6 @@ pub struct End {
     pub clocks: Vec<ClockOffset>,
 }
 
-/// What a rank measured about itself since its last sample, summed over its workers. Times are ns.
-///
-/// One is taken at each sync, and where those are rare at least twice a second.
-///
-/// ```
-/// let sample = caribou::trace::Sample { cpu_ns: 600, wait_ns: 300, steal_ns: 100, ..Default::default() };
-/// assert_eq!(sample.share(), 0.6);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Sample {
-    /// When it was taken, ns since the run began.
-    pub at_ns: u64,
-    /// The sync at which it was taken, if at one.
-    pub sync: Option<u64>,
-    /// Wall time, times the number of workers.
-    pub wall_ns: u64,
-    /// CPU time of the workers.
-    pub cpu_ns: u64,
-    /// CPU time of chunks, or of iterations.
-    pub chunk_ns: u64,
-    /// Time the workers had nothing to do.
-    pub idle_ns: u64,
-    /// Time the workers were runnable but did not run.
-    pub wait_ns: u64,
-    /// Time the hypervisor took from the workers' vCPUs.
-    pub steal_ns: u64,
-    /// Time a CPU quota kept the workers from running.
-    pub throttled_ns: u64,
-    /// Background load O_p (cloud-refine, eq. 2).
-    pub background_ns: u64,
-    /// Speed of the vCPUs in rounds of the calibration loop a us.
-    pub speed: f64,
-    /// Chunks on the rank.
-    pub chunks: u64,
-}
-
-impl Sample {
-    /// CPU time got over CPU time wanted: what others left of the vCPU. 1 where nothing was wanted.
-    #[must_use]
-    pub fn share(&self) -> f64 {
-        let wanted_ns = self.cpu_ns as f64 + self.wait_ns as f64 + self.steal_ns as f64;
-        if wanted_ns > 0.0 { self.cpu_ns as f64 / wanted_ns } else { 1.0 }
-    }
-}
-
 /// A name that events refer to by number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Name {

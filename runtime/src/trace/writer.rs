@@ -10,8 +10,8 @@ use super::block::{Block, HEADER, Header, INDEX_MAGIC, Kind, MAGIC, RAW_MAX};
 use super::encoding::Encoder;
 use super::event::{ChunkId, Event};
 use super::profile::Profile;
-use super::records::{End, Name, Names, RunRecord, Sample};
-use crate::report::SyncReport;
+use super::records::{End, Name, Names, RunRecord};
+use crate::report::{Sample, SyncReport};
 
 /// Chunk names in one block.
 const NAMES_MAX: usize = 16_384;

@@ -7,10 +7,11 @@ use lb_strategies::{Assignment, Snapshot};
 
 use super::{Actions, RankCore};
 use crate::core::action::Action;
-use crate::core::balance::{Arrival, Collected, Leaver, MeasuredChunk, Migration, Move, RankSample, Reports};
+use crate::core::balance::{Arrival, Collected, Leaver, MeasuredChunk, Migration, Move, Reports};
 use crate::core::envelope::{Delivery, Payload, Sender};
 use crate::core::packet::{Journey, Packet, ROOT, Traveller};
 use crate::ids::{CellId, ChunkId, Rank};
+use crate::report::Sample;
 
 impl RankCore {
     /// A chunk of this rank was made at the start of the run.
@@ -40,7 +41,7 @@ impl RankCore {
     pub(crate) fn sampled(
         &mut self,
         reports: Reports,
-        sample: RankSample,
+        sample: Sample,
         loads: &[u64],
         now_ns: u64,
         out: &mut Actions,
@@ -216,7 +217,7 @@ mod tests {
 
     /// A report to `sync` from a rank that has nothing to report on.
     fn collected(sync: u64) -> Packet {
-        let sample = RankSample::default();
+        let sample = Sample::default();
         Packet::Collected(Box::new(Collected {
             sync,
             tallies: Vec::new(),

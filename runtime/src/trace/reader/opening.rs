@@ -17,11 +17,11 @@ use serde::de::{DeserializeOwned, Error, SeqAccess, Visitor};
 use super::super::block::{Header, Kind, MAGIC};
 use super::super::event::{ChunkId, NameId};
 use super::super::profile::{Activity, Profile, Row};
-use super::super::records::{End, Name, Names, RunRecord, Sample};
+use super::super::records::{End, Name, Names, RunRecord};
 use super::super::writer::file_name;
 use super::blocks::{Blocks, check_magic, find, read_block};
 use super::{Problem, RankTrace, Trace, TraceError};
-use crate::report::SyncReport;
+use crate::report::{Sample, SyncReport};
 
 /// Bytes of records, as opposed to events, that a reader takes into memory; lists within records may add some to that.
 const RECORDS_MAX: u64 = 512 << 20;

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use super::super::block::{Block, Kind, MAGIC};
 use super::super::event::{ChunkId, Event, NameId, Part, RUNTIME, What};
 use super::super::profile::{Activity, Profile};
-use super::super::records::{End, Name, RunRecord, Sample};
+use super::super::records::{End, Name, RunRecord};
 use super::super::writer::{Writer, file_name};
 use super::{Problem, Trace, TraceError};
-use crate::report::{ClockOffset, SyncReport};
+use crate::report::{ClockOffset, Sample, SyncReport};
 
 /// A directory for one test; removed when it goes.
 struct Scratch(PathBuf);
