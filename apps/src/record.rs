@@ -17,6 +17,8 @@ pub struct Run {
     pub workers: u32,
     /// Whether every worker had a vCPU to itself.
     pub pinned: bool,
+    /// The directory of its trace; empty if it has none.
+    pub trace: String,
     /// When the first iteration began, in nanoseconds since the run began; what was before is setting up.
     pub start_ns: u64,
     /// When each iteration was complete on all ranks, in nanoseconds since the run began.
@@ -71,6 +73,7 @@ impl Run {
             // Ranks differ only where somebody asked for it; the first stands for all.
             workers: report.workers_per_rank.first().copied().unwrap_or(1),
             pinned: report.pinned,
+            trace: report.run.trace.clone(),
             start_ns,
             complete_ns,
             syncs: report.syncs.iter().map(SyncRecord::from).collect(),
@@ -196,6 +199,7 @@ pub(crate) mod tests {
             placement: "1 host, 2 ranks".to_owned(),
             workers: 1,
             pinned: true,
+            trace: String::new(),
             start_ns: 1_000_000_000,
             complete_ns,
             syncs,

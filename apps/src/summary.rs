@@ -87,6 +87,8 @@ pub struct RunSummary {
     pub iterations_ms: Vec<f64>,
     /// Each sync.
     pub syncs: Vec<SyncRecord>,
+    /// The directory of its trace; empty if it has none.
+    pub trace: String,
 }
 
 /// A part of a run.
@@ -174,6 +176,7 @@ fn one(run: &Run, windows: &[Window]) -> RunSummary {
         windows: windows.iter().map(window_summary).collect(),
         iterations_ms: run.iterations_ms(),
         syncs: run.syncs.clone(),
+        trace: run.trace.clone(),
     }
 }
 

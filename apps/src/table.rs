@@ -23,7 +23,13 @@ pub fn table(summary: &Summary) -> String {
         let _ = writeln!(text, "iterations {}-{}: {}", window.from, window.to, window.label);
     }
     align(&rows, &mut text);
-    text
+    text + &traces(summary.runs.iter().map(|run| (&run.lb[..], &run.trace[..])))
+}
+
+/// Where the traces of runs are: a line each, of a strategy and a directory, which may be empty.
+pub(crate) fn traces<'r>(runs: impl Iterator<Item = (&'r str, &'r str)>) -> String {
+    let line = |(lb, dir)| format!("Trace of `{lb}`: {dir} (`caribou trace summary {dir}`)\n");
+    runs.filter(|(_, dir)| !dir.is_empty()).map(line).collect()
 }
 
 fn cells(run: &RunSummary) -> Vec<String> {
@@ -126,6 +132,15 @@ mod tests {
         assert!(lines[2..].iter().all(|line| line.len() == lines[2].len()), "{text}");
         assert!(lines[3].starts_with("none    0.24 s  6.00 ms  12.00 ms"), "{text}");
         assert!(lines[4].ends_with("1 sync  13.3 %         80 %"), "{text}");
+    }
+
+    #[test]
+    fn runs_with_a_trace_say_where_it_is() {
+        let mut summary = sample("none", &[]);
+        let without = table(&summary);
+        summary.runs[1].trace = "traces/run-2".to_owned();
+        let said = "Trace of `refine`: traces/run-2 (`caribou trace summary traces/run-2`)\n";
+        assert_eq!(table(&summary), without + said);
     }
 
     #[test]

@@ -20,7 +20,7 @@ fn measure(options: Options, launch: Launch) -> Result<(), Error> {
     let json = options.json.as_deref().filter(|_| launch.speaks()).map(Output::open).transpose()?;
     let outcome = run(Config::from_env()?.lb("none")?, &options)?;
     if launch.speaks() {
-        println!("{outcome}");
+        print!("{outcome}");
     }
     if let Some(json) = json {
         json.write(

@@ -10,7 +10,7 @@ use crate::disturbance::{Disturbances, Window};
 use crate::experiment::Experiment;
 use crate::machine::Machine;
 use crate::plot::Picture;
-use crate::table::align;
+use crate::table::{align, traces};
 
 /// All runs of a comparison.
 #[derive(Clone, Debug, Serialize)]
@@ -115,7 +115,7 @@ impl PoolSummary {
                 let _ = writeln!(text, "`{}`: {decision}", run.report.lb);
             }
         }
-        text
+        text + &traces(self.runs.iter().map(|run| (&run.report.lb[..], &run.report.run.trace[..])))
     }
 }
 

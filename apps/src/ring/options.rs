@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::launch;
 use crate::machine::Machine;
+use crate::table::traces;
 
 /// Tokens travel around a ring of chunks: what a message costs.
 #[derive(Clone, Debug, clap::Parser)]
@@ -94,6 +95,8 @@ pub struct Outcome {
     pub placement: Neighbourhood,
     /// Hosts, ranks, workers and where they sat, in one line.
     pub seats: String,
+    /// The directory of its trace; empty if it has none.
+    pub trace: String,
     /// What it ran on.
     pub machine: Machine,
 }
@@ -141,6 +144,7 @@ impl Options {
             measure: self.measure,
             placement: self.placement,
             seats: report.placement.clone(),
+            trace: report.run.trace.clone(),
             machine: Machine::this(),
         }
     }
@@ -152,7 +156,8 @@ impl std::fmt::Display for Outcome {
         let elapsed_s = *elapsed_ns as f64 / 1e9;
         // A simulated run is nowhere.
         let place = if seats.is_empty() { String::new() } else { format!("; {seats}") };
-        write!(f, "{ns_per_message:.1} ns per message ({messages} messages in {elapsed_s:.3} s{place})")
+        writeln!(f, "{ns_per_message:.1} ns per message ({messages} messages in {elapsed_s:.3} s{place})")?;
+        f.write_str(&traces([("none", &self.trace[..])].into_iter()))
     }
 }
 
@@ -178,6 +183,7 @@ mod tests {
         let options = options("ring --tokens 4 --hops 25 --placement round-robin --measure off");
         let mut report = Report::default();
         report.placement = "1 host, 1 rank".to_owned();
+        report.run.trace = "traces/run-1".to_owned();
         let outcome = options.outcome(8_000, &report);
         assert!((outcome.ns_per_message - 80.0).abs() < 1e-9);
         let json = serde_json::to_value(&outcome).unwrap();
@@ -185,7 +191,9 @@ mod tests {
             (json["placement"].as_str(), json["measure"].as_str()),
             (Some("round-robin"), Some("off"))
         );
-        assert_eq!(outcome.to_string(), "80.0 ns per message (100 messages in 0.000 s; 1 host, 1 rank)");
+        let said = "80.0 ns per message (100 messages in 0.000 s; 1 host, 1 rank)\n\
+            Trace of `none`: traces/run-1 (`caribou trace summary traces/run-1`)\n";
+        assert_eq!(outcome.to_string(), said);
     }
 
     #[test]

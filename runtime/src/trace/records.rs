@@ -40,6 +40,8 @@ pub struct RunRecord {
     pub placement: String,
     /// Whether every worker had a vCPU to itself.
     pub pinned: bool,
+    /// The directory of its trace, as the rank knows it; empty if it has none.
+    pub trace: String,
     /// What was recorded: `CARIBOU_TRACE_FILTER`.
     pub filter: String,
     /// One in so many messages has its send recorded; 0 for none.

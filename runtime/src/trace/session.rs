@@ -63,6 +63,7 @@ impl Session {
             hosts: plan.seats.iter().map(|seats| host(&seats.host)).collect(),
             placement: run.placement,
             pinned: run.pinned,
+            trace: wanted.dir.as_ref().map_or_else(String::new, |dir| dir.display().to_string()),
             filter: wanted.filter.to_string(),
             arrows: wanted.filter.arrows(),
             rank: 0,

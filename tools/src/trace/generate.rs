@@ -155,6 +155,7 @@ fn begin(dir: &Path, options: &Options, rank: u32) -> std::io::Result<Rank> {
         hosts: (0..options.ranks).map(|rank| format!("host{}", rank / 2)).collect(),
         placement: format!("{} ranks of 1 worker, made up", options.ranks),
         pinned: true,
+        trace: dir.display().to_string(),
         filter: "all".into(),
         arrows: 1,
         rank,
