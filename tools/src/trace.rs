@@ -11,7 +11,6 @@ mod chunks;
 mod comm;
 mod critical_path;
 mod diff;
-mod drawing;
 mod export;
 mod generate;
 mod histogram;

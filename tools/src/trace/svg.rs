@@ -1,10 +1,12 @@
-//! Charts as SVG text: stacked areas and bars with axes and a legend.
+//! Pictures as SVG text: rectangles, lines and words, with hints; axes and a legend.
 //!
 //! It knows nothing of traces. Whoever draws decides what is where; a picture is a `String` in the end.
 
 use std::fmt::{Arguments, Write};
+use std::path::Path;
 
-use super::palette::escape;
+use super::palette::{self, escape};
+use crate::Error;
 
 /// A picture that is being drawn.
 pub(crate) struct Svg {
@@ -63,18 +65,31 @@ impl Svg {
             "<rect x=\"{left:.2}\" y=\"{top:.2}\" width=\"{width:.2}\" height=\"{height:.2}\" fill=\"{fill}\" \
              shape-rendering=\"crispEdges\""
         ));
+        self.hint("rect", says);
+    }
+
+    pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), colour: &str, width: f64) {
+        self.line_as(from, to, &format!("stroke=\"{colour}\" stroke-width=\"{width}\""), None);
+    }
+
+    /// A line; `style` is its attributes.
+    pub(crate) fn line_as(&mut self, from: (f64, f64), to: (f64, f64), style: &str, says: Option<&str>) {
+        let ((x1, y1), (x2, y2)) = (from, to);
+        self.put(format_args!("<line x1=\"{x1:.2}\" y1=\"{y1:.2}\" x2=\"{x2:.2}\" y2=\"{y2:.2}\" {style}"));
+        self.hint("line", says);
+    }
+
+    /// Ends a shape.
+    fn hint(&mut self, shape: &str, says: Option<&str>) {
         match says {
-            Some(says) => self.put(format_args!("><title>{}</title></rect>\n", escape(says))),
+            Some(says) => self.put(format_args!("><title>{}</title></{shape}>\n", escape(says))),
             None => self.put(format_args!("/>\n")),
         }
     }
 
-    pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), colour: &str, width: f64) {
-        let ((x1, y1), (x2, y2)) = (from, to);
-        self.put(format_args!(
-            "<line x1=\"{x1:.2}\" y1=\"{y1:.2}\" x2=\"{x2:.2}\" y2=\"{y2:.2}\" stroke=\"{colour}\" \
-             stroke-width=\"{width}\"/>\n"
-        ));
+    /// Words of the usual size.
+    pub(crate) fn text(&mut self, at: (f64, f64), anchor: Anchor, words: &str) {
+        self.words(at, 11, anchor, words);
     }
 
     pub(crate) fn words(&mut self, (x, y): (f64, f64), size: u32, anchor: Anchor, words: &str) {
@@ -90,14 +105,14 @@ impl Svg {
     }
 
     /// Names beside their colours, in lines as wide as the area. Returns how high they came out.
-    pub(crate) fn legend(&mut self, area: Area, entries: &[(String, String)]) -> f64 {
+    pub(crate) fn legend(&mut self, area: Area, entries: &[(String, impl AsRef<str>)]) -> f64 {
         let (mut x, mut y) = (area.left, area.top);
         for (name, colour) in entries {
             let width = 24.0 + 6.6 * name.chars().count() as f64;
             if x + width > area.left + area.width && x > area.left {
                 (x, y) = (area.left, y + 18.0);
             }
-            self.rect(Area { left: x, top: y, width: 12.0, height: 12.0 }, colour, None);
+            self.rect(Area { left: x, top: y, width: 12.0, height: 12.0 }, colour.as_ref(), None);
             self.words((x + 16.0, y + 10.0), 11, Anchor::Start, name);
             x += width + 10.0;
         }
@@ -130,9 +145,18 @@ impl Svg {
         self.text += "</svg>\n";
         self.text
     }
+
+    /// Writes it to a file.
+    pub(crate) fn save(self, file: &Path) -> Result<(), Error> {
+        palette::save(file, &self.finish())
+    }
 }
 
 impl Area {
+    pub(crate) fn at((left, top): (f64, f64), (width, height): (f64, f64)) -> Area {
+        Area { left, top, width, height }
+    }
+
     pub(crate) fn right(&self) -> f64 {
         self.left + self.width
     }
@@ -164,6 +188,7 @@ mod tests {
     fn words_cannot_become_markup() {
         let mut svg = Svg::new(10.0, 10.0, "<script>");
         svg.words((0.0, 0.0), 9, Anchor::Start, "a<b & \"c\"\u{1}");
+        svg.line_as((0.0, 0.0), (1.0, 1.0), "", Some("</title><script>"));
         let text = svg.finish();
         assert!(text.contains("&lt;script&gt;") && text.contains("a&lt;b &amp; &quot;c&quot;\u{fffd}<"));
         assert!(!text.contains("<script"));

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use caribou::trace::{ChunkId, Trace};
 
 use super::history::History;
-use crate::trace::drawing::{Anchor, Drawing};
 use crate::trace::page::duration;
 use crate::trace::palette;
+use crate::trace::svg::{Anchor, Area, Svg};
 
 /// Cells along one side; chunks share them if there are more.
 const SIDE_MAX: usize = 200;
@@ -36,7 +36,7 @@ struct Cell {
 pub(super) fn draw<'c>(
     trace: &Trace,
     chunks: impl Iterator<Item = (ChunkId, &'c History)>,
-) -> (Drawing, Vec<String>) {
+) -> (Svg, Vec<String>) {
     let mut arrays: BTreeMap<u32, Vec<Placed<'_>>> = BTreeMap::new();
     let mut without = 0u64;
     for (chunk, history) in chunks {
@@ -56,14 +56,14 @@ pub(super) fn draw<'c>(
     let panels: Vec<Panel> =
         arrays.iter().take(ARRAYS_MAX).map(|(&array, chunks)| Panel::new(array, chunks)).collect();
     let high: f64 = panels.iter().map(|panel| panel.high() + 70.0).sum();
-    let mut drawing = Drawing::new(2.0 * MAP_WIDE + 100.0, 30.0 + high.max(20.0));
-    drawing.text((20.0, 18.0), Anchor::Start, &trace.run.run_id);
+    let mut svg = Svg::new(2.0 * MAP_WIDE + 100.0, 30.0 + high.max(20.0), "Loads and places of chunks");
+    svg.text((20.0, 18.0), Anchor::Start, &trace.run.run_id);
     let mut top = 44.0;
     for panel in &panels {
-        panel.draw(trace, &mut drawing, top);
+        panel.draw(trace, &mut svg, top);
         top += panel.high() + 70.0;
     }
-    (drawing, notes)
+    (svg, notes)
 }
 
 struct Panel {
@@ -105,14 +105,14 @@ impl Panel {
         (self.cell() * self.rows as f64).max(20.0)
     }
 
-    fn draw(&self, trace: &Trace, drawing: &mut Drawing, top: f64) {
+    fn draw(&self, trace: &Trace, svg: &mut Svg, top: f64) {
         let mean = |cell: &Cell| cell.load_ns / f64::from(cell.chunks.max(1));
         let most_ns = self.cells.values().map(mean).fold(0.0, f64::max);
         let (name, longest) = (trace.array_name(self.array), duration(most_ns));
         let several = if self.shared { ", mean of those in a cell" } else { "" };
         let lefts = [20.0, 60.0 + MAP_WIDE];
-        drawing.text((lefts[0], top), Anchor::Start, &format!("{name}: load, darkest {longest}{several}"));
-        drawing.text((lefts[1], top), Anchor::Start, &format!("{name}: rank at the end"));
+        svg.text((lefts[0], top), Anchor::Start, &format!("{name}: load, darkest {longest}{several}"));
+        svg.text((lefts[1], top), Anchor::Start, &format!("{name}: rank at the end"));
         let (size, high) = (self.cell(), if self.rows == 1 { 20.0 } else { self.cell() });
         let mut ranks = BTreeMap::new();
         for (&(row, column), cell) in &self.cells {
@@ -124,7 +124,7 @@ impl Panel {
             ranks.extend(cell.rank.map(|rank| (rank, colour)));
             for (left, fill) in lefts.into_iter().zip([shade.as_str(), colour]) {
                 let at = (left + column as f64 * size, top + 8.0 + row as f64 * high);
-                drawing.rect(at, (size * 0.96, high * 0.96), fill, Some(&hint));
+                svg.rect(Area::at(at, (size * 0.96, high * 0.96)), fill, Some(&hint));
             }
         }
         let mut legend: Vec<(String, &str)> =
@@ -132,7 +132,7 @@ impl Panel {
         if ranks.len() > RANKS_NAMED {
             legend.push(("and so on".into(), "#ffffff"));
         }
-        drawing.legend((lefts[1], top + 8.0 + self.high() + 18.0), &legend);
+        svg.legend(Area::at((lefts[1], top + self.high() + 16.0), (MAP_WIDE, 0.0)), &legend);
     }
 }
 

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use caribou::trace::Trace;
 
-use crate::trace::drawing::{Anchor, Drawing};
 use crate::trace::page::{Cell, Table, bytes};
 use crate::trace::palette;
+use crate::trace::svg::{Anchor, Area, Svg};
 
 /// Pairs of ranks that are told apart.
 pub(super) const PAIRS_MAX: usize = 1 << 20;
@@ -153,13 +153,13 @@ impl Matrix {
     }
 
     /// A heat map, darker where more bytes go.
-    pub(super) fn draw(&self, trace: &Trace) -> Drawing {
+    pub(super) fn draw(&self, trace: &Trace) -> Svg {
         let axis = Axis::new(self.ranks(trace), SIDE_MAX);
         let (side, cell) = (axis.side(), (512.0 / axis.side() as f64).clamp(3.0, 40.0));
         let (left, top) = (70.0, 60.0);
         let wide = side as f64 * cell;
-        let mut drawing = Drawing::new(left + wide.max(360.0) + 30.0, top + wide + 60.0);
-        drawing.text(
+        let mut svg = Svg::new(left + wide.max(360.0) + 30.0, top + wide + 60.0, "Bytes between ranks");
+        svg.text(
             (10.0, 18.0),
             Anchor::Start,
             &format!("{}: bytes from rank (row) to rank (column)", trace.run.run_id),
@@ -169,7 +169,7 @@ impl Matrix {
         let by_bytes = self.all.bytes > 0.0;
         let of = |volume: &Volume| if by_bytes { volume.bytes } else { volume.messages };
         let most = cells.values().map(of).fold(0.0, f64::max);
-        drawing.rect((left, top), (wide, wide), &palette::shade(0.0), None);
+        svg.rect(Area::at((left, top), (wide, wide)), &palette::shade(0.0), None);
         for (&(row, column), volume) in &cells {
             let at = (left + column as f64 * cell, top + row as f64 * cell);
             let (from, to) = (axis.name(row), axis.name(column));
@@ -177,19 +177,23 @@ impl Matrix {
                 format!("{from} to {to}: {:.0} messages, {}", volume.messages, bytes(volume.bytes as u64));
             // By the logarithm, so that light pairs are seen beside heavy ones.
             let part = (1.0 + 999.0 * of(volume) / most.max(1.0)).ln() / 1000f64.ln();
-            drawing.rect(at, (cell - 0.3, cell - 0.3), &palette::shade(0.08 + 0.92 * part), Some(&hint));
+            svg.rect(
+                Area::at(at, (cell - 0.3, cell - 0.3)),
+                &palette::shade(0.08 + 0.92 * part),
+                Some(&hint),
+            );
         }
         let every = (14.0 / cell).ceil().max(1.0) as usize;
         for place in (0..side).step_by(every) {
             let along = (place as f64 + 0.5) * cell;
-            drawing.text((left - 6.0, top + along + 4.0), Anchor::End, &axis.name(place));
+            svg.text((left - 6.0, top + along + 4.0), Anchor::End, &axis.name(place));
             if place % (every * (40.0 / (cell * every as f64)).ceil().max(1.0) as usize) == 0 {
-                drawing.text((left + along, top - 6.0), Anchor::Middle, &axis.name(place));
+                svg.text((left + along, top - 6.0), Anchor::Middle, &axis.name(place));
             }
         }
         let unit = if by_bytes { bytes(most as u64) } else { format!("{most:.0} messages") };
-        drawing.text((left, top + wide + 20.0), Anchor::Start, &format!("darkest: {unit}; by the logarithm"));
-        drawing
+        svg.text((left, top + wide + 20.0), Anchor::Start, &format!("darkest: {unit}; by the logarithm"));
+        svg
     }
 }
 

@@ -2,13 +2,13 @@
 
 use caribou::trace::Trace;
 
-use super::super::drawing::{Anchor, Drawing};
 use super::super::page::{bytes, duration};
 use super::super::palette;
+use super::super::svg::{Anchor, Area, Svg};
 use super::Found;
 
 /// A panel for each that there is.
-pub(super) fn draw(trace: &Trace, found: &Found) -> Drawing {
+pub(super) fn draw(trace: &Trace, found: &Found) -> Svg {
     let panels = [
         ("execution: share of wall time", &found.wall, true),
         ("message size: share of messages", &found.size, false),
@@ -17,12 +17,12 @@ pub(super) fn draw(trace: &Trace, found: &Found) -> Drawing {
     ];
     let panels: Vec<_> = panels.into_iter().filter(|(_, spread, _)| spread.count() > 0).collect();
     let (wide, high) = (640.0, 200.0);
-    let mut drawing = Drawing::new(wide + 40.0, 40.0 + high * panels.len() as f64);
-    drawing.text((20.0, 18.0), Anchor::Start, &format!("{}: how long things are", trace.run.run_id));
+    let mut svg = Svg::new(wide + 40.0, 40.0 + high * panels.len() as f64, "How long things are");
+    svg.text((20.0, 18.0), Anchor::Start, &format!("{}: how long things are", trace.run.run_id));
     for (number, (title, spread, time)) in panels.into_iter().enumerate() {
         let by_sum = title.starts_with("exec") || title.starts_with("idle");
         let (top, octaves) = (40.0 + high * number as f64, spread.octaves());
-        drawing.text((20.0, top + 12.0), Anchor::Start, title);
+        svg.text((20.0, top + 12.0), Anchor::Start, title);
         let all = if by_sum { spread.sum() } else { spread.count() as f64 };
         let bar_wide = (wide / octaves.len().max(1) as f64).min(90.0);
         for (number, octave) in octaves.iter().enumerate() {
@@ -37,11 +37,15 @@ pub(super) fn draw(trace: &Trace, found: &Found) -> Drawing {
                 100.0 * part
             );
             let at = (x + 1.0, top + high - 36.0 - tall);
-            drawing.rect(at, ((bar_wide - 2.0).max(1.0), tall.max(0.5)), palette::numbered(0), Some(&hint));
+            svg.rect(
+                Area::at(at, ((bar_wide - 2.0).max(1.0), tall.max(0.5))),
+                palette::numbered(0),
+                Some(&hint),
+            );
             if number % (70.0 / bar_wide).ceil().max(1.0) as usize == 0 {
-                drawing.text((x, top + high - 22.0), Anchor::Start, &edge(octave.from));
+                svg.text((x, top + high - 22.0), Anchor::Start, &edge(octave.from));
             }
         }
     }
-    drawing
+    svg
 }

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use caribou::trace::{Event, Trace, What};
 
-use super::super::drawing::{Anchor, Drawing};
 use super::super::merged::Place;
 use super::super::messages::{Matcher, Message};
 use super::super::page::duration;
 use super::super::palette;
 use super::super::select::Window;
+use super::super::svg::{Anchor, Area, Svg};
 use super::Options;
 use super::arrows::Slowest;
 use super::lane::{Form, Lane, Shape};
@@ -119,7 +119,7 @@ impl Picture {
     }
 
     /// The picture, and what it does not show.
-    pub(super) fn finish(mut self, trace: &Trace, view: &View) -> (Drawing, Vec<String>) {
+    pub(super) fn finish(mut self, trace: &Trace, view: &View) -> (Svg, Vec<String>) {
         self.lanes.resize_with(view.rows().max(self.lanes.len()), Lane::default);
         self.lanes.iter_mut().for_each(Lane::close);
         let order = view.order();
@@ -127,33 +127,33 @@ impl Picture {
         let bottom = TOP + high * order.len() as f64;
         let (legend, notes) = (self.legend(trace), self.notes());
         let room = 60.0 + 18.0 * (1 + legend.len() / 4 + notes.len()) as f64;
-        let mut drawing = Drawing::new(LEFT + self.pixels + 30.0, bottom + room);
         let title = format!("{}: {}", trace.run.run_id, trace.run.arguments.join(" "));
-        drawing.text((LEFT, 16.0), Anchor::Start, &shortened(&title, self.pixels));
-        self.axis(&mut drawing, bottom);
+        let mut svg = Svg::new(LEFT + self.pixels + 30.0, bottom + room, &title);
+        svg.text((LEFT, 16.0), Anchor::Start, &shortened(&title, self.pixels));
+        self.axis(&mut svg, bottom);
         let mut places = vec![0.0; self.lanes.len()];
         for (number, &row) in order.iter().enumerate() {
             let y = TOP + high * number as f64;
             places[row] = y + high / 2.0;
             if high >= 9.0 || number % (9.0 / high).ceil() as usize == 0 {
-                drawing.text(
+                svg.text(
                     (LEFT - 6.0, y + high / 2.0 + 4.0),
                     Anchor::End,
                     &shortened(&view.name(trace, row), LEFT),
                 );
             }
             let lane = &self.lanes[row];
-            lane.shapes.iter().for_each(|shape| self.shape(trace, &mut drawing, shape, y, high));
+            lane.shapes.iter().for_each(|shape| self.shape(trace, &mut svg, shape, y, high));
         }
-        self.syncs(trace, &mut drawing, bottom);
-        self.draw_arrows(&mut drawing, view, &places);
-        let entries: Vec<(String, &str)> = legend;
-        let mut y = drawing.legend((LEFT, bottom + 40.0), &entries);
+        self.syncs(trace, &mut svg, bottom);
+        self.draw_arrows(&mut svg, view, &places);
+        let below = Area::at((LEFT, bottom + 30.0), (self.pixels, 0.0));
+        let mut y = below.top + svg.legend(below, &legend) + 10.0;
         for note in &notes {
+            svg.text((LEFT, y), Anchor::Start, note);
             y += 18.0;
-            drawing.text((LEFT, y), Anchor::Start, note);
         }
-        (drawing, notes)
+        (svg, notes)
     }
 
     fn lane(&mut self, row: usize) -> &mut Lane {
@@ -182,28 +182,29 @@ impl Picture {
         }
     }
 
-    fn shape(&self, trace: &Trace, drawing: &mut Drawing, shape: &Shape, y: f64, high: f64) {
+    fn shape(&self, trace: &Trace, svg: &mut Svg, shape: &Shape, y: f64, high: f64) {
         let (x, wide) = (LEFT + shape.from, (shape.to - shape.from).max(0.3));
         let hint = shape.hint.as_deref();
         let inner = (high - 2.0).max(2.0);
-        match shape.form {
-            Form::Slice(class) => drawing.rect((x, y + 1.0), (wide, inner), self.colour(trace, class), hint),
-            Form::Span => drawing.rect((x, y + inner - 1.0), (wide, 2.0), "#000000", hint),
-            Form::Mark => drawing.rect((x - 1.0, y), (2.0, high), "#d55e00", hint),
-        }
+        let (area, fill) = match shape.form {
+            Form::Slice(class) => (Area::at((x, y + 1.0), (wide, inner)), self.colour(trace, class)),
+            Form::Span => (Area::at((x, y + inner - 1.0), (wide, 2.0)), "#000000"),
+            Form::Mark => (Area::at((x - 1.0, y), (2.0, high)), "#d55e00"),
+        };
+        svg.rect(area, fill, hint);
     }
 
-    fn axis(&self, drawing: &mut Drawing, bottom: f64) {
+    fn axis(&self, svg: &mut Svg, bottom: f64) {
         for tick in 0..=8 {
             let along = f64::from(tick) / 8.0;
             let x = LEFT + along * self.pixels;
-            drawing.line((x, bottom), (x, bottom + 5.0), r##"stroke="#404040""##, None);
+            svg.line_as((x, bottom), (x, bottom + 5.0), r##"stroke="#404040""##, None);
             let at_ns = self.window.from_ns as f64 + along * self.window.length_ns() as f64;
-            drawing.text((x, bottom + 18.0), Anchor::Middle, &duration(at_ns));
+            svg.text((x, bottom + 18.0), Anchor::Middle, &duration(at_ns));
         }
     }
 
-    fn syncs(&self, trace: &Trace, drawing: &mut Drawing, bottom: f64) {
+    fn syncs(&self, trace: &Trace, svg: &mut Svg, bottom: f64) {
         let (mut last, mut named) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
         for sync in &trace.syncs {
             let x = LEFT + self.x(sync.at_ns);
@@ -212,11 +213,11 @@ impl Picture {
             }
             last = x;
             let style = r##"stroke="#0072b2" stroke-dasharray="4 3""##;
-            drawing.line((x, TOP - 10.0), (x, bottom), style, None);
+            svg.line_as((x, TOP - 10.0), (x, bottom), style, None);
             if x - named > 70.0 {
                 named = x;
                 let words = format!("sync {}: {} moved", sync.sync, sync.moved);
-                drawing.text(
+                svg.text(
                     (x, TOP - 14.0),
                     Anchor::Middle,
                     if sync.moved > 0 { &words } else { words.split(':').next().unwrap_or("") },
@@ -225,7 +226,7 @@ impl Picture {
         }
     }
 
-    fn draw_arrows(&self, drawing: &mut Drawing, view: &View, places: &[f64]) {
+    fn draw_arrows(&self, svg: &mut Svg, view: &View, places: &[f64]) {
         for message in self.slowest.messages() {
             let Message { sent, begun } = message;
             let from = view.known_row((sent.rank, sent.worker), sent.from);
@@ -239,13 +240,13 @@ impl Picture {
                 begun.rank,
                 duration(message.latency_ns() as f64)
             );
-            drawing.line(
+            svg.line_as(
                 (x1, y1),
                 (x2, y2),
                 r#"stroke="black" stroke-width="0.7" opacity="0.6""#,
                 Some(&hint),
             );
-            drawing.rect((x2 - 1.5, y2 - 1.5), (3.0, 3.0), "black", None);
+            svg.rect(Area::at((x2 - 1.5, y2 - 1.5), (3.0, 3.0)), "black", None);
         }
     }
 
