@@ -298,14 +298,18 @@ impl Job {
         let outcome = self.go(config, shape, &plan, ready, &begin, &session);
         let result = outcome.result();
         let elapsed_ns = outcome.elapsed_ns();
+        let end_alone = |failed: Option<&Error>| {
+            let failed = failed.map(ToString::to_string);
+            session.end(&TraceEnd { elapsed_ns, failed, ..TraceEnd::default() })
+        };
         if outcome.lost() {
-            let failed = result.as_ref().err().map(ToString::to_string);
-            session.end(&TraceEnd { elapsed_ns, failed, ..TraceEnd::default() });
+            end_alone(result.as_ref().err());
             return result;
         }
         let failed = result.as_ref().err().cloned();
         let mine = result.unwrap_or_default();
-        let end = Alignment::measure(&self.links, &plan).map_err(|why| self.failed(&why))?;
+        let end = Alignment::measure(&self.links, &plan).map_err(|why| self.failed(&why));
+        let end = end.inspect_err(|error| drop(end_alone(Some(error))))?;
         let clocks = clocks::offsets(&begin, &end);
         let said = TraceEnd {
             elapsed_ns,

@@ -277,6 +277,9 @@ fn a_full_trace_says_how_many_events_it_dropped() {
     let trace = dir.open();
     let last: Vec<What> = events(&trace).into_iter().map(|(_, _, event)| event.what).collect();
     assert_eq!(last, [What::Dropped { events: trace.dropped() }]);
+    // Samples and syncs are dropped as well: what is written ends with its limit.
+    assert_eq!((trace.ranks[0].samples.len(), trace.syncs.len()), (0, 0));
+    assert_eq!(trace.chunk_index(ChunkId { array: 0, key: 0 }), None);
     assert!(trace.dropped() > 2 * u64::from(STRIPS) * STEPS, "{}", trace.dropped());
     assert!(!trace.ranks[0].profiles[0].rows.is_empty());
 }
@@ -307,7 +310,13 @@ fn the_trace_of_a_run_that_failed_says_why() {
     let dir = Scratch::new("panic");
     let error = strips(config(2).trace(&dir.0), true).expect_err("a strip gives up");
     let trace = dir.open();
-    assert!(!events(&trace).is_empty());
+    let handlers = |of: u64| {
+        let all = events(&trace).into_iter();
+        let one = move |what| matches!(what, What::Handler { chunk, .. } if chunk.key == of);
+        all.filter(|(_, _, event)| one(event.what)).count() as u64
+    };
+    // A start, and two halos a step; the last is the one that gave up.
+    assert_eq!(handlers(3), 1 + 2 * (STEPS / 2) + 1, "with the resume of the one sync");
     for rank in &trace.ranks {
         let end = rank.end.as_ref().expect("the run ended in order");
         assert_eq!(end.failed.as_deref(), Some(error.to_string().as_str()));
@@ -347,6 +356,30 @@ fn the_ranges_of_a_pool_are_all_its_iterations_once() {
     let busy_ns: u64 =
         trace.ranks.iter().flat_map(|rank| &rank.profiles).map(|p| p.total_ns(Activity::Iterations)).sum();
     assert!(busy_ns > 0);
+    assert!(trace.ranks.iter().all(|rank| rank.end.as_ref().is_some_and(|end| end.messages > 0)));
+    // A worker's time has no gap, up to its leave.
+    for rank in &trace.ranks {
+        for worker in 0..rank.workers {
+            let slices: Vec<Event> = rank.stream(worker).filter(|event| event.duration_ns() > 0).collect();
+            assert!(slices.windows(2).all(|pair| pair[0].end_ns == pair[1].begin_ns), "{slices:?}");
+            assert!(
+                !matches!(slices.last().unwrap().what, What::Runtime { .. }),
+                "it waits before it leaves"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_pool_that_panics_leaves_the_ranges_before() {
+    let dir = Scratch::new("pool-panic");
+    let config =
+        Config::default().ranks(1).pin(Pin::Off).lb("static").expect("it is in the table").trace(&dir.0);
+    let pool = pool(&config, 2000, Count::default, |_, range| assert!(range.start < 500, "no more"));
+    assert!(matches!(pool, Err(Error::PoolPanicked { .. })));
+    let trace = dir.open();
+    let ranges = events(&trace).into_iter().filter(|(_, _, event)| matches!(event.what, What::Range { .. }));
+    assert!(ranges.count() > 0 || trace.events() > 0, "what was asked and waited for is there");
 }
 
 #[test]

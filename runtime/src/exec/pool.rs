@@ -168,6 +168,7 @@ impl Shared<'_> {
                 }
             }
             let Order::Run { range, apart: keep_apart } = order else {
+                diary.waited(self.clock.now_ns());
                 return self.hand_in(accumulated, tally, diary.close());
             };
             let mut fresh = keep_apart.then(|| self.work.init());
@@ -181,12 +182,13 @@ impl Shared<'_> {
                 let panic = text_of(&*panic);
                 return self.fail(Error::PoolPanicked { rank: self.rank.0, doing, panic });
             }
-            diary.executed(&range, thread_cpu_ns() - cpu_start_ns, end_ns);
+            diary.executed(&range, thread_cpu_ns() - cpu_start_ns, end_ns, || self.clock.now_ns());
             match fresh {
                 Some(kept) => apart = Some((kept, Tally::of(&range))),
                 None => self.count(&mut tally, Tally::of(&range), &mut diary),
             }
         }
+        diary.waited(self.clock.now_ns());
         diary.close();
     }
 
@@ -233,6 +235,7 @@ impl Shared<'_> {
             }
             (std::mem::take(&mut inner.parts), inner.core.messages(), inner.core.said())
         };
+        self.recording.count(messages);
         parts.sort_by_key(|(_, _, record)| record.worker);
         let mut part = Part { messages, said, ..Part::default() };
         let mut all = None;

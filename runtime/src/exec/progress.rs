@@ -213,6 +213,8 @@ impl Worker<'_> {
                 recorder.loaded(arrival.chunk, sync, load_ns, arrival.bytes);
             }
         }
+        // On rank 0 a decision may follow, which is another slice.
+        self.skip(Part::Measure, sync);
         self.with_core(|core, now_ns, out| core.sampled(reports, sample, &loads, now_ns, out));
         self.observe(Observed::AtSync(sync));
         self.skip(Part::Measure, sync);
@@ -241,9 +243,7 @@ impl Worker<'_> {
     /// Keeps for the record what syncs did that are over.
     fn record_new_syncs(&self) {
         let shared = self.shared;
-        let seen = shared.recording.syncs_seen();
-        let new = shared.core.lock().rank.reports_after(seen).to_vec();
-        shared.recording.syncs(&new);
+        shared.recording.syncs(|seen| shared.core.lock().rank.reports_after(seen).to_vec());
     }
 
     /// What has just happened was the runtime's own time.

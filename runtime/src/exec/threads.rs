@@ -15,6 +15,8 @@ const STEPS_MAX: u32 = 512;
 const LOOKS: u32 = 4;
 /// How many times longer a worker spins while a transfer is under way: one of 1 MiB takes some 100 us.
 const TRANSFER_PATIENCE: u32 = 8;
+/// How long a worker sleeps on events that are in no file yet.
+const UNWRITTEN_NAP: Duration = Duration::from_secs(1);
 /// How long rank 0 sleeps before it asks whether anybody is still at work.
 const SUSPECT: Duration = Duration::from_millis(100);
 /// How long worker 0 sleeps, at first and at most, while packets wait for a receiver that takes none.
@@ -54,6 +56,8 @@ impl Worker<'_> {
     /// Does something that may run user code; a panic ends the run with an error that names the chunk.
     pub(crate) fn catching(&mut self, act: impl FnOnce(&mut Self)) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| act(self))) {
+            // Its handler is the one that somebody will look for in the record.
+            self.interrupt();
             // The name is made by the user's index, which may be what panicked.
             let name = catch_unwind(AssertUnwindSafe(|| self.describe(self.in_hand.chunk)));
             let error = Error::HandlerPanicked {
@@ -128,12 +132,16 @@ impl Worker<'_> {
             self.work_in_sight()
         });
         let parked_ns = if found { 0 } else { self.rest() };
-        if let Some(meter) = &mut self.meter {
-            let now_ns = self.shared.clock.now_ns();
-            meter.gap(now_ns, parked_ns);
-            if let Some(recorder) = &mut self.recorder {
-                recorder.idle(now_ns);
-            }
+        self.idled(parked_ns);
+    }
+
+    /// There was nothing to do since the last slice, of which it was parked for so long.
+    fn idled(&mut self, parked_ns: u64) {
+        let Some(meter) = &mut self.meter else { return };
+        let now_ns = self.shared.clock.now_ns();
+        meter.gap(now_ns, parked_ns);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.idle(now_ns);
         }
     }
 
@@ -152,7 +160,9 @@ impl Worker<'_> {
     fn rest(&mut self) -> u64 {
         let shared = self.shared;
         let crew = &shared.crew;
-        let mut nap = None;
+        // Others sleep until they are woken, but not with events that are in no file.
+        let mut nap =
+            self.recorder.as_ref().filter(|recorder| recorder.has_unwritten()).map(|_| UNWRITTEN_NAP);
         if self.id == 0 {
             let others = shared.gauges.workers.len() as u64 - 1;
             let alone = crew.parked.load(Ordering::SeqCst) == others;
@@ -163,10 +173,12 @@ impl Worker<'_> {
                 return 0;
             }
         }
+        // What follows is not idle.
+        self.idled(0);
         self.close_batch();
         // Only where nothing is about to come: it would have to wait for the measurement.
         if let Some(speed) = self.speed.as_mut().filter(|_| self.meter.is_some() && self.rested_ns == 0)
-            && nap.is_none_or(|nap| nap == SUSPECT)
+            && nap.is_none_or(|nap| nap >= SUSPECT)
         {
             speed.again();
         }

@@ -22,12 +22,14 @@ const BLOCK_MAGIC: [u8; 4] = *b"cblk";
 pub(crate) const HEADER: usize = 44;
 /// Bytes that a block may hold at most: what a reader has to have memory for.
 pub(crate) const RAW_MAX: usize = 4 << 20;
+/// Blocks that an index can name; files with more have none.
+pub(crate) const INDEXED_MAX: usize = RAW_MAX / (HEADER + 8);
 
 /// Events that a block may hold at most: they are longer in memory.
 pub(crate) const EVENTS_MAX: usize = 1 << 18;
 
 /// What is in a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     /// [`RunRecord`](super::RunRecord), first of all.
     Run,

@@ -325,9 +325,10 @@ impl Recorder {
         if let Some(Longest { ns, kind, event }) = self.longest.take()
             && lost_ns > 0
         {
-            let lost_ns = lost_ns.min(ns);
             let tally = &mut self.profile.by_kind[kind.0 as usize];
-            tally.ns = tally.ns.saturating_sub(lost_ns);
+            // Long idle time may have come between: what was counted before it is in the profile.
+            let lost_ns = lost_ns.min(ns).min(tally.ns);
+            tally.ns -= lost_ns;
             if tally.longest_ns == ns {
                 tally.longest_ns = ns - lost_ns;
             }
@@ -393,6 +394,11 @@ impl Recorder {
         bytes.clear();
         self.block = Unwritten { bytes: std::mem::take(bytes), ..Unwritten::new() };
         self.recording.write(&block);
+    }
+
+    /// Whether there are events that are in no file.
+    pub(crate) fn has_unwritten(&self) -> bool {
+        self.block.events > 0 || !self.events.is_empty()
     }
 
     /// The worker has done its last.

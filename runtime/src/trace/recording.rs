@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::block::Block;
+use super::block::{Block, Header};
 use super::event::{ChunkId, Event, NameId, What};
 use super::filter::{Class, Filter};
 use super::profile::Profile;
@@ -52,6 +52,8 @@ pub struct RankProfile {
     pub workers: Vec<Profile>,
     /// What the rank measured about itself, in order; of a long run coarser.
     pub samples: Vec<Sample>,
+    /// Why its trace ends before the run does, such as a full disk; nothing if it does not, or if there is none.
+    pub broken: Option<String>,
 }
 
 /// One rank's record.
@@ -88,12 +90,21 @@ pub(crate) struct Syncs {
 struct Log {
     /// None once it could not be written.
     writer: Option<Writer>,
+    /// Why it could not.
+    broken: Option<String>,
     bytes_max: u64,
     names_written: usize,
     /// The end of the last event written of worker 0.
     last_ns: u64,
     chunks: Vec<(ChunkId, String)>,
     dropped: u64,
+}
+
+impl Log {
+    /// Nothing but the end is written any more.
+    fn is_full(&self) -> bool {
+        self.writer.as_ref().is_none_or(|writer| writer.bytes() >= self.bytes_max)
+    }
 }
 
 impl Recording {
@@ -131,6 +142,7 @@ impl Recording {
             Ok(writer) => {
                 recording.log = Some(Mutex::new(Log {
                     writer: Some(writer),
+                    broken: None,
                     bytes_max: wanted.bytes_max,
                     names_written: 0,
                     last_ns: 0,
@@ -174,7 +186,10 @@ impl Recording {
     /// Notes how people write a chunk's index.
     pub(crate) fn chunk(&self, chunk: ChunkId, text: String) {
         if let Some(log) = &self.log {
-            lock(log).chunks.push((chunk, text));
+            let log = &mut *lock(log);
+            if !log.is_full() {
+                log.chunks.push((chunk, text));
+            }
         }
     }
 
@@ -186,24 +201,28 @@ impl Recording {
     pub(crate) fn write(&self, block: &Block) {
         let Some(log) = &self.log else { return };
         let log = &mut *lock(log);
-        let events = u64::from(block.header.items);
-        let full = log.writer.as_ref().is_none_or(|writer| writer.bytes() >= log.bytes_max);
-        if full {
-            if log.dropped == 0 {
-                tracing::warn!(
-                    rank = self.rank,
-                    bytes_max = log.bytes_max,
-                    "the trace is full: later events are dropped"
-                );
+        let Header { items, worker, last_ns, .. } = block.header;
+        if self.or_drop(log, u64::from(items), |writer| writer.write(block)) && worker == 0 {
+            log.last_ns = last_ns;
+        }
+    }
+
+    /// Writes so many records, or counts them as dropped.
+    fn or_drop(
+        &self,
+        log: &mut Log,
+        records: u64,
+        write: impl FnOnce(&mut Writer) -> std::io::Result<()>,
+    ) -> bool {
+        let written = !log.is_full() && self.in_file(log, write);
+        if !written {
+            if log.dropped == 0 && log.writer.is_some() {
+                let bytes_max = log.bytes_max;
+                tracing::warn!(rank = self.rank, bytes_max, "the trace is full: what comes later is dropped");
             }
-            log.dropped += events;
-            return;
+            log.dropped += records;
         }
-        if block.header.worker == 0 {
-            log.last_ns = block.header.last_ns;
-        }
-        let written = self.in_file(log, |writer| writer.write(block));
-        log.dropped += if written { 0 } else { events };
+        written
     }
 
     /// Writes something, after the names that became known. A file that cannot be written is given up.
@@ -215,7 +234,9 @@ impl Recording {
         let names = if new.is_empty() { Ok(()) } else { writer.names(&new) };
         let written = names.and_then(|()| writer.chunks(&chunks)).and_then(|()| write(writer));
         if let Err(why) = &written {
-            tracing::warn!(rank = self.rank, file = %writer.path().display(), %why, "the trace ends here");
+            let file = writer.path().display().to_string();
+            tracing::warn!(rank = self.rank, %file, %why, "the trace ends here");
+            log.broken = Some(format!("{file}: {why}"));
             log.writer = None;
         }
         written.is_ok()
@@ -239,7 +260,7 @@ impl Recording {
         }
         samples.push(sample);
         if let Some(log) = &self.log {
-            self.in_file(&mut lock(log), |writer| writer.samples(&[sample]));
+            self.or_drop(&mut lock(log), 1, |writer| writer.samples(&[sample]));
         }
     }
 
@@ -247,13 +268,15 @@ impl Recording {
         lock(&self.samples).last().copied()
     }
 
-    /// Keeps records of syncs, in order.
-    pub(crate) fn syncs(&self, reports: &[SyncReport]) {
+    /// Keeps records of syncs, in order: those that are new, which are asked for by how many were kept so far.
+    pub(crate) fn syncs(&self, new: impl FnOnce(u64) -> Vec<SyncReport>) {
+        // Two workers of rank 0 may look at once.
+        let syncs = &mut *lock(&self.syncs);
+        let reports = new(syncs.total);
         if reports.is_empty() {
             return;
         }
-        let syncs = &mut *lock(&self.syncs);
-        for report in reports {
+        for report in &reports {
             syncs.total += 1;
             syncs.moved += report.moved;
             syncs.latest.push_back(report.clone());
@@ -261,13 +284,8 @@ impl Recording {
         let more = syncs.latest.len().saturating_sub(SYNCS_MAX);
         syncs.latest.drain(..more);
         if let Some(log) = &self.log {
-            self.in_file(&mut lock(log), |writer| writer.syncs(reports));
+            self.or_drop(&mut lock(log), reports.len() as u64, |writer| writer.syncs(&reports));
         }
-    }
-
-    /// How many records of syncs were kept so far.
-    pub(crate) fn syncs_seen(&self) -> u64 {
-        lock(&self.syncs).total
     }
 
     /// The latest records of syncs, and sums over all.
@@ -278,6 +296,7 @@ impl Recording {
     /// Ends the record: the file gets the profiles, its end and its index.
     pub(crate) fn end(&self, end: End) -> RankProfile {
         let workers: Vec<Profile> = self.profiles.iter().map(|profile| lock(profile).clone()).collect();
+        let mut broken = None;
         if let Some(log) = &self.log {
             let log = &mut *lock(log);
             if log.dropped > 0 {
@@ -292,10 +311,12 @@ impl Recording {
             let end = End { dropped: log.dropped, messages, ..end };
             if let Some(Err(why)) = log.writer.take().map(|writer| writer.finish(&end)) {
                 tracing::warn!(rank = self.rank, %why, "the trace has no end");
+                log.broken = Some(format!("rank {}: {why}", self.rank));
             }
+            broken = log.broken.take();
         }
         let (names, samples) = (lock(&self.names).names.clone(), lock(&self.samples).clone());
-        RankProfile { rank: self.rank, names, workers, samples }
+        RankProfile { rank: self.rank, names, workers, samples, broken }
     }
 
     pub(crate) fn names(&self) -> Vec<Name> {

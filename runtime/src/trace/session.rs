@@ -22,6 +22,8 @@ pub(crate) struct Session {
     recordings: Mutex<Vec<Arc<Recording>>>,
     /// That of the run, once it has begun.
     clock: OnceLock<Clock>,
+    /// That it has ended, and why it failed.
+    ended: OnceLock<Option<String>>,
 }
 
 /// What tells a run from all others: when it began, ns since 1970, and which process says so.
@@ -69,7 +71,13 @@ impl Session {
             rank: 0,
             pid: std::process::id(),
         };
-        Arc::new(Session { wanted, run, recordings: Mutex::default(), clock: OnceLock::new() })
+        Arc::new(Session {
+            wanted,
+            run,
+            recordings: Mutex::default(),
+            clock: OnceLock::new(),
+            ended: OnceLock::new(),
+        })
     }
 
     /// The recording of a rank; and why there will be no trace of it, though one was asked for.
@@ -101,8 +109,14 @@ impl Session {
         &self.run
     }
 
+    /// Once the run has ended, why it failed.
+    pub(crate) fn ended(&self) -> Option<&Option<String>> {
+        self.ended.get()
+    }
+
     /// The run has ended: traces get their ends. Returns how the ranks of this process spent their time.
     pub(crate) fn end(&self, end: &End) -> Vec<RankProfile> {
+        self.ended.get_or_init(|| end.failed.clone());
         let mut recordings = std::mem::take(&mut *self.recordings());
         recordings.sort_by_key(|recording| recording.rank());
         let profiled = recordings.iter().filter(|recording| recording.profiled);

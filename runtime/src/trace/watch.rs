@@ -42,6 +42,8 @@ impl Session {
             syncs: syncs.latest.into(),
             syncs_total: syncs.total,
             moved_total: syncs.moved,
+            finished: self.ended().is_some(),
+            failed: self.ended().cloned().flatten(),
             ..Status::default()
         }
     }
@@ -111,7 +113,7 @@ fn add_kinds(profile: &Profile, names: &[Name], arrays: &[String], kinds: &mut B
 fn with_rank(address: &str, rank: u32) -> String {
     let (host, port) = address.rsplit_once(':').unwrap_or(("", address));
     match port.parse::<u32>() {
-        Ok(port) if port > 0 && rank > 0 => format!("{host}:{}", port + rank),
+        Ok(port) if port > 0 && rank > 0 => format!("{host}:{}", port.saturating_add(rank)),
         _ => address.to_owned(),
     }
 }

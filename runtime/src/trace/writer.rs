@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::block::{Block, HEADER, Header, INDEX_MAGIC, Kind, MAGIC, RAW_MAX};
+use super::block::{Block, HEADER, Header, INDEX_MAGIC, INDEXED_MAX, Kind, MAGIC, RAW_MAX};
 use super::encoding::Encoder;
 use super::event::{ChunkId, Event};
 use super::profile::Profile;
@@ -161,7 +161,7 @@ impl Writer {
             index.extend_from_slice(&at.to_le_bytes());
             index.extend_from_slice(&header.to_bytes());
         }
-        if index.len() > RAW_MAX {
+        if self.blocks.len() > INDEXED_MAX {
             // A reader finds the blocks one after the other.
             return Ok(());
         }

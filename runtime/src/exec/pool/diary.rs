@@ -40,8 +40,14 @@ impl Diary {
         }
     }
 
-    /// It executed a range of iterations, and had the vCPU for `cpu_ns`.
-    pub(super) fn executed(&mut self, range: &Range<u64>, cpu_ns: u64, now_ns: u64) {
+    /// It executed a range of iterations until `now_ns`, and had the vCPU for `cpu_ns`.
+    pub(super) fn executed(
+        &mut self,
+        range: &Range<u64>,
+        cpu_ns: u64,
+        now_ns: u64,
+        clock: impl FnOnce() -> u64,
+    ) {
         self.record.cpu_ns += cpu_ns;
         self.record.busy_ns += now_ns - self.last_ns;
         self.record.end_ns = now_ns;
@@ -50,15 +56,25 @@ impl Diary {
         if let Some(recorder) = &mut self.recorder {
             recorder.executed(range.start, range.end - range.start, cpu_ns, now_ns);
             recorder.close_batch(0);
-            recorder.encode();
+            if recorder.keeps_events() {
+                recorder.encode();
+                self.last_ns = clock();
+                recorder.runtime(Part::Flush, 0, self.last_ns);
+            }
         }
     }
 
     /// It takes its leave.
-    pub(super) fn close(mut self) -> PoolWorker {
+    pub(super) fn close(self) -> PoolWorker {
+        self.record
+    }
+}
+
+/// Also when it panics.
+impl Drop for Diary {
+    fn drop(&mut self) {
         if let Some(recorder) = &mut self.recorder {
             recorder.finish();
         }
-        self.record
     }
 }

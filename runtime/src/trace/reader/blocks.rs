@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
-use super::super::block::{HEADER, Header, INDEX_MAGIC, Kind, MAGIC, TRAILER, unpack};
+use super::super::block::{HEADER, Header, INDEX_MAGIC, INDEXED_MAX, Kind, MAGIC, TRAILER, unpack};
 
 /// Blocks, each with its place.
 pub(super) type Blocks = Vec<(u64, Header)>;
@@ -44,9 +44,14 @@ pub(super) fn find(file: &mut File, length: u64) -> (Blocks, Option<Fault>) {
     let fault = match (damaged_at, broken) {
         (_, Some((at, why))) => (at, format!("{why}: the file is read up to here")),
         (Some(at), None) => (at, "the index is damaged: the blocks were searched for".into()),
+        (None, None) if blocks.len() > INDEXED_MAX && is_closed(&blocks) => return (blocks, None),
         (None, None) => (length, "the file was not closed: the run was cut off".into()),
     };
     (blocks, Some(fault))
+}
+
+fn is_closed(blocks: &Blocks) -> bool {
+    blocks.last().is_some_and(|(_, header)| header.kind == Kind::End)
 }
 
 /// Headers that are not what the index of the file says they are; nothing if there is no index.

@@ -23,8 +23,8 @@ use super::blocks::{Blocks, check_magic, find, read_block};
 use super::{Problem, RankTrace, Trace, TraceError};
 use crate::report::{Sample, SyncReport};
 
-/// Bytes of records, as opposed to events, that a reader takes into memory; lists within records may add some to that.
-const RECORDS_MAX: u64 = 512 << 20;
+/// Bytes of each kind of records that a reader takes into memory; lists within records may add some to that.
+const RECORDS_MAX: u64 = 256 << 20;
 /// Workers that a rank may have without having recorded anything.
 const WORKERS_MAX: u32 = 4096;
 /// Files that are told to be missing.
@@ -72,7 +72,7 @@ pub(super) struct Opening {
     arrays: Vec<String>,
     chunks: FxHashMap<ChunkId, String>,
     syncs: Vec<SyncReport>,
-    taken: u64,
+    taken: BTreeMap<Kind, u64>,
 }
 
 /// The records of one file.
@@ -84,6 +84,8 @@ struct Records {
     samples: Vec<Sample>,
     profiles: BTreeMap<u16, Profile>,
     end: Option<End>,
+    /// Some names are missing: the numbers of those after them are not known.
+    names_lost: bool,
 }
 
 impl Opening {
@@ -174,14 +176,16 @@ impl Opening {
         let mut records = Records::default();
         let (mut stored, mut raw) = (Vec::new(), Vec::new());
         for &(at, header) in blocks.iter().filter(|(_, header)| header.kind != Kind::Events) {
-            self.taken = self.taken.saturating_add(size_of_records(&header));
-            let read = if self.taken > RECORDS_MAX {
-                Err("more than 512 MiB of records".into())
+            let taken = self.taken.entry(header.kind).or_default();
+            *taken = taken.saturating_add(size_of_records(&header));
+            let read = if *taken > RECORDS_MAX {
+                Err(format!("more than {} MiB of them", RECORDS_MAX >> 20))
             } else {
                 read_block(file, at, &header, &mut stored, &mut raw)
                     .and_then(|()| records.take(&header, &raw))
             };
             if let Err(why) = read {
+                records.names_lost |= header.kind == Kind::Names;
                 let what = format!("the {} is left out: {why}", header.kind.name());
                 problems.push(Problem { file: path.to_owned(), at, what });
             }
@@ -231,11 +235,14 @@ impl Records {
                 let mut names: Names = json(raw)?;
                 let found = names.names.len() + names.chunks.len();
                 promised(found, header)?;
-                self.names.names.append(&mut names.names);
                 self.names.chunks.append(&mut names.chunks);
                 if self.names.arrays.is_empty() {
                     self.names.arrays = names.arrays;
                 }
+                if self.names_lost && !names.names.is_empty() {
+                    return Err("names before them are, so that their numbers are not known".into());
+                }
+                self.names.names.append(&mut names.names);
             }
             Kind::Syncs => self.syncs.append(&mut list(raw, header)?),
             Kind::Samples => self.samples.append(&mut list(raw, header)?),

@@ -53,6 +53,12 @@ impl Stream {
         }
     }
 
+    /// Events that there is memory for.
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.events.capacity()
+    }
+
     /// What could not be read so far, by the iterator.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
@@ -66,6 +72,9 @@ impl Stream {
         let (mut decoder, mut last) = (Decoder::new(&self.raw), self.last);
         let wrong = |at: usize, why: &str| format!("{why}, at byte {at} of the block's events");
         while let Some(mut event) = decoder.next().map_err(|error| wrong(error.at, error.why))? {
+            if self.events.len() == header.items as usize {
+                return Err(format!("more than the {} events that should be there", header.items));
+            }
             last = last.then(&event, header)?;
             self.rename(&mut event.what);
             self.events.push(event);

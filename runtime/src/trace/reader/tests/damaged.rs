@@ -2,6 +2,7 @@
 
 use super::super::super::encoding::Encoder;
 use super::*;
+use crate::trace::block::INDEXED_MAX;
 
 #[test]
 fn a_file_cut_at_any_byte_yields_what_came_before_or_one_line() {
@@ -100,4 +101,57 @@ fn events_must_be_in_order_but_points_may_lie_in_the_handler_that_follows() {
     says(&[idle(0, 10), idle(9, 12)], "begins before the last one ended");
     let lost = What::Range { first: 0, count: 1, lost_ns: 11 };
     says(&[Event { begin_ns: 0, end_ns: 10, what: lost }], "lost more than it took");
+}
+
+#[test]
+fn names_after_some_that_are_damaged_are_not_taken_for_them() {
+    let dir = Scratch::new("lost-names");
+    let names = |text: &str| {
+        let json = format!(
+            "{{\"names\": [{{\"array\": 0, \"text\": \"{text}\"}}], \"chunks\": [[0, 5, \"{text}\"]]}}"
+        );
+        Block::new(Kind::Names, 0, 2, (0, 0), json.as_bytes())
+    };
+    let mut bytes = Vec::new();
+    let mark = |name| Event::point(5, What::Mark { chunk: chunk(0), name: NameId(name) });
+    let mut encoder = Encoder::new();
+    (0..2).for_each(|name| encoder.encode(&mark(name), &mut bytes));
+    let marks = || Block::new(Kind::Events, 0, 2, (5, 5), &bytes);
+    let shown = |blocks: &[Block]| {
+        let trace = dir.open(&bytes_of(blocks)).unwrap();
+        let name = |event: &Event| match event.what {
+            What::Mark { name, .. } => trace.name(name),
+            other => panic!("{other:?} was not written"),
+        };
+        let texts: Vec<String> = events(&trace).0.iter().map(|(_, _, event)| name(event)).collect();
+        (texts, trace.chunk_index(chunk(5)).map(str::to_owned), trace.problems.len())
+    };
+    let (first, second) = (names("first"), names("second"));
+    let whole = ["array 0::first".to_owned(), "array 0::second".to_owned()].to_vec();
+    let (run, cut_off) = (run_block(), 1);
+    assert_eq!(shown(&[run, first, second, marks()]), (whole, Some("first".into()), cut_off));
+    let mut damaged = names("first");
+    damaged.bytes[3] ^= 1;
+    let unknown = vec![format!("name {}", u32::MAX); 2];
+    assert_eq!(
+        shown(&[run_block(), damaged, names("second"), marks()]),
+        (unknown, Some("second".into()), 2 + cut_off),
+        "the numbers of names are not known any more; those of chunks are"
+    );
+}
+
+#[test]
+fn a_file_with_too_many_blocks_for_an_index_was_not_cut_off() {
+    let dir = Scratch::new("no-index");
+    let mut writer = Writer::create(&dir.0, &run_record(0, 1, 1)).unwrap();
+    // With those of the run and the end one more than fit.
+    let none = Block::new(Kind::Samples, 0, 0, (0, 0), b"[]");
+    (0..INDEXED_MAX - 1).for_each(|_| writer.write(&none).unwrap());
+    writer.finish(&end_record()).unwrap();
+    assert_eq!(Trace::open(&dir.0).unwrap().problems, []);
+    let file = dir.0.join("rank-00000.trace");
+    let bytes = fs::read(&file).unwrap();
+    fs::write(&file, &bytes[..bytes.len() - 1]).unwrap();
+    let problems = Trace::open(&dir.0).unwrap().problems;
+    assert!(problems[0].what.contains("the file is read up to here"), "{problems:?}");
 }

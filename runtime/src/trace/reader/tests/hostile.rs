@@ -2,6 +2,7 @@
 
 use super::super::super::block::{HEADER, Header, INDEX_MAGIC, RAW_MAX};
 use super::*;
+use crate::trace::encoding::Encoder;
 
 #[test]
 fn foreign_files_are_refused_with_one_line_that_says_what_was_expected() {
@@ -111,10 +112,10 @@ fn records_that_unpack_to_more_than_memory_are_left_out() {
     let bytes = bytes_of(&blocks);
     assert!(bytes.len() < 1 << 18);
     let trace = dir.open(&bytes).unwrap();
-    let left_out = trace.problems.iter().filter(|problem| problem.what.contains("more than 512 MiB")).count();
+    let left_out = trace.problems.iter().filter(|problem| problem.what.contains("more than 256 MiB")).count();
     assert!(left_out >= 2, "{:?}", trace.problems);
     let kept = trace.ranks[0].samples.len() * size_of::<Sample>();
-    assert!(kept < 600 << 20, "{kept}");
+    assert!(kept <= 256 << 20, "{kept}");
 }
 
 #[test]
@@ -247,5 +248,21 @@ fn a_block_with_more_or_fewer_records_than_it_promises_is_left_out() {
             let left_out = trace.problems.iter().any(|problem| problem.what.contains("is left out"));
             assert_eq!(left_out, items != 2, "{items} {}: {:?}", kind.name(), trace.problems);
         }
+    }
+}
+
+#[test]
+fn a_block_with_more_events_than_it_promises_takes_no_more_memory_than_those() {
+    let dir = Scratch::new("events");
+    let (mut bytes, mut encoder) = (Vec::new(), Encoder::new());
+    let event = Event::point(7, What::Idle);
+    (0..100_000).for_each(|_| encoder.encode(&event, &mut bytes));
+    let block = |items| Block::new(Kind::Events, 0, items, (7, 7), &bytes);
+    for (items, said) in [(1, "more than the 1 events"), (100_001, "100000 events where 100001 should be")] {
+        let trace = dir.open(&bytes_of(&[run_block(), block(items)])).unwrap();
+        let mut stream = trace.ranks[0].stream(0);
+        let problem = stream.next_block().unwrap().unwrap_err();
+        assert!(problem.what.contains(said), "{problem}");
+        assert!(stream.capacity() < 2 * items + 8, "{}", stream.capacity());
     }
 }
