@@ -47,7 +47,7 @@ fn file(out: &Scratch) -> std::path::PathBuf {
 enum Step {
     Idle(u64),
     Handler { kind: u32, ns: u64, sends: u32, spans: Vec<(u64, u64)> },
-    Runtime(u64),
+    Runtime(Part, u64),
     Range(u64),
 }
 
@@ -61,7 +61,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     });
     let other = prop_oneof![
         (0u64..4_000).prop_map(Step::Idle),
-        (0u64..4_000).prop_map(Step::Runtime),
+        (prop::sample::select(Part::ALL.to_vec()), 0u64..4_000)
+            .prop_map(|(part, ns)| Step::Runtime(part, ns)),
         (0u64..4_000).prop_map(Step::Range),
     ];
     prop::collection::vec(prop_oneof![3 => handler, 1 => other], 0..40)
@@ -110,9 +111,9 @@ fn events(me: u32, steps: &[Step]) -> Vec<Event> {
                 now_ns += ns;
                 events.push(Event { begin_ns, end_ns: now_ns, what: What::Idle });
             }
-            Step::Runtime(ns) => {
+            Step::Runtime(part, ns) => {
                 now_ns += ns;
-                let what = What::Runtime { part: Part::Decide, sync: 0 };
+                let what = What::Runtime { part: *part, sync: 0 };
                 events.push(Event { begin_ns, end_ns: now_ns, what });
             }
             Step::Range(ns) => {

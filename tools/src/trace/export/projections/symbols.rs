@@ -21,17 +21,12 @@ const STATISTICS: [&str; 7] =
     ["imbalance", "max_load_cpu", "avg_load_cpu", "background", "steal", "vcpu_speed", "chunks"];
 
 /// The runtime's entries, always the same and always the last.
-const RUNTIME: [&str; 9] = [
-    "lb_collect",
-    "lb_strategy",
-    MIGRATE_OUT,
-    MIGRATE_IN,
-    "reduce",
-    "checkpoint",
-    "trace_flush",
-    "start",
-    "migrate",
-];
+const OTHERS: [&str; 4] = [MIGRATE_OUT, MIGRATE_IN, "reduce", "checkpoint"];
+
+/// All entries of the runtime.
+fn of_runtime() -> impl Iterator<Item = &'static str> {
+    Part::ALL.into_iter().map(names::of_part).chain(OTHERS)
+}
 
 /// Which number stands for what.
 pub(super) struct Symbols {
@@ -81,7 +76,7 @@ impl Symbols {
         entries.push((UNKNOWN.into(), chare));
         entries.push((ITERATIONS.into(), chare));
         let runtime = entries.len() as u32;
-        entries.extend(RUNTIME.iter().map(|name| (format!("runtime::{name}"), chare)));
+        entries.extend(of_runtime().map(|name| (format!("runtime::{name}"), chare)));
         Symbols { chares, entries, kinds, messages, unknown, iterations, runtime, given, given_names }
     }
 
@@ -103,7 +98,7 @@ impl Symbols {
     }
 
     pub(super) fn runtime(&self, name: &str) -> u32 {
-        let position = RUNTIME.iter().position(|&other| other == name);
+        let position = of_runtime().position(|other| other == name);
         self.runtime + position.expect("every part of the runtime has its entry") as u32
     }
 
