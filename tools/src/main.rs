@@ -106,7 +106,7 @@ enum Error {
         why: String,
     },
     /// Do not trust this trace: what is wrong with it was said.
-    #[error("{}: {wrong} things are wrong with it", trace.display())]
+    #[error("{}: {wrong} {} wrong with it", trace.display(), if *wrong == 1 { "thing is" } else { "things are" })]
     Unsound {
         /// The trace named.
         trace: std::path::PathBuf,
@@ -167,11 +167,16 @@ fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -> Re
 
 /// What clap has to say, without the usage that follows it.
 fn one_line(error: &clap::Error) -> String {
-    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return "no command; expected strategies, balance, simulate, trace or top (--help explains)"
-            .to_owned();
-    }
     let text = error.to_string();
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        // It is the help, of the command that was not told what to do.
+        let commands =
+            text.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+        let names = commands
+            .filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|name| !name.is_empty()));
+        let names: Vec<&str> = names.filter(|name| *name != "help").collect();
+        return format!("no command; expected one of {} (--help explains)", names.join(", "));
+    }
     let lines = text
         .lines()
         .map(str::trim)

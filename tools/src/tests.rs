@@ -87,7 +87,8 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
         (&["balance", "--snapshot", "/nowhere.json"], "/nowhere.json: cannot be read: "),
         (&["balance", "--snapshot", "x", "--seed", "1"], "cannot be used with"),
         (&["strategie"], "similar subcommands exist: 'trace', 'strategies'"),
-        (&[], "expected strategies, balance, simulate, trace or top"),
+        (&[], "no command; expected one of strategies, balance, simulate, trace, top (--help explains)"),
+        (&["trace"], "no command; expected one of summary, "),
     ] {
         let line = caribou(arguments).expect_err("refused");
         assert!(line.contains(expected), "{arguments:?} gave {line:?}");

@@ -185,7 +185,7 @@ impl SyncPicture {
             imbalance_predicted: sync.imbalance_predicted,
             moved: sync.moved,
             moved_bytes: sync.moved_bytes,
-            cost_ns: sync.collect_ns.saturating_add(sync.decide_ns).saturating_add(sync.migrate_ns),
+            cost_ns: sync.decide_ns.saturating_add(sync.migrate_ns),
         }
     }
 }

@@ -6,6 +6,8 @@ use caribou::trace::{Activity, Part, Trace};
 
 use super::census::Census;
 use super::lb::outcome::{Cause, EVEN_MAX, Outcome, finite, max_over_average};
+use super::profile::taken;
+use super::select::Selection;
 use super::spent::{Parts, Spent};
 
 /// A phase is uneven if its slowest rank takes more than this times the average.
@@ -40,6 +42,8 @@ pub(crate) struct Facts {
     pub(crate) syncs_share: f64,
     /// The rank that lost most, and how much of its time.
     pub(crate) loser: Option<(u32, f64)>,
+    /// What was lost beside handlers, ns; much of it in the time of the runtime.
+    pub(crate) beside_ns: f64,
 }
 
 /// What the rules say.
@@ -146,7 +150,7 @@ fn lost(facts: &Facts) -> Option<String> {
 }
 
 fn runtime(facts: &Facts) -> Option<String> {
-    let share = facts.parts.share(facts.parts.runtime_ns);
+    let share = facts.parts.share((facts.parts.runtime_ns - facts.beside_ns).max(0.0));
     (share > RUNTIME_MAX)
         .then(|| format!("the runtime itself took {:.1} %: make chunks larger", 100.0 * share))
 }
@@ -158,6 +162,7 @@ impl Facts {
         outcomes: &[Outcome<'_>],
         census: Option<&Census>,
     ) -> Facts {
+        let taken = taken(trace, spent, &Selection::default());
         let by_rank = spent.by_rank();
         let lost = by_rank.iter().map(|(&rank, parts)| (rank, parts.share(parts.lost_ns)));
         let busy: Vec<f64> =
@@ -175,6 +180,7 @@ impl Facts {
             heaviest: census.and_then(|census| heaviest_chunk(trace, spent, census)),
             syncs_share: syncs_share(spent, outcomes),
             loser: lost.max_by(|one, other| one.1.total_cmp(&other.1)),
+            beside_ns: taken.beside_ns,
         }
     }
 }
@@ -336,6 +342,8 @@ mod tests {
             "{said:?}"
         );
         assert_eq!(said[1..], ["the runtime itself took 14.0 %: make chunks larger"]);
+        let waited = Facts { parts, beside_ns: 5.0, loser: Some((2, 0.4)), ..quiet() };
+        assert_eq!(waited.advice().says.len(), 1, "9 % are its own");
         let parts = Parts { lost_ns: 5.0, runtime_ns: 10.0, ..parts };
         assert!(only(&Facts { parts, loser: Some((2, 0.4)), ..quiet() }).starts_with("nothing"));
     }

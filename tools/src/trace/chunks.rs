@@ -17,7 +17,7 @@ use clap::ValueEnum;
 use self::history::{Detail, History};
 use super::merged::{Merged, NO_EVENTS};
 use super::open::{Input, warn};
-use super::page::{Cell, Format, Page, Table, duration};
+use super::page::{Cell, Format, Page, Table, counted, duration};
 use super::select::Selection;
 use crate::Error;
 
@@ -80,6 +80,7 @@ struct Chunks {
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let trace = options.input.open()?;
+    options.selection.check(&trace)?;
     let mut page = Page::new("chunks", &trace);
     if trace.events() == 0 {
         page.says.push(NO_EVENTS.into());
@@ -97,8 +98,14 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         Some((chunk, detail)) => chunks.tell_one(&trace, *chunk, detail, &mut page),
         None => chunks.tell_all(options, &trace, &mut page),
     }
+    let (load_ns, cpu_ns) = chunks.sums_ns();
     if chunks.phases == 0 {
         page.notes.push("there was no sync: loads are CPU time".into());
+    } else if cpu_ns > 1.02 * load_ns {
+        let (load, cpu) = (duration(load_ns), duration(cpu_ns));
+        page.notes.push(format!(
+            "loads are what syncs measured, {load} of the handlers' {cpu}: not what came after the last"
+        ));
     }
     if let Some(file) = &options.svg {
         let (drawing, notes) =
@@ -114,7 +121,13 @@ impl Chunks {
         let mut chunks = Chunks { ranks: options.selection.ranks(trace).count(), ..Chunks::default() };
         let mut asked_for = Vec::new();
         let mut merged = Merged::selected(trace, &options.selection);
+        // Events come in the order of time, and so do syncs; not all ranks need to be read for their number.
+        let mut syncs = trace.syncs.iter().peekable();
+        let mut phase = 0;
         for (place, event) in &mut merged {
+            while let Some(sync) = syncs.next_if(|sync| sync.at_ns <= event.end_ns) {
+                phase = sync.sync.saturating_add(1);
+            }
             let Some(chunk) = chunk_of(&event.what) else { continue };
             let history = chunks.histories.entry(chunk).or_insert_with(|| {
                 if options.index.as_deref().is_some_and(|name| is_called(trace, chunk, name)) {
@@ -125,6 +138,7 @@ impl Chunks {
             let asked = asked_for.first() == Some(&chunk);
             let detail =
                 asked.then(|| &mut chunks.detail.get_or_insert_with(|| (chunk, Detail::default())).1);
+            history.is_in(phase);
             history.see(place.rank.rank, &event, detail);
         }
         chunks.phases = chunks.histories.values().map(History::phases).max().unwrap_or(0);
@@ -138,6 +152,12 @@ impl Chunks {
                 Err(Error::Usage(format!("--index {name}: {several} chunks are called so, name one")))
             }
         }
+    }
+
+    /// Loads, and CPU time of handlers, of all.
+    fn sums_ns(&self) -> (f64, f64) {
+        let sum = |of: fn(&History) -> f64| self.histories.values().map(of).sum();
+        (sum(History::load_ns), sum(|history| history.cpu_ns))
     }
 
     /// What counts as the load of a chunk, ns.
@@ -171,7 +191,10 @@ impl Chunks {
         }
         let moves: u64 = self.histories.values().map(|history| history.moves).sum();
         let (count, phases) = (self.histories.len(), self.phases);
-        page.says.push(format!("{count} chunks on {} ranks, {phases} phases, {moves} moves", self.ranks));
+        let counts =
+            [(count, "chunk"), (self.ranks, "rank"), (phases as usize, "phase"), (moves as usize, "move")];
+        let [chunks, ranks, phases, moves] = counts.map(|(count, word)| counted(count, word));
+        page.says.push(format!("{chunks} on {ranks}, {phases}, {moves}"));
         let words: Vec<String> = flagged.iter().map(|(flag, count)| format!("{count} {flag}")).collect();
         page.says.push(if words.is_empty() { "none has a flag".into() } else { words.join(", ") });
         page.says.push(format!("an average rank has a load of {} a phase", duration(rank_ns)));

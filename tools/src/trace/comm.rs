@@ -64,6 +64,7 @@ struct Counted {
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let trace = options.input.open()?;
+    options.selection.check(&trace)?;
     let mut page = Page::new("comm", &trace);
     if trace.events() == 0 {
         page.says.push(NO_EVENTS.into());
@@ -71,7 +72,11 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     }
     let counted = count(options, &trace);
     if counted.matrix.all().messages == 0.0 {
-        page.says.push("no sends were recorded: this needs sends, CARIBOU_TRACE_FILTER".into());
+        page.says.push(match options.selection.is_part() {
+            true => "nothing was sent there, or sends were not recorded".into(),
+            false => "no sends were recorded: this needs sends, CARIBOU_TRACE_FILTER".into(),
+        });
+        page.tables.push(counted.matrix.pairs().data_only());
         return Ok(page.write(options.format, out)?);
     }
     page.says.extend(says(&trace, &counted.matrix));

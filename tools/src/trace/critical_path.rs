@@ -46,6 +46,7 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let trace = options.input.open()?;
+    options.selection.check(&trace)?;
     let window = options.selection.window(&trace);
     let slices = Slices::read(&trace, &options.selection, window, options.events_max);
     let slices = slices.map_err(|TooMany| {
@@ -70,7 +71,7 @@ pub(crate) fn whole(trace: &Trace, events_max: usize) -> Option<Page> {
 fn page(trace: &Trace, slices: &Slices, window: Window, top: usize) -> Page {
     let mut page = Page::new("critical_path", trace);
     if slices.all.is_empty() {
-        let none = "no handlers are recorded there: a profile alone has no path, record with CARIBOU_TRACE";
+        let none = "no handler ended there, or none is recorded: a profile alone has no path, record with CARIBOU_TRACE";
         page.says.push(none.into());
         return page;
     }
@@ -86,7 +87,7 @@ fn page(trace: &Trace, slices: &Slices, window: Window, top: usize) -> Page {
         duration(total_ns),
         duration(window.length_ns() as f64),
         path.slices,
-        shares.join("   ")
+        shares.join(", ")
     ));
     let share = |ns: u64| Cell::Share(if total_ns > 0.0 { ns as f64 / total_ns } else { 0.0 });
     let mut parts = Table::new(

@@ -130,7 +130,8 @@ fn sentence(causes: &[Change]) -> String {
             format!("is {} {which} ({:.1} %)", duration(total.ns().abs()), 100.0 * (total.ratio() - 1.0))
         }
     };
-    format!("it {how}, {from} -> {to}: {}", because.join(", "))
+    let because = if because.is_empty() { String::new() } else { format!(": {}", because.join(", ")) };
+    format!("it {how}, {from} -> {to}{because}")
 }
 
 fn table(name: &'static str, title: &str, head: &'static str, changes: &[Change], rows: usize) -> Table {

@@ -47,9 +47,9 @@ pub(crate) struct Options {
     /// The file to write, or the directory to make
     #[arg(short, long, value_name = "OUT")]
     out: PathBuf,
-    /// Which messages get an arrow, in Perfetto and Chrome JSON
-    #[arg(long, value_enum, default_value = "waits")]
-    flows: Flows,
+    /// Which messages get an arrow, in Perfetto and Chrome JSON; `waits` by default
+    #[arg(long, value_enum)]
+    flows: Option<Flows>,
     /// The phase of a snapshot; the last one by default
     #[arg(long, value_name = "N")]
     phase: Option<u64>,
@@ -78,13 +78,32 @@ enum Format {
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let trace = options.input.open()?;
+    options.selection.check(&trace)?;
+    options.check()?;
     let (selection, target) = (&options.selection, options.out.as_path());
     match options.to {
         Format::Projections => projections::export(&trace, selection, target, out),
         Format::Lbdata => lbdata::export(&trace, selection, target, out),
-        Format::Snapshot => snapshot::export(&trace, selection, options.phase, target, out),
+        Format::Snapshot => snapshot::export(&trace, options.phase, target, out),
         Format::Text | Format::Csv => listing(&trace, options, out),
         Format::Perfetto | Format::Chrome => timeline(&trace, options, out),
+    }
+}
+
+impl Options {
+    /// Nothing that was asked for is left out without a word.
+    fn check(&self) -> Result<(), Error> {
+        let viewer = matches!(self.to, Format::Perfetto | Format::Chrome);
+        let snapshot = self.to == Format::Snapshot;
+        let wrong = match self {
+            _ if self.flows.is_some() && !viewer => "--flows is for --to perfetto and chrome",
+            _ if self.phase.is_some() && !snapshot => "--phase is for --to snapshot",
+            _ if self.selection.is_part() && snapshot => {
+                "a snapshot is of all ranks at one sync: --phase names it, --time and --rank do not"
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::Usage(wrong.into()))
     }
 }
 
@@ -105,14 +124,15 @@ fn timeline(trace: &Trace, options: &Options, out: &mut dyn Write) -> Result<(),
     let path = &options.out;
     let rows = Rows::new(trace, &options.selection)?.rows;
     let (names, window) = (Names::new(trace), options.selection.window(trace));
+    let flows = options.flows.unwrap_or(Flows::Waits);
     let write = || -> io::Result<u64> {
         let mut file = BufWriter::new(File::create(path)?);
         let backwards = if options.to == Format::Perfetto {
             let mut viewer = Perfetto::new(trace, &names, &rows, &mut file)?;
-            show(trace, &names, &rows, window, options.flows, &mut viewer)?
+            show(trace, &names, &rows, window, flows, &mut viewer)?
         } else {
             let mut viewer = Chrome::new(trace, &rows, &mut file)?;
-            let backwards = show(trace, &names, &rows, window, options.flows, &mut viewer)?;
+            let backwards = show(trace, &names, &rows, window, flows, &mut viewer)?;
             viewer.finish()?;
             backwards
         };

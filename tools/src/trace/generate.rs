@@ -98,7 +98,8 @@ impl Rank {
                 self.profile.add(Activity::Idle, begin_ns, end_ns, long_ns, 1, long_ns);
                 self.sample.idle_ns += long_ns;
             }
-            What::Runtime { part, .. } => {
+            What::Runtime { .. } | What::Depart { .. } => {
+                let part = if let What::Runtime { part, .. } = event.what { part } else { Part::Migrate };
                 self.profile.add(Activity::Runtime(part), begin_ns, end_ns, long_ns, 1, long_ns);
                 self.sample.cpu_ns += long_ns;
             }
@@ -127,7 +128,7 @@ pub(crate) fn write(dir: &Path, options: &Options) -> std::io::Result<Written> {
     for step in 0..steps {
         for (number, rank) in ranks.iter_mut().enumerate() {
             let beside = number as u32 == neighbour && disturbed.contains(&step);
-            compute(rank, step, &ring, beside)?;
+            compute(rank, step, &mut ring, beside)?;
         }
         let end_ns = ranks.iter().map(|rank| rank.now_ns).max().unwrap_or(0) + 2_000;
         for rank in &mut ranks {
@@ -190,6 +191,8 @@ struct Ring {
     seed: u64,
     /// Of each chunk and step: some cost twice as much as others.
     cost_ns: Vec<u64>,
+    /// Of each chunk since the last sync.
+    load_ns: Vec<u64>,
     /// The rank that each chunk is on.
     homes: Vec<u32>,
 }
@@ -199,7 +202,7 @@ impl Ring {
         let seed = options.seed;
         let cost_ns = (0..count).map(|key| 20_000 + scrambled(key ^ seed << 32) % 20_000).collect();
         let homes = (0..count).map(|key| (key / u64::from(options.chunks)) as u32).collect();
-        Ring { seed, cost_ns, homes }
+        Ring { seed, cost_ns, load_ns: vec![0; count as usize], homes }
     }
 }
 
@@ -212,7 +215,7 @@ fn scrambled(number: u64) -> u64 {
 }
 
 /// Every chunk of the rank handles what its two neighbours sent in the step before, and sends to both.
-fn compute(rank: &mut Rank, step: u64, ring: &Ring, beside: bool) -> std::io::Result<()> {
+fn compute(rank: &mut Rank, step: u64, ring: &mut Ring, beside: bool) -> std::io::Result<()> {
     let count = ring.cost_ns.len() as u64;
     for key in rank.chunks.clone() {
         let (left, right) = ((key + count - 1) % count, (key + 1) % count);
@@ -228,6 +231,7 @@ fn compute(rank: &mut Rank, step: u64, ring: &Ring, beside: bool) -> std::io::Re
             let (begin_ns, end_ns) = (rank.now_ns, rank.now_ns + half_ns + lost_ns);
             let what = What::Handler { chunk: me, kind, from, number: message, lost_ns };
             rank.push(Event { begin_ns, end_ns, what })?;
+            ring.load_ns[key as usize] += half_ns;
         }
         let at_ns = rank.now_ns;
         for (to, message) in [(left, 2 * step + 1), (right, 2 * step + 2)] {
@@ -250,17 +254,19 @@ fn compute(rank: &mut Rank, step: u64, ring: &Ring, beside: bool) -> std::io::Re
 /// All ranks measure, the first decides, one chunk moves off the rank that took longest.
 fn sync(ranks: &mut [Rank], sync: u64, ring: &mut Ring, disturbed: bool) -> std::io::Result<()> {
     let begin_ns = ranks.iter().map(|rank| rank.now_ns).max().unwrap_or(0);
-    let Ring { cost_ns, homes, .. } = ring;
+    let Ring { load_ns: loads_ns, homes, .. } = ring;
     let neighbour = ranks.len() / 2;
     let slow = |number: usize| if disturbed && number == neighbour { 2 } else { 1 };
     let load = |number: usize, rank: &Rank| {
-        slow(number) * rank.chunks.iter().map(|&key| cost_ns[key as usize]).sum::<u64>()
+        slow(number) * rank.chunks.iter().map(|&key| loads_ns[key as usize]).sum::<u64>()
     };
     let before_ns: Vec<u64> = ranks.iter().enumerate().map(|(number, rank)| load(number, rank)).collect();
     let worst = (0..ranks.len()).max_by_key(|&number| before_ns[number]).unwrap_or(0);
     let best = (0..ranks.len()).min_by_key(|&number| before_ns[number]).unwrap_or(0);
-    let average = before_ns.iter().sum::<u64>() as f64 / before_ns.len() as f64;
-    let imbalance_before = before_ns[worst] as f64 / average;
+    // Work over capacity: what is best possible.
+    let capacity: Vec<f64> = (0..ranks.len()).map(|number| 1.0 / slow(number) as f64).collect();
+    let bound_ns = loads_ns.iter().sum::<u64>() as f64 / capacity.iter().sum::<f64>();
+    let imbalance_before = before_ns[worst] as f64 / bound_ns;
     let moves = ranks.len() > 1 && imbalance_before > 1.05 && ranks[worst].chunks.len() > 1;
     for rank in ranks.iter_mut() {
         rank.push(Event {
@@ -270,7 +276,7 @@ fn sync(ranks: &mut [Rank], sync: u64, ring: &mut Ring, disturbed: bool) -> std:
         })?;
         let at_ns = rank.now_ns;
         for key in rank.chunks.clone() {
-            let load_ns = cost_ns[key as usize];
+            let load_ns = loads_ns[key as usize];
             let what = What::Load { chunk: chunk(key), sync, load_ns, bytes: STATE_BYTES };
             rank.push(Event::point(at_ns, what))?;
         }
@@ -300,10 +306,10 @@ fn sync(ranks: &mut [Rank], sync: u64, ring: &mut Ring, disturbed: bool) -> std:
     report.sync = sync;
     report.at_ns = decided_ns;
     report.imbalance_before = imbalance_before;
-    report.imbalance_predicted = predicted as f64 / average;
+    report.imbalance_predicted = predicted as f64 / bound_ns;
     report.makespan_before_ns = before_ns[worst];
     report.makespan_predicted_ns = predicted;
-    report.bound_ns = average as u64;
+    report.bound_ns = bound_ns as u64;
     report.moved = u64::from(moves);
     report.proposed = u64::from(moves);
     report.moved_bytes = u64::from(moves) * STATE_BYTES;
@@ -313,9 +319,9 @@ fn sync(ranks: &mut [Rank], sync: u64, ring: &mut Ring, disturbed: bool) -> std:
     report.gain_ns = before_ns[worst].saturating_sub(predicted);
     report.cost_ns = if moves { 20_000 } else { 0 };
     report.chunks_per_rank = ranks.iter().map(|rank| rank.chunks.len() as u32).collect();
-    report.capacity = (0..ranks.len()).map(|number| 1.0 / slow(number) as f64).collect();
-    report.share = report.capacity.clone();
+    (report.capacity, report.share) = (capacity.clone(), capacity);
     (report.before_ns, report.predicted_ns) = (before_ns, after_ns);
+    loads_ns.fill(0);
     ranks[0].writer.syncs(&[report])
 }
 

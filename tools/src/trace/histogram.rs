@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use caribou::trace::{NameId, Problem, Trace, What};
 
+use super::bins::Bins;
 use super::merged::{Merged, NO_EVENTS};
 use super::messages::Matcher;
 use super::open::{Input, warn};
@@ -59,6 +60,7 @@ struct Found {
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let trace = options.input.open()?;
+    options.selection.check(&trace)?;
     let kinds = options.kind.as_deref().map(|name| kinds_called(&trace, name)).transpose()?;
     let found = measure(&trace, &options.selection, kinds.as_deref());
     warn(&found.problems);
@@ -115,16 +117,19 @@ fn measure(trace: &Trace, selection: &Selection, kinds: Option<&[NameId]>) -> Fo
     let (mut found, mut matcher) = (Found::default(), Matcher::default());
     // A message may come from a rank that was not selected: all are read, and its receiver decides.
     let mut merged = Merged::new(&trace.ranks, window);
+    // What ended in the window, so that stretches that follow each other add up.
+    let whole = Bins::new(window, 1);
     for (place, event) in &mut merged {
-        let selected = selection.has(place.rank.rank);
+        let selected = |rank| selection.has(rank) && whole.ends_inside(event.end_ns);
+        let here = selected(place.rank.rank);
         match event.what {
-            What::Handler { kind, .. } if selected && chosen(&kind) => found.execution(&event),
-            What::Range { .. } if selected && kinds.is_none() => found.execution(&event),
-            What::Idle if selected && kinds.is_none() => found.idle.add(event.duration_ns()),
+            What::Handler { kind, .. } if here && chosen(&kind) => found.execution(&event),
+            What::Range { .. } if here && kinds.is_none() => found.execution(&event),
+            What::Idle if here && kinds.is_none() => found.idle.add(event.duration_ns()),
             _ => {}
         }
         if let Some(message) = matcher.see(place, &event)
-            && selection.has(message.begun.rank)
+            && selected(message.begun.rank)
             && chosen(&message.begun.kind)
         {
             found.size.add(message.sent.bytes);

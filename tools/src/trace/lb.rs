@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use caribou::trace::Trace;
 
-use self::outcome::{Outcome, Verdict, finite, largest, median, outcomes};
+use self::outcome::{EVEN_MAX, Outcome, Verdict, finite, largest, median, outcomes};
 use super::open::Input;
 use super::page::{Cell, Format, Page, Table, bytes, duration};
 use super::palette;
@@ -82,7 +82,8 @@ fn page(trace: &Trace, outcomes: &[Outcome<'_>]) -> Page {
 }
 
 /// What some heads of the table mean.
-pub(crate) const WORDS: &str = "work: max/avg as if all ranks were equally fast and alone; collect: from the first rank to \
+pub(crate) const WORDS: &str = "work: max/avg as if all ranks were equally fast and alone; error: how much longer \
+    the slowest took than predicted; collect: from the first rank to \
     the last, mostly waiting for the slowest";
 
 /// A row a sync.
@@ -105,8 +106,8 @@ const COLUMNS: [(&str, &str); 17] = [
     ("moved", "moved"),
     ("chunks", "of"),
     ("moved_bytes", "bytes"),
-    ("gain_ns", "gain"),
-    ("expected_cost_ns", "its cost"),
+    ("gain_ns", "gain expected"),
+    ("expected_cost_ns", "cost expected"),
     ("collect_ns", "collect"),
     ("decide_ns", "decide"),
     ("migrate_ns", "migrate"),
@@ -141,6 +142,7 @@ fn line(trace: &Trace, outcome: &Outcome<'_>) -> [Cell; 17] {
 /// What a sync did, in a few words.
 fn verdict(outcome: &Outcome<'_>) -> &'static str {
     match outcome.verdict() {
+        Verdict::Balanced if outcome.report.imbalance_before > EVEN_MAX => "nothing proposed",
         Verdict::Balanced => "balanced already",
         Verdict::Moved => "moved",
         Verdict::Refused => "refused: gain < cost",
@@ -157,6 +159,9 @@ pub(crate) fn answer(trace: &Trace, outcomes: &[Outcome<'_>]) -> String {
     match (outcomes.len(), moving) {
         (0, _) if trace.run.shape == "pool" => {
             return "a pool: its policy balances all the time, there are no syncs".into();
+        }
+        (0, _) if trace.ranks.iter().all(|rank| rank.rank != 0) => {
+            return "syncs are recorded by rank 0, of which there is no trace".into();
         }
         (0, _) => return "no syncs: nothing was balanced".into(),
         (syncs, 0) => {

@@ -262,6 +262,11 @@ impl Page {
     }
 }
 
+/// So many of something, such as `1 rank` or `2 ranks`.
+pub(crate) fn counted(count: usize, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A time with the unit that suits it.
 pub(crate) fn duration(ns: f64) -> String {
     match ns.abs() {
@@ -270,6 +275,21 @@ pub(crate) fn duration(ns: f64) -> String {
         size if size < 1e9 => format!("{:.2} ms", ns / 1e6),
         _ => format!("{:.3} s", ns / 1e9),
     }
+}
+
+/// A moment as people write it (days to dates after Hinnant's `civil_from_days`).
+pub(crate) fn moment(unix_ns: u64) -> String {
+    let seconds = unix_ns / 1_000_000_000;
+    let (days, second) = (seconds / 86_400 + 719_468, seconds % 86_400);
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
 /// A size with the unit that suits it.
@@ -296,5 +316,13 @@ mod tests {
         assert!(text.contains("[2Jkind") && !text.contains(['\u{1b}', '\r']), "{text:?}");
         assert_eq!(text.lines().count(), 2);
         assert_eq!(table.json()[0]["name"], "\u{1b}[2Jkind\r\n", "programs get names as they are");
+    }
+
+    #[test]
+    fn moments_are_written_as_dates() {
+        assert_eq!(moment(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(moment(951_827_696_000_000_000), "2000-02-29 12:34:56 UTC");
+        assert_eq!(moment(1_790_000_000_000_000_000), "2026-09-21 14:13:20 UTC");
+        assert_eq!(moment(u64::MAX), "2554-07-21 23:34:33 UTC");
     }
 }

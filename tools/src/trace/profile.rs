@@ -47,12 +47,10 @@ enum By {
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let trace = options.input.open()?;
+    options.selection.check(&trace)?;
     let window = options.selection.window(&trace);
     let bins = Bins::new(window, options.over_time.map_or(1, usize::from));
     let spent = spent(&trace, &options.selection, bins);
-    if spent.workers.is_empty() {
-        return Err(Error::Usage("the trace has none of the ranks in --rank".into()));
-    }
     warn(&spent.problems);
     if let Some(file) = &options.svg {
         let over_time = options.over_time.is_some();

@@ -5,6 +5,9 @@ use std::str::FromStr;
 
 use caribou::trace::{RankTrace, Trace};
 
+use super::page::duration;
+use crate::Error;
+
 /// A stretch of time, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
@@ -51,6 +54,26 @@ impl Selection {
         let from_ns = chosen(self.time.and_then(|times| times.from_ns), 0);
         let to_ns = chosen(self.time.and_then(|times| times.to_ns), elapsed_ns);
         Window { from_ns, to_ns: to_ns.max(from_ns) }
+    }
+
+    /// Whether it is less than the whole run.
+    pub(crate) fn is_part(&self) -> bool {
+        self.time.is_some() || self.rank.is_some()
+    }
+
+    /// Whether there is anything of it in the trace.
+    pub(crate) fn check(&self, trace: &Trace) -> Result<(), Error> {
+        if self.ranks(trace).next().is_none() {
+            return Err(Error::Usage("the trace has none of the ranks in --rank".into()));
+        }
+        let elapsed_ns = trace.elapsed_ns();
+        match self.time.and_then(|times| times.from_ns) {
+            Some(from_ns) if from_ns > elapsed_ns => {
+                let elapsed = duration(elapsed_ns as f64);
+                Err(Error::Usage(format!("--time begins after the run, which took {elapsed}")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether a stretch of time was chosen at all.

@@ -54,6 +54,13 @@ fn page(trace: &Trace, spent: &Spent, census: Option<&Census>) -> Page {
         page.tables.push(tables::events(census));
     }
     page.notes.push(spent.note());
+    let beside = spent.parts().share(taken.beside_ns);
+    if beside > 0.005 {
+        let percent = 100.0 * beside;
+        page.notes.push(format!(
+            "another {percent:.1} % was lost beside handlers, say samples: it is in runtime and idle"
+        ));
+    }
     match census {
         Some(_) if trace.run.arrows > 1 => page.notes.push(format!(
             "one in {} sends is recorded: messages and bytes are those times {}",

@@ -16,6 +16,8 @@ pub(crate) struct Taken {
     pub(crate) steal_ns: f64,
     /// The handler slept or did I/O, or the host does not say.
     pub(crate) unexplained_ns: f64,
+    /// What samples say was lost beside handlers: it lies in the time of the runtime, and in idle time.
+    pub(crate) beside_ns: f64,
 }
 
 impl Taken {
@@ -30,6 +32,7 @@ impl Taken {
             throttled_ns: throttled_ns * fits,
             steal_ns: steal_ns * fits,
             unexplained_ns: (lost_ns - explained_ns).max(0.0),
+            beside_ns: (explained_ns - lost_ns).max(0.0),
         }
     }
 }
@@ -40,6 +43,7 @@ impl std::ops::AddAssign for Taken {
         self.throttled_ns += other.throttled_ns;
         self.steal_ns += other.steal_ns;
         self.unexplained_ns += other.unexplained_ns;
+        self.beside_ns += other.beside_ns;
     }
 }
 
@@ -66,9 +70,11 @@ mod tests {
     fn lost_time_is_divided_and_nothing_is_left_over() {
         let sum = |taken: Taken| taken.wait_ns + taken.throttled_ns + taken.steal_ns + taken.unexplained_ns;
         let part = Taken::of(100.0, [30.0, 20.0, 10.0]);
-        let expected = Taken { wait_ns: 20.0, throttled_ns: 10.0, steal_ns: 20.0, unexplained_ns: 50.0 };
+        let expected =
+            Taken { wait_ns: 20.0, throttled_ns: 10.0, steal_ns: 20.0, unexplained_ns: 50.0, beside_ns: 0.0 };
         assert_eq!(part, expected);
         let more = Taken::of(100.0, [300.0, 100.0, 500.0]);
         assert!((sum(more) - 100.0).abs() < 1e-9 && (more.steal_ns - 25.0).abs() < 1e-9, "{more:?}");
+        assert!((more.beside_ns - 300.0).abs() < 1e-9, "{more:?}");
     }
 }

@@ -64,6 +64,7 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let trace = options.input.open()?;
+    options.selection.check(&trace)?;
     let (window, narrowed) = chosen(options, &trace)?;
     let mut page = Page::new("timeline", &trace);
     page.notes.extend(narrowed);
@@ -98,7 +99,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     warn(&merged.problems());
     if view.rows() == 0 {
         return Err(Error::Usage(match &options.chunk[..] {
-            [] => "no such rank in the trace".into(),
+            [] => "nothing is recorded there".into(),
             names => format!("no chunk called {} did anything in this time", names.join(" or ")),
         }));
     }

@@ -38,10 +38,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "PART", default_value = "chunks")]
     part: Part,
     /// Each worker in the phases before and after the sync that moved most
-    #[arg(long, conflicts_with = "time")]
+    #[arg(long, conflicts_with_all = ["time", "part", "bins"])]
     before_after: bool,
     /// The same for this sync
-    #[arg(long, value_name = "N", conflicts_with = "time")]
+    #[arg(long, value_name = "N", conflicts_with_all = ["time", "part", "bins"])]
     around_sync: Option<u64>,
     /// Draw the parts over time and maps of them, with lines at syncs; or the workers before and after a sync
     #[arg(long, value_name = "FILE")]
@@ -94,14 +94,12 @@ const RANKS_IN_TEXT: usize = 10;
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let trace = options.input.open()?;
+    options.selection.check(&trace)?;
     if options.before_after || options.around_sync.is_some() {
         return around::run(&trace, options, out);
     }
     let bins = Bins::new(options.selection.window(&trace), options.bins.into());
     let spent = spent(&trace, &options.selection, bins);
-    if spent.workers.is_empty() {
-        return Err(Error::Usage("the trace has none of the ranks in --rank".into()));
-    }
     warn(&spent.problems);
     let mut map = Map::new(&trace, &spent, &options.selection);
     if options.sort == Sort::Busy {

@@ -208,8 +208,9 @@ impl Opening {
         self.ranks.sort_by_key(|rank| rank.rank);
         self.syncs.sort_by_key(|sync| sync.sync);
         let there: BTreeSet<u32> = self.ranks.iter().map(|rank| rank.rank).collect();
-        // A damaged or foreign record may claim any number of them.
-        let missing = (0..run.ranks).filter(|rank| !there.contains(rank)).take(MISSING_MAX);
+        // A damaged or foreign record may claim any number of them. Who names the file of one rank wants no other.
+        let expected = if path.is_dir() { run.ranks } else { 0 };
+        let missing = (0..expected).filter(|rank| !there.contains(rank)).take(MISSING_MAX);
         for rank in missing {
             let file = path.join(file_name(rank));
             self.problems.push(Problem { file, at: 0, what: format!("the file of rank {rank} is missing") });

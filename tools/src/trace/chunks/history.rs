@@ -56,6 +56,11 @@ pub(super) struct Load {
 }
 
 impl History {
+    /// So many syncs are over.
+    pub(super) fn is_in(&mut self, phase: u64) {
+        self.phase = self.phase.max(phase);
+    }
+
     /// Takes note of what this chunk did on a rank.
     pub(super) fn see(&mut self, rank: u32, event: &Event, mut detail: Option<&mut Detail>) {
         match event.what {

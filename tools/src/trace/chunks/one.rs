@@ -4,7 +4,7 @@ use caribou::trace::{ChunkId, Trace};
 
 use super::history::{Detail, LISTED_MAX};
 use super::{Chunks, ranks_named};
-use crate::trace::page::{Cell, Page, Table, duration};
+use crate::trace::page::{Cell, Page, Table, counted, duration};
 
 /// Characters of a spark line.
 const SPARKS: usize = 100;
@@ -16,11 +16,10 @@ impl Chunks {
         let (name, rank_ns) = (trace.chunk_name(chunk), self.rank_ns());
         let flags = self.flags(history, rank_ns);
         let load = duration(self.load_ns(history));
-        let (moves, executions) = (history.moves, history.executions);
-        page.says.push(format!(
-            "{name}: load {load} in {} phases, {executions} executions, {moves} moves",
-            history.phases()
-        ));
+        let counts =
+            [(history.phases(), "phase"), (history.executions, "execution"), (history.moves, "move")];
+        let [phases, executions, moves] = counts.map(|(count, word)| counted(count as usize, word));
+        page.says.push(format!("{name}: load {load} in {phases}, {executions}, {moves}"));
         if !flags.is_empty() {
             page.says.push(flags.join(", "));
         }

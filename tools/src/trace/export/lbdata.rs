@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::names;
 use super::phases::{Known, Phase, for_each};
 use crate::Error;
+use crate::trace::page::counted;
 use crate::trace::select::Selection;
 
 /// Ranks that an id has room for.
@@ -54,8 +55,9 @@ pub(super) fn export(
         write(&mut file, "\n]}\n".into())?;
         file.flush().map_err(unwritable)?;
     }
-    let (phases, chunks) = (known.phases.len(), known.homes.len());
-    Ok(writeln!(out, "{}: {phases} phases of {chunks} chunks", dir.display())?)
+    let (phases, ranks) = (known.phases.len(), selection.ranks(trace).count());
+    let (phases, ranks) = (counted(phases, "phase"), counted(ranks, "rank"));
+    Ok(writeln!(out, "{}: {phases} of {ranks}", dir.display())?)
 }
 
 /// What is said of a chunk wherever it is named.

@@ -15,7 +15,6 @@ use crate::trace::select::Selection;
 /// Writes the snapshot of a phase; of the last one if none is named.
 pub(super) fn export(
     trace: &Trace,
-    selection: &Selection,
     phase: Option<u64>,
     path: &Path,
     out: &mut dyn Write,
@@ -31,7 +30,7 @@ pub(super) fn export(
     let mut phases: Vec<Phase> = Vec::new();
     for rank in &trace.ranks {
         let mut found = Phase::default();
-        for_each(trace, rank, selection.window(trace), |phase| {
+        for_each(trace, rank, Selection::default().window(trace), |phase| {
             if phase.id == id {
                 found = phase;
             }

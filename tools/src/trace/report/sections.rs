@@ -8,7 +8,7 @@ mod time;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{Report, data, verdict};
-use crate::trace::page::duration;
+use crate::trace::page::{duration, moment};
 
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
@@ -95,7 +95,7 @@ fn record(report: &Report<'_>) -> Markup {
         ("Run", run.run_id.clone()),
         ("Command line", run.arguments.join(" ")),
         ("Caribou", format!("{} ({})", run.version, run.git_hash)),
-        ("Began", format!("{} s since 1970", run.started_unix_ns / 1_000_000_000)),
+        ("Began", moment(run.started_unix_ns)),
         ("Elapsed", duration(report.figures.elapsed_ns as f64)),
         ("Shape", run.shape.clone()),
         ("Balancing", run.lb.clone()),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use caribou::SyncReport;
 use caribou::trace::{
     Activity, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Trace, What, Writer,
 };
@@ -307,4 +308,85 @@ fn the_rank_beside_a_neighbour_is_found() {
     let row = &page["tables"]["ranks"][0];
     assert_eq!((&row["rank"], &row["figure"]), (&Value::from("2"), &Value::from("lost share")));
     assert!(row["score"].as_f64().unwrap() > 5.0, "{row}");
+}
+
+#[test]
+fn stretches_that_follow_each_other_add_up_in_a_histogram() {
+    let dir = generated("histogram-stretches", 20_000);
+    let elapsed_ns = Trace::open(dir.path()).unwrap().elapsed_ns();
+    let counts = |time: &str| {
+        let page = json(&["histogram", dir.text(), "--time", time]);
+        let counts = page["tables"]["quantiles"].as_array().unwrap().iter();
+        let count = |row: &Value| (row["what"].as_str().unwrap().to_owned(), row["count"].as_u64().unwrap());
+        counts.map(count).collect::<BTreeMap<String, u64>>()
+    };
+    let whole = counts("..");
+    let mut sum = BTreeMap::new();
+    for quarter in 0..4 {
+        let [from, to] = [quarter, quarter + 1].map(|part| elapsed_ns * part / 4);
+        for (what, count) in counts(&format!("{from}ns..{to}ns")) {
+            *sum.entry(what).or_insert(0) += count;
+        }
+    }
+    for what in ["execution, wall", "execution, CPU", "idle"] {
+        assert_eq!(sum[what], whole[what], "{what}");
+    }
+}
+
+#[test]
+fn a_rank_or_time_that_the_run_does_not_have_is_refused_by_all() {
+    let dir = generated("no-such-part", 2_000);
+    let out = dir.path().join("out");
+    for command in ["profile", "timeline", "utilisation", "chunks", "histogram", "comm", "critical-path"] {
+        for (part, said) in [
+            (["--rank", "9"], "the trace has none of the ranks in --rank"),
+            (["--time", "70s..80s"], "--time begins after the run, which took "),
+        ] {
+            let line = caribou(&["trace", command, dir.text(), part[0], part[1]]).unwrap_err();
+            assert!(line.starts_with(said), "{command}: {line}");
+        }
+    }
+    let export = |more: &[&str]| {
+        let arguments = ["trace", "export", dir.text(), "-o", out.to_str().unwrap()];
+        caribou(&[&arguments[..], more].concat()).unwrap_err()
+    };
+    assert!(export(&["--to", "csv", "--rank", "9"]).starts_with("the trace has none"));
+    assert_eq!(export(&["--to", "csv", "--flows", "all"]), "--flows is for --to perfetto and chrome");
+    assert_eq!(export(&["--to", "text", "--phase", "1"]), "--phase is for --to snapshot");
+    assert!(
+        export(&["--to", "snapshot", "--rank", "0"]).starts_with("a snapshot is of all ranks at one sync")
+    );
+    assert!(!out.exists());
+}
+
+#[test]
+fn a_chunk_that_comes_back_late_is_no_ping_pong_wherever_one_looks() {
+    let sync = |sync: u64| {
+        let mut report = SyncReport::default();
+        (report.sync, report.at_ns) = (sync, 100 * (sync + 1));
+        report
+    };
+    let load = |sync: u64| {
+        Event::point(100 * sync + 50, What::Load { chunk: chunk(1), sync, load_ns: 10, bytes: 8 })
+    };
+    let depart = |at_ns, to| Event::point(at_ns, What::Depart { chunk: chunk(1), rank: to, bytes: 8 });
+    let arrive = |at_ns| Event::point(at_ns, What::Arrive { chunk: chunk(1), bytes: 8 });
+    // Away for six phases, of which the first rank sees nothing.
+    let home = vec![load(0), depart(110, 1), arrive(730), load(7)];
+    let away: Vec<Event> =
+        [arrive(120)].into_iter().chain((1..7).map(load)).chain([depart(720, 0)]).collect();
+    let dir = Scratch::new("late-return");
+    for (rank, events) in [home, away].into_iter().enumerate() {
+        let run = RunRecord { ranks: 2, rank: rank as u32, workers: vec![1; 2], ..RunRecord::default() };
+        let mut writer = Writer::create(dir.path(), &run).unwrap();
+        writer.events(0, &events).unwrap();
+        if rank == 0 {
+            writer.syncs(&(0..8).map(sync).collect::<Vec<_>>()).unwrap();
+        }
+        writer.finish(&End { elapsed_ns: 1000, ..End::default() }).unwrap();
+    }
+    for part in [&[][..], &["--rank", "0"]] {
+        let text = caribou(&[&["trace", "chunks", dir.text()], part].concat()).unwrap();
+        assert!(!text.contains("ping-pong"), "{text}");
+    }
 }

@@ -38,9 +38,6 @@ pub(super) fn run(trace: &Trace, options: &Options, out: &mut dyn Write) -> Resu
     }
     let [before, after] =
         [before, after].map(|window| spent(trace, &options.selection, Bins::new(window, 1)));
-    if before.workers.is_empty() {
-        return Err(Error::Usage("the trace has none of the ranks in --rank".into()));
-    }
     warn(&before.problems);
     warn(&after.problems);
     let pairs = pairs(&before, &after, options.sort);

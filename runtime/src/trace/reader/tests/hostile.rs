@@ -226,7 +226,8 @@ fn ranks_and_workers_that_are_only_claimed_cost_nothing() {
     let dir = Scratch::new("claimed");
     let run = RunRecord { ranks: u32::MAX, workers: vec![u32::MAX], ..run_record(0, 1, 1) };
     let block = Block::new(Kind::Run, 0, 1, (0, 0), &serde_json::to_vec(&run).unwrap());
-    let trace = dir.open(&bytes_of(&[block])).unwrap();
+    dir.file("rank-00000.trace", &bytes_of(&[block]));
+    let trace = Trace::open(&dir.0).unwrap();
     assert_eq!(trace.ranks[0].workers, 4096);
     assert_eq!(trace.problems.len(), 1 + 8, "the end, and eight of the ranks that are missing");
 }

@@ -94,3 +94,13 @@ fn a_profile_that_is_written_again_replaces_the_first() {
     let trace = Trace::open(&dir.0).unwrap();
     assert_eq!(trace.ranks[0].profiles[0].total_ns(Activity::Idle), 20);
 }
+
+#[test]
+fn who_names_the_file_of_one_rank_misses_no_other() {
+    let dir = Scratch::new("one-file");
+    for rank in [0, 1] {
+        small(&dir.0, rank, 2);
+    }
+    let trace = Trace::open(&dir.0.join("rank-00001.trace")).unwrap();
+    assert_eq!((trace.ranks.len(), trace.ranks[0].rank, &trace.problems), (1, 1, &vec![]));
+}
