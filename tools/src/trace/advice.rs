@@ -64,8 +64,9 @@ impl Facts {
         }
         let parts = &self.parts;
         let quiet = if parts.chunks_ns + parts.runtime_ns + parts.lost_ns + parts.idle_ns > 0.0 {
-            let busy = 100.0 * parts.share(parts.chunks_ns);
-            format!("nothing stands out: workers were busy with chunks for {busy:.1} % of the time")
+            let (busy, work) =
+                (100.0 * parts.share(parts.chunks_ns), if self.pool { "iterations" } else { "chunks" });
+            format!("nothing stands out: workers were busy with {work} for {busy:.1} % of the time")
         } else {
             "nothing was recorded that takes time".into()
         };
@@ -276,6 +277,8 @@ mod tests {
         let says = |text: &str| Advice { says: vec![text.into()], worry: false };
         let stands_out = "nothing stands out: workers were busy with chunks for 95.0 % of the time";
         assert_eq!(quiet().advice(), says(stands_out));
+        let pool = Facts { pool: true, ..quiet() };
+        assert_eq!(pool.advice(), says(&stands_out.replace("chunks", "iterations")));
         let nothing = Facts { parts: Parts { rest_ns: 1.0, wall_ns: 1.0, ..Parts::default() }, ..quiet() };
         assert_eq!(nothing.advice(), says("nothing was recorded that takes time"));
         assert!(Facts { syncs_share: 0.1, ..quiet() }.advice().worry);

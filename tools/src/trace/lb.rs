@@ -82,9 +82,8 @@ fn page(trace: &Trace, outcomes: &[Outcome<'_>]) -> Page {
 }
 
 /// What some heads of the table mean.
-pub(crate) const WORDS: &str = "work: max/avg as if all ranks were equally fast and alone; error: how much longer \
-    the slowest took than predicted; collect: from the first rank to \
-    the last, mostly waiting for the slowest";
+pub(crate) const WORDS: &str = "work: max/avg as if all ranks were equally fast and alone; error: how much longer the slowest took than \
+     predicted; collect: from the first rank to the last, mostly waiting for the slowest";
 
 /// A row a sync.
 pub(crate) fn table<'o>(trace: &Trace, outcomes: impl IntoIterator<Item = &'o Outcome<'o>>) -> Table {
