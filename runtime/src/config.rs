@@ -124,7 +124,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_TRACE_LIMIT",
         default: "4096",
-        meaning: "MiB that each rank records at most; later events are dropped, and counted",
+        meaning: "MiB of events that each rank records at most; later ones are dropped, and counted",
     },
     Variable {
         name: "CARIBOU_PROFILE",
@@ -449,7 +449,8 @@ impl Config {
         self
     }
 
-    /// Bytes that each rank records at most; later events are dropped, and counted.
+    /// Bytes of events that each rank records at most; later ones are dropped, and counted. Samples, syncs and names may
+    /// be an eighth more.
     #[must_use]
     pub fn trace_limit(mut self, bytes: u64) -> Config {
         self.trace_bytes_max = bytes;

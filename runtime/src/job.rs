@@ -309,7 +309,7 @@ impl Job {
         let failed = result.as_ref().err().cloned();
         let mine = result.unwrap_or_default();
         let end = Alignment::measure(&self.links, &plan).map_err(|why| self.failed(&why));
-        let end = end.inspect_err(|error| drop(end_alone(Some(error))))?;
+        let end = end.inspect_err(|error| drop(end_alone(failed.as_ref().or(Some(error)))))?;
         let clocks = clocks::offsets(&begin, &end);
         let said = TraceEnd {
             elapsed_ns,

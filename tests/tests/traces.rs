@@ -373,13 +373,13 @@ fn the_ranges_of_a_pool_are_all_its_iterations_once() {
 #[test]
 fn a_pool_that_panics_leaves_the_ranges_before() {
     let dir = Scratch::new("pool-panic");
-    let config =
-        Config::default().ranks(1).pin(Pin::Off).lb("static").expect("it is in the table").trace(&dir.0);
+    let config = Config::default().ranks(1).workers(1).pin(Pin::Off).trace(&dir.0);
+    let config = config.lb("guided").expect("it is in the table");
     let pool = pool(&config, 2000, Count::default, |_, range| assert!(range.start < 500, "no more"));
     assert!(matches!(pool, Err(Error::PoolPanicked { .. })));
-    let trace = dir.open();
-    let ranges = events(&trace).into_iter().filter(|(_, _, event)| matches!(event.what, What::Range { .. }));
-    assert!(ranges.count() > 0 || trace.events() > 0, "what was asked and waited for is there");
+    let ranges = events(&dir.open()).into_iter();
+    let ranges = ranges.filter(|(_, _, event)| matches!(event.what, What::Range { .. }));
+    assert!(ranges.count() > 0, "those that began before 500");
 }
 
 #[test]

@@ -17,6 +17,8 @@ const LOOKS: u32 = 4;
 const TRANSFER_PATIENCE: u32 = 8;
 /// How long a worker sleeps on events that are in no file yet.
 const UNWRITTEN_NAP: Duration = Duration::from_secs(1);
+/// How long it does so; what it notes of its sleep is not worth waking for.
+const NAPS_NS: u64 = 2_000_000_000;
 /// How long rank 0 sleeps before it asks whether anybody is still at work.
 const SUSPECT: Duration = Duration::from_millis(100);
 /// How long worker 0 sleeps, at first and at most, while packets wait for a receiver that takes none.
@@ -160,9 +162,9 @@ impl Worker<'_> {
     fn rest(&mut self) -> u64 {
         let shared = self.shared;
         let crew = &shared.crew;
-        // Others sleep until they are woken, but not with events that are in no file.
-        let mut nap =
-            self.recorder.as_ref().filter(|recorder| recorder.has_unwritten()).map(|_| UNWRITTEN_NAP);
+        // Others sleep until they are woken, but first wake once or twice to write the events that are in no file.
+        let unwritten = self.recorder.as_ref().is_some_and(|recorder| recorder.has_unwritten());
+        let mut nap = (unwritten && self.rested_ns < NAPS_NS).then_some(UNWRITTEN_NAP);
         if self.id == 0 {
             let others = shared.gauges.workers.len() as u64 - 1;
             let alone = crew.parked.load(Ordering::SeqCst) == others;

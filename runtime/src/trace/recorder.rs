@@ -23,8 +23,6 @@ use crate::core::handler::Tidings;
 const BLOCK_BYTES: usize = 256 << 10;
 /// A block that is not full is written after so long, so that a run that dies leaves what it did.
 const BLOCK_AGE_MAX_NS: u64 = 1_000_000_000;
-/// Idle longer than this ends what is put by for the profile, so that time is not smeared over it.
-const GAP_NS: u64 = 100_000;
 
 /// One worker's record.
 pub(crate) struct Recorder {
@@ -246,9 +244,6 @@ impl Recorder {
 
     /// There was nothing to do since the last slice.
     pub(crate) fn idle(&mut self, now_ns: u64) {
-        if now_ns - self.last_ns > GAP_NS {
-            self.count();
-        }
         let keep = self.keeps.idle;
         self.slice(Activity::Idle, What::Idle, keep, now_ns);
     }
@@ -325,10 +320,9 @@ impl Recorder {
         if let Some(Longest { ns, kind, event }) = self.longest.take()
             && lost_ns > 0
         {
+            let lost_ns = lost_ns.min(ns);
             let tally = &mut self.profile.by_kind[kind.0 as usize];
-            // Long idle time may have come between: what was counted before it is in the profile.
-            let lost_ns = lost_ns.min(ns).min(tally.ns);
-            tally.ns -= lost_ns;
+            tally.ns = tally.ns.saturating_sub(lost_ns);
             if tally.longest_ns == ns {
                 tally.longest_ns = ns - lost_ns;
             }

@@ -52,7 +52,7 @@ pub struct RankProfile {
     pub workers: Vec<Profile>,
     /// What the rank measured about itself, in order; of a long run coarser.
     pub samples: Vec<Sample>,
-    /// Why its trace ends before the run does, such as a full disk; nothing if it does not, or if there is none.
+    /// Why its trace could not be written to the end, such as a full disk. A trace that reached its limit is not broken.
     pub broken: Option<String>,
 }
 
@@ -101,9 +101,11 @@ struct Log {
 }
 
 impl Log {
-    /// Nothing but the end is written any more.
-    fn is_full(&self) -> bool {
-        self.writer.as_ref().is_none_or(|writer| writer.bytes() >= self.bytes_max)
+    /// Whether no more of these are written. Samples, syncs and names are few: they go on where events have to stop, up to
+    /// an eighth more.
+    fn is_full(&self, few: bool) -> bool {
+        let bytes_max = self.bytes_max.saturating_add(if few { self.bytes_max / 8 } else { 0 });
+        self.writer.as_ref().is_none_or(|writer| writer.bytes() >= bytes_max)
     }
 }
 
@@ -187,7 +189,7 @@ impl Recording {
     pub(crate) fn chunk(&self, chunk: ChunkId, text: String) {
         if let Some(log) = &self.log {
             let log = &mut *lock(log);
-            if !log.is_full() {
+            if !log.is_full(true) {
                 log.chunks.push((chunk, text));
             }
         }
@@ -202,27 +204,29 @@ impl Recording {
         let Some(log) = &self.log else { return };
         let log = &mut *lock(log);
         let Header { items, worker, last_ns, .. } = block.header;
-        if self.or_drop(log, u64::from(items), |writer| writer.write(block)) && worker == 0 {
-            log.last_ns = last_ns;
+        let full = log.is_full(false);
+        if !full && self.in_file(log, |writer| writer.write(block)) {
+            log.last_ns = if worker == 0 { last_ns } else { log.last_ns };
+        } else {
+            self.drop(log, u64::from(items));
         }
     }
 
-    /// Writes so many records, or counts them as dropped.
-    fn or_drop(
-        &self,
-        log: &mut Log,
-        records: u64,
-        write: impl FnOnce(&mut Writer) -> std::io::Result<()>,
-    ) -> bool {
-        let written = !log.is_full() && self.in_file(log, write);
-        if !written {
-            if log.dropped == 0 && log.writer.is_some() {
-                let bytes_max = log.bytes_max;
-                tracing::warn!(rank = self.rank, bytes_max, "the trace is full: what comes later is dropped");
-            }
-            log.dropped += records;
+    /// Writes so many of the few records that are no events.
+    fn few(&self, log: &mut Log, count: usize, write: impl FnOnce(&mut Writer) -> std::io::Result<()>) {
+        let full = log.is_full(true);
+        if full || !self.in_file(log, write) {
+            self.drop(log, count as u64);
         }
-        written
+    }
+
+    /// Counts what was not written.
+    fn drop(&self, log: &mut Log, records: u64) {
+        if log.dropped == 0 && log.writer.is_some() {
+            let bytes_max = log.bytes_max;
+            tracing::warn!(rank = self.rank, bytes_max, "the trace is full: what comes later is dropped");
+        }
+        log.dropped += records;
     }
 
     /// Writes something, after the names that became known. A file that cannot be written is given up.
@@ -260,7 +264,7 @@ impl Recording {
         }
         samples.push(sample);
         if let Some(log) = &self.log {
-            self.or_drop(&mut lock(log), 1, |writer| writer.samples(&[sample]));
+            self.few(&mut lock(log), 1, |writer| writer.samples(&[sample]));
         }
     }
 
@@ -284,7 +288,7 @@ impl Recording {
         let more = syncs.latest.len().saturating_sub(SYNCS_MAX);
         syncs.latest.drain(..more);
         if let Some(log) = &self.log {
-            self.or_drop(&mut lock(log), reports.len() as u64, |writer| writer.syncs(&reports));
+            self.few(&mut lock(log), reports.len(), |writer| writer.syncs(&reports));
         }
     }
 

@@ -66,7 +66,7 @@ pub struct End {
     pub messages: u64,
     /// Why it failed, if it did.
     pub failed: Option<String>,
-    /// Events that were not kept.
+    /// Events that were not kept; samples and syncs as well.
     pub dropped: u64,
     /// All ranks' clocks; empty where all ranks are in one process.
     pub clocks: Vec<ClockOffset>,

@@ -67,7 +67,7 @@ pub(super) struct SyncPicture {
     pub(super) imbalance_predicted: f64,
     pub(super) moved: u64,
     pub(super) moved_bytes: u64,
-    /// From the first rank's report until the last chunk landed.
+    /// To decide and to migrate.
     pub(super) cost_ns: u64,
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Facts {
     /// The strategy, as given.
     pub(crate) strategy: String,
     pub(crate) syncs: usize,
+    /// Whether there may have been others.
+    pub(crate) cut: bool,
     /// Syncs that moved something.
     pub(crate) moving: usize,
     /// Time of phases in which the slowest rank took more than [`UNEVEN`] times the average, over that of all phases.
@@ -109,7 +111,8 @@ fn uneven(facts: &Facts) -> Option<String> {
 }
 
 fn uneven_without_syncs(facts: &Facts) -> Option<String> {
-    let imbalance = facts.imbalance.filter(|&imbalance| imbalance > UNEVEN && facts.syncs == 0)?;
+    let imbalance =
+        facts.imbalance.filter(|&imbalance| imbalance > UNEVEN && facts.syncs == 0 && !facts.cut)?;
     let cure =
         if facts.pool { "hand out smaller ranges, or by another policy" } else { "add syncs to balance at" };
     Some(format!(
@@ -174,6 +177,7 @@ impl Facts {
             pool: trace.run.shape == "pool",
             strategy: trace.run.lb.clone(),
             syncs: outcomes.len(),
+            cut: trace.dropped() > 0 || trace.ranks.iter().all(|rank| rank.rank != 0),
             moving: outcomes.iter().filter(|outcome| outcome.report.moved > 0).count(),
             uneven: phases.uneven,
             cause: phases.cause,

@@ -104,7 +104,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     } else if cpu_ns > 1.02 * load_ns {
         let (load, cpu) = (duration(load_ns), duration(cpu_ns));
         page.notes.push(format!(
-            "loads are what syncs measured, {load} of the handlers' {cpu}: not what came after the last"
+            "loads are what chunks had at syncs, {load}, while handlers took {cpu}: what came after the last is not in them"
         ));
     }
     if let Some(file) = &options.svg {

@@ -162,6 +162,9 @@ pub(crate) fn answer(trace: &Trace, outcomes: &[Outcome<'_>]) -> String {
         (0, _) if trace.ranks.iter().all(|rank| rank.rank != 0) => {
             return "syncs are recorded by rank 0, of which there is no trace".into();
         }
+        (0, _) if trace.dropped() > 0 => {
+            return "no syncs are in the trace, but it was full: see CARIBOU_TRACE_LIMIT".into();
+        }
         (0, _) => return "no syncs: nothing was balanced".into(),
         (syncs, 0) => {
             return format!("{syncs} {}, none with moves{refusals}; cost {cost}", many("sync", syncs));

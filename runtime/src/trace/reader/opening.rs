@@ -23,8 +23,12 @@ use super::blocks::{Blocks, check_magic, find, read_block};
 use super::{Problem, RankTrace, Trace, TraceError};
 use crate::report::{Sample, SyncReport};
 
-/// Bytes of each kind of records that a reader takes into memory; lists within records may add some to that.
-const RECORDS_MAX: u64 = 256 << 20;
+/// Bytes of each kind of records that a reader takes into memory; lists within records may add some to that. Names are
+/// those of all chunks.
+fn records_max(kind: Kind) -> u64 {
+    if kind == Kind::Names { 512 << 20 } else { 256 << 20 }
+}
+
 /// Workers that a rank may have without having recorded anything.
 const WORKERS_MAX: u32 = 4096;
 /// Files that are told to be missing.
@@ -178,14 +182,16 @@ impl Opening {
         for &(at, header) in blocks.iter().filter(|(_, header)| header.kind != Kind::Events) {
             let taken = self.taken.entry(header.kind).or_default();
             *taken = taken.saturating_add(size_of_records(&header));
-            let read = if *taken > RECORDS_MAX {
-                Err(format!("more than {} MiB of them", RECORDS_MAX >> 20))
+            let most = records_max(header.kind);
+            let read = if *taken > most {
+                Err(format!("more than {} MiB of them", most >> 20))
             } else {
                 read_block(file, at, &header, &mut stored, &mut raw)
                     .and_then(|()| records.take(&header, &raw))
             };
             if let Err(why) = read {
-                records.names_lost |= header.kind == Kind::Names;
+                // Those of arrays are no items: they have places, not numbers.
+                records.names_lost |= header.kind == Kind::Names && header.items > 0;
                 let what = format!("the {} is left out: {why}", header.kind.name());
                 problems.push(Problem { file: path.to_owned(), at, what });
             }

@@ -37,7 +37,7 @@ impl<'h> Table<'h> {
         html! {
             // It may be wider than the page, and is then scrolled: by keyboard as well.
             div.scroll tabindex="0" role="region" aria-label=(self.caption) {
-                table id=(self.id) {
+                table id=[(!self.id.is_empty()).then_some(self.id)] {
                     caption { (self.caption) }
                     thead { tr { @for (head, number) in self.heads.iter().zip(&numbers) {
                         th scope="col" class=[number.then_some("number")] { (head) }

@@ -138,6 +138,10 @@ fn names_after_some_that_are_damaged_are_not_taken_for_them() {
         (unknown, Some("second".into()), 2 + cut_off),
         "the numbers of names are not known any more; those of chunks are"
     );
+    let mut arrays = Block::new(Kind::Names, 0, 0, (0, 0), b"{\"arrays\": [\"Ring\"]}");
+    arrays.bytes[3] ^= 1;
+    let (texts, _, problems) = shown(&[run_block(), arrays, names("first"), names("second"), marks()]);
+    assert_eq!((&texts[0][..], problems), ("array 0::first", 1 + cut_off), "arrays have no numbers to lose");
 }
 
 #[test]
