@@ -6,9 +6,8 @@ use caribou::trace::{Activity, Part, Trace};
 
 use super::census::Census;
 use super::lb::outcome::{Cause, EVEN_MAX, Outcome, finite, max_over_average};
-use super::profile::taken;
-use super::select::Selection;
 use super::spent::{Parts, Spent};
+use super::taken::Taken;
 
 /// A phase is uneven if its slowest rank takes more than this times the average.
 const UNEVEN: f64 = 1.2;
@@ -163,10 +162,10 @@ impl Facts {
     pub(crate) fn new(
         trace: &Trace,
         spent: &Spent,
+        taken: &Taken,
         outcomes: &[Outcome<'_>],
         census: Option<&Census>,
     ) -> Facts {
-        let taken = taken(trace, spent, &Selection::default());
         let by_rank = spent.by_rank();
         let lost = by_rank.iter().map(|(&rank, parts)| (rank, parts.share(parts.lost_ns)));
         let busy: Vec<f64> =

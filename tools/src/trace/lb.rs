@@ -13,7 +13,7 @@ use caribou::trace::Trace;
 
 use self::outcome::{EVEN_MAX, Outcome, Verdict, finite, largest, median, outcomes};
 use super::open::Input;
-use super::page::{Cell, Format, Page, Table, bytes, duration};
+use super::page::{Cell, Format, Page, Table, bytes, counted, duration};
 use super::palette;
 use crate::Error;
 
@@ -82,8 +82,8 @@ fn page(trace: &Trace, outcomes: &[Outcome<'_>]) -> Page {
 }
 
 /// What some heads of the table mean.
-pub(crate) const WORDS: &str = "work: max/avg as if all ranks were equally fast and alone; error: how much longer the slowest took than \
-     predicted; collect: from the first rank to the last, mostly waiting for the slowest";
+pub(crate) const WORDS: &str = "work: max/avg as if all ranks were equally fast and alone; error: how much longer the \
+    slowest took than predicted; collect: from the first rank to the last, mostly waiting for the slowest";
 
 /// A row a sync.
 pub(crate) fn table<'o>(trace: &Trace, outcomes: impl IntoIterator<Item = &'o Outcome<'o>>) -> Table {
@@ -167,17 +167,16 @@ pub(crate) fn answer(trace: &Trace, outcomes: &[Outcome<'_>]) -> String {
         }
         (0, _) => return "no syncs: nothing was balanced".into(),
         (syncs, 0) => {
-            return format!("{syncs} {}, none with moves{refusals}; cost {cost}", many("sync", syncs));
+            return format!("{}, none with moves{refusals}; cost {cost}", counted(syncs, "sync"));
         }
         _ => {}
     }
     let moved = outcomes.iter().fold(0u64, |sum, outcome| sum.saturating_add(outcome.report.moved));
     let size = outcomes.iter().fold(0u64, |sum, outcome| sum.saturating_add(outcome.report.moved_bytes));
-    let syncs = outcomes.len();
     format!(
-        "{syncs} {}, {moving} with moves ({moved} {}, {}){refusals}; predicted to save {gain}, cost {cost}; {}",
-        many("sync", syncs),
-        many("chunk", moved as usize),
+        "{}, {moving} with moves ({}, {}){refusals}; predicted to save {gain}, cost {cost}; {}",
+        counted(outcomes.len(), "sync"),
+        counted(moved as usize, "chunk"),
         bytes(size),
         errors(outcomes)
     )
@@ -195,8 +194,4 @@ fn errors(outcomes: &[Outcome<'_>]) -> String {
         ),
         _ => "no prediction could be checked".into(),
     }
-}
-
-pub(crate) fn many(word: &str, count: usize) -> String {
-    if count == 1 { word.into() } else { format!("{word}s") }
 }

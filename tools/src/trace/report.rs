@@ -37,6 +37,8 @@ use super::advice::{Advice, Facts};
 use super::census::gather;
 use super::open::{Input, warn};
 use super::page::{Page, bytes};
+use super::profile::taken;
+use super::select::Selection;
 use super::{critical_path, histogram};
 use crate::Error;
 
@@ -82,7 +84,8 @@ impl<'t> Report<'t> {
         let balance = balance::Balance::of(trace);
         let window = window::Window::of(trace, &figures, balance.focus_ns());
         let (spent, census) = gather(trace, false);
-        let advice = Facts::new(trace, &spent, &balance.syncs, census.as_ref()).advice();
+        let taken = taken(trace, &spent, &Selection::default());
+        let advice = Facts::new(trace, &spent, &taken, &balance.syncs, census.as_ref()).advice();
         let few = trace.events() <= EVENTS_MAX as u64;
         let durations = few.then(|| histogram::whole(trace));
         let path = few.then(|| critical_path::whole(trace, EVENTS_MAX)).flatten();

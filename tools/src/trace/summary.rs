@@ -44,7 +44,7 @@ fn page(trace: &Trace, spent: &Spent, census: Option<&Census>) -> Page {
     let outcomes = outcomes(&trace.syncs);
     page.says.push(tables::headline(trace));
     let taken = taken(trace, spent, &Selection::default());
-    let advice = Facts::new(trace, spent, &outcomes, census).advice();
+    let advice = Facts::new(trace, spent, &taken, &outcomes, census).advice();
     page.says.extend(advice.says.into_iter().map(|line| format!("=> {line}")));
     page.says.push(format!("balancing: {}", answer(trace, &outcomes)));
     page.tables.push(tables::run(trace));

@@ -13,9 +13,8 @@ use caribou::trace::Trace;
 
 use self::map::{Map, Row};
 use super::bins::{BINS_MAX, Bins};
-use super::lb::many;
 use super::open::{Input, warn};
-use super::page::{Cell, Format, Page, Table, duration};
+use super::page::{Cell, Format, Page, Table, counted, duration};
 use super::palette;
 use super::select::Selection;
 use super::spent::{Parts, spent};
@@ -138,9 +137,8 @@ fn answer(map: &Map) -> String {
         )
     });
     format!(
-        "{} {} for {}: busy with chunks {}, runtime {}, idle {}, lost {}{}",
-        map.rows.len(),
-        many("rank", map.rows.len()),
+        "{} for {}: busy with chunks {}, runtime {}, idle {}, lost {}{}",
+        counted(map.rows.len(), "rank"),
         duration(map.bins.window.length_ns() as f64),
         share(parts.chunks_ns),
         share(parts.runtime_ns),

@@ -1,9 +1,9 @@
 //! The ranks of one sync as bars: before it, as it predicted, and as the next one measured.
 
+use super::super::page::counted;
 use super::super::page::duration;
 use super::super::palette::IDLE;
 use super::super::svg::{Anchor, Area, Svg};
-use super::many;
 use super::outcome::{Outcome, PerRank};
 
 const SIZE: (f64, f64) = (960.0, 420.0);
@@ -14,8 +14,7 @@ const MEASURED: &str = "#0072b2";
 
 pub(super) fn svg(outcome: &Outcome<'_>) -> String {
     let report = outcome.report;
-    let moved =
-        format!("sync {}, {} {} moved", report.sync, report.moved, many("chunk", report.moved as usize));
+    let moved = format!("sync {}, {} moved", report.sync, counted(report.moved as usize, "chunk"));
     let mut svg = Svg::new(SIZE.0, SIZE.1, &moved);
     let area = Area { left: 80.0, top: 70.0, width: SIZE.0 - 100.0, height: SIZE.1 - 120.0 };
     let series: Vec<(&str, &str, PerRank<'_>)> = [

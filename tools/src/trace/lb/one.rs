@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use caribou::trace::{ChunkId, Event, Trace, What};
 
 use super::super::open::warn;
-use super::super::page::{Cell, Page, Table, bytes, duration};
+use super::super::page::{Cell, Page, Table, bytes, counted, duration};
 use super::super::select::Window;
 use super::super::streams;
 use super::outcome::{Cause, Outcome, Verdict, error, finite};
-use super::{many, verdict};
+use super::verdict;
 
 /// A chunk that left its rank.
 struct Move {
@@ -74,9 +74,8 @@ fn answer(trace: &Trace, outcome: &Outcome<'_>) -> String {
     let did = match outcome.verdict() {
         Verdict::Balanced => verdict(outcome).to_owned(),
         Verdict::Refused => format!(
-            "refused {} {}: gain {} < cost {}",
-            report.proposed,
-            many("move", report.proposed as usize),
+            "refused {}: gain {} < cost {}",
+            counted(report.proposed as usize, "move"),
             duration(report.gain_ns as f64),
             duration(report.cost_ns as f64)
         ),

@@ -5,7 +5,7 @@ use super::account::state_ns;
 use super::activities::State;
 use super::tables::percent;
 use crate::trace::lb::answer;
-use crate::trace::page::duration;
+use crate::trace::page::{counted, duration};
 
 /// A sentence, and whether it is a reason to worry.
 pub(super) struct Sentence {
@@ -72,13 +72,11 @@ fn time(report: &Report<'_>) -> String {
         let share = if all_ns > 0.0 { state_ns(&totals, state) as f64 / all_ns } else { 0.0 };
         format!("{} {}", percent(share), state.name())
     });
-    let (elapsed, ranks) = (duration(figures.elapsed_ns as f64), trace.ranks.len());
-    let workers = figures.workers.len();
-    let plural = |count: usize| if count == 1 { "" } else { "s" };
     format!(
-        "{program} ran {elapsed} on {ranks} rank{} with {workers} worker{}; of the workers' time {}.",
-        plural(ranks),
-        plural(workers),
+        "{program} ran {} on {} with {}; of the workers' time {}.",
+        duration(figures.elapsed_ns as f64),
+        counted(trace.ranks.len(), "rank"),
+        counted(figures.workers.len(), "worker"),
         shares.join(", "),
     )
 }

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use caribou::trace::{Activity, Trace};
 
 use super::super::census::{Census, SORTS, Traffic};
-use super::super::lb::many;
-use super::super::page::{Cell, Table, duration, moment};
+use super::super::page::{Cell, Table, counted, duration, moment};
 use super::super::spent::{Source, Spent};
 use super::super::taken::Taken;
 
@@ -21,10 +20,9 @@ pub(super) fn headline(trace: &Trace) -> String {
     let program = program.rsplit('/').next().unwrap_or(program);
     let workers: u64 = trace.ranks.iter().map(|rank| u64::from(rank.workers)).sum();
     format!(
-        "{program}: {} {}, {workers} {}, {}, {}",
-        trace.run.ranks,
-        many("rank", trace.run.ranks as usize),
-        many("worker", workers as usize),
+        "{program}: {}, {}, {}, {}",
+        counted(trace.run.ranks as usize, "rank"),
+        counted(workers as usize, "worker"),
         duration(trace.elapsed_ns() as f64),
         state(trace)
     )
@@ -38,10 +36,10 @@ fn state(trace: &Trace) -> String {
     match (failed, cut_off, missing) {
         (Some((rank, why)), _, _) => format!("failed on rank {rank}: {why}"),
         (None, 0, 0) => "complete".into(),
-        (None, 0, missing) => format!("{missing} {} missing", many("rank", missing)),
-        (None, cut_off, 0) => format!("cut off on {cut_off} {}", many("rank", cut_off)),
+        (None, 0, missing) => format!("{} missing", counted(missing, "rank")),
+        (None, cut_off, 0) => format!("cut off on {}", counted(cut_off, "rank")),
         (None, cut_off, missing) => {
-            format!("cut off on {cut_off} {}, {missing} missing", many("rank", cut_off))
+            format!("cut off on {}, {missing} missing", counted(cut_off, "rank"))
         }
     }
 }
@@ -75,7 +73,7 @@ fn hosts(trace: &Trace) -> String {
     trace.ranks.iter().for_each(|rank| *ranks.entry(&rank.host).or_default() += 1);
     let each = ranks.iter().take(HOSTS_MAX);
     let named: Vec<String> =
-        each.map(|(host, count)| format!("{host} ({count} {})", many("rank", *count))).collect();
+        each.map(|(host, count)| format!("{host} ({})", counted(*count, "rank"))).collect();
     match ranks.len().saturating_sub(HOSTS_MAX) {
         0 => named.join(", "),
         more => format!("{} and {more} more", named.join(", ")),

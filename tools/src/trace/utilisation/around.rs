@@ -7,9 +7,9 @@ use caribou::trace::{Activity, Trace};
 
 use super::super::bins::Bins;
 use super::super::lb::outcome::{Outcome, largest, outcomes};
-use super::super::lb::{many, the_one};
+use super::super::lb::the_one;
 use super::super::open::warn;
-use super::super::page::{Cell, Page, Table};
+use super::super::page::{Cell, Page, Table, counted};
 use super::super::palette;
 use super::super::profile::drawing::Layers;
 use super::super::select::Window;
@@ -87,13 +87,12 @@ fn pairs<'s>(before: &'s Spent, after: &'s Spent, sort: Sort) -> Vec<Pair<'s>> {
 fn answer(trace: &Trace, chosen: &Outcome<'_>, before: &Spent, after: &Spent) -> String {
     let (before, after) = (before.parts(), after.parts());
     let percent = |parts: &Parts, ns: f64| 100.0 * parts.share(ns);
-    let moved = chosen.report.moved;
     format!(
-        "sync {} ({}) moved {moved} {}: busy with chunks {:.1} % before, {:.1} % after; idle {:.1} % before, \
+        "sync {} ({}) moved {}: busy with chunks {:.1} % before, {:.1} % after; idle {:.1} % before, \
          {:.1} % after; lost {:.1} % before, {:.1} % after",
         chosen.report.sync,
         trace.run.lb,
-        many("chunk", moved as usize),
+        counted(chosen.report.moved as usize, "chunk"),
         percent(&before, before.chunks_ns),
         percent(&after, after.chunks_ns),
         percent(&before, before.idle_ns),
