@@ -87,9 +87,10 @@ fn a_checked_comparison_writes_a_table_a_plot_and_the_numbers() {
 
 #[test]
 fn the_ring_reports_the_time_of_a_message() {
-    for options in
-        ["--chunks 4", "--chunks 4 --ranks 2 --tokens 3 --payload 100 --placement round-robin --measure off"]
-    {
+    for options in [
+        "--chunks 4",
+        "--chunks 4 --ranks 2 --tokens 3 --payload 100 --work 8 --placement round-robin --measure off",
+    ] {
         let output = start(RING, &format!("{options} --hops 1000 --json /dev/stderr"));
         assert!(output.status.success(), "{:?}", lines(&output.stderr));
         assert!(lines(&output.stdout)[0].contains("ns per message"));

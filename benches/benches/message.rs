@@ -41,6 +41,7 @@ fn ring(chunks: u32, tokens: u32, ranks: u32, workers: u32, measure: Switch) -> 
         tokens,
         hops: 1,
         payload: 8,
+        work: 0,
         ranks: Some(ranks),
         workers,
         measure,

@@ -83,6 +83,7 @@ fn messages(config: Config) -> f64 {
         tokens: 4,
         hops: 1_000_000,
         payload: 8,
+        work: 0,
         ranks: Some(1),
         workers: 1,
         measure: Switch::On,

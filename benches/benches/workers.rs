@@ -134,6 +134,7 @@ fn chatty(ranks: u32) -> f64 {
         tokens: 256,
         hops: 2000,
         payload: 8,
+        work: 0,
         ranks: Some(ranks),
         workers: 2 / ranks,
         measure: Switch::On,

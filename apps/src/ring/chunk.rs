@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use caribou::{Chunk, Config, Ctx, Placement, Reducer, Target, Values};
 use serde::{Deserialize, Serialize};
 
+use super::kernel;
 use super::options::{Neighbourhood, Options, Outcome, Switch};
 
 /// The chunk that keeps the time and counts the tokens.
@@ -21,6 +22,7 @@ pub struct Place {
     chunks: u64,
     hops: u32,
     payload: usize,
+    work: u32,
     /// Where the tokens start; only the timekeeper has these.
     starts: Vec<u32>,
     /// Tokens that have arrived; only the timekeeper counts.
@@ -68,6 +70,7 @@ impl Place {
             chunks: u64::from(options.chunks),
             hops: options.hops,
             payload: options.payload,
+            work: options.work,
             starts: if index == TIMEKEEPER { starts.collect() } else { Vec::new() },
             arrived: 0,
         }
@@ -98,9 +101,13 @@ impl Chunk for Place {
             }
             // The load changes at every hop, so that no hop can be optimised away.
             Message::Small { left, load } => {
+                kernel::run(self.work);
                 ctx.send(self.next, Message::Small { left: left - 1, load: load + 1 });
             }
-            Message::Large { left, load } => ctx.send(self.next, Message::Large { left: left - 1, load }),
+            Message::Large { left, load } => {
+                kernel::run(self.work);
+                ctx.send(self.next, Message::Large { left: left - 1, load });
+            }
             Message::Launch => self.launch(ctx),
             Message::Begin(chunks) => {
                 assert_eq!(chunks, self.chunks, "every chunk starts once");

@@ -26,6 +26,9 @@ pub struct Options {
     /// Bytes each token carries; up to 8 travel inside the message, more in a vector
     #[arg(long, value_name = "BYTES", default_value_t = 8)]
     pub payload: usize,
+    /// Work of each hop: iterations of Task Bench's compute-bound kernel, of 128 operations each
+    #[arg(long, value_name = "ITERATIONS", default_value_t = 0)]
+    pub work: u32,
     /// Ranks [default: 1; under mpirun each process is one]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub ranks: Option<u32>,
@@ -48,6 +51,7 @@ The clock starts when every chunk has started and stops when the last token has 
 
 One message at a time:  ring --chunks 16 --tokens 1
 From rank to rank:      ring --chunks 2 --ranks 2 --placement round-robin
+Tasks of about a us:    ring --chunks 2 --ranks 2 --placement round-robin --work 64
 Many under way:         ring --chunks 8192 --tokens 256 --hops 100000 --ranks 2 --placement round-robin";
 
 /// On or off.
@@ -85,6 +89,8 @@ pub struct Outcome {
     pub tokens: u32,
     /// Bytes each carried.
     pub payload: usize,
+    /// Iterations of the kernel at each hop.
+    pub work: u32,
     /// Ranks.
     pub ranks: u32,
     /// Workers a rank.
@@ -139,6 +145,7 @@ impl Options {
             chunks: self.chunks,
             tokens: self.tokens,
             payload: self.payload,
+            work: self.work,
             ranks: self.ranks.unwrap_or(1),
             workers: self.workers,
             measure: self.measure,

@@ -1,0 +1,21 @@
+//! The compute-bound kernel of Task Bench (Slaughter et al., SC 2020): 64 numbers, each squared and added to itself, as
+//! often as asked. They become infinite after a dozen iterations, which costs nothing and is what everybody measures.
+
+use std::hint::black_box;
+
+/// Independent numbers: enough to keep the vector units busy.
+const NUMBERS: usize = 64;
+
+/// Works for so many iterations, of two operations a number.
+pub fn run(iterations: u32) {
+    if iterations == 0 {
+        return;
+    }
+    let mut numbers = black_box([1.2345_f64; NUMBERS]);
+    for _ in 0..iterations {
+        for number in &mut numbers {
+            *number += *number * *number;
+        }
+    }
+    black_box(numbers);
+}
