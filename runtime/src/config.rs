@@ -399,7 +399,9 @@ impl Config {
         self
     }
 
-    /// Whether the CPU time of chunks is measured.
+    /// Whether the CPU time of chunks is measured. If not, what a chunk declares is its load.
+    ///
+    /// Measuring and the [profile](Config::profile) share one clock reading a message: it is saved only with both off.
     #[must_use]
     pub fn measure(mut self, measure: bool) -> Config {
         self.measure = measure;
@@ -464,11 +466,23 @@ impl Config {
         self
     }
 
-    /// Whether a bounded profile of each worker's time is kept, traced or not.
+    /// Whether a bounded profile of each worker's time is kept. A trace has it in any case.
     #[must_use]
     pub fn profile(mut self, profile: bool) -> Config {
         self.profile = profile;
         self
+    }
+
+    /// Whether the CPU time of chunks is measured.
+    #[must_use]
+    pub fn measures(&self) -> bool {
+        self.measure
+    }
+
+    /// Whether a profile of each worker's time is kept.
+    #[must_use]
+    pub fn profiles(&self) -> bool {
+        self.profile || self.trace.is_some()
     }
 
     /// Runs in one thread in virtual time, with seeded random delays and orders: every order that is not promised is

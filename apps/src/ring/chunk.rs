@@ -10,7 +10,7 @@ use caribou::{Chunk, Config, Ctx, Placement, Reducer, Target, Values};
 use serde::{Deserialize, Serialize};
 
 use super::kernel;
-use super::options::{Neighbourhood, Options, Outcome, Switch};
+use super::options::{Neighbourhood, Options, Outcome};
 
 /// The chunk that keeps the time and counts the tokens.
 const TIMEKEEPER: u32 = 0;
@@ -138,18 +138,17 @@ impl Chunk for Place {
 /// # Errors
 /// What the runtime says.
 pub fn run(config: Config, options: &Options) -> Result<Outcome, caribou::Error> {
-    let ranks = options.ranks.unwrap_or(1);
-    let config = config.ranks(ranks).workers(options.workers).measure(options.measure == Switch::On);
+    let config = options.configure(config);
     let placement = match options.placement {
         Neighbourhood::Block => Placement::Block,
         Neighbourhood::RoundRobin => Placement::RoundRobin,
     };
     let stopwatch = Arc::new(Stopwatch::default());
-    let report = caribou::run(config, |setup| {
+    let report = caribou::run(config.clone(), |setup| {
         setup.service(Arc::clone(&stopwatch));
         let options = options.clone();
         setup.array_with(options.chunks, placement.clone(), move |index| Place::new(&options, index));
     })?;
     let elapsed_ns = stopwatch.end_ns.load(SeqCst).saturating_sub(stopwatch.begin_ns.load(SeqCst));
-    Ok(options.outcome(elapsed_ns, &report))
+    Ok(options.outcome(&config, elapsed_ns, &report))
 }

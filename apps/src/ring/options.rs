@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use caribou::{Launch, Report};
+use caribou::{Config, Launch, Report};
 use serde::Serialize;
 
 use crate::error::Error;
@@ -35,9 +35,12 @@ pub struct Options {
     /// Worker threads of each rank
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub workers: u32,
-    /// Whether the runtime measures what each chunk costs
-    #[arg(long, value_name = "ON|OFF", default_value = "on")]
-    pub measure: Switch,
+    /// Whether the runtime measures what each chunk costs [default: CARIBOU_MEASURE, then on]
+    #[arg(long, value_name = "ON|OFF")]
+    pub measure: Option<Switch>,
+    /// Whether it keeps a profile of each worker's time [default: CARIBOU_PROFILE, then on]
+    #[arg(long, value_name = "ON|OFF")]
+    pub profile: Option<Switch>,
     /// Which rank has which chunk: neighbours together, or neighbours apart
     #[arg(long, value_name = "KIND", default_value = "block")]
     pub placement: Neighbourhood,
@@ -47,7 +50,8 @@ pub struct Options {
 }
 
 const AFTER_HELP: &str = "\
-The clock starts when every chunk has started and stops when the last token has made its last hop.
+The clock starts when every chunk has started and stops when the last token has made its last hop. Measuring and the
+profile share one clock reading a message: only with both of them off there is none.
 
 One message at a time:  ring --chunks 16 --tokens 1
 From rank to rank:      ring --chunks 2 --ranks 2 --placement round-robin
@@ -62,6 +66,12 @@ pub enum Switch {
     On,
     /// Off.
     Off,
+}
+
+impl From<bool> for Switch {
+    fn from(on: bool) -> Self {
+        if on { Self::On } else { Self::Off }
+    }
 }
 
 /// Where the chunks begin, and stay.
@@ -97,6 +107,8 @@ pub struct Outcome {
     pub workers: u32,
     /// Whether chunks were measured.
     pub measure: Switch,
+    /// Whether a profile was kept.
+    pub profile: Switch,
     /// Where chunks were.
     pub placement: Neighbourhood,
     /// Hosts, ranks, workers and where they sat, in one line.
@@ -123,6 +135,18 @@ impl Options {
         Ok(Self { ranks: Some(ranks), ..self })
     }
 
+    /// `config`, which comes from the environment, with what the options say.
+    #[must_use]
+    pub fn configure(&self, mut config: Config) -> Config {
+        if let Some(measure) = self.measure {
+            config = config.measure(measure == Switch::On);
+        }
+        if let Some(profile) = self.profile {
+            config = config.profile(profile == Switch::On);
+        }
+        config.ranks(self.ranks.unwrap_or(1)).workers(self.workers)
+    }
+
     /// Messages sent in all.
     #[must_use]
     pub fn messages(&self) -> u64 {
@@ -135,9 +159,9 @@ impl Options {
         (u64::from(token) * u64::from(self.chunks) / u64::from(self.tokens)) as u32
     }
 
-    /// The result of a run in which the tokens took so many nanoseconds.
+    /// The result of a run under `config` in which the tokens took so many nanoseconds.
     #[must_use]
-    pub fn outcome(&self, elapsed_ns: u64, report: &Report) -> Outcome {
+    pub fn outcome(&self, config: &Config, elapsed_ns: u64, report: &Report) -> Outcome {
         Outcome {
             ns_per_message: elapsed_ns as f64 / self.messages() as f64,
             messages: self.messages(),
@@ -148,7 +172,8 @@ impl Options {
             work: self.work,
             ranks: self.ranks.unwrap_or(1),
             workers: self.workers,
-            measure: self.measure,
+            measure: config.measures().into(),
+            profile: config.profiles().into(),
             placement: self.placement,
             seats: report.placement.clone(),
             trace: report.run.trace.clone(),
@@ -160,10 +185,19 @@ impl Options {
 impl std::fmt::Display for Outcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { ns_per_message, messages, elapsed_ns, seats, .. } = self;
+        let switched_on = match (self.measure, self.profile) {
+            (Switch::On, Switch::On) => "measured, with a profile",
+            (Switch::On, Switch::Off) => "measured, without a profile",
+            (Switch::Off, Switch::On) => "not measured, with a profile",
+            (Switch::Off, Switch::Off) => "not measured, without a profile",
+        };
         let elapsed_s = *elapsed_ns as f64 / 1e9;
         // A simulated run is nowhere.
         let place = if seats.is_empty() { String::new() } else { format!("; {seats}") };
-        writeln!(f, "{ns_per_message:.1} ns per message ({messages} messages in {elapsed_s:.3} s{place})")?;
+        writeln!(
+            f,
+            "{ns_per_message:.1} ns per message, {switched_on} ({messages} messages in {elapsed_s:.3} s{place})"
+        )?;
         f.write_str(&traces([("none", &self.trace[..])].into_iter()))
     }
 }
@@ -191,16 +225,26 @@ mod tests {
         let mut report = Report::default();
         report.placement = "1 host, 1 rank".to_owned();
         report.run.trace = "traces/run-1".to_owned();
-        let outcome = options.outcome(8_000, &report);
+        let config = options.configure(Config::default());
+        let outcome = options.outcome(&config, 8_000, &report);
         assert!((outcome.ns_per_message - 80.0).abs() < 1e-9);
         let json = serde_json::to_value(&outcome).unwrap();
-        assert_eq!(
-            (json["placement"].as_str(), json["measure"].as_str()),
-            (Some("round-robin"), Some("off"))
-        );
-        let said = "80.0 ns per message (100 messages in 0.000 s; 1 host, 1 rank)\n\
+        assert_eq!([&json["placement"], &json["measure"], &json["profile"]], ["round-robin", "off", "on"]);
+        let said = "80.0 ns per message, not measured, with a profile (100 messages in 0.000 s; 1 host, 1 rank)\n\
             Trace of `none`: traces/run-1 (`caribou trace summary traces/run-1`)\n";
         assert_eq!(outcome.to_string(), said);
+    }
+
+    #[test]
+    fn an_option_wins_over_the_configuration_and_nothing_else_does() {
+        let profile_off = || Config::default().profile(false);
+        let switched = |arguments: &str| {
+            let config = options(arguments).configure(profile_off());
+            (config.measures(), config.profiles())
+        };
+        assert_eq!(switched("ring --chunks 4"), (true, false));
+        assert_eq!(switched("ring --measure off"), (false, false));
+        assert_eq!(switched("ring --measure off --profile on"), (false, true));
     }
 
     #[test]
