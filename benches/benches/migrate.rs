@@ -12,6 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use caribou::{Chunk, Config, Ctx, Reducer, Report, Target, Values};
+use caribou_benches::figures::figure;
 use caribou_benches::{Contender, in_turn, seconds};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use serde::{Deserialize, Serialize};
@@ -185,6 +186,9 @@ fn compare(load: Load) {
         let (limit, copy) = (spread.median / spreads[0].median, spread.median / spreads[1].median);
         eprintln!("  {name:<24}{spread:.2}   {limit:>6.1} x box   {copy:>6.2} x copy");
     }
+    let what = "from the decision until a chunk has landed; measured and profiled as by default";
+    figure(&format!("migrate.{}", load.bytes), "us", what, spreads[2]);
+    figure(&format!("migrate.{}.wire", load.bytes), "us", what, spreads[4]);
 }
 
 criterion_group!(benches, migrate);

@@ -14,6 +14,7 @@ use caribou_apps::iteration_clock::IterationClock;
 use caribou_apps::stencil2d::hand_blocked::HandBlocked;
 use caribou_apps::stencil2d::plate::Shape;
 use caribou_apps::stencil2d::run;
+use caribou_benches::figures::figure;
 use caribou_benches::{Contender, in_turn, seconds};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 
@@ -75,6 +76,9 @@ fn compare(ranks: usize) {
     for (name, spread) in ["blocks by hand", "chunks, none", "chunks, refine"].iter().zip(spreads) {
         eprintln!("  {name:<16}{spread:.3}   {:.3} x by hand", spread.median / spreads[0].median);
     }
+    let ratio = spreads[2].per(spreads[0].median);
+    let what = "chunks of 256 x 256 under refine as by default over the same blocked by hand";
+    figure(&format!("overdecomposition.{ranks}-ranks"), "times", what, ratio);
 }
 
 criterion_group!(benches, overdecomposition);

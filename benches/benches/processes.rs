@@ -8,6 +8,8 @@
 //! | small messages | 64 `MPI_Isend` at a time, 64 `MPI_Irecv`, an acknowledgement | 1024 sends of one chunk to the other, an acknowledgement |
 //! | 1 MiB, one way | `MPI_Send` and `MPI_Recv`, there and back | an `Arc<Vec<u8>>` in a message, there and back |
 //!
+//! Caribou's chunks are measured and profiled as by default, and then neither.
+//!
 //! Started plainly it starts itself again under `mpirun -n 2` (another one: `MPIRUN`). An argument selects
 //! one question: `latency`, `rate` or `large`.
 
@@ -19,7 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use caribou::{Chunk, Config, Ctx, Placement, Runtime};
-use caribou_benches::{Contender, Spread, in_turn, seconds};
+use caribou_benches::figures::figure;
+use caribou_benches::{Contender, Setting, Spread, in_turn, seconds};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Equivalence, Source};
 use serde::{Deserialize, Serialize};
@@ -212,15 +215,15 @@ fn measure() {
         mpi::initialize_with_threading(mpi::Threading::Funneled).expect("MPI starts once a process");
     let world = universe.world();
     let config = Config::default().workers(1).lb("none").expect("it is in the table");
-    let unmeasured = config.clone().measure(false);
+    let bare = Setting::BARE.of(config.clone());
     let runtime = RefCell::new(Runtime::with_communicator(&world, &config).expect("the processes connect"));
     let run = |config: &Config, job| chunks(&mut runtime.borrow_mut(), config, job);
 
     let asked: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let is_asked = |question: &str| asked.is_empty() || asked.iter().any(|argument| argument == question);
-    let say = |what: &str, spreads: [Spread; 3]| {
+    let say = |what: &str, name: &str, spreads: [Spread; 3]| {
         if world.rank() == 0 {
-            print(what, spreads);
+            print(what, name, spreads);
         }
     };
     if world.rank() == 0 {
@@ -230,37 +233,48 @@ fn measure() {
     let latency: [Contender<'_>; 3] = [
         Box::new(|| raw_trips(&world, &mut [0u64], TRIPS)),
         Box::new(|| run(&config, Job::Latency)),
-        Box::new(|| run(&unmeasured, Job::Latency)),
+        Box::new(|| run(&bare, Job::Latency)),
     ];
     if is_asked("latency") {
         let unit = 2.0 * f64::from(TRIPS) / 1e9;
-        say("8 bytes, one way", in_turn(ROUNDS, latency).map(|spread| spread.per(unit)));
+        say("8 bytes, one way", "latency", in_turn(ROUNDS, latency).map(|spread| spread.per(unit)));
     }
     let rate: [Contender<'_>; 3] = [
         Box::new(|| raw_rate(&world)),
         Box::new(|| run(&config, Job::Rate)),
-        Box::new(|| run(&unmeasured, Job::Rate)),
+        Box::new(|| run(&bare, Job::Rate)),
     ];
     if is_asked("rate") {
         let unit = f64::from(BURSTS * BURST) / 1e9;
-        say("small messages, each", in_turn(ROUNDS, rate).map(|spread| spread.per(unit)));
+        say("small messages, each", "rate", in_turn(ROUNDS, rate).map(|spread| spread.per(unit)));
     }
     let mut load = vec![7u8; LARGE_BYTES];
     let large: [Contender<'_>; 3] = [
         Box::new(|| raw_trips(&world, &mut load, LARGE_TRIPS)),
         Box::new(|| run(&config, Job::Large)),
-        Box::new(|| run(&unmeasured, Job::Large)),
+        Box::new(|| run(&bare, Job::Large)),
     ];
     if is_asked("large") {
         let unit = 2.0 * f64::from(LARGE_TRIPS) / 1e9;
-        say("1 MiB, one way", in_turn(ROUNDS, large).map(|spread| spread.per(unit)));
+        say("1 MiB, one way", "large", in_turn(ROUNDS, large).map(|spread| spread.per(unit)));
     }
 }
 
-fn print(what: &str, [raw, measured, unmeasured]: [Spread; 3]) {
+fn print(what: &str, name: &str, [raw, default, bare]: [Spread; 3]) {
     println!("{what}, ns (medians, quartiles)");
     println!("  raw MPI      {raw}");
-    for (name, ours) in [("measured", measured), ("unmeasured", unmeasured)] {
-        println!("  {name:<12} {ours}  {:.2} x raw, {:.1} M/s", ours.median / raw.median, 1e3 / ours.median);
+    figure(&format!("processes.{name}.raw"), "ns", &what.replace(',', ""), raw);
+    for (setting, ours) in [(Setting::DEFAULT, default), (Setting::BARE, bare)] {
+        let (setting, ratio) = (setting.name(), ours.per(raw.median));
+        println!("  {setting:<12} {ours}  {:.2} x raw, {:.1} M/s", ratio.median, 1e3 / ours.median);
+        figure(&format!("processes.{name}.{setting}"), "ns", &what.replace(',', ""), ours);
+        figure(&format!("processes.{name}.{setting}.ratio"), "times", "over raw MPI", ratio);
+        let million = Spread { median: 1e3 / ours.median, low: 1e3 / ours.high, high: 1e3 / ours.low };
+        figure(
+            &format!("processes.{name}.{setting}.rate"),
+            "million a second",
+            &what.replace(',', ""),
+            million,
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! What does it cost to record a run?
 //!
-//! The same program with nothing recorded, and with the profile that is always kept or a full trace, in pairs:
+//! The same program with nothing recorded, and with the profile that is kept by default or a full trace, in pairs. Its
+//! chunks are measured in any case:
 //!
 //! | program | what it shows |
 //! |---|---|
@@ -22,10 +23,12 @@ use std::sync::Arc;
 use caribou::Config;
 use caribou_apps::iteration_clock::IterationClock;
 use caribou_apps::ring::chunk as ring;
-use caribou_apps::ring::options::{Neighbourhood, Options, Switch};
+use caribou_apps::ring::options::Options;
 use caribou_apps::stencil2d::plate::Shape;
 use caribou_apps::stencil2d::run as stencil;
-use caribou_benches::{Contender, in_pairs};
+use caribou_benches::figures::figure;
+use caribou_benches::{Contender, Spread, in_pairs};
+use clap::Parser;
 
 const ROUNDS: usize = 15;
 
@@ -78,18 +81,7 @@ fn plate(config: Config, grid: usize, chunk: usize, iterations: u32) -> f64 {
 
 /// Nanoseconds of a message.
 fn messages(config: Config) -> f64 {
-    let options = Options {
-        chunks: 16,
-        tokens: 4,
-        hops: 1_000_000,
-        payload: 8,
-        work: 0,
-        ranks: Some(1),
-        workers: 1,
-        measure: Switch::On,
-        placement: Neighbourhood::Block,
-        json: None,
-    };
+    let options = Options::parse_from(["ring", "--tokens", "4"]);
     ring::run(config, &options).expect("it ends").ns_per_message
 }
 
@@ -111,6 +103,23 @@ fn compare(rounds: usize, name: &str, unit: &str, run: impl Fn(Config) -> f64 + 
             percent(pairs.between.1),
             percent(pairs.other.low / pairs.one.low)
         );
+        let (low, high) = pairs.between;
+        let more = Spread { median: percent(pairs.ratio), low: percent(low), high: percent(high) };
+        figure(&format!("trace.{name}.{what}"), "%", "more than measured and not profiled", more);
+        if name == "ring" {
+            let one = pairs.one.median;
+            let more = Spread {
+                median: one * (pairs.ratio - 1.0),
+                low: one * (low - 1.0),
+                high: one * (high - 1.0),
+            };
+            figure(
+                &format!("trace.{name}.{what}.message"),
+                "ns",
+                "more than measured and not profiled",
+                more,
+            );
+        }
     }
 }
 

@@ -20,10 +20,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use caribou::{Chunk, Config, Ctx, Reducer, Target, Values};
 use caribou_apps::iteration_clock::IterationClock;
 use caribou_apps::ring::chunk as ring;
-use caribou_apps::ring::options::{Neighbourhood, Options, Switch};
+use caribou_apps::ring::options::Options;
 use caribou_apps::stencil2d::plate::Shape;
 use caribou_apps::stencil2d::run as stencil;
+use caribou_benches::figures::figure;
 use caribou_benches::{Contender, in_turn};
+use clap::Parser;
 use serde::{Deserialize, Serialize};
 
 const ROUNDS: usize = 7;
@@ -129,28 +131,17 @@ fn even(ranks: u32) -> f64 {
 }
 
 fn chatty(ranks: u32) -> f64 {
-    let options = Options {
-        chunks: 1024,
-        tokens: 256,
-        hops: 2000,
-        payload: 8,
-        work: 0,
-        ranks: Some(ranks),
-        workers: 2 / ranks,
-        measure: Switch::On,
-        placement: Neighbourhood::Block,
-        json: None,
-    };
+    let ring = Options::parse_from("ring --chunks 1024 --tokens 256 --hops 2000".split(' '));
+    let options = Options { ranks: Some(ranks), workers: 2 / ranks, ..ring };
     ring::run(Config::default(), &options).expect("it ends").ns_per_message * 1e-3
 }
 
 fn compare(name: &str, unit: &str, run: impl Fn(u32) -> f64 + Copy) {
     let contenders: [Contender<'_>; 2] = [Box::new(move || run(2)), Box::new(move || run(1))];
     let [ranks, workers] = in_turn(ROUNDS, contenders);
-    eprintln!(
-        "{name:<10} {unit:<14} 2 ranks {ranks:.3}   2 workers {workers:.3}   {:.2} x",
-        workers.median / ranks.median
-    );
+    let ratio = workers.per(ranks.median);
+    eprintln!("{name:<10} {unit:<14} 2 ranks {ranks:.3}   2 workers {workers:.3}   {:.2} x", ratio.median);
+    figure(&format!("workers.{name}"), "times", "two workers over two ranks as by default", ratio);
 }
 
 fn main() {

@@ -1,11 +1,57 @@
-//! Shared pieces of the benchmarks: contenders that are timed in turn, and how far their times spread.
+//! Shared pieces of the benchmarks: contenders that are timed in turn, how far their times spread, and what the runtime
+//! itself measures meanwhile.
 //!
 //! A time means little on a machine whose speed changes from second to second; a ratio of two times taken in turn does.
 #![forbid(unsafe_code)]
 
+pub mod distance;
+pub mod figures;
+
 use std::fmt;
 use std::hint::black_box;
 use std::time::Instant;
+
+use caribou::Config;
+
+/// What the runtime measures of a run: both parts share one clock reading a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Whether the cost of chunks is measured.
+    pub measure: bool,
+    /// Whether a profile of each worker's time is kept.
+    pub profile: bool,
+}
+
+impl Setting {
+    /// What a user gets who changes nothing.
+    pub const DEFAULT: Setting = Setting { measure: true, profile: true };
+    /// Nothing is measured at all.
+    pub const BARE: Setting = Setting { measure: false, profile: false };
+    /// All there are.
+    pub const ALL: [Setting; 4] = [
+        Setting::DEFAULT,
+        Setting { measure: true, profile: false },
+        Setting { measure: false, profile: true },
+        Setting::BARE,
+    ];
+
+    /// A word for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match (self.measure, self.profile) {
+            (true, true) => "default",
+            (true, false) => "measured",
+            (false, true) => "profiled",
+            (false, false) => "bare",
+        }
+    }
+
+    /// `config` with this switched on, and nothing else.
+    #[must_use]
+    pub fn of(self, config: Config) -> Config {
+        config.measure(self.measure).profile(self.profile)
+    }
+}
 
 /// Seconds that `work` takes.
 #[expect(clippy::disallowed_methods, reason = "a benchmark reads the real clock")]
@@ -23,8 +69,16 @@ pub type Contender<'c> = Box<dyn FnMut() -> f64 + 'c>;
 /// # Panics
 /// If `rounds` is 0.
 pub fn in_turn<const N: usize>(rounds: usize, mut contenders: [Contender<'_>; N]) -> [Spread; N] {
+    all_in_turn(rounds, &mut contenders).try_into().expect("each contender has a spread")
+}
+
+/// The same for any number of contenders.
+///
+/// # Panics
+/// If `rounds` is 0.
+pub fn all_in_turn(rounds: usize, contenders: &mut [Contender<'_>]) -> Vec<Spread> {
     assert!(rounds > 0, "a median needs a value");
-    let mut measured = [const { Vec::new() }; N];
+    let mut measured = vec![Vec::new(); contenders.len()];
     for round in 0..=rounds {
         for (contender, values) in contenders.iter_mut().zip(&mut measured) {
             let value = contender();
@@ -33,7 +87,7 @@ pub fn in_turn<const N: usize>(rounds: usize, mut contenders: [Contender<'_>; N]
             }
         }
     }
-    measured.map(Spread::of)
+    measured.into_iter().map(Spread::of).collect()
 }
 
 /// Two contenders, run in pairs that take turns in who is first: what one leaves behind, such as pages to be written,
@@ -95,7 +149,12 @@ pub struct Spread {
 }
 
 impl Spread {
-    fn of(mut values: Vec<f64>) -> Spread {
+    /// The spread of these.
+    ///
+    /// # Panics
+    /// If there are none.
+    #[must_use]
+    pub fn of(mut values: Vec<f64>) -> Spread {
         values.sort_by(f64::total_cmp);
         let at = |quarter: usize| values[(values.len() - 1) * quarter / 4];
         Spread { median: at(2), low: at(1), high: at(3) }
@@ -120,6 +179,21 @@ impl fmt::Display for Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_setting_switches_on_what_its_name_says() {
+        let switched = Setting::ALL.map(|setting| {
+            let config = setting.of(Config::default());
+            (setting.name(), config.measures(), config.profiles())
+        });
+        let all = [
+            ("default", true, true),
+            ("measured", true, false),
+            ("profiled", false, true),
+            ("bare", false, false),
+        ];
+        assert_eq!(switched, all);
+    }
 
     #[test]
     fn contenders_run_in_turn_and_the_first_round_does_not_count() {

@@ -1,0 +1,61 @@
+//! What does it cost to start?
+//!
+//! A run whose only chunk exits at once, and a pool of one iteration: threads are started and pinned, vCPUs are
+//! measured, and all is taken down again. The limit is as many threads that do nothing.
+
+#![expect(clippy::print_stderr, reason = "a benchmark reports to the person who started it")]
+
+use std::thread;
+
+use caribou::{Chunk, Config, Ctx};
+use caribou_benches::figures::figure;
+use caribou_benches::{Contender, in_turn, seconds};
+use serde::{Deserialize, Serialize};
+
+const ROUNDS: usize = 51;
+
+/// Exits as soon as it has started.
+#[derive(Serialize, Deserialize)]
+struct Brief;
+
+impl Chunk for Brief {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.exit();
+    }
+
+    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+}
+
+fn run(ranks: u32) -> f64 {
+    seconds(|| {
+        let report = caribou::run(Config::default().ranks(ranks), |setup| {
+            setup.array(1u32, |_| Brief);
+        });
+        report.expect("it ends")
+    })
+}
+
+fn pool() -> f64 {
+    let config = Config::default().workers(2);
+    seconds(|| caribou::pool(&config, 1, || 0, |sum: &mut u64, range| *sum += range.end).expect("it ends"))
+}
+
+fn threads() -> f64 {
+    seconds(|| thread::scope(|scope| (0..2).for_each(|_| drop(scope.spawn(|| ())))))
+}
+
+fn main() {
+    let contenders: [Contender<'_>; 4] =
+        [Box::new(threads), Box::new(|| run(1)), Box::new(|| run(2)), Box::new(pool)];
+    let spreads = in_turn(ROUNDS, contenders).map(|spread| spread.per(1e-3));
+    let names = ["start.threads", "start.run-1-rank", "start.run-2-ranks", "start.pool"];
+    let what = ["two threads", "a run on one rank", "a run on two ranks", "a pool on two workers"];
+    eprintln!("ms to start and to end; median [quartiles] of {ROUNDS} rounds in turn");
+    for ((name, what), spread) in names.iter().zip(what).zip(spreads) {
+        eprintln!("  {what:<24}{spread:.2}");
+        figure(name, "ms", what, spread);
+    }
+}
