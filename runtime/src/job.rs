@@ -32,6 +32,7 @@ use self::clocks::Alignment;
 use crate::api::setup::Setup;
 use crate::config::Config;
 use crate::core::codec::Codec;
+use crate::core::undelivered::{Leftover, undelivered};
 use crate::core::wire;
 use crate::error::Error;
 use crate::exec::clock::monotonic_ns;
@@ -42,7 +43,7 @@ use crate::liveness::{Door, How, Invitation, Liveness, Lost};
 use crate::measure::topology::plan::{Place, Plan, plan};
 use crate::measure::topology::{self, SavedMask, layout::layout};
 use crate::report::Report;
-use crate::run::{Arrays, ReadyRank, Seat, Shape};
+use crate::run::{Arrays, ReadyRank, Seat, Shape, warn_of_undelivered};
 use crate::trace::End as TraceEnd;
 use crate::trace::session::{Session, new_run_id};
 use crate::transport::Transport;
@@ -109,7 +110,11 @@ impl Runtime {
         config: &Config,
         setup: impl Fn(&mut Setup) + Send + Sync,
     ) -> Result<Report, Error> {
-        self.job.run(config, &Arrays::new(config, setup)?)
+        let report = self.job.run(config, &Arrays::new(config, setup)?)?;
+        if self.job.rank.0 == 0 {
+            warn_of_undelivered(&report);
+        }
+        Ok(report)
     }
 
     /// As [`run`](Self::run), for any shape of program.
@@ -255,6 +260,7 @@ struct Hello {
 struct Figures {
     messages: u64,
     elapsed_ns: u64,
+    leftovers: Vec<Leftover>,
     failed: Option<Error>,
 }
 
@@ -318,7 +324,8 @@ impl Job {
             ..TraceEnd::default()
         };
         let profiles = session.end(&said);
-        let figures = Figures { messages: mine.messages, elapsed_ns: mine.elapsed_ns, failed };
+        let Report { messages, elapsed_ns, .. } = mine;
+        let figures = Figures { messages, elapsed_ns, leftovers: outcome.leftovers(), failed };
         let all: Vec<Figures> = self.exchange(&figures)?;
         // Usually all say the same; where one alone knows of an error, it is still the error of the run.
         let own = all[self.rank.index()].failed.clone();
@@ -328,6 +335,9 @@ impl Job {
         Ok(plan.described_in(Report {
             messages: all.iter().map(|figures| figures.messages).sum(),
             elapsed_ns: all.iter().map(|figures| figures.elapsed_ns).max().unwrap_or(0),
+            undelivered: undelivered(
+                &all.iter().flat_map(|figures| figures.leftovers.clone()).collect::<Vec<_>>(),
+            ),
             clocks,
             run: session.run().clone(),
             profiles,

@@ -89,6 +89,7 @@ mod report;
 mod run;
 pub mod trace;
 mod transport;
+mod warn;
 
 pub use api::chunk::{Chunk, Load};
 pub use api::ctx::{Array, Ctx, Section, Target};
@@ -106,6 +107,6 @@ pub use job::Runtime;
 pub use launch::Launch;
 pub use lb_strategies::{Rank, Strategy};
 pub use measure::topology::{allowed_vcpus as vcpus, pin_to};
-pub use report::{ClockOffset, PoolReport, PoolWorker, Report, SyncReport};
+pub use report::{Addressee, ClockOffset, PoolReport, PoolWorker, Report, SyncReport, Undelivered};
 pub use run::pool::pool;
 pub use run::run;

@@ -1,5 +1,7 @@
 //! What a run tells when it is over.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::trace::{RankProfile, RunRecord};
@@ -27,10 +29,77 @@ pub struct Report {
     pub clocks: Vec<ClockOffset>,
     /// One record a sync, in order. Of several processes only that of rank 0 has them.
     pub syncs: Vec<SyncReport>,
+    /// Messages that nobody received, on all ranks: if there are any, a warning says so too.
+    pub undelivered: Undelivered,
     /// What the run was.
     pub run: RunRecord,
     /// How each rank of this process spent its time; empty under simulation and with `CARIBOU_PROFILE=off`.
     pub profiles: Vec<RankProfile>,
+}
+
+/// Messages to single chunks that nobody received: no chunk had the index they were sent to, or the one that had it
+/// removed itself before it read them.
+///
+/// What was still on its way at [`exit`](crate::Ctx::exit) is not among them, nor what a chunk was not ready for that is
+/// still there, nor broadcasts. Its text is one line for people.
+///
+/// ```
+/// use caribou::{Addressee, Undelivered};
+/// let addressee = Addressee { chunk: "Tile[9]".into(), kind: "Halo".into(), messages: 2, removed: false };
+/// let undelivered = Undelivered { messages: 3, addressees: vec![addressee] };
+/// assert_eq!(
+///     undelivered.to_string(),
+///     "3 messages reached nobody: 2 `Halo` to Tile[9], which does not exist; and 1 more"
+/// );
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undelivered {
+    /// How many.
+    pub messages: u64,
+    /// Whom the first of them were for.
+    pub addressees: Vec<Addressee>,
+}
+
+/// Whom messages were for that nobody received.
+///
+/// ```
+/// let report = caribou::Report::default();
+/// assert!(report.undelivered.addressees.iter().all(|addressee| addressee.messages > 0));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Addressee {
+    /// Array and index.
+    pub chunk: String,
+    /// What the messages were: the enum variant, `reduced` for a reduction's result, or `message`.
+    pub kind: String,
+    /// How many of that kind.
+    pub messages: u64,
+    /// Whether it had been there and removed itself; else no chunk had that index when the run ended.
+    pub removed: bool,
+}
+
+impl fmt::Display for Undelivered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.messages == 1 { "" } else { "s" };
+        write!(f, "{} message{plural} reached nobody", self.messages)?;
+        let mut separator = ": ";
+        for addressee in &self.addressees {
+            write!(f, "{separator}{addressee}")?;
+            separator = "; ";
+        }
+        let named: u64 = self.addressees.iter().map(|addressee| addressee.messages).sum();
+        match self.messages.saturating_sub(named) {
+            0 => Ok(()),
+            more => write!(f, "{separator}and {more} more"),
+        }
+    }
+}
+
+impl fmt::Display for Addressee {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = if self.removed { "had removed itself" } else { "does not exist" };
+        write!(f, "{} `{}` to {}, which {why}", self.messages, self.kind, self.chunk)
+    }
 }
 
 /// A rank's clock against that of rank 0. All times of a run are corrected by `begin_ns`.

@@ -31,6 +31,7 @@ use crate::trace::End;
 use crate::trace::session::{Session, new_run_id};
 use crate::transport::Transport;
 use crate::transport::local::{Local, Wake};
+use crate::warn::warn;
 
 /// Runs a program until one of its chunks calls [`Ctx::exit`](crate::Ctx::exit).
 ///
@@ -44,9 +45,20 @@ use crate::transport::local::{Local, Wake};
 #[expect(clippy::needless_pass_by_value, reason = "a configuration is built where it is used")]
 pub fn run(config: Config, setup: impl Fn(&mut Setup) + Send + Sync) -> Result<Report, Error> {
     let arrays = Arrays::new(&config, setup)?;
-    match config.simulate {
+    let report = match config.simulate {
         Some(seed) => simulation::run(&config, &arrays.strategy, seed, &arrays.describe),
         None => run_shape(&config, &arrays),
+    }?;
+    if config.launch().speaks() {
+        warn_of_undelivered(&report);
+    }
+    Ok(report)
+}
+
+/// Says once that messages reached nobody, if there were any.
+pub(crate) fn warn_of_undelivered(report: &Report) {
+    if report.undelivered.messages > 0 {
+        warn(&report.undelivered.to_string());
     }
 }
 

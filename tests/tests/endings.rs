@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use caribou::{Chunk, Config, Ctx, Error};
+use caribou::{Chunk, Config, Ctx, Error, Placement, Undelivered};
 use caribou_tests::within_patience;
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +62,8 @@ fn flood(ranks: u32, workers: u32, ends: u32, ending: Ending, messages: u32, pau
         })
     });
     match (ending, result) {
-        (Ending::Exit, Ok(_)) | (Ending::Panic, Err(Error::HandlerPanicked { .. })) => {}
+        (Ending::Exit, Ok(report)) => assert_eq!(report.undelivered.messages, 0, "{what}: all are under way"),
+        (Ending::Panic, Err(Error::HandlerPanicked { .. })) => {}
         (_, other) => panic!("{what}: {other:?}"),
     }
 }
@@ -94,4 +95,190 @@ fn an_exit_does_not_get_stuck_behind_messages_that_nobody_will_read() {
 #[test]
 fn a_panic_does_not_get_stuck_behind_messages_that_nobody_will_read() {
     [0, CHUNKS - 1].into_iter().for_each(|ends| flood(2, 1, ends, Ending::Panic, 20_000, 0));
+}
+
+/// How messages come to reach nobody, or seem to.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+enum Loss {
+    /// There is no chunk of that index.
+    NoSuchIndex,
+    /// The chunk has removed itself, or does so before it reads them.
+    Removed,
+    /// The chunk was inserted, and may not have come to its rank.
+    Inserted,
+    /// The chunk may be between two ranks.
+    Migrating,
+}
+
+/// Chunk 0 sends to somebody who may not be there, then lets the last chunk end the run.
+#[derive(Serialize, Deserialize)]
+struct Careless {
+    loss: Loss,
+    hops: u32,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum Letter {
+    Note,
+    Hop(u32),
+    Finish,
+}
+
+const LAST: u32 = CHUNKS - 1;
+const NOBODY: u32 = 999;
+
+impl Chunk for Careless {
+    type Index = u32;
+    type Message = Letter;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let me = ctx.index();
+        match self.loss {
+            Loss::NoSuchIndex if me == 0 => {
+                (0..3).for_each(|_| ctx.send(NOBODY, Letter::Note));
+                ctx.send(NOBODY, Letter::Hop(1));
+                // To the same rank, so that it comes after them.
+                ctx.send(LAST, Letter::Finish);
+            }
+            Loss::Removed if me == 0 => {
+                (0..2).for_each(|_| ctx.send(0, Letter::Note));
+                ctx.send(LAST, Letter::Finish);
+                ctx.remove();
+            }
+            Loss::Inserted if me == 0 => {
+                ctx.insert(NOBODY, Careless { loss: Loss::Removed, hops: 0 });
+                // On a third rank.
+                ctx.send(CHUNKS / 2, Letter::Hop(0));
+            }
+            Loss::Migrating if me == 0 => ctx.send(1, Letter::Hop(0)),
+            _ => {}
+        }
+        if self.loss == Loss::Migrating {
+            ctx.at_sync_nowait();
+        }
+    }
+
+    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.at_sync_nowait();
+    }
+
+    fn receive(&mut self, letter: Letter, ctx: &mut Ctx<'_, Self>) {
+        match letter {
+            Letter::Note => {}
+            Letter::Finish => ctx.exit(),
+            Letter::Hop(_) if self.loss == Loss::Inserted => {
+                ctx.send(NOBODY, Letter::Note);
+                ctx.exit();
+            }
+            Letter::Hop(hops) if hops == self.hops => {
+                (0..CHUNKS).for_each(|chunk| ctx.send(chunk, Letter::Note));
+                ctx.exit();
+            }
+            Letter::Hop(hops) => {
+                ctx.send((ctx.index() + 5) % CHUNKS, Letter::Note);
+                ctx.send((ctx.index() + 1) % CHUNKS, Letter::Hop(hops + 1));
+            }
+        }
+    }
+}
+
+fn undelivered(config: Config, loss: Loss, hops: u32) -> Undelivered {
+    let what = format!("{loss:?}: {config:?}");
+    let report = within_patience(&what, move || {
+        caribou::run(config, |setup| {
+            setup.array(CHUNKS, move |_| Careless { loss, hops });
+        })
+    });
+    report.unwrap_or_else(|error| panic!("{what}: {error}")).undelivered
+}
+
+#[test]
+fn messages_to_an_index_that_no_chunk_has_are_counted_and_named() {
+    for (ranks, workers) in [(1, 1), (3, 1), (1, 2)] {
+        let lost = undelivered(Config::default().ranks(ranks).workers(workers), Loss::NoSuchIndex, 0);
+        assert_eq!(
+            lost.to_string(),
+            "4 messages reached nobody: 1 `Hop` to Careless[999] of array 0, which does not exist; \
+             3 `Note` to Careless[999] of array 0, which does not exist"
+        );
+    }
+}
+
+#[test]
+fn messages_that_a_removed_chunk_has_not_read_are_counted_and_named() {
+    for config in [Config::default().ranks(1), Config::default().ranks(3)] {
+        assert_eq!(
+            undelivered(config, Loss::Removed, 0).to_string(),
+            "2 messages reached nobody: 2 `Note` to Careless[0] of array 0, which had removed itself"
+        );
+    }
+}
+
+#[test]
+fn messages_that_were_still_on_their_way_are_not_called_lost() {
+    for seed in 0..150 {
+        let config = || Config::default().simulate(seed).ranks(3).lb("random").expect("it is in the table");
+        for (loss, hops) in [(Loss::Inserted, 0), (Loss::Migrating, seed as u32 % 50)] {
+            assert_eq!(undelivered(config(), loss, hops), Undelivered::default(), "seed {seed}");
+        }
+    }
+}
+
+/// Its guest leaves mail behind, and another one takes over the index.
+#[derive(Serialize, Deserialize)]
+enum House {
+    Host,
+    First,
+    Second,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Post {
+    Left,
+    Arrived,
+    ForTheFirst,
+    ForTheSecond,
+}
+
+impl Chunk for House {
+    type Index = u32;
+    type Message = Post;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        match self {
+            House::Host => ctx.insert(1, House::First),
+            House::First => {
+                ctx.send(1, Post::ForTheFirst);
+                ctx.send(0, Post::Left);
+                ctx.remove();
+            }
+            House::Second => ctx.send(0, Post::Arrived),
+        }
+    }
+
+    fn receive(&mut self, post: Post, ctx: &mut Ctx<'_, Self>) {
+        match (self, post) {
+            (House::Host, Post::Left) => {
+                ctx.insert(1, House::Second);
+                ctx.send(1, Post::ForTheSecond);
+            }
+            (House::Host, Post::Arrived) => {}
+            (House::Second, Post::ForTheSecond) => ctx.exit(),
+            _ => panic!("this is for somebody else"),
+        }
+    }
+}
+
+#[test]
+fn mail_of_a_removed_chunk_is_not_given_to_the_next_of_its_index() {
+    for ranks in [1, 2] {
+        let report = within_patience("two guests", move || {
+            caribou::run(Config::default().ranks(ranks), |setup| {
+                let last = Placement::by(|index: u32, ranks| if index == 0 { 0 } else { ranks - 1 });
+                setup.array_with(1, last, |_| House::Host);
+            })
+        });
+        let lost = report.unwrap_or_else(|error| panic!("{ranks} ranks: {error}")).undelivered;
+        assert_eq!((lost.messages, lost.addressees[0].removed), (1, true), "{lost}");
+    }
 }

@@ -95,6 +95,16 @@ fn a_run_that_cannot_go_on_says_what_waits_in_every_process() {
 }
 
 #[test]
+fn messages_that_reach_nobody_are_warned_of_once_by_the_first_process() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(ended) = run(3, &["lose"]) else { return };
+    let warning = "1 message reached nobody: 1 `message` to Loses[22] of array 0, which does not exist";
+    assert!(ended.status.success(), "{ended:?}");
+    assert_eq!(ended.stderr.matches(warning).count(), 1, "{ended:?}");
+    assert_eq!(ended.stdout, [warning; 3], "every process has it in its report");
+}
+
+#[test]
 fn a_process_that_ends_in_a_handler_is_missed_by_those_who_take_leave() {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(ended) = run(2, &["vanish"]) else { return };

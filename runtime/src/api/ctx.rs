@@ -309,7 +309,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     }
 
     /// Adds a chunk to this array. It starts on the rank that the array's placement gives its index (or, if the index was used before, where its last
-    /// bearer was); messages may be sent to it at once.
+    /// bearer was); messages may be sent to it at once. Those that were sent to the index while no chunk had it are its own.
     ///
     /// It takes part in the reduction and the sync that this chunk comes to next.
     pub fn insert(&mut self, index: C::Index, chunk: C) {
@@ -318,7 +318,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.outbox.push(Wish::Insert { key: index.pack(), slot });
     }
 
-    /// Removes this chunk when the handler returns. Messages that still reach it are reported should the run stall.
+    /// Removes this chunk when the handler returns. Messages to it that it has not read are dropped, and counted in
+    /// [`Report::undelivered`](crate::Report::undelivered); those that come later wait for the next chunk of its index.
     ///
     /// # Panics
     /// Between `at_sync` and `resume`. Afterwards the chunk can only send.
@@ -356,7 +357,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.outlet.tell(Tidings::Counter { name, value });
     }
 
-    /// Ends the run on all ranks when the handler returns. Messages under way are dropped.
+    /// Ends the run on all ranks when the handler returns. Messages under way are dropped; those to an index that no chunk
+    /// has are counted in [`Report::undelivered`](crate::Report::undelivered).
     pub fn exit(&mut self) {
         self.handler.outbox.push(Wish::Exit);
     }

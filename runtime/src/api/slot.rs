@@ -165,6 +165,20 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
         plain.rsplit("::").next().unwrap_or(plain)
     }
 
+    fn kind(&self, payload: &Payload) -> &'static str {
+        let message = |message: &C::Message| kind_of(message);
+        match payload {
+            Payload::Value(value) => {
+                let value = value.downcast_ref::<Option<C::Message>>().and_then(Option::as_ref);
+                value.map_or("message", message)
+            }
+            Payload::Encoded(bytes) => wire::decode(bytes).as_ref().map_or("message", message),
+            Payload::Reduced { .. } => "reduced",
+            Payload::Start => "start",
+            Payload::Resume => "resume",
+        }
+    }
+
     fn encoded_bytes(&self, payload: &Payload) -> u64 {
         match payload {
             Payload::Value(value) => {

@@ -26,7 +26,7 @@
 //! Chunks that came with `at_sync_nowait` never stand still unless they leave. Under a strategy that never moves (`none`)
 //! nobody does: chunks resume at once, loads are collected all the same.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lb_strategies::{ChunkId, Rank};
 use serde::{Deserialize, Serialize};
@@ -110,7 +110,7 @@ pub(crate) struct Migration {
     pub(crate) released: bool,
     pub(crate) flushed: bool,
     /// Chunks that come here.
-    pub(crate) expected: usize,
+    pub(crate) expected: BTreeSet<ChunkId>,
     pub(crate) arrived: Vec<Traveller>,
     pub(crate) arrived_bytes: u64,
 }

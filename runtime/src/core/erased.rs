@@ -35,6 +35,8 @@ pub(crate) trait ErasedSlot: Send {
 pub(crate) trait ErasedArray: Send + Sync {
     /// The chunk type's short name.
     fn name(&self) -> &str;
+    /// What a message is: the name of the enum variant, else "message".
+    fn kind(&self, payload: &Payload) -> &'static str;
     /// How long a message would be, encoded; 0 if it cannot be.
     fn encoded_bytes(&self, payload: &Payload) -> u64;
     /// Chunks at the start.

@@ -2,7 +2,8 @@
 //!
 //! Every rank knows every move: the assignment of a sync goes to all of them, so a message takes one hop, always, and
 //! nothing is ever forwarded. What makes that safe is the order of the migration protocol, see
-//! [`balance`](super::balance). A message that reaches a rank before its chunk does waits in the *stash*.
+//! [`balance`](super::balance). A message that reaches a rank before its chunk does waits in the *stash*; so does one to an
+//! index that no chunk has, for the next that is inserted under it.
 //!
 //! The tables are hashed for speed and iterated only through sorted copies.
 
@@ -115,5 +116,10 @@ impl Location {
     /// Chunks that messages wait for, and how many.
     pub(crate) fn stashed(&self) -> impl Iterator<Item = (ChunkId, usize)> {
         self.stash.iter().map(|(&chunk, waiting)| (chunk, waiting.len()))
+    }
+
+    /// Takes the messages that wait for chunks.
+    pub(crate) fn take_stash(&mut self) -> BTreeMap<ChunkId, Vec<Delivery>> {
+        std::mem::take(&mut self.stash)
     }
 }

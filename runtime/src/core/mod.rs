@@ -20,4 +20,5 @@ pub(crate) mod pool;
 pub(crate) mod quiescence;
 pub(crate) mod rank;
 pub(crate) mod reduction;
+pub(crate) mod undelivered;
 pub(crate) mod wire;

@@ -22,6 +22,7 @@ use super::location::Location;
 use super::packet::{Packet, ROOT, Traveller};
 use super::quiescence::{Quiescence, Step};
 use super::reduction::{Goal, Partial, Reductions, Terms, Values};
+use super::undelivered::{Leftover, Tally};
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, Rank};
 use crate::report::SyncReport;
@@ -45,6 +46,16 @@ pub(crate) struct RankCore {
     traffic: Traffic,
     /// Whether `at_sync` waits for a decision.
     blocking: bool,
+    fates: Fates,
+}
+
+/// What tells messages that are lost from those that are on their way, see [`undelivered`](super::undelivered).
+#[derive(Default)]
+struct Fates {
+    unread: Tally,
+    migrations: u64,
+    inserted: BTreeMap<u32, u64>,
+    admitted: u64,
 }
 
 struct Root {
@@ -90,6 +101,7 @@ impl RankCore {
             root,
             traffic: Traffic::default(),
             blocking,
+            fates: Fates::default(),
             arrays,
         }
     }
@@ -224,7 +236,9 @@ impl RankCore {
 
     /// A chunk was inserted by one of this rank's handlers.
     pub(crate) fn insert(&mut self, traveller: Box<Traveller>, out: &mut Actions) {
-        self.send(self.location.rank_of(traveller.chunk), Packet::Arrive(traveller), 0, out);
+        let to = self.location.rank_of(traveller.chunk);
+        *self.fates.inserted.entry(to.0).or_default() += 1;
+        self.send(to, Packet::Arrive(traveller), 0, out);
     }
 
     /// A chunk of this rank was removed: it reports its leave to everything it would have been waited for.
@@ -239,6 +253,34 @@ impl RankCore {
         if self.arrays[chunk.array as usize].syncs() {
             self.syncs.removed(chunk.array, passport.syncs.leave());
             self.sample_complete(out);
+        }
+    }
+
+    /// A chunk that was removed has not read messages of these kinds.
+    pub(crate) fn unread(&mut self, chunk: ChunkId, kinds: &[&'static str]) {
+        kinds.iter().for_each(|kind| self.fates.unread.add(chunk, kind));
+    }
+
+    /// Takes the messages that wait for chunks which are not here, and are not coming as far as this rank knows.
+    pub(crate) fn take_waiting(&mut self) -> BTreeMap<ChunkId, Vec<Delivery>> {
+        let mut waiting = self.location.take_stash();
+        if let Some(migration) = &self.syncs.migration {
+            waiting.retain(|chunk, _| !migration.expected.contains(chunk));
+        }
+        waiting
+    }
+
+    /// What this rank knows of messages that reached nobody; `waiting` is what [`take_waiting`](Self::take_waiting) took.
+    pub(crate) fn leftover(&self, waiting: &Tally) -> Leftover {
+        let Fates { unread, migrations, inserted, admitted } = &self.fates;
+        let describe = |chunk| self.describe(chunk);
+        Leftover {
+            rank: self.rank.0,
+            unread: unread.described(true, describe),
+            waiting: waiting.described(false, describe),
+            migrations: *migrations,
+            inserted: inserted.clone(),
+            admitted: *admitted,
         }
     }
 
@@ -400,6 +442,8 @@ impl RankCore {
         for (chunk, waiting) in self.location.stashed() {
             lines.push(format!("{} does not exist; {waiting} messages wait for it", text(chunk)));
         }
+        let unread = self.fates.unread.described(true, text);
+        lines.extend((unread.messages > 0).then(|| unread.to_string()));
         if let Some(root) = &self.root {
             let name = |array: u32| format!("array {array} `{}`", self.arrays[array as usize].name());
             lines.extend(root.coordinator.explain(name));

@@ -13,6 +13,7 @@ use crate::core::erased::ErasedArray;
 use crate::core::handler::Facts;
 use crate::core::packet::Packet;
 use crate::core::rank::RankCore;
+use crate::core::undelivered::{Leftover, undelivered};
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::measure::sample::Gauges;
@@ -108,6 +109,7 @@ pub(crate) struct Outcome {
     syncs: Mutex<Vec<SyncReport>>,
     messages: AtomicU64,
     end_ns: AtomicU64,
+    leftovers: Mutex<Vec<Leftover>>,
 }
 
 impl Outcome {
@@ -141,6 +143,18 @@ impl Outcome {
         self.syncs.lock().unwrap_or_else(PoisonError::into_inner).extend(syncs);
     }
 
+    /// Keeps what a rank knows of messages that reached nobody.
+    pub(crate) fn keep_leftover(&self, leftover: Leftover) {
+        self.leftovers.lock().unwrap_or_else(PoisonError::into_inner).push(leftover);
+    }
+
+    /// What the ranks of this process know of messages that reached nobody, in rank order.
+    pub(crate) fn leftovers(&self) -> Vec<Leftover> {
+        let mut leftovers = self.leftovers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        leftovers.sort_by_key(|leftover| leftover.rank);
+        leftovers
+    }
+
     /// The report of the run, or why it failed.
     pub(crate) fn result(&self) -> Result<crate::Report, Error> {
         if let Some(error) = self.error.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -149,6 +163,7 @@ impl Outcome {
         Ok(crate::Report {
             elapsed_ns: self.end_ns.load(Ordering::Relaxed),
             messages: self.messages.load(Ordering::Relaxed),
+            undelivered: undelivered(&self.leftovers()),
             syncs: std::mem::take(&mut *self.syncs.lock().unwrap_or_else(PoisonError::into_inner)),
             ..crate::Report::default()
         })

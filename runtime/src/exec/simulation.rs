@@ -141,6 +141,7 @@ impl Simulation<'_> {
                 }
             }
         }
+        (0..self.workers.len()).for_each(|rank| self.on(rank, |worker| worker.hand_in_leftover()));
         outcome.count(self.workers.iter().map(|worker| worker.handled).sum());
         self.on(0, |worker| worker.record_syncs());
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::worker::Worker;
 use crate::core::packet::ROOT;
+use crate::core::undelivered::Tally;
 use crate::error::Error;
 use crate::measure::sample::Observed;
 
@@ -31,6 +32,7 @@ impl Worker<'_> {
         while !self.shared.crew.stopped() {
             self.catching(|worker| worker.turn());
         }
+        self.hand_in_leftover();
         self.send_the_last();
         if let Some(recorder) = &mut self.recorder {
             recorder.finish();
@@ -77,6 +79,24 @@ impl Worker<'_> {
                 self.shared.crew.stop();
             }
         }
+    }
+
+    /// Worker 0 says what its rank knows of messages that reached nobody.
+    pub(crate) fn hand_in_leftover(&mut self) {
+        if self.id != 0 || self.shared.outcome.error().is_some() {
+            return;
+        }
+        // The kind of a message is known to user code, which may panic.
+        self.catching(|worker| {
+            let shared = worker.shared;
+            let waiting = shared.core.lock().rank.take_waiting();
+            let mut tally = Tally::default();
+            for (chunk, mail) in &waiting {
+                let array = &shared.arrays[chunk.array as usize];
+                mail.iter().for_each(|delivery| tally.add(*chunk, array.kind(&delivery.payload)));
+            }
+            shared.outcome.keep_leftover(shared.core.lock().rank.leftover(&tally));
+        });
     }
 
     /// Rank 0 hands in the record of all syncs.

@@ -373,15 +373,20 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Gives back the cell of a chunk that was removed; mail it did not handle goes where the stall report finds it.
+    /// Gives back the cell of a chunk that was removed. Mail it did not handle is counted and dropped: it was for this
+    /// chunk, and not for the next of its index.
     fn vacate(&mut self, chunk: ChunkId, id: CellId, slot: Box<dyn ErasedSlot>, mail: VecDeque<Delivery>) {
         let cell = self.shared.cells.get(id);
         let kept = slot.into_kept();
-        let unread: Vec<Delivery> = kept.into_iter().chain(mail).chain(cell.mailbox.vacate()).collect();
+        let unread = kept.into_iter().chain(mail).chain(cell.mailbox.vacate());
+        // Broadcasts and results for all have no number: they are for whoever is there.
+        let own = unread.filter(|delivery| delivery.from.number > 0);
+        let array = &self.shared.arrays[chunk.array as usize];
+        let kinds: Vec<&'static str> = own.map(|delivery| array.kind(&delivery.payload)).collect();
         self.shared.cells.free(id);
-        self.with_core(|core, _, _| {
-            unread.into_iter().for_each(|delivery| core.location.stash(chunk, delivery));
-        });
+        if !kinds.is_empty() {
+            self.with_core(|core, _, _| core.unread(chunk, &kinds));
+        }
     }
 
     /// Charges the time since the last lap to the chunk in this cell.

@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         "flood" => flood(number()),
         "panic" => one_a_rank(|| Panics),
         "stall" => one_a_rank(|| Waits),
+        "lose" => loses(),
         "vanish" => one_a_rank(|| Vanishes),
         "unwritable" => one_a_rank(|| Writes),
         "leave" => leaves(),
@@ -273,6 +274,39 @@ impl Chunk for Waits {
     fn receive(&mut self, _: u32, ctx: &mut Ctx<'_, Self>) {
         ctx.exit();
     }
+}
+
+/// Writes to nobody, on another rank, and then ends the run there.
+#[derive(Serialize, Deserialize)]
+struct Loses;
+
+impl Chunk for Loses {
+    type Index = u32;
+    type Message = bool;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 0 {
+            ctx.send(ctx.ranks() * 7 + 1, false);
+            ctx.send(1, true);
+        }
+    }
+
+    fn receive(&mut self, ends: bool, ctx: &mut Ctx<'_, Self>) {
+        if ends {
+            ctx.exit();
+        }
+    }
+}
+
+fn loses() -> Result<(), Error> {
+    let config = config()?;
+    let ranks = config.rank_count();
+    let report = caribou::run(config, |setup| {
+        let in_turn = Placement::by(|index: u32, ranks| index % ranks);
+        setup.array_with(ranks, in_turn, |_| Loses);
+    })?;
+    println!("{}", report.undelivered);
+    Ok(())
 }
 
 /// Rank 0 ends the run; rank 1 ends its process instead, in the middle of a handler.

@@ -94,8 +94,10 @@ impl RankCore {
         if moves.is_empty() {
             return;
         }
+        self.fates.migrations += 1;
         self.broadcasts.start_log();
-        let expected = moves.iter().filter(|arriving| arriving.to == self.rank).count();
+        let arriving = moves.iter().filter(|arriving| arriving.to == self.rank);
+        let expected = arriving.map(|arriving| arriving.chunk).collect();
         let cells: Vec<CellId> = leavers.values().map(|leaver| leaver.cell).collect();
         for elsewhere in moves.iter().filter(|elsewhere| elsewhere.from != self.rank) {
             self.location.moved(elsewhere.chunk, elsewhere.to);
@@ -154,7 +156,7 @@ impl RankCore {
                 out.push_back(Action::Release { chunk, cell, to, journey });
             }
         }
-        if !migration.flushed && migration.arrived.len() == migration.expected {
+        if !migration.flushed && migration.arrived.len() == migration.expected.len() {
             migration.flushed = true;
             let (sync, moved_bytes) = (migration.sync, migration.arrived_bytes);
             self.send(ROOT, Packet::Flushed { sync, moved_bytes }, now_ns, out);
@@ -168,6 +170,7 @@ impl RankCore {
 
     pub(super) fn arrive(&mut self, traveller: Box<Traveller>, now_ns: u64, out: &mut Actions) {
         if traveller.journey.is_none() {
+            self.fates.admitted += 1;
             out.push_back(Action::Admit(traveller));
             return;
         }
@@ -241,6 +244,9 @@ mod tests {
     impl ErasedArray for Idlers {
         fn name(&self) -> &str {
             "Idlers"
+        }
+        fn kind(&self, _: &Payload) -> &'static str {
+            "message"
         }
         fn encoded_bytes(&self, _: &Payload) -> u64 {
             0
