@@ -94,6 +94,16 @@ impl Loads {
         (0..self.ticks.len()).map(|rank| self.completion_ns(Rank(rank as u32))).max().unwrap_or(0)
     }
 
+    /// When the last available rank finishes if these loads are pinned, and the heaviest chunk that may move is
+    /// put where it finishes first. No placement finishes earlier.
+    pub(crate) fn heaviest_ns(&self, snapshot: &Snapshot) -> u64 {
+        let movable = snapshot.chunks.iter().filter(|chunk| chunk.migratable);
+        let heaviest = self.cut(movable.map(|chunk| chunk.ticks).max().unwrap_or(0));
+        let ranks = || self.available.iter().copied();
+        let with_it = ranks().map(|rank| self.completion_with(rank, heaviest)).min();
+        with_it.max(ranks().map(|rank| self.completion_ns(rank)).max()).unwrap_or(0)
+    }
+
     /// The time in which the available ranks would finish together, if work could be cut at will.
     ///
     /// A rank's fair part is total x capacity / sum of capacities. Equation 3 of the refinement paper, read
@@ -160,5 +170,20 @@ mod tests {
         }
         assert_eq!(tamed(f64::INFINITY).to_bits(), CAPACITY_MAX.to_bits());
         assert_eq!(tamed(0.5).to_bits(), 0.5_f64.to_bits());
+    }
+
+    #[test]
+    fn the_heaviest_chunk_and_pinned_work_bound_every_placement() {
+        let mut snapshot = Workload::Giant.snapshot(11, 2, 1);
+        let heaviest_ns =
+            |snapshot: &Snapshot| Loads::pinned(snapshot, Background::Share).heaviest_ns(snapshot);
+        assert_eq!(heaviest_ns(&snapshot), 10_000_000);
+        snapshot.ranks[0].speed = 2.0;
+        assert_eq!(heaviest_ns(&snapshot), 5_000_000, "where it finishes first");
+        snapshot.chunks[1..4].iter_mut().for_each(|chunk| chunk.migratable = false);
+        assert_eq!(heaviest_ns(&snapshot), 6_500_000, "with what is pinned there");
+        snapshot.chunks[0].migratable = false;
+        snapshot.ranks[0].speed = 0.5;
+        assert_eq!(heaviest_ns(&snapshot), 26_000_000, "pinned itself, it takes what it takes");
     }
 }

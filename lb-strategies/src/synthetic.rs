@@ -39,11 +39,14 @@ pub enum Workload {
     Giant,
     /// Equal loads on equal ranks: nothing to do.
     Equal,
+    /// Some ranks several times as heavy as others, a pinned chunk on each. With eight or so chunks a rank no
+    /// chunk of a late rank fits an early one.
+    HotSpots,
 }
 
 impl Workload {
     /// Every workload, in the order of their documentation.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Uniform,
         Self::Lognormal,
         Self::Ramp,
@@ -51,6 +54,7 @@ impl Workload {
         Self::NoisyRank,
         Self::Giant,
         Self::Equal,
+        Self::HotSpots,
     ];
 
     /// The name on a command line and in reports.
@@ -63,6 +67,7 @@ impl Workload {
             Self::NoisyRank => "noisy-rank",
             Self::Giant => "giant",
             Self::Equal => "equal",
+            Self::HotSpots => "hot-spots",
         }
     }
 
@@ -89,6 +94,7 @@ impl Workload {
                 Self::Lognormal => standard_normal(&mut rng).exp(),
                 Self::Ramp => 0.5 + (rank as f64 + 0.5) / ranks as f64,
                 Self::NoisyRank => rng.random_range(0.98..1.02),
+                Self::HotSpots => rng.random_range(0.9..1.1),
                 Self::Giant if key == 0 => (chunks - 1).max(1) as f64,
                 Self::Giant | Self::TenthSlow | Self::Equal => 1.0,
             };
@@ -100,12 +106,12 @@ impl Workload {
                 migratable: true,
             });
         }
-        self.disturb(&mut snapshot);
+        self.disturb(&mut snapshot, &mut rng);
         snapshot
     }
 
     /// Makes ranks unequal where the workload asks for it.
-    fn disturb(self, snapshot: &mut Snapshot) {
+    fn disturb(self, snapshot: &mut Snapshot, rng: &mut Pcg64Mcg) {
         match self {
             Self::TenthSlow => snapshot.ranks.iter_mut().step_by(10).for_each(|rank| rank.speed = 0.5),
             Self::NoisyRank => {
@@ -120,6 +126,15 @@ impl Workload {
                     .sum();
                 if let Some(rank) = snapshot.ranks.last_mut() {
                     *rank = RankLoad { share: 0.5, background_ns, ..RankLoad::default() };
+                }
+            }
+            Self::HotSpots => {
+                for held in snapshot.chunks.chunk_by_mut(|one, next| one.rank == next.rank) {
+                    let heat = (0.7 * standard_normal(rng)).exp();
+                    held[0].migratable = false;
+                    for chunk in &mut held[1..] {
+                        chunk.ticks = (heat * chunk.ticks as f64).round() as u64;
+                    }
                 }
             }
             Self::Uniform | Self::Lognormal | Self::Ramp | Self::Giant | Self::Equal => {}

@@ -19,7 +19,7 @@ pub(crate) struct Options {
     /// Ranks of the synthetic snapshot.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     ranks: u32,
-    /// Shape of the synthetic snapshot: uniform, lognormal, ramp, tenth-slow, noisy-rank, giant or equal.
+    /// Shape of the synthetic snapshot: uniform, lognormal, ramp, tenth-slow, noisy-rank, giant, equal or hot-spots.
     #[arg(long, default_value = "uniform", value_parser = Workload::ALL.map(Workload::name))]
     workload: String,
     /// Seed of the synthetic snapshot.

@@ -47,28 +47,38 @@ impl Strategy for GreedyRefine {
     }
 
     fn assign(&self, snapshot: &Snapshot) -> Assignment {
-        let mut assignment = Assignment::current(snapshot);
         let order = by_falling_load(snapshot);
         let pinned = Loads::pinned(snapshot, self.background);
         let limit_ns = (greedy_max_ns(&order, pinned.clone()) as f64 * self.tolerance) as u64;
-
-        let mut loads = pinned;
-        let mut finish_first = FinishFirst::new(&loads);
-        for (position, ticks) in order {
-            let ticks = loads.cut(ticks);
-            let home = assignment.ranks[position];
-            let usable = snapshot.ranks.get(home.index()).is_some_and(|rank| rank.available);
-            if usable && loads.completion_with(home, ticks) <= limit_ns {
-                loads.ticks[home.index()] += ticks;
-            } else if let Some(rank) = finish_first.place(&mut loads, ticks) {
-                assignment.ranks[position] = rank;
-            }
-        }
+        let (mut assignment, mut loads) = (Assignment::current(snapshot), pinned);
+        pack(snapshot, &order, &mut loads, &mut assignment, limit_ns);
         assignment.unless_worse(snapshot, &loads, self.background)
     }
 
     fn background(&self) -> Background {
         self.background
+    }
+}
+
+/// Leaves a chunk where `assignment` has it if that rank finishes by `limit_ns` with it and all before it in
+/// `order`, and puts it where it finishes first otherwise. Adds to `loads` what it places.
+pub(crate) fn pack(
+    snapshot: &Snapshot,
+    order: &[(usize, u64)],
+    loads: &mut Loads,
+    assignment: &mut Assignment,
+    limit_ns: u64,
+) {
+    let mut finish_first = FinishFirst::new(loads);
+    for &(position, ticks) in order {
+        let ticks = loads.cut(ticks);
+        let home = assignment.ranks[position];
+        let usable = snapshot.ranks.get(home.index()).is_some_and(|rank| rank.available);
+        if usable && loads.completion_with(home, ticks) <= limit_ns {
+            loads.ticks[home.index()] += ticks;
+        } else if let Some(rank) = finish_first.place(loads, ticks) {
+            assignment.ranks[position] = rank;
+        }
     }
 }
 

@@ -11,24 +11,29 @@
 //! - **Completion time, not ticks.** Equation 3 taken literally equalises ticks, so a slow vCPU would get as
 //!   much work as a fast one. We equalise completion time = ticks / capacity: the fair part of rank p is
 //!   total x capacity_p / sum(capacity).
-//! - **Tolerance is relative** to the fair completion time, and it is a trigger with hysteresis: nothing
-//!   moves until some rank is above 1 + `tolerance`; then ranks are drained down to 1 + `settle`, and
-//!   receivers are filled up to it. Where chunks are too coarse for that, the level doubles until it reaches
-//!   `tolerance`. Stopping at the tolerance instead would leave that much time on the table for ever.
-//!   `settle=tolerance` is the literal paper.
+//! - **Tolerance is relative** to the least completion time that is possible (the fair one, or what the
+//!   heaviest chunk needs), and it is a trigger with hysteresis: nothing moves until some rank is above 1 +
+//!   `tolerance`; then ranks are drained down to 1 + `settle`, and receivers are filled up to it. Where chunks
+//!   are too coarse for that, the level doubles until it reaches `tolerance`. Stopping at the tolerance instead
+//!   would leave that much time on the table for ever. `settle=tolerance` is the literal paper.
 //! - **Index order within a band.** With nearly equal loads, "the largest chunk" is picked by measurement
 //!   noise, which frays the boundary between ranks. Chunks within `band` of each other count as equal, and of
 //!   those the one goes whose index lies nearest the receiver: the highest for a higher rank, the lowest for
 //!   a lower one. Blocks stay contiguous, which means less communication. `band=0` is the literal paper.
 //! - **Which receiver.** The paper says one that stays underloaded; we take the one with the most room.
+//! - **It does not end where it stalls.** A donor that is set aside stays late. Where one does, [`coarse`]
+//!   plans anew by other means.
 //!
 //! Receivers are filled to a level below the maximum, so the maximum never rises. Time: O(chunks) to read the
 //! loads, plus a sort of the donors' chunks and two heap updates a move.
 
+mod coarse;
 mod donors;
 mod drain;
+mod exchange;
 mod plan;
 
+pub(crate) use exchange::exchange;
 pub(crate) use plan::Plan;
 
 use crate::parameters::BACKGROUND;
@@ -37,7 +42,7 @@ use crate::{Assignment, Background, Parameter, Snapshot, Strategy, StrategyEntry
 /// The table's line.
 pub const ENTRY: StrategyEntry = StrategyEntry {
     name: "refine",
-    summary: "a few chunks from overloaded to underloaded ranks (the cloud paper's Algorithm 1)",
+    summary: "a few chunks from overloaded to underloaded ranks, exchanges where they are coarse",
     parameters: PARAMETERS,
     build: |parameters| Ok(Box::new(Refine::from_parameters(parameters)?)),
 };
@@ -47,7 +52,7 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "tolerance",
         default: "0.05",
-        meaning: "a rank this far above the fair time starts a refinement",
+        meaning: "a rank this far above the least possible time starts a refinement",
     },
     Parameter {
         name: "settle",
@@ -78,7 +83,7 @@ const LEVEL_MIN: f64 = 0.005;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Refine {
-    /// How far above the fair completion time a rank must be before anything moves; 0.05 is 5 %.
+    /// How far above the least possible completion time a rank must be before anything moves; 0.05 is 5 %.
     pub tolerance: f64,
     /// How far above it ranks may stay once something moves; at most `tolerance`.
     pub settle: f64,
@@ -107,17 +112,23 @@ impl Refine {
 
     /// Whether some rank is so late that a refinement starts.
     pub(crate) fn is_due(&self, plan: &Plan) -> bool {
-        plan.max_ns() as f64 > plan.fair_ns * (1.0 + self.tolerance)
+        plan.max_ns() > plan.limit_ns(self.tolerance)
     }
 
-    /// Drains to `settle`, then, for as long as donors are left, to twice that and so on up to `tolerance`.
-    pub(crate) fn refine(&self, snapshot: &Snapshot, plan: &mut Plan) {
+    /// Refines down to the tolerance wherever that is possible, and to `settle` where it is easy.
+    pub(crate) fn refine(&self, snapshot: &Snapshot, start: &Plan) -> Plan {
+        let mut plan = start.clone();
+        if self.drain(snapshot, &mut plan) { plan } else { coarse::refine(self, snapshot, start, plan) }
+    }
+
+    /// Drains to `settle`, then, for as long as donors are left, to twice that and so on up to `tolerance`. Says
+    /// whether none is left.
+    pub(crate) fn drain(&self, snapshot: &Snapshot, plan: &mut Plan) -> bool {
         let mut level = self.settle.min(self.tolerance);
         loop {
-            let limit_ns = (plan.fair_ns * (1.0 + level)) as u64;
-            let all_settled = drain::drain(snapshot, plan, limit_ns, self.band);
+            let all_settled = drain::drain(snapshot, plan, plan.limit_ns(level), self.band);
             if all_settled || level >= self.tolerance {
-                return;
+                return all_settled;
             }
             level = (2.0 * level).max(LEVEL_MIN).min(self.tolerance);
         }
@@ -130,10 +141,8 @@ impl Strategy for Refine {
     }
 
     fn assign(&self, snapshot: &Snapshot) -> Assignment {
-        let mut plan = Plan::evacuated(snapshot, self.background);
-        if self.is_due(&plan) {
-            self.refine(snapshot, &mut plan);
-        }
+        let start = Plan::evacuated(snapshot, self.background);
+        let plan = if self.is_due(&start) { self.refine(snapshot, &start) } else { start };
         plan.assignment
     }
 

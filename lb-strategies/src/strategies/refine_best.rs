@@ -1,14 +1,11 @@
 //! `refine-best`: the best of several refinements, improved by exchanges.
 //!
-//! Plain refinement stalls where chunks are coarse: no chunk fits below the level. Here it is tried from
-//! several levels, with and without the band, and on beyond the tolerance; then, while it helps, the latest
-//! rank gives a chunk to one of the earliest, or swaps one for one. The plan with the least predicted maximum
-//! wins, of equal ones the one that moves least. Plain `refine` is among the candidates, so the result is
-//! never worse; it costs several times the time to decide.
+//! `refine` is content with its tolerance where chunks are coarse. Here it is tried from several levels, with
+//! and without the band, and on beyond the tolerance; then exchanges go on while they help. The plan with the
+//! least predicted maximum wins, of equal ones the one that moves least. `refine` is among the candidates, so
+//! the result is never worse; it costs several times the time to decide, and more moves.
 
-mod exchange;
-
-use super::refine::{PARAMETERS, Plan, Refine};
+use super::refine::{PARAMETERS, Plan, Refine, exchange};
 use crate::metrics::Moved;
 use crate::{Assignment, Background, Snapshot, Strategy, StrategyEntry};
 
@@ -40,17 +37,17 @@ pub struct RefineBest {
 }
 
 impl RefineBest {
-    /// The refinements to try; the first is the plain one.
-    fn candidates(&self, imbalance: f64) -> Vec<Refine> {
-        let mut candidates = vec![self.refine];
+    /// The refinements to try beside the plain one.
+    fn variants(&self, imbalance: f64) -> Vec<Refine> {
+        let mut variants = Vec::new();
         for band in [self.refine.band, 0.0] {
             for settle in [self.refine.settle, 0.02, self.refine.tolerance, 4.0 * self.refine.tolerance] {
                 if settle < imbalance {
-                    candidates.push(Refine { tolerance: imbalance, settle, band, ..self.refine });
+                    variants.push(Refine { tolerance: imbalance, settle, band, ..self.refine });
                 }
             }
         }
-        candidates
+        variants
     }
 }
 
@@ -65,16 +62,16 @@ impl Strategy for RefineBest {
             return start.assignment;
         }
         let cost = |plan: &Plan| (plan.max_ns(), Moved::of(snapshot, &plan.assignment).chunks);
-        let imbalance = start.max_ns() as f64 / start.fair_ns - 1.0;
-        let plans = self.candidates(imbalance).into_iter().map(|candidate| {
+        let variants = self.variants(start.level()).into_iter().map(|variant| {
             let mut plan = start.clone();
-            candidate.refine(snapshot, &mut plan);
+            variant.drain(snapshot, &mut plan);
             plan
         });
         // `min_by_key` keeps the first of equal plans, the plain one before the others.
-        let mut best = plans.min_by_key(cost).unwrap_or(start);
-        let settled_ns = (best.fair_ns * (1.0 + self.refine.settle)) as u64;
-        exchange::exchange(snapshot, &mut best, settled_ns);
+        let plans = std::iter::once(self.refine.refine(snapshot, &start)).chain(variants);
+        let mut best = plans.min_by_key(cost).expect("there is the plain one");
+        let settled_ns = best.limit_ns(self.refine.settle);
+        exchange(snapshot, &mut best, settled_ns);
         best.assignment
     }
 

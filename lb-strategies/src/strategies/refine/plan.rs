@@ -9,8 +9,8 @@ use crate::{Assignment, Background, Rank, Snapshot};
 pub(crate) struct Plan {
     pub(crate) assignment: Assignment,
     pub(crate) loads: Loads,
-    /// The completion time at which all available ranks would finish together.
-    pub(crate) fair_ns: f64,
+    /// No placement finishes earlier.
+    pub(crate) least_ns: f64,
 }
 
 impl Plan {
@@ -37,8 +37,18 @@ impl Plan {
                 }
             }
         }
-        let fair_ns = loads.fair_ns();
-        Self { assignment, loads, fair_ns }
+        let least_ns = loads.fair_ns().max(Loads::pinned(snapshot, model).heaviest_ns(snapshot) as f64);
+        Self { assignment, loads, least_ns }
+    }
+
+    /// The completion time that lies `level` above the least one.
+    pub(crate) fn limit_ns(&self, level: f64) -> u64 {
+        (self.least_ns * (1.0 + level)) as u64
+    }
+
+    /// How far above the least completion time this placement finishes.
+    pub(crate) fn level(&self) -> f64 {
+        self.max_ns() as f64 / self.least_ns - 1.0
     }
 
     /// When the last available rank finishes. What is pinned to an unavailable rank is beyond any strategy.

@@ -84,7 +84,7 @@ fn the_largest_chunk_that_fits_goes_first() {
 
 #[test]
 fn a_donor_of_nothing_that_fits_is_set_aside() {
-    let giant = snapshot_of(&[100, 1, 1], &[0, 0, 1], &[1.0, 1.0, 1.0]);
+    let giant = snapshot_of(&[100, 10, 1, 1], &[0, 0, 1, 2], &[1.0, 1.0, 1.0]);
     let assignment = Refine::default().assign(&giant);
     assert_eq!(assignment.ranks[0], Rank(0));
     assert_ne!(assignment.ranks[1], Rank(0), "what can go leaves the rank of the giant");
@@ -97,6 +97,35 @@ fn coarse_chunks_end_at_the_tolerance_when_they_cannot_settle() {
     let snapshot = snapshot_of(&[1; 40], &[0, 1].repeat(20), &[0.5, 1.0]);
     let assignment = Refine::default().assign(&snapshot);
     assert_eq!(count_on(&assignment, 0), 13);
+}
+
+#[test]
+fn hot_spots_of_coarse_chunks_do_not_stall_it() {
+    for seed in 1..=8 {
+        let snapshot = Workload::HotSpots.snapshot(288, 32, seed);
+        let assignment = Refine::default().assign(&snapshot);
+        let after = max_over_avg(&snapshot, &assignment, Background::Share);
+        assert!(after < 1.026, "seed {seed}: {after}, expected half of the tolerance");
+        let moved = Moved::of(&snapshot, &assignment).chunks;
+        assert!(moved < 288 / 4, "seed {seed}: {moved} chunks moved");
+    }
+}
+
+#[test]
+fn where_no_placement_meets_the_tolerance_the_best_one_is_found() {
+    // Eight equal chunks a rank, one rank at half speed: four of its chunks go, and four others hold nine.
+    let mut snapshot = Workload::Equal.snapshot(80, 10, 1);
+    snapshot.ranks[3].speed = 0.5;
+    let assignment = Refine::default().assign(&snapshot);
+    let max_ns = crate::metrics::max_ns(&snapshot, &assignment, Background::Share);
+    assert_eq!((max_ns, Moved::of(&snapshot, &assignment).chunks), (9_000_000, 4));
+}
+
+#[test]
+fn nobody_makes_way_for_a_giant_that_cannot_end_earlier() {
+    // The giant is alone on its rank already: how the others share the rest does not matter.
+    let snapshot = snapshot_of(&[100, 9, 9, 9, 1], &[0, 1, 1, 1, 2], &[1.0; 3]);
+    assert_eq!(Refine::default().assign(&snapshot), Assignment::current(&snapshot));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::strategies::refine::Plan;
+use super::Plan;
 use crate::{Rank, Snapshot};
 
 /// How many of the earliest ranks are tried against the latest one.
@@ -24,7 +24,7 @@ struct Exchange {
 ///
 /// Every exchange makes the later of two ranks earlier than the latest was, so the maximum never rises. At
 /// most one exchange a rank, and a few more: the tail is long and brings little.
-pub(super) fn exchange(snapshot: &Snapshot, plan: &mut Plan, settled_ns: u64) {
+pub(crate) fn exchange(snapshot: &Snapshot, plan: &mut Plan, settled_ns: u64) {
     let mut held: Vec<Held> = vec![Held::new(); snapshot.ranks.len()];
     for (position, (chunk, rank)) in snapshot.chunks.iter().zip(&plan.assignment.ranks).enumerate() {
         if let Some(held) = held.get_mut(rank.index()).filter(|_| chunk.migratable && chunk.ticks > 0) {
