@@ -53,11 +53,13 @@ pub struct ChunkId {
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RankLoad {
-    /// Relative vCPU speed, `f_p` of the refinement paper: ticks per nanosecond of CPU time.
+    /// Relative vCPU speed, `f_p` of the refinement paper: ticks per nanosecond of CPU time. Where the rank has several
+    /// vCPUs, of all together.
     pub speed: f64,
     /// CPU time got / (got + waited for), in (0, 1], while the rank wanted to run.
     pub share: f64,
-    /// CPU time others took in the phase, `O_p` of the paper's equation 2.
+    /// CPU time others took in the phase, `O_p` of the paper's equation 2; where the rank has several vCPUs, of each of
+    /// them in the mean.
     pub background_ns: u64,
     /// Whether chunks may be placed here. An unavailable rank is to be emptied.
     pub available: bool,

@@ -1,60 +1,22 @@
 //! Rank 0's part of a sync: from reports to a snapshot, from an assignment to moves, and the record of it all.
-//!
-//! # Estimates of a rank
-//!
-//! *Share* (`cpu / (cpu + wait + steal)` while the rank wanted to run) follows a phase at once when the rank wanted to
-//! run for at least [`TRUSTED_NS`], slower when it saw less. A rank that had next to nothing to do showed no share: its
-//! old one decays towards 1, so that it gets work again and is measured.
-//!
-//! *Speed* is relative to the fastest rank; differences below [`SPEED_NOISE`] are noise and count as equal.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lb_strategies::predict::{Predictor, Smoothing};
-use lb_strategies::{Assignment, ChunkLoad, MoveCost, RankLoad, Snapshot, Strategy, metrics};
+use lb_strategies::{Assignment, ChunkLoad, MoveCost, Snapshot, Strategy, metrics};
 
 use super::balance::{Collected, Move};
 use super::census::Tally;
+use super::estimate::{Estimate, RankPlace};
 use crate::ids::Rank;
 use crate::report::{Sample, SyncReport};
 
-/// A phase in which a rank wanted to run this long determines its share alone.
-const TRUSTED_NS: f64 = 50e6;
-/// Below this part of the phase a rank did not want to run enough to show a share.
-const WANTED_MIN: f64 = 0.05;
-/// How far an idle rank's share moves towards 1 in a phase.
-const DECAY: f64 = 0.25;
-/// Relative speed differences that calibration cannot tell from noise.
-const SPEED_NOISE: f64 = 0.08;
 /// How chunk loads are predicted: from the last phases, the newest counting half.
 const SMOOTHING: Smoothing = Smoothing { weight: 0.5 };
 const HISTORY: usize = 4;
 /// What moving costs, for the acceptance test: packing, sending and landing one chunk, and its bytes.
 const MOVE_COST: MoveCost = MoveCost { per_chunk_ns: 5_000, bytes_per_second: 4e9 };
-
-/// Where a rank is, and how many vCPUs it can keep busy.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct RankPlace {
-    pub(crate) host: u32,
-    pub(crate) workers: u32,
-}
-
-#[derive(Clone, Debug)]
-struct Estimate {
-    place: RankPlace,
-    share: f64,
-    /// Of one of its vCPUs.
-    speed: f64,
-    background_ns: u64,
-}
-
-impl Estimate {
-    /// Of all its vCPUs together: its workers share the chunks.
-    fn whole_speed(&self) -> f64 {
-        self.speed * f64::from(self.place.workers)
-    }
-}
 
 struct Gathering {
     tallies: Vec<Tally>,
@@ -100,13 +62,12 @@ impl Coordinator {
         populations: Vec<Option<u64>>,
         places: &[RankPlace],
     ) -> Coordinator {
-        let unknown = |&place: &RankPlace| Estimate { place, share: 1.0, speed: 1.0, background_ns: 0 };
         Coordinator {
             strategy,
             populations,
             next: 0,
             gathering: BTreeMap::new(),
-            estimates: places.iter().map(unknown).collect(),
+            estimates: places.iter().map(|&place| Estimate::unknown(place)).collect(),
             history: Vec::new(),
             deciding: None,
             ongoing: None,
@@ -174,14 +135,7 @@ impl Coordinator {
             }
         }
         chunks.sort_by_key(|chunk| chunk.id);
-        let rank = |estimate: &Estimate| RankLoad {
-            speed: estimate.whole_speed(),
-            share: estimate.share,
-            background_ns: estimate.background_ns,
-            host: estimate.place.host,
-            ..RankLoad::default()
-        };
-        let ranks = self.estimates.iter().map(rank).collect();
+        let ranks = self.estimates.iter().map(Estimate::rank_load).collect();
         if self.history.len() == HISTORY {
             self.history.remove(0);
         }
@@ -192,23 +146,10 @@ impl Coordinator {
     fn estimate(&mut self, samples: &[Option<Sample>]) {
         let fastest = samples.iter().flatten().map(|sample| sample.speed).fold(0.0, f64::max);
         for (rank, (estimate, sample)) in self.estimates.iter_mut().zip(samples).enumerate() {
-            let Some(sample) = sample else {
-                estimate.share += DECAY * (1.0 - estimate.share);
-                continue;
-            };
-            tracing::debug!(phase = self.next, rank, ?sample, "measured");
-            let got = sample.cpu_ns as f64;
-            let wanted = got + (sample.wait_ns + sample.steal_ns) as f64;
-            if wanted < WANTED_MIN * sample.wall_ns as f64 || wanted == 0.0 {
-                estimate.share += DECAY * (1.0 - estimate.share);
-            } else {
-                estimate.share += (wanted / TRUSTED_NS).min(1.0) * (got / wanted - estimate.share);
+            if let Some(sample) = sample {
+                tracing::debug!(phase = self.next, rank, ?sample, "measured");
             }
-            estimate.background_ns = sample.background_ns;
-            if fastest > 0.0 && sample.speed > 0.0 {
-                let relative = sample.speed / fastest;
-                estimate.speed = if relative > 1.0 - SPEED_NOISE { 1.0 } else { relative };
-            }
+            estimate.follow(sample.as_ref(), fastest);
         }
     }
 

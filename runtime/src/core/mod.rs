@@ -13,6 +13,7 @@ pub(crate) mod codec;
 pub(crate) mod coordinator;
 pub(crate) mod envelope;
 pub(crate) mod erased;
+pub(crate) mod estimate;
 pub(crate) mod handler;
 pub(crate) mod location;
 pub(crate) mod packet;

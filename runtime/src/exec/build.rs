@@ -13,7 +13,7 @@ use super::shared::{Core, Crew, Outcome, RankShared, sharing};
 use super::worker::Worker;
 use crate::config::Config;
 use crate::core::codec::Codec;
-use crate::core::coordinator::RankPlace;
+use crate::core::estimate::RankPlace;
 use crate::core::envelope::{Delivery, Payload, Sender};
 use crate::core::erased::{Described, ErasedArray, ErasedSlot};
 use crate::core::handler::Facts;

@@ -10,7 +10,7 @@ use super::guarded::Badge;
 use super::ready::{Queues, Ready};
 use super::shared::RankShared;
 use super::worker::Worker;
-use crate::core::coordinator::RankPlace;
+use crate::core::estimate::RankPlace;
 use crate::core::erased::Described;
 use crate::error::Error;
 use crate::ids::Rank;

@@ -214,8 +214,8 @@ impl RankCore {
 mod tests {
     use super::*;
     use crate::core::census::Report;
-    use crate::core::coordinator::RankPlace;
     use crate::core::erased::{ErasedArray, ErasedSlot};
+    use crate::core::estimate::RankPlace;
     use crate::core::wire::WireError;
 
     /// A report to `sync` from a rank that has nothing to report on.

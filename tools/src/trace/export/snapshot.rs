@@ -53,7 +53,7 @@ fn snapshot(trace: &Trace, id: u64, phases: &[Phase]) -> Snapshot {
     let ranks: Vec<RankLoad> = (0..phases.len()).map(|rank| rank_load(trace, rank, id)).collect();
     let mut chunks = Vec::new();
     for (number, phase) in (0..).zip(phases) {
-        let speed = ranks[number as usize].speed;
+        let speed = ranks[number as usize].speed / workers(trace, number as usize) as f64;
         chunks.extend(phase.loads.iter().map(|load| ChunkLoad {
             id: load.chunk,
             rank: Rank(number),
@@ -72,6 +72,11 @@ fn snapshot(trace: &Trace, id: u64, phases: &[Phase]) -> Snapshot {
     Snapshot { phase: id, ranks, chunks, edges }
 }
 
+/// A snapshot has the speed of all vCPUs of a rank together, and the background of one of them.
+fn workers(trace: &Trace, rank: usize) -> u64 {
+    trace.run.workers.get(rank).map_or(1, |&workers| u64::from(workers.max(1)))
+}
+
 /// As the strategy saw the rank, if its report is there; else as the rank measured itself.
 fn rank_load(trace: &Trace, rank: usize, id: u64) -> RankLoad {
     let sample = |rank: usize| trace.ranks.get(rank)?.samples.iter().find(|sample| sample.sync == Some(id));
@@ -79,13 +84,14 @@ fn rank_load(trace: &Trace, rank: usize, id: u64) -> RankLoad {
     let reported = report.and_then(|sync| Some((*sync.share.get(rank)?, *sync.capacity.get(rank)?)));
     let measured = || {
         let (own, first) = (sample(rank)?, sample(0)?);
-        Some((own.share(), own.share() * own.speed / first.speed))
+        let speed = workers(trace, rank) as f64 * own.speed / first.speed;
+        Some((own.share(), own.share() * speed))
     };
     let (share, capacity) = reported.or_else(measured).unwrap_or((1.0, 1.0));
     let share = if share > 0.0 && share <= 1.0 { share } else { 1.0 };
     let speed = Some(capacity / share).filter(|speed| (1e-3..1e3).contains(speed)).unwrap_or(1.0);
     let hosts = &trace.run.hosts;
     let host = hosts.get(rank).and_then(|host| hosts.iter().position(|other| other == host)).unwrap_or(rank);
-    let background_ns = sample(rank).map_or(0, |sample| sample.background_ns);
+    let background_ns = sample(rank).map_or(0, |sample| sample.background_ns / workers(trace, rank));
     RankLoad { speed, share, background_ns, available: true, host: host as u32 }
 }

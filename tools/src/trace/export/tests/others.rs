@@ -1,9 +1,14 @@
 //! Chrome JSON, LB data, snapshots and listings, read again.
 
-use caribou::trace::Trace;
+use caribou::SyncReport;
+use caribou::trace::{Sample, Trace};
+use lb_strategies::metrics::completion_ns;
+use lb_strategies::{Assignment, Background, Snapshot};
 use serde_json::Value;
 
 use super::*;
+
+const SECOND_NS: u64 = 1_000_000_000;
 
 fn json(out: &Scratch) -> Value {
     serde_json::from_slice(&std::fs::read(file(out)).unwrap()).unwrap()
@@ -205,6 +210,28 @@ fn a_recorded_phase_can_be_balanced_again() {
     assert_eq!(snapshot["edges"].as_array().unwrap().len(), 64);
     let refused = export(&dir, "snapshot", &out, &["--phase", "999"]).unwrap_err();
     assert!(refused.starts_with("no loads of phase 999 are in the trace; the last phase is "), "{refused}");
+}
+
+#[test]
+fn a_rank_of_two_workers_finishes_when_it_did_under_both_models() {
+    let (dir, out) = (Scratch::new("two-workers"), Scratch::new("two-workers-out"));
+    let run = RunRecord { ranks: 1, workers: vec![2], ..RunRecord::default() };
+    let mut writer = Writer::create(dir.path(), &run).unwrap();
+    writer.arrays(&["Ring".into()]).unwrap();
+    // Each worker got half of its vCPU for a second.
+    let load = What::Load { chunk: chunk(0), sync: 0, load_ns: SECOND_NS, bytes: 8 };
+    writer.events(0, &[Event::point(SECOND_NS, load)]).unwrap();
+    writer.samples(&[Sample { sync: Some(0), background_ns: SECOND_NS, ..Sample::default() }]).unwrap();
+    let mut sync = SyncReport::default();
+    (sync.share, sync.capacity) = (vec![0.5], vec![1.0]);
+    writer.syncs(&[sync]).unwrap();
+    writer.finish(&End { elapsed_ns: SECOND_NS, ..End::default() }).unwrap();
+    export(&dir, "snapshot", &out, &[]).unwrap();
+    let snapshot: Snapshot = serde_json::from_value(json(&out)).unwrap();
+    for model in [Background::Share, Background::Additive] {
+        let current = Assignment::current(&snapshot);
+        assert_eq!(completion_ns(&snapshot, &current, model), [SECOND_NS], "{model:?}");
+    }
 }
 
 #[test]
