@@ -106,6 +106,7 @@ pub use error::Error;
 pub use job::Runtime;
 pub use launch::Launch;
 pub use lb_strategies::{Rank, Strategy};
+pub use measure::cgroup::{available_memory, cpu_quota};
 pub use measure::topology::{allowed_vcpus as vcpus, pin_to};
 pub use report::{Addressee, ClockOffset, PoolReport, PoolWorker, Report, SyncReport, Undelivered};
 pub use run::pool::pool;

@@ -13,13 +13,13 @@ use super::shared::{Core, Crew, Outcome, RankShared, sharing};
 use super::worker::Worker;
 use crate::config::Config;
 use crate::core::codec::Codec;
-use crate::core::estimate::RankPlace;
 use crate::core::envelope::{Delivery, Payload, Sender};
 use crate::core::erased::{Described, ErasedArray, ErasedSlot};
+use crate::core::estimate::RankPlace;
 use crate::core::handler::Facts;
 use crate::core::rank::RankCore;
 use crate::ids::{ChunkId, Rank};
-use crate::measure::sample::{Gauges, Observed};
+use crate::measure::sample::Gauges;
 use crate::trace::Part;
 use crate::trace::recording::Recording;
 
@@ -108,9 +108,7 @@ impl Worker<'_> {
             self.with_core(|core, _, out| core.hello(shared.checksum, out));
         }
         if self.id == 0 && shared.measure {
-            // The first phase begins now: what was before is nobody's load.
-            shared.gauges.sample(shared.clock.now_ns());
-            shared.gauges.observe(shared.clock.now_ns(), Observed::AtEnds);
+            shared.gauges.begin(shared.clock.now_ns());
         }
         self.skip(Part::Start, 0);
     }

@@ -229,7 +229,7 @@ impl Worker<'_> {
         let now_ns = shared.clock.now_ns();
         let sync = match when {
             Observed::AtSync(sync) => Some(sync),
-            Observed::Between | Observed::AtEnds => None,
+            Observed::Between | Observed::AtEnd => None,
         };
         if let Some(measured) = shared.gauges.observe(now_ns, when).filter(|_| shared.measure) {
             let chunks = shared.core.lock().rank.chunks();

@@ -10,8 +10,8 @@ use super::guarded::Badge;
 use super::ready::{Queues, Ready};
 use super::shared::RankShared;
 use super::worker::Worker;
-use crate::core::estimate::RankPlace;
 use crate::core::erased::Described;
+use crate::core::estimate::RankPlace;
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::measure::speed::Speed;
@@ -57,11 +57,11 @@ impl Start<'_> {
                 let builder = thread::Builder::new().name(format!("caribou {rank}.{id}"));
                 let started = builder.spawn_scoped(scope, move || {
                     seats.take(rank, id);
-                    run_worker(shared, id, seats, ready, None, Vec::new(), None);
+                    run_worker(shared, id, ready, None, Vec::new(), None);
                 });
                 refused = started.err().map(|why| thread_refused(rank, &why)).or(refused);
             }
-            run_worker(shared, 0, seats, ready, transport, chunks, refused);
+            run_worker(shared, 0, ready, transport, chunks, refused);
         });
     }
 }
@@ -69,14 +69,13 @@ impl Start<'_> {
 fn run_worker<'r>(
     shared: &'r RankShared,
     id: u32,
-    seats: &Seats,
     ready: Ready,
     transport: Option<Box<dyn Transport + 'r>>,
     chunks: Vec<NewChunk>,
     refused: Option<Error>,
 ) {
     shared.crew.sleepers[id as usize].occupy();
-    shared.gauges.workers[id as usize].occupy(seats.of(id));
+    shared.gauges.workers[id as usize].occupy();
     let mut worker = Worker::new(shared, id, ready, transport);
     if shared.measure {
         let speed = Speed::measured();

@@ -38,7 +38,7 @@ impl Worker<'_> {
             recorder.finish();
         }
         if self.id == 0 {
-            self.observe(Observed::AtEnds);
+            self.observe(Observed::AtEnd);
         }
         self.shared.outcome.count(self.handled);
         self.shared.recording.count(self.handled);

@@ -1,14 +1,11 @@
-//! Reads what the system says about a worker's thread, its vCPU and its quota. Linux only; elsewhere nothing is known.
+//! Reads what the system says about a worker's thread and its vCPU. Linux only; elsewhere nothing is known.
 //!
 //! | source | gives | resolution | costs |
 //! |---|---|---|---|
 //! | `/proc/thread-self/schedstat` | CPU time, time runnable but not running | ns | 2 us |
 //! | `/proc/stat` | idle and stolen time of a vCPU | 10 ms | 15 us |
-//! | `cpu.stat` of the cgroup | time a quota kept the group from running | us | 10 us |
 
 use std::fs::File;
-use std::io::Read;
-use std::path::PathBuf;
 
 /// A tick of `/proc/stat`: `USER_HZ` is 100 on every Linux that has it.
 const STAT_TICK_NS: u64 = 10_000_000;
@@ -45,9 +42,11 @@ impl SchedStat {
     }
 }
 
+/// CPU time, wait and time slices. A kernel without that accounting writes zeros, also of a thread that runs.
 fn parse_schedstat(text: &str) -> Option<Scheduled> {
     let mut fields = text.split_ascii_whitespace().map(str::parse);
-    Some(Scheduled { cpu_ns: fields.next()?.ok()?, wait_ns: fields.next()?.ok()? })
+    let (cpu_ns, wait_ns, slices) = (fields.next()?.ok()?, fields.next()?.ok()?, fields.next()?.ok()?);
+    (slices > 0).then_some(Scheduled { cpu_ns, wait_ns })
 }
 
 /// Idle and stolen time of a vCPU since boot, ns.
@@ -67,11 +66,19 @@ impl VcpuTimes {
     }
 }
 
-/// `/proc/stat` for some vCPUs, in the order asked.
-pub(crate) fn vcpu_times(vcpus: &[usize]) -> Option<Vec<VcpuTimes>> {
-    let mut text = String::new();
-    File::open("/proc/stat").ok()?.read_to_string(&mut text).ok()?;
-    vcpus.iter().map(|&vcpu| parse_stat(&text, vcpu)).collect()
+/// A reading of `/proc/stat`.
+pub(crate) struct Stat(String);
+
+impl Stat {
+    /// Empty where there is none.
+    pub(crate) fn read() -> Stat {
+        Stat(std::fs::read_to_string("/proc/stat").unwrap_or_default())
+    }
+
+    /// None for a vCPU that is not online.
+    pub(crate) fn vcpu(&self, vcpu: usize) -> Option<VcpuTimes> {
+        parse_stat(&self.0, vcpu)
+    }
 }
 
 fn parse_stat(text: &str, vcpu: usize) -> Option<VcpuTimes> {
@@ -84,35 +91,6 @@ fn parse_stat(text: &str, vcpu: usize) -> Option<VcpuTimes> {
     Some(VcpuTimes { idle_ns, steal_ns: ticks.get(7)? * STAT_TICK_NS })
 }
 
-/// Time a CPU quota has kept the calling thread's cgroup from running, ns; none where there is no quota to read.
-pub(crate) fn throttled_ns() -> Option<u64> {
-    let groups = std::fs::read_to_string("/proc/thread-self/cgroup").ok()?;
-    groups.lines().find_map(|line| {
-        let stat = std::fs::read_to_string(stat_path(line)?).ok()?;
-        parse_throttled(&stat)
-    })
-}
-
-/// The `cpu.stat` of one line of `/proc/self/cgroup`: `0::/path` (v2) or `4:cpu,cpuacct:/path` (v1).
-fn stat_path(line: &str) -> Option<PathBuf> {
-    let mut fields = line.splitn(3, ':');
-    let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-    let mount = match controllers {
-        "" => "/sys/fs/cgroup",
-        _ if controllers.split(',').any(|name| name == "cpu") => "/sys/fs/cgroup/cpu",
-        _ => return None,
-    };
-    Some(PathBuf::from(format!("{mount}{path}/cpu.stat")))
-}
-
-fn parse_throttled(stat: &str) -> Option<u64> {
-    stat.lines().find_map(|line| match line.split_once(' ')? {
-        ("throttled_usec", value) => Some(value.parse::<u64>().ok()? * 1000),
-        ("throttled_time", value) => value.parse().ok(),
-        _ => None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,6 +99,7 @@ mod tests {
     fn schedstat_is_cpu_wait_and_slices() {
         assert_eq!(parse_schedstat("756642 12 2\n"), Some(Scheduled { cpu_ns: 756_642, wait_ns: 12 }));
         assert_eq!(parse_schedstat("nonsense"), None);
+        assert_eq!(parse_schedstat("0 0 0\n"), None, "nothing was accounted");
     }
 
     #[test]
@@ -129,14 +108,5 @@ mod tests {
         let times = VcpuTimes { idle_ns: 340_000_000, steal_ns: 50_000_000 };
         assert_eq!(parse_stat(text, 1), Some(times));
         assert_eq!(parse_stat(text, 2), None);
-    }
-
-    #[test]
-    fn both_versions_of_cgroups_are_understood() {
-        assert_eq!(stat_path("0::/a"), Some("/sys/fs/cgroup/a/cpu.stat".into()));
-        assert_eq!(stat_path("4:cpu,cpuacct:/b"), Some("/sys/fs/cgroup/cpu/b/cpu.stat".into()));
-        assert_eq!(stat_path("4:cpuset:/b"), None);
-        assert_eq!(parse_throttled("nr_throttled 3\nthrottled_usec 7\n"), Some(7000));
-        assert_eq!(parse_throttled("nr_throttled 3\nthrottled_time 7\n"), Some(7));
     }
 }

@@ -6,7 +6,9 @@
 //! Where a source does not exist (another system, a container) this is said once, and the next best is used.
 
 pub(crate) mod background;
+pub(crate) mod cgroup;
 pub(crate) mod cpu;
+mod interval;
 pub(crate) mod meter;
 pub(crate) mod sample;
 pub(crate) mod speed;

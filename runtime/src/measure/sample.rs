@@ -3,16 +3,18 @@
 //! Parts, reported separately: CPU time of chunks, other CPU time of the workers, idle, waiting for the vCPU, steal,
 //! throttled. Charm++ and vt know wall time only and charge a neighbour's theft to whichever chunk was running.
 //!
-//! *Waiting* is the larger of the kernel's run-queue delay and what the clocks leave unexplained (wall - CPU - parked):
-//! the first sees the delay of a wake-up, the second sees a quota even where the kernel does not count it as delay.
+//! What follows from two readings of a worker is in [`interval`](super::interval).
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, Once, OnceLock, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::background::{SchedStat, VcpuTimes, throttled_ns, vcpu_times};
+use super::background::{SchedStat, Stat, VcpuTimes};
+use super::cgroup::{Throttled, Throttling};
+use super::interval::Interval;
 use super::meter::Published;
+use super::topology::Thread;
 use crate::report::Sample;
 
 /// Where the background load O_p of cloud-refine (eq. 2) comes from.
@@ -23,8 +25,9 @@ pub enum BackgroundSource {
     Auto,
     /// Time the workers were runnable but did not run.
     Schedstat,
-    /// The paper's: wall time - CPU time of chunks - idle time of the vCPU in `/proc/stat`. It has 10 ms steps, so phases
-    /// under half a second, and workers that are not pinned, fall back to `Schedstat`.
+    /// As in the paper: wall time - CPU time of the worker - idle time of the vCPU in `/proc/stat`. It has 10 ms steps, so
+    /// phases under half a second fall back to `Schedstat`, as do workers that are not pinned or whose vCPU is not listed;
+    /// each reason is said once.
     Procstat,
     /// No background load.
     Off,
@@ -32,7 +35,32 @@ pub enum BackgroundSource {
 
 /// Phases shorter than this are too short for the 10 ms steps of `/proc/stat`.
 const PROCSTAT_MIN_NS: u64 = 500_000_000;
-const NO_VCPU: u32 = u32::MAX;
+
+/// Why a phase has its background load from `Schedstat` although `/proc/stat` was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fallback {
+    /// The worker came after the phase, the first one, had begun: nothing to tell anybody.
+    Late,
+    Short,
+    NotPinned,
+    NotListed,
+}
+
+impl Fallback {
+    /// Says so, once in this process.
+    fn tell(self) {
+        static SHORT: Once = Once::new();
+        static NOT_PINNED: Once = Once::new();
+        static NOT_LISTED: Once = Once::new();
+        let (once, why) = match self {
+            Fallback::Late => return,
+            Fallback::Short => (&SHORT, "a phase was under 0.5 s"),
+            Fallback::NotPinned => (&NOT_PINNED, "a worker is not pinned"),
+            Fallback::NotListed => (&NOT_LISTED, "/proc/stat does not list the vCPU of a worker"),
+        };
+        once.call_once(|| tracing::warn!("{why}: its background load is that of schedstat, not of procstat"));
+    }
+}
 
 /// How often the gauges are read for the record: at syncs that are not too close, and where those are rare.
 const OBSERVED_AT_SYNC_NS: u64 = 20_000_000;
@@ -45,14 +73,14 @@ pub(crate) enum Observed {
     AtSync(u64),
     /// Now and then.
     Between,
-    /// First of all, from where it counts, and last of all.
-    AtEnds,
+    /// Last of all.
+    AtEnd,
 }
 
 /// What one worker publishes about itself. Counters only grow.
 pub(crate) struct Gauge {
     schedstat: OnceLock<Option<SchedStat>>,
-    vcpu: AtomicU32,
+    thread: OnceLock<Thread>,
     cpu_ns: AtomicU64,
     charged_ns: AtomicU64,
     idle_ns: AtomicU64,
@@ -66,7 +94,7 @@ impl Gauge {
     fn new() -> Gauge {
         Gauge {
             schedstat: OnceLock::new(),
-            vcpu: AtomicU32::new(NO_VCPU),
+            thread: OnceLock::new(),
             cpu_ns: AtomicU64::new(0),
             charged_ns: AtomicU64::new(0),
             idle_ns: AtomicU64::new(0),
@@ -89,12 +117,12 @@ impl Gauge {
     }
 
     /// Called once by the worker's own thread.
-    pub(crate) fn occupy(&self, vcpu: Option<usize>) {
-        self.vcpu.store(vcpu.map_or(NO_VCPU, |vcpu| vcpu as u32), Ordering::Relaxed);
+    pub(crate) fn occupy(&self) {
+        let _ = self.thread.set(Thread::this());
         if self.schedstat.set(SchedStat::of_this_thread()).is_ok()
             && self.schedstat.get().is_some_and(Option::is_none)
         {
-            static ONCE: std::sync::Once = std::sync::Once::new();
+            static ONCE: Once = Once::new();
             ONCE.call_once(|| {
                 tracing::warn!("no schedstat here: waiting is estimated from wall and CPU time");
             });
@@ -112,18 +140,18 @@ impl Gauge {
         self.speed_bits.store(rounds_per_us.to_bits(), Ordering::Relaxed);
     }
 
-    fn read(&self, now_ns: u64) -> Totals {
+    fn read(&self, now_ns: u64, stat: &Stat) -> Totals {
         let scheduled = self.schedstat.get().and_then(Option::as_ref).and_then(SchedStat::read);
         let cpu_ns = self.cpu_ns.load(Ordering::Relaxed);
         let since_ns = self.parked_since_ns.load(Ordering::Relaxed);
         let parked_now_ns = if since_ns > 0 { (now_ns + 1).saturating_sub(since_ns) } else { 0 };
         Totals {
             cpu_ns: scheduled.map_or(cpu_ns, |scheduled| scheduled.cpu_ns),
-            delay_ns: scheduled.map_or(0, |scheduled| scheduled.wait_ns),
+            delay_ns: scheduled.map(|scheduled| scheduled.wait_ns),
             charged_ns: self.charged_ns.load(Ordering::Relaxed),
             idle_ns: self.idle_ns.load(Ordering::Relaxed),
             parked_ns: self.parked_ns.load(Ordering::Relaxed) + parked_now_ns,
-            vcpu: None,
+            vcpu: self.thread.get().and_then(Thread::pinned_to).map(|vcpu| (vcpu, stat.vcpu(vcpu))),
         }
     }
 }
@@ -131,17 +159,40 @@ impl Gauge {
 #[derive(Clone, Copy, Default)]
 struct Totals {
     cpu_ns: u64,
-    delay_ns: u64,
+    delay_ns: Option<u64>,
     charged_ns: u64,
     idle_ns: u64,
     parked_ns: u64,
-    vcpu: Option<VcpuTimes>,
+    /// The one that the worker is pinned to, and what is known of that.
+    vcpu: Option<(usize, Option<VcpuTimes>)>,
+}
+
+impl Totals {
+    /// What has been added since an earlier reading, and why the vCPU is not known if it is not.
+    fn since(&self, before: &Totals, wall_ns: u64, throttled_ns: u64) -> (Interval, Option<Fallback>) {
+        let vcpu = match (self.vcpu, before.vcpu) {
+            (Some((here, now)), Some((there, before))) if here == there => {
+                now.zip(before).map(|(now, before)| now.since(before)).ok_or(Fallback::NotListed)
+            }
+            (Some(_), None) => Err(Fallback::Late),
+            _ => Err(Fallback::NotPinned),
+        };
+        let interval = Interval {
+            wall_ns,
+            cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
+            delay_ns: self.delay_ns.map(|delay_ns| delay_ns.saturating_sub(before.delay_ns.unwrap_or(0))),
+            parked_ns: self.parked_ns.saturating_sub(before.parked_ns),
+            throttled_ns,
+            vcpu: vcpu.ok(),
+        };
+        (interval, vcpu.err())
+    }
 }
 
 #[derive(Default)]
 struct Last {
     at_ns: u64,
-    throttled_ns: u64,
+    throttled: Throttled,
     workers: Vec<Totals>,
 }
 
@@ -149,6 +200,7 @@ struct Last {
 pub(crate) struct Gauges {
     pub(crate) workers: Vec<Gauge>,
     source: BackgroundSource,
+    throttling: Throttling,
     /// At the last sync.
     last: Mutex<Last>,
     /// When they were last read for the record.
@@ -160,13 +212,24 @@ impl Gauges {
         let gauges = (0..workers).map(|_| Gauge::new()).collect();
         let last =
             || Mutex::new(Last { workers: vec![Totals::default(); workers as usize], ..Last::default() });
-        Gauges { workers: gauges, source, last: last(), observed: last() }
+        Gauges { workers: gauges, source, throttling: Throttling::default(), last: last(), observed: last() }
+    }
+
+    /// The first phase begins now: what was before is nobody's.
+    pub(crate) fn begin(&self, now_ns: u64) {
+        for last in [&self.last, &self.observed] {
+            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+            self.since(&mut last, now_ns);
+        }
     }
 
     /// What the rank did since the last call. About 20-40 us.
     pub(crate) fn sample(&self, now_ns: u64) -> Sample {
         // Locked before the counters are read: two workers that sample at once must not see each other's past.
-        self.since(&mut self.last.lock().unwrap_or_else(PoisonError::into_inner), now_ns)
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let (sample, fallback) = self.since(&mut last, now_ns);
+        fallback.into_iter().for_each(Fallback::tell);
+        sample
     }
 
     /// The same since this was last called, for the record; none if that was so little ago that it would cost too much.
@@ -175,52 +238,92 @@ impl Gauges {
         let least_ns = match when {
             Observed::AtSync(_) => OBSERVED_AT_SYNC_NS,
             Observed::Between => OBSERVED_NS,
-            Observed::AtEnds => 0,
+            Observed::AtEnd => 0,
         };
-        (now_ns >= observed.at_ns + least_ns).then(|| self.since(&mut observed, now_ns))
+        (now_ns >= observed.at_ns + least_ns).then(|| self.since(&mut observed, now_ns).0)
     }
 
-    fn since(&self, last: &mut Last, now_ns: u64) -> Sample {
-        let mut totals: Vec<Totals> = self.workers.iter().map(|gauge| gauge.read(now_ns)).collect();
-        let vcpus =
-            self.workers.iter().map(|gauge| gauge.vcpu.load(Ordering::Relaxed)).filter(|&v| v != NO_VCPU);
-        let vcpus: Vec<usize> = vcpus.map(|vcpu| vcpu as usize).collect();
-        let known_vcpus = vcpus.len() == totals.len();
-        if let Some(times) = vcpu_times(&vcpus).filter(|_| known_vcpus) {
-            totals.iter_mut().zip(times).for_each(|(total, times)| total.vcpu = Some(times));
-        }
-        let throttled = throttled_ns().unwrap_or(0);
-
-        let wall_ns = now_ns.saturating_sub(last.at_ns);
-        let throttled_ns = throttled.saturating_sub(last.throttled_ns);
-        let mut sample = Sample { at_ns: now_ns, throttled_ns, ..Sample::default() };
-        for (now, before) in totals.iter().zip(&last.workers) {
-            let cpu_ns = now.cpu_ns.saturating_sub(before.cpu_ns);
-            let delay_ns = now.delay_ns.saturating_sub(before.delay_ns);
-            let parked_ns = now.parked_ns.saturating_sub(before.parked_ns);
-            let vcpu = now.vcpu.zip(before.vcpu).map(|(now, before)| now.since(before)).unwrap_or_default();
-            let (steal_ns, vcpu_idle_ns) = (vcpu.steal_ns.min(wall_ns), vcpu.idle_ns);
-            let chunk_ns = now.charged_ns - before.charged_ns;
-            let unexplained_ns = wall_ns.saturating_sub(cpu_ns + parked_ns);
-            let wait_ns = delay_ns.max(unexplained_ns).saturating_sub(steal_ns).min(wall_ns);
-            sample.wall_ns += wall_ns;
-            sample.cpu_ns += cpu_ns;
-            sample.chunk_ns += chunk_ns;
-            sample.idle_ns += now.idle_ns - before.idle_ns;
-            sample.wait_ns += wait_ns;
-            sample.steal_ns += steal_ns;
-            let from_procstat =
-                self.source == BackgroundSource::Procstat && known_vcpus && wall_ns >= PROCSTAT_MIN_NS;
-            sample.background_ns += match self.source {
-                BackgroundSource::Off => 0,
-                _ if from_procstat => wall_ns.saturating_sub(chunk_ns + vcpu_idle_ns),
-                _ => wait_ns + steal_ns,
-            };
-        }
+    fn since(&self, last: &mut Last, now_ns: u64) -> (Sample, Option<Fallback>) {
+        let stat = Stat::read();
+        let totals: Vec<Totals> = self.workers.iter().map(|gauge| gauge.read(now_ns, &stat)).collect();
+        let throttled = self.throttling.read();
+        let (wall_ns, throttled_ns) = (now_ns.saturating_sub(last.at_ns), throttled.since(&last.throttled));
+        let since = |(now, before): (&Totals, &Totals)| now.since(before, wall_ns, throttled_ns);
+        let (intervals, unknown): (Vec<Interval>, Vec<Option<Fallback>>) =
+            totals.iter().zip(&last.workers).map(since).unzip();
+        let (background_ns, fallback) =
+            self.source.load_ns(&intervals, wall_ns, unknown.into_iter().flatten().next());
+        let sum = |part: fn(&Interval) -> u64| intervals.iter().map(part).sum();
+        let added = |part: fn(&Totals) -> u64| {
+            totals.iter().zip(&last.workers).map(|(now, before)| part(now) - part(before)).sum()
+        };
         let speeds =
             self.workers.iter().map(|gauge| f64::from_bits(gauge.speed_bits.load(Ordering::Relaxed)));
-        sample.speed = speeds.sum::<f64>() / self.workers.len() as f64;
-        *last = Last { at_ns: now_ns, throttled_ns: throttled, workers: totals };
-        sample
+        let sample = Sample {
+            at_ns: now_ns,
+            wall_ns: sum(|interval| interval.wall_ns),
+            cpu_ns: sum(|interval| interval.cpu_ns),
+            chunk_ns: added(|totals| totals.charged_ns),
+            idle_ns: added(|totals| totals.idle_ns),
+            wait_ns: sum(Interval::wait_ns),
+            steal_ns: sum(Interval::steal_ns),
+            throttled_ns,
+            background_ns,
+            speed: speeds.sum::<f64>() / self.workers.len() as f64,
+            ..Sample::default()
+        };
+        *last = Last { at_ns: now_ns, throttled, workers: totals };
+        (sample, fallback)
+    }
+}
+
+impl BackgroundSource {
+    /// O_p of all workers together, and why it is not from the source that was asked for if it is not.
+    fn load_ns(
+        self,
+        workers: &[Interval],
+        wall_ns: u64,
+        unknown: Option<Fallback>,
+    ) -> (u64, Option<Fallback>) {
+        let lost_ns = || workers.iter().map(|worker| worker.wait_ns() + worker.steal_ns()).sum();
+        match self {
+            BackgroundSource::Off => (0, None),
+            BackgroundSource::Auto | BackgroundSource::Schedstat => (lost_ns(), None),
+            BackgroundSource::Procstat => {
+                let fallback = (wall_ns < PROCSTAT_MIN_NS).then_some(Fallback::Short).or(unknown);
+                let taken_ns = workers.iter().map(Interval::taken_ns).sum::<Option<u64>>();
+                let taken_ns = taken_ns.filter(|_| fallback.is_none());
+                (taken_ns.unwrap_or_else(lost_ns), fallback)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WALL_NS: u64 = 1_000_000_000;
+
+    /// A worker that ran half of the time, on a vCPU of which so much is known.
+    fn half(vcpu: Option<(usize, Option<VcpuTimes>)>) -> Totals {
+        Totals { cpu_ns: WALL_NS / 2, delay_ns: Some(WALL_NS / 4), vcpu, ..Totals::default() }
+    }
+
+    fn load(before: Option<(usize, Option<VcpuTimes>)>, wall_ns: u64) -> (u64, Option<Fallback>) {
+        let now = half(Some((1, Some(VcpuTimes { idle_ns: WALL_NS / 10, steal_ns: 0 }))));
+        let (interval, unknown) = now.since(&Totals { vcpu: before, ..Totals::default() }, wall_ns, 0);
+        BackgroundSource::Procstat.load_ns(&[interval], wall_ns, unknown)
+    }
+
+    #[test]
+    fn procstat_takes_what_it_cannot_know_from_schedstat_and_says_why() {
+        let known = Some((1, Some(VcpuTimes::default())));
+        assert_eq!(load(known, WALL_NS), (WALL_NS * 4 / 10, None));
+        assert_eq!(load(Some((1, None)), WALL_NS), (WALL_NS / 4, Some(Fallback::NotListed)));
+        assert_eq!(load(None, WALL_NS), (WALL_NS / 4, Some(Fallback::Late)));
+        let elsewhere = Some((0, Some(VcpuTimes::default())));
+        assert_eq!(load(elsewhere, WALL_NS), (WALL_NS / 4, Some(Fallback::NotPinned)));
+        assert_eq!(load(known, WALL_NS / 4).1, Some(Fallback::Short));
     }
 }

@@ -26,6 +26,22 @@ pub fn pin_to(vcpu: usize) -> bool {
     system::pin(vcpu)
 }
 
+/// A thread of this process, to ask where it sits and to bind it from elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Thread(system::Id);
+
+impl Thread {
+    /// The calling one.
+    pub(crate) fn this() -> Thread {
+        Thread(system::this())
+    }
+
+    /// The one vCPU in its affinity mask; none if there are more.
+    pub(crate) fn pinned_to(&self) -> Option<usize> {
+        system::only_vcpu(self.0)
+    }
+}
+
 /// The name of this host.
 pub(crate) fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
@@ -63,9 +79,19 @@ impl Drop for SavedMask {
 
 #[cfg(target_os = "linux")]
 mod system {
-    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_setaffinity};
 
     pub(super) type Mask = CpuSet;
+    pub(super) type Id = Pid;
+
+    pub(super) fn this() -> Id {
+        gettid()
+    }
+
+    pub(super) fn only_vcpu(thread: Id) -> Option<usize> {
+        let mask = sched_getaffinity(Some(thread)).ok().filter(|mask| mask.count() == 1)?;
+        (0..CpuSet::MAX_CPU).find(|&vcpu| mask.is_set(vcpu))
+    }
 
     pub(super) fn mask() -> Option<Mask> {
         sched_getaffinity(None).ok()
@@ -90,6 +116,13 @@ mod system {
 #[cfg(not(target_os = "linux"))]
 mod system {
     pub(super) enum Mask {}
+    pub(super) type Id = ();
+
+    pub(super) fn this() -> Id {}
+
+    pub(super) fn only_vcpu((): Id) -> Option<usize> {
+        None
+    }
 
     pub(super) fn mask() -> Option<Mask> {
         None

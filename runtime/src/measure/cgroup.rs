@@ -1,0 +1,114 @@
+//! The control groups this process is in: how much CPU time and memory they leave it.
+//!
+//! | | version 1 | version 2 |
+//! |---|---|---|
+//! | CPU quota | `cpu.cfs_quota_us` in each `cpu.cfs_period_us`; -1 for none | `cpu.max`; `max` for none |
+//! | time it kept threads from running | `throttled_time` of `cpu.stat`, ns | `throttled_usec`, us |
+//! | memory | `memory.limit_in_bytes`, `memory.usage_in_bytes` | `memory.max`, `memory.current` |
+//!
+//! A limit of a group holds for all groups below it, so every level counts, from the own group to the root of what can be
+//! seen: a container sees its own group as the root. Nothing here sets a limit or moves a thread.
+
+mod levels;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use levels::Levels;
+
+/// What a file holds, if it can be read.
+type Read<'r> = &'r dyn Fn(&Path) -> Option<String>;
+
+fn read_file(path: &Path) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}
+
+/// vCPUs' worth of CPU time that control groups allow this process; none where there is no quota.
+///
+/// ```
+/// assert!(caribou::cpu_quota().is_none_or(|vcpus| vcpus > 0.0));
+/// ```
+#[must_use]
+pub fn cpu_quota() -> Option<f64> {
+    of_process("cpu", &read_file)?.quota(&read_file)
+}
+
+/// Bytes of memory that this process can still have: the least of what the host has available and what control groups leave.
+/// None where neither is told.
+///
+/// ```
+/// assert!(caribou::available_memory().is_none_or(|bytes| bytes > 0));
+/// ```
+#[must_use]
+pub fn available_memory() -> Option<u64> {
+    memory(&read_file)
+}
+
+fn memory(read: Read<'_>) -> Option<u64> {
+    let host = read(Path::new("/proc/meminfo")).and_then(|text| parse_available(&text));
+    let groups = of_process("memory", read).and_then(|levels| levels.memory(read));
+    [host, groups].into_iter().flatten().min()
+}
+
+/// `MemAvailable` of `/proc/meminfo`, bytes.
+fn parse_available(meminfo: &str) -> Option<u64> {
+    let kib = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    Some(kib.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+}
+
+fn of_process(controller: &str, read: Read<'_>) -> Option<Levels> {
+    let membership = read(Path::new("/proc/self/cgroup"))?;
+    Levels::of(controller, &membership, &read(Path::new("/proc/self/mountinfo"))?)
+}
+
+/// The time that quotas have kept the groups of threads from running.
+#[derive(Default)]
+pub(crate) struct Throttling {
+    /// Where the thread that asked last was: it is there most times, and the way there is long.
+    known: Mutex<Option<Known>>,
+}
+
+struct Known {
+    membership: Arc<str>,
+    levels: Option<Levels>,
+}
+
+/// A reading of [`Throttling`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Throttled {
+    /// The groups it is of.
+    membership: Arc<str>,
+    total_ns: u64,
+}
+
+impl Throttling {
+    /// That of the calling thread's groups. About 20 us.
+    pub(crate) fn read(&self) -> Throttled {
+        self.read_by(&read_file)
+    }
+
+    fn read_by(&self, read: Read<'_>) -> Throttled {
+        let membership = read(Path::new("/proc/thread-self/cgroup")).unwrap_or_default();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let here = known.take_if(|known| *known.membership == *membership).unwrap_or_else(|| {
+            let mounts = read(Path::new("/proc/self/mountinfo")).unwrap_or_default();
+            let levels = Levels::of("cpu", &membership, &mounts);
+            Known { membership: membership.into(), levels }
+        });
+        let total_ns = here.levels.as_ref().map_or(0, |levels| levels.throttled_ns(read));
+        let throttled = Throttled { membership: here.membership.clone(), total_ns };
+        *known = Some(here);
+        throttled
+    }
+}
+
+impl Throttled {
+    /// What has been added since an earlier reading; nothing if that was of other groups.
+    pub(crate) fn since(&self, before: &Throttled) -> u64 {
+        let same = self.membership == before.membership;
+        if same { self.total_ns.saturating_sub(before.total_ns) } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests;

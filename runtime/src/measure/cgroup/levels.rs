@@ -1,0 +1,132 @@
+//! The groups of one controller from the own one upwards, and what their files say.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::Read;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    One,
+    Two,
+}
+
+/// A group and all above it, innermost first.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Levels {
+    pub(super) version: Version,
+    pub(super) folders: Vec<PathBuf>,
+}
+
+impl Levels {
+    /// Those of a process or thread by its `/proc/.../cgroup` and `/proc/.../mountinfo`; none if its hierarchy of that
+    /// controller is not mounted.
+    ///
+    /// A controller is in one hierarchy: that of version 2 only if it has none of its own.
+    pub(super) fn of(controller: &str, membership: &str, mountinfo: &str) -> Option<Levels> {
+        let of_version = |version| {
+            let group = membership.lines().find_map(|line| own_path(line, version, controller))?;
+            let mount = mountinfo.lines().find_map(|line| Mount::parse(line, version, controller))?;
+            Some(Levels { version, folders: mount.levels(Path::new(group)) })
+        };
+        of_version(Version::One).or_else(|| of_version(Version::Two))
+    }
+
+    /// vCPUs' worth of CPU time: the least of all levels.
+    pub(super) fn quota(&self, read: Read<'_>) -> Option<f64> {
+        let file = |folder: &Path, name: &str| read(&folder.join(name));
+        let of_level = |folder: &PathBuf| match self.version {
+            Version::One => quota_1(&file(folder, "cpu.cfs_quota_us")?, &file(folder, "cpu.cfs_period_us")?),
+            Version::Two => quota_2(&file(folder, "cpu.max")?),
+        };
+        self.folders.iter().filter_map(of_level).reduce(f64::min)
+    }
+
+    /// Time that a quota of any level has kept threads from running, ns. What two levels do at once counts twice.
+    pub(super) fn throttled_ns(&self, read: Read<'_>) -> u64 {
+        let stats = self.folders.iter().filter_map(|folder| read(&folder.join("cpu.stat")));
+        stats.filter_map(|stat| parse_throttled(&stat)).sum()
+    }
+
+    /// Bytes of memory that all levels still allow; none where there is no limit. Files that were read and can be forgotten
+    /// do not count as used.
+    pub(super) fn memory(&self, read: Read<'_>) -> Option<u64> {
+        let (limit, usage, cached) = match self.version {
+            Version::One => ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+            Version::Two => ("memory.max", "memory.current", "inactive_file"),
+        };
+        let bytes = |folder: &Path, name| read(&folder.join(name))?.trim().parse::<u64>().ok();
+        let left = |folder: &PathBuf| {
+            let cached = read(&folder.join("memory.stat")).and_then(|stat| value_of(cached, &stat));
+            let used = bytes(folder, usage)?.saturating_sub(cached.unwrap_or(0));
+            Some(bytes(folder, limit)?.saturating_sub(used))
+        };
+        self.folders.iter().filter_map(left).min()
+    }
+}
+
+/// The group in a line `id:controllers:path` of `/proc/.../cgroup`, if it is of that hierarchy.
+fn own_path<'l>(line: &'l str, version: Version, controller: &str) -> Option<&'l str> {
+    let (id, rest) = line.split_once(':')?;
+    let (controllers, path) = rest.split_once(':')?;
+    let is_it = match version {
+        Version::One => controllers.split(',').any(|name| name == controller),
+        Version::Two => id == "0" && controllers.is_empty(),
+    };
+    is_it.then_some(path)
+}
+
+/// Where a hierarchy is mounted.
+struct Mount<'l> {
+    /// The group that is seen as its root.
+    root: &'l Path,
+    point: &'l Path,
+}
+
+impl<'l> Mount<'l> {
+    /// A line `id parent device root point options [tags] - type source super-options`, if it is of that hierarchy.
+    fn parse(line: &'l str, version: Version, controller: &str) -> Option<Mount<'l>> {
+        let (place, kind) = line.split_once(" - ")?;
+        let mut kind = kind.split(' ');
+        let is_it = match (version, kind.next()?, kind.nth(1)) {
+            (Version::One, "cgroup", Some(options)) => options.split(',').any(|name| name == controller),
+            (Version::Two, "cgroup2", _) => true,
+            _ => false,
+        };
+        let mut place = place.split(' ').skip(3);
+        is_it.then_some(Mount { root: Path::new(place.next()?), point: Path::new(place.next()?) })
+    }
+
+    /// `group` and all above it that can be seen; the root alone if it lies outside, as seen from another namespace.
+    fn levels(&self, group: &Path) -> Vec<PathBuf> {
+        let inside = |path: &&Path| path.components().all(|part| part != Component::ParentDir);
+        let below = group.strip_prefix(self.root).ok().filter(inside).unwrap_or(Path::new(""));
+        // The last ancestor of a relative path is the empty one: the mount point itself.
+        below.ancestors().map(|level| self.point.join(level)).collect()
+    }
+}
+
+/// Microseconds in each period; a negative quota is none.
+fn quota_1(quota_us: &str, period_us: &str) -> Option<f64> {
+    ratio(quota_us, period_us)
+}
+
+/// `max 100000` for none, else `50000 100000`.
+fn quota_2(max: &str) -> Option<f64> {
+    let (quota_us, period_us) = max.split_once(' ')?;
+    ratio(quota_us, period_us)
+}
+
+fn ratio(quota_us: &str, period_us: &str) -> Option<f64> {
+    let [quota_us, period_us] = [quota_us, period_us].map(|text| text.trim().parse::<u64>().ok());
+    let (quota_us, period_us) = (quota_us?, period_us.filter(|&period_us| period_us > 0)?);
+    (quota_us > 0).then(|| quota_us as f64 / period_us as f64)
+}
+
+fn parse_throttled(stat: &str) -> Option<u64> {
+    value_of("throttled_time", stat).or_else(|| Some(value_of("throttled_usec", stat)? * 1000))
+}
+
+/// A number in a file of lines `name number`.
+fn value_of(name: &str, stat: &str) -> Option<u64> {
+    stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
+}

@@ -1,0 +1,102 @@
+//! What a worker did between two readings, and what others took from it: arithmetic on what was read.
+//!
+//! *Waiting* is the kernel's run-queue delay, and of the time that no clock explains (wall - CPU - parked) as much as a
+//! quota or the hypervisor can have taken: a handler that sleeps or waits for a disk leaves such time too, and nobody
+//! took that. Where the kernel keeps no delay, all unexplained time counts.
+
+use super::background::VcpuTimes;
+
+/// One worker between two readings. Times are ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Interval {
+    pub(super) wall_ns: u64,
+    pub(super) cpu_ns: u64,
+    /// Runnable but not running; none where the kernel does not keep it.
+    pub(super) delay_ns: Option<u64>,
+    pub(super) parked_ns: u64,
+    /// Time that quotas kept threads of its groups from running, other threads too.
+    pub(super) throttled_ns: u64,
+    /// What its vCPU did; none where that is not known.
+    pub(super) vcpu: Option<VcpuTimes>,
+}
+
+impl Interval {
+    /// Time that the hypervisor took.
+    pub(super) fn steal_ns(&self) -> u64 {
+        self.vcpu.map_or(0, |vcpu| vcpu.steal_ns.min(self.wall_ns))
+    }
+
+    /// Time the worker wanted to run and did not, without steal.
+    pub(super) fn wait_ns(&self) -> u64 {
+        let (steal_ns, unexplained_ns) =
+            (self.steal_ns(), self.wall_ns.saturating_sub(self.cpu_ns + self.parked_ns));
+        let lost_ns = self.delay_ns.map_or(unexplained_ns, |delay_ns| {
+            unexplained_ns.min(delay_ns + self.throttled_ns + steal_ns).max(delay_ns)
+        });
+        lost_ns.saturating_sub(steal_ns).min(self.wall_ns)
+    }
+
+    /// Time of the vCPU that was neither idle nor the worker's; none where the vCPU is not known.
+    ///
+    /// The paper's eq. 2 takes the chunks' time off, and so counts the runtime's own as background. All of the worker's
+    /// is taken off here: nobody else gets what it spins while it has no work.
+    pub(super) fn taken_ns(&self) -> Option<u64> {
+        let vcpu = self.vcpu?;
+        Some(self.wall_ns.saturating_sub(self.cpu_ns + vcpu.idle_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// As recorded of a rank whose handlers sleep for a third of a second, on a quiet vCPU.
+    fn blocking() -> Interval {
+        let (wall_ns, cpu_ns, delay_ns) = (1_000 * MS, 640 * MS, Some(2 * MS));
+        Interval { wall_ns, cpu_ns, delay_ns, parked_ns: 20 * MS, ..Interval::default() }
+    }
+
+    #[test]
+    fn a_handler_that_blocks_is_not_background() {
+        assert_eq!(blocking().wait_ns(), 2 * MS);
+    }
+
+    #[test]
+    fn a_quota_explains_as_much_as_it_throttled() {
+        let throttled = Interval { throttled_ns: 100 * MS, ..blocking() };
+        assert_eq!(throttled.wait_ns(), 102 * MS);
+        // The group has other threads, which were throttled as well.
+        let crowd = Interval { throttled_ns: 5_000 * MS, ..blocking() };
+        assert_eq!(crowd.wait_ns(), 340 * MS);
+    }
+
+    #[test]
+    fn the_delay_of_a_wake_up_counts_although_the_worker_was_parked() {
+        let interval = Interval { parked_ns: 360 * MS, delay_ns: Some(50 * MS), ..blocking() };
+        assert_eq!(interval.wait_ns(), 50 * MS);
+    }
+
+    #[test]
+    fn steal_is_counted_once() {
+        let vcpu = Some(VcpuTimes { idle_ns: 0, steal_ns: 300 * MS });
+        let stolen = Interval { vcpu, ..blocking() };
+        assert_eq!((stolen.wait_ns(), stolen.steal_ns()), (2 * MS, 300 * MS));
+    }
+
+    #[test]
+    fn without_the_kernels_delay_all_that_is_unexplained_is_waiting() {
+        assert_eq!(Interval { delay_ns: None, ..blocking() }.wait_ns(), 340 * MS);
+    }
+
+    #[test]
+    fn spinning_without_work_is_not_background_and_an_unknown_vcpu_says_nothing() {
+        assert_eq!(blocking().taken_ns(), None);
+        // It computed for 200 ms, spun for 440 and was parked; the vCPU was idle only then.
+        let vcpu = Some(VcpuTimes { idle_ns: 360 * MS, steal_ns: 0 });
+        assert_eq!(Interval { vcpu, ..blocking() }.taken_ns(), Some(0));
+        let busy = Some(VcpuTimes::default());
+        assert_eq!(Interval { vcpu: busy, ..blocking() }.taken_ns(), Some(360 * MS));
+    }
+}
