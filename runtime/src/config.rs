@@ -6,6 +6,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lb_strategies::parameters::{Choice, ParseError, name_of};
 use lb_strategies::pool::{POOL_STRATEGIES, PoolStrategy, pool_help, pool_parse};
@@ -137,6 +138,11 @@ pub const VARIABLES: &[Variable] = &[
         meaning: "HOST:PORT or PORT: tell there how the run is doing; `caribou top` shows it; rank R of several processes adds R",
     },
     Variable {
+        name: "CARIBOU_WATCHDOG",
+        default: "10",
+        meaning: "seconds after which a handler that has not returned is told of, and processes that do not answer are left behind by a run that has failed; 0 for never",
+    },
+    Variable {
         name: "CARIBOU_SIMULATE",
         default: "unset",
         meaning: "a seed: run in one thread in virtual time, with random delays and orders",
@@ -169,6 +175,7 @@ pub struct Config {
     pub(crate) trace_bytes_max: u64,
     pub(crate) profile: bool,
     pub(crate) monitor: Option<String>,
+    pub(crate) watchdog: Duration,
     pub(crate) simulate: Option<u64>,
 }
 
@@ -190,6 +197,7 @@ impl fmt::Debug for Config {
             .field("trace_bytes_max", &self.trace_bytes_max)
             .field("profile", &self.profile)
             .field("monitor", &self.monitor)
+            .field("watchdog", &self.watchdog)
             .field("simulate", &self.simulate)
             .finish()
     }
@@ -227,6 +235,7 @@ impl Default for Config {
             trace_bytes_max: 4096 << 20,
             profile: true,
             monitor: None,
+            watchdog: Duration::from_secs(10),
             simulate: None,
         }
     }
@@ -292,6 +301,7 @@ impl Config {
             "CARIBOU_TRACE_LIMIT" => self.trace_bytes_max = number(name, value, 1)? << 20,
             "CARIBOU_PROFILE" => self.profile = choice(name, value, &[("on", true), ("off", false)])?,
             "CARIBOU_MONITOR" => self.monitor = Some(value.trim().into()),
+            "CARIBOU_WATCHDOG" => self.watchdog = Duration::from_secs(number(name, value, 0)?),
             "CARIBOU_SIMULATE" => self.simulate = Some(number(name, value, 0)?),
             unknown => return Err(unknown_variable(unknown)),
         }
@@ -466,6 +476,15 @@ impl Config {
         self
     }
 
+    /// After how long a handler that has not returned is told of, on standard error or in the log; after ever longer times
+    /// again. A run that has failed waits no longer than that for processes that do not answer, and returns the error; for
+    /// threads of this process it must wait, since they use what the caller lends. Zero is for never.
+    #[must_use]
+    pub fn watchdog(mut self, limit: Duration) -> Config {
+        self.watchdog = limit;
+        self
+    }
+
     /// Whether a bounded profile of each worker's time is kept. A trace has it in any case.
     #[must_use]
     pub fn profile(mut self, profile: bool) -> Config {
@@ -614,7 +633,7 @@ mod tests {
     fn every_documented_variable_is_understood() {
         let examples = [
             "3", "2", "greedy", "7", "off", "off", "procstat", "always", "mpi", "off", "traces", "handlers",
-            "10", "off", "9977", "42",
+            "10", "off", "9977", "60", "42",
         ];
         assert_eq!(examples.len(), VARIABLES.len());
         for (variable, example) in VARIABLES.iter().zip(examples) {

@@ -46,6 +46,7 @@ use crate::report::Report;
 use crate::run::{Arrays, ReadyRank, Seat, Shape, warn_of_undelivered};
 use crate::trace::End as TraceEnd;
 use crate::trace::session::{Session, new_run_id};
+use crate::trace::watchdog::Watchdog;
 use crate::transport::Transport;
 use crate::transport::mpi::raw::{
     Alarm, Communicator, MpiError, abort, end_process, is_finalized, is_main_thread, may_have_threads,
@@ -406,9 +407,10 @@ impl Job {
         plan: &Plan,
         ready: Box<dyn ReadyRank + '_>,
         begin: &Alignment,
-        session: &Session,
+        session: &Arc<Session>,
     ) -> Arc<Outcome> {
         let outcome: Arc<Outcome> = Arc::default();
+        let _watchdog = Watchdog::start(config, session, &outcome);
         let crew = Arc::new(Crew::new(shape.sleepers(plan.seats[self.rank.index()].workers)));
         if let Some(bed) = self.links.bed() {
             crew.sleepers[0].share(bed);

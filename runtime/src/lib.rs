@@ -87,6 +87,7 @@ mod measure;
 pub mod monitor;
 mod report;
 mod run;
+mod tell;
 pub mod trace;
 mod transport;
 mod warn;

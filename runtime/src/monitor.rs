@@ -29,7 +29,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-pub use status::{KindStatus, RankStatus, SCHEMA, Status, WorkerStatus};
+pub use status::{KindStatus, RankStatus, RunningStatus, SCHEMA, Status, WorkerStatus};
 
 use crate::Error;
 

@@ -29,6 +29,7 @@ use crate::measure::topology::plan::{Place, Plan, plan};
 use crate::report::Report;
 use crate::trace::End;
 use crate::trace::session::{Session, new_run_id};
+use crate::trace::watchdog::Watchdog;
 use crate::transport::Transport;
 use crate::transport::local::{Local, Wake};
 use crate::warn::warn;
@@ -266,6 +267,7 @@ fn run_threads(config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
     };
     tracing::info!(lb = shape.lb(config), "{}", process.plan);
     let _monitor = process.session.watched(config, 0)?;
+    let _watchdog = Watchdog::start(config, &process.session, &process.outcome);
     let crews: Vec<Arc<Crew>> = (0..ranks).map(|_| Arc::new(Crew::new(shape.sleepers(workers)))).collect();
     let wake = |crew: &Arc<Crew>| {
         let crew = crew.clone();

@@ -13,6 +13,7 @@
 //! Layers, each knowing only those above it: what there is to say (`event`, `records`, `profile`), events as bytes
 //! (`encoding`), blocks and checksums (`block`), files ([`Writer`], [`Trace`]).
 
+pub(crate) mod at_work;
 pub(crate) mod block;
 pub(crate) mod encoding;
 mod event;
@@ -24,6 +25,7 @@ pub(crate) mod recording;
 pub(crate) mod records;
 pub(crate) mod session;
 mod watch;
+pub(crate) mod watchdog;
 mod writer;
 
 pub use crate::report::Sample;

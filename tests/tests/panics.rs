@@ -1,11 +1,17 @@
 //! A handler that panics ends the run once, on all ranks, with an error that says where.
 
-use std::sync::Arc;
+use std::fmt::Debug;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use caribou::{Chunk, Config, Ctx, Error, Reducer, Target, Values};
 use caribou_tests::within_patience;
 use serde::{Deserialize, Serialize};
+use tracing::field::Field;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
 
 const CHUNKS: u32 = 6;
 /// The chunk that panics; the last one, so that it is not on rank 0.
@@ -267,4 +273,86 @@ fn many_messages_that_panic_when_they_are_encoded_end_the_run_once() {
             assert_eq!(panic, "it cannot be written");
         }
     }
+}
+
+/// What the runtime has warned of.
+static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn told() -> MutexGuard<'static, Vec<String>> {
+    TOLD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps warnings and errors.
+struct Listener;
+
+impl Subscriber for Listener {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= Level::WARN
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = String::new();
+        event.record(&mut |field: &Field, value: &dyn Debug| line += &format!("{}={value:?} ", field.name()));
+        told().push(line);
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+/// Waits until the runtime has told what contains all these.
+fn wait_until_told(words: &[&str]) {
+    while !told().iter().any(|line| words.iter().all(|word| line.contains(word))) {
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Chunk 0 panics while chunk 1, on another rank, waits in its handler until the panic and the wait have been told.
+#[derive(Serialize, Deserialize)]
+struct Waits;
+
+#[derive(Serialize, Deserialize)]
+enum Wait {
+    ForOthers,
+}
+
+impl Chunk for Waits {
+    type Index = u32;
+    type Message = Wait;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        match ctx.index() {
+            0 => ctx.send(1, Wait::ForOthers),
+            _ => ctx.send(0, Wait::ForOthers),
+        }
+    }
+
+    fn receive(&mut self, _: Wait, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 1 {
+            wait_until_told(&["the run has failed", "the first falls"]);
+            let waits = "rank 1, worker 0 has run Waits[1] of array 0 in its handler of `ForOthers` for";
+            wait_until_told(&[waits, "the run has failed and ends when that returns"]);
+            return;
+        }
+        wait_until_told(&["rank 1, worker 0 has run Waits[1] of array 0 in its handler of `ForOthers` for"]);
+        panic!("the first falls");
+    }
+}
+
+#[test]
+fn a_failure_is_told_when_it_happens_and_so_is_the_handler_that_the_end_waits_for() {
+    tracing::subscriber::set_global_default(Listener).expect("nobody else listens");
+    let result = within_patience("a handler that waits", || {
+        caribou::run(config(2, "none").watchdog(Duration::from_millis(40)), |setup| {
+            setup.array(2, |_| Waits);
+        })
+    });
+    let Err(Error::HandlerPanicked { panic, .. }) = result else { panic!("no panic") };
+    assert_eq!(panic, "the first falls");
 }

@@ -47,6 +47,19 @@ fn a_killed_process_ends_the_others_within_seconds_and_is_named() {
 }
 
 #[test]
+fn a_handler_that_never_returns_does_not_keep_a_job_that_has_failed_from_ending() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(mut command) = situation(2, &["hang"]) else { return };
+    command.env("CARIBOU_WATCHDOG", "1");
+    let ended = Job::start(command).wait();
+    assert!(!ended.status.success() && ended.took < Duration::from_secs(30), "{ended:?}");
+    let told = "rank 1, worker 0 has run Hangs[1] of array 0 in its handler of `start` for";
+    for words in ["the first one falls", told, "ranks that do not answer are given up"] {
+        assert!(ended.stderr.contains(words), "{words}: {ended:?}");
+    }
+}
+
+#[test]
 fn a_stopped_process_holds_up_the_run_and_loses_nothing() {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     for shared_memory in ["on", "off"] {

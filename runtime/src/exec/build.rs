@@ -64,6 +64,7 @@ pub(crate) fn build_rank(
         wire: config.wire,
         measure: config.measure && config.simulate.is_none(),
         recording: parts.recording,
+        patience: config.watchdog,
         spins: parts.spins,
         congested: AtomicBool::new(false),
         checksum,

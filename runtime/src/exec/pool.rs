@@ -175,7 +175,10 @@ impl Shared<'_> {
             let into = fresh.as_mut().unwrap_or(&mut accumulated);
             diary.waited(self.clock.now_ns());
             let cpu_start_ns = thread_cpu_ns();
+            let at_work = &self.recording.at_work[worker as usize];
+            at_work.iterates(range.start);
             let executed = catch_unwind(AssertUnwindSafe(|| self.work.execute(into, range.clone())));
+            at_work.rests();
             let end_ns = self.clock.now_ns();
             if let Err(panic) = executed {
                 let doing = format!("executing iterations {}..{}", range.start, range.end);

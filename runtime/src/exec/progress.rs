@@ -16,7 +16,7 @@ use crate::core::packet::{Cargo, Journey, Packet, ROOT, Traveller};
 use crate::core::rank::{Actions, RankCore};
 use crate::error::Error;
 use crate::exec::shared::Core;
-use crate::ids::{CellId, ChunkId, Rank};
+use crate::ids::{CellId, ChunkId, RUNTIME, Rank};
 use crate::measure::sample::Observed;
 use crate::report::Sample;
 use crate::trace::Part;
@@ -161,6 +161,7 @@ impl Worker<'_> {
             Action::Decide(expected) => {
                 self.interrupt();
                 let strategy = self.shared.core.lock().rank.strategy().expect("rank 0 has the strategy");
+                self.at_work.serves(RUNTIME);
                 let start_ns = self.shared.clock.now_ns();
                 let assignment = strategy.assign(&expected);
                 let decide_ns = self.shared.clock.now_ns() - start_ns;
@@ -182,7 +183,7 @@ impl Worker<'_> {
         self.interrupt();
         let (mut slot, mail) = self.shared.cells.get(cell).mailbox.take();
         self.shared.cells.free(cell);
-        self.in_hand = InHand::hook(chunk, "on_depart", slot.passport().syncs.next);
+        self.take_in_hand(InHand::hook(chunk, "on_depart", slot.passport().syncs.next));
         let bytes = slot.state_bytes();
         slot.on_depart();
         tracing::debug!(?chunk, to = to.0, "departs");
@@ -295,7 +296,7 @@ impl Worker<'_> {
             self.fail_if_failed();
         }
         // What comes is decoded by user code, which may panic.
-        self.in_hand = InHand::nothing("a packet");
+        self.take_in_hand(InHand::nothing("a packet"));
         let mut any = false;
         for _ in 0..PACKETS_MAX {
             match self.transport.as_mut().and_then(|transport| transport.poll()) {
@@ -336,7 +337,7 @@ impl Worker<'_> {
             && let (Cargo::Live(slot), Some(_)) = (&mut traveller.cargo, traveller.journey)
         {
             let phase = slot.passport().syncs.next;
-            self.in_hand = InHand::hook(traveller.chunk, "on_arrive", phase);
+            self.take_in_hand(InHand::hook(traveller.chunk, "on_arrive", phase));
             slot.on_arrive();
         }
         packet
@@ -344,6 +345,8 @@ impl Worker<'_> {
 
     /// The run cannot go on: says so to every rank and stops this one.
     pub(crate) fn fail(&mut self, error: Error) {
+        // At once: the run returns it when all handlers have returned, and one of them may never.
+        tracing::error!(rank = self.shared.facts.rank.0, %error, "the run has failed");
         self.with_core(|core, _, out| core.fail(error, out));
     }
 

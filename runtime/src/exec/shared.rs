@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use super::cells::Cells;
 use super::clock::Clock;
@@ -18,6 +19,7 @@ use crate::error::Error;
 use crate::ids::Rank;
 use crate::measure::sample::Gauges;
 use crate::report::SyncReport;
+use crate::tell;
 use crate::trace::recording::Recording;
 
 /// The core of a rank, and packets for the transport from workers that may not call it.
@@ -47,6 +49,8 @@ pub(crate) struct RankShared {
     pub(crate) recording: Arc<Recording>,
     /// Of the arrays that were set up.
     pub(crate) checksum: u64,
+    /// How long a run that has failed waits for ranks that do not answer.
+    pub(crate) patience: Duration,
     /// Turns an idle worker spins before it parks.
     pub(crate) spins: u32,
     /// So much waits for a slow rank that no chunk of this one should run.
@@ -125,6 +129,22 @@ impl Outcome {
 
     pub(crate) fn lost(&self) -> bool {
         self.lost.load(Ordering::Acquire)
+    }
+
+    /// Says to a rank that has stopped when to wait no longer for the others: a rank is lost, or the run has failed and
+    /// somebody takes longer than `patience` to hear it, such as a handler that never returns. Zero is for ever.
+    pub(crate) fn gives_up<'a>(&'a self, clock: &'a Clock, patience: Duration) -> impl Fn() -> bool + 'a {
+        let limit_ns = if patience.is_zero() { u64::MAX } else { patience.as_nanos() as u64 };
+        let until_ns = clock.now_ns().saturating_add(limit_ns);
+        move || self.lost() || (clock.now_ns() >= until_ns && self.give_up())
+    }
+
+    /// Leaves a run that has failed without those who have not heard of it.
+    fn give_up(&self) -> bool {
+        let Some(error) = self.error() else { return false };
+        tell::warn(&format!("ranks that do not answer are given up, because the run has failed: {error}"));
+        self.lost.store(true, Ordering::Release);
+        true
     }
 
     pub(crate) fn finish(&self, now_ns: u64) {

@@ -46,6 +46,7 @@ impl Start<'_> {
         let places = plan.seats.iter().map(|seats| RankPlace { host: seats.host, workers: seats.workers });
         let names: Vec<String> = described.arrays.iter().map(|array| array.name().to_owned()).collect();
         let (recording, untraced) = session.rank(rank, &names, &clock);
+        recording.describe(described.arrays.clone());
         let places = places.collect();
         let parts = RankParts { queues, crew, clock, outcome, spins, strategy, recording, places };
         let shared = &build_rank(config, rank, described, &badge, parts);

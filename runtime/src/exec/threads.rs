@@ -33,6 +33,7 @@ impl Worker<'_> {
             self.catching(|worker| worker.turn());
         }
         self.hand_in_leftover();
+        self.at_work.rests();
         self.send_the_last();
         if let Some(recorder) = &mut self.recorder {
             recorder.finish();
@@ -51,9 +52,9 @@ impl Worker<'_> {
             return;
         }
         self.catching(Self::send_outbound);
-        let outcome = &self.shared.outcome;
+        let shared = self.shared;
         if let Some(transport) = &mut self.transport {
-            transport.close(&|| outcome.lost());
+            transport.close(&shared.outcome.gives_up(&shared.clock, shared.patience));
         }
     }
 
@@ -139,6 +140,7 @@ impl Worker<'_> {
 
     /// No work: spins, tells the core, and sleeps. The time counts as idle.
     fn idle(&mut self) {
+        self.at_work.rests();
         if let Some(transport) = &mut self.transport {
             // Others may be waiting for it: it leaves before we look around.
             transport.idle();

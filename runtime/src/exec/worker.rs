@@ -30,8 +30,9 @@ use crate::ids::{CellId, ChunkId, RUNTIME, Rank};
 use crate::measure::meter::Meter;
 use crate::measure::sample::Observed;
 use crate::measure::speed::Speed;
-use crate::trace::Part;
+use crate::trace::at_work::AtWork;
 use crate::trace::recorder::Recorder;
+use crate::trace::{NameId, Part};
 use crate::transport::Transport;
 
 /// Buffers of mailboxes kept for reuse.
@@ -48,6 +49,8 @@ pub(crate) struct Worker<'r> {
     pub(crate) recorder: Option<Recorder>,
     pub(crate) speed: Option<Speed>,
     pub(crate) in_hand: InHand,
+    /// The same, as others may see it.
+    pub(crate) at_work: &'r AtWork,
     pub(crate) actions: Actions,
     pub(crate) spares: Vec<VecDeque<Delivery>>,
     /// Simulation: reorders what a mailbox holds, as far as the promised order allows, and says how much to handle.
@@ -75,6 +78,8 @@ pub(crate) type Mixer = Box<dyn FnMut(&mut VecDeque<Delivery>) -> usize>;
 pub(crate) struct InHand {
     pub(crate) chunk: ChunkId,
     pub(crate) kind: &'static str,
+    /// Its number, where a record is kept.
+    name: NameId,
     pub(crate) phase: u64,
     /// Who sent the message.
     pub(crate) from: Sender,
@@ -90,7 +95,7 @@ impl InHand {
 
     /// A hook of a chunk, which is no handler.
     pub(crate) fn hook(chunk: ChunkId, kind: &'static str, phase: u64) -> InHand {
-        InHand { chunk, kind, phase, from: Sender::RUNTIME, running: false }
+        InHand { chunk, kind, name: NameId(0), phase, from: Sender::RUNTIME, running: false }
     }
 }
 
@@ -119,6 +124,7 @@ impl<'r> Worker<'r> {
             recorder,
             speed: None,
             in_hand: InHand::nothing("nothing"),
+            at_work: &shared.recording.at_work[id as usize],
             actions: Actions::new(),
             spares: Vec::new(),
             mixer: None,
@@ -152,6 +158,7 @@ impl<'r> Worker<'r> {
             cell.last_worker.store(self.id, Ordering::Relaxed);
         }
         self.in_hand.chunk = chunk;
+        self.at_work.turns_to(chunk);
         let mut outbox = std::mem::take(&mut self.outbox);
         let left = self.mixer.as_mut().map_or(usize::MAX, |mix| mix(&mut mail));
         let fate = self.handle(chunk, &mut *slot, &mut mail, left, &mut outbox, id);
@@ -186,6 +193,7 @@ impl<'r> Worker<'r> {
         {
             left -= 1;
             self.handled += 1;
+            self.at_work.begins(self.handled);
             let delivered = slot.deliver(delivery, Handler { chunk, outbox, facts, outlet: self });
             mail.pop_front();
             if let Err(why) = delivered {
@@ -392,7 +400,10 @@ impl<'r> Worker<'r> {
     /// Charges the time since the last lap to the chunk in this cell.
     #[inline]
     fn lap(&mut self, cell: CellId) {
-        let Some(meter) = &mut self.meter else { return };
+        let Some(meter) = &mut self.meter else {
+            self.in_hand.running = false;
+            return;
+        };
         let now_ns = self.shared.clock.now_ns();
         let wall_ns = meter.lap(cell, now_ns);
         self.shared.cells.get(cell).charge(wall_ns as i64);
@@ -449,6 +460,13 @@ impl<'r> Worker<'r> {
         self.in_hand.running = false;
     }
 
+    /// Turns to something that is no handler, but may run user code.
+    #[inline]
+    pub(crate) fn take_in_hand(&mut self, other: InHand) {
+        self.at_work.serves(other.chunk);
+        self.in_hand = other;
+    }
+
     pub(crate) fn describe(&self, chunk: ChunkId) -> String {
         if chunk == RUNTIME { "the runtime".into() } else { self.shared.core.lock().rank.describe(chunk) }
     }
@@ -459,7 +477,7 @@ impl InHand {
     #[inline]
     fn record(&mut self, recorder: &mut Recorder, now_ns: u64) {
         if std::mem::take(&mut self.running) {
-            recorder.handled(self.chunk, self.kind, self.from, now_ns);
+            recorder.handled(self.chunk, self.name, self.from, now_ns);
         } else {
             recorder.kept(now_ns);
         }
@@ -492,6 +510,10 @@ impl Outlet for Worker<'_> {
     fn note(&mut self, kind: &'static str, phase: u64, from: Sender) {
         if self.in_hand.running {
             self.interrupt();
+        }
+        if let Some(recorder) = &mut self.recorder {
+            self.in_hand.name = recorder.kind(self.in_hand.chunk.array, kind);
+            self.at_work.names(self.in_hand.name);
         }
         self.in_hand.kind = kind;
         self.in_hand.phase = phase;

@@ -77,6 +77,23 @@ pub struct RankStatus {
     pub messages: u64,
     /// What it last measured about itself, if it has.
     pub sample: Option<Sample>,
+    /// What its workers have been running since somebody looked before: at least once a second somebody does, unless
+    /// `CARIBOU_WATCHDOG` is 0.
+    pub running: Vec<RunningStatus>,
+}
+
+/// What one worker is running.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunningStatus {
+    /// The worker's number on the rank.
+    pub worker: u32,
+    /// The chunk, or what it is if it is no chunk.
+    pub what: String,
+    /// The kind of the message; none without a profile, and where no handler runs.
+    pub kind: Option<String>,
+    /// For how long at least, ns.
+    pub long_ns: u64,
 }
 
 /// What one worker has done so far. Of its wall time, what is not told here was not looked at.

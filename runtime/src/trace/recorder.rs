@@ -146,8 +146,7 @@ impl Recorder {
 
     /// A handler has ended that began when the last slice did.
     #[inline]
-    pub(crate) fn handled(&mut self, chunk: ChunkId, kind: &'static str, from: Sender, now_ns: u64) {
-        let kind = self.kind(chunk.array, kind);
+    pub(crate) fn handled(&mut self, chunk: ChunkId, kind: NameId, from: Sender, now_ns: u64) {
         let (begin_ns, wall_ns) = (self.last_ns, now_ns - self.last_ns);
         self.last_ns = now_ns;
         self.profile.begin_ns.get_or_insert(begin_ns);
@@ -182,7 +181,7 @@ impl Recorder {
 
     /// The number of a kind. The texts are constants of the program: the same place is the same text.
     #[inline]
-    fn kind(&mut self, array: u32, kind: &'static str) -> NameId {
+    pub(crate) fn kind(&mut self, array: u32, kind: &'static str) -> NameId {
         let key = (array, kind.as_ptr() as usize ^ kind.len() << 48);
         if let Some((recent, id)) = self.recent
             && recent == key

@@ -7,17 +7,19 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+use super::at_work::AtWork;
 use super::block::{Block, Header};
 use super::event::{ChunkId, Event, NameId, What};
 use super::filter::{Class, Filter};
 use super::profile::Profile;
 use super::records::{End, Name, RunRecord};
 use super::writer::Writer;
+use crate::core::erased::ErasedArray;
 use crate::error::Error;
 use crate::report::{Sample, SyncReport};
 
@@ -64,6 +66,10 @@ pub(crate) struct Recording {
     /// Whether each array's chunks are recorded.
     arrays: Vec<bool>,
     array_names: Vec<String>,
+    /// The arrays themselves, once they are known: to say which chunk a worker runs.
+    pub(super) described: OnceLock<Arc<[Arc<dyn ErasedArray>]>>,
+    /// What each worker is running.
+    pub(crate) at_work: Vec<AtWork>,
     profiles: Vec<Mutex<Profile>>,
     names: Mutex<Table>,
     samples: Mutex<Vec<Sample>>,
@@ -118,6 +124,8 @@ impl Recording {
             filter: Filter::default(),
             arrays: Vec::new(),
             array_names: Vec::new(),
+            described: OnceLock::new(),
+            at_work: (0..workers).map(|_| AtWork::new()).collect(),
             profiles: (0..workers).map(|_| Mutex::default()).collect(),
             names: Mutex::default(),
             samples: Mutex::default(),
@@ -155,6 +163,11 @@ impl Recording {
             }
             Err(why) => (recording, Some(refused(dir, &why))),
         }
+    }
+
+    /// What the rank was set up with.
+    pub(crate) fn describe(&self, arrays: Arc<[Arc<dyn ErasedArray>]>) {
+        self.described.get_or_init(|| arrays);
     }
 
     /// Whether events of this class are wanted.

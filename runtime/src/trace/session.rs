@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::at_work::{Running, Watch};
 use super::recording::{RankProfile, Recording, Wanted};
 use super::records::{End, RunRecord};
 use crate::config::Config;
@@ -15,6 +16,9 @@ use crate::measure::topology::plan::Plan;
 /// Runs of this process that were traced: each gets a directory of its own. All processes of a job count the same.
 static TRACED: AtomicU32 = AtomicU32::new(0);
 
+/// How much of the time between two looks at the workers counts, ns.
+const LOOK_COUNTS_NS: u64 = 2_000_000_000;
+
 /// The record of a run.
 pub(crate) struct Session {
     wanted: Wanted,
@@ -22,6 +26,7 @@ pub(crate) struct Session {
     recordings: Mutex<Vec<Arc<Recording>>>,
     /// That of the run, once it has begun.
     clock: OnceLock<Clock>,
+    watch: Mutex<Watch>,
     /// That it has ended, and why it failed.
     ended: OnceLock<Option<String>>,
 }
@@ -76,6 +81,7 @@ impl Session {
             run,
             recordings: Mutex::default(),
             clock: OnceLock::new(),
+            watch: Mutex::default(),
             ended: OnceLock::new(),
         })
     }
@@ -103,6 +109,13 @@ impl Session {
     /// Since the run began, ns.
     pub(crate) fn elapsed_ns(&self) -> u64 {
         self.clock.get().map_or(0, Clock::now_ns)
+    }
+
+    /// What has been running since somebody looked before.
+    pub(crate) fn running(&self) -> Vec<Running> {
+        let (ranks, now_ns) = (self.recordings().clone(), self.elapsed_ns());
+        let watch = &mut *self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        watch.look(&ranks, now_ns, LOOK_COUNTS_NS)
     }
 
     pub(crate) fn run(&self) -> &RunRecord {

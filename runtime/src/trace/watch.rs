@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::at_work::Running;
 use super::profile::{Activity, Profile};
 use super::recording::Recording;
 use super::records::{Name, RunRecord};
 use super::session::Session;
 use crate::config::Config;
 use crate::error::Error;
-use crate::monitor::{KindStatus, Monitor, RankStatus, Status, WorkerStatus};
+use crate::monitor::{KindStatus, Monitor, RankStatus, RunningStatus, Status, WorkerStatus};
 
 impl Session {
     /// Starts to tell how the run is doing, if the configuration says so. Of several processes, that of rank R listens on
@@ -27,7 +28,12 @@ impl Session {
         let elapsed_ns = self.elapsed_ns();
         let mut kinds = BTreeMap::new();
         let ranks = recordings.iter().map(|rank| rank_status(rank, self.run(), elapsed_ns, &mut kinds));
-        let ranks: Vec<RankStatus> = ranks.collect();
+        let mut ranks: Vec<RankStatus> = ranks.collect();
+        for Running { rank, worker, what, kind, long_ns } in self.running() {
+            if let Some(status) = ranks.iter_mut().find(|status| status.rank == rank) {
+                status.running.push(RunningStatus { worker, what, kind, long_ns });
+            }
+        }
         // Rank 0 has them, if it is in this process.
         let syncs = recordings.first().map(|rank| rank.syncs_so_far()).unwrap_or_default();
         let run = self.run();
@@ -71,6 +77,7 @@ fn rank_status(
         chunks: sample.map_or(0, |sample| sample.chunks),
         workers,
         sample,
+        running: Vec::new(),
     }
 }
 

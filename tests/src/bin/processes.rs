@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         "rounds" => rounds(u64::MAX >> 8).map(|_| ()),
         "flood" => flood(number()),
         "panic" => one_a_rank(|| Panics),
+        "hang" => one_a_rank(|| Hangs),
         "stall" => one_a_rank(|| Waits),
         "lose" => loses(),
         "vanish" => one_a_rank(|| Vanishes),
@@ -249,6 +250,22 @@ impl Chunk for Panics {
 
     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
         assert!(ctx.index() + 1 != ctx.ranks(), "the last one falls");
+    }
+
+    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+}
+
+/// Panics on rank 0, and does not return on the others.
+#[derive(Serialize, Deserialize)]
+struct Hangs;
+
+impl Chunk for Hangs {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        assert!(ctx.index() != 0, "the first one falls");
+        std::thread::sleep(Duration::from_secs(60));
     }
 
     fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}

@@ -28,7 +28,15 @@ fn worker(worker: u32, ([cpu, runtime, lost, idle], wall): Totals) -> WorkerStat
 fn rank(rank: u32, messages: u64, totals: &[Totals]) -> RankStatus {
     let workers = totals.iter().zip(0..).map(|(&totals, number)| worker(number, totals)).collect();
     let sample = Sample { wall_ns: 1000, cpu_ns: 600, wait_ns: 300, steal_ns: 100, ..Sample::default() };
-    RankStatus { rank, host: "node-1".into(), workers, chunks: 64, messages, sample: Some(sample) }
+    RankStatus {
+        rank,
+        host: "node-1".into(),
+        workers,
+        chunks: 64,
+        messages,
+        sample: Some(sample),
+        ..RankStatus::default()
+    }
 }
 
 /// A run of two ranks; the second has two workers.

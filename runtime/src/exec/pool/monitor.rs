@@ -35,6 +35,8 @@ pub(super) struct Monitor<'m> {
     processes: bool,
     /// Encode and decode every packet even inside the process.
     wire: bool,
+    /// See [`Config::watchdog`].
+    patience: Duration,
     /// Parts that have come, by rank: what was accumulated, and the rest.
     parts: BTreeMap<Rank, (Accumulated, Part)>,
     handed_over: bool,
@@ -72,6 +74,7 @@ impl<'m> Monitor<'m> {
             ranks,
             processes: config.launch() != Launch::Alone,
             wire: config.wire,
+            patience: config.watchdog,
             parts: BTreeMap::new(),
             handed_over: false,
             told: false,
@@ -100,9 +103,9 @@ impl<'m> Monitor<'m> {
 
     /// Everybody has what was sent to them, or never will.
     pub(super) fn close(&mut self) {
-        let outcome = self.shared.outcome;
+        let shared = self.shared;
         if let Some(transport) = &mut self.transport {
-            transport.close(&|| outcome.lost());
+            transport.close(&shared.outcome.gives_up(shared.clock, self.patience));
         }
     }
 

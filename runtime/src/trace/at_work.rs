@@ -1,0 +1,215 @@
+//! What each worker is running, for those who watch a run from outside.
+//!
+//! A worker says it by plain stores that cost as much as keeping it to itself, and reads no clock for it. Whoever watches
+//! looks again and again: what is still the same has been running since the first look, so times are *at least*.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::event::{ChunkId, NameId};
+use super::recording::Recording;
+
+/// In place of an array: the worker has no work.
+const RESTING: u32 = u32::MAX - 1;
+/// In place of an array: the worker of a pool executes iterations, of which the key is the first.
+const ITERATIONS: u32 = u32::MAX - 2;
+const UNNAMED: u32 = u32::MAX;
+
+/// What one worker is running. Only that worker writes.
+pub(crate) struct AtWork {
+    array: AtomicU32,
+    key: AtomicU64,
+    /// The kind of the message, where kinds have numbers: with a profile.
+    kind: AtomicU32,
+    /// Handlers begun.
+    begun: AtomicU64,
+}
+
+/// What a worker was seen to run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Sight {
+    chunk: ChunkId,
+    kind: u32,
+    begun: u64,
+}
+
+impl AtWork {
+    pub(crate) fn new() -> AtWork {
+        AtWork {
+            array: AtomicU32::new(RESTING),
+            key: AtomicU64::new(0),
+            kind: AtomicU32::new(UNNAMED),
+            begun: AtomicU64::new(0),
+        }
+    }
+
+    /// The worker turns to this chunk.
+    #[inline]
+    pub(crate) fn turns_to(&self, chunk: ChunkId) {
+        self.array.store(chunk.array, Ordering::Relaxed);
+        self.key.store(chunk.key, Ordering::Relaxed);
+    }
+
+    /// It begins its handler with this number.
+    #[inline]
+    pub(crate) fn begins(&self, number: u64) {
+        self.begun.store(number, Ordering::Relaxed);
+    }
+
+    /// The handler is that of this kind of message.
+    #[inline]
+    pub(crate) fn names(&self, kind: NameId) {
+        self.kind.store(kind.0, Ordering::Relaxed);
+    }
+
+    /// It executes iterations from this one on.
+    pub(crate) fn iterates(&self, first: u64) {
+        self.turns_to(ChunkId { array: ITERATIONS, key: first });
+    }
+
+    /// It turns to a hook of this chunk, or to work of the runtime: no handler.
+    #[inline]
+    pub(crate) fn serves(&self, chunk: ChunkId) {
+        self.turns_to(chunk);
+        self.kind.store(UNNAMED, Ordering::Relaxed);
+    }
+
+    /// It has no work.
+    #[inline]
+    pub(crate) fn rests(&self) {
+        self.array.store(RESTING, Ordering::Relaxed);
+    }
+
+    /// The parts may be of two handlers: then they are different at the next look.
+    fn look(&self) -> Option<Sight> {
+        let array = self.array.load(Ordering::Relaxed);
+        let key = self.key.load(Ordering::Relaxed);
+        let (kind, begun) = (self.kind.load(Ordering::Relaxed), self.begun.load(Ordering::Relaxed));
+        (array != RESTING).then_some(Sight { chunk: ChunkId { array, key }, kind, begun })
+    }
+}
+
+/// What a worker has been running for some time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Running {
+    pub(crate) rank: u32,
+    pub(crate) worker: u32,
+    /// The chunk by name; or that it is no chunk.
+    pub(crate) what: String,
+    /// The kind of the message, if that is known.
+    pub(crate) kind: Option<String>,
+    /// For how long at least, ns.
+    pub(crate) long_ns: u64,
+}
+
+impl Running {
+    pub(crate) fn place(&self) -> (u32, u32) {
+        (self.rank, self.worker)
+    }
+}
+
+impl std::fmt::Display for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "rank {}, worker {} has run {}", self.rank, self.worker, self.what)?;
+        if let Some(kind) = &self.kind {
+            write!(f, " in its handler of `{kind}`")?;
+        }
+        let long_s = self.long_ns as f64 / 1e9;
+        write!(f, " for {long_s:.*} s", usize::from(long_s < 10.0))
+    }
+}
+
+/// What all workers of a process were seen to run, look by look.
+#[derive(Default)]
+pub(crate) struct Watch {
+    last_ns: u64,
+    /// By rank and worker: since the first look at it.
+    seen: BTreeMap<(u32, u32), (Sight, u64)>,
+}
+
+impl Watch {
+    /// Looks at all workers; returns what has been running since an earlier look. Of the time since the last one at most
+    /// `counts_ns` counts: a process that was stopped in between has not been slow.
+    pub(crate) fn look(&mut self, ranks: &[Arc<Recording>], now_ns: u64, counts_ns: u64) -> Vec<Running> {
+        let passed_ns = now_ns.saturating_sub(self.last_ns).min(counts_ns);
+        self.last_ns = now_ns;
+        let before = std::mem::take(&mut self.seen);
+        for rank in ranks {
+            for (worker, at_work) in (0..).zip(&rank.at_work) {
+                let Some(sight) = at_work.look() else { continue };
+                let place = (rank.rank(), worker);
+                let long_ns = match before.get(&place) {
+                    Some(&(seen, long_ns)) if seen == sight => long_ns + passed_ns,
+                    _ => 0,
+                };
+                self.seen.insert(place, (sight, long_ns));
+            }
+        }
+        let in_words = |rank: &Arc<Recording>| {
+            let its = self.seen.range((rank.rank(), 0)..=(rank.rank(), u32::MAX));
+            let its = its.filter(|&(_, &(_, long_ns))| long_ns > 0);
+            its.map(|(&(_, worker), &(sight, long_ns))| rank.running(worker, sight, long_ns))
+                .collect::<Vec<_>>()
+        };
+        ranks.iter().flat_map(in_words).collect()
+    }
+}
+
+impl Recording {
+    /// In words.
+    fn running(&self, worker: u32, sight: Sight, long_ns: u64) -> Running {
+        let Sight { chunk, kind, .. } = sight;
+        let array = self.described.get().and_then(|arrays| arrays.get(chunk.array as usize));
+        let what = match array {
+            Some(array) => {
+                // The user's, which may panic.
+                let index = catch_unwind(AssertUnwindSafe(|| array.index_text(chunk.key)));
+                let index = index.unwrap_or_else(|_| chunk.key.to_string());
+                format!("{}[{index}] of array {}", array.name(), chunk.array)
+            }
+            None if chunk.array == ITERATIONS => format!("iterations from {} on", chunk.key),
+            None => "what the runtime does itself".into(),
+        };
+        let name = array.and_then(|_| self.names().get(kind as usize).map(|name| name.text.clone()));
+        Running { rank: self.rank(), worker, what, kind: name, long_ns }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::RUNTIME;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn told(watch: &mut Watch, rank: &Arc<Recording>, at_s: u64) -> Vec<String> {
+        let running = watch.look(std::slice::from_ref(rank), at_s * SECOND_NS, 2 * SECOND_NS);
+        running.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_is_the_same_at_every_look_has_been_running_since_the_first() {
+        let rank = Arc::new(Recording::nothing(2));
+        let mut watch = Watch::default();
+        rank.at_work[1].iterates(7);
+        assert_eq!(told(&mut watch, &rank, 1), [""; 0], "it may have begun just now");
+        assert_eq!(told(&mut watch, &rank, 2), ["rank 0, worker 1 has run iterations from 7 on for 1.0 s"]);
+        assert_eq!(told(&mut watch, &rank, 3), ["rank 0, worker 1 has run iterations from 7 on for 2.0 s"]);
+        rank.at_work[1].begins(1);
+        assert_eq!(told(&mut watch, &rank, 4), [""; 0], "it is another");
+        rank.at_work[1].rests();
+        assert_eq!(told(&mut watch, &rank, 5), [""; 0]);
+    }
+
+    #[test]
+    fn a_process_that_was_stopped_has_not_been_slow() {
+        let rank = Arc::new(Recording::nothing(1));
+        let mut watch = Watch::default();
+        rank.at_work[0].serves(RUNTIME);
+        told(&mut watch, &rank, 1);
+        let told = told(&mut watch, &rank, 3600);
+        assert_eq!(told, ["rank 0, worker 0 has run what the runtime does itself for 2.0 s"]);
+    }
+}
