@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// A job that takes longer hangs.
+/// A job that takes longer hangs, unless it is given another limit.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// The command that starts `processes` of what follows; `None`, and a line that says so, where there is no launcher.
@@ -38,6 +38,7 @@ pub struct Job {
     lines: Receiver<String>,
     stderr: JoinHandle<String>,
     begin: Instant,
+    limit: Duration,
 }
 
 /// How a job ended.
@@ -76,7 +77,7 @@ impl Job {
             let _ = errors.read_to_end(&mut bytes);
             String::from_utf8_lossy(&bytes).into_owned()
         });
-        Job { child, lines, stderr, begin: now() }
+        Job { child, lines, stderr, begin: now(), limit: PATIENCE }
     }
 
     /// Waits for a line with these words, passing over others.
@@ -104,6 +105,11 @@ impl Job {
         self.begin = now();
     }
 
+    /// A job that takes longer than this hangs.
+    pub fn limit(&mut self, limit: Duration) {
+        self.limit = limit;
+    }
+
     /// Whether it is still running.
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().expect("it can be asked").is_none()
@@ -115,7 +121,7 @@ impl Job {
             if let Some(status) = self.child.try_wait().expect("it can be asked") {
                 break status;
             }
-            if self.begin.elapsed() > PATIENCE {
+            if self.begin.elapsed() > self.limit {
                 signal("TERM", self.child.id());
                 thread::sleep(Duration::from_secs(5));
                 // It may have ended by now.

@@ -225,6 +225,9 @@ impl<'l> Mpi<'l> {
         for rank in 0..self.links.peers.len() as u32 {
             self.keep_up(rank, now_ns)?;
         }
+        if self.transfers {
+            self.links.communicator.progress()?;
+        }
         self.flush(all)?;
         Ok(!self.waiting && !self.transfers && self.unseen.is_empty())
     }
@@ -233,8 +236,8 @@ impl<'l> Mpi<'l> {
     fn keep_up(&mut self, rank: u32, now_ns: u64) -> Result<(), MpiError> {
         let links = &mut *self.links;
         let Some(peer) = &mut links.peers[rank as usize] else { return Ok(()) };
-        let left = peer.settle()? & peer.departures.settle()?;
-        self.transfers |= !left || peer.transfers();
+        peer.settle()?;
+        self.transfers |= !peer.departures.settle()? || peer.transfers();
         // As long as batches find room, what waited fills the next.
         while peer.waits() || peer.departures.is_full() {
             let shipped = peer.ship(&links.communicator)?;
@@ -353,7 +356,7 @@ impl Transport for Mpi<'_> {
         self.transfers
     }
 
-    /// Only processes of this host wake each other, and only for frames.
+    /// Only processes of this host wake each other, and only for frames; MPI wakes nobody.
     fn nap(&mut self) -> Option<Duration> {
         self.naps += 1;
         let wakes = self.links.batches.is_none() && !self.transfers;

@@ -18,10 +18,11 @@ use serde::{Deserialize, Serialize};
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let argument = |place: usize| arguments.get(place).map_or("", String::as_str);
-    let number = || argument(1).parse().unwrap_or(0);
+    let number = |place: usize| argument(1 + place).parse().unwrap_or(0);
     let outcome = match argument(0) {
         "rounds" => rounds(u64::MAX >> 8).map(|_| ()),
-        "flood" => flood(number()),
+        // How many messages, and how many numbers of eight bytes in each.
+        "flood" => flood(number(0), number(1)),
         "panic" => one_a_rank(|| Panics),
         "hang" => one_a_rank(|| Hangs),
         "stall" => one_a_rank(|| Waits),
@@ -159,9 +160,15 @@ fn rounds(rounds: u64) -> Result<Report, Error> {
     })
 }
 
+/// Messages that chunk 0 sends at a time.
+const WAVE: u64 = 16;
+
 /// Chunk 0 sends as fast as it can, to chunk 1 on another rank; which counts.
 #[derive(Serialize, Deserialize)]
 struct Flood {
+    /// Of every message.
+    #[serde(with = "caribou::bulk")]
+    weight: Arc<Vec<u64>>,
     left: u64,
     heard: u64,
     sum: u64,
@@ -173,7 +180,8 @@ enum Drop {
     GoOn,
     Water {
         number: u64,
-        weight: Vec<u64>,
+        #[serde(with = "caribou::bulk")]
+        weight: Arc<Vec<u64>>,
     },
     /// Everything has come.
     Full {
@@ -195,14 +203,16 @@ impl Chunk for Flood {
     fn receive(&mut self, message: Drop, ctx: &mut Ctx<'_, Self>) {
         match message {
             Drop::GoOn if self.left > 0 => {
-                self.left -= 1;
-                ctx.send(1, Drop::Water { number: self.left, weight: vec![self.left; 128] });
+                for number in (self.left.saturating_sub(WAVE)..self.left).rev() {
+                    ctx.send(1, Drop::Water { number, weight: self.weight.clone() });
+                }
+                self.left = self.left.saturating_sub(WAVE);
                 ctx.send(0, Drop::GoOn);
             }
             Drop::GoOn => {}
             Drop::Water { number, weight } => {
                 assert_eq!(number, self.messages - 1 - self.heard, "in order");
-                assert!(weight.iter().all(|&part| part == number), "and whole");
+                assert!(weight == self.weight, "and whole");
                 self.heard += 1;
                 self.sum += number;
                 if self.heard == self.messages {
@@ -217,13 +227,15 @@ impl Chunk for Flood {
     }
 }
 
-fn flood(messages: u64) -> Result<(), Error> {
-    let total = Arc::new(AtomicU64::new(0));
+fn flood(messages: u64, numbers: u64) -> Result<(), Error> {
+    let (total, weight) = (Arc::new(AtomicU64::new(0)), Arc::new((0..numbers).collect::<Vec<_>>()));
     let config = config()?;
     let speaks = config.launch().speaks();
     caribou::run(config, |setup| {
         setup.service(total.clone());
+        let weight = weight.clone();
         setup.array_with(2u32, Placement::RoundRobin, move |_| Flood {
+            weight: weight.clone(),
             left: messages,
             heard: 0,
             sum: 0,

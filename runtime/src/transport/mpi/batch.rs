@@ -179,6 +179,21 @@ impl Departures {
         }
     }
 
+    /// Tells the other how many runs have left, where it cannot go on asking MPI for ever.
+    pub(crate) fn say_left(&self, runs: u64) {
+        if let Out::Ring(ring) = &self.out {
+            ring.say_left(runs);
+        }
+    }
+
+    /// Whether the other has received so many runs, as far as it matters here.
+    pub(crate) fn has_received(&self, runs: u64) -> bool {
+        match &self.out {
+            Out::Ring(ring) => ring.received() >= runs,
+            Out::Mpi(_) => true,
+        }
+    }
+
     /// Lets go of what has left. True if everything has.
     pub(crate) fn settle(&mut self) -> Result<bool, MpiError> {
         match &mut self.out {
@@ -264,6 +279,21 @@ impl Arrivals {
                 self.read = WORD.min(self.batch.len());
                 !self.batch.is_empty()
             }
+        }
+    }
+
+    /// Tells the other how many runs have been received.
+    pub(crate) fn say_received(&self, runs: u64) {
+        if let Source::Ring(ring) = &self.source {
+            ring.say_received(runs);
+        }
+    }
+
+    /// Whether so many runs have left the other, as far as it matters here.
+    pub(crate) fn has_let_go_of(&self, runs: u64) -> bool {
+        match &self.source {
+            Source::Ring(ring) => ring.left() >= runs,
+            Source::Mpi(_) => true,
         }
     }
 

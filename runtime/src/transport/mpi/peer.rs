@@ -3,6 +3,11 @@
 //! Order is kept on every way at once: frames are read in the order they were written; a run of numbers is a message of
 //! its own under one tag, sent when its frame is written and awaited when its frame is read, and MPI keeps the order of
 //! messages with one tag. A frame whose runs are still coming holds up those behind it, which may be read meanwhile.
+//!
+//! **Progress.** MPI works on a message only while it is called, on both sides: Open MPI's receiver may have all of a run
+//! and still owe the sender the word that frees it. So a run is *under way* until its receiver has it and its sender has
+//! let go of it, and each knows that of the other; as long as one is, both go on calling MPI. Processes of one host tell
+//! each other beside their rings; between hosts they never stop calling MPI, since batches come by it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -64,6 +69,10 @@ pub(crate) struct Peer {
     sendings: Sendings,
     arriving: VecDeque<Arriving>,
     arriving_bytes: usize,
+    /// Runs received since the start.
+    received: u64,
+    /// A run may be under way, in either direction.
+    transfers: bool,
     /// It has said bye: what comes behind that belongs to the next run.
     gone: bool,
 }
@@ -79,6 +88,8 @@ impl Peer {
             sendings: Sendings::default(),
             arriving: VecDeque::new(),
             arriving_bytes: 0,
+            received: 0,
+            transfers: false,
             gone: false,
         }
     }
@@ -168,6 +179,7 @@ impl Peer {
     fn send_runs(&mut self, beside: &[Attachment], communicator: &Communicator) -> Result<(), MpiError> {
         for attachment in beside {
             self.sendings.push(communicator.send(self.rank, RUN, attachment.numbers.clone())?);
+            self.transfers = true;
         }
         Ok(())
     }
@@ -198,9 +210,18 @@ impl Peer {
         Ok(true)
     }
 
-    /// Lets go of runs that have left. True if all have.
-    pub(crate) fn settle(&mut self) -> Result<bool, MpiError> {
-        self.sendings.settle()
+    /// Lets go of runs that have left, and compares with the other what is under way.
+    pub(crate) fn settle(&mut self) -> Result<(), MpiError> {
+        if !self.transfers {
+            return Ok(());
+        }
+        let all_left = self.sendings.settle()?;
+        self.departures.say_left(self.sendings.left());
+        self.arrivals.say_received(self.received);
+        let known =
+            self.departures.has_received(self.sendings.left()) && self.arrivals.has_let_go_of(self.received);
+        self.transfers = !(all_left && self.arriving.is_empty() && known);
+        Ok(())
     }
 
     pub(crate) fn waits(&self) -> bool {
@@ -211,9 +232,10 @@ impl Peer {
         self.waiting_bytes > WAITING_BYTES_MAX
     }
 
-    /// Whether a run is under way, in either direction: MPI has to be called for it to come on.
+    /// Whether a run is under way, in either direction: MPI has to be called for it to come on, here and there.
+    #[inline]
     pub(crate) fn transfers(&self) -> bool {
-        !self.sendings.is_empty() || !self.arriving.is_empty()
+        self.transfers
     }
 
     /// Whether a frame is there to be read, or one that was read is whole.
@@ -241,6 +263,7 @@ impl Peer {
             && first.is_whole()?
         {
             self.arriving_bytes -= first.bytes;
+            self.received += first.runs.len() as u64;
             self.arriving.pop_front();
         }
         Ok(())
@@ -258,6 +281,7 @@ impl Peer {
         let receive = |run: &Run| communicator.receive(self.rank, RUN, run.bytes, run.width);
         let runs = runs.iter().map(receive).collect::<Result<_, _>>()?;
         self.arriving_bytes += bytes;
+        self.transfers = true;
         self.arriving.push_back(Arriving { kind, body, runs, bytes, come: 0 });
         Ok(())
     }
@@ -289,6 +313,7 @@ impl Peer {
         let Arriving { kind, mut body, runs, bytes, .. } =
             self.arriving.pop_front().expect("it was looked at");
         self.arriving_bytes -= bytes;
+        self.received += runs.len() as u64;
         let mut blocks: VecDeque<Block> = runs.into_iter().map(|run| run.take().1).collect();
         if kind == Kind::BodyBeside
             && let Some(Block::One(bytes)) = blocks.pop_front()

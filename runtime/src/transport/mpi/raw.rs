@@ -95,6 +95,8 @@ pub(crate) fn end_process() -> ! {
     unsafe { _exit(1) }
 }
 
+/// The tag of no message: a probe that finds one looks no further (Open MPI).
+const NEVER_SENT: c_int = 0;
 /// Between two tests of what takes long.
 const TURN: Duration = Duration::from_micros(50);
 /// How long an operation goes on after a process is gone: what it waits for may be under way.
@@ -252,6 +254,21 @@ impl Communicator {
                 request.as_mut_ptr(),
             ))?;
             Ok(Request::new(request.assume_init()))
+        }
+    }
+
+    /// Lets MPI work on whatever it has under way. A test of one request need not.
+    pub(crate) fn progress(&self) -> Result<(), MpiError> {
+        let mut flag: c_int = 0;
+        // SAFETY: MPI writes the flag; nobody asks for the status.
+        unsafe {
+            call!(MPI_Iprobe(
+                ffi::RSMPI_ANY_SOURCE,
+                NEVER_SENT,
+                self.handle,
+                &raw mut flag,
+                ffi::RSMPI_STATUS_IGNORE,
+            ))
         }
     }
 
@@ -484,6 +501,8 @@ impl Drop for Sending {
 pub(crate) struct Sendings {
     queue: VecDeque<Sending>,
     bytes: usize,
+    /// How many have left since the start.
+    left: u64,
 }
 
 impl Sendings {
@@ -499,13 +518,15 @@ impl Sendings {
                 return Ok(false);
             }
             self.bytes -= first.len();
+            self.left += 1;
             self.queue.pop_front();
         }
         Ok(true)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.queue.is_empty()
+    /// How many have left since the start.
+    pub(crate) fn left(&self) -> u64 {
+        self.left
     }
 
     /// Bytes that have not left.

@@ -14,6 +14,7 @@
 //!    before is no line, whatever its words are.
 //! 3. The writer stays less than a ring ahead of the *tail*, the lines that the reader says it has read (release, acquire).
 //! 4. All words are atomics that nobody needs any order of but through control words and tail.
+//! 5. Beside the tail each end says how far it is with the runs of numbers that MPI carries (see [`peer`](super::peer)).
 //!
 //! A full ring is the back-pressure between processes of a host: the writer keeps what does not fit.
 
@@ -30,14 +31,19 @@ const LOAD_WORDS: usize = LINE_WORDS - 1;
 const LAP_SHIFT: u32 = 32;
 const LAP_MASK: u64 = (1 << (64 - LAP_SHIFT)) - 1;
 
-/// Words that a ring of so many lines takes in its window: a line more, for the tail.
+/// Where a ring's first line has its tail, how many runs its reader has received, and how many have left its writer.
+const TAIL: usize = 0;
+const RECEIVED: usize = 1;
+const LEFT: usize = 2;
+
+/// Words that a ring of so many lines takes in its window: a line more, for what its ends tell each other.
 pub(crate) const fn footprint(lines: usize) -> usize {
     (lines + 1) * LINE_WORDS
 }
 
 /// A ring, as either end sees it.
 pub(crate) struct Ring {
-    tail: Words,
+    said: Words,
     words: Words,
     /// Its lines are two to the power of this.
     lines_log2: u32,
@@ -49,7 +55,7 @@ impl Ring {
         assert!(lines.is_power_of_two(), "places wrap by a mask");
         let own = at + LINE_WORDS;
         let words = window.words(part, own..own + lines * LINE_WORDS);
-        Ring { tail: window.words(part, at..own), words, lines_log2: lines.trailing_zeros() }
+        Ring { said: window.words(part, at..own), words, lines_log2: lines.trailing_zeros() }
     }
 
     /// The line with this number since the start.
@@ -67,6 +73,14 @@ impl Ring {
 
     fn lines(&self) -> u64 {
         1 << self.lines_log2
+    }
+
+    /// Says a number of runs, if it is not what was said last.
+    fn say(&self, place: usize, runs: u64) {
+        let word = &self.said[place];
+        if word.load(Ordering::Relaxed) != runs {
+            word.store(runs, Ordering::Relaxed);
+        }
     }
 }
 
@@ -89,7 +103,7 @@ impl Writer {
         let (words, _) = batch.as_chunks::<WORD>();
         let lines = words.len().div_ceil(LOAD_WORDS) as u64;
         if self.written + lines - self.tail > self.ring.lines() {
-            self.tail = self.ring.tail[0].load(Ordering::Acquire);
+            self.tail = self.ring.said[TAIL].load(Ordering::Acquire);
             if self.written + lines - self.tail > self.ring.lines() {
                 return false;
             }
@@ -105,6 +119,16 @@ impl Writer {
         }
         self.written += lines;
         true
+    }
+
+    /// So many runs have left: MPI has let go of them.
+    pub(crate) fn say_left(&self, runs: u64) {
+        self.ring.say(LEFT, runs);
+    }
+
+    /// How many runs the other has received.
+    pub(crate) fn received(&self) -> u64 {
+        self.ring.said[RECEIVED].load(Ordering::Relaxed)
     }
 }
 
@@ -125,6 +149,16 @@ impl Reader {
     #[inline]
     pub(crate) fn ready(&self) -> bool {
         self.ring.line(self.read)[0].load(Ordering::Relaxed) >> LAP_SHIFT == self.ring.lap(self.read)
+    }
+
+    /// So many runs have been received.
+    pub(crate) fn say_received(&self, runs: u64) {
+        self.ring.say(RECEIVED, runs);
+    }
+
+    /// How many runs have left the other.
+    pub(crate) fn left(&self) -> u64 {
+        self.ring.said[LEFT].load(Ordering::Relaxed)
     }
 
     /// Appends the next batch. False if there is none. Waits for lines that its writer is writing.
@@ -155,7 +189,7 @@ impl Reader {
         }
         // Told now and then: the writer's look at the tail takes the line away from us.
         if self.read - self.told >= ring.lines() / 4 {
-            ring.tail[0].store(self.read, Ordering::Release);
+            ring.said[TAIL].store(self.read, Ordering::Release);
             self.told = self.read;
         }
         true
