@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use caribou::trace::{NameId, Trace};
+
 use crate::Error;
 
 /// Time in which nothing was to be done.
@@ -14,23 +16,39 @@ pub(crate) const IDLE: &str = "#f0f0f0";
 pub(crate) const RUNTIME: &str = "#4d4d4d";
 /// Time that the vCPU was somebody else's; hatched.
 pub(crate) const LOST: &str = "url(#lost)";
+/// The lines of its hatching.
+pub(crate) const LOST_LINE: &str = "#d55e00";
 /// Time that the hypervisor took; hatched the other way.
 pub(crate) const STEAL: &str = "url(#steal)";
 /// Time that nothing is known of.
 pub(crate) const UNKNOWN: &str = "#d9d9d9";
 /// Chunks, where kinds are not told apart.
 pub(crate) const CHUNKS: &str = "#0072b2";
+/// Times of ranks at a sync: measured before it, predicted, and measured in the phase after it.
+pub(crate) const BEFORE: &str = "#e69f00";
+pub(crate) const PREDICTED: &str = "#56b4e9";
+pub(crate) const MEASURED: &str = "#0072b2";
 /// A line that marks a moment, such as a sync.
 pub(crate) const MARK: &str = "#000000";
 
 /// Okabe and Ito, without black, which is for words, and vermilion, which is for what was lost; then lighter, then darker.
-const KINDS: [&str; 18] = [
+pub(crate) const KINDS: [&str; 18] = [
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#f0e442", "#7fb8d8", "#f2cf7f", "#7fceb9",
     "#e5bcd3", "#aad9f4", "#f7f1a0", "#00507d", "#a16f00", "#006e50", "#8e5475", "#3c7da3", "#a89f2e",
 ];
 
+/// What iterations of a pool are called.
+pub(crate) const ITERATIONS: &str = "iterations";
+
+/// The colour of each kind of a run by its name, and of iterations: the same in all pictures of the run.
+pub(crate) fn kinds(trace: &Trace) -> BTreeMap<String, &'static str> {
+    let kinds = trace.names.iter().zip(0..).filter(|(name, _)| name.array.is_some());
+    let names = kinds.map(|(_, number)| trace.name(NameId(number)));
+    colours(names.chain([ITERATIONS.into()]))
+}
+
 /// A colour for each name. A name has the same one in every run, unless another name of this run would have had it too.
-pub(crate) fn colours(names: impl IntoIterator<Item = String>) -> BTreeMap<String, &'static str> {
+fn colours(names: impl IntoIterator<Item = String>) -> BTreeMap<String, &'static str> {
     let mut taken = [false; KINDS.len()];
     let mut colours = BTreeMap::new();
     for name in names.into_iter().collect::<BTreeSet<String>>() {
@@ -53,6 +71,16 @@ fn hash(text: &str) -> u64 {
 /// The colour of the number of something that has no name, such as a rank.
 pub(crate) fn numbered(number: u64) -> &'static str {
     KINDS[(number % KINDS.len() as u64) as usize]
+}
+
+/// A colour mixed with white, of which there is this part.
+pub(crate) fn lighter(colour: &str, part: f64) -> String {
+    let channel = |place: usize| {
+        let full = colour.get(place..place + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        let full = f64::from(full.unwrap_or(0));
+        (full + (255.0 - full) * part).round() as u8
+    };
+    format!("#{:02x}{:02x}{:02x}", channel(1), channel(3), channel(5))
 }
 
 /// From white (0) over blue to nearly black (1).

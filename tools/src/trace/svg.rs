@@ -39,7 +39,7 @@ impl Svg {
              height=\"{height:.0}\" font-family=\"sans-serif\" role=\"img\"><title>{}</title>\n",
             escape(title)
         ));
-        let hatch = [("lost", "#d55e00", 45), ("steal", "#a50026", -45)];
+        let hatch = [("lost", palette::LOST_LINE, 45), ("steal", "#a50026", -45)];
         for (name, colour, angle) in hatch {
             svg.put(format_args!(
                 "<pattern id=\"{name}\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\" \

@@ -2,15 +2,11 @@
 
 use super::super::page::counted;
 use super::super::page::duration;
-use super::super::palette::IDLE;
+use super::super::palette::{BEFORE, IDLE, MEASURED, PREDICTED};
 use super::super::svg::{Anchor, Area, Svg};
 use super::outcome::{Outcome, PerRank};
 
 const SIZE: (f64, f64) = (960.0, 420.0);
-/// Colours of the three bars of a rank.
-const BEFORE: &str = "#e69f00";
-const PREDICTED: &str = "#56b4e9";
-const MEASURED: &str = "#0072b2";
 
 pub(super) fn svg(outcome: &Outcome<'_>) -> String {
     let report = outcome.report;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use caribou::trace::{Activity, Trace};
 
 use super::super::page::duration;
-use super::super::palette::{IDLE, LOST, RUNTIME, UNKNOWN, colours};
+use super::super::palette::{self, IDLE, LOST, RUNTIME, UNKNOWN};
 use super::super::spent::{Line, Parts, Spent};
 use super::super::svg::{Anchor, Area, Svg};
 use super::{in_order, ranks};
@@ -25,13 +25,13 @@ impl Layers {
         let is_kind = |activity: &Activity| matches!(activity, Activity::Kind(_) | Activity::Iterations);
         let lines = in_order(total);
         let kinds: Vec<Activity> = lines.iter().map(|(activity, _)| *activity).filter(is_kind).collect();
-        let colours = colours(kinds.iter().map(|kind| trace.activity_name(*kind)));
+        let colours = palette::kinds(trace);
         let named = |kind: Activity| (trace.activity_name(kind), vec![kind]);
         let mut layers: Vec<_> = kinds
             .into_iter()
             .map(named)
             .map(|(name, kinds)| {
-                let colour = colours[&name];
+                let colour = colours.get(&name).copied().unwrap_or(UNKNOWN);
                 (name, colour, kinds)
             })
             .collect();

@@ -39,13 +39,10 @@ pub(super) struct Picture {
 
 impl Picture {
     pub(super) fn new(trace: &Trace, window: Window, options: &Options) -> Picture {
-        let kinds = trace.names.iter().zip(0..).filter(|(name, _)| name.array.is_some());
-        let kinds: Vec<String> = kinds.map(|(_, id)| trace.name(caribou::trace::NameId(id))).collect();
-        let names = kinds.into_iter().chain(["iterations".into()]);
         Picture {
             window,
             pixels: f64::from(options.pixels),
-            colours: palette::colours(names),
+            colours: palette::kinds(trace),
             lanes: Vec::new(),
             seen: BTreeSet::new(),
             matcher: (options.arrows > 0 && trace.run.arrows > 0).then(Matcher::default),
