@@ -56,26 +56,43 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         ))
     })?;
     warn(&slices.problems);
-    Ok(page(&trace, &slices, window, options.top).write(options.format, out)?)
+    let path = Path::walk(&slices, window, options.top);
+    Ok(page(&trace, &slices, &path, window, options.top).write(options.format, out)?)
 }
 
-/// The path through all of a run, if it has no more than so many events.
-pub(crate) fn whole(trace: &Trace, events_max: usize) -> Option<Page> {
+/// Work on the path: where, from when and until when.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Step {
+    pub(crate) rank: u32,
+    pub(crate) worker: u32,
+    pub(crate) begin_ns: u64,
+    pub(crate) end_ns: u64,
+}
+
+/// The path through all of a run, if it has no more than so many events: what is said of it, and its work in the order of
+/// time.
+pub(crate) fn whole(trace: &Trace, events_max: usize) -> Option<(Page, Vec<Step>)> {
     let everything = Selection::default();
     let window = everything.window(trace);
     let slices = Slices::read(trace, &everything, window, events_max).ok()?;
-    Some(page(trace, &slices, window, ROWS))
+    let path = Path::walk(&slices, window, ROWS);
+    let step = |&(number, begin_ns, end_ns): &(slices::Number, u64, u64)| {
+        let slice = &slices.all[number as usize];
+        Step { rank: slice.rank, worker: slice.worker, begin_ns, end_ns }
+    };
+    let steps = path.steps.iter().rev().map(step).collect();
+    Some((page(trace, &slices, &path, window, ROWS), steps))
 }
 
 /// Shows so many rows of each table in text.
-fn page(trace: &Trace, slices: &Slices, window: Window, top: usize) -> Page {
+fn page(trace: &Trace, slices: &Slices, path: &Path, window: Window, top: usize) -> Page {
     let mut page = Page::new("critical_path", trace);
     if slices.all.is_empty() {
         let none = "no handler ended there, or none is recorded: a profile alone has no path, record with CARIBOU_TRACE";
         page.says.push(none.into());
         return page;
     }
-    let (path, bounds) = (Path::walk(slices, window, top), Bounds::of(slices, window));
+    let bounds = Bounds::of(slices, window);
     let total_ns = path.total_ns() as f64;
     let shares: Vec<String> = path
         .parts()
@@ -114,8 +131,8 @@ fn page(trace: &Trace, slices: &Slices, window: Window, top: usize) -> Page {
     page.tables.push(named("chunks", "by chunk", "chunk", chunks.collect()));
     let kinds = path.by_activity().into_iter().map(|(kind, ns)| (trace.activity_name(kind), ns));
     page.tables.push(named("kinds", "by kind", "kind", kinds.collect()));
-    page.tables.push(segments(trace, slices, &path));
-    notes(&mut page, trace, slices, &path);
+    page.tables.push(segments(trace, slices, path));
+    notes(&mut page, trace, slices, path);
     page
 }
 

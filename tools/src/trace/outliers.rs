@@ -35,7 +35,7 @@ pub(crate) struct Options {
     #[arg(long)]
     noise: bool,
     /// Rows of each table
-    #[arg(long, value_name = "ROWS", default_value_t = 10)]
+    #[arg(long, value_name = "ROWS", default_value_t = ROWS)]
     top: usize,
     #[command(flatten)]
     format: Format,
@@ -43,22 +43,34 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let trace = options.input.open()?;
-    let mut page = Page::new("outliers", &trace);
-    let ranks = of_ranks(&trace);
-    let chunks = of_chunks(&trace);
+    Ok(page(&trace, options.noise, options.top).write(options.format, out)?)
+}
+
+/// Rows of each table.
+const ROWS: usize = 10;
+
+/// All outliers of a run, single executions among them.
+pub(crate) fn whole(trace: &Trace) -> Page {
+    page(trace, true, ROWS)
+}
+
+fn page(trace: &Trace, noise: bool, top: usize) -> Page {
+    let mut page = Page::new("outliers", trace);
+    let ranks = of_ranks(trace);
+    let chunks = of_chunks(trace);
     let strange = |scores: &[Scored<String>]| scores.iter().filter(|score| score.score >= STRANGE).count();
     let (ranks_strange, chunks_strange) = (strange(&ranks), strange(&chunks));
     page.says.push(format!("{ranks_strange} figures of ranks and {chunks_strange} chunks are unlike the others: {STRANGE} or more times as far from the median as is usual"));
-    page.tables.push(table("ranks", "rank", &ranks, options.top));
+    page.tables.push(table("ranks", "rank", &ranks, top));
     if chunks.is_empty() {
         page.notes.push(if trace.events() == 0 { NO_EVENTS } else { "no handlers were recorded" }.into());
     } else {
-        page.tables.push(table("chunks", "chunk", &chunks, options.top));
+        page.tables.push(table("chunks", "chunk", &chunks, top));
     }
-    if options.noise && trace.events() > 0 {
-        Noise::find(&trace, options.top).tell(&trace, &mut page);
+    if noise && trace.events() > 0 {
+        Noise::find(trace, top).tell(trace, &mut page);
     }
-    Ok(page.write(options.format, out)?)
+    page
 }
 
 /// A figure of every rank under its name, as it was measured.

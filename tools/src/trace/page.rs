@@ -100,6 +100,11 @@ impl Table {
         self.columns.iter().map(|(_, head)| head.as_str())
     }
 
+    /// The place of a column, by its name in JSON and CSV.
+    pub(crate) fn column(&self, key: &str) -> Option<usize> {
+        self.columns.iter().position(|(other, _)| *other == key)
+    }
+
     pub(crate) fn rows(&self) -> &[Vec<Cell>] {
         &self.rows
     }

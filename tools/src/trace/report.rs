@@ -2,17 +2,17 @@
 //!
 //! The file needs no network and opens from disk. All figures are in it as tables and SVG, made here; a script adds zoom,
 //! hover, search and sorting. What is embedded is bounded however long the trace is: time is merged into bins
-//! ([`lanes`]), handlers are kept one by one for a stretch that fits ([`window`]), and the page says what was merged.
+//! ([`lanes`]), slices are kept one by one for stretches that fit ([`stretches`]), and the page says what was merged.
 //!
 //! | file | what |
 //! |---|---|
 //! | [`activities`], [`account`], [`lanes`], [`chunks`], [`figures`] | one pass over the events: what is known |
-//! | [`window`] | a second pass over a stretch of them: handlers and messages one by one |
+//! | [`stretches`] | a second pass over stretches of them: slices one by one, with who sent their messages |
 //! | [`balance`], [`verdict`] | what the records of syncs say, and sentences; in the words of `lb` and `summary` |
-//! | [`charts`], [`plots`], [`sections`], [`tables`] | HTML and SVG |
+//! | [`charts`], [`maps`], [`plots`], [`sections`], [`tables`] | HTML and SVG |
 //! | [`data`] | the same figures for the script |
 //!
-//! What commands of their own find and say is taken from them: advice, syncs, durations, the critical path.
+//! What commands of their own find and say is taken from them: advice, syncs, durations, the critical path, outliers.
 
 mod account;
 mod activities;
@@ -22,11 +22,12 @@ mod chunks;
 mod data;
 mod figures;
 mod lanes;
+mod maps;
 mod plots;
 mod sections;
+mod stretches;
 mod tables;
 mod verdict;
-mod window;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -39,7 +40,7 @@ use super::open::{Input, warn};
 use super::page::{Page, bytes};
 use super::profile::taken;
 use super::select::Selection;
-use super::{critical_path, histogram};
+use super::{critical_path, histogram, outliers};
 use crate::Error;
 
 /// What to write.
@@ -57,11 +58,12 @@ struct Report<'t> {
     trace: &'t Trace,
     figures: figures::Figures,
     balance: balance::Balance<'t>,
-    window: window::Window,
+    stretches: stretches::Stretches,
     advice: Advice,
-    /// How long things take, and the critical path; not of long traces.
+    /// How long things take, the critical path, and what is unlike the rest; not of long traces.
     durations: Option<Page>,
-    path: Option<Page>,
+    path: Option<(Page, Vec<critical_path::Step>)>,
+    outliers: Option<Page>,
 }
 
 /// Of longer traces what takes memory or time for each event is left out.
@@ -82,14 +84,15 @@ impl<'t> Report<'t> {
     fn of(trace: &'t Trace) -> Report<'t> {
         let figures = figures::Figures::of(trace);
         let balance = balance::Balance::of(trace);
-        let window = window::Window::of(trace, &figures, balance.focus_ns());
+        let stretches = stretches::Stretches::of(trace, &figures, &balance);
         let (spent, census) = gather(trace, false);
         let taken = taken(trace, &spent, &Selection::default());
         let advice = Facts::new(trace, &spent, &taken, &balance.syncs, census.as_ref()).advice();
         let few = trace.events() <= EVENTS_MAX as u64;
         let durations = few.then(|| histogram::whole(trace));
         let path = few.then(|| critical_path::whole(trace, EVENTS_MAX)).flatten();
-        Report { trace, figures, balance, window, advice, durations, path }
+        let outliers = few.then(|| outliers::whole(trace));
+        Report { trace, figures, balance, stretches, advice, durations, path, outliers }
     }
 }
 

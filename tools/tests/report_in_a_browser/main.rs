@@ -71,7 +71,12 @@ fn the_timeline_zooms_and_pans_by_wheel_drag_buttons_and_keys() {
     let long = |range: (f64, f64)| range.1 - range.0;
 
     let (x, y) = open.place(0.25, 0.4);
-    open.mouse(Input::DispatchMouseEventTypeOption::MouseWheel, x, y, -200.0);
+    let before = open.number("scrollY");
+    open.mouse(Input::DispatchMouseEventTypeOption::MouseWheel, x, y, 200.0);
+    open.wait_for(&format!("scrollY > {before}"));
+    assert_eq!(open.range(), whole, "the wheel alone is the page's");
+    let (x, y) = open.place(0.25, 0.4);
+    open.pinch(x, y, -200.0);
     open.wait_for("Number(document.getElementById('range').dataset.from) > 0");
     let wheeled = open.range();
     assert!(long(wheeled) < 0.8 * long(whole), "{wheeled:?}");
@@ -94,21 +99,17 @@ fn the_timeline_zooms_and_pans_by_wheel_drag_buttons_and_keys() {
 
     open.value("document.getElementById('timeline-canvas').focus()");
     for _ in 0..9 {
-        open.value(
-            "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: '+', bubbles: true }))",
-        );
+        open.press("+");
     }
     assert!((long(open.range()) - long(whole) / 512.0).abs() < 1.0);
     let before = open.range();
     open.tab.press_key("ArrowRight").unwrap();
     assert!(open.range().0 > before.0);
     open.tab.press_key("ArrowDown").unwrap();
-    let said = open.text("document.getElementById('readout').textContent");
+    let said = open.readout();
     assert!(said.starts_with("rank 2 at "), "below the one pointed at: {said}");
-    open.value(
-        "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: 'n', bubbles: true }))",
-    );
-    let said = open.text("document.getElementById('readout').textContent");
+    open.press("n");
+    let said = open.readout();
     assert!(said.contains(" of Ring["), "the next slice has a chunk: {said}");
     open.tab.press_key("Home").unwrap();
     assert_eq!(open.range(), whole);
@@ -127,17 +128,74 @@ fn pointing_at_the_timeline_tells_what_ran_there() {
     let part = (longest.begin_ns + longest.end_ns) as f64 / 2.0 / trace.elapsed_ns() as f64;
     let (x, y) = open.place(part, 1.5 / 4.0);
     for _ in 0..4 {
-        open.mouse(Input::DispatchMouseEventTypeOption::MouseWheel, x, y, -200.0);
+        open.pinch(x, y, -200.0);
     }
     let (from, to) = open.range();
-    let part = ((longest.begin_ns + longest.end_ns) as f64 / 2.0 - from) / (to - from);
-    let (x, y) = open.place(part, 1.5 / 4.0);
-    open.mouse(Input::DispatchMouseEventTypeOption::MouseMoved, x, y, 0.0);
-    // The browser tells of moves once a frame.
-    open.frame();
-    let said = open.text("document.getElementById('readout').textContent");
+    let point = |at_ns: f64| {
+        let (x, y) = open.place((at_ns - from) / (to - from), 1.5 / 4.0);
+        open.mouse(Input::DispatchMouseEventTypeOption::MouseMoved, x, y, 0.0);
+        // The browser tells of moves once a frame.
+        open.frame();
+        open.readout()
+    };
+    let said = point((longest.begin_ns + longest.end_ns) as f64 / 2.0);
     assert!(said.starts_with("rank 1 at "), "{said}");
     assert!(said.contains(&format!(" of {}, ", trace.chunk_name(chunk))), "{said}");
+
+    // The longest idle stretch in view, and the message that ended it.
+    let events: Vec<Event> = trace.ranks[1].stream(0).collect();
+    let in_view = |event: &&Event| event.begin_ns as f64 > from && (event.end_ns as f64) < to;
+    let idle = events.iter().filter(|event| event.what == What::Idle).filter(in_view);
+    let idle = idle.max_by_key(|event| event.duration_ns()).unwrap();
+    let next = events.iter().find(|event| handler(event) && event.begin_ns >= idle.end_ns).unwrap();
+    let What::Handler { from: waker, .. } = next.what else { unreachable!() };
+    let said = point((idle.begin_ns + idle.end_ns) as f64 / 2.0);
+    assert!(said.contains(": idle, ") && said.contains(", ended by "), "{said}");
+    let sender = if waker == RUNTIME { "the runtime".into() } else { trace.chunk_name(waker) };
+    assert!(said.contains(&format!(", sent by {sender}")), "{said}");
+    open.assert_no_complaints();
+}
+
+#[test]
+fn a_sync_a_chunk_and_an_outlier_lead_to_the_timeline() {
+    let scratch = Scratch::generated("lead", 20_000);
+    let Some(open) = Open::new(&scratch) else { return };
+    let trace = Trace::open(&scratch.trace()).unwrap();
+    let row = |section: &str| format!("document.querySelector('#{section} tr[data-from]')");
+    for section in ["balancing", "chunks", "outliers", "path", "steps"] {
+        open.click("zoom-reset");
+        let row = row(section);
+        // As the keyboard does it.
+        open.value(&format!("{row}.querySelector('button').focus()"));
+        open.tab.press_key("Enter").unwrap();
+        let of = |end: &str| open.number(&format!("Number({row}.dataset.{end})"));
+        let ((from, to), long) = (open.range(), of("to") - of("from"));
+        assert!(
+            to - from <= f64::max(0.1 * trace.elapsed_ns() as f64, 2.0 * long),
+            "{section}: {from} to {to}"
+        );
+        let middle = f64::midpoint(of("from"), of("to"));
+        assert!((from..=to).contains(&middle), "{section}: {middle} in {from} to {to}");
+        assert_eq!(open.text("document.activeElement.id"), "timeline-canvas");
+        let top = open.number("document.getElementById('timeline').getBoundingClientRect().top");
+        assert!((-10.0..200.0).contains(&top), "{section}: the timeline is in view, at {top}");
+    }
+    // A chunk by its name, from a table that does not say when.
+    let name = open.text(&format!("{}.cells[0].textContent", row("chunks")));
+    open.value(&format!("{}.querySelector('button').click()", row("chunks")));
+    assert!(open.readout().contains(&format!(" of {name}, ")), "{}", open.readout());
+    // A moment of another picture.
+    open.value("document.querySelector('#heat').scrollIntoView({block:'center',behavior:'instant'})");
+    open.click("zoom-reset");
+    let of =
+        |side: &str| open.number(&format!("document.querySelector('#heat').getBoundingClientRect().{side}"));
+    open.value("document.querySelector('#heat').scrollIntoView({block:'center',behavior:'instant'})");
+    let (x, y) = (of("left") + 0.75 * of("width"), of("top") + 10.0);
+    open.mouse(Input::DispatchMouseEventTypeOption::MousePressed, x, y, 0.0);
+    open.mouse(Input::DispatchMouseEventTypeOption::MouseReleased, x, y, 0.0);
+    let (from, to) = open.range();
+    let (middle, expected) = (f64::midpoint(from, to), 0.75 * trace.elapsed_ns() as f64);
+    assert!((middle - expected).abs() < 0.01 * expected, "{middle} is not {expected}");
     open.assert_no_complaints();
 }
 
@@ -209,7 +267,7 @@ fn the_bars_are_those_of_the_sync_that_is_chosen() {
 }
 
 #[test]
-fn messages_are_drawn_when_asked_for() {
+fn messages_and_the_critical_path_are_drawn_when_asked_for() {
     let scratch = Scratch::generated("arrows", 4_000);
     let Some(open) = Open::new(&scratch) else { return };
     let picture = "document.getElementById('timeline-canvas').toDataURL()";
@@ -221,6 +279,9 @@ fn messages_are_drawn_when_asked_for() {
     open.click("arrows");
     open.frame();
     assert_eq!(open.text(picture), without);
+    open.click("path-shown");
+    open.frame();
+    assert_ne!(open.text(picture), without, "the critical path is marked unless it is not wanted");
     open.assert_no_complaints();
 }
 
@@ -270,10 +331,8 @@ fn names_with_markup_do_no_harm() {
     assert_eq!(open.text("document.querySelector('h1').textContent"), EVIL);
     open.value("document.getElementById('timeline-canvas').focus()");
     open.tab.press_key("ArrowDown").unwrap();
-    open.value(
-        "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: 'n', bubbles: true }))",
-    );
-    assert!(open.text("document.getElementById('readout').textContent").contains(EVIL));
+    open.press("n");
+    assert!(open.readout().contains(EVIL));
     assert_eq!(open.value("typeof window.harmed"), "undefined");
     assert_eq!(open.number("document.images.length"), 0.0);
     assert_eq!(open.number("document.scripts.length"), 2.0);
@@ -377,7 +436,7 @@ fn every_table_and_control_can_be_named_and_reached() {
     none("a table without a caption", "table:not(:has(caption))");
     none("a head without a scope", "th:not([scope])");
     none("a picture without a name", "svg[role=img]:not([aria-label])");
-    none("a picture that is neither named nor hidden", "svg:not([role=img]):not([aria-hidden])");
+    none("a picture that is neither named nor hidden", "svg:not([role=img], [aria-hidden], svg svg)");
     none("a section without a title", "section:not([aria-labelledby])");
     none("a link to nowhere", "nav a:not([href^='#'])");
     let unnamed =
@@ -391,39 +450,32 @@ fn every_table_and_control_can_be_named_and_reached() {
 }
 
 #[test]
-fn it_can_be_looked_at_in_light_and_dark() {
+fn it_can_be_looked_at_in_light_and_dark_in_any_window() {
     let scratch = Scratch::generated("shots", 60_000);
     let Some(open) = Open::new(&scratch) else { return };
     let dir = std::env::temp_dir().join("caribou-report-pictures");
     std::fs::create_dir_all(&dir).unwrap();
-    let tall = open.number("document.documentElement.scrollHeight");
-    // The window is made as tall as the page: all of it is in the picture.
-    open.tab
-        .call_method(Emulation::SetDeviceMetricsOverride {
-            width: 1280,
-            height: tall as u32,
-            device_scale_factor: 1.0,
-            mobile: false,
-            scale: None,
-            screen_width: None,
-            screen_height: None,
-            position_x: None,
-            position_y: None,
-            dont_set_visible_size: None,
-            screen_orientation: None,
-            viewport: None,
-            display_feature: None,
-            device_posture: None,
-        })
-        .unwrap();
     let mut sizes = Vec::new();
-    for theme in ["light", "dark"] {
-        open.frame();
-        let format = Page::CaptureScreenshotFormatOption::Png;
-        let picture = open.tab.capture_screenshot(format, None, None, true).unwrap();
-        std::fs::write(dir.join(format!("report-{theme}.png")), &picture).unwrap();
-        sizes.push(picture.len());
-        open.click("theme");
+    for wide in [1400, 2200] {
+        open.resize(wide);
+        let right = |what: &str| {
+            open.number(&format!("document.querySelector('{what}').getBoundingClientRect().right"))
+        };
+        for what in ["#timeline-canvas", "#stack", "#heat", "#chunk-map", "#rank-bars"] {
+            let unused = f64::from(wide) - right(what);
+            assert!((0.0..60.0).contains(&unused), "{what}: {unused} of {wide} are unused");
+        }
+        assert!(open.number("document.documentElement.scrollWidth") <= f64::from(wide));
+        let words = open.number("document.querySelector('#stack text').getBoundingClientRect().height");
+        assert!((8.0..20.0).contains(&words), "words are as large as ever: {words}");
+        for theme in ["light", "dark"] {
+            open.frame();
+            let format = Page::CaptureScreenshotFormatOption::Png;
+            let picture = open.tab.capture_screenshot(format, None, None, true).unwrap();
+            std::fs::write(dir.join(format!("report-{wide}-{theme}.png")), &picture).unwrap();
+            sizes.push(picture.len());
+            open.click("theme");
+        }
     }
     assert!(sizes.iter().all(|&size| size > 50_000) && sizes[0] != sizes[1], "{sizes:?}");
     open.assert_no_complaints();

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use headless_chrome::protocol::cdp::Input;
 use headless_chrome::protocol::cdp::types::Event as Told;
+use headless_chrome::protocol::cdp::{Emulation, Input};
 use headless_chrome::{Browser, LaunchOptions, Tab};
 use serde_json::Value;
 
@@ -122,7 +122,24 @@ impl Open {
         assert!(complaints.is_empty(), "{complaints:#?}");
     }
 
+    /// Turns the wheel with the control key held, as a pinch does.
+    pub(crate) fn pinch(&self, x: f64, y: f64, wheel: f64) {
+        const CONTROL: u32 = 2;
+        self.mouse_with(CONTROL, Input::DispatchMouseEventTypeOption::MouseWheel, x, y, wheel);
+    }
+
     pub(crate) fn mouse(&self, what: Input::DispatchMouseEventTypeOption, x: f64, y: f64, wheel: f64) {
+        self.mouse_with(0, what, x, y, wheel);
+    }
+
+    fn mouse_with(
+        &self,
+        modifiers: u32,
+        what: Input::DispatchMouseEventTypeOption,
+        x: f64,
+        y: f64,
+        wheel: f64,
+    ) {
         let left = matches!(
             what,
             Input::DispatchMouseEventTypeOption::MousePressed
@@ -133,7 +150,7 @@ impl Open {
                 Type: what,
                 x,
                 y,
-                modifiers: None,
+                modifiers: Some(modifiers),
                 timestamp: None,
                 button: left.then_some(Input::MouseButton::Left),
                 buttons: Some(u32::from(left)),
@@ -148,6 +165,43 @@ impl Open {
                 pointer_Type: None,
             })
             .unwrap();
+    }
+
+    pub(crate) fn press(&self, key: &str) {
+        self.value(&format!(
+            "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {{ key: '{key}', bubbles: true }}))"
+        ));
+    }
+
+    pub(crate) fn readout(&self) -> String {
+        self.text("document.getElementById('readout').textContent")
+    }
+
+    /// Makes the window so wide, and as tall as the page.
+    pub(crate) fn resize(&self, width: u32) {
+        let size = |height: f64| {
+            self.tab
+                .call_method(Emulation::SetDeviceMetricsOverride {
+                    width,
+                    height: height as u32,
+                    device_scale_factor: 1.0,
+                    mobile: false,
+                    scale: None,
+                    screen_width: None,
+                    screen_height: None,
+                    position_x: None,
+                    position_y: None,
+                    dont_set_visible_size: None,
+                    screen_orientation: None,
+                    viewport: None,
+                    display_feature: None,
+                    device_posture: None,
+                })
+                .unwrap();
+        };
+        size(1000.0);
+        size(self.number("document.documentElement.scrollHeight"));
+        self.frame();
     }
 
     /// A place in the timeline, as parts of its width and height.

@@ -20,6 +20,7 @@ pub(super) struct Slice {
     pub(super) end_ns: u64,
     pub(super) lost_ns: u64,
     pub(super) rank: u32,
+    pub(super) worker: u32,
     pub(super) activity: Activity,
     /// Its chunk, by its place in [`Slices::chunks`].
     pub(super) chunk: Option<u32>,
@@ -201,7 +202,8 @@ impl Reading {
     fn push(&mut self, lane: (u32, u32), mut slice: Slice) -> Number {
         let number = self.slices.all.len() as Number;
         let lane_now = self.lanes.entry(lane).or_default();
-        (slice.rank, slice.on_worker, slice.woke_ns) = (lane.0, lane_now.last, lane_now.woke_ns);
+        ((slice.rank, slice.worker), slice.on_worker, slice.woke_ns) =
+            (lane, lane_now.last, lane_now.woke_ns);
         *lane_now = Lane { last: Some(number), woke_ns: None };
         if let Some(chunk) = slice.chunk {
             slice.of_chunk = self.of_chunk[chunk as usize].replace(number);
@@ -218,6 +220,7 @@ fn empty(event: &Event) -> Slice {
         end_ns: event.end_ns,
         lost_ns: 0,
         rank: 0,
+        worker: 0,
         activity: Activity::Runtime(caribou::trace::Part::Migrate),
         chunk: None,
         on_worker: None,

@@ -57,8 +57,13 @@ pub(super) struct Segment {
     pub(super) part: Part,
 }
 
+/// Work on the path: a slice, from when and until when.
+pub(super) type Step = (Number, u64, u64);
+
 /// The path, added up.
 pub(super) struct Path {
+    /// The last first.
+    pub(super) steps: Vec<Step>,
     pub(super) slices: u64,
     /// Steps to what merely ended last.
     pub(super) guesses: u64,
@@ -82,6 +87,7 @@ enum Cause {
 impl Path {
     pub(super) fn walk(slices: &Slices, window: Window, longest_max: usize) -> Path {
         let mut path = Path {
+            steps: Vec::new(),
             slices: 0,
             guesses: 0,
             parts_ns: BTreeMap::new(),
@@ -120,6 +126,7 @@ impl Path {
         if ns == 0 {
             return;
         }
+        self.steps.push((number, from_ns, to_ns));
         let part = match slice.activity {
             Activity::Runtime(RuntimePart::Start | RuntimePart::Flush) | Activity::Idle => Part::Runtime,
             Activity::Runtime(_) => Part::Balancing,

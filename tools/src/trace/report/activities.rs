@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 use caribou::trace::{Activity, NameId, Part, Trace};
 
+use crate::trace::palette;
+
 /// Kinds that have a number of their own.
 pub(super) const KINDS_MAX: usize = 200;
-/// Colours there are for kinds.
-pub(super) const COLOURS: usize = 8;
 
 pub(super) const IDLE: u8 = 0;
 pub(super) const LOST: u8 = 1 + Part::ALL.len() as u8;
@@ -57,9 +57,8 @@ impl State {
 pub(super) struct Activities {
     names: Vec<String>,
     kinds: BTreeMap<NameId, u8>,
-    /// The colour of each kind.
-    colours: Vec<u8>,
-    taken: [bool; COLOURS],
+    /// The colour of each kind by its name.
+    colours: BTreeMap<String, &'static str>,
     /// Kinds that have no number of their own.
     pub(super) others: usize,
 }
@@ -67,12 +66,11 @@ pub(super) struct Activities {
 impl Activities {
     pub(super) fn of(trace: &Trace) -> Activities {
         let parts = Part::ALL.map(Part::name);
-        let states = ["idle"].into_iter().chain(parts).chain(["lost", "iterations"]);
+        let states = ["idle"].into_iter().chain(parts).chain(["lost", palette::ITERATIONS]);
         let mut names: Vec<String> = states.map(str::to_owned).collect();
         names.push("other kinds".into());
-        let colours = vec![0; names.len()];
-        let (kinds, taken) = (BTreeMap::new(), [false; COLOURS]);
-        let mut activities = Activities { names, kinds, colours, taken, others: 0 };
+        let (kinds, colours) = (BTreeMap::new(), palette::kinds(trace));
+        let mut activities = Activities { names, kinds, colours, others: 0 };
         let mut heaviest: BTreeMap<NameId, u64> = BTreeMap::new();
         for row in trace.ranks.iter().flat_map(|rank| &rank.profiles).flat_map(|profile| &profile.rows) {
             if let Activity::Kind(kind) = row.activity {
@@ -99,23 +97,9 @@ impl Activities {
             return OTHER;
         }
         let (number, name) = (self.names.len() as u8, trace.name(kind));
-        let colour = self.free_colour(&name);
-        self.colours.push(colour);
         self.names.push(name);
         self.kinds.insert(kind, number);
         number
-    }
-
-    /// The colour that the name stands for in every report, or the next that is free.
-    fn free_colour(&mut self, name: &str) -> u8 {
-        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        let first = (hash % COLOURS as u64) as usize;
-        let free = (0..COLOURS).map(|step| (first + step) % COLOURS).find(|&colour| !self.taken[colour]);
-        let colour = free.unwrap_or(first);
-        self.taken[colour] = true;
-        colour as u8
     }
 
     pub(super) fn number(&mut self, trace: &Trace, activity: Activity) -> u8 {
@@ -146,9 +130,13 @@ impl Activities {
 
     /// The class of its colour in the style sheet.
     pub(super) fn class(&self, activity: u8) -> String {
-        match State::of(activity) {
-            State::Chunks => format!("k{}", self.colours.get(usize::from(activity)).copied().unwrap_or(0)),
-            state => state.name().into(),
+        let state = State::of(activity);
+        let colour = self.names.get(usize::from(activity)).and_then(|name| self.colours.get(name));
+        let place = colour.and_then(|colour| palette::KINDS.iter().position(|other| other == colour));
+        match place {
+            Some(place) if state == State::Chunks => format!("k{place}"),
+            None if state == State::Chunks => "other".into(),
+            _ => state.name().into(),
         }
     }
 }

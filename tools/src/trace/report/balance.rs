@@ -41,6 +41,16 @@ impl<'t> Balance<'t> {
     pub(super) fn focus_ns(&self) -> u64 {
         self.worst.map_or(0, |place| self.syncs[place].report.at_ns)
     }
+
+    /// Moments of the other syncs, the one of median imbalance first.
+    pub(super) fn usual_ns(&self) -> impl Iterator<Item = u64> {
+        let mut even: Vec<usize> = (0..self.syncs.len()).collect();
+        even.sort_by(|&a, &b| found(&self.syncs[a]).total_cmp(&found(&self.syncs[b])).then(a.cmp(&b)));
+        let middle = even.len() / 2;
+        let (below, above) = even.split_at(middle);
+        let places: Vec<usize> = above.iter().chain(below.iter().rev()).copied().collect();
+        places.into_iter().map(|place| self.syncs[place].report.at_ns)
+    }
 }
 
 /// The imbalance that a sync found; 0 where it says none.

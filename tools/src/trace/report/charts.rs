@@ -12,14 +12,49 @@ use super::figures::Figures;
 use super::lanes::{Bin, is_idle};
 use crate::trace::page::duration;
 
-/// Width of a picture, its left margin and its plot; the script knows the same.
-pub(super) const WIDTH: usize = 1160;
-pub(super) const LEFT: usize = 96;
-pub(super) const PLOT: usize = WIDTH - LEFT - 8;
+/// Shapes are placed from 0 to this; the script knows the same. The page stretches them to its width, but no words.
+pub(super) const PLOT: usize = 1056;
+/// Room for words below shapes.
+const BELOW: usize = 24;
 /// Rectangles of the static timeline, at most.
 const CELLS_MAX: usize = 60_000;
 /// Height of the utilisation.
 const STACK_HEIGHT: usize = 200;
+
+/// A picture as wide as the page, of shapes so high, with words beside and below them.
+pub(super) fn picture(id: &str, label: &str, high: usize, shapes: &Markup, words: &Markup) -> Markup {
+    html! {
+        svg.picture id=[(!id.is_empty()).then_some(id)] height=(high + BELOW) role="img" aria-label=(label) {
+            svg viewBox=(format!("0 0 {PLOT} {high}")) preserveAspectRatio="none" width="100%" height=(high)
+                overflow="visible" { (shapes) }
+            (words)
+        }
+    }
+}
+
+/// A picture whose width is the time of the run, with lines where syncs were: a click shows that moment in the timeline.
+pub(super) fn over_time(
+    id: &str,
+    label: &str,
+    high: usize,
+    report: &Report<'_>,
+    (shapes, words): (&Markup, &Markup),
+) -> Markup {
+    let elapsed_ns = report.figures.elapsed_ns;
+    let (ticks, times) = time_axis(elapsed_ns, high);
+    let shapes = html! { (shapes) (sync_lines(report.trace, elapsed_ns, high)) (ticks) };
+    html! { div.over-time { (picture(id, label, high, &shapes, &html! { (words) (times) })) } }
+}
+
+/// A word left of the shapes.
+pub(super) fn left_word(y: f64, word: &str) -> Markup {
+    html! { text.end x="-8" y=(format!("{:.1}", y + 4.0)) { (word) } }
+}
+
+/// A word below or among the shapes, around a place from 0 to [`PLOT`].
+pub(super) fn word_at(x: f64, y: usize, word: &str) -> Markup {
+    html! { text.middle x=(format!("{:.2}%", 100.0 * x / PLOT as f64)) y=(y) { (word) } }
+}
 
 /// What a row of the timeline is called.
 pub(super) fn row_name(figures: &Figures, row: usize) -> String {
@@ -47,22 +82,22 @@ pub(super) fn row_height(rows: usize) -> usize {
 }
 
 /// Whether each row has room for its name.
-fn named(row: usize, height: usize) -> bool {
+pub(super) fn named(row: usize, height: usize) -> bool {
     height >= 10 || row.is_multiple_of(12usize.div_ceil(height))
 }
 
 /// Rectangles by class, each class one path.
 #[derive(Default)]
-struct Paths(BTreeMap<String, String>);
+pub(super) struct Paths(BTreeMap<String, String>);
 
 impl Paths {
-    fn rectangle(&mut self, class: &str, x: usize, y: f64, width: usize, height: f64) {
+    pub(super) fn rectangle(&mut self, class: &str, x: usize, y: f64, width: usize, height: f64) {
         let path = self.0.entry(class.to_owned()).or_default();
         // Writing to a string does not fail.
         let _ = write!(path, "M{x} {y:.1}h{width}v{height:.1}h-{width}z");
     }
 
-    fn html(&self) -> Markup {
+    pub(super) fn html(&self) -> Markup {
         html! { @for (class, path) in &self.0 { path class=(class) d=(path) {} } }
     }
 }
@@ -75,7 +110,7 @@ pub(super) fn timeline(report: &Report<'_>) -> Markup {
     let mut paths = Paths::default();
     for (number, row) in figures.rows.iter().enumerate() {
         let (top, high) = (number * height, height as f64 - 2.0);
-        paths.rectangle("ground", LEFT, top as f64 + 1.0, PLOT, high);
+        paths.rectangle("ground", 0, top as f64 + 1.0, PLOT, high);
         for (x, width, bin) in merged(&row.level(0).collect::<Vec<_>>(), bins) {
             let mut below = top as f64 + 1.0 + high;
             let [chunks, runtime, lost, _] = bin.shares.map(|share| f64::from(share) / 255.0 * high);
@@ -83,23 +118,18 @@ pub(super) fn timeline(report: &Report<'_>) -> Markup {
             for (class, part) in [(&kind[..], chunks), ("runtime", runtime), ("lost", lost)] {
                 if part >= 0.25 {
                     below -= part;
-                    paths.rectangle(class, LEFT + x, below, width, part);
+                    paths.rectangle(class, x, below, width, part);
                 }
             }
         }
     }
-    let bottom = rows * height;
-    html! {
-        svg.picture viewBox=(format!("0 0 {WIDTH} {}", bottom + 24)) role="img"
-            aria-label="What each worker did over time; the table below has the figures." {
-            (paths.html())
-            @for row in (0..rows).filter(|&row| named(row, height)) {
-                text.end x=(LEFT - 8) y=(row * height + height / 2 + 4) { (row_name(figures, row)) }
-            }
-            (sync_lines(report.trace, figures.elapsed_ns, bottom))
-            (time_axis(figures.elapsed_ns, bottom))
+    let names = html! {
+        @for row in (0..rows).filter(|&row| named(row, height)) {
+            (left_word((row * height + height / 2) as f64, &row_name(figures, row)))
         }
-    }
+    };
+    let label = "What each worker did over time; the table below has the figures.";
+    over_time("", label, rows * height, report, (&paths.html(), &names))
 }
 
 /// Bins merged to so many, as place, width and contents; those alike are one, those without work are left out.
@@ -125,9 +155,9 @@ fn merged(level: &[Bin], bins: usize) -> Vec<(usize, usize, Bin)> {
     merged
 }
 
-/// A moment's place in a plot.
+/// A moment's place among shapes.
 pub(super) fn x_of(at_ns: u64, elapsed_ns: u64) -> f64 {
-    LEFT as f64 + PLOT as f64 * at_ns.min(elapsed_ns) as f64 / elapsed_ns.max(1) as f64
+    PLOT as f64 * at_ns.min(elapsed_ns) as f64 / elapsed_ns.max(1) as f64
 }
 
 fn sync_lines(trace: &Trace, elapsed_ns: u64, bottom: usize) -> Markup {
@@ -167,38 +197,33 @@ pub(super) fn tick(ns: f64) -> String {
     format!("{} {unit}", (number * 1000.0).round() / 1000.0)
 }
 
-pub(super) fn time_axis(elapsed_ns: u64, bottom: usize) -> Markup {
-    html! {
-        path.axis d=(format!("M{LEFT} {bottom}h{PLOT}")) {}
-        @for at_ns in ticks(elapsed_ns as f64, 8.0) {
-            @let x = x_of(at_ns as u64, elapsed_ns);
-            path.axis d=(format!("M{x:.1} {bottom}v4")) {}
-            text.middle x=(format!("{x:.1}")) y=(bottom + 18) { (tick(at_ns)) }
-        }
-    }
+/// A line with ticks, and their times.
+fn time_axis(elapsed_ns: u64, bottom: usize) -> (Markup, Markup) {
+    let places =
+        || ticks(elapsed_ns as f64, 8.0).into_iter().map(|at_ns| (at_ns, x_of(at_ns as u64, elapsed_ns)));
+    let lines = html! {
+        path.axis d=(format!("M0 {bottom}h{PLOT}")) {}
+        @for (_, x) in places() { path.axis d=(format!("M{x:.1} {bottom}v4")) {} }
+    };
+    (lines, html! { @for (at_ns, x) in places() { (word_at(x, bottom + 18, &tick(at_ns))) } })
 }
 
 /// How all workers' time was split, over time: with chunks as one, and by kind.
 pub(super) fn utilisation(report: &Report<'_>) -> Markup {
     let figures = &report.figures;
     let kinds = figures.heaviest_kinds();
-    html! {
-        svg.picture #stack viewBox=(format!("0 0 {WIDTH} {}", STACK_HEIGHT + 34)) role="img"
-            aria-label="Shares of all workers' time over time; the table below has the figures." {
-            g transform="translate(0 8)" {
-                path.ground d=(format!("M{LEFT} 0h{PLOT}v{STACK_HEIGHT}h-{PLOT}z")) {}
-                g.together { (stacked(figures, &[])) }
-                g.by-kind { (stacked(figures, &kinds)) }
-                @for percent in [0, 50, 100] {
-                    @let y = STACK_HEIGHT - percent * STACK_HEIGHT / 100;
-                    path.grid d=(format!("M{LEFT} {y}h{PLOT}")) {}
-                    text.end x=(LEFT - 8) y=(y + 4) { (percent) " %" }
-                }
-                (sync_lines(report.trace, figures.elapsed_ns, STACK_HEIGHT))
-                (time_axis(figures.elapsed_ns, STACK_HEIGHT))
-            }
-        }
-    }
+    let y_of = |percent: usize| STACK_HEIGHT - percent * STACK_HEIGHT / 100;
+    let shapes = html! {
+        path.ground d=(format!("M0 0h{PLOT}v{STACK_HEIGHT}h-{PLOT}z")) {}
+        g.together { (stacked(figures, &[])) }
+        g.by-kind { (stacked(figures, &kinds)) }
+        @for percent in [0, 50, 100] { path.grid d=(format!("M0 {}h{PLOT}", y_of(percent))) {} }
+    };
+    let words = html! {
+        @for percent in [0, 50, 100] { (left_word(y_of(percent) as f64, &format!("{percent} %"))) }
+    };
+    let label = "Shares of all workers' time over time; the table below has the figures.";
+    over_time("stack", label, STACK_HEIGHT, report, (&shapes, &words))
 }
 
 fn stacked(figures: &Figures, kinds: &[u8]) -> Markup {

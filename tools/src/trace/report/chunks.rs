@@ -4,13 +4,22 @@ use std::collections::BTreeMap;
 
 use caribou::trace::{ChunkId, Event, RUNTIME, What};
 
+use super::tables::Place;
+
+/// Arrivals at ranks that are remembered.
+const ARRIVALS_MAX: usize = 1_000_000;
+
 /// One chunk. Times are ns.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Chunk {
     pub(super) cpu_ns: u64,
     pub(super) lost_ns: u64,
     pub(super) executions: u64,
     pub(super) longest_ns: u64,
+    /// Where the longest execution is.
+    pub(super) longest: Option<Place>,
+    /// From when on it was on which rank, as the ranks tell: in no order.
+    pub(super) places: Vec<(u64, u32)>,
     /// Its load at the last sync.
     pub(super) load_ns: Option<u64>,
     /// Its state at the last sync.
@@ -26,10 +35,11 @@ pub(super) struct Chunk {
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
     known: BTreeMap<ChunkId, Chunk>,
+    arrivals: usize,
 }
 
 impl Chunks {
-    pub(super) fn add(&mut self, rank: u32, event: &Event) {
+    pub(super) fn add(&mut self, rank: u32, worker: u32, event: &Event) {
         match event.what {
             What::Handler { chunk, lost_ns, .. } => {
                 let known = self.seen(chunk, rank, event.end_ns);
@@ -37,11 +47,19 @@ impl Chunks {
                 known.cpu_ns += cpu_ns;
                 known.lost_ns += lost_ns;
                 known.executions += 1;
-                known.longest_ns = known.longest_ns.max(cpu_ns);
+                if cpu_ns >= known.longest_ns {
+                    known.longest_ns = cpu_ns;
+                    known.longest = Some(Place::on(rank, worker, event.begin_ns, event.end_ns));
+                }
             }
             What::Arrive { chunk, bytes } => {
+                let keep = self.arrivals < ARRIVALS_MAX;
+                self.arrivals += 1;
                 let known = self.seen(chunk, rank, event.end_ns);
                 known.state_bytes = known.state_bytes.max(bytes);
+                if keep {
+                    known.places.push((event.end_ns, rank));
+                }
             }
             What::Depart { chunk, bytes, .. } => {
                 let known = self.known.entry(chunk).or_default();
@@ -66,10 +84,19 @@ impl Chunks {
         known
     }
 
+    /// In the order of arrays and keys.
+    pub(super) fn all(&self) -> impl Iterator<Item = (ChunkId, &Chunk)> {
+        self.known.iter().filter(|(id, _)| **id != RUNTIME).map(|(&id, chunk)| (id, chunk))
+    }
+
+    /// Whether not all arrivals are remembered.
+    pub(super) fn forgot_arrivals(&self) -> bool {
+        self.arrivals > ARRIVALS_MAX
+    }
+
     /// The heaviest first.
-    pub(super) fn sorted(&self) -> Vec<(ChunkId, Chunk)> {
-        let chunks = self.known.iter().filter(|(id, _)| **id != RUNTIME);
-        let mut chunks: Vec<_> = chunks.map(|(&id, &chunk)| (id, chunk)).collect();
+    pub(super) fn sorted(&self) -> Vec<(ChunkId, &Chunk)> {
+        let mut chunks: Vec<_> = self.all().collect();
         chunks.sort_by_key(|(id, chunk)| (std::cmp::Reverse(chunk.cpu_ns), *id));
         chunks
     }

@@ -2,12 +2,19 @@
 //!
 //! Long lists of numbers are little-endian arrays in base64.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::Report;
 use super::activities::State;
 use super::balance::RANKS_MAX;
 use super::charts::row_name;
+use super::stretches::{Exact, Stretch, UNKNOWN};
+use crate::trace::critical_path::Step;
+
+/// Steps of the critical path that are embedded.
+const STEPS_MAX: usize = 8192;
 
 /// The JSON, in which nothing can end the element that it is in.
 pub(super) fn json(report: &Report<'_>) -> String {
@@ -38,8 +45,9 @@ fn value(report: &Report<'_>) -> Value {
         "states": State::ALL.map(State::name),
         "rows": rows.collect::<Value>(),
         "levels": levels.collect::<Value>(),
-        "exact": exact(report),
-        "arrows": arrows(report),
+        "exact": report.stretches.all.iter().map(exact).collect::<Value>(),
+        "chunk_names": report.stretches.names,
+        "path": path(report),
         "syncs": syncs(report),
         "sync_times_ns": sync_times(report),
         "marks": marks.collect::<Value>(),
@@ -47,34 +55,64 @@ fn value(report: &Report<'_>) -> Value {
     })
 }
 
-fn exact(report: &Report<'_>) -> Value {
-    let window = &report.window;
-    let slices = &window.slices;
-    let le = |number: f64| (number as f32).to_le_bytes();
+/// An array of each figure of its slices.
+fn exact(stretch: &Stretch) -> Value {
+    let long = |slice: &Exact| ((slice.end_ns - slice.begin_ns) as f32).to_le_bytes();
+    // How long before the slice its message was sent; not a number if that is not known.
+    let sent =
+        |slice: &Exact| slice.sent.map_or(f32::NAN, |(_, at_ns)| slice.begin_ns.saturating_sub(at_ns) as f32);
+    let list = |bytes: &dyn Fn(&Exact) -> Vec<u8>| {
+        base64(&stretch.slices.iter().flat_map(bytes).collect::<Vec<u8>>())
+    };
     json!({
-        "from_ns": window.from_ns,
-        "to_ns": window.to_ns,
-        "offsets": window.offsets,
-        "begin_ns": base64(&slices.iter().flat_map(|slice| (slice.begin_ns as f64).to_le_bytes()).collect::<Vec<_>>()),
-        "long_ns": base64(&slices.iter().flat_map(|slice| le((slice.end_ns - slice.begin_ns) as f64)).collect::<Vec<_>>()),
-        "lost_ns": base64(&slices.iter().flat_map(|slice| le(slice.lost_ns as f64)).collect::<Vec<_>>()),
-        "activity": base64(&slices.iter().map(|slice| slice.activity).collect::<Vec<_>>()),
-        "chunk": base64(&slices.iter().flat_map(|slice| slice.chunk.to_le_bytes()).collect::<Vec<_>>()),
-        "chunk_names": window.chunk_names,
+        "from_ns": stretch.from_ns,
+        "to_ns": stretch.to_ns,
+        "offsets": stretch.offsets,
+        "begin_ns": list(&|slice| (slice.begin_ns as f64).to_le_bytes().into()),
+        "long_ns": list(&|slice| long(slice).into()),
+        "lost_ns": list(&|slice| (slice.lost_ns as f32).to_le_bytes().into()),
+        "activity": list(&|slice| vec![slice.activity]),
+        "chunk": list(&|slice| slice.chunk.to_le_bytes().into()),
+        "sender": list(&|slice| slice.sender.to_le_bytes().into()),
+        "sent_before_ns": list(&|slice| sent(slice).to_le_bytes().into()),
+        "sent_from": list(&|slice| slice.sent.map_or(UNKNOWN, |(row, _)| row).to_le_bytes().into()),
     })
 }
 
-fn arrows(report: &Report<'_>) -> Value {
-    let arrows = &report.window.arrows;
-    let rows = |row: usize| (row as u16).to_le_bytes();
-    let times = |ns: u64| (ns as f64).to_le_bytes();
+/// Work on the critical path: the row, from and until when.
+fn path(report: &Report<'_>) -> Value {
+    let steps = report.path.as_ref().map_or(&[][..], |(_, steps)| steps);
+    let steps = bounded(steps, report.figures.elapsed_ns);
+    let rows: Vec<_> = steps.iter().map(|step| report.figures.row_of(step.rank, step.worker)).collect();
+    let row = |row: &Option<usize>| (row.unwrap_or(usize::from(UNKNOWN)) as u16).to_le_bytes();
     json!({
-        "one_in": report.window.one_in,
-        "from_row": base64(&arrows.iter().flat_map(|arrow| rows(arrow.from_row)).collect::<Vec<_>>()),
-        "to_row": base64(&arrows.iter().flat_map(|arrow| rows(arrow.to_row)).collect::<Vec<_>>()),
-        "sent_ns": base64(&arrows.iter().flat_map(|arrow| times(arrow.sent_ns)).collect::<Vec<_>>()),
-        "handled_ns": base64(&arrows.iter().flat_map(|arrow| times(arrow.handled_ns)).collect::<Vec<_>>()),
+        "row": base64(&rows.iter().flat_map(row).collect::<Vec<u8>>()),
+        "begin_ns": base64(&steps.iter().flat_map(|step| (step.begin_ns as f64).to_le_bytes()).collect::<Vec<u8>>()),
+        "end_ns": base64(&steps.iter().flat_map(|step| (step.end_ns as f64).to_le_bytes()).collect::<Vec<u8>>()),
     })
+}
+
+/// The same with so few steps that a page holds them: on each worker those with ever longer time between them are one.
+fn bounded(steps: &[Step], elapsed_ns: u64) -> Vec<Step> {
+    let mut bounded = steps.to_vec();
+    let mut gap_ns = elapsed_ns / 65_536 + 1;
+    while bounded.len() > STEPS_MAX && gap_ns / 4 < elapsed_ns {
+        let mut merged: Vec<Step> = Vec::new();
+        let mut last: BTreeMap<(u32, u32), usize> = BTreeMap::new();
+        for step in &bounded {
+            let place = last.entry((step.rank, step.worker)).or_insert(usize::MAX);
+            match merged.get_mut(*place).filter(|last| step.begin_ns.saturating_sub(last.end_ns) <= gap_ns) {
+                Some(last) => last.end_ns = last.end_ns.max(step.end_ns),
+                None => {
+                    *place = merged.len();
+                    merged.push(*step);
+                }
+            }
+        }
+        (bounded, gap_ns) = (merged, gap_ns.saturating_mul(4));
+    }
+    bounded.truncate(STEPS_MAX);
+    bounded
 }
 
 fn syncs(report: &Report<'_>) -> Value {
@@ -116,7 +154,23 @@ fn base64(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::base64;
+    use super::{STEPS_MAX, Step, base64, bounded};
+
+    #[test]
+    fn a_long_path_is_merged_until_a_page_holds_it() {
+        for workers in [1, 2, 5] {
+            let step = |n: u64| {
+                let worker = (n / 3 % workers) as u32;
+                Step { rank: 0, worker, begin_ns: 10 * n, end_ns: 10 * n + 7 }
+            };
+            let steps: Vec<Step> = (0..50_000).map(step).collect();
+            let merged = bounded(&steps, 500_000);
+            assert!(merged.len() <= STEPS_MAX && !merged.is_empty());
+            assert_eq!(merged[0].begin_ns, 0);
+            assert_eq!(merged.iter().map(|step| step.end_ns).max(), Some(499_997));
+            assert!(merged.is_sorted_by_key(|step| step.begin_ns));
+        }
+    }
 
     #[test]
     fn bytes_become_the_base64_of_rfc_4648() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use caribou::trace::{Activity, ChunkId, Event, NameId, Part, Problem, Profile, RankTrace, Trace, What};
 
 use super::account::{Account, Total, state_ns};
-use super::activities::{Activities, COLOURS, State};
+use super::activities::{Activities, State};
 use super::chunks::Chunks;
 use super::lanes::{Grid, Row, Slice, levels};
 
@@ -15,6 +15,8 @@ pub(super) const ROWS_MAX: usize = 256;
 const STACK_BINS: usize = 290;
 /// Bins in which events are counted, to find a stretch that can be shown one by one.
 const COUNT_BINS: usize = 4096;
+/// Kinds that are told apart in the picture of utilisation.
+const KINDS_SHOWN: usize = 8;
 /// Counters that are plotted.
 pub(super) const COUNTERS_MAX: usize = 12;
 /// Points of a plotted line.
@@ -136,7 +138,7 @@ impl Figures {
             match block {
                 Ok(events) => {
                     for event in events {
-                        self.event(trace, place, rank.rank, event);
+                        self.event(trace, place, (rank.rank, worker), event);
                         if let Some(slice) = self.slice(trace, event) {
                             self.counts[self.count_grid.bin(slice.begin_ns)] += 1;
                             account.add(&slice, event.cpu_ns());
@@ -202,8 +204,8 @@ impl Figures {
         Some(Slice { begin_ns: event.begin_ns, end_ns: event.end_ns, activity, lost_ns })
     }
 
-    fn event(&mut self, trace: &Trace, place: usize, rank: u32, event: &Event) {
-        self.chunks.add(rank, event);
+    fn event(&mut self, trace: &Trace, place: usize, (rank, worker): (u32, u32), event: &Event) {
+        self.chunks.add(rank, worker, event);
         match event.what {
             What::Handler { chunk, kind, .. } => {
                 let resume = trace.names.get(kind.0 as usize).is_some_and(|name| name.text == "resume");
@@ -277,6 +279,12 @@ impl Figures {
         totals
     }
 
+    /// The row of a worker.
+    pub(super) fn row_of(&self, rank: u32, worker: u32) -> Option<usize> {
+        let place = self.workers.binary_search_by_key(&(rank, worker), |other| (other.rank, other.worker));
+        place.ok().map(|place| place / self.workers_per_row)
+    }
+
     /// Time that workers had, all together, ns.
     pub(super) fn worker_time_ns(&self) -> f64 {
         self.elapsed_ns as f64 * self.workers.len() as f64
@@ -287,7 +295,7 @@ impl Figures {
         let sums = self.stack.iter().filter(|(activity, _)| State::of(**activity) == State::Chunks);
         let mut sums: Vec<_> = sums.map(|(&activity, bins)| (activity, bins.iter().sum::<u64>())).collect();
         sums.sort_by_key(|&(activity, ns)| (std::cmp::Reverse(ns), activity));
-        sums.into_iter().take(COLOURS).map(|(activity, _)| activity).collect()
+        sums.into_iter().take(KINDS_SHOWN).map(|(activity, _)| activity).collect()
     }
 }
 

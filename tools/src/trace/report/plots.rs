@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::Report;
 use super::balance::RANKS_MAX;
-use super::charts::{LEFT, PLOT, WIDTH, tick, ticks, time_axis, x_of};
+use super::charts::{PLOT, left_word, over_time, picture, tick, ticks, word_at, x_of};
 use super::figures::Figures;
 
 const HEIGHT: usize = 150;
@@ -19,7 +19,13 @@ const LABELLED_MAX: usize = 8;
 pub(super) type Line = (&'static str, Vec<(u64, f64)>);
 
 /// Values over time; `name` writes a value at a tick. The axis begins at 0, or below if values do.
-pub(super) fn lines(label: &str, elapsed_ns: u64, lines: &[Line], name: impl Fn(f64) -> String) -> Markup {
+pub(super) fn lines(
+    label: &str,
+    report: &Report<'_>,
+    lines: &[Line],
+    name: impl Fn(f64) -> String,
+) -> Markup {
+    let elapsed_ns = report.figures.elapsed_ns;
     // Differences of what is left are numbers.
     let bounded = |value: f64| value.clamp(-1e300, 1e300);
     let values = || lines.iter().flat_map(|(_, points)| points.iter().map(|point| bounded(point.1)));
@@ -35,24 +41,20 @@ pub(super) fn lines(label: &str, elapsed_ns: u64, lines: &[Line], name: impl Fn(
         }
         path
     };
-    html! {
-        svg.picture viewBox=(format!("0 0 {WIDTH} {}", HEIGHT + 34)) role="img" aria-label=(label) {
-            g transform="translate(0 8)" {
-                @for value in ticks(most, 4.0).into_iter().chain((least < 0.0).then_some(least)) {
-                    path.grid d=(format!("M{LEFT} {:.1}h{PLOT}", y_of(value))) {}
-                    text.end x=(LEFT - 8) y=(format!("{:.1}", y_of(value) + 4.0)) { (name(value)) }
-                }
-                @for (class, points) in lines {
-                    path class=(format!("line {class}")) d=(path(points)) {}
-                    @if points.len() <= 60 { @for &(at_ns, value) in points {
-                        circle class=(format!("dot {class}")) r="2.5"
-                            cx=(format!("{:.1}", x_of(at_ns, elapsed_ns))) cy=(format!("{:.1}", y_of(value))) {}
-                    } }
-                }
-                (time_axis(elapsed_ns, HEIGHT))
-            }
+    let values = || ticks(most, 4.0).into_iter().chain((least < 0.0).then_some(least));
+    let shapes = html! {
+        @for value in values() { path.grid d=(format!("M0 {:.1}h{PLOT}", y_of(value))) {} }
+        @for (class, points) in lines {
+            path class=(format!("line {class}")) d=(path(points)) {}
+            // A line without length is a dot.
+            @if points.len() <= 60 { @for &(at_ns, value) in points {
+                path class=(format!("line dot {class}"))
+                    d=(format!("M{:.1} {:.1}h0", x_of(at_ns, elapsed_ns), y_of(value))) {}
+            } }
         }
-    }
+    };
+    let words = html! { @for value in values() { (left_word(y_of(value), &name(value))) } };
+    over_time("", label, HEIGHT, report, (&shapes, &words))
 }
 
 /// Loads of the ranks at one sync: measured before, predicted, and measured in the phase after it.
@@ -65,31 +67,27 @@ pub(super) fn rank_bars(report: &Report<'_>, place: usize) -> Markup {
     let wide = PLOT as f64 / ranks.max(1) as f64;
     let bar = (wide * 0.8 / 3.0).min(40.0);
     let high = |ns: u64| HEIGHT as f64 * ns as f64 / (most.max(1) as f64 * 1.1);
-    html! {
-        svg.picture #rank-bars viewBox=(format!("0 0 {WIDTH} {}", HEIGHT + 34)) role="img"
-            aria-label="Loads of the ranks before and after a sync; the table below has the figures." {
-            g transform="translate(0 8)" {
-                @for value in ticks(most as f64, 4.0) {
-                    @let y = HEIGHT as f64 - high(value as u64);
-                    path.grid d=(format!("M{LEFT} {y:.1}h{PLOT}")) {}
-                    text.end x=(LEFT - 8) y=(format!("{:.1}", y + 4.0)) { (tick(value)) }
-                }
-                @for (number, (class, ns)) in series.iter().enumerate() {
-                    @for (rank, &ns) in ns.iter().take(RANKS_MAX).enumerate() {
-                        @let x = LEFT as f64 + wide * (rank as f64 + 0.5) + bar * (number as f64 - 1.5);
-                        rect class=(class) x=(format!("{x:.1}")) y=(format!("{:.1}", HEIGHT as f64 - high(ns)))
-                            width=(format!("{:.1}", (bar - 0.5).max(0.5))) height=(format!("{:.1}", high(ns))) {}
-                    }
-                }
-                path.axis d=(format!("M{LEFT} {HEIGHT}h{PLOT}")) {}
-                @for rank in (0..ranks).step_by(ranks.div_ceil(32).max(1)) {
-                    text.middle x=(format!("{:.1}", LEFT as f64 + wide * (rank as f64 + 0.5))) y=(HEIGHT + 18) {
-                        @if ranks <= LABELLED_MAX { "rank " } (rank)
-                    }
-                }
+    let y_of = |ns: u64| HEIGHT as f64 - high(ns);
+    let shapes = html! {
+        @for value in ticks(most as f64, 4.0) { path.grid d=(format!("M0 {:.1}h{PLOT}", y_of(value as u64))) {} }
+        @for (number, (class, ns)) in series.iter().enumerate() {
+            @for (rank, &ns) in ns.iter().take(RANKS_MAX).enumerate() {
+                @let x = wide * (rank as f64 + 0.5) + bar * (number as f64 - 1.5);
+                rect class=(class) x=(format!("{x:.1}")) y=(format!("{:.1}", y_of(ns)))
+                    width=(format!("{:.1}", (bar - 0.5).max(0.5))) height=(format!("{:.1}", high(ns))) {}
             }
         }
-    }
+        path.axis d=(format!("M0 {HEIGHT}h{PLOT}")) {}
+    };
+    let name = |rank: usize| if ranks <= LABELLED_MAX { format!("rank {rank}") } else { rank.to_string() };
+    let words = html! {
+        @for value in ticks(most as f64, 4.0) { (left_word(y_of(value as u64), &tick(value))) }
+        @for rank in (0..ranks).step_by(ranks.div_ceil(32).max(1)) {
+            (word_at(wide * (rank as f64 + 0.5), HEIGHT + 18, &name(rank)))
+        }
+    };
+    let label = "Loads of the ranks before and after a sync; the table below has the figures.";
+    picture("rank-bars", label, HEIGHT, &shapes, &words)
 }
 
 /// Messages and bytes from and to ranks, or groups of them.

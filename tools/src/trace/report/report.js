@@ -37,6 +37,8 @@
   };
   const doubles = (text) => new Float64Array(bytes(text).buffer);
   const floats = (text) => new Float32Array(bytes(text).buffer);
+  const shorts = (text) => new Uint16Array(bytes(text).buffer);
+  const UNKNOWN = 0xffff; // In place of a name or row.
   const BIN = 5; // The kind, then the shares of handlers, runtime, lost and idle.
   const [HANDLERS, RUNTIME, LOST, IDLE] = [1, 2, 3, 4];
 
@@ -56,26 +58,27 @@
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", themeChanged);
 
-  // ---- The timeline.
+  // ---- The timeline. Returns what shows a moment there: from, to, and if they are known the row and the chunk.
   const timeline = () => {
     const box = find("timeline-box");
-    if (!box || data.rows.length === 0 || data.elapsed_ns <= 0) return;
+    if (!box || data.rows.length === 0 || data.elapsed_ns <= 0) return null;
     const [LABELS, RIGHT, AXIS] = [96, 8, 24];
     const SHORTEST = 100; // ns in view, at least
     const rows = data.rows.length;
-    const high = rows <= 8 ? 36 : rows <= 16 ? 26 : rows <= 40 ? 16 : rows <= 100 ? 10 : 6;
+    const high = rows <= 2 ? 64 : rows <= 4 ? 48 : rows <= 8 ? 36 : rows <= 16 ? 26 : rows <= 40 ? 16 : rows <= 100 ? 10 : 6;
     const levels = data.levels.map((level) => ({ ...level, data: bytes(level.data) }));
-    const exact = {
-      from: data.exact.from_ns, to: data.exact.to_ns, offsets: data.exact.offsets, names: data.exact.chunk_names,
-      begin: doubles(data.exact.begin_ns), long: floats(data.exact.long_ns), lost: floats(data.exact.lost_ns),
-      activity: bytes(data.exact.activity), chunk: new Uint32Array(bytes(data.exact.chunk).buffer),
-    };
-    const arrows = {
-      from: new Uint16Array(bytes(data.arrows.from_row).buffer), to: new Uint16Array(bytes(data.arrows.to_row).buffer),
-      sent: doubles(data.arrows.sent_ns), handled: doubles(data.arrows.handled_ns),
-    };
+    const names = data.chunk_names;
+    const stretches = data.exact.map((each) => ({
+      from: each.from_ns, to: each.to_ns, offsets: each.offsets,
+      begin: doubles(each.begin_ns), long: floats(each.long_ns), lost: floats(each.lost_ns),
+      activity: bytes(each.activity), chunk: shorts(each.chunk), sender: shorts(each.sender),
+      sentBefore: floats(each.sent_before_ns), sentFrom: shorts(each.sent_from),
+    }));
+    const stretchAt = (at) => stretches.find((each) => at >= each.from && at <= each.to);
+    const path = { row: shorts(data.path.row), begin: doubles(data.path.begin_ns), end: doubles(data.path.end_ns) };
     let view = { from: 0, to: data.elapsed_ns };
     let cursor = null; // { row, at } that the readout tells of
+    let chosen = UNKNOWN; // The chunk whose slices stand out.
     let asked = false;
 
     const canvas = document.createElement("canvas");
@@ -135,7 +138,7 @@
       return levels.find((each) => each.bin_ns <= pixel) || levels[levels.length - 1];
     };
     // Slices begin in order: the first that ends after a moment.
-    const firstSlice = (row, at) => {
+    const firstSlice = (exact, row, at) => {
       let [low, end] = [exact.offsets[row], exact.offsets[row + 1]];
       while (low < end) {
         const middle = (low + end) >> 1;
@@ -143,8 +146,8 @@
       }
       return low;
     };
-    const showsSlices = () => exact.begin.length > 0 && level() === levels[levels.length - 1]
-      && levels[levels.length - 1].bin_ns > (view.to - view.from) / plot() / 2;
+    const finest = levels[levels.length - 1];
+    const showsSlices = () => level() === finest && finest.bin_ns > (view.to - view.from) / plot() / 2;
 
     const paintBins = (row, top, tall) => {
       const each = level();
@@ -169,28 +172,30 @@
         part(each.data[at + LOST], colours.hatch);
       }
     };
-    const paintSlices = (row, top, tall) => {
+    const paintSlices = (exact, row, top, tall) => {
       const [from, to] = [Math.max(LABELS, xOf(exact.from)), Math.min(LABELS + plot(), xOf(exact.to))];
       if (to <= from) return;
       draw.fillStyle = colours.ground;
       draw.fillRect(from, top, to - from, tall);
-      for (let i = firstSlice(row, view.from); i < exact.offsets[row + 1] && exact.begin[i] < view.to; i++) {
+      for (let i = firstSlice(exact, row, view.from); i < exact.offsets[row + 1] && exact.begin[i] < view.to; i++) {
         const [x, end] = [Math.max(from, xOf(exact.begin[i])), Math.min(to, xOf(exact.begin[i] + exact.long[i]))];
         if (end < x) continue;
         const lost = exact.long[i] > 0 ? exact.lost[i] / exact.long[i] * tall : 0;
         const wide = Math.max(0.5, end - x - (end - x > 4 ? 1 : 0));
+        draw.globalAlpha = chosen === UNKNOWN || exact.chunk[i] === chosen ? 1 : 0.4;
         draw.fillStyle = colours.activities[exact.activity[i]];
         draw.fillRect(x, top + lost, wide, tall - lost);
         if (lost > 0) {
           draw.fillStyle = colours.hatch;
           draw.fillRect(x, top, wide, lost);
         }
-        if (wide > 46 && tall >= 16) label(i, x, top + lost, wide, tall - lost);
+        draw.globalAlpha = 1;
+        if (wide > 46 && tall >= 16) label(exact, i, x, top + lost, wide, tall - lost);
       }
     };
-    const label = (i, x, top, wide, tall) => {
+    const label = (exact, i, x, top, wide, tall) => {
       if (tall < 13) return;
-      const name = exact.chunk[i] === 0xffffffff ? data.activities[exact.activity[i]].name : exact.names[exact.chunk[i]];
+      const name = exact.chunk[i] === UNKNOWN ? data.activities[exact.activity[i]].name : names[exact.chunk[i]];
       const most = Math.floor((wide - 8) / 6.5);
       const text = name.length > most ? `${name.slice(0, Math.max(1, most - 1))}…` : name;
       draw.fillStyle = colours.onActivities[exact.activity[i]];
@@ -238,18 +243,21 @@
       if (!find("arrows") || !find("arrows").checked) return;
       draw.strokeStyle = draw.fillStyle = colours.ink;
       const inView = [];
-      for (let i = 0; i < arrows.sent.length; i++) {
-        if (arrows.handled[i] >= view.from && arrows.sent[i] <= view.to && arrows.from[i] !== arrows.to[i]) inView.push(i);
+      for (const exact of stretches) for (let row = 0; row < rows; row++) {
+        for (let i = firstSlice(exact, row, view.from); i < exact.offsets[row + 1]; i++) {
+          const sent = exact.begin[i] - exact.sentBefore[i];
+          if (exact.begin[i] > view.to) break;
+          if (sent >= 0 && sent <= view.to && exact.sentFrom[i] !== row) inView.push([sent, exact.sentFrom[i], exact.begin[i], row]);
+        }
       }
       const ARROWS_IN_VIEW = 400; // More cannot be told apart.
       const every = Math.ceil(inView.length / ARROWS_IN_VIEW);
       draw.globalAlpha = inView.length > 80 ? 0.45 : 0.8;
       draw.lineWidth = 1;
       for (let i = 0; i < inView.length; i += every) {
-        const arrow = inView[i];
-        const up = arrows.to[arrow] < arrows.from[arrow];
-        const [x0, y0] = [xOf(arrows.sent[arrow]), arrows.from[arrow] * high + (up ? 2 : high - 2)];
-        const [x1, y1] = [xOf(arrows.handled[arrow]), arrows.to[arrow] * high + (up ? high - 2 : 2)];
+        const [sent, from, handled, to] = inView[i];
+        const [x0, y0] = [xOf(sent), from * high + (to < from ? 2 : high - 2)];
+        const [x1, y1] = [xOf(handled), to * high + (to < from ? high - 2 : 2)];
         draw.beginPath();
         draw.moveTo(x0, y0);
         draw.lineTo(x1, y1);
@@ -262,6 +270,25 @@
         draw.fill();
       }
       draw.globalAlpha = 1;
+    };
+    // A line below what was on the path, and one from worker to worker.
+    const paintPath = () => {
+      if (!find("path-shown") || !find("path-shown").checked) return;
+      draw.fillStyle = draw.strokeStyle = colours.ink;
+      draw.lineWidth = 1;
+      for (let i = 0; i < path.row.length; i++) {
+        const row = path.row[i];
+        const next = i + 1 < path.row.length ? path.row[i + 1] : UNKNOWN;
+        const until = next === UNKNOWN ? path.end[i] : path.begin[i + 1];
+        if (row === UNKNOWN || until < view.from || path.begin[i] > view.to) continue;
+        const [x, end, bottom] = [xOf(path.begin[i]), xOf(path.end[i]), (row + 1) * high];
+        draw.fillRect(x, bottom - 4, Math.max(0.7, end - x), 3);
+        if (next === UNKNOWN || next === row) continue;
+        draw.beginPath();
+        draw.moveTo(end, bottom - 2.5);
+        draw.lineTo(xOf(until), (next + 1) * high - 2.5);
+        draw.stroke();
+      }
     };
     const paint = () => {
       asked = false;
@@ -277,7 +304,14 @@
         draw.fillStyle = colours.ground;
         draw.fillRect(LABELS, top, plot(), size);
         paintBins(row, top, size);
-        if (slices) { draw.save(); draw.beginPath(); draw.rect(LABELS, top, plot(), size); draw.clip(); paintSlices(row, top, size); draw.restore(); }
+        if (slices) {
+          draw.save();
+          draw.beginPath();
+          draw.rect(LABELS, top, plot(), size);
+          draw.clip();
+          for (const exact of stretches) paintSlices(exact, row, top, size);
+          draw.restore();
+        }
         if (high >= 10 || row % Math.ceil(12 / high) === 0) {
           draw.fillStyle = cursor && cursor.row === row ? colours.ink : colours.soft;
           draw.textAlign = "right";
@@ -290,6 +324,7 @@
       draw.beginPath();
       draw.rect(LABELS, 0, plot(), rows * high);
       draw.clip();
+      paintPath();
       paintArrows();
       if (cursor) {
         draw.strokeStyle = colours.ink;
@@ -318,43 +353,69 @@
     const zoom = (factor, at = (view.from + view.to) / 2) => show(at - (at - view.from) * factor, at + (view.to - at) * factor);
     const pan = (part) => show(view.from + part * (view.to - view.from), view.to + part * (view.to - view.from));
 
+    // Who sent what a slice handled.
+    const sentBy = (exact, i) => {
+      if (exact.sender[i] === UNKNOWN) return "";
+      const when = exact.sentBefore[i];
+      const where = when >= 0 ? ` on ${data.rows[exact.sentFrom[i]].name} ${duration(when)} before` : "";
+      return `, sent by ${names[exact.sender[i]]}${where}`;
+    };
+    const slice = (exact, i) => {
+      const chunk = exact.chunk[i] === UNKNOWN ? "" : ` of ${names[exact.chunk[i]]}`;
+      const lost = exact.lost[i] > 0 ? `, ${duration(exact.lost[i])} of it lost` : "";
+      return `${data.activities[exact.activity[i]].name}${chunk}, ${duration(exact.long[i])} from ${moment(exact.begin[i], 1)}${lost}`;
+    };
+    // What happened before slice i, and what ended it.
+    const idle = (exact, row, i) => {
+      const before = exact.offsets[row] === i ? exact.from : exact.begin[i - 1] + exact.long[i - 1];
+      if (i === exact.offsets[row + 1]) return `idle, ${duration(exact.to - before)}`;
+      return `idle, ${duration(exact.begin[i] - before)}, ended by ${slice(exact, i)}${sentBy(exact, i)}`;
+    };
+    const merged = (row, at) => {
+      const each = level();
+      const place = (row * each.bins + Math.min(each.bins - 1, Math.floor(at / each.bin_ns))) * BIN;
+      const share = (which) => percent(each.data[place + which] / 255);
+      const kind = data.activities[each.data[place]];
+      return `${duration(each.bin_ns)} merged: handlers ${share(HANDLERS)}`
+        + (kind && kind.state === "handlers" ? ` (most of ${kind.name})` : "")
+        + `, runtime ${share(RUNTIME)}, lost ${share(LOST)}, idle ${share(IDLE)}`;
+    };
+    const onPath = (row, at) => {
+      for (let i = 0; i < path.row.length && path.begin[i] <= at; i++) if (path.row[i] === row && path.end[i] >= at) return true;
+      return false;
+    };
     const tell = (row, at) => {
       cursor = { row, at };
       ask();
-      let text = `${data.rows[row].name} at ${moment(at, (view.to - view.from) / 1000)}: `;
+      const exact = stretchAt(at);
+      const i = exact ? firstSlice(exact, row, at) : 0;
+      const what = !exact ? merged(row, at)
+        : i < exact.offsets[row + 1] && exact.begin[i] <= at ? slice(exact, i) + sentBy(exact, i) : idle(exact, row, i);
       const mark = data.marks.find(([when]) => Math.abs(xOf(when) - xOf(at)) < 4);
-      if (exact.begin.length > 0 && at >= exact.from && at <= exact.to) {
-        const i = firstSlice(row, at);
-        if (i < exact.offsets[row + 1] && exact.begin[i] <= at) {
-          const chunk = exact.chunk[i] === 0xffffffff ? "" : ` of ${exact.names[exact.chunk[i]]}`;
-          text += `${data.activities[exact.activity[i]].name}${chunk}, ${duration(exact.long[i])} from ${moment(exact.begin[i], 1)}`;
-          if (exact.lost[i] > 0) text += `, ${duration(exact.lost[i])} of it lost`;
-        } else {
-          const [before, after] = [exact.offsets[row] === i ? exact.from : exact.begin[i - 1] + exact.long[i - 1],
-            i < exact.offsets[row + 1] ? exact.begin[i] : exact.to];
-          text += `idle, ${duration(after - before)}`;
-        }
-      } else {
-        const each = level();
-        const place = (row * each.bins + Math.min(each.bins - 1, Math.floor(at / each.bin_ns))) * BIN;
-        const share = (which) => percent(each.data[place + which] / 255);
-        const kind = data.activities[each.data[place]];
-        text += `${duration(each.bin_ns)} merged: handlers ${share(HANDLERS)}`
-          + (kind && kind.state === "handlers" ? ` (most of ${kind.name})` : "")
-          + `, runtime ${share(RUNTIME)}, lost ${share(LOST)}, idle ${share(IDLE)}`;
-      }
-      find("readout").textContent = mark ? `${text}; mark ${mark[1]}` : text;
+      find("readout").textContent = `${data.rows[row].name} at ${moment(at, (view.to - view.from) / 1000)}: ${what}`
+        + (onPath(row, at) ? "; on the critical path" : "") + (mark ? `; mark ${mark[1]}` : "");
     };
     // The next or previous slice of a row that was kept, or the next bin.
     const step = (forward) => {
       const { row, at } = cursor || { row: 0, at: view.from };
-      let i = firstSlice(row, at) + (forward ? 0 : -1);
-      if (forward && i < exact.offsets[row + 1] && exact.begin[i] <= at) i += 1;
-      const there = at >= exact.from && at <= exact.to && i >= exact.offsets[row] && i < exact.offsets[row + 1];
+      const exact = stretchAt(at);
+      let i = exact ? firstSlice(exact, row, at) + (forward ? 0 : -1) : 0;
+      if (exact && forward && i < exact.offsets[row + 1] && exact.begin[i] <= at) i += 1;
+      const there = exact && i >= exact.offsets[row] && i < exact.offsets[row + 1];
       const bin = level().bin_ns;
       const next = there ? exact.begin[i] + exact.long[i] / 2 : Math.min(Math.max(at + (forward ? bin : -bin), 0), data.elapsed_ns);
       if (next < view.from || next > view.to) show(next - (view.to - view.from) / 2, next + (view.to - view.from) / 2);
       tell(row, next);
+    };
+    // Shows a moment with what is around it: of a slice twice its length, of a point a part of the run.
+    const go = (from, to, row = null, name = null) => {
+      const around = Math.max((to - from) * 2, to > from ? 40 * SHORTEST : data.elapsed_ns / 50);
+      const middle = (from + to) / 2;
+      show(middle - around / 2, middle + around / 2);
+      chosen = name === null || !names.includes(name) ? UNKNOWN : names.indexOf(name);
+      tell(row === null ? (cursor ? cursor.row : 0) : row, middle);
+      canvas.focus({ preventScroll: true });
+      find("timeline").scrollIntoView({ block: "start" });
     };
 
     find("zoom-in").addEventListener("click", () => zoom(0.5));
@@ -362,20 +423,18 @@
     find("pan-left").addEventListener("click", () => pan(-0.4));
     find("pan-right").addEventListener("click", () => pan(0.4));
     find("zoom-reset").addEventListener("click", () => show(0, data.elapsed_ns));
-    if (find("arrows")) find("arrows").addEventListener("change", ask);
+    for (const id of ["arrows", "path-shown"]) if (find(id)) find(id).addEventListener("change", ask);
     const point = (event) => {
       const place = canvas.getBoundingClientRect();
       const [x, row] = [event.clientX - place.left, Math.floor((event.clientY - place.top) / high)];
       if (x >= LABELS && x <= LABELS + plot() && row >= 0 && row < rows) tell(row, timeOf(x));
     };
     canvas.addEventListener("wheel", (event) => {
-      const whole = view.to - view.from >= data.elapsed_ns;
-      const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY);
-      // What cannot zoom out any more scrolls the page.
-      if (whole && (sideways || event.deltaY > 0)) return;
+      // A pinch comes as a wheel with the control key. Without it the wheel is the page's.
+      if (!event.ctrlKey && !event.metaKey) return;
       event.preventDefault();
       const x = event.clientX - canvas.getBoundingClientRect().left;
-      if (sideways) pan(event.deltaX / plot()); else zoom(Math.exp(Math.max(-1, Math.min(1, event.deltaY / 300))), timeOf(Math.max(LABELS, x)));
+      zoom(Math.exp(Math.max(-1, Math.min(1, event.deltaY / 300))), timeOf(Math.max(LABELS, x)));
       point(event);
     }, { passive: false });
     let drag = null;
@@ -398,6 +457,7 @@
         "+": () => zoom(0.5, at), "=": () => zoom(0.5, at), "-": () => zoom(2, at), "0": () => show(0, data.elapsed_ns),
         Home: () => show(0, data.elapsed_ns), ArrowLeft: () => pan(-0.2), ArrowRight: () => pan(0.2),
         ArrowUp: () => choose(-1), ArrowDown: () => choose(1), n: () => step(true), p: () => step(false),
+        Escape: () => { chosen = UNKNOWN; ask(); },
       };
       if (!keys[event.key]) return;
       event.preventDefault();
@@ -407,6 +467,34 @@
     new ResizeObserver(ask).observe(canvas);
     readColours();
     paint();
+    return go;
+  };
+
+  // ---- What happened somewhere in the run leads to the timeline.
+  const lead = (go) => {
+    const places = new Map([...document.querySelectorAll("#chunk-table tr[data-from]")].map((row) => [row.cells[0].textContent, row.dataset]));
+    const leads = (cell, place, name) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.title = "Show in the timeline";
+      button.append(...cell.childNodes);
+      cell.append(button);
+      button.addEventListener("click", () => go(Number(place.from), Number(place.to), place.row === undefined ? null : Number(place.row), name));
+    };
+    for (const table of document.querySelectorAll("table")) {
+      const chunks = [...table.tHead.rows[0].cells].findIndex((head) => head.textContent === "chunk");
+      for (const row of table.tBodies[0].rows) {
+        const name = chunks < 0 ? null : row.cells[chunks].textContent;
+        if (row.dataset.from !== undefined) leads(row.cells[0], row.dataset, name);
+        else if (places.has(name)) leads(row.cells[chunks], places.get(name), name);
+      }
+    }
+    for (const box of document.querySelectorAll(".over-time")) box.addEventListener("click", (event) => {
+      const place = box.firstElementChild.getBoundingClientRect();
+      const at = (event.clientX - place.left) / place.width * data.elapsed_ns;
+      const chunk = event.target.closest("[data-chunk]");
+      if (at >= 0 && at <= data.elapsed_ns) go(at, at, null, chunk && chunk.dataset.chunk);
+    });
   };
 
   // ---- Bars of the ranks at another sync.
@@ -415,7 +503,7 @@
     const choice = find("sync-choice");
     const picture = find("rank-bars");
     if (!choice || !picture) return;
-    const [LEFT, PLOT, HEIGHT] = [96, 1056, 150];
+    const [PLOT, HEIGHT] = [1056, 150]; // As the page has them.
     const element = (name, attributes, text = "") => {
       const made = document.createElementNS(SVG, name);
       for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
@@ -430,25 +518,27 @@
       const most = Math.max(1, ...series.map(([, , ns]) => Math.max(0, ...ns))) * 1.1;
       const wide = PLOT / Math.max(1, ranks);
       const bar = Math.min(40, wide * 0.8 / 3);
-      const group = element("g", { transform: "translate(0 8)" });
+      const shapes = element("svg", { viewBox: `0 0 ${PLOT} ${HEIGHT}`, preserveAspectRatio: "none", width: "100%", height: HEIGHT, overflow: "visible" });
+      const words = [];
       const step = round(most / 5);
       for (let ns = 0; ns <= most; ns += step) {
         const y = HEIGHT * (1 - ns / most);
-        group.append(element("path", { class: "grid", d: `M${LEFT} ${y}h${PLOT}` }));
-        group.append(element("text", { class: "end", x: LEFT - 8, y: y + 4 }, moment(ns, step)));
+        shapes.append(element("path", { class: "grid", d: `M0 ${y}h${PLOT}` }));
+        words.push(element("text", { class: "end", x: -8, y: y + 4 }, moment(ns, step)));
       }
       series.forEach(([name, words, list], number) => list.forEach((ns, rank) => {
         const tall = HEIGHT * ns / most;
-        const x = LEFT + wide * (rank + 0.5) + bar * (number - 1.5);
+        const x = wide * (rank + 0.5) + bar * (number - 1.5);
         const made = element("rect", { class: name, x, y: HEIGHT - tall, width: Math.max(0.5, bar - 0.5), height: tall });
         made.append(element("title", {}, `rank ${rank}, ${words}: ${duration(ns)}`));
-        group.append(made);
+        shapes.append(made);
       }));
-      group.append(element("path", { class: "axis", d: `M${LEFT} ${HEIGHT}h${PLOT}` }));
+      shapes.append(element("path", { class: "axis", d: `M0 ${HEIGHT}h${PLOT}` }));
       for (let rank = 0; rank < ranks; rank += Math.max(1, Math.ceil(ranks / 32))) {
-        group.append(element("text", { class: "middle", x: LEFT + wide * (rank + 0.5), y: HEIGHT + 18 }, ranks <= 8 ? `rank ${rank}` : `${rank}`));
+        const x = `${100 * (rank + 0.5) / Math.max(1, ranks)}%`;
+        words.push(element("text", { class: "middle", x, y: HEIGHT + 18 }, ranks <= 8 ? `rank ${rank}` : `${rank}`));
       }
-      picture.replaceChildren(group);
+      picture.replaceChildren(shapes, ...words);
       find("sync-shown").textContent = `decided at ${duration(sync.at_ns)}`;
     };
     choice.addEventListener("change", paint);
@@ -499,7 +589,8 @@
   };
 
   themeChanged();
-  timeline();
+  const go = timeline();
+  if (go) lead(go);
   rankBars();
   document.querySelectorAll("table").forEach(sortable);
   search();

@@ -7,15 +7,17 @@ mod time;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use super::maps::SHADES;
 use super::{Report, data, verdict};
 use crate::trace::page::{duration, moment};
+use crate::trace::palette;
 
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
 
 type Section = (&'static str, &'static str, fn(&Report<'_>) -> Markup);
 
-const SECTIONS: [Section; 12] = [
+const SECTIONS: [Section; 13] = [
     ("summary", "Summary", summary),
     ("timeline", "Timeline", time::timeline),
     ("utilisation", "Utilisation", time::utilisation),
@@ -26,6 +28,7 @@ const SECTIONS: [Section; 12] = [
     ("path", "Critical path", pages::path),
     ("ranks", "Ranks", places::ranks),
     ("chunks", "Chunks", places::chunks),
+    ("outliers", "Outliers", pages::outliers),
     ("communication", "Communication", places::communication),
     ("record", "Run record", record),
 ];
@@ -44,7 +47,7 @@ pub(super) fn html(report: &Report<'_>) -> Markup {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { "Caribou: " (program) }
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(STYLE)) (PreEscaped(colours())) }
             }
             body {
                 a.skip href="#summary" { "Skip to the summary" }
@@ -75,6 +78,27 @@ pub(super) fn html(report: &Report<'_>) -> Markup {
             }
         }
     }
+}
+
+/// The colours of the palette as a style sheet, lighter in the dark; and the shades of heat maps.
+fn colours() -> String {
+    let both = |colour: &str| format!("light-dark({colour},{})", palette::lighter(colour, 0.25));
+    let kinds = palette::KINDS.iter().enumerate();
+    let mut style: String =
+        kinds.map(|(number, colour)| format!(".k{number}{{fill:{}}}", both(colour))).collect();
+    let named = [
+        ("handlers", palette::CHUNKS),
+        ("lost", palette::LOST_LINE),
+        ("before", palette::BEFORE),
+        ("predicted", palette::PREDICTED),
+        ("next", palette::MEASURED),
+    ];
+    let named: String = named.iter().map(|(name, colour)| format!("--{name}:{};", both(colour))).collect();
+    style += &format!(":root{{{named}--runtime:light-dark({},#c3ccd4)}}", palette::RUNTIME);
+    let shades =
+        (1..=SHADES).map(|shade| format!(".h{shade}{{fill-opacity:{:.3}}}", shade as f64 / SHADES as f64));
+    style.extend(shades);
+    style
 }
 
 fn nothing(what: &str) -> Markup {

@@ -2,7 +2,11 @@
 
 use maud::{Markup, html};
 
+use super::figures::Figures;
 use crate::trace::page::{self, Cell};
+
+/// Columns that leave much of a wide page empty.
+const FEW: usize = 6;
 
 /// A share as people write it: the unit stays on the line of the number.
 pub(super) fn percent(share: f64) -> String {
@@ -14,19 +18,58 @@ fn value(cell: &Cell) -> Option<String> {
     (!matches!(cell, Cell::Text(_))).then(|| cell.csv())
 }
 
+/// Where in the timeline something is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Place {
+    from_ns: u64,
+    to_ns: u64,
+    /// Rank and worker.
+    worker: Option<(u32, u32)>,
+}
+
+impl Place {
+    /// Of all workers.
+    pub(super) fn over(from_ns: u64, to_ns: u64) -> Place {
+        Place { from_ns, to_ns, worker: None }
+    }
+
+    pub(super) fn on(rank: u32, worker: u32, from_ns: u64, to_ns: u64) -> Place {
+        Place { from_ns, to_ns, worker: Some((rank, worker)) }
+    }
+}
+
 /// Rows under heads; the first cell of a row is its head.
+#[derive(Default)]
 pub(super) struct Table<'h> {
     pub(super) id: &'static str,
     pub(super) caption: String,
     pub(super) heads: Vec<&'h str>,
     pub(super) rows: Vec<Vec<Cell>>,
+    /// Where each row is in the timeline, and the row of the worker there; none if no row is.
+    pub(super) places: Vec<Option<(Place, Option<usize>)>>,
 }
 
 impl<'h> Table<'h> {
-    /// The table of another command, no more than `most` rows of it.
-    pub(super) fn of(id: &'static str, caption: &str, table: &'h page::Table, most: usize) -> Table<'h> {
-        let rows = table.rows().iter().take(most).cloned().collect();
-        Table { id, caption: caption.into(), heads: table.heads().collect(), rows }
+    /// The table of another command, no more than `most` rows of it. Rows that say when, or of which chunk, can be looked at
+    /// in the timeline.
+    pub(super) fn of(
+        id: &'static str,
+        caption: &str,
+        table: &'h page::Table,
+        most: usize,
+        figures: &Figures,
+    ) -> Table<'h> {
+        let rows: Vec<Vec<Cell>> = table.rows().iter().take(most).cloned().collect();
+        let shown = Table { id, caption: caption.into(), heads: table.heads().collect(), ..Table::default() };
+        let places = rows.iter().map(|row| place(table, row)).collect();
+        Table { rows, ..shown }.at(places, figures)
+    }
+
+    /// The same table, with the places of its rows in the timeline.
+    pub(super) fn at(mut self, places: Vec<Option<Place>>, figures: &Figures) -> Table<'h> {
+        let row = |place: Place| place.worker.and_then(|(rank, worker)| figures.row_of(rank, worker));
+        self.places = places.into_iter().map(|place| place.map(|place| (place, row(place)))).collect();
+        self
     }
 
     pub(super) fn html(&self) -> Markup {
@@ -34,15 +77,19 @@ impl<'h> Table<'h> {
             self.rows.iter().all(|row| !matches!(row.get(column), Some(Cell::Text(_)))) && column > 0
         };
         let numbers: Vec<bool> = (0..self.heads.len()).map(number).collect();
+        let place = |number: usize| self.places.get(number).copied().flatten();
         html! {
             // It may be wider than the page, and is then scrolled: by keyboard as well.
             div.scroll tabindex="0" role="region" aria-label=(self.caption) {
-                table id=[(!self.id.is_empty()).then_some(self.id)] {
+                table id=[(!self.id.is_empty()).then_some(self.id)] class=[(self.heads.len() <= FEW).then_some("few")] {
                     caption { (self.caption) }
                     thead { tr { @for (head, number) in self.heads.iter().zip(&numbers) {
                         th scope="col" class=[number.then_some("number")] { (head) }
                     } } }
-                    tbody { @for row in &self.rows { tr {
+                    tbody { @for (number, row) in self.rows.iter().enumerate() { tr
+                        data-from=[place(number).map(|(place, _)| place.from_ns)]
+                        data-to=[place(number).map(|(place, _)| place.to_ns)]
+                        data-row=[place(number).and_then(|(_, row)| row)] {
                         @for (column, cell) in row.iter().enumerate() {
                             @if column == 0 {
                                 th scope="row" data-v=[value(cell)] { (cell.text()) }
@@ -55,6 +102,21 @@ impl<'h> Table<'h> {
             }
         }
     }
+}
+
+/// Where a row of the table of another command is, if its columns say so: by their names in JSON.
+fn place(table: &page::Table, row: &[Cell]) -> Option<Place> {
+    let number = |key: &str| match row.get(table.column(key)?)? {
+        Cell::Ns(number) if *number >= 0.0 => Some(*number as u64),
+        Cell::Count(number) => Some(*number),
+        _ => None,
+    };
+    let from_ns = number("begin_ns").or_else(|| number("at_ns"))?;
+    let long_ns = number("wall_ns").or_else(|| number("time_ns")).unwrap_or(0);
+    let rank = number("rank").and_then(|rank| u32::try_from(rank).ok());
+    let worker = number("worker").and_then(|worker| u32::try_from(worker).ok()).unwrap_or(0);
+    let worker = rank.map(|rank| (rank, worker));
+    Some(Place { from_ns, to_ns: from_ns.saturating_add(long_ns), worker })
 }
 
 /// The same, to be opened by those who want it.

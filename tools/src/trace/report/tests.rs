@@ -4,6 +4,7 @@ use caribou::SyncReport;
 use caribou::trace::{ChunkId, End, Event, Name, NameId, RUNTIME, RunRecord, Sample, Trace, What, Writer};
 
 use super::Report;
+use super::stretches::Stretches;
 use crate::tests::caribou;
 use crate::trace::tests::{Scratch, generated};
 
@@ -35,26 +36,25 @@ fn what_is_merged_is_said_and_the_page_stays_small() {
     assert!(html.len() < 6_000_000, "{}", html.len());
     let trace = Trace::open(trace.path()).unwrap();
     let report = Report::of(&trace);
-    assert!(!report.window.whole && !report.window.is_empty());
+    let Stretches { whole, all, .. } = &report.stretches;
+    assert!(!whole && all.len() == 2, "a first stretch and a second one");
     let slices: u64 = report.figures.counts.iter().sum();
-    let said = format!("Of {slices} slices, the {} that are not idle", report.window.slices.len());
+    let said = format!("Of {slices} slices, the {} that are not idle", report.stretches.slices());
     assert!(html.contains(&said), "{said}");
-    let focus_ns = report.balance.focus_ns();
-    assert!((report.window.from_ns..report.window.to_ns).contains(&focus_ns));
-    assert!(report.window.slices.is_sorted_by_key(|slice| {
-        let row = report.window.offsets.partition_point(|&offset| offset <= slice_place(&report, slice));
-        (row, slice.begin_ns)
-    }));
-    assert!(report.window.arrows.len() <= super::window::ARROWS_MAX);
-    assert!(report.window.arrows.iter().all(|arrow| arrow.sent_ns <= arrow.handled_ns));
-}
-
-fn slice_place(report: &Report<'_>, slice: &super::window::Exact) -> usize {
-    (std::ptr::from_ref(slice) as usize - report.window.slices.as_ptr() as usize) / size_of_val(slice)
+    assert!(html.contains("(to the most uneven sync)") && html.contains("(to a usual sync)"));
+    assert!(all[0].to_ns <= all[1].from_ns, "they do not overlap");
+    let inside = |at_ns: u64| all.iter().any(|stretch| (stretch.from_ns..stretch.to_ns).contains(&at_ns));
+    assert!(inside(report.balance.focus_ns()));
+    for stretch in all {
+        for row in stretch.offsets.windows(2) {
+            assert!(stretch.slices[row[0]..row[1]].is_sorted_by_key(|slice| slice.begin_ns));
+        }
+        assert!(stretch.slices.iter().any(|slice| slice.sent.is_some()));
+    }
 }
 
 #[test]
-fn arrows_join_the_sender_and_the_handler_of_a_message() {
+fn a_slice_says_who_sent_its_message_from_where_and_when() {
     let scratch = Scratch::new("report-arrows");
     for rank in 0..2 {
         let mut writer = Writer::create(scratch.path(), &record(2, rank)).unwrap();
@@ -69,9 +69,10 @@ fn arrows_join_the_sender_and_the_handler_of_a_message() {
         writer.finish(&End { elapsed_ns: 300, ..End::default() }).unwrap();
     }
     let trace = Trace::open(scratch.path()).unwrap();
-    let arrows = Report::of(&trace).window.arrows;
-    let expected = super::window::Arrow { from_row: 0, to_row: 1, sent_ns: 40, handled_ns: 90 };
-    assert_eq!(arrows, [expected]);
+    let Stretches { all, names, .. } = Report::of(&trace).stretches;
+    let sent: Vec<_> =
+        all[0].slices.iter().map(|slice| (&names[usize::from(slice.sender)][..], slice.sent)).collect();
+    assert_eq!(sent, [("array 0[#2]", Some((0, 40))), ("array 0[#2]", None)], "the second was sent nowhere");
 }
 
 #[test]

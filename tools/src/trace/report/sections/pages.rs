@@ -13,15 +13,22 @@ const ROWS_MAX: usize = 100;
 
 pub(super) fn durations(report: &Report<'_>) -> Markup {
     match &report.durations {
-        Some(page) => shown(page, 1, &["duration-table"]),
+        Some(page) => shown(report, page, 1, &["duration-table"]),
         None => too_many("caribou trace histogram"),
     }
 }
 
 pub(super) fn path(report: &Report<'_>) -> Markup {
     match &report.path {
-        Some(page) => shown(page, 2, &["path-table", "bound-table"]),
+        Some((page, _)) => shown(report, page, 2, &["path-table", "bound-table"]),
         None => too_many("caribou trace critical-path --time FROM..TO"),
+    }
+}
+
+pub(super) fn outliers(report: &Report<'_>) -> Markup {
+    match &report.outliers {
+        Some(page) => shown(report, page, page.tables.len(), &[]),
+        None => too_many("caribou trace outliers --noise"),
     }
 }
 
@@ -30,10 +37,10 @@ fn too_many(command: &str) -> Markup {
 }
 
 /// Its sentences, so many of its tables, and the others folded. Only some tables have an identity.
-fn shown(page: &Page, open: usize, ids: &[&'static str]) -> Markup {
+fn shown(report: &Report<'_>, page: &Page, open: usize, ids: &[&'static str]) -> Markup {
     let tables = page.tables.iter().enumerate().map(|(place, table)| {
         let id = ids.get(place).copied().unwrap_or_default();
-        Table::of(id, &capital(table.title()), table, ROWS_MAX)
+        Table::of(id, &capital(table.title()), table, ROWS_MAX, &report.figures)
     });
     let tables: Vec<Table<'_>> = tables.collect();
     html! {

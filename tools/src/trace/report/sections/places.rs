@@ -5,9 +5,12 @@ use maud::{Markup, html};
 
 use super::nothing;
 use crate::trace::page::{Cell, bytes};
+use crate::trace::palette::KINDS;
 use crate::trace::report::Report;
 use crate::trace::report::activities::State;
+use crate::trace::report::charts::legend;
 use crate::trace::report::chunks::Chunk;
+use crate::trace::report::maps;
 use crate::trace::report::plots::Matrix;
 use crate::trace::report::tables::{Table, folded, percent};
 
@@ -66,6 +69,7 @@ pub(super) fn ranks(report: &Report<'_>) -> Markup {
             "end",
         ],
         rows: report.trace.ranks.iter().map(row).collect(),
+        ..Table::default()
     };
     table.html()
 }
@@ -80,7 +84,7 @@ pub(super) fn chunks(report: &Report<'_>) -> Markup {
     }
     let all_ns = chunks.iter().map(|(_, chunk)| chunk.cpu_ns as f64).sum::<f64>().max(1.0);
     let rest_ns = chunks.iter().skip(ROWS_MAX).map(|(_, chunk)| chunk.cpu_ns as f64).sum::<f64>();
-    let row = |(id, chunk): &(ChunkId, Chunk)| {
+    let row = |(id, chunk): &(ChunkId, &Chunk)| {
         let mean = chunk.cpu_ns as f64 / chunk.executions.max(1) as f64;
         vec![
             Cell::Text(report.trace.chunk_name(*id)),
@@ -113,8 +117,12 @@ pub(super) fn chunks(report: &Report<'_>) -> Markup {
             "moves",
         ],
         rows: chunks.iter().take(ROWS_MAX).map(row).collect(),
+        ..Table::default()
     };
+    let longest = chunks.iter().take(ROWS_MAX).map(|(_, chunk)| chunk.longest).collect();
+    let table = table.at(longest, &report.figures);
     html! {
+        (places(report))
         p.scripted {
             label { "Search " input #chunk-search type="search" autocomplete="off"; }
             output #chunk-count aria-live="polite" { (table.rows.len()) " of " (table.rows.len()) }
@@ -126,6 +134,21 @@ pub(super) fn chunks(report: &Report<'_>) -> Markup {
             }
         }
         (table.html())
+    }
+}
+
+/// Where each chunk was.
+fn places(report: &Report<'_>) -> Markup {
+    let Some(map) = maps::chunks(report) else { return html! {} };
+    let (ranks, known) = (report.trace.ranks.len(), report.figures.chunks.all().count());
+    html! {
+        h3 { "Where each chunk was" }
+        (map)
+        (legend(maps::rank_colours(report)))
+        @if ranks > KINDS.len() { p.note { "Ranks from " (KINDS.len()) " on have these colours again." } }
+        @if known > maps::CHUNKS_MAX { p.note { "The " (maps::CHUNKS_MAX) " of " (known) " chunks that moved most." } }
+        @if report.figures.chunks.forgot_arrivals() { p.note { "Later moves are left out: there are too many." } }
+        h3 { "All chunks" }
     }
 }
 
@@ -151,6 +174,7 @@ pub(super) fn communication(report: &Report<'_>) -> Markup {
         caption: "Messages between ranks, most first".into(),
         heads: vec!["from rank", "to rank", "messages", "bytes"],
         rows: cells.iter().take(ROWS_MAX).map(row).collect(),
+        ..Table::default()
     };
     html! {
         p {

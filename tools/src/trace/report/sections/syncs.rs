@@ -11,12 +11,15 @@ use crate::trace::report::balance::{RANKS_MAX, found};
 use crate::trace::report::charts::{self, legend};
 use crate::trace::report::figures::COUNTERS_MAX;
 use crate::trace::report::plots;
-use crate::trace::report::tables::{Table, folded};
+use crate::trace::report::tables::{Place, Table, folded};
+
+/// Steps that are listed as slow.
+const SLOWEST_MAX: usize = 12;
 
 pub(super) fn balancing(report: &Report<'_>) -> Markup {
-    let (balance, figures) = (&report.balance, &report.figures);
+    let balance = &report.balance;
     let Some(worst) = balance.worst else {
-        return nothing("No syncs: arrays of chunks that call ctx.sync() have them.");
+        return nothing("No syncs: programs whose chunks call Ctx::at_sync or at_sync_nowait have them.");
     };
     let line = |value: fn(&Outcome<'_>) -> f64| {
         let every = balance.syncs.len().div_ceil(1000).max(1);
@@ -27,8 +30,13 @@ pub(super) fn balancing(report: &Report<'_>) -> Markup {
     let most_uneven = &balance.syncs[worst];
     let number = most_uneven.report.sync;
     let loads = one::ranks(report.trace, most_uneven);
-    let loads =
-        Table::of("rank-load-table", &format!("Loads of the ranks at sync {number}"), &loads, RANKS_MAX);
+    let loads = Table::of(
+        "rank-load-table",
+        &format!("Loads of the ranks at sync {number}"),
+        &loads,
+        RANKS_MAX,
+        &report.figures,
+    );
     let syncs = table(report.trace, balance.shown());
     let bars = |class: &str, name: &str| (class.to_owned(), name.to_owned());
     let legends = [
@@ -39,7 +47,7 @@ pub(super) fn balancing(report: &Report<'_>) -> Markup {
     html! {
         h3 { "Imbalance at each sync" }
         p.note { "Largest over average load of the ranks; 1 is even." }
-        (plots::lines("Imbalance before and predicted at each sync", figures.elapsed_ns, &lines, |value| format!("{value:.2}")))
+        (plots::lines("Imbalance before and predicted at each sync", report, &lines, |value| format!("{value:.2}")))
         (legend([bars("before", "found"), bars("predicted", "predicted for the next phase")]))
         h3 { "Loads of the ranks" }
         p {
@@ -58,7 +66,7 @@ pub(super) fn balancing(report: &Report<'_>) -> Markup {
         @if balance.shown.len() < balance.syncs.len() {
             p.note { "The " (balance.shown.len()) " most uneven of " (balance.syncs.len()) " syncs; `caribou trace lb` lists all." }
         }
-        (Table::of("sync-table", "What each sync found, did and took", &syncs, usize::MAX).html())
+        (Table::of("sync-table", "What each sync found, did and took", &syncs, usize::MAX, &report.figures).html())
         p.note { (WORDS) "." }
     }
 }
@@ -86,15 +94,16 @@ pub(super) fn steps(report: &Report<'_>) -> Markup {
     html! {
         @if !gaps.is_empty() {
             h3 { "Time between " (what) }
-            (plots::lines("Time of each step over time", figures.elapsed_ns, &[("before", gaps.clone())], charts::tick))
+            (plots::lines("Time of each step over time", report, &[("before", gaps.clone())], charts::tick))
             @if every > 1 { p.note { "One in " (every) " of " (times.len() - 1) " is drawn." } }
-            (folded("Shortest, longest and mean", &gap_table(&times)))
+            (gap_table(&times).html())
+            (slowest(report, &times).html())
         }
         @for counter in &figures.counters {
             @let points: Vec<(u64, f64)> = counter.points.values().copied().collect();
             @let name = report.trace.name(counter.name);
             h3 { "Counter " (name) }
-            (plots::lines(&format!("Counter {name} over time"), figures.elapsed_ns, &[("predicted", points.clone())], number))
+            (plots::lines(&format!("Counter {name} over time"), report, &[("predicted", points.clone())], number))
             p.note {
                 (counter.values) " values"
                 @if (points.len() as u64) < counter.values { ", of which the last in each of " (points.len()) " bins is drawn" }
@@ -120,7 +129,30 @@ fn gap_table(times: &[u64]) -> Table<'static> {
             Cell::Ns(mean),
             ns(gaps().max()),
         ]],
+        ..Table::default()
     }
+}
+
+/// The longest steps, and how they compare with the median.
+fn slowest(report: &Report<'_>, times: &[u64]) -> Table<'static> {
+    let mut gaps: Vec<(u64, usize)> =
+        times.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).zip(0..).collect();
+    gaps.sort_by_key(|&(ns, number)| (std::cmp::Reverse(ns), number));
+    let median_ns = gaps.get(gaps.len() / 2).map_or(0, |gap| gap.0).max(1) as f64;
+    gaps.truncate(SLOWEST_MAX);
+    let row = |&(ns, number): &(u64, usize)| {
+        let times_median = Cell::Number(ns as f64 / median_ns);
+        vec![Cell::Count(number as u64), Cell::ns(times[number]), Cell::ns(ns), times_median]
+    };
+    let place = |&(_, number): &(u64, usize)| Some(Place::over(times[number], times[number + 1]));
+    let table = Table {
+        id: "slow-table",
+        caption: "The slowest".into(),
+        heads: vec!["number", "from", "time", "times the median"],
+        rows: gaps.iter().map(row).collect(),
+        ..Table::default()
+    };
+    table.at(gaps.iter().map(place).collect(), &report.figures)
 }
 
 /// A number without more digits than it needs.

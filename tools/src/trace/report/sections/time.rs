@@ -9,13 +9,14 @@ use crate::trace::report::account::Total;
 use crate::trace::report::activities::{LOST, State};
 use crate::trace::report::charts::{self, legend, row_name, stretch};
 use crate::trace::report::figures::MARKS_MAX;
+use crate::trace::report::maps;
 use crate::trace::report::tables::{Table, folded};
 
 /// Rows of tables that are about time.
 const TIMES_MAX: usize = 24;
 
 pub(super) fn timeline(report: &Report<'_>) -> Markup {
-    let (figures, window) = (&report.figures, &report.window);
+    let (figures, stretches) = (&report.figures, &report.stretches);
     if figures.workers.iter().all(|worker| worker.totals.is_empty()) {
         return nothing("Nothing that takes time was recorded: run with CARIBOU_TRACE set.");
     }
@@ -28,8 +29,11 @@ pub(super) fn timeline(report: &Report<'_>) -> Markup {
             button type="button" #pan-left { "Earlier" }
             button type="button" #pan-right { "Later" }
             button type="button" #zoom-reset { "Whole run" }
-            @if !window.arrows.is_empty() {
+            @if stretches.messages() > 0 {
                 label { input #arrows type="checkbox"; " messages" }
+            }
+            @if report.path.is_some() {
+                label { input #path-shown type="checkbox" checked; " critical path" }
             }
             output #range aria-live="off" {}
         }
@@ -38,9 +42,10 @@ pub(super) fn timeline(report: &Report<'_>) -> Markup {
         }
         output #readout.scripted aria-live="polite" { "Point at the timeline, or focus it and use the keys." }
         p.note.scripted #timeline-keys {
-            "Wheel or " kbd { "+" } " " kbd { "−" } " zoom, drag or " kbd { "←" } " " kbd { "→" } " pan, " kbd { "0" }
-            " shows the whole run, " kbd { "↑" } " " kbd { "↓" } " choose a worker, " kbd { "n" } " " kbd { "p" }
-            " its next or previous slice."
+            kbd { "Ctrl" } " and wheel, pinch, or " kbd { "+" } " " kbd { "−" } " zoom (the wheel alone scrolls the page), drag or "
+            kbd { "←" } " " kbd { "→" } " pan, " kbd { "0" } " shows the whole run, " kbd { "↑" } " " kbd { "↓" }
+            " choose a worker, " kbd { "n" } " " kbd { "p" } " its next or previous slice. A click on a row of a table, such as a"
+            " sync, a chunk or an outlier, or on another picture over time shows that moment here."
         }
         (cuts(report, finest))
         (folded("The same as a table: how each worker spent its time", &workers(report)))
@@ -49,7 +54,7 @@ pub(super) fn timeline(report: &Report<'_>) -> Markup {
 
 /// What was merged or left out.
 fn cuts(report: &Report<'_>, finest_ns: u64) -> Markup {
-    let (figures, window) = (&report.figures, &report.window);
+    let (figures, stretches) = (&report.figures, &report.stretches);
     let slices: u64 = figures.counts.iter().sum();
     let profiles = figures.workers.iter().filter(|worker| worker.from_profile).count();
     html! {
@@ -57,12 +62,16 @@ fn cuts(report: &Report<'_>, finest_ns: u64) -> Markup {
             @if slices == 0 {
                 "No events were recorded: this is drawn from profiles, in bins of " (duration(finest_ns as f64))
                 "; the order within a bin is not known. CARIBOU_TRACE records events."
-            } @else if window.whole && !window.is_empty() {
+            } @else if stretches.whole && stretches.slices() > 0 {
                 "All " (slices) " slices are in this page, and idle time between them."
-            } @else if !window.is_empty() {
-                "Of " (slices) " slices, the " (window.slices.len()) " that are not idle from " (stretch(window.from_ns, window.to_ns))
-                " are in this page one by one (" @if report.balance.worst.is_some() { "up to the most uneven sync" } @else { "the begin of the run" }
-                "); elsewhere time is merged into bins of " (duration(finest_ns as f64)) " or more, coloured by the kind that took most."
+            } @else if stretches.slices() > 0 {
+                "Of " (slices) " slices, the " (stretches.slices()) " that are not idle "
+                @for (number, part) in stretches.all.iter().enumerate() {
+                    @if number > 0 { " and " }
+                    "from " (stretch(part.from_ns, part.to_ns)) " (" (part.why) ")"
+                }
+                " are in this page one by one; elsewhere time is merged into bins of " (duration(finest_ns as f64))
+                " or more, coloured by the kind that took most."
             } @else {
                 "Time is merged into bins of " (duration(finest_ns as f64)) " or more (" (slices) " slices), coloured by the kind that took most."
             }
@@ -72,9 +81,8 @@ fn cuts(report: &Report<'_>, finest_ns: u64) -> Markup {
             @if figures.workers_per_row > 1 {
                 " A row is " (figures.workers_per_row) " workers: heights are their average."
             }
-            @if !window.arrows.is_empty() {
-                " Messages: " (window.arrows.len()) " can be shown"
-                @if window.one_in > 1 { ", one in " (window.one_in) " of those in that stretch" }
+            @if stretches.messages() > 0 {
+                " Of " (stretches.messages()) " messages there it is known when they were sent"
                 @if report.trace.run.arrows > 1 { "; one in " (report.trace.run.arrows) " was recorded" }
                 "."
             }
@@ -108,6 +116,7 @@ fn workers(report: &Report<'_>) -> Table<'static> {
         caption: "Time of each worker".into(),
         heads: vec!["worker", "handlers", "runtime", "lost", "idle", "not recorded", "in handlers"],
         rows: (0..figures.rows.len()).map(row).collect(),
+        ..Table::default()
     }
 }
 
@@ -142,6 +151,14 @@ pub(super) fn utilisation(report: &Report<'_>) -> Markup {
             "; thin lines are syncs." @if kinds > chosen { " " (kinds - chosen) " lighter kinds are grey." }
         }
         (folded("The same as a table", &utilisation_table(report)))
+        h3 { "Each rank over time" }
+        fieldset.choice {
+            legend { "The darker, the more" }
+            label { input type="radio" name="heat" #heat-busy checked; " in handlers" }
+            label { input type="radio" name="heat" #heat-lost; " lost" }
+            label { input type="radio" name="heat" #heat-idle; " idle" }
+        }
+        (maps::heat(report))
     }
 }
 
@@ -167,6 +184,7 @@ fn utilisation_table(report: &Report<'_>) -> Table<'static> {
         caption: "Shares of all workers' time".into(),
         heads: vec!["from, to", "handlers", "runtime", "lost", "idle"],
         rows: (0..rows).map(row).collect(),
+        ..Table::default()
     }
 }
 
@@ -202,6 +220,7 @@ pub(super) fn profile(report: &Report<'_>) -> Markup {
         caption: "Time by kind and state, over all workers; handlers' is CPU time".into(),
         heads: vec!["kind", "state", "time", "of workers' time", "calls", "mean", "longest", "lost in it"],
         rows: order.iter().map(row).collect(),
+        ..Table::default()
     };
     html! {
         (table.html())
@@ -220,5 +239,6 @@ fn spans(report: &Report<'_>) -> Table<'static> {
         caption: "Spans that the program named, inside handlers".into(),
         heads: vec!["span", "count", "time"],
         rows: rows.collect(),
+        ..Table::default()
     }
 }
