@@ -32,11 +32,27 @@ pub fn give_way() {
 /// and with twice as many a pool of a second takes minutes.
 const RANKS_MAX_ALONE: u32 = 512;
 
-/// The ranks of a program: as many as were asked for; else one a process, or `alone` in a process by itself.
+/// The most workers of a process, threads each.
+const WORKERS_MAX: u64 = 1024;
+
+/// The ranks of a program: as many as were asked for; else one a process, or `alone` in a process by itself. Each is to
+/// have so many workers.
 ///
 /// # Errors
-/// [`Error::Usage`] when another number of processes was started, or a process by itself is to have too many.
-pub fn ranks(launch: Launch, asked: Option<u32>, alone: u32) -> Result<u32, Error> {
+/// [`Error::Usage`] when another number of processes was started, or a process is to have too many ranks or workers.
+pub fn ranks(launch: Launch, asked: Option<u32>, alone: u32, workers: u32) -> Result<u32, Error> {
+    let ranks = number_of_ranks(launch, asked, alone)?;
+    let here = if launch == Launch::Alone { ranks } else { 1 };
+    if u64::from(here) * u64::from(workers) > WORKERS_MAX {
+        return Err(Error::Usage(format!(
+            "{workers} workers for each of {here} ranks: expected {WORKERS_MAX} workers at most in one process; \
+             --workers or CARIBOU_WORKERS says how many"
+        )));
+    }
+    Ok(ranks)
+}
+
+fn number_of_ranks(launch: Launch, asked: Option<u32>, alone: u32) -> Result<u32, Error> {
     match (launch, asked) {
         (Launch::Alone, asked) if asked.unwrap_or(alone) > RANKS_MAX_ALONE => {
             Err(Error::Usage(match asked {
@@ -62,14 +78,23 @@ mod tests {
 
     #[test]
     fn each_process_is_a_rank_and_nothing_else_can_be_asked_for() {
-        assert_eq!(ranks(Launch::Alone, None, 2).unwrap(), 2);
-        assert_eq!(ranks(Launch::Alone, Some(3), 2).unwrap(), 3);
-        assert_eq!(ranks(Launch::Alone, Some(512), 2).unwrap(), 512);
-        assert!(ranks(Launch::Alone, Some(513), 2).unwrap_err().to_string().starts_with("--ranks 513"));
-        assert!(ranks(Launch::Alone, None, 513).unwrap_err().to_string().starts_with("513 ranks"));
-        assert_eq!(ranks(LAST, None, 2).unwrap(), 4);
-        assert_eq!(ranks(LAST, Some(4), 2).unwrap(), 4);
-        assert!(ranks(LAST, Some(3), 2).unwrap_err().to_string().contains("4 processes"));
+        assert_eq!(ranks(Launch::Alone, None, 2, 1).unwrap(), 2);
+        assert_eq!(ranks(Launch::Alone, Some(3), 2, 1).unwrap(), 3);
+        assert_eq!(ranks(Launch::Alone, Some(512), 2, 1).unwrap(), 512);
+        assert!(ranks(Launch::Alone, Some(513), 2, 1).unwrap_err().to_string().starts_with("--ranks 513"));
+        assert!(ranks(Launch::Alone, None, 513, 1).unwrap_err().to_string().starts_with("513 ranks"));
+        assert_eq!(ranks(LAST, None, 2, 1).unwrap(), 4);
+        assert_eq!(ranks(LAST, Some(4), 2, 1).unwrap(), 4);
+        assert!(ranks(LAST, Some(3), 2, 1).unwrap_err().to_string().contains("4 processes"));
+    }
+
+    #[test]
+    fn a_process_has_a_thousand_workers_at_most() {
+        assert_eq!(ranks(Launch::Alone, Some(2), 1, 512).unwrap(), 2);
+        assert_eq!(ranks(LAST, None, 1, 1024).unwrap(), 4);
+        for too_many in [ranks(Launch::Alone, Some(2), 1, 513), ranks(LAST, None, 1, 1025)] {
+            assert!(too_many.unwrap_err().to_string().contains("1024 workers at most"));
+        }
     }
 
     #[test]

@@ -71,7 +71,7 @@ impl Pooling {
         let experiment = Experiment {
             iterations: PARTS,
             total,
-            ranks: launch::ranks(launch, self.ranks, ranks)?,
+            ranks: launch::ranks(launch, self.ranks, ranks, workers)?,
             // Under mpirun also the default is the run's to choose, and told in its report.
             workers: (launch == Launch::Alone).then_some(workers),
             disturbances: self.disturbing.disturbances(),

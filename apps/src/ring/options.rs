@@ -15,10 +15,10 @@ use crate::table::traces;
 #[command(name = "ring", version, after_help = AFTER_HELP)]
 pub struct Options {
     /// Chunks in the ring
-    #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub chunks: u32,
     /// Tokens under way at once, started at chunks evenly spaced
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub tokens: u32,
     /// Hops of each token: tokens x hops messages in all
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..))]
@@ -57,6 +57,10 @@ One message at a time:  ring --chunks 16 --tokens 1
 From rank to rank:      ring --chunks 2 --ranks 2 --placement round-robin
 Tasks of about a us:    ring --chunks 2 --ranks 2 --placement round-robin --work 64
 Many under way:         ring --chunks 8192 --tokens 256 --hops 100000 --ranks 2 --placement round-robin";
+
+/// Bytes of a token, and of all tokens together.
+const PAYLOAD_MAX: usize = 1 << 30;
+const UNDER_WAY_MAX: u64 = 4 << 30;
 
 /// On or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
@@ -123,13 +127,21 @@ impl Options {
     /// Checks what clap cannot, and fills in the ranks.
     ///
     /// # Errors
-    /// [`Error::Usage`] when the ranks cannot be had, or the ring has fewer chunks: some ranks would only look on.
+    /// [`Error::Usage`] when the ranks cannot be had, the ring has fewer chunks (some ranks would only look on), or the
+    /// tokens would not fit.
     pub fn settle(self, launch: Launch) -> Result<Self, Error> {
-        let ranks = launch::ranks(launch, self.ranks, 1)?;
+        let ranks = launch::ranks(launch, self.ranks, 1, self.workers)?;
         if self.chunks < ranks {
             return Err(Error::Usage(format!(
                 "--chunks {} on --ranks {ranks}: every rank needs a chunk",
                 self.chunks
+            )));
+        }
+        // A message has 2 GiB at most, and all of them are in memory at once.
+        if self.payload > PAYLOAD_MAX || self.payload as u64 * u64::from(self.tokens) > UNDER_WAY_MAX {
+            return Err(Error::Usage(format!(
+                "--payload {} of --tokens {}: expected {PAYLOAD_MAX} bytes at most each, and {UNDER_WAY_MAX} together",
+                self.payload, self.tokens
             )));
         }
         Ok(Self { ranks: Some(ranks), ..self })

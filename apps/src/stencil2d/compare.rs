@@ -34,7 +34,8 @@ impl Comparison {
     pub fn prepare(mut options: Options, bare: bool) -> Result<Self, Error> {
         let config = options.balancing.configure(Config::from_env()?);
         let launch = config.launch();
-        let ranks = launch::ranks(launch, options.balancing.ranks, config.rank_count())?;
+        let ranks =
+            launch::ranks(launch, options.balancing.ranks, config.rank_count(), config.worker_count())?;
         if bare {
             options.demonstrate(ranks, config.lb_spec());
         }

@@ -18,7 +18,7 @@ pub struct Options {
     #[arg(long, value_name = "CELLS")]
     pub chunk: Option<usize>,
     /// Iterations of each run
-    #[arg(long, value_name = "COUNT", default_value_t = 800, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "COUNT", default_value_t = 800, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     pub iterations: u32,
     /// Compare every run bit for bit with the serial program; exit code 1 if one differs
     #[arg(long)]
