@@ -67,5 +67,5 @@ pub mod table;
 pub use accept::{MoveCost, Verdict, accept};
 pub use parameters::{Parameter, Parameters, ParseError};
 pub use snapshot::{Assignment, ChunkId, ChunkLoad, Edge, Rank, RankLoad, Snapshot};
-pub use strategy::{Background, Strategy};
+pub use strategy::{Background, Preparation, Strategy};
 pub use table::{STRATEGIES, StrategyEntry, help, parse};

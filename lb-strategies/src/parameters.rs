@@ -79,6 +79,22 @@ impl Parameters {
         value.ok_or_else(|| self.bad(key, format!("a number from {} to {}", range.start(), range.end())))
     }
 
+    /// The value of `key` as a number within `range`; `None` for `word`.
+    pub fn number_or(
+        &self,
+        key: &'static str,
+        range: RangeInclusive<f64>,
+        word: &str,
+    ) -> Result<Option<f64>, ParseError> {
+        if self.value(key) == word {
+            return Ok(None);
+        }
+        let number = self.number(key, range.clone());
+        number.map(Some).map_err(|_| {
+            self.bad(key, format!("{word} or a number from {} to {}", range.start(), range.end()))
+        })
+    }
+
     /// The value of `key` as a whole number.
     pub fn integer(&self, key: &'static str) -> Result<u64, ParseError> {
         self.value(key).parse().map_err(|_| self.bad(key, format!("a whole number from 0 to {}", u64::MAX)))
@@ -97,20 +113,19 @@ impl Parameters {
 
     /// The value of `key`: `on` or `off`.
     pub fn switch(&self, key: &'static str) -> Result<bool, ParseError> {
-        match self.value(key) {
-            "on" => Ok(true),
-            "off" => Ok(false),
-            _ => Err(self.bad(key, "on or off".to_owned())),
-        }
+        Ok(!self.second_of(key, ["on", "off"])?)
+    }
+
+    /// The value of `key`: the first or the second of two words. Says whether it is the second.
+    pub fn second_of(&self, key: &'static str, words: [&str; 2]) -> Result<bool, ParseError> {
+        let position = words.iter().position(|word| *word == self.value(key));
+        position.map(|position| position == 1).ok_or_else(|| self.bad(key, words.join(" or ")))
     }
 
     /// The value of `background`.
     pub fn background(&self) -> Result<Background, ParseError> {
-        match self.value("background") {
-            "share" => Ok(Background::Share),
-            "additive" => Ok(Background::Additive),
-            _ => Err(self.bad("background", "share or additive".to_owned())),
-        }
+        let additive = self.second_of("background", ["share", "additive"])?;
+        Ok(if additive { Background::Additive } else { Background::Share })
     }
 
     /// The value of `key` as it was written.
@@ -168,19 +183,39 @@ pub fn split_list(list: &str) -> Option<Vec<String>> {
     Some(specs)
 }
 
+/// Columns of a table for a person.
+const HELP_WIDTH: usize = 100;
+
 /// A table as text for a person: each strategy with its summary, then its parameters with their defaults.
 pub(crate) fn help(
     entries: impl Iterator<Item = (&'static str, &'static str, &'static [Parameter])>,
 ) -> String {
-    let mut text = String::new();
+    let mut rows: Vec<(String, &str)> = Vec::new();
     for (name, summary, parameters) in entries {
-        text += &format!("{name:<22}{summary}\n");
-        for parameter in parameters {
-            let setting = format!("{}={}", parameter.name, parameter.default);
-            text += &format!("  {setting:<20}{}\n", parameter.meaning);
+        rows.push((name.to_owned(), summary));
+        rows.extend(
+            parameters
+                .iter()
+                .map(|parameter| (format!("  {}={}", parameter.name, parameter.default), parameter.meaning)),
+        );
+    }
+    let left = rows.iter().map(|(setting, _)| setting.len()).max().unwrap_or(0) + 2;
+    let line = |(setting, meaning): &(String, &str)| {
+        format!("{setting:<left$}{}\n", wrapped(meaning, HELP_WIDTH - left).join(&format!("\n{:left$}", "")))
+    };
+    rows.iter().map(line).collect()
+}
+
+/// The words of `text` in lines of at most `width` letters, where its words are no longer.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= width => *line += &format!(" {word}"),
+            _ => lines.push(word.to_owned()),
         }
     }
-    text
+    lines
 }
 
 /// Why a specification was refused; one line that says what, where, and what was expected.

@@ -9,4 +9,5 @@ pub mod none;
 pub mod random;
 pub mod refine;
 pub mod refine_best;
+pub mod refine_paper;
 pub mod rotate;

@@ -1,4 +1,4 @@
-//! The trait of a policy, and the two readings of a neighbour's load.
+//! The trait of a policy, what it asks of whoever runs it, and the two readings of a neighbour's load.
 
 use std::fmt;
 
@@ -48,6 +48,38 @@ pub trait Strategy: Send + Sync {
     /// Whether a plan must pay for its moves to be carried out. False for strategies that move for moving's sake.
     fn must_pay(&self) -> bool {
         true
+    }
+
+    /// What is done with measurements before this strategy sees them.
+    fn preparation(&self) -> Preparation {
+        Preparation::default()
+    }
+}
+
+/// How measurements become the snapshot that a strategy sees. The default is what our own strategies want.
+///
+/// ```
+/// use lb_strategies::{Preparation, parse};
+/// assert_eq!(parse("refine")?.preparation(), Preparation::default());
+/// let paper = Preparation { smoothing: 1.0, speed_noise: 0.0, background_by_idle: true };
+/// assert_eq!(parse("refine-paper")?.preparation(), paper);
+/// # Ok::<(), lb_strategies::ParseError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Preparation {
+    /// Weight of the newest phase in the expected load of a chunk, in (0, 1]; 1 takes the last phase as it was.
+    pub smoothing: f64,
+    /// Ranks whose speed is less than this part below the fastest one's count as equally fast.
+    pub speed_noise: f64,
+    /// Whether the background load is what the wall time of a phase has beyond CPU time and the idle time of the
+    /// vCPU (equation 2 of the refinement paper), where a person does not choose another source. Otherwise it is
+    /// the time in which the rank wanted to run and did not.
+    pub background_by_idle: bool,
+}
+
+impl Default for Preparation {
+    fn default() -> Self {
+        Self { smoothing: 0.5, speed_noise: 0.08, background_by_idle: false }
     }
 }
 

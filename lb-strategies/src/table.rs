@@ -5,7 +5,7 @@
 
 use crate::Strategy;
 use crate::parameters::{self, Parameter, Parameters, ParseError, select};
-use crate::strategies::{greedy, greedy_refine, none, random, refine, refine_best, rotate};
+use crate::strategies::{greedy, greedy_refine, none, random, refine, refine_best, refine_paper, rotate};
 
 /// Every strategy, simplest first.
 pub const STRATEGIES: &[StrategyEntry] = &[
@@ -14,6 +14,7 @@ pub const STRATEGIES: &[StrategyEntry] = &[
     random::ENTRY,
     greedy::ENTRY,
     greedy_refine::ENTRY,
+    refine_paper::ENTRY,
     refine::ENTRY,
     refine_best::ENTRY,
 ];
@@ -23,7 +24,8 @@ pub const STRATEGIES: &[StrategyEntry] = &[
 /// ```
 /// use lb_strategies::STRATEGIES;
 /// let names: Vec<_> = STRATEGIES.iter().map(|entry| entry.name).collect();
-/// assert_eq!(names, ["none", "rotate", "random", "greedy", "greedy-refine", "refine", "refine-best"]);
+/// assert_eq!(names[..5], ["none", "rotate", "random", "greedy", "greedy-refine"]);
+/// assert_eq!(names[5..], ["refine-paper", "refine", "refine-best"]);
 /// ```
 #[derive(Clone, Copy)]
 pub struct StrategyEntry {
@@ -87,6 +89,10 @@ mod tests {
         assert_eq!(
             error("refine,tolerance=lots"),
             "strategy refine: tolerance=\"lots\" is not a number from 0 to 10"
+        );
+        assert_eq!(
+            error("refine,settle=lots"),
+            "strategy refine: settle=\"lots\" is not tolerance or a number from 0 to 10"
         );
         assert_eq!(
             error("refine,background=x"),

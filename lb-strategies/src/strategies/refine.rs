@@ -15,14 +15,17 @@
 //!   heaviest chunk needs), and it is a trigger with hysteresis: nothing moves until some rank is above 1 +
 //!   `tolerance`; then ranks are drained down to 1 + `settle`, and receivers are filled up to it. Where chunks
 //!   are too coarse for that, the level doubles until it reaches `tolerance`. Stopping at the tolerance instead
-//!   would leave that much time on the table for ever. `settle=tolerance` is the literal paper.
+//!   would leave that much time on the table for ever.
 //! - **Index order within a band.** With nearly equal loads, "the largest chunk" is picked by measurement
 //!   noise, which frays the boundary between ranks. Chunks within `band` of each other count as equal, and of
 //!   those the one goes whose index lies nearest the receiver: the highest for a higher rank, the lowest for
-//!   a lower one. Blocks stay contiguous, which means less communication. `band=0` is the literal paper.
-//! - **Which receiver.** The paper says one that stays underloaded; we take the one with the most room.
+//!   a lower one. Blocks stay contiguous, which means less communication.
+//! - **Which receiver.** The paper says one that is below the average by the tolerance and stays so, and leaves
+//!   open which. We fill every rank up to the level, the one with the most room first.
 //! - **It does not end where it stalls.** A donor that is set aside stays late. Where one does, [`coarse`]
 //!   plans anew by other means.
+//!
+//! [`refine_paper`](super::refine_paper) is the paper without these, and takes each by a parameter.
 //!
 //! Receivers are filled to a level below the maximum, so the maximum never rises. Time: O(chunks) to read the
 //! loads, plus a sort of the donors' chunks and two heap updates a move.
@@ -35,6 +38,8 @@ mod plan;
 
 pub(crate) use exchange::exchange;
 pub(crate) use plan::Plan;
+
+use drain::Limits;
 
 use crate::parameters::BACKGROUND;
 use crate::{Assignment, Background, Parameter, Snapshot, Strategy, StrategyEntry};
@@ -57,13 +62,9 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "settle",
         default: "0.005",
-        meaning: "refine down to this far above it; tolerance: the paper",
+        meaning: "refine down to this far above it, or to the tolerance",
     },
-    Parameter {
-        name: "band",
-        default: "0.2",
-        meaning: "loads this near count as equal and go by index; 0: the paper",
-    },
+    Parameter { name: "band", default: "0.2", meaning: "loads this near count as equal and go by index" },
     BACKGROUND,
 ];
 
@@ -91,23 +92,42 @@ pub struct Refine {
     pub band: f64,
     /// How a neighbour counts.
     pub background: Background,
+    /// Whether ticks are to be equal, rather than the times that ranks take for them.
+    pub equal_ticks: bool,
+    /// Whether only ranks receive that are below the fair time by as much as donors are above it.
+    pub only_light_receive: bool,
+    /// Whether the placement is planned anew where chunks are too coarse for Algorithm 1.
+    pub coarse: bool,
 }
 
 impl Default for Refine {
     fn default() -> Self {
-        Self { tolerance: 0.05, settle: 0.005, band: 0.2, background: Background::Share }
+        Self {
+            tolerance: 0.05,
+            settle: 0.005,
+            band: 0.2,
+            background: Background::Share,
+            equal_ticks: false,
+            only_light_receive: false,
+            coarse: true,
+        }
     }
 }
 
 impl Refine {
     /// Reads the four parameters.
     pub(crate) fn from_parameters(parameters: &crate::Parameters) -> Result<Self, crate::ParseError> {
-        Ok(Self {
-            tolerance: parameters.number("tolerance", 0.0..=10.0)?,
-            settle: parameters.number("settle", 0.0..=10.0)?,
-            band: parameters.number("band", 0.0..=1.0)?,
-            background: parameters.background()?,
-        })
+        let tolerance = parameters.number("tolerance", 0.0..=10.0)?;
+        let settle = parameters.number_or("settle", 0.0..=10.0, "tolerance")?.unwrap_or(tolerance);
+        let (band, background) = (parameters.number("band", 0.0..=1.0)?, parameters.background()?);
+        Ok(Self { tolerance, settle, band, background, ..Self::default() })
+    }
+
+    /// Where everything is, without a chunk on an unavailable rank.
+    pub(crate) fn start(&self, snapshot: &Snapshot) -> Plan {
+        let plan = Plan::evacuated(snapshot, self.background);
+        let plan = if self.equal_ticks { plan.in_ticks() } else { plan };
+        if self.coarse { plan.above_heaviest(snapshot, self.background) } else { plan }
     }
 
     /// Whether some rank is so late that a refinement starts.
@@ -118,7 +138,10 @@ impl Refine {
     /// Refines down to the tolerance wherever that is possible, and to `settle` where it is easy.
     pub(crate) fn refine(&self, snapshot: &Snapshot, start: &Plan) -> Plan {
         let mut plan = start.clone();
-        if self.drain(snapshot, &mut plan) { plan } else { coarse::refine(self, snapshot, start, plan) }
+        if self.drain(snapshot, &mut plan) || !self.coarse {
+            return plan;
+        }
+        coarse::refine(self, snapshot, start, plan)
     }
 
     /// Drains to `settle`, then, for as long as donors are left, to twice that and so on up to `tolerance`. Says
@@ -126,7 +149,9 @@ impl Refine {
     pub(crate) fn drain(&self, snapshot: &Snapshot, plan: &mut Plan) -> bool {
         let mut level = self.settle.min(self.tolerance);
         loop {
-            let all_settled = drain::drain(snapshot, plan, plan.limit_ns(level), self.band);
+            let receiver_level = if self.only_light_receive { -level } else { level };
+            let [donor_ns, receiver_ns] = [level, receiver_level].map(|level| plan.limit_ns(level));
+            let all_settled = drain::drain(snapshot, plan, &Limits { donor_ns, receiver_ns }, self.band);
             if all_settled || level >= self.tolerance {
                 return all_settled;
             }
@@ -141,7 +166,7 @@ impl Strategy for Refine {
     }
 
     fn assign(&self, snapshot: &Snapshot) -> Assignment {
-        let start = Plan::evacuated(snapshot, self.background);
+        let start = self.start(snapshot);
         let plan = if self.is_due(&start) { self.refine(snapshot, &start) } else { start };
         plan.assignment
     }

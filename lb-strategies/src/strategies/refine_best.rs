@@ -22,8 +22,8 @@ pub const ENTRY: StrategyEntry = StrategyEntry {
 /// ```
 /// use lb_strategies::{Strategy, metrics::max_ns, strategies::{refine::Refine, refine_best::RefineBest}};
 /// use lb_strategies::synthetic::Workload;
-/// // Three chunks a rank: too coarse to settle, or to divide well by moves alone.
-/// let snapshot = Workload::Uniform.snapshot(30, 10, 1);
+/// // Nine chunks a rank, so coarse that `refine` is content with half of its tolerance.
+/// let snapshot = Workload::HotSpots.snapshot(288, 32, 1);
 /// let plain = Refine::default();
 /// let best = RefineBest { refine: plain };
 /// let [plain_ns, best_ns] = [plain.assign(&snapshot), best.assign(&snapshot)]
@@ -57,7 +57,7 @@ impl Strategy for RefineBest {
     }
 
     fn assign(&self, snapshot: &Snapshot) -> Assignment {
-        let start = Plan::evacuated(snapshot, self.refine.background);
+        let start = self.refine.start(snapshot);
         if !self.refine.is_due(&start) {
             return start.assignment;
         }

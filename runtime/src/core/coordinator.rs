@@ -12,8 +12,7 @@ use super::estimate::{Estimate, RankPlace};
 use crate::ids::Rank;
 use crate::report::{Sample, SyncReport};
 
-/// How chunk loads are predicted: from the last phases, the newest counting half.
-const SMOOTHING: Smoothing = Smoothing { weight: 0.5 };
+/// Phases that the expected loads of chunks are made from.
 const HISTORY: usize = 4;
 /// What moving costs, for the acceptance test: packing, sending and landing one chunk, and its bytes.
 const MOVE_COST: MoveCost = MoveCost { per_chunk_ns: 5_000, bytes_per_second: 4e9 };
@@ -140,16 +139,17 @@ impl Coordinator {
             self.history.remove(0);
         }
         self.history.push(Snapshot { phase: self.next, ranks, chunks, edges: Vec::new() });
-        SMOOTHING.predict(&self.history)
+        Smoothing { weight: self.strategy.preparation().smoothing }.predict(&self.history)
     }
 
     fn estimate(&mut self, samples: &[Option<Sample>]) {
+        let speed_noise = self.strategy.preparation().speed_noise;
         let fastest = samples.iter().flatten().map(|sample| sample.speed).fold(0.0, f64::max);
         for (rank, (estimate, sample)) in self.estimates.iter_mut().zip(samples).enumerate() {
             if let Some(sample) = sample {
                 tracing::debug!(phase = self.next, rank, ?sample, "measured");
             }
-            estimate.follow(sample.as_ref(), fastest);
+            estimate.follow(sample.as_ref(), fastest, speed_noise);
         }
     }
 
@@ -252,5 +252,49 @@ impl Coordinator {
             })
         };
         self.populations.iter().zip(&gathering.tallies).enumerate().filter_map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lb_strategies::ChunkId;
+
+    use super::*;
+    use crate::core::balance::MeasuredChunk;
+    use crate::core::census::Report;
+
+    /// One chunk and its rank in one phase.
+    fn collected(sync: u64, rank: u32, load_ns: u64, speed: f64) -> Collected {
+        let chunk = ChunkId { array: 0, key: rank.into() };
+        Collected {
+            sync,
+            tallies: vec![(0, Tally::of(Report { sequence: sync, depth: 0, born: 0, leaving: false }))],
+            chunks: vec![MeasuredChunk { chunk, load_ns, bytes: 0, migratable: true, declared: true }],
+            sample: Sample { speed, ..Sample::default() },
+            now_ns: 0,
+        }
+    }
+
+    /// What `spec` sees of a chunk that took 100 and then 300 ns, and of a rank 5 % slower than the other.
+    fn prepared(spec: &str) -> (u64, f64) {
+        let strategy: Arc<dyn Strategy> = lb_strategies::parse(spec).expect("listed").into();
+        let places = [RankPlace { host: 0, workers: 1 }; 2];
+        let mut coordinator = Coordinator::new(strategy, vec![Some(2)], &places);
+        let mut expected = None;
+        for (sync, load_ns) in [(0, 100), (1, 300)] {
+            coordinator.collect(Rank(0), collected(sync, 0, load_ns, 1.0));
+            let snapshot = coordinator.collect(Rank(1), collected(sync, 1, 100, 0.95)).expect("complete");
+            coordinator.decide(&snapshot, Assignment::current(&snapshot), 0, 0);
+            expected = Some(snapshot);
+        }
+        let expected = expected.expect("two phases");
+        (expected.chunks[0].ticks, expected.ranks[1].speed)
+    }
+
+    #[test]
+    fn a_strategy_sees_measurements_prepared_as_it_wants() {
+        assert_eq!(prepared("refine"), (200, 1.0));
+        assert_eq!(prepared("refine-paper"), (300, 0.95));
+        assert_eq!(prepared("refine-paper,smoothing=0.25,speed-noise=0.04"), (150, 0.95));
     }
 }

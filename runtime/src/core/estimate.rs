@@ -4,9 +4,8 @@
 //! run for at least [`TRUSTED_NS`], slower when it saw less. A rank that had next to nothing to do showed no share: its
 //! old one decays towards 1, so that it gets work again and is measured.
 //!
-//! *Speed* is relative to the fastest rank. A difference counts once it exceeds [`SPEED_NOISE`], which calibration cannot
-//! tell from noise, and until it is below [`SPEED_EQUAL`]: a speed between the two would else come and go with every
-//! sync, and chunks with it.
+//! *Speed* is relative to the fastest rank. A difference counts once it exceeds what the strategy takes for noise, and
+//! until it is below half of that: a speed between the two would else come and go with every sync, and chunks with it.
 
 use lb_strategies::RankLoad;
 
@@ -18,10 +17,6 @@ const TRUSTED_NS: f64 = 50e6;
 const WANTED_MIN: f64 = 0.05;
 /// How far an idle rank's share moves towards 1 in a phase.
 const DECAY: f64 = 0.25;
-/// Relative speed differences from which a rank counts as slower.
-const SPEED_NOISE: f64 = 0.08;
-/// Those up to which one that counted as slower counts as equal again.
-const SPEED_EQUAL: f64 = 0.04;
 
 /// Where a rank is, and how many vCPUs it can keep busy.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,7 +56,7 @@ impl Estimate {
     }
 
     /// A phase is over, in which the fastest rank was so fast; a rank without chunks has no sample.
-    pub(super) fn follow(&mut self, sample: Option<&Sample>, fastest: f64) {
+    pub(super) fn follow(&mut self, sample: Option<&Sample>, fastest: f64, speed_noise: f64) {
         let Some(sample) = sample else { return self.forget() };
         let got = sample.cpu_ns as f64;
         let wanted = got + (sample.wait_ns + sample.steal_ns) as f64;
@@ -74,7 +69,7 @@ impl Estimate {
         self.background_ns = sample.background_ns / u64::from(self.place.workers.max(1));
         if fastest > 0.0 && sample.speed > 0.0 {
             let relative = sample.speed / fastest;
-            let equal = if self.speed < 1.0 { SPEED_EQUAL } else { SPEED_NOISE };
+            let equal = if self.speed < 1.0 { speed_noise / 2.0 } else { speed_noise };
             self.speed = if relative > 1.0 - equal { 1.0 } else { relative };
         }
     }
@@ -105,7 +100,7 @@ mod tests {
             ..Sample::default()
         };
         let mut estimate = Estimate::unknown(RankPlace { host: 0, workers });
-        estimate.follow(Some(&sample), 1.0);
+        estimate.follow(Some(&sample), 1.0, 0.08);
         estimate.rank_load()
     }
 
@@ -128,7 +123,7 @@ mod tests {
     fn a_speed_near_the_threshold_does_not_come_and_go() {
         let mut estimate = Estimate::unknown(RankPlace { host: 0, workers: 1 });
         let mut after = |speed| {
-            estimate.follow(Some(&Sample { speed, ..Sample::default() }), 1.0);
+            estimate.follow(Some(&Sample { speed, ..Sample::default() }), 1.0, 0.08);
             estimate.speed
         };
         let counted = [0.93, 0.91, 0.93, 0.95, 0.97, 0.93].map(&mut after);
@@ -138,7 +133,7 @@ mod tests {
     #[test]
     fn a_rank_without_work_is_taken_for_quiet_again_bit_by_bit() {
         let mut estimate = Estimate { share: 0.5, ..Estimate::unknown(RankPlace { host: 0, workers: 1 }) };
-        estimate.follow(None, 1.0);
+        estimate.follow(None, 1.0, 0.08);
         assert_eq!(estimate.share, 0.625);
     }
 }

@@ -19,7 +19,7 @@ use crate::core::estimate::RankPlace;
 use crate::core::handler::Facts;
 use crate::core::rank::RankCore;
 use crate::ids::{ChunkId, Rank};
-use crate::measure::sample::Gauges;
+use crate::measure::sample::{BackgroundSource, Gauges};
 use crate::trace::Part;
 use crate::trace::recording::Recording;
 
@@ -48,6 +48,12 @@ pub(crate) fn build_rank(
     let ranks = parts.places.len() as u32;
     let workers = parts.places[rank.index()].workers;
     let tag = sharing(workers, badge.tag());
+    let background = match config.background {
+        BackgroundSource::Auto if parts.strategy.preparation().background_by_idle => {
+            BackgroundSource::Procstat
+        }
+        chosen => chosen,
+    };
     let core = RankCore::new(rank, &parts.places, arrays.clone(), parts.strategy, checksum);
     RankShared {
         facts: Facts { rank, ranks, period: config.period, services },
@@ -58,7 +64,7 @@ pub(crate) fn build_rank(
         outbound_waits: AtomicBool::new(false),
         queues: parts.queues,
         crew: parts.crew,
-        gauges: Gauges::new(workers, config.background),
+        gauges: Gauges::new(workers, background),
         clock: parts.clock,
         outcome: parts.outcome,
         wire: config.wire,

@@ -20,7 +20,8 @@ use crate::report::Sample;
 /// Where the background load O_p of cloud-refine (eq. 2) comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BackgroundSource {
-    /// `Schedstat`, which falls back to wall and CPU time where the kernel keeps none.
+    /// `Schedstat`, which falls back to wall and CPU time where the kernel keeps none; or `Procstat` where the strategy
+    /// wants that (`refine-paper`).
     #[default]
     Auto,
     /// Time the workers were runnable but did not run.

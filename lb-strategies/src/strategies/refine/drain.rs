@@ -1,5 +1,5 @@
-//! The loop of Algorithm 1 at one level: every available rank above the limit is a donor, every other one a
-//! receiver.
+//! The loop of Algorithm 1 at one level: every available rank above a limit is a donor, every one below it, or
+//! below a lower one, a receiver.
 
 use std::cmp::Reverse;
 
@@ -13,22 +13,28 @@ use crate::{Rank, Snapshot};
 /// Ranks by a figure, largest first; of equal ones the lowest rank.
 type Queue = PriorityQueue<Rank, (u64, Reverse<Rank>), FxBuildHasher>;
 
-/// Moves chunks off ranks that finish after `limit_ns`, without letting another one finish after it.
+/// Who gives and who receives.
+pub(super) struct Limits {
+    /// Ranks that finish later give chunks away until they do not.
+    pub(super) donor_ns: u64,
+    /// Others receive chunks for as long as they finish by this; not above the other limit.
+    pub(super) receiver_ns: u64,
+}
+
+/// Moves chunks off ranks that finish late, without letting another one finish late.
 ///
-/// Says whether every rank now finishes by the limit.
-pub(super) fn drain(snapshot: &Snapshot, plan: &mut Plan, limit_ns: u64, band: f64) -> bool {
+/// Says whether no rank is left that should give.
+pub(super) fn drain(snapshot: &Snapshot, plan: &mut Plan, limits: &Limits, band: f64) -> bool {
     // `overHeap` and `underSet` of the paper, the first by completion time, the second by room.
     let mut over = Queue::default();
     let mut under = Queue::default();
     let mut is_donor = vec![false; snapshot.ranks.len()];
     for &rank in &plan.loads.available {
-        match room(plan, rank, limit_ns) {
-            Some(0) => {}
-            Some(room) => drop(under.push(rank, (room, Reverse(rank)))),
-            None => {
-                is_donor[rank.index()] = true;
-                over.push(rank, (plan.loads.completion_ns(rank), Reverse(rank)));
-            }
+        if room(plan, rank, limits.donor_ns).is_none() {
+            is_donor[rank.index()] = true;
+            over.push(rank, (plan.loads.completion_ns(rank), Reverse(rank)));
+        } else if let Some(room @ 1..) = room(plan, rank, limits.receiver_ns) {
+            under.push(rank, (room, Reverse(rank)));
         }
     }
     if over.is_empty() {
@@ -46,12 +52,13 @@ pub(super) fn drain(snapshot: &Snapshot, plan: &mut Plan, limit_ns: u64, band: f
         };
         plan.transfer(chunk.position, chunk.ticks, receiver);
         under.change_priority(&receiver, (receiver_room - chunk.ticks, Reverse(receiver)));
-        match room(plan, donor, limit_ns) {
-            None => drop(over.change_priority(&donor, (plan.loads.completion_ns(donor), Reverse(donor)))),
-            Some(room) => {
-                over.pop();
-                under.push(donor, (room, Reverse(donor)));
-            }
+        if room(plan, donor, limits.donor_ns).is_none() {
+            over.change_priority(&donor, (plan.loads.completion_ns(donor), Reverse(donor)));
+            continue;
+        }
+        over.pop();
+        if let Some(room) = room(plan, donor, limits.receiver_ns) {
+            under.push(donor, (room, Reverse(donor)));
         }
     }
     all_settled && over.is_empty()

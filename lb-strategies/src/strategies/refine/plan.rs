@@ -9,7 +9,7 @@ use crate::{Assignment, Background, Rank, Snapshot};
 pub(crate) struct Plan {
     pub(crate) assignment: Assignment,
     pub(crate) loads: Loads,
-    /// No placement finishes earlier.
+    /// What levels are relative to: no placement finishes earlier.
     pub(crate) least_ns: f64,
 }
 
@@ -37,8 +37,22 @@ impl Plan {
                 }
             }
         }
-        let least_ns = loads.fair_ns().max(Loads::pinned(snapshot, model).heaviest_ns(snapshot) as f64);
+        let least_ns = loads.fair_ns();
         Self { assignment, loads, least_ns }
+    }
+
+    /// The same with ranks that take a nanosecond a tick, so that ticks are equalised rather than times.
+    pub(crate) fn in_ticks(mut self) -> Self {
+        self.loads.capacity.fill(1.0);
+        self.least_ns = self.loads.fair_ns();
+        self
+    }
+
+    /// The same with levels that are not below what the heaviest chunk needs wherever it is.
+    pub(crate) fn above_heaviest(mut self, snapshot: &Snapshot, model: Background) -> Self {
+        let heaviest_ns = Loads::pinned(snapshot, model).heaviest_ns(snapshot);
+        self.least_ns = self.least_ns.max(heaviest_ns as f64);
+        self
     }
 
     /// The completion time that lies `level` above the least one.
