@@ -36,11 +36,13 @@ fn strategies_lists_every_strategy_and_parameter() {
     let text = caribou(&["strategies"]).unwrap();
     for entry in lb_strategies::STRATEGIES {
         assert!(text.contains(entry.name));
-        assert!(entry.parameters.iter().all(|parameter| text.contains(parameter.meaning)));
+        assert!(entry.parameters.iter().all(|parameter| text.contains(parameter.name)));
     }
     for entry in lb_strategies::pool::POOL_STRATEGIES {
         assert!(text.contains(entry.summary), "{}", entry.name);
     }
+    assert!(text.lines().all(|line| line.len() <= 100), "{text}");
+    assert!(text.contains("  t-min-mpi=checkpoint/2  seconds to the end"), "{text}");
 }
 
 #[test]

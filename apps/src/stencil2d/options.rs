@@ -36,7 +36,7 @@ The table: imbalance is the median over the syncs of max/avg of the ranks' times
 settled after, the syncs from the first disturbance until iterations were as short as they stayed; of possible, the part
 of the gain that the best balancer could reach, sum(work) / sum(capacity) against the weakest rank.
 
-The paper's experiment:
+The shape of the paper's experiment (figure 3; there 8192 cells on 32 vCPUs, here 4096 on two):
   stencil2d --grid 4096 --chunk 256 --iterations 500 --period 20 --neighbour 1:100-300 --compare none,refine --plot fig3.svg";
 
 impl Options {
