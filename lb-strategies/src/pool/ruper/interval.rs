@@ -1,4 +1,4 @@
-//! When a worker reports next (paper, Fig. 2 and the equation below it).
+//! When a worker reports next (paper, Fig. 2 and the equation below it), and when a rank does.
 
 use super::parameters::{Settings, seconds};
 use crate::pool::{Nanos, SECOND};
@@ -7,25 +7,46 @@ use crate::pool::{Nanos, SECOND};
 const SHRINK: f64 = 0.8;
 /// The most by which an interval grows at once.
 const GROW: f64 = 1.2;
+/// The longest interval between reports of a rank, in shortest ones.
+const MPI_STRETCH: u64 = 4;
 
 /// The time to the next report of a worker whose last interval was `elapsed`, and whose speed is now `ratio` times what it was.
 ///
 /// Sooner where the speed has changed by more than `ds_max`, later where it has hardly changed; never below
 /// `report_floor`, and what would exceed the checkpoint interval falls back to 0.8 of it.
 pub(crate) fn next_interval(settings: &Settings, elapsed: Nanos, ratio: f64) -> Nanos {
+    let mut next = scaled(elapsed, factor(settings, ratio));
+    if next >= settings.checkpoint {
+        next = scaled(settings.checkpoint, SHRINK);
+    }
+    next.max(settings.report_floor)
+}
+
+/// The time to the next report of a rank that was asked after `interval`, and whose speed is now `ratio` times what it was:
+/// always `mpi_interval`, or with `mpi_adapt` longer where the speed has hardly changed, up to [`MPI_STRETCH`] times.
+pub(crate) fn next_mpi_interval(settings: &Settings, interval: Nanos, ratio: f64) -> Nanos {
+    let (shortest, longest) = (settings.mpi_interval, settings.mpi_interval.saturating_mul(MPI_STRETCH));
+    if settings.mpi_adapt {
+        scaled(interval, factor(settings, ratio)).clamp(shortest, longest)
+    } else {
+        shortest
+    }
+}
+
+/// What an interval is multiplied by.
+fn factor(settings: &Settings, ratio: f64) -> f64 {
     let (deviation, limit) = ((ratio - 1.0).abs(), settings.ds_max);
-    let factor = if deviation > limit {
+    if deviation > limit {
         (1.0 - (deviation - limit)).max(SHRINK)
     } else if deviation < 0.1 * limit {
         (1.0 + (0.5 * limit - deviation)).min(GROW)
     } else {
         1.0
-    };
-    let mut next = (seconds(elapsed) * factor * SECOND as f64).round() as Nanos;
-    if next >= settings.checkpoint {
-        next = (settings.checkpoint as f64 * SHRINK).round() as Nanos;
     }
-    next.max(settings.report_floor)
+}
+
+fn scaled(interval: Nanos, factor: f64) -> Nanos {
+    (seconds(interval) * factor * SECOND as f64).round() as Nanos
 }
 
 #[cfg(test)]
@@ -65,6 +86,18 @@ mod tests {
         let expected =
             [210_000, 220_500, 231_525, 243_101, 255_256, 268_019, 281_420, 295_491, 240_000, 252_000];
         assert_eq!(millis, expected);
+    }
+
+    #[test]
+    fn a_steady_rank_reports_less_often_if_it_may_and_a_changed_one_as_often_as_at_first() {
+        let next = |settings: &str, interval: u64, ratio| {
+            next_mpi_interval(&Settings::of(settings), interval * SECOND, ratio) / SECOND
+        };
+        assert_eq!(next("", 300, 1.0), 300, "constant by default");
+        assert_eq!(next("mpi-adapt=on", 300, 1.0), 315);
+        assert_eq!(next("mpi-adapt=on", 1190, 1.0), 1200, "four times as long at most");
+        assert_eq!(next("mpi-adapt=on", 1000, 0.5), 800);
+        assert_eq!(next("mpi-adapt=on", 310, 0.5), 300, "never shorter than at first");
     }
 
     proptest! {

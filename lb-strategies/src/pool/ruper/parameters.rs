@@ -23,6 +23,11 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     },
     Parameter { name: "mpi-interval", default: "checkpoint", meaning: "seconds between reports of a rank" },
     Parameter {
+        name: "mpi-adapt",
+        default: "off",
+        meaning: "on: up to 4 times as long between reports of a rank whose speed is steady",
+    },
+    Parameter {
         name: "first-interval",
         default: "checkpoint/1.5",
         meaning: "seconds to a worker's first report",
@@ -74,8 +79,10 @@ pub(crate) struct Settings {
     pub(crate) t_min: Nanos,
     /// The same between ranks (paper, Fig. 4).
     pub(crate) t_min_mpi: Nanos,
-    /// Time between reports of a rank (paper, Fig. 4: Δt_MPI).
+    /// Time between reports of a rank, at first.
     pub(crate) mpi_interval: Nanos,
+    /// Whether that time follows how steady the rank is (paper, Fig. 4: Δt_report), or stays as it is.
+    pub(crate) mpi_adapt: bool,
     /// Time to the first report of a worker.
     pub(crate) first_interval: Nanos,
     /// Shortest time between two reports of a worker.
@@ -108,6 +115,7 @@ impl Settings {
             t_min: duration("t-min", "checkpoint")?,
             t_min_mpi: duration("t-min-mpi", "checkpoint")?,
             mpi_interval,
+            mpi_adapt: parameters.switch("mpi-adapt")?,
             first_interval: duration("first-interval", "checkpoint")?,
             report_floor: duration("report-floor", "checkpoint")?,
             min_measure: duration("min-measure", "checkpoint")?,

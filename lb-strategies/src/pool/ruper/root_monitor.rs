@@ -19,7 +19,7 @@ mod balance;
 use super::command::{Command, TaskView};
 use super::guess_worker::GuessWorker;
 use super::ledger::Ledger;
-use super::messages::RuperMessage;
+use super::messages::{Reason, RuperMessage};
 use super::parameters::{Counts, Settings, seconds};
 use super::task::Urgency;
 use crate::Rank;
@@ -43,6 +43,8 @@ struct Peer {
     assigned: u64,
     /// Iterations its workers have registered, as of its last report.
     confirmed: u64,
+    /// Time between its reports.
+    interval: Nanos,
     /// When it shall report.
     due: Nanos,
 }
@@ -87,6 +89,7 @@ impl RootMonitor {
             guess: GuessWorker::default(),
             assigned,
             confirmed: 0,
+            interval: settings.mpi_interval,
             due: Nanos::MAX,
         };
         let indexed = settings.counts == Counts::Indexed;
@@ -141,8 +144,10 @@ impl RootMonitor {
         }
         if self.peers[0].due <= now || self.own.finish.is_some_and(|at| at <= now) {
             let elapsed = now.saturating_sub(self.own.reported);
+            let reason =
+                if self.peers[0].due <= now { Reason::Requested } else { Reason::Finish { sequence: 0 } };
             self.own = Own { reported: now, finish: None, ..self.own };
-            self.measure(now, Rank(0), elapsed, view.predicted, view.registered);
+            self.measure(now, Rank(0), reason, elapsed, view.predicted, view.registered);
             self.rebalance(view, out);
         }
     }
@@ -158,7 +163,7 @@ impl RootMonitor {
         match (self.peers[from.0 as usize].stage, message) {
             (Stage::Absent, RuperMessage::Start) => self.start(now, from, out),
             (Stage::Idle | Stage::Asked, RuperMessage::Report { reason, predicted, registered, elapsed }) => {
-                self.measure(now, from, elapsed, predicted, registered);
+                self.measure(now, from, reason, elapsed, predicted, registered);
                 self.rebalance(view, out);
                 let Peer { stage, assigned: quota, .. } = self.peers[from.0 as usize];
                 if stage == Stage::Idle {

@@ -5,6 +5,8 @@ use std::ops::Range;
 use super::{Phase, RootMonitor, Stage};
 use crate::Rank;
 use crate::pool::Nanos;
+use crate::pool::ruper::interval::next_mpi_interval;
+use crate::pool::ruper::messages::Reason;
 use crate::pool::ruper::share::{Party, share};
 
 impl RootMonitor {
@@ -13,6 +15,7 @@ impl RootMonitor {
         &mut self,
         now: Nanos,
         rank: Rank,
+        reason: Reason,
         elapsed: Nanos,
         predicted: u64,
         registered: u64,
@@ -21,9 +24,13 @@ impl RootMonitor {
             self.phase = Phase::Balancing;
         }
         let peer = &mut self.peers[rank.0 as usize];
-        peer.guess.measure(now, elapsed, predicted, &self.settings);
+        let ratio = peer.guess.measure(now, elapsed, predicted, &self.settings);
         peer.confirmed = registered;
-        peer.due = now.saturating_add(self.settings.mpi_interval);
+        // As in the paper, a rank that asks to finish is due again after the same time.
+        if reason == Reason::Requested {
+            peer.interval = next_mpi_interval(&self.settings, peer.interval, ratio);
+        }
+        peer.due = now.saturating_add(peer.interval);
         peer.stage = Stage::Idle;
         if now.saturating_sub(self.own.began) >= self.settings.start_deadline {
             let absent = self.peers.iter_mut().filter(|peer| peer.stage == Stage::Absent);

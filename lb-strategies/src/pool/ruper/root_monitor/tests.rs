@@ -50,6 +50,23 @@ fn ranks_get_equal_shares_and_are_asked_when_their_reports_are_due() {
 }
 
 #[test]
+fn a_steady_rank_is_asked_less_often_if_intervals_adapt() {
+    let mut root = balancing(1_000_000, 2, "mpi-adapt=on");
+    hear(&mut root, 301, 1, report(3000, 300));
+    assert_eq!(root.peers[1].due, (301 + 315) * SECOND, "a first speed is taken for steady");
+    hear(&mut root, 616, 1, report(3000 + 3150, 315));
+    let twice = 330_750_000_000;
+    assert_eq!(root.peers[1].due, 616 * SECOND + twice);
+    let reason = Reason::Finish { sequence: 1 };
+    let early = RuperMessage::Report { reason, predicted: 7150, registered: 7150, elapsed: 100 * SECOND };
+    hear(&mut root, 716, 1, early);
+    assert_eq!(root.peers[1].due, 716 * SECOND + twice, "nobody asked it: the interval stays");
+    let asked_at = 716 + 331;
+    hear(&mut root, asked_at, 1, report(7150 + 1655, 331));
+    assert_eq!(root.peers[1].due, asked_at * SECOND + 300 * SECOND, "half as fast");
+}
+
+#[test]
 fn only_the_rank_that_reports_hears_its_quota_and_who_has_not_reported_keeps_its_own() {
     let mut root = balancing(9000, 3, "");
     let assign = |quota| send(1, RuperMessage::Assign { sequence: 0, quota });
