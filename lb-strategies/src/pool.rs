@@ -90,7 +90,8 @@ pub struct Pool {
     pub workers: Vec<u32>,
     /// What one iteration costs, roughly, if anybody knows.
     pub cost_hint: Option<Nanos>,
-    /// Relative clock speed of each rank's vCPUs, as the hosts declare it; all 1 where nobody knows.
+    /// Relative clock speed of each rank's vCPUs, as far as it is known here: a rank knows at most its own for certain.
+    /// 1 where nobody has measured it.
     pub clock_speeds: Vec<f64>,
 }
 
@@ -138,6 +139,11 @@ pub trait PoolStrategy: Send + Sync {
     /// used once, and there may be a few too many.
     fn is_exact(&self) -> bool {
         true
+    }
+
+    /// Whether a rank's clock speed is to be measured before its machine is made; it takes about a millisecond.
+    fn asks_for_clock_speed(&self) -> bool {
+        false
     }
 
     /// Whether the others execute what a lost rank ran or held, so that the pool is complete all the same. If not, or if

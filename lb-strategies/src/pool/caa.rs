@@ -17,9 +17,15 @@
 //! - **Who is the master** in phase 3: worker 0 of rank 0, which executes only if it is the only worker there is.
 //! - **Workers that come late** have a share in phase 1. If they do not show up before it ends, the others get it; they
 //!   can ask a master, but have no part in shares.
-//! - **Repetition.** With `repeat=on` shares of phase 3 end like those of phase 1, with the first worker through its
-//!   share, and the phases repeat; what the round before has shown counts, so that a change of speed does. Each round
-//!   finishes tasks, so it comes to an end.
+//! - **The clock of a core** (U1) is how fast its rank runs a calibration loop at the start. The rank reports it; all
+//!   its workers count with the same.
+//! - **Durations that are alike** (U4). The paper compares "the execution time of each task per core", which may mean
+//!   the tasks of each core among themselves or the means of cores. We take the deviation of all tasks of all cores
+//!   together, which is large if either is.
+//! - **Repetition.** The paper repeats in case of large losses, without saying what is large. Here that is decided
+//!   beforehand and for all rounds: with `repeat=on` shares of phase 3 end like those of phase 1, with the first worker
+//!   through its share, and the phases repeat; what the round before has shown counts, so that a change of speed does.
+//!   Each round finishes tasks, so it comes to an end.
 //! - **Losses.** If a rank is lost, all that it ever finished or held is left over: a round of shares is stopped, the
 //!   others report, and the decision is made again; a master hands it out like the rest.
 //!
@@ -137,6 +143,8 @@ pub enum Until {
 pub struct WorkerReport {
     /// Whether it has shown up.
     pub there: bool,
+    /// Clock speed of its vCPU.
+    pub clock: f64,
     /// What it has finished in this round.
     pub tally: Tally,
 }
@@ -206,6 +214,10 @@ impl PoolStrategy for Caa {
     }
 
     fn survives_loss(&self) -> bool {
+        true
+    }
+
+    fn asks_for_clock_speed(&self) -> bool {
         true
     }
 }

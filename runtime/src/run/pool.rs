@@ -15,6 +15,7 @@ use crate::core::pool::work::Accumulated;
 use crate::error::Error;
 use crate::exec::pool::{PoolRun, simulation};
 use crate::ids::Rank;
+use crate::measure::speed::Speed;
 use crate::report::{PoolReport, Report};
 
 /// Executes `body` for all of `0..iterations`, each once, on all workers of all ranks; what they accumulate is merged.
@@ -207,7 +208,10 @@ where
 
     fn run(self: Box<Self>, seat: Seat<'_>) {
         let workers: Vec<u32> = seat.plan.seats.iter().map(|seats| seats.workers).collect();
-        let (facts, rank) = (self.shape.pool.facts(workers), seat.rank);
+        let (mut facts, rank) = (self.shape.pool.facts(workers), seat.rank);
+        if self.shape.policy.asks_for_clock_speed() {
+            facts.clock_speeds[rank.index()] = Speed::measured().rounds_per_us();
+        }
         let make = || self.shape.policy.rank(&facts, rank);
         let deliver = |accumulated, whole| self.shape.deliver(accumulated, whole);
         PoolRun { work: &self.shape.work, seat, make: &make, deliver: &deliver }.run();

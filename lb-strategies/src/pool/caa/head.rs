@@ -22,7 +22,6 @@ enum Phase {
 
 /// Rank 0's view of all.
 pub(super) struct Head {
-    pool: Pool,
     conditions: Conditions,
     later: Until,
     phase: Phase,
@@ -43,7 +42,6 @@ impl Head {
             }
         }
         Self {
-            pool: pool.clone(),
             conditions,
             later,
             phase: Phase::Shares,
@@ -140,7 +138,7 @@ impl Head {
             let workers = self.reports[rank.index()].iter().flatten();
             for (worker, report) in (0..).zip(workers).filter(|(_, report)| report.there) {
                 there.push((rank, worker));
-                facts.clocks.push(self.pool.clock_speeds[rank.index()]);
+                facts.clocks.push(report.clock);
                 facts.done.push(report.tally.done);
                 facts.tasks = Tally::and(facts.tasks, report.tally);
             }
@@ -209,12 +207,33 @@ mod tests {
     use super::*;
 
     #[test]
+    fn clocks_that_ranks_report_decide_where_they_count() {
+        let clocks_only = Conditions { weights: [1.0, 0.0, 0.0, 0.0], ..Conditions::PAPER };
+        let said = |clocks: [f64; 2]| {
+            let pool = Pool::new(40, vec![1, 1]);
+            let mut head = Head::new(&pool, clocks_only, SizeRule::Fixed(1), Until::AllThrough);
+            for (rank, (clock, left)) in (0..).map(Rank).zip(clocks.into_iter().zip([10..20, 30..40])) {
+                let workers = vec![WorkerReport { there: true, clock, tally: Tally::default() }];
+                let report = Message::Caa(CaaMessage::Report { workers, left: vec![left] });
+                head.hear(rank, report, &mut Letters::new());
+            }
+            head.said().expect("all have reported")
+        };
+        assert!(
+            said([1.0, 1.1]).starts_with("DD (20 left for 2 workers; clocks alike"),
+            "{}",
+            said([1.0, 1.1])
+        );
+        assert!(said([1.0, 1.5]).starts_with("MS (20 left"), "{}", said([1.0, 1.5]));
+    }
+
+    #[test]
     fn what_a_lost_rank_still_says_changes_nothing() {
         let pool = Pool::new(4, vec![1, 1]);
         let mut head = Head::new(&pool, Conditions::PAPER, SizeRule::Fixed(1), Until::AllThrough);
         let mut letters = Letters::new();
         let report = |left| {
-            let worker = WorkerReport { there: true, tally: Tally::default() };
+            let worker = WorkerReport { there: true, clock: 1.0, tally: Tally::default() };
             Message::Caa(CaaMessage::Report { workers: vec![worker], left: vec![left] })
         };
         head.lost(Rank(1), &mut letters);

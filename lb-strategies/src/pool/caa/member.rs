@@ -32,6 +32,8 @@ enum Phase {
 /// The workers of one rank.
 pub(super) struct Member {
     desk: Desk,
+    /// Clock speed of the rank's vCPUs.
+    clock: f64,
     /// Of this round.
     tallies: Vec<Tally>,
     phase: Phase,
@@ -45,7 +47,8 @@ impl Member {
             desk.give(worker, share);
         }
         let tallies = vec![Tally::default(); desk.workers() as usize];
-        Self { desk, tallies, phase: Phase::Shares(Until::FirstThrough) }
+        let clock = pool.clock_speeds[rank.index()];
+        Self { desk, clock, tallies, phase: Phase::Shares(Until::FirstThrough) }
     }
 
     pub(super) fn wants(
@@ -159,7 +162,10 @@ impl Member {
             return;
         }
         self.phase = Phase::Resting;
-        let report = |(worker, &tally)| WorkerReport { there: self.desk.is_there(worker), tally };
+        let report = |(worker, &tally)| {
+            let there = self.desk.is_there(worker);
+            WorkerReport { there, clock: self.clock, tally }
+        };
         let workers = (0..).zip(&self.tallies).map(report).collect();
         let left = self.desk.take_rest().ranges().collect();
         letters.push_back((Rank(0), Message::Caa(CaaMessage::Report { workers, left })));
