@@ -166,6 +166,16 @@ pub struct SyncReport {
     pub gain_ns: u64,
     /// Time that moving them was expected to cost, ns.
     pub cost_ns: u64,
+    /// Messages that chunks handled in the phase that was measured: how long it was, whatever a step of the program is.
+    /// 0 where nothing was measured.
+    pub deliveries: u64,
+    /// The same of the phase that was predicted, from the phases that it was predicted from.
+    pub deliveries_predicted: u64,
+    /// Largest completion time of the phase that was measured had the sync before it moved nothing, by the loads and
+    /// capacities of that phase, ns. 0 where there was no sync before.
+    pub makespan_unmoved_ns: u64,
+    /// Chunks that stood still until the decision. None did that came with `at_sync_nowait`.
+    pub waited: Option<u64>,
 }
 
 /// What a rank measured about itself since its last sample, summed over its workers. Times are ns.
@@ -203,6 +213,8 @@ pub struct Sample {
     pub speed: f64,
     /// Chunks on the rank.
     pub chunks: u64,
+    /// Deliveries handled.
+    pub deliveries: u64,
 }
 
 impl Sample {
@@ -222,6 +234,7 @@ impl Sample {
             background_ns: self.background_ns + later.background_ns,
             speed: later.speed,
             chunks: later.chunks,
+            deliveries: self.deliveries + later.deliveries,
         }
     }
 

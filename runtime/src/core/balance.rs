@@ -53,6 +53,8 @@ pub(crate) struct Collected {
     pub(crate) sync: u64,
     pub(crate) tallies: Vec<(u32, Tally)>,
     pub(crate) chunks: Vec<MeasuredChunk>,
+    /// How many of them stand still until the decision.
+    pub(crate) waited: u64,
     pub(crate) sample: Sample,
     pub(crate) now_ns: u64,
 }
@@ -74,6 +76,8 @@ pub(crate) struct Arrival {
     pub(crate) declared: Option<u64>,
     pub(crate) bytes: u64,
     pub(crate) migratable: bool,
+    /// It handles nothing until it resumes.
+    pub(crate) stands: bool,
 }
 
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lb_strategies::predict::{Predictor, Smoothing};
-use lb_strategies::{Assignment, ChunkLoad, MoveCost, Snapshot, Strategy, metrics};
+use lb_strategies::{Assignment, ChunkId, ChunkLoad, MoveCost, Snapshot, Strategy, metrics};
 
 use super::balance::{Collected, Move};
 use super::census::Tally;
@@ -22,6 +22,18 @@ struct Gathering {
     chunks: Vec<ChunkLoad>,
     declared: Vec<bool>,
     samples: Vec<Option<Sample>>,
+    waited: u64,
+    first_ns: u64,
+    last_ns: u64,
+}
+
+/// What is known of a phase besides its snapshot.
+struct Phase {
+    /// Messages that chunks handled in it.
+    deliveries: u64,
+    /// Chunks that stood still at its end.
+    waited: u64,
+    /// When its first and its last report came.
     first_ns: u64,
     last_ns: u64,
 }
@@ -43,8 +55,12 @@ pub(crate) struct Coordinator {
     estimates: Vec<Estimate>,
     /// Measured snapshots, oldest first.
     history: Vec<Snapshot>,
-    /// The sync that the strategy is thinking about: when its first and its last report came.
-    deciding: Option<(u64, u64)>,
+    /// Messages handled in each of these phases.
+    deliveries: Vec<u64>,
+    /// The phase whose sync the strategy is thinking about.
+    deciding: Option<Phase>,
+    /// Where the chunks were that the last sync moved; none where there was no sync.
+    moved_from: Option<BTreeMap<ChunkId, Rank>>,
     ongoing: Option<Ongoing>,
     reports: Vec<SyncReport>,
 }
@@ -68,7 +84,9 @@ impl Coordinator {
             gathering: BTreeMap::new(),
             estimates: places.iter().map(|&place| Estimate::unknown(place)).collect(),
             history: Vec::new(),
+            deliveries: Vec::new(),
             deciding: None,
+            moved_from: None,
             ongoing: None,
             reports: Vec::new(),
         }
@@ -89,10 +107,12 @@ impl Coordinator {
             chunks: Vec::new(),
             declared: Vec::new(),
             samples: vec![None; ranks],
+            waited: 0,
             first_ns: collected.now_ns,
             last_ns: 0,
         });
         gathering.last_ns = gathering.last_ns.max(collected.now_ns);
+        gathering.waited += collected.waited;
         for (array, tally) in &collected.tallies {
             gathering.tallies[*array as usize].merge(tally);
         }
@@ -124,9 +144,12 @@ impl Coordinator {
             }
         }
         self.populations = after;
-        let Gathering { mut chunks, declared, samples, first_ns, last_ns, .. } =
+        let Gathering { mut chunks, declared, samples, waited, first_ns, last_ns, .. } =
             self.gathering.remove(&self.next).expect("looked at just above");
-        self.deciding = Some((first_ns, last_ns));
+        // Each chunk was told once in the phase that it starts or resumes, however long the phase was.
+        let handled: u64 = samples.iter().flatten().map(|sample| sample.deliveries).sum();
+        let deliveries = handled.saturating_sub(chunks.len() as u64);
+        self.deciding = Some(Phase { deliveries, waited, first_ns, last_ns });
         self.estimate(&samples);
         for (chunk, declared) in chunks.iter_mut().zip(declared) {
             if !declared {
@@ -137,9 +160,16 @@ impl Coordinator {
         let ranks = self.estimates.iter().map(Estimate::rank_load).collect();
         if self.history.len() == HISTORY {
             self.history.remove(0);
+            self.deliveries.remove(0);
         }
+        self.deliveries.push(deliveries);
         self.history.push(Snapshot { phase: self.next, ranks, chunks, edges: Vec::new() });
-        Smoothing { weight: self.strategy.preparation().smoothing }.predict(&self.history)
+        self.smoothing().predict(&self.history)
+    }
+
+    /// How the strategy wants phases to be smoothed.
+    fn smoothing(&self) -> Smoothing {
+        Smoothing { weight: self.strategy.preparation().smoothing }
     }
 
     fn estimate(&mut self, samples: &[Option<Sample>]) {
@@ -173,21 +203,31 @@ impl Coordinator {
             .collect();
         let mut chunks_per_rank = vec![0; self.estimates.len()];
         assignment.ranks.iter().for_each(|rank| chunks_per_rank[rank.0 as usize] += 1);
-        let (first_ns, last_ns) = self.deciding.take().expect("its snapshot was made");
+        let phase = self.deciding.take().expect("its snapshot was made");
         let measured = self.history.last().expect("the expected snapshot was made from it");
         let before_ns = metrics::completion_ns(measured, &current, model);
+        let makespan_before_ns = before_ns.iter().copied().max().unwrap_or(0);
+        let makespan_unmoved_ns = match &self.moved_from {
+            None => 0,
+            Some(moved) if moved.is_empty() => makespan_before_ns,
+            Some(moved) => {
+                let unmoved = unmoved(measured, moved);
+                metrics::completion_ns(measured, &unmoved, model).into_iter().max().unwrap_or(0)
+            }
+        };
+        self.moved_from = Some(moves.iter().map(|one| (one.chunk, one.from)).collect());
         let predicted_ns = metrics::completion_ns(expected, &assignment, model);
         let report = SyncReport {
             sync: self.next,
             at_ns: now_ns,
             imbalance_before: metrics::max_over_avg(measured, &current, model),
             imbalance_predicted: metrics::max_over_avg(expected, &assignment, model),
-            makespan_before_ns: before_ns.iter().copied().max().unwrap_or(0),
+            makespan_before_ns,
             makespan_predicted_ns: predicted_ns.iter().copied().max().unwrap_or(0),
             bound_ns: metrics::bound_ns(expected, model),
             moved: moves.len() as u64,
             moved_bytes: 0,
-            collect_ns: last_ns.saturating_sub(first_ns),
+            collect_ns: phase.last_ns.saturating_sub(phase.first_ns),
             decide_ns,
             migrate_ns: 0,
             chunks_per_rank,
@@ -198,6 +238,10 @@ impl Coordinator {
             proposed,
             gain_ns: verdict.gain_ns,
             cost_ns: verdict.cost_ns,
+            deliveries: phase.deliveries,
+            deliveries_predicted: smoothed(&self.deliveries, self.smoothing()),
+            makespan_unmoved_ns,
+            waited: Some(phase.waited),
         };
         tracing::info!(
             phase = self.next,
@@ -255,10 +299,21 @@ impl Coordinator {
     }
 }
 
+/// Where the chunks of a phase would have been without these moves.
+fn unmoved(measured: &Snapshot, moved_from: &BTreeMap<ChunkId, Rank>) -> Assignment {
+    let home = |chunk: &ChunkLoad| moved_from.get(&chunk.id).copied().unwrap_or(chunk.rank);
+    Assignment { ranks: measured.chunks.iter().map(home).collect() }
+}
+
+/// What is expected of the next phase, from the same phases as the loads of chunks and with the same weights.
+fn smoothed(phases: &[u64], Smoothing { weight }: Smoothing) -> u64 {
+    let weight = if weight > 0.0 && weight <= 1.0 { weight } else { 1.0 };
+    let level = phases.iter().map(|&phase| phase as f64);
+    level.reduce(|level, phase| level + weight * (phase - level)).unwrap_or(0.0).round() as u64
+}
+
 #[cfg(test)]
 mod tests {
-    use lb_strategies::ChunkId;
-
     use super::*;
     use crate::core::balance::MeasuredChunk;
     use crate::core::census::Report;
@@ -270,6 +325,7 @@ mod tests {
             sync,
             tallies: vec![(0, Tally::of(Report { sequence: sync, depth: 0, born: 0, leaving: false }))],
             chunks: vec![MeasuredChunk { chunk, load_ns, bytes: 0, migratable: true, declared: true }],
+            waited: 0,
             sample: Sample { speed, ..Sample::default() },
             now_ns: 0,
         }
@@ -296,5 +352,34 @@ mod tests {
         assert_eq!(prepared("refine"), (200, 1.0));
         assert_eq!(prepared("refine-paper"), (300, 0.95));
         assert_eq!(prepared("refine-paper,smoothing=0.25,speed-noise=0.04"), (150, 0.95));
+    }
+
+    #[test]
+    fn a_chunk_that_did_not_move_is_where_it_is_and_one_that_did_where_it_was() {
+        let chunk = |key, rank| {
+            let id = ChunkId { array: 0, key };
+            ChunkLoad { id, rank: Rank(rank), ticks: 1, bytes: 0, migratable: true }
+        };
+        let chunks = vec![chunk(1, 0), chunk(2, 1), chunk(3, 1)];
+        let measured = Snapshot { phase: 1, ranks: Vec::new(), chunks, edges: Vec::new() };
+        // The first has been removed since.
+        let moved = [(0, 1), (3, 0)].map(|(key, rank)| (ChunkId { array: 0, key }, Rank(rank)));
+        assert_eq!(unmoved(&measured, &moved.into()).ranks, [Rank(0), Rank(1), Rank(0)]);
+    }
+
+    #[test]
+    fn the_length_of_a_phase_is_predicted_as_the_loads_in_it_are() {
+        let snapshot = |ticks| {
+            let id = ChunkId { array: 0, key: 1 };
+            let chunks = vec![ChunkLoad { id, rank: Rank(0), ticks, bytes: 0, migratable: true }];
+            Snapshot { phase: 0, ranks: Vec::new(), chunks, edges: Vec::new() }
+        };
+        let phases = [50, 150, 150, 90];
+        for weight in [0.25, 0.5, 1.0, 0.0] {
+            let smoothing = Smoothing { weight };
+            let expected = smoothing.predict(&phases.map(snapshot)).expect("there is a history");
+            assert_eq!(smoothed(&phases, smoothing), expected.chunks[0].ticks);
+        }
+        assert_eq!(smoothed(&[], Smoothing { weight: 0.5 }), 0);
     }
 }

@@ -371,7 +371,8 @@ impl<'r> Worker<'r> {
         let passport = slot.passport();
         let report = passport.syncs.report();
         let declared = passport.charged.take().or(declared);
-        let arrival = Arrival { chunk, cell, report, declared, bytes, migratable };
+        let stands = !passport.goes_on();
+        let arrival = Arrival { chunk, cell, report, declared, bytes, migratable, stands };
         let mut waits = true;
         self.with_core(|core, _, out| waits = core.at_sync(arrival, out));
         if !waits {
@@ -428,7 +429,9 @@ impl<'r> Worker<'r> {
         if let Some(refund) = refund {
             self.shared.cells.get(refund.cell).charge(-(refund.ns as i64));
         }
-        self.shared.gauges.workers[self.id as usize].publish(published);
+        let gauge = &self.shared.gauges.workers[self.id as usize];
+        gauge.publish(published);
+        gauge.set_deliveries(self.handled);
         if let Some(recorder) = &mut self.recorder {
             recorder.close_batch(lost_ns);
             if self.id == 0 {

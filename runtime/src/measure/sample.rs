@@ -84,6 +84,7 @@ pub(crate) struct Gauge {
     thread: OnceLock<Thread>,
     cpu_ns: AtomicU64,
     charged_ns: AtomicU64,
+    deliveries: AtomicU64,
     idle_ns: AtomicU64,
     parked_ns: AtomicU64,
     /// When it parked, plus 1; 0 while it is awake.
@@ -98,6 +99,7 @@ impl Gauge {
             thread: OnceLock::new(),
             cpu_ns: AtomicU64::new(0),
             charged_ns: AtomicU64::new(0),
+            deliveries: AtomicU64::new(0),
             idle_ns: AtomicU64::new(0),
             parked_ns: AtomicU64::new(0),
             parked_since_ns: AtomicU64::new(0),
@@ -137,6 +139,11 @@ impl Gauge {
         self.idle_ns.fetch_add(published.idle_ns, Ordering::Relaxed);
     }
 
+    /// Deliveries that it has handled so far.
+    pub(crate) fn set_deliveries(&self, deliveries: u64) {
+        self.deliveries.store(deliveries, Ordering::Relaxed);
+    }
+
     pub(crate) fn set_speed(&self, rounds_per_us: f64) {
         self.speed_bits.store(rounds_per_us.to_bits(), Ordering::Relaxed);
     }
@@ -150,6 +157,7 @@ impl Gauge {
             cpu_ns: scheduled.map_or(cpu_ns, |scheduled| scheduled.cpu_ns),
             delay_ns: scheduled.map(|scheduled| scheduled.wait_ns),
             charged_ns: self.charged_ns.load(Ordering::Relaxed),
+            deliveries: self.deliveries.load(Ordering::Relaxed),
             idle_ns: self.idle_ns.load(Ordering::Relaxed),
             parked_ns: self.parked_ns.load(Ordering::Relaxed) + parked_now_ns,
             vcpu: self.thread.get().and_then(Thread::pinned_to).map(|vcpu| (vcpu, stat.vcpu(vcpu))),
@@ -162,6 +170,7 @@ struct Totals {
     cpu_ns: u64,
     delay_ns: Option<u64>,
     charged_ns: u64,
+    deliveries: u64,
     idle_ns: u64,
     parked_ns: u64,
     /// The one that the worker is pinned to, and what is known of that.
@@ -265,6 +274,7 @@ impl Gauges {
             wall_ns: sum(|interval| interval.wall_ns),
             cpu_ns: sum(|interval| interval.cpu_ns),
             chunk_ns: added(|totals| totals.charged_ns),
+            deliveries: added(|totals| totals.deliveries),
             idle_ns: added(|totals| totals.idle_ns),
             wait_ns: sum(Interval::wait_ns),
             steal_ns: sum(Interval::steal_ns),

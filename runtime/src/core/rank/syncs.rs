@@ -47,6 +47,8 @@ impl RankCore {
         out: &mut Actions,
     ) {
         let Reports { sync, tallies, arrivals } = reports;
+        let standing = arrivals.iter().filter(|arrival| self.blocking && arrival.stands);
+        let waited = standing.count() as u64;
         let measured = |(arrival, &cpu_ns): (Arrival, &u64)| MeasuredChunk {
             chunk: arrival.chunk,
             load_ns: arrival.declared.unwrap_or(cpu_ns),
@@ -55,7 +57,7 @@ impl RankCore {
             migratable: arrival.migratable,
         };
         let chunks = arrivals.into_iter().zip(loads).map(measured).collect();
-        let collected = Collected { sync, tallies, chunks, sample, now_ns };
+        let collected = Collected { sync, tallies, chunks, waited, sample, now_ns };
         self.send(ROOT, Packet::Collected(Box::new(collected)), now_ns, out);
     }
 
@@ -225,6 +227,7 @@ mod tests {
             sync,
             tallies: Vec::new(),
             chunks: Vec::new(),
+            waited: 0,
             sample,
             now_ns: 0,
         }))
@@ -283,7 +286,15 @@ mod tests {
     fn arrival(key: u64, sync: u64) -> Arrival {
         let report = Report { sequence: sync, depth: 0, born: 0, leaving: false };
         let chunk = ChunkId { array: 0, key };
-        Arrival { chunk, cell: CellId(key as u32), report, declared: None, bytes: 0, migratable: true }
+        Arrival {
+            chunk,
+            cell: CellId(key as u32),
+            report,
+            declared: None,
+            bytes: 0,
+            migratable: true,
+            stands: true,
+        }
     }
 
     #[test]
