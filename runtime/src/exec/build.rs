@@ -96,7 +96,8 @@ impl Worker<'_> {
         let (workers, count) = (shared.gauges.workers.len(), chunks.len());
         if let Some(recorder) = &mut self.recorder {
             for &(chunk, _) in &chunks {
-                recorder.arrived(chunk, 0, || shared.arrays[chunk.array as usize].index_text(chunk.key));
+                let index = || shared.arrays[chunk.array as usize].index_text(chunk.key);
+                recorder.arrived(chunk, 0, false, index);
             }
         }
         let settle = |(position, (chunk, slot))| {

@@ -138,12 +138,17 @@ impl Worker<'_> {
     /// A chunk has come: gives it a cell, its mail, and what waited for it.
     fn admit(&mut self, core: &mut Core, traveller: Traveller) {
         let Traveller { chunk, cargo, mail, journey, bytes } = traveller;
-        if let Some(recorder) = &mut self.recorder {
-            let array = &self.shared.arrays[chunk.array as usize];
-            recorder.arrived(chunk, bytes, || array.index_text(chunk.key));
-        }
         let Cargo::Live(mut slot) = cargo else { unreachable!("chunks are decoded with their packets") };
         let next_sync = slot.passport().syncs.next;
+        let in_handler = self.in_hand.running;
+        if journey.is_some() && !in_handler {
+            // Its arrival is now, and not when the last slice ended: that may have been before it departed.
+            self.skip(Part::Migrate, next_sync.saturating_sub(1));
+        }
+        if let Some(recorder) = &mut self.recorder {
+            let array = &self.shared.arrays[chunk.array as usize];
+            recorder.arrived(chunk, bytes, in_handler, || array.index_text(chunk.key));
+        }
         let cell = self.shared.cells.reserve();
         let mut mail = VecDeque::from(mail);
         mail.extend(core.rank.admit(chunk, cell, journey, next_sync));

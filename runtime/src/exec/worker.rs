@@ -440,7 +440,7 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Records that a message leaves.
+    /// Records that a message is about to leave.
     fn record_send(&mut self, to: ChunkId, delivery: Option<&Delivery>) {
         let Some((recorder, delivery)) = self.recorder.as_mut().zip(delivery) else { return };
         if recorder.wants_send(delivery.from) {
@@ -450,7 +450,9 @@ impl<'r> Worker<'r> {
                 Route::Here(_) | Route::Stash => shared.facts.rank,
             };
             let bytes = shared.arrays[to.array as usize].encoded_bytes(&delivery.payload);
-            recorder.sent(delivery.from, to, rank.0, bytes);
+            let others_see_it = rank != shared.facts.rank || !shared.lone();
+            let clock = others_see_it.then_some(|| shared.clock.now_ns());
+            recorder.sends(delivery.from, to, rank.0, bytes, clock);
         }
     }
 
@@ -492,6 +494,9 @@ impl Outlet for Worker<'_> {
         let message =
             |wish: &Wish| matches!(wish, Wish::Send { .. } | Wish::Broadcast { .. } | Wish::Multicast { .. });
         let messages = outbox.iter().take_while(|wish| message(wish)).count();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.flushes();
+        }
         for wish in outbox.drain(..messages) {
             match wish {
                 Wish::Send { to, mut delivery } => self.send(to, &mut delivery),

@@ -1,7 +1,7 @@
 //! The file of one rank: a magic line, then blocks, then an index of the blocks.
 //!
 //! ```text
-//! caribou-trace 1\n                        16 bytes: what this is, and the version of the format
+//! caribou-trace 2\n                        16 bytes: what this is, and the version of the format
 //! block ...                                header (44 bytes) and its bytes, compressed with LZ4 where that helps
 //! index block                              the headers of all blocks with their places
 //! place of the index, "caribou-index 1\n"  24 bytes
@@ -9,9 +9,14 @@
 //!
 //! A block's header and its bytes each have a checksum (CRC-32). A file that was cut off has no index: then blocks are
 //! found one after the other, up to the first that is not whole. All numbers are little-endian.
+//!
+//! Version 1 differs in what events mean: a send is a point at the end of its handler, though it left before, and a chunk
+//! arrives at the end of the slice before it did. So messages and chunks may seem to come before they left.
 
 /// The first bytes of a file.
-pub(crate) const MAGIC: &[u8; 16] = b"caribou-trace 1\n";
+pub(crate) const MAGIC: &[u8; 16] = b"caribou-trace 2\n";
+/// Those of an older one that can be read as well.
+pub(crate) const MAGIC_1: &[u8; 16] = b"caribou-trace 1\n";
 /// The last bytes of a file that was closed.
 pub(crate) const INDEX_MAGIC: &[u8; 16] = b"caribou-index 1\n";
 /// Place of the index, and [`INDEX_MAGIC`].

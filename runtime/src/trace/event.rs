@@ -14,7 +14,8 @@ pub struct NameId(pub u32);
 /// Something that happened on one worker. Times are ns since the run began, by the clock of rank 0.
 ///
 /// Events of one worker come in the order of `end_ns`; those that take time do not overlap, except that marks, spans and
-/// counters lie inside the handler that follows them. What a handler sent follows it. Points have `begin_ns == end_ns`.
+/// counters lie inside the handler that follows them, and what a handler sent lies inside the handler before it. Points
+/// have `begin_ns == end_ns`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Event {
     /// When it began.
@@ -44,8 +45,10 @@ pub enum What {
         /// handlers (0.2 ms) at a time, and charged to the longest of the batch.
         lost_ns: u64,
     },
-    /// The chunk whose handler just ended had sent a message: a point, at the end of the handler. It left a little before
-    /// that, so that its receiver on another worker may begin before, but not before the handler that sent it.
+    /// The chunk whose handler just ended had sent a message. Nobody could see it before `begin_ns`: that is the end of the
+    /// handler where the worker that sent it is the only one that can handle it, and else was read before the flush. So by
+    /// one clock no handler ends before its message begins, though its slice may begin before: to look for messages is part
+    /// of it.
     Send {
         /// Who sent it.
         chunk: ChunkId,
@@ -76,7 +79,7 @@ pub enum What {
         /// The size of its state.
         bytes: u64,
     },
-    /// A chunk came to this rank: it was made here, inserted, or has migrated. A point.
+    /// A chunk came to this rank: it was made here, inserted, or has migrated. A point; by one clock not before it departed.
     Arrive {
         /// Which.
         chunk: ChunkId,

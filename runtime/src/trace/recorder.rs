@@ -37,12 +37,14 @@ pub(crate) struct Recorder {
     known: FxHashMap<(u32, usize), NameId>,
     /// The kind asked for last.
     recent: Option<((u32, usize), NameId)>,
-    /// Of this batch, after those of the last.
+    /// Of this batch.
     events: Vec<Event>,
-    /// How many of them belong to closed batches.
-    settled: usize,
+    /// Of the batches before.
+    settled: Vec<Event>,
     /// What a handler did: takes the time at which it ends, and comes after it.
-    pending: Vec<What>,
+    pending: Vec<Pending>,
+    /// Read before the first message of a flush was handed over.
+    flush_ns: Option<u64>,
     /// What the program told about the handler that is running.
     told: Vec<Event>,
     block: Unwritten,
@@ -94,6 +96,27 @@ struct Longest {
     event: Option<usize>,
 }
 
+/// What a handler did, until it ends.
+struct Pending {
+    /// When it began at the earliest; none of what is known to have happened when the handler ended.
+    since_ns: Option<u64>,
+    what: What,
+}
+
+impl Pending {
+    fn at_end(what: What) -> Pending {
+        Pending { since_ns: None, what }
+    }
+
+    fn ended(self, end_ns: u64) -> Event {
+        Event {
+            begin_ns: self.since_ns.map_or(end_ns, |since_ns| since_ns.min(end_ns)),
+            end_ns,
+            what: self.what,
+        }
+    }
+}
+
 /// Encoded events on their way to the file.
 struct Unwritten {
     encoder: Encoder,
@@ -132,8 +155,9 @@ impl Recorder {
             known: FxHashMap::default(),
             recent: None,
             events: Vec::new(),
-            settled: 0,
+            settled: Vec::new(),
             pending: Vec::new(),
+            flush_ns: None,
             told: Vec::new(),
             block: Unwritten::new(),
         })
@@ -159,7 +183,7 @@ impl Recorder {
                 let what = What::Handler { chunk, kind, from: from.chunk(), number: from.number, lost_ns: 0 };
                 self.events.push(Event { begin_ns, end_ns: now_ns, what });
             }
-            self.events.extend(self.pending.drain(..).map(|what| Event::point(now_ns, what)));
+            self.settle_pending(now_ns);
         }
         if self.longest.is_none_or(|longest| wall_ns > longest.ns) {
             self.longest = Some(Longest { ns: wall_ns, kind, event });
@@ -176,7 +200,14 @@ impl Recorder {
             let what = What::Runtime { part: Part::Keep, sync: 0 };
             self.events.push(Event { begin_ns, end_ns: now_ns, what });
         }
-        self.events.extend(self.pending.drain(..).map(|what| Event::point(now_ns, what)));
+        self.settle_pending(now_ns);
+    }
+
+    /// What was done since the last slice is over.
+    #[inline]
+    fn settle_pending(&mut self, now_ns: u64) {
+        self.flush_ns = None;
+        self.events.extend(self.pending.drain(..).map(|pending| pending.ended(now_ns)));
     }
 
     /// The number of a kind. The texts are constants of the program: the same place is the same text.
@@ -210,15 +241,31 @@ impl Recorder {
             && self.recording.keeps_array(from.array)
     }
 
-    /// A message has left. It is said at the end of the handler.
-    pub(crate) fn sent(&mut self, from: Sender, to: ChunkId, rank: u32, bytes: u64) {
-        self.pending.push(What::Send { chunk: from.chunk(), to, rank, number: from.number, bytes });
+    /// Messages are about to leave, of a handler that goes on: the clock is read again.
+    pub(crate) fn flushes(&mut self) {
+        self.flush_ns = None;
+    }
+
+    /// A message is about to leave. It is said at the end of the handler: then, where nobody but this worker can see it
+    /// before. Where others can, they do so after the `clock` was read, once a flush.
+    #[inline]
+    pub(crate) fn sends(
+        &mut self,
+        from: Sender,
+        to: ChunkId,
+        rank: u32,
+        bytes: u64,
+        clock: Option<impl FnOnce() -> u64>,
+    ) {
+        let since_ns = clock.map(|clock| *self.flush_ns.get_or_insert_with(clock));
+        let what = What::Send { chunk: from.chunk(), to, rank, number: from.number, bytes };
+        self.pending.push(Pending { since_ns, what });
     }
 
     /// A chunk has contributed to a reduction.
     pub(crate) fn contributed(&mut self, chunk: ChunkId, number: u64) {
         if self.keeps.chunks && self.recording.keeps_array(chunk.array) {
-            self.pending.push(What::Contribute { chunk, number });
+            self.pending.push(Pending::at_end(What::Contribute { chunk, number }));
         }
     }
 
@@ -283,12 +330,21 @@ impl Recorder {
         }
     }
 
-    /// A chunk has come to this rank.
-    pub(crate) fn arrived(&mut self, chunk: ChunkId, bytes: u64, index: impl FnOnce() -> String) {
+    /// A chunk has come to this rank: by the end of the last slice, or while a handler runs.
+    pub(crate) fn arrived(
+        &mut self,
+        chunk: ChunkId,
+        bytes: u64,
+        in_handler: bool,
+        index: impl FnOnce() -> String,
+    ) {
         if self.keeps.any && self.recording.keeps_array(chunk.array) {
             self.recording.chunk(chunk, index());
-            if self.keeps.chunks {
-                self.events.push(Event::point(self.last_ns, What::Arrive { chunk, bytes }));
+            let what = What::Arrive { chunk, bytes };
+            match self.keeps.chunks {
+                true if in_handler => self.pending.push(Pending::at_end(what)),
+                true => self.events.push(Event::point(self.last_ns, what)),
+                false => {}
             }
         }
     }
@@ -333,7 +389,11 @@ impl Recorder {
             }
         }
         self.count();
-        self.settled = self.events.len();
+        if self.settled.is_empty() {
+            std::mem::swap(&mut self.settled, &mut self.events);
+        } else {
+            self.settled.append(&mut self.events);
+        }
     }
 
     /// Moves what was put by to the profile.
@@ -357,13 +417,9 @@ impl Recorder {
     /// close: the kernel takes that as an occasion to run somebody else, and such time is to be found, like any other that
     /// is lost, in the slice of a handler.
     pub(crate) fn encode(&mut self) {
-        let mut events = std::mem::take(&mut self.events);
-        let settled = std::mem::take(&mut self.settled);
-        events.drain(..settled).for_each(|event| self.encode_one(&event));
-        self.events = events;
-        if let Some(Longest { event: Some(event), .. }) = &mut self.longest {
-            *event -= settled;
-        }
+        let mut settled = std::mem::take(&mut self.settled);
+        settled.drain(..).for_each(|event| self.encode_one(&event));
+        self.settled = settled;
         let age_ns = self.last_ns.saturating_sub(self.block.first_ns);
         if self.block.events > 0 && age_ns > BLOCK_AGE_MAX_NS {
             self.write();
@@ -391,14 +447,13 @@ impl Recorder {
 
     /// Whether there are events that are in no file.
     pub(crate) fn has_unwritten(&self) -> bool {
-        self.block.events > 0 || !self.events.is_empty()
+        self.block.events > 0 || !self.events.is_empty() || !self.settled.is_empty()
     }
 
     /// The worker has done its last.
     pub(crate) fn finish(&mut self) {
         self.events.append(&mut self.told);
-        let now_ns = self.last_ns;
-        self.events.extend(self.pending.drain(..).map(|what| Event::point(now_ns, what)));
+        self.settle_pending(self.last_ns);
         self.close_batch(0);
         self.encode();
         if self.block.events > 0 {

@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
-use super::super::block::{HEADER, Header, INDEX_MAGIC, INDEXED_MAX, Kind, MAGIC, TRAILER, unpack};
+use super::super::block::{HEADER, Header, INDEX_MAGIC, INDEXED_MAX, Kind, MAGIC, MAGIC_1, TRAILER, unpack};
 
 /// Blocks, each with its place.
 pub(super) type Blocks = Vec<(u64, Header)>;
@@ -15,10 +15,10 @@ pub(super) type Fault = (u64, String);
 
 /// Whether a file that begins so is a trace that can be read.
 pub(super) fn check_magic(magic: &[u8]) -> Result<(), String> {
-    if magic == MAGIC {
+    if magic == MAGIC || magic == MAGIC_1 {
         return Ok(());
     }
-    let expected = "a Caribou trace begins with `caribou-trace 1`";
+    let expected = "a Caribou trace begins with `caribou-trace 2`";
     let version = magic.strip_prefix(b"caribou-trace ").unwrap_or_default();
     let version = version.iter().take_while(|byte| byte.is_ascii_digit());
     let version: String = version.map(|&byte| char::from(byte)).collect();
@@ -26,10 +26,10 @@ pub(super) fn check_magic(magic: &[u8]) -> Result<(), String> {
         Err(format!("it is empty: {expected}"))
     } else if MAGIC.starts_with(magic) {
         Err(format!("it ends too early: {expected}"))
-    } else if matches!(version.as_str(), "" | "1") {
+    } else if matches!(version.as_str(), "" | "1" | "2") {
         Err(format!("it is something else: {expected}"))
     } else {
-        Err(format!("it has version {version} of the format, this reads version 1"))
+        Err(format!("it has version {version} of the format, this reads versions 1 and 2"))
     }
 }
 

@@ -124,7 +124,8 @@ struct Last {
 impl Last {
     /// Whether an event may follow; returns what the next may follow.
     ///
-    /// Points may lie inside the handler that comes after them: events are in the order of their ends.
+    /// Points may lie inside the handler that comes after them, and sends inside the one before: events are in the order of
+    /// their ends.
     fn then(self, event: &Event, header: &Header) -> Result<Last, String> {
         let Event { begin_ns, end_ns, .. } = *event;
         if begin_ns < header.first_ns || end_ns > header.last_ns {
@@ -140,6 +141,9 @@ impl Last {
         }
         if end_ns < self.end_ns {
             return Err(format!("an event at {begin_ns} ns ends before the one before it"));
+        }
+        if matches!(event.what, What::Send { .. }) {
+            return Ok(Last { end_ns, ..self });
         }
         if begin_ns < self.slice_ns {
             return Err(format!("an event at {begin_ns} ns begins before the last one ended"));

@@ -11,11 +11,11 @@ fn foreign_files_are_refused_with_one_line_that_says_what_was_expected() {
         let line = refused(dir.open(bytes));
         assert!(line.contains("rank-00000.trace: it ") && line.contains(what), "{line}");
     };
-    says(b"", "is empty: a Caribou trace begins with `caribou-trace 1`");
+    says(b"", "is empty: a Caribou trace begins with `caribou-trace 2`");
     says(b"caribou-tr", "ends too early");
     says(b"hello, this is a text file\n", "is something else");
     says(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is something else");
-    says(b"caribou-trace 2\n........", "has version 2 of the format, this reads version 1");
+    says(b"caribou-trace 3\n........", "has version 3 of the format, this reads versions 1 and 2");
     says(b"caribou-trace 17 ...", "has version 17 of the format");
     says(b"caribou-trace 1\r\n.......", "is something else");
     says(MAGIC, "has no run record");

@@ -30,6 +30,29 @@ fn a_trace_is_read_as_it_was_written() {
 }
 
 #[test]
+fn a_trace_of_the_version_before_is_read_and_sends_may_lie_inside_their_handlers() {
+    let dir = Scratch::new("versions");
+    let mut writer = Writer::create(&dir.0, &run_record(0, 1, 1)).unwrap();
+    writer.names(&[Name { array: Some(0), text: "Halo".into() }]).unwrap();
+    let what = What::Handler { chunk: chunk(0), kind: NameId(0), from: RUNTIME, number: 0, lost_ns: 0 };
+    let handler = Event { begin_ns: 10, end_ns: 90, what };
+    let what = What::Send { chunk: chunk(0), to: chunk(1), rank: 0, number: 1, bytes: 8 };
+    let send = Event { begin_ns: 40, end_ns: 90, what };
+    let next = Event { begin_ns: 90, end_ns: 95, what: What::Idle };
+    writer.events(0, &[handler, send, next]).unwrap();
+    let path = writer.path().to_owned();
+    writer.finish(&End::default()).unwrap();
+    for version in [b'2', b'1'] {
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[14] = version;
+        fs::write(&path, bytes).unwrap();
+        let (found, problems) = events(&Trace::open(&dir.0).unwrap());
+        let found: Vec<Event> = found.into_iter().map(|(_, _, event)| event).collect();
+        assert_eq!((found, problems), (vec![handler, send, next], vec![]));
+    }
+}
+
+#[test]
 fn the_same_name_has_one_number_whatever_numbers_the_ranks_gave_it() {
     let dir = Scratch::new("names");
     let names = [["Halo", "only here"], ["Stop", "Halo"]];
