@@ -34,6 +34,7 @@ use crate::core::pool::{Order, Part, PoolCore, Tally, Todo, Whole};
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::measure::cpu::thread_cpu_ns;
+use crate::measure::sample::{Gauges, Observed};
 use crate::report::PoolWorker;
 use crate::run::Seat;
 use crate::trace::recording::Recording;
@@ -65,6 +66,8 @@ struct Shared<'p> {
     meeting: Meeting,
     /// Iterations of each worker so far.
     done: Vec<AtomicU64>,
+    /// What others leave of the workers' vCPUs.
+    gauges: Gauges,
 }
 
 impl PoolRun<'_> {
@@ -85,6 +88,7 @@ impl PoolRun<'_> {
             recording,
             meeting: Meeting::new(crew, PoolCore::new(machine.unwrap_or(Box::new(Silent)), seats.workers)),
             done: (0..seats.workers).map(|_| AtomicU64::new(0)).collect(),
+            gauges: Gauges::new(seats.workers, config.background),
         };
         shared.meeting.occupy_as_monitor();
         let mut monitor = Monitor::new(shared, transport, plan.seats.len() as u32, config);
@@ -103,6 +107,7 @@ impl PoolRun<'_> {
                 let started = builder.spawn_scoped(scope, move || {
                     seats.take(rank, worker);
                     shared.meeting.occupy_as(worker);
+                    shared.gauges.workers[worker as usize].occupy();
                     let doing = "asking the policy, or making or merging what is accumulated";
                     shared.catching(doing, || shared.work(worker));
                 });
@@ -116,6 +121,8 @@ impl PoolRun<'_> {
                     (self.deliver)(accumulated, whole);
                 }
             });
+            // While all workers are there to be looked at.
+            shared.observe(Observed::AtEnd);
             // Those that are still in a range come back from it; others need not wait for that.
             shared.meeting.crew.stop();
             monitor.say_why();
@@ -148,6 +155,15 @@ impl Shared<'_> {
         }
     }
 
+    /// Keeps for the record how the rank is doing, if that was not done just before.
+    fn observe(&self, when: Observed) {
+        if self.recording.profiled
+            && let Some(sample) = self.gauges.observe(self.clock.now_ns(), when)
+        {
+            self.recording.sample(sample);
+        }
+    }
+
     /// Iterations of this rank so far.
     fn done(&self) -> u64 {
         self.done.iter().map(|done| done.load(Ordering::Relaxed)).sum()
@@ -169,7 +185,8 @@ impl Shared<'_> {
             }
             let Order::Run { range, apart: keep_apart } = order else {
                 diary.waited(self.clock.now_ns());
-                return self.hand_in(accumulated, tally, diary.close());
+                self.hand_in(accumulated, tally, diary.record);
+                return self.rest(worker, &mut diary, || self.meeting.wait_for_end(worker));
             };
             let mut fresh = keep_apart.then(|| self.work.init());
             let into = fresh.as_mut().unwrap_or(&mut accumulated);
@@ -185,14 +202,27 @@ impl Shared<'_> {
                 let panic = text_of(&*panic);
                 return self.fail(Error::PoolPanicked { rank: self.rank.0, doing, panic });
             }
-            diary.executed(&range, thread_cpu_ns() - cpu_start_ns, end_ns, || self.clock.now_ns());
+            let cpu_clock_ns = thread_cpu_ns();
+            diary.executed(&range, cpu_clock_ns - cpu_start_ns, end_ns, || self.clock.now_ns());
+            self.gauges.workers[worker as usize].publish(diary.published(cpu_clock_ns));
+            self.observe(Observed::Between);
             match fresh {
                 Some(kept) => apart = Some((kept, Tally::of(&range))),
                 None => self.count(&mut tally, Tally::of(&range), &mut diary),
             }
         }
         diary.waited(self.clock.now_ns());
-        diary.close();
+    }
+
+    /// Waits for something, which is idle time.
+    fn rest<T>(&self, worker: u32, diary: &mut Diary, wait: impl FnOnce() -> T) -> T {
+        let gauge = &self.gauges.workers[worker as usize];
+        gauge.parks(self.clock.now_ns());
+        let answer = wait();
+        let now_ns = self.clock.now_ns();
+        gauge.wakes(now_ns);
+        diary.waited(now_ns);
+        answer
     }
 
     /// Some iterations of a worker count.
@@ -219,7 +249,7 @@ impl Shared<'_> {
         if self.meeting.crew.stopped() {
             return None;
         }
-        answer.or_else(|| self.meeting.wait_for_order(worker))
+        answer.or_else(|| self.rest(worker, diary, || self.meeting.wait_for_order(worker)))
     }
 
     fn hand_in(&self, accumulated: Accumulated, tally: Tally, record: PoolWorker) {

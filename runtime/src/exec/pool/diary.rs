@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::measure::meter::Published;
 use crate::report::PoolWorker;
 use crate::trace::Part;
 use crate::trace::recorder::Recorder;
@@ -14,12 +15,17 @@ pub(super) struct Diary {
     recorder: Option<Recorder>,
     /// When the last stretch ended.
     last_ns: u64,
+    /// Time without work since it was published last.
+    idle_ns: u64,
+    /// CPU time in iterations when it was published last.
+    published_cpu_ns: u64,
 }
 
 impl Diary {
     pub(super) fn new(recording: &Arc<Recording>, rank: u32, worker: u32, now_ns: u64) -> Diary {
         let record = PoolWorker { rank, worker, ..PoolWorker::default() };
-        Diary { record, recorder: Recorder::new(recording, worker, now_ns), last_ns: now_ns }
+        let recorder = Recorder::new(recording, worker, now_ns);
+        Diary { record, recorder, last_ns: now_ns, idle_ns: 0, published_cpu_ns: 0 }
     }
 
     /// It asked the policy, which sent messages to these ranks.
@@ -34,6 +40,7 @@ impl Diary {
 
     /// It waited for an order, or merged what it had kept apart.
     pub(super) fn waited(&mut self, now_ns: u64) {
+        self.idle_ns += now_ns - self.last_ns;
         self.last_ns = now_ns;
         if let Some(recorder) = &mut self.recorder {
             recorder.idle(now_ns);
@@ -64,9 +71,11 @@ impl Diary {
         }
     }
 
-    /// It takes its leave.
-    pub(super) fn close(self) -> PoolWorker {
-        self.record
+    /// What it did since it was last asked, with its CPU clock.
+    pub(super) fn published(&mut self, cpu_clock_ns: u64) -> Published {
+        let charged_ns = self.record.cpu_ns - self.published_cpu_ns;
+        self.published_cpu_ns = self.record.cpu_ns;
+        Published { cpu_clock_ns, charged_ns, idle_ns: std::mem::take(&mut self.idle_ns) }
     }
 }
 

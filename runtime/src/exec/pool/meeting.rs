@@ -87,6 +87,13 @@ impl Meeting {
         }
     }
 
+    /// A worker that has handed in waits until the pool is over on this rank.
+    pub(super) fn wait_for_end(&self, worker: u32) {
+        while !self.crew.stopped() {
+            self.crew.sleepers[bed_of(worker)].park(None, || self.crew.stopped());
+        }
+    }
+
     /// The monitor sleeps until there is something to send, the time that the core waits for is not `wake_at_ns` any more,
     /// nothing is left to do (and it `expects` that), something has `come`, or `timeout` has passed.
     pub(super) fn rest(
