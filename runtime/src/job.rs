@@ -45,7 +45,7 @@ use crate::measure::topology::{self, SavedMask, layout::layout};
 use crate::report::Report;
 use crate::run::{Arrays, ReadyRank, Seat, Shape, warn_of_undelivered};
 use crate::trace::End as TraceEnd;
-use crate::trace::session::{Session, new_run_id};
+use crate::trace::session::{RunName, Session};
 use crate::trace::watchdog::Watchdog;
 use crate::transport::Transport;
 use crate::transport::mpi::raw::{
@@ -247,8 +247,8 @@ impl Drop for Job {
 /// What each process says at the beginning of a run.
 #[derive(Serialize, Deserialize)]
 struct Hello {
-    /// Rank 0's is that of the run.
-    run_id: String,
+    /// Rank 0 names the run.
+    name: Option<RunName>,
     place: Place,
     shape: String,
     lb: String,
@@ -289,12 +289,12 @@ impl Job {
             return Err(lost.error());
         }
         let (_mask, _badge) = (SavedMask::of_this_thread(), Restore::later());
-        let (plan, run_id, ready) = self.agree(config, shape, shape.set_up(self.rank, self.ranks))?;
+        let (plan, name, ready) = self.agree(config, shape, shape.set_up(self.rank, self.ranks))?;
         if self.rank.0 == 0 {
             tracing::info!(lb = shape.lb(config), "{plan}");
         }
         let begin = Alignment::measure(&self.links, &plan).map_err(|why| self.failed(&why))?;
-        let session = Session::begin(config, shape.name(), shape.lb(config), &plan, run_id);
+        let session = Session::begin(config, shape.name(), shape.lb(config), &plan, name);
         let _monitor = match session.watched(config, self.rank.0) {
             Ok(monitor) => monitor,
             Err(why) => {
@@ -352,7 +352,7 @@ impl Job {
         config: &Config,
         shape: &dyn Shape,
         set_up: Result<T, Error>,
-    ) -> Result<(Plan, String, T), Error> {
+    ) -> Result<(Plan, RunName, T), Error> {
         let asked = config.ranks.filter(|&ranks| ranks != self.ranks).map(|ranks| {
             let why = format!("{ranks} ranks were asked for, but {} processes were started", self.ranks);
             Error::Config { setting: "CARIBOU_RANKS".into(), why }
@@ -364,9 +364,8 @@ impl Job {
         };
         let failed = set_up.as_ref().err().cloned().or(asked);
         let (lb, pin) = (shape.lb(config).to_owned(), format!("{:?}", config.pin));
-        let run_id = new_run_id();
-        let all: Vec<Hello> =
-            self.exchange(&Hello { run_id, place, shape: shape.text(), lb, pin, failed })?;
+        let name = (self.rank.0 == 0).then(|| RunName::new(config));
+        let all: Vec<Hello> = self.exchange(&Hello { name, place, shape: shape.text(), lb, pin, failed })?;
         if let Some(error) = all.iter().find_map(|hello| hello.failed.clone()) {
             return Err(error);
         }
@@ -382,9 +381,9 @@ impl Job {
             let why = "it must be the same for all processes".into();
             return Err(Error::Config { setting: "CARIBOU_PIN".into(), why });
         }
-        let run_id = all[0].run_id.clone();
+        let name = all[0].name.clone().expect("rank 0 names the run");
         let places: Vec<Place> = all.into_iter().map(|hello| hello.place).collect();
-        Ok((plan(&places, config.pin)?, run_id, set_up?))
+        Ok((plan(&places, config.pin)?, name, set_up?))
     }
 
     /// Why an operation of all processes failed.

@@ -28,7 +28,7 @@ use crate::measure::topology::layout::layout;
 use crate::measure::topology::plan::{Place, Plan, plan};
 use crate::report::Report;
 use crate::trace::End;
-use crate::trace::session::{Session, new_run_id};
+use crate::trace::session::{RunName, Session};
 use crate::trace::watchdog::Watchdog;
 use crate::transport::Transport;
 use crate::transport::local::{Local, Wake};
@@ -258,7 +258,7 @@ fn run_threads(config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
     let process = Process {
         config,
         shape,
-        session: Session::begin(config, shape.name(), shape.lb(config), &plan, new_run_id()),
+        session: Session::begin(config, shape.name(), shape.lb(config), &plan, RunName::new(config)),
         plan,
         ranks,
         begin: Gate::new(ranks),

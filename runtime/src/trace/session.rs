@@ -1,8 +1,12 @@
 //! The record of one run in this process: what it is called, what is wanted of it, and the recordings of its ranks.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::fs::DirEntry;
+use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
 
 use super::at_work::{Running, Watch};
 use super::recording::{RankProfile, Recording, Wanted};
@@ -12,9 +16,6 @@ use crate::error::Error;
 use crate::exec::clock::Clock;
 use crate::ids::Rank;
 use crate::measure::topology::plan::Plan;
-
-/// Runs of this process that were traced: each gets a directory of its own. All processes of a job count the same.
-static TRACED: AtomicU32 = AtomicU32::new(0);
 
 /// How much of the time between two looks at the workers counts, ns.
 const LOOK_COUNTS_NS: u64 = 2_000_000_000;
@@ -31,10 +32,41 @@ pub(crate) struct Session {
     ended: OnceLock<Option<String>>,
 }
 
-/// What tells a run from all others: when it began, ns since 1970, and which process says so.
-pub(crate) fn new_run_id() -> String {
-    let now = since_1970();
-    format!("{}.{:03}-{}", now.as_secs(), now.subsec_millis(), std::process::id())
+/// What a run is called, the same in all processes of a job.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct RunName {
+    /// Tells it from all others: when it began, s since 1970, and which process says so.
+    id: String,
+    /// Of its directory, if it is traced.
+    number: u32,
+}
+
+impl RunName {
+    /// A new one. If the run is traced, its directory is made, so that no other run takes it.
+    pub(crate) fn new(config: &Config) -> RunName {
+        let now = since_1970();
+        let id = format!("{}.{:03}-{}", now.as_secs(), now.subsec_millis(), std::process::id());
+        RunName { id, number: config.trace.as_ref().map_or(0, |dir| new_directory(dir)) }
+    }
+}
+
+fn directory(number: u32) -> String {
+    format!("run-{number}")
+}
+
+/// Makes the directory after the last one there, and says its number. What cannot be made is told by whoever writes there.
+fn new_directory(dir: &Path) -> u32 {
+    if std::fs::create_dir_all(dir).is_err() {
+        return 1;
+    }
+    let number = |entry: DirEntry| entry.file_name().to_str()?.strip_prefix("run-")?.parse::<u32>().ok();
+    let there = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let last = there.filter_map(number).max().unwrap_or(0);
+    let taken = |&next: &u32| {
+        let made = std::fs::create_dir(dir.join(directory(next)));
+        made.is_err_and(|why| why.kind() == ErrorKind::AlreadyExists)
+    };
+    (last.saturating_add(1)..).find(|next| !taken(next)).unwrap_or(last)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place that asks for the date; nothing depends on it")]
@@ -43,12 +75,9 @@ fn since_1970() -> Duration {
 }
 
 impl Session {
-    /// A run begins. `lb` and `shape` are what runs, `run_id` is the same in all processes.
-    pub(crate) fn begin(config: &Config, shape: &str, lb: &str, plan: &Plan, run_id: String) -> Arc<Session> {
-        let dir = config.trace.as_ref().map(|dir| {
-            let number = TRACED.fetch_add(1, Ordering::Relaxed) + 1;
-            dir.join(format!("run-{number}"))
-        });
+    /// A run begins. `lb` and `shape` are what runs, `name` is the same in all processes.
+    pub(crate) fn begin(config: &Config, shape: &str, lb: &str, plan: &Plan, name: RunName) -> Arc<Session> {
+        let dir = config.trace.as_ref().map(|dir| dir.join(directory(name.number)));
         let wanted = Wanted {
             dir,
             filter: config.trace_filter.clone(),
@@ -58,7 +87,7 @@ impl Session {
         let host = |host: &u32| plan.hosts.get(*host as usize).cloned().unwrap_or_default();
         let run = plan.described_in(crate::Report::default());
         let run = RunRecord {
-            run_id,
+            run_id: name.id,
             arguments: std::env::args_os().map(|text| text.to_string_lossy().into_owned()).collect(),
             version: env!("CARGO_PKG_VERSION").into(),
             git_hash: env!("CARIBOU_GIT_HASH").into(),
