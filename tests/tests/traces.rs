@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -121,15 +121,13 @@ fn every_message_is_sent_and_handled_once_and_in_this_order() {
         let report = strips(config(ranks).workers(workers).trace(&dir.0), false).expect("nothing is wrong");
         let trace = dir.open();
         let (mut sent, mut handled, mut kinds) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let mut sender_began_ns = 0;
         for (rank, _, event) in events(&trace) {
             match event.what {
                 What::Send { chunk, to, rank: there, number, bytes } => {
                     assert!(bytes > 0);
-                    assert_eq!(sent.insert((chunk, number), (to, there, sender_began_ns)), None);
+                    assert_eq!(sent.insert((chunk, number), (to, there, event.begin_ns)), None);
                 }
                 What::Handler { chunk, kind, from, number, .. } => {
-                    sender_began_ns = event.begin_ns;
                     *kinds.entry(trace.name(kind)).or_insert(0u64) += 1;
                     if from != RUNTIME {
                         assert_eq!(handled.insert((from, number), (chunk, rank, event.end_ns)), None);
@@ -150,7 +148,56 @@ fn every_message_is_sent_and_handled_once_and_in_this_order() {
             assert!(*sent_ns <= handled_ns, "{name:?}: handled before it was sent");
         }
         assert_eq!(trace.syncs, report.syncs);
+        let halos = 2 * strips * PERIOD;
+        for sync in trace.syncs.iter().filter(|_| workers == 1) {
+            assert_eq!((sync.deliveries, sync.deliveries_predicted), (halos, halos), "{sync:?}");
+            assert_eq!(sync.waited, Some(strips));
+            assert_eq!(sync.makespan_unmoved_ns > 0, sync.sync > 0, "{sync:?}");
+        }
     }
+}
+
+/// Sends at once, and stays in its handler until that was handled.
+#[derive(Serialize, Deserialize)]
+struct Early;
+
+impl Chunk for Early {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() > 0 {
+            return;
+        }
+        ctx.send(1, ());
+        ctx.flush();
+        while !ctx.service::<Arc<AtomicBool>>().load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        ctx.exit();
+    }
+
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        ctx.service::<Arc<AtomicBool>>().store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_message_that_is_handled_while_its_sender_still_runs_was_sent_before() {
+    let dir = Scratch::new("early");
+    let handled = Arc::new(AtomicBool::new(false));
+    caribou::run(config(2).trace(&dir.0), |setup| {
+        setup.service(handled.clone());
+        setup.array(2, |_| Early);
+    })
+    .expect("nothing is wrong");
+    let all = events(&dir.open());
+    let sent =
+        all.iter().find(|(_, _, event)| matches!(event.what, What::Send { .. })).expect("it is recorded").2;
+    let handler = |event: &Event| matches!(event.what, What::Handler { number: 1, .. });
+    let handled = all.iter().find(|(_, _, event)| handler(event)).expect("it is recorded").2;
+    assert!(sent.begin_ns <= handled.end_ns, "{sent:?} {handled:?}");
 }
 
 #[test]
@@ -158,8 +205,9 @@ fn a_chunk_is_where_it_has_arrived_and_departs_from_there() {
     let dir = Scratch::new("places");
     let report = strips(config(2).trace(&dir.0), false).expect("nothing is wrong");
     let mut all = events(&dir.open());
+    // It lands while the rank that it left may still be handing over others.
     let what = |event: &Event| u8::from(matches!(event.what, What::Arrive { .. }));
-    all.sort_by_key(|(_, _, event)| (event.end_ns, what(event)));
+    all.sort_by_key(|(_, _, event)| (event.begin_ns, what(event)));
     let mut places: BTreeMap<ChunkId, u32> = BTreeMap::new();
     let (mut moves, mut loads) = (0, 0);
     for (rank, _, event) in all {
@@ -188,7 +236,8 @@ fn the_slices_of_a_worker_leave_no_gap_and_the_profile_adds_up_to_them() {
     for (rank, profile) in trace.ranks.iter().zip(&report.profiles) {
         let slices: Vec<Event> = rank
             .stream(0)
-            .filter(|event| event.duration_ns() > 0 && !matches!(event.what, What::Span { .. }))
+            .filter(|event| event.duration_ns() > 0)
+            .filter(|event| !matches!(event.what, What::Span { .. } | What::Send { .. }))
             .collect();
         let handlers = slices.iter().filter(|event| matches!(event.what, What::Handler { .. }));
         let cpu_ns: u64 = handlers.map(Event::cpu_ns).sum();
@@ -285,23 +334,23 @@ fn a_full_trace_says_how_many_events_it_dropped() {
 }
 
 #[test]
-fn a_directory_with_a_trace_is_refused_in_one_line() {
-    let dir = Scratch::new("twice");
-    let run = || strips(config(2).trace(&dir.0), false);
-    run().expect("the directory is new");
-    let runs = |dir: &Path| std::fs::read_dir(dir).expect("it is there").count();
-    let first = runs(&dir.0);
-    // Every run of a process has a directory of its own.
-    run().expect("the second run of this process is run-2 or later");
-    assert_eq!(runs(&dir.0), first + 1);
-    // The next number, whatever other tests have taken: all are there already.
-    for number in 1..200 {
-        let run = dir.0.join(format!("run-{number}"));
-        std::fs::create_dir_all(&run).expect("it can be made");
-        std::fs::write(run.join("rank-00000.trace"), "taken").expect("it can be written");
-    }
-    let error = run().expect_err("there is a trace").to_string();
-    assert!(error.starts_with("CARIBOU_TRACE: ") && error.contains("name another directory"), "{error}");
+fn a_run_in_a_directory_with_traces_takes_the_next_number() {
+    let dir = Scratch::new("again");
+    let run = || strips(config(2).trace(&dir.0), false).map(|report| PathBuf::from(report.run.trace));
+    let numbers = [1, 2, 8].map(|number| dir.0.join(format!("run-{number}")));
+    assert_eq!([run(), run()], [0, 1].map(|number| Ok(numbers[number].clone())));
+    std::fs::create_dir(dir.0.join("run-7")).expect("it can be made");
+    assert_eq!(run(), Ok(numbers[2].clone()));
+    assert!(numbers.iter().all(|run| Trace::open(run).is_ok()));
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_refused_in_one_line() {
+    let dir = Scratch::new("refused");
+    std::fs::write(&dir.0, "a file").expect("it can be written");
+    let error = strips(config(2).trace(&dir.0), false).expect_err("there is a file").to_string();
+    std::fs::remove_file(&dir.0).expect("it is there");
+    assert!(error.starts_with("CARIBOU_TRACE: ") && error.contains("run-1"), "{error}");
     assert_eq!(error.lines().count(), 1);
 }
 
@@ -341,11 +390,12 @@ fn the_ranges_of_a_pool_are_all_its_iterations_once() {
     assert_eq!(outcome.result.0, 20_000);
     let trace = dir.open();
     assert_eq!((trace.run.shape.as_str(), trace.run.workers.as_slice()), ("pool", &[2, 2][..]));
-    let mut ranges = BTreeMap::new();
+    let (mut ranges, mut ends_of_ranges) = (BTreeMap::new(), Vec::new());
     for (_, _, event) in events(&trace) {
         if let What::Range { first, count, lost_ns } = event.what {
             assert!(lost_ns <= event.duration_ns());
             assert_eq!(ranges.insert(first, count), None);
+            ends_of_ranges.push(event.end_ns);
         }
     }
     let end = ranges.iter().fold(0, |next, (&first, &count)| {
@@ -357,17 +407,20 @@ fn the_ranges_of_a_pool_are_all_its_iterations_once() {
         trace.ranks.iter().flat_map(|rank| &rank.profiles).map(|p| p.total_ns(Activity::Iterations)).sum();
     assert!(busy_ns > 0);
     assert!(trace.ranks.iter().all(|rank| rank.end.as_ref().is_some_and(|end| end.messages > 0)));
-    // A worker's time has no gap, up to its leave.
+    // A worker's time has no gap, and it waits for the last of all.
+    let last_ns = ends_of_ranges.into_iter().max().expect("there are ranges");
+    let mut sampled_ns = 0;
     for rank in &trace.ranks {
+        sampled_ns += rank.samples.iter().map(|sample| sample.chunk_ns).sum::<u64>();
+        assert!(!rank.samples.is_empty(), "what others leave of its vCPUs is known");
         for worker in 0..rank.workers {
             let slices: Vec<Event> = rank.stream(worker).filter(|event| event.duration_ns() > 0).collect();
             assert!(slices.windows(2).all(|pair| pair[0].end_ns == pair[1].begin_ns), "{slices:?}");
-            assert!(
-                !matches!(slices.last().unwrap().what, What::Runtime { .. }),
-                "it waits before it leaves"
-            );
+            let last = slices.last().expect("it did something");
+            assert!(last.what == What::Idle && last.end_ns >= last_ns, "{last:?}, {last_ns}");
         }
     }
+    assert!(sampled_ns > 0);
 }
 
 #[test]
