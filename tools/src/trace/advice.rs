@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use caribou::trace::{Activity, Part, Trace};
 
 use super::census::Census;
-use super::lb::outcome::{Cause, EVEN_MAX, Outcome, finite, max_over_average};
-use super::spent::{Parts, Spent};
+use super::lb::outcome::{Cause, Cost, EVEN_MAX, Outcome, finite, max_over_average};
+use super::spent::{Parts, Spent, tail_ns};
 use super::taken::Taken;
 
 /// A phase is uneven if its slowest rank takes more than this times the average.
@@ -15,6 +15,8 @@ const UNEVEN: f64 = 1.2;
 const NOTABLE: f64 = 0.05;
 /// More idle time than this asks for a reason.
 const IDLE_MAX: f64 = 0.2;
+/// Moves that saved less than this part of what they should have were in vain.
+const SAVED_MIN: f64 = 0.25;
 /// More of the runtime than this asks for larger chunks.
 const RUNTIME_MAX: f64 = 0.1;
 
@@ -33,8 +35,12 @@ pub(crate) struct Facts {
     pub(crate) moving: usize,
     /// Time of phases in which the slowest rank took more than [`UNEVEN`] times the average, over that of all phases.
     pub(crate) uneven: f64,
-    /// What made most of that, and the worst max/avg there.
-    pub(crate) cause: Option<(Cause, f64)>,
+    /// What made most of that.
+    pub(crate) cause: Option<Cause>,
+    /// The worst max/avg of all phases.
+    pub(crate) worst: f64,
+    /// What moves saved of what they should have, where that was next to nothing; and what changed meanwhile.
+    pub(crate) in_vain: Option<InVain>,
     /// Max/avg over all phases; without syncs, of the ranks' busy times.
     pub(crate) imbalance: Option<f64>,
     /// The heaviest chunk over the average load of a worker, in the phase in the middle; and the heaviest of all.
@@ -45,6 +51,16 @@ pub(crate) struct Facts {
     pub(crate) loser: Option<(u32, f64)>,
     /// What was lost beside handlers, ns; much of it in the time of the runtime.
     pub(crate) beside_ns: f64,
+    /// Idle time of workers of a pool after their last iteration, ns.
+    pub(crate) tail_ns: f64,
+}
+
+/// Moves that did not save what they should have, as a part of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct InVain {
+    saved: f64,
+    /// Where work is changed, rather than what vCPUs can do.
+    work_moved: bool,
 }
 
 /// What the rules say.
@@ -58,7 +74,7 @@ pub(crate) struct Advice {
 
 impl Facts {
     pub(crate) fn advice(&self) -> Advice {
-        let rules = [uneven, heaviest, syncs, idle, lost, runtime];
+        let rules = [uneven, in_vain, heaviest, syncs, tail, idle, lost, runtime];
         let said: Vec<String> = rules.iter().filter_map(|rule| rule(self)).collect();
         if !said.is_empty() {
             return Advice { says: said, worry: true };
@@ -79,10 +95,11 @@ fn uneven(facts: &Facts) -> Option<String> {
     if facts.uneven <= NOTABLE {
         return uneven_without_syncs(facts);
     }
-    let (cause, worst) = facts.cause?;
+    let cause = facts.cause?;
     let when = format!(
-        "max/avg was above {UNEVEN} for {:.1} % of the time, at worst {worst:.3}",
-        100.0 * facts.uneven
+        "max/avg was above {UNEVEN} for {:.1} % of the time, at worst {:.3}",
+        100.0 * facts.uneven,
+        facts.worst
     );
     let cure = if facts.moving == 0 {
         format!("; nothing was moved under `{}`", facts.strategy)
@@ -102,9 +119,13 @@ fn uneven(facts: &Facts) -> Option<String> {
                 100.0 * speed
             )
         }
-        Cause::Work(rank, work) => format!(
-            "{when}: rank {rank} had {work:.3} times the average work: balance more often, or with another strategy{cure}"
-        ),
+        Cause::Work(rank, work) => {
+            // Who is told below that syncs take too long is not told here to have more of them.
+            let more = if facts.syncs_share > NOTABLE { "" } else { "more often, or " };
+            format!(
+                "{when}: rank {rank} had {work:.3} times the average work: balance {more}with another strategy{cure}"
+            )
+        }
         Cause::Unknown => format!("{when}{cure}"),
     })
 }
@@ -117,6 +138,31 @@ fn uneven_without_syncs(facts: &Facts) -> Option<String> {
     Some(format!(
         "the busiest rank had {imbalance:.3} times the average to do, and there was no sync: {cure}"
     ))
+}
+
+fn in_vain(facts: &Facts) -> Option<String> {
+    let InVain { saved, work_moved } = facts.in_vain?;
+    let (what, cure) = if work_moved {
+        (
+            "loads were stale: the work moves on faster than syncs follow",
+            "a shorter period, if syncs stop nobody",
+        )
+    } else {
+        ("what vCPUs can do changes faster than syncs follow", "a longer period, or no balancing")
+    };
+    let saved = 100.0 * saved;
+    Some(format!("moves saved {saved:.0} % of what was predicted: {what}: try {cure}"))
+}
+
+/// Workers of a pool that wait for the last one.
+fn tail(facts: &Facts) -> Option<String> {
+    let share = facts.parts.share(facts.tail_ns);
+    (share > NOTABLE).then(|| {
+        format!(
+            "workers waited for the last one for {:.1} % of the time: hand out smaller ranges, or by another policy",
+            100.0 * share
+        )
+    })
 }
 
 fn heaviest(facts: &Facts) -> Option<String> {
@@ -180,11 +226,14 @@ impl Facts {
             moving: outcomes.iter().filter(|outcome| outcome.report.moved > 0).count(),
             uneven: phases.uneven,
             cause: phases.cause,
+            worst: phases.worst,
+            in_vain: moved_in_vain(outcomes),
             imbalance: if outcomes.is_empty() { max_over_average(&busy) } else { phases.imbalance },
             heaviest: census.and_then(|census| heaviest_chunk(trace, spent, census)),
             syncs_share: syncs_share(spent, outcomes),
             loser: lost.max_by(|one, other| one.1.total_cmp(&other.1)),
             beside_ns: taken.beside_ns,
+            tail_ns: if trace.run.shape == "pool" { tail_ns(trace) } else { 0.0 },
         }
     }
 }
@@ -192,13 +241,14 @@ impl Facts {
 /// What phases have in common.
 struct Phases {
     uneven: f64,
-    cause: Option<(Cause, f64)>,
+    cause: Option<Cause>,
+    worst: f64,
     imbalance: Option<f64>,
 }
 
 fn phases(outcomes: &[Outcome<'_>]) -> Phases {
-    let (mut all_ns, mut uneven_ns, mut average_ns) = (0.0, 0.0, 0.0);
-    // By the rank and the reason: time lost, and the worst of the phases.
+    let (mut all_ns, mut uneven_ns, mut average_ns, mut worst) = (0.0, 0.0, 0.0, 0.0_f64);
+    // By the rank and the reason: time that others waited, and the cause in the worst of the phases.
     let mut causes = BTreeMap::<(u8, usize), (f64, f64, Cause)>::new();
     for outcome in outcomes {
         let phase_ns = outcome.report.makespan_before_ns as f64;
@@ -208,6 +258,7 @@ fn phases(outcomes: &[Outcome<'_>]) -> Phases {
             continue;
         };
         uneven_ns += phase_ns;
+        worst = worst.max(imbalance);
         let cause = outcome.cause();
         let key = match cause {
             Cause::Work(rank, _) => (0, rank),
@@ -215,16 +266,17 @@ fn phases(outcomes: &[Outcome<'_>]) -> Phases {
             Cause::Speed(rank, _) => (2, rank),
             Cause::Unknown => (3, 0),
         };
-        let (excess_ns, worst, of_it) = causes.entry(key).or_insert((0.0, 0.0, cause));
+        let (excess_ns, most, of_it) = causes.entry(key).or_insert((0.0, 0.0, cause));
         *excess_ns += outcome.excess_ns();
-        if imbalance > *worst {
-            (*worst, *of_it) = (imbalance, cause);
+        if imbalance > *most {
+            (*most, *of_it) = (imbalance, cause);
         }
     }
     let first = causes.into_values().max_by(|one, other| one.0.total_cmp(&other.0));
     Phases {
         uneven: if all_ns > 0.0 { uneven_ns / all_ns } else { 0.0 },
-        cause: first.map(|(_, worst, cause)| (cause, worst)),
+        cause: first.map(|(_, _, cause)| cause),
+        worst,
         imbalance: finite(all_ns / average_ns),
     }
 }
@@ -242,18 +294,36 @@ fn heaviest_chunk(trace: &Trace, spent: &Spent, census: &Census) -> Option<(f64,
     Some((times[times.len() / 2].0, trace.chunk_name(*chunk)))
 }
 
-/// Decisions and migrations hold everybody up; measuring each worker that does it.
+/// Whether what was predicted of moves did not come true, and what changed meanwhile.
+fn moved_in_vain(outcomes: &[Outcome<'_>]) -> Option<InVain> {
+    let (mut gain_ns, mut saved_ns, mut phases_ns) = (0.0, 0.0, 0.0);
+    let (mut work, mut capacity) = (0.0, 0.0);
+    for outcome in outcomes {
+        phases_ns += outcome.report.makespan_before_ns as f64;
+        let Some(saved) = outcome.saved_ns() else { continue };
+        (gain_ns, saved_ns) = (gain_ns + outcome.gain_ns(), saved_ns + saved);
+        let (work_off, capacity_off) = outcome.drift().unwrap_or_default();
+        (work, capacity) = (work + work_off, capacity + capacity_off);
+    }
+    let saved = finite(saved_ns / gain_ns).filter(|_| gain_ns > NOTABLE * phases_ns)?;
+    (saved < SAVED_MIN).then_some(InVain { saved, work_moved: work > capacity })
+}
+
+/// Where chunks stand still for a sync it holds everybody up; measuring holds up each worker that does it.
 fn syncs_share(spent: &Spent, outcomes: &[Outcome<'_>]) -> f64 {
     let elapsed_ns = spent.bins.window.length_ns() as f64;
     let total = spent.total();
     let measure_ns = total.get(&Activity::Runtime(Part::Measure)).map_or(0.0, |line| line.total_ns);
     let measure_ns = measure_ns / spent.workers.len().max(1) as f64;
-    let cost_ns: f64 = outcomes.iter().map(Outcome::cost_ns).sum();
+    let cost_ns = outcomes.iter().map(Outcome::cost).sum::<Cost>().all_ns();
     finite((cost_ns + measure_ns) / elapsed_ns).unwrap_or(0.0)
 }
 
 #[cfg(test)]
 mod tests {
+    use caribou::SyncReport;
+
+    use super::super::lb::outcome::outcomes;
     use super::*;
 
     /// Workers busy for 95 % of the time, nothing else to say.
@@ -289,7 +359,7 @@ mod tests {
 
     #[test]
     fn uneven_phases_have_a_cause_and_a_cure() {
-        let with = |cause| Facts { uneven: 0.3, cause: Some((cause, 1.6)), ..quiet() };
+        let with = |cause| Facts { uneven: 0.3, cause: Some(cause), worst: 1.6, ..quiet() };
         let said = only(&with(Cause::Share(2, 0.55)));
         assert!(
             said.contains("30.0 % of the time, at worst 1.600")
@@ -306,6 +376,47 @@ mod tests {
             only(&Facts { uneven: 0.05, ..with(Cause::Unknown) }).starts_with("nothing"),
             "too little of the run"
         );
+    }
+
+    #[test]
+    fn nobody_is_told_to_balance_more_and_less_often_at_once() {
+        let cause = Some(Cause::Work(0, 1.5));
+        let both = Facts { uneven: 0.3, worst: 1.6, syncs_share: 0.156, cause, ..quiet() };
+        let said = both.advice().says;
+        assert!(said[0].contains("balance with another strategy"), "{said:?}");
+        assert_eq!(said[1], "syncs took 15.6 % of the run: balance less often");
+    }
+
+    /// Syncs that move work to the second rank, where the next phase has it already.
+    fn moved_work(saved_ns: u64, capacity: [f64; 2]) -> Vec<SyncReport> {
+        let sync = |sync: u64| {
+            let mut report = SyncReport::default();
+            (report.sync, report.moved, report.gain_ns) = (sync, 3, 300);
+            (report.deliveries, report.deliveries_predicted) = (10, 10);
+            (report.makespan_before_ns, report.makespan_unmoved_ns) = (1000, 1000 + saved_ns);
+            (report.before_ns, report.predicted_ns) = (vec![1000, 200], vec![600, 600]);
+            report.capacity = if sync == 0 { vec![1.0, 1.0] } else { capacity.to_vec() };
+            report
+        };
+        (0..2).map(sync).collect()
+    }
+
+    #[test]
+    fn moves_that_saved_nothing_came_too_late() {
+        let of = |syncs: &[SyncReport]| moved_in_vain(&outcomes(syncs));
+        assert_eq!(of(&moved_work(200, [1.0, 1.0])), None, "two thirds came true");
+        let stale = of(&moved_work(30, [1.0, 1.0])).unwrap();
+        assert!(stale.work_moved && (stale.saved - 0.1).abs() < 1e-9, "{stale:?}");
+        let said = only(&Facts { in_vain: Some(stale), ..quiet() });
+        assert!(said.starts_with("moves saved 10 % of what was predicted: loads were stale"), "{said}");
+        // Completion times differ since the first rank has a fifth of its vCPU; the work is where it was expected.
+        assert!(!of(&moved_work(0, [0.2, 1.0])).unwrap().work_moved);
+    }
+
+    #[test]
+    fn a_pool_whose_workers_wait_for_the_last_has_a_tail() {
+        let said = only(&Facts { pool: true, tail_ns: 12.0, ..quiet() });
+        assert!(said.starts_with("workers waited for the last one for 12.0 % of the time"), "{said}");
     }
 
     #[test]

@@ -195,6 +195,10 @@ struct Ring {
     load_ns: Vec<u64>,
     /// The rank that each chunk is on.
     homes: Vec<u32>,
+    /// Messages handled since the last sync.
+    deliveries: u64,
+    /// The chunk that the last sync moved, from where to where.
+    moved: Option<(u64, usize, usize)>,
 }
 
 impl Ring {
@@ -202,7 +206,7 @@ impl Ring {
         let seed = options.seed;
         let cost_ns = (0..count).map(|key| 20_000 + scrambled(key ^ seed << 32) % 20_000).collect();
         let homes = (0..count).map(|key| (key / u64::from(options.chunks)) as u32).collect();
-        Ring { seed, cost_ns, load_ns: vec![0; count as usize], homes }
+        Ring { seed, cost_ns, load_ns: vec![0; count as usize], homes, deliveries: 0, moved: None }
     }
 }
 
@@ -232,6 +236,7 @@ fn compute(rank: &mut Rank, step: u64, ring: &mut Ring, beside: bool) -> std::io
             let what = What::Handler { chunk: me, kind, from, number: message, lost_ns };
             rank.push(Event { begin_ns, end_ns, what })?;
             ring.load_ns[key as usize] += half_ns;
+            ring.deliveries += u64::from(from != RUNTIME);
         }
         let at_ns = rank.now_ns;
         for (to, message) in [(left, 2 * step + 1), (right, 2 * step + 2)] {
@@ -254,13 +259,19 @@ fn compute(rank: &mut Rank, step: u64, ring: &mut Ring, beside: bool) -> std::io
 /// All ranks measure, the first decides, one chunk moves off the rank that took longest.
 fn sync(ranks: &mut [Rank], sync: u64, ring: &mut Ring, disturbed: bool) -> std::io::Result<()> {
     let begin_ns = ranks.iter().map(|rank| rank.now_ns).max().unwrap_or(0);
-    let Ring { load_ns: loads_ns, homes, .. } = ring;
+    let Ring { load_ns: loads_ns, homes, deliveries, moved, .. } = ring;
+    let deliveries = std::mem::take(deliveries);
     let neighbour = ranks.len() / 2;
     let slow = |number: usize| if disturbed && number == neighbour { 2 } else { 1 };
     let load = |number: usize, rank: &Rank| {
         slow(number) * rank.chunks.iter().map(|&key| loads_ns[key as usize]).sum::<u64>()
     };
     let before_ns: Vec<u64> = ranks.iter().enumerate().map(|(number, rank)| load(number, rank)).collect();
+    let mut unmoved_ns = before_ns.clone();
+    if let Some((key, from, to)) = *moved {
+        unmoved_ns[from] += slow(from) * loads_ns[key as usize];
+        unmoved_ns[to] -= slow(to) * loads_ns[key as usize];
+    }
     let worst = (0..ranks.len()).max_by_key(|&number| before_ns[number]).unwrap_or(0);
     let best = (0..ranks.len()).min_by_key(|&number| before_ns[number]).unwrap_or(0);
     // Work over capacity: what is best possible.
@@ -290,6 +301,7 @@ fn sync(ranks: &mut [Rank], sync: u64, ring: &mut Ring, disturbed: bool) -> std:
     let decided_ns = begin_ns + 50_000;
     let what = What::Runtime { part: Part::Decide, sync };
     ranks[0].push(Event { begin_ns: begin_ns + 30_000, end_ns: decided_ns, what })?;
+    *moved = None;
     if moves {
         let key = ranks[worst].chunks.pop().expect("it has several");
         let from_ns = ranks[worst].now_ns.max(decided_ns);
@@ -299,6 +311,7 @@ fn sync(ranks: &mut [Rank], sync: u64, ring: &mut Ring, disturbed: bool) -> std:
         ranks[best].push(Event::point(at_ns, What::Arrive { chunk: chunk(key), bytes: STATE_BYTES }))?;
         ranks[best].chunks.push(key);
         homes[key as usize] = best as u32;
+        *moved = Some((key, worst, best));
     }
     let after_ns: Vec<u64> = ranks.iter().enumerate().map(|(number, rank)| load(number, rank)).collect();
     let predicted = after_ns.iter().copied().max().unwrap_or(0);
@@ -318,6 +331,9 @@ fn sync(ranks: &mut [Rank], sync: u64, ring: &mut Ring, disturbed: bool) -> std:
     report.migrate_ns = if moves { 10_000 } else { 0 };
     report.gain_ns = before_ns[worst].saturating_sub(predicted);
     report.cost_ns = if moves { 20_000 } else { 0 };
+    (report.deliveries, report.deliveries_predicted) = (deliveries, deliveries);
+    report.makespan_unmoved_ns = if sync > 0 { unmoved_ns.into_iter().max().unwrap_or(0) } else { 0 };
+    report.waited = Some(homes.len() as u64);
     report.chunks_per_rank = ranks.iter().map(|rank| rank.chunks.len() as u32).collect();
     (report.capacity, report.share) = (capacity.clone(), capacity);
     (report.before_ns, report.predicted_ns) = (before_ns, after_ns);

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use caribou::trace::Trace;
 
-use self::outcome::{EVEN_MAX, Outcome, Verdict, finite, largest, median, outcomes};
+use self::outcome::{Cost, EVEN_MAX, Outcome, Verdict, finite, largest, median, outcomes};
 use super::open::Input;
 use super::page::{Cell, Format, Page, Table, bytes, counted, duration};
 use super::palette;
@@ -82,8 +82,11 @@ fn page(trace: &Trace, outcomes: &[Outcome<'_>]) -> Page {
 }
 
 /// What some heads of the table mean.
-pub(crate) const WORDS: &str = "work: max/avg as if all ranks were equally fast and alone; error: how much longer the \
-    slowest took than predicted; collect: from the first rank to the last, mostly waiting for the slowest";
+pub(crate) const WORDS: &str = "max/avg: largest over average completion time of the ranks; work: the same as if all \
+    were equally fast and alone; actual: max/avg of the next phase; error: how much longer a step of it took than \
+    predicted, counted by messages handled; gain: predicted for the next phase; saved: how much longer that would \
+    have taken had nothing moved, by its own loads; collect: from the first rank to the last, mostly waiting for the \
+    slowest";
 
 /// A row a sync.
 pub(crate) fn table<'o>(trace: &Trace, outcomes: impl IntoIterator<Item = &'o Outcome<'o>>) -> Table {
@@ -92,7 +95,7 @@ pub(crate) fn table<'o>(trace: &Trace, outcomes: impl IntoIterator<Item = &'o Ou
     table
 }
 
-const COLUMNS: [(&str, &str); 17] = [
+const COLUMNS: [(&str, &str); 18] = [
     ("sync", "sync"),
     ("at_ns", "at"),
     ("strategy", "strategy"),
@@ -105,18 +108,20 @@ const COLUMNS: [(&str, &str); 17] = [
     ("moved", "moved"),
     ("chunks", "of"),
     ("moved_bytes", "bytes"),
-    ("gain_ns", "gain expected"),
+    ("gain_ns", "gain"),
+    ("saved_ns", "saved"),
     ("expected_cost_ns", "cost expected"),
     ("collect_ns", "collect"),
     ("decide_ns", "decide"),
     ("migrate_ns", "migrate"),
 ];
 
-fn line(trace: &Trace, outcome: &Outcome<'_>) -> [Cell; 17] {
+fn line(trace: &Trace, outcome: &Outcome<'_>) -> [Cell; 18] {
     let report = outcome.report;
     let number = |number: Option<f64>| number.map_or(Cell::Empty, Cell::Number);
     let proposed = outcome.verdict() != Verdict::Balanced;
-    let if_proposed = |ns: u64| if proposed { Cell::Ns(ns as f64) } else { Cell::Empty };
+    let if_proposed = |ns: f64| if proposed { Cell::Ns(ns) } else { Cell::Empty };
+    let gain_ns = if report.moved > 0 { outcome.gain_ns() } else { report.gain_ns as f64 };
     [
         Cell::Count(report.sync),
         Cell::Ns(report.at_ns as f64),
@@ -130,8 +135,9 @@ fn line(trace: &Trace, outcome: &Outcome<'_>) -> [Cell; 17] {
         Cell::Count(report.moved),
         Cell::Count(outcome.chunks()),
         Cell::Bytes(report.moved_bytes),
-        if_proposed(report.gain_ns),
-        if_proposed(report.cost_ns),
+        if_proposed(gain_ns),
+        outcome.saved_ns().map_or(Cell::Empty, Cell::Ns),
+        if_proposed(report.cost_ns as f64),
         Cell::Ns(report.collect_ns as f64),
         Cell::Ns(report.decide_ns as f64),
         Cell::Ns(report.migrate_ns as f64),
@@ -152,8 +158,7 @@ fn verdict(outcome: &Outcome<'_>) -> &'static str {
 pub(crate) fn answer(trace: &Trace, outcomes: &[Outcome<'_>]) -> String {
     let with = |verdict| outcomes.iter().filter(|outcome| outcome.verdict() == verdict).count();
     let (moving, refused) = (with(Verdict::Moved), with(Verdict::Refused));
-    let gain = duration(outcomes.iter().map(|outcome| outcome.gain_ns()).sum());
-    let cost = duration(outcomes.iter().map(|outcome| outcome.cost_ns()).sum());
+    let cost = cost(outcomes);
     let refusals = if refused > 0 { format!(", {refused} refused to move") } else { String::new() };
     match (outcomes.len(), moving) {
         (0, _) if trace.run.shape == "pool" => {
@@ -174,12 +179,45 @@ pub(crate) fn answer(trace: &Trace, outcomes: &[Outcome<'_>]) -> String {
     let moved = outcomes.iter().fold(0u64, |sum, outcome| sum.saturating_add(outcome.report.moved));
     let size = outcomes.iter().fold(0u64, |sum, outcome| sum.saturating_add(outcome.report.moved_bytes));
     format!(
-        "{}, {moving} with moves ({}, {}){refusals}; predicted to save {gain}, cost {cost}; {}",
+        "{}, {moving} with moves ({}, {}){refusals}; {}; cost {cost}; {}",
         counted(outcomes.len(), "sync"),
         counted(moved as usize, "chunk"),
         bytes(size),
+        saving(outcomes),
         errors(outcomes)
     )
+}
+
+/// What moves should have saved, and what they did.
+fn saving(outcomes: &[Outcome<'_>]) -> String {
+    let gain = |of: &Outcome<'_>| of.gain_ns();
+    let known = outcomes.iter().filter_map(|outcome| Some((gain(outcome), outcome.saved_ns()?)));
+    let (held, saved) = known.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let predicted: f64 = outcomes.iter().map(gain).sum();
+    match predicted - held {
+        _ if !outcomes.iter().any(|outcome| outcome.saved_ns().is_some()) => {
+            format!("predicted to save {}", duration(predicted))
+        }
+        open if open > 0.0 => format!(
+            "predicted to save {}, saved {} (and {} predicted that no later sync measured)",
+            duration(held),
+            duration(saved),
+            duration(open)
+        ),
+        _ => format!("predicted to save {}, saved {}", duration(held), duration(saved)),
+    }
+}
+
+/// What syncs cost, and with what.
+fn cost(outcomes: &[Outcome<'_>]) -> String {
+    let Cost { collect_ns, decide_ns, migrate_ns } = outcomes.iter().map(Outcome::cost).sum();
+    let all = duration(collect_ns + decide_ns + migrate_ns);
+    if outcomes.iter().any(Outcome::stops) {
+        let [collect, decide, migrate] = [collect_ns, decide_ns, migrate_ns].map(duration);
+        format!("{all} (collecting {collect}, deciding {decide}, moving {migrate})")
+    } else {
+        format!("{all} of deciding, nobody stood still for the rest")
+    }
 }
 
 fn errors(outcomes: &[Outcome<'_>]) -> String {
@@ -188,7 +226,7 @@ fn errors(outcomes: &[Outcome<'_>]) -> String {
     let worst = known.iter().copied().max_by(|one, other| one.0.total_cmp(&other.0));
     match (median(known.iter().map(|&(error, _)| error).collect()), worst) {
         (Some(median), Some((worst, sync))) => format!(
-            "prediction error median {:.1} %, worst {:.1} % (of sync {sync})",
+            "prediction error a step median {:.1} %, worst {:.1} % (of sync {sync})",
             100.0 * median,
             100.0 * worst
         ),

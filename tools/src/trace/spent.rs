@@ -154,6 +154,17 @@ impl Spent {
     }
 }
 
+/// Time that workers of a pool waited for the last one: what they were idle after their last iteration, ns. As exact as
+/// the bins of profiles.
+pub(crate) fn tail_ns(trace: &Trace) -> f64 {
+    let of_worker = |profile: &Profile| {
+        let row = |activity| profile.rows.iter().find(|row| row.activity == activity);
+        let worked = row(Activity::Iterations).map_or(0, |row| row.ns.len());
+        row(Activity::Idle).map_or(0, |row| row.ns.iter().skip(worked).sum::<u64>())
+    };
+    trace.ranks.iter().flat_map(|rank| &rank.profiles).map(|profile| of_worker(profile) as f64).sum()
+}
+
 impl Worker {
     pub(crate) fn new(rank: u32, worker: u32) -> Worker {
         Worker { rank, worker, lines: BTreeMap::new() }

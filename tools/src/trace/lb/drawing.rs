@@ -13,9 +13,9 @@ pub(super) fn svg(outcome: &Outcome<'_>) -> String {
     let moved = format!("sync {}, {} moved", report.sync, counted(report.moved as usize, "chunk"));
     let mut svg = Svg::new(SIZE.0, SIZE.1, &moved);
     let area = Area { left: 80.0, top: 70.0, width: SIZE.0 - 100.0, height: SIZE.1 - 120.0 };
-    let series: Vec<(&str, &str, PerRank<'_>)> = [
-        ("before", BEFORE, &report.before_ns[..]),
-        ("predicted", PREDICTED, &report.predicted_ns[..]),
+    let series: Vec<(&str, &str, PerRank)> = [
+        ("before", BEFORE, report.before_ns.clone()),
+        ("predicted", PREDICTED, outcome.predicted_ns()),
         ("measured next", MEASURED, outcome.measured_ns().unwrap_or_default()),
     ]
     .into_iter()
@@ -23,8 +23,13 @@ pub(super) fn svg(outcome: &Outcome<'_>) -> String {
     .collect();
     let all = || series.iter().flat_map(|(_, _, times)| times.iter().copied());
     let most = all().max().unwrap_or(0).max(1) as f64 * 1.05;
-    svg.words((SIZE.0 / 2.0, 22.0), 15, Anchor::Middle, &format!("completion time of ranks: {moved}"));
-    let named = |(name, colour, times): &(&str, &str, PerRank<'_>)| {
+    svg.words(
+        (SIZE.0 / 2.0, 22.0),
+        15,
+        Anchor::Middle,
+        &format!("completion time of ranks, of equally many steps: {moved}"),
+    );
+    let named = |(name, colour, times): &(&str, &str, PerRank)| {
         (format!("{name}, average {}", duration(average(times))), (*colour).to_owned())
     };
     let legend: Vec<_> = series.iter().map(named).collect();
@@ -34,7 +39,7 @@ pub(super) fn svg(outcome: &Outcome<'_>) -> String {
     let ranks = series.iter().map(|(_, _, times)| times.len()).max().unwrap_or(0);
     bars(&mut svg, area, &series, ranks, most);
     if let Some(first) = series.first() {
-        let y = area.bottom() - area.height * average(first.2) / most;
+        let y = area.bottom() - area.height * average(&first.2) / most;
         svg.line((area.left, y), (area.right(), y), "#000000", 1.0);
     }
     let centre = area.width / ranks.max(1) as f64 / 2.0;
@@ -48,7 +53,7 @@ pub(super) fn svg(outcome: &Outcome<'_>) -> String {
     svg.finish()
 }
 
-fn bars(svg: &mut Svg, area: Area, series: &[(&str, &str, PerRank<'_>)], ranks: usize, most: f64) {
+fn bars(svg: &mut Svg, area: Area, series: &[(&str, &str, PerRank)], ranks: usize, most: f64) {
     let place = area.width / ranks.max(1) as f64;
     let width = 0.8 * place / series.len().max(1) as f64;
     for (number, (name, colour, times)) in series.iter().enumerate() {
@@ -61,6 +66,6 @@ fn bars(svg: &mut Svg, area: Area, series: &[(&str, &str, PerRank<'_>)], ranks: 
     }
 }
 
-fn average(times: PerRank<'_>) -> f64 {
+fn average(times: &[u64]) -> f64 {
     times.iter().map(|&ns| ns as f64).sum::<f64>() / times.len().max(1) as f64
 }

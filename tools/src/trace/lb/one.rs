@@ -80,12 +80,13 @@ fn answer(trace: &Trace, outcome: &Outcome<'_>) -> String {
             duration(report.cost_ns as f64)
         ),
         Verdict::Moved => format!(
-            "moved {} of {} chunks, {}, for a gain of {} at a cost of {}",
+            "moved {} of {} chunks, {}, for a gain of {}{} at a cost of {}",
             report.moved,
             outcome.chunks(),
             bytes(report.moved_bytes),
-            duration(report.gain_ns as f64),
-            duration(outcome.cost_ns())
+            duration(outcome.gain_ns()),
+            outcome.saved_ns().map_or(String::new(), |ns| format!(", saved {}", duration(ns))),
+            duration(outcome.cost().all_ns())
         ),
     };
     let then = match outcome.actual() {
@@ -109,18 +110,23 @@ pub(crate) fn ranks(trace: &Trace, outcome: &Outcome<'_>) -> Table {
         ("capacity", "capacity"),
         ("chunks", "chunks after"),
     ];
-    let mut table = Table::new("ranks", "completion times", &columns).text_rows(RANKS_IN_TEXT);
-    let measured_ns = outcome.measured_ns().unwrap_or_default();
+    let title = if outcome.is_per_step() {
+        "completion times, of as many steps as the phase before had"
+    } else {
+        "completion times"
+    };
+    let mut table = Table::new("ranks", title, &columns).text_rows(RANKS_IN_TEXT);
+    let (predicted_ns, measured_ns) = (outcome.predicted_ns(), outcome.measured_ns().unwrap_or_default());
     let time = |times: &[u64], rank| times.get(rank).map_or(Cell::Empty, |&ns| Cell::Ns(ns as f64));
-    for rank in 0..report.before_ns.len().max(report.predicted_ns.len()) {
-        let off = measured_ns.get(rank).zip(report.predicted_ns.get(rank));
-        let off = off.and_then(|(&measured, &predicted)| error(measured, predicted));
+    for rank in 0..report.before_ns.len().max(predicted_ns.len()) {
+        let off = measured_ns.get(rank).zip(predicted_ns.get(rank)).filter(|_| outcome.is_per_step());
+        let off = off.and_then(|(&measured, &predicted)| error(measured as f64, predicted as f64));
         table.row([
             Cell::Count(rank as u64),
             trace.run.hosts.get(rank).map_or(Cell::Empty, Cell::text_of),
             time(&report.before_ns, rank),
-            time(&report.predicted_ns, rank),
-            time(measured_ns, rank),
+            time(&predicted_ns, rank),
+            time(&measured_ns, rank),
             off.map_or(Cell::Empty, Cell::Share),
             report.share.get(rank).map_or(Cell::Empty, |&share| Cell::Share(share)),
             report.capacity.get(rank).map_or(Cell::Empty, |&capacity| Cell::Number(capacity)),

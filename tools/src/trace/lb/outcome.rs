@@ -4,8 +4,8 @@
 
 use caribou::SyncReport;
 
-/// A time for each rank.
-pub(crate) type PerRank<'t> = &'t [u64];
+/// A time for each rank, as long as the phase before the sync was: see [`Outcome::scaled`].
+pub(crate) type PerRank = Vec<u64>;
 
 /// A sync and the one after it.
 #[derive(Clone, Copy)]
@@ -70,15 +70,38 @@ impl<'t> Outcome<'t> {
         finite(self.next?.imbalance_before)
     }
 
-    /// How much longer the next phase took than predicted: 0.01 is one percent. Phases of other lengths are no error of
-    /// the prediction, but look like one.
+    /// How much longer a step of the next phase took than predicted: 0.01 is one percent. None if nothing tells how many
+    /// steps there were: phases seldom have equally many.
     pub(crate) fn error(&self) -> Option<f64> {
-        error(self.next?.makespan_before_ns, self.report.makespan_predicted_ns)
+        let predicted_ns = self.report.makespan_predicted_ns as f64 * self.length_of_next()?;
+        error(self.next?.makespan_before_ns as f64, predicted_ns)
+    }
+
+    /// How many steps the next phase had for each that was predicted. A step is not known to the runtime: phases are as
+    /// long as the messages that chunks handled in them are many.
+    fn length_of_next(&self) -> Option<f64> {
+        ratio(self.next?.deliveries, self.report.deliveries_predicted)
+    }
+
+    /// Completion times that it predicted.
+    pub(crate) fn predicted_ns(&self) -> PerRank {
+        self.scaled(&self.report.predicted_ns, self.report.deliveries_predicted)
     }
 
     /// Completion times that the next sync measured.
-    pub(crate) fn measured_ns(&self) -> Option<PerRank<'t>> {
-        self.next.map(|next| &next.before_ns[..])
+    pub(crate) fn measured_ns(&self) -> Option<PerRank> {
+        self.next.map(|next| self.scaled(&next.before_ns, next.deliveries))
+    }
+
+    /// Whether these times are of equally many steps; if not, they are as they were recorded.
+    pub(crate) fn is_per_step(&self) -> bool {
+        self.length_of_next().is_some()
+    }
+
+    /// Times of another phase, had it been as long as the one before the sync.
+    fn scaled(&self, times_ns: &[u64], deliveries: u64) -> PerRank {
+        let shorter = ratio(self.report.deliveries, deliveries).unwrap_or(1.0);
+        times_ns.iter().map(|&ns| (ns as f64 * shorter).round() as u64).collect()
     }
 
     /// Largest over average work of the ranks: as if all were equally fast and alone.
@@ -86,15 +109,38 @@ impl<'t> Outcome<'t> {
         max_over_average(&scaled(&self.report.before_ns, &self.report.capacity))
     }
 
-    /// What the sync itself took, ns. To collect is mostly to wait for the slowest rank, which a better balance would
-    /// shorten, so it is not in here.
-    pub(crate) fn cost_ns(&self) -> f64 {
-        self.report.decide_ns as f64 + self.report.migrate_ns as f64
+    /// Whether chunks stood still for it. Those that came with `at_sync_nowait` went on.
+    pub(crate) fn stops(&self) -> bool {
+        self.report.waited != Some(0)
     }
 
-    /// What moves should save in the next phase, ns; nothing if there were none.
+    /// What it cost, ns. Where nobody stood still, collecting and migrating went on beside the work.
+    pub(crate) fn cost(&self) -> Cost {
+        let SyncReport { collect_ns, decide_ns, migrate_ns, .. } = *self.report;
+        let beside = |ns: u64| if self.stops() { ns as f64 } else { 0.0 };
+        Cost { collect_ns: beside(collect_ns), decide_ns: decide_ns as f64, migrate_ns: beside(migrate_ns) }
+    }
+
+    /// What moves should have saved in the next phase, as long as that was, ns; nothing if there were none.
     pub(crate) fn gain_ns(&self) -> f64 {
-        if self.report.moved > 0 { self.report.gain_ns as f64 } else { 0.0 }
+        let length = self.length_of_next().unwrap_or(1.0);
+        if self.report.moved > 0 { self.report.gain_ns as f64 * length } else { 0.0 }
+    }
+
+    /// What they did save, ns: how much longer the next phase would have taken had they stayed, by the loads and capacities
+    /// that were measured then. None of the last sync.
+    pub(crate) fn saved_ns(&self) -> Option<f64> {
+        let next = self.next.filter(|next| next.makespan_unmoved_ns > 0 && self.report.moved > 0)?;
+        Some(next.makespan_unmoved_ns as f64 - next.makespan_before_ns as f64)
+    }
+
+    /// How far the next phase was from what was expected of it: work of the ranks, and their capacities. 0.5 is half of
+    /// it elsewhere.
+    pub(crate) fn drift(&self) -> Option<(f64, f64)> {
+        let work = |times_ns: &[u64], report: &SyncReport| scaled(times_ns, &report.capacity);
+        let next = self.next?;
+        let work = apart(&work(&self.report.predicted_ns, self.report), &work(&next.before_ns, next))?;
+        Some((work, apart(&self.report.capacity, &next.capacity)?))
     }
 
     /// Time in which the average rank had nothing to do in the phase, because the slowest had, ns.
@@ -134,9 +180,45 @@ impl<'t> Outcome<'t> {
     }
 }
 
+/// What syncs cost, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Cost {
+    /// From the first rank that came to the last: mostly waiting for the slowest.
+    pub(crate) collect_ns: f64,
+    pub(crate) decide_ns: f64,
+    pub(crate) migrate_ns: f64,
+}
+
+impl Cost {
+    pub(crate) fn all_ns(&self) -> f64 {
+        self.collect_ns + self.decide_ns + self.migrate_ns
+    }
+}
+
+impl std::iter::Sum for Cost {
+    fn sum<I: Iterator<Item = Cost>>(costs: I) -> Cost {
+        costs.fold(Cost::default(), |sum, one| Cost {
+            collect_ns: sum.collect_ns + one.collect_ns,
+            decide_ns: sum.decide_ns + one.decide_ns,
+            migrate_ns: sum.migrate_ns + one.migrate_ns,
+        })
+    }
+}
+
 /// How far off a prediction was; none where nothing was predicted.
-pub(crate) fn error(measured_ns: u64, predicted_ns: u64) -> Option<f64> {
-    (predicted_ns > 0).then(|| (measured_ns as f64 - predicted_ns as f64) / predicted_ns as f64)
+pub(crate) fn error(measured_ns: f64, predicted_ns: f64) -> Option<f64> {
+    (predicted_ns > 0.0).then(|| (measured_ns - predicted_ns) / predicted_ns)
+}
+
+fn ratio(one: u64, other: u64) -> Option<f64> {
+    (one > 0 && other > 0).then(|| one as f64 / other as f64)
+}
+
+/// Which part of a whole is elsewhere in another division of it.
+fn apart(one: &[f64], other: &[f64]) -> Option<f64> {
+    let (sum, other_sum) = (one.iter().sum::<f64>(), other.iter().sum::<f64>());
+    let off = one.iter().zip(other).map(|(one, other)| (one / sum - other / other_sum).abs());
+    finite(off.sum::<f64>() / 2.0)
 }
 
 fn scaled(times_ns: &[u64], factors: &[f64]) -> Vec<f64> {
@@ -167,6 +249,7 @@ pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
 }
 
 #[cfg(test)]
+#[expect(clippy::float_cmp, reason = "sums of small whole numbers are exact")]
 mod tests {
     use super::*;
 
@@ -195,11 +278,54 @@ mod tests {
         let mut syncs =
             [sync(0, &[100, 300], &[], &[]), sync(1, &[220, 180], &[], &[]), SyncReport::default()];
         syncs[0].makespan_predicted_ns = 200;
+        (syncs[0].deliveries_predicted, syncs[1].deliveries) = (50, 50);
         syncs[2].sync = 3;
         let outcomes = outcomes(&syncs);
         assert_eq!((outcomes[0].error(), outcomes[0].actual()), (Some(0.1), Some(1.1)));
         assert_eq!((outcomes[1].actual(), outcomes[1].measured_ns()), (None, None));
         assert!((outcomes[0].excess_ns() - 100.0).abs() < 1e-9, "300 ns, of which 200 are the average");
+    }
+
+    /// A phase of 5 steps, then one of 15.
+    fn five_and_fifteen_steps() -> [SyncReport; 2] {
+        let mut syncs = [sync(0, &[100, 300], &[], &[]), sync(1, &[660, 540], &[], &[])];
+        (syncs[0].deliveries, syncs[0].deliveries_predicted, syncs[1].deliveries) = (50, 50, 150);
+        (syncs[0].makespan_predicted_ns, syncs[0].predicted_ns) = (200, vec![200, 200]);
+        (syncs[0].moved, syncs[0].gain_ns) = (2, 100);
+        syncs[1].makespan_unmoved_ns = 900;
+        syncs
+    }
+
+    #[test]
+    fn errors_and_gains_are_those_of_equally_many_steps() {
+        let syncs = five_and_fifteen_steps();
+        let first = outcomes(&syncs)[0];
+        assert!((first.error().unwrap() - 0.1).abs() < 1e-9, "{:?}", first.error());
+        assert_eq!((first.predicted_ns(), first.measured_ns()), (vec![200, 200], Some(vec![220, 180])));
+        assert_eq!((first.gain_ns(), first.saved_ns()), (300.0, Some(240.0)));
+        let mut unknown = five_and_fifteen_steps();
+        unknown[1].deliveries = 0;
+        let first = outcomes(&unknown)[0];
+        assert_eq!((first.error(), first.is_per_step()), (None, false), "an older trace does not say");
+    }
+
+    #[test]
+    fn collecting_is_a_cost_unless_nobody_stood_still() {
+        let mut syncs = [SyncReport::default()];
+        (syncs[0].collect_ns, syncs[0].decide_ns, syncs[0].migrate_ns) = (100, 20, 3);
+        for (waited, cost_ns) in [(None, 123.0), (Some(7), 123.0), (Some(0), 20.0)] {
+            syncs[0].waited = waited;
+            assert_eq!(outcomes(&syncs)[0].cost().all_ns(), cost_ns);
+        }
+    }
+
+    #[test]
+    fn work_that_is_elsewhere_in_the_next_phase_has_drifted() {
+        let mut syncs = [sync(0, &[300, 100], &[1.0, 0.5], &[]), sync(1, &[100, 600], &[1.0, 0.5], &[])];
+        syncs[0].predicted_ns = vec![150, 100];
+        let (work, capacity) = outcomes(&syncs)[0].drift().unwrap();
+        // Three quarters of the work were expected on the first rank, a quarter was there.
+        assert!((work - 0.5).abs() < 1e-9 && capacity.abs() < 1e-9, "{work} {capacity}");
     }
 
     #[test]

@@ -124,8 +124,8 @@ fn syncs(report: &Report<'_>) -> Value {
             "sync": sync.sync,
             "at_ns": sync.at_ns,
             "before_ns": some(&sync.before_ns),
-            "predicted_ns": some(&sync.predicted_ns),
-            "next_ns": some(outcome.measured_ns().unwrap_or_default()),
+            "predicted_ns": some(&outcome.predicted_ns()),
+            "next_ns": some(&outcome.measured_ns().unwrap_or_default()),
         })
     });
     shown.collect()

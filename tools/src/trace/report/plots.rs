@@ -60,8 +60,9 @@ pub(super) fn lines(
 /// Loads of the ranks at one sync: measured before, predicted, and measured in the phase after it.
 pub(super) fn rank_bars(report: &Report<'_>, place: usize) -> Markup {
     let outcome = &report.balance.syncs[place];
-    let (sync, next) = (outcome.report, outcome.measured_ns().unwrap_or_default());
-    let series = [("before", &sync.before_ns[..]), ("predicted", &sync.predicted_ns[..]), ("next", next)];
+    let (sync, predicted) = (outcome.report, outcome.predicted_ns());
+    let next = outcome.measured_ns().unwrap_or_default();
+    let series = [("before", &sync.before_ns[..]), ("predicted", &predicted[..]), ("next", &next[..])];
     let ranks = series.iter().map(|(_, ns)| ns.len()).max().unwrap_or(0).min(RANKS_MAX);
     let most = series.iter().flat_map(|(_, ns)| ns.iter().take(RANKS_MAX)).copied().max().unwrap_or(0);
     let wide = PLOT as f64 / ranks.max(1) as f64;

@@ -224,7 +224,8 @@ fn a_sync_is_held_against_the_next_one() {
             continue;
         };
         assert_eq!(number(&shown["imbalance_actual"]), next.imbalance_before);
-        let ratio = next.makespan_before_ns as f64 / sync.makespan_predicted_ns as f64;
+        let length = next.deliveries as f64 / sync.deliveries_predicted as f64;
+        let ratio = next.makespan_before_ns as f64 / sync.makespan_predicted_ns as f64 / length;
         near(number(&shown["prediction_error"]), ratio - 1.0, 1e-12);
     }
     let moving = trace.syncs.iter().filter(|sync| sync.moved > 0).count();
