@@ -11,6 +11,7 @@ mod chunks;
 mod comm;
 mod critical_path;
 mod diff;
+mod efficiency;
 mod export;
 mod generate;
 mod histogram;

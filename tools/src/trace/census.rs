@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use caribou::trace::{ChunkId, Event, Problem, RankTrace, Trace, What};
 
 use super::bins::Bins;
+use super::efficiency::phases;
 use super::select::Selection;
 use super::spent::{Source, Spent, Worker, source, spent};
 use super::streams;
@@ -77,7 +78,7 @@ pub(crate) struct Loads {
 /// Where the time went, and the events counted unless they are to be left alone: in one pass.
 pub(crate) fn gather(trace: &Trace, quick: bool) -> (Spent, Option<Census>) {
     let everything = Selection::default();
-    let bins = Bins::new(everything.window(trace), 1);
+    let bins = phases(trace, everything.window(trace));
     let ranks: Vec<_> = trace.ranks.iter().collect();
     if quick || trace.events() == 0 {
         return (spent(trace, &everything, bins), None);

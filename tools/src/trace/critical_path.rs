@@ -16,11 +16,13 @@ use std::io::Write;
 
 use caribou::trace::Trace;
 
+use super::efficiency::{Efficiency, bounds_table, phases};
 use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table, duration};
 use super::select::{Selection, Window};
+use super::spent::spent;
 use crate::Error;
-use bounds::Bounds;
+use bounds::longest_chain_ns;
 use slices::{Slices, TooMany};
 use walk::{Part, Path};
 
@@ -57,7 +59,8 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     })?;
     warn(&slices.problems);
     let path = Path::walk(&slices, window, options.top);
-    Ok(page(&trace, &slices, &path, window, options.top).write(options.format, out)?)
+    let shown = (&options.selection, window);
+    Ok(page(&trace, shown, &slices, &path, options.top).write(options.format, out)?)
 }
 
 /// Work on the path: where, from when and until when.
@@ -81,18 +84,23 @@ pub(crate) fn whole(trace: &Trace, events_max: usize) -> Option<(Page, Vec<Step>
         Step { rank: slice.rank, worker: slice.worker, begin_ns, end_ns }
     };
     let steps = path.steps.iter().rev().map(step).collect();
-    Some((page(trace, &slices, &path, window, ROWS), steps))
+    Some((page(trace, (&everything, window), &slices, &path, ROWS), steps))
 }
 
 /// Shows so many rows of each table in text.
-fn page(trace: &Trace, slices: &Slices, path: &Path, window: Window, top: usize) -> Page {
+fn page(
+    trace: &Trace,
+    (selection, window): (&Selection, Window),
+    slices: &Slices,
+    path: &Path,
+    top: usize,
+) -> Page {
     let mut page = Page::new("critical_path", trace);
     if slices.all.is_empty() {
         let none = "no handler ended there, or none is recorded: a profile alone has no path, record with CARIBOU_TRACE";
         page.says.push(none.into());
         return page;
     }
-    let bounds = Bounds::of(slices, window);
     let total_ns = path.total_ns() as f64;
     let shares: Vec<String> = path
         .parts()
@@ -116,7 +124,7 @@ fn page(trace: &Trace, slices: &Slices, path: &Path, window: Window, top: usize)
         parts.row([Cell::text_of(part.name()), Cell::Ns(ns as f64), share(ns)]);
     }
     page.tables.push(parts);
-    page.tables.push(bounds_table(&bounds, window.length_ns()));
+    page.tables.push(bounds(trace, selection, slices, window));
     let named = |name: &'static str, title: &str, head: &'static str, rows: Vec<(String, u64)>| {
         let columns = [(head, head), ("time_ns", "time"), ("share", "share")];
         let mut table = Table::new(name, title, &columns).text_rows(top);
@@ -136,17 +144,15 @@ fn page(trace: &Trace, slices: &Slices, path: &Path, window: Window, top: usize)
     page
 }
 
-fn bounds_table(bounds: &Bounds, window_ns: u64) -> Table {
-    let columns = [("bound", "no faster than"), ("time_ns", "time"), ("speedup", "times faster")];
-    let mut table = Table::new("bounds", "what it could be, if", &columns);
-    for (name, ns) in [
-        ("balance and nothing else were perfect", bounds.balance_ns),
-        ("messages and workers were free: the longest chain", bounds.chain_ns),
-    ] {
-        let faster = if ns > 0 { Cell::Number(window_ns as f64 / ns as f64) } else { Cell::Empty };
-        table.row([Cell::text_of(name), Cell::Ns(ns as f64), faster]);
-    }
-    table
+/// Bounds from where the time went, and from what had to wait for what.
+fn bounds(trace: &Trace, selection: &Selection, slices: &Slices, window: Window) -> Table {
+    let spent = spent(trace, selection, phases(trace, window));
+    let by_cause = Efficiency::of(&spent).map(|efficiency| efficiency.bounds());
+    let chain = (
+        "workers without number, and messages free: the longest chain",
+        longest_chain_ns(slices, window) as f64,
+    );
+    bounds_table(by_cause.into_iter().flatten().chain([chain]), window.length_ns())
 }
 
 fn segments(trace: &Trace, slices: &Slices, path: &Path) -> Table {
@@ -197,7 +203,9 @@ fn notes(page: &mut Page, trace: &Trace, slices: &Slices, path: &Path) {
     page.notes.push(
         "latency: from the send until the idle worker woke; when messages arrived is not recorded".into(),
     );
-    page.notes.push("bounds take all workers to be equally fast, and the work to stay as it was".into());
+    page.notes.push(
+        "bounds take vCPUs to be equally fast while they are had, and the work to stay as it was".into(),
+    );
 }
 
 #[cfg(test)]

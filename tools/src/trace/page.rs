@@ -14,7 +14,7 @@ pub(crate) struct Format {
     /// One JSON object; times in ns, shares as fractions
     #[arg(long, conflicts_with = "csv")]
     json: bool,
-    /// The first table as comma-separated values, in the units of --json
+    /// The main table as comma-separated values, in the units of --json
     #[arg(long)]
     csv: bool,
 }
@@ -51,6 +51,8 @@ pub(crate) struct Table {
     rows_in_text_max: usize,
     /// Left out of the text as a whole.
     data_only: bool,
+    /// It is what --csv writes, though it is not the first.
+    is_csv: bool,
 }
 
 impl Table {
@@ -68,7 +70,14 @@ impl Table {
             rows: Vec::new(),
             rows_in_text_max: usize::MAX,
             data_only: false,
+            is_csv: false,
         }
+    }
+
+    /// Of the tables of a page, --csv writes this one.
+    pub(crate) fn csv(mut self) -> Self {
+        self.is_csv = true;
+        self
     }
 
     /// Shows at most so many rows in text, and says how many more there are.
@@ -238,7 +247,8 @@ impl Page {
             return writeln!(out);
         }
         if format.csv {
-            return self.tables.first().map_or(Ok(()), |table| table.write_csv(out));
+            let main = self.tables.iter().find(|table| table.is_csv).or(self.tables.first());
+            return main.map_or(Ok(()), |table| table.write_csv(out));
         }
         for line in &self.says {
             writeln!(out, "{}", plain(line))?;

@@ -11,6 +11,7 @@ use caribou::trace::Trace;
 
 use super::advice::Facts;
 use super::census::{Census, gather};
+use super::efficiency::Efficiency;
 use super::lb::answer;
 use super::lb::outcome::outcomes;
 use super::open::{Input, warn};
@@ -22,6 +23,10 @@ use crate::Error;
 
 /// What to show.
 #[derive(clap::Args)]
+#[command(
+    after_help = "Efficiency: parallel = available vCPU (computed / computed and lost) x load balance (average / largest \
+    time in chunks, phase by phase) x runtime x communication (neither waiting for messages nor at syncs)."
+)]
 pub(crate) struct Options {
     #[command(flatten)]
     input: Input,
@@ -48,7 +53,8 @@ fn page(trace: &Trace, spent: &Spent, census: Option<&Census>) -> Page {
     page.says.extend(advice.says.into_iter().map(|line| format!("=> {line}")));
     page.says.push(format!("balancing: {}", answer(trace, &outcomes)));
     page.tables.push(tables::run(trace));
-    page.tables.push(tables::time(trace, spent, &taken));
+    page.tables.push(tables::time(trace, spent, &taken).csv());
+    page.tables.extend(Efficiency::of(spent).iter().map(Efficiency::table));
     page.tables.push(tables::traffic(trace, spent, census));
     if let Some(census) = census {
         page.tables.push(tables::events(census));

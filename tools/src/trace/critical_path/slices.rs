@@ -51,7 +51,6 @@ impl Slice {
 pub(super) struct Slices {
     /// Ordered by their ends.
     pub(super) all: Vec<Slice>,
-    pub(super) workers: u64,
     /// Parts of the runtime.
     pub(super) parts: Vec<Number>,
     /// Handlers that contributed to a reduction.
@@ -95,7 +94,6 @@ impl Slices {
         };
         let slices = Slices {
             all: Vec::new(),
-            workers: selection.ranks(trace).map(|rank| u64::from(rank.workers)).sum(),
             parts: Vec::new(),
             contributors: Vec::new(),
             senders_unknown: 0,

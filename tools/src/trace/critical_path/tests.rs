@@ -68,7 +68,9 @@ fn a_worker_that_waited_for_a_message_passes_the_path_to_its_sender() {
     assert_eq!(time(&found, "chunks", "chunk", "array 0[#2]"), 800);
     let bounds = &found["tables"]["bounds"];
     assert_eq!(whole(&bounds[0]["time_ns"]), 1050, "2100 ns of work on two workers");
-    assert_eq!(whole(&bounds[1]["time_ns"]), 1800, "the second chunk's 300 ns do not matter");
+    assert_eq!(whole(&bounds[1]["time_ns"]), 1100, "nothing was lost: the second worker has most to do");
+    assert_eq!(whole(&bounds[2]["time_ns"]), 1100, "if nothing is waited for");
+    assert_eq!(whole(&bounds[3]["time_ns"]), 1800, "the second chunk's 300 ns do not matter");
 }
 
 #[test]
@@ -136,7 +138,7 @@ fn the_path_of_a_whole_run_leaves_no_time_out() {
     let last_idle_ns = 2_000;
     assert!((elapsed_ns - last_idle_ns - total_ns).abs() < 200_000, "{total_ns} of {elapsed_ns}");
     let bounds = &found["tables"]["bounds"];
-    assert!(whole(&bounds[0]["time_ns"]) < total_ns && whole(&bounds[1]["time_ns"]) < total_ns);
+    assert!(bounds.as_array().unwrap().iter().all(|bound| whole(&bound["time_ns"]) < total_ns), "{bounds}");
     let text = caribou(&["trace", "critical-path", dir.text()]).unwrap();
     assert!(text.starts_with("path ") && text.contains("longest stretches"), "{text}");
 }

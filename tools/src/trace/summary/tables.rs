@@ -6,9 +6,11 @@ use caribou::trace::{Activity, Trace};
 
 use super::super::census::{Census, SORTS, Traffic};
 use super::super::page::{Cell, Table, counted, duration, moment};
-use super::super::spent::{Source, Spent};
+use super::super::spent::{Source, Spent, tail_ns};
 use super::super::taken::Taken;
 
+/// Idle time of a pool at its end.
+const TAIL: &str = "idle, waiting for the last worker";
 /// Hosts named one by one.
 const HOSTS_MAX: usize = 8;
 /// Of the command line, in characters.
@@ -87,13 +89,16 @@ pub(super) fn time(trace: &Trace, spent: &Spent, taken: &Taken) -> Table {
         Source::Profile => "profile",
         Source::Events => "events",
     };
-    let busy = if trace.run.shape == "pool" { "iterations" } else { "chunks" };
+    let is_pool = trace.run.shape == "pool";
+    let busy = if is_pool { "iterations" } else { "chunks" };
+    let tail_ns = if is_pool { tail_ns(trace).min(parts.idle_ns) } else { 0.0 };
     let columns = [("part", "worker-time"), ("time_ns", "time"), ("share", "share"), ("from", "from")];
     let mut table = Table::new("time", "", &columns);
     let rows = [
         (busy, parts.chunks_ns, source),
         ("runtime", parts.runtime_ns, source),
-        ("idle", parts.idle_ns, source),
+        ("idle", parts.idle_ns - tail_ns, source),
+        (TAIL, tail_ns, source),
         ("waiting for the vCPU", taken.wait_ns, "samples"),
         ("throttled by a quota", taken.throttled_ns, "samples"),
         ("steal", taken.steal_ns, "samples"),
@@ -101,8 +106,15 @@ pub(super) fn time(trace: &Trace, spent: &Spent, taken: &Taken) -> Table {
         ("unaccounted", parts.rest_ns, source),
         ("all", parts.wall_ns, "records"),
     ];
+    let sampled = trace.ranks.iter().any(|rank| !rank.samples.is_empty());
     for (name, ns, from) in rows {
-        table.row([Cell::text_of(name), Cell::Ns(ns), Cell::Share(parts.share(ns)), Cell::text_of(from)]);
+        let cells = match from {
+            _ if name == TAIL && !is_pool => continue,
+            "samples" if !sampled => [Cell::Empty, Cell::Empty],
+            _ => [Cell::Ns(ns), Cell::Share(parts.share(ns))],
+        };
+        let named = [Cell::text_of(name)].into_iter().chain(cells);
+        table.row(named.chain([Cell::text_of(from)]));
     }
     table
 }

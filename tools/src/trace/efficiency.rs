@@ -1,0 +1,195 @@
+//! How much of the machine the program used, as a product of causes, and how fast it could have been.
+//!
+//! The hierarchy of POP and TALP, with what others left of the vCPUs as a factor of its own. Of worker i in phase p, let
+//! `u` be the time it computed (chunks, or iterations), `l` what was lost there, `r` what the runtime took; of T ns on n
+//! workers:
+//!
+//! | factor | formula | is lost to |
+//! |---|---|---|
+//! | parallel efficiency | sum u / (n T) | all of the others: it is their product |
+//! | available vCPU | sum u / sum (u + l) | neighbours, quotas, the hypervisor; handlers that sleep |
+//! | load balance | sum (u + l) / (n sum over p of max over i of (u + l)) | work that is not spread by capacity |
+//! | runtime | sum over p of max (u + l) / sum over p of max (u + l + r) | balancing, tracing, messages put away |
+//! | communication | sum over p of max (u + l + r) / T | waiting: for messages, dependences, syncs |
+//!
+//! Bounds take away one cause and leave the others as they were: they are times that no run can beat in which only this is
+//! better. A *phase* is a stretch as long as one between two syncs, on average.
+
+use caribou::trace::Trace;
+
+use super::bins::Bins;
+use super::page::{Cell, Table};
+use super::select::Window;
+use super::spent::{Parts, Spent, Worker};
+
+/// Bins of the profile that a phase has at least.
+const BINS_IN_PHASE: u64 = 4;
+/// A worker that was not idle for less than this part of a phase showed no capacity there: its own over the run counts.
+const SHOWN_MIN: f64 = 0.05;
+
+/// Stretches as long as the phases of a run, but not finer than its profile.
+pub(crate) fn phases(trace: &Trace, window: Window) -> Bins {
+    let syncs =
+        trace.syncs.iter().filter(|sync| (window.from_ns..=window.to_ns).contains(&sync.at_ns)).count();
+    let profiles = trace.ranks.iter().flat_map(|rank| &rank.profiles);
+    let widest_ns = profiles.map(|profile| profile.bin_ns).max().unwrap_or(1).max(1);
+    let finest = window.length_ns() / widest_ns.saturating_mul(BINS_IN_PHASE);
+    Bins::new(window, (syncs + 1).min(finest as usize))
+}
+
+/// Sums over phases, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Efficiency {
+    workers: f64,
+    elapsed_ns: f64,
+    computed_ns: f64,
+    lost_ns: f64,
+    /// Of the worker that had most of it in each phase.
+    most: Most,
+    /// Work over capacity in each phase.
+    balanced_ns: f64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Most {
+    /// In chunks, lost included.
+    in_chunks_ns: f64,
+    /// In chunks or in the runtime, without what was lost.
+    busy_ns: f64,
+    occupied_ns: f64,
+}
+
+/// In chunks or in the runtime.
+fn busy_ns(parts: &Parts) -> f64 {
+    parts.chunks_ns + parts.runtime_ns
+}
+
+/// Busy, or robbed of it.
+fn occupied_ns(parts: &Parts) -> f64 {
+    busy_ns(parts) + parts.lost_ns
+}
+
+/// What part of the time that a worker wanted it had.
+fn capacity(parts: &Parts) -> Option<f64> {
+    (occupied_ns(parts) > 0.0).then(|| busy_ns(parts) / occupied_ns(parts))
+}
+
+impl Efficiency {
+    /// Of time that was cut into [`phases`]; none if nothing was recorded that takes time.
+    pub(crate) fn of(spent: &Spent) -> Option<Efficiency> {
+        let mut sums = Efficiency {
+            workers: spent.workers.len() as f64,
+            elapsed_ns: spent.bins.window.length_ns() as f64,
+            ..Efficiency::default()
+        };
+        let usual: Vec<f64> =
+            spent.workers.iter().map(|worker| capacity(&worker.parts(&spent.bins)).unwrap_or(1.0)).collect();
+        for bin in 0..spent.bins.count {
+            let parts = |worker: &Worker| worker.parts_in(&spent.bins, bin);
+            sums.phase(&spent.workers.iter().map(parts).collect::<Vec<_>>(), &usual);
+        }
+        (sums.computed_ns > 0.0).then_some(sums)
+    }
+
+    fn phase(&mut self, workers: &[Parts], usual: &[f64]) {
+        let most = |of: fn(&Parts) -> f64| workers.iter().map(of).fold(0.0, f64::max);
+        self.most.in_chunks_ns += most(|parts| parts.chunks_ns + parts.lost_ns);
+        self.most.busy_ns += most(busy_ns);
+        self.most.occupied_ns += most(occupied_ns);
+        self.computed_ns += workers.iter().map(|parts| parts.chunks_ns).sum::<f64>();
+        self.lost_ns += workers.iter().map(|parts| parts.lost_ns).sum::<f64>();
+        let shown = |parts: &Parts| occupied_ns(parts) > SHOWN_MIN * parts.wall_ns;
+        let of_worker = |(parts, &usual)| capacity(parts).filter(|_| shown(parts)).unwrap_or(usual);
+        let capacity: f64 = workers.iter().zip(usual).map(of_worker).sum();
+        if capacity > 0.0 {
+            self.balanced_ns += workers.iter().map(busy_ns).sum::<f64>() / capacity;
+        }
+    }
+
+    /// Parallel efficiency, and the factors that it is the product of.
+    pub(crate) fn factors(&self) -> [(&'static str, f64); 5] {
+        let in_chunks_ns = self.computed_ns + self.lost_ns;
+        [
+            ("parallel efficiency", self.computed_ns / (self.workers * self.elapsed_ns)),
+            ("= available vCPU", self.computed_ns / in_chunks_ns),
+            ("x load balance", in_chunks_ns / (self.workers * self.most.in_chunks_ns)),
+            ("x runtime", self.most.in_chunks_ns / self.most.occupied_ns),
+            ("x communication", self.most.occupied_ns / self.elapsed_ns),
+        ]
+    }
+
+    /// Times that nothing can beat which changes this alone, ns.
+    pub(crate) fn bounds(&self) -> [(&'static str, f64); 3] {
+        [
+            ("perfect balance at the measured capacity", self.balanced_ns),
+            ("no lost time", self.most.busy_ns),
+            ("free messages and syncs", self.most.occupied_ns),
+        ]
+    }
+
+    pub(crate) fn table(&self) -> Table {
+        let columns = [("factor", "efficiency"), ("value", "")];
+        let mut table = Table::new("efficiency", "", &columns);
+        for (name, value) in self.factors() {
+            table.row([Cell::text_of(name), Cell::Share(value)]);
+        }
+        table
+    }
+}
+
+/// The bounds as a table, and others beside them.
+pub(crate) fn bounds_table(bounds: impl IntoIterator<Item = (&'static str, f64)>, window_ns: u64) -> Table {
+    let columns = [("bound", "no faster than"), ("time_ns", "time"), ("speedup", "times faster")];
+    let mut table =
+        Table::new("bounds", "what it could be, with one thing better and the others as they were", &columns);
+    for (name, ns) in bounds {
+        let faster = if ns > 0.0 { Cell::Number(window_ns as f64 / ns) } else { Cell::Empty };
+        table.row([Cell::text_of(name), Cell::Ns(ns), faster]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(chunks_ns: f64, lost_ns: f64, runtime_ns: f64) -> Parts {
+        Parts { chunks_ns, lost_ns, runtime_ns, wall_ns: 100.0, ..Parts::default() }
+    }
+
+    /// Two workers, of which the second loses half of its time in the second of two phases.
+    fn sums() -> Efficiency {
+        let mut sums = Efficiency { workers: 2.0, elapsed_ns: 200.0, ..Efficiency::default() };
+        sums.phase(&[parts(80.0, 0.0, 10.0), parts(40.0, 0.0, 0.0)], &[1.0, 0.6]);
+        sums.phase(&[parts(40.0, 0.0, 0.0), parts(40.0, 40.0, 0.0)], &[1.0, 0.6]);
+        sums
+    }
+
+    #[test]
+    fn parallel_efficiency_is_the_product_of_its_factors() {
+        let [(_, parallel), factors @ ..] = sums().factors();
+        let expected = [200.0 / 240.0, 240.0 / (2.0 * 160.0), 160.0 / 170.0, 170.0 / 200.0];
+        for ((name, factor), expected) in factors.into_iter().zip(expected) {
+            assert!((factor - expected).abs() < 1e-12, "{name}: {factor}, {expected}");
+        }
+        assert!((parallel - 0.5).abs() < 1e-12);
+        assert!((parallel - factors.into_iter().map(|(_, factor)| factor).product::<f64>()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_bound_takes_away_one_cause_and_leaves_the_others() {
+        let bounds = sums().bounds().map(|(_, ns)| ns);
+        // Work of 130 on two whole vCPUs, then of 80 on one and a half.
+        let balanced = 130.0 / 2.0 + 80.0 / 1.5;
+        for (ns, expected) in bounds.into_iter().zip([balanced, 90.0 + 40.0, 90.0 + 80.0]) {
+            assert!((ns - expected).abs() < 1e-9, "{ns}, {expected}");
+        }
+    }
+
+    #[test]
+    fn a_worker_that_was_idle_has_the_capacity_that_it_usually_has() {
+        let mut sums = Efficiency { workers: 2.0, elapsed_ns: 100.0, ..Efficiency::default() };
+        sums.phase(&[parts(90.0, 0.0, 0.0), parts(1.0, 3.0, 0.0)], &[1.0, 0.5]);
+        assert!((sums.balanced_ns - 91.0 / 1.5).abs() < 1e-9, "{sums:?}");
+    }
+}
