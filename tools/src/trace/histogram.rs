@@ -50,7 +50,7 @@ struct Found {
     short_ns: f64,
     size: Spread,
     latency: Spread,
-    /// Messages whose handler began before they were sent, by the clocks.
+    /// Messages whose handler ended before they were sent, by the clocks.
     early: u64,
     idle: Spread,
     given_up: u64,
@@ -134,7 +134,7 @@ fn measure(trace: &Trace, selection: &Selection, kinds: Option<&[NameId]>) -> Fo
         {
             found.size.add(message.sent.bytes);
             found.latency.add(message.latency_ns());
-            found.early += u64::from(message.begun.at_ns < message.sent.at_ns);
+            found.early += u64::from(message.is_early());
         }
     }
     found.given_up = matcher.given_up();

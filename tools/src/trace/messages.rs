@@ -35,19 +35,30 @@ pub(crate) struct Sent {
     pub(crate) worker: u32,
 }
 
-/// Where and when its handler began.
+/// Where and when its handler ran. The message was found somewhere between.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Begun {
     pub(crate) kind: NameId,
     pub(crate) at_ns: u64,
+    pub(crate) end_ns: u64,
     pub(crate) rank: u32,
     pub(crate) worker: u32,
 }
 
 impl Message {
-    /// From the end of the handler that sent it to the begin of the one that handled it, ns; 0 if the clocks say less.
+    /// From when it was sent to when it was found, ns; 0 if that was at once, or clocks differ.
     pub(crate) fn latency_ns(&self) -> u64 {
         self.begun.at_ns.saturating_sub(self.sent.at_ns)
+    }
+
+    /// When it was found, at the earliest: a worker that did not wait begins to look when its last handler ends.
+    pub(crate) fn found_ns(&self) -> u64 {
+        self.begun.at_ns.max(self.sent.at_ns)
+    }
+
+    /// Whether the clocks say that it was handled before it was sent.
+    pub(crate) fn is_early(&self) -> bool {
+        self.begun.end_ns < self.sent.at_ns
     }
 }
 
@@ -69,7 +80,7 @@ impl Matcher {
         let (rank, worker) = (place.rank.rank, place.worker);
         match event.what {
             What::Send { chunk: from, to, number, bytes, .. } if number != 0 => {
-                let sent = Sent { from, to, bytes, at_ns: event.end_ns, rank, worker };
+                let sent = Sent { from, to, bytes, at_ns: event.begin_ns, rank, worker };
                 match self.begun.take((from, number)) {
                     Some(begun) => Some(Message { sent, begun }),
                     None => {
@@ -79,7 +90,7 @@ impl Matcher {
                 }
             }
             What::Handler { kind, from, number, .. } if number != 0 => {
-                let begun = Begun { kind, at_ns: event.begin_ns, rank, worker };
+                let begun = Begun { kind, at_ns: event.begin_ns, end_ns: event.end_ns, rank, worker };
                 match self.sent.take((from, number)) {
                     Some(sent) => Some(Message { sent, begun }),
                     None => {

@@ -1,7 +1,10 @@
 //! Every message that was handled was sent before, and where all sends are recorded, there is one.
 //!
+//! A message is sent after the moment that its send names, and found before its handler ends; between two workers with one
+//! clock the first never comes after the second. Clocks of two hosts explain that it does, up to their error.
+//!
 //! Events come in the order of their ends, so a message is kept only from its send to its handler. A handler whose send
-//! comes later waits for it: then the arrow runs backwards, which clocks of two hosts explain up to their error.
+//! comes later waits for it.
 
 use std::collections::BTreeMap;
 
@@ -32,8 +35,6 @@ pub(crate) struct Messages<'t> {
     most: usize,
     sent: BTreeMap<Message, Ending<'t>>,
     handled: BTreeMap<Message, Ending<'t>>,
-    /// When the last handler of each rank and worker began.
-    began_ns: BTreeMap<(u32, u32), u64>,
     arrows: u64,
     /// Not compared, for want of memory.
     skipped: u64,
@@ -44,20 +45,16 @@ pub(crate) struct Messages<'t> {
 impl<'t> Messages<'t> {
     pub(crate) fn new(trace: &'t Trace, clocks: &'t Clocks, most: usize) -> Messages<'t> {
         let (sent, handled) = (BTreeMap::new(), BTreeMap::new());
-        let began_ns = BTreeMap::new();
-        Messages { trace, clocks, most, sent, handled, began_ns, arrows: 0, skipped: 0, early: (0, 0) }
+        Messages { trace, clocks, most, sent, handled, arrows: 0, skipped: 0, early: (0, 0) }
     }
 
     pub(crate) fn event(&mut self, rank: &'t RankTrace, worker: u32, event: &Event, findings: &mut Findings) {
         match event.what {
             What::Send { chunk, to, number, .. } if number != 0 => {
-                // It left somewhere in its handler, which came just before.
-                let began_ns = self.began_ns.get(&(rank.rank, worker)).copied();
-                let send = Ending { rank, worker, ns: began_ns.unwrap_or(event.end_ns).min(event.end_ns) };
+                let send = Ending { rank, worker, ns: event.begin_ns };
                 self.send((chunk, number, to), send, findings);
             }
             What::Handler { chunk, from, number, .. } => {
-                self.began_ns.insert((rank.rank, worker), event.begin_ns);
                 if number == 0 || from == RUNTIME {
                     return;
                 }

@@ -1,4 +1,4 @@
-//! A chunk is at one place at a time: its handlers do not overlap, and where it went it arrived.
+//! A chunk is at one place at a time: its handlers do not overlap, and where it went it arrived, not before it left.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +9,7 @@ use super::sound::Clocks;
 
 const TWO_PLACES: (Severity, &str) = (Severity::Wrong, "two handlers of a chunk at once");
 const NOT_ARRIVED: (Severity, &str) = (Severity::Wrong, "departed, never arrived");
+const EARLY: (Severity, &str) = (Severity::Wrong, "arrived before it departed");
 const NEVER_CAME: (Severity, &str) = (Severity::Wrong, "departed more often than it arrived");
 const MANY_PLACES: (Severity, &str) = (Severity::Wrong, "a chunk on several ranks at the end");
 
@@ -18,6 +19,15 @@ pub(crate) struct Places<'t> {
     clocks: &'t Clocks,
     last: BTreeMap<ChunkId, Last>,
     visits: BTreeMap<(ChunkId, u32), Visits>,
+    /// Departures and arrivals of chunks at ranks whose other half has not been seen.
+    journeys: BTreeMap<(ChunkId, u32), Half>,
+}
+
+/// One half of a journey, and where and when it was.
+#[derive(Clone, Copy)]
+enum Half {
+    Departed { from: u32, ns: u64 },
+    Arrived { worker: u32, ns: u64 },
 }
 
 #[derive(Clone, Copy)]
@@ -38,14 +48,23 @@ struct Visits {
 
 impl<'t> Places<'t> {
     pub(crate) fn new(trace: &'t Trace, clocks: &'t Clocks) -> Places<'t> {
-        Places { trace, clocks, last: BTreeMap::new(), visits: BTreeMap::new() }
+        Places { trace, clocks, last: BTreeMap::new(), visits: BTreeMap::new(), journeys: BTreeMap::new() }
     }
 
     pub(crate) fn event(&mut self, rank: &RankTrace, worker: u32, event: &Event, findings: &mut Findings) {
         match event.what {
             What::Handler { chunk, .. } => self.handler(rank, worker, chunk, event, findings),
-            What::Arrive { chunk, .. } => self.visits.entry((chunk, rank.rank)).or_default().arrived += 1,
+            What::Arrive { chunk, .. } => {
+                // The first of all is where it was made.
+                if self.visits.range((chunk, 0)..=(chunk, u32::MAX)).next().is_some() {
+                    let arrived = Half::Arrived { worker, ns: event.end_ns };
+                    self.journey(chunk, rank.rank, arrived, findings);
+                }
+                self.visits.entry((chunk, rank.rank)).or_default().arrived += 1;
+            }
             What::Depart { chunk, rank: to, .. } => {
+                let departed = Half::Departed { from: rank.rank, ns: event.begin_ns };
+                self.journey(chunk, to, departed, findings);
                 self.visits.entry((chunk, rank.rank)).or_default().left += 1;
                 self.visits.entry((chunk, to)).or_default().sent_here += 1;
             }
@@ -74,6 +93,31 @@ impl<'t> Places<'t> {
                 )
             };
             findings.add(TWO_PLACES, &rank.path, Place::Time { worker, ns: event.begin_ns }, what);
+        }
+    }
+
+    /// Holds departure and arrival against each other once both are known: by their ends either may come first.
+    fn journey(&mut self, chunk: ChunkId, to: u32, half: Half, findings: &mut Findings) {
+        let other = self.journeys.remove(&(chunk, to));
+        let (from, left_ns, worker, came_ns) = match (half, other) {
+            (Half::Departed { from, ns }, Some(Half::Arrived { worker, ns: came_ns })) => {
+                (from, ns, worker, came_ns)
+            }
+            (Half::Arrived { worker, ns }, Some(Half::Departed { from, ns: left_ns })) => {
+                (from, left_ns, worker, ns)
+            }
+            _ => {
+                self.journeys.insert((chunk, to), half);
+                return;
+            }
+        };
+        let early_ns = left_ns.saturating_sub(came_ns);
+        let Some(rank) = self.trace.ranks.iter().find(|rank| rank.rank == to) else { return };
+        if early_ns > self.clocks.error_ns(from, to) {
+            let what = || {
+                format!("{} arrived {early_ns} ns before it left rank {from}", self.trace.chunk_name(chunk))
+            };
+            findings.add(EARLY, &rank.path, Place::Time { worker, ns: came_ns }, what);
         }
     }
 

@@ -85,10 +85,11 @@ fn two_sound_ranks_are_sound() {
 #[test]
 fn a_message_that_is_handled_before_it_was_sent_is_found_unless_clocks_explain_it() {
     let mut ranks = two_ranks();
-    // A message leaves somewhere in its handler.
+    // Its handler may have been about to look for it when it was sent, and its sender may go on after that.
+    ranks[0].events[1].begin_ns = 250;
     ranks[1].events = vec![handler(200, 300, 2, Some(1), 1)];
     assert!(checked("within", 1, &ranks).1);
-    ranks[0].events[0] = handler(1000, 1000, 1, None, 0);
+    ranks[0].events[1].begin_ns = 1000;
     finds(
         "backwards",
         &ranks,
@@ -148,7 +149,11 @@ fn a_chunk_that_never_arrives_is_found() {
     ranks[0].events.push(Event { begin_ns: 2000, end_ns: 2100, what });
     ranks[0].syncs = vec![sync_report(|sync| sync.moved = 1)];
     finds("lost-chunk", &ranks, "Ring[#1] set off for rank 1 1 times and arrived 0");
-    ranks[1].events.push(arrive(9000));
+    ranks[1].events.insert(0, arrive(1999));
+    finds("early-chunk", &ranks, "worker 0 at 1999 ns: Ring[#1] arrived 1 ns before it left rank 0");
+    ranks[1].events.remove(0);
+    // While it was handed over.
+    ranks[1].events.insert(1, arrive(9000));
     assert!(checked("found-chunk", 1, &ranks).1);
     ranks[1].events.push(arrive(9000));
     finds("doubled-chunk", &ranks, "Ring[#1] came 2 times more than it left");

@@ -200,13 +200,19 @@ fn the_histogram_agrees_with_sorted_lists() {
 
 #[test]
 fn a_message_is_found_even_if_clocks_say_it_was_handled_first() {
-    let first = vec![handler(0, 100, 0, 0, 0, 0), send(100, 0, 1, 1, 1, 64), send(500, 0, 1, 1, 2, 64)];
-    let second = vec![handler(130, 200, 1, 0, 1, 0), handler(300, 400, 1, 0, 2, 0)];
+    let first = vec![
+        handler(0, 100, 0, 0, 0, 0),
+        send(100, 0, 1, 1, 1, 64),
+        send(500, 0, 1, 1, 2, 64),
+        send(600, 0, 1, 1, 3, 64),
+    ];
+    let second =
+        vec![handler(130, 200, 1, 0, 1, 0), handler(300, 400, 1, 0, 2, 0), handler(400, 700, 1, 0, 3, 0)];
     let dir = written("b-clocks", &run_of("arrays"), &[first, second]);
     let page = json(&["histogram", dir.text()]);
     let table = page["tables"]["quantiles"].as_array().unwrap();
     let row = table.iter().find(|row| row["what"] == "message latency").unwrap();
-    assert_eq!((&row["count"], &row["longest"]), (&Value::from(2), &Value::from(30.0)));
+    assert_eq!((&row["count"], &row["longest"]), (&Value::from(3), &Value::from(30.0)));
     assert!(page["notes"].to_string().contains("1 messages were handled before they were sent"));
     assert!(
         caribou(&["trace", "histogram", dir.text(), "--kind", "Halo"]).unwrap_err().contains("Block::Step")

@@ -229,7 +229,7 @@ impl Picture {
             let from = view.known_row((sent.rank, sent.worker), sent.from);
             let to = view.known_row((begun.rank, begun.worker), sent.to);
             let (Some(from), Some(to)) = (from, to) else { continue };
-            let (x1, x2) = (LEFT + self.x(sent.at_ns), LEFT + self.x(begun.at_ns));
+            let (x1, x2) = (LEFT + self.x(sent.at_ns), LEFT + self.x(message.found_ns()));
             let (y1, y2) = (places[from], places[to]);
             let hint = format!(
                 "message from rank {} to {}: {}",
