@@ -117,8 +117,7 @@ fn page(trace: &Trace, map: &Map, options: &Options) -> Page {
     page.says.push(answer(map));
     page.tables = vec![ranks(&map.rows), strips(map, options.part), over_time(map), cells(map)];
     page.notes.push(
-        "background: lost within handlers, and not stolen by the hypervisor; steal is sampled a rank, the rest \
-         measured a worker"
+        "lost: wall time of handlers that was not CPU time; of it steal is sampled a rank, the rest measured a worker"
             .into(),
     );
     page
@@ -153,14 +152,14 @@ const PARTS: [(&str, &str); 6] = [
     ("chunks", "chunks"),
     ("runtime", "runtime"),
     ("idle", "idle"),
-    ("background", "background"),
+    ("lost_not_stolen", "lost, not stolen"),
     ("steal", "steal"),
     ("rest", "unaccounted"),
 ];
 
 fn shares(parts: &Parts, steal_ns: f64) -> [Cell; 6] {
-    let background_ns = parts.lost_ns - steal_ns;
-    [parts.chunks_ns, parts.runtime_ns, parts.idle_ns, background_ns, steal_ns, parts.rest_ns]
+    let not_stolen_ns = parts.lost_ns - steal_ns;
+    [parts.chunks_ns, parts.runtime_ns, parts.idle_ns, not_stolen_ns, steal_ns, parts.rest_ns]
         .map(|ns| Cell::Share(parts.share(ns)))
 }
 

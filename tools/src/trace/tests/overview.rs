@@ -129,20 +129,20 @@ fn the_disturbed_rank_is_the_least_busy_and_loses_time_in_the_middle() {
     let ranks = rows(&page, "ranks");
     assert_eq!(ranks[0]["rank"], Value::from(2), "the least busy comes first");
     for row in ranks.iter().chain(rows(&page, "bins")).chain(rows(&page, "cells")) {
-        let parts = ["chunks", "runtime", "idle", "background", "steal", "rest"];
+        let parts = ["chunks", "runtime", "idle", "lost_not_stolen", "steal", "rest"];
         near(parts.iter().map(|part| number(&row[part])).sum(), 1.0, 0.002);
     }
     let (sums, wall_ns) = (sums(&trace, 0, u64::MAX), trace.elapsed_ns() as f64);
-    near(number(&ranks[0]["background"]), sums[&(2, "lost".to_owned())].0 / wall_ns, 1e-9);
+    near(number(&ranks[0]["lost_not_stolen"]), sums[&(2, "lost".to_owned())].0 / wall_ns, 1e-9);
     let bins = rows(&page, "bins");
-    assert!(number(&bins[2]["background"]) < 1e-9 && number(&bins[27]["background"]) < 1e-9);
-    assert!(number(&bins[15]["background"]) > 0.08, "{}", bins[15]);
+    assert!(number(&bins[2]["lost_not_stolen"]) < 1e-9 && number(&bins[27]["lost_not_stolen"]) < 1e-9);
+    assert!(number(&bins[15]["lost_not_stolen"]) > 0.08, "{}", bins[15]);
     let by_rank = json(&["utilisation", dir.text(), "--sort", "rank"]);
     assert_eq!(rows(&by_rank, "ranks")[0]["rank"], Value::from(0));
 }
 
 #[test]
-fn steal_is_told_from_other_background() {
+fn steal_is_told_from_what_else_was_lost() {
     let dir = Scratch::new("steal");
     let mut writer = Writer::create(dir.path(), &run_of(1, 0)).unwrap();
     writer.events(0, &[handler(0, 1_000_000, 400_000), handler(1_000_000, 2_000_000, 0)]).unwrap();
@@ -151,7 +151,7 @@ fn steal_is_told_from_other_background() {
     writer.finish(&End { elapsed_ns: 2_000_000, ..End::default() }).unwrap();
     let page = json(&["utilisation", dir.text(), "--bins", "2"]);
     let first = &rows(&page, "bins")[0];
-    let parts = ["chunks", "background", "steal"].map(|part| number(&first[part]));
+    let parts = ["chunks", "lost_not_stolen", "steal"].map(|part| number(&first[part]));
     parts.into_iter().zip([0.6, 0.3, 0.1]).for_each(|(part, expected)| near(part, expected, 1e-9));
     let page = json(&["profile", dir.text()]);
     let of = |name: &str| number(&row(rows(&page, "activities"), "activity", name)["time_ns"]);
