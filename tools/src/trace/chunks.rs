@@ -6,6 +6,7 @@
 mod history;
 mod map;
 mod one;
+mod pool;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -21,8 +22,8 @@ use super::page::{Cell, Format, Page, Table, counted, duration};
 use super::select::Selection;
 use crate::Error;
 
-/// Shorter executions are too small, on average: the runtime's own work per message begins to be seen.
-const SMALL_NS: f64 = 20_000.0;
+/// A chunk with more than this part of its CPU time in small executions is too small.
+const IN_SMALL_MAX: f64 = 0.5;
 /// Wall over CPU time from which on a chunk is blind.
 const BLIND: f64 = 1.5;
 /// Ranks named in a row.
@@ -32,7 +33,7 @@ const RANKS_NAMED: usize = 6;
 #[derive(clap::Args)]
 #[command(
     after_help = "Flags: `too big`: heavier than the average rank, so that nothing can balance it; `too small`: \
-    executions of less than 20 us on average; `ping-pong`: back on a rank that it left up to 3 phases before; `blind`: its \
+    most of its CPU time is in executions of less than 20 us; `ping-pong`: back on a rank that it left up to 3 phases before; `blind`: its \
     handlers take 1.5 times their CPU time.\nMemory: some hundred bytes a chunk."
 )]
 pub(crate) struct Options {
@@ -84,6 +85,10 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let mut page = Page::new("chunks", &trace);
     if trace.events() == 0 {
         page.says.push(NO_EVENTS.into());
+        return Ok(page.write(options.format, out)?);
+    }
+    if trace.run.shape == "pool" {
+        pool::tell(&trace, &options.selection, &mut page);
         return Ok(page.write(options.format, out)?);
     }
     let chunks = Chunks::read(options, &trace)?;
@@ -176,7 +181,7 @@ impl Chunks {
         let ran = history.executions > 0;
         let flags = [
             ("too big", self.ranks > 1 && load_ns > rank_ns),
-            ("too small", ran && history.cpu_ns / (history.executions as f64) < SMALL_NS),
+            ("too small", ran && history.small_ns > IN_SMALL_MAX * history.cpu_ns),
             ("ping-pong", history.returns > 0),
             ("blind", ran && history.wall_ns > BLIND * history.cpu_ns),
         ];

@@ -94,7 +94,7 @@ fn page(trace: &Trace, found: &Found) -> Page {
     for (name, title, spread) in others.into_iter().filter(|(_, _, spread)| spread.count() > 0) {
         page.tables.push(tables::bins(name, title, spread));
     }
-    page.says.extend(advice(found));
+    page.says.extend(advice(found, if trace.run.shape == "pool" { "ranges" } else { "handlers" }));
     page.notes.extend(notes(trace, found));
     page
 }
@@ -155,7 +155,7 @@ impl Found {
 }
 
 /// What to make of it.
-fn advice(found: &Found) -> Vec<String> {
+fn advice(found: &Found, what: &str) -> Vec<String> {
     let mut says = Vec::new();
     let (calls, wall_ns, cpu_ns) = (found.wall.count() as f64, found.wall.sum(), found.cpu.sum());
     if calls > 0.0 && wall_ns > 0.0 {
@@ -167,7 +167,8 @@ fn advice(found: &Found) -> Vec<String> {
         let lost = 100.0 * (1.0 - cpu_ns / wall_ns);
         if lost >= 1.0 {
             says.push(format!(
-                "{lost:.1} % of the time in handlers was not CPU time: see `outliers --noise`"
+                "{lost:.1} % of the time in {what} was not CPU time: see `outliers{}`",
+                if what == "ranges" { "" } else { " --noise" }
             ));
         }
     }

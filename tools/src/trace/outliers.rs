@@ -4,9 +4,9 @@
 //! hide in. Ranks are judged by their profiles, which every run has; chunks by their handlers. It says who is strange, not
 //! why: `timeline` and `chunks` show that.
 
-mod median;
 mod noise;
 mod score;
+mod usual;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -31,7 +31,7 @@ const STRANGE: f64 = 5.0;
 pub(crate) struct Options {
     #[command(flatten)]
     input: Input,
-    /// Also single executions longer than 5 times the median of their chunk and kind: more work, or noise
+    /// Also single executions longer than 5 times what four in five of their chunk and kind take: more work, or noise
     #[arg(long)]
     noise: bool,
     /// Rows of each table
@@ -63,7 +63,12 @@ fn page(trace: &Trace, noise: bool, top: usize) -> Page {
     page.says.push(format!("{ranks_strange} figures of ranks and {chunks_strange} chunks are unlike the others: {STRANGE} or more times as far from the median as is usual"));
     page.tables.push(table("ranks", "rank", &ranks, top));
     if chunks.is_empty() {
-        page.notes.push(if trace.events() == 0 { NO_EVENTS } else { "no handlers were recorded" }.into());
+        let why = match trace.run.shape.as_str() {
+            _ if trace.events() == 0 => NO_EVENTS,
+            "pool" => "a pool has no chunks: `caribou trace histogram` shows how long its ranges were",
+            _ => "no handlers were recorded",
+        };
+        page.notes.push(why.into());
     } else {
         page.tables.push(table("chunks", "chunk", &chunks, top));
     }

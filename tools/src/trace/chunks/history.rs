@@ -2,6 +2,8 @@
 
 use caribou::trace::{Event, What};
 
+/// Shorter executions are small: the runtime's own work per message begins to be seen.
+const SMALL_NS: u64 = 20_000;
 /// A return to a rank within so many phases is ping-pong.
 const RETURN_PHASES: u64 = 3;
 /// Departures that are remembered to notice returns.
@@ -17,6 +19,8 @@ pub(super) struct History {
     pub(super) executions: u64,
     pub(super) wall_ns: f64,
     pub(super) cpu_ns: f64,
+    /// CPU time of small executions.
+    pub(super) small_ns: f64,
     /// The size of its state when last said.
     pub(super) bytes: u64,
     pub(super) moves: u64,
@@ -67,7 +71,9 @@ impl History {
             What::Handler { .. } => {
                 self.executions += 1;
                 self.wall_ns += event.duration_ns() as f64;
-                self.cpu_ns += event.cpu_ns() as f64;
+                let cpu_ns = event.cpu_ns();
+                self.cpu_ns += cpu_ns as f64;
+                self.small_ns += if cpu_ns < SMALL_NS { cpu_ns as f64 } else { 0.0 };
                 if self.rank.is_none() {
                     self.be_on(rank, event.end_ns, detail);
                 }

@@ -1,7 +1,7 @@
 //! Executions that took far longer than others of the same chunk and kind: more work, or noise.
 //!
 //! Most of the surplus CPU time is **work**: the handler had more to do. Most of it lost is **noise**: the vCPU was somebody
-//! else's, or the handler slept. (The idea of Projections' Noise Miner.) Events are read twice, once for the medians and once
+//! else's, or the handler slept. (The idea of Projections' Noise Miner.) Events are read twice, once for what is usual and once
 //! to compare; memory is that of the pairs of chunk and kind. Lost time is known by batches of handlers and charged to the
 //! longest of a batch: single executions are estimates, sums are not.
 
@@ -11,13 +11,13 @@ use std::collections::{BTreeMap, BinaryHeap};
 use caribou::trace::{ChunkId, Event, NameId, RankTrace, Trace, What};
 use rustc_hash::FxHashMap;
 
-use super::median::Median;
+use super::usual::Usual;
 use crate::trace::open::warn;
 use crate::trace::page::{Cell, Page, Table, duration};
 
-/// Times the median, from which on an execution is long.
+/// Times what is usual, from which on an execution is long.
 const LONG: f64 = 5.0;
-/// Executions of a chunk and kind, below which a median says nothing.
+/// Executions of a chunk and kind, below which nothing is usual.
 const FEW: u32 = 8;
 
 /// The long executions.
@@ -51,7 +51,7 @@ struct Execution {
     kind: NameId,
     wall_ns: u64,
     cpu_ns: u64,
-    median_ns: u64,
+    usual_ns: u64,
 }
 
 impl Execution {
@@ -63,18 +63,18 @@ impl Execution {
 impl Noise {
     /// Finds them, and keeps the `top` longest.
     pub(super) fn find(trace: &Trace, top: usize) -> Noise {
-        let mut medians: FxHashMap<(ChunkId, NameId), Median> = FxHashMap::default();
+        let mut usual: FxHashMap<(ChunkId, NameId), Usual> = FxHashMap::default();
         // What cannot be read was said by who read first.
         trace.for_each(|_, _, event| {
             if let What::Handler { chunk, kind, .. } = event.what {
-                medians.entry((chunk, kind)).or_default().add(event.duration_ns() as f64);
+                usual.entry((chunk, kind)).or_default().add(event.duration_ns() as f64);
             }
         });
         let mut noise = Noise { top, ..Noise::default() };
         let problems = trace.for_each(|rank, worker, event| {
             if let What::Handler { chunk, kind, .. } = event.what {
-                let median = medians.get(&(chunk, kind)).filter(|median| median.count() >= FEW);
-                noise.compare(rank, worker, event, (chunk, kind), median.map(Median::value));
+                let usual = usual.get(&(chunk, kind)).filter(|usual| usual.count() >= FEW);
+                noise.compare(rank, worker, event, (chunk, kind), usual.map(Usual::value));
             }
         });
         warn(&problems);
@@ -87,18 +87,18 @@ impl Noise {
         worker: u32,
         event: &Event,
         (chunk, kind): (ChunkId, NameId),
-        median_ns: Option<f64>,
+        usual_ns: Option<f64>,
     ) {
         let (wall_ns, cpu_ns) = (event.duration_ns(), event.cpu_ns());
         let of_rank = self.ranks.entry(rank.rank).or_default();
         of_rank.executions += 1;
         of_rank.wall_ns += wall_ns as f64;
-        let Some(median_ns) = median_ns.filter(|median_ns| wall_ns as f64 > LONG * median_ns) else { return };
-        let median_ns = median_ns as u64;
-        let (surplus_ns, begin_ns) = (wall_ns - median_ns, Reverse(event.begin_ns));
+        let Some(usual_ns) = usual_ns.filter(|usual_ns| wall_ns as f64 > LONG * usual_ns) else { return };
+        let usual_ns = usual_ns as u64;
+        let (surplus_ns, begin_ns) = (wall_ns - usual_ns, Reverse(event.begin_ns));
         let rank = rank.rank;
         let execution =
-            Execution { surplus_ns, begin_ns, rank, worker, chunk, kind, wall_ns, cpu_ns, median_ns };
+            Execution { surplus_ns, begin_ns, rank, worker, chunk, kind, wall_ns, cpu_ns, usual_ns };
         let (count, sum_ns) = if execution.is_noise() {
             (&mut of_rank.noise, &mut of_rank.noise_ns)
         } else {
@@ -121,7 +121,7 @@ impl Noise {
             (all.noise, all.noise_ns) = (all.noise + rank.noise, all.noise_ns + rank.noise_ns);
         }
         page.says.push(format!(
-            "{} of {} executions took over {LONG} times their median: {} by work ({} more than the median), {} by noise ({})",
+            "{} of {} executions took over {LONG} times what four in five of their chunk and kind take: {} by work ({} more than that), {} by noise ({})",
             all.work + all.noise,
             all.executions,
             all.work,
@@ -153,7 +153,7 @@ impl Noise {
         page.tables.push(table);
         page.tables.push(self.longest(trace));
         page.notes.push(
-            "medians are estimates (P2); lost time is charged to the longest handler of a batch".into(),
+            "usual: what four in five take at most, an estimate (P2); lost time is charged to the longest handler of a batch".into(),
         );
     }
 
@@ -166,7 +166,7 @@ impl Noise {
             ("kind", "kind"),
             ("wall_ns", "wall"),
             ("cpu_ns", "CPU"),
-            ("median_ns", "median"),
+            ("usual_ns", "usual"),
             ("by", "by"),
         ];
         let mut table = Table::new("longest", "", &columns);
@@ -179,7 +179,7 @@ impl Noise {
                 Cell::Text(trace.name(execution.kind)),
                 Cell::Ns(execution.wall_ns as f64),
                 Cell::Ns(execution.cpu_ns as f64),
-                Cell::Ns(execution.median_ns as f64),
+                Cell::Ns(execution.usual_ns as f64),
                 Cell::text_of(if execution.is_noise() { "noise" } else { "work" }),
             ]);
         }

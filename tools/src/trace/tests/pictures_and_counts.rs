@@ -308,6 +308,42 @@ fn long_executions_are_work_if_the_cpu_was_busy_and_noise_if_not() {
 }
 
 #[test]
+fn handlers_that_seldom_have_work_are_not_long_when_they_have() {
+    let long = |step: u64| if step.is_multiple_of(4) { 80 } else { 1 };
+    let events = (0..40).map(|step| handler(step * 100, step * 100 + long(step), 0, 0, 0, 0)).collect();
+    let dir = written("b-bimodal", &run_of("arrays"), &[events, vec![idle(0, 10)]]);
+    let page = json(&["outliers", dir.text(), "--noise"]);
+    assert_eq!((sum(&page, "noise_by_rank", "work"), sum(&page, "noise_by_rank", "noise")), (0, 0));
+    // Nor is a chunk too small that has its work in executions of which most are not.
+    let long = |step: u64| if step.is_multiple_of(20) { 80_000 } else { 500 };
+    let at = |step: u64| step * 100_000;
+    let events = (0..40).map(|step| handler(at(step), at(step) + long(step), 0, 0, 0, 0)).collect();
+    let dir = written("b-seldom", &run_of("arrays"), &[events, vec![idle(0, 10)]]);
+    let page = json(&["chunks", dir.text()]);
+    assert_eq!(page["tables"]["chunks"][0]["mean_ns"], 4475.0);
+    assert_eq!(page["says"][1], "1 too big", "it is alone");
+}
+
+#[test]
+fn a_pool_has_workers_where_others_have_chunks() {
+    let range = |begin_ns, end_ns, lost_ns| Event {
+        begin_ns,
+        end_ns,
+        what: What::Range { first: begin_ns, count: 5, lost_ns },
+    };
+    let ranks = [vec![range(0, 100, 20), range(100, 200, 0)], vec![range(0, 900, 100)]];
+    let dir = written("b-workers", &run_of("pool"), &ranks);
+    let page = json(&["chunks", dir.text()]);
+    assert_eq!((sum(&page, "workers", "cpu_ns"), sum(&page, "workers", "tail_ns")), (980, 700));
+    let csv = caribou(&["trace", "chunks", dir.text(), "--csv"]).unwrap();
+    assert!(csv.starts_with("rank,worker,ranges,") && csv.lines().count() == 3, "{csv}");
+    let text = caribou(&["trace", "outliers", dir.text()]).unwrap();
+    assert!(text.contains("`caribou trace histogram` shows how long its ranges were"), "{text}");
+    let csv = caribou(&["trace", "summary", dir.text(), "--csv"]).unwrap();
+    assert!(csv.starts_with("part,time_ns,share,from\niterations,"), "{csv}");
+}
+
+#[test]
 fn the_rank_beside_a_neighbour_is_found() {
     let dir = generated("b-outliers", 40_000);
     let page = json(&["outliers", dir.text()]);

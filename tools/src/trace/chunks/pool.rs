@@ -1,0 +1,78 @@
+//! What takes the place of chunks in a pool: its workers, and the ranges that each executed.
+
+use std::collections::BTreeMap;
+
+use caribou::trace::{Trace, What};
+
+use crate::trace::open::warn;
+use crate::trace::page::{Cell, Page, Table, counted, duration};
+use crate::trace::select::Selection;
+
+/// What one worker executed.
+#[derive(Default)]
+struct Worker {
+    ranges: u64,
+    iterations: u64,
+    cpu_ns: f64,
+    lost_ns: f64,
+    longest_ns: u64,
+    /// When its last range ended.
+    last_ns: u64,
+}
+
+/// Reads all events once.
+pub(super) fn tell(trace: &Trace, selection: &Selection, page: &mut Page) {
+    let window = selection.window(trace);
+    let mut workers: BTreeMap<(u32, u32), Worker> = BTreeMap::new();
+    warn(&trace.for_each(|rank, number, event| {
+        let What::Range { count, lost_ns, .. } = event.what else { return };
+        if selection.has(rank.rank) && (window.from_ns..=window.to_ns).contains(&event.end_ns) {
+            let worker = workers.entry((rank.rank, number)).or_default();
+            worker.ranges += 1;
+            worker.iterations = worker.iterations.saturating_add(count);
+            worker.cpu_ns += event.cpu_ns() as f64;
+            worker.lost_ns += lost_ns as f64;
+            worker.longest_ns = worker.longest_ns.max(event.duration_ns());
+            worker.last_ns = worker.last_ns.max(event.end_ns);
+        }
+    }));
+    let last_ns = workers.values().map(|worker| worker.last_ns).max().unwrap_or(0);
+    let waited_ns: f64 = workers.values().map(|worker| (last_ns - worker.last_ns) as f64).sum();
+    page.says.push(format!(
+        "a pool has no chunks: {} executed its ranges, and waited {} for the last one",
+        counted(workers.len(), "worker"),
+        duration(waited_ns)
+    ));
+    page.tables.push(table(&workers, last_ns));
+}
+
+fn table(workers: &BTreeMap<(u32, u32), Worker>, last_ns: u64) -> Table {
+    let columns = [
+        ("rank", "rank"),
+        ("worker", "worker"),
+        ("ranges", "ranges"),
+        ("iterations", "iterations"),
+        ("cpu_ns", "CPU"),
+        ("lost_ns", "lost"),
+        ("mean_ns", "CPU an iteration"),
+        ("longest_ns", "longest range"),
+        ("last_ns", "last ended"),
+        ("tail_ns", "waited for the last"),
+    ];
+    let mut table = Table::new("workers", "", &columns);
+    for (&(rank, number), worker) in workers {
+        table.row([
+            Cell::Count(u64::from(rank)),
+            Cell::Count(u64::from(number)),
+            Cell::Count(worker.ranges),
+            Cell::Count(worker.iterations),
+            Cell::Ns(worker.cpu_ns),
+            Cell::Ns(worker.lost_ns),
+            Cell::Ns(worker.cpu_ns / worker.iterations.max(1) as f64),
+            Cell::ns(worker.longest_ns),
+            Cell::ns(worker.last_ns),
+            Cell::ns(last_ns - worker.last_ns),
+        ]);
+    }
+    table
+}
