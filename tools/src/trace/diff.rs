@@ -74,6 +74,7 @@ fn page(options: &Options, before: &Side, after: &Side, notes: Vec<String>) -> P
         .into_iter()
         .map(|cause| Change::of(cause.name(), before, after, |run| run.cause_ns(cause)))
         .collect();
+    page.says.extend(before.unlike(after).map(|why| format!("warning: {why}: what differs may be that")));
     page.says.push(sentence(&causes));
     page.tables.push(table("causes", "", "cause", &causes, usize::MAX));
     let known = before.noise_known() || after.noise_known();

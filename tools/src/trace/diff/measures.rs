@@ -1,10 +1,13 @@
 //! What is compared of one run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use caribou::trace::{Activity, Event, Trace, What};
 
 use crate::trace::open::warn;
+
+/// Runs that handled so many times the deliveries of others had more to do.
+const MORE: f64 = 1.02;
 
 /// The time of a run, and what it is made of; averages over workers, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,10 +73,62 @@ impl Worker {
     }
 }
 
+/// How a run was started, and how much it had to do.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Started {
+    pub(super) program: String,
+    pub(super) shape: String,
+    /// Each option with its value.
+    pub(super) options: BTreeSet<String>,
+    /// Deliveries handled.
+    pub(super) deliveries: u64,
+}
+
+impl Started {
+    fn of(trace: &Trace) -> Started {
+        let mut words = trace.run.arguments.iter();
+        let program = words.next().map_or("", |program| program.rsplit('/').next().unwrap_or(program));
+        let mut options: Vec<String> = Vec::new();
+        for word in words {
+            match options.last_mut() {
+                Some(last) if !word.starts_with('-') && last.starts_with('-') => *last += &format!(" {word}"),
+                _ => options.push(word.clone()),
+            }
+        }
+        let ends = trace.ranks.iter().filter_map(|rank| rank.end.as_ref());
+        Started {
+            program: program.into(),
+            shape: trace.run.shape.clone(),
+            options: options.into_iter().collect(),
+            deliveries: ends.fold(0, |sum: u64, end| sum.saturating_add(end.messages)),
+        }
+    }
+
+    /// Why a difference in time from this run to another may be one of what was run.
+    pub(super) fn unlike(&self, other: &Started) -> Option<String> {
+        if (&self.program, &self.shape) != (&other.program, &other.shape) {
+            return Some(format!("not the same program: {} and {}", self.program, other.program));
+        }
+        let only = |of: &BTreeSet<String>, not: &BTreeSet<String>| {
+            let words: Vec<String> = of.difference(not).cloned().collect();
+            if words.is_empty() { "without".into() } else { words.join(" ") }
+        };
+        let (before, after) = (only(&self.options, &other.options), only(&other.options, &self.options));
+        if before != after {
+            return Some(format!("not started alike: {before} and {after}"));
+        }
+        let [few, many] = [self.deliveries.min(other.deliveries), self.deliveries.max(other.deliveries)];
+        (many as f64 > MORE * few as f64 && self.shape != "pool").then(|| {
+            format!("not as much to do: {} and {} deliveries handled", self.deliveries, other.deliveries)
+        })
+    }
+}
+
 /// One run.
 #[derive(Debug)]
 pub(super) struct Measures {
     pub(super) run_id: String,
+    pub(super) started: Started,
     pub(super) kinds_ns: BTreeMap<String, f64>,
     pub(super) ranks_ns: BTreeMap<String, f64>,
     /// Empty if events were not recorded.
@@ -98,6 +153,7 @@ impl Measures {
         }));
         let mut measures = Measures {
             run_id: trace.run.run_id.clone(),
+            started: Started::of(trace),
             kinds_ns: BTreeMap::new(),
             ranks_ns: BTreeMap::new(),
             chunks_ns: chunks.into_iter().map(|(chunk, ns)| (trace.chunk_name(chunk), ns)).collect(),

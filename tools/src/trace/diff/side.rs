@@ -17,6 +17,12 @@ impl Side {
         self.0.len() > 1
     }
 
+    /// Why the sides cannot be compared, if so.
+    pub(super) fn unlike(&self, other: &Side) -> Option<String> {
+        let runs = self.0.iter().chain(&other.0);
+        runs.skip(1).find_map(|run| self.0[0].started.unlike(&run.started))
+    }
+
     pub(super) fn has_no_chunks(&self) -> bool {
         self.0.iter().all(|run| run.chunks_ns.is_empty())
     }

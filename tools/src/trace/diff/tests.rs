@@ -44,6 +44,31 @@ fn change(json: &Value, table: &str, key: &str, name: &str) -> (i64, Value) {
 }
 
 #[test]
+fn runs_that_are_not_alike_are_compared_with_a_warning() {
+    let started = |name: &str, arguments: &str, messages| {
+        let dir = Scratch::new(&format!("diff-{name}"));
+        let arguments = arguments.split(' ').map(str::to_owned).collect();
+        let run = RunRecord { ranks: 1, workers: vec![1], arguments, ..RunRecord::default() };
+        let writer = Writer::create(dir.path(), &run).unwrap();
+        writer.finish(&End { elapsed_ns: 1000, messages, ..End::default() }).unwrap();
+        dir
+    };
+    let first = started("first", "/a/stencil2d --grid 64 --iterations 200", 1000);
+    let warning = |name: &str, arguments: &str, messages| {
+        let other = started(name, arguments, messages);
+        let says = json(first.text(), other.text())["says"][0].as_str().unwrap().to_owned();
+        says.strip_prefix("warning: ").map(str::to_owned)
+    };
+    assert_eq!(warning("alike", "/b/stencil2d --iterations 200 --grid 64", 1010), None);
+    let said = warning("longer", "/a/stencil2d --grid 64 --iterations 300", 1500).unwrap();
+    assert!(said.starts_with("not started alike: --iterations 200 and --iterations 300"), "{said}");
+    let said = warning("other", "/a/montecarlo", 1000).unwrap();
+    assert!(said.starts_with("not the same program: stencil2d and montecarlo"), "{said}");
+    let said = warning("more", "/a/stencil2d --grid 64 --iterations 200", 1500).unwrap();
+    assert!(said.starts_with("not as much to do: 1000 and 1500 deliveries"), "{said}");
+}
+
+#[test]
 fn the_causes_of_a_slower_run_add_up_to_its_change() {
     let before = run("causes-a", [1000, 1000], 0, 1500);
     let after = run("causes-b", [1000, 1800], 200, 2500);
