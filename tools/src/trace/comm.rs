@@ -4,6 +4,7 @@
 //! be estimates. Memory is that of the pairs of ranks, the messages under way, and a bounded table of pairs of chunks
 //! ([`Heaviest`](heaviest::Heaviest)).
 
+mod drawing;
 mod heaviest;
 mod matrix;
 
@@ -44,7 +45,7 @@ pub(crate) struct Options {
     /// Also how it changed, in so many stretches of equal length
     #[arg(long, value_name = "STRETCHES", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     over_time: Option<u32>,
-    /// Draw the matrix of ranks to this file
+    /// Draw the matrix of ranks to this file; with --over-time, how much was sent when
     #[arg(long, value_name = "FILE.svg")]
     svg: Option<PathBuf>,
     #[command(flatten)]
@@ -90,7 +91,11 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     }
     page.notes.extend(notes(&trace, &counted));
     if let Some(file) = &options.svg {
-        counted.matrix.draw(&trace).save(file)?;
+        let window = options.selection.window(&trace);
+        match options.over_time {
+            Some(_) => drawing::over_time(&trace.run.run_id, window, &counted.stretches).save(file)?,
+            None => counted.matrix.draw(&trace).save(file)?,
+        }
     }
     Ok(page.write(options.format, out)?)
 }

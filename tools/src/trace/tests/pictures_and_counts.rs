@@ -242,6 +242,11 @@ fn the_matrix_has_every_message_and_says_what_stays_local() {
         assert_eq!(page["tables"]["chunks"][2]["messages"], 2 * times, "rows of pairs");
         let local = "within a rank 50.0 % of them and 20.0 % of the bytes, within a host 75.0 % and 50.0 %";
         assert_eq!(page["says"][1], local);
+        let svg = dir.path().join("time.svg");
+        caribou(&["trace", "comm", dir.text(), "--over-time", "4", "--svg", svg.to_str().unwrap()]).unwrap();
+        let drawn = fs::read_to_string(svg).unwrap();
+        let away = format!("from 0 ns: {} to other ranks", crate::trace::page::bytes(800 * times));
+        assert!(drawn.contains("over time") && drawn.contains(&away), "{drawn}");
         assert_eq!(page["notes"].to_string().contains("estimates"), every > 1);
     }
     let silent = RunRecord { arrows: 0, ..run_of("arrays") };
