@@ -183,7 +183,7 @@ fn warn_left_out(merged: &merge::Merged) {
 
 fn say_backwards(backwards: u64, out: &mut dyn Write) -> Result<(), Error> {
     if backwards > 0 {
-        writeln!(out, "{backwards} messages have no arrow: by the clocks they came before they were sent")?;
+        writeln!(out, "{backwards} arrows are left out: the slice they end in began before they left")?;
     }
     Ok(())
 }

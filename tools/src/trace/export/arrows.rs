@@ -29,7 +29,8 @@ pub(super) struct Arrows {
     /// Chunks between two ranks, with the rank that they go to.
     chunks: FxHashMap<ChunkId, (u32, Left)>,
     half: usize,
-    /// Messages whose arrow would run backwards in time: clocks differ by more than the message took.
+    /// What was handled or landed in a slice that began before it had left: its worker looked for work by then, or clocks
+    /// differ by more than the way took.
     pub(super) backwards: u64,
 }
 
@@ -68,6 +69,11 @@ impl Arrows {
     /// A chunk left for another rank.
     pub(super) fn departed(&mut self, chunk: ChunkId, rank: u32, left: Left) {
         self.chunks.insert(chunk, (rank, left));
+    }
+
+    /// Whether a chunk has left for this rank.
+    pub(super) fn is_under_way(&self, chunk: ChunkId, rank: u32) -> bool {
+        self.chunks.get(&chunk).is_some_and(|&(to, _)| to == rank)
     }
 
     /// A chunk is there; where it came from, if it came from another rank.

@@ -7,6 +7,7 @@ mod log;
 #[cfg(test)]
 pub(super) mod parser;
 mod record;
+mod sum;
 mod symbols;
 mod syncs;
 
@@ -21,7 +22,8 @@ use self::log::Log;
 #[cfg(test)]
 pub(super) use self::record::quoted;
 use self::record::{Record, Source, plain};
-use self::symbols::{CONTRIBUTE, Symbols};
+use self::sum::Sum;
+use self::symbols::Symbols;
 pub(super) use self::syncs::began_ns;
 use super::arrows::{Arrows, Left};
 use super::merge::{Merged, Row, Rows};
@@ -45,10 +47,12 @@ pub(super) fn export(
     let file = dir.join(format!("{base}.sts"));
     fs::write(&file, symbols.text(trace, &rows))
         .map_err(|source| Error::Unwritable { file: file.clone(), source })?;
-    let window = selection.window(trace);
+    let (window, count) = (selection.window(trace), rows.count);
+    let sums = rows.rows.iter().map(|_| Sum::new(window, symbols.entries())).collect();
     let mut export = Export {
         trace,
         symbols,
+        sums,
         logs: rows.rows.iter().map(|row| Log::create(dir, &base, row.number)).collect::<Result<_, _>>()?,
         due: syncs::due(trace, &rows, window),
         rows: rows.rows,
@@ -61,6 +65,9 @@ pub(super) fn export(
         export.turn(position, &turn)?;
     }
     super::warn_left_out(&merged);
+    for (sum, row) in export.sums.iter().zip(&export.rows) {
+        sum.save(dir, &base, row.number, count)?;
+    }
     let (backwards, rows) = (export.arrows.backwards, export.rows.len());
     let size = export.finish(window.to_ns)?;
     writeln!(out, "{}: {rows} rows, {}", file.display(), bytes(size))?;
@@ -84,6 +91,7 @@ fn base_name(trace: &Trace) -> String {
 struct Export<'t> {
     trace: &'t Trace,
     symbols: Symbols,
+    sums: Vec<Sum>,
     rows: Vec<Row>,
     logs: Vec<Log>,
     /// What is known beforehand of each row, in order of time: (us, record).
@@ -168,6 +176,7 @@ impl Export<'_> {
             self.inside(position, point)?;
         }
         let end_us = self.us(event.end_ns);
+        self.sums[position].add(entry, event.begin_ns, event.end_ns);
         let log = &mut self.logs[position];
         log.cpu_ns += event.cpu_ns();
         let cpu_us = log.cpu_us();
@@ -190,11 +199,15 @@ impl Export<'_> {
         Ok(Left { position, event, at_ns: left_ns, bytes })
     }
 
-    /// A chunk that came from another rank: an entry without length, at the head of the arrow.
+    /// A chunk that came from another rank: an entry without length, at the head of the arrow if there is one.
     fn arrive(&mut self, position: usize, turn: &Turn, chunk: ChunkId) -> Result<(), Error> {
         let rank = self.rows[position].rank;
-        let Some(left) = self.arrows.arrived(chunk, rank, turn.event.begin_ns) else { return Ok(()) };
-        let source = self.source(position, Some(left))?;
+        let came = self.arrows.is_under_way(chunk, rank);
+        let left = self.arrows.arrived(chunk, rank, turn.event.begin_ns);
+        if !came {
+            return Ok(());
+        }
+        let source = self.source(position, left)?;
         self.entry(position, turn, self.symbols.runtime(MIGRATE_IN), source, self.ids(chunk))
     }
 
@@ -205,7 +218,7 @@ impl Export<'_> {
         match point.what {
             What::Send { chunk, to, number, bytes, .. } => {
                 let entry = self.symbols.message_to(to);
-                let left = self.creation(position, point.end_ns, point.end_ns, entry, bytes)?;
+                let left = self.creation(position, point.begin_ns, point.end_ns, entry, bytes)?;
                 self.arrows.sent(chunk, number, left);
                 Ok(())
             }
@@ -216,10 +229,6 @@ impl Export<'_> {
             What::Mark { name, .. } => {
                 let (name, event) = (self.symbols.event(name), log.next_event()?);
                 log.write(at_us, &Record::UserEvent { name, event, row })
-            }
-            What::Contribute { .. } => {
-                let event = log.next_event()?;
-                log.write(at_us, &Record::UserEvent { name: CONTRIBUTE, event, row })
             }
             What::Counter { name, value, .. } => {
                 let Some(name) = self.symbols.statistic(name) else { return Ok(()) };

@@ -67,7 +67,9 @@ pub(in crate::trace::export) fn read_export(dir: &Path) -> Result<Export, String
     }
     let symbols = read_symbols(&fs::read_to_string(dir.join(sts)).map_err(|error| error.to_string())?)?;
     let mut rows = BTreeMap::new();
-    for name in names.iter().filter(|name| *name != sts) {
+    let (sums, logs): (Vec<&String>, Vec<&String>) =
+        names.iter().filter(|name| *name != sts).partition(|name| name.ends_with(".sum"));
+    for name in logs {
         let middle = name.strip_prefix(base).and_then(|rest| rest.strip_prefix('.'));
         let number = middle.and_then(|rest| rest.strip_suffix(".log").or(rest.strip_suffix(".log.gz")));
         let number = number.and_then(|number| number.parse().ok());
@@ -81,6 +83,10 @@ pub(in crate::trace::export) fn read_export(dir: &Path) -> Result<Export, String
         let text = String::from_utf8(bytes).map_err(|_| format!("{name}: no text"))?;
         let row = read_log(&text, &symbols, number).map_err(|why| format!("{name}: {why}"))?;
         rows.insert(number, row);
+    }
+    let expected: Vec<String> = rows.keys().map(|row| format!("{base}.{row}.sum")).collect();
+    if !expected.iter().all(|name| sums.contains(&name)) || sums.len() != expected.len() {
+        return Err(format!("sums {sums:?} of rows {:?}", rows.keys()));
     }
     let export = Export { symbols, rows };
     export.check()?;

@@ -12,9 +12,9 @@ use crate::trace::export::names::{self, ITERATIONS, MIGRATE_IN, MIGRATE_OUT, UNK
 /// Numbers of user events that every export has.
 pub(super) const LB_STEP: u32 = 1;
 pub(super) const LB_PLAN: u32 = 2;
-pub(super) const CONTRIBUTE: u32 = 4;
-/// In the order of the table; the names that the program gave come after.
-const EVENTS: [&str; 5] = ["***LB step***", "LB plan", "***checkpoint***", "contribute", UNKNOWN];
+/// In the order of the table; the names that the program gave come after. Contributions are none of them: there is one at the
+/// end of nearly every entry.
+const EVENTS: [&str; 4] = ["***LB step***", "LB plan", "***checkpoint***", UNKNOWN];
 
 /// What is told of a rank at each sync, in this order; counters of the program come after.
 const STATISTICS: [&str; 7] =
@@ -112,6 +112,11 @@ impl Symbols {
     pub(super) fn statistic(&self, name: NameId) -> Option<u32> {
         let given = self.given.get(name.0 as usize).copied().flatten();
         given.map(|given| STATISTICS.len() as u32 + given)
+    }
+
+    /// How many entries there are.
+    pub(super) fn entries(&self) -> usize {
+        self.entries.len()
     }
 
     /// The file.
