@@ -134,6 +134,11 @@ impl Viewer for Chrome<'_> {
         }
     }
 
+    /// Its viewers sort.
+    fn end_turn(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     fn count(&mut self, count: &Count<'_>) -> io::Result<()> {
         let pid = match count.place {
             Place::Run => RUN_PID,

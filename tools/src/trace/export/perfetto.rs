@@ -1,6 +1,7 @@
 //! Perfetto: a process a rank, a thread a worker, counters beside them, in TrackEvent protobuf.
 //!
-//! Packets are written one after the other and have no end: nothing is held in memory but what is under way.
+//! Packets are written one after the other and have no end: nothing is held in memory but what is under way, and the turn
+//! that is being shown, whose packets are brought into the order of time.
 
 pub(super) mod proto;
 
@@ -30,7 +31,10 @@ const FIRST_PID: i32 = 10;
 /// Writes packets.
 pub(super) struct Perfetto<'w> {
     out: &'w mut dyn Write,
+    /// Packets of this turn.
     bytes: Vec<u8>,
+    /// When each of them is, and where it begins.
+    held: Vec<(u64, usize)>,
     names: FxHashMap<String, u64>,
     counters: FxHashMap<(Option<u32>, String), u64>,
 }
@@ -44,7 +48,8 @@ impl<'w> Perfetto<'w> {
         out: &'w mut dyn Write,
     ) -> io::Result<Perfetto<'w>> {
         let counters = FxHashMap::default();
-        let mut perfetto = Perfetto { out, bytes: Vec::new(), names: FxHashMap::default(), counters };
+        let mut perfetto =
+            Perfetto { out, bytes: Vec::new(), held: Vec::new(), names: FxHashMap::default(), counters };
         let all = NAMES.into_iter().map(str::to_owned).chain(names.all().iter().cloned());
         let mut event_names: Vec<Interned> = Vec::new();
         for name in all.chain([super::names::UNKNOWN.to_owned()]) {
@@ -98,20 +103,23 @@ impl<'w> Perfetto<'w> {
         self.packet(&TracePacket { track_descriptor: Some(track), ..packet() })
     }
 
+    /// A packet that has no time, before those of the turn.
     fn packet(&mut self, packet: &TracePacket) -> io::Result<()> {
-        self.bytes.clear();
-        encode(packet, &mut self.bytes);
-        self.out.write_all(&self.bytes)
+        let mut bytes = Vec::new();
+        encode(packet, &mut bytes);
+        self.out.write_all(&bytes)
     }
 
-    fn event(&mut self, at_ns: u64, event: TrackEvent, dropped: bool) -> io::Result<()> {
-        self.packet(&TracePacket {
+    fn event(&mut self, at_ns: u64, event: TrackEvent, dropped: bool) {
+        self.held.push((at_ns, self.bytes.len()));
+        let packet = TracePacket {
             timestamp: Some(at_ns),
             track_event: Some(event),
             sequence_flags: Some(NAMES_USED),
             previous_packet_dropped: dropped.then_some(true),
             ..packet()
-        })
+        };
+        encode(&packet, &mut self.bytes);
     }
 
     /// An event on a track, with its name by number if it has one.
@@ -127,7 +135,7 @@ impl<'w> Perfetto<'w> {
         }
     }
 
-    fn end(&mut self, track: u64, at_ns: u64, cpu_ns: Option<u64>) -> io::Result<()> {
+    fn end(&mut self, track: u64, at_ns: u64, cpu_ns: Option<u64>) {
         let cpu = cpu_ns.map(|ns| ("cpu_us", Value::Number(ns as f64 / 1e3)));
         let event = TrackEvent {
             r#type: Some(EventType::SliceEnd as i32),
@@ -135,7 +143,7 @@ impl<'w> Perfetto<'w> {
             debug_annotations: annotations(&Vec::from_iter(cpu)),
             ..Default::default()
         };
-        self.event(at_ns, event, false)
+        self.event(at_ns, event, false);
     }
 }
 
@@ -145,20 +153,21 @@ impl Viewer for Perfetto<'_> {
         let mut begin = self.named(EventType::SliceBegin, track, slice.name);
         begin.debug_annotations = annotations(&slice.arguments);
         begin.terminating_flow_ids.clone_from(&slice.arrows);
-        self.event(slice.begin_ns, begin, false)?;
+        self.event(slice.begin_ns, begin, false);
         let mut open: Vec<u64> = Vec::new();
         for &(begin_ns, end_ns, name) in &slice.spans {
             while let Some(end_ns) = open.pop_if(|end_ns| *end_ns <= begin_ns) {
-                self.end(track, end_ns, None)?;
+                self.end(track, end_ns, None);
             }
             let begin = self.named(EventType::SliceBegin, track, name);
-            self.event(begin_ns, begin, false)?;
+            self.event(begin_ns, begin, false);
             open.push(end_ns);
         }
         while let Some(end_ns) = open.pop() {
-            self.end(track, end_ns, None)?;
+            self.end(track, end_ns, None);
         }
-        self.end(track, slice.end_ns, slice.cpu_ns)
+        self.end(track, slice.end_ns, slice.cpu_ns);
+        Ok(())
     }
 
     fn point(&mut self, point: &Point<'_>) -> io::Result<()> {
@@ -174,7 +183,8 @@ impl Viewer for Perfetto<'_> {
             Some(Arrow::Ends(id)) => event.terminating_flow_ids.push(id),
             None => {}
         }
-        self.event(point.at_ns, event, point.dropped)
+        self.event(point.at_ns, event, point.dropped);
+        Ok(())
     }
 
     fn count(&mut self, count: &Count<'_>) -> io::Result<()> {
@@ -205,7 +215,21 @@ impl Viewer for Perfetto<'_> {
             double_counter_value: Some(count.value),
             ..Default::default()
         };
-        self.event(count.at_ns, event, false)
+        self.event(count.at_ns, event, false);
+        Ok(())
+    }
+
+    fn end_turn(&mut self) -> io::Result<()> {
+        let end = self.bytes.len();
+        let ends = self.held.iter().skip(1).map(|&(_, begin)| begin).chain([end]);
+        let mut packets: Vec<_> =
+            self.held.iter().zip(ends).map(|(&(at_ns, begin), end)| (at_ns, begin..end)).collect();
+        // Those of one moment stay in the order in which they were told.
+        packets.sort_by_key(|(at_ns, _)| *at_ns);
+        packets.into_iter().try_for_each(|(_, packet)| self.out.write_all(&self.bytes[packet]))?;
+        self.bytes.clear();
+        self.held.clear();
+        Ok(())
     }
 }
 

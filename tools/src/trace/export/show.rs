@@ -1,12 +1,13 @@
 //! Shows a trace to a viewer, turn by turn.
 //!
-//! An arrow is drawn when both of its ends are known: its beginning is then a point a ns before the end of the slice in
-//! which it left, told later than what came after. Viewers sort by time.
+//! Everything is told in the order of time, track by track. Whether an arrow is drawn is known only where it ends, so the
+//! trace is read twice: once to see which arrows there are, and once to show it.
 
 use std::collections::BTreeMap;
 use std::io;
 
 use caribou::trace::{ChunkId, Event, RankTrace, Trace, What};
+use rustc_hash::FxHashSet;
 
 use super::arrows::{Arrows, Left};
 use super::counters::{busy, of_sample};
@@ -26,11 +27,58 @@ pub(super) fn show(
     flows: Flows,
     viewer: &mut dyn Viewer,
 ) -> io::Result<u64> {
+    let mut drawn = Drawn::default();
+    once(trace, names, rows, window, flows, (None, &mut drawn))?;
+    once(trace, names, rows, window, flows, (Some(&drawn), viewer))
+}
+
+/// The arrows that there are, by the numbers of their beginnings.
+#[derive(Default)]
+struct Drawn {
+    begin: FxHashSet<u64>,
+    /// Those that go on from where a chunk landed to where it ran.
+    pass: FxHashSet<u64>,
+}
+
+impl Viewer for Drawn {
+    fn slice(&mut self, _: &Slice<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn point(&mut self, point: &Point<'_>) -> io::Result<()> {
+        if let Some(Arrow::Begins(id)) = point.arrow {
+            self.begin.insert(id);
+        }
+        if let Some(Arrow::Passes(id)) = point.arrow {
+            self.pass.insert(id);
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, _: &Count<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn end_turn(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Shows it, with the arrows that are known; or looks which there are.
+fn once(
+    trace: &Trace,
+    names: &Names,
+    rows: &[Row],
+    window: Window,
+    flows: Flows,
+    (drawn, viewer): (Option<&Drawn>, &mut dyn Viewer),
+) -> io::Result<u64> {
     let mut show = Show {
         trace,
         names,
         rows,
         flows,
+        drawn,
         viewer,
         arrows: Arrows::new(),
         left: vec![0; rows.len()],
@@ -42,12 +90,16 @@ pub(super) fn show(
     let shown = |rank: &&RankTrace| rows.iter().any(|row| row.rank == rank.rank);
     for rank in trace.ranks.iter().filter(shown) {
         show.rank(rank, window)?;
+        show.viewer.end_turn()?;
     }
     let mut merged = Merged::new(trace, rows, window);
     for (position, turn) in merged.by_ref() {
         show.turn(position, &turn)?;
+        show.viewer.end_turn()?;
     }
-    super::warn_left_out(&merged);
+    if drawn.is_some() {
+        super::warn_left_out(&merged);
+    }
     for (chunk, landed) in std::mem::take(&mut show.landed) {
         show.migration(chunk, &landed, Arrow::Ends)?;
     }
@@ -68,6 +120,7 @@ struct Show<'a> {
     names: &'a Names,
     rows: &'a [Row],
     flows: Flows,
+    drawn: Option<&'a Drawn>,
     viewer: &'a mut dyn Viewer,
     arrows: Arrows,
     /// What has left from each row.
@@ -164,8 +217,7 @@ impl<'a> Show<'a> {
                     ("to_rank", Value::Count(u64::from(rank))),
                     ("bytes", Value::Count(bytes)),
                 ];
-                let at_ns = before_end(&event, event.end_ns);
-                let left = self.leaves(position, at_ns, bytes);
+                let left = self.leaves(position, event.begin_ns, bytes)?;
                 self.arrows.departed(chunk, rank, left);
             }
             _ => return self.point(position, &event, &event),
@@ -215,7 +267,7 @@ impl<'a> Show<'a> {
         let name;
         match event.what {
             What::Send { chunk, number, bytes, .. } => {
-                let left = self.leaves(position, at_ns, bytes);
+                let left = self.leaves(position, at_ns.min(event.begin_ns), bytes)?;
                 self.arrows.sent(chunk, number, left);
                 return Ok(());
             }
@@ -254,6 +306,11 @@ impl<'a> Show<'a> {
             return self.viewer.point(&point);
         };
         let landed = Landed { left, position, at_ns: event.begin_ns, bytes };
+        if let Some(drawn) = self.drawn {
+            let id = self.number(left);
+            let head = if drawn.pass.contains(&id) { Arrow::Passes(id) } else { Arrow::Ends(id) };
+            self.lands(chunk, &landed, head)?;
+        }
         match self.landed.insert(chunk, landed) {
             // It has gone on without running.
             Some(before) => self.migration(chunk, &before, Arrow::Ends).map(|_| ()),
@@ -261,29 +318,49 @@ impl<'a> Show<'a> {
         }
     }
 
-    /// Both ends of a migration; the second may be passed on to where the chunk ran first.
+    /// A migration whose head is known by now. Returns its number.
     fn migration(&mut self, chunk: ChunkId, landed: &Landed, head: impl Fn(u64) -> Arrow) -> io::Result<u64> {
         let id = self.begins(landed.left)?;
+        if self.drawn.is_none() {
+            self.lands(chunk, landed, head(id))?;
+        }
+        Ok(id)
+    }
+
+    fn lands(&mut self, chunk: ChunkId, landed: &Landed, head: Arrow) -> io::Result<()> {
         let mut point = point(Place::Worker(self.rows[landed.position]), landed.at_ns, MIGRATE_IN);
         point.arguments = vec![("chunk", self.chunk(chunk)), ("bytes", Value::Count(landed.bytes))];
-        point.arrow = Some(head(id));
-        self.viewer.point(&point)?;
-        Ok(id)
+        point.arrow = Some(head);
+        self.viewer.point(&point)
     }
 
-    fn leaves(&mut self, position: usize, at_ns: u64, bytes: u64) -> Left {
+    /// Something leaves a row; its arrow begins now if it is known to be drawn.
+    fn leaves(&mut self, position: usize, at_ns: u64, bytes: u64) -> io::Result<Left> {
         self.left[position] = self.left[position].wrapping_add(1);
-        Left { position, event: self.left[position], at_ns, bytes }
+        let left = Left { position, event: self.left[position], at_ns, bytes };
+        if self.drawn.is_some_and(|drawn| drawn.begin.contains(&self.number(left))) {
+            self.tail(left)?;
+        }
+        Ok(left)
     }
 
-    /// The beginning of an arrow. Returns its number: the row and what the row counted.
+    /// An arrow is drawn that begins there. Returns its number.
     fn begins(&mut self, left: Left) -> io::Result<u64> {
-        let row = self.rows[left.position];
-        let id = u64::from(row.number) << 40 | u64::from(left.event);
-        let mut point = point(Place::Worker(row), left.at_ns, "send");
-        point.arrow = Some(Arrow::Begins(id));
-        self.viewer.point(&point)?;
-        Ok(id)
+        if self.drawn.is_none() {
+            self.tail(left)?;
+        }
+        Ok(self.number(left))
+    }
+
+    fn tail(&mut self, left: Left) -> io::Result<()> {
+        let mut point = point(Place::Worker(self.rows[left.position]), left.at_ns, "send");
+        point.arrow = Some(Arrow::Begins(self.number(left)));
+        self.viewer.point(&point)
+    }
+
+    /// The row, and what the row counted.
+    fn number(&self, left: Left) -> u64 {
+        u64::from(self.rows[left.position].number) << 40 | u64::from(left.event)
     }
 
     fn span(&self, span: &Event) -> (u64, u64, &'a str) {

@@ -56,6 +56,15 @@ fn read(bytes: &[u8]) -> Seen {
         assert!(track.is_none_or(|track| pid_of_track.contains_key(&track)), "{packet:?}");
     }
     packets.retain(|packet| packet.track_event.is_some());
+    let mut last_ns = BTreeMap::new();
+    for (packet, event) in packets.iter().filter_map(|packet| Some((packet, packet.track_event.as_ref()?))) {
+        if event.r#type() == EventType::Counter {
+            // Several workers count on one track.
+            continue;
+        }
+        let before_ns = last_ns.insert(event.track_uuid, packet.timestamp);
+        assert!(before_ns <= Some(packet.timestamp), "a track is told in the order of time");
+    }
     packets.sort_by_key(|packet| packet.timestamp);
     let (mut seen, mut open) = (Seen::default(), BTreeMap::new());
     let (mut begins, mut ends) = (BTreeMap::new(), BTreeMap::new());
