@@ -168,9 +168,11 @@ impl World {
         let universe = initialised.map(|(universe, _)| universe);
         // Before anything collective: others may not come to it.
         check_thread()?;
-        let communicator =
-            Communicator::duplicate(&SimpleCommunicator::world()).map_err(|why| broken(&why))?;
-        Ok(World { job: Some(Job::connect(communicator, config)?), universe })
+        let job = Communicator::duplicate(&SimpleCommunicator::world())
+            .map_err(|why| broken(&why))
+            .and_then(|communicator| Job::connect(communicator, config))
+            .unwrap_or_else(|error| abort_with(&error));
+        Ok(World { job: Some(job), universe })
     }
 }
 
@@ -491,7 +493,8 @@ fn lose(watched: &Arc<Mutex<Watched>>, lost: Lost) {
         let last_word = move || {
             thread::sleep(GRACE);
             if outcome.upgrade().is_some() {
-                give_up(lost);
+                say(&lost.error());
+                end_process();
             }
         };
         // Without that thread the process ends when its handler does.
@@ -502,12 +505,18 @@ fn lose(watched: &Arc<Mutex<Watched>>, lost: Lost) {
     state.alarm.raise();
 }
 
+/// This process failed at something that all do together: the others wait for it there, and MPI's end would wait for them.
+fn abort_with(error: &Error) -> ! {
+    say(error);
+    thread::sleep(LAST_WORDS);
+    abort()
+}
+
 #[expect(clippy::print_stderr, reason = "the process ends here, and its owner must learn why")]
-fn give_up(lost: Lost) {
+fn say(error: &Error) {
     // In one piece: other processes may be speaking too.
-    let text = format!("error: {}\n", lost.error());
+    let text = format!("error: {error}\n");
     eprint!("{text}");
-    end_process();
 }
 
 impl Lost {

@@ -18,6 +18,26 @@ fn situation(processes: u32, arguments: &[&str]) -> Option<Command> {
     Some(command)
 }
 
+/// The same where `/dev/shm` has room for 2 MiB. None also where nobody may arrange that.
+#[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
+fn situation_in_a_small_shm(processes: u32, arguments: &[&str]) -> Option<Command> {
+    let job = situation(processes, arguments)?;
+    let shell = |then: &str| {
+        let script = format!("mount -t tmpfs -o size=2m tmpfs /dev/shm && {then}");
+        let mut shell = Command::new("unshare");
+        shell.args(["--map-root-user", "--mount", "sh", "-c", &script, "sh"]);
+        shell
+    };
+    if !shell("true").output().is_ok_and(|tried| tried.status.success()) {
+        println!("skipped: /dev/shm cannot be replaced here");
+        return None;
+    }
+    let mut command = shell("exec \"$@\"");
+    command.arg(job.get_program()).args(job.get_args());
+    command.envs(job.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    Some(command)
+}
+
 fn run(processes: u32, arguments: &[&str]) -> Option<Ended> {
     Some(Job::start(situation(processes, arguments)?).wait())
 }
@@ -103,6 +123,30 @@ fn a_flow_one_way_does_not_wait_for_an_idle_receiver() {
         assert!(ended.status.success(), "rank {stopped:?} is stopped for a while: {ended:?}");
         assert!(ended.stdout.iter().any(|line| line == "all 300 messages have come"), "{ended:?}");
     }
+}
+
+#[test]
+fn a_small_dev_shm_is_large_enough() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(command) = situation_in_a_small_shm(4, &["flood", "1000", "128"]) else { return };
+    let mut job = Job::start(command);
+    job.limit(Duration::from_secs(30));
+    let ended = job.wait();
+    assert!(ended.status.success() && !ended.stderr.contains("share no memory"), "{ended:?}");
+}
+
+#[test]
+fn without_shared_memory_messages_go_through_mpi_and_the_job_says_so_once() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(mut command) = launcher(3) else { return };
+    // A file that may not be so long is an error to the program then, and no signal.
+    command.args(["sh", "-c", "trap '' XFSZ && exec \"$@\"", "sh", env!("CARGO_BIN_EXE_processes"), "apart"]);
+    let mut job = Job::start(command);
+    job.limit(Duration::from_secs(30));
+    let ended = job.wait();
+    assert!(ended.status.success(), "{ended:?}");
+    assert!(ended.stdout.iter().any(|line| line == "all 1000 messages have come"), "{ended:?}");
+    assert_eq!(ended.stderr.matches("3 processes share no memory").count(), 1, "{ended:?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Ranks as processes of an MPI job.
 //!
-//! Processes of one host write frames into rings in shared memory (an MPI window) and wake each other; those of different
+//! Processes of one host write frames into rings in memory that they share and wake each other; those of different
 //! hosts exchange batches of frames as MPI messages, under credit. Long runs of numbers are MPI messages of their own in
 //! both cases, sent from where they lie and received where they stay. See [`ring`], [`batch`] and [`peer`].
 //!
@@ -18,6 +18,7 @@
 
 mod batch;
 mod frame;
+mod memory;
 mod peer;
 pub(crate) mod raw;
 mod ring;
@@ -37,6 +38,7 @@ use crate::error::Error;
 use crate::exec::clock::Clock;
 use crate::exec::sleep::{SharedBed, wake_at};
 use crate::ids::Rank;
+use crate::warn::warn;
 
 /// Lines of all rings into one process together, and of each at least and at most: 8 MiB, 64 KiB and 512 KiB.
 const LINES_PER_RANK: usize = 1 << 17;
@@ -70,9 +72,15 @@ impl Links {
             part_of[u32::from_le_bytes(bytes) as usize] = Some(part);
         }
         let wishes = communicator.all_say(&[u8::from(shared_memory)])?;
-        let shared = wishes.iter().all(|wish| wish[..] == [1]) && parts > 1;
         let lines = (LINES_PER_RANK / parts).clamp(RING_LINES_MIN, RING_LINES_MAX).next_power_of_two();
-        let window = if shared { Some(host.window(parts * ring::footprint(lines))?) } else { None };
+        let shared = if wishes.iter().all(|wish| wish[..] == [1]) && parts > 1 {
+            memory::share(&host, Window::part_bytes(parts * ring::footprint(lines)))?.map(Some)
+        } else {
+            Ok(None)
+        };
+        let whys = communicator.all_say(shared.as_ref().err().map_or(&[], |why| why.as_bytes()))?;
+        warn_of_no_memory(rank, &whys);
+        let window = shared.unwrap_or_default().map(Window::new);
         // The ring from process `from` of this host lies in its reader's part, at the place of `from`.
         let ring =
             |window, from: u32, to| Ring::new(window, to, from as usize * ring::footprint(lines), lines);
@@ -113,6 +121,20 @@ impl Links {
         {
             wake_at(window.bed(part));
         }
+    }
+}
+
+/// Rank 0 says for all which processes have to do without shared memory, and why.
+fn warn_of_no_memory(rank: u32, whys: &[Vec<u8>]) {
+    let without = || (0u32..).zip(whys).filter(|(_, why)| !why.is_empty());
+    if rank == 0
+        && let Some((first, why)) = without().next()
+    {
+        let (count, why) = (without().count(), String::from_utf8_lossy(why));
+        warn(&format!(
+            "messages within a host go through MPI, which is slower: {count} processes share no memory; make room for \
+             it, or set CARIBOU_SHARED_MEMORY=off (rank {first}: {why})"
+        ));
     }
 }
 

@@ -4,7 +4,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "what a test reads")]
 
 use std::ops::Range;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         "rounds" => rounds(u64::MAX >> 8).map(|_| ()),
         // How many messages, and how many numbers of eight bytes in each.
         "flood" => flood(number(0), number(1)),
+        "apart" => apart(),
         "panic" => one_a_rank(|| Panics),
         "hang" => one_a_rank(|| Hangs),
         "stall" => one_a_rank(|| Waits),
@@ -250,6 +251,16 @@ fn flood(messages: u64, numbers: u64) -> Result<(), Error> {
     let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or("VmHWM: unknown");
     println!("{peak}");
     Ok(())
+}
+
+/// A flood between processes that may make no file, and so no memory, of more than 64 KiB once MPI runs.
+fn apart() -> Result<(), Error> {
+    let (_universe, _) =
+        mpi::initialize_with_threading(mpi::Threading::Funneled).expect("MPI starts once a process");
+    let me = std::process::id().to_string();
+    let limited = Command::new("prlimit").args(["--pid", &me, "--fsize=65536"]).status();
+    assert!(limited.is_ok_and(|status| status.success()), "a process may limit itself");
+    flood(1000, 128)
 }
 
 /// Panics on the last rank.

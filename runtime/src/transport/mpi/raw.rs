@@ -2,8 +2,8 @@
 //!
 //! rsmpi's own non-blocking calls borrow their buffers for a scope. A transport's sends outlive every scope: they must own
 //! what they send. So here a [`Sending`] and a [`Receiving`] hold their buffer until MPI is done with it, and leak it
-//! rather than free it under MPI's hands. The other thing rsmpi lacks is memory shared between the processes of a host
-//! ([`Window`]); it is handed out as atomics, so that whoever uses it needs no `unsafe`.
+//! rather than free it under MPI's hands. Beside MPI there is memory shared between the processes of a host ([`Window`]); it
+//! is handed out as atomics, so that whoever uses it needs no `unsafe`.
 //!
 //! # Rules
 //! 1. Everything here is `!Send`: MPI was initialised for one thread (funneled), and handles stay on it. Only the memory of
@@ -17,6 +17,8 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ffi::c_int;
+use std::fs::File;
+use std::io;
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::rc::Rc;
@@ -25,6 +27,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use mpi::ffi;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::core::bulk::{Block, Shared};
 
@@ -272,17 +275,6 @@ impl Communicator {
         }
     }
 
-    /// Waits for everybody.
-    pub(crate) fn barrier(&self) -> Result<(), MpiError> {
-        let mut request = MaybeUninit::uninit();
-        // SAFETY: the communicator lives; MPI writes the request before it returns success.
-        let request = unsafe {
-            call!(MPI_Ibarrier(self.handle, request.as_mut_ptr()))?;
-            Request::new(request.assume_init())
-        };
-        self.wait("MPI_Ibarrier", request, ())
-    }
-
     /// What every process says, in the order of their ranks. Collective; waits for everybody.
     pub(crate) fn all_say(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>, MpiError> {
         let size = self.size() as usize;
@@ -368,50 +360,6 @@ impl Communicator {
             }
         }
         Ok(())
-    }
-
-    /// Memory that all processes of this communicator, which must be of one host, share: `words` of each. Zeroed.
-    /// Collective.
-    pub(crate) fn window(&self, words: usize) -> Result<Arc<Window>, MpiError> {
-        // A line more, because MPI may begin anywhere.
-        let bytes = 2 * LINE_BYTES + words * 8;
-        let mut start: *mut u8 = std::ptr::null_mut();
-        let mut handle = MaybeUninit::uninit();
-        // SAFETY: MPI writes the address of our part, `bytes` long, and the window's handle.
-        let handle = unsafe {
-            call!(MPI_Win_allocate_shared(
-                bytes as ffi::MPI_Aint,
-                1,
-                ffi::RSMPI_INFO_NULL,
-                self.handle,
-                (&raw mut start).cast(),
-                handle.as_mut_ptr(),
-            ))?;
-            handle.assume_init()
-        };
-        // SAFETY: our part is ours alone until the barrier below.
-        unsafe { start.write_bytes(0, bytes) };
-        let mut parts = Vec::new();
-        for rank in 0..self.size() {
-            let (mut start, mut size, mut unit): (*mut u8, ffi::MPI_Aint, c_int) =
-                (std::ptr::null_mut(), 0, 0);
-            // SAFETY: MPI writes address, size and unit of that process' part.
-            unsafe {
-                call!(MPI_Win_shared_query(
-                    handle,
-                    rank as c_int,
-                    &raw mut size,
-                    &raw mut unit,
-                    (&raw mut start).cast(),
-                ))?;
-            }
-            assert!(size as usize >= bytes, "every part is whole");
-            // The same for every process: they map the same pages.
-            let start = start.wrapping_add(start.align_offset(LINE_BYTES));
-            parts.push(start);
-        }
-        self.barrier()?;
-        Ok(Arc::new(Window { handle, parts, words }))
     }
 }
 
@@ -632,37 +580,69 @@ impl Buffer {
     }
 }
 
+/// A file's memory, mapped for as long as this lives.
+pub(crate) struct Mapping {
+    start: *mut u8,
+    bytes: usize,
+}
+
+// SAFETY: the memory is only ever seen as atomics.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// The first `bytes` bytes of a file that has them, and that nobody makes shorter.
+    pub(crate) fn new(file: &File, bytes: usize) -> io::Result<Mapping> {
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: the kernel chooses an address where nothing is.
+        let start = unsafe { mmap(std::ptr::null_mut(), bytes, protection, flags, file, 0)? };
+        Ok(Mapping { start: start.cast(), bytes })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `new`; whoever looks into it keeps the mapping. It fails for no mapping of ours.
+        let _ = unsafe { munmap(self.start.cast(), self.bytes) };
+    }
+}
+
 /// The first line of a part: the state of its owner's bed.
 const LINE_BYTES: usize = 64;
 
-/// Memory shared by the processes of a host.
-///
-/// It is freed with the job, not before: a process that is still asleep may be looked at by another that ends.
+/// Memory shared by the processes of a host: a part of each.
 pub(crate) struct Window {
-    #[expect(dead_code, reason = "kept to say whose the memory is; see above for why it is never freed")]
-    handle: ffi::MPI_Win,
-    parts: Vec<*mut u8>,
-    words: usize,
+    parts: Vec<Mapping>,
 }
 
-// SAFETY: the handle is used by nobody, and the memory is only ever seen as atomics.
-unsafe impl Send for Window {}
-// SAFETY: as above.
-unsafe impl Sync for Window {}
-
 impl Window {
+    /// How long a part is with so many words.
+    pub(crate) fn part_bytes(words: usize) -> usize {
+        LINE_BYTES + words * 8
+    }
+
+    /// Parts are whole lines.
+    pub(crate) fn new(parts: Vec<Mapping>) -> Arc<Window> {
+        assert!(parts.iter().all(|part| part.bytes >= LINE_BYTES), "every part has a bed");
+        Arc::new(Window { parts })
+    }
+
     /// The state of a process' bed.
     #[inline]
     pub(crate) fn bed(&self, process: u32) -> &AtomicU32 {
-        // SAFETY: the first line of each part, mapped as long as the process lives, aligned, and only seen so.
-        unsafe { AtomicU32::from_ptr(self.parts[process as usize].cast()) }
+        // SAFETY: the first line of each part, mapped as long as this lives, aligned to pages, and only seen so.
+        unsafe { AtomicU32::from_ptr(self.parts[process as usize].start.cast()) }
     }
 
     /// Some words of a process' part.
     pub(crate) fn words(self: &Arc<Window>, process: u32, range: std::ops::Range<usize>) -> Words {
-        assert!(range.start <= range.end && range.end <= self.words, "they are in its part");
-        // SAFETY: after the first line each part has `self.words` words.
-        let start = unsafe { self.parts[process as usize].add(LINE_BYTES + range.start * 8) };
+        let part = &self.parts[process as usize];
+        assert!(
+            range.start <= range.end && Window::part_bytes(range.end) <= part.bytes,
+            "they are in its part"
+        );
+        let start = part.start.wrapping_add(Window::part_bytes(range.start));
         Words { start: start.cast(), count: range.len(), _window: self.clone() }
     }
 }
