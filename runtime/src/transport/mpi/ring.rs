@@ -10,8 +10,9 @@
 //! ```
 //!
 //! 1. The writer writes the words of a line, then its control word (release), with the number of its lap around the ring.
-//! 2. The reader takes a line when its control word shows the lap that it is in (acquire). What stands there from the lap
-//!    before is no line, whatever its words are.
+//! 2. A line is there when its control word shows the lap that the reader is in (acquire). What stands there from the lap
+//!    before is no line, whatever its words are. The reader takes a batch when its last line is there: lines are written in
+//!    order, and for one that a stopped or killed process never writes nobody waits here.
 //! 3. The writer stays less than a ring ahead of the *tail*, the lines that the reader says it has read (release, acquire).
 //! 4. All words are atomics that nobody needs any order of but through control words and tail.
 //! 5. Beside the tail each end says how far it is with the runs of numbers that MPI carries (see [`peer`](super::peer)).
@@ -145,10 +146,28 @@ impl Reader {
         Reader { ring, read: 0, told: 0 }
     }
 
-    /// Whether a batch begins to be there.
+    /// Whether a batch is there, all of it.
     #[inline]
     pub(crate) fn ready(&self) -> bool {
-        self.ring.line(self.read)[0].load(Ordering::Relaxed) >> LAP_SHIFT == self.ring.lap(self.read)
+        self.batch_words().is_some()
+    }
+
+    /// How many words the next batch has, once its last line is there. None otherwise: who writes may be stopped, or dead.
+    #[inline]
+    fn batch_words(&self) -> Option<usize> {
+        let words = self.control(self.read)? as u32 as usize;
+        let last = self.read + (words.div_ceil(LOAD_WORDS) as u64).saturating_sub(1);
+        if last != self.read {
+            self.control(last)?;
+        }
+        Some(words)
+    }
+
+    /// The control word of a line that is there.
+    #[inline]
+    fn control(&self, number: u64) -> Option<u64> {
+        let control = self.ring.line(number)[0].load(Ordering::Acquire);
+        (control >> LAP_SHIFT == self.ring.lap(number)).then_some(control)
     }
 
     /// So many runs have been received.
@@ -161,15 +180,11 @@ impl Reader {
         self.ring.said[LEFT].load(Ordering::Relaxed)
     }
 
-    /// Appends the next batch. False if there is none. Waits for lines that its writer is writing.
+    /// Appends the next batch. False if there is none.
     #[inline]
     pub(crate) fn read(&mut self, batch: &mut Vec<u8>) -> bool {
+        let Some(mut left) = self.batch_words() else { return false };
         let ring = &self.ring;
-        let control = ring.line(self.read)[0].load(Ordering::Acquire);
-        if control >> LAP_SHIFT != ring.lap(self.read) {
-            return false;
-        }
-        let mut left = control as u32 as usize;
         loop {
             let line = ring.line(self.read);
             for word in &line[1..][..left.min(LOAD_WORDS)] {
@@ -180,12 +195,6 @@ impl Reader {
             if left == 0 {
                 break;
             }
-            let mut looks = 0u32;
-            while ring.line(self.read)[0].load(Ordering::Acquire) >> LAP_SHIFT != ring.lap(self.read) {
-                // A writer that is not running may need this vCPU.
-                looks += 1;
-                if looks < 1000 { std::hint::spin_loop() } else { std::thread::yield_now() }
-            }
         }
         // Told now and then: the writer's look at the tail takes the line away from us.
         if self.read - self.told >= ring.lines() / 4 {
@@ -193,5 +202,56 @@ impl Reader {
             self.told = self.read;
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::mpi::memory;
+
+    /// Both ends of a ring of 8 lines.
+    fn ends() -> (Writer, Reader) {
+        let part = memory::own(Window::part_bytes(footprint(8))).expect("there is so much memory");
+        let window = Window::new(vec![part]);
+        (Writer::new(Ring::new(&window, 0, 0, 8)), Reader::new(Ring::new(&window, 0, 0, 8)))
+    }
+
+    fn read(reader: &mut Reader) -> Option<Vec<u8>> {
+        let mut batch = Vec::new();
+        let ready = reader.ready();
+        assert_eq!(reader.read(&mut batch), ready, "what is ready is read");
+        ready.then_some(batch)
+    }
+
+    #[test]
+    fn a_batch_that_is_half_written_is_not_there_yet() {
+        let (mut writer, mut reader) = ends();
+        let batch = [7u8; 3 * LOAD_WORDS * WORD];
+        for number in [0, 3, 6] {
+            assert!(writer.write(&batch));
+            // As if its writer had been stopped before the last line.
+            let last = &writer.ring.line(number + 2)[0];
+            let control = last.swap(0, Ordering::Relaxed);
+            assert_eq!(read(&mut reader), None);
+            last.store(control, Ordering::Release);
+            assert_eq!(read(&mut reader).as_deref(), Some(&batch[..]));
+        }
+    }
+
+    #[test]
+    fn a_ring_is_full_until_its_reader_has_read() {
+        let (mut writer, mut reader) = ends();
+        let batch = |number: u8| [number; 4 * WORD];
+        for lap in 0..3 {
+            for line in 0..8 {
+                assert!(writer.write(&batch(8 * lap + line)));
+            }
+            assert!(!writer.write(&batch(0)));
+            for line in 0..8 {
+                assert_eq!(read(&mut reader).as_deref(), Some(&batch(8 * lap + line)[..]));
+            }
+            assert_eq!(read(&mut reader), None);
+        }
     }
 }
