@@ -196,9 +196,6 @@ impl Block {
 /// Shorter runs of numbers stay in the encoding: a message of their own would cost more than the copies.
 pub(crate) const BESIDE_BYTES_MIN: usize = 16 * 1024;
 
-/// Longer ones stay in it too: MPI counts in `int`.
-pub(crate) const RUN_BYTES_MAX: usize = i32::MAX as usize;
-
 /// Runs that travel beside one packet at most; more stay in the encoding.
 pub(crate) const RUNS_MAX: usize = 250;
 
@@ -259,7 +256,7 @@ pub(crate) fn scatter<R>(blocks: VecDeque<Block>, decode: impl FnOnce() -> R) ->
 /// Keeps numbers to travel beside the bytes: as which run, counted from 1; 0 if they belong into the bytes.
 fn put_beside<T: Number>(numbers: &(impl Numbers<T> + ?Sized)) -> u8 {
     let all = numbers.numbers();
-    if !(BESIDE_BYTES_MIN..=RUN_BYTES_MAX).contains(&size_of_val(all)) {
+    if size_of_val(all) < BESIDE_BYTES_MIN {
         return 0;
     }
     GATHERED.with_borrow_mut(|attachments| {

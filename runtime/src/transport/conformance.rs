@@ -19,6 +19,8 @@ use super::sim::{Network, Sim};
 use crate::core::packet::Packet;
 use crate::ids::{ChunkId, Rank};
 
+/// Where what is too long for one message is cut: shorter than in earnest, and longer than a batch.
+const PIECE_BYTES: usize = 64 * 1024;
 /// Packets that each rank sends to each other.
 const PACKETS: u64 = 3_000;
 
@@ -77,13 +79,16 @@ impl Party {
 }
 
 /// The packet that `from` sends under this number: mostly short, now and then with numbers that travel beside it, and now
-/// and then with a long body.
+/// and then with a long body. One of each is too long for one message.
 fn packet(from: Rank, number: u64) -> Packet {
     let text = |length: usize| format!("{from} {number} {}", "x".repeat(length));
     match number % 100 {
-        17 => Packet::Waiting { lines: vec![text(40_000)] },
+        17 => {
+            Packet::Waiting { lines: vec![text(if number == 2_017 { 4 * PIECE_BYTES / 3 } else { 40_000 })] }
+        }
         33 | 34 => {
-            let message: Arc<[u8]> = (0..60_000u64).map(|byte| (byte + number) as u8).collect();
+            let bytes = if number == 2_033 { 2 * PIECE_BYTES as u64 } else { 60_000 };
+            let message: Arc<[u8]> = (0..bytes).map(|byte| (byte + number) as u8).collect();
             let from = ChunkId { array: 0, key: u64::from(from.0) };
             Packet::Multicast { from, array: 0, keys: vec![number], message }
         }
@@ -144,7 +149,7 @@ fn simulated_ranks_conform() {
 /// Processes conform: this test starts itself again under `mpirun`, once for each kind of link.
 #[cfg(feature = "mpi")]
 mod processes {
-    use super::{Party, Rank, Transport, thread};
+    use super::{PIECE_BYTES, Party, Rank, Transport, thread};
     use crate::core::codec::Codec;
     use crate::exec::clock::Clock;
     use crate::transport::mpi::raw::Communicator;
@@ -158,7 +163,8 @@ mod processes {
     fn a_process() {
         let (universe, _) =
             mpi::initialize_with_threading(mpi::Threading::Funneled).expect("MPI starts once a process");
-        let world = Communicator::duplicate(&universe.world()).expect("MPI works");
+        let mut world = Communicator::duplicate(&universe.world()).expect("MPI works");
+        world.cut_at(PIECE_BYTES);
         let (rank, ranks) = (Rank(world.rank()), world.size());
         let shared_memory = variable("SHARED_MEMORY").as_deref() == Some("on");
         let mut links = Links::connect(world, shared_memory).expect("they connect");

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use super::batch::{Arrivals, Departures};
 use super::frame::{Kind, Run};
 use super::raw::{Communicator, MpiError, Receiving, Sendings};
-use crate::core::bulk::{Attachment, Block, RUN_BYTES_MAX};
+use crate::core::bulk::{Attachment, Block};
 use crate::core::codec::Codec;
 use crate::core::packet::Packet;
 use crate::error::Error;
@@ -148,11 +148,6 @@ impl Peer {
         now_ns: u64,
         communicator: &Communicator,
     ) -> Result<(), Failure> {
-        if body.len() > RUN_BYTES_MAX {
-            let why = format!("its {} bytes are more than one MPI message carries", body.len());
-            let what = format!("a packet to rank {}", self.rank);
-            return Err(Failure::Wire(Error::Wire { rank: self.rank, what, why }));
-        }
         if body.len() > BODY_BYTES_MAX {
             kind = Kind::BodyBeside;
             beside.insert(0, Attachment { numbers: Arc::new(std::mem::take(&mut body)), width: 1 });

@@ -98,6 +98,8 @@ pub(crate) fn end_process() -> ! {
     unsafe { _exit(1) }
 }
 
+/// The longest message: MPI counts in `int`, and what lies below may count less (Linux copies some bytes less at a time).
+const PIECE_BYTES: usize = 1 << 30;
 /// The tag of no message: a probe that finds one looks no further (Open MPI).
 const NEVER_SENT: c_int = 0;
 /// Between two tests of what takes long.
@@ -123,6 +125,8 @@ impl Alarm {
 pub(crate) struct Communicator {
     handle: ffi::MPI_Comm,
     alarm: Alarm,
+    /// What is longer travels in pieces; the same for all processes.
+    piece_bytes: usize,
     /// An operation was given up: MPI still waits for it.
     given_up: Cell<bool>,
     /// Rule 1.
@@ -146,7 +150,14 @@ impl Communicator {
     fn own(handle: ffi::MPI_Comm, alarm: Alarm) -> Result<Communicator, MpiError> {
         // SAFETY: the handle was just made.
         unsafe { call!(MPI_Comm_set_errhandler(handle, ffi::RSMPI_ERRORS_RETURN))? };
-        Ok(Communicator { handle, alarm, given_up: Cell::new(false), here: PhantomData })
+        let given_up = Cell::new(false);
+        Ok(Communicator { handle, alarm, piece_bytes: PIECE_BYTES, given_up, here: PhantomData })
+    }
+
+    /// Pieces are so long, for a test that has less than a gigabyte to send.
+    #[cfg(test)]
+    pub(crate) fn cut_at(&mut self, bytes: usize) {
+        self.piece_bytes = bytes;
     }
 
     /// The processes that share memory with this one, in the order of their ranks. Collective.
@@ -197,12 +208,19 @@ impl Communicator {
 
     /// Starts to send bytes, which are kept until they have left.
     pub(crate) fn send(&self, to: u32, tag: u16, bytes: Arc<dyn Shared>) -> Result<Sending, MpiError> {
-        let mut request = MaybeUninit::uninit();
-        let (start, count) = (bytes.bytes().as_ptr(), count_of(bytes.bytes().len())?);
-        // SAFETY: the bytes are shared, so nobody writes them, and `Sending` holds on to them (rule 2).
-        let request = unsafe {
+        let mut sending = Sending { requests: Requests::default(), bytes: Some(bytes.clone()) };
+        for piece in bytes.bytes().chunks(self.piece_bytes) {
+            sending.requests.push(self.start_send(to, tag, piece)?);
+        }
+        Ok(sending)
+    }
+
+    fn start_send(&self, to: u32, tag: u16, piece: &[u8]) -> Result<Request, MpiError> {
+        let (mut request, count) = (MaybeUninit::uninit(), count_of(piece.len())?);
+        // SAFETY: the bytes are shared, so nobody writes them, and the caller's `Sending` holds on to them (rule 2).
+        unsafe {
             call!(MPI_Isend(
-                start.cast(),
+                piece.as_ptr().cast(),
                 count,
                 ffi::RSMPI_UINT8_T,
                 to as c_int,
@@ -210,9 +228,8 @@ impl Communicator {
                 self.handle,
                 request.as_mut_ptr(),
             ))?;
-            Request::new(request.assume_init())
-        };
-        Ok(Sending { request, bytes: Some(bytes) })
+            Ok(Request::new(request.assume_init()))
+        }
     }
 
     /// Starts to receive exactly `bytes` bytes from `from`, as numbers of `width` bytes each.
@@ -224,19 +241,29 @@ impl Communicator {
         width: u8,
     ) -> Result<Receiving, MpiError> {
         let mut buffer = Buffer::with_capacity(bytes, width);
-        let request = self.start_receive(from as c_int, tag, buffer.start(), bytes)?;
-        Ok(Receiving { request, buffer: Some(buffer) })
+        let start = buffer.start();
+        let mut receiving = Receiving { requests: Requests::default(), buffer: Some(buffer) };
+        for at in (0..bytes).step_by(self.piece_bytes) {
+            let piece_bytes = self.piece_bytes.min(bytes - at);
+            let piece = start.wrapping_add(at);
+            receiving.requests.push(self.start_receive(from as c_int, tag, piece, piece_bytes)?);
+        }
+        Ok(receiving)
     }
 
-    /// Starts to receive up to `bytes` bytes from anybody.
+    /// Starts to receive up to `bytes` bytes, not more than a piece, from anybody.
     pub(crate) fn receive_any(&self, tag: u16, bytes: usize) -> Result<Receiving, MpiError> {
+        assert!(bytes <= self.piece_bytes, "a message of unknown length comes in one piece");
         let mut buffer = Buffer::with_capacity(bytes, 1);
+        let start = buffer.start();
+        let mut receiving = Receiving { requests: Requests::default(), buffer: Some(buffer) };
         // SAFETY: MPI's own constant.
         let any = unsafe { ffi::RSMPI_ANY_SOURCE };
-        let request = self.start_receive(any, tag, buffer.start(), bytes)?;
-        Ok(Receiving { request, buffer: Some(buffer) })
+        receiving.requests.push(self.start_receive(any, tag, start, bytes)?);
+        Ok(receiving)
     }
 
+    /// The caller's `Receiving` owns the memory that `start` points to, `bytes` long.
     fn start_receive(
         &self,
         from: c_int,
@@ -245,7 +272,7 @@ impl Communicator {
         bytes: usize,
     ) -> Result<Request, MpiError> {
         let (mut request, count) = (MaybeUninit::uninit(), count_of(bytes)?);
-        // SAFETY: the caller's `Receiving` owns the memory that `start` points to, `bytes` long (rule 2).
+        // SAFETY: as the caller says (rule 2).
         unsafe {
             call!(MPI_Irecv(
                 start.cast(),
@@ -418,16 +445,46 @@ impl Request {
     }
 }
 
+/// The pieces of what is under way together, in order.
+#[derive(Default)]
+struct Requests {
+    pieces: Vec<Request>,
+    /// How many are known to be complete.
+    complete: usize,
+}
+
+impl Requests {
+    fn push(&mut self, piece: Request) {
+        self.pieces.push(piece);
+    }
+
+    /// Whether all are complete; lets MPI work on the first that is not.
+    #[inline]
+    fn test(&mut self) -> Result<bool, MpiError> {
+        while let Some(piece) = self.pieces.get_mut(self.complete) {
+            if !piece.test()? {
+                return Ok(false);
+            }
+            self.complete += 1;
+        }
+        Ok(true)
+    }
+
+    fn are_complete(&self) -> bool {
+        self.complete == self.pieces.len()
+    }
+}
+
 /// Bytes that are leaving.
 pub(crate) struct Sending {
-    request: Request,
+    requests: Requests,
     bytes: Option<Arc<dyn Shared>>,
 }
 
 impl Sending {
     /// Whether they have left: the memory is free again.
     pub(crate) fn test(&mut self) -> Result<bool, MpiError> {
-        self.request.test()
+        self.requests.test()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -437,7 +494,7 @@ impl Sending {
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        if !self.request.complete {
+        if !self.requests.are_complete() {
             // Rule 2: better lost than freed while MPI reads it.
             let _leaked = ManuallyDrop::new(self.bytes.take());
         }
@@ -485,7 +542,7 @@ impl Sendings {
 
 /// Bytes that are coming.
 pub(crate) struct Receiving {
-    request: Request,
+    requests: Requests,
     buffer: Option<Buffer>,
 }
 
@@ -493,15 +550,18 @@ impl Receiving {
     /// Whether they have come.
     #[inline]
     pub(crate) fn test(&mut self) -> Result<bool, MpiError> {
-        self.request.test()
+        self.requests.test()
     }
 
     /// The sender and what it sent. Only once [`test`](Self::test) has said that it came.
     pub(crate) fn take(mut self) -> (u32, Block) {
-        assert!(self.request.complete, "it has come");
+        assert!(self.requests.are_complete(), "it has come");
         let buffer = self.buffer.take().expect("it is taken once");
-        // SAFETY: MPI has written so many bytes of the buffer.
-        (self.request.source, unsafe { buffer.filled(self.request.bytes) })
+        let pieces = &self.requests.pieces;
+        let (source, bytes) =
+            (pieces.first().map_or(0, |piece| piece.source), pieces.iter().map(|piece| piece.bytes).sum());
+        // SAFETY: MPI has written so many bytes of the buffer: all pieces but the last are whole.
+        (source, unsafe { buffer.filled(bytes) })
     }
 }
 
@@ -511,12 +571,14 @@ const CANCEL_TESTS: u32 = 1000;
 impl Drop for Receiving {
     /// Takes the receive back. One that has met its message cannot be, and may never be complete.
     fn drop(&mut self) {
-        if self.request.complete || is_finalized() {
+        if self.requests.are_complete() || is_finalized() {
             return;
         }
-        // SAFETY: the request is under way.
-        unsafe { ffi::MPI_Cancel(&raw mut self.request.handle) };
-        let taken_back = (0..CANCEL_TESTS).any(|_| self.request.test().unwrap_or(true));
+        for piece in self.requests.pieces.iter_mut().filter(|piece| !piece.complete) {
+            // SAFETY: the request is under way.
+            unsafe { ffi::MPI_Cancel(&raw mut piece.handle) };
+        }
+        let taken_back = (0..CANCEL_TESTS).any(|_| self.requests.test().unwrap_or(true));
         if !taken_back {
             // Rule 2: better lost than freed while MPI may write it.
             let _leaked = ManuallyDrop::new(self.buffer.take());
