@@ -1,17 +1,22 @@
 //! What does it cost to leave the process?
 //!
-//! Two processes of an MPI job, a chunk on each, against raw MPI between the same processes, in turn in one run:
+//! Two processes of an MPI job, chunks on each, against raw MPI between the same processes, in turn in one run:
 //!
 //! | question | raw MPI | Caribou |
 //! |---|---|---|
 //! | latency, 8 bytes, one way | `MPI_Send` and `MPI_Recv`, there and back | a message from chunk to chunk, there and back |
-//! | small messages | 64 `MPI_Isend` at a time, 64 `MPI_Irecv`, an acknowledgement | 1024 sends of one chunk to the other, an acknowledgement |
+//! | rate, small messages one way | 64 `MPI_Isend` or `MPI_Irecv` at a time, an acknowledgement of 1024 | one chunk sends another 1024, an acknowledgement |
+//! | exchange, small messages both ways | 64 `MPI_Isend` and 64 `MPI_Irecv` at a time, on both sides | 128 chunks pass 128 tokens on, each to a chunk of the other process |
 //! | 1 MiB, one way | `MPI_Send` and `MPI_Recv`, there and back | an `Arc<Vec<u8>>` in a message, there and back |
+//!
+//! The first question is that of `ring --chunks 2 --placement round-robin`, the third that of `ring --chunks 128
+//! --tokens 128 --placement round-robin`: a message that is one of many costs its chunk a turn of its own there, where the
+//! second hands 1024 to a chunk that is running already.
 //!
 //! Caribou's chunks are measured and profiled as by default, and then neither.
 //!
 //! Started plainly it starts itself again under `mpirun -n 2` (another one: `MPIRUN`). An argument selects
-//! one question: `latency`, `rate` or `large`.
+//! one question: `latency`, `rate`, `exchange` or `large`.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark reports to who started it")]
 
@@ -31,12 +36,16 @@ const ROUNDS: usize = 9;
 const TRIPS: u32 = 20_000;
 const BURSTS: u32 = 200;
 const BURST: u32 = 1024;
+const HOPS: u32 = 2_000;
 const LARGE_TRIPS: u32 = 200;
 const LARGE_BYTES: usize = 1 << 20;
 /// Raw sends that are under way together.
 const WINDOW: usize = 64;
 
-/// One of the two chunks. What is asked for comes from chunk 0, which counts and keeps the time.
+/// Chunks, and tokens, where messages go both ways: so many that a window of them is on its way in each direction.
+const CHUNKS: u32 = 2 * WINDOW as u32;
+
+/// One of the chunks. What is asked for comes from chunk 0, which counts and keeps the time.
 #[derive(Serialize, Deserialize)]
 struct Side {
     job: Job,
@@ -49,6 +58,7 @@ struct Side {
 enum Job {
     Latency,
     Rate,
+    Exchange,
     Large,
 }
 
@@ -58,7 +68,16 @@ enum Message {
     Ping(u64),
     Item(u64),
     Heard,
+    /// So many hops are left.
+    Token(u32),
+    Arrived,
     Load(#[serde(with = "caribou::bulk")] Arc<Vec<u8>>),
+}
+
+impl Job {
+    fn chunks(self) -> u32 {
+        if self == Job::Exchange { CHUNKS } else { 2 }
+    }
 }
 
 impl Side {
@@ -66,6 +85,7 @@ impl Side {
         let left = match job {
             Job::Latency => TRIPS,
             Job::Rate => BURSTS,
+            Job::Exchange => 1,
             Job::Large => LARGE_TRIPS,
         };
         Side { job, begun_ns: 0, left, heard: 0 }
@@ -80,6 +100,7 @@ impl Side {
         }
         self.left -= 1;
         match self.job {
+            Job::Exchange => (0..CHUNKS).for_each(|chunk| ctx.send(chunk, Message::Token(HOPS))),
             Job::Latency => ctx.send(1, Message::Ping(u64::from(self.left))),
             Job::Rate => {
                 for item in 0..BURST {
@@ -102,7 +123,7 @@ impl Chunk for Side {
     type Message = Message;
 
     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
-        if ctx.index() == 1 {
+        if ctx.index() > 0 {
             ctx.send(0, Message::Hello);
         }
     }
@@ -110,8 +131,19 @@ impl Chunk for Side {
     fn receive(&mut self, message: Message, ctx: &mut Ctx<'_, Self>) {
         match message {
             Message::Hello => {
-                self.begun_ns = ctx.elapsed_ns();
-                self.next(None, ctx);
+                self.heard += 1;
+                if self.heard == self.job.chunks() - 1 {
+                    (self.heard, self.begun_ns) = (0, ctx.elapsed_ns());
+                    self.next(None, ctx);
+                }
+            }
+            Message::Token(0) => ctx.send(0, Message::Arrived),
+            Message::Token(left) => ctx.send((ctx.index() + 1) % CHUNKS, Message::Token(left - 1)),
+            Message::Arrived => {
+                self.heard += 1;
+                if self.heard == CHUNKS {
+                    self.next(None, ctx);
+                }
             }
             Message::Ping(number) if ctx.index() == 1 => ctx.send(0, Message::Ping(number + 1)),
             Message::Load(load) if ctx.index() == 1 => ctx.send(0, Message::Load(load)),
@@ -128,12 +160,12 @@ impl Chunk for Side {
     }
 }
 
-/// Seconds that a job takes between two chunks. Only rank 0 knows.
+/// Seconds that a job takes. Only rank 0 knows.
 fn chunks(runtime: &mut Runtime, config: &Config, job: Job) -> f64 {
     let took_ns = Arc::new(AtomicU64::new(0));
     let report = runtime.run(config, |setup| {
         setup.service(took_ns.clone());
-        setup.array_with(2u32, Placement::RoundRobin, move |_| Side::new(job));
+        setup.array_with(job.chunks(), Placement::RoundRobin, move |_| Side::new(job));
     });
     report.expect("the run ends");
     took_ns.load(Ordering::Relaxed) as f64 / 1e9
@@ -156,30 +188,49 @@ fn raw_trips<T: Equivalence + Clone>(world: &SimpleCommunicator, message: &mut [
     })
 }
 
-/// Seconds that as many raw messages take as the chunks exchange, one call each.
+/// Seconds that as many raw messages take as one chunk sends the other, one call each.
 fn raw_rate(world: &SimpleCommunicator) -> f64 {
     let other = world.process_at_rank(1 - world.rank());
-    let windows = (BURSTS * BURST) as usize / WINDOW;
     let mut items = [0u64; WINDOW];
     world.barrier();
     seconds(|| {
-        for _ in 0..windows {
-            mpi::request::multiple_scope(WINDOW, |scope, requests| {
-                for item in &mut items {
-                    if world.rank() == 0 {
-                        requests.add(other.immediate_send(scope, &*item));
-                    } else {
-                        requests.add(other.immediate_receive_into(scope, item));
+        for _ in 0..BURSTS {
+            for _ in 0..BURST as usize / WINDOW {
+                mpi::request::multiple_scope(WINDOW, |scope, requests| {
+                    for item in &mut items {
+                        if world.rank() == 0 {
+                            requests.add(other.immediate_send(scope, &*item));
+                        } else {
+                            requests.add(other.immediate_receive_into(scope, item));
+                        }
                     }
-                }
-                requests.wait_all(&mut Vec::new());
-            });
+                    requests.wait_all(&mut Vec::new());
+                });
+            }
             let mut heard = 0u8;
             if world.rank() == 0 {
                 other.receive_into(&mut heard);
             } else {
                 other.send(&heard);
             }
+        }
+    })
+}
+
+/// Seconds that as many raw messages take as the chunks exchange, one call each.
+fn raw_exchange(world: &SimpleCommunicator) -> f64 {
+    let other = world.process_at_rank(1 - world.rank());
+    let (sent, mut come) = ([0u64; WINDOW], [0u64; WINDOW]);
+    world.barrier();
+    seconds(|| {
+        for _ in 0..HOPS {
+            mpi::request::multiple_scope(2 * WINDOW, |scope, requests| {
+                for (out, into) in sent.iter().zip(&mut come) {
+                    requests.add(other.immediate_receive_into(scope, into));
+                    requests.add(other.immediate_send(scope, out));
+                }
+                requests.wait_all(&mut Vec::new());
+            });
         }
     })
 }
@@ -246,7 +297,20 @@ fn measure() {
     ];
     if is_asked("rate") {
         let unit = f64::from(BURSTS * BURST) / 1e9;
-        say("small messages, each", "rate", in_turn(ROUNDS, rate).map(|spread| spread.per(unit)));
+        say("small messages one way, each", "rate", in_turn(ROUNDS, rate).map(|spread| spread.per(unit)));
+    }
+    let exchange: [Contender<'_>; 3] = [
+        Box::new(|| raw_exchange(&world)),
+        Box::new(|| run(&config, Job::Exchange)),
+        Box::new(|| run(&bare, Job::Exchange)),
+    ];
+    if is_asked("exchange") {
+        let unit = f64::from(CHUNKS * HOPS) / 1e9;
+        say(
+            "small messages both ways, each",
+            "exchange",
+            in_turn(ROUNDS, exchange).map(|spread| spread.per(unit)),
+        );
     }
     let mut load = vec![7u8; LARGE_BYTES];
     let large: [Contender<'_>; 3] = [
