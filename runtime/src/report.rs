@@ -217,6 +217,37 @@ pub struct Sample {
     pub deliveries: u64,
 }
 
+/// Which processes ran on a rank's vCPUs in some time in which its workers lost much of it. A vCPU that nobody is seen on was
+/// the hypervisor's, that of another container, or of processes that have ended.
+///
+/// ```
+/// let taker = caribou::trace::Taker { pid: 123, command: "stress".into(), cpu_ns: 9_000_000 };
+/// let look = caribou::trace::Look { over_ns: 10_000_000, takers: vec![taker], ..Default::default() };
+/// assert_eq!(look.takers[0].command, "stress");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Look {
+    /// When it ended, ns since the run began.
+    pub at_ns: u64,
+    /// How long it was, ns.
+    pub over_ns: u64,
+    /// Those with most CPU time first.
+    pub takers: Vec<Taker>,
+}
+
+/// A process that is not the rank's. [`Look`] has an example.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Taker {
+    /// Its number.
+    pub pid: u32,
+    /// Its name.
+    pub command: String,
+    /// CPU time that it had on the rank's vCPUs, about, ns.
+    pub cpu_ns: u64,
+}
+
 impl Sample {
     /// This one and the next as one.
     #[must_use]

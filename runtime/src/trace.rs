@@ -3,7 +3,7 @@
 //! | always | on request (`CARIBOU_TRACE`) |
 //! |---|---|
 //! | a bounded [`Profile`] of each worker: time by message kind and state, in bins | every [`Event`] of every worker |
-//! | a [`Sample`] of each rank at every sync | |
+//! | a [`Sample`] of each rank at every sync | a [`Look`] at other processes where much time was lost |
 //! | a [`SyncReport`](crate::SyncReport) of each sync, on rank 0 | |
 //! | the [`RunRecord`] | |
 //!
@@ -28,7 +28,7 @@ mod watch;
 pub(crate) mod watchdog;
 mod writer;
 
-pub use crate::report::Sample;
+pub use crate::report::{Look, Sample, Taker};
 pub use event::{ChunkId, Event, NameId, Part, RUNTIME, What};
 pub use filter::Filter;
 pub use profile::{Activity, BINS_MAX, Profile, Row};

@@ -117,6 +117,9 @@ impl Worker<'_> {
         }
         if self.id == 0 && shared.measure {
             shared.gauges.begin(shared.clock.now_ns());
+            if shared.recording.writes() {
+                shared.gauges.begin_to_look(shared.clock.now_ns());
+            }
         }
         self.skip(Part::Start, 0);
     }

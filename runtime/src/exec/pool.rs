@@ -91,6 +91,9 @@ impl PoolRun<'_> {
             gauges: Gauges::new(seats.workers, config.background),
         };
         shared.meeting.occupy_as_monitor();
+        if shared.recording.writes() {
+            shared.gauges.begin_to_look(clock.now_ns());
+        }
         let mut monitor = Monitor::new(shared, transport, plan.seats.len() as u32, config);
         if let Some(error) = untraced {
             shared.fail(error);
@@ -161,6 +164,7 @@ impl Shared<'_> {
             && let Some(sample) = self.gauges.observe(self.clock.now_ns(), when)
         {
             self.recording.sample(sample);
+            self.recording.look(|| self.gauges.look(&sample));
         }
     }
 

@@ -240,6 +240,7 @@ impl Worker<'_> {
         if let Some(measured) = shared.gauges.observe(now_ns, when).filter(|_| shared.measure) {
             let chunks = shared.core.lock().rank.chunks();
             shared.recording.sample(Sample { sync, chunks, ..measured });
+            shared.recording.look(|| shared.gauges.look(&measured));
         }
         if when != Observed::Between && shared.facts.rank == ROOT {
             self.record_new_syncs();

@@ -12,4 +12,5 @@ mod interval;
 pub(crate) mod meter;
 pub(crate) mod sample;
 pub(crate) mod speed;
+pub(crate) mod takers;
 pub(crate) mod topology;

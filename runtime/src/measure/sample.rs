@@ -14,8 +14,9 @@ use super::background::{SchedStat, Stat, VcpuTimes};
 use super::cgroup::{Throttled, Throttling};
 use super::interval::Interval;
 use super::meter::Published;
+use super::takers::Takers;
 use super::topology::Thread;
-use crate::report::Sample;
+use crate::report::{Look, Sample};
 
 /// Where the background load O_p of cloud-refine (eq. 2) comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -215,6 +216,7 @@ pub(crate) struct Gauges {
     last: Mutex<Last>,
     /// When they were last read for the record.
     observed: Mutex<Last>,
+    takers: Takers,
 }
 
 impl Gauges {
@@ -222,7 +224,14 @@ impl Gauges {
         let gauges = (0..workers).map(|_| Gauge::new()).collect();
         let last =
             || Mutex::new(Last { workers: vec![Totals::default(); workers as usize], ..Last::default() });
-        Gauges { workers: gauges, source, throttling: Throttling::default(), last: last(), observed: last() }
+        Gauges {
+            workers: gauges,
+            source,
+            throttling: Throttling::default(),
+            last: last(),
+            observed: last(),
+            takers: Takers::default(),
+        }
     }
 
     /// The first phase begins now: what was before is nobody's.
@@ -251,6 +260,18 @@ impl Gauges {
             Observed::AtEnd => 0,
         };
         (now_ns >= observed.at_ns + least_ns).then(|| self.since(&mut observed, now_ns).0)
+    }
+
+    /// From now on [`look`](Self::look) says who was here.
+    pub(crate) fn begin_to_look(&self, now_ns: u64) {
+        self.takers.begin(now_ns);
+    }
+
+    /// Which processes ran where the workers are pinned to, if this sample says that it is worth to look.
+    pub(crate) fn look(&self, sample: &Sample) -> Option<Look> {
+        let pinned = |gauge: &Gauge| gauge.thread.get().and_then(Thread::pinned_to);
+        let vcpus: Vec<usize> = self.workers.iter().filter_map(pinned).collect();
+        self.takers.look(sample, &vcpus)
     }
 
     fn since(&self, last: &mut Last, now_ns: u64) -> (Sample, Option<Fallback>) {

@@ -52,10 +52,12 @@ pub(crate) enum Kind {
     End,
     /// The headers of all blocks before it, each after its place.
     Index,
+    /// [`Look`](super::Look)s.
+    Looks,
 }
 
 impl Kind {
-    const ALL: [Kind; 8] = [
+    const ALL: [Kind; 9] = [
         Kind::Run,
         Kind::Names,
         Kind::Events,
@@ -64,6 +66,7 @@ impl Kind {
         Kind::Profile,
         Kind::End,
         Kind::Index,
+        Kind::Looks,
     ];
 
     /// For people.
@@ -77,6 +80,7 @@ impl Kind {
             Kind::Profile => "profile",
             Kind::End => "end record",
             Kind::Index => "index",
+            Kind::Looks => "looks at processes",
         }
     }
 }

@@ -21,7 +21,7 @@ use super::block::Header;
 use super::event::{ChunkId, Event, NameId, RUNTIME};
 use super::profile::{Activity, Profile};
 use super::records::{End, Name, RunRecord};
-use crate::report::{Sample, SyncReport};
+use crate::report::{Look, Sample, SyncReport};
 use blocks::Blocks;
 use opening::{Opening, files_of};
 pub use stream::Stream;
@@ -106,6 +106,8 @@ pub struct RankTrace {
     pub host: String,
     /// What it measured about itself, in order.
     pub samples: Vec<Sample>,
+    /// Which processes were on its vCPUs when much time was lost, in order.
+    pub looks: Vec<Look>,
     /// The profile of each worker; of those that left none, empty.
     pub profiles: Vec<Profile>,
     /// How it ended; none if it was cut off.

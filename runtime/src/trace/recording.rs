@@ -21,7 +21,7 @@ use super::records::{End, Name, RunRecord};
 use super::writer::Writer;
 use crate::core::erased::ErasedArray;
 use crate::error::Error;
-use crate::report::{Sample, SyncReport};
+use crate::report::{Look, Sample, SyncReport};
 
 /// Samples kept in memory: then every second one is merged with its neighbour.
 const SAMPLES_MAX: usize = 1024;
@@ -278,6 +278,20 @@ impl Recording {
         samples.push(sample);
         if let Some(log) = &self.log {
             self.few(&mut lock(log), 1, |writer| writer.samples(&[sample]));
+        }
+    }
+
+    /// Whether there is a file.
+    pub(crate) fn writes(&self) -> bool {
+        self.log.is_some()
+    }
+
+    /// Writes who is seen on the rank's vCPUs; nobody looks where there is no file.
+    pub(crate) fn look(&self, look: impl FnOnce() -> Option<Look>) {
+        if let Some(log) = &self.log
+            && let Some(look) = look()
+        {
+            self.few(&mut lock(log), 1, |writer| writer.looks(&[look]));
         }
     }
 

@@ -11,7 +11,7 @@ use super::encoding::Encoder;
 use super::event::{ChunkId, Event};
 use super::profile::Profile;
 use super::records::{End, Name, Names, RunRecord};
-use crate::report::{Sample, SyncReport};
+use crate::report::{Look, Sample, SyncReport};
 
 /// Chunk names in one block.
 const NAMES_MAX: usize = 16_384;
@@ -141,6 +141,11 @@ impl Writer {
     /// Writes samples.
     pub fn samples(&mut self, samples: &[Sample]) -> io::Result<()> {
         if samples.is_empty() { Ok(()) } else { self.record(Kind::Samples, 0, samples.len(), &samples) }
+    }
+
+    /// Writes who was seen on the rank's vCPUs.
+    pub fn looks(&mut self, looks: &[Look]) -> io::Result<()> {
+        if looks.is_empty() { Ok(()) } else { self.record(Kind::Looks, 0, looks.len(), &looks) }
     }
 
     /// Writes the profile of one worker as it is now. If it is too large for a block, coarser.

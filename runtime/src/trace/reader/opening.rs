@@ -21,7 +21,7 @@ use super::super::records::{End, Name, Names, RunRecord};
 use super::super::writer::file_name;
 use super::blocks::{Blocks, check_magic, find, read_block};
 use super::{Problem, RankTrace, Trace, TraceError};
-use crate::report::{Sample, SyncReport};
+use crate::report::{Look, Sample, SyncReport, Taker};
 
 /// Bytes of each kind of records that a reader takes into memory; lists within records may add some to that. Names are
 /// those of all chunks.
@@ -86,6 +86,7 @@ struct Records {
     names: Names,
     syncs: Vec<SyncReport>,
     samples: Vec<Sample>,
+    looks: Vec<Look>,
     profiles: BTreeMap<u16, Profile>,
     end: Option<End>,
     /// Some names are missing: the numbers of those after them are not known.
@@ -161,6 +162,7 @@ impl Opening {
             workers,
             host: run.hosts.get(rank).cloned().unwrap_or_default(),
             samples: records.samples,
+            looks: records.looks,
             profiles,
             end: records.end,
             path: path.to_owned(),
@@ -253,6 +255,7 @@ impl Records {
             }
             Kind::Syncs => self.syncs.append(&mut list(raw, header)?),
             Kind::Samples => self.samples.append(&mut list(raw, header)?),
+            Kind::Looks => self.looks.append(&mut list(raw, header)?),
             Kind::Profile => {
                 let profile: Profile = json(raw)?;
                 promised(profile.rows.len(), header)?;
@@ -272,10 +275,13 @@ fn size_of_records(header: &Header) -> u64 {
         Kind::Names => 2 * size_of::<(u32, u64, String)>(),
         Kind::Syncs => size_of::<SyncReport>(),
         Kind::Samples => size_of::<Sample>(),
+        Kind::Looks => size_of::<Look>(),
         Kind::Profile => size_of::<Row>(),
         Kind::Run | Kind::Events | Kind::End | Kind::Index => 0,
     };
-    u64::from(header.raw).saturating_add(u64::from(header.items).saturating_mul(each as u64))
+    // A process in a list may be three bytes of JSON.
+    let listed = if header.kind == Kind::Looks { size_of::<Taker>() as u64 / 3 } else { 0 };
+    (u64::from(header.raw) * (1 + listed)).saturating_add(u64::from(header.items).saturating_mul(each as u64))
 }
 
 fn renumber(profile: &mut Profile, names: &[NameId]) {

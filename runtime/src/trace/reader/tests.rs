@@ -13,7 +13,7 @@ use super::super::profile::{Activity, Profile};
 use super::super::records::{End, Name, RunRecord};
 use super::super::writer::{Writer, file_name};
 use super::{Problem, Trace, TraceError};
-use crate::report::{ClockOffset, Sample, SyncReport};
+use crate::report::{ClockOffset, Look, Sample, SyncReport, Taker};
 
 /// A directory for one test; removed when it goes.
 struct Scratch(PathBuf);
@@ -89,6 +89,11 @@ fn sync_report(sync: u64) -> SyncReport {
     SyncReport { sync, at_ns: 250, imbalance_before: 1.25, before_ns: vec![50, 30], ..SyncReport::default() }
 }
 
+fn look() -> Look {
+    let taker = Taker { pid: 77, command: "stress".into(), cpu_ns: 120 };
+    Look { at_ns: 250, over_ns: 200, takers: vec![taker] }
+}
+
 fn end_record() -> End {
     let clocks = vec![ClockOffset::default(), ClockOffset { begin_ns: -7, drift_ns: 2, error_ns: 40 }];
     End { elapsed_ns: 900, messages: 2, failed: None, dropped: 5, clocks }
@@ -105,6 +110,7 @@ fn small(dir: &Path, rank: u32, ranks: u32) -> PathBuf {
     writer.events(1, &[Event { begin_ns: 10, end_ns: 20, what: What::Idle }]).unwrap();
     writer.events(0, &one_of_each(400, NameId(0))).unwrap();
     writer.syncs(&[sync_report(u64::from(rank))]).unwrap();
+    writer.looks(&[look()]).unwrap();
     writer.samples(&[Sample { at_ns: 250, sync: Some(0), wall_ns: 250, ..Sample::default() }]).unwrap();
     let mut profile = Profile::default();
     profile.add(Activity::Kind(NameId(1)), 100, 200, 70, 1, 70);

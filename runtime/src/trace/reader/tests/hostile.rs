@@ -103,19 +103,27 @@ fn a_block_that_promises_four_gigabytes_is_not_believed() {
 #[test]
 fn records_that_unpack_to_more_than_memory_are_left_out() {
     let dir = Scratch::new("bombs");
-    // 16 KiB in the file, 4 MiB of JSON, 100 MiB and more in memory.
-    let many = RAW_MAX / 3 - 1;
+    // 16 KiB in the file, 4 MiB of JSON, 50 MiB and more in memory.
+    let many = RAW_MAX / 3 - 10;
     let json = format!("[{}{{}}]", "{},".repeat(many - 1));
-    let bomb = || Block::new(Kind::Samples, 0, many, (0, 0), json.as_bytes());
-    let mut blocks = vec![run_block()];
-    blocks.extend((0..6).map(|_| bomb()));
-    let bytes = bytes_of(&blocks);
-    assert!(bytes.len() < 1 << 18);
-    let trace = dir.open(&bytes).unwrap();
-    let left_out = trace.problems.iter().filter(|problem| problem.what.contains("more than 256 MiB")).count();
-    assert!(left_out >= 2, "{:?}", trace.problems);
-    let kept = trace.ranks[0].samples.len() * size_of::<Sample>();
-    assert!(kept <= 256 << 20, "{kept}");
+    let looks = format!("[{{\"takers\":{json}}}]");
+    let bombs = [
+        Block::new(Kind::Samples, 0, many, (0, 0), json.as_bytes()),
+        Block::new(Kind::Looks, 0, 1, (0, 0), looks.as_bytes()),
+    ];
+    for bomb in bombs {
+        let mut blocks = vec![run_block()];
+        blocks.extend((0..6).map(|_| Block { header: bomb.header, bytes: bomb.bytes.clone() }));
+        let bytes = bytes_of(&blocks);
+        assert!(bytes.len() < 1 << 18);
+        let trace = dir.open(&bytes).unwrap();
+        let too_many = trace.problems.iter().filter(|problem| problem.what.contains("more than 256 MiB"));
+        assert!(too_many.count() >= 2, "{:?}", trace.problems);
+        let rank = &trace.ranks[0];
+        let takers: usize = rank.looks.iter().map(|look| look.takers.len()).sum();
+        let kept = rank.samples.len() * size_of::<Sample>() + takers * size_of::<Taker>();
+        assert!(kept <= 256 << 20, "{kept}");
+    }
 }
 
 #[test]
@@ -123,7 +131,7 @@ fn records_of_any_content_are_read_or_left_out_with_one_line() {
     let dir = Scratch::new("records");
     let nested = format!("{{\"a\": {}", "[".repeat(100_000));
     let long = format!("{{\"elapsed_ns\": \"{}\n\"}}", "x".repeat(100_000));
-    let cases: [(Kind, &str); 13] = [
+    let cases: [(Kind, &str); 14] = [
         (Kind::End, &nested),
         (Kind::End, &long),
         (Kind::End, "{\"elapsed_ns\": 1e999}"),
@@ -132,6 +140,7 @@ fn records_of_any_content_are_read_or_left_out_with_one_line() {
         (Kind::End, "{\"elapsed_ns\": 1} and more"),
         (Kind::Samples, "[{\"share\": 1}, {}]"),
         (Kind::Samples, "{}"),
+        (Kind::Looks, "[{\"takers\": [{\"pid\": -1}]}]"),
         (Kind::Syncs, "[{\"capacity\": [\"fast\"]}]"),
         (Kind::Names, "{\"names\": [{\"text\": 3}]}"),
         (Kind::Profile, "{\"bin_ns\": 0, \"rows\": []}"),
@@ -238,6 +247,7 @@ fn a_block_with_more_or_fewer_records_than_it_promises_is_left_out() {
     let row = "{\"activity\":\"lost\",\"ns\":[1],\"calls\":[1],\"longest_ns\":[1]}";
     let cases = [
         (Kind::Samples, "[{}, {}]".to_owned()),
+        (Kind::Looks, "[{}, {}]".to_owned()),
         (Kind::Syncs, "[{}, {}]".to_owned()),
         (Kind::Names, "{\"names\": [{\"text\": \"a\"}], \"chunks\": [[0, 0, \"a\"]]}".to_owned()),
         (Kind::Profile, format!("{{\"rows\": [{row}, {row}]}}")),

@@ -21,6 +21,7 @@ fn a_trace_is_read_as_it_was_written() {
         assert_eq!(rank.host, format!("host{number}"));
         assert_eq!(rank.end, Some(end_record()));
         assert_eq!((rank.samples.len(), rank.samples[0].wall_ns), (1, 250));
+        assert_eq!(rank.looks, [look()]);
         assert_eq!(rank.profiles[0], Profile::default());
         let Activity::Kind(kind) = rank.profiles[1].rows[0].activity else { panic!("a kind was written") };
         assert_eq!(trace.name(kind), "Ring::Halo");
