@@ -32,6 +32,7 @@ mod streams;
 mod summary;
 mod svg;
 mod taken;
+mod takers;
 mod timeline;
 mod utilisation;
 

@@ -14,7 +14,7 @@ use caribou::trace::Trace;
 use self::outcome::{Cost, EVEN_MAX, Outcome, Verdict, finite, largest, median, outcomes};
 use super::open::Input;
 use super::page::{Cell, Format, Page, Table, bytes, counted, duration};
-use super::palette;
+use super::{palette, takers};
 use crate::Error;
 
 /// What to show.
@@ -70,6 +70,7 @@ const SYNCS_IN_TEXT: usize = 100;
 fn page(trace: &Trace, outcomes: &[Outcome<'_>]) -> Page {
     let mut page = Page::new("lb", trace);
     page.says.push(answer(trace, outcomes));
+    page.says.extend(takers::says(trace));
     let table = table(trace, outcomes);
     if outcomes.is_empty() {
         page.tables.push(table.data_only());

@@ -19,6 +19,7 @@ use super::page::{Format, Page};
 use super::profile::taken;
 use super::select::Selection;
 use super::spent::Spent;
+use super::takers;
 use crate::Error;
 
 /// What to show.
@@ -52,6 +53,7 @@ fn page(trace: &Trace, spent: &Spent, census: Option<&Census>) -> Page {
     let advice = Facts::new(trace, spent, &taken, &outcomes, census).advice();
     page.says.extend(advice.says.into_iter().map(|line| format!("=> {line}")));
     page.says.push(format!("balancing: {}", answer(trace, &outcomes)));
+    page.says.extend(takers::says(trace));
     page.tables.push(tables::run(trace));
     page.tables.push(tables::time(trace, spent, &taken).csv());
     page.tables.extend(Efficiency::of(spent).iter().map(Efficiency::table));

@@ -6,6 +6,7 @@ use super::activities::State;
 use super::tables::percent;
 use crate::trace::lb::answer;
 use crate::trace::page::{counted, duration};
+use crate::trace::takers;
 
 /// A sentence, and whether it is a reason to worry.
 pub(super) struct Sentence {
@@ -19,6 +20,7 @@ pub(super) fn sentences(report: &Report<'_>) -> Vec<Sentence> {
     let mut sentences: Vec<Sentence> = failures(report).into_iter().map(worry).collect();
     sentences.push(say(time(report)));
     sentences.push(say(sentence(&answer(report.trace, &report.balance.syncs))));
+    sentences.extend(takers::says(report.trace).iter().map(|text| say(sentence(text))));
     let advice = report.advice.says.iter().map(|text| sentence(text));
     sentences.extend(advice.map(|text| Sentence { text, worry: report.advice.worry }));
     sentences

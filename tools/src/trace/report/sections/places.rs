@@ -13,6 +13,7 @@ use crate::trace::report::chunks::Chunk;
 use crate::trace::report::maps;
 use crate::trace::report::plots::Matrix;
 use crate::trace::report::tables::{Table, folded, percent};
+use crate::trace::takers;
 
 /// Rows of the tables of chunks and of messages.
 const ROWS_MAX: usize = 500;
@@ -57,7 +58,7 @@ pub(super) fn ranks(report: &Report<'_>) -> Markup {
             "rank",
             "host",
             "workers",
-            "handlers",
+            "in chunks",
             "runtime",
             "lost",
             "idle",
@@ -71,7 +72,13 @@ pub(super) fn ranks(report: &Report<'_>) -> Markup {
         rows: report.trace.ranks.iter().map(row).collect(),
         ..Table::default()
     };
-    table.html()
+    let takers = takers::table(report.trace);
+    html! {
+        (table.html())
+        @if let Some(takers) = &takers {
+            (Table::of("taker-table", "Processes on the vCPUs of ranks that lost time", takers, ROWS_MAX, figures).html())
+        }
+    }
 }
 
 pub(super) fn chunks(report: &Report<'_>) -> Markup {

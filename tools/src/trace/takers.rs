@@ -1,0 +1,131 @@
+//! Which processes took the vCPUs of ranks that lost time, as far as the ranks saw any.
+
+use std::collections::BTreeMap;
+
+use caribou::trace::{RankTrace, Trace};
+
+use super::page::{Cell, Table};
+
+/// Ranks of which is told in words, and processes of each.
+const RANKS_SAID: usize = 4;
+const PROCESSES_SAID: usize = 3;
+/// Processes of a rank in the table.
+const PROCESSES_MAX: usize = 10;
+
+/// What a rank lost, and to whom. Shares are of the time of its workers.
+struct Loss<'t> {
+    rank: u32,
+    lost: f64,
+    /// Name, number and share: those that took most first.
+    takers: Vec<(&'t str, u32, f64)>,
+}
+
+/// The ranks that looked for somebody, those that lost most first.
+fn losses(trace: &Trace) -> Vec<Loss<'_>> {
+    let elapsed_ns = trace.elapsed_ns();
+    let ranks = trace.ranks.iter().filter(|rank| !rank.looks.is_empty());
+    let mut losses: Vec<Loss<'_>> = ranks.map(|rank| loss(rank, elapsed_ns)).collect();
+    losses.sort_by(|one, other| other.lost.total_cmp(&one.lost).then(one.rank.cmp(&other.rank)));
+    losses
+}
+
+fn loss(rank: &RankTrace, elapsed_ns: u64) -> Loss<'_> {
+    let all_ns = (elapsed_ns as f64 * f64::from(rank.workers)).max(1.0);
+    let lost_ns: f64 = rank.samples.iter().map(|sample| sample.wait_ns as f64 + sample.steal_ns as f64).sum();
+    let mut by_process: BTreeMap<(&str, u32), f64> = BTreeMap::new();
+    for taker in rank.looks.iter().flat_map(|look| &look.takers) {
+        *by_process.entry((&taker.command, taker.pid)).or_default() += taker.cpu_ns as f64;
+    }
+    let shares = by_process.into_iter().map(|((name, pid), ns)| (name, pid, ns / all_ns));
+    let mut takers: Vec<(&str, u32, f64)> = shares.collect();
+    takers.sort_by(|one, other| other.2.total_cmp(&one.2).then(one.1.cmp(&other.1)));
+    Loss { rank: rank.rank, lost: lost_ns / all_ns, takers }
+}
+
+/// A sentence a rank that lost much.
+pub(crate) fn says(trace: &Trace) -> Vec<String> {
+    losses(trace).iter().take(RANKS_SAID).map(sentence).collect()
+}
+
+fn sentence(loss: &Loss<'_>) -> String {
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let named = |(name, pid, share): &(&str, u32, f64)| format!("`{name}` (pid {pid}) {}", percent(*share));
+    let whom: Vec<String> = loss.takers.iter().take(PROCESSES_SAID).map(named).collect();
+    let whom = match whom.is_empty() {
+        false => format!("on its vCPUs ran {}", whom.join(", ")),
+        true => "no process was seen on its vCPUs: the hypervisor, another container, or processes that ended early \
+                 are outside of what this machine shows"
+            .into(),
+    };
+    format!("rank {} lost {} of its time; {whom}", loss.rank, percent(loss.lost))
+}
+
+/// A row a process; none if no rank looked for any.
+pub(crate) fn table(trace: &Trace) -> Option<Table> {
+    let columns = [("rank", "rank"), ("process", "process"), ("pid", "pid"), ("share", "of the rank's time")];
+    let mut table = Table::new("takers", "processes on the vCPUs of ranks that lost time", &columns);
+    let losses = losses(trace);
+    for loss in &losses {
+        for &(name, pid, share) in loss.takers.iter().take(PROCESSES_MAX) {
+            let who = [Cell::Count(loss.rank.into()), Cell::text_of(name), Cell::Count(pid.into())];
+            table.row(who.into_iter().chain([Cell::Share(share)]));
+        }
+    }
+    losses.iter().any(|loss| !loss.takers.is_empty()).then_some(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use caribou::trace::{End, Look, RunRecord, Sample, Taker, Writer};
+
+    use crate::tests::caribou;
+    use crate::trace::tests::Scratch;
+
+    fn trace(scratch: &Scratch, takers: Vec<Taker>) {
+        for rank in 0..2 {
+            let run = RunRecord {
+                ranks: 2,
+                rank,
+                workers: vec![1, 1],
+                shape: "arrays".into(),
+                ..RunRecord::default()
+            };
+            let mut writer = Writer::create(scratch.path(), &run).unwrap();
+            if rank == 1 {
+                let sample = Sample { at_ns: 500, wall_ns: 500, wait_ns: 450, ..Sample::default() };
+                writer.samples(&[sample]).unwrap();
+                let look = Look { at_ns: 500, over_ns: 500, takers: takers.clone() };
+                writer.looks(&[look.clone(), Look { at_ns: 900, ..look }]).unwrap();
+            }
+            writer.finish(&End { elapsed_ns: 1000, ..End::default() }).unwrap();
+        }
+    }
+
+    fn taker(pid: u32, command: &str, cpu_ns: u64) -> Taker {
+        Taker { pid, command: command.into(), cpu_ns }
+    }
+
+    #[test]
+    fn who_took_a_vcpu_is_named_with_its_share() {
+        let scratch = Scratch::new("takers");
+        trace(&scratch, vec![taker(9, "sshd", 5), taker(123, "stress", 200)]);
+        let expected = "rank 1 lost 45.0 % of its time; on its vCPUs ran `stress` (pid 123) 40.0 %, `sshd` (pid 9) 1.0 %";
+        for command in ["summary", "lb"] {
+            let text = caribou(&["trace", command, scratch.text()]).unwrap();
+            assert!(text.lines().any(|line| line == expected), "{text}");
+        }
+        let file = scratch.path().join("report.html");
+        caribou(&["trace", "report", scratch.text(), "-o", file.to_str().unwrap()]).unwrap();
+        let html = std::fs::read_to_string(file).unwrap();
+        assert!(html.contains("on its vCPUs ran `stress` (pid 123) 40.0 %") && html.contains("taker-table"));
+    }
+
+    #[test]
+    fn a_vcpu_that_nobody_here_took_was_taken_elsewhere() {
+        let scratch = Scratch::new("takers-nobody");
+        trace(&scratch, Vec::new());
+        let text = caribou(&["trace", "summary", scratch.text()]).unwrap();
+        let expected = "rank 1 lost 45.0 % of its time; no process was seen on its vCPUs: the hypervisor, another container";
+        assert!(text.contains(expected) && text.contains("outside of what this machine shows"), "{text}");
+    }
+}
