@@ -3,6 +3,7 @@
 //! Rows add up to the wall time of all workers. Time lost within handlers is divided by what ranks sampled.
 
 pub(super) mod drawing;
+mod user;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -32,6 +33,9 @@ pub(crate) struct Options {
     /// Also cut the time into so many bins
     #[arg(long, value_name = "BINS", value_parser = clap::value_parser!(u16).range(1..=BINS_MAX as i64))]
     over_time: Option<u16>,
+    /// The spans, marks and counters that the program itself named
+    #[arg(long, conflicts_with_all = ["by", "over_time", "svg"])]
+    user: bool,
     /// Draw a bar a rank, the average first; with --over-time, areas over time
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -48,6 +52,11 @@ enum By {
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let trace = options.input.open()?;
     options.selection.check(&trace)?;
+    if options.user {
+        let (page, problems) = user::page(&trace, &options.selection);
+        warn(&problems);
+        return Ok(page.write(options.format, out)?);
+    }
     let window = options.selection.window(&trace);
     let bins = Bins::new(window, options.over_time.map_or(1, usize::from));
     let spent = spent(&trace, &options.selection, bins);
