@@ -22,7 +22,8 @@ pub(super) struct Picture {
     pub(super) ranks_total: u32,
     /// In rank order.
     pub(super) ranks: Vec<RankPicture>,
-    /// Largest over average time that ranks spent in chunks, time lost there included.
+    /// Largest over average completion time of ranks in the last phase; before the first sync, over average time in chunks,
+    /// time lost there included.
     pub(super) imbalance: Option<f64>,
     /// The last ones, oldest first.
     pub(super) syncs: Vec<SyncPicture>,
@@ -92,7 +93,8 @@ impl Picture {
             picture.add(before, now);
         }
         picture.ranks.sort_by_key(|rank| rank.rank);
-        picture.imbalance = imbalance(&picture.ranks);
+        let of_sync = picture.syncs.last().map(|sync| sync.imbalance_before);
+        picture.imbalance = of_sync.or_else(|| imbalance(&picture.ranks));
         picture.kinds = kinds(pairs.iter().flat_map(|(_, now)| &now.kinds));
         picture
     }
@@ -170,9 +172,9 @@ impl Parts {
         }
     }
 
-    /// In chunks, time lost there included: what others wait for.
+    /// In chunks and the runtime: lost time is not among it.
     pub(super) fn busy(&self) -> f64 {
-        self.chunks + self.lost
+        self.chunks + self.runtime
     }
 }
 
@@ -192,9 +194,9 @@ impl SyncPicture {
 
 /// None where nobody did anything.
 fn imbalance(ranks: &[RankPicture]) -> Option<f64> {
-    let busy = || ranks.iter().map(|rank| rank.parts.busy());
-    let average = busy().sum::<f64>() / ranks.len().max(1) as f64;
-    (average > 0.0).then(|| busy().fold(0.0, f64::max) / average)
+    let waited_for = || ranks.iter().map(|rank| rank.parts.chunks + rank.parts.lost);
+    let average = waited_for().sum::<f64>() / ranks.len().max(1) as f64;
+    (average > 0.0).then(|| waited_for().fold(0.0, f64::max) / average)
 }
 
 /// One entry a name, the most expensive first.

@@ -24,19 +24,19 @@ const IDLE: (char, Color, &str) = ('·', Color::DarkGray, "idle");
 const REST: (char, Color, &str) = (' ', Color::Reset, "");
 /// The narrowest bar that says anything.
 const BAR_MIN: usize = 10;
-/// Rows of the tables of syncs and kinds, their heads included.
+/// Rows of the tables of syncs and kinds, their heads included, where there is little room.
 const TABLE_ROWS: u16 = 7;
+/// Rows of ranks that are never given up, and of the imbalance at least and at most.
+const RANK_ROWS: u16 = 4;
+const HISTORY_ROWS: (u16, u16) = (3, 12);
 
 /// Draws all of it. Returns by how many rows the ranks can be scrolled.
 pub(super) fn draw(frame: &mut Frame<'_>, watch: &Watch, view: &View) -> usize {
     let picture = watch.picture();
     let area = frame.area();
     let problems = picture.problems.len().min(3) as u16;
-    let spare = area.height.saturating_sub(7 + problems);
-    // Blocks come as the terminal grows: imbalance, then tables.
-    let history = if spare >= 6 { 3 } else { 0 };
-    let tables = if spare >= 6 + 3 + TABLE_ROWS { TABLE_ROWS } else { 0 };
-    let rows = [2, problems, 4, history, tables, 1].map(Constraint::Length);
+    let (history, tables) = heights(area.height.saturating_sub(3 + problems), picture);
+    let rows = [2, problems, RANK_ROWS, history, tables, 1].map(Constraint::Length);
     let mut rows = rows.to_vec();
     rows[2] = Constraint::Min(2);
     let blocks = Layout::vertical(rows).split(area);
@@ -54,6 +54,23 @@ pub(super) fn draw(frame: &mut Frame<'_>, watch: &Watch, view: &View) -> usize {
         draw_help(frame, area);
     }
     scrollable
+}
+
+/// Heights of the imbalance and of the tables, of so many rows for all. They come as the terminal grows, and then take what
+/// the ranks leave: first the tables as far as they have rows.
+fn heights(rows: u16, picture: &Picture) -> (u16, u16) {
+    let spare = rows.saturating_sub(RANK_ROWS);
+    let history = if spare >= 6 { HISTORY_ROWS.0 } else { 0 };
+    let tables = if spare >= 6 + HISTORY_ROWS.0 + TABLE_ROWS { TABLE_ROWS } else { 0 };
+    if tables == 0 {
+        return (history, tables);
+    }
+    let of_ranks = 1 + picture.ranks.iter().map(|rank| rank.workers.len()).sum::<usize>();
+    let of_tables = 1 + picture.syncs.len().max(picture.kinds.len());
+    let small = |rows: usize| u16::try_from(rows).unwrap_or(u16::MAX);
+    let free = rows.saturating_sub(small(of_ranks).max(RANK_ROWS).saturating_add(history + tables));
+    let more = small(of_tables).saturating_sub(tables).min(free);
+    (history + (free - more).min(HISTORY_ROWS.1 - HISTORY_ROWS.0), tables + more)
 }
 
 /// What runs, and what is to be said of all of it.
@@ -169,7 +186,8 @@ fn draw_history(frame: &mut Frame<'_>, area: Rect, watch: &Watch) {
     let [title, line] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
     let past = watch.imbalances.iter().copied().rev().take(usize::from(line.width));
     let (now, most) = (watch.imbalances.back().copied().unwrap_or(1.0), past.clone().fold(1.0, f64::max));
-    let text = format!("imbalance, max/avg of busy: {now:.2} now, {most:.2} at most in {} looks", past.len());
+    let of = if watch.picture().syncs.is_empty() { "looks" } else { "syncs" };
+    let text = format!("imbalance, max/avg: {now:.2} now, {most:.2} at most in {} {of}", past.len());
     frame.render_widget(Paragraph::new(Line::from(text).bold()), title);
     // Above 1, which is perfect; a tenth fills the height even where all is well, so that noise stays small.
     let mut above: Vec<u64> =
@@ -224,9 +242,10 @@ fn draw_help(frame: &mut Frame<'_>, area: Rect) {
     lines.push(Line::default());
     for line in [
         "Bars: wall time since the last look, of one worker.",
-        "busy: in chunks and lost; lost: in a handler without",
-        "the vCPU; vCPU: CPU time got of CPU time wanted;",
+        "busy: in chunks and the runtime; lost: in a handler",
+        "without the vCPU; vCPU: CPU time got of that wanted;",
         "steal: taken by the hypervisor. Kinds: the whole run.",
+        "Imbalance: max/avg time of the ranks in a phase.",
     ] {
         lines.push(Line::from(line));
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use caribou::monitor::Status;
 
-use super::picture::{Pair, Picture};
+use super::picture::{Pair, Picture, SyncPicture};
 
 /// Imbalances that are remembered; no screen is wider.
 const HISTORY_MAX: usize = 1000;
@@ -13,8 +13,10 @@ const HISTORY_MAX: usize = 1000;
 pub(super) struct Watch {
     programs: Vec<Program>,
     picture: Picture,
-    /// Largest over average of past intervals, oldest first.
+    /// Imbalances that syncs found; before the first sync, of intervals between answers. Oldest first.
     pub(super) imbalances: VecDeque<f64>,
+    /// The number of the last sync that was heard of.
+    last_sync: Option<u64>,
 }
 
 struct Program {
@@ -28,7 +30,12 @@ struct Program {
 impl Watch {
     pub(super) fn new(addresses: impl Iterator<Item = String>) -> Watch {
         let programs = addresses.map(|address| Program { address, before: None, now: None, silent: None });
-        Watch { programs: programs.collect(), picture: Picture::default(), imbalances: VecDeque::new() }
+        Watch {
+            programs: programs.collect(),
+            picture: Picture::default(),
+            imbalances: VecDeque::new(),
+            last_sync: None,
+        }
     }
 
     /// Takes the answer of the program of this number.
@@ -39,13 +46,28 @@ impl Watch {
         let heard = program.heard(answer);
         if heard == Heard::AnotherRun {
             self.imbalances.clear();
+            self.last_sync = None;
         }
         self.picture = self.draw();
-        if heard == Heard::Advanced && leads {
-            self.imbalances.extend(self.picture.imbalance);
-            let surplus = self.imbalances.len().saturating_sub(HISTORY_MAX);
-            self.imbalances.drain(..surplus);
+        self.remember(heard == Heard::Advanced && leads);
+    }
+
+    /// Keeps the imbalances of new syncs; of a run without any that of the time since the last answer, if it advanced.
+    fn remember(&mut self, advanced: bool) {
+        let syncs = &self.picture.syncs;
+        let is_new = |sync: &&SyncPicture| self.last_sync.is_none_or(|last| sync.sync > last);
+        let new: Vec<f64> = syncs.iter().filter(is_new).map(|sync| sync.imbalance_before).collect();
+        if self.last_sync.is_none() && !new.is_empty() {
+            self.imbalances.clear();
         }
+        self.last_sync = syncs.last().map(|sync| sync.sync).or(self.last_sync);
+        match self.last_sync {
+            Some(_) => self.imbalances.extend(new),
+            None if advanced => self.imbalances.extend(self.picture.imbalance),
+            None => {}
+        }
+        let surplus = self.imbalances.len().saturating_sub(HISTORY_MAX);
+        self.imbalances.drain(..surplus);
     }
 
     /// As it is now.
