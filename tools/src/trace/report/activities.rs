@@ -44,7 +44,7 @@ impl State {
     /// Its name, and the class of its colour.
     pub(super) fn name(self) -> &'static str {
         match self {
-            State::Chunks => "handlers",
+            State::Chunks => "chunks",
             State::Runtime => "runtime",
             State::Lost => "lost",
             State::Idle => "idle",

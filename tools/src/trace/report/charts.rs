@@ -230,7 +230,7 @@ fn stacked(figures: &Figures, kinds: &[u8]) -> Markup {
     let (grid, workers) = (figures.stack_grid, figures.workers.len().max(1));
     let class = |activity: u8| match State::of(activity) {
         State::Chunks if kinds.contains(&activity) => figures.activities.class(activity),
-        State::Chunks if kinds.is_empty() => "handlers".to_owned(),
+        State::Chunks if kinds.is_empty() => "chunks".to_owned(),
         State::Chunks => "other".to_owned(),
         state => state.name().to_owned(),
     };

@@ -39,8 +39,8 @@
   const floats = (text) => new Float32Array(bytes(text).buffer);
   const shorts = (text) => new Uint16Array(bytes(text).buffer);
   const UNKNOWN = 0xffff; // In place of a name or row.
-  const BIN = 5; // The kind, then the shares of handlers, runtime, lost and idle.
-  const [HANDLERS, RUNTIME, LOST, IDLE] = [1, 2, 3, 4];
+  const BIN = 5; // The kind, then the shares of chunks, runtime, lost and idle.
+  const [CHUNKS, RUNTIME, LOST, IDLE] = [1, 2, 3, 4];
 
   // ---- Light and dark. Whoever draws on a canvas asks to be told.
   const repaint = [];
@@ -167,7 +167,7 @@
           draw.fillStyle = colour;
           draw.fillRect(left, below, wide, size);
         };
-        part(each.data[at + HANDLERS], colours.activities[each.data[at]] || colours.ground);
+        part(each.data[at + CHUNKS], colours.activities[each.data[at]] || colours.ground);
         part(each.data[at + RUNTIME], colours.runtime);
         part(each.data[at + LOST], colours.hatch);
       }
@@ -376,8 +376,8 @@
       const place = (row * each.bins + Math.min(each.bins - 1, Math.floor(at / each.bin_ns))) * BIN;
       const share = (which) => percent(each.data[place + which] / 255);
       const kind = data.activities[each.data[place]];
-      return `${duration(each.bin_ns)} merged: handlers ${share(HANDLERS)}`
-        + (kind && kind.state === "handlers" ? ` (most of ${kind.name})` : "")
+      return `${duration(each.bin_ns)} merged: in chunks ${share(CHUNKS)}`
+        + (kind && kind.state === "chunks" ? ` (most of ${kind.name})` : "")
         + `, runtime ${share(RUNTIME)}, lost ${share(LOST)}, idle ${share(IDLE)}`;
     };
     const onPath = (row, at) => {

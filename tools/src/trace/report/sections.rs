@@ -87,7 +87,7 @@ fn colours() -> String {
     let mut style: String =
         kinds.map(|(number, colour)| format!(".k{number}{{fill:{}}}", both(colour))).collect();
     let named = [
-        ("handlers", palette::CHUNKS),
+        ("chunks", palette::CHUNKS),
         ("lost", palette::LOST_LINE),
         ("before", palette::BEFORE),
         ("predicted", palette::PREDICTED),

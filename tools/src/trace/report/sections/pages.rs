@@ -45,7 +45,7 @@ fn shown(report: &Report<'_>, page: &Page, open: usize, ids: &[&'static str]) ->
     let tables: Vec<Table<'_>> = tables.collect();
     html! {
         @for text in &page.says { p { (sentence(text)) } }
-        @for table in tables.iter().take(open) { (table.html()) }
+        div.side-by-side { @for table in tables.iter().take(open) { (table.html()) } }
         @for table in tables.iter().skip(open) { (folded(&table.caption, table)) }
         @for note in &page.notes { p.note { (sentence(note)) } }
     }

@@ -114,7 +114,7 @@ fn workers(report: &Report<'_>) -> Table<'static> {
     Table {
         id: "worker-table",
         caption: "Time of each worker".into(),
-        heads: vec!["worker", "handlers", "runtime", "lost", "idle", "not recorded", "in handlers"],
+        heads: vec!["worker", "in chunks", "runtime", "lost", "idle", "not recorded", "share in chunks"],
         rows: (0..figures.rows.len()).map(row).collect(),
         ..Table::default()
     }
@@ -140,7 +140,7 @@ pub(super) fn utilisation(report: &Report<'_>) -> Markup {
     let kinds = figures.stack.keys().filter(|activity| State::of(**activity) == State::Chunks).count();
     html! {
         fieldset.choice {
-            legend { "Handlers" }
+            legend { "Chunks" }
             label { input type="radio" name="stack" #stack-kind checked; " by kind" }
             label { input type="radio" name="stack" #stack-all; " together" }
         }
@@ -154,7 +154,7 @@ pub(super) fn utilisation(report: &Report<'_>) -> Markup {
         h3 { "Each rank over time" }
         fieldset.choice {
             legend { "The darker, the more" }
-            label { input type="radio" name="heat" #heat-busy checked; " in handlers" }
+            label { input type="radio" name="heat" #heat-busy checked; " in chunks" }
             label { input type="radio" name="heat" #heat-lost; " lost" }
             label { input type="radio" name="heat" #heat-idle; " idle" }
         }
@@ -182,7 +182,7 @@ fn utilisation_table(report: &Report<'_>) -> Table<'static> {
     Table {
         id: "utilisation-table",
         caption: "Shares of all workers' time".into(),
-        heads: vec!["from, to", "handlers", "runtime", "lost", "idle"],
+        heads: vec!["from, to", "in chunks", "runtime", "lost", "idle"],
         rows: (0..rows).map(row).collect(),
         ..Table::default()
     }
@@ -217,7 +217,7 @@ pub(super) fn profile(report: &Report<'_>) -> Markup {
     };
     let table = Table {
         id: "profile-table",
-        caption: "Time by kind and state, over all workers; handlers' is CPU time".into(),
+        caption: "Time by kind and state, over all workers; that of chunks is CPU time".into(),
         heads: vec!["kind", "state", "time", "of workers' time", "calls", "mean", "longest", "lost in it"],
         rows: order.iter().map(row).collect(),
         ..Table::default()
