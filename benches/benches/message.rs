@@ -156,6 +156,7 @@ fn compare() {
     eprintln!("  {:<30}{queue}   limit within a worker", "queue and call");
     eprintln!("  {:<30}{sketched}   {:.1} x queue and call", "sketch", sketched.median / queue.median);
     eprintln!("  {:<30}{line}   limit between threads", "cache line, one way");
+    figure("message.cache-line", "ns", "one way from the first vCPU to the last", *line);
     for (path, cost) in paths.iter().zip(costs) {
         let (limit, of) = if path.is_alone() { (queue, "queue and call") } else { (line, "cache line") };
         let versus = if path.is_alone() {

@@ -326,19 +326,18 @@ fn measure() {
 
 fn print(what: &str, name: &str, [raw, default, bare]: [Spread; 3]) {
     println!("{what}, ns (medians, quartiles)");
-    println!("  raw MPI      {raw}");
-    figure(&format!("processes.{name}.raw"), "ns", &what.replace(',', ""), raw);
-    for (setting, ours) in [(Setting::DEFAULT, default), (Setting::BARE, bare)] {
-        let (setting, ratio) = (setting.name(), ours.per(raw.median));
-        println!("  {setting:<12} {ours}  {:.2} x raw, {:.1} M/s", ratio.median, 1e3 / ours.median);
-        figure(&format!("processes.{name}.{setting}"), "ns", &what.replace(',', ""), ours);
-        figure(&format!("processes.{name}.{setting}.ratio"), "times", "over raw MPI", ratio);
-        let million = Spread { median: 1e3 / ours.median, low: 1e3 / ours.high, high: 1e3 / ours.low };
-        figure(
-            &format!("processes.{name}.{setting}.rate"),
-            "million a second",
-            &what.replace(',', ""),
-            million,
-        );
+    for (setting, spread) in [("raw", raw), ("default", default), ("bare", bare)] {
+        let (ratio, rate) = (spread.per(raw.median), million_a_second(spread));
+        println!("  {setting:<8}{spread}  {:.2} x raw, {:.1} M/s", ratio.median, rate.median);
+        let name = format!("processes.{name}.{setting}");
+        let what = what.replace(',', "");
+        figure(&name, "ns", &what, spread);
+        figure(&format!("{name}.ratio"), "times", &format!("{what}; over raw MPI"), ratio);
+        figure(&format!("{name}.rate"), "million a second", &what, rate);
     }
+}
+
+/// The rate of what takes so many ns; of a spread the low end is the high one's.
+fn million_a_second(ns: Spread) -> Spread {
+    Spread { median: 1e3 / ns.median, low: 1e3 / ns.high, high: 1e3 / ns.low }
 }

@@ -16,7 +16,6 @@ const TRIPS: u64 = 20_000;
 ///
 /// # Panics
 /// If the file cannot be written: a figure that is silently missing would be an old one for ever.
-#[expect(clippy::disallowed_methods, reason = "a benchmark asks where its figures go")]
 pub fn figure(name: &str, unit: &str, what: &str, spread: Spread) {
     if let Some(path) = std::env::var_os("FIGURES") {
         add(Path::new(&path), &line(name, unit, what, spread, distance_ns()));
