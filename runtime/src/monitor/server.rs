@@ -6,7 +6,8 @@
 //! | `Writing` | all of the answer has been taken |
 //! | `Draining` | the client has closed, which keeps what it still sends from undoing an answer that it has not read |
 //!
-//! 1. There are at most [`CONNECTIONS_MAX`]; further ones wait in the kernel's queue, which is bounded too.
+//! 1. There are at most [`CONNECTIONS_MAX`]; for a further one the oldest goes that has not asked yet, or else the oldest:
+//!    whoever connects and says nothing keeps nobody waiting.
 //! 2. Each ends [`CONNECTION_NS_MAX`] after it began, whatever state it is in.
 //! 3. Of a head at most [`HEAD_MAX`] bytes are kept; of a body none.
 //! 4. Nothing blocks but `poll`, which the other end of `woken` ends by going away.
@@ -39,7 +40,7 @@ pub(super) fn serve(listener: &TcpListener, woken: &UnixStream, mut pages: Pages
     loop {
         let now_ns = monotonic_ns();
         connections.retain(|connection| now_ns < connection.deadline_ns);
-        let accepting = connections.len() < CONNECTIONS_MAX && now_ns >= accept_from_ns;
+        let accepting = now_ns >= accept_from_ns;
         let paused_until_ns = (now_ns < accept_from_ns).then_some(accept_from_ns);
         let deadlines_ns = connections.iter().map(|connection| connection.deadline_ns).chain(paused_until_ns);
         let timeout_ns = deadlines_ns.min().map(|until_ns| until_ns.saturating_sub(now_ns));
@@ -54,10 +55,22 @@ pub(super) fn serve(listener: &TcpListener, woken: &UnixStream, mut pages: Pages
         });
         if ready.listener {
             match accept(listener) {
-                Ok(connection) => connections.extend(connection),
+                Ok(Some(connection)) => {
+                    make_room(&mut connections);
+                    connections.push(connection);
+                }
+                Ok(None) => {}
                 Err(_) => accept_from_ns = monotonic_ns() + EXHAUSTED_NS,
             }
         }
+    }
+}
+
+/// Sends somebody away if there are as many as there may be.
+fn make_room(connections: &mut Vec<Connection>) {
+    if connections.len() == CONNECTIONS_MAX {
+        let silent = connections.iter().position(|other| matches!(other.state, State::Reading(_)));
+        connections.remove(silent.unwrap_or(0));
     }
 }
 
