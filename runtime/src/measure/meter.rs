@@ -56,11 +56,16 @@ impl Meter {
         Meter { last_ns: now_ns, batch: Batch::starting(thread_cpu_ns()), batch_totals: Published::default() }
     }
 
+    /// When the last lap or gap ended.
+    #[inline]
+    pub(crate) fn last_ns(&self) -> u64 {
+        self.last_ns
+    }
+
     /// A handler and its flush have ended. Returns the wall time to charge; then [`due`](Self::due) may ask for a close.
     #[inline]
     pub(crate) fn lap(&mut self, cell: CellId, now_ns: u64) -> u64 {
-        let wall_ns = now_ns - self.last_ns;
-        self.last_ns = now_ns;
+        let wall_ns = self.passed_ns(now_ns);
         self.batch.wall_ns += wall_ns;
         self.batch_totals.charged_ns += wall_ns;
         if self.batch.longest_lap.is_none_or(|(_, longest)| wall_ns > longest) {
@@ -77,8 +82,7 @@ impl Meter {
 
     /// The worker had no work from the last lap until now; of that it was parked for `parked_ns`.
     pub(crate) fn gap(&mut self, now_ns: u64, parked_ns: u64) {
-        let wall_ns = now_ns - self.last_ns;
-        self.last_ns = now_ns;
+        let wall_ns = self.passed_ns(now_ns);
         self.batch_totals.idle_ns += wall_ns;
         let awake_ns = wall_ns.saturating_sub(parked_ns);
         self.batch.wall_ns += awake_ns;
@@ -87,9 +91,17 @@ impl Meter {
 
     /// Time that was neither a chunk's nor idle, such as a sync's: it is nobody's lap.
     pub(crate) fn skip(&mut self, now_ns: u64) {
-        self.batch.wall_ns += now_ns - self.last_ns;
-        self.batch.longest_gap_ns = self.batch.longest_gap_ns.max(now_ns - self.last_ns);
-        self.last_ns = now_ns;
+        let wall_ns = self.passed_ns(now_ns);
+        self.batch.wall_ns += wall_ns;
+        self.batch.longest_gap_ns = self.batch.longest_gap_ns.max(wall_ns);
+    }
+
+    /// Since the last call. A clock that goes back, as those of virtual machines do that move between hosts, has stood still.
+    #[inline]
+    fn passed_ns(&mut self, now_ns: u64) -> u64 {
+        let passed_ns = now_ns.saturating_sub(self.last_ns);
+        self.last_ns += passed_ns;
+        passed_ns
     }
 
     /// Reads the CPU clock and ends the batch: a correction, and what the worker did.
@@ -112,7 +124,7 @@ impl Batch {
     }
 
     fn refund(&self, cpu_end_ns: u64) -> Option<Refund> {
-        let lost_ns = self.wall_ns.saturating_sub(cpu_end_ns - self.cpu_start_ns);
+        let lost_ns = self.wall_ns.saturating_sub(cpu_end_ns.saturating_sub(self.cpu_start_ns));
         let (cell, longest_ns) = self.longest_lap?;
         (lost_ns > 0 && longest_ns >= self.longest_gap_ns)
             .then(|| Refund { cell, ns: lost_ns.min(longest_ns) })
@@ -142,6 +154,17 @@ mod tests {
     #[test]
     fn an_undisturbed_batch_is_charged_as_it_is() {
         assert_eq!(batch(200_000, 50_000, 0).refund(200_300), None);
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_has_stood_still() {
+        let mut meter = Meter::new(1000);
+        assert_eq!(meter.lap(CellId(0), 900), 0);
+        assert_eq!(meter.lap(CellId(0), 1001), 1);
+        meter.gap(950, 0);
+        meter.skip(960);
+        assert_eq!(meter.close().1.charged_ns, 1);
+        assert_eq!(batch(100, 100, 0).refund(0), Some(Refund { cell: CellId(3), ns: 100 }));
     }
 
     #[test]

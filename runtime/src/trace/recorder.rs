@@ -29,7 +29,8 @@ pub(crate) struct Recorder {
     recording: Arc<Recording>,
     worker: u32,
     keeps: Keeps,
-    /// The end of the last slice.
+    /// The end of the last slice. A clock that goes back, as those of virtual machines do that move between hosts, has
+    /// stood still.
     last_ns: u64,
     profile: Putby,
     /// The longest slice of a handler in this batch.
@@ -171,6 +172,7 @@ impl Recorder {
     /// A handler has ended that began when the last slice did.
     #[inline]
     pub(crate) fn handled(&mut self, chunk: ChunkId, kind: NameId, from: Sender, now_ns: u64) {
+        let now_ns = now_ns.max(self.last_ns);
         let (begin_ns, wall_ns) = (self.last_ns, now_ns - self.last_ns);
         self.last_ns = now_ns;
         self.profile.begin_ns.get_or_insert(begin_ns);
@@ -190,8 +192,10 @@ impl Recorder {
         }
     }
 
-    /// Time since the last slice in which no handler ran: a message was put away, or a handler was interrupted before.
+    /// Time since the last slice in which no handler ran: packets were taken in, a message was put away, or a handler was
+    /// interrupted before.
     pub(crate) fn kept(&mut self, now_ns: u64) {
+        let now_ns = now_ns.max(self.last_ns);
         let (begin_ns, long_ns) = (self.last_ns, now_ns - self.last_ns);
         self.last_ns = now_ns;
         self.profile.begin_ns.get_or_insert(begin_ns);
@@ -301,6 +305,7 @@ impl Recorder {
     }
 
     fn slice(&mut self, activity: Activity, what: What, keep: bool, now_ns: u64) {
+        let now_ns = now_ns.max(self.last_ns);
         let (begin_ns, long_ns) = (self.last_ns, now_ns - self.last_ns);
         self.last_ns = now_ns;
         if long_ns == 0 {
@@ -314,6 +319,7 @@ impl Recorder {
 
     /// A range of iterations has ended that began when the last slice did, and used so much CPU time.
     pub(crate) fn executed(&mut self, first: u64, count: u64, cpu_ns: u64, now_ns: u64) {
+        let now_ns = now_ns.max(self.last_ns);
         let (begin_ns, wall_ns) = (self.last_ns, now_ns - self.last_ns);
         self.last_ns = now_ns;
         let cpu_ns = cpu_ns.min(wall_ns);
