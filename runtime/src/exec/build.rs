@@ -7,9 +7,10 @@ use lb_strategies::Strategy;
 
 use super::cells::Cells;
 use super::clock::Clock;
+use super::crew::Crew;
 use super::guarded::{Badge, Guarded};
 use super::ready::Queues;
-use super::shared::{Core, Crew, Outcome, RankShared, sharing};
+use super::shared::{Core, Outcome, RankShared, sharing};
 use super::worker::Worker;
 use crate::config::Config;
 use crate::core::codec::Codec;

@@ -6,6 +6,7 @@
 pub(crate) mod build;
 pub(crate) mod cells;
 pub(crate) mod clock;
+pub(crate) mod crew;
 pub(crate) mod gate;
 pub(crate) mod guarded;
 pub(crate) mod mailbox;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::cells::Cells;
 use super::clock::Clock;
+use super::crew::Crew;
 use super::guarded::{Guarded, Tag};
 use super::ready::Queues;
-use super::sleep::Sleeper;
 use crate::core::codec::Codec;
 use crate::core::erased::ErasedArray;
 use crate::core::handler::Facts;
@@ -19,8 +19,8 @@ use crate::error::Error;
 use crate::ids::Rank;
 use crate::measure::sample::Gauges;
 use crate::report::SyncReport;
-use crate::tell;
 use crate::trace::recording::Recording;
+use crate::warn::warn;
 
 /// The core of a rank, and packets for the transport from workers that may not call it.
 pub(crate) struct Core {
@@ -65,46 +65,6 @@ impl RankShared {
     }
 }
 
-/// The sleeping places of a rank's workers.
-pub(crate) struct Crew {
-    pub(crate) sleepers: Vec<Sleeper>,
-    /// Workers that are parked, or about to be.
-    pub(crate) parked: AtomicU64,
-    pub(crate) stop: AtomicBool,
-}
-
-impl Crew {
-    pub(crate) fn new(workers: u32) -> Crew {
-        let sleepers = (0..workers).map(|_| Sleeper::new()).collect();
-        Crew { sleepers, parked: AtomicU64::new(0), stop: AtomicBool::new(false) }
-    }
-
-    pub(crate) fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Acquire)
-    }
-
-    /// Wakes one worker other than `me`, if one is parked.
-    #[inline]
-    pub(crate) fn wake_one(&self, me: u32) {
-        if self.parked.load(Ordering::Relaxed) > 0 {
-            let others = self.sleepers.iter().enumerate().filter(|&(worker, _)| worker != me as usize);
-            let _ = others.into_iter().any(|(_, sleeper)| sleeper.wake());
-        }
-    }
-
-    pub(crate) fn wake_all(&self) {
-        for sleeper in &self.sleepers {
-            sleeper.wake();
-        }
-    }
-
-    /// Ends the rank's scheduler: every worker leaves at its next look.
-    pub(crate) fn stop(&self) {
-        self.stop.store(true, Ordering::Release);
-        self.wake_all();
-    }
-}
-
 /// How the run ended, as far as this process knows.
 #[derive(Default)]
 pub(crate) struct Outcome {
@@ -142,7 +102,7 @@ impl Outcome {
     /// Leaves a run that has failed without those who have not heard of it.
     fn give_up(&self) -> bool {
         let Some(error) = self.error() else { return false };
-        tell::warn(&format!("ranks that do not answer are given up, because the run has failed: {error}"));
+        warn(&format!("ranks that do not answer are given up, because the run has failed: {error}"));
         self.lost.store(true, Ordering::Release);
         true
     }

@@ -14,9 +14,10 @@ use rand_pcg::Pcg32;
 
 use super::build::{NewChunk, RankParts, build_rank, create_chunks};
 use super::clock::Clock;
+use super::crew::Crew;
 use super::guarded::{Badge, Restore};
 use super::ready::{Queues, Ready};
-use super::shared::{Crew, Outcome, RankShared};
+use super::shared::{Outcome, RankShared};
 use super::worker::{Mixer, Worker};
 use crate::config::Config;
 use crate::core::envelope::{Delivery, Payload};

@@ -188,9 +188,7 @@ impl Worker<'_> {
         let unwritten = self.recorder.as_ref().is_some_and(|recorder| recorder.has_unwritten());
         let mut nap = (unwritten && self.rested_ns < NAPS_NS).then_some(UNWRITTEN_NAP);
         if self.id == 0 {
-            let others = shared.gauges.workers.len() as u64 - 1;
-            let alone = crew.parked.load(Ordering::SeqCst) == others;
-            let idle = alone && !shared.congested.load(Ordering::Relaxed);
+            let idle = crew.others_are_parked() && !shared.congested.load(Ordering::Relaxed);
             self.with_core(|core, now_ns, out| if idle { core.idle(now_ns, out) } else { core.hurry(out) });
             nap = Some(self.pass_on());
             if self.work_in_sight() {
@@ -209,10 +207,8 @@ impl Worker<'_> {
         let start_ns = shared.clock.now_ns();
         let gauge = &shared.gauges.workers[self.id as usize];
         gauge.parks(start_ns);
-        crew.parked.fetch_add(1, Ordering::SeqCst);
         let root = self.id == 0 && shared.facts.rank == ROOT;
-        crew.sleepers[self.id as usize].park(nap, || self.work_in_sight());
-        crew.parked.fetch_sub(1, Ordering::SeqCst);
+        crew.park(self.id, nap, || self.work_in_sight());
         let parked_ns = gauge.wakes(shared.clock.now_ns());
         self.rested_ns += parked_ns;
         if root && self.rested_ns >= SUSPECT.as_nanos() as u64 {

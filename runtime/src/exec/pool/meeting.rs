@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::core::pool::work::Accumulated;
 use crate::core::pool::{Order, PoolCore, PoolPacket, Tally, Todo};
-use crate::exec::shared::Crew;
+use crate::exec::crew::Crew;
 use crate::exec::sync::{Mutex, MutexGuard};
 use crate::ids::Rank;
 use crate::report::PoolWorker;
