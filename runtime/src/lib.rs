@@ -87,7 +87,6 @@ mod measure;
 pub mod monitor;
 mod report;
 mod run;
-mod tell;
 pub mod trace;
 mod transport;
 mod warn;

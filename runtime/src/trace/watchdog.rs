@@ -14,7 +14,7 @@ use super::at_work::Running;
 use super::session::Session;
 use crate::config::Config;
 use crate::exec::shared::Outcome;
-use crate::tell;
+use crate::warn::warn;
 
 /// Between two looks, at most.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -39,7 +39,7 @@ impl Watchdog {
         let watch = move || {
             while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
                 let why = outcome.error().map(|error| error.to_string());
-                warnings.due(&session.running(), why.as_deref()).iter().for_each(|line| tell::warn(line));
+                warnings.due(&session.running(), why.as_deref()).iter().for_each(|line| warn(line));
             }
         };
         let started = std::thread::Builder::new().name("caribou watch".into()).spawn(watch);
