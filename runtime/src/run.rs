@@ -19,6 +19,7 @@ use crate::exec::clock::Clock;
 use crate::exec::crew::Crew;
 use crate::exec::gate::Gate;
 use crate::exec::guarded::Badge;
+use crate::exec::room::find_room;
 use crate::exec::shared::Outcome;
 use crate::exec::start::{Start, thread_refused};
 use crate::exec::{simulation, threads};
@@ -256,6 +257,7 @@ struct Process<'p> {
 
 fn run_threads(config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
     let (ranks, workers) = shape.size(config);
+    find_room(ranks, workers)?;
     let vcpus = layout(&topology::allowed_vcpus());
     let place = Place { host: topology::host_name(), vcpus, workers: Some(workers) };
     let plan = plan(&vec![place; ranks as usize], config.pin)?;

@@ -13,6 +13,7 @@ pub(crate) mod mailbox;
 pub(crate) mod pool;
 pub(crate) mod progress;
 pub(crate) mod ready;
+pub(crate) mod room;
 pub(crate) mod shared;
 pub(crate) mod simulation;
 pub(crate) mod sleep;
