@@ -10,6 +10,7 @@ pub(crate) mod crew;
 pub(crate) mod gate;
 pub(crate) mod guarded;
 pub(crate) mod mailbox;
+pub(crate) mod patience;
 pub(crate) mod pool;
 pub(crate) mod progress;
 pub(crate) mod ready;

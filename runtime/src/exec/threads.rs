@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::patience;
 use super::worker::Worker;
 use crate::core::packet::ROOT;
 use crate::core::undelivered::Tally;
@@ -146,17 +147,37 @@ impl Worker<'_> {
             transport.idle();
         }
         // After a nap without work there is no reason to believe that some is about to come.
+        let first = self.rested_ns == 0;
+        let parked_ns = if first && self.spin() { 0 } else { self.rest() };
+        if first && parked_ns > 0 && parked_ns < patience::LONG_NS && self.work_in_sight() {
+            self.patience.learn(true);
+        }
+        self.idled(parked_ns);
+    }
+
+    /// Spins for as long as it is reasonable; true if there is work.
+    fn spin(&mut self) -> bool {
+        let short = self.shared.spins;
         let transfers = self.transport.as_ref().is_some_and(|transport| transport.transfers());
-        let patience = if transfers { TRANSFER_PATIENCE } else { 1 };
-        let spins = if self.rested_ns == 0 { self.shared.spins * patience } else { 0 };
-        let found = (0..spins).any(|turn| {
+        if self.spin_for(if transfers { short * TRANSFER_PATIENCE } else { short }) {
+            return true;
+        }
+        if short == 0 || !self.patience.spins_on() {
+            return false;
+        }
+        let soon = self.spin_for(short * patience::LONG);
+        self.patience.learn(soon);
+        soon
+    }
+
+    /// Looks so many times; true if there is work.
+    fn spin_for(&mut self, turns: u32) -> bool {
+        (0..turns).any(|turn| {
             if turn % LOOKS == 0 {
                 std::hint::spin_loop();
             }
             self.work_in_sight()
-        });
-        let parked_ns = if found { 0 } else { self.rest() };
-        self.idled(parked_ns);
+        })
     }
 
     /// There was nothing to do since the last slice, of which it was parked for so long.

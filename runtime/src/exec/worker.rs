@@ -16,6 +16,7 @@ use std::sync::atomic::Ordering;
 use rustc_hash::FxHashMap;
 
 use super::mailbox::{Begun, By, Finished, Pushed};
+use super::patience::Patience;
 use super::ready::Ready;
 use super::shared::RankShared;
 use crate::core::balance::Arrival;
@@ -48,6 +49,7 @@ pub(crate) struct Worker<'r> {
     pub(crate) meter: Option<Meter>,
     pub(crate) recorder: Option<Recorder>,
     pub(crate) speed: Option<Speed>,
+    pub(crate) patience: Patience,
     pub(crate) in_hand: InHand,
     /// The same, as others may see it.
     pub(crate) at_work: &'r AtWork,
@@ -123,6 +125,7 @@ impl<'r> Worker<'r> {
             meter: (shared.measure || recorder.is_some()).then(|| Meter::new(now_ns)),
             recorder,
             speed: None,
+            patience: Patience::new(),
             in_hand: InHand::nothing("nothing"),
             at_work: &shared.recording.at_work[id as usize],
             actions: Actions::new(),
