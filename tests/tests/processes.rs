@@ -80,6 +80,16 @@ fn a_handler_that_never_returns_does_not_keep_a_job_that_has_failed_from_ending(
 }
 
 #[test]
+fn what_it_takes_to_decode_a_message_is_not_charged_to_its_chunk() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(ended) = run(2, &["decode"]) else { return };
+    let said =
+        ended.stdout.iter().find_map(|line| line.strip_prefix("handlers took ")?.strip_suffix(" percent"));
+    let percent: u32 = said.and_then(|percent| percent.parse().ok()).unwrap_or_else(|| panic!("{ended:?}"));
+    assert!(percent < 10, "handlers that do nothing took {percent} % of the time of decoding");
+}
+
+#[test]
 fn a_stopped_process_holds_up_the_run_and_loses_nothing() {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     for shared_memory in ["on", "off"] {

@@ -1,5 +1,10 @@
 //! Several workers of one rank: what they share gets lost or doubled nowhere.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+
 use caribou::{Chunk, Config, Ctx, Reducer, Target, Values};
 use caribou_tests::within_patience;
 use serde::{Deserialize, Serialize};
@@ -80,5 +85,60 @@ fn workers_that_steal_from_each_other_lose_nothing() {
         for chunks in [4, 16, 64] {
             assert_eq!(mirror(workers, chunks, 500), u64::from(chunks) * 501 + 1);
         }
+    }
+}
+
+/// Chunk 0 has all its mail in one run on worker 0, which alone speaks to other ranks; the first piece asks chunk 2 on
+/// another rank, whose answer to chunk 1 another worker could run.
+#[derive(Serialize, Deserialize)]
+struct Office;
+
+#[derive(Serialize, Deserialize)]
+enum Mail {
+    Piece(u32),
+    Ask,
+    Answer,
+}
+
+const PIECES: u32 = 400;
+
+impl Chunk for Office {
+    type Index = u32;
+    type Message = Mail;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 0 {
+            (0..PIECES).for_each(|piece| ctx.send(0, Mail::Piece(piece)));
+        }
+    }
+
+    fn receive(&mut self, mail: Mail, ctx: &mut Ctx<'_, Self>) {
+        match mail {
+            Mail::Piece(0) => ctx.send(2, Mail::Ask),
+            Mail::Piece(piece) => {
+                thread::sleep(Duration::from_millis(1));
+                if ctx.service::<Arc<AtomicBool>>().load(SeqCst) {
+                    return ctx.exit();
+                }
+                assert!(piece + 1 < PIECES, "nothing came in while the mail was read");
+            }
+            Mail::Ask => ctx.send(1, Mail::Answer),
+            Mail::Answer => ctx.service::<Arc<AtomicBool>>().store(true, SeqCst),
+        }
+    }
+}
+
+#[test]
+fn what_other_ranks_send_comes_in_while_a_chunk_has_much_mail() {
+    for measured in [true, false] {
+        let config = Config::default().ranks(2).workers(2).measure(measured).profile(measured);
+        within_patience(&format!("measured: {measured}"), move || {
+            let answered = Arc::new(AtomicBool::new(false));
+            caribou::run(config, |setup| {
+                setup.service(answered.clone());
+                setup.array(4, |_| Office);
+            })
+        })
+        .unwrap_or_else(|error| panic!("measured: {measured}: {error}"));
     }
 }

@@ -17,6 +17,7 @@ use crate::core::rank::{Actions, RankCore};
 use crate::error::Error;
 use crate::exec::shared::Core;
 use crate::ids::{CellId, ChunkId, RUNTIME, Rank};
+use crate::measure::meter::Meter;
 use crate::measure::sample::Observed;
 use crate::report::Sample;
 use crate::trace::Part;
@@ -292,8 +293,21 @@ impl Worker<'_> {
         missing
     }
 
-    /// Hop 3, receiving side: takes packets from the transport. True if there were any.
+    /// Takes packets from the transport, on the runtime's own time. True if there were any.
     pub(crate) fn progress(&mut self) -> bool {
+        let any = self.take_packets();
+        if any && let Some(meter) = &mut self.meter {
+            let now_ns = self.shared.clock.now_ns();
+            meter.skip(now_ns);
+            if let Some(recorder) = &mut self.recorder {
+                recorder.kept(now_ns);
+            }
+        }
+        any
+    }
+
+    /// Hop 3, receiving side. The time it takes belongs to the slice that the caller ends.
+    pub(crate) fn take_packets(&mut self) -> bool {
         if self.transport.is_none() {
             return false;
         }
@@ -301,6 +315,7 @@ impl Worker<'_> {
             self.send_outbound();
             self.fail_if_failed();
         }
+        self.looked_ns = self.meter.as_ref().map_or(0, Meter::last_ns);
         // What comes is decoded by user code, which may panic.
         self.take_in_hand(InHand::nothing("a packet"));
         let mut any = false;

@@ -152,6 +152,10 @@ impl Worker<'_> {
         if first && parked_ns > 0 && parked_ns < patience::LONG_NS && self.work_in_sight() {
             self.patience.learn(true);
         }
+        // Here, so that no chunk pays for what has come, and nobody has to look at the clock again.
+        if self.take_packets() {
+            self.rested_ns = 0;
+        }
         self.idled(parked_ns);
     }
 

@@ -39,6 +39,11 @@ use crate::transport::Transport;
 /// Buffers of mailboxes kept for reuse.
 const SPARES_MAX: usize = 256;
 
+/// How long a chunk runs before its worker looks at the transport in between, ns; and how many handlers where no time is
+/// measured.
+const RUN_NS_MAX: u64 = 50_000;
+const RUN_HANDLERS_MAX: u64 = 8;
+
 /// One thread of a rank.
 pub(crate) struct Worker<'r> {
     pub(crate) shared: &'r RankShared,
@@ -61,6 +66,8 @@ pub(crate) struct Worker<'r> {
     pub(crate) handled: u64,
     /// Load declared by handlers, ns of ticks.
     pub(crate) charged_ns: u64,
+    /// The end of the lap before it last looked at its transport, ns.
+    pub(crate) looked_ns: u64,
     /// Time asleep since it last found work, ns.
     pub(crate) rested_ns: u64,
     /// Packets that the transport gets as soon as the core is free.
@@ -133,6 +140,7 @@ impl<'r> Worker<'r> {
             mixer: None,
             handled: 0,
             charged_ns: 0,
+            looked_ns: 0,
             rested_ns: 0,
             leaving: VecDeque::new(),
             failed: None,
@@ -213,8 +221,32 @@ impl<'r> Worker<'r> {
             if fate == Chunk::Removed {
                 return fate;
             }
+            if self.transport.is_some() && !mail.is_empty() && self.has_run_long() {
+                self.look_around(chunk);
+                if self.shared.crew.stopped() {
+                    return Chunk::Stays;
+                }
+            }
         }
         Chunk::Stays
+    }
+
+    /// Whether it is time to look at the transport, though the chunk that runs has more mail: by the clock where handlers
+    /// are measured, else every so many handlers.
+    #[inline]
+    fn has_run_long(&self) -> bool {
+        match &self.meter {
+            Some(meter) => meter.last_ns() >= self.looked_ns + RUN_NS_MAX,
+            None => self.handled.is_multiple_of(RUN_HANDLERS_MAX),
+        }
+    }
+
+    /// Sends and receives in the middle of a run.
+    #[cold]
+    fn look_around(&mut self, chunk: ChunkId) {
+        self.progress();
+        self.in_hand.chunk = chunk;
+        self.at_work.turns_to(chunk);
     }
 
     /// Hop 2, the flush: carries out the wishes of a handler that has returned, in order.

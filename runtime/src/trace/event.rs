@@ -160,7 +160,7 @@ pub enum Part {
     Decide,
     /// Moving chunks.
     Migrate,
-    /// Putting away messages that chunks were not ready for.
+    /// Taking in what other ranks sent, and putting away messages that chunks were not ready for.
     Keep,
     /// Writing the trace.
     Flush,

@@ -7,8 +7,9 @@ use std::ops::Range;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use caribou::trace::Activity;
 use caribou::{Chunk, Config, Ctx, Error, Launch, Placement, Pool, Report, Runtime, stream};
 use lb_strategies::pool::POOL_STRATEGIES;
 use mpi::traits::{Communicator, CommunicatorCollectives};
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         "unwritable" => one_a_rank(|| Writes),
         "leave" => leaves(),
         "differ" => differs(),
+        "decode" => decodes(),
         "communicator" => communicator(),
         "clocks" => clocks(),
         "pools" => pools(),
@@ -49,6 +51,69 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Takes long to decode, and nothing to handle.
+#[derive(Serialize)]
+struct Tangled;
+
+static DECODING_NS: AtomicU64 = AtomicU64::new(0);
+
+#[expect(clippy::disallowed_methods, reason = "what a profile says is held against another clock")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Rounds of a loop of some 5 ms.
+const TANGLES: u64 = 10_000_000;
+const TANGLED: u32 = 20;
+
+impl<'de> Deserialize<'de> for Tangled {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Tangled, D::Error> {
+        let begin = now();
+        let tangle = |knot: u64, round: u64| std::hint::black_box(knot ^ round);
+        std::hint::black_box((0..TANGLES).fold(0, tangle));
+        DECODING_NS.fetch_add(begin.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        <()>::deserialize(deserializer).map(|()| Tangled)
+    }
+}
+
+/// Rank 0 sends tangled messages to rank 1.
+#[derive(Serialize, Deserialize, Default)]
+struct Reader {
+    read: u32,
+}
+
+impl Chunk for Reader {
+    type Index = u32;
+    type Message = Tangled;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 0 {
+            (0..TANGLED).for_each(|_| ctx.send(1, Tangled));
+        }
+    }
+
+    fn receive(&mut self, _: Tangled, ctx: &mut Ctx<'_, Self>) {
+        self.read += 1;
+        if self.read == TANGLED {
+            ctx.exit();
+        }
+    }
+}
+
+/// Says how long rank 1 was in handlers, in percent of the time it took to decode their messages.
+fn decodes() -> Result<(), Error> {
+    let report = caribou::run(config()?, |setup| {
+        setup.array_with(2, Placement::RoundRobin, |_| Reader::default());
+    })?;
+    for profile in report.profiles.iter().filter(|profile| profile.rank == 1) {
+        let rows = profile.workers.iter().flat_map(|worker| &worker.rows);
+        let handlers = rows.filter(|row| matches!(row.activity, Activity::Kind(_)));
+        let handlers_ns: u64 = handlers.map(|row| row.total_ns()).sum();
+        println!("handlers took {} percent", 100 * handlers_ns / DECODING_NS.load(Ordering::Relaxed).max(1));
+    }
+    Ok(())
 }
 
 fn config() -> Result<Config, Error> {
