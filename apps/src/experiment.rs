@@ -186,8 +186,9 @@ mod tests {
 
     fn experiment(neighbours: &[&str]) -> Experiment {
         let neighbours = neighbours.iter().map(|spec| NeighbourSpec::parse(spec).unwrap()).collect();
-        let machine = Machine { vcpus: vec![0, 1], model: String::new(), vcpu_distance: "unknown" };
-        let disturbances = Disturbances { neighbours, quotas: Vec::new() };
+        let machine =
+            Machine { vcpus: vec![0, 1], quota: None, model: String::new(), vcpu_distance: "unknown" };
+        let disturbances = Disturbances { neighbours, ..Disturbances::default() };
         let (workers, launch) = (Some(1), Launch::Alone);
         let total = Total::iterations(8);
         Experiment { iterations: 8, total, ranks: 2, workers, disturbances, machine, launch }

@@ -10,6 +10,8 @@ use serde::Serialize;
 pub struct Machine {
     /// The vCPUs this process may use, by number.
     pub vcpus: Vec<usize>,
+    /// vCPUs' worth of CPU time that control groups allow it; none where there is no quota.
+    pub quota: Option<f64>,
     /// The processor's name, or "unknown".
     pub model: String,
     /// Whether the vCPUs share a cache: always "unknown" on a virtual machine.
@@ -20,14 +22,10 @@ impl Machine {
     /// Asks the system.
     #[must_use]
     pub fn this() -> Self {
-        let allowed = rustix::thread::sched_getaffinity(None).map_or_else(
-            |_| (0..std::thread::available_parallelism().map_or(1, usize::from)).collect(),
-            |set| (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect(),
-        );
         let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
         let model = model.map_or_else(|| "unknown".to_owned(), |(_, name)| name.to_owned());
-        Self { vcpus: allowed, model, vcpu_distance: "unknown" }
+        Self { vcpus: caribou::vcpus(), quota: caribou::cpu_quota(), model, vcpu_distance: "unknown" }
     }
 
     /// Whether there is a vCPU for each worker.

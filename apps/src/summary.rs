@@ -190,8 +190,9 @@ pub(crate) mod tests {
     /// Two runs of 30 iterations beside a neighbour on rank 1 during the middle ten.
     pub(crate) fn sample(first: &str, neighbours: &[&str]) -> Summary {
         let neighbours = neighbours.iter().map(|spec| NeighbourSpec::parse(spec).unwrap()).collect();
-        let machine = Machine { vcpus: vec![0, 1], model: "test".to_owned(), vcpu_distance: "unknown" };
-        let disturbances = Disturbances { neighbours, quotas: Vec::new() };
+        let machine =
+            Machine { vcpus: vec![0, 1], quota: None, model: "test".to_owned(), vcpu_distance: "unknown" };
+        let disturbances = Disturbances { neighbours, ..Disturbances::default() };
         let (workers, launch) = (Some(1), caribou::Launch::Alone);
         let total = Total::iterations(30);
         let experiment =

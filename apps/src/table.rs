@@ -53,7 +53,7 @@ pub fn sentence(summary: &Summary) -> String {
         return alone(summary);
     };
     let mut text = match summary.windows().iter().find(|window| window.disturbed) {
-        None => "On a quiet machine".to_owned(),
+        None => undisturbed(summary.machine.quota),
         Some(window) => {
             let whole = window.from == 0 && window.to == summary.settings.iterations;
             let when =
@@ -82,6 +82,11 @@ pub fn sentence(summary: &Summary) -> String {
     }
     text.push('.');
     text
+}
+
+/// Where a run is that nothing is done to: who is under a quota has no machine of its own.
+fn undisturbed(quota: Option<f64>) -> String {
+    quota.map_or("On a quiet machine".to_owned(), |vcpus| format!("Under a quota of {vcpus:.2} vCPUs"))
 }
 
 fn alone(summary: &Summary) -> String {
@@ -155,7 +160,14 @@ mod tests {
     #[test]
     fn a_quiet_comparison_promises_no_gain() {
         let text = sentence(&sample("none", &[]));
-        assert!(text.starts_with("On a quiet machine") && !text.contains("possible"), "{text}");
+        assert!(text.starts_with("On a quiet machine") && !text.contains("at most"), "{text}");
+    }
+
+    #[test]
+    fn a_machine_under_a_quota_is_not_quiet() {
+        let mut summary = sample("none", &[]);
+        summary.machine.quota = Some(0.5);
+        assert!(sentence(&summary).starts_with("Under a quota of 0.50 vCPUs, `none` took"));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::launch::{self, Launch};
 pub use crate::measure::sample::BackgroundSource;
 use crate::trace::Filter;
+use crate::measure::cgroup::vcpus_within;
 
 /// Whether workers are bound to vCPUs.
 ///
@@ -64,12 +65,12 @@ pub struct Variable {
 pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_RANKS",
-        default: "one per vCPU; of a pool 1",
+        default: "one per vCPU, within a CPU quota; of a pool 1",
         meaning: "ranks in this process; under mpirun each process is one",
     },
     Variable {
         name: "CARIBOU_WORKERS",
-        default: "1, of a pool one per vCPU; under mpirun one per core of the rank",
+        default: "1, of a pool one per vCPU; under mpirun one per core of the rank; within a CPU quota",
         meaning: "workers (threads) of each rank",
     },
     Variable {
@@ -308,8 +309,9 @@ impl Config {
         Ok(self)
     }
 
-    /// Ranks in this process; by default one per vCPU that the process may use, of a pool one. Under `mpirun` each process
-    /// is one rank, and this may only say how many processes there are.
+    /// Ranks in this process; by default one per vCPU that the process may use, and no more than a CPU quota, rounded up,
+    /// keeps busy; of a pool one. Under `mpirun` each process is one rank, and this may only say how many processes there
+    /// are.
     #[must_use]
     pub fn ranks(mut self, ranks: u32) -> Config {
         self.ranks = Some(ranks.max(1));
@@ -317,7 +319,7 @@ impl Config {
     }
 
     /// Workers of each rank; idle ones steal ready chunks from each other. By default 1, of a pool one per vCPU;
-    /// under `mpirun` one for each physical core in the rank's part of its host.
+    /// under `mpirun` one for each physical core in the rank's part of its host. A CPU quota bounds them like ranks.
     #[must_use]
     pub fn workers(mut self, workers: u32) -> Config {
         self.workers = Some(workers.max(1));
@@ -530,7 +532,7 @@ impl Config {
         let default = match (self.launch(), self.simulate) {
             (Launch::Together { processes, .. }, _) => processes,
             (_, Some(_)) => 4,
-            (_, None) => crate::vcpus().len() as u32 / self.worker_count(),
+            (_, None) => useful_vcpus() / self.worker_count(),
         };
         self.ranks.unwrap_or(default).max(1)
     }
@@ -551,7 +553,7 @@ impl Config {
         if self.simulate.is_some() {
             return (self.ranks.unwrap_or(4), self.workers.unwrap_or(2));
         }
-        let share = (crate::vcpus().len() as u32 / ranks).max(1);
+        let share = (useful_vcpus() / ranks).max(1);
         (ranks, self.workers.unwrap_or(share))
     }
 
@@ -579,6 +581,11 @@ fn about_both(error: ParseError, spec: &str) -> ParseError {
         other => other,
     }
 }
+/// vCPUs that this process can keep busy.
+fn useful_vcpus() -> u32 {
+    vcpus_within(crate::cpu_quota(), crate::vcpus().len()) as u32
+}
+
 
 fn misplaced(name: &str, of: &str, here: &str, known: &[&str]) -> Error {
     wrong(

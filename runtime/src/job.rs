@@ -42,7 +42,8 @@ use crate::exec::shared::Outcome;
 use crate::ids::Rank;
 use crate::liveness::{Door, How, Invitation, Liveness, Lost};
 use crate::measure::topology::plan::{Place, Plan, plan};
-use crate::measure::topology::{self, SavedMask, layout::layout};
+use crate::measure::topology::{self, SavedMask};
+use crate::measure::watch::Watch;
 use crate::report::Report;
 use crate::run::{Arrays, ReadyRank, Seat, Shape, warn_of_undelivered};
 use crate::trace::End as TraceEnd;
@@ -360,11 +361,7 @@ impl Job {
             let why = format!("{ranks} ranks were asked for, but {} processes were started", self.ranks);
             Error::Config { setting: "CARIBOU_RANKS".into(), why }
         });
-        let place = Place {
-            host: topology::host_name(),
-            vcpus: layout(&topology::allowed_vcpus()),
-            workers: config.workers,
-        };
+        let place = topology::place(config.workers);
         let failed = set_up.as_ref().err().cloned().or(asked);
         let (lb, pin) = (shape.lb(config).to_owned(), format!("{:?}", config.pin));
         let name = (self.rank.0 == 0).then(|| RunName::new(config));
@@ -432,8 +429,18 @@ impl Job {
         let codec = Codec::new(self.rank, ready.arrays());
         let transport = (self.ranks > 1)
             .then(|| Box::new(Mpi::new(&mut self.links, codec, clock.clone())) as Box<dyn Transport + '_>);
-        let (rank, outcome_of_run) = (self.rank, outcome.clone());
-        ready.run(Seat { config, rank, plan, crew, clock, outcome: outcome_of_run, session, transport });
+        let (rank, outcome_of_run, watch) = (self.rank, outcome.clone(), &Watch::start());
+        ready.run(Seat {
+            config,
+            rank,
+            plan,
+            watch,
+            crew,
+            clock,
+            outcome: outcome_of_run,
+            session,
+            transport,
+        });
         self.lock().run = None;
         outcome
     }

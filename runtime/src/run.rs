@@ -26,8 +26,8 @@ use crate::exec::{simulation, threads};
 use crate::ids::Rank;
 use crate::launch::Launch;
 use crate::measure::topology;
-use crate::measure::topology::layout::layout;
-use crate::measure::topology::plan::{Place, Plan, plan};
+use crate::measure::topology::plan::{Plan, plan};
+use crate::measure::watch::Watch;
 use crate::report::Report;
 use crate::trace::End;
 use crate::trace::session::{RunName, Session};
@@ -108,6 +108,7 @@ pub(crate) struct Seat<'s> {
     pub(crate) config: &'s Config,
     pub(crate) rank: Rank,
     pub(crate) plan: &'s Plan,
+    pub(crate) watch: &'s Watch,
     pub(crate) crew: Arc<Crew>,
     pub(crate) clock: Clock,
     pub(crate) outcome: Arc<Outcome>,
@@ -247,6 +248,7 @@ struct Process<'p> {
     config: &'p Config,
     shape: &'p dyn Shape,
     plan: Plan,
+    watch: Watch,
     ranks: u32,
     /// All ranks are set up: the run begins.
     begin: Gate,
@@ -258,14 +260,13 @@ struct Process<'p> {
 fn run_threads(config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
     let (ranks, workers) = shape.size(config);
     find_room(ranks, workers)?;
-    let vcpus = layout(&topology::allowed_vcpus());
-    let place = Place { host: topology::host_name(), vcpus, workers: Some(workers) };
-    let plan = plan(&vec![place; ranks as usize], config.pin)?;
+    let plan = plan(&vec![topology::place(Some(workers)); ranks as usize], config.pin)?;
     let process = Process {
         config,
         shape,
         session: Session::begin(config, shape.name(), shape.lb(config), &plan, RunName::new(config)),
         plan,
+        watch: Watch::start(),
         ranks,
         begin: Gate::new(ranks),
         clock: OnceLock::new(),
@@ -317,6 +318,7 @@ impl Process<'_> {
             config: self.config,
             rank,
             plan: &self.plan,
+            watch: &self.watch,
             crew,
             clock: self.clock.get_or_init(Clock::machine).clone(),
             outcome: self.outcome.clone(),

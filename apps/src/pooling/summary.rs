@@ -187,8 +187,13 @@ mod tests {
             total: crate::experiment::Total { count: 1000, unit: "darts" },
             ranks: 2,
             workers: Some(1),
-            disturbances: Disturbances { neighbours, quotas: Vec::new() },
-            machine: Machine { vcpus: vec![0, 1], model: String::new(), vcpu_distance: "unknown" },
+            disturbances: Disturbances { neighbours, ..Disturbances::default() },
+            machine: Machine {
+                vcpus: vec![0, 1],
+                quota: None,
+                model: String::new(),
+                vcpu_distance: "unknown",
+            },
             launch: caribou::Launch::Alone,
         };
         PoolSummary::new(&experiment, runs).of("darts", serde_json::json!({ "darts": 1000 }))

@@ -73,7 +73,7 @@ struct Shared<'p> {
 impl PoolRun<'_> {
     /// Runs the rank; returns when its part and all others' are in the result, or when the run has failed.
     pub(crate) fn run(self) {
-        let Seat { config, rank, plan, crew, clock, outcome, transport, session } = self.seat;
+        let Seat { config, rank, plan, watch, crew, clock, outcome, transport, session } = self.seat;
         let (recording, untraced) = session.rank(rank, &[], &clock);
         let seats = &plan.seats[rank.index()];
         let (machine, refused) = match catch_unwind(AssertUnwindSafe(self.make)) {
@@ -108,7 +108,7 @@ impl PoolRun<'_> {
             for worker in 0..seats.workers {
                 let builder = thread::Builder::new().name(format!("caribou {rank}.{worker}"));
                 let started = builder.spawn_scoped(scope, move || {
-                    seats.take(rank, worker);
+                    let _bound = seats.take(rank, worker, watch);
                     shared.meeting.occupy_as(worker);
                     shared.gauges.workers[worker as usize].occupy();
                     let doing = "asking the policy, or making or merging what is accumulated";

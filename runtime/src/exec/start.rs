@@ -15,8 +15,8 @@ use crate::core::estimate::RankPlace;
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::measure::speed::Speed;
-use crate::measure::topology;
 use crate::measure::topology::plan::Seats;
+use crate::measure::watch::{Bound, Watch};
 use crate::run::Seat;
 use crate::transport::Transport;
 
@@ -36,13 +36,13 @@ impl Start<'_> {
     /// Runs the rank with the calling thread as its worker 0.
     pub(crate) fn run(self) {
         let Start { seat, described, chunks, strategy } = self;
-        let Seat { config, rank, plan, crew, clock, outcome, transport, session } = seat;
+        let Seat { config, rank, plan, watch, crew, clock, outcome, transport, session } = seat;
         let seats = &plan.seats[rank.index()];
         let badge = Badge::new();
         badge.wear();
-        seats.take(rank, 0);
+        let _bound = seats.take(rank, 0, watch);
         let (queues, readies) = Queues::new(seats.workers);
-        let spins = if seats.crowded { 0 } else { SPINS };
+        let spins = if seats.frugal { 0 } else { SPINS };
         let places = plan.seats.iter().map(|seats| RankPlace { host: seats.host, workers: seats.workers });
         let names: Vec<String> = described.arrays.iter().map(|array| array.name().to_owned()).collect();
         let (recording, untraced) = session.rank(rank, &names, &clock);
@@ -57,7 +57,7 @@ impl Start<'_> {
             for (id, ready) in (1..).zip(readies) {
                 let builder = thread::Builder::new().name(format!("caribou {rank}.{id}"));
                 let started = builder.spawn_scoped(scope, move || {
-                    seats.take(rank, id);
+                    let _bound = seats.take(rank, id, watch);
                     run_worker(shared, id, ready, None, Vec::new(), None);
                 });
                 refused = started.err().map(|why| thread_refused(rank, &why)).or(refused);
@@ -96,11 +96,11 @@ impl Seats {
         self.vcpus.as_ref().map(|vcpus| vcpus[worker as usize])
     }
 
-    /// Pins the calling thread to a worker's vCPU.
-    pub(crate) fn take(&self, rank: Rank, worker: u32) {
-        if let Some(vcpu) = self.of(worker)
-            && !topology::pin_to(vcpu)
-        {
+    /// Pins the calling thread to a worker's vCPU, if it has one.
+    pub(crate) fn take<'w>(&self, rank: Rank, worker: u32, watch: &'w Watch) -> Option<Bound<'w>> {
+        let vcpu = self.of(worker)?;
+        let bound = watch.bind(vcpu);
+        if bound.is_none() {
             tracing::warn!(rank = rank.0, worker, vcpu, "cannot be pinned");
         }
     }

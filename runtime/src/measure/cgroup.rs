@@ -15,6 +15,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use levels::Levels;
+use serde::{Deserialize, Serialize};
 
 /// What a file holds, if it can be read.
 type Read<'r> = &'r dyn Fn(&Path) -> Option<String>;
@@ -30,7 +31,30 @@ fn read_file(path: &Path) -> Option<String> {
 /// ```
 #[must_use]
 pub fn cpu_quota() -> Option<f64> {
+    quota().map(|quota| quota.vcpus)
+}
+
+/// A CPU quota that this process shares with all in a group.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Quota {
+    /// vCPUs' worth of CPU time.
+    pub(crate) vcpus: f64,
+    /// The folder of the group.
+    pub(crate) group: String,
+}
+
+/// The tightest quota of this process.
+pub(crate) fn quota() -> Option<Quota> {
     of_process("cpu", &read_file)?.quota(&read_file)
+}
+
+/// How many of some vCPUs are worth keeping busy under a quota; at least one.
+///
+/// A quota that is not whole is rounded up, as the runtimes of Go and Java do: rounded down, 1.5 would leave a third
+/// of what there is unused. The price is that all workers stand still in a part of each period of the quota; it is the
+/// same part for all, so balancing sees equal ranks.
+pub(crate) fn vcpus_within(quota: Option<f64>, vcpus: usize) -> usize {
+    quota.map_or(vcpus, |quota| vcpus.min(quota.ceil() as usize)).max(1)
 }
 
 /// Bytes of memory that this process can still have: the least of what the host has available and what control groups leave.

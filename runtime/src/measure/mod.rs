@@ -14,3 +14,4 @@ pub(crate) mod sample;
 pub(crate) mod speed;
 pub(crate) mod takers;
 pub(crate) mod topology;
+pub(crate) mod watch;

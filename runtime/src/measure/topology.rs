@@ -5,6 +5,11 @@
 
 use std::marker::PhantomData;
 
+use layout::layout;
+use plan::Place;
+
+use super::cgroup::quota;
+
 pub(crate) mod layout;
 pub(crate) mod plan;
 
@@ -23,11 +28,11 @@ pub fn allowed_vcpus() -> Vec<usize> {
 
 /// Binds the calling thread to one vCPU. False where the system does not allow it.
 pub fn pin_to(vcpu: usize) -> bool {
-    system::pin(vcpu)
+    Thread::this().bind(vcpu)
 }
 
 /// A thread of this process, to ask where it sits and to bind it from elsewhere.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Thread(system::Id);
 
 impl Thread {
@@ -40,10 +45,20 @@ impl Thread {
     pub(crate) fn pinned_to(&self) -> Option<usize> {
         system::only_vcpu(self.0)
     }
+
+    /// Binds it to one vCPU. False where the system does not allow it.
+    pub(crate) fn bind(&self, vcpu: usize) -> bool {
+        system::pin(self.0, vcpu)
+    }
+}
+
+/// What a rank of this process has to sit on.
+pub(crate) fn place(workers: Option<u32>) -> Place {
+    Place { host: host_name(), vcpus: layout(&allowed_vcpus()), quota: quota(), workers }
 }
 
 /// The name of this host.
-pub(crate) fn host_name() -> String {
+fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
@@ -101,15 +116,15 @@ mod system {
         sched_setaffinity(None, mask).is_ok()
     }
 
+    pub(super) fn pin(thread: Id, vcpu: usize) -> bool {
+        let mut mask = CpuSet::new();
+        mask.set(vcpu);
+        sched_setaffinity(Some(thread), &mask).is_ok()
+    }
+
     pub(super) fn allowed() -> Vec<usize> {
         let Some(mask) = mask() else { return Vec::new() };
         (0..CpuSet::MAX_CPU).filter(|&vcpu| mask.is_set(vcpu)).collect()
-    }
-
-    pub(super) fn pin(vcpu: usize) -> bool {
-        let mut mask = CpuSet::new();
-        mask.set(vcpu);
-        set_mask(&mask)
     }
 }
 
@@ -136,7 +151,7 @@ mod system {
         Vec::new()
     }
 
-    pub(super) fn pin(_vcpu: usize) -> bool {
+    pub(super) fn pin((): Id, _vcpu: usize) -> bool {
         false
     }
 }

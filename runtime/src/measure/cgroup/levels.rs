@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::Read;
+use super::{Quota, Read};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
@@ -31,14 +31,19 @@ impl Levels {
         of_version(Version::One).or_else(|| of_version(Version::Two))
     }
 
-    /// vCPUs' worth of CPU time: the least of all levels.
-    pub(super) fn quota(&self, read: Read<'_>) -> Option<f64> {
+    /// The tightest of all levels.
+    pub(super) fn quota(&self, read: Read<'_>) -> Option<Quota> {
         let file = |folder: &Path, name: &str| read(&folder.join(name));
-        let of_level = |folder: &PathBuf| match self.version {
-            Version::One => quota_1(&file(folder, "cpu.cfs_quota_us")?, &file(folder, "cpu.cfs_period_us")?),
-            Version::Two => quota_2(&file(folder, "cpu.max")?),
+        let of_level = |folder: &PathBuf| {
+            let vcpus = match self.version {
+                Version::One => {
+                    ratio(&file(folder, "cpu.cfs_quota_us")?, &file(folder, "cpu.cfs_period_us")?)
+                }
+                Version::Two => parse_max(&file(folder, "cpu.max")?),
+            };
+            Some(Quota { vcpus: vcpus?, group: folder.display().to_string() })
         };
-        self.folders.iter().filter_map(of_level).reduce(f64::min)
+        self.folders.iter().filter_map(of_level).min_by(|one, other| one.vcpus.total_cmp(&other.vcpus))
     }
 
     /// Time that a quota of any level has kept threads from running, ns. What two levels do at once counts twice.
@@ -105,17 +110,13 @@ impl<'l> Mount<'l> {
     }
 }
 
-/// Microseconds in each period; a negative quota is none.
-fn quota_1(quota_us: &str, period_us: &str) -> Option<f64> {
-    ratio(quota_us, period_us)
-}
-
-/// `max 100000` for none, else `50000 100000`.
-fn quota_2(max: &str) -> Option<f64> {
+/// `max 100000` for no quota, else `50000 100000`.
+fn parse_max(max: &str) -> Option<f64> {
     let (quota_us, period_us) = max.split_once(' ')?;
     ratio(quota_us, period_us)
 }
 
+/// vCPUs' worth: what may be used of each period. `-1` is no quota.
 fn ratio(quota_us: &str, period_us: &str) -> Option<f64> {
     let [quota_us, period_us] = [quota_us, period_us].map(|text| text.trim().parse::<u64>().ok());
     let (quota_us, period_us) = (quota_us?, period_us.filter(|&period_us| period_us > 0)?);

@@ -20,7 +20,7 @@ fn folders(membership: &str, mounts: &str) -> (Version, Vec<String>) {
 
 fn quota(all: &[(&str, &str)]) -> Option<f64> {
     let read = files(all);
-    of_process("cpu", &read)?.quota(&read)
+    Some(of_process("cpu", &read)?.quota(&read)?.vcpus)
 }
 
 #[test]
@@ -77,6 +77,12 @@ fn the_tightest_level_is_the_quota() {
     assert_eq!(one("-1\n", "5000\n"), Some(0.5));
     assert_eq!(one("200000\n", "-1\n"), Some(2.0));
     assert_eq!(one("-1\n", "-1\n"), None);
+}
+
+#[test]
+fn a_quota_bounds_the_vcpus_and_its_last_part_counts() {
+    let within = |quota| vcpus_within(quota, 4);
+    assert_eq!([None, Some(8.0), Some(0.5), Some(1.5), Some(2.0)].map(within), [4, 4, 1, 2, 2]);
 }
 
 #[test]

@@ -8,7 +8,9 @@
 //!    workers of a rank, and ranks that follow each other, are neighbours.
 //! 3. Where a group has a physical core for every worker, hyperthread siblings stay idle.
 //! 4. A rank skips vCPUs to stay within one cache, or else one domain, if enough are left for those who follow.
-//! 5. A group that does not find seats for all is better placed by the operating system: nobody of it is pinned, and
+//! 5. Workers that nobody asked for are no more than a CPU quota keeps busy. Where a quota allows less than all workers
+//!    can use, they must not spin: what one spins away another could have used.
+//! 6. A group that does not find seats for all is better placed by the operating system: nobody of it is pinned, and
 //!    as its workers then share vCPUs they must not spin.
 //!
 //! What is not decided here: the number of ranks, and what a rank with more workers is worth to a strategy.
@@ -23,21 +25,25 @@ use serde::{Deserialize, Serialize};
 use super::layout::Vcpu;
 use crate::config::Pin;
 use crate::error::Error;
+use crate::measure::cgroup::{Quota, vcpus_within};
 use crate::report::Report;
+pub(crate) use line::compact;
 
 /// What a rank has to sit on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Place {
     /// The name of its host: ranks with the same one share its vCPUs.
     pub(crate) host: String,
     /// The vCPUs that its process may use, in ascending number.
     pub(crate) vcpus: Vec<Vcpu>,
+    /// The CPU time that its process may use.
+    pub(crate) quota: Option<Quota>,
     /// The workers asked for; none for one a physical core.
     pub(crate) workers: Option<u32>,
 }
 
 /// Where all workers of all ranks sit. Displays as one line, however many they are.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plan {
     /// The hosts, in the order of their first ranks.
     pub(crate) hosts: Vec<String>,
@@ -45,6 +51,8 @@ pub(crate) struct Plan {
     pub(crate) seats: Vec<Seats>,
     /// vCPUs of the groups that are crowded.
     crowded_vcpus: usize,
+    /// vCPUs' worth of CPU time that quotas allow the ranks that have one, together.
+    quota: Option<f64>,
 }
 
 /// Where the workers of one rank sit.
@@ -56,8 +64,10 @@ pub(crate) struct Seats {
     pub(crate) workers: u32,
     /// The vCPU of each worker; none where they are not pinned.
     pub(crate) vcpus: Option<Vec<usize>>,
-    /// Workers share vCPUs with other workers: idle ones must not spin.
+    /// Workers share vCPUs with other workers.
     pub(crate) crowded: bool,
+    /// What an idle worker spins away, another may need: of a vCPU that they share, or of a quota.
+    pub(crate) frugal: bool,
 }
 
 /// Seats the workers of all ranks. Depends on its arguments only, so that every rank can make the same plan.
@@ -69,8 +79,9 @@ pub(crate) struct Seats {
 /// [`Error::Config`] with `Pin::On` if a group is crowded.
 pub(crate) fn plan(places: &[Place], pin: Pin) -> Result<Plan, Error> {
     let (hosts, host_of) = number_hosts(places);
-    let empty = |&host: &u32| Seats { host, workers: 1, vcpus: None, crowded: false };
-    let mut plan = Plan { hosts, seats: host_of.iter().map(empty).collect(), crowded_vcpus: 0 };
+    let empty = |&host: &u32| Seats { host, workers: 1, vcpus: None, crowded: false, frugal: false };
+    let seats = host_of.iter().map(empty).collect();
+    let mut plan = Plan { hosts, seats, crowded_vcpus: 0, quota: None };
     for group in groups(places, &host_of) {
         let seated = group.seat();
         if seated.is_none() {
@@ -80,10 +91,13 @@ pub(crate) fn plan(places: &[Place], pin: Pin) -> Result<Plan, Error> {
             plan.crowded_vcpus += group.vcpus.len();
         }
         let crowded = seated.is_none();
+        let quota = group.quota();
+        let frugal = crowded || quota.is_some_and(|vcpus| vcpus < group.workers() as f64);
+        plan.quota = [plan.quota, quota].into_iter().flatten().reduce(|sum, vcpus| sum + vcpus);
         let mut blocks = seated.filter(|_| pin != Pin::Off).map(Vec::into_iter);
         for member in &group.members {
             let seats = &mut plan.seats[member.rank];
-            (seats.workers, seats.crowded) = (member.workers, crowded);
+            (seats.workers, seats.crowded, seats.frugal) = (member.workers, crowded, frugal);
             seats.vcpus = blocks.as_mut().and_then(Iterator::next);
         }
     }
@@ -127,6 +141,8 @@ struct Group<'p> {
 struct Member<'p> {
     rank: usize,
     place: &'p Place,
+    /// Its part of its quota.
+    quota: Option<f64>,
     workers: u32,
 }
 
@@ -146,9 +162,9 @@ fn groups<'p>(places: &'p [Place], host_of: &[u32]) -> Vec<Group<'p>> {
     }
     let mut groups = BTreeMap::new();
     let new = || Group { members: Vec::new(), vcpus: Vec::new() };
-    for (rank, place) in places.iter().enumerate() {
+    for ((rank, place), quota) in places.iter().enumerate().zip(quotas(places, host_of)) {
         let group = groups.entry(leaders.of(rank)).or_insert_with(new);
-        group.members.push(Member { rank, place, workers: 1 });
+        group.members.push(Member { rank, place, quota, workers: 1 });
     }
     for (user, vcpu) in vcpus {
         groups.entry(leaders.of(user)).or_insert_with(new).vcpus.push(vcpu);
@@ -156,6 +172,21 @@ fn groups<'p>(places: &'p [Place], host_of: &[u32]) -> Vec<Group<'p>> {
     let mut groups: Vec<Group<'p>> = groups.into_values().collect();
     groups.iter_mut().for_each(Group::settle);
     groups
+}
+
+/// The part of each rank: those of a host that are in one control group share its quota evenly.
+fn quotas(places: &[Place], host_of: &[u32]) -> Vec<Option<f64>> {
+    let mut members = BTreeMap::<(u32, &str), u32>::new();
+    for (place, &host) in places.iter().zip(host_of) {
+        if let Some(quota) = &place.quota {
+            *members.entry((host, &quota.group)).or_default() += 1;
+        }
+    }
+    let part = |(place, &host): (&Place, &u32)| {
+        let quota = place.quota.as_ref()?;
+        Some(quota.vcpus / f64::from(members[&(host, &*quota.group)]))
+    };
+    places.iter().zip(host_of).map(part).collect()
 }
 
 /// Disjoint sets of ranks; a set is named by its lowest rank.
@@ -184,7 +215,8 @@ impl Group<'_> {
         self.vcpus.sort_by_key(|vcpu| (vcpu.numa, vcpu.cache, vcpu.core, vcpu.number));
         let asked: u64 = self.members.iter().map(|member| u64::from(member.place.workers.unwrap_or(0))).sum();
         let open = self.members.iter().filter(|member| member.place.workers.is_none()).count().max(1);
-        let even = (cores(&self.vcpus) as u64).saturating_sub(asked) / open as u64;
+        let useful = vcpus_within(self.quota(), cores(&self.vcpus)) as u64;
+        let even = useful.saturating_sub(asked) / open as u64;
         for member in &mut self.members {
             let chosen = || even.min(cores(&member.place.vcpus) as u64) as u32;
             member.workers = member.place.workers.unwrap_or_else(chosen).max(1);
@@ -193,6 +225,11 @@ impl Group<'_> {
 
     fn workers(&self) -> u64 {
         self.members.iter().map(|member| u64::from(member.workers)).sum()
+    }
+
+    /// vCPUs' worth of CPU time that all members together may use; none if one has no quota.
+    fn quota(&self) -> Option<f64> {
+        self.members.iter().map(|member| member.quota).sum()
     }
 
     /// The vCPUs of each member; none if the group is crowded.

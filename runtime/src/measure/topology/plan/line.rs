@@ -19,11 +19,12 @@ impl fmt::Display for Plan {
         let (hosts, ranks) = (count(self.hosts.len(), "host"), count(self.seats.len(), "rank"));
         let head = format!("{hosts}, {ranks} x {}, ", self.worker_counts());
         let crowd = self.crowd();
-        let room = LINE_CHARS_MAX.saturating_sub(head.len() + BETWEEN.len() + crowd.len());
+        let quota = self.quota.map_or(String::new(), |vcpus| format!("{BETWEEN}quota of {vcpus:.2} vCPUs"));
+        let room = LINE_CHARS_MAX.saturating_sub(head.len() + BETWEEN.len() + crowd.len() + quota.len());
         let lists = [self.by_rank(), self.by_host()];
         let pinned = lists.into_iter().find(|list| list.len() <= room).unwrap_or_else(|| self.in_total());
         let between = if pinned.is_empty() || crowd.is_empty() { "" } else { BETWEEN };
-        write!(f, "{head}{pinned}{between}{crowd}")
+        write!(f, "{head}{pinned}{between}{crowd}{quota}")
     }
 }
 
@@ -88,7 +89,7 @@ pub(super) fn count(number: usize, noun: &str) -> String {
 }
 
 /// Numbers as the kernel writes them, such as `0-3,8`.
-fn compact(vcpus: &[usize]) -> String {
+pub(crate) fn compact(vcpus: &[usize]) -> String {
     let mut vcpus = vcpus.to_vec();
     vcpus.sort_unstable();
     let mut text = String::new();

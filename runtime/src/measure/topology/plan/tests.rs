@@ -20,7 +20,7 @@ fn alike(numbers: &[u32]) -> Vec<Vcpu> {
 }
 
 fn place(host: &str, vcpus: &[Vcpu], workers: Option<u32>) -> Place {
-    Place { host: host.into(), vcpus: vcpus.to_vec(), workers }
+    Place { host: host.into(), vcpus: vcpus.to_vec(), quota: None, workers }
 }
 
 fn auto(places: &[Place]) -> Plan {
@@ -64,6 +64,26 @@ fn hyperthread_siblings_are_used_last() {
     assert_eq!(seats(&auto(&[place("a", &vcpus, Some(4))])), [[0, 1, 2, 3]]);
     assert_eq!(seats(&auto(&[place("a", &vcpus, Some(6))])), [[0, 4, 1, 5, 2, 6]]);
     assert_eq!(auto(&[place("a", &vcpus, None)]).seats[0].workers, 4, "one a physical core");
+}
+
+#[test]
+fn a_quota_bounds_the_workers_that_nobody_asked_for() {
+    let vcpus = machine(8, 1, 8);
+    let under = |group: &str, quota, workers| Place {
+        quota: Some(Quota { vcpus: quota, group: group.into() }),
+        ..place("a", &vcpus, workers)
+    };
+    let counts = |places: &[Place]| auto(places).seats.iter().map(|seats| seats.workers).collect::<Vec<_>>();
+    assert_eq!(counts(&[under("/", 2.5, None)]), [3]);
+    assert_eq!(counts(&[under("/", 0.5, None)]), [1]);
+    assert_eq!(counts(&[under("/", 4.0, None), under("/", 4.0, None)]), [2, 2], "they share it");
+    assert_eq!(counts(&[under("/0", 4.0, None), under("/1", 4.0, None)]), [4, 4], "each has its own");
+    assert_eq!(counts(&[under("/", 2.0, None), place("a", &vcpus, None)]), [4, 4], "one has none");
+    let bound = |vcpu: usize| Place { vcpus: vcpus[vcpu..vcpu + 4].to_vec(), ..under("/", 4.0, None) };
+    assert_eq!(counts(&[bound(0), bound(4)]), [2, 2], "a launcher's binding does not double it");
+    let (tight, loose) = (auto(&[under("/", 1.5, Some(2))]), auto(&[under("/", 2.0, Some(2))]));
+    assert_eq!([tight.seats[0].frugal, loose.seats[0].frugal], [true, false]);
+    assert_eq!(tight.to_string(), "1 host, 1 rank x 2 workers, pinned: a 0-1; quota of 1.50 vCPUs");
 }
 
 #[test]
