@@ -1,4 +1,5 @@
-//! How a run is set up: a builder whose every field is also a `CARIBOU_*` variable.
+//! How a run is set up: a builder whose every field is also a `CARIBOU_*` variable, but for what a program has to
+//! answer for: strategies of its own, and ranks it slows down.
 //!
 //! The environment is read in [`Config::from_env`] and nowhere else. A variable that starts with `CARIBOU_` and is not in
 //! [`VARIABLES`] is an error that suggests the nearest name.
@@ -13,10 +14,11 @@ use lb_strategies::pool::{POOL_STRATEGIES, PoolStrategy, pool_help, pool_parse};
 use lb_strategies::{STRATEGIES, Strategy};
 
 use crate::error::Error;
+use crate::ids::Rank;
 use crate::launch::{self, Launch};
+use crate::measure::cgroup::vcpus_within;
 pub use crate::measure::sample::BackgroundSource;
 use crate::trace::Filter;
-use crate::measure::cgroup::vcpus_within;
 
 /// Whether workers are bound to vCPUs.
 ///
@@ -178,6 +180,7 @@ pub struct Config {
     pub(crate) monitor: Option<String>,
     pub(crate) watchdog: Duration,
     pub(crate) simulate: Option<u64>,
+    slowed: Vec<(u32, f64)>,
 }
 
 impl fmt::Debug for Config {
@@ -200,6 +203,7 @@ impl fmt::Debug for Config {
             .field("monitor", &self.monitor)
             .field("watchdog", &self.watchdog)
             .field("simulate", &self.simulate)
+            .field("slowed", &self.slowed)
             .finish()
     }
 }
@@ -238,6 +242,7 @@ impl Default for Config {
             monitor: None,
             watchdog: Duration::from_secs(10),
             simulate: None,
+            slowed: Vec::new(),
         }
     }
 }
@@ -514,6 +519,19 @@ impl Config {
         self
     }
 
+    /// Takes the vCPUs of a rank for `factor` times slower than they are, for experiments with unequal vCPUs on equal ones:
+    /// the calibration loop does that much more. What the rank computes the program has to make as much longer: see
+    /// [`Ctx::slowness`](crate::Ctx::slowness).
+    #[must_use]
+    pub fn slowed(mut self, rank: u32, factor: f64) -> Config {
+        self.slowed.push((rank, factor));
+        self
+    }
+
+    pub(crate) fn slowness(&self, rank: Rank) -> f64 {
+        self.slowed.iter().filter(|(slow, _)| *slow == rank.0).map(|(_, factor)| factor).product()
+    }
+
     /// How this process was started, as far as it matters to the run.
     pub fn launch(&self) -> Launch {
         if self.processes == Processes::Threads || self.simulate.is_some() {
@@ -563,6 +581,11 @@ impl Config {
     }
 }
 
+/// vCPUs that this process can keep busy.
+fn useful_vcpus() -> u32 {
+    vcpus_within(crate::cpu_quota(), crate::vcpus().len()) as u32
+}
+
 fn names_for_arrays() -> Vec<&'static str> {
     STRATEGIES.iter().map(|entry| entry.name).collect()
 }
@@ -581,11 +604,6 @@ fn about_both(error: ParseError, spec: &str) -> ParseError {
         other => other,
     }
 }
-/// vCPUs that this process can keep busy.
-fn useful_vcpus() -> u32 {
-    vcpus_within(crate::cpu_quota(), crate::vcpus().len()) as u32
-}
-
 
 fn misplaced(name: &str, of: &str, here: &str, known: &[&str]) -> Error {
     wrong(

@@ -158,6 +158,12 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.facts.rank
     }
 
+    /// How many times slower than it can this rank is to compute, for an experiment: see
+    /// [`Config::slowed`](crate::Config::slowed). Else 1.
+    pub fn slowness(&self) -> f64 {
+        self.handler.facts.slowness
+    }
+
     /// Ranks in this run.
     pub fn ranks(&self) -> u32 {
         self.handler.facts.ranks

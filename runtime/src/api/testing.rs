@@ -112,7 +112,8 @@ impl<C: Chunk> Probe<'_, C> {
 
     fn call(&mut self, handler: impl FnOnce(&mut C, &mut Ctx<'_, C>)) -> Wished<C> {
         let (mut passport, mut outbox, mut outlet) = (Passport::default(), Vec::new(), Nowhere);
-        let facts = Facts { rank: Rank(0), ranks: 1, period: self.period, services: Vec::new() };
+        let facts =
+            Facts { rank: Rank(0), ranks: 1, period: self.period, slowness: 1.0, services: Vec::new() };
         let chunk = ChunkId { array: 0, key: self.index.pack() };
         let handle = Handler { chunk, outbox: &mut outbox, facts: &facts, outlet: &mut outlet };
         handler(self.chunk, &mut Ctx::new(handle, &mut passport));

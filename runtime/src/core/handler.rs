@@ -85,6 +85,8 @@ pub(crate) struct Facts {
     pub(crate) rank: Rank,
     pub(crate) ranks: u32,
     pub(crate) period: u64,
+    /// How many times slower than it is the rank is to be taken for.
+    pub(crate) slowness: f64,
     pub(crate) services: Vec<Box<dyn Any + Send + Sync>>,
 }
 

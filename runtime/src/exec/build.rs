@@ -57,7 +57,7 @@ pub(crate) fn build_rank(
     };
     let core = RankCore::new(rank, &parts.places, arrays.clone(), parts.strategy, checksum);
     RankShared {
-        facts: Facts { rank, ranks, period: config.period, services },
+        facts: Facts { rank, ranks, period: config.period, slowness: config.slowness(rank), services },
         codec: Codec::new(rank, arrays.clone()),
         arrays,
         cells: Cells::new(tag),

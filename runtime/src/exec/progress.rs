@@ -205,10 +205,9 @@ impl Worker<'_> {
     fn sample(&mut self, reports: Reports) {
         self.interrupt();
         self.close_batch();
-        if let (Some(speed), true) = (&mut self.speed, self.meter.is_some()) {
-            self.shared.gauges.workers[self.id as usize].set_speed(speed.rounds_per_us());
-        }
         let shared = self.shared;
+        shared.gauges.rounds.ask(shared.clock.now_ns());
+        self.calibrate();
         let measured = shared.measure.then(|| shared.gauges.sample(shared.clock.now_ns()));
         let sample = measured.unwrap_or_default();
         let take_load = |arrival: &Arrival| shared.cells.get(arrival.cell).take_load();
@@ -225,6 +224,17 @@ impl Worker<'_> {
         self.with_core(|core, now_ns, out| core.sampled(reports, sample, &loads, now_ns, out));
         self.observe(Observed::AtSync(sync));
         self.skip(Part::Measure, sync);
+    }
+
+    /// Measures the vCPU's speed again if a sync has asked all workers for that.
+    pub(crate) fn calibrate(&mut self) {
+        let gauges = &self.shared.gauges;
+        if let Some(speed) = &mut self.speed
+            && speed.answer(&gauges.rounds)
+        {
+            gauges.workers[self.id as usize].set_speed(speed.turns_per_us());
+            self.skip(Part::Measure, 0);
+        }
     }
 
     /// Keeps for the record how the rank is doing, if that was not done just before, and what syncs did.

@@ -79,8 +79,8 @@ fn run_worker<'r>(
     shared.gauges.workers[id as usize].occupy();
     let mut worker = Worker::new(shared, id, ready, transport);
     if shared.measure {
-        let speed = Speed::measured();
-        shared.gauges.workers[id as usize].set_speed(speed.rounds_per_us());
+        let speed = Speed::measured(shared.facts.slowness);
+        shared.gauges.workers[id as usize].set_speed(speed.turns_per_us());
         worker.speed = Some(speed);
     }
     worker.catching(|worker| worker.begin(chunks));
@@ -103,6 +103,7 @@ impl Seats {
         if bound.is_none() {
             tracing::warn!(rank = rank.0, worker, vcpu, "cannot be pinned");
         }
+        bound
     }
 }
 

@@ -223,12 +223,6 @@ impl Worker<'_> {
         // What follows is not idle.
         self.idled(0);
         self.close_batch();
-        // Only where nothing is about to come: it would have to wait for the measurement.
-        if let Some(speed) = self.speed.as_mut().filter(|_| self.meter.is_some() && self.rested_ns == 0)
-            && nap.is_none_or(|nap| nap >= SUSPECT)
-        {
-            speed.again();
-        }
         let start_ns = shared.clock.now_ns();
         let gauge = &shared.gauges.workers[self.id as usize];
         gauge.parks(start_ns);

@@ -473,6 +473,7 @@ impl<'r> Worker<'r> {
                 self.observe(Observed::Between);
             }
         }
+        self.calibrate();
     }
 
     /// Records that a message is about to leave.

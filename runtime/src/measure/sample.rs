@@ -14,6 +14,7 @@ use super::background::{SchedStat, Stat, VcpuTimes};
 use super::cgroup::{Throttled, Throttling};
 use super::interval::Interval;
 use super::meter::Published;
+use super::speed::Rounds;
 use super::takers::Takers;
 use super::topology::Thread;
 use crate::report::{Look, Sample};
@@ -145,8 +146,8 @@ impl Gauge {
         self.deliveries.store(deliveries, Ordering::Relaxed);
     }
 
-    pub(crate) fn set_speed(&self, rounds_per_us: f64) {
-        self.speed_bits.store(rounds_per_us.to_bits(), Ordering::Relaxed);
+    pub(crate) fn set_speed(&self, turns_per_us: f64) {
+        self.speed_bits.store(turns_per_us.to_bits(), Ordering::Relaxed);
     }
 
     fn read(&self, now_ns: u64, stat: &Stat) -> Totals {
@@ -212,6 +213,8 @@ pub(crate) struct Gauges {
     pub(crate) workers: Vec<Gauge>,
     source: BackgroundSource,
     throttling: Throttling,
+    /// Rounds of bursts that the workers are asked for.
+    pub(crate) rounds: Rounds,
     /// At the last sync.
     last: Mutex<Last>,
     /// When they were last read for the record.
@@ -228,6 +231,7 @@ impl Gauges {
             workers: gauges,
             source,
             throttling: Throttling::default(),
+            rounds: Rounds::default(),
             last: last(),
             observed: last(),
             takers: Takers::default(),

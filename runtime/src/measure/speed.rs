@@ -2,53 +2,91 @@
 //!
 //! The loop is timed by the thread's CPU clock, so waiting for the vCPU does not look like a slow vCPU: that part is the
 //! rank's *share*. Single bursts err in both directions (an interrupt, a stolen slice, a clock that is corrected), so the
-//! median of several counts. Workers repeat a burst when they are idle, which follows a vCPU whose clock changes while the
-//! run goes on.
+//! median of several counts. Every worker repeats some at each sync, busy or not, so that a vCPU whose clock changes while
+//! the run goes on is noticed also where it is never idle: after three syncs most bursts of the median are new.
+//!
+//! A round of bursts takes 60 us and is asked for every 20 ms at most: 0.3 % of the time where syncs are that close.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::cpu::thread_cpu_ns;
 
-/// Rounds of the loop in one burst: about 20 us.
-const ROUNDS: u32 = 1000;
+/// Turns of the loop in one burst: about 20 us.
+const TURNS: f64 = 1000.0;
 /// Bursts that the median is taken of.
-const BURSTS: usize = 31;
+const BURSTS: usize = 15;
+/// Bursts of one round.
+const BURSTS_A_ROUND: usize = 3;
+/// The least time between two rounds.
+const BETWEEN_NS: u64 = 20_000_000;
 
-/// What one worker knows of its vCPU's speed: its last bursts, in rounds a us of CPU time.
+/// The rounds that the workers of a rank are asked for.
+#[derive(Default)]
+pub(crate) struct Rounds {
+    asked: AtomicU64,
+    asked_ns: AtomicU64,
+}
+
+impl Rounds {
+    /// Asks every worker for a round, unless that was so little ago that it would cost too much.
+    pub(crate) fn ask(&self, now_ns: u64) {
+        if now_ns >= self.asked_ns.load(Ordering::Relaxed) + BETWEEN_NS {
+            self.asked_ns.store(now_ns, Ordering::Relaxed);
+            self.asked.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What one worker knows of its vCPU's speed: its last bursts, in turns of the loop a us of CPU time.
 #[derive(Clone, Debug)]
-pub(crate) struct Speed(VecDeque<f64>);
+pub(crate) struct Speed {
+    bursts: VecDeque<f64>,
+    /// The rounds that it has answered.
+    answered: u64,
+    slowness: f64,
+}
 
 impl Speed {
-    /// Some bursts; about 1 ms.
-    pub(crate) fn measured() -> Speed {
-        Speed((0..BURSTS).map(|_| burst()).collect())
+    /// Some bursts; about 0.3 ms. Each does `slowness` times the work that it is measured by: 1 for the truth.
+    pub(crate) fn measured(slowness: f64) -> Speed {
+        Speed { bursts: (0..BURSTS).map(|_| burst(slowness)).collect(), answered: 0, slowness }
     }
 
-    /// Replaces the oldest burst; about 20 us.
-    pub(crate) fn again(&mut self) {
-        self.0.pop_front();
-        self.0.push_back(burst());
+    /// Answers a round that was asked for since the last. False if none was.
+    #[inline]
+    pub(crate) fn answer(&mut self, rounds: &Rounds) -> bool {
+        let asked = rounds.asked.load(Ordering::Relaxed);
+        if asked == self.answered {
+            return false;
+        }
+        self.answered = asked;
+        for _ in 0..BURSTS_A_ROUND {
+            self.bursts.pop_front();
+            self.bursts.push_back(burst(self.slowness));
+        }
+        true
     }
 
-    pub(crate) fn rounds_per_us(&self) -> f64 {
-        let mut bursts: Vec<f64> = self.0.iter().copied().collect();
+    pub(crate) fn turns_per_us(&self) -> f64 {
+        let mut bursts: Vec<f64> = self.bursts.iter().copied().collect();
         bursts.sort_by(f64::total_cmp);
         bursts[bursts.len() / 2]
     }
 }
 
-/// One burst of the loop; rounds a us of CPU time.
-fn burst() -> f64 {
+/// One burst of the loop; turns a us of CPU time.
+fn burst(slowness: f64) -> f64 {
     let start_ns = thread_cpu_ns();
     let mut result = black_box(1i32);
-    for _ in 0..ROUNDS {
+    for _ in 0..(TURNS * slowness) as u64 {
         let b = 0.1 + 0.1 * f64::from(black_box(result));
         result = (1.0 + (b * 1.57).cos()).sqrt() as i32;
     }
     black_box(result);
     let used_ns = thread_cpu_ns().saturating_sub(start_ns).max(1);
-    f64::from(ROUNDS) * 1e3 / used_ns as f64
+    TURNS * 1e3 / used_ns as f64
 }
 
 #[cfg(test)]
@@ -57,11 +95,40 @@ mod tests {
 
     #[test]
     fn a_vcpu_has_a_speed_and_repeating_the_measurement_agrees() {
-        let mut speed = Speed::measured();
-        let first = speed.rounds_per_us();
-        assert!(first > 0.1, "{first} rounds a us");
-        (0..20).for_each(|_| speed.again());
-        let ratio = speed.rounds_per_us() / first;
+        let (mut speed, rounds) = (Speed::measured(1.0), Rounds::default());
+        let first = speed.turns_per_us();
+        assert!(first > 0.1, "{first} turns a us");
+        for round in 1..=5 {
+            rounds.ask(round * BETWEEN_NS);
+            assert!(speed.answer(&rounds));
+        }
+        let ratio = speed.turns_per_us() / first;
         assert!((0.3..3.0).contains(&ratio), "the speed changed by {ratio}");
+    }
+
+    #[test]
+    fn a_slow_rank_measures_itself_slower() {
+        let ratio = Speed::measured(4.0).turns_per_us() / Speed::measured(1.0).turns_per_us();
+        assert!((0.1..0.6).contains(&ratio), "{ratio}");
+    }
+
+    #[test]
+    fn every_worker_answers_a_round_once_and_rounds_are_not_too_close() {
+        let rounds = Rounds::default();
+        let mut workers = [Speed::measured(1.0), Speed::measured(1.0)];
+        let mut answered = |now_ns| {
+            rounds.ask(now_ns);
+            workers.each_mut().map(|worker| {
+                let before = worker.bursts.clone();
+                let answers = worker.answer(&rounds);
+                let kept = before.range(BURSTS_A_ROUND..).eq(worker.bursts.range(..BURSTS - BURSTS_A_ROUND));
+                assert_eq!(answers, kept && before != worker.bursts);
+                answers
+            })
+        };
+        assert_eq!(answered(BETWEEN_NS - 1), [false; 2]);
+        assert_eq!(answered(BETWEEN_NS), [true; 2]);
+        assert_eq!(answered(2 * BETWEEN_NS - 1), [false; 2]);
+        assert_eq!(answered(2 * BETWEEN_NS), [true; 2]);
     }
 }

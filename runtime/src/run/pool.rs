@@ -213,7 +213,7 @@ where
         let workers: Vec<u32> = seat.plan.seats.iter().map(|seats| seats.workers).collect();
         let (mut facts, rank) = (self.shape.pool.facts(workers), seat.rank);
         if self.shape.policy.asks_for_clock_speed() {
-            facts.clock_speeds[rank.index()] = Speed::measured().rounds_per_us();
+            facts.clock_speeds[rank.index()] = Speed::measured(seat.config.slowness(rank)).turns_per_us();
         }
         let make = || self.shape.policy.rank(&facts, rank);
         let deliver = |accumulated, whole| self.shape.deliver(accumulated, whole);
