@@ -7,17 +7,18 @@ use caribou::Launch;
 
 use crate::cli;
 use crate::error::Error;
-use crate::{launch, log, neighbour};
+use crate::{launch, log, neighbour, quota};
 
 /// Reads the command line, runs the program, and says what went wrong, if anything did.
 ///
 /// Of several processes one speaks for all; the others are silent but for errors that they alone may know. If the process
-/// was started to be a busy neighbour, it is one.
+/// was started to be a busy neighbour or to keep a control group, that is all it does.
 pub fn main<O: clap::Parser>(
     arguments: impl IntoIterator<Item = OsString>,
     run: impl FnOnce(O, Launch) -> Result<(), Error>,
 ) -> ExitCode {
-    if let Some(code) = neighbour::become_one_if_asked() {
+    let helps = neighbour::become_one_if_asked().or_else(|| quota::keep_one_if_asked(std::env::args_os()));
+    if let Some(code) = helps {
         return code;
     }
     log::start();

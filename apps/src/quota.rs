@@ -2,12 +2,29 @@
 //!
 //! Version 1 groups take threads in `tasks`; version 2 groups take them in `cgroup.threads` once they are *threaded*.
 //! Needs write access to the group this process is in, which a container often denies: the caller then goes on without.
+//!
+//! A process that is killed cannot remove its group, and one that gets a signal would have to handle it. So each group has a
+//! *keeper*: this same program, started again with a hidden first argument, in a process group of its own so that a
+//! Ctrl-C does not reach it. It waits until its standard input ends, which is when its parent has ended, however that was,
+//! and removes the group. Should it be killed as well, the next program that makes a group removes this one.
 
+use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use rustix::process::Pid;
+
+/// The hidden first argument that turns a program into the keeper of the group that is named next.
+const ARGUMENT: &str = "--keep-a-control-group";
+
+/// How long the threads of a process take to leave its groups, at most, in looks that are so far apart.
+const LOOKS: u32 = 500;
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// The kernel's default of 100 ms lets a worker run freely for 50 ms and then stops it for 50: iterations of a few
 /// milliseconds would see a fast vCPU that now and then freezes. At 10 ms they see a slow one.
@@ -19,6 +36,8 @@ pub(crate) struct Quota {
     group: PathBuf,
     /// The file of the group that takes thread ids; the parent has one of the same name.
     threads: &'static str,
+    /// None where it could not be started.
+    keeper: Option<Child>,
 }
 
 impl Quota {
@@ -65,7 +84,8 @@ impl Quota {
         sweep(parent);
         let group = parent.join(format!("caribou-{name}-{}", std::process::id()));
         fs::create_dir(&group)?;
-        Ok(Self { group, threads })
+        let keeper = start_keeper(&group).ok();
+        Ok(Self { group, threads, keeper })
     }
 }
 
@@ -79,6 +99,39 @@ impl Drop for Quota {
             }
         }
         let _ = fs::remove_dir(&self.group);
+        if let Some(keeper) = &mut self.keeper {
+            drop(keeper.stdin.take());
+            let _ = keeper.wait();
+        }
+    }
+}
+
+fn start_keeper(group: &Path) -> io::Result<Child> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg(ARGUMENT).arg(group).process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
+}
+
+/// Among the first things in every `main`: keeps a group if this process was started to do that.
+#[must_use]
+pub(crate) fn keep_one_if_asked(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+    let mut arguments = arguments.into_iter().skip(1);
+    if arguments.next()? != ARGUMENT {
+        return None;
+    }
+    let Some(group) = arguments.next() else { return Some(ExitCode::from(2)) };
+    keep(Path::new(&group), io::stdin());
+    Some(ExitCode::SUCCESS)
+}
+
+/// Removes the group when `parent` ends and no thread is in it any more.
+fn keep(group: &Path, mut parent: impl Read) {
+    let _ = parent.read_to_end(&mut Vec::new());
+    for _ in 0..LOOKS {
+        if !group.exists() || fs::remove_dir(group).is_ok() {
+            return;
+        }
+        thread::sleep(LOOK_EVERY);
     }
 }
 
@@ -121,6 +174,30 @@ mod tests {
         assert_eq!(own_path("1:cpu,cpuacct:/user", "cpu"), Some("/user"));
         assert_eq!(own_path("2:cpuacct:/user", "cpu"), None);
         assert_eq!(own_path("0::/user/a:b", ""), Some("/user/a:b"));
+    }
+
+    #[test]
+    fn a_keeper_waits_for_its_parent_and_for_the_last_thread() {
+        let group = std::env::temp_dir().join(format!("caribou-group-{}", std::process::id()));
+        fs::create_dir_all(group.join("busy")).unwrap();
+        let (reader, parent) = io::pipe().unwrap();
+        let keeper = thread::spawn({
+            let group = group.clone();
+            move || keep(&group, reader)
+        });
+        thread::sleep(2 * LOOK_EVERY);
+        assert!(group.exists() && !keeper.is_finished());
+        drop(parent);
+        thread::sleep(2 * LOOK_EVERY);
+        assert!(group.exists(), "somebody is in it");
+        fs::remove_dir(group.join("busy")).unwrap();
+        keeper.join().unwrap();
+        assert!(!group.exists());
+    }
+
+    #[test]
+    fn an_ordinary_program_keeps_nothing() {
+        assert!(keep_one_if_asked(std::env::args_os()).is_none());
     }
 
     #[test]

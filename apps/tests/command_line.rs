@@ -1,7 +1,8 @@
 //! The programs as a person starts them: results, complaints, exit codes, neighbours.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::process::{Command, Output};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 const STENCIL: &str = env!("CARGO_BIN_EXE_stencil2d");
@@ -165,4 +166,44 @@ fn a_neighbour_whose_parent_is_gone_ends() {
     }
     orphan.kill().unwrap();
     panic!("an orphan still runs after 5 s");
+}
+
+/// The group of a rank of that process, if it is in one of its own.
+fn group_of_rank(rank: u32, process: u32) -> Option<PathBuf> {
+    let membership = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let own = |line: &str| Some(line.rsplit_once(':')?.1.trim_start_matches('/').to_owned());
+    let roots = ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup"];
+    let name = format!("caribou-rank-{rank}-{process}");
+    let places = membership.lines().filter_map(own).collect::<Vec<_>>();
+    let all =
+        roots.iter().flat_map(|root| places.iter().map(|place| Path::new(root).join(place).join(&name)));
+    all.into_iter().find(|group| group.exists())
+}
+
+/// Looks until it is so, for some seconds at most.
+fn soon(is_so: impl Fn() -> bool) -> bool {
+    (0..500).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        is_so()
+    })
+}
+
+#[test]
+fn a_program_that_is_ended_or_killed_leaves_no_control_group() {
+    for signal in ["TERM", "KILL"] {
+        let mut command = Command::new(STENCIL);
+        command.args("--grid 256 --iterations 4000000 --ranks 2 --lb none --quota 1:50".split(' '));
+        let mut program = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let id = program.id();
+        let held = soon(|| group_of_rank(1, id).is_some());
+        let group = group_of_rank(1, id);
+        let sent = Command::new("kill").args(["-s", signal, &id.to_string()]).status();
+        assert!(sent.is_ok_and(|status| status.success()));
+        assert!(!program.wait().unwrap().success());
+        let Some(group) = group.filter(|_| held) else {
+            println!("skipped: control groups are not writable here");
+            return;
+        };
+        assert!(soon(|| !group.exists()), "{signal} leaves {}", group.display());
+    }
 }
