@@ -8,6 +8,7 @@
 //! | `program`, `cli`, `options`, `output`, `log` | what every `main` does; what was asked for, and where results and log lines go |
 //! | `shape` | which strategies are for programs of which shape |
 //! | `launch` | which of several processes speaks |
+//! | `memory` | whether a problem fits |
 //! | `experiment`, `director` | how a program is run once per strategy, and what is done to it meanwhile |
 //! | `disturbance`, `neighbour`, `quota`, `workers` | what disturbs it, whom, and how much could be won back |
 //! | `iteration_clock`, `record`, `summary` | what happened, as times and as numbers |
@@ -28,6 +29,7 @@ pub mod iteration_clock;
 pub mod launch;
 pub mod log;
 pub mod machine;
+pub mod memory;
 pub mod montecarlo;
 pub mod neighbour;
 pub mod options;

@@ -25,6 +25,7 @@ fn a_bad_option_is_one_line_and_exit_code_2() {
         (STENCIL, "--gird 64", "'--grid'"),
         (STENCIL, "--grid 8 --chunk 9", "larger than --grid 8"),
         (STENCIL, "--grid 0", "at least 1"),
+        (STENCIL, "--grid 10000000", "--grid 10000000: a process needs 800000.0 GB of memory, and "),
         (STENCIL, "--lb refien", "refine"),
         (STENCIL, "--compare none,", "names of strategies"),
         (STENCIL, "--compare none,leases", "--compare: `leases` balances pools"),

@@ -51,6 +51,7 @@ impl Comparison {
         };
         experiment.check()?;
         let configs = options.balancing.configs(&config)?;
+        options.check_memory(launch)?;
         Ok(Self { shape: options.shape(ranks)?, options, experiment, configs })
     }
 

@@ -1,8 +1,11 @@
 //! The options of `stencil2d`, and the demonstration it gives when it is started without any.
 
+use caribou::Launch;
+
 use super::plate::Shape;
 use crate::disturbance::NeighbourSpec;
 use crate::error::Error;
+use crate::memory;
 use crate::options::Balancing;
 
 /// A hot plate cools: a five-point stencil in chunks, balanced while it runs.
@@ -33,8 +36,8 @@ Options win over CARIBOU_* variables, which win over the defaults.
 Exit code: 0 done, 1 a run failed or its result is wrong, 2 bad options.
 
 The table: imbalance is the median over the syncs of max/avg of the ranks' times, while something disturbs the run;
-settled after, the syncs from the first disturbance until iterations were as short as they stayed; of possible, the part
-of the gain that the best balancer could reach, sum(work) / sum(capacity) against the weakest rank.
+settled after, the syncs from the first disturbance until iterations were as short as they stayed; of possible, the gain
+over what it would have been at best, with all work spread at all times over the capacity that the run measured.
 
 The shape of the paper's experiment (figure 3; there 8192 cells on 32 vCPUs, here 4096 on two):
   stencil2d --grid 4096 --chunk 256 --iterations 500 --period 20 --neighbour 1:100-300 --compare none,refine --plot fig3.svg";
@@ -59,6 +62,20 @@ impl Options {
     pub fn shape(&self, ranks: u32) -> Result<Shape, Error> {
         let chunk = self.chunk.unwrap_or_else(|| default_chunk(self.grid, ranks));
         Shape::new(self.grid, chunk)
+    }
+
+    /// Refuses a plate that does not fit into memory.
+    ///
+    /// # Errors
+    /// [`Error::Usage`], naming the options.
+    pub fn check_memory(&self, launch: Launch) -> Result<(), Error> {
+        let plate = (self.grid as u64).saturating_pow(2).saturating_mul(size_of::<f64>() as u64);
+        memory::check(&format!("--grid {}", self.grid), plate, launch)?;
+        // Where results are compared, one process has all of the serial one's, of which a step needs two, and of the run's.
+        if !self.check {
+            return Ok(());
+        }
+        memory::check(&format!("--grid {} --check", self.grid), plate.saturating_mul(3), Launch::Alone)
     }
 }
 

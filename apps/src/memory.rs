@@ -1,0 +1,56 @@
+//! Whether a problem fits into memory, asked before anything runs: a process that finds out later is killed.
+
+use caribou::Launch;
+
+use crate::error::Error;
+
+/// Refuses what needs more memory than there is: `needed` bytes in all for what `options` asks, of which each of several
+/// processes has its part. How many of those share a host is not known here, so it is refused only where not even one
+/// fits.
+///
+/// # Errors
+/// [`Error::Usage`], naming the options.
+pub fn check(options: &str, needed: u64, launch: Launch) -> Result<(), Error> {
+    let processes = match launch {
+        Launch::Alone => 1,
+        Launch::Together { processes, .. } => u64::from(processes.max(1)),
+    };
+    fits(options, needed / processes, caribou::available_memory())
+}
+
+fn fits(options: &str, needed: u64, available: Option<u64>) -> Result<(), Error> {
+    match available {
+        Some(available) if needed > available => Err(Error::Usage(format!(
+            "{options}: a process needs {} of memory, and {} are available",
+            gigabytes(needed),
+            gigabytes(available)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn gigabytes(bytes: u64) -> String {
+    format!("{:.1} GB", bytes as f64 / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_much_is_refused_with_what_is_needed_and_what_there_is() {
+        let refused = fits("--grid 100000", 160_000_000_000, Some(24_000_000_000)).unwrap_err();
+        let said = "--grid 100000: a process needs 160.0 GB of memory, and 24.0 GB are available";
+        assert_eq!(refused.to_string(), said);
+        assert!(fits("--grid 100000", 24, Some(24)).is_ok());
+        assert!(fits("--grid 100000", u64::MAX, None).is_ok(), "nobody knows");
+    }
+
+    #[test]
+    fn each_of_several_processes_has_its_part() {
+        let all = u64::MAX / 2;
+        assert!(check("--grid", all, Launch::Alone).is_err());
+        let many = Launch::Together { process: 0, processes: u32::MAX };
+        assert!(check("--grid", 1 << 40, many).is_ok());
+    }
+}
