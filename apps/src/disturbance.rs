@@ -1,8 +1,7 @@
-//! What is done to a run on purpose: busy neighbours and CPU quotas, and how much a perfect balancer could win back.
+//! What is done to a run on purpose: busy neighbours, CPU quotas and slow ranks.
 //!
-//! Pure: it parses the two options and does the arithmetic. The processes are in `neighbour`, the cgroups in `quota`.
+//! Pure: it parses the options and says what acts when. The processes are in `neighbour`, the cgroups in `quota`.
 
-use lb_strategies::cluster::neighbours::fair_share;
 use serde::Serialize;
 
 /// `RANK[:FROM-TO][:DUTY]`: a busy process beside a rank, during some iterations.
@@ -27,6 +26,15 @@ pub struct QuotaSpec {
     pub share: f64,
 }
 
+/// `RANK:FACTOR`: a rank that computes more slowly, for the whole run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SlowSpec {
+    /// Which.
+    pub rank: u32,
+    /// How many times slower, from 1 to 100.
+    pub factor: f64,
+}
+
 /// Everything done to a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Disturbances {
@@ -34,6 +42,8 @@ pub struct Disturbances {
     pub neighbours: Vec<NeighbourSpec>,
     /// CPU quotas.
     pub quotas: Vec<QuotaSpec>,
+    /// Slow ranks.
+    pub slowed: Vec<SlowSpec>,
 }
 
 /// Iterations `from..to` in which the same disturbances act.
@@ -113,24 +123,29 @@ impl QuotaSpec {
     }
 }
 
+impl SlowSpec {
+    /// Reads `RANK:FACTOR`.
+    ///
+    /// # Errors
+    /// A sentence that says which part was not understood.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let Some((rank, factor)) = text.split_once(':') else {
+            return Err("expected RANK:FACTOR as in 1:1.5".to_owned());
+        };
+        match factor.parse::<f64>() {
+            Ok(value) if (1.0..=100.0).contains(&value) => {
+                Ok(Self { rank: parse_rank(rank)?, factor: value })
+            }
+            _ => Err(format!("`{factor}` is not a factor, expected a number from 1 to 100")),
+        }
+    }
+}
+
 impl Disturbances {
     /// Whether nothing is done to the run.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.neighbours.is_empty() && self.quotas.is_empty()
-    }
-
-    /// What a rank can use of its vCPUs during an iteration, between 0 and 1, when it always wants all of them.
-    ///
-    /// The neighbours sit on the vCPU of the rank's first worker; the scheduler shares it fairly.
-    #[must_use]
-    pub fn share(&self, rank: u32, iteration: u32, workers: u32) -> f64 {
-        let acting = self.neighbours.iter().filter(|spec| spec.rank == rank && spec.acts(iteration));
-        let first_vcpu = fair_share(acting.map(|spec| spec.duty).collect());
-        let workers = f64::from(workers.max(1));
-        let beside_neighbours = (workers - 1.0 + first_vcpu) / workers;
-        let quotas = self.quotas.iter().filter(|spec| spec.rank == rank);
-        quotas.map(|spec| spec.share).fold(beside_neighbours, f64::min)
+        self.neighbours.is_empty() && self.quotas.is_empty() && self.slowed.is_empty()
     }
 
     /// The run cut where neighbours come or go, in order, without gaps.
@@ -143,23 +158,6 @@ impl Disturbances {
         cuts.windows(2).map(|cut| self.window(cut[0], cut[1])).collect()
     }
 
-    /// The best part of the time without balancing that any balancer could save: 0.333 for one full-time neighbour on one
-    /// of two ranks during the whole run.
-    ///
-    /// With equal work on every rank an iteration lasts as long as its weakest rank needs; at best it lasts as if all
-    /// capacity were one: `sum(work) / sum(capacity)`. Both are summed over the windows.
-    #[must_use]
-    pub fn possible_gain(&self, iterations: u32, ranks: u32, workers: u32) -> f64 {
-        let (mut unbalanced, mut best) = (0.0, 0.0);
-        for window in self.windows(iterations) {
-            let length = f64::from(window.to - window.from);
-            let shares: Vec<f64> = (0..ranks).map(|rank| self.share(rank, window.from, workers)).collect();
-            unbalanced += length / shares.iter().copied().fold(1.0, f64::min);
-            best += length * f64::from(ranks) / shares.iter().sum::<f64>();
-        }
-        if unbalanced > 0.0 { 1.0 - best / unbalanced } else { 0.0 }
-    }
-
     fn window(&self, from: u32, to: u32) -> Window {
         let mut acting: Vec<String> = Vec::new();
         for spec in self.neighbours.iter().filter(|spec| spec.acts(from)) {
@@ -169,6 +167,9 @@ impl Disturbances {
         }
         for spec in &self.quotas {
             acting.push(format!("rank {} under a quota of {:.0} %", spec.rank, 100.0 * spec.share));
+        }
+        for spec in &self.slowed {
+            acting.push(format!("rank {} {} times slower", spec.rank, spec.factor));
         }
         let disturbed = !acting.is_empty();
         let label = if disturbed { acting.join(", ") } else { "quiet".to_owned() };
@@ -197,11 +198,7 @@ mod tests {
 
     fn neighbours(specs: &[&str]) -> Disturbances {
         let neighbours = specs.iter().map(|spec| NeighbourSpec::parse(spec).unwrap()).collect();
-        Disturbances { neighbours, quotas: Vec::new() }
-    }
-
-    fn close(a: f64, b: f64) -> bool {
-        (a - b).abs() < 1e-9
+        Disturbances { neighbours, ..Disturbances::default() }
     }
 
     #[test]
@@ -233,48 +230,18 @@ mod tests {
             assert!(QuotaSpec::parse(text).is_err(), "{text}");
         }
         assert_eq!(QuotaSpec::parse("1:50%"), Ok(QuotaSpec { rank: 1, share: 0.5 }));
-    }
-
-    #[test]
-    fn a_light_neighbour_gets_what_it_asks_for_and_a_heavy_one_half() {
-        for (duties, ours) in [
-            (vec![], 1.0),
-            (vec![1.0], 0.5),
-            (vec![0.5], 0.5),
-            (vec![0.2], 0.8),
-            (vec![1.0, 1.0], 1.0 / 3.0),
-            (vec![1.0, 0.2], 0.4),
-        ] {
-            assert!(close(fair_share(duties.clone()), ours), "{duties:?}");
+        for text in ["1", "1:0.5", "1:101", "x:2", "1:NaN"] {
+            assert!(SlowSpec::parse(text).is_err(), "{text}");
         }
+        assert_eq!(SlowSpec::parse("1:1.5"), Ok(SlowSpec { rank: 1, factor: 1.5 }));
     }
 
     #[test]
-    fn the_bound_is_that_of_the_paper_for_one_full_time_neighbour() {
-        for (ranks, bound) in [(2, 1.0 / 3.0), (4, 3.0 / 7.0), (8, 7.0 / 15.0), (32, 31.0 / 63.0)] {
-            assert!(close(neighbours(&["1"]).possible_gain(500, ranks, 1), bound), "{ranks} ranks");
-        }
-        assert!(close(neighbours(&["0"]).possible_gain(500, 1, 1), 0.0));
-        assert!(close(neighbours(&[]).possible_gain(500, 2, 1), 0.0));
-    }
-
-    #[test]
-    fn the_bound_counts_only_the_iterations_with_a_neighbour() {
-        // 100 quiet iterations of 1, 100 noisy ones of 2 without balancing and of 4/3 with.
-        let bound = neighbours(&["1:50-150"]).possible_gain(200, 2, 1);
-        assert!(close(bound, 1.0 - (100.0 + 100.0 * 4.0 / 3.0) / 300.0));
-    }
-
-    #[test]
-    fn a_quota_counts_like_a_neighbour_of_the_same_share() {
-        let quota = Disturbances { quotas: vec![QuotaSpec { rank: 1, share: 0.5 }], ..Default::default() };
-        assert!(close(quota.possible_gain(10, 2, 1), 1.0 / 3.0));
-        assert!(quota.windows(10)[0].label.contains("quota of 50 %"));
-    }
-
-    #[test]
-    fn a_second_worker_softens_a_neighbour() {
-        assert!(close(neighbours(&["1"]).share(1, 0, 2), 0.75));
+    fn a_quota_and_a_slow_rank_are_there_all_along() {
+        let quotas = vec![QuotaSpec { rank: 1, share: 0.5 }];
+        let slowed = vec![SlowSpec { rank: 0, factor: 1.5 }];
+        let disturbed = Disturbances { quotas, slowed, ..Disturbances::default() };
+        assert_eq!(disturbed.windows(10)[0].label, "rank 1 under a quota of 50 %, rank 0 1.5 times slower");
     }
 
     #[test]

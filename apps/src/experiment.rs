@@ -72,7 +72,8 @@ impl Experiment {
     pub fn check(&self) -> Result<(), Error> {
         let neighbours = self.disturbances.neighbours.iter().map(|spec| ("--neighbour", spec.rank));
         let quotas = self.disturbances.quotas.iter().map(|spec| ("--quota", spec.rank));
-        for (option, rank) in neighbours.chain(quotas) {
+        let slowed = self.disturbances.slowed.iter().map(|spec| ("--slow", spec.rank));
+        for (option, rank) in neighbours.chain(quotas).chain(slowed) {
             if rank >= self.ranks {
                 let last = self.ranks - 1;
                 return Err(Error::Usage(format!(
@@ -168,21 +169,12 @@ impl Experiment {
             Launch::Together { process, .. } => process == rank,
         }
     }
-
-    /// The best gain possible over no balancing; see [`Disturbances::possible_gain`]. `None` when disturbances could not be
-    /// had, or workers shared vCPUs, which the formula does not describe.
-    #[must_use]
-    pub fn possible_gain(&self, runs: &[Run]) -> Option<f64> {
-        let workers = runs.first()?.workers;
-        let as_asked = runs.iter().all(|run| run.quotas_held && run.pinned);
-        as_asked.then(|| self.disturbances.possible_gain(self.iterations, self.ranks, workers))
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disturbance::{NeighbourSpec, QuotaSpec};
+    use crate::disturbance::{NeighbourSpec, QuotaSpec, SlowSpec};
 
     fn experiment(neighbours: &[&str]) -> Experiment {
         let neighbours = neighbours.iter().map(|spec| NeighbourSpec::parse(spec).unwrap()).collect();
@@ -204,6 +196,9 @@ mod tests {
         let mut quota = experiment(&[]);
         quota.disturbances.quotas.push(QuotaSpec { rank: 5, share: 0.5 });
         assert!(complaint(&quota).contains("--quota 5"));
+        let mut slow = experiment(&[]);
+        slow.disturbances.slowed.push(SlowSpec { rank: 5, factor: 2.0 });
+        assert!(complaint(&slow).contains("--slow 5"));
         assert!(experiment(&["0", "1:2-4:0.5"]).check().is_ok());
     }
 

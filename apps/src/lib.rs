@@ -10,7 +10,7 @@
 //! | `launch` | which of several processes speaks |
 //! | `memory` | whether a problem fits |
 //! | `experiment`, `director` | how a program is run once per strategy, and what is done to it meanwhile |
-//! | `disturbance`, `neighbour`, `quota`, `workers` | what disturbs it, whom, and how much could be won back |
+//! | `disturbance`, `neighbour`, `quota`, `slow`, `workers` | what disturbs it, whom, and how much could be won back |
 //! | `iteration_clock`, `record`, `summary` | what happened, as times and as numbers |
 //! | `table`, `plot`, `progress` | what a person sees |
 //! | `pooling`, `estimate` | how pools are run once per strategy; sums that merge exactly, values with their errors |
@@ -42,6 +42,7 @@ mod quota;
 pub mod record;
 pub mod ring;
 mod shape;
+mod slow;
 pub mod stencil2d;
 pub mod summary;
 pub mod table;

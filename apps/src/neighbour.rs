@@ -101,12 +101,17 @@ fn live(vcpu: usize, duty: f64, parent: Pid) -> ExitCode {
 }
 
 /// Spins until this thread has used `busy_ns` of CPU time.
-fn burn(busy_ns: u64) {
-    let end_ns = now_ns(ClockId::ThreadCPUTime) + busy_ns;
-    while now_ns(ClockId::ThreadCPUTime) < end_ns {
+pub(crate) fn burn(busy_ns: u64) {
+    let end_ns = thread_cpu_ns() + busy_ns;
+    while thread_cpu_ns() < end_ns {
         // Thousands of additions between two looks at the clock: a neighbour that computes, not one that makes system calls.
-        std::hint::black_box((0..20_000_u64).fold(0, |sum, i| std::hint::black_box(sum ^ i)));
+        std::hint::black_box((0..5_000_u64).fold(0, |sum, i| std::hint::black_box(sum ^ i)));
     }
+}
+
+/// CPU time of this thread.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    now_ns(ClockId::ThreadCPUTime)
 }
 
 fn now_ns(clock: ClockId) -> u64 {
@@ -120,9 +125,9 @@ mod tests {
 
     #[test]
     fn burning_takes_the_cpu_time_it_was_asked_for() {
-        let before_ns = now_ns(ClockId::ThreadCPUTime);
+        let before_ns = thread_cpu_ns();
         burn(5_000_000);
-        let used_ns = now_ns(ClockId::ThreadCPUTime) - before_ns;
+        let used_ns = thread_cpu_ns() - before_ns;
         assert!((5_000_000..15_000_000).contains(&used_ns), "{used_ns} ns");
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use caribou::Config;
 use serde::Serialize;
 
-use crate::disturbance::{Disturbances, NeighbourSpec, QuotaSpec};
+use crate::disturbance::{Disturbances, NeighbourSpec, QuotaSpec, SlowSpec};
 use crate::error::Error;
 use crate::output::Output;
 use crate::plot::{self, Picture};
@@ -32,6 +32,10 @@ pub struct Balancing {
     #[command(flatten)]
     #[expect(missing_docs, reason = "a comment here would replace the description of the program")]
     pub disturbing: Disturbing,
+    /// Let that rank compute FACTOR times slower, as on a slower vCPU: its kernel, and the loop by which the runtime
+    /// measures speed; repeatable
+    #[arg(long, value_name = "RANK:FACTOR", value_parser = SlowSpec::parse)]
+    pub slow: Vec<SlowSpec>,
     /// Plot iteration time against iteration
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
@@ -56,7 +60,8 @@ impl Disturbing {
     /// What is to be done to each run.
     #[must_use]
     pub fn disturbances(&self) -> Disturbances {
-        Disturbances { neighbours: self.neighbour.clone(), quotas: self.quota.clone() }
+        let (neighbours, quotas) = (self.neighbour.clone(), self.quota.clone());
+        Disturbances { neighbours, quotas, slowed: Vec::new() }
     }
 }
 
@@ -73,7 +78,13 @@ impl Balancing {
         if let Some(period) = self.period {
             config = config.period(period);
         }
-        config
+        self.slow.iter().fold(config, |config, spec| config.slowed(spec.rank, spec.factor))
+    }
+
+    /// What is to be done to each run.
+    #[must_use]
+    pub fn disturbances(&self) -> Disturbances {
+        Disturbances { slowed: self.slow.clone(), ..self.disturbing.disturbances() }
     }
 
     /// A configuration for each run, in order: `config` with each of the strategies asked for, all for arrays.

@@ -42,6 +42,8 @@ pub struct SyncRecord {
     pub moved_bytes: u64,
     /// What the sync itself took: collecting, deciding, migrating.
     pub cost_ns: u64,
+    /// What the phase before it would have taken at best: all work, over the capacity measured of all ranks.
+    pub bound_ns: u64,
 }
 
 impl From<&caribou::SyncReport> for SyncRecord {
@@ -53,8 +55,17 @@ impl From<&caribou::SyncReport> for SyncRecord {
             moved: sync.moved,
             moved_bytes: sync.moved_bytes,
             cost_ns: sync.collect_ns + sync.decide_ns + sync.migrate_ns,
+            bound_ns: bound_ns(sync),
         }
     }
+}
+
+/// Work is what a rank's capacity does in the time that the rank needed.
+fn bound_ns(sync: &caribou::SyncReport) -> u64 {
+    let work = |(&ns, capacity): (&u64, &f64)| ns as f64 * capacity;
+    let work: f64 = sync.before_ns.iter().zip(&sync.capacity).map(work).sum();
+    let capacity: f64 = sync.capacity.iter().sum();
+    if capacity > 0.0 { (work / capacity) as u64 } else { 0 }
 }
 
 impl Run {
@@ -84,6 +95,17 @@ impl Run {
     #[must_use]
     pub fn total_s(&self) -> f64 {
         self.span_ns(0, self.iterations()) as f64 / 1e9
+    }
+
+    /// Seconds that it would have taken at best: with all work spread at all times over what its ranks could give, as far
+    /// as was measured. No more than it took, which was possible. `None` without syncs, at which that is measured.
+    ///
+    /// What comes after the last sync is taken to be like all before.
+    #[must_use]
+    pub fn bound_s(&self) -> Option<f64> {
+        let measured_ns = self.syncs.last()?.at_ns.saturating_sub(self.start_ns);
+        let bound_ns: u64 = self.syncs.iter().map(|sync| sync.bound_ns).sum();
+        (measured_ns > 0).then(|| self.total_s() * (bound_ns as f64 / measured_ns as f64).min(1.0))
     }
 
     /// Iterations that were complete.
@@ -185,14 +207,16 @@ pub(crate) mod tests {
             now_ns
         };
         let complete_ns: Vec<u64> = iterations_ms.iter().map(advance).collect();
-        let at = complete_ns.iter().skip(period - 1).step_by(period);
-        let sync = |(at, moved): (&u64, &u64)| SyncRecord {
-            at_ns: *at,
+        // At best an iteration takes 8 ms.
+        let phases = complete_ns.chunks_exact(period).zip(iterations_ms.chunks_exact(period));
+        let sync = |((complete, ms), moved): ((&[u64], &[u64]), &u64)| SyncRecord {
+            at_ns: complete[period - 1],
             imbalance: 1.5,
             moved: *moved,
+            bound_ns: ms.iter().map(|ms| ms.min(&8) * 1_000_000).sum(),
             ..Default::default()
         };
-        let syncs = at.zip(moved.iter().chain(std::iter::repeat(&0))).map(sync).collect();
+        let syncs = phases.zip(moved.iter().chain(std::iter::repeat(&0))).map(sync).collect();
         Run {
             lb: lb.to_owned(),
             quotas_held: true,
@@ -217,6 +241,20 @@ pub(crate) mod tests {
         assert_eq!((run.total_s() * 1e3).round() as u64, 60);
         assert_eq!(run.mean_ms(1, 3), Some(25.0));
         assert_eq!(run.mean_ms(3, 9), None);
+    }
+
+    #[test]
+    fn the_bound_is_all_work_over_all_capacity_and_never_more_than_the_run_took() {
+        let mut sync = caribou::SyncReport::default();
+        // One rank needed a second of the whole vCPU, the other two of half of one.
+        (sync.before_ns, sync.capacity) = (vec![1_000_000_000, 2_000_000_000], vec![1.0, 0.5]);
+        assert_eq!(bound_ns(&sync), 1_333_333_333);
+        let mut run = run("none", &[12; 10], 4, &[]);
+        assert!((run.bound_s().unwrap() - 0.08).abs() < 1e-9, "also after the last sync");
+        run.syncs[0].bound_ns *= 9;
+        assert_eq!(run.bound_s(), Some(run.total_s()));
+        run.syncs.clear();
+        assert_eq!(run.bound_s(), None);
     }
 
     #[test]

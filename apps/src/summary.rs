@@ -6,8 +6,9 @@
 //! | `runs[].iteration_ms` | `total_s` over the iterations |
 //! | `runs[].imbalance` | median over the syncs of max/avg, while disturbed, or all along in a quiet run |
 //! | `runs[].gain` | part of the first run's time that this one saved |
-//! | `possible_gain` | the part any balancer could save over `none`, from the shares the disturbances leave |
-//! | `gain_share` | `gain` over `possible_gain`; absent unless the first run is `none` and there is something to gain |
+//! | `runs[].bound_s` | what it would have taken at best, by the capacity that was measured in it |
+//! | `possible_gain` | the part of the first run's time that the last one would have saved at best |
+//! | `gain_share` | the gain over that of the run's own bound; absent unless the first run is `none` and there is something to gain |
 //! | `gain` | that of the last run |
 
 use serde::Serialize;
@@ -18,7 +19,7 @@ use crate::machine::Machine;
 use crate::record::{Run, SyncRecord};
 
 /// Below this a gain is noise, and a share of it says nothing.
-const WORTH_GAINING: f64 = 0.01;
+const WORTH_GAINING: f64 = 0.03;
 
 /// All runs of a comparison.
 #[derive(Clone, Debug, Serialize)]
@@ -35,7 +36,7 @@ pub struct Summary {
     pub runs: Vec<RunSummary>,
     /// The last run's gain over the first.
     pub gain: Option<f64>,
-    /// The best gain possible over `none`.
+    /// The gain that the last run would have had at best.
     pub possible_gain: Option<f64>,
     /// The part of it that the last run reached.
     pub gain_share: Option<f64>,
@@ -77,9 +78,11 @@ pub struct RunSummary {
     pub sync_ms: f64,
     /// Syncs from the first neighbour's arrival until iterations were as short as they stayed.
     pub settled_after: Option<u32>,
+    /// Seconds that it would have taken at best, by the capacity that was measured in it.
+    pub bound_s: Option<f64>,
     /// Part of the first run's time saved; none for the first run.
     pub gain: Option<f64>,
-    /// Part of the possible gain reached.
+    /// Part of the gain that its bound would have been.
     pub gain_share: Option<f64>,
     /// The run between the comings and goings of neighbours.
     pub windows: Vec<WindowSummary>,
@@ -112,10 +115,11 @@ impl Summary {
         runs: &[Run],
     ) -> Self {
         let windows = experiment.disturbances.windows(experiment.iterations);
-        let possible_gain = experiment.possible_gain(runs);
-        let unbalanced = runs.first().filter(|run| run.lb == "none");
-        let worth = possible_gain.filter(|&gain| unbalanced.is_some() && gain > WORTH_GAINING);
+        let unbalanced = runs.first().is_some_and(|run| run.lb == "none");
         let first_s = runs.first().map_or(0.0, Run::total_s);
+        let possible =
+            |run: &Run| run.bound_s().filter(|_| first_s > 0.0).map(|bound_s| 1.0 - bound_s / first_s);
+        let worth = |run: &Run| possible(run).filter(|&gain| unbalanced && gain > WORTH_GAINING);
         let summaries: Vec<RunSummary> = runs
             .iter()
             .enumerate()
@@ -123,7 +127,7 @@ impl Summary {
                 let gain = (at > 0 && first_s > 0.0).then(|| 1.0 - run.total_s() / first_s);
                 RunSummary {
                     gain,
-                    gain_share: gain.zip(worth).map(|(gain, worth)| gain / worth),
+                    gain_share: gain.zip(worth(run)).map(|(gain, worth)| gain / worth),
                     ..one(run, &windows)
                 }
             })
@@ -143,7 +147,7 @@ impl Summary {
             placement: runs.first().map_or_else(String::new, |run| run.placement.clone()),
             gain: last.and_then(|run| run.gain),
             gain_share: last.and_then(|run| run.gain_share),
-            possible_gain,
+            possible_gain: runs.last().and_then(possible),
             runs: summaries,
         }
     }
@@ -171,6 +175,7 @@ fn one(run: &Run, windows: &[Window]) -> RunSummary {
         moved_bytes: run.syncs.iter().map(|sync| sync.moved_bytes).sum(),
         sync_ms: run.syncs.iter().map(|sync| sync.cost_ns).sum::<u64>() as f64 / 1e6,
         settled_after: disturbed.and_then(|window| run.settled_after(window)),
+        bound_s: run.bound_s(),
         gain: None,
         gain_share: None,
         windows: windows.iter().map(window_summary).collect(),
@@ -187,8 +192,9 @@ pub(crate) mod tests {
     use crate::experiment::Total;
     use crate::record::tests::run;
 
-    /// Two runs of 30 iterations beside a neighbour on rank 1 during the middle ten.
+    /// Two runs of 30 iterations; with neighbours, the middle ten are longer.
     pub(crate) fn sample(first: &str, neighbours: &[&str]) -> Summary {
+        let disturbed = !neighbours.is_empty();
         let neighbours = neighbours.iter().map(|spec| NeighbourSpec::parse(spec).unwrap()).collect();
         let machine =
             Machine { vcpus: vec![0, 1], quota: None, model: "test".to_owned(), vcpu_distance: "unknown" };
@@ -197,16 +203,20 @@ pub(crate) mod tests {
         let total = Total::iterations(30);
         let experiment =
             Experiment { iterations: 30, total, ranks: 2, workers, disturbances, machine, launch };
-        let quiet = [vec![6; 10], vec![12; 10], vec![6; 10]].concat();
-        let balanced = [vec![6; 10], vec![12, 12], vec![8; 8], vec![6; 10]].concat();
-        let runs = [run(first, &quiet, 2, &[]), run("refine", &balanced, 2, &[0, 0, 0, 0, 0, 7])];
+        let middles = if disturbed {
+            [vec![12; 10], [vec![12; 2], vec![8; 8]].concat()]
+        } else {
+            [vec![6; 10], vec![6; 10]]
+        };
+        let [unbalanced, balanced] = middles.map(|middle| [vec![6; 10], middle, vec![6; 10]].concat());
+        let runs = [run(first, &unbalanced, 2, &[]), run("refine", &balanced, 2, &[0, 0, 0, 0, 0, 7])];
         Summary::new("sample", serde_json::json!({ "grid": 64 }), 2, &experiment, &runs)
     }
 
     #[test]
     fn gains_are_measured_against_the_first_run_and_the_bound() {
         let summary = sample("none", &["1:10-20"]);
-        assert!((summary.possible_gain.unwrap() - (1.0 - (20.0 + 40.0 / 3.0) / 40.0)).abs() < 1e-9);
+        assert!((summary.possible_gain.unwrap() - (1.0 - 200.0 / 240.0)).abs() < 1e-9);
         assert!((summary.gain.unwrap() - 32.0 / 240.0).abs() < 1e-9);
         assert!((summary.gain_share.unwrap() - 0.8).abs() < 1e-9);
         assert_eq!(summary.runs[0].gain, None);

@@ -35,6 +35,8 @@ fn a_bad_option_is_one_line_and_exit_code_2() {
         (STENCIL, "--ranks 2 --neighbour 2", "the last one is 1"),
         (STENCIL, "--neighbour 1:9-3", "empty"),
         (STENCIL, "--quota 1:0", "percentage"),
+        (STENCIL, "--slow 1:0.5", "from 1 to 100"),
+        (STENCIL, "--ranks 2 --slow 2:1.5", "the last one is 1"),
         (RING, "--placement sideways", "sideways"),
         (RING, "--chunks 1 --ranks 2", "every rank needs a chunk"),
         (RING, "--chunks 4000000000", "10000000"),

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::kernel::Block;
 use super::observer::{Observers, Sight};
 use super::plate::{Shape, Side};
+use crate::slow::stretched;
 
 /// The chunk that keeps the time.
 const TIMEKEEPER: [u16; 2] = [0, 0];
@@ -78,7 +79,7 @@ impl Heat {
 
     /// One iteration, and what follows it: the next, a sync, or the end.
     fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
-        self.block.step();
+        stretched(ctx.slowness(), || self.block.step());
         self.step += 1;
         if self.step == self.iterations {
             self.deliver(ctx);

@@ -45,7 +45,7 @@ impl Comparison {
             ranks,
             // Under mpirun also the default is the run's to choose, and told in its report.
             workers: (launch == Launch::Alone).then(|| config.worker_count()),
-            disturbances: options.balancing.disturbing.disturbances(),
+            disturbances: options.balancing.disturbances(),
             machine: Machine::this(),
             launch,
         };

@@ -1,0 +1,30 @@
+//! A rank that computes more slowly than it could: what its kernel takes of CPU time is stretched, as on a slower vCPU.
+//!
+//! That the runtime measures the rank as much slower is [`Config::slowed`](caribou::Config::slowed).
+
+use crate::neighbour::{burn, thread_cpu_ns};
+
+/// Runs `kernel` in `slowness` times the CPU time that it needs; its result is the same. 1 costs nothing.
+pub(crate) fn stretched<T>(slowness: f64, kernel: impl FnOnce() -> T) -> T {
+    if slowness <= 1.0 {
+        return kernel();
+    }
+    let start_ns = thread_cpu_ns();
+    let result = kernel();
+    burn(((thread_cpu_ns() - start_ns) as f64 * (slowness - 1.0)) as u64);
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stretched_kernel_takes_its_factor_in_cpu_time() {
+        let start_ns = thread_cpu_ns();
+        assert_eq!(stretched(3.0, || burn(2_000_000)), ());
+        let used_ns = thread_cpu_ns() - start_ns;
+        assert!((6_000_000..9_000_000).contains(&used_ns), "{used_ns} ns");
+        assert_eq!(stretched(1.0, || 7), 7);
+    }
+}
