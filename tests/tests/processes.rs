@@ -136,6 +136,19 @@ fn a_flow_one_way_does_not_wait_for_an_idle_receiver() {
 }
 
 #[test]
+fn long_messages_under_way_do_not_keep_a_run_from_ending() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    for shared_memory in ["on", "off"] {
+        let Some(mut command) = situation(3, &["hurry"]) else { return };
+        command.env("CARIBOU_SHARED_MEMORY", shared_memory);
+        let mut job = Job::start(command);
+        job.limit(Duration::from_secs(30));
+        let ended = job.wait();
+        assert!(ended.status.success(), "shared memory {shared_memory}: {ended:?}");
+    }
+}
+
+#[test]
 fn a_small_dev_shm_is_large_enough() {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(mut command) = situation_in_a_small_shm(4, &["flood", "1000", "128"]) else { return };

@@ -327,7 +327,7 @@ impl<'l> Mpi<'l> {
         let links = &mut *self.links;
         for peer in links.peers.iter_mut().flatten() {
             peer.discard(&links.communicator)?;
-            self.transfers |= peer.pay_grant(&links.communicator)?;
+            self.transfers |= peer.pay_grant(&links.communicator)? | peer.transfers();
         }
         Ok(sent && self.links.peers.iter().flatten().all(|peer| peer.is_gone() && !peer.transfers()))
     }

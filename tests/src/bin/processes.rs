@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         // How many messages, and how many numbers of eight bytes in each.
         "flood" => flood(number(0), number(1)),
         "apart" => apart(),
+        "hurry" => one_a_rank(|| Hurries),
         "panic" => one_a_rank(|| Panics),
         "hang" => one_a_rank(|| Hangs),
         "stall" => one_a_rank(|| Waits),
@@ -326,6 +327,29 @@ fn apart() -> Result<(), Error> {
     let limited = Command::new("prlimit").args(["--pid", &me, "--fsize=65536"]).status();
     assert!(limited.is_ok_and(|status| status.success()), "a process may limit itself");
     flood(1000, 128)
+}
+
+/// Ends the run with the first of many long messages: the others are taken, but nobody handles them.
+#[derive(Serialize, Deserialize)]
+struct Hurries;
+
+#[derive(Serialize, Deserialize)]
+struct Long(#[serde(with = "caribou::bulk")] Arc<Vec<u64>>);
+
+impl Chunk for Hurries {
+    type Index = u32;
+    type Message = Long;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() > 0 {
+            let numbers = Arc::new(vec![7; 10_000]);
+            (0..1000).for_each(|_| ctx.send(0, Long(numbers.clone())));
+        }
+    }
+
+    fn receive(&mut self, _: Long, ctx: &mut Ctx<'_, Self>) {
+        ctx.exit();
+    }
 }
 
 /// Panics on the last rank.

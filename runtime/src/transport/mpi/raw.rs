@@ -208,11 +208,14 @@ impl Communicator {
 
     /// Starts to send bytes, which are kept until they have left.
     pub(crate) fn send(&self, to: u32, tag: u16, bytes: Arc<dyn Shared>) -> Result<Sending, MpiError> {
-        let mut sending = Sending { requests: Requests::default(), bytes: Some(bytes.clone()) };
-        for piece in bytes.bytes().chunks(self.piece_bytes) {
-            sending.requests.push(self.start_send(to, tag, piece)?);
-        }
-        Ok(sending)
+        let mut requests = Requests::default();
+        let started = bytes.bytes().chunks(self.piece_bytes).try_for_each(|piece| {
+            requests.push(self.start_send(to, tag, piece)?);
+            Ok(())
+        });
+        // Also if one did not start: MPI may read the others.
+        let sending = Sending { requests, bytes: Some(bytes) };
+        started.map(|()| sending)
     }
 
     fn start_send(&self, to: u32, tag: u16, piece: &[u8]) -> Result<Request, MpiError> {
