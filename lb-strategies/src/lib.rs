@@ -68,4 +68,4 @@ pub use accept::{MoveCost, Verdict, accept};
 pub use parameters::{Parameter, Parameters, ParseError};
 pub use snapshot::{Assignment, ChunkId, ChunkLoad, Edge, Rank, RankLoad, Snapshot};
 pub use strategy::{Background, Preparation, Strategy};
-pub use table::{STRATEGIES, StrategyEntry, help, parse};
+pub use table::{STRATEGIES, StrategyEntry, help, help_among, parse};

@@ -148,16 +148,19 @@ pub fn name_of(spec: &str) -> &str {
     spec.split(',').next().unwrap_or(spec).trim()
 }
 
-/// The entry of a table that `spec` names, and the settings that follow the name.
-pub(crate) fn select<'t, 's, E>(
+/// What follows the name in a specification.
+pub(crate) fn settings_of(spec: &str) -> &str {
+    spec.split_once(',').map_or("", |(_, settings)| settings)
+}
+
+/// The entry of a table that `spec` names.
+pub(crate) fn select<'t, E>(
     table: &'t [E],
     name: impl Fn(&E) -> &'static str,
-    spec: &'s str,
-) -> Result<(&'t E, &'s str), ParseError> {
-    let settings = spec.split_once(',').map_or("", |(_, settings)| settings);
+    spec: &str,
+) -> Result<&'t E, ParseError> {
     let entry = table.iter().find(|entry| name(entry) == name_of(spec));
-    let unknown = || ParseError::UnknownStrategy(Choice::new(name_of(spec), table.iter().map(&name)));
-    Ok((entry.ok_or_else(unknown)?, settings))
+    entry.ok_or_else(|| ParseError::UnknownStrategy(Choice::new(name_of(spec), table.iter().map(&name))))
 }
 
 /// Splits a list of strategies, each of which may carry parameters: a part with a `=` belongs to the strategy before it,

@@ -67,7 +67,7 @@ use crate::Rank;
 pub use apportion::apportion;
 pub use message::Message;
 pub use range_set::RangeSet;
-pub use table::{POOL_STRATEGIES, PoolEntry, pool_help, pool_parse};
+pub use table::{POOL_STRATEGIES, PoolEntry, pool_help, pool_help_among, pool_parse};
 
 /// Nanoseconds on the clock of one rank.
 pub type Nanos = u64;

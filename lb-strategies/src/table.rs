@@ -4,7 +4,7 @@
 //! a registry that plug-ins fill at start: one can read it, and its order is the same everywhere.
 
 use crate::Strategy;
-use crate::parameters::{self, Parameter, Parameters, ParseError, select};
+use crate::parameters::{self, Parameter, Parameters, ParseError, select, settings_of};
 use crate::strategies::{greedy, greedy_refine, none, random, refine, refine_best, refine_paper, rotate};
 
 /// Every strategy, simplest first.
@@ -50,8 +50,17 @@ pub struct StrategyEntry {
 /// # Ok::<(), lb_strategies::ParseError>(())
 /// ```
 pub fn parse(spec: &str) -> Result<Box<dyn Strategy>, ParseError> {
-    let (entry, settings) = select(STRATEGIES, |entry| entry.name, spec)?;
-    (entry.build)(&Parameters::read(entry.name, entry.parameters, settings)?)
+    select(STRATEGIES, |entry| entry.name, spec)?.make(spec)
+}
+
+impl StrategyEntry {
+    /// Makes this strategy with the parameters in `spec`, which begins with its name.
+    ///
+    /// # Errors
+    /// What is wrong with the parameters.
+    pub fn make(&self, spec: &str) -> Result<Box<dyn Strategy>, ParseError> {
+        (self.build)(&Parameters::read(self.name, self.parameters, settings_of(spec))?)
+    }
 }
 
 /// The table as text for a person: each strategy, then its parameters with their defaults.
@@ -61,7 +70,12 @@ pub fn parse(spec: &str) -> Result<Box<dyn Strategy>, ParseError> {
 /// assert!(help.contains("refine ") && help.contains("  tolerance=0.05 "));
 /// ```
 pub fn help() -> String {
-    parameters::help(STRATEGIES.iter().map(|entry| (entry.name, entry.summary, entry.parameters)))
+    help_among(STRATEGIES)
+}
+
+/// The same for other entries.
+pub fn help_among(entries: &[StrategyEntry]) -> String {
+    parameters::help(entries.iter().map(|entry| (entry.name, entry.summary, entry.parameters)))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The ordered table of pool policies, and how a person selects one: `leases,chunk=0.05`.
 
 use super::{PoolStrategy, auto, caa, equal, factoring, guided, leases, master_worker, ruper};
-use crate::parameters::{Parameter, Parameters, ParseError, help, select};
+use crate::parameters::{Parameter, Parameters, ParseError, help, select, settings_of};
 
 /// Every policy for pools, simplest first.
 pub const POOL_STRATEGIES: &[PoolEntry] = &[
@@ -42,8 +42,17 @@ pub struct PoolEntry {
 /// # Ok::<(), lb_strategies::ParseError>(())
 /// ```
 pub fn pool_parse(spec: &str) -> Result<Box<dyn PoolStrategy>, ParseError> {
-    let (entry, settings) = select(POOL_STRATEGIES, |entry| entry.name, spec)?;
-    (entry.build)(&Parameters::read(entry.name, entry.parameters, settings)?)
+    select(POOL_STRATEGIES, |entry| entry.name, spec)?.make(spec)
+}
+
+impl PoolEntry {
+    /// Makes this policy with the parameters in `spec`, which begins with its name.
+    ///
+    /// # Errors
+    /// What is wrong with the parameters.
+    pub fn make(&self, spec: &str) -> Result<Box<dyn PoolStrategy>, ParseError> {
+        (self.build)(&Parameters::read(self.name, self.parameters, settings_of(spec))?)
+    }
 }
 
 /// The table as text for a person: each policy, then its parameters with their defaults.
@@ -52,5 +61,10 @@ pub fn pool_parse(spec: &str) -> Result<Box<dyn PoolStrategy>, ParseError> {
 /// assert!(lb_strategies::pool::pool_help().contains("static "));
 /// ```
 pub fn pool_help() -> String {
-    help(POOL_STRATEGIES.iter().map(|entry| (entry.name, entry.summary, entry.parameters)))
+    pool_help_among(POOL_STRATEGIES)
+}
+
+/// The same for other entries.
+pub fn pool_help_among(entries: &[PoolEntry]) -> String {
+    help(entries.iter().map(|entry| (entry.name, entry.summary, entry.parameters)))
 }
