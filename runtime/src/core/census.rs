@@ -10,65 +10,68 @@
 //! known, so depth `d + 1` can be checked. Tallies add up in any order and in any grouping, which is what lets them travel
 //! through a tree and across migrations.
 //!
+//! A tally therefore keeps for each depth only who was heard *minus* who was announced by the depth above, and nothing
+//! where that is 0. A chain of thousands in which each inserts its successor and leaves is two numbers.
+//!
 //! What this does not do: carry values (see [`reduction`](super::reduction)) or decide when to send.
 
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
-/// One depth of a [`Tally`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Level {
-    heard: u64,
-    born: u64,
-}
+use serde::{Deserialize, Serialize};
 
 /// Reports added up so far, for one count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tally {
-    levels: Vec<Level>,
+    /// Reports heard minus births announced, of the depths where they differ.
+    surplus: BTreeMap<u32, i64>,
+    heard: u64,
+    born: u64,
     left: u64,
 }
 
 impl Tally {
     /// The tally of one report.
     pub(crate) fn of(report: Report) -> Tally {
-        let mut levels = vec![Level::default(); report.depth as usize + 1];
-        levels[report.depth as usize] = Level { heard: 1, born: u64::from(report.born) };
-        Tally { levels, left: u64::from(report.leaving) }
+        let mut tally =
+            Tally { heard: 1, born: report.born.into(), left: report.leaving.into(), ..Tally::default() };
+        tally.add(report.depth, 1);
+        tally.add(report.depth + 1, -i64::from(report.born));
+        tally
     }
 
     /// Adds another tally of the same count.
     pub(crate) fn merge(&mut self, other: &Tally) {
-        if self.levels.len() < other.levels.len() {
-            self.levels.resize(other.levels.len(), Level::default());
+        for (&depth, &surplus) in &other.surplus {
+            self.add(depth, surplus);
         }
-        for (mine, theirs) in self.levels.iter_mut().zip(&other.levels) {
-            mine.heard += theirs.heard;
-            mine.born += theirs.born;
-        }
+        self.heard += other.heard;
+        self.born += other.born;
         self.left += other.left;
+    }
+
+    fn add(&mut self, depth: u32, surplus: i64) {
+        let total = surplus + self.surplus.remove(&depth).unwrap_or(0);
+        if total != 0 {
+            self.surplus.insert(depth, total);
+        }
     }
 
     /// Reports heard so far, at all depths.
     pub(crate) fn heard(&self) -> u64 {
-        self.levels.iter().map(|level| level.heard).sum()
+        self.heard
+    }
+
+    /// Whether somebody reported who did not leave with that report.
+    pub(crate) fn has_members(&self) -> bool {
+        self.heard > self.left
     }
 
     /// The population after this count if everybody has been heard, given the population before it.
     pub(crate) fn complete(&self, population: u64) -> Option<u64> {
-        let mut expected = population;
-        for level in &self.levels {
-            if level.heard != expected {
-                return None;
-            }
-            expected = level.born;
-        }
-        // The last level's children, if it had any, have not been heard at all.
-        let missing_parents = self.levels.is_empty() && population > 0;
-        if missing_parents || expected > 0 && !self.levels.is_empty() {
-            return None;
-        }
-        let born: u64 = self.levels.iter().map(|level| level.born).sum();
-        Some(population + born - self.left)
+        // Nobody announced the old members: they alone may be left over.
+        let missing = self.surplus.iter().any(|(&depth, _)| depth > 0);
+        let old = self.surplus.get(&0).copied().unwrap_or(0);
+        (!missing && u64::try_from(old) == Ok(population)).then(|| population + self.born - self.left)
     }
 }
 
@@ -113,6 +116,7 @@ impl Membership {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::wire::encoded_bytes;
     use proptest::prelude::*;
 
     #[test]
@@ -141,6 +145,24 @@ mod tests {
         assert_eq!(tally.complete(2), None);
         tally.merge(&Tally::of(leaves.leave()));
         assert_eq!(tally.complete(2), Some(1));
+    }
+
+    #[test]
+    fn a_chain_of_any_length_is_two_numbers() {
+        let mut link = Membership::default();
+        let (mut tally, mut said) = (Tally::default(), 0);
+        for _ in 0..100_000 {
+            let next = link.child();
+            let report = Tally::of(std::mem::replace(&mut link, next).leave());
+            said += encoded_bytes(&report);
+            tally.merge(&report);
+            assert_eq!(tally.complete(1), None, "its successor has not reported");
+        }
+        // Three varints a depth, four for the sums: none of more than five bytes.
+        assert!(said < 100_000 * 40, "{said} bytes");
+        assert!(encoded_bytes(&tally) < 40, "{tally:?}");
+        tally.merge(&Tally::of(link.report()));
+        assert_eq!(tally.complete(1), Some(1));
     }
 
     proptest! {
