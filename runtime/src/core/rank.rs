@@ -218,9 +218,21 @@ impl RankCore {
     ) {
         let local = self.location.count(array);
         let partial = Partial::contribution(report, terms, values);
-        match self.reductions.contribute(array, report.sequence, partial, local) {
+        let added = self.reductions.contribute(array, report.sequence, partial, local);
+        self.advance_reductions(array, report.sequence, added, out);
+    }
+
+    /// A part of a reduction was `added`, and is complete as far as this rank goes, or not: it moves on.
+    fn advance_reductions(
+        &mut self,
+        array: u32,
+        sequence: u64,
+        added: Result<bool, String>,
+        out: &mut Actions,
+    ) {
+        match added {
             Ok(true) if self.rank != ROOT => {
-                for (sequence, partial) in self.reductions.complete(array, report.sequence) {
+                for (sequence, partial) in self.reductions.complete(array, sequence) {
                     self.pass_on(array, sequence, partial, out);
                 }
             }
@@ -247,10 +259,9 @@ impl RankCore {
         out.extend(self.location.cell(chunk).map(Action::Close));
         self.location.departed(chunk);
         let report = passport.reductions.leave();
-        if let Err(why) = self.reductions.receive(chunk.array, report.sequence, Partial::leaving(report)) {
-            self.refuse(chunk.array, why, out);
-        }
-        self.finish_reductions(chunk.array, out);
+        let (sequence, local) = (report.sequence, self.location.count(chunk.array));
+        let added = self.reductions.leave(chunk.array, sequence, Partial::leaving(report), local);
+        self.advance_reductions(chunk.array, sequence, added, out);
         if self.arrays[chunk.array as usize].syncs() {
             self.syncs.removed(chunk.array, passport.syncs.leave());
             self.sample_complete(out);
@@ -308,10 +319,9 @@ impl RankCore {
             Packet::Announce { array, delivery } => self.announce(array, &delivery, out),
             Packet::Broadcast { array, number, delivery } => self.apply(array, number, &delivery, out),
             Packet::Partial { array, sequence, partial } => {
-                if let Err(why) = self.reductions.receive(array, sequence, *partial) {
-                    self.refuse(array, why, out);
-                }
-                self.finish_reductions(array, out);
+                let local = self.location.count(array);
+                let added = self.reductions.receive(array, sequence, *partial, local);
+                self.advance_reductions(array, sequence, added, out);
             }
             Packet::Arrive(traveller) => self.arrive(traveller, now_ns, out),
             Packet::Collected(collected) => {

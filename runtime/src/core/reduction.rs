@@ -3,7 +3,7 @@
 //! Contributions combine on the way: each rank adds up its own and its children's in a tree of ranks (arity
 //! [`ARITY`]) and passes the partial result to its parent, rank 0 being the root. Partial results are additive and
 //! counted by a [`Tally`], so *when* one is passed on is a matter of speed only: a rank passes on what it has as soon
-//! as all its own chunks have contributed, and whatever is left when it has nothing else to do or has worked for long. No contribution is tied
+//! as all its own chunks have contributed, what comes later at once, and whatever is left when it has nothing else to do or has worked for long. No contribution is tied
 //! to a rank, so chunks may migrate with contributions in flight.
 //!
 //! The reducers are a closed set over vectors, so interior ranks combine without knowing the chunk's type; anything
@@ -187,6 +187,8 @@ struct Pending {
 pub(crate) struct Reductions {
     rank: Rank,
     pending: BTreeMap<(u32, u64), Pending>,
+    /// For each array, the next reduction that own chunks have not all contributed to.
+    open: Vec<u64>,
     /// Root only: per array, the next reduction to finish and the population it needs.
     roots: Vec<(u64, u64)>,
 }
@@ -194,7 +196,7 @@ pub(crate) struct Reductions {
 impl Reductions {
     pub(crate) fn new(rank: Rank, populations: &[u64]) -> Reductions {
         let roots = if rank.0 == 0 { populations.iter().map(|&p| (0, p)).collect() } else { Vec::new() };
-        Reductions { rank, pending: BTreeMap::new(), roots }
+        Reductions { rank, pending: BTreeMap::new(), open: vec![0; populations.len()], roots }
     }
 
     /// The rank that partial results of `rank` go to; none for the root.
@@ -215,9 +217,30 @@ impl Reductions {
         Ok(pending.own >= local)
     }
 
-    /// Adds a child's partial result.
-    pub(crate) fn receive(&mut self, array: u32, sequence: u64, partial: Partial) -> Result<(), String> {
-        self.add(array, sequence, partial).map(|_| ())
+    /// Adds a child's partial result. True if none of the `local` chunks of the array here is still to contribute, so that
+    /// there is nothing to wait for.
+    pub(crate) fn receive(
+        &mut self,
+        array: u32,
+        sequence: u64,
+        partial: Partial,
+        local: u64,
+    ) -> Result<bool, String> {
+        let gone = sequence < self.open[array as usize];
+        let pending = self.add(array, sequence, partial)?;
+        Ok(gone || pending.own >= local)
+    }
+
+    /// Adds the leave of an own chunk. True if the `local` chunks that stay have all contributed, and there are any.
+    pub(crate) fn leave(
+        &mut self,
+        array: u32,
+        sequence: u64,
+        partial: Partial,
+        local: u64,
+    ) -> Result<bool, String> {
+        let pending = self.add(array, sequence, partial)?;
+        Ok(pending.own > 0 && pending.own >= local)
     }
 
     fn add(&mut self, array: u32, sequence: u64, partial: Partial) -> Result<&mut Pending, String> {
@@ -234,6 +257,8 @@ impl Reductions {
     /// That is all earlier ones too: a chunk contributes in order, so who has not contributed to an earlier one here has
     /// done so on the rank it came from.
     pub(crate) fn complete(&mut self, array: u32, sequence: u64) -> Vec<(u64, Partial)> {
+        let open = &mut self.open[array as usize];
+        *open = (*open).max(sequence + 1);
         let later = self.pending.split_off(&(array, sequence + 1));
         let mut earlier = std::mem::replace(&mut self.pending, later);
         let mine = earlier.split_off(&(array, 0));
@@ -326,6 +351,28 @@ mod tests {
     fn a_gather_is_ordered_by_index() {
         let mut root = Reductions::new(Rank(0), &[3]);
         let terms = Terms { reducer: Reducer::Gather, ..SUM };
+    #[test]
+    fn what_comes_after_the_own_part_is_gone_is_passed_on_at_once() {
+        let mut rank = Reductions::new(Rank(1), &[2]);
+        let [mut a, mut b, mut child] = [Membership::default(); 3];
+        let (sequence, partial) = one(&mut child, 5);
+        assert_eq!(rank.receive(0, sequence, partial, 2), Ok(false), "own chunks are to come");
+        for (member, all) in [(&mut a, false), (&mut b, true)] {
+            let (sequence, partial) = one(member, 5);
+            assert_eq!(rank.contribute(0, sequence, partial, 2), Ok(all));
+        }
+        assert_eq!(rank.complete(0, sequence).len(), 1);
+        let (_, partial) = one(&mut Membership::default(), 7);
+        assert_eq!(rank.receive(0, sequence, partial, 2), Ok(true));
+        assert_eq!(rank.complete(0, sequence).len(), 1);
+        let (_, partial) = one(&mut Membership::default(), 7);
+        assert_eq!(
+            rank.receive(0, sequence + 1, partial, 0),
+            Ok(true),
+            "a rank without chunks waits for none"
+        );
+    }
+
         for key in [2u64, 0, 1] {
             let values = Values::Gathered(vec![(key, vec![key as u8])]);
             let report = Membership::default().report();
