@@ -18,6 +18,7 @@ enum Cause {
     MissingAtSync,
     MissingInReduction,
     ReductionBehindSync,
+    Removed,
     NothingToDo,
 }
 
@@ -47,6 +48,7 @@ impl Chunk for Waiter {
             Cause::MissingAtSync if !last => ctx.at_sync(),
             Cause::MissingInReduction if !last => self.contribute(ctx),
             Cause::ReductionBehindSync => ctx.at_sync(),
+            Cause::Removed if last => ctx.remove(),
             _ => {}
         }
     }
@@ -93,6 +95,9 @@ fn run(cause: Cause, ranks: u32, workers: u32) -> Result<(), Error> {
         caribou::run(config, |setup| {
             let other = setup.array_without_sync(2, caribou::Placement::Block, |_| Listener);
             setup.array(CHUNKS, move |_| Waiter { cause, other });
+            if cause == Cause::Removed {
+                setup.array(0, |_: u32| Listener);
+            }
         })
     })
     .map(|_| ())
@@ -142,6 +147,14 @@ fn a_reduction_that_somebody_does_not_contribute_to_is_reported() {
     let line = "reduction 0 of array 1 `Waiter` has 5 of 6 contributions";
     stalls_with(Cause::MissingInReduction, &[line]);
     stalls_with(Cause::ReductionBehindSync, &[line]);
+}
+
+#[test]
+fn who_only_removed_itself_is_waited_for_by_nobody_and_an_array_without_chunks_is_named() {
+    for (ranks, workers) in [(1, 1), (3, 1), (2, 2)] {
+        let Err(Error::Stalled { waiting }) = run(Cause::Removed, ranks, workers) else { panic!("no stall") };
+        assert_eq!(waiting, ["array 2 `Listener` was set up without chunks"], "{ranks} ranks x {workers}");
+    }
 }
 
 #[test]

@@ -183,7 +183,8 @@ impl Syncs {
 
     /// The first sync that some chunks of this rank have come to and others have not.
     pub(crate) fn open(&self) -> Option<u64> {
-        self.gathering.keys().next().copied()
+        let come = |(&sync, gathering): (&u64, &Gathering)| (!gathering.arrivals.is_empty()).then_some(sync);
+        self.gathering.iter().find_map(come)
     }
 
     /// The decision on a sync is known: who hears of it.

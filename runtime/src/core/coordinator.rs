@@ -287,7 +287,9 @@ impl Coordinator {
 
     /// What the next sync waits for, for a stall report.
     pub(crate) fn explain(&self, name: impl Fn(u32) -> String) -> Vec<String> {
-        let Some(gathering) = self.gathering.get(&self.next) else { return Vec::new() };
+        // Who only left was never going to come.
+        let come = self.gathering.get(&self.next).filter(|gathering| !gathering.chunks.is_empty());
+        let Some(gathering) = come else { return Vec::new() };
         let line = |(array, (population, tally)): (usize, (&Option<u64>, &Tally))| {
             let members = (*population)?;
             tally.complete(members).is_none().then(|| {

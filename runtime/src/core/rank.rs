@@ -451,6 +451,8 @@ impl RankCore {
     pub(crate) fn explained(&mut self, mut lines: Vec<String>, out: &mut Actions) {
         let text = |chunk: ChunkId| self.describe(chunk);
         for (chunk, waiting) in self.location.stashed() {
+            let empty = (0..).zip(&*self.arrays).filter(|(_, array)| array.population() == 0);
+            lines.extend(empty.map(|(array, _)| format!("{} was set up without chunks", name(array))));
             lines.push(format!("{} does not exist; {waiting} messages wait for it", text(chunk)));
         }
         let unread = self.fates.unread.described(true, text);

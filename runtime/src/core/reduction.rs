@@ -298,8 +298,12 @@ impl Reductions {
     pub(crate) fn explain(&self, name: impl Fn(u32) -> String) -> Vec<String> {
         let line = |(&(array, sequence), pending): (&(u32, u64), &Pending)| {
             let (_, population) = self.roots.get(array as usize)?;
-            let heard = pending.partial.as_ref()?.tally.heard();
-            Some(format!("reduction {sequence} of {} has {heard} of {population} contributions", name(array)))
+            let tally = &pending.partial.as_ref()?.tally;
+            let heard = tally.heard();
+            // Who only left was never going to contribute.
+            tally.has_members().then(|| {
+                format!("reduction {sequence} of {} has {heard} of {population} contributions", name(array))
+            })
         };
         self.pending.iter().filter_map(line).collect()
     }
@@ -348,10 +352,6 @@ mod tests {
     }
 
     #[test]
-    fn a_gather_is_ordered_by_index() {
-        let mut root = Reductions::new(Rank(0), &[3]);
-        let terms = Terms { reducer: Reducer::Gather, ..SUM };
-    #[test]
     fn what_comes_after_the_own_part_is_gone_is_passed_on_at_once() {
         let mut rank = Reductions::new(Rank(1), &[2]);
         let [mut a, mut b, mut child] = [Membership::default(); 3];
@@ -373,6 +373,10 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_gather_is_ordered_by_index() {
+        let mut root = Reductions::new(Rank(0), &[3]);
+        let terms = Terms { reducer: Reducer::Gather, ..SUM };
         for key in [2u64, 0, 1] {
             let values = Values::Gathered(vec![(key, vec![key as u8])]);
             let report = Membership::default().report();
