@@ -1,5 +1,6 @@
 //! What one run left behind, and what can be read from it: times per window, imbalance, how soon it settled.
 
+use caribou::SyncTotals;
 use serde::Serialize;
 
 use crate::disturbance::Window;
@@ -23,8 +24,10 @@ pub struct Run {
     pub start_ns: u64,
     /// When each iteration was complete on all ranks, in nanoseconds since the run began.
     pub complete_ns: Vec<u64>,
-    /// The syncs, in order.
+    /// The syncs, in order; of a long run a part of them.
     pub syncs: Vec<SyncRecord>,
+    /// All syncs together.
+    pub totals: SyncTotals,
 }
 
 /// One sync, as far as the comparison needs it.
@@ -88,6 +91,7 @@ impl Run {
             start_ns,
             complete_ns,
             syncs: report.syncs.iter().map(SyncRecord::from).collect(),
+            totals: report.sync_totals,
         }
     }
 
@@ -130,7 +134,7 @@ impl Run {
     /// Chunks moved in all syncs.
     #[must_use]
     pub fn moves(&self) -> u64 {
-        self.syncs.iter().map(|sync| sync.moved).sum()
+        self.totals.moved
     }
 
     /// The median of the syncs' max/avg while something disturbs the run, or over all of it when nothing ever does.
@@ -216,7 +220,10 @@ pub(crate) mod tests {
             bound_ns: ms.iter().map(|ms| ms.min(&8) * 1_000_000).sum(),
             ..Default::default()
         };
-        let syncs = phases.zip(moved.iter().chain(std::iter::repeat(&0))).map(sync).collect();
+        let syncs: Vec<SyncRecord> =
+            phases.zip(moved.iter().chain(std::iter::repeat(&0))).map(sync).collect();
+        let mut totals = SyncTotals::default();
+        totals.moved = syncs.iter().map(|sync| sync.moved).sum();
         Run {
             lb: lb.to_owned(),
             quotas_held: true,
@@ -227,6 +234,7 @@ pub(crate) mod tests {
             start_ns: 1_000_000_000,
             complete_ns,
             syncs,
+            totals,
         }
     }
 

@@ -166,14 +166,15 @@ fn one(run: &Run, windows: &[Window]) -> RunSummary {
         iteration_ms: run.mean_ms(window.from, window.to),
     };
     let disturbed = windows.iter().find(|window| window.disturbed);
+    let totals = &run.totals;
     RunSummary {
         lb: run.lb.clone(),
         total_s: run.total_s(),
         iteration_ms: run.mean_ms(0, u32::MAX).unwrap_or(0.0),
         imbalance: run.imbalance(windows),
         moves: run.moves(),
-        moved_bytes: run.syncs.iter().map(|sync| sync.moved_bytes).sum(),
-        sync_ms: run.syncs.iter().map(|sync| sync.cost_ns).sum::<u64>() as f64 / 1e6,
+        moved_bytes: totals.moved_bytes,
+        sync_ms: (totals.collect_ns + totals.decide_ns + totals.migrate_ns) as f64 / 1e6,
         settled_after: disturbed.and_then(|window| run.settled_after(window)),
         bound_s: run.bound_s(),
         gain: None,

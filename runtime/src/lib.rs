@@ -108,6 +108,8 @@ pub use launch::Launch;
 pub use lb_strategies::{Rank, Strategy};
 pub use measure::cgroup::{available_memory, cpu_quota};
 pub use measure::topology::{allowed_vcpus as vcpus, pin_to};
-pub use report::{Addressee, ClockOffset, PoolReport, PoolWorker, Report, SyncReport, Undelivered};
+pub use report::{
+    Addressee, ClockOffset, PoolReport, PoolWorker, Report, SyncReport, SyncTotals, Undelivered,
+};
 pub use run::pool::pool;
 pub use run::run;

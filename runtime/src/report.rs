@@ -27,8 +27,11 @@ pub struct Report {
     pub pinned: bool,
     /// Each rank's clock, in rank order; empty where all ranks are in one process.
     pub clocks: Vec<ClockOffset>,
-    /// One record a sync, in order. Of several processes only that of rank 0 has them.
+    /// One record a sync, in order; of a run with thousands every second, fourth, ... so that as many as fit are spread
+    /// evenly ([`SyncReport::sync`] tells which). Of several processes only that of rank 0 has them.
     pub syncs: Vec<SyncReport>,
+    /// Sums over all syncs, also over those that are not in `syncs`.
+    pub sync_totals: SyncTotals,
     /// Messages that nobody received, on all ranks: if there are any, a warning says so too.
     pub undelivered: Undelivered,
     /// What the run was.
@@ -118,6 +121,48 @@ pub struct ClockOffset {
     pub error_ns: u64,
 }
 
+/// All syncs of a run together.
+///
+/// ```
+/// let totals = caribou::Report::default().sync_totals;
+/// assert_eq!((totals.syncs, totals.moved), (0, 0));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct SyncTotals {
+    /// How many there were.
+    pub syncs: u64,
+    /// Chunks moved.
+    pub moved: u64,
+    /// Their state, bytes.
+    pub moved_bytes: u64,
+    /// From the first rank's report to the last's, ns.
+    pub collect_ns: u64,
+    /// The strategy's own time, ns.
+    pub decide_ns: u64,
+    /// From decisions until the last chunk landed, ns.
+    pub migrate_ns: u64,
+    /// The largest [`SyncReport::imbalance_before`].
+    pub worst_imbalance: f64,
+    /// The sync that found it, the first of several.
+    pub worst_sync: u64,
+}
+
+impl SyncTotals {
+    pub(crate) fn add(&mut self, sync: &SyncReport) {
+        self.syncs += 1;
+        self.moved += sync.moved;
+        self.moved_bytes += sync.moved_bytes;
+        self.collect_ns += sync.collect_ns;
+        self.decide_ns += sync.decide_ns;
+        self.migrate_ns += sync.migrate_ns;
+        if sync.imbalance_before > self.worst_imbalance {
+            (self.worst_imbalance, self.worst_sync) = (sync.imbalance_before, sync.sync);
+        }
+    }
+}
+
 /// What one sync found and did.
 ///
 /// Makespans and imbalance follow from the snapshot under the strategy's background model; `collect_ns`, `decide_ns` and
@@ -172,7 +217,8 @@ pub struct SyncReport {
     /// The same of the phase that was predicted, from the phases that it was predicted from.
     pub deliveries_predicted: u64,
     /// Largest completion time of the phase that was measured had the sync before it moved nothing, by the loads and
-    /// capacities of that phase, ns. 0 where there was no sync before.
+    /// capacities of that phase, ns. 0 where there was no sync before. Where it is smaller than `makespan_before_ns`, loads
+    /// move faster than syncs follow: the placement was old when it came.
     pub makespan_unmoved_ns: u64,
     /// Chunks that stood still until the decision. None did that came with `at_sync_nowait`.
     pub waited: Option<u64>,

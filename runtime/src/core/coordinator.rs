@@ -9,6 +9,7 @@ use lb_strategies::{Assignment, ChunkId, ChunkLoad, MoveCost, Snapshot, Strategy
 use super::balance::{Collected, Move};
 use super::census::Tally;
 use super::estimate::{Estimate, RankPlace};
+use super::sync_log::SyncLog;
 use crate::ids::Rank;
 use crate::report::{Sample, SyncReport};
 
@@ -62,7 +63,7 @@ pub(crate) struct Coordinator {
     /// Where the chunks were that the last sync moved; none where there was no sync.
     moved_from: Option<BTreeMap<ChunkId, Rank>>,
     ongoing: Option<Ongoing>,
-    reports: Vec<SyncReport>,
+    log: SyncLog,
 }
 
 /// What rank 0 tells everybody.
@@ -88,7 +89,7 @@ impl Coordinator {
             deciding: None,
             moved_from: None,
             ongoing: None,
-            reports: Vec::new(),
+            log: SyncLog::new(places.len()),
         }
     }
 
@@ -254,7 +255,7 @@ impl Coordinator {
         let decision = Decision { sync: self.next, moves };
         self.next += 1;
         if decision.moves.is_empty() {
-            self.reports.push(report);
+            self.log.push(report);
         } else {
             self.ongoing = Some(Ongoing { report, decided_ns: now_ns, flushed: 0 });
         }
@@ -271,18 +272,13 @@ impl Coordinator {
         }
         let Some(Ongoing { mut report, decided_ns, .. }) = self.ongoing.take() else { return false };
         report.migrate_ns = now_ns.saturating_sub(decided_ns);
-        self.reports.push(report);
+        self.log.push(report);
         true
     }
 
     /// The record of the syncs that are over.
-    pub(crate) fn reports_so_far(&self) -> &[SyncReport] {
-        &self.reports
-    }
-
-    /// The record of all syncs.
-    pub(crate) fn reports(&mut self) -> Vec<SyncReport> {
-        std::mem::take(&mut self.reports)
+    pub(crate) fn log(&mut self) -> &mut SyncLog {
+        &mut self.log
     }
 
     /// What the next sync waits for, for a stall report.

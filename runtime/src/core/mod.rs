@@ -21,5 +21,6 @@ pub(crate) mod pool;
 pub(crate) mod quiescence;
 pub(crate) mod rank;
 pub(crate) mod reduction;
+pub(crate) mod sync_log;
 pub(crate) mod undelivered;
 pub(crate) mod wire;

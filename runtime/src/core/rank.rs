@@ -23,10 +23,10 @@ use super::location::Location;
 use super::packet::{Packet, ROOT, Traveller};
 use super::quiescence::{Quiescence, Step};
 use super::reduction::{Goal, Partial, Reductions, Terms, Values};
+use super::sync_log::SyncLog;
 use super::undelivered::{Leftover, Tally};
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, Rank};
-use crate::report::SyncReport;
 
 mod syncs;
 
@@ -116,20 +116,14 @@ impl RankCore {
         self.root.as_ref().map(|root| root.coordinator.strategy())
     }
 
-    /// Rank 0: the records of syncs after the first `seen`.
-    pub(crate) fn reports_after(&self, seen: u64) -> &[SyncReport] {
-        let reports = self.root.as_ref().map_or(&[][..], |root| root.coordinator.reports_so_far());
-        reports.get(seen as usize..).unwrap_or_default()
+    /// Rank 0: the record of syncs.
+    pub(crate) fn sync_log(&mut self) -> Option<&mut SyncLog> {
+        self.root.as_mut().map(|root| root.coordinator.log())
     }
 
     /// Chunks on this rank.
     pub(crate) fn chunks(&self) -> u64 {
         (0..self.arrays.len() as u32).map(|array| self.location.count(array)).sum()
-    }
-
-    /// Rank 0: the record of all syncs, once.
-    pub(crate) fn reports(&mut self) -> Vec<SyncReport> {
-        self.root.as_mut().map(|root| root.coordinator.reports()).unwrap_or_default()
     }
 
     /// Tells rank 0 which arrays this rank has set up.

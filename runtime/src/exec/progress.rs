@@ -261,7 +261,8 @@ impl Worker<'_> {
     /// Keeps for the record what syncs did that are over.
     fn record_new_syncs(&self) {
         let shared = self.shared;
-        shared.recording.syncs(|seen| shared.core.lock().rank.reports_after(seen).to_vec());
+        let new = |seen| shared.core.lock().rank.sync_log().map(|log| log.after(seen)).unwrap_or_default();
+        shared.recording.syncs(new);
     }
 
     /// What has just happened was the runtime's own time.

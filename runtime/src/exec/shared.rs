@@ -18,7 +18,7 @@ use crate::core::undelivered::{Leftover, undelivered};
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::measure::sample::Gauges;
-use crate::report::SyncReport;
+use crate::report::{SyncReport, SyncTotals};
 use crate::trace::recording::Recording;
 use crate::warn::warn;
 
@@ -70,7 +70,7 @@ impl RankShared {
 pub(crate) struct Outcome {
     error: Mutex<Option<Error>>,
     lost: AtomicBool,
-    syncs: Mutex<Vec<SyncReport>>,
+    syncs: Mutex<(Vec<SyncReport>, SyncTotals)>,
     messages: AtomicU64,
     end_ns: AtomicU64,
     leftovers: Mutex<Vec<Leftover>>,
@@ -119,8 +119,9 @@ impl Outcome {
         self.end_ns.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn record(&self, syncs: Vec<SyncReport>) {
-        self.syncs.lock().unwrap_or_else(PoisonError::into_inner).extend(syncs);
+    /// Rank 0's record of syncs.
+    pub(crate) fn record(&self, syncs: (Vec<SyncReport>, SyncTotals)) {
+        *self.syncs.lock().unwrap_or_else(PoisonError::into_inner) = syncs;
     }
 
     /// Keeps what a rank knows of messages that reached nobody.
@@ -140,11 +141,14 @@ impl Outcome {
         if let Some(error) = self.error.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Err(error);
         }
+        let (syncs, sync_totals) =
+            std::mem::take(&mut *self.syncs.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(crate::Report {
             elapsed_ns: self.end_ns.load(Ordering::Relaxed),
             messages: self.messages.load(Ordering::Relaxed),
             undelivered: undelivered(&self.leftovers()),
-            syncs: std::mem::take(&mut *self.syncs.lock().unwrap_or_else(PoisonError::into_inner)),
+            syncs,
+            sync_totals,
             ..crate::Report::default()
         })
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::patience;
 use super::worker::Worker;
 use crate::core::packet::ROOT;
+use crate::core::sync_log::SyncLog;
 use crate::core::undelivered::Tally;
 use crate::error::Error;
 use crate::measure::sample::Observed;
@@ -104,7 +105,8 @@ impl Worker<'_> {
     /// Rank 0 hands in the record of all syncs.
     pub(crate) fn record_syncs(&self) {
         if self.id == 0 {
-            self.shared.outcome.record(self.shared.core.lock().rank.reports());
+            let record = self.shared.core.lock().rank.sync_log().map(SyncLog::take);
+            record.into_iter().for_each(|record| self.shared.outcome.record(record));
         }
     }
 
