@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lb_strategies::parameters::{Choice, ParseError, name_of};
-use lb_strategies::pool::{POOL_STRATEGIES, PoolStrategy, pool_help, pool_parse};
-use lb_strategies::{STRATEGIES, Strategy};
+use lb_strategies::pool::{POOL_STRATEGIES, PoolEntry, PoolStrategy, pool_help_among, pool_parse};
+use lb_strategies::{STRATEGIES, Strategy, StrategyEntry, help_among};
 
 use crate::error::Error;
 use crate::ids::Rank;
@@ -103,7 +103,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_WIRE",
         default: "auto",
-        meaning: "encode messages: auto (when they leave the process), always (to test serialisation)",
+        meaning: "encode messages: auto (when they leave the process), always (all of them, to test serialisation)",
     },
     Variable {
         name: "CARIBOU_PROCESSES",
@@ -166,6 +166,9 @@ pub struct Config {
     pub(crate) workers: Option<u32>,
     balance: Balance,
     spec: String,
+    /// Strategies of the program's own that can be selected by name.
+    own: Vec<StrategyEntry>,
+    own_for_pools: Vec<PoolEntry>,
     pub(crate) period: u64,
     pub(crate) pin: Pin,
     pub(crate) measure: bool,
@@ -228,6 +231,8 @@ impl Default for Config {
             workers: None,
             balance: Balance::Default,
             spec: DEFAULT_LB.into(),
+            own: Vec::new(),
+            own_for_pools: Vec::new(),
             period: 20,
             pin: Pin::Auto,
             measure: true,
@@ -249,16 +254,32 @@ impl Default for Config {
 
 impl Config {
     /// The defaults, changed by the environment.
-    #[expect(clippy::disallowed_methods, reason = "the one place where the environment is read")]
     pub fn from_env() -> Result<Config, Error> {
-        Config::from_variables(std::env::vars())
+        Config::default().from_environment()
+    }
+
+    /// This configuration, changed by the environment: for programs with defaults or strategies of their own.
+    ///
+    /// ```
+    /// use caribou::Config;
+    /// let config = Config::default().period(50).from_environment()?;
+    /// # let _ = config;
+    /// # Ok::<(), caribou::Error>(())
+    /// ```
+    #[expect(clippy::disallowed_methods, reason = "the one place where the environment is read")]
+    pub fn from_environment(self) -> Result<Config, Error> {
+        self.changed_by(std::env::vars())
     }
 
     /// The defaults, changed by these variables; names that do not start with `CARIBOU_` are passed over.
     pub fn from_variables(variables: impl IntoIterator<Item = (String, String)>) -> Result<Config, Error> {
-        let mut config = Config::default();
+        Config::default().changed_by(variables)
+    }
+
+    fn changed_by(self, variables: impl IntoIterator<Item = (String, String)>) -> Result<Config, Error> {
+        let mut config = self;
         for (name, value) in variables {
-            if name.starts_with("CARIBOU_") {
+            if name.starts_with(PREFIX) {
                 config = config.set(&name, &value)?;
             }
         }
@@ -269,7 +290,7 @@ impl Config {
         match name {
             "CARIBOU_RANKS" => self.ranks = Some(number(name, value, 1)? as u32),
             "CARIBOU_WORKERS" => self.workers = Some(number(name, value, 1)? as u32),
-            "CARIBOU_LB" if value == "help" => return Err(wrong(name, help())),
+            "CARIBOU_LB" if value == "help" => return Err(wrong(name, self.help())),
             "CARIBOU_LB" => return self.lb(value).map_err(|error| renamed(error, name)),
             "CARIBOU_LB_PERIOD" => self.period = number(name, value, 0)?,
             "CARIBOU_PIN" => {
@@ -333,15 +354,64 @@ impl Config {
 
     /// The balancing strategy by name, with parameters: `"refine,tolerance=0.05"`.
     pub fn lb(mut self, spec: &str) -> Result<Config, Error> {
-        let is_for_pools = POOL_STRATEGIES.iter().any(|entry| entry.name == name_of(spec));
-        let parsed = if is_for_pools {
-            pool_parse(spec).map(|policy| Balance::Pools(policy.into()))
-        } else {
-            lb_strategies::parse(spec).map(|strategy| Balance::Arrays(strategy.into()))
+        let name = name_of(spec);
+        let for_arrays = self.for_arrays().find(|entry| entry.name == name);
+        let for_pools = self.for_pools().find(|entry| entry.name == name);
+        let made = match (for_arrays, for_pools) {
+            (Some(entry), _) => entry.make(spec).map(|strategy| Balance::Arrays(strategy.into())),
+            (None, Some(entry)) => entry.make(spec).map(|policy| Balance::Pools(policy.into())),
+            (None, None) => {
+                // Who names a strategy that is in neither table may have meant one of either.
+                let known = self.names_for_arrays().into_iter().chain(self.names_for_pools());
+                Err(ParseError::UnknownStrategy(Choice::new(name, known)))
+            }
         };
-        self.balance = parsed.map_err(|error| wrong("lb", about_both(error, spec).to_string()))?;
+        self.balance = made.map_err(|error| wrong("lb", error.to_string()))?;
         self.spec = spec.into();
         Ok(self)
+    }
+
+    /// Makes a strategy of your own one that [`lb`](Self::lb) and `CARIBOU_LB` know by its name, which wins over that of one
+    /// of ours. The environment is read afterwards, by [`from_environment`](Self::from_environment). See
+    /// [`lb`](mod@crate::lb) for an example.
+    #[must_use]
+    pub fn register_strategy(mut self, entry: StrategyEntry) -> Config {
+        self.own.push(entry);
+        self
+    }
+
+    /// The same for a policy of your own for pools.
+    #[must_use]
+    pub fn register_pool_strategy(mut self, entry: PoolEntry) -> Config {
+        self.own_for_pools.push(entry);
+        self
+    }
+
+    /// Strategies for arrays, the program's own first.
+    fn for_arrays(&self) -> impl Iterator<Item = &StrategyEntry> {
+        self.own.iter().chain(STRATEGIES)
+    }
+
+    fn for_pools(&self) -> impl Iterator<Item = &PoolEntry> {
+        self.own_for_pools.iter().chain(POOL_STRATEGIES)
+    }
+
+    fn names_for_arrays(&self) -> Vec<&'static str> {
+        self.for_arrays().map(|entry| entry.name).collect()
+    }
+
+    fn names_for_pools(&self) -> Vec<&'static str> {
+        self.for_pools().map(|entry| entry.name).collect()
+    }
+
+    fn help(&self) -> String {
+        let for_arrays: Vec<StrategyEntry> = self.for_arrays().copied().collect();
+        let for_pools: Vec<PoolEntry> = self.for_pools().copied().collect();
+        format!(
+            "\nfor arrays of chunks:\n{}\nfor pools of iterations:\n{}",
+            help_among(&for_arrays),
+            pool_help_among(&for_pools)
+        )
     }
 
     /// A balancing strategy of your own.
@@ -386,7 +456,7 @@ impl Config {
             Balance::Arrays(strategy) => Ok(strategy.clone()),
             Balance::Default => Ok(lb_strategies::parse(DEFAULT_LB).expect("it is in the table").into()),
             Balance::Pools(policy) => {
-                Err(misplaced(policy.name(), "pools", "an array of chunks", &names_for_arrays()))
+                Err(misplaced(policy.name(), "pools", "an array of chunks", &self.names_for_arrays()))
             }
         }
     }
@@ -397,7 +467,7 @@ impl Config {
             Balance::Pools(policy) => Ok(policy.clone()),
             Balance::Default => Ok(pool_parse(DEFAULT_POOL_LB).expect("it is in the table").into()),
             Balance::Arrays(strategy) => {
-                Err(misplaced(strategy.name(), "arrays", "a pool of iterations", &names_for_pools()))
+                Err(misplaced(strategy.name(), "arrays", "a pool of iterations", &self.names_for_pools()))
             }
         }
     }
@@ -586,34 +656,11 @@ fn useful_vcpus() -> u32 {
     vcpus_within(crate::cpu_quota(), crate::vcpus().len()) as u32
 }
 
-fn names_for_arrays() -> Vec<&'static str> {
-    STRATEGIES.iter().map(|entry| entry.name).collect()
-}
-
-fn names_for_pools() -> Vec<&'static str> {
-    POOL_STRATEGIES.iter().map(|entry| entry.name).collect()
-}
-
-/// Who names a strategy that is in neither table may have meant one of either.
-fn about_both(error: ParseError, spec: &str) -> ParseError {
-    match error {
-        ParseError::UnknownStrategy(_) => {
-            let known = names_for_arrays().into_iter().chain(names_for_pools());
-            ParseError::UnknownStrategy(Choice::new(name_of(spec), known))
-        }
-        other => other,
-    }
-}
-
 fn misplaced(name: &str, of: &str, here: &str, known: &[&str]) -> Error {
     wrong(
         "CARIBOU_LB",
         format!("`{name}` balances {of}, but this is {here}: use one of {}", known.join(", ")),
     )
-}
-
-fn help() -> String {
-    format!("\nfor arrays of chunks:\n{}\nfor pools of iterations:\n{}", lb_strategies::help(), pool_help())
 }
 
 fn wrong(setting: &str, why: String) -> Error {

@@ -66,6 +66,28 @@ pub enum Error {
         waiting: Vec<String>,
     },
 
+    /// A strategy panicked, or answered with a placement that cannot be. It is at fault, not the program.
+    #[error("the strategy `{strategy}` failed at sync {sync}: {why}")]
+    StrategyFailed {
+        /// Its name.
+        strategy: String,
+        /// The sync that it was to decide.
+        sync: u64,
+        /// What the panic said, or what is wrong with its answer.
+        why: String,
+    },
+
+    /// A handler inserted a chunk under an index that another chunk has.
+    #[error("rank {by} inserted {chunk}, but rank {rank} has a chunk of that index")]
+    IndexInUse {
+        /// Array and index.
+        chunk: String,
+        /// The rank of the chunk that is there.
+        rank: u32,
+        /// The rank of the handler that inserted another.
+        by: u32,
+    },
+
     /// Contributions to one reduction do not agree, or do not combine.
     #[error("rank {rank}: array {array}: {why}")]
     Reduction {

@@ -81,6 +81,7 @@ mod ids;
 #[cfg(feature = "mpi")]
 mod job;
 mod launch;
+pub mod lb;
 #[cfg(feature = "mpi")]
 mod liveness;
 mod measure;
@@ -105,7 +106,8 @@ pub use error::Error;
 #[cfg(feature = "mpi")]
 pub use job::Runtime;
 pub use launch::Launch;
-pub use lb_strategies::{Rank, Strategy};
+pub use lb_strategies::pool::PoolStrategy;
+pub use lb_strategies::{Assignment, Background, Rank, Snapshot, Strategy};
 pub use measure::cgroup::{available_memory, cpu_quota};
 pub use measure::topology::{allowed_vcpus as vcpus, pin_to};
 pub use report::{

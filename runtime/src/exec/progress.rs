@@ -5,7 +5,12 @@
 //! What user code does run under the lock has no way back into the runtime: placement functions and index conversions.
 //! Packets are encoded after the lock, in the order in which the core gave them out.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use lb_strategies::{Assignment, Snapshot};
+
 use super::mailbox::By;
+use super::threads::text_of;
 use super::worker::{InHand, Worker};
 use crate::core::action::Action;
 use crate::core::balance::{Arrival, Reports};
@@ -164,18 +169,7 @@ impl Worker<'_> {
         match action {
             Action::Release { chunk, cell, to, journey } => self.release(chunk, cell, to, journey),
             Action::Sample(reports) => self.sample(reports),
-            Action::Decide(expected) => {
-                self.interrupt();
-                let strategy = self.shared.core.lock().rank.strategy().expect("rank 0 has the strategy");
-                self.at_work.serves(RUNTIME);
-                let start_ns = self.shared.clock.now_ns();
-                let assignment = strategy.assign(&expected);
-                let decide_ns = self.shared.clock.now_ns() - start_ns;
-                self.with_core(|core, now_ns, out| {
-                    core.decided(&expected, assignment, decide_ns, now_ns, out);
-                });
-                self.skip(Part::Decide, expected.phase);
-            }
+            Action::Decide(expected) => self.decide(&expected),
             Action::Explain => {
                 let lines = self.explain();
                 self.with_core(|core, _, out| core.explained(lines, out));
@@ -183,6 +177,47 @@ impl Worker<'_> {
             Action::Stop(result) => self.stop(result.map_err(|error| *error)),
             first => unreachable!("{first:?} is carried out under the lock"),
         }
+    }
+
+    /// Asks the strategy, which may be the user's own, and may be wrong.
+    fn decide(&mut self, expected: &Snapshot) {
+        self.interrupt();
+        let strategy = self.shared.core.lock().rank.strategy().expect("rank 0 has the strategy");
+        self.at_work.serves(RUNTIME);
+        let start_ns = self.shared.clock.now_ns();
+        let answer = catch_unwind(AssertUnwindSafe(|| strategy.assign(expected)));
+        let decide_ns = self.shared.clock.now_ns() - start_ns;
+        let answer = answer.map_err(|panic| format!("it panicked: {}", text_of(&*panic)));
+        match answer.and_then(|assignment| self.possible(expected, assignment)) {
+            Ok(assignment) => self.with_core(|core, now_ns, out| {
+                core.decided(expected, assignment, decide_ns, now_ns, out);
+            }),
+            Err(why) => {
+                let strategy = strategy.name().to_owned();
+                self.fail(Error::StrategyFailed { strategy, sync: expected.phase, why });
+            }
+        }
+        self.skip(Part::Decide, expected.phase);
+    }
+
+    /// The assignment, if it can be carried out; else what is wrong with it.
+    fn possible(&self, snapshot: &Snapshot, assignment: Assignment) -> Result<Assignment, String> {
+        let (chunks, answers) = (snapshot.chunks.len(), assignment.ranks.len());
+        if chunks != answers {
+            return Err(format!("it assigned {answers} chunks of {chunks}"));
+        }
+        for (chunk, &to) in
+            snapshot.chunks.iter().zip(&assignment.ranks).filter(|(chunk, to)| chunk.rank != **to)
+        {
+            let why = match snapshot.ranks.get(to.index()) {
+                None => format!("there are {} ranks", snapshot.ranks.len()),
+                Some(rank) if !rank.available => "that rank is not available".into(),
+                Some(_) if !chunk.migratable => "the chunk is not migratable".into(),
+                Some(_) => continue,
+            };
+            return Err(format!("it assigned {} to rank {to}, but {why}", self.describe(chunk.id)));
+        }
+        Ok(assignment)
     }
 
     fn release(&mut self, chunk: ChunkId, cell: CellId, to: Rank, journey: Journey) {
