@@ -688,10 +688,19 @@ fn choice<T: Copy>(name: &str, value: &str, choices: &[(&str, T)]) -> Result<T, 
 }
 
 fn unknown_variable(name: &str) -> Error {
-    let distance = |variable: &&Variable| strsim::damerau_levenshtein(name, variable.name);
-    let nearest = VARIABLES.iter().min_by_key(distance).expect("there are variables");
-    wrong(name, format!("there is no such variable; did you mean {}?", nearest.name))
+    // All begin alike: a name is near if what follows is.
+    let rest = |name: &'static str| name.trim_start_matches(PREFIX);
+    let choice =
+        Choice::new(name.trim_start_matches(PREFIX), VARIABLES.iter().map(|variable| rest(variable.name)));
+    let hint = match choice.nearest {
+        Some(nearest) => format!("did you mean {PREFIX}{nearest}?"),
+        None => format!("those that begin with {PREFIX} are {}", choice.known.join(", ")),
+    };
+    wrong(name, format!("there is no such variable; {hint}"))
 }
+
+/// What the names of all our variables begin with.
+const PREFIX: &str = "CARIBOU_";
 
 #[cfg(test)]
 mod tests {
@@ -727,6 +736,8 @@ mod tests {
     fn an_unknown_variable_suggests_the_nearest() {
         let error = set("CARIBOU_RANK", "2").expect_err("there is no such variable");
         assert!(error.to_string().contains("CARIBOU_RANKS?"), "{error}");
+        let error = set("CARIBOU_FOO", "2").expect_err("there is no such variable").to_string();
+        assert!(!error.contains("did you mean") && error.contains("RANKS, WORKERS, LB"), "{error}");
         assert!(set("CARGO_HOME", "2").is_ok());
     }
 

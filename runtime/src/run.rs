@@ -136,12 +136,12 @@ impl Arrays<()> {
     pub(crate) fn new(
         config: &Config,
         setup: impl Fn(&mut Setup) + Send + Sync,
-    ) -> Result<Arrays<impl Fn() -> Described + Send + Sync>, Error> {
+    ) -> Result<Arrays<impl Fn() -> Result<Described, Error> + Send + Sync>, Error> {
         Ok(Arrays { describe: describing(setup), strategy: config.balance_arrays()? })
     }
 }
 
-impl<D: Fn() -> Described + Sync> Shape for Arrays<D> {
+impl<D: Fn() -> Result<Described, Error> + Sync> Shape for Arrays<D> {
     fn name(&self) -> &'static str {
         "arrays"
     }
@@ -196,7 +196,9 @@ impl ReadyRank for ArraysOfRank {
 }
 
 /// What a setup function describes.
-fn describing(setup: impl Fn(&mut Setup) + Send + Sync) -> impl Fn() -> Described + Send + Sync {
+fn describing(
+    setup: impl Fn(&mut Setup) + Send + Sync,
+) -> impl Fn() -> Result<Described, Error> + Send + Sync {
     move || {
         let mut described = Setup::default();
         setup(&mut described);
@@ -222,14 +224,14 @@ fn run_process(_config: &Config, process: u32, processes: u32, _shape: &dyn Shap
 fn set_up(
     rank: Rank,
     ranks: u32,
-    describe: &(dyn Fn() -> Described + Sync),
+    describe: &(dyn Fn() -> Result<Described, Error> + Sync),
 ) -> Result<(Described, Vec<NewChunk>), Error> {
     let built = catch_unwind(AssertUnwindSafe(|| {
-        let described = describe();
+        let described = describe()?;
         let chunks = create_chunks(&described.arrays, rank, ranks);
-        (described, chunks)
+        Ok((described, chunks))
     }));
-    built.map_err(|panic| setup_panicked(rank, &*panic))
+    built.unwrap_or_else(|panic| Err(setup_panicked(rank, &*panic)))
 }
 
 /// A panic in the setup function, or where a chunk was made.

@@ -83,7 +83,7 @@ impl Index for [u16; 3] {
 /// assert_eq!(Extent::<u32>::keys(vec![7u32, 3]), [3, 7]);
 /// ```
 pub trait Extent<I: Index> {
-    /// The packed indices, ascending.
+    /// The packed indices, ascending; a run in which one is there twice does not begin.
     fn keys(self) -> Vec<u64>;
 }
 
@@ -126,7 +126,6 @@ impl<I: Index> Extent<I> for Vec<I> {
     fn keys(self) -> Vec<u64> {
         let mut keys: Vec<u64> = self.into_iter().map(I::pack).collect();
         keys.sort_unstable();
-        keys.dedup();
         keys
     }
 }

@@ -12,6 +12,7 @@ use super::ctx::Array;
 use super::index::{Extent, Index};
 use super::slot::ArrayOf;
 use crate::core::erased::{Described, ErasedArray};
+use crate::error::Error;
 use crate::ids::Rank;
 
 /// Where chunks start. Every rank computes the same answer for every index.
@@ -96,6 +97,8 @@ impl Placement {
 pub struct Setup {
     pub(crate) arrays: Vec<Arc<dyn ErasedArray>>,
     pub(crate) services: Vec<Box<dyn Any + Send + Sync>>,
+    /// What is wrong with an array.
+    refused: Option<Error>,
 }
 
 impl Setup {
@@ -136,8 +139,15 @@ impl Setup {
         make: impl Fn(C::Index) -> C + Send + Sync + 'static,
     ) -> Array<C> {
         let array = Array::new(self.arrays.len() as u32);
-        let keys = extent.keys().into();
-        self.arrays.push(Arc::new(ArrayOf { make, keys, placement, syncs, chunk: PhantomData }));
+        let keys: Arc<[u64]> = extent.keys().into();
+        let disordered = keys.windows(2).find(|pair| pair[0] >= pair[1]).map(|pair| pair[1]);
+        let new = ArrayOf { make, keys, placement, syncs, chunk: PhantomData };
+        if let Some(key) = disordered {
+            let setting = format!("the extent of array {} `{}`", self.arrays.len(), new.name());
+            let why = format!("the index {} is there twice, or not in its place", new.index_text(key));
+            self.refused.get_or_insert(Error::Config { setting, why });
+        }
+        self.arrays.push(Arc::new(new));
         array
     }
 
@@ -146,13 +156,16 @@ impl Setup {
         self.services.push(Box::new(service));
     }
 
-    pub(crate) fn finish(self) -> Described {
+    pub(crate) fn finish(self) -> Result<Described, Error> {
+        if let Some(error) = self.refused {
+            return Err(error);
+        }
         let mut hasher = FxHasher::default();
         for array in &self.arrays {
             hasher.write(array.name().as_bytes());
             hasher.write_u64(array.population());
         }
-        Described { arrays: self.arrays.into(), services: self.services, checksum: hasher.finish() }
+        Ok(Described { arrays: self.arrays.into(), services: self.services, checksum: hasher.finish() })
     }
 }
 

@@ -31,6 +31,9 @@ struct Places {
     moved: FxHashMap<u64, Rank>,
 }
 
+/// So many messages that wait for one chunk are worth a warning: if it never comes, they fill the memory.
+const MANY: usize = 1 << 16;
+
 /// The location tables of one rank.
 pub(crate) struct Location {
     rank: Rank,
@@ -88,7 +91,7 @@ impl Location {
     /// A chunk has come to this rank. Returns the messages that waited for it, in the order they came.
     pub(crate) fn arrived(&mut self, chunk: ChunkId, cell: CellId) -> Vec<Delivery> {
         let before = self.places[chunk.array as usize].here.insert(chunk.key, cell);
-        assert!(before.is_none(), "a chunk was inserted under an index that is in use: {chunk:?}");
+        assert!(before.is_none(), "an index that is in use is refused before: {chunk:?}");
         self.stash.remove(&chunk).unwrap_or_default()
     }
 
@@ -110,7 +113,18 @@ impl Location {
 
     /// Keeps a message until its chunk arrives.
     pub(crate) fn stash(&mut self, to: ChunkId, delivery: Delivery) {
-        self.stash.entry(to).or_default().push(delivery);
+        let waiting = self.stash.entry(to).or_default();
+        waiting.push(delivery);
+        if waiting.len() == MANY {
+            let (array, index) = (to.array, self.arrays[to.array as usize].index_text(to.key));
+            tracing::warn!(
+                rank = self.rank.0,
+                array,
+                index,
+                MANY,
+                "messages wait for a chunk that is not here"
+            );
+        }
     }
 
     /// Chunks that messages wait for, and how many.

@@ -317,7 +317,7 @@ impl RankCore {
                 let added = self.reductions.receive(array, sequence, *partial, local);
                 self.advance_reductions(array, sequence, added, out);
             }
-            Packet::Arrive(traveller) => self.arrive(traveller, now_ns, out),
+            Packet::Arrive(traveller) => self.arrive(from, traveller, now_ns, out),
             Packet::Collected(collected) => {
                 let root = self.root.as_mut().expect("reports go to rank 0");
                 if let Some(expected) = root.coordinator.collect(from, *collected) {
@@ -445,14 +445,14 @@ impl RankCore {
     pub(crate) fn explained(&mut self, mut lines: Vec<String>, out: &mut Actions) {
         let text = |chunk: ChunkId| self.describe(chunk);
         for (chunk, waiting) in self.location.stashed() {
-            let empty = (0..).zip(&*self.arrays).filter(|(_, array)| array.population() == 0);
-            lines.extend(empty.map(|(array, _)| format!("{} was set up without chunks", name(array))));
             lines.push(format!("{} does not exist; {waiting} messages wait for it", text(chunk)));
         }
         let unread = self.fates.unread.described(true, text);
         lines.extend((unread.messages > 0).then(|| unread.to_string()));
         if let Some(root) = &self.root {
             let name = |array: u32| format!("array {array} `{}`", self.arrays[array as usize].name());
+            let empty = (0..).zip(&*self.arrays).filter(|(_, array)| array.population() == 0);
+            lines.extend(empty.map(|(array, _)| format!("{} was set up without chunks", name(array))));
             lines.extend(root.coordinator.explain(name));
             lines.extend(self.reductions.explain(name));
         }

@@ -45,15 +45,16 @@ pub(crate) fn run(
     config: &Config,
     strategy: &Arc<dyn Strategy>,
     seed: u64,
-    describe: &dyn Fn() -> Described,
+    describe: &dyn Fn() -> Result<Described, Error>,
 ) -> Result<Report, Error> {
     // A handler may run a simulation of its own.
     let _worn = Restore::later();
     let config = config.clone().workers(1);
     let count = config.rank_count();
     let outcome: Arc<Outcome> = Arc::default();
-    let (ranks, chunks): (Vec<SimRank>, Vec<Vec<NewChunk>>) =
-        (0..count).map(|rank| build(&config, strategy, Rank(rank), count, describe, &outcome)).unzip();
+    let built: Result<Vec<(SimRank, Vec<NewChunk>)>, Error> =
+        (0..count).map(|rank| build(&config, strategy, Rank(rank), count, describe, &outcome)).collect();
+    let (ranks, chunks): (Vec<SimRank>, Vec<Vec<NewChunk>>) = built?.into_iter().unzip();
     let network = Arc::new(Mutex::new(Network::new(seed)));
     let mut simulation = Simulation {
         workers: Vec::new(),
@@ -80,12 +81,12 @@ fn build(
     strategy: &Arc<dyn Strategy>,
     rank: Rank,
     ranks: u32,
-    describe: &dyn Fn() -> Described,
+    describe: &dyn Fn() -> Result<Described, Error>,
     outcome: &Arc<Outcome>,
-) -> (SimRank, Vec<NewChunk>) {
+) -> Result<(SimRank, Vec<NewChunk>), Error> {
     let badge = Badge::new();
     badge.wear();
-    let described = describe();
+    let described = describe()?;
     let chunks = create_chunks(&described.arrays, rank, ranks);
     let now_ns = Arc::new(AtomicU64::new(0));
     let parts = RankParts {
@@ -99,7 +100,7 @@ fn build(
         places: vec![RankPlace { host: 0, workers: 1 }; ranks as usize].into(),
     };
     let shared = build_rank(config, rank, described, &badge, parts);
-    (SimRank { shared, badge, now_ns }, chunks)
+    Ok((SimRank { shared, badge, now_ns }, chunks))
 }
 
 struct Simulation<'r> {

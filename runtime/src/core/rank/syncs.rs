@@ -10,6 +10,7 @@ use crate::core::action::Action;
 use crate::core::balance::{Arrival, Collected, Leaver, MeasuredChunk, Migration, Move, Reports};
 use crate::core::envelope::{Delivery, Payload, Sender};
 use crate::core::packet::{Journey, Packet, ROOT, Traveller};
+use crate::error::Error;
 use crate::ids::{CellId, ChunkId, Rank};
 use crate::report::Sample;
 
@@ -170,17 +171,28 @@ impl RankCore {
         self.send(to, Packet::Arrive(traveller), now_ns, out);
     }
 
-    pub(super) fn arrive(&mut self, traveller: Box<Traveller>, now_ns: u64, out: &mut Actions) {
+    pub(super) fn arrive(&mut self, from: Rank, traveller: Box<Traveller>, now_ns: u64, out: &mut Actions) {
         if traveller.journey.is_none() {
-            self.fates.admitted += 1;
-            out.push_back(Action::Admit(traveller));
-            return;
+            return self.arrive_new(from, traveller, out);
         }
         let migration =
             self.syncs.migration.as_mut().expect("a chunk comes after the markers, they after the moves");
         migration.arrived_bytes += traveller.bytes;
         migration.arrived.push(*traveller);
         self.migrate(now_ns, out);
+    }
+
+    /// A chunk has come that was inserted by a handler of rank `by`.
+    fn arrive_new(&mut self, by: Rank, traveller: Box<Traveller>, out: &mut Actions) {
+        let chunk = traveller.chunk;
+        let comes =
+            self.syncs.migration.as_ref().is_some_and(|migration| migration.expected.contains(&chunk));
+        if comes || self.cell_of(chunk).is_some() {
+            let chunk = self.describe(chunk);
+            return self.fail(Error::IndexInUse { chunk, rank: self.rank.0, by: by.0 }, out);
+        }
+        self.fates.admitted += 1;
+        out.push_back(Action::Admit(traveller));
     }
 
     /// Answers [`Action::Admit`]: the chunk has a cell with its mail in it. Returns what else waits for it, in order.
