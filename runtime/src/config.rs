@@ -148,7 +148,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_SIMULATE",
         default: "unset",
-        meaning: "a seed: run in one thread in virtual time, with random delays and orders",
+        meaning: "a seed: run in one thread in virtual time, with random delays, orders and loads",
     },
 ];
 
@@ -582,7 +582,9 @@ impl Config {
     }
 
     /// Runs in one thread in virtual time, with seeded random delays and orders: every order that is not promised is
-    /// broken on purpose. The same seed gives the same run. Time passes by what handlers [`charge`](crate::Ctx::charge).
+    /// broken on purpose. The same seed gives the same run. Time passes by what handlers [`charge`](crate::Ctx::charge);
+    /// where they charge nothing it passes by up to 2 us times a weight from 1 to 8, which the seed draws for each chunk, and
+    /// that is the load measured: strategies have something to balance.
     #[must_use]
     pub fn simulate(mut self, seed: u64) -> Config {
         self.simulate = Some(seed);

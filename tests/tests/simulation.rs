@@ -47,6 +47,8 @@ struct Node {
     visitor: bool,
     /// Whether it goes on at syncs instead of waiting.
     nowait: bool,
+    /// Whether it declares its load; else the seed has drawn one.
+    declares: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -90,7 +92,7 @@ fn gossip_for(chunk: u32) -> u64 {
 }
 
 impl Node {
-    fn new(step: u64, visitor: bool, nowait: bool) -> Node {
+    fn new(step: u64, visitor: bool, nowait: bool, declares: bool) -> Node {
         Node {
             step,
             halos: 0,
@@ -103,6 +105,7 @@ impl Node {
             gossip: 0,
             visitor,
             nowait,
+            declares,
         }
     }
 
@@ -133,14 +136,16 @@ impl Node {
         let friend = friend_of(me, self.step);
         let number = self.number_for(friend);
         ctx.send(friend, Message::Gossip { from: me, number });
-        ctx.charge(1 + u64::from(me % 5) * 700);
+        if self.declares {
+            ctx.charge(1 + u64::from(me % 5) * 700);
+        }
         if me == (self.step % u64::from(CHUNKS)) as u32 {
             ctx.broadcast(&Message::News { step: self.step });
         }
         // A visitor takes part in the reduction that its host contributes to next: this one.
         if me.is_multiple_of(3) && self.step.is_multiple_of(2) {
             let visitor = VISITORS_FROM + me * 100 + self.step as u32;
-            ctx.insert(visitor, Node::new(self.step, true, false));
+            ctx.insert(visitor, Node::new(self.step, true, false, self.declares));
             let number = self.number_for(visitor);
             ctx.send(visitor, Message::Ping { from: me, number });
         }
@@ -287,8 +292,9 @@ fn simulate(seed: u64) -> Result<Totals, caribou::Error> {
     let service = ledger.clone();
     let report = caribou::run(config, move |setup| {
         setup.service(service.clone());
-        setup.array(CHUNKS, move |_| Node::new(0, false, nowait));
+        setup.array(CHUNKS, move |_| Node::new(0, false, nowait, true));
     })?;
+    assert_eq!(report.undelivered.messages, 0, "{}", report.undelivered);
     if strategies[strategy] != "none" && !nowait {
         assert_eq!(report.syncs.len() as u64, STEPS / PERIOD - 1);
     }
@@ -320,13 +326,29 @@ fn every_seed_delivers_everything_exactly_once_and_in_order() {
     }
 }
 
+/// Chunks moved by the default strategy among chunks that declare no load.
+fn moved(seed: u64) -> u64 {
+    let report = caribou::run(Config::default().simulate(seed).ranks(3).period(PERIOD), |setup| {
+        setup.service(Ledger::default());
+        setup.array(CHUNKS, |_| Node::new(0, false, false, false));
+    });
+    report.expect("it ends").sync_totals.moved
+}
+
+#[test]
+fn chunks_that_declare_no_load_are_unequal_and_balanced() {
+    let moved: Vec<u64> = (0..16).map(moved).collect();
+    let balanced = moved.iter().filter(|&&moved| moved > 0).count();
+    assert!(balanced >= 12, "chunks moved, seed by seed: {moved:?}");
+}
+
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let report = |seed| {
         let config = Config::default().simulate(seed).ranks(3).lb("random").expect("known").period(PERIOD);
         caribou::run(config, |setup| {
             setup.service(Ledger::default());
-            setup.array(CHUNKS, |_| Node::new(0, false, false));
+            setup.array(CHUNKS, |_| Node::new(0, false, false, true));
         })
         .expect("it ends")
     };

@@ -5,12 +5,14 @@
 //! (every order that is not promised is broken) and the clock. A run is a function of its seed.
 
 use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lb_strategies::Strategy;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
+use rustc_hash::FxHasher;
 
 use super::build::{NewChunk, RankParts, build_rank, create_chunks};
 use super::clock::Clock;
@@ -24,13 +26,14 @@ use crate::core::envelope::{Delivery, Payload};
 use crate::core::erased::Described;
 use crate::core::estimate::RankPlace;
 use crate::error::Error;
-use crate::ids::Rank;
+use crate::ids::{ChunkId, Rank};
 use crate::report::Report;
 use crate::trace::recording::Recording;
 use crate::transport::sim::{Network, Sim};
 
-/// What a handler takes that declares no load: up to this.
-const HANDLER_MAX_NS: u64 = 2_000;
+/// What a run of a chunk takes that declares no load: up to this, times the weight that the seed has drawn for the chunk.
+const RUN_MAX_NS: u64 = 2_000;
+const WEIGHT_MAX: u64 = 8;
 /// Searches for quiescence that may fail in a row before the simulation itself is at fault.
 const SEARCHES_MAX: u32 = 16;
 
@@ -62,6 +65,7 @@ pub(crate) fn run(
         idle: vec![true; count as usize],
         network: network.clone(),
         rng: Pcg32::seed_from_u64(seed ^ 0x5eed),
+        weights: config.measure.then_some(seed),
     };
     for ((rank, own), number) in ranks.iter().zip(chunks).zip(0..) {
         rank.badge.wear();
@@ -110,6 +114,8 @@ struct Simulation<'r> {
     idle: Vec<bool>,
     network: Arc<Mutex<Network>>,
     rng: Pcg32,
+    /// The seed of the chunks' weights, where loads are measured.
+    weights: Option<u64>,
 }
 
 /// What happens next.
@@ -172,13 +178,17 @@ impl Simulation<'_> {
     }
 
     fn step(&mut self, rank: usize) {
-        let default_ns = self.rng.random_range(100..=HANDLER_MAX_NS);
+        let default_ns = self.rng.random_range(100..=RUN_MAX_NS);
+        let (weights, mut took_ns) = (self.weights, 0);
         self.on(rank, |worker| {
             worker.charged_ns = 0;
             worker.step();
+            took_ns = worker.charged_ns;
+            if took_ns == 0 {
+                took_ns = default_ns * weights.map_or(1, |seed| weight(seed, worker.in_hand.chunk));
+                worker.measure_run(took_ns);
+            }
         });
-        let charged_ns = self.workers[rank].charged_ns;
-        let took_ns = if charged_ns > 0 { charged_ns } else { default_ns };
         self.ranks[rank].now_ns.fetch_add(took_ns, Ordering::Relaxed);
         self.idle[rank] = true;
     }
@@ -201,6 +211,24 @@ impl Simulation<'_> {
     fn on(&mut self, rank: usize, act: impl FnOnce(&mut Worker<'_>)) {
         self.ranks[rank].badge.wear();
         self.workers[rank].catching(act);
+    }
+}
+
+/// How heavy a chunk is that declares no load. In a simulation nothing is measured, but were all chunks alike no strategy
+/// would ever have a reason to move one.
+fn weight(seed: u64, chunk: ChunkId) -> u64 {
+    let mut hasher = FxHasher::default();
+    (seed, chunk).hash(&mut hasher);
+    Pcg32::seed_from_u64(hasher.finish()).random_range(1..=WEIGHT_MAX)
+}
+
+impl Worker<'_> {
+    /// The chunk in hand has run for this long, as far as the simulation goes.
+    fn measure_run(&mut self, took_ns: u64) {
+        let shared = self.shared;
+        // A chunk that was removed has no load.
+        let cell = shared.core.lock().rank.location.cell(self.in_hand.chunk);
+        cell.into_iter().for_each(|cell| shared.cells.get(cell).charge(took_ns as i64));
     }
 }
 
