@@ -502,7 +502,7 @@ impl Config {
         self
     }
 
-    /// Encodes and decodes everything that goes to another rank, as if it were another process.
+    /// Encodes and decodes every message, and everything else that goes to another rank, as if that were another process.
     #[must_use]
     pub fn wire_always(mut self, always: bool) -> Config {
         self.wire = always;

@@ -3,7 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
-use caribou::{Chunk, Config, Ctx, Error, Pin, Reducer, Report, Setup, Target, Values};
+use caribou::lb::pool::{PoolEntry, pool_parse};
+use caribou::lb::{Parameter, StrategyEntry};
+use caribou::{
+    Assignment, Chunk, Config, Ctx, Error, Pin, Rank, Reducer, Report, Setup, Snapshot, Strategy, Target,
+    Values,
+};
 use caribou_tests::within_patience;
 use serde::de::Error as _;
 use serde::ser::Error as _;
@@ -146,9 +151,9 @@ impl Chunk for Parcel {
     }
 }
 
-/// Only the second chunk, on the second rank, has the fault: the first rank has to hear of it.
-fn send_parcels(fault: Fault, wire: bool) -> Result<Report, Error> {
-    let config = config(2).wire_always(wire);
+/// Only the second chunk, on the last rank, has the fault: the first rank has to hear of it.
+fn send_parcels(fault: Fault, ranks: u32, wire: bool) -> Result<Report, Error> {
+    let config = config(ranks).wire_always(wire);
     run(&format!("{fault:?}, wire {wire}"), config, move |setup| {
         setup.array(2, move |index| Parcel(Faulty(if index == 1 { fault } else { Fault::Nowhere })));
     })
@@ -156,16 +161,26 @@ fn send_parcels(fault: Fault, wire: bool) -> Result<Report, Error> {
 
 /// The error names the array and index of what could not be encoded or decoded; where nothing is encoded, nothing fails.
 fn is_refused_on_the_wire(fault: Fault) {
-    send_parcels(fault, false).unwrap_or_else(|error| panic!("{fault:?}, never encoded: {error}"));
-    let result = send_parcels(fault, true);
+    send_parcels(fault, 2, false).unwrap_or_else(|error| panic!("{fault:?}, never encoded: {error}"));
+    is_refused_on(2, fault);
+}
+
+fn is_refused_on(ranks: u32, fault: Fault) {
+    let result = send_parcels(fault, ranks, true);
     let Err(Error::Wire { what, why, .. }) = &result else { panic!("{fault:?}: {result:?}") };
     assert!(!why.is_empty() && what.contains("Parcel["), "{fault:?}: {what}: {why}");
 }
 
 #[test]
+fn messages_within_a_rank_cross_the_wire_too_where_all_is_to_be_encoded() {
+    let faults = [Fault::MessageDoesNotEncode, Fault::MessageDoesNotDecode, Fault::MessageIsNotReadToItsEnd];
+    faults.into_iter().for_each(|fault| is_refused_on(1, fault));
+}
+
+#[test]
 fn what_round_trips_crosses_the_wire() {
     for wire in [false, true] {
-        send_parcels(Fault::Nowhere, wire).expect("it ends");
+        send_parcels(Fault::Nowhere, 2, wire).expect("it ends");
     }
 }
 
@@ -281,9 +296,127 @@ fn an_index_that_is_in_use_is_refused() {
         let result = run("a twin", config(ranks).workers(workers), |setup| {
             setup.array(4, |_| Twin);
         });
-        let Err(error) = result else { panic!("{ranks} ranks x {workers} workers: no error") };
-        assert!(error.to_string().contains("index that is in use"), "{error}");
+        let last = ranks - 1;
+        let twin = Error::IndexInUse { chunk: "Twin[3] of array 0".into(), rank: last, by: 0 };
+        assert_eq!(result.expect_err("there are two"), twin, "{ranks} ranks x {workers} workers");
+        assert!(
+            twin.to_string().starts_with(&format!("rank 0 inserted Twin[3] of array 0, but rank {last} has"))
+        );
     }
+}
+
+#[test]
+fn an_index_that_is_twice_in_an_extent_is_refused() {
+    for config in [config(1), config(3), config(2).simulate(7)] {
+        let result = run("twice", config, |setup| {
+            setup.array(2, |_| Member);
+            setup.array(vec![4, 7, 9, 7], |_| Member);
+        });
+        let Err(Error::Config { setting, why }) = result else { panic!("{result:?}") };
+        assert_eq!(setting, "the extent of array 1 `Member`");
+        assert!(why.contains("the index 7 is there twice"), "{why}");
+    }
+}
+
+/// Answers in a way that no strategy may.
+#[derive(Clone, Copy, Debug)]
+enum Mistake {
+    TooShort,
+    NoSuchRank,
+    Pinned,
+    Panic,
+}
+
+impl Strategy for Mistake {
+    fn name(&self) -> &'static str {
+        "mine"
+    }
+
+    fn assign(&self, snapshot: &Snapshot) -> Assignment {
+        let mut ranks = Assignment::current(snapshot).ranks;
+        match self {
+            Mistake::TooShort => drop(ranks.pop()),
+            Mistake::NoSuchRank => ranks[1] = Rank(77),
+            Mistake::Pinned => ranks[0] = Rank(1),
+            Mistake::Panic => panic!("no idea"),
+        }
+        Assignment { ranks }
+    }
+}
+
+/// Comes to a sync; the first of them is pinned.
+#[derive(Serialize, Deserialize)]
+struct Syncer(bool);
+
+impl Chunk for Syncer {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.at_sync();
+    }
+
+    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.exit();
+    }
+
+    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+
+    fn migratable(&self) -> bool {
+        !self.0
+    }
+}
+
+#[test]
+fn a_strategy_that_fails_is_named_and_no_chunk_is_blamed() {
+    for (mistake, what) in [
+        (Mistake::TooShort, "it assigned 3 chunks of 4"),
+        (Mistake::NoSuchRank, "it assigned Syncer[1] of array 0 to rank 77, but there are 2 ranks"),
+        (Mistake::Pinned, "it assigned Syncer[0] of array 0 to rank 1, but the chunk is not migratable"),
+        (Mistake::Panic, "it panicked: no idea"),
+    ] {
+        for config in [Config::default().ranks(2), Config::default().ranks(2).simulate(3)] {
+            let result = run(&format!("{mistake:?}"), config.strategy(mistake), |setup| {
+                setup.array(4, |index| Syncer(index == 0));
+            });
+            let error = Error::StrategyFailed { strategy: "mine".into(), sync: 0, why: what.into() };
+            assert_eq!(result.expect_err("the strategy fails"), error);
+        }
+    }
+}
+
+#[test]
+fn a_strategy_of_ones_own_is_selected_by_name_and_listed() {
+    const MINE: StrategyEntry = StrategyEntry {
+        name: "mine",
+        summary: "makes a mistake",
+        parameters: &[Parameter { name: "length", default: "1", meaning: "0: too short" }],
+        build: |parameters| {
+            let short = parameters.integer("length")? == 0;
+            Ok(Box::new(if short { Mistake::TooShort } else { Mistake::NoSuchRank }))
+        },
+    };
+    let offered = || Config::default().ranks(2).register_strategy(MINE);
+    let result = run("mine", offered().lb("mine,length=0").expect("it is registered"), |setup| {
+        setup.array(4, |_| Syncer(false));
+    });
+    let Err(Error::StrategyFailed { why, .. }) = &result else { panic!("{result:?}") };
+    assert!(why.contains("3 chunks of 4"), "{why}");
+    let said = |spec| offered().lb(spec).map(|_| ()).expect_err("it is no strategy").to_string();
+    assert!(said("mina").contains("did you mean \"mine\"?"), "{}", said("mina"));
+    assert!(said("mine,lenght=0").contains("did you mean \"length\"?"));
+    assert!(Config::default().lb("mine").is_err(), "it is known only where it is registered");
+}
+
+#[test]
+fn a_policy_of_ones_own_for_pools_is_selected_by_name() {
+    const OURS: PoolEntry =
+        PoolEntry { name: "ours", summary: "equal shares", parameters: &[], build: |_| pool_parse("static") };
+    let config =
+        Config::default().workers(1).register_pool_strategy(OURS).lb("ours").expect("it is registered");
+    let outcome = caribou::pool(&config, 10, || 0, |count: &mut u64, range| *count += range.count() as u64);
+    let outcome = outcome.expect("it ends");
+    assert_eq!((outcome.result, outcome.report.lb.as_str()), (10, "ours"));
 }
 
 #[test]

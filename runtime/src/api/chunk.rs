@@ -77,6 +77,11 @@ pub trait Chunk: Serialize + DeserializeOwned + Send + Sized + 'static {
     type Index: Index;
 
     /// What it understands: usually an enum, whose variants name the messages in error messages.
+    ///
+    /// It is encoded when it leaves the process, in a format without names and types: what serde writes it must read in
+    /// the same order. Its attributes `untagged`, `tag`, `flatten` and `skip_serializing_if` work among threads and fail on
+    /// the wire, as does what a type with them is part of; `CARIBOU_WIRE=always` encodes everything, so that one run on one
+    /// machine finds it. The same holds for chunks.
     type Message: Serialize + DeserializeOwned + Send + 'static;
 
     /// The first handler of every chunk, on the rank it was placed on.

@@ -68,7 +68,7 @@ pub(crate) fn decode<T: DeserializeOwned>(mut bytes: &[u8]) -> Result<T, WireErr
     if bytes.is_empty() {
         Ok(value)
     } else {
-        Err(WireError(format!("{} bytes left over of {length}", bytes.len())))
+        Err(unreadable(&format!("{} bytes left over of {length}", bytes.len())))
     }
 }
 
@@ -76,9 +76,18 @@ pub(crate) fn decode<T: DeserializeOwned>(mut bytes: &[u8]) -> Result<T, WireErr
 #[inline]
 pub(crate) fn decode_first<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, WireError> {
     let (value, used) = bincode::serde::borrow_decode_from_slice(bytes, bincode::config::standard())
-        .map_err(|why| WireError(why.to_string()))?;
+        .map_err(|why| unreadable(&why.to_string()))?;
     *bytes = &bytes[used..];
     Ok(value)
+}
+
+/// What was written cannot be read. Nearly always the types do not say the same to serde both ways.
+#[cold]
+fn unreadable(why: &str) -> WireError {
+    WireError(format!(
+        "{why}; the encoding has neither names nor types, so serde's `untagged`, `tag`, `flatten` and \
+         `skip_serializing_if` do not work with it"
+    ))
 }
 
 #[cfg(test)]
@@ -91,6 +100,28 @@ mod tests {
         assert_eq!(decode::<u32>(&bytes).expect("it decodes"), 7);
         bytes.push(0);
         assert!(decode::<u32>(&bytes).is_err());
+    }
+
+    #[test]
+    fn what_serde_cannot_read_without_types_says_so() {
+        #[derive(Serialize, serde::Deserialize)]
+        #[serde(untagged)]
+        enum Untagged {
+            Number(u32),
+        }
+        #[derive(Serialize, serde::Deserialize)]
+        struct Skipping {
+            #[serde(skip_serializing_if = "Option::is_none")]
+            field: Option<u32>,
+            last: u32,
+        }
+        let untagged = encode(&Untagged::Number(7)).expect("it encodes");
+        let skipping = encode(&Skipping { field: None, last: 7 }).expect("it encodes");
+        let errors = [decode::<Untagged>(&untagged).err(), decode::<Skipping>(&skipping).err()];
+        for error in errors {
+            let said = error.expect("it cannot be read").to_string();
+            assert!(said.contains("`untagged`") && said.contains("`skip_serializing_if`"), "{said}");
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ use rustc_hash::FxHashMap;
 
 use super::mailbox::{Begun, By, Finished, Pushed};
 use super::patience::Patience;
+use super::progress::round_trip;
 use super::ready::Ready;
 use super::shared::RankShared;
 use crate::core::balance::Arrival;
@@ -75,6 +76,8 @@ pub(crate) struct Worker<'r> {
     /// What could not be sent.
     pub(crate) failed: Option<Error>,
     outbox: Vec<Wish>,
+    /// Messages are recorded, or forced through the encoder, when they are sent.
+    looks_at_sends: bool,
     /// Cells of chunks of this rank, as far as this worker knows; a refused push corrects it. Unused by a lone worker.
     known: FxHashMap<ChunkId, CellId>,
 }
@@ -124,6 +127,7 @@ impl<'r> Worker<'r> {
     ) -> Worker<'r> {
         let now_ns = shared.clock.now_ns();
         let recorder = Recorder::new(&shared.recording, id, now_ns);
+        let looks_at_sends = shared.wire || recorder.as_ref().is_some_and(Recorder::keeps_events);
         Worker {
             shared,
             id,
@@ -145,6 +149,7 @@ impl<'r> Worker<'r> {
             leaving: VecDeque::new(),
             failed: None,
             outbox: Vec::new(),
+            looks_at_sends,
             known: FxHashMap::default(),
         }
     }
@@ -299,8 +304,8 @@ impl<'r> Worker<'r> {
     #[inline]
     fn send(&mut self, to: ChunkId, delivery: &mut Option<Delivery>) {
         tracing::trace!(hop = 2, "Worker::flush");
-        if self.recorder.as_ref().is_some_and(Recorder::keeps_events) {
-            self.record_send(to, delivery.as_ref());
+        if self.looks_at_sends && !self.look_at_send(to, delivery) {
+            return;
         }
         if !self.shared.lone()
             && let Some(&cell) = self.known.get(&to)
@@ -474,6 +479,24 @@ impl<'r> Worker<'r> {
             }
         }
         self.calibrate();
+    }
+
+    /// What is done with messages besides sending them. False if one cannot be encoded, which ends the run.
+    #[cold]
+    fn look_at_send(&mut self, to: ChunkId, delivery: &mut Option<Delivery>) -> bool {
+        if self.recorder.as_ref().is_some_and(Recorder::keeps_events) {
+            self.record_send(to, delivery.as_ref());
+        }
+        if !self.shared.wire {
+            return true;
+        }
+        let sent = delivery.take().expect("no mailbox has taken it");
+        match round_trip(&self.shared.codec, Packet::Message(Envelope { to, delivery: sent })) {
+            Ok(Packet::Message(envelope)) => *delivery = Some(envelope.delivery),
+            Ok(other) => unreachable!("{other:?} was a message"),
+            Err(error) => self.fail(error),
+        }
+        delivery.is_some()
     }
 
     /// Records that a message is about to leave.
