@@ -272,3 +272,59 @@ fn declared_loads_decide_where_chunks_go() {
 fn equal_declared_loads_move_nobody() {
     assert_eq!(after_one_sync(4, "refine", 16, |_| Declared::Load(1_000_000)), [4; 4]);
 }
+
+/// Comes to a sync and goes on, in the same handler, to give away all it holds.
+#[derive(Serialize, Deserialize)]
+struct Giver {
+    numbers: Vec<f64>,
+}
+
+impl Chunk for Giver {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.at_sync_nowait();
+        self.numbers.clear();
+    }
+
+    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+
+    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 0 {
+            ctx.exit();
+        }
+    }
+
+    fn state_bytes(&self) -> u64 {
+        size_of_val(&self.numbers[..]) as u64
+    }
+}
+
+#[test]
+fn what_a_chunk_holds_counts_as_it_was_when_it_came_to_the_sync() {
+    let report = caribou::run(config(2, "rotate").simulate(1), |setup| {
+        setup.array(4, |_| Giver { numbers: vec![0.0; 1 << 17] });
+    });
+    // 4 MiB at 4 GB/s: without them moving four chunks would cost 20 us.
+    let cost_ns = report.expect("it ends").syncs[0].cost_ns;
+    assert!(cost_ns > 1_000_000, "{cost_ns} ns");
+}
+
+#[test]
+fn a_sync_says_what_the_phase_would_have_been_without_the_moves_before_it() {
+    // Chunks 0 to 7 are on rank 0.
+    let heavy = |chunk: u32| if chunk < 8 { 2_000_000 } else { 1_000_000 };
+    let (_, report) = wander(config(2, "refine").measure(false), 16, move |nomad| Nomad {
+        load: Declared::Load(heavy(nomad.me)),
+        ..nomad
+    });
+    let [first, second, ..] = &report.syncs[..] else { panic!("there are several") };
+    assert_eq!(first.makespan_unmoved_ns, first.makespan_before_ns, "nothing was before the first");
+    assert_eq!((second.makespan_unmoved_ns, second.makespan_before_ns), (16_000_000, 12_000_000));
+    let totals = report.sync_totals;
+    assert_eq!(
+        (totals.syncs, totals.moved),
+        (u64::from(SYNCS), report.syncs.iter().map(|sync| sync.moved).sum())
+    );
+}

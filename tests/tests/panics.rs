@@ -140,7 +140,7 @@ fn nobody_panics_if_nobody_is_clumsy() {
 #[test]
 fn a_panic_names_rank_chunk_message_and_phase() {
     let known = |place| match place {
-        // The size is asked when the handler that came to the sync has returned.
+        // The size is asked before every handler.
         Place::Start | Place::StateBytes => ("start", 0),
         Place::Receive | Place::Ready => ("Poke", 2),
         Place::Resume => ("resume", 2),

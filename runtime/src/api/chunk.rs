@@ -125,7 +125,10 @@ pub trait Chunk: Serialize + DeserializeOwned + Send + Sized + 'static {
         true
     }
 
-    /// Bytes that a migration would move, asked at `at_sync`. By default the size of the type alone.
+    /// Bytes that a migration would move. By default the size of the type alone.
+    ///
+    /// It is asked before every handler, since one that comes to a sync may go on and change what it holds: it should cost
+    /// next to nothing.
     fn state_bytes(&self) -> u64 {
         size_of::<Self>() as u64
     }

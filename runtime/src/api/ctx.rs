@@ -138,13 +138,15 @@ pub enum Target<I> {
 pub struct Ctx<'a, C: Chunk> {
     pub(crate) handler: Handler<'a>,
     pub(crate) passport: &'a mut Passport,
+    /// As the chunk said before the handler: one that goes on after it came to a sync may change it.
+    pub(crate) state_bytes: u64,
     chunk: PhantomData<fn() -> C>,
 }
 
 impl<'a, C: Chunk> Ctx<'a, C> {
     #[inline]
-    pub(crate) fn new(handler: Handler<'a>, passport: &'a mut Passport) -> Ctx<'a, C> {
-        Ctx { handler, passport, chunk: PhantomData }
+    pub(crate) fn new(handler: Handler<'a>, passport: &'a mut Passport, chunk: &C) -> Ctx<'a, C> {
+        Ctx { handler, passport, state_bytes: chunk.state_bytes(), chunk: PhantomData }
     }
 
     /// This chunk's index.
@@ -279,7 +281,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.assert_not_removed("come to a sync");
         assert!(self.passport.sync == SyncState::Running, "at_sync is called once before resume");
         self.passport.sync = SyncState::Waiting;
-        self.handler.outbox.push(Wish::AtSync);
+        self.handler.outbox.push(Wish::AtSync { bytes: self.state_bytes });
     }
 
     /// Comes to a sync and goes on. Until [`Chunk::resume`] is called the chunk handles messages as always, but between
@@ -294,7 +296,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.assert_not_removed("come to a sync");
         self.passport.sync = match self.passport.sync {
             SyncState::Running => {
-                self.handler.outbox.push(Wish::AtSync);
+                self.handler.outbox.push(Wish::AtSync { bytes: self.state_bytes });
                 SyncState::Passing
             }
             SyncState::Passing => SyncState::Late,

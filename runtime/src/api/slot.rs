@@ -2,6 +2,7 @@
 //!
 //! Everything above is generic over the chunk, everything below is not; one virtual call a message crosses it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -24,26 +25,29 @@ use crate::ids::Rank;
 pub(crate) struct Slot<C: Chunk> {
     pub(crate) chunk: C,
     passport: Passport,
-    kept: Vec<(Sender, C::Message)>,
+    kept: VecDeque<(Sender, C::Message)>,
+    /// Its messages are no enum: there is nothing to ask them.
+    #[serde(skip)]
+    unnamed: bool,
 }
 
 impl<C: Chunk> Slot<C> {
     pub(crate) fn new(chunk: C) -> Slot<C> {
-        Slot { chunk, passport: Passport::default(), kept: Vec::new() }
+        Slot { chunk, passport: Passport::default(), kept: VecDeque::new(), unnamed: false }
     }
 
     #[inline]
     fn offer(&mut self, from: Sender, message: C::Message, mut handler: Handler<'_>) {
-        handler.outlet.note(kind_of(&message), self.passport.syncs.next, from);
+        handler.outlet.note(name_of(&message, &mut self.unnamed), self.passport.syncs.next, from);
         if !self.passport.goes_on() || !self.chunk.ready(&message) {
             handler.outlet.keeps();
-            self.kept.push((from, message));
+            self.kept.push_back((from, message));
             return;
         }
-        let mut ctx = Ctx::new(handler.reborrow(), &mut self.passport);
+        let mut ctx = Ctx::new(handler.reborrow(), &mut self.passport, &self.chunk);
         self.chunk.receive(message, &mut ctx);
         if !self.kept.is_empty() {
-            offer_kept(&mut self.chunk, &mut self.kept, &mut ctx);
+            offer_kept(&mut self.chunk, &mut self.kept, &mut self.unnamed, &mut ctx);
         }
     }
 
@@ -54,9 +58,9 @@ impl<C: Chunk> Slot<C> {
 
     fn call(&mut self, kind: &'static str, mut handler: Handler<'_>, call: fn(&mut C, &mut Ctx<'_, C>)) {
         handler.outlet.note(kind, self.passport.syncs.next, Sender::RUNTIME);
-        let mut ctx = Ctx::new(handler.reborrow(), &mut self.passport);
+        let mut ctx = Ctx::new(handler.reborrow(), &mut self.passport, &self.chunk);
         call(&mut self.chunk, &mut ctx);
-        offer_kept(&mut self.chunk, &mut self.kept, &mut ctx);
+        offer_kept(&mut self.chunk, &mut self.kept, &mut self.unnamed, &mut ctx);
     }
 }
 
@@ -67,19 +71,41 @@ fn resume_and_pass<C: Chunk>(chunk: &mut C, ctx: &mut Ctx<'_, C>) {
 }
 
 /// Handles kept messages until none of them is ready, or the chunk has come to a sync or its end.
-fn offer_kept<C: Chunk>(chunk: &mut C, kept: &mut Vec<(Sender, C::Message)>, ctx: &mut Ctx<'_, C>) {
+///
+/// Every handler may have made any of them ready, so all are asked again after each: what is kept should be few.
+fn offer_kept<C: Chunk>(
+    chunk: &mut C,
+    kept: &mut VecDeque<(Sender, C::Message)>,
+    unnamed: &mut bool,
+    ctx: &mut Ctx<'_, C>,
+) {
     while ctx.passport.goes_on()
         && let Some(oldest) = kept.iter().position(|(_, message)| chunk.ready(message))
+        && let Some((from, message)) = kept.remove(oldest)
     {
-        let (from, message) = kept.remove(oldest);
-        ctx.handler.outlet.note(kind_of(&message), ctx.passport.syncs.next, from);
+        ctx.handler.outlet.note(name_of(&message, unnamed), ctx.passport.syncs.next, from);
+        ctx.state_bytes = chunk.state_bytes();
         chunk.receive(message, ctx);
     }
 }
 
+/// As [`kind_of`], but `unnamed` remembers that a chunk's messages have no names: asking costs an error and its text.
+fn name_of<M: Serialize>(message: &M, unnamed: &mut bool) -> &'static str {
+    if *unnamed {
+        return UNNAMED;
+    }
+    serde_variant::to_variant_name(message).unwrap_or_else(|_| {
+        *unnamed = true;
+        UNNAMED
+    })
+}
+
+/// What a message is called that is no variant of an enum.
+const UNNAMED: &str = "message";
+
 /// The variant's name for an enum, else "message".
 fn kind_of<M: Serialize>(message: &M) -> &'static str {
-    serde_variant::to_variant_name(message).unwrap_or("message")
+    serde_variant::to_variant_name(message).unwrap_or(UNNAMED)
 }
 
 impl<C: Chunk> ErasedSlot for Slot<C> {
@@ -170,9 +196,9 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
         match payload {
             Payload::Value(value) => {
                 let value = value.downcast_ref::<Option<C::Message>>().and_then(Option::as_ref);
-                value.map_or("message", message)
+                value.map_or(UNNAMED, message)
             }
-            Payload::Encoded(bytes) => wire::decode(bytes).as_ref().map_or("message", message),
+            Payload::Encoded(bytes) => wire::decode(bytes).as_ref().map_or(UNNAMED, message),
             Payload::Reduced { .. } => "reduced",
             Payload::Start => "start",
             Payload::Resume => "resume",

@@ -116,7 +116,8 @@ impl<C: Chunk> Probe<'_, C> {
             Facts { rank: Rank(0), ranks: 1, period: self.period, slowness: 1.0, services: Vec::new() };
         let chunk = ChunkId { array: 0, key: self.index.pack() };
         let handle = Handler { chunk, outbox: &mut outbox, facts: &facts, outlet: &mut outlet };
-        handler(self.chunk, &mut Ctx::new(handle, &mut passport));
+        let mut ctx = Ctx::new(handle, &mut passport, self.chunk);
+        handler(self.chunk, &mut ctx);
         let mut wished = Wished { charged: passport.charged, ..Wished::default() };
         outbox.into_iter().for_each(|wish| wished.add(wish));
         wished
@@ -141,7 +142,7 @@ impl<C: Chunk> Wished<C> {
             Wish::Send { .. } | Wish::Broadcast { .. } => self.elsewhere += 1,
             Wish::Contribute { terms, values } => self.contributions.push((terms.tag, values)),
             Wish::Insert { key, .. } => self.inserted.push(C::Index::unpack(key)),
-            Wish::AtSync => self.at_sync = true,
+            Wish::AtSync { .. } => self.at_sync = true,
             Wish::Remove => self.removed = true,
             Wish::Exit => self.exit = true,
         }

@@ -39,7 +39,10 @@ pub(crate) enum Wish {
         key: u64,
         slot: Box<dyn ErasedSlot>,
     },
-    AtSync,
+    AtSync {
+        /// Bytes that a migration would move, as the chunk said before the handler.
+        bytes: u64,
+    },
     Remove,
     Exit,
 }

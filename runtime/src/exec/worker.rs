@@ -289,7 +289,7 @@ impl<'r> Worker<'r> {
                         Box::new(Traveller { chunk, cargo, mail: Vec::new(), bytes: 0, journey: None });
                     self.with_core(|core, _, out| core.insert(traveller, out));
                 }
-                Wish::AtSync => self.at_sync(chunk, slot, cell),
+                Wish::AtSync { bytes } => self.at_sync(chunk, slot, cell, bytes),
                 Wish::Remove => {
                     let passport = slot.passport();
                     self.with_core(|core, _, out| core.remove(chunk, passport, out));
@@ -402,12 +402,12 @@ impl<'r> Worker<'r> {
         });
     }
 
-    fn at_sync(&mut self, chunk: ChunkId, slot: &mut dyn ErasedSlot, cell: CellId) {
+    fn at_sync(&mut self, chunk: ChunkId, slot: &mut dyn ErasedSlot, cell: CellId, bytes: u64) {
         let array = &self.shared.arrays[chunk.array as usize];
         assert!(array.syncs(), "chunks of an array without sync do not call at_sync");
         self.lap(cell);
         let declared = slot.declared_load();
-        let (bytes, migratable) = (slot.state_bytes(), slot.migratable());
+        let migratable = slot.migratable();
         let passport = slot.passport();
         let report = passport.syncs.report();
         let declared = passport.charged.take().or(declared);
