@@ -26,6 +26,7 @@ pub enum Launch {
 
 impl Launch {
     /// Whether this process speaks for all: it prints results, and has the report's syncs. True for the first of several.
+    /// What else a process has of the program's own is explained at [`Config::launch`](crate::Config::launch).
     pub fn speaks(&self) -> bool {
         matches!(self, Launch::Alone | Launch::Together { process: 0, .. })
     }
