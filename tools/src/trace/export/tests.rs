@@ -151,6 +151,9 @@ fn check_projections(dir: &Scratch, out: &Scratch) {
     let trace = Trace::open(dir.path()).unwrap();
     export(dir, "projections", out, &[]).unwrap();
     let read = read_export(out.path()).unwrap();
+    let files = std::fs::read_dir(out.path()).unwrap().map(|file| file.unwrap().file_name());
+    let sums = files.filter(|name| name.to_str().unwrap().ends_with(".sum")).count();
+    assert_eq!(sums, read.rows.len());
     let rank_of_row: Vec<u32> =
         trace.ranks.iter().flat_map(|rank| vec![rank.rank; rank.workers as usize]).collect();
     assert_eq!(read.symbols.processors, rank_of_row.len() as i64);
