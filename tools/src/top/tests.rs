@@ -276,7 +276,7 @@ fn keys_sort_scroll_pause_and_leave() {
     let order = |view: &View| view.sort.ranks(&picture).iter().map(|rank| rank.rank).collect::<Vec<_>>();
     assert_eq!((order(&view), order(&View { sort: Sort::Busy, ..view })), (vec![0, 1], vec![0, 1]));
     let mut swapped = picture.clone();
-    swapped.ranks[1].parts.lost = 0.9;
+    swapped.ranks[1].parts.runtime = 0.9;
     press(&mut view, KeyCode::Char('s'));
     assert_eq!((view.sort, view.sort.ranks(&swapped)[0].rank), (Sort::Busy, 1));
     press(&mut view, KeyCode::Char('?'));
