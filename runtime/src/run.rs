@@ -43,10 +43,7 @@ use crate::warn::warn;
 /// its main thread. All return together, but each has its own memory: what handlers stored for the program is in the
 /// process of their chunk alone, see [`Config::launch`]; what else differs is said at [`Report`].
 ///
-/// A run takes 1.5 to 8 ms to start and to end, more with many ranks.
-///
-/// To start two ranks and to end them takes some 1.5<!-- start.run-2-ranks --> ms, more with more: much of it is for
-/// measuring the speed of their vCPUs.
+/// A run on two ranks takes some 1.5<!-- start.run-2-ranks --> ms to start and to end, one on many ranks more.
 ///
 /// # Errors
 /// A handler that panicked, a run that has stalled, a message or chunk that does not survive encoding, contributions that

@@ -25,10 +25,8 @@ use crate::report::{PoolReport, Report};
 /// be executed twice for that range. Under `mpirun` every process calls this with the same arguments, and gets the same
 /// result. More can be said with [`Pool`].
 ///
-/// Starting a pool takes 0.5 to 0.7 ms: what is over sooner is better a loop, and many short pools are better one long one.
-///
-/// Threads are started for it: a pool whose iterations take less than some 0.6<!-- start.pool --> ms together is quicker in
-/// a loop.
+/// Starting a pool takes some 0.6<!-- start.pool --> ms: what is over sooner is better a loop, and many short pools are
+/// better one long one.
 ///
 /// ```
 /// use caribou::{Config, stream};
