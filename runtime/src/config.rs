@@ -118,7 +118,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_TRACE",
         default: "unset",
-        meaning: "a directory: record what happens there, each run in run-1, run-2, ...; `caribou trace` shows it",
+        meaning: "a directory: record what happens there, each run in run-1, run-2, ..., after those that are there; `caribou trace` shows it",
     },
     Variable {
         name: "CARIBOU_TRACE_FILTER",
