@@ -162,7 +162,8 @@ fn a_sync_a_chunk_and_an_outlier_lead_to_the_timeline() {
     let Some(open) = Open::new(&scratch) else { return };
     let trace = Trace::open(&scratch.trace()).unwrap();
     let row = |section: &str| format!("document.querySelector('#{section} tr[data-from]')");
-    for section in ["balancing", "chunks", "outliers", "path", "steps"] {
+    open.value("document.querySelectorAll('details').forEach((details) => { details.open = true; })");
+    for section in ["balancing", "chunks", "path", "steps"] {
         open.click("zoom-reset");
         let row = row(section);
         // As the keyboard does it.
@@ -196,6 +197,21 @@ fn a_sync_a_chunk_and_an_outlier_lead_to_the_timeline() {
     let (from, to) = open.range();
     let (middle, expected) = (f64::midpoint(from, to), 0.75 * trace.elapsed_ns() as f64);
     assert!((middle - expected).abs() < 0.01 * expected, "{middle} is not {expected}");
+    open.assert_no_complaints();
+
+    // One execution takes a hundred times what the others of its chunk do.
+    let strange = Scratch::new("strange");
+    let mut writer = Writer::create(&strange.trace(), &record("arrays")).unwrap();
+    let mut events: Vec<Event> = (0..60).map(|n| handler(1000 * n, 1000 * n + 900)).collect();
+    events.push(handler(60_000, 160_000));
+    writer.events(0, &events).unwrap();
+    writer.finish(&End { elapsed_ns: 1_000_000, ..End::default() }).unwrap();
+    let strange = strange.report();
+    open.go(&strange.page());
+    open.wait_for("performance.getEntriesByName('caribou-rendered').length > 0");
+    open.value("document.querySelector('#outliers tr[data-from] button').click()");
+    assert_eq!(open.range(), (10_000.0, 210_000.0), "twice its length");
+    assert!(open.readout().contains("100.00 us from 60.000 us"), "{}", open.readout());
     open.assert_no_complaints();
 }
 
