@@ -255,19 +255,19 @@ impl Default for Config {
 impl Config {
     /// The defaults, changed by the environment.
     pub fn from_env() -> Result<Config, Error> {
-        Config::default().from_environment()
+        Config::default().with_env()
     }
 
     /// This configuration, changed by the environment: for programs with defaults or strategies of their own.
     ///
     /// ```
     /// use caribou::Config;
-    /// let config = Config::default().period(50).from_environment()?;
+    /// let config = Config::default().period(50).with_env()?;
     /// # let _ = config;
     /// # Ok::<(), caribou::Error>(())
     /// ```
     #[expect(clippy::disallowed_methods, reason = "the one place where the environment is read")]
-    pub fn from_environment(self) -> Result<Config, Error> {
+    pub fn with_env(self) -> Result<Config, Error> {
         self.changed_by(std::env::vars())
     }
 
@@ -372,7 +372,7 @@ impl Config {
     }
 
     /// Makes a strategy of your own one that [`lb`](Self::lb) and `CARIBOU_LB` know by its name, which wins over that of one
-    /// of ours. The environment is read afterwards, by [`from_environment`](Self::from_environment). See
+    /// of ours. The environment is read afterwards, by [`with_env`](Self::with_env). See
     /// [`lb`](mod@crate::lb) for an example.
     #[must_use]
     pub fn register_strategy(mut self, entry: StrategyEntry) -> Config {

@@ -30,7 +30,7 @@
 //! };
 //!
 //! // `CARIBOU_LB=deal,first=1 ./program` selects it, and `CARIBOU_LB=help` lists it among the others.
-//! let config = Config::default().register_strategy(DEAL).from_environment()?;
+//! let config = Config::default().register_strategy(DEAL).with_env()?;
 //! assert_eq!(config.lb("deal,first=1")?.lb_spec(), "deal,first=1");
 //! # Ok::<(), caribou::Error>(())
 //! ```

@@ -81,7 +81,7 @@ mod tests {
     use crate::tests::caribou;
     use crate::trace::tests::Scratch;
 
-    fn trace(scratch: &Scratch, takers: Vec<Taker>) {
+    fn trace(scratch: &Scratch, takers: &[Taker]) {
         for rank in 0..2 {
             let run = RunRecord {
                 ranks: 2,
@@ -94,7 +94,7 @@ mod tests {
             if rank == 1 {
                 let sample = Sample { at_ns: 500, wall_ns: 500, wait_ns: 450, ..Sample::default() };
                 writer.samples(&[sample]).unwrap();
-                let look = Look { at_ns: 500, over_ns: 500, takers: takers.clone() };
+                let look = Look { at_ns: 500, over_ns: 500, takers: takers.to_vec() };
                 writer.looks(&[look.clone(), Look { at_ns: 900, ..look }]).unwrap();
             }
             writer.finish(&End { elapsed_ns: 1000, ..End::default() }).unwrap();
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn who_took_a_vcpu_is_named_with_its_share() {
         let scratch = Scratch::new("takers");
-        trace(&scratch, vec![taker(9, "sshd", 5), taker(123, "stress", 200)]);
+        trace(&scratch, &[taker(9, "sshd", 5), taker(123, "stress", 200)]);
         let expected = "rank 1 lost 45.0 % of its time; on its vCPUs ran `stress` (pid 123) 40.0 %, `sshd` (pid 9) 1.0 %";
         for command in ["summary", "lb"] {
             let text = caribou(&["trace", command, scratch.text()]).unwrap();
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn a_vcpu_that_nobody_here_took_was_taken_elsewhere() {
         let scratch = Scratch::new("takers-nobody");
-        trace(&scratch, Vec::new());
+        trace(&scratch, &[]);
         let text = caribou(&["trace", "summary", scratch.text()]).unwrap();
         let expected = "rank 1 lost 45.0 % of its time; no process was seen on its vCPUs: the hypervisor, another container";
         assert!(text.contains(expected) && text.contains("outside of what this machine shows"), "{text}");
