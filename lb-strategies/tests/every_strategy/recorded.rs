@@ -66,6 +66,7 @@ fn a_drifting_run_is_followed_with_few_moves() {
 }
 
 /// Path of a recorded set, up to the rank; says so where it is absent.
+#[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
 fn file(stem: &str, rank: usize, extension: &str) -> Option<PathBuf> {
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data/lbaf"));
     let file = root.join(format!("{stem}.{rank}.{extension}"));
