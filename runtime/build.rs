@@ -6,7 +6,7 @@ fn main() {
     let said = Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output();
     let hash = said.ok().filter(|said| said.status.success());
     let hash = hash.and_then(|said| String::from_utf8(said.stdout).ok());
-    println!("cargo::rustc-env=CARIBOU_GIT_HASH={}", hash.as_deref().map_or("unknown", str::trim));
+    println!("cargo::rustc-env=GIT_HASH_OF_BUILD={}", hash.as_deref().map_or("unknown", str::trim));
     // The log grows with every commit and checkout.
     let log = Command::new("git").args(["rev-parse", "--git-path", "logs/HEAD"]).output();
     let log = log.ok().filter(|said| said.status.success());

@@ -90,7 +90,7 @@ impl Session {
             run_id: name.id,
             arguments: std::env::args_os().map(|text| text.to_string_lossy().into_owned()).collect(),
             version: env!("CARGO_PKG_VERSION").into(),
-            git_hash: env!("CARIBOU_GIT_HASH").into(),
+            git_hash: env!("GIT_HASH_OF_BUILD").into(),
             started_unix_ns: since_1970().as_nanos() as u64,
             shape: shape.into(),
             lb: lb.into(),
