@@ -233,7 +233,12 @@ fn the_ring_takes_its_ranks_from_the_launcher_and_speaks_once() {
             let Some(ended) = start(2, &variables, RING, &options) else { return };
             ended.assert_success(&options);
             assert_eq!(ended.stdout.len(), 1, "{:?}", ended.stdout);
-            assert_eq!(ended.lines_with("ns per message, measured, with a profile (500 messages"), 1, "{:?}", ended.stdout);
+            assert_eq!(
+                ended.lines_with("ns per message, measured, with a profile (500 messages"),
+                1,
+                "{:?}",
+                ended.stdout
+            );
             assert_eq!(ended.lines_with("2 ranks x 1 worker"), 1, "{:?}", ended.stdout);
         }
     }

@@ -14,7 +14,7 @@ use super::stretches::{Exact, Stretch, UNKNOWN};
 use crate::trace::critical_path::Step;
 
 /// Steps of the critical path that are embedded.
-const STEPS_MAX: usize = 8192;
+const STEPS_MAX: usize = 6000;
 
 /// The JSON, in which nothing can end the element that it is in.
 pub(super) fn json(report: &Report<'_>) -> String {
@@ -55,8 +55,14 @@ fn value(report: &Report<'_>) -> Value {
     })
 }
 
-/// An array of each figure of its slices.
+/// An array of each figure of its slices. Begins are counted from that of the stretch, in units that four bytes hold.
 fn exact(stretch: &Stretch) -> Value {
+    let unit_ns = (stretch.to_ns - stretch.from_ns) / i32::MAX as u64 + 1;
+    // The first of a row may begin before.
+    let begin = |slice: &Exact| {
+        let since_ns = slice.begin_ns as f64 - stretch.from_ns as f64;
+        ((since_ns / unit_ns as f64) as i32).to_le_bytes()
+    };
     let long = |slice: &Exact| ((slice.end_ns - slice.begin_ns) as f32).to_le_bytes();
     // How long before the slice its message was sent; not a number if that is not known.
     let sent =
@@ -68,7 +74,8 @@ fn exact(stretch: &Stretch) -> Value {
         "from_ns": stretch.from_ns,
         "to_ns": stretch.to_ns,
         "offsets": stretch.offsets,
-        "begin_ns": list(&|slice| (slice.begin_ns as f64).to_le_bytes().into()),
+        "unit_ns": unit_ns,
+        "begin": list(&|slice| begin(slice).into()),
         "long_ns": list(&|slice| long(slice).into()),
         "lost_ns": list(&|slice| (slice.lost_ns as f32).to_le_bytes().into()),
         "activity": list(&|slice| vec![slice.activity]),
@@ -88,7 +95,7 @@ fn path(report: &Report<'_>) -> Value {
     json!({
         "row": base64(&rows.iter().flat_map(row).collect::<Vec<u8>>()),
         "begin_ns": base64(&steps.iter().flat_map(|step| (step.begin_ns as f64).to_le_bytes()).collect::<Vec<u8>>()),
-        "end_ns": base64(&steps.iter().flat_map(|step| (step.end_ns as f64).to_le_bytes()).collect::<Vec<u8>>()),
+        "long_ns": base64(&steps.iter().flat_map(|step| ((step.end_ns - step.begin_ns) as f32).to_le_bytes()).collect::<Vec<u8>>()),
     })
 }
 

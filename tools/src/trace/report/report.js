@@ -37,6 +37,7 @@
   };
   const doubles = (text) => new Float64Array(bytes(text).buffer);
   const floats = (text) => new Float32Array(bytes(text).buffer);
+  const integers = (text) => new Int32Array(bytes(text).buffer);
   const shorts = (text) => new Uint16Array(bytes(text).buffer);
   const UNKNOWN = 0xffff; // In place of a name or row.
   const BIN = 5; // The kind, then the shares of chunks, runtime, lost and idle.
@@ -70,12 +71,13 @@
     const names = data.chunk_names;
     const stretches = data.exact.map((each) => ({
       from: each.from_ns, to: each.to_ns, offsets: each.offsets,
-      begin: doubles(each.begin_ns), long: floats(each.long_ns), lost: floats(each.lost_ns),
+      begin: Float64Array.from(integers(each.begin), (units) => each.from_ns + units * each.unit_ns), long: floats(each.long_ns), lost: floats(each.lost_ns),
       activity: bytes(each.activity), chunk: shorts(each.chunk), sender: shorts(each.sender),
       sentBefore: floats(each.sent_before_ns), sentFrom: shorts(each.sent_from),
     }));
     const stretchAt = (at) => stretches.find((each) => at >= each.from && at <= each.to);
-    const path = { row: shorts(data.path.row), begin: doubles(data.path.begin_ns), end: doubles(data.path.end_ns) };
+    const path = { row: shorts(data.path.row), begin: doubles(data.path.begin_ns), long: floats(data.path.long_ns) };
+    path.end = path.begin.map((begin, i) => begin + path.long[i]);
     let view = { from: 0, to: data.elapsed_ns };
     let cursor = null; // { row, at } that the readout tells of
     let chosen = UNKNOWN; // The chunk whose slices stand out.
