@@ -22,7 +22,7 @@
 //!   a lower one. Blocks stay contiguous, which means less communication.
 //! - **Which receiver.** The paper says one that is below the average by the tolerance and stays so, and leaves
 //!   open which. We fill every rank up to the level, the one with the most room first.
-//! - **It does not end where it stalls.** A donor that is set aside stays late. Where one does, [`coarse`]
+//! - **It does not end where it stalls.** A donor that is set aside stays late. Where one does, the module `coarse`
 //!   plans anew by other means.
 //!
 //! [`refine_paper`](super::refine_paper) is the paper without these, and takes each by a parameter.
