@@ -127,7 +127,7 @@ impl Refine {
     pub(crate) fn start(&self, snapshot: &Snapshot) -> Plan {
         let plan = Plan::evacuated(snapshot, self.background);
         let plan = if self.equal_ticks { plan.in_ticks() } else { plan };
-        if self.coarse { plan.above_heaviest(snapshot, self.background) } else { plan }
+        if self.coarse && self.is_due(&plan) { plan.above_heaviest(snapshot, self.background) } else { plan }
     }
 
     /// Whether some rank is so late that a refinement starts.

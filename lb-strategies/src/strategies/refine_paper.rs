@@ -229,6 +229,18 @@ mod tests {
     }
 
     #[test]
+    fn what_ticks_are_compared_with_is_in_ticks_too() {
+        // At half speed the heaviest chunk takes longer than either rank would have ticks.
+        let mut snapshot = held(&[2, 2]);
+        snapshot.ranks.iter_mut().for_each(|rank| rank.speed = 0.5);
+        for (chunk, ticks) in snapshot.chunks.iter_mut().zip([10, 8, 1, 1]) {
+            chunk.ticks = ticks * 1_000_000;
+        }
+        let assignment = assign("refine-paper,equal=ticks,coarse=on", &snapshot);
+        assert_eq!(assignment.ranks, [0, 1, 1, 1].map(Rank));
+    }
+
+    #[test]
     fn with_all_changes_it_is_refine() {
         let changes = "settle=0.005,band=0.2,background=share,receivers=all,coarse=on,smoothing=0.5,\
                        speed-noise=0.08,pay=on";

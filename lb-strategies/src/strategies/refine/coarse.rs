@@ -17,7 +17,6 @@
 use super::{Plan, Refine, exchange};
 use crate::Snapshot;
 use crate::finish_first::by_falling_load;
-use crate::loads::Loads;
 use crate::metrics::Moved;
 use crate::strategies::greedy_refine;
 
@@ -56,7 +55,7 @@ pub(super) fn refine(refine: &Refine, snapshot: &Snapshot, start: &Plan, stalled
 
 /// Every chunk stays where it ends by `limit_ns`, heaviest first; the others go where they finish first.
 fn packed(refine: &Refine, snapshot: &Snapshot, start: &Plan, limit_ns: u64) -> Plan {
-    let mut plan = Plan { loads: Loads::pinned(snapshot, refine.background), ..start.clone() };
+    let mut plan = Plan { loads: start.pinned(snapshot, refine.background), ..start.clone() };
     let order = by_falling_load(snapshot);
     greedy_refine::pack(snapshot, &order, &mut plan.loads, &mut plan.assignment, limit_ns);
     plan

@@ -8,8 +8,20 @@ use crate::{Rank, Snapshot};
 /// How many of the earliest ranks are tried against the latest one.
 const PARTNERS: usize = 8;
 
-/// Chunks of a rank that may move: (ticks, position in the snapshot), by rising load.
-type Held = Vec<(u64, usize)>;
+/// Chunks of a rank that may move: (ticks, position in the snapshot), by rising load once somebody looked.
+#[derive(Clone, Default)]
+struct Held {
+    chunks: Vec<(u64, usize)>,
+    is_sorted: bool,
+}
+
+impl Held {
+    fn sort(&mut self) {
+        if !std::mem::replace(&mut self.is_sorted, true) {
+            self.chunks.sort_unstable();
+        }
+    }
+}
 
 /// A chunk given, perhaps one got for it, and when the later of the two ranks then finishes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,13 +37,12 @@ struct Exchange {
 /// Every exchange makes the later of two ranks earlier than the latest was, so the maximum never rises. At
 /// most one exchange a rank, and a few more: the tail is long and brings little.
 pub(crate) fn exchange(snapshot: &Snapshot, plan: &mut Plan, settled_ns: u64) {
-    let mut held: Vec<Held> = vec![Held::new(); snapshot.ranks.len()];
+    let mut held = vec![Held::default(); snapshot.ranks.len()];
     for (position, (chunk, rank)) in snapshot.chunks.iter().zip(&plan.assignment.ranks).enumerate() {
         if let Some(held) = held.get_mut(rank.index()).filter(|_| chunk.migratable && chunk.ticks > 0) {
-            held.push((plan.loads.cut(chunk.ticks), position));
+            held.chunks.push((plan.loads.cut(chunk.ticks), position));
         }
     }
-    held.iter_mut().for_each(|held| held.sort_unstable());
     let mut by_completion: BTreeSet<_> =
         plan.loads.available.iter().map(|&rank| (plan.loads.completion_ns(rank), rank)).collect();
 
@@ -39,7 +50,12 @@ pub(crate) fn exchange(snapshot: &Snapshot, plan: &mut Plan, settled_ns: u64) {
         let Some(&(latest_ns, latest)) = by_completion.last() else { return };
         let partners =
             by_completion.iter().map(|&(_, rank)| rank).filter(|&rank| rank != latest).take(PARTNERS);
-        let best = partners.filter_map(|partner| best_exchange(plan, &held, latest, partner)).min();
+        held[latest.index()].sort();
+        let exchanges = partners.filter_map(|partner| {
+            held[partner.index()].sort();
+            best_exchange(plan, &held, latest, partner)
+        });
+        let best = exchanges.min();
         let Some(best) = best.filter(|best| best.later_ns < latest_ns && latest_ns > settled_ns) else {
             return;
         };
@@ -69,8 +85,8 @@ fn best_exchange(plan: &Plan, held: &[Held], latest: Rank, partner: Rank) -> Opt
         here.max(((behind - get + give) as f64 / to) as u64)
     };
     let mut best: Option<Exchange> = None;
-    for &give in &held[latest.index()] {
-        let others = &held[partner.index()];
+    for &give in &held[latest.index()].chunks {
+        let others = &held[partner.index()].chunks;
         let near = others.partition_point(|other| other.0 < wanted(give.0));
         let swaps =
             [near.checked_sub(1), Some(near)].map(|near| near.and_then(|near| others.get(near)).copied());
@@ -83,11 +99,12 @@ fn best_exchange(plan: &Plan, held: &[Held], latest: Rank, partner: Rank) -> Opt
     best
 }
 
-fn hand_over(plan: &mut Plan, held: &mut [Held], chunk: (u64, usize), from: Rank, to: Rank) {
-    if let Ok(at) = held[from.index()].binary_search(&chunk) {
-        held[from.index()].remove(at);
+fn hand_over(plan: &mut Plan, held: &mut [Held], chunk: (u64, usize), donor: Rank, receiver: Rank) {
+    let [from, to] = [donor, receiver].map(Rank::index);
+    if let Ok(at) = held[from].chunks.binary_search(&chunk) {
+        held[from].chunks.remove(at);
     }
-    let at = held[to.index()].partition_point(|other| *other < chunk);
-    held[to.index()].insert(at, chunk);
-    plan.transfer(chunk.1, chunk.0, to);
+    let at = held[to].chunks.partition_point(|other| *other < chunk);
+    held[to].chunks.insert(at, chunk);
+    plan.transfer(chunk.1, chunk.0, receiver);
 }

@@ -50,9 +50,16 @@ impl Plan {
 
     /// The same with levels that are not below what the heaviest chunk needs wherever it is.
     pub(crate) fn above_heaviest(mut self, snapshot: &Snapshot, model: Background) -> Self {
-        let heaviest_ns = Loads::pinned(snapshot, model).heaviest_ns(snapshot);
+        let heaviest_ns = self.pinned(snapshot, model).heaviest_ns(snapshot);
         self.least_ns = self.least_ns.max(heaviest_ns as f64);
         self
+    }
+
+    /// What no plan can move, on ranks of the same capacities.
+    pub(crate) fn pinned(&self, snapshot: &Snapshot, model: Background) -> Loads {
+        let mut loads = Loads::pinned(snapshot, model);
+        loads.capacity.clone_from(&self.loads.capacity);
+        loads
     }
 
     /// The completion time that lies `level` above the least one.
