@@ -22,7 +22,8 @@
 //! to be equal, as in [`Refine`].
 //!
 //! With a neighbour that runs whenever it can, equation 1 expects it to take no less of a rank with less work.
-//! It does take less, so on two ranks this ends at three quarters of what is possible, and finds itself balanced.
+//! It does take less, so on two ranks this ends at three quarters of what is possible with a small epsilon (more with
+//! a larger one, which stops it earlier, and on more ranks), and finds itself balanced.
 
 use super::refine::Refine;
 use crate::parameters::Parameter;
