@@ -33,6 +33,8 @@ pub struct Run {
 /// One sync, as far as the comparison needs it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct SyncRecord {
+    /// Its number, from 0. A long run's record holds evenly spread ones.
+    pub sync: u64,
     /// When it ended, in nanoseconds since the run began.
     pub at_ns: u64,
     /// Max/avg of the ranks' times over the phase before it.
@@ -52,6 +54,7 @@ pub struct SyncRecord {
 impl From<&caribou::SyncReport> for SyncRecord {
     fn from(sync: &caribou::SyncReport) -> Self {
         Self {
+            sync: sync.sync,
             at_ns: sync.at_ns,
             imbalance: sync.imbalance_before,
             imbalance_predicted: sync.imbalance_predicted,
@@ -178,7 +181,9 @@ impl Run {
         let periods: Vec<f64> = cuts.windows(2).filter_map(period_ms).collect();
         let steady = median(periods[periods.len() / 2..].to_vec())?;
         let settled = periods.iter().position(|&period| period <= 1.1 * steady)?;
-        Some(settled as u32)
+        // A long run's record holds every second sync, or every fourth, and so on.
+        let stride = inside[1].1.sync - inside[0].1.sync;
+        Some(settled as u32 * stride as u32)
     }
 
     fn completed_at(&self, at_ns: u64) -> u32 {
@@ -215,7 +220,9 @@ pub(crate) mod tests {
         let complete_ns: Vec<u64> = iterations_ms.iter().map(advance).collect();
         // At best an iteration takes 8 ms.
         let phases = complete_ns.chunks_exact(period).zip(iterations_ms.chunks_exact(period));
+        let mut numbers = 0..;
         let sync = |((complete, ms), moved): ((&[u64], &[u64]), &u64)| SyncRecord {
+            sync: numbers.next().expect("endless"),
             at_ns: complete[period - 1],
             imbalance: 1.5,
             moved: *moved,
@@ -283,6 +290,9 @@ pub(crate) mod tests {
         ms.extend([14; 4]);
         ms.extend([10; 24]);
         assert_eq!(run("refine", &ms, 4, &[5, 3]).settled_after(&window(0, 32)), Some(2));
+        let mut half_kept = run("refine", &ms, 2, &[5; 6]);
+        half_kept.syncs.retain(|sync| sync.sync % 2 == 0);
+        assert_eq!(half_kept.settled_after(&window(0, 32)), Some(4), "syncs of the run, not of its record");
         assert_eq!(run("none", &ms, 4, &[]).settled_after(&window(0, 32)), None, "nothing moved");
         assert_eq!(run("refine", &ms, 20, &[5]).settled_after(&window(0, 32)), None, "too few syncs");
     }

@@ -1,6 +1,7 @@
 //! What the system tests share.
 #![forbid(unsafe_code)]
 
+pub mod events;
 pub mod job;
 
 use std::sync::mpsc::{RecvTimeoutError, channel};

@@ -3,16 +3,13 @@
 //! The runtime tells of each hop at `trace` level, which release builds compile out.
 #![cfg(debug_assertions)]
 
-use std::fmt::Debug;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
 use caribou::{Chunk, Config, Ctx};
+use caribou_tests::events::listen;
 use caribou_tests::within_patience;
 use serde::{Deserialize, Serialize};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
 
 /// A hop's number and name.
 type Hop = (u64, String);
@@ -24,45 +21,11 @@ fn hops() -> MutexGuard<'static, Vec<Hop>> {
     HOPS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-struct Recorder;
-
-impl Subscriber for Recorder {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.fields().field("hop").is_some()
-    }
-
-    fn event(&self, event: &Event<'_>) {
-        let mut hop = (0, String::new());
-        event.record(&mut Reading(&mut hop));
-        hops().push(hop);
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
-}
-
-struct Reading<'h>(&'h mut Hop);
-
-impl Visit for Reading<'_> {
-    fn record_u64(&mut self, _: &Field, number: u64) {
-        self.0.0 = number;
-    }
-
-    fn record_i64(&mut self, _: &Field, number: i64) {
-        self.0.0 = number.unsigned_abs();
-    }
-
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        if field.name() == "message" {
-            self.0.1 = format!("{value:?}");
-        }
-    }
+/// Keeps an event that tells of a hop.
+fn keep(fields: &[(&str, String)]) {
+    let text = |name| fields.iter().find(|(field, _)| *field == name).map(|(_, text)| text.clone());
+    let number = text("hop").and_then(|number| number.parse().ok()).unwrap_or(0);
+    hops().push((number, text("message").unwrap_or_default()));
 }
 
 /// Chunk 1 asks for a message, chunk 0 sends it, and chunk 1 ends the run when it is there.
@@ -107,11 +70,9 @@ struct Seen(Arc<Mutex<Vec<Hop>>>);
 /// The hops of the answer on its way from chunk 0 to chunk 1.
 fn hops_of_one_message(ranks: u32) -> Vec<Hop> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    static RECORDER: LazyLock<()> = LazyLock::new(|| {
-        tracing::subscriber::set_global_default(Recorder).expect("this is the only subscriber");
-    });
+    static LISTENS: Once = Once::new();
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    LazyLock::force(&RECORDER);
+    LISTENS.call_once(|| listen(|metadata| metadata.fields().field("hop").is_some(), keep));
     let seen = Seen::default();
     let service = seen.clone();
     within_patience("one message", move || {

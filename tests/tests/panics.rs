@@ -1,17 +1,15 @@
 //! A handler that panics ends the run once, on all ranks, with an error that says where.
 
-use std::fmt::Debug;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use caribou::{Chunk, Config, Ctx, Error, Reducer, Target, Values};
+use caribou_tests::events::listen;
 use caribou_tests::within_patience;
 use serde::{Deserialize, Serialize};
-use tracing::field::Field;
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::Level;
 
 const CHUNKS: u32 = 6;
 /// The chunk that panics; the last one, so that it is not on rank 0.
@@ -282,28 +280,8 @@ fn told() -> MutexGuard<'static, Vec<String>> {
     TOLD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps warnings and errors.
-struct Listener;
-
-impl Subscriber for Listener {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= Level::WARN
-    }
-
-    fn event(&self, event: &Event<'_>) {
-        let mut line = String::new();
-        event.record(&mut |field: &Field, value: &dyn Debug| line += &format!("{}={value:?} ", field.name()));
-        told().push(line);
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
+fn keep(fields: &[(&str, String)]) {
+    told().push(fields.iter().map(|(name, value)| format!("{name}={value} ")).collect());
 }
 
 /// Waits until the runtime has told what contains all these.
@@ -347,7 +325,7 @@ impl Chunk for Waits {
 
 #[test]
 fn a_failure_is_told_when_it_happens_and_so_is_the_handler_that_the_end_waits_for() {
-    tracing::subscriber::set_global_default(Listener).expect("nobody else listens");
+    listen(|metadata| *metadata.level() <= Level::WARN, keep);
     let result = within_patience("a handler that waits", || {
         caribou::run(config(2, "none").watchdog(Duration::from_millis(40)), |setup| {
             setup.array(2, |_| Waits);

@@ -132,8 +132,8 @@ impl Worker<'_> {
     pub(crate) fn hand_over(&mut self, to: Rank, packet: Packet) {
         let Some(transport) = &mut self.transport else { return };
         // Messages between chunks have been there and back before they were routed.
-        let crossed = matches!(&packet, Packet::Message(envelope) if envelope.delivery.from.number > 0);
-        let sent = if self.shared.wire && !crossed {
+        let crossed = || matches!(&packet, Packet::Message(envelope) if envelope.delivery.from.number > 0);
+        let sent = if self.shared.wire && !crossed() {
             round_trip(&self.shared.codec, packet).and_then(|packet| transport.send(to, packet))
         } else {
             transport.send(to, packet)

@@ -15,6 +15,7 @@ use super::{How, Lost, OnLost};
 use crate::core::packet::ROOT;
 use crate::exec::clock::Clock;
 use crate::ids::Rank;
+use crate::warn::warn;
 
 /// Connections accepted in one turn.
 const ADMITTED_MAX: usize = 64;
@@ -119,7 +120,7 @@ impl Host {
     fn give_up(&mut self, why: &str) {
         self.admission = None;
         let (unwatched, ranks) = (self.awaited(), self.peers.len() + 1);
-        tracing::warn!(unwatched, ranks, why, "some ranks are not watched: nobody is told if they die");
+        warn(&format!("{unwatched} of {ranks} ranks are not watched, nobody is told if they die: {why}"));
     }
 
     fn awaited(&self) -> usize {

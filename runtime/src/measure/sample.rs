@@ -18,6 +18,7 @@ use super::speed::Rounds;
 use super::takers::Takers;
 use super::topology::Thread;
 use crate::report::{Look, Sample};
+use crate::warn::warn;
 
 /// Where the background load O_p of cloud-refine (eq. 2) comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,7 +62,7 @@ impl Fallback {
             Fallback::NotPinned => (&NOT_PINNED, "a worker is not pinned"),
             Fallback::NotListed => (&NOT_LISTED, "/proc/stat does not list the vCPU of a worker"),
         };
-        once.call_once(|| tracing::warn!("{why}: its background load is that of schedstat, not of procstat"));
+        once.call_once(|| warn(&format!("{why}: its background load is that of schedstat, not of procstat")));
     }
 }
 
@@ -128,9 +129,7 @@ impl Gauge {
             && self.schedstat.get().is_some_and(Option::is_none)
         {
             static ONCE: Once = Once::new();
-            ONCE.call_once(|| {
-                tracing::warn!("no schedstat here: waiting is estimated from wall and CPU time");
-            });
+            ONCE.call_once(|| warn("no schedstat here: waiting is estimated from wall and CPU time"));
         }
     }
 

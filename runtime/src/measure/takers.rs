@@ -40,7 +40,7 @@ struct Seen {
 
 /// A process, or a thread of one.
 #[derive(Debug, PartialEq)]
-struct Stat {
+struct Task {
     command: String,
     cpu_ns: u64,
     threads: u64,
@@ -64,12 +64,12 @@ impl Takers {
             return None;
         }
         let mut takers = Vec::new();
-        let now = Seen::now(sample.at_ns, |pid, stat| {
-            let had_ns = before.processes.get(&(pid, stat.began)).copied().unwrap_or(0);
-            let got_ns = stat.cpu_ns.saturating_sub(had_ns);
+        let now = Seen::now(sample.at_ns, |pid, task| {
+            let had_ns = before.processes.get(&(pid, task.began)).copied().unwrap_or(0);
+            let got_ns = task.cpu_ns.saturating_sub(had_ns);
             if got_ns as f64 >= TAKEN * over_ns as f64 {
-                let cpu_ns = (got_ns as f64 * share_on(pid, stat, vcpus)) as u64;
-                takers.push(Taker { pid, command: stat.command.clone(), cpu_ns });
+                let cpu_ns = (got_ns as f64 * share_on(pid, task, vcpus)) as u64;
+                takers.push(Taker { pid, command: task.command.clone(), cpu_ns });
             }
         });
         *seen = Some(now);
@@ -82,31 +82,31 @@ impl Takers {
 
 impl Seen {
     /// Reads all processes but this one, and shows each.
-    fn now(at_ns: u64, mut see: impl FnMut(u32, &Stat)) -> Seen {
+    fn now(at_ns: u64, mut see: impl FnMut(u32, &Task)) -> Seen {
         let begun_ns = thread_cpu_ns();
         let own = std::process::id();
         let numbers = numbers("/proc").filter(|&pid| pid != own).take(PROCESSES_MAX);
         let mut processes = FxHashMap::default();
         for pid in numbers {
-            let Some(stat) = read(&format!("/proc/{pid}/stat")) else { continue };
-            see(pid, &stat);
-            processes.insert((pid, stat.began), stat.cpu_ns);
+            let Some(task) = read(&format!("/proc/{pid}/stat")) else { continue };
+            see(pid, &task);
+            processes.insert((pid, task.began), task.cpu_ns);
         }
         Seen { at_ns, cost_ns: thread_cpu_ns().saturating_sub(begun_ns), processes }
     }
 }
 
 /// The part of a process's time that it has had on these vCPUs, by where its threads ran last.
-fn share_on(pid: u32, stat: &Stat, vcpus: &[usize]) -> f64 {
-    let here = |stat: &Stat| vcpus.contains(&stat.vcpu);
-    if stat.threads <= 1 {
-        return f64::from(u8::from(here(stat)));
+fn share_on(pid: u32, task: &Task, vcpus: &[usize]) -> f64 {
+    let here = |task: &Task| vcpus.contains(&task.vcpu);
+    if task.threads <= 1 {
+        return f64::from(u8::from(here(task)));
     }
     let path = format!("/proc/{pid}/task");
-    let threads: Vec<Stat> =
+    let threads: Vec<Task> =
         numbers(&path).filter_map(|thread| read(&format!("{path}/{thread}/stat"))).collect();
-    let sum_ns = |wanted: &dyn Fn(&Stat) -> bool| {
-        threads.iter().filter(|stat| wanted(stat)).map(|stat| stat.cpu_ns as f64).sum::<f64>()
+    let sum_ns = |wanted: &dyn Fn(&Task) -> bool| {
+        threads.iter().filter(|task| wanted(task)).map(|task| task.cpu_ns as f64).sum::<f64>()
     };
     sum_ns(&here) / sum_ns(&|_| true).max(1.0)
 }
@@ -117,17 +117,17 @@ fn numbers(path: &str) -> impl Iterator<Item = u32> + use<> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-fn read(path: &str) -> Option<Stat> {
+fn read(path: &str) -> Option<Task> {
     parse(&String::from_utf8_lossy(&std::fs::read(path).ok()?))
 }
 
 /// `PID (COMMAND) STATE ...`; a command may hold anything, also blanks and brackets.
-fn parse(stat: &str) -> Option<Stat> {
+fn parse(stat: &str) -> Option<Task> {
     let (begin, end) = (stat.find('(')?, stat.rfind(')')?);
     let fields: Vec<&str> = stat.get(end + 1..)?.split_ascii_whitespace().collect();
     // Numbers as in proc(5), where the state is the third field.
     let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-    Some(Stat {
+    Some(Task {
         command: stat.get(begin + 1..end)?.into(),
         cpu_ns: number(14)?.checked_add(number(15)?)?.saturating_mul(TICK_NS),
         threads: number(20)?,
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn a_line_of_proc_is_read_whatever_the_command() {
         let expected =
-            Stat { command: "a (b) c".into(), cpu_ns: 420_000_000, threads: 3, began: 5555, vcpu: 7 };
+            Task { command: "a (b) c".into(), cpu_ns: 420_000_000, threads: 3, began: 5555, vcpu: 7 };
         assert_eq!(parse(LINE), Some(expected));
         for wrong in ["", "1 (x", "1 (x) R 1 2", ")("] {
             assert_eq!(parse(wrong), None, "{wrong:?}");

@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::cgroup::cpu_quota;
 use super::topology::plan::compact;
 use super::topology::{Thread, allowed_vcpus};
+use crate::warn::warn;
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
@@ -90,7 +91,7 @@ impl Shared {
             (state, _) = self.over.wait_timeout(state, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner);
             let now = Allowed::now();
             for line in now.differs_from(&allowed) {
-                tracing::warn!("{line}");
+                warn(&line);
             }
             if now.vcpus != allowed.vcpus {
                 bind_again(&state.bound, &now.vcpus);

@@ -172,9 +172,8 @@ impl Recorder {
     /// A handler has ended that began when the last slice did.
     #[inline]
     pub(crate) fn handled(&mut self, chunk: ChunkId, kind: NameId, from: Sender, now_ns: u64) {
-        let now_ns = now_ns.max(self.last_ns);
-        let (begin_ns, wall_ns) = (self.last_ns, now_ns - self.last_ns);
-        self.last_ns = now_ns;
+        let (begin_ns, now_ns) = self.end_slice(now_ns);
+        let wall_ns = now_ns - begin_ns;
         self.profile.begin_ns.get_or_insert(begin_ns);
         self.profile.by_kind[kind.0 as usize].add(wall_ns);
         let mut event = None;
@@ -195,9 +194,8 @@ impl Recorder {
     /// Time since the last slice in which no handler ran: packets were taken in, a message was put away, or a handler was
     /// interrupted before.
     pub(crate) fn kept(&mut self, now_ns: u64) {
-        let now_ns = now_ns.max(self.last_ns);
-        let (begin_ns, long_ns) = (self.last_ns, now_ns - self.last_ns);
-        self.last_ns = now_ns;
+        let (begin_ns, now_ns) = self.end_slice(now_ns);
+        let long_ns = now_ns - begin_ns;
         self.profile.begin_ns.get_or_insert(begin_ns);
         self.profile.kept.add(long_ns);
         if self.keeps.runtime {
@@ -205,6 +203,14 @@ impl Recorder {
             self.events.push(Event { begin_ns, end_ns: now_ns, what });
         }
         self.settle_pending(now_ns);
+    }
+
+    /// When the slice that ends now began, and when it ends: time never goes back.
+    #[inline]
+    fn end_slice(&mut self, now_ns: u64) -> (u64, u64) {
+        let begin_ns = self.last_ns;
+        self.last_ns = now_ns.max(begin_ns);
+        (begin_ns, self.last_ns)
     }
 
     /// What was done since the last slice is over.
@@ -305,9 +311,8 @@ impl Recorder {
     }
 
     fn slice(&mut self, activity: Activity, what: What, keep: bool, now_ns: u64) {
-        let now_ns = now_ns.max(self.last_ns);
-        let (begin_ns, long_ns) = (self.last_ns, now_ns - self.last_ns);
-        self.last_ns = now_ns;
+        let (begin_ns, now_ns) = self.end_slice(now_ns);
+        let long_ns = now_ns - begin_ns;
         if long_ns == 0 {
             return;
         }
@@ -319,9 +324,8 @@ impl Recorder {
 
     /// A range of iterations has ended that began when the last slice did, and used so much CPU time.
     pub(crate) fn executed(&mut self, first: u64, count: u64, cpu_ns: u64, now_ns: u64) {
-        let now_ns = now_ns.max(self.last_ns);
-        let (begin_ns, wall_ns) = (self.last_ns, now_ns - self.last_ns);
-        self.last_ns = now_ns;
+        let (begin_ns, now_ns) = self.end_slice(now_ns);
+        let wall_ns = now_ns - begin_ns;
         let cpu_ns = cpu_ns.min(wall_ns);
         let lost_ns = wall_ns - cpu_ns;
         let mut profile = self.recording.profile(self.worker);

@@ -22,6 +22,7 @@ use super::writer::Writer;
 use crate::core::erased::ErasedArray;
 use crate::error::Error;
 use crate::report::{Look, Sample, SyncReport};
+use crate::warn::warn;
 
 /// Samples kept in memory: then every second one is merged with its neighbour.
 const SAMPLES_MAX: usize = 1024;
@@ -236,8 +237,10 @@ impl Recording {
     /// Counts what was not written.
     fn drop(&self, log: &mut Log, records: u64) {
         if log.dropped == 0 && log.writer.is_some() {
-            let bytes_max = log.bytes_max;
-            tracing::warn!(rank = self.rank, bytes_max, "the trace is full: what comes later is dropped");
+            let (rank, bytes_max) = (self.rank, log.bytes_max);
+            warn(&format!(
+                "the trace of rank {rank} is full at {bytes_max} bytes: what comes later is dropped"
+            ));
         }
         log.dropped += records;
     }
@@ -252,7 +255,7 @@ impl Recording {
         let written = names.and_then(|()| writer.chunks(&chunks)).and_then(|()| write(writer));
         if let Err(why) = &written {
             let file = writer.path().display().to_string();
-            tracing::warn!(rank = self.rank, %file, %why, "the trace ends here");
+            warn(&format!("the trace of rank {} ends here: {file}: {why}", self.rank));
             log.broken = Some(format!("{file}: {why}"));
             log.writer = None;
         }
@@ -341,7 +344,7 @@ impl Recording {
             let messages = self.messages.load(Ordering::Relaxed);
             let end = End { dropped: log.dropped, messages, ..end };
             if let Some(Err(why)) = log.writer.take().map(|writer| writer.finish(&end)) {
-                tracing::warn!(rank = self.rank, %why, "the trace has no end");
+                warn(&format!("the trace of rank {} has no end: {why}", self.rank));
                 log.broken = Some(format!("rank {}: {why}", self.rank));
             }
             broken = log.broken.take();
