@@ -1,10 +1,25 @@
-//! Files for results, opened before the run, so that a mistyped path costs a second and not the whole run.
+//! Where results go: standard output, and files, which are opened before the run, so that a mistyped path costs a second
+//! and not the whole run.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Write, stdout};
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
+
+/// Prints to standard output. That somebody has read enough of it, as `head` does, is no error.
+///
+/// # Errors
+/// [`Error::Output`], of a full disk for instance.
+pub fn print(text: &str) -> Result<(), Error> {
+    let mut out = stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(source) if source.kind() != ErrorKind::BrokenPipe => {
+            Err(Error::Output { path: "standard output".into(), source })
+        }
+        _ => Ok(()),
+    }
+}
 
 /// A file that can be written, and is not yet: until [`write`](Self::write) an older result in it stays.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! What the `main` of every program here does around its own part.
 
 use std::ffi::OsString;
+use std::io::{Write, stderr};
 use std::process::ExitCode;
 
 use caribou::Launch;
@@ -40,9 +41,7 @@ pub fn main<O: clap::Parser>(
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a program talks to the person who started it")]
 fn complain(error: &Error) {
-    // In one piece: other processes may be speaking too.
-    let text = format!("error: {error}\n");
-    eprint!("{text}");
+    // In one piece: other processes may be speaking too. A closed stream leaves nobody to tell.
+    let _ = stderr().write_all(format!("error: {error}\n").as_bytes());
 }

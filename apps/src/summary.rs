@@ -82,7 +82,7 @@ pub struct RunSummary {
     pub bound_s: Option<f64>,
     /// Part of the first run's time saved; none for the first run.
     pub gain: Option<f64>,
-    /// Part of the gain that its bound would have been.
+    /// Part of the gain that its bound would have been; none for a loss.
     pub gain_share: Option<f64>,
     /// The run between the comings and goings of neighbours.
     pub windows: Vec<WindowSummary>,
@@ -127,7 +127,10 @@ impl Summary {
                 let gain = (at > 0 && first_s > 0.0).then(|| 1.0 - run.total_s() / first_s);
                 RunSummary {
                     gain,
-                    gain_share: gain.zip(worth(run)).map(|(gain, worth)| gain / worth),
+                    gain_share: gain
+                        .filter(|&gain| gain > 0.0)
+                        .zip(worth(run))
+                        .map(|(gain, worth)| gain / worth),
                     ..one(run, &windows)
                 }
             })

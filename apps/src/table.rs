@@ -75,7 +75,7 @@ pub fn sentence(summary: &Summary) -> String {
     if let (Some(possible), Some(share)) = (summary.possible_gain, last.gain_share) {
         let _ = write!(
             text,
-            ", of at most {} % by the capacity measured ({:.0} % of it)",
+            ", of at most {} % by the capacity measured meanwhile ({:.0} % of it)",
             decimal(100.0 * possible),
             100.0 * share
         );
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(
             sentence(&sample("none", &["1:10-20"])),
             "With the neighbour on rank 1 (iterations 10 to 20), `none` took 0.24 s and `refine` 0.21 s: \
-             13.3 % less, of at most 16.7 % by the capacity measured (80 % of it)."
+             13.3 % less, of at most 16.7 % by the capacity measured meanwhile (80 % of it)."
         );
     }
 

@@ -210,3 +210,28 @@ fn a_program_that_is_ended_or_killed_leaves_no_control_group() {
         assert!(soon(|| !group.exists()), "{signal} leaves {}", group.display());
     }
 }
+
+#[test]
+fn output_that_nobody_reads_is_no_error_and_a_full_disk_is_one() {
+    for (program, arguments) in [
+        (RING, "--hops 100"),
+        (STENCIL, "--grid 32 --chunk 8 --iterations 4"),
+        (MONTECARLO, "--histories 100"),
+    ] {
+        let mut command = Command::new(program);
+        command.args(arguments.split_whitespace()).stderr(Stdio::piped());
+        let mut unread = command.stdout(Stdio::piped()).spawn().unwrap();
+        drop(unread.stdout.take());
+        let ended = unread.wait_with_output().unwrap();
+        assert!(ended.status.success(), "{program}: {ended:?}");
+
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let ended = command.stdout(full).output().unwrap();
+        let complaint = lines(&ended.stderr).pop().unwrap_or_default();
+        assert_eq!(ended.status.code(), Some(1), "{program}: {ended:?}");
+        assert!(
+            complaint.starts_with("error: cannot write standard output: No space"),
+            "{program}: {complaint}"
+        );
+    }
+}

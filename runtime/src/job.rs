@@ -18,6 +18,7 @@
 mod clocks;
 
 use std::cell::RefCell;
+use std::io::Write;
 use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
@@ -520,11 +521,10 @@ fn abort_with(error: &Error) -> ! {
     abort()
 }
 
-#[expect(clippy::print_stderr, reason = "the process ends here, and its owner must learn why")]
+/// The process ends here, and its owner must learn why.
 fn say(error: &Error) {
-    // In one piece: other processes may be speaking too.
-    let text = format!("error: {error}\n");
-    eprint!("{text}");
+    // In one piece: other processes may be speaking too. A closed stream leaves nobody to tell.
+    let _ = std::io::stderr().write_all(format!("error: {error}\n").as_bytes());
 }
 
 impl Lost {

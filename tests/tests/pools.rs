@@ -229,7 +229,7 @@ fn a_policy_that_panics_ends_the_run_on_all_ranks() {
     for (when_made, words) in [(true, "cannot be made"), (false, "will not begin")] {
         let config = Config::default().ranks(2).workers(1).pool_strategy(Faulty { when_made });
         let error = pool(&config, 10, || 0, |_: &mut u64, _| {}).unwrap_err().to_string();
-        assert!(error.contains("asking the policy") && error.contains(words), "{error}");
+        assert!(error.contains("asking the policy `faulty`") && error.contains(words), "{error}");
     }
 }
 

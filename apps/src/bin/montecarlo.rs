@@ -1,6 +1,5 @@
 //! Photons through slabs of matter: see `montecarlo --help`.
 #![forbid(unsafe_code)]
-#![expect(clippy::print_stdout, reason = "a program talks to the person who started it")]
 
 use std::process::ExitCode;
 
@@ -9,7 +8,7 @@ use caribou_apps::error::Error;
 use caribou_apps::experiment::Total;
 use caribou_apps::montecarlo::options::Options;
 use caribou_apps::montecarlo::{results, run};
-use caribou_apps::output::Output;
+use caribou_apps::output::{Output, print};
 use caribou_apps::program;
 
 fn main() -> ExitCode {
@@ -25,9 +24,9 @@ fn simulate(options: &Options, launch: Launch) -> Result<(), Error> {
     let (profile, numbers) =
         (options.output.as_deref().map(Output::open).transpose()?, options.pooling.outputs()?);
     let (tally, summary) = run::run(&runs, &problem, options.histories, options.check)?;
-    print!("{}{}", results::table(&problem, &tally), summary.table());
+    print(&format!("{}{}", results::table(&problem, &tally), summary.table()))?;
     if options.check {
-        println!("Every run ended with the serial program's result, number by number.");
+        print("Every run ended with the serial program's result, number by number.\n")?;
     }
     if let Some(profile) = profile {
         profile.write(&results::depth_profile_csv(&problem, &tally))?;

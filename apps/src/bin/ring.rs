@@ -1,12 +1,11 @@
 //! What a message costs, for anyone to measure: see `ring --help`.
 #![forbid(unsafe_code)]
-#![expect(clippy::print_stdout, reason = "a program talks to the person who started it")]
 
 use std::process::ExitCode;
 
 use caribou::{Config, Launch};
 use caribou_apps::error::Error;
-use caribou_apps::output::Output;
+use caribou_apps::output::{Output, print};
 use caribou_apps::program;
 use caribou_apps::ring::chunk::run;
 use caribou_apps::ring::options::Options;
@@ -20,7 +19,7 @@ fn measure(options: Options, launch: Launch) -> Result<(), Error> {
     let json = options.json.as_deref().filter(|_| launch.speaks()).map(Output::open).transpose()?;
     let outcome = run(Config::from_env()?.lb("none")?, &options)?;
     if launch.speaks() {
-        print!("{outcome}");
+        print(&outcome.to_string())?;
     }
     if let Some(json) = json {
         json.write(

@@ -1,11 +1,11 @@
 //! A hot plate, balanced while it cools: see `stencil2d --help`, or start it without options for a demonstration.
 #![forbid(unsafe_code)]
-#![expect(clippy::print_stdout, reason = "a program talks to the person who started it")]
 
 use std::process::ExitCode;
 
 use caribou::Launch;
 use caribou_apps::error::Error;
+use caribou_apps::output::print;
 use caribou_apps::program;
 use caribou_apps::stencil2d::compare::Comparison;
 use caribou_apps::stencil2d::options::Options;
@@ -22,13 +22,10 @@ fn run(options: Options, bare: bool, launch: Launch) -> Result<(), Error> {
     if !launch.speaks() {
         return comparison.run().map(|_| ());
     }
-    println!("{}", comparison.introduction());
+    print(&format!("{}\n", comparison.introduction()))?;
     let outputs = comparison.outputs()?;
     let summary = comparison.run()?;
-    print!("{}", table::table(&summary));
-    println!("{}", table::sentence(&summary));
-    if let Some(note) = comparison.afterword() {
-        println!("{note}");
-    }
+    let note = comparison.afterword().map(|note| format!("{note}\n")).unwrap_or_default();
+    print(&format!("{}{}\n{note}", table::table(&summary), table::sentence(&summary)))?;
     outputs.write(&summary)
 }

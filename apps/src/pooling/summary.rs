@@ -50,8 +50,10 @@ pub struct PooledRun {
 impl PooledRun {
     /// `complete_ns` is when each part was complete, since the run began.
     pub(super) fn new(report: PoolReport, quotas_held: bool, complete_ns: &[u64]) -> Self {
-        let begins = std::iter::once(0).chain(complete_ns.iter().copied());
-        let parts_ms = begins.zip(complete_ns).map(|(begin, &end)| end.saturating_sub(begin) as f64 / 1e6);
+        // Progress is heard of a little after it was made, and of the end after the end.
+        let ends = complete_ns.iter().map(|&end| end.min(report.elapsed_ns));
+        let begins = std::iter::once(0).chain(ends.clone());
+        let parts_ms = begins.zip(ends).map(|(begin, end)| end.saturating_sub(begin) as f64 / 1e6);
         Self {
             parts_ms: parts_ms.collect(),
             bound_ns: report.bound_ns(),
@@ -197,6 +199,13 @@ mod tests {
             launch: caribou::Launch::Alone,
         };
         PoolSummary::new(&experiment, runs).of("darts", serde_json::json!({ "darts": 1000 }))
+    }
+
+    #[test]
+    fn all_parts_together_take_no_longer_than_the_run() {
+        let report = PoolReport { elapsed_ns: 5_000_000, ..PoolReport::default() };
+        let run = PooledRun::new(report, true, &[2_000_000, 6_000_000]);
+        assert_eq!(run.parts_ms, [2.0, 3.0]);
     }
 
     #[test]

@@ -76,6 +76,7 @@ impl PoolRun<'_> {
         let Seat { config, rank, plan, watch, crew, clock, outcome, transport, session } = self.seat;
         let (recording, untraced) = session.rank(rank, &[], &clock);
         let seats = &plan.seats[rank.index()];
+        let asking = format!("asking the policy `{}`", config.pool_lb_spec());
         let (machine, refused) = match catch_unwind(AssertUnwindSafe(self.make)) {
             Ok(machine) => (Some(machine), None),
             Err(panic) => (None, Some(panic)),
@@ -98,7 +99,7 @@ impl PoolRun<'_> {
         if let Some(error) = untraced {
             shared.fail(error);
         }
-        shared.catching("asking the policy", || {
+        shared.catching(&asking, || {
             if let Some(panic) = refused {
                 resume_unwind(panic);
             }
@@ -107,19 +108,19 @@ impl PoolRun<'_> {
         thread::scope(|scope| {
             for worker in 0..seats.workers {
                 let builder = thread::Builder::new().name(format!("caribou {rank}.{worker}"));
+                let doing = format!("{asking}, or making or merging what is accumulated");
                 let started = builder.spawn_scoped(scope, move || {
                     let _bound = seats.take(rank, worker, watch);
                     shared.meeting.occupy_as(worker);
                     shared.gauges.workers[worker as usize].occupy();
-                    let doing = "asking the policy, or making or merging what is accumulated";
-                    shared.catching(doing, || shared.work(worker));
+                    shared.catching(&doing, || shared.work(worker));
                 });
                 if let Err(why) = started {
                     shared.fail(thread_refused(rank, &why));
                     break;
                 }
             }
-            shared.catching("asking the policy, telling progress or collecting the result", || {
+            shared.catching(&format!("{asking}, telling progress or collecting the result"), || {
                 if let Some((Some(accumulated), whole)) = monitor.run() {
                     (self.deliver)(accumulated, whole);
                 }
