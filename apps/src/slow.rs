@@ -20,11 +20,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stretched_kernel_takes_its_factor_in_cpu_time() {
+    fn a_stretched_kernel_takes_at_least_its_factor_in_cpu_time() {
         let start_ns = thread_cpu_ns();
         assert_eq!(stretched(3.0, || burn(2_000_000)), ());
         let used_ns = thread_cpu_ns() - start_ns;
-        assert!((6_000_000..9_000_000).contains(&used_ns), "{used_ns} ns");
+        assert!(used_ns >= 6_000_000, "{used_ns} ns");
         assert_eq!(stretched(1.0, || 7), 7);
     }
 }

@@ -39,6 +39,7 @@ use crate::error::Error;
 use crate::exec::clock::monotonic_ns;
 use crate::exec::crew::Crew;
 use crate::exec::guarded::Restore;
+use crate::exec::room::find_room;
 use crate::exec::shared::Outcome;
 use crate::ids::Rank;
 use crate::liveness::{Door, How, Invitation, Liveness, Lost};
@@ -363,7 +364,8 @@ impl Job {
             Error::Config { setting: "CARIBOU_RANKS".into(), why }
         });
         let place = topology::place(config.workers);
-        let failed = set_up.as_ref().err().cloned().or(asked);
+        let room = config.workers.and_then(|workers| find_room(1, workers).err());
+        let failed = set_up.as_ref().err().cloned().or(asked).or(room);
         let (lb, pin) = (shape.lb(config).to_owned(), format!("{:?}", config.pin));
         let name = (self.rank.0 == 0).then(|| RunName::new(config));
         let all: Vec<Hello> = self.exchange(&Hello { name, place, shape: shape.text(), lb, pin, failed })?;

@@ -100,7 +100,8 @@ enum Mail {
     Answer,
 }
 
-const PIECES: u32 = 400;
+/// More than are read before an answer has come, on however busy a machine.
+const PIECES: u32 = 5000;
 
 impl Chunk for Office {
     type Index = u32;

@@ -5,10 +5,10 @@
 //! wait begins with: somebody has to be woken first. So a wait that outlasts the short spin is spun on where such waits
 //! have lately been worth it, and where they have not the worker sleeps, and tries again now and then.
 //!
-//! | a wait that outlasts the short spin | afterwards |
+//! | a look at a wait that outlasts the short spin | afterwards |
 //! |---|---|
-//! | ended within the long spin, or within as much sleep | one more in favour, up to [`TRUST_MAX`] |
-//! | did not | half as many in favour |
+//! | it ended within the long spin, or within as much sleep after it | one more in favour, up to [`TRUST_MAX`] |
+//! | it did not | half as many in favour |
 //!
 //! Spins are counted in turns, not by the clock: a worker that is preempted in between has not spun.
 
@@ -16,7 +16,7 @@
 pub(super) const LONG: u32 = 12;
 /// The same as time, ns.
 pub(super) const LONG_NS: u64 = 250_000;
-/// Disappointments in a row, after which nothing is spun on any more, are the logarithm of this.
+/// Looks in favour that count. Four disappointments in a row use them up: 8, 4, 2, 1, none.
 const TRUST_MAX: u32 = 8;
 /// Without trust every so many-th wait is spun on, to see.
 const TRY_EVERY: u32 = 32;

@@ -63,17 +63,8 @@ impl Takers {
         if !lost || vcpus.is_empty() || over_ns < BETWEEN_NS.max(BETWEEN.saturating_mul(before.cost_ns)) {
             return None;
         }
-        let mut takers = Vec::new();
-        let now = Seen::now(sample.at_ns, |pid, task| {
-            let had_ns = before.processes.get(&(pid, task.began)).copied().unwrap_or(0);
-            let got_ns = task.cpu_ns.saturating_sub(had_ns);
-            if got_ns as f64 >= TAKEN * over_ns as f64 {
-                let cpu_ns = (got_ns as f64 * share_on(pid, task, vcpus)) as u64;
-                takers.push(Taker { pid, command: task.command.clone(), cpu_ns });
-            }
-        });
+        let (now, mut takers) = before.again(sample.at_ns, vcpus);
         *seen = Some(now);
-        takers.retain(|taker| taker.cpu_ns as f64 >= TAKEN * over_ns as f64);
         takers.sort_by_key(|taker| (std::cmp::Reverse(taker.cpu_ns), taker.pid));
         takers.truncate(NAMED_MAX);
         Some(Look { at_ns: sample.at_ns, over_ns, takers })
@@ -93,6 +84,22 @@ impl Seen {
             processes.insert((pid, task.began), task.cpu_ns);
         }
         Seen { at_ns, cost_ns: thread_cpu_ns().saturating_sub(begun_ns), processes }
+    }
+
+    /// Looks again, and at who has run on these vCPUs since.
+    fn again(&self, at_ns: u64, vcpus: &[usize]) -> (Seen, Vec<Taker>) {
+        let mut takers = Vec::new();
+        let counts = |cpu_ns: u64| cpu_ns as f64 >= TAKEN * at_ns.saturating_sub(self.at_ns) as f64;
+        let now = Seen::now(at_ns, |pid, task| {
+            let had_ns = self.processes.get(&(pid, task.began)).copied().unwrap_or(0);
+            let got_ns = task.cpu_ns.saturating_sub(had_ns);
+            if counts(got_ns) {
+                let cpu_ns = (got_ns as f64 * share_on(pid, task, vcpus)) as u64;
+                takers.push(Taker { pid, command: task.command.clone(), cpu_ns });
+            }
+        });
+        takers.retain(|taker| counts(taker.cpu_ns));
+        (now, takers)
     }
 }
 
@@ -171,8 +178,7 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn a_process_that_runs_here_is_found_and_this_one_is_not() {
-        let takers = Takers::default();
-        takers.begin(0);
+        let before = Seen::now(0, |_, _| ());
         let mut busy = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
         // As long as it takes to have had ten steps of CPU time, on a machine however busy.
         let path = format!("/proc/{}/stat", busy.id());
@@ -180,12 +186,14 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         let every: Vec<usize> = (0..4096).collect();
-        let look = takers.look(&sample(BETWEEN_NS.max(1_000_000_000), 500), &every);
+        let (_, takers) = before.again(1_000_000_000, &every);
         busy.kill().unwrap();
         busy.wait().unwrap();
-        let look = look.unwrap();
-        let found = look.takers.iter().find(|taker| taker.pid == busy.id());
-        assert!(found.is_some_and(|taker| taker.cpu_ns >= 10 * TICK_NS && taker.command == "sh"), "{look:?}");
-        assert!(look.takers.iter().all(|taker| taker.pid != std::process::id()));
+        let found = takers.iter().find(|taker| taker.pid == busy.id());
+        assert!(
+            found.is_some_and(|taker| taker.cpu_ns >= 10 * TICK_NS && taker.command == "sh"),
+            "{takers:?}"
+        );
+        assert!(takers.iter().all(|taker| taker.pid != std::process::id()));
     }
 }

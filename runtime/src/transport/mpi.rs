@@ -380,9 +380,10 @@ impl Transport for Mpi<'_> {
 
     /// Only processes of this host wake each other, and only for frames; MPI wakes nobody.
     fn nap(&mut self) -> Option<Duration> {
-        self.naps += 1;
         let wakes = self.links.batches.is_none() && !self.transfers;
-        (!wakes).then(|| (NAP_MIN * (1 << self.naps.min(8))).min(NAP_MAX))
+        let nap = (NAP_MIN * (1 << self.naps.min(8))).min(NAP_MAX);
+        self.naps += 1;
+        (!wakes).then_some(nap)
     }
 
     fn close(&mut self, lost: &dyn Fn() -> bool) {
@@ -390,13 +391,17 @@ impl Transport for Mpi<'_> {
         let mut said = true;
         for to in (0..self.links.peers.len() as u32).filter(|&to| to != me) {
             let bye = self.with_peer(to, |peer, _, now_ns, communicator| peer.say_bye(now_ns, communicator));
-            said &= bye.is_ok();
+            if let Err(why) = bye {
+                let why = self.error(why);
+                tracing::error!(rank = me, to, %why, "the end of the run");
+                said = false;
+            }
         }
         let mut rounds = 0u32;
-        while !lost() {
+        while said && !lost() {
             match self.part() {
-                Ok(true) if said => return,
-                Ok(_) => {}
+                Ok(true) => return,
+                Ok(false) => {}
                 Err(why) => {
                     tracing::error!(rank = me, %why, "the end of the run");
                     break;

@@ -2,8 +2,8 @@
 //!
 //! Each process makes a *part*, and all map all parts. A part is a file without a name, which the others open by way of
 //! `/proc`; where they may not, as between some containers, one in `/dev/shm`. Its pages are taken when it is made: so they
-//! lie near their process, and too little memory is an error at once rather than a signal later. An MPI window promises
-//! neither: where `/dev/shm` is too small, Open MPI's hangs the job, MPICH's kills it.
+//! lie near their process, and a file system that is too small is an error at once rather than a signal later; only the
+//! limit of a memory control group still ends the process. An MPI window promises neither: where `/dev/shm` is too small, Open MPI's hangs the job, MPICH's kills it.
 //!
 //! The processes of a host agree: if one of them cannot have the memory, none has, and all know why.
 

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_estimate_is_near_the_ninth_decile_of_the_sorted_list() {
+    fn the_estimate_is_near_the_fourth_quintile_of_the_sorted_list() {
         let spread = |number: u64| (number * 7919 % 10_007) as f64;
         let skewed = |number: u64| (spread(number) / 1000.0).exp();
         for of in [&spread as &dyn Fn(u64) -> f64, &skewed] {
