@@ -133,7 +133,10 @@ fn page(
         }
         table
     };
-    let ranks = path.by_rank().into_iter().map(|(rank, ns)| (format!("rank {rank}"), ns)).collect();
+    let mut ranks: Vec<(String, u64)> =
+        path.by_rank().into_iter().map(|(rank, ns)| (format!("rank {rank}"), ns)).collect();
+    let on_ranks_ns: u64 = ranks.iter().map(|(_, ns)| ns).sum();
+    ranks.push(("waiting, latency".into(), path.total_ns().saturating_sub(on_ranks_ns)));
     page.tables.push(named("ranks", "by rank", "rank", ranks));
     let chunks = path.by_chunk().into_iter().map(|(number, ns)| (slices.chunk_name(trace, number), ns));
     page.tables.push(named("chunks", "by chunk", "chunk", chunks.collect()));
@@ -149,7 +152,7 @@ fn bounds(trace: &Trace, selection: &Selection, slices: &Slices, window: Window)
     let spent = spent(trace, selection, phases(trace, window));
     let by_cause = Efficiency::of(&spent).map(|efficiency| efficiency.bounds());
     let chain = (
-        "workers without number, and messages free: the longest chain",
+        "the longest chain of handlers, each on a worker of its own",
         longest_chain_ns(slices, window) as f64,
     );
     bounds_table(by_cause.into_iter().flatten().chain([chain]), window.length_ns())
@@ -204,7 +207,9 @@ fn notes(page: &mut Page, trace: &Trace, slices: &Slices, path: &Path) {
         "latency: from the send until the idle worker woke; when messages arrived is not recorded".into(),
     );
     page.notes.push(
-        "bounds take vCPUs to be equally fast while they are had, and the work to stay as it was".into(),
+        "bounds know no waiting for messages or syncs, take vCPUs to be equally fast while they are had, and count \
+         start and end of the run; a program's own bounds are of its iterations, with its own waiting in them"
+            .into(),
     );
 }
 

@@ -1,8 +1,8 @@
 //! `caribou trace diff`: what changed from one run to another, by cause.
 //!
 //! The time of a run is the sum of five causes, averaged over workers, so their changes add up to its change: CPU time of
-//! chunks, time lost, the runtime, imbalance (the busiest worker over the average), and waiting that imbalance does not
-//! explain. Several runs a side tell change from noise. Kinds, chunks and ranks are compared by their names: runs may
+//! chunks, time lost, the runtime, imbalance (phase by phase, the worker that was occupied for longest over the average),
+//! and waiting that imbalance does not explain. Times of kinds and ranks are averages over workers too. Several runs a side tell change from noise. Kinds, chunks and ranks are compared by their names: runs may
 //! differ in ranks and placement.
 
 mod limit;
@@ -70,22 +70,26 @@ fn read(paths: &[PathBuf], notes: &mut Vec<String>) -> Result<Vec<Measures>, Err
 
 fn page(options: &Options, before: &Side, after: &Side, notes: Vec<String>) -> Page {
     let mut page = Page::of_runs("diff", before.runs_text());
-    let causes: Vec<Change> = Cause::ALL
-        .into_iter()
-        .map(|cause| Change::of(cause.name(), before, after, |run| run.cause_ns(cause)))
-        .collect();
+    let change = |cause: Cause| Change::of(cause.name(), before, after, |run| run.cause_ns(cause));
+    let causes: Vec<Change> =
+        Cause::ALL.into_iter().filter(|cause| *cause != Cause::Idle).map(change).collect();
     page.says.extend(before.unlike(after).map(|why| format!("warning: {why}: what differs may be that")));
     page.says.push(sentence(&causes));
-    page.tables.push(table("causes", "", "cause", &causes, usize::MAX));
+    page.tables.push(table("causes", "average of the workers", "cause", &causes, usize::MAX));
     let known = before.noise_known() || after.noise_known();
     for (name, title, head, changes) in [
         (
             "kinds",
-            "kinds and the runtime, all workers together",
+            "kinds, the runtime and idle, average of the workers",
             "kind",
             changes(before, after, |run| &run.kinds_ns),
         ),
-        ("ranks", "CPU time of chunks by rank", "rank", changes(before, after, |run| &run.ranks_ns)),
+        (
+            "ranks",
+            "CPU time of chunks, average of the workers of a rank",
+            "rank",
+            changes(before, after, |run| &run.ranks_ns),
+        ),
         ("chunks", "CPU time by chunk", "chunk", changes(before, after, |run| &run.chunks_ns)),
     ] {
         if !changes.is_empty() {
@@ -93,6 +97,11 @@ fn page(options: &Options, before: &Side, after: &Side, notes: Vec<String>) -> P
         }
     }
     page.notes.extend(notes);
+    page.notes.push(
+        "total is the time of the trace, with start and end of the run; imbalance is summed phase by phase; idle time is \
+         part of imbalance and waiting"
+            .into(),
+    );
     if !known {
         let why = "one run a side: how much of this is noise is not known; name several, separated by commas";
         page.notes.push(why.into());
@@ -109,11 +118,7 @@ fn page(options: &Options, before: &Side, after: &Side, notes: Vec<String>) -> P
 fn sentence(causes: &[Change]) -> String {
     let total = &causes[0];
     let signed = |ns: f64| format!("{}{}", if ns < 0.0 { "-" } else { "+" }, duration(ns.abs()));
-    let mut parts: Vec<&Change> = causes[1..]
-        .iter()
-        .filter(|change| change.name != Cause::Idle.name())
-        .filter(|change| change.ns() != 0.0)
-        .collect();
+    let mut parts: Vec<&Change> = causes[1..].iter().filter(|change| change.ns() != 0.0).collect();
     parts.sort_by(|one, other| other.ns().abs().total_cmp(&one.ns().abs()));
     let because: Vec<String> = parts
         .iter()

@@ -12,8 +12,8 @@
 //! | runtime | sum over p of max (u + l) / sum over p of max (u + l + r) | balancing, tracing, messages put away |
 //! | communication | sum over p of max (u + l + r) / T | waiting: for messages, dependences, syncs |
 //!
-//! Bounds take away one cause and leave the others as they were: they are times that no run can beat in which only this is
-//! better. A *phase* is a stretch as long as one between two syncs, on average.
+//! Bounds are times of a run with nothing but some of these: with nothing but the busy time, for one, nothing is lost and
+//! nobody waits. A *phase* is a stretch as long as one between two syncs, on average.
 
 use caribou::trace::Trace;
 
@@ -59,19 +59,9 @@ struct Most {
     occupied_ns: f64,
 }
 
-/// In chunks or in the runtime.
-fn busy_ns(parts: &Parts) -> f64 {
-    parts.chunks_ns + parts.runtime_ns
-}
-
-/// Busy, or robbed of it.
-fn occupied_ns(parts: &Parts) -> f64 {
-    busy_ns(parts) + parts.lost_ns
-}
-
 /// What part of the time that a worker wanted it had.
 fn capacity(parts: &Parts) -> Option<f64> {
-    (occupied_ns(parts) > 0.0).then(|| busy_ns(parts) / occupied_ns(parts))
+    (parts.occupied_ns() > 0.0).then(|| parts.busy_ns() / parts.occupied_ns())
 }
 
 impl Efficiency {
@@ -94,16 +84,21 @@ impl Efficiency {
     fn phase(&mut self, workers: &[Parts], usual: &[f64]) {
         let most = |of: fn(&Parts) -> f64| workers.iter().map(of).fold(0.0, f64::max);
         self.most.in_chunks_ns += most(|parts| parts.chunks_ns + parts.lost_ns);
-        self.most.busy_ns += most(busy_ns);
-        self.most.occupied_ns += most(occupied_ns);
+        self.most.busy_ns += most(Parts::busy_ns);
+        self.most.occupied_ns += most(Parts::occupied_ns);
         self.computed_ns += workers.iter().map(|parts| parts.chunks_ns).sum::<f64>();
         self.lost_ns += workers.iter().map(|parts| parts.lost_ns).sum::<f64>();
-        let shown = |parts: &Parts| occupied_ns(parts) > SHOWN_MIN * parts.wall_ns;
+        let shown = |parts: &Parts| parts.occupied_ns() > SHOWN_MIN * parts.wall_ns;
         let of_worker = |(parts, &usual)| capacity(parts).filter(|_| shown(parts)).unwrap_or(usual);
         let capacity: f64 = workers.iter().zip(usual).map(of_worker).sum();
         if capacity > 0.0 {
-            self.balanced_ns += workers.iter().map(busy_ns).sum::<f64>() / capacity;
+            self.balanced_ns += workers.iter().map(Parts::busy_ns).sum::<f64>() / capacity;
         }
+    }
+
+    /// Sum over phases of what the worker had that was in chunks or in the runtime for longest, lost time included.
+    pub(crate) fn occupied_ns(&self) -> f64 {
+        self.most.occupied_ns
     }
 
     /// Parallel efficiency, and the factors that it is the product of.
@@ -118,12 +113,12 @@ impl Efficiency {
         ]
     }
 
-    /// Times that nothing can beat which changes this alone, ns.
+    /// Times of a run that has nothing but this, ns.
     pub(crate) fn bounds(&self) -> [(&'static str, f64); 3] {
         [
-            ("perfect balance at the measured capacity", self.balanced_ns),
-            ("no lost time", self.most.busy_ns),
-            ("free messages and syncs", self.most.occupied_ns),
+            ("all busy time, divided by the measured capacities", self.balanced_ns),
+            ("the busy time of the busiest worker in each phase", self.most.busy_ns),
+            ("the same and what it lost", self.most.occupied_ns),
         ]
     }
 
@@ -139,9 +134,8 @@ impl Efficiency {
 
 /// The bounds as a table, and others beside them.
 pub(crate) fn bounds_table(bounds: impl IntoIterator<Item = (&'static str, f64)>, window_ns: u64) -> Table {
-    let columns = [("bound", "no faster than"), ("time_ns", "time"), ("speedup", "times faster")];
-    let mut table =
-        Table::new("bounds", "what it could be, with one thing better and the others as they were", &columns);
+    let columns = [("bound", "nothing but"), ("time_ns", "time"), ("speedup", "times faster")];
+    let mut table = Table::new("bounds", "how long it would take with nothing but", &columns);
     for (name, ns) in bounds {
         let faster = if ns > 0.0 { Cell::Number(window_ns as f64 / ns) } else { Cell::Empty };
         table.row([Cell::text_of(name), Cell::Ns(ns), faster]);
@@ -177,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_takes_away_one_cause_and_leaves_the_others() {
+    fn bounds_are_sums_over_phases() {
         let bounds = sums().bounds().map(|(_, ns)| ns);
         // Work of 130 on two whole vCPUs, then of 80 on one and a half.
         let balanced = 130.0 / 2.0 + 80.0 / 1.5;

@@ -154,15 +154,48 @@ impl Spent {
     }
 }
 
-/// Time that workers of a pool waited for the last one: what they were idle after their last iteration, ns. As exact as
-/// the bins of profiles.
-pub(crate) fn tail_ns(trace: &Trace) -> f64 {
-    let of_worker = |profile: &Profile| {
-        let row = |activity| profile.rows.iter().find(|row| row.activity == activity);
-        let worked = row(Activity::Iterations).map_or(0, |row| row.ns.len());
-        row(Activity::Idle).map_or(0, |row| row.ns.iter().skip(worked).sum::<u64>())
-    };
-    trace.ranks.iter().flat_map(|rank| &rank.profiles).map(|profile| of_worker(profile) as f64).sum()
+/// What workers of a pool were idle for after their last iteration, sums over them in ns. As exact as the bins of profiles.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Ending {
+    /// Until the last worker had executed its last iteration: work that was not spread evenly.
+    pub(crate) tail_ns: f64,
+    /// After that: nothing was left to execute, and the result was collected.
+    pub(crate) collecting_ns: f64,
+}
+
+impl Ending {
+    /// Nothing of a run that is no pool.
+    pub(crate) fn of(trace: &Trace) -> Ending {
+        let mut ending = Ending::default();
+        if trace.run.shape != "pool" {
+            return ending;
+        }
+        let profiles = || trace.ranks.iter().flat_map(|rank| &rank.profiles);
+        let last_ns = profiles().map(worked_until_ns).max().unwrap_or(0);
+        for profile in profiles() {
+            let idle = profile.rows.iter().filter(|row| row.activity == Activity::Idle);
+            for (begin_ns, &ns) in idle.flat_map(|row| begins_ns(profile).zip(&row.ns)) {
+                if begin_ns >= last_ns {
+                    ending.collecting_ns += ns as f64;
+                } else if begin_ns >= worked_until_ns(profile) {
+                    ending.tail_ns += ns as f64;
+                }
+            }
+        }
+        ending
+    }
+}
+
+/// The end of the bin in which a worker executed its last iteration, ns.
+fn worked_until_ns(profile: &Profile) -> u64 {
+    let worked = profile.rows.iter().filter(|row| row.activity == Activity::Iterations);
+    let bins = worked.filter_map(|row| row.ns.iter().rposition(|&ns| ns > 0)).max();
+    bins.map_or(0, |last| (last as u64 + 1).saturating_mul(profile.bin_ns))
+}
+
+/// When the bins of a profile begin, ns.
+fn begins_ns(profile: &Profile) -> impl Iterator<Item = u64> {
+    (0u64..).map(|bin| bin.saturating_mul(profile.bin_ns))
 }
 
 impl Worker {
@@ -282,6 +315,16 @@ impl Parts {
 }
 
 impl Parts {
+    /// In chunks or in the runtime.
+    pub(crate) fn busy_ns(&self) -> f64 {
+        self.chunks_ns + self.runtime_ns
+    }
+
+    /// Busy, or robbed of it.
+    pub(crate) fn occupied_ns(&self) -> f64 {
+        self.busy_ns() + self.lost_ns
+    }
+
     /// Makes an average of a sum.
     pub(crate) fn divide(&mut self, by: f64) {
         let all = [

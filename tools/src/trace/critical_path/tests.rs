@@ -81,7 +81,8 @@ fn a_worker_that_was_busy_keeps_the_path() {
     let found = json(&write("busy", &[first, second]), &[]);
     assert_eq!(parts(&found), [1950, 0, 0, 0, 0, 0, 50, 0]);
     assert_eq!(time(&found, "ranks", "rank", "rank 1"), 1950);
-    assert_eq!(found["tables"]["ranks"].as_array().unwrap().len(), 1);
+    assert_eq!(time(&found, "ranks", "rank", "waiting, latency"), 50, "ranks add up to the path");
+    assert_eq!(found["tables"]["ranks"].as_array().unwrap().len(), 2);
 }
 
 #[test]
@@ -101,6 +102,18 @@ fn a_wait_whose_sender_is_not_recorded_stays_on_the_worker_and_is_called_unknown
     assert_eq!(parts(&found), [1100, 0, 50, 0, 0, 0, 0, 850]);
     let notes = found["notes"].to_string();
     assert!(notes.contains("the senders of 1 messages are not in this part"), "{notes}");
+}
+
+#[test]
+fn putting_messages_away_is_the_runtime_and_no_load_balancing() {
+    let events = vec![
+        handler(0, 400, 1, None, 0),
+        part(400, 460, Part::Keep),
+        part(460, 530, Part::Migrate),
+        handler(530, 900, 1, None, 0),
+    ];
+    let found = json(&write("keep", &[events]), &[]);
+    assert_eq!(parts(&found), [770, 0, 0, 0, 0, 70, 60, 0]);
 }
 
 #[test]

@@ -128,8 +128,11 @@ impl Path {
         }
         self.steps.push((number, from_ns, to_ns));
         let part = match slice.activity {
-            Activity::Runtime(RuntimePart::Start | RuntimePart::Flush) | Activity::Idle => Part::Runtime,
-            Activity::Runtime(_) => Part::Balancing,
+            Activity::Runtime(RuntimePart::Measure | RuntimePart::Decide | RuntimePart::Migrate) => {
+                Part::Balancing
+            }
+            Activity::Runtime(RuntimePart::Start | RuntimePart::Keep | RuntimePart::Flush)
+            | Activity::Idle => Part::Runtime,
             Activity::Kind(_) | Activity::Iterations | Activity::Lost => Part::ChunkCpu,
         };
         let whole_ns = u128::from((slice.end_ns - slice.begin_ns).max(1));

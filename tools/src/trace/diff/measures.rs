@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use caribou::trace::{Activity, Event, Trace, What};
+use caribou::trace::{ChunkId, Trace, What};
 
+use crate::trace::efficiency::{Efficiency, phases};
 use crate::trace::open::warn;
+use crate::trace::select::{Selection, Window};
+use crate::trace::spent::{Parts, spent};
 
 /// Runs that handled so many times the deliveries of others had more to do.
 const MORE: f64 = 1.02;
@@ -16,15 +19,16 @@ pub(super) enum Cause {
     Cpu,
     Lost,
     Runtime,
-    /// The busiest worker over the average.
+    /// Phase by phase, the worker that had most of the three over the average.
     Imbalance,
     /// What is left: for messages, at syncs, for anything that is not recorded.
     Waiting,
-    /// Idle time; part of imbalance and waiting.
+    /// Idle time: no cause of its own, but part of imbalance and waiting.
     Idle,
 }
 
 impl Cause {
+    /// All that may have a limit. The first is the sum of those after it, but for the last.
     pub(super) const ALL: [Cause; 7] = [
         Cause::Total,
         Cause::Cpu,
@@ -46,30 +50,6 @@ impl Cause {
             Cause::Waiting => "waiting",
             Cause::Idle => "idle",
         }
-    }
-}
-
-/// Sums over one worker, ns.
-#[derive(Clone, Copy, Debug, Default)]
-struct Worker {
-    cpu_ns: f64,
-    lost_ns: f64,
-    runtime_ns: f64,
-    idle_ns: f64,
-}
-
-impl Worker {
-    fn add(&mut self, activity: Activity, ns: f64) {
-        *match activity {
-            Activity::Kind(_) | Activity::Iterations => &mut self.cpu_ns,
-            Activity::Lost => &mut self.lost_ns,
-            Activity::Runtime(_) => &mut self.runtime_ns,
-            Activity::Idle => &mut self.idle_ns,
-        } += ns;
-    }
-
-    fn busy_ns(&self) -> f64 {
-        self.cpu_ns + self.lost_ns + self.runtime_ns
     }
 }
 
@@ -134,83 +114,58 @@ pub(super) struct Measures {
     /// Empty if events were not recorded.
     pub(super) chunks_ns: BTreeMap<String, f64>,
     elapsed_ns: f64,
-    workers: Vec<Worker>,
+    /// Averages over workers.
+    parts: Parts,
+    /// Sum over phases of what the worker had that was in chunks or the runtime for longest, lost time included.
+    most_ns: f64,
 }
 
-/// Activities of one worker, from its events.
-type Sums = BTreeMap<Activity, f64>;
-
 impl Measures {
-    /// Takes times from the profiles, which are whole even where events were dropped, and from events what has no profile.
+    /// Takes times from where a summary takes them, cut into the same phases.
     pub(super) fn of(trace: &Trace) -> Measures {
-        let mut chunks: BTreeMap<caribou::trace::ChunkId, f64> = BTreeMap::new();
-        let mut recorded: BTreeMap<(u32, u32), Sums> = BTreeMap::new();
-        warn(&trace.for_each(|rank, worker, event| {
+        let (everything, window) = (Selection::default(), Window { from_ns: 0, to_ns: trace.elapsed_ns() });
+        let spent = spent(trace, &everything, phases(trace, window));
+        warn(&spent.problems);
+        let mut chunks_ns: BTreeMap<ChunkId, f64> = BTreeMap::new();
+        warn(&trace.for_each(|_, _, event| {
             if let What::Handler { chunk, .. } = event.what {
-                *chunks.entry(chunk).or_default() += event.cpu_ns() as f64;
+                *chunks_ns.entry(chunk).or_default() += event.cpu_ns() as f64;
             }
-            add(recorded.entry((rank.rank, worker)).or_default(), event);
         }));
-        let mut measures = Measures {
+        let workers = spent.workers.len().max(1) as f64;
+        let mut parts = spent.parts();
+        parts.divide(workers);
+        let mut kinds_ns = BTreeMap::new();
+        for (activity, line) in spent.total() {
+            *kinds_ns.entry(trace.activity_name(activity)).or_default() += line.total_ns / workers;
+        }
+        let cpu_ns = |(rank, parts): (u32, Parts)| {
+            let of_it = spent.workers.iter().filter(|worker| worker.rank == rank).count().max(1);
+            (format!("rank {rank}"), parts.chunks_ns / of_it as f64)
+        };
+        Measures {
             run_id: trace.run.run_id.clone(),
             started: Started::of(trace),
-            kinds_ns: BTreeMap::new(),
-            ranks_ns: BTreeMap::new(),
-            chunks_ns: chunks.into_iter().map(|(chunk, ns)| (trace.chunk_name(chunk), ns)).collect(),
+            kinds_ns,
+            ranks_ns: spent.by_rank().into_iter().map(cpu_ns).collect(),
+            chunks_ns: chunks_ns.into_iter().map(|(chunk, ns)| (trace.chunk_name(chunk), ns)).collect(),
             elapsed_ns: trace.elapsed_ns() as f64,
-            workers: Vec::new(),
-        };
-        for rank in &trace.ranks {
-            let mut rank_ns = 0.0;
-            for (number, profile) in (0..rank.workers).zip(&rank.profiles) {
-                let mut sums = recorded.remove(&(rank.rank, number)).unwrap_or_default();
-                if !profile.rows.is_empty() {
-                    sums.clear();
-                    for row in &profile.rows {
-                        *sums.entry(row.activity).or_default() += row.total_ns() as f64;
-                    }
-                }
-                let mut worker = Worker::default();
-                for (activity, ns) in sums {
-                    worker.add(activity, ns);
-                    *measures.kinds_ns.entry(trace.activity_name(activity)).or_default() += ns;
-                }
-                rank_ns += worker.cpu_ns;
-                measures.workers.push(worker);
-            }
-            measures.ranks_ns.insert(format!("rank {}", rank.rank), rank_ns);
+            most_ns: Efficiency::of(&spent)
+                .map_or(parts.occupied_ns(), |efficiency| efficiency.occupied_ns()),
+            parts,
         }
-        measures
     }
 
     pub(super) fn cause_ns(&self, cause: Cause) -> f64 {
-        let count = self.workers.len().max(1) as f64;
-        let average = |of: fn(&Worker) -> f64| self.workers.iter().map(of).sum::<f64>() / count;
-        let busiest_ns = || self.workers.iter().map(Worker::busy_ns).fold(0.0, f64::max);
+        let Parts { chunks_ns, lost_ns, runtime_ns, idle_ns, .. } = self.parts;
         match cause {
             Cause::Total => self.elapsed_ns,
-            Cause::Cpu => average(|worker| worker.cpu_ns),
-            Cause::Lost => average(|worker| worker.lost_ns),
-            Cause::Runtime => average(|worker| worker.runtime_ns),
-            Cause::Imbalance => busiest_ns() - average(Worker::busy_ns),
-            Cause::Waiting => self.elapsed_ns - busiest_ns(),
-            Cause::Idle => average(|worker| worker.idle_ns),
+            Cause::Cpu => chunks_ns,
+            Cause::Lost => lost_ns,
+            Cause::Runtime => runtime_ns,
+            Cause::Imbalance => self.most_ns - self.parts.occupied_ns(),
+            Cause::Waiting => self.elapsed_ns - self.most_ns,
+            Cause::Idle => idle_ns,
         }
-    }
-}
-
-fn add(sums: &mut Sums, event: &Event) {
-    let activity = match event.what {
-        What::Handler { kind, .. } => Activity::Kind(kind),
-        What::Range { .. } => Activity::Iterations,
-        What::Idle => Activity::Idle,
-        What::Runtime { part, .. } => Activity::Runtime(part),
-        What::Depart { .. } => Activity::Runtime(caribou::trace::Part::Migrate),
-        _ => return,
-    };
-    *sums.entry(activity).or_default() += event.cpu_ns() as f64;
-    let lost_ns = event.duration_ns() - event.cpu_ns();
-    if lost_ns > 0 {
-        *sums.entry(Activity::Lost).or_default() += lost_ns as f64;
     }
 }

@@ -1,5 +1,6 @@
 //! Runs that differ in one thing each.
 
+use caribou::SyncReport;
 use caribou::trace::{ChunkId, End, Event, Name, NameId, Part, RUNTIME, RunRecord, What, Writer};
 use serde_json::Value;
 
@@ -83,8 +84,36 @@ fn the_causes_of_a_slower_run_add_up_to_its_change() {
     assert_eq!(found["tables"]["chunks"][0]["chunk"], "Ring[#1]");
     assert_eq!(change(&found, "chunks", "chunk", "Ring[#1]"), (800, Value::Null));
     assert_eq!(change(&found, "ranks", "rank", "rank 0").0, 0);
-    assert_eq!(change(&found, "kinds", "kind", "Ring::Halo").0, 800);
+    assert_eq!(change(&found, "kinds", "kind", "Ring::Halo").0, 400, "as in cpu: the average of the workers");
+    let causes = found["tables"]["causes"].to_string();
+    assert!(!causes.contains("idle"), "part of others: {causes}");
     assert!(found["notes"].to_string().contains("how much of this is noise is not known"));
+}
+
+#[test]
+fn imbalance_that_is_made_up_for_in_the_next_phase_is_imbalance() {
+    const SECOND: u64 = 1_000_000_000;
+    let phases = |name: &str, busy: [(u64, u64); 2]| {
+        let dir = Scratch::new(&format!("diff-{name}"));
+        for (rank, (begin_ns, end_ns)) in (0..2u32).zip(busy) {
+            let run = RunRecord { ranks: 2, workers: vec![1; 2], rank, ..RunRecord::default() };
+            let mut writer = Writer::create(dir.path(), &run).unwrap();
+            let chunk = ChunkId { array: 0, key: 0 };
+            let what = What::Handler { chunk, kind: NameId(0), from: RUNTIME, number: 0, lost_ns: 0 };
+            writer.events(0, &[Event { begin_ns, end_ns, what }]).unwrap();
+            let mut sync = SyncReport::default();
+            sync.at_ns = SECOND;
+            writer.syncs(&vec![sync; usize::from(rank == 0)]).unwrap();
+            writer.finish(&End { elapsed_ns: 2 * SECOND, ..End::default() }).unwrap();
+        }
+        dir
+    };
+    let (even, uneven) =
+        (phases("even", [(0, SECOND), (0, SECOND)]), phases("uneven", [(0, SECOND), (SECOND, 2 * SECOND)]));
+    let found = json(even.text(), uneven.text());
+    assert_eq!(change(&found, "causes", "cause", "imbalance").0, SECOND as i64);
+    let limit = ["--fail-if", "imbalance > 1"];
+    assert!(caribou(&[&["trace", "diff", even.text(), uneven.text()][..], &limit].concat()).is_err());
 }
 
 #[test]

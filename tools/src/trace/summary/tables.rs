@@ -6,11 +6,12 @@ use caribou::trace::{Activity, Trace};
 
 use super::super::census::{Census, SORTS, Traffic};
 use super::super::page::{Cell, Table, counted, duration, moment};
-use super::super::spent::{Source, Spent, tail_ns};
+use super::super::spent::{Ending, Source, Spent};
 use super::super::taken::Taken;
 
 /// Idle time of a pool at its end.
 const TAIL: &str = "idle, waiting for the last worker";
+const COLLECTING: &str = "idle, collecting the result";
 /// Hosts named one by one.
 const HOSTS_MAX: usize = 8;
 /// Of the command line, in characters.
@@ -91,14 +92,15 @@ pub(super) fn time(trace: &Trace, spent: &Spent, taken: &Taken) -> Table {
     };
     let is_pool = trace.run.shape == "pool";
     let busy = if is_pool { "iterations" } else { "chunks" };
-    let tail_ns = if is_pool { tail_ns(trace).min(parts.idle_ns) } else { 0.0 };
+    let Ending { tail_ns, collecting_ns } = Ending::of(trace);
     let columns = [("part", "worker-time"), ("time_ns", "time"), ("share", "share"), ("from", "from")];
     let mut table = Table::new("time", "", &columns);
     let rows = [
         (busy, parts.chunks_ns, source),
         ("runtime", parts.runtime_ns, source),
-        ("idle", parts.idle_ns - tail_ns, source),
+        ("idle", (parts.idle_ns - tail_ns - collecting_ns).max(0.0), source),
         (TAIL, tail_ns, source),
+        (COLLECTING, collecting_ns, source),
         ("waiting for the vCPU", taken.wait_ns, "samples"),
         ("throttled by a quota", taken.throttled_ns, "samples"),
         ("steal", taken.steal_ns, "samples"),
@@ -109,7 +111,7 @@ pub(super) fn time(trace: &Trace, spent: &Spent, taken: &Taken) -> Table {
     let sampled = trace.ranks.iter().any(|rank| !rank.samples.is_empty());
     for (name, ns, from) in rows {
         let cells = match from {
-            _ if name == TAIL && !is_pool => continue,
+            _ if [TAIL, COLLECTING].contains(&name) && !is_pool => continue,
             "samples" if !sampled => [Cell::Empty, Cell::Empty],
             _ => [Cell::Ns(ns), Cell::Share(parts.share(ns))],
         };
