@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use caribou::trace::{RankTrace, Trace};
+use caribou::trace::{Activity, RankTrace, Trace};
 
 use super::page::{Cell, Table};
 
@@ -12,10 +12,12 @@ const PROCESSES_SAID: usize = 3;
 /// Processes of a rank in the table.
 const PROCESSES_MAX: usize = 10;
 
-/// What a rank lost, and to whom. Shares are of the time of its workers.
+/// For how long a rank did not have its vCPUs, and who had them. Shares are of the time of its workers.
 struct Loss<'t> {
     rank: u32,
     lost: f64,
+    /// What handlers, or iterations, lost of it; none without a profile.
+    in_handlers: Option<f64>,
     /// Name, number and share: those that took most first.
     takers: Vec<(&'t str, u32, f64)>,
 }
@@ -32,24 +34,41 @@ fn losses(trace: &Trace) -> Vec<Loss<'_>> {
 fn loss(rank: &RankTrace, elapsed_ns: u64) -> Loss<'_> {
     let all_ns = (elapsed_ns as f64 * f64::from(rank.workers)).max(1.0);
     let lost_ns: f64 = rank.samples.iter().map(|sample| sample.wait_ns as f64 + sample.steal_ns as f64).sum();
+    let rows = || rank.profiles.iter().flat_map(|profile| &profile.rows);
+    let in_handlers = rows().next().is_some().then(|| {
+        let lost = rows().filter(|row| row.activity == Activity::Lost);
+        lost.map(|row| row.total_ns() as f64).sum::<f64>() / all_ns
+    });
     let mut by_process: BTreeMap<(&str, u32), f64> = BTreeMap::new();
-    for taker in rank.looks.iter().flat_map(|look| &look.takers) {
-        *by_process.entry((&taker.command, taker.pid)).or_default() += taker.cpu_ns as f64;
+    for look in &rank.looks {
+        // A process counts as where it ran last, though some of its time was elsewhere: no more fits than there was.
+        let seen_ns: f64 = look.takers.iter().map(|taker| taker.cpu_ns as f64).sum();
+        let room_ns = look.over_ns as f64 * f64::from(rank.workers);
+        let fits = if seen_ns > room_ns { room_ns / seen_ns } else { 1.0 };
+        for taker in &look.takers {
+            *by_process.entry((&taker.command, taker.pid)).or_default() += taker.cpu_ns as f64 * fits;
+        }
     }
     let shares = by_process.into_iter().map(|((name, pid), ns)| (name, pid, ns / all_ns));
     let mut takers: Vec<(&str, u32, f64)> = shares.collect();
     takers.sort_by(|one, other| other.2.total_cmp(&one.2).then(one.1.cmp(&other.1)));
-    Loss { rank: rank.rank, lost: lost_ns / all_ns, takers }
+    Loss { rank: rank.rank, lost: lost_ns / all_ns, in_handlers, takers }
 }
 
 /// A sentence a rank that lost much.
 pub(crate) fn says(trace: &Trace) -> Vec<String> {
-    losses(trace).iter().take(RANKS_SAID).map(sentence).collect()
+    let program = trace.run.arguments.first().and_then(|program| program.rsplit('/').next()).unwrap_or("");
+    losses(trace).iter().take(RANKS_SAID).map(|loss| sentence(loss, program)).collect()
 }
 
-fn sentence(loss: &Loss<'_>) -> String {
+fn sentence(loss: &Loss<'_>, program: &str) -> String {
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
-    let named = |(name, pid, share): &(&str, u32, f64)| format!("`{name}` (pid {pid}) {}", percent(*share));
+    // The kernel keeps 15 bytes of a name.
+    let other =
+        |name: &str| if program.get(..15).unwrap_or(program) == name { "another process " } else { "" };
+    let named = |(name, pid, share): &(&str, u32, f64)| {
+        format!("{}`{name}` (pid {pid}) {}", other(name), percent(*share))
+    };
     let whom: Vec<String> = loss.takers.iter().take(PROCESSES_SAID).map(named).collect();
     let whom = match whom.is_empty() {
         false => format!("on its vCPUs ran {}", whom.join(", ")),
@@ -57,7 +76,13 @@ fn sentence(loss: &Loss<'_>) -> String {
                  are outside of what this machine shows"
             .into(),
     };
-    format!("rank {} lost {} of its time; {whom}", loss.rank, percent(loss.lost))
+    let in_handlers = loss.in_handlers.map(|share| format!(" (handlers lost {})", percent(share)));
+    format!(
+        "rank {} did not have its vCPU for {} of the time{}; {whom}",
+        loss.rank,
+        percent(loss.lost),
+        in_handlers.unwrap_or_default()
+    )
 }
 
 /// A row a process; none if no rank looked for any.
@@ -109,7 +134,8 @@ mod tests {
     fn who_took_a_vcpu_is_named_with_its_share() {
         let scratch = Scratch::new("takers");
         trace(&scratch, &[taker(9, "sshd", 5), taker(123, "stress", 200)]);
-        let expected = "rank 1 lost 45.0 % of its time; on its vCPUs ran `stress` (pid 123) 40.0 %, `sshd` (pid 9) 1.0 %";
+        let expected = "rank 1 did not have its vCPU for 45.0 % of the time; on its vCPUs ran `stress` (pid 123) 40.0 %, \
+                        `sshd` (pid 9) 1.0 %";
         for command in ["summary", "lb"] {
             let text = caribou(&["trace", command, scratch.text()]).unwrap();
             assert!(text.lines().any(|line| line == expected), "{text}");
@@ -121,11 +147,36 @@ mod tests {
     }
 
     #[test]
+    fn processes_seen_together_had_no_more_than_the_vcpu() {
+        let scratch = Scratch::new("takers-full");
+        // Two looks of 500 ns each.
+        trace(&scratch, &[taker(1, "ring", 450), taker(2, "rustc", 300), taker(3, "cc", 250)]);
+        let text = caribou(&["trace", "summary", scratch.text()]).unwrap();
+        assert!(
+            text.contains("`ring` (pid 1) 45.0 %, `rustc` (pid 2) 30.0 %, `cc` (pid 3) 25.0 %"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_neighbour_of_the_same_name_is_told_from_the_program() {
+        let run = RunRecord { arguments: vec!["/bin/stencil2d".into()], ..RunRecord::default() };
+        let scratch = Scratch::new("takers-same");
+        let mut writer =
+            Writer::create(scratch.path(), &RunRecord { ranks: 1, workers: vec![1], ..run }).unwrap();
+        let takers = vec![taker(7, "stencil2d", 400)];
+        writer.looks(&[Look { at_ns: 900, over_ns: 500, takers }]).unwrap();
+        writer.finish(&End { elapsed_ns: 1000, ..End::default() }).unwrap();
+        let text = caribou(&["trace", "summary", scratch.text()]).unwrap();
+        assert!(text.contains("ran another process `stencil2d` (pid 7) 40.0 %"), "{text}");
+    }
+
+    #[test]
     fn a_vcpu_that_nobody_here_took_was_taken_elsewhere() {
         let scratch = Scratch::new("takers-nobody");
         trace(&scratch, &[]);
         let text = caribou(&["trace", "summary", scratch.text()]).unwrap();
-        let expected = "rank 1 lost 45.0 % of its time; no process was seen on its vCPUs: the hypervisor, another container";
+        let expected = "rank 1 did not have its vCPU for 45.0 % of the time; no process was seen on its vCPUs: the hypervisor, another container";
         assert!(text.contains(expected) && text.contains("outside of what this machine shows"), "{text}");
     }
 }
