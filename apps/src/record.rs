@@ -142,7 +142,7 @@ impl Run {
         self.totals.moved
     }
 
-    /// The median of the syncs' max/avg while something disturbs the run, or over all of it when nothing ever does.
+    /// The median of the syncs' imbalance while something disturbs the run, or over all of it when nothing ever does.
     ///
     /// The median, because the first sync after a neighbour's arrival measures a phase nobody could have prepared for.
     #[must_use]

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `runs[].total_s` | first iteration's begin to last one's end |
 //! | `runs[].iteration_ms` | `total_s` over the iterations |
-//! | `runs[].imbalance` | median over the syncs of max/avg, while disturbed, or all along in a quiet run |
+//! | `runs[].imbalance` | median over the syncs of the imbalance, while disturbed, or all along in a quiet run |
 //! | `runs[].gain` | part of the first run's time that this one saved |
 //! | `runs[].bound_s` | what it would have taken at best, by the capacity that was measured in it |
 //! | `possible_gain` | the part of the first run's time that the last one would have saved at best |
@@ -68,7 +68,7 @@ pub struct RunSummary {
     pub total_s: f64,
     /// Mean milliseconds an iteration.
     pub iteration_ms: f64,
-    /// Median max/avg.
+    /// Median imbalance of the syncs.
     pub imbalance: Option<f64>,
     /// Chunks moved.
     pub moves: u64,

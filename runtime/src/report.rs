@@ -175,7 +175,8 @@ pub struct SyncReport {
     pub sync: u64,
     /// When it was decided, ns since the run began.
     pub at_ns: u64,
-    /// Largest over average completion time of the phase that was measured; 1 is perfect.
+    /// Completion time of the slowest rank in the phase that was measured, over what it would be with all work divided by
+    /// the capacities; 1 is perfect.
     pub imbalance_before: f64,
     /// The same, expected for the next phase after the moves.
     pub imbalance_predicted: f64,

@@ -79,13 +79,13 @@ impl Report {
             self.rows.iter().map(|row| row.strategy.len()).chain(["strategy".len()]).max().unwrap_or(0);
         writeln!(
             out,
-            "{:<width$}  max/avg before   after   gain %  bound %  moved chunks       %       MiB    time ms",
+            "{:<width$}  imbalance before   after   gain %  bound %  moved chunks       %       MiB    time ms",
             "strategy"
         )?;
         for row in &self.rows {
             writeln!(
                 out,
-                "{:<width$}  {:>14.4} {:>7.4} {:>8.2} {:>8.2} {:>13} {:>7.2} {:>9.1} {:>10.3}",
+                "{:<width$}  {:>16.4} {:>7.4} {:>8.2} {:>8.2} {:>13} {:>7.2} {:>9.1} {:>10.3}",
                 row.strategy,
                 row.max_over_avg_before,
                 row.max_over_avg_after,

@@ -15,7 +15,7 @@ mod efficiency;
 mod export;
 mod generate;
 mod histogram;
-mod lb;
+pub(crate) mod lb;
 mod merge;
 mod merged;
 mod messages;

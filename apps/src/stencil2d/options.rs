@@ -35,9 +35,10 @@ const AFTER_HELP: &str = "\
 Options win over CARIBOU_* variables, which win over the defaults.
 Exit code: 0 done, 1 a run failed or its result is wrong, 2 bad options.
 
-The table: imbalance is the median over the syncs of max/avg of the ranks' times, while something disturbs the run;
-settled after, the syncs from the first disturbance until iterations were as short as they stayed; of possible, the gain
-over what it would have been at best, with all work spread at all times over the capacity that the run measured.
+The table: imbalance is the median over the syncs of the slowest rank's time over the best possible at the measured
+capacities, while something disturbs the run; settled after, the syncs from the first disturbance until iterations were
+as short as they stayed; of possible, the gain over what it would have been at best, with all work spread at all times
+over the capacity that the run measured.
 
 The shape of the paper's experiment (figure 3; there 8192 cells on 32 vCPUs, here 4096 on two):
   stencil2d --grid 4096 --chunk 256 --iterations 500 --period 20 --neighbour 1:100-300 --compare none,refine --plot fig3.svg";

@@ -8,6 +8,8 @@ use caribou::SyncReport;
 use caribou::monitor::{KindStatus, RankStatus, Status, WorkerStatus};
 use serde::Serialize;
 
+use crate::trace::lb::outcome::Cost;
+
 /// All that is shown of a run. Also what `--json` prints.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Picture {
@@ -187,7 +189,7 @@ impl SyncPicture {
             imbalance_predicted: sync.imbalance_predicted,
             moved: sync.moved,
             moved_bytes: sync.moved_bytes,
-            cost_ns: sync.decide_ns.saturating_add(sync.migrate_ns),
+            cost_ns: Cost::of(sync).all_ns() as u64,
         }
     }
 }

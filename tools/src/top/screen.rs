@@ -187,7 +187,7 @@ fn draw_history(frame: &mut Frame<'_>, area: Rect, watch: &Watch) {
     let past = watch.imbalances.iter().copied().rev().take(usize::from(line.width));
     let (now, most) = (watch.imbalances.back().copied().unwrap_or(1.0), past.clone().fold(1.0, f64::max));
     let of = if watch.picture().syncs.is_empty() { "looks" } else { "syncs" };
-    let text = format!("imbalance, max/avg: {now:.2} now, {most:.2} at most in {} {of}", past.len());
+    let text = format!("imbalance: {now:.2} now, {most:.2} at most in {} {of}", past.len());
     frame.render_widget(Paragraph::new(Line::from(text).bold()), title);
     // Above 1, which is perfect; a tenth fills the height even where all is well, so that noise stays small.
     let mut above: Vec<u64> =
@@ -245,7 +245,9 @@ fn draw_help(frame: &mut Frame<'_>, area: Rect) {
         "busy: in chunks and the runtime; lost: in a handler",
         "without the vCPU; vCPU: CPU time got of that wanted;",
         "steal: taken by the hypervisor. Kinds: the whole run.",
-        "Imbalance: max/avg time of the ranks in a phase.",
+        "imbalance: time of the slowest rank over the best",
+        "possible at the measured capacities; without syncs,",
+        "of its handlers over the average.",
     ] {
         lines.push(Line::from(line));
     }

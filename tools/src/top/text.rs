@@ -41,15 +41,17 @@ pub(super) fn title(picture: &Picture, is_over: bool) -> String {
 /// The rest that is said of the whole run.
 pub(super) fn summary(picture: &Picture) -> String {
     let Picture { run_id, lb, ranks_total, syncs_total, moved_total, .. } = picture;
-    let imbalance = picture.imbalance.map_or("-".into(), |imbalance| format!("{imbalance:.2}"));
+    // Which of the two it is, as the first counts capacities and the second does not.
+    let when = picture.syncs.last().map_or("now".into(), |sync| format!("at sync {}", sync.sync));
+    let imbalance = picture
+        .imbalance
+        .map_or("imbalance -".into(), |imbalance| format!("imbalance {when} {imbalance:.2}"));
     let seen = picture.ranks.len();
     let ranks = match usize::try_from(*ranks_total) {
         Ok(total) if total > seen => format!("{seen} of {total} ranks"),
         _ => format!("{seen} ranks"),
     };
-    format!(
-        "{lb}  {ranks}  imbalance {imbalance}  {syncs_total} syncs  {moved_total} chunks moved  run {run_id}"
-    )
+    format!("{lb}  {ranks}  {imbalance}  {syncs_total} syncs  {moved_total} chunks moved  run {run_id}")
 }
 
 fn ranks(picture: &Picture) -> Table {

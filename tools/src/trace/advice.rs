@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use caribou::trace::{Activity, Part, Trace};
 
 use super::census::Census;
-use super::lb::outcome::{Cause, Cost, EVEN_MAX, Outcome, finite, max_over_average};
-use super::spent::{Parts, Spent, tail_ns};
+use super::lb::outcome::{Cause, Cost, EVEN_MAX, Outcome, Slowest, causes_text, finite, max_over_average};
+use super::page::duration;
+use super::spent::{Ending, Line, Parts, Spent};
 use super::taken::Taken;
 
-/// A phase is uneven if its slowest rank takes more than this times the average.
+/// A phase is uneven if its slowest rank takes more than this times what it would with work divided by capacity.
 const UNEVEN: f64 = 1.2;
 /// A part of the run that is worth a sentence.
 const NOTABLE: f64 = 0.05;
@@ -19,6 +20,8 @@ const IDLE_MAX: f64 = 0.2;
 const SAVED_MIN: f64 = 0.25;
 /// More of the runtime than this asks for larger chunks.
 const RUNTIME_MAX: f64 = 0.1;
+/// Handlers that are shorter than this on average are too short, ns: writing each down begins to be seen.
+const SHORT_NS: f64 = 20_000.0;
 
 /// All that the rules look at.
 #[derive(Clone, Debug, Default)]
@@ -33,15 +36,15 @@ pub(crate) struct Facts {
     pub(crate) cut: bool,
     /// Syncs that moved something.
     pub(crate) moving: usize,
-    /// Time of phases in which the slowest rank took more than [`UNEVEN`] times the average, over that of all phases.
+    /// From sync to sync: time of phases with an imbalance above [`UNEVEN`], over that until the last sync.
     pub(crate) uneven: f64,
     /// What made most of that.
-    pub(crate) cause: Option<Cause>,
-    /// The worst max/avg of all phases.
+    pub(crate) slowest: Option<Slowest>,
+    /// The worst imbalance of all phases.
     pub(crate) worst: f64,
     /// What moves saved of what they should have, where that was next to nothing; and what changed meanwhile.
     pub(crate) in_vain: Option<InVain>,
-    /// Max/avg over all phases; without syncs, of the ranks' busy times.
+    /// Over all phases; without syncs, the largest of the ranks' busy times over their average.
     pub(crate) imbalance: Option<f64>,
     /// The heaviest chunk over the average load of a worker, in the phase in the middle; and the heaviest of all.
     pub(crate) heaviest: Option<(f64, String)>,
@@ -51,8 +54,12 @@ pub(crate) struct Facts {
     pub(crate) loser: Option<(u32, f64)>,
     /// What was lost beside handlers, ns; much of it in the time of the runtime.
     pub(crate) beside_ns: f64,
-    /// Idle time of workers of a pool after their last iteration, ns.
-    pub(crate) tail_ns: f64,
+    /// What workers of a pool were idle for after their last iteration.
+    pub(crate) ending: Ending,
+    /// Time that workers spent on writing the trace, ns.
+    pub(crate) tracing_ns: f64,
+    /// CPU time of a handler on average, ns.
+    pub(crate) handler_ns: Option<f64>,
 }
 
 /// Moves that did not save what they should have, as a part of it.
@@ -74,7 +81,7 @@ pub(crate) struct Advice {
 
 impl Facts {
     pub(crate) fn advice(&self) -> Advice {
-        let rules = [uneven, in_vain, heaviest, syncs, tail, idle, lost, runtime];
+        let rules = [uneven, in_vain, heaviest, syncs, tail, collecting, idle, lost, tracing, runtime];
         let said: Vec<String> = rules.iter().filter_map(|rule| rule(self)).collect();
         if !said.is_empty() {
             return Advice { says: said, worry: true };
@@ -95,9 +102,8 @@ fn uneven(facts: &Facts) -> Option<String> {
     if facts.uneven <= NOTABLE {
         return uneven_without_syncs(facts);
     }
-    let cause = facts.cause?;
     let when = format!(
-        "max/avg was above {UNEVEN} for {:.1} % of the time, at worst {:.3}",
+        "imbalance was above {UNEVEN} for {:.1} % of the time, at worst {:.3}",
         100.0 * facts.uneven,
         facts.worst
     );
@@ -106,27 +112,20 @@ fn uneven(facts: &Facts) -> Option<String> {
     } else {
         String::new()
     };
-    Some(match cause {
-        Cause::Share(rank, share) => {
-            format!(
-                "{when}: the work was even, but rank {rank} had only {:.1} % of its vCPU{cure}",
-                100.0 * share
-            )
-        }
-        Cause::Speed(rank, speed) => {
-            format!(
-                "{when}: the work was even, but rank {rank} has only {:.1} % of the best speed{cure}",
-                100.0 * speed
-            )
-        }
-        Cause::Work(rank, work) => {
+    let Some(Slowest { rank, causes }) = facts.slowest.as_ref().filter(|slowest| !slowest.causes.is_empty())
+    else {
+        return Some(format!("{when}{cure}"));
+    };
+    let had = format!("rank {rank} had {}", causes_text(causes));
+    let too_much = causes.iter().any(|cause| matches!(cause, Cause::Work(_)));
+    Some(match causes[0] {
+        Cause::Work(_) => {
             // Who is told below that syncs take too long is not told here to have more of them.
             let more = if facts.syncs_share > NOTABLE { "" } else { "more often, or " };
-            format!(
-                "{when}: rank {rank} had {work:.3} times the average work: balance {more}with another strategy{cure}"
-            )
+            format!("{when}: {had}: balance {more}with another strategy{cure}")
         }
-        Cause::Unknown => format!("{when}{cure}"),
+        _ if too_much => format!("{when}: {had}{cure}"),
+        _ => format!("{when}: the work was even, but {had}{cure}"),
     })
 }
 
@@ -156,10 +155,28 @@ fn in_vain(facts: &Facts) -> Option<String> {
 
 /// Workers of a pool that wait for the last one.
 fn tail(facts: &Facts) -> Option<String> {
-    let share = facts.parts.share(facts.tail_ns);
+    let share = facts.parts.share(facts.ending.tail_ns);
     (share > NOTABLE).then(|| {
         format!(
             "workers waited for the last one for {:.1} % of the time: hand out smaller ranges, or by another policy",
+            100.0 * share
+        )
+    })
+}
+
+/// Workers of a pool that wait for the result, when nothing is left to execute.
+fn collecting(facts: &Facts) -> Option<String> {
+    let share = facts.parts.share(facts.ending.collecting_ns);
+    // A name may come with parameters.
+    let policy = facts.strategy.split(',').next().unwrap_or_default();
+    let cure = if policy == "ruper" {
+        "its durations fit runs of an hour: set `checkpoint` to a part of this one"
+    } else {
+        "a larger pool, or a policy that asks less at the end"
+    };
+    (share > NOTABLE).then(|| {
+        format!(
+            "for {:.1} % of the time nothing was left to execute, and `{policy}` collected the result: {cure}",
             100.0 * share
         )
     })
@@ -181,7 +198,7 @@ fn idle(facts: &Facts) -> Option<String> {
     let share = facts.parts.share(facts.parts.idle_ns);
     let imbalance = facts.imbalance.filter(|&imbalance| imbalance <= EVEN_MAX && share > IDLE_MAX)?;
     Some(format!(
-        "workers were idle for {:.1} % of the time while max/avg was {imbalance:.3}: latency or dependences, not balance; \
+        "workers were idle for {:.1} % of the time while imbalance was {imbalance:.3}: latency or dependences, not balance; \
          see critical-path",
         100.0 * share
     ))
@@ -191,17 +208,31 @@ fn lost(facts: &Facts) -> Option<String> {
     let share = facts.parts.share(facts.parts.lost_ns);
     let (rank, worst) = facts.loser.filter(|_| share > NOTABLE)?;
     Some(format!(
-        "{:.1} % of the time was lost, most on rank {rank} with {:.1} %: the vCPU was somebody else's, or handlers slept or \
+        "handlers lost {:.1} % of the time, most on rank {rank} with {:.1} %: the vCPU was somebody else's, or they slept or \
          did I/O",
         100.0 * share,
         100.0 * worst
     ))
 }
 
+/// What the trace itself cost: figures of other parts are larger by it.
+fn tracing(facts: &Facts) -> Option<String> {
+    let share = facts.parts.share(facts.tracing_ns);
+    (share > NOTABLE).then(|| {
+        format!(
+            "writing the trace took {:.1} % of the time: record less with CARIBOU_TRACE_FILTER, or larger chunks",
+            100.0 * share
+        )
+    })
+}
+
 fn runtime(facts: &Facts) -> Option<String> {
-    let share = facts.parts.share((facts.parts.runtime_ns - facts.beside_ns).max(0.0));
+    let own_ns = facts.parts.runtime_ns - facts.beside_ns - facts.tracing_ns;
+    let share = facts.parts.share(own_ns.max(0.0));
+    let short = facts.handler_ns.filter(|&ns| ns < SHORT_NS);
+    let short = short.map_or(String::new(), |ns| format!(", a handler takes {} on average", duration(ns)));
     (share > RUNTIME_MAX)
-        .then(|| format!("the runtime itself took {:.1} %: make chunks larger", 100.0 * share))
+        .then(|| format!("the runtime itself took {:.1} %: make chunks larger{short}", 100.0 * share))
 }
 
 impl Facts {
@@ -216,7 +247,7 @@ impl Facts {
         let lost = by_rank.iter().map(|(&rank, parts)| (rank, parts.share(parts.lost_ns)));
         let busy: Vec<f64> =
             by_rank.values().map(|parts| parts.share(parts.chunks_ns + parts.lost_ns)).collect();
-        let phases = phases(outcomes);
+        let (phases, total) = (phases(outcomes), spent.total());
         Facts {
             parts: spent.parts(),
             pool: trace.run.shape == "pool",
@@ -225,7 +256,7 @@ impl Facts {
             cut: trace.dropped() > 0 || trace.ranks.iter().all(|rank| rank.rank != 0),
             moving: outcomes.iter().filter(|outcome| outcome.report.moved > 0).count(),
             uneven: phases.uneven,
-            cause: phases.cause,
+            slowest: phases.slowest,
             worst: phases.worst,
             in_vain: moved_in_vain(outcomes),
             imbalance: if outcomes.is_empty() { max_over_average(&busy) } else { phases.imbalance },
@@ -233,49 +264,61 @@ impl Facts {
             syncs_share: syncs_share(spent, outcomes),
             loser: lost.max_by(|one, other| one.1.total_cmp(&other.1)),
             beside_ns: taken.beside_ns,
-            tail_ns: if trace.run.shape == "pool" { tail_ns(trace) } else { 0.0 },
+            ending: Ending::of(trace),
+            tracing_ns: total.get(&Activity::Runtime(Part::Flush)).map_or(0.0, |line| line.total_ns),
+            handler_ns: handler_ns(&total),
         }
     }
+}
+
+/// CPU time of a handler on average, ns; none of a pool, or if there was no handler.
+fn handler_ns(total: &BTreeMap<Activity, Line>) -> Option<f64> {
+    let handlers = total.iter().filter(|(activity, _)| matches!(activity, Activity::Kind(_)));
+    let (ns, calls) = handlers.fold((0.0, 0.0), |sum, (_, line)| (sum.0 + line.total_ns, sum.1 + line.calls));
+    finite(ns / calls)
 }
 
 /// What phases have in common.
 struct Phases {
     uneven: f64,
-    cause: Option<Cause>,
+    slowest: Option<Slowest>,
     worst: f64,
     imbalance: Option<f64>,
 }
 
 fn phases(outcomes: &[Outcome<'_>]) -> Phases {
-    let (mut all_ns, mut uneven_ns, mut average_ns, mut worst) = (0.0, 0.0, 0.0, 0.0_f64);
-    // By the rank and the reason: time that others waited, and the cause in the worst of the phases.
-    let mut causes = BTreeMap::<(u8, usize), (f64, f64, Cause)>::new();
+    let (mut all_ns, mut average_ns, mut worst) = (0.0, 0.0, 0.0_f64);
+    let (mut until_ns, mut uneven_ns) = (0, 0);
+    // By the rank and its first reason: time that others waited, and what is said of the worst of the phases.
+    let mut reasons = BTreeMap::<(usize, Option<u8>), (f64, f64, Slowest)>::new();
     for outcome in outcomes {
-        let phase_ns = outcome.report.makespan_before_ns as f64;
-        all_ns += phase_ns;
-        average_ns += phase_ns - outcome.excess_ns();
+        let begin_ns = until_ns;
+        until_ns = outcome.report.at_ns.max(begin_ns);
+        let completion_ns = outcome.report.makespan_before_ns as f64;
+        all_ns += completion_ns;
+        average_ns += completion_ns - outcome.excess_ns();
         let Some(imbalance) = finite(outcome.report.imbalance_before).filter(|&it| it > UNEVEN) else {
             continue;
         };
-        uneven_ns += phase_ns;
+        uneven_ns += until_ns - begin_ns;
         worst = worst.max(imbalance);
-        let cause = outcome.cause();
-        let key = match cause {
-            Cause::Work(rank, _) => (0, rank),
-            Cause::Share(rank, _) => (1, rank),
-            Cause::Speed(rank, _) => (2, rank),
-            Cause::Unknown => (3, 0),
-        };
-        let (excess_ns, most, of_it) = causes.entry(key).or_insert((0.0, 0.0, cause));
+        let Some(slowest) = outcome.slowest() else { continue };
+        let reason = slowest.causes.first().map(|cause| match cause {
+            Cause::Work(_) => 0,
+            Cause::Share(_) => 1,
+            Cause::Speed(_) => 2,
+        });
+        let (excess_ns, most, of_it) =
+            reasons.entry((slowest.rank, reason)).or_insert_with(|| (0.0, 0.0, slowest.clone()));
         *excess_ns += outcome.excess_ns();
         if imbalance > *most {
-            (*most, *of_it) = (imbalance, cause);
+            (*most, *of_it) = (imbalance, slowest);
         }
     }
-    let first = causes.into_values().max_by(|one, other| one.0.total_cmp(&other.0));
+    let first = reasons.into_values().max_by(|one, other| one.0.total_cmp(&other.0));
     Phases {
-        uneven: if all_ns > 0.0 { uneven_ns / all_ns } else { 0.0 },
-        cause: first.map(|(_, _, cause)| cause),
+        uneven: if until_ns > 0 { uneven_ns as f64 / until_ns as f64 } else { 0.0 },
+        slowest: first.map(|(_, _, slowest)| slowest),
         worst,
         imbalance: finite(all_ns / average_ns),
     }
@@ -357,31 +400,63 @@ mod tests {
         assert!(Facts { syncs_share: 0.1, ..quiet() }.advice().worry);
     }
 
+    fn late(rank: usize, causes: &[Cause]) -> Option<Slowest> {
+        Some(Slowest { rank, causes: causes.to_vec() })
+    }
+
     #[test]
     fn uneven_phases_have_a_cause_and_a_cure() {
-        let with = |cause| Facts { uneven: 0.3, cause: Some(cause), worst: 1.6, ..quiet() };
-        let said = only(&with(Cause::Share(2, 0.55)));
+        let with = |slowest| Facts { uneven: 0.3, slowest, worst: 1.6, ..quiet() };
+        let said = only(&with(late(2, &[Cause::Share(0.55)])));
         assert!(
-            said.contains("30.0 % of the time, at worst 1.600")
-                && said.ends_with("rank 2 had only 55.0 % of its vCPU")
+            said.starts_with(
+                "imbalance was above 1.2 for 30.0 % of the time, at worst 1.600: the work was even"
+            ) && said.ends_with("rank 2 had only 55.0 % of its vCPU"),
+            "{said}"
         );
-        assert!(only(&with(Cause::Speed(1, 0.7))).contains("rank 1 has only 70.0 % of the best speed"));
         assert!(
-            only(&with(Cause::Work(3, 1.5)))
+            only(&with(late(1, &[Cause::Speed(0.7)]))).contains("rank 1 had only 70.0 % of the best speed")
+        );
+        assert!(
+            only(&with(late(3, &[Cause::Work(1.5)])))
                 .contains("rank 3 had 1.500 times the average work: balance more often")
         );
-        let nothing_moved = Facts { moving: 0, ..with(Cause::Share(2, 0.55)) };
+        let nothing_moved = Facts { moving: 0, ..with(late(2, &[Cause::Share(0.55)])) };
         assert!(only(&nothing_moved).ends_with("; nothing was moved under `refine`"));
+        assert!(only(&Facts { uneven: 0.05, ..with(None) }).starts_with("nothing"), "too little of the run");
+        assert!(only(&with(None)).ends_with("at worst 1.600"));
+    }
+
+    #[test]
+    fn what_made_a_rank_later_is_named_first_and_nothing_is_left_out() {
+        let slowest = late(1, &[Cause::Share(0.099), Cause::Speed(0.52), Cause::Work(1.192)]);
+        let said = only(&Facts { uneven: 0.3, slowest, worst: 1.6, ..quiet() });
         assert!(
-            only(&Facts { uneven: 0.05, ..with(Cause::Unknown) }).starts_with("nothing"),
-            "too little of the run"
+            said.ends_with(
+                ": rank 1 had only 9.9 % of its vCPU, only 52.0 % of the best speed and 1.192 times the average work"
+            ),
+            "{said}"
         );
     }
 
     #[test]
+    fn phases_count_as_long_as_they_were_from_sync_to_sync() {
+        let sync = |sync: u64, at_ns, imbalance_before| {
+            let mut report = SyncReport::default();
+            (report.sync, report.at_ns) = (sync, at_ns);
+            (report.imbalance_before, report.makespan_before_ns) = (imbalance_before, 100);
+            report
+        };
+        // The uneven phase takes a tenth of the time, most of which its slowest rank was busy.
+        let syncs = [sync(0, 900, 1.0), sync(1, 1000, 2.0)];
+        let phases = phases(&outcomes(&syncs));
+        assert!((phases.uneven - 0.1).abs() < 1e-9, "{}", phases.uneven);
+    }
+
+    #[test]
     fn nobody_is_told_to_balance_more_and_less_often_at_once() {
-        let cause = Some(Cause::Work(0, 1.5));
-        let both = Facts { uneven: 0.3, worst: 1.6, syncs_share: 0.156, cause, ..quiet() };
+        let slowest = late(0, &[Cause::Work(1.5)]);
+        let both = Facts { uneven: 0.3, worst: 1.6, syncs_share: 0.156, slowest, ..quiet() };
         let said = both.advice().says;
         assert!(said[0].contains("balance with another strategy"), "{said:?}");
         assert_eq!(said[1], "syncs took 15.6 % of the run: balance less often");
@@ -415,8 +490,32 @@ mod tests {
 
     #[test]
     fn a_pool_whose_workers_wait_for_the_last_has_a_tail() {
-        let said = only(&Facts { pool: true, tail_ns: 12.0, ..quiet() });
+        let with = |tail_ns, collecting_ns| Facts {
+            pool: true,
+            ending: Ending { tail_ns, collecting_ns },
+            ..quiet()
+        };
+        let said = only(&with(12.0, 0.0));
         assert!(said.starts_with("workers waited for the last one for 12.0 % of the time"), "{said}");
+        let said = only(&with(0.0, 57.0));
+        assert!(
+            said.starts_with("for 57.0 % of the time nothing was left to execute, and `refine` collected"),
+            "{said}"
+        );
+        let ruper = Facts { strategy: "ruper,chunk=0.01".into(), ..with(0.0, 57.0) };
+        assert!(only(&ruper).contains("`ruper` collected the result: its durations"), "{:?}", ruper.advice());
+    }
+
+    #[test]
+    fn a_trace_that_took_much_time_says_so() {
+        let parts = Parts { runtime_ns: 20.0, chunks_ns: 80.0, wall_ns: 100.0, ..Parts::default() };
+        let said = only(&Facts { parts, tracing_ns: 12.0, ..quiet() });
+        assert!(said.starts_with("writing the trace took 12.0 % of the time: record less"), "{said}");
+        let said = only(&Facts { parts, handler_ns: Some(4_200.0), ..quiet() });
+        assert_eq!(
+            said,
+            "the runtime itself took 20.0 %: make chunks larger, a handler takes 4.20 us on average"
+        );
     }
 
     #[test]
@@ -455,7 +554,7 @@ mod tests {
             Parts { chunks_ns: 80.0, lost_ns: 6.0, runtime_ns: 14.0, wall_ns: 100.0, ..Parts::default() };
         let said = Facts { parts, loser: Some((2, 0.4)), ..quiet() }.advice().says;
         assert!(
-            said[0].starts_with("6.0 % of the time was lost, most on rank 2 with 40.0 %: the vCPU"),
+            said[0].starts_with("handlers lost 6.0 % of the time, most on rank 2 with 40.0 %: the vCPU"),
             "{said:?}"
         );
         assert_eq!(said[1..], ["the runtime itself took 14.0 %: make chunks larger"]);

@@ -83,11 +83,13 @@ fn page(trace: &Trace, outcomes: &[Outcome<'_>]) -> Page {
 }
 
 /// What some heads of the table mean.
-pub(crate) const WORDS: &str = "max/avg: largest over average completion time of the ranks; work: the same as if all \
-    were equally fast and alone; actual: max/avg of the next phase; error: how much longer a step of it took than \
+pub(crate) const WORDS: &str = "imbalance: completion time of the slowest rank over what it would be with all work \
+    divided by the measured capacities, 1 is the best; work: largest over average work of the ranks, as if all were \
+    equally fast and alone; predicted, actual: imbalance of the next phase; error: how much longer a step of it took than \
     predicted, counted by messages handled; gain: predicted for the next phase; saved: how much longer that would \
     have taken had nothing moved, by its own loads; collect: from the first rank to the last, mostly waiting for the \
-    slowest";
+    slowest; decide: the strategy itself, on rank 0; migrate: until the last chunk has landed. What workers did for \
+    syncs meanwhile, snapshots and packing among it, is in `profile` as measure, decide and migrate";
 
 /// A row a sync.
 pub(crate) fn table<'o>(trace: &Trace, outcomes: impl IntoIterator<Item = &'o Outcome<'o>>) -> Table {
@@ -102,7 +104,7 @@ const COLUMNS: [(&str, &str); 18] = [
     ("strategy", "strategy"),
     ("verdict", "verdict"),
     ("imbalance_work", "work"),
-    ("imbalance_before", "max/avg"),
+    ("imbalance_before", "imbalance"),
     ("imbalance_predicted", "predicted"),
     ("imbalance_actual", "actual"),
     ("prediction_error", "error"),
@@ -215,9 +217,9 @@ fn cost(outcomes: &[Outcome<'_>]) -> String {
     let all = duration(collect_ns + decide_ns + migrate_ns);
     if outcomes.iter().any(Outcome::stops) {
         let [collect, decide, migrate] = [collect_ns, decide_ns, migrate_ns].map(duration);
-        format!("{all} (collecting {collect}, deciding {decide}, moving {migrate})")
+        format!("{all} (collecting {collect}, the strategy {decide}, moving {migrate})")
     } else {
-        format!("{all} of deciding, nobody stood still for the rest")
+        format!("{all} in the strategy, nobody stood still for the rest")
     }
 }
 

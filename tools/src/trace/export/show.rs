@@ -153,7 +153,7 @@ impl<'a> Show<'a> {
             let mut count = |name, unit, at_ns, value| {
                 self.viewer.count(&Count { place: Place::Run, name, unit, at_ns, value })
             };
-            count("imbalance max/avg", "", sync.at_ns, sync.imbalance_before)?;
+            count("imbalance", "", sync.at_ns, sync.imbalance_before)?;
             count("chunks moved", "chunks", sync.at_ns, sync.moved as f64)?;
         }
         Ok(())

@@ -8,7 +8,7 @@ use super::super::open::warn;
 use super::super::page::{Cell, Page, Table, bytes, counted, duration};
 use super::super::select::Window;
 use super::super::streams;
-use super::outcome::{Cause, Outcome, Verdict, error, finite};
+use super::outcome::{Outcome, Slowest, Verdict, causes_text, error, finite};
 use super::verdict;
 
 /// A chunk that left its rank.
@@ -64,12 +64,10 @@ pub(super) fn page(trace: &Trace, outcome: &Outcome<'_>, all: &[Outcome<'_>], mo
 fn answer(trace: &Trace, outcome: &Outcome<'_>) -> String {
     let report = outcome.report;
     let found = format!("sync {} at {}", report.sync, duration(report.at_ns as f64));
-    let why = match outcome.cause() {
-        Cause::Work(rank, work) => format!(", as rank {rank} had {work:.3} times the average work"),
-        Cause::Share(rank, share) => format!(", as rank {rank} had {:.1} % of its vCPUs", 100.0 * share),
-        Cause::Speed(rank, speed) => format!(", as rank {rank} has {:.1} % of the best speed", 100.0 * speed),
-        Cause::Unknown => String::new(),
-    };
+    let why = outcome.slowest().filter(|slowest| !slowest.causes.is_empty());
+    let why = why.map_or(String::new(), |Slowest { rank, causes }| {
+        format!(", as rank {rank} had {}", causes_text(&causes))
+    });
     let imbalance = finite(report.imbalance_before).unwrap_or(1.0);
     let did = match outcome.verdict() {
         Verdict::Balanced => verdict(outcome).to_owned(),
@@ -93,7 +91,7 @@ fn answer(trace: &Trace, outcome: &Outcome<'_>) -> String {
         Some(actual) => format!("; predicted {:.3}, then measured {actual:.3}", report.imbalance_predicted),
         None => format!("; predicted {:.3}", report.imbalance_predicted),
     };
-    format!("{found}: max/avg {imbalance:.3}{why}; {} {did}{then}", trace.run.lb)
+    format!("{found}: imbalance {imbalance:.3}{why}; {} {did}{then}", trace.run.lb)
 }
 
 /// Loads of all ranks.

@@ -24,16 +24,36 @@ pub(crate) enum Verdict {
     Refused,
 }
 
-/// Why ranks did not finish a phase together.
+/// Why the slowest rank of a phase was it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Cause {
-    /// One had so many times the average work.
-    Work(usize, f64),
-    /// One got only so much of its vCPUs.
-    Share(usize, f64),
-    /// One is only so fast, compared to the fastest.
-    Speed(usize, f64),
-    Unknown,
+    /// It had so many times the average work.
+    Work(f64),
+    /// It got only so much of its vCPUs.
+    Share(f64),
+    /// It is only so fast, compared to the fastest.
+    Speed(f64),
+}
+
+/// The slowest rank of a phase, and why it was: what made it later the more first.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Slowest {
+    pub(crate) rank: usize,
+    pub(crate) causes: Vec<Cause>,
+}
+
+/// What the slowest rank had, in words.
+pub(crate) fn causes_text(causes: &[Cause]) -> String {
+    let had = |cause: &Cause| match cause {
+        Cause::Work(work) => format!("{work:.3} times the average work"),
+        Cause::Share(share) => format!("only {:.1} % of its vCPU", 100.0 * share),
+        Cause::Speed(speed) => format!("only {:.1} % of the best speed", 100.0 * speed),
+    };
+    let had: Vec<String> = causes.iter().map(had).collect();
+    match had.split_last() {
+        Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        _ => had.concat(),
+    }
 }
 
 /// A rank with more than this times the average work has too much of it.
@@ -65,7 +85,7 @@ impl<'t> Outcome<'t> {
         }
     }
 
-    /// Largest over average completion time that the next sync measured.
+    /// The imbalance that the next sync measured.
     pub(crate) fn actual(&self) -> Option<f64> {
         finite(self.next?.imbalance_before)
     }
@@ -111,14 +131,12 @@ impl<'t> Outcome<'t> {
 
     /// Whether chunks stood still for it. Those that came with `at_sync_nowait` went on.
     pub(crate) fn stops(&self) -> bool {
-        self.report.waited != Some(0)
+        stops(self.report)
     }
 
     /// What it cost, ns. Where nobody stood still, collecting and migrating went on beside the work.
     pub(crate) fn cost(&self) -> Cost {
-        let SyncReport { collect_ns, decide_ns, migrate_ns, .. } = *self.report;
-        let beside = |ns: u64| if self.stops() { ns as f64 } else { 0.0 };
-        Cost { collect_ns: beside(collect_ns), decide_ns: decide_ns as f64, migrate_ns: beside(migrate_ns) }
+        Cost::of(self.report)
     }
 
     /// What moves should have saved in the next phase, as long as that was, ns; nothing if there were none.
@@ -143,35 +161,41 @@ impl<'t> Outcome<'t> {
         Some((work, apart(&self.report.capacity, &next.capacity)?))
     }
 
-    /// Time in which the average rank had nothing to do in the phase, because the slowest had, ns.
+    /// How much longer the phase took than with its work divided by capacity, ns.
     pub(crate) fn excess_ns(&self) -> f64 {
         let imbalance = finite(self.report.imbalance_before).unwrap_or(1.0).max(1.0);
         self.report.makespan_before_ns as f64 * (1.0 - 1.0 / imbalance)
     }
 
-    /// Why the slowest rank was it.
-    pub(crate) fn cause(&self) -> Cause {
+    /// The rank that ended the phase last; none if loads or capacities are not known. What made it late is how many times
+    /// the average work it had, and how many times less of its vCPU, or of speed, than the ranks on average.
+    pub(crate) fn slowest(&self) -> Option<Slowest> {
         let report = self.report;
         let work = scaled(&report.before_ns, &report.capacity);
-        let slowest = (0..work.len()).max_by_key(|&rank| (report.before_ns[rank], usize::MAX - rank));
-        let average = work.iter().sum::<f64>() / work.len() as f64;
-        let Some(slowest) = slowest else { return Cause::Unknown };
-        match finite(work[slowest] / average) {
-            None => return Cause::Unknown,
-            Some(more) if more > EVEN_MAX => return Cause::Work(slowest, more),
-            Some(_) => {}
-        }
-        let share = report.share.get(slowest).copied().unwrap_or(1.0);
-        if share < WHOLE_MIN {
-            return Cause::Share(slowest, share);
-        }
+        let rank = (0..work.len()).max_by_key(|&rank| (report.before_ns[rank], usize::MAX - rank))?;
         let speeds: Vec<f64> =
             report.capacity.iter().zip(&report.share).map(|(capacity, share)| capacity / share).collect();
         let fastest = speeds.iter().copied().fold(0.0, f64::max);
-        match speeds.get(slowest) {
-            Some(speed) if *speed < WHOLE_MIN * fastest => Cause::Speed(slowest, speed / fastest),
-            _ => Cause::Unknown,
+        let over_average = |values: &[f64]| {
+            let average = values.iter().sum::<f64>() / values.len() as f64;
+            finite(values.get(rank)? / average)
+        };
+        let more = over_average(&work)?;
+        let share = report.share.get(rank).copied().unwrap_or(1.0);
+        let speed = speeds.get(rank).and_then(|speed| finite(speed / fastest)).unwrap_or(1.0);
+        let times_less = |values: &[f64]| over_average(values).map_or(1.0, f64::recip);
+        let mut causes = Vec::new();
+        if more > EVEN_MAX {
+            causes.push((more, Cause::Work(more)));
         }
+        if share < WHOLE_MIN {
+            causes.push((times_less(&report.share), Cause::Share(share)));
+        }
+        if speed < WHOLE_MIN {
+            causes.push((times_less(&speeds), Cause::Speed(speed)));
+        }
+        causes.sort_by(|one, other| other.0.total_cmp(&one.0));
+        Some(Slowest { rank, causes: causes.into_iter().map(|(_, cause)| cause).collect() })
     }
 
     /// Chunks of all ranks.
@@ -185,11 +209,18 @@ impl<'t> Outcome<'t> {
 pub(crate) struct Cost {
     /// From the first rank that came to the last: mostly waiting for the slowest.
     pub(crate) collect_ns: f64,
+    /// In the strategy itself.
     pub(crate) decide_ns: f64,
     pub(crate) migrate_ns: f64,
 }
 
 impl Cost {
+    pub(crate) fn of(report: &SyncReport) -> Cost {
+        let SyncReport { collect_ns, decide_ns, migrate_ns, .. } = *report;
+        let beside = |ns: u64| if stops(report) { ns as f64 } else { 0.0 };
+        Cost { collect_ns: beside(collect_ns), decide_ns: decide_ns as f64, migrate_ns: beside(migrate_ns) }
+    }
+
     pub(crate) fn all_ns(&self) -> f64 {
         self.collect_ns + self.decide_ns + self.migrate_ns
     }
@@ -203,6 +234,11 @@ impl std::iter::Sum for Cost {
             migrate_ns: sum.migrate_ns + one.migrate_ns,
         })
     }
+}
+
+/// Whether chunks stood still for a sync; an older trace does not say.
+fn stops(report: &SyncReport) -> bool {
+    report.waited != Some(0)
 }
 
 /// How far off a prediction was; none where nothing was predicted.
@@ -266,11 +302,25 @@ mod tests {
 
     #[test]
     fn a_late_rank_has_one_of_three_reasons() {
-        let cause = |report: SyncReport| outcomes(&[report])[0].cause();
-        assert_eq!(cause(sync(0, &[100, 180], &[1.0, 0.55], &[1.0, 0.55])), Cause::Share(1, 0.55));
-        assert_eq!(cause(sync(0, &[200, 100], &[0.5, 1.0], &[1.0, 1.0])), Cause::Speed(0, 0.5));
-        assert_eq!(cause(sync(0, &[300, 100], &[1.0, 1.0], &[1.0, 1.0])), Cause::Work(0, 1.5));
-        assert_eq!(cause(sync(0, &[100, 100], &[], &[])), Cause::Unknown);
+        let slowest = |report: SyncReport| outcomes(&[report])[0].slowest();
+        let late = |rank, causes: &[Cause]| Some(Slowest { rank, causes: causes.to_vec() });
+        let robbed = sync(0, &[100, 180], &[1.0, 0.55], &[1.0, 0.55]);
+        assert_eq!(slowest(robbed), late(1, &[Cause::Share(0.55)]));
+        assert_eq!(slowest(sync(0, &[200, 100], &[0.5, 1.0], &[1.0, 1.0])), late(0, &[Cause::Speed(0.5)]));
+        assert_eq!(slowest(sync(0, &[300, 100], &[1.0, 1.0], &[1.0, 1.0])), late(0, &[Cause::Work(1.5)]));
+        assert_eq!(slowest(sync(0, &[100, 100], &[], &[])), None);
+    }
+
+    #[test]
+    fn of_several_reasons_the_one_that_made_a_rank_later_comes_first() {
+        let causes = |report: SyncReport| outcomes(&[report])[0].slowest().unwrap().causes;
+        // 1.2 times the work on a vCPU of which a tenth is left: 1.8 times less than the ranks have on average.
+        let robbed = sync(0, &[80, 1200], &[1.0, 0.1], &[1.0, 0.1]);
+        assert_eq!(causes(robbed), [Cause::Share(0.1), Cause::Work(1.2)]);
+        let loaded = sync(0, &[20, 300], &[1.0, 0.6], &[1.0, 0.6]);
+        assert_eq!(causes(loaded), [Cause::Work(1.8), Cause::Share(0.6)]);
+        let slow = sync(0, &[100, 500], &[1.0, 0.2], &[1.0, 0.4]);
+        assert_eq!(causes(slow), [Cause::Share(0.4), Cause::Speed(0.5)]);
     }
 
     #[test]
@@ -283,7 +333,7 @@ mod tests {
         let outcomes = outcomes(&syncs);
         assert_eq!((outcomes[0].error(), outcomes[0].actual()), (Some(0.1), Some(1.1)));
         assert_eq!((outcomes[1].actual(), outcomes[1].measured_ns()), (None, None));
-        assert!((outcomes[0].excess_ns() - 100.0).abs() < 1e-9, "300 ns, of which 200 are the average");
+        assert!((outcomes[0].excess_ns() - 100.0).abs() < 1e-9, "300 ns, of which 200 are needed");
     }
 
     /// A phase of 5 steps, then one of 15.

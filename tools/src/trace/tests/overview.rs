@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use caribou::SyncReport;
 use caribou::trace::{
-    Activity, End, Event, Name, NameId, Part, Profile, RunRecord, Sample, Trace, What, Writer,
+    Activity, End, Event, Name, NameId, Part, Profile, Row, RunRecord, Sample, Trace, What, Writer,
 };
 use serde_json::Value;
 
@@ -514,4 +514,34 @@ fn a_part_of_the_runtime_is_no_chunk() {
     assert_eq!(text.lines().next(), Some(expected));
     let wrong = caribou(&["trace", "profile", dir.text(), "--rank", "7"]).unwrap_err();
     assert_eq!(wrong, "the trace has none of the ranks in --rank");
+}
+
+#[test]
+fn a_pool_has_a_tail_until_its_last_iteration_and_then_collects_the_result() {
+    let dir = Scratch::new("pool-end");
+    for (rank, worked) in [(0, 2), (1, 5)] {
+        let mut run = run_of(2, rank);
+        (run.shape, run.lb) = ("pool".into(), "ruper".into());
+        let mut writer = Writer::create(dir.path(), &run).unwrap();
+        // Bins of 100 ns of which the rank works in the first ones, and is idle in the others.
+        let row = |activity, bins: std::ops::Range<usize>| {
+            let ns: Vec<u64> = (0..bins.end).map(|bin| if bins.contains(&bin) { 100 } else { 0 }).collect();
+            Row { activity, calls: vec![1; ns.len()], longest_ns: ns.clone(), ns }
+        };
+        let rows = vec![row(Activity::Iterations, 0..worked), row(Activity::Idle, worked..20)];
+        writer.profile(0, &Profile { bin_ns: 100, rows }).unwrap();
+        writer.finish(&End { elapsed_ns: 2_000, ..End::default() }).unwrap();
+    }
+    let page: Value =
+        serde_json::from_str(&caribou(&["trace", "summary", dir.text(), "--json"]).unwrap()).unwrap();
+    let rows = page["tables"]["time"].as_array().unwrap();
+    let time = |name: &str| rows.iter().find(|row| row["part"] == name).unwrap()["time_ns"].as_f64().unwrap();
+    let ending = ["idle", "idle, waiting for the last worker", "idle, collecting the result"].map(time);
+    assert_eq!(ending, [0.0, 300.0, 3_000.0]);
+    let says = page["says"].to_string();
+    assert!(says.contains("workers waited for the last one for 7.5 % of the time"), "{says}");
+    assert!(
+        says.contains("for 75.0 % of the time nothing was left to execute, and `ruper` collected"),
+        "{says}"
+    );
 }

@@ -130,7 +130,7 @@ fn a_made_up_run_is_exported_to_perfetto() {
     );
     assert_eq!(seen.points["migrate_in"], moved);
     assert_eq!(seen.points["LB step 0"], 1);
-    for counter in ["imbalance max/avg", "load cpu", "steal", "vCPU speed", "busy", "residual"] {
+    for counter in ["imbalance", "load cpu", "steal", "vCPU speed", "busy", "residual"] {
         assert!(seen.counts[counter] > 0, "{counter}");
     }
     check_perfetto(&dir, &out, "all");
