@@ -16,7 +16,7 @@ use lb_strategies::metrics::{Moved, max_over_avg};
 use lb_strategies::synthetic::Workload;
 use lb_strategies::{STRATEGIES, Snapshot, parse};
 
-const WORKLOADS: [Workload; 3] = [Workload::Uniform, Workload::Lognormal, Workload::Ramp];
+const WORKLOADS: [Workload; 4] = [Workload::Uniform, Workload::Lognormal, Workload::Ramp, Workload::HotSpots];
 const CHUNKS: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
 const CHUNKS_PER_RANK: usize = 100;
 

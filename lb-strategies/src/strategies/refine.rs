@@ -36,6 +36,7 @@ mod drain;
 mod exchange;
 mod plan;
 
+pub(crate) use donors::Donors;
 pub(crate) use exchange::exchange;
 pub(crate) use plan::Plan;
 
@@ -138,20 +139,21 @@ impl Refine {
     /// Refines down to the tolerance wherever that is possible, and to `settle` where it is easy.
     pub(crate) fn refine(&self, snapshot: &Snapshot, start: &Plan) -> Plan {
         let mut plan = start.clone();
-        if self.drain(snapshot, &mut plan) || !self.coarse {
+        let mut donors = Donors::gather(snapshot, start, start.limit_ns(self.settle.min(self.tolerance)));
+        if self.drain(&mut plan, &mut donors) || !self.coarse {
             return plan;
         }
-        coarse::refine(self, snapshot, start, plan)
+        coarse::refine(self, snapshot, start, plan, donors)
     }
 
     /// Drains to `settle`, then, for as long as donors are left, to twice that and so on up to `tolerance`. Says
     /// whether none is left.
-    pub(crate) fn drain(&self, snapshot: &Snapshot, plan: &mut Plan) -> bool {
+    pub(crate) fn drain(&self, plan: &mut Plan, donors: &mut Donors<'_>) -> bool {
         let mut level = self.settle.min(self.tolerance);
         loop {
             let receiver_level = if self.only_light_receive { -level } else { level };
             let [donor_ns, receiver_ns] = [level, receiver_level].map(|level| plan.limit_ns(level));
-            let all_settled = drain::drain(snapshot, plan, &Limits { donor_ns, receiver_ns }, self.band);
+            let all_settled = drain::drain(plan, donors, &Limits { donor_ns, receiver_ns }, self.band);
             if all_settled || level >= self.tolerance {
                 return all_settled;
             }

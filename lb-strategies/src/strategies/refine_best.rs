@@ -5,7 +5,7 @@
 //! least predicted maximum wins, of equal ones the one that moves least. `refine` is among the candidates, so
 //! the result is never worse; it costs several times the time to decide, and more moves.
 
-use super::refine::{PARAMETERS, Plan, Refine, exchange};
+use super::refine::{Donors, PARAMETERS, Plan, Refine, exchange};
 use crate::metrics::Moved;
 use crate::{Assignment, Background, Snapshot, Strategy, StrategyEntry};
 
@@ -62,9 +62,10 @@ impl Strategy for RefineBest {
             return start.assignment;
         }
         let cost = |plan: &Plan| (plan.max_ns(), Moved::of(snapshot, &plan.assignment).chunks);
+        let mut donors = Donors::gather(snapshot, &start, start.limit_ns(0.0));
         let variants = self.variants(start.level()).into_iter().map(|variant| {
             let mut plan = start.clone();
-            variant.drain(snapshot, &mut plan);
+            variant.drain(&mut plan, &mut donors);
             plan
         });
         // `min_by_key` keeps the first of equal plans, the plain one before the others.

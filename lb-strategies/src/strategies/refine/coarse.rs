@@ -14,7 +14,7 @@
 //! Half of the tolerance is aimed at because at the tolerance itself the noise of the next phase would start the
 //! next refinement, and more chunks would move in the long run.
 
-use super::{Plan, Refine, exchange};
+use super::{Donors, Plan, Refine, exchange};
 use crate::Snapshot;
 use crate::finish_first::by_falling_load;
 use crate::metrics::Moved;
@@ -26,22 +26,29 @@ const AIM: f64 = 0.5;
 const LEVEL_MAX: f64 = 1.0;
 
 /// The best plan for coarse chunks from `start`, never worse than the `stalled` one of Algorithm 1.
-pub(super) fn refine(refine: &Refine, snapshot: &Snapshot, start: &Plan, stalled: Plan) -> Plan {
+pub(super) fn refine(
+    refine: &Refine,
+    snapshot: &Snapshot,
+    start: &Plan,
+    stalled: Plan,
+    mut donors: Donors<'_>,
+) -> Plan {
     let aim = refine.settle.max(AIM * refine.tolerance).min(refine.tolerance);
     let [least_ns, aim_ns, goal_ns] = [0.0, aim, refine.tolerance].map(|level| start.limit_ns(level));
 
-    let refined = |settle| {
+    let mut refined = |settle| {
         let mut plan = start.clone();
         let tolerance = start.level().min(LEVEL_MAX);
-        Refine { settle, tolerance, band: 0.0, ..*refine }.drain(snapshot, &mut plan);
+        Refine { settle, tolerance, band: 0.0, ..*refine }.drain(&mut plan, &mut donors);
         plan
     };
-    let packed = || packed(refine, snapshot, start, aim_ns);
-    let ways: [&dyn Fn() -> Plan; 3] = [&|| refined(aim), &|| refined(refine.tolerance), &packed];
 
     let mut plans = vec![stalled];
-    for way in ways {
-        let mut plan = way();
+    for settle in [Some(aim), Some(refine.tolerance), None] {
+        let mut plan = match settle {
+            Some(settle) => refined(settle),
+            None => packed(refine, snapshot, start, aim_ns),
+        };
         exchange(snapshot, &mut plan, aim_ns);
         if plan.max_ns() <= goal_ns {
             return plan;

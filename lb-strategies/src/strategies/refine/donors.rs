@@ -6,42 +6,38 @@
 //! is the paper's: largest first.
 
 use std::cmp::Reverse;
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::Plan;
-use crate::{ChunkId, Rank, Snapshot};
+use crate::{Rank, Snapshot};
 
 /// A chunk that may go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offer {
-    pub(crate) id: ChunkId,
     pub(crate) ticks: u64,
     /// Position in the snapshot.
     pub(crate) position: usize,
 }
 
-/// The offers of all donors in one vector, donor by donor.
-pub(crate) struct Donors {
+/// The offers of all donors in one vector, donor by donor, each donor's by falling load.
+///
+/// They serve every plan that begins where they were gathered: a chunk that its donor no longer holds is skipped.
+pub(crate) struct Donors<'a> {
+    snapshot: &'a Snapshot,
     offers: Vec<Offer>,
     /// Per rank; empty for a rank that is no donor.
-    of: Vec<Classes>,
-    band: f64,
+    of: Vec<Held>,
 }
 
-/// The classes of one donor, heaviest first. Until the donor's first turn they are one unsorted range.
+/// The offers of one donor.
 #[derive(Clone, Default)]
-struct Classes {
-    classes: Vec<Class>,
-    unsorted: Range<usize>,
-    /// Classes before this one are used up.
-    first: usize,
-}
-
-#[derive(Clone)]
-struct Class {
-    lightest: u64,
-    /// The remaining offers of the class, by rising id.
-    offers: Range<usize>,
+struct Held {
+    all: Range<usize>,
+    /// What is left of the class whose turn it is, by rising id.
+    class: VecDeque<Offer>,
+    /// Those of the lighter classes.
+    lighter: Range<usize>,
 }
 
 /// From which end of the index order a donor gives.
@@ -51,85 +47,82 @@ pub(crate) enum End {
     Highest,
 }
 
-impl Donors {
-    /// Collects the chunks that may leave the ranks marked in `is_donor`. Chunks without load stay: moving
+impl<'a> Donors<'a> {
+    /// Collects the chunks that may leave ranks that finish after `limit_ns`. Chunks without load stay: moving
     /// them is vain.
-    pub(crate) fn gather(snapshot: &Snapshot, plan: &Plan, is_donor: &[bool], band: f64) -> Self {
+    pub(crate) fn gather(snapshot: &'a Snapshot, plan: &Plan, limit_ns: u64) -> Self {
         // A counting sort: sizes, then starts, then every offer to its place.
+        let mut is_donor = vec![false; snapshot.ranks.len()];
+        for &rank in &plan.loads.available {
+            is_donor[rank.index()] = plan.room(rank, limit_ns).is_none();
+        }
         let holds = |rank: Rank| is_donor.get(rank.index()).is_some_and(|donor| *donor);
-        let mut of = vec![Classes::default(); is_donor.len()];
+        let mut of = vec![Held::default(); is_donor.len()];
         for rank in plan.assignment.ranks.iter().filter(|rank| holds(**rank)) {
-            of[rank.index()].unsorted.end += 1;
+            of[rank.index()].all.end += 1;
         }
         let mut total = 0;
-        for classes in &mut of {
-            let size = classes.unsorted.end;
-            classes.unsorted = total..total;
+        for held in &mut of {
+            let size = held.all.end;
+            held.all = total..total;
             total += size;
         }
-        let nothing = Offer { id: ChunkId { array: 0, key: 0 }, ticks: 0, position: 0 };
-        let mut offers = vec![nothing; total];
+        let mut offers = vec![Offer::default(); total];
         for (position, rank) in plan.assignment.ranks.iter().enumerate().filter(|(_, rank)| holds(**rank)) {
             let chunk = &snapshot.chunks[position];
             if chunk.migratable && chunk.ticks > 0 {
-                let end = &mut of[rank.index()].unsorted.end;
-                offers[*end] = Offer { id: chunk.id, ticks: plan.loads.cut(chunk.ticks), position };
+                let end = &mut of[rank.index()].all.end;
+                offers[*end] = Offer { ticks: plan.loads.cut(chunk.ticks), position };
                 *end += 1;
             }
         }
-        Self { offers, of, band }
+        for held in &of {
+            offers[held.all.clone()].sort_unstable_by_key(|offer| Reverse(offer.ticks));
+        }
+        Self { snapshot, offers, of }
     }
 
-    /// Takes from `donor` the largest chunk of at most `room` ticks, and among its like the one nearest
-    /// `end`.
-    pub(crate) fn take(&mut self, donor: Rank, room: u64, end: End) -> Option<Offer> {
-        let donor = &mut self.of[donor.index()];
-        donor.sort(&mut self.offers, self.band);
-        while donor.classes.get(donor.first).is_some_and(|class| class.offers.is_empty()) {
-            donor.first += 1;
+    /// Lets `donor` begin anew with the heaviest class.
+    pub(crate) fn offer_all(&mut self, donor: Rank) {
+        let held = &mut self.of[donor.index()];
+        held.class.clear();
+        held.lighter = held.all.clone();
+    }
+
+    /// Takes from `donor` the largest chunk of at most `room` ticks that it holds in `plan`, and among its like,
+    /// those within `band` of each other, the one nearest `end`.
+    ///
+    /// What does not fit is not looked at again before [`Donors::offer_all`]: there must not be more room than
+    /// the last time.
+    pub(crate) fn take(&mut self, plan: &Plan, donor: Rank, room: u64, end: End, band: f64) -> Option<Offer> {
+        let held = &mut self.of[donor.index()];
+        loop {
+            while let Some(offer) = held.take(room, end) {
+                if plan.assignment.ranks[offer.position] == donor {
+                    return Some(offer);
+                }
+            }
+            let lighter = &self.offers[held.lighter.clone()];
+            let heaviest = lighter.first()?.ticks;
+            let lowest = ((heaviest as f64 * (1.0 - band)) as u64).min(heaviest);
+            let size = lighter.iter().take_while(|offer| offer.ticks >= lowest).count();
+            held.lighter.start += size;
+            held.class.clear();
+            held.class.extend(lighter[..size].iter().filter(|offer| offer.ticks <= room));
+            let id = |offer: &Offer| (self.snapshot.chunks[offer.position].id, offer.position);
+            held.class.make_contiguous().sort_unstable_by_key(id);
         }
-        let classes = &mut donor.classes[donor.first..];
-        let fitting = classes.partition_point(|class| class.lightest > room);
-        classes[fitting..].iter_mut().find_map(|class| class.take(&mut self.offers, room, end))
     }
 }
 
-impl Classes {
-    /// Sorts the donor's offers into classes, once.
-    fn sort(&mut self, offers: &mut [Offer], band: f64) {
-        let mut start = self.unsorted.start;
-        let all = &mut offers[std::mem::take(&mut self.unsorted)];
-        all.sort_unstable_by_key(|offer| (Reverse(offer.ticks), offer.id, offer.position));
-        let mut rest = all;
-        while let Some(heaviest) = rest.first() {
-            let lowest = (heaviest.ticks as f64 * (1.0 - band)) as u64;
-            let size = rest.partition_point(|offer| offer.ticks >= lowest.min(heaviest.ticks));
-            let (class, lighter) = rest.split_at_mut(size);
-            self.classes.push(Class { lightest: class[size - 1].ticks, offers: start..start + size });
-            class.sort_unstable_by_key(|offer| (offer.id, offer.position));
-            start += size;
-            rest = lighter;
-        }
-    }
-}
-
-impl Class {
-    /// Takes the fitting offer nearest `end`; those it skips close the gap.
-    fn take(&mut self, offers: &mut [Offer], room: u64, end: End) -> Option<Offer> {
-        let remaining = &mut offers[self.offers.clone()];
-        match end {
-            End::Lowest => {
-                let found = remaining.iter().position(|offer| offer.ticks <= room)?;
-                remaining[..=found].rotate_right(1);
-                self.offers.start += 1;
-                Some(remaining[0])
-            }
-            End::Highest => {
-                let found = remaining.iter().rposition(|offer| offer.ticks <= room)?;
-                remaining[found..].rotate_left(1);
-                self.offers.end -= 1;
-                remaining.last().copied()
-            }
-        }
+impl Held {
+    /// Takes the fitting offer of the class nearest `end`.
+    fn take(&mut self, room: u64, end: End) -> Option<Offer> {
+        let fits = |offer: &Offer| offer.ticks <= room;
+        let found = match end {
+            End::Lowest => self.class.iter().position(fits),
+            End::Highest => self.class.iter().rposition(fits),
+        };
+        self.class.remove(found?)
     }
 }

@@ -1,17 +1,32 @@
 //! The loop of Algorithm 1 at one level: every available rank above a limit is a donor, every one below it, or
 //! below a lower one, a receiver.
 
-use std::cmp::Reverse;
-
-use priority_queue::PriorityQueue;
-use rustc_hash::FxBuildHasher;
+use std::collections::BinaryHeap;
 
 use super::Plan;
 use super::donors::{Donors, End};
-use crate::{Rank, Snapshot};
+use crate::Rank;
 
 /// Ranks by a figure, largest first; of equal ones the lowest rank.
-type Queue = PriorityQueue<Rank, (u64, Reverse<Rank>), FxBuildHasher>;
+type Queue = BinaryHeap<Entry>;
+
+/// A figure and a rank, in one integer: heaps spend their time comparing.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry(u128);
+
+impl Entry {
+    fn new(figure: u64, rank: Rank) -> Self {
+        Self(u128::from(figure) << 32 | u128::from(!rank.0))
+    }
+
+    fn figure(self) -> u64 {
+        (self.0 >> 32) as u64
+    }
+
+    fn rank(self) -> Rank {
+        Rank(!(self.0 as u32))
+    }
+}
 
 /// Who gives and who receives.
 pub(super) struct Limits {
@@ -24,47 +39,44 @@ pub(super) struct Limits {
 /// Moves chunks off ranks that finish late, without letting another one finish late.
 ///
 /// Says whether no rank is left that should give.
-pub(super) fn drain(snapshot: &Snapshot, plan: &mut Plan, limits: &Limits, band: f64) -> bool {
-    // `overHeap` and `underSet` of the paper, the first by completion time, the second by room.
-    let mut over = Queue::default();
-    let mut under = Queue::default();
-    let mut is_donor = vec![false; snapshot.ranks.len()];
+pub(super) fn drain(plan: &mut Plan, donors: &mut Donors<'_>, limits: &Limits, band: f64) -> bool {
+    // `overHeap` and `underSet` of the paper, the first by completion time, the second by room. The most room never
+    // grows: a rank that becomes a receiver has less than it just gave.
+    let (mut over, mut under) = (Queue::default(), Queue::default());
     for &rank in &plan.loads.available {
-        if room(plan, rank, limits.donor_ns).is_none() {
-            is_donor[rank.index()] = true;
-            over.push(rank, (plan.loads.completion_ns(rank), Reverse(rank)));
-        } else if let Some(room @ 1..) = room(plan, rank, limits.receiver_ns) {
-            under.push(rank, (room, Reverse(rank)));
+        if plan.room(rank, limits.donor_ns).is_none() {
+            donors.offer_all(rank);
+            over.push(Entry::new(plan.loads.completion_ns(rank), rank));
+        } else if let Some(room @ 1..) = plan.room(rank, limits.receiver_ns) {
+            under.push(Entry::new(room, rank));
         }
     }
-    if over.is_empty() {
-        return true;
-    }
 
-    let mut donors = Donors::gather(snapshot, plan, &is_donor, band);
     let mut all_settled = true;
-    while let (Some((&donor, _)), Some((&receiver, &(receiver_room, _)))) = (over.peek(), under.peek()) {
+    while let (Some(latest), Some(emptiest)) = (over.peek(), under.peek()) {
+        let (donor, receiver, receiver_room) = (latest.rank(), emptiest.rank(), emptiest.figure());
         let end = if receiver > donor { End::Highest } else { End::Lowest };
-        let Some(chunk) = donors.take(donor, receiver_room, end) else {
+        let Some(chunk) = donors.take(plan, donor, receiver_room, end, band) else {
             over.pop();
             all_settled = false;
             continue;
         };
         plan.transfer(chunk.position, chunk.ticks, receiver);
-        under.change_priority(&receiver, (receiver_room - chunk.ticks, Reverse(receiver)));
-        if room(plan, donor, limits.donor_ns).is_none() {
-            over.change_priority(&donor, (plan.loads.completion_ns(donor), Reverse(donor)));
+        lower_top(&mut under, receiver_room - chunk.ticks);
+        if plan.room(donor, limits.donor_ns).is_none() {
+            lower_top(&mut over, plan.loads.completion_ns(donor));
             continue;
         }
         over.pop();
-        if let Some(room) = room(plan, donor, limits.receiver_ns) {
-            under.push(donor, (room, Reverse(donor)));
+        if let Some(room) = plan.room(donor, limits.receiver_ns) {
+            under.push(Entry::new(room, donor));
         }
     }
     all_settled && over.is_empty()
 }
 
-/// The ticks a rank can take and still finish by the limit; `None` if it already does not.
-fn room(plan: &Plan, rank: Rank, limit_ns: u64) -> Option<u64> {
-    plan.loads.ticks_by(rank, limit_ns).checked_sub(plan.loads.ticks[rank.index()])
+fn lower_top(queue: &mut Queue, figure: u64) {
+    if let Some(mut top) = queue.peek_mut() {
+        *top = Entry::new(figure, top.rank());
+    }
 }

@@ -1,6 +1,7 @@
 //! Improves a plan by single moves and one-for-one swaps between the latest rank and the earliest ones.
 
 use std::collections::BTreeSet;
+use std::iter::successors;
 
 use super::Plan;
 use crate::{Rank, Snapshot};
@@ -8,18 +9,36 @@ use crate::{Rank, Snapshot};
 /// How many of the earliest ranks are tried against the latest one.
 const PARTNERS: usize = 8;
 
-/// Chunks of a rank that may move: (ticks, position in the snapshot), by rising load once somebody looked.
-#[derive(Clone, Default)]
-struct Held {
-    chunks: Vec<(u64, usize)>,
-    is_sorted: bool,
+/// Chunks of a rank that may move: (ticks, position in the snapshot), by rising load. Empty until somebody looks.
+type Held = Vec<(u64, usize)>;
+
+/// The chunks of ranks that nobody looked at, linked rank by rank: few ranks are ever looked at.
+struct Unseen<'a> {
+    snapshot: &'a Snapshot,
+    /// Per rank, the position of its last chunk; none once it is looked at.
+    last: Vec<Option<usize>>,
+    /// Per chunk, the position of the one before it on the same rank.
+    before: Vec<Option<usize>>,
 }
 
-impl Held {
-    fn sort(&mut self) {
-        if !std::mem::replace(&mut self.is_sorted, true) {
-            self.chunks.sort_unstable();
-        }
+impl<'a> Unseen<'a> {
+    fn new(snapshot: &'a Snapshot, plan: &Plan) -> Self {
+        let mut last = vec![None; snapshot.ranks.len()];
+        let positions = plan.assignment.ranks.iter().enumerate();
+        let before =
+            positions.map(|(position, rank)| last.get_mut(rank.index())?.replace(position)).collect();
+        Self { snapshot, last, before }
+    }
+
+    /// Puts the chunks of a rank in order, the first time.
+    fn look_at(&mut self, plan: &Plan, rank: Rank, held: &mut [Held]) {
+        let Some(last) = self.last[rank.index()].take() else { return };
+        let chunk = |position: usize| (&self.snapshot.chunks[position], position);
+        let chunks = successors(Some(last), |&position| self.before[position]).map(chunk);
+        let may_move = chunks.filter(|(chunk, _)| chunk.migratable && chunk.ticks > 0);
+        let held = &mut held[rank.index()];
+        held.extend(may_move.map(|(chunk, position)| (plan.loads.cut(chunk.ticks), position)));
+        held.sort_unstable();
     }
 }
 
@@ -37,12 +56,8 @@ struct Exchange {
 /// Every exchange makes the later of two ranks earlier than the latest was, so the maximum never rises. At
 /// most one exchange a rank, and a few more: the tail is long and brings little.
 pub(crate) fn exchange(snapshot: &Snapshot, plan: &mut Plan, settled_ns: u64) {
-    let mut held = vec![Held::default(); snapshot.ranks.len()];
-    for (position, (chunk, rank)) in snapshot.chunks.iter().zip(&plan.assignment.ranks).enumerate() {
-        if let Some(held) = held.get_mut(rank.index()).filter(|_| chunk.migratable && chunk.ticks > 0) {
-            held.chunks.push((plan.loads.cut(chunk.ticks), position));
-        }
-    }
+    let mut unseen = Unseen::new(snapshot, plan);
+    let mut held = vec![Held::new(); snapshot.ranks.len()];
     let mut by_completion: BTreeSet<_> =
         plan.loads.available.iter().map(|&rank| (plan.loads.completion_ns(rank), rank)).collect();
 
@@ -50,9 +65,9 @@ pub(crate) fn exchange(snapshot: &Snapshot, plan: &mut Plan, settled_ns: u64) {
         let Some(&(latest_ns, latest)) = by_completion.last() else { return };
         let partners =
             by_completion.iter().map(|&(_, rank)| rank).filter(|&rank| rank != latest).take(PARTNERS);
-        held[latest.index()].sort();
+        unseen.look_at(plan, latest, &mut held);
         let exchanges = partners.filter_map(|partner| {
-            held[partner.index()].sort();
+            unseen.look_at(plan, partner, &mut held);
             best_exchange(plan, &held, latest, partner)
         });
         let best = exchanges.min();
@@ -85,8 +100,8 @@ fn best_exchange(plan: &Plan, held: &[Held], latest: Rank, partner: Rank) -> Opt
         here.max(((behind - get + give) as f64 / to) as u64)
     };
     let mut best: Option<Exchange> = None;
-    for &give in &held[latest.index()].chunks {
-        let others = &held[partner.index()].chunks;
+    for &give in &held[latest.index()] {
+        let others = &held[partner.index()];
         let near = others.partition_point(|other| other.0 < wanted(give.0));
         let swaps =
             [near.checked_sub(1), Some(near)].map(|near| near.and_then(|near| others.get(near)).copied());
@@ -101,10 +116,10 @@ fn best_exchange(plan: &Plan, held: &[Held], latest: Rank, partner: Rank) -> Opt
 
 fn hand_over(plan: &mut Plan, held: &mut [Held], chunk: (u64, usize), donor: Rank, receiver: Rank) {
     let [from, to] = [donor, receiver].map(Rank::index);
-    if let Ok(at) = held[from].chunks.binary_search(&chunk) {
-        held[from].chunks.remove(at);
+    if let Ok(at) = held[from].binary_search(&chunk) {
+        held[from].remove(at);
     }
-    let at = held[to].chunks.partition_point(|other| *other < chunk);
-    held[to].chunks.insert(at, chunk);
+    let at = held[to].partition_point(|other| *other < chunk);
+    held[to].insert(at, chunk);
     plan.transfer(chunk.1, chunk.0, receiver);
 }

@@ -21,7 +21,7 @@ impl Plan {
         let mut loads = Loads::placed(snapshot, &assignment, model);
         let usable = |rank: Rank| snapshot.ranks.get(rank.index()).is_some_and(|rank| rank.available);
         let all_usable = loads.available.len() == snapshot.ranks.len();
-        if !all_usable || snapshot.chunks.iter().any(|chunk| !usable(chunk.rank)) {
+        if !all_usable || !assignment.ranks.iter().all(|&rank| usable(rank)) {
             let mut finish_first = FinishFirst::new(&loads);
             for (position, ticks) in by_falling_load(snapshot) {
                 let chunk = &snapshot.chunks[position];
@@ -75,6 +75,11 @@ impl Plan {
     /// When the last available rank finishes. What is pinned to an unavailable rank is beyond any strategy.
     pub(crate) fn max_ns(&self) -> u64 {
         self.loads.available.iter().map(|&rank| self.loads.completion_ns(rank)).max().unwrap_or(0)
+    }
+
+    /// The ticks a rank can take and still finish by the limit; `None` if it already does not.
+    pub(crate) fn room(&self, rank: Rank, limit_ns: u64) -> Option<u64> {
+        self.loads.ticks_by(rank, limit_ns).checked_sub(self.loads.ticks[rank.index()])
     }
 
     /// Moves the chunk at `position`, of `ticks` ticks.
