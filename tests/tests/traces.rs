@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use caribou::monitor::Status;
 use caribou::trace::{Activity, ChunkId, Event, Filter, RUNTIME, Trace, What};
-use caribou::{Accumulator, Chunk, Config, Ctx, Error, Pin, Reducer, Report, Target, pool};
+use caribou::{Accumulator, Chunk, Config, Ctx, Error, Pin, Placement, Reducer, Report, Target, pool};
 use serde::{Deserialize, Serialize};
 
 const STRIPS: u32 = 12;
@@ -292,6 +292,40 @@ fn what_a_program_tells_lies_in_the_handler_that_told_it() {
     let values: Vec<f64> = steps.into_iter().map(|(_, value)| value).collect();
     assert_eq!(values, (1..=STEPS).map(|step| step as f64).collect::<Vec<_>>());
     assert_eq!((spans, marks), (STEPS, STEPS));
+}
+
+/// Comes to so many syncs, and exits.
+#[derive(Serialize, Deserialize)]
+struct Pilgrim {
+    syncs: u64,
+}
+
+impl Chunk for Pilgrim {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        match self.syncs {
+            0 => ctx.exit(),
+            _ => ctx.at_sync(),
+        }
+        self.syncs = self.syncs.saturating_sub(1);
+    }
+
+    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+}
+
+#[test]
+fn every_sync_is_recorded_once_though_rank_0_has_no_chunks() {
+    let dir = Scratch::new("empty-rank-0");
+    // Its chunk stays where it is.
+    let config = config(2).trace(&dir.0).lb("none").expect("it is in the table");
+    let report = caribou::run(config, |setup| {
+        setup.array_with(1, Placement::by(|_: u32, _| 1), |_| Pilgrim { syncs: 600 });
+    });
+    assert_eq!(report.expect("nothing is wrong").sync_totals.syncs, 600);
+    let recorded: Vec<u64> = dir.open().syncs.iter().map(|sync| sync.sync).collect();
+    assert_eq!(recorded, (0..600).collect::<Vec<_>>());
 }
 
 #[test]

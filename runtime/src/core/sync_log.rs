@@ -52,15 +52,16 @@ impl SyncLog {
         }
     }
 
-    /// Those after the first `seen`, as far as they are among the newest.
-    pub(crate) fn after(&self, seen: u64) -> Vec<SyncReport> {
+    /// Those after the first `seen`, as far as they are among the newest, and the sums over all so far.
+    pub(crate) fn after(&self, seen: u64) -> (Vec<SyncReport>, SyncTotals) {
         let unseen = self.totals.syncs.saturating_sub(seen) as usize;
-        self.newest.iter().skip(self.newest.len().saturating_sub(unseen)).cloned().collect()
+        let unseen = self.newest.iter().skip(self.newest.len().saturating_sub(unseen));
+        (unseen.cloned().collect(), self.totals)
     }
 
-    /// Those kept and the sums over all, once.
+    /// Those kept, once, and the sums over all.
     pub(crate) fn take(&mut self) -> (Vec<SyncReport>, SyncTotals) {
-        (std::mem::take(&mut self.kept), std::mem::take(&mut self.totals))
+        (std::mem::take(&mut self.kept), self.totals)
     }
 }
 
@@ -90,8 +91,11 @@ mod tests {
     #[test]
     fn whoever_looks_often_enough_misses_none() {
         let log = log(2, 10_000);
-        let seen: Vec<u64> = log.after(9_900).iter().map(|report| report.sync).collect();
-        assert_eq!(seen, (9_900..10_000).collect::<Vec<_>>());
-        assert_eq!((log.after(10_000).len(), log.after(0).len()), (0, NEWEST_MAX));
+        let (new, totals) = log.after(9_900);
+        let seen: Vec<u64> = new.iter().map(|report| report.sync).collect();
+        assert_eq!((seen, totals.syncs), ((9_900..10_000).collect(), 10_000));
+        assert!(log.after(10_000).0.is_empty());
+        let (new, totals) = log.after(0);
+        assert_eq!((new.len(), totals.syncs), (NEWEST_MAX, 10_000), "who looks too rarely is told how many");
     }
 }

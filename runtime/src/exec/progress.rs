@@ -199,6 +199,8 @@ impl Worker<'_> {
                 self.fail(Error::StrategyFailed { strategy, sync: expected.phase, why });
             }
         }
+        // Here and not with a sample: rank 0 may have no chunks.
+        self.record_new_syncs();
         self.skip(Part::Decide, expected.phase);
     }
 
@@ -274,7 +276,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Keeps for the record how the rank is doing, if that was not done just before, and what syncs did.
+    /// Keeps for the record how the rank is doing, if that was not done just before, and at the end what syncs did.
     pub(crate) fn observe(&mut self, when: Observed) {
         let shared = self.shared;
         if self.recorder.is_none() {
@@ -290,14 +292,17 @@ impl Worker<'_> {
             shared.recording.sample(Sample { sync, chunks, ..measured });
             shared.recording.look(|| shared.gauges.look(&measured));
         }
-        if when != Observed::Between && shared.facts.rank == ROOT {
+        if when == Observed::AtEnd && shared.facts.rank == ROOT {
             self.record_new_syncs();
         }
     }
 
-    /// Keeps for the record what syncs did that are over.
+    /// Keeps for the record what syncs did that are over. Rank 0 alone knows.
     fn record_new_syncs(&self) {
         let shared = self.shared;
+        if self.recorder.is_none() {
+            return;
+        }
         let new = |seen| shared.core.lock().rank.sync_log().map(|log| log.after(seen)).unwrap_or_default();
         shared.recording.syncs(new);
     }

@@ -21,7 +21,7 @@ use super::records::{End, Name, RunRecord};
 use super::writer::Writer;
 use crate::core::erased::ErasedArray;
 use crate::error::Error;
-use crate::report::{Look, Sample, SyncReport};
+use crate::report::{Look, Sample, SyncReport, SyncTotals};
 use crate::warn::warn;
 
 /// Samples kept in memory: then every second one is merged with its neighbour.
@@ -302,19 +302,17 @@ impl Recording {
         lock(&self.samples).last().copied()
     }
 
-    /// Keeps records of syncs, in order: those that are new, which are asked for by how many were kept so far.
-    pub(crate) fn syncs(&self, new: impl FnOnce(u64) -> Vec<SyncReport>) {
+    /// Keeps records of syncs, in order: those that are new, which are asked for by how many there were so far, and the
+    /// sums over all.
+    pub(crate) fn syncs(&self, new: impl FnOnce(u64) -> (Vec<SyncReport>, SyncTotals)) {
         // Two workers of rank 0 may look at once.
         let syncs = &mut *lock(&self.syncs);
-        let reports = new(syncs.total);
+        let (reports, totals) = new(syncs.total);
         if reports.is_empty() {
             return;
         }
-        for report in &reports {
-            syncs.total += 1;
-            syncs.moved += report.moved;
-            syncs.latest.push_back(report.clone());
-        }
+        (syncs.total, syncs.moved) = (totals.syncs, totals.moved);
+        syncs.latest.extend(reports.iter().cloned());
         let more = syncs.latest.len().saturating_sub(SYNCS_MAX);
         syncs.latest.drain(..more);
         if let Some(log) = &self.log {
