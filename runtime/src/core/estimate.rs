@@ -2,7 +2,8 @@
 //!
 //! *Share* (`cpu / (cpu + wait + steal)` while the rank wanted to run) follows a phase at once when the rank wanted to
 //! run for at least [`TRUSTED_NS`], slower when it saw less. A rank that had next to nothing to do showed no share: its
-//! old one decays towards 1, so that it gets work again and is measured.
+//! old one decays towards 1, so that it gets work again and is measured. Of a rank without chunks, which is not measured
+//! at all, the background load goes towards 0 in the same way.
 //!
 //! *Speed* is relative to the fastest rank. A difference counts once it exceeds what the strategy takes for noise, and
 //! until it is below half of that: a speed between the two would else come and go with every sync, and chunks with it.
@@ -15,7 +16,7 @@ use crate::report::Sample;
 const TRUSTED_NS: f64 = 50e6;
 /// Below this part of the phase a rank did not want to run enough to show a share.
 const WANTED_MIN: f64 = 0.05;
-/// How far an idle rank's share moves towards 1 in a phase.
+/// How far an idle rank's share moves towards 1 in a phase, and its background load towards 0.
 const DECAY: f64 = 0.25;
 
 /// Where a rank is, and how many vCPUs it can keep busy.
@@ -76,6 +77,7 @@ impl Estimate {
 
     fn forget(&mut self) {
         self.share += DECAY * (1.0 - self.share);
+        self.background_ns -= (DECAY * self.background_ns as f64).ceil() as u64;
     }
 }
 
@@ -132,8 +134,12 @@ mod tests {
 
     #[test]
     fn a_rank_without_work_is_taken_for_quiet_again_bit_by_bit() {
-        let mut estimate = Estimate { share: 0.5, ..Estimate::unknown(RankPlace { host: 0, workers: 1 }) };
+        let unknown = Estimate::unknown(RankPlace { host: 0, workers: 1 });
+        let mut estimate = Estimate { share: 0.5, background_ns: SECOND_NS, ..unknown };
         estimate.follow(None, 1.0, 0.08);
         assert_eq!(estimate.share.to_bits(), 0.625_f64.to_bits());
+        assert_eq!(estimate.background_ns, SECOND_NS * 3 / 4);
+        (0..100).for_each(|_| estimate.follow(None, 1.0, 0.08));
+        assert_eq!(estimate.background_ns, 0);
     }
 }
