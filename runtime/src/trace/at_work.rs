@@ -204,6 +204,14 @@ mod tests {
     }
 
     #[test]
+    fn what_workers_write_with_every_message_shares_no_cache_line() {
+        let rank = Recording::nothing(2);
+        let [first, second] =
+            [0, 1].map(|worker: usize| std::ptr::from_ref::<AtWork>(&rank.at_work[worker]).addr());
+        assert!(second - first >= 64, "{first:#x} {second:#x}");
+    }
+
+    #[test]
     fn a_process_that_was_stopped_has_not_been_slow() {
         let rank = Arc::new(Recording::nothing(1));
         let mut watch = Watch::default();

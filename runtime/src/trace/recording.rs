@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use crossbeam_utils::CachePadded;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -69,8 +70,8 @@ pub(crate) struct Recording {
     array_names: Vec<String>,
     /// The arrays themselves, once they are known: to say which chunk a worker runs.
     pub(super) described: OnceLock<Arc<[Arc<dyn ErasedArray>]>>,
-    /// What each worker is running.
-    pub(crate) at_work: Vec<AtWork>,
+    /// What each worker is running: padded, since each writes its own with every message.
+    pub(crate) at_work: Vec<CachePadded<AtWork>>,
     profiles: Vec<Mutex<Profile>>,
     names: Mutex<Table>,
     samples: Mutex<Vec<Sample>>,
@@ -126,7 +127,7 @@ impl Recording {
             arrays: Vec::new(),
             array_names: Vec::new(),
             described: OnceLock::new(),
-            at_work: (0..workers).map(|_| AtWork::new()).collect(),
+            at_work: (0..workers).map(|_| CachePadded::new(AtWork::new())).collect(),
             profiles: (0..workers).map(|_| Mutex::default()).collect(),
             names: Mutex::default(),
             samples: Mutex::default(),
