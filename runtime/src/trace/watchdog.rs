@@ -62,29 +62,43 @@ impl Drop for Watchdog {
 struct Warnings {
     after_ns: u64,
     /// By rank and worker.
-    next_ns: BTreeMap<(u32, u32), u64>,
+    told: BTreeMap<(u32, u32), Told>,
     failed: bool,
+}
+
+/// What is known of the handler that a worker runs.
+struct Told {
+    /// For how long it had run at the last look.
+    last_ns: u64,
+    /// When it is told of next.
+    next_ns: u64,
 }
 
 impl Warnings {
     fn after(limit: Duration) -> Warnings {
-        Warnings { after_ns: limit.as_nanos() as u64, next_ns: BTreeMap::new(), failed: false }
+        Warnings { after_ns: limit.as_nanos() as u64, told: BTreeMap::new(), failed: false }
     }
 
     /// Lines to tell now. Of the same handler the next comes when it has run for twice as long; in a run that has failed
     /// as soon as the first did, since nothing else happens there any more.
     fn due(&mut self, running: &[Running], failed: Option<&str>) -> Vec<String> {
         if failed.is_some() && !std::mem::replace(&mut self.failed, true) {
-            self.next_ns.clear();
+            self.told.clear();
         }
-        self.next_ns.retain(|&place, _| running.iter().any(|other| other.place() == place));
+        self.told.retain(|&place, _| running.iter().any(|other| other.place() == place));
         let mut lines = Vec::new();
         for handler in running {
-            let next_ns = self.next_ns.entry(handler.place()).or_insert(self.after_ns);
-            if handler.long_ns < *next_ns {
+            let anew = || Told { last_ns: 0, next_ns: self.after_ns };
+            let told = self.told.entry(handler.place()).or_insert_with(anew);
+            if handler.long_ns < told.last_ns {
+                // It is another, which somebody else has seen begin.
+                *told = anew();
+            }
+            told.last_ns = handler.long_ns;
+            if handler.long_ns < told.next_ns {
                 continue;
             }
-            *next_ns = handler.long_ns + if failed.is_some() { self.after_ns } else { handler.long_ns };
+            told.next_ns = handler.long_ns + if failed.is_some() { self.after_ns } else { handler.long_ns };
             let rest = failed.map(|why| format!("; the run has failed and ends when that returns: {why}"));
             lines.push(format!("{handler}{}", rest.unwrap_or_default()));
         }
@@ -132,6 +146,9 @@ mod tests {
         let first = "rank 0, worker 2 has run X[3] in its handler of `Go` for 10 s";
         assert_eq!(warnings.due(&[running(2, 10)], None), [first]);
         assert_eq!(warnings.due(&[], None), [""; 0]);
+        assert_eq!(warnings.due(&[running(2, 10)], None), [first]);
+        // The watchdog may never find the worker between two handlers.
+        assert_eq!(warnings.due(&[running(2, 1)], None), [""; 0]);
         assert_eq!(warnings.due(&[running(2, 10)], None), [first]);
     }
 }
