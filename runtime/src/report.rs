@@ -252,7 +252,8 @@ pub struct Sample {
     pub wait_ns: u64,
     /// Time the hypervisor took from the workers' vCPUs.
     pub steal_ns: u64,
-    /// Time a CPU quota kept the workers from running.
+    /// Time that a CPU quota kept threads from running: those of the whole control group, not the workers alone. More than
+    /// `wait_ns` was not theirs.
     pub throttled_ns: u64,
     /// Background load O_p (cloud-refine, eq. 2).
     pub background_ns: u64,

@@ -45,7 +45,7 @@ pub(super) fn ranks(report: &Report<'_>) -> Markup {
             Cell::ns(of(State::Idle)),
             sum(|sample| sample.wait_ns),
             sum(|sample| sample.steal_ns),
-            sum(|sample| sample.throttled_ns),
+            sum(|sample| sample.throttled_ns.min(sample.wait_ns)),
             if speed.is_finite() { Cell::Number(speed) } else { Cell::Empty },
             rank.samples.last().map_or(Cell::Empty, |sample| Cell::Count(sample.chunks)),
             Cell::Text(end.into()),
