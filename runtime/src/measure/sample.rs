@@ -277,6 +277,14 @@ impl Gauges {
         self.takers.look(sample, &vcpus)
     }
 
+    /// The mean of the workers that have measured theirs; 0 if none has.
+    fn speed(&self) -> f64 {
+        let speed = |gauge: &Gauge| f64::from_bits(gauge.speed_bits.load(Ordering::Relaxed));
+        let measured: Vec<f64> = self.workers.iter().map(speed).filter(|&speed| speed > 0.0).collect();
+        // The sum of nothing would be -0.
+        measured.iter().fold(0.0, |sum, speed| sum + speed) / measured.len().max(1) as f64
+    }
+
     fn since(&self, last: &mut Last, now_ns: u64) -> (Sample, Option<Fallback>) {
         let stat = Stat::read();
         let totals: Vec<Totals> = self.workers.iter().map(|gauge| gauge.read(now_ns, &stat)).collect();
@@ -291,8 +299,6 @@ impl Gauges {
         let added = |part: fn(&Totals) -> u64| {
             totals.iter().zip(&last.workers).map(|(now, before)| part(now) - part(before)).sum()
         };
-        let speeds =
-            self.workers.iter().map(|gauge| f64::from_bits(gauge.speed_bits.load(Ordering::Relaxed)));
         let sample = Sample {
             at_ns: now_ns,
             wall_ns: sum(|interval| interval.wall_ns),
@@ -304,7 +310,7 @@ impl Gauges {
             steal_ns: sum(Interval::steal_ns),
             throttled_ns,
             background_ns,
-            speed: speeds.sum::<f64>() / self.workers.len() as f64,
+            speed: self.speed(),
             ..Sample::default()
         };
         *last = Last { at_ns: now_ns, throttled, workers: totals };
