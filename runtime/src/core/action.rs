@@ -22,6 +22,8 @@ pub(crate) enum Action {
     Hold(Vec<CellId>),
     /// Take no more mail from this rank's own chunks: the routes have changed.
     Close(CellId),
+    /// The rank had no chunk that comes to syncs and gets one: its phase begins now.
+    BeginPhase,
     /// Give an arrived chunk a cell and answer with `RankCore::admit`.
     Admit(Box<Traveller>),
     /// All arrivals of a sync are admitted: answer with `RankCore::landed`.

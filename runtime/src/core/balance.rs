@@ -137,6 +137,11 @@ impl Syncs {
         *self.due.entry(next).or_default() += 1;
     }
 
+    /// Whether no chunk of this rank comes to syncs.
+    pub(crate) fn nobody_due(&self) -> bool {
+        self.due.is_empty()
+    }
+
     /// It is on this rank no more.
     pub(crate) fn left(&mut self, next: u64) {
         let count = self.due.get_mut(&next).expect("it was counted when it came");

@@ -82,6 +82,8 @@ impl Worker<'_> {
                 }
             }
             Action::Close(cell) => self.shared.cells.get(cell).mailbox.close(),
+            Action::BeginPhase if self.shared.measure => self.shared.gauges.begin_phase(now_ns),
+            Action::BeginPhase => {}
             Action::Admit(traveller) => self.admit(core, *traveller),
             Action::Landed => core.rank.landed(),
             later => return Some(later),

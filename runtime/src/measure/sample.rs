@@ -239,13 +239,18 @@ impl Gauges {
 
     /// The first phase begins now: what was before is nobody's.
     pub(crate) fn begin(&self, now_ns: u64) {
-        for last in [&self.last, &self.observed] {
-            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-            self.since(&mut last, now_ns);
-        }
+        self.begin_phase(now_ns);
+        let mut observed = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
+        self.since(&mut observed, now_ns);
     }
 
-    /// What the rank did since the last call. About 20-40 us.
+    /// A phase begins now that [`sample`](Self::sample) has not begun.
+    pub(crate) fn begin_phase(&self, now_ns: u64) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        self.since(&mut last, now_ns);
+    }
+
+    /// What the rank did since its phase began, which ends the phase. About 20-40 us.
     pub(crate) fn sample(&self, now_ns: u64) -> Sample {
         // Locked before the counters are read: two workers that sample at once must not see each other's past.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -355,6 +360,24 @@ mod tests {
         let now = half(Some((1, Some(VcpuTimes { idle_ns: WALL_NS / 10, steal_ns: 0 }))));
         let (interval, unknown) = now.since(&Totals { vcpu: before, ..Totals::default() }, wall_ns, 0);
         BackgroundSource::Procstat.load_ns(&[interval], wall_ns, unknown)
+    }
+
+    #[test]
+    fn a_worker_that_has_not_measured_its_speed_yet_does_not_make_its_rank_slow() {
+        let gauges = Gauges::new(3, BackgroundSource::Off);
+        assert_eq!(gauges.sample(1).speed.to_bits(), 0f64.to_bits());
+        gauges.workers[0].set_speed(2.0);
+        gauges.workers[2].set_speed(3.0);
+        assert_eq!(gauges.sample(2).speed.to_bits(), 2.5f64.to_bits());
+    }
+
+    #[test]
+    fn a_sample_is_of_one_phase() {
+        let gauges = Gauges::new(2, BackgroundSource::Off);
+        gauges.begin(10);
+        assert_eq!(gauges.sample(30).wall_ns, 2 * 20);
+        gauges.begin_phase(500);
+        assert_eq!(gauges.sample(510).wall_ns, 2 * 10);
     }
 
     #[test]

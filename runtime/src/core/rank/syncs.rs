@@ -192,6 +192,9 @@ impl RankCore {
             return self.fail(Error::IndexInUse { chunk, rank: self.rank.0, by: by.0 }, out);
         }
         self.fates.admitted += 1;
+        if self.arrays[chunk.array as usize].syncs() {
+            self.begin_phase(out);
+        }
         out.push_back(Action::Admit(traveller));
     }
 
@@ -214,8 +217,17 @@ impl RankCore {
     }
 
     pub(super) fn land(&mut self, sync: u64, out: &mut Actions) {
-        out.extend(self.syncs.land(sync).into_iter().map(|traveller| Action::Admit(Box::new(traveller))));
+        let travellers = self.syncs.land(sync);
+        if !travellers.is_empty() {
+            self.begin_phase(out);
+        }
+        out.extend(travellers.into_iter().map(|traveller| Action::Admit(Box::new(traveller))));
         out.push_back(Action::Landed);
+    }
+
+    /// Chunks are about to be admitted. A rank that had none was not measured: the time without them is no phase of theirs.
+    fn begin_phase(&self, out: &mut Actions) {
+        out.extend(self.syncs.nobody_due().then_some(Action::BeginPhase));
     }
 
     /// Answers [`Action::Landed`]: all arrivals are admitted, their log has served.
@@ -230,6 +242,7 @@ mod tests {
     use crate::core::census::Report;
     use crate::core::erased::{ErasedArray, ErasedSlot};
     use crate::core::estimate::RankPlace;
+    use crate::core::packet::Cargo;
     use crate::core::wire::WireError;
 
     /// A report to `sync` from a rank that has nothing to report on.
@@ -311,10 +324,7 @@ mod tests {
 
     #[test]
     fn a_sync_that_completes_when_the_last_leaver_stops_is_reported() {
-        let strategy = lb_strategies::parse("refine").expect("it is in the table").into();
-        let place = RankPlace { host: 0, workers: 1 };
-        let arrays: [Arc<dyn ErasedArray>; 1] = [Arc::new(Idlers)];
-        let mut core = RankCore::new(Rank(1), &[place; 2], arrays.into(), strategy, 0);
+        let mut core = rank_of(2, Rank(1));
         let mut out = Actions::new();
         let syncs_to_sample = |out: &mut Actions| -> Vec<u64> {
             let sample = |action| match action {
@@ -336,6 +346,56 @@ mod tests {
         assert_eq!(syncs_to_sample(&mut out), [0u64; 0], "the leaver may still be running");
         core.held(0, &mut out);
         assert_eq!(syncs_to_sample(&mut out), [1]);
+    }
+
+    fn rank_of(ranks: usize, rank: Rank) -> RankCore {
+        let strategy = lb_strategies::parse("refine").expect("it is in the table").into();
+        let places = vec![RankPlace { host: 0, workers: 1 }; ranks];
+        RankCore::new(rank, &places, [Arc::new(Idlers) as Arc<dyn ErasedArray>].into(), strategy, 0)
+    }
+
+    fn traveller(key: u64, journey: Option<Journey>) -> Packet {
+        let chunk = arrival(key, 0).chunk;
+        Packet::Arrive(Box::new(Traveller {
+            chunk,
+            cargo: Cargo::Follows,
+            mail: Vec::new(),
+            bytes: 0,
+            journey,
+        }))
+    }
+
+    /// What rank 1 is to do with a chunk that comes to it at sync 0, or is inserted there.
+    fn on_arrival(core: &mut RankCore, migrates: bool) -> Vec<&'static str> {
+        let (mut out, from) = (Actions::new(), Rank(2));
+        if migrates {
+            let moves = [Move { chunk: arrival(5, 0).chunk, from, to: Rank(1) }];
+            core.receive(ROOT, Packet::Moves { sync: 0, moves: moves.into() }, 0, &mut out);
+            core.receive(ROOT, Packet::Marker { sync: 0 }, 0, &mut out);
+            core.receive(from, Packet::Marker { sync: 0 }, 0, &mut out);
+            core.receive(from, traveller(5, Some(Journey { broadcasts: 0 })), 0, &mut out);
+            core.receive(ROOT, Packet::Land { sync: 0 }, 0, &mut out);
+        } else {
+            core.receive(from, traveller(5, None), 0, &mut out);
+        }
+        let name = |action| match action {
+            Action::BeginPhase => Some("begin a phase"),
+            Action::Admit(_) => Some("admit"),
+            Action::Stop(_) => Some("stop"),
+            _ => None,
+        };
+        out.into_iter().filter_map(name).collect()
+    }
+
+    #[test]
+    fn the_phase_of_a_rank_without_chunks_begins_when_it_gets_one() {
+        for migrates in [true, false] {
+            let mut core = rank_of(3, Rank(1));
+            assert_eq!(on_arrival(&mut core, migrates), ["begin a phase", "admit"], "{migrates}");
+            let mut core = rank_of(3, Rank(1));
+            core.created(arrival(0, 0).chunk, arrival(0, 0).cell);
+            assert_eq!(on_arrival(&mut core, migrates), ["admit"], "{migrates}");
+        }
     }
 
     #[test]
