@@ -185,11 +185,13 @@ impl RankCore {
     /// A chunk has come that was inserted by a handler of rank `by`.
     fn arrive_new(&mut self, by: Rank, traveller: Box<Traveller>, out: &mut Actions) {
         let chunk = traveller.chunk;
+        let holder = self.location.rank_of(chunk);
         let comes =
             self.syncs.migration.as_ref().is_some_and(|migration| migration.expected.contains(&chunk));
-        if comes || self.cell_of(chunk).is_some() {
+        // Rank `by` may know of a move to this rank that this one has not heard of yet.
+        if holder != self.rank || comes || self.cell_of(chunk).is_some() {
             let chunk = self.describe(chunk);
-            return self.fail(Error::IndexInUse { chunk, rank: self.rank.0, by: by.0 }, out);
+            return self.fail(Error::IndexInUse { chunk, rank: holder.0, by: by.0 }, out);
         }
         self.fates.admitted += 1;
         if self.arrays[chunk.array as usize].syncs() {
@@ -396,6 +398,17 @@ mod tests {
             core.created(arrival(0, 0).chunk, arrival(0, 0).cell);
             assert_eq!(on_arrival(&mut core, migrates), ["admit"], "{migrates}");
         }
+    }
+
+    #[test]
+    fn an_index_is_in_use_though_only_its_inserter_knows_that_it_moves_here() {
+        let mut core = rank_of(4, Rank(2));
+        let mut out = Actions::new();
+        // Rank 3 has heard that the chunk moves from its home, rank 1, to rank 2.
+        core.receive(Rank(3), traveller(0, None), 0, &mut out);
+        let Some(Action::Stop(Err(error))) = out.pop_back() else { panic!("{out:?}") };
+        assert_eq!(*error, Error::IndexInUse { chunk: "Idlers[0] of array 0".into(), rank: 1, by: 3 });
+        assert!(!out.iter().any(|action| matches!(action, Action::Admit(_))), "{out:?}");
     }
 
     #[test]
