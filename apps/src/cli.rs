@@ -24,6 +24,9 @@ impl Refusal {
     /// processes only the one that speaks prints.
     #[must_use]
     pub fn report(&self, launch: Launch) -> ExitCode {
+        if !self.asked_for {
+            launch.refuse(&self.text, 2);
+        }
         // A closed stream leaves nobody to tell.
         let _ = match (launch.speaks(), self.asked_for) {
             (true, true) => write!(std::io::stdout(), "{}", self.text),

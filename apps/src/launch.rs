@@ -16,6 +16,17 @@ pub fn this() -> Launch {
     Config::from_env().unwrap_or_default().launch()
 }
 
+/// The configuration, as the environment has it. Processes of a job that were started with other options than the first
+/// make no run together.
+///
+/// # Errors
+/// [`Error::Runtime`], naming the variable that is wrong.
+pub fn config() -> Result<Config, Error> {
+    let options: Vec<String> =
+        std::env::args_os().skip(1).map(|option| option.to_string_lossy().into_owned()).collect();
+    Ok(Config::from_env()?.agree("the command line", options.join(" ")))
+}
+
 /// Whether this process is the one to print `error`.
 #[must_use]
 pub fn tells(launch: Launch, error: &Error) -> bool {

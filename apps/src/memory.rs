@@ -4,6 +4,9 @@ use caribou::Launch;
 
 use crate::error::Error;
 
+/// What a chunk takes besides its own data, about: what the runtime and the allocator keep for each of a million.
+pub const CHUNK_BYTES: u64 = 800;
+
 /// Refuses what needs more memory than there is: `needed` bytes in all for what `options` asks, of which each of several
 /// processes has its part. How many of those share a host is not known here, so it is refused only where not even one
 /// fits.

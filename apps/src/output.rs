@@ -2,8 +2,11 @@
 //! and not the whole run.
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write, stdout};
+use std::io::{self, ErrorKind, Write, stdout};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use crate::error::Error;
 
@@ -35,7 +38,8 @@ impl Output {
     /// [`Error::Output`], naming the path.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-        file.map(|file| Self { path: path.to_owned(), file })
+        file.and_then(alone)
+            .map(|file| Self { path: path.to_owned(), file })
             .map_err(|source| Error::Output { path: path.to_owned(), source })
     }
 
@@ -51,6 +55,15 @@ impl Output {
     }
 }
 
+/// The file, unless somebody else is going to write it: another option, or another program.
+fn alone(file: File) -> io::Result<File> {
+    let is_device = !file.metadata()?.is_file();
+    if !is_device && flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+        return Err(io::Error::other("another option, or another program, writes to it"));
+    }
+    Ok(file)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,6 +76,17 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "a long older result");
         output.write("new").unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn two_results_are_not_written_to_one_file() {
+        let path = std::env::temp_dir().join(format!("caribou-twice-{}", std::process::id()));
+        let first = Output::open(&path).unwrap();
+        let error = Output::open(&path).unwrap_err().to_string();
+        assert!(error.contains("caribou-twice") && error.contains("another option"), "{error}");
+        first.write("one").unwrap();
+        Output::open(&path).unwrap().write("later").unwrap();
         std::fs::remove_file(&path).unwrap();
     }
 

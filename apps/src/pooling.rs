@@ -13,7 +13,7 @@ mod summary;
 
 use std::path::PathBuf;
 
-use caribou::{Config, Launch};
+use caribou::Launch;
 
 pub use self::runs::PoolRuns;
 pub use self::summary::{PoolSummary, PooledRun};
@@ -59,7 +59,7 @@ impl Pooling {
     /// # Errors
     /// [`Error::Usage`] or [`Error::Runtime`], naming the option or variable that cannot be met.
     pub fn prepare(&self, total: Total) -> Result<PoolRuns, Error> {
-        let mut config = Config::from_env()?;
+        let mut config = launch::config()?;
         if let Some(workers) = self.workers {
             config = config.workers(workers);
         }

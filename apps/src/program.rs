@@ -31,6 +31,7 @@ pub fn main<O: clap::Parser>(
     match run(options, launch) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
+            launch.refuse(&format!("error: {error}"), error.exit_code());
             if launch::tells(launch, &error) {
                 complain(&error);
             } else {

@@ -1,6 +1,8 @@
-//! How far a run is: a bar on a terminal, four plain lines in a log; nothing from a process that does not speak.
+//! How far a run is: a bar on a terminal, plain lines in a log, at each quarter and after a while of silence; nothing from a
+//! process that does not speak.
 
 use std::io::{IsTerminal, Write, stderr};
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -15,6 +17,17 @@ pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     /// The quarters already announced, where there is no bar.
     quarters: u32,
+    /// When the run began, and when something was last said.
+    begun: Instant,
+    said: Instant,
+}
+
+/// Whoever reads a log wonders after so long.
+const SILENCE: Duration = Duration::from_secs(10);
+
+#[expect(clippy::disallowed_methods, reason = "who waits for a line does so in real time")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 impl Progress {
@@ -26,7 +39,7 @@ impl Progress {
             let style = ProgressStyle::with_template("{msg:>16} {wide_bar} {pos}/{len} {prefix}, {eta} left");
             bar.with_style(style.expect("the template is well formed"))
         });
-        Self { label: label.to_owned(), total, speaks, bar, quarters: 0 }
+        Self { label: label.to_owned(), total, speaks, bar, quarters: 0, begun: now(), said: now() }
     }
 
     /// So many are complete.
@@ -36,10 +49,19 @@ impl Progress {
             return;
         }
         let quarters = (u128::from(completed) * 4 / u128::from(self.total.count.max(1))) as u32;
-        if self.speaks && quarters > self.quarters {
-            self.quarters = quarters;
-            self.note(&format!("{}: {completed} of {} {}", self.label, self.total.count, self.total.unit));
+        if !self.speaks {
+            return;
         }
+        let done = format!("{}: {completed} of {} {}", self.label, self.total.count, self.total.unit);
+        if quarters > self.quarters {
+            self.quarters = quarters;
+            self.note(&done);
+        } else if self.said.elapsed() >= SILENCE {
+            self.note(&format!("{done} after {} s", self.begun.elapsed().as_secs()));
+        } else {
+            return;
+        }
+        self.said = now();
     }
 
     /// Prints a line without disturbing the bar.

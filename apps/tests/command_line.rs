@@ -25,7 +25,12 @@ fn a_bad_option_is_one_line_and_exit_code_2() {
         (STENCIL, "--gird 64", "'--grid'"),
         (STENCIL, "--grid 8 --chunk 9", "larger than --grid 8"),
         (STENCIL, "--grid 0", "at least 1"),
-        (STENCIL, "--grid 10000000", "--grid 10000000: a process needs 800000.0 GB of memory, and "),
+        (
+            STENCIL,
+            "--grid 10000000 --chunk 10000",
+            "--grid 10000000 --chunk 10000: a process needs 800000.8 GB of memory",
+        ),
+        (STENCIL, "--grid 60000 --chunk 1", "a process needs 2908.8 GB"),
         (STENCIL, "--lb refien", "refine"),
         (STENCIL, "--compare none,", "names of strategies"),
         (STENCIL, "--compare none,leases", "--compare: `leases` balances pools"),
@@ -209,6 +214,18 @@ fn a_program_that_is_ended_or_killed_leaves_no_control_group() {
         };
         assert!(soon(|| !group.exists()), "{signal} leaves {}", group.display());
     }
+}
+
+#[test]
+#[cfg(unix)]
+fn variables_that_are_no_text_are_named_where_they_are_ours() {
+    use std::os::unix::ffi::OsStrExt;
+    let no_text = std::ffi::OsStr::from_bytes(b"\xff");
+    let ended = Command::new(RING).args(["--hops", "10"]).env("SOMEBODY_S", no_text).output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    let ended = Command::new(RING).env("CARIBOU_TRACE", no_text).output().unwrap();
+    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+    assert_eq!(lines(&ended.stderr), ["error: CARIBOU_TRACE: expected UTF-8"]);
 }
 
 #[test]

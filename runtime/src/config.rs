@@ -4,6 +4,7 @@
 //! The environment is read in [`Config::from_env`] and nowhere else. A variable that starts with `CARIBOU_` and is not in
 //! [`VARIABLES`] is an error that suggests the nearest name.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -184,6 +185,8 @@ pub struct Config {
     pub(crate) watchdog: Duration,
     pub(crate) simulate: Option<u64>,
     slowed: Vec<(u32, f64)>,
+    /// What else must be the same in all processes: names and values.
+    also_agreed: Vec<(String, String)>,
 }
 
 impl fmt::Debug for Config {
@@ -248,6 +251,7 @@ impl Default for Config {
             watchdog: Duration::from_secs(10),
             simulate: None,
             slowed: Vec::new(),
+            also_agreed: Vec::new(),
         }
     }
 }
@@ -268,7 +272,14 @@ impl Config {
     /// ```
     #[expect(clippy::disallowed_methods, reason = "the one place where the environment is read")]
     pub fn with_env(self) -> Result<Config, Error> {
-        self.changed_by(std::env::vars())
+        let ours = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+            .filter(|(name, _)| name.starts_with(PREFIX));
+        let text = |(name, value): (String, OsString)| {
+            let value = value.into_string().map_err(|_| wrong(&name, "expected UTF-8".into()))?;
+            Ok((name, value))
+        };
+        self.changed_by(ours.map(text).collect::<Result<Vec<_>, Error>>()?)
     }
 
     /// The defaults, changed by these variables; names that do not start with `CARIBOU_` are passed over.
@@ -470,6 +481,35 @@ impl Config {
                 Err(misplaced(strategy.name(), "arrays", "a pool of iterations", &self.names_for_pools()))
             }
         }
+    }
+
+    /// Something of the program's own that must be the same in all processes of a job, such as an option that its result
+    /// depends on: where it is not, the run does not begin, and the error names it. Processes call this with the same names
+    /// in the same order.
+    ///
+    /// ```
+    /// let config = caribou::Config::default().agree("--seed", 7);
+    /// # let _ = config;
+    /// ```
+    #[must_use]
+    pub fn agree(mut self, name: impl Into<String>, value: impl fmt::Display) -> Config {
+        self.also_agreed.push((name.into(), value.to_string()));
+        self
+    }
+
+    /// All that must be the same in all processes of a job, by name.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn agreed(&self, lb: &str) -> Vec<(String, String)> {
+        let trace = self.trace.as_ref().map_or_else(|| "no trace".into(), |dir| dir.display().to_string());
+        let own = [
+            ("CARIBOU_LB", lb.to_owned()),
+            ("CARIBOU_LB_PERIOD", self.period.to_string()),
+            ("CARIBOU_PIN", format!("{:?}", self.pin).to_lowercase()),
+            ("CARIBOU_MEASURE", if self.measure { "on" } else { "off" }.into()),
+            ("CARIBOU_TRACE", trace),
+        ];
+        let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
+        own.chain(self.also_agreed.iter().cloned()).collect()
     }
 
     /// Steps between two syncs, for [`Ctx::sync_due`](crate::Ctx::sync_due); 0 for never.

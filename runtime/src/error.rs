@@ -128,6 +128,19 @@ pub enum Error {
         first: String,
     },
 
+    /// A setting is not the same in all processes of a job; launchers do not hand all variables to other hosts.
+    #[error("{setting}: rank {rank} has `{its}`, rank 0 `{first}`: it must be the same in all processes")]
+    SettingDiffers {
+        /// Its name.
+        setting: String,
+        /// The rank that differs.
+        rank: u32,
+        /// What it has.
+        its: String,
+        /// What rank 0 has.
+        first: String,
+    },
+
     /// A process of the job is gone, killed or ended early; its chunks are gone with it.
     #[error("rank {rank} is gone: {why}")]
     RankLost {

@@ -53,7 +53,8 @@ use crate::trace::session::{RunName, Session};
 use crate::trace::watchdog::Watchdog;
 use crate::transport::Transport;
 use crate::transport::mpi::raw::{
-    Alarm, Communicator, MpiError, abort, end_process, is_finalized, is_main_thread, may_have_threads,
+    Alarm, Communicator, MpiError, abort, end_process, is_finalized, is_initialised, is_main_thread,
+    may_have_threads,
 };
 use crate::transport::mpi::{Links, Mpi};
 
@@ -245,7 +246,7 @@ impl Drop for Job {
         if self.is_broken() && !is_finalized() {
             // Launchers drop what they have not passed on yet of what a process said before it ended the job.
             thread::sleep(LAST_WORDS);
-            abort();
+            abort(1);
         }
     }
 }
@@ -257,8 +258,8 @@ struct Hello {
     name: Option<RunName>,
     place: Place,
     shape: String,
-    lb: String,
-    pin: String,
+    /// What must be the same everywhere: names and values.
+    agreed: Vec<(String, String)>,
     failed: Option<Error>,
 }
 
@@ -366,9 +367,9 @@ impl Job {
         let place = topology::place(config.workers);
         let room = config.workers.and_then(|workers| find_room(1, workers).err());
         let failed = set_up.as_ref().err().cloned().or(asked).or(room);
-        let (lb, pin) = (shape.lb(config).to_owned(), format!("{:?}", config.pin));
+        let agreed = config.agreed(shape.lb(config));
         let name = (self.rank.0 == 0).then(|| RunName::new(config));
-        let all: Vec<Hello> = self.exchange(&Hello { name, place, shape: shape.text(), lb, pin, failed })?;
+        let all: Vec<Hello> = self.exchange(&Hello { name, place, shape: shape.text(), agreed, failed })?;
         if let Some(error) = all.iter().find_map(|hello| hello.failed.clone()) {
             return Err(error);
         }
@@ -376,13 +377,16 @@ impl Job {
             let [its, first] = [rank as usize, 0].map(|rank| all[rank].shape.clone());
             return Err(Error::ProgramDiffers { rank, its, first });
         }
-        if let Some((rank, other)) = (0..).zip(&all).find(|(_, hello)| hello.lb != all[0].lb) {
-            let why = format!("rank {rank} has `{}`, rank 0 `{}`: it must be the same", other.lb, all[0].lb);
-            return Err(Error::Config { setting: "CARIBOU_LB".into(), why });
-        }
-        if all.iter().any(|hello| hello.pin != all[0].pin) {
-            let why = "it must be the same for all processes".into();
-            return Err(Error::Config { setting: "CARIBOU_PIN".into(), why });
+        for (rank, hello) in (0..).zip(&all) {
+            let differs = hello.agreed.iter().zip(&all[0].agreed).find(|(its, first)| its != first);
+            if let Some(((setting, its), (_, first))) = differs {
+                return Err(Error::SettingDiffers {
+                    rank,
+                    setting: setting.clone(),
+                    its: its.clone(),
+                    first: first.clone(),
+                });
+            }
         }
         let name = all[0].name.clone().expect("rank 0 names the run");
         let places: Vec<Place> = all.into_iter().map(|hello| hello.place).collect();
@@ -520,13 +524,36 @@ fn lose(watched: &Arc<Mutex<Watched>>, lost: Lost) {
 fn abort_with(error: &Error) -> ! {
     say(error);
     thread::sleep(LAST_WORDS);
-    abort()
+    abort(1)
 }
 
 /// The process ends here, and its owner must learn why.
 fn say(error: &Error) {
+    complain(&format!("error: {error}"));
+}
+
+fn complain(text: &str) {
     // In one piece: other processes may be speaking too. A closed stream leaves nobody to tell.
-    let _ = std::io::stderr().write_all(format!("error: {error}\n").as_bytes());
+    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+}
+
+/// Ends the whole job before MPI was started, see [`Launch::refuse`](crate::Launch::refuse). Returns if it was started.
+pub(crate) fn refuse(process: u32, complaint: &str, code: u8) {
+    if is_initialised() {
+        return;
+    }
+    if process == 0 {
+        complain(complaint);
+    }
+    // Others wait in it for this process, and some launchers let them.
+    let _universe = ManuallyDrop::new(mpi::initialize());
+    if process > 0 {
+        // The first ends the job meanwhile if it has the same to say.
+        thread::sleep(2 * LAST_WORDS);
+        complain(complaint);
+    }
+    thread::sleep(LAST_WORDS);
+    abort(code)
 }
 
 impl Lost {

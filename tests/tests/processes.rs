@@ -240,11 +240,32 @@ fn a_process_that_leaves_early_is_missed() {
 }
 
 #[test]
-fn processes_with_different_strategies_do_not_begin() {
+fn processes_with_different_settings_do_not_begin() {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(ended) = run(2, &["differ"]) else { return };
-    assert!(!ended.status.success());
-    assert!(ended.stderr.contains("CARIBOU_LB: rank 1 has `greedy`, rank 0 `refine`"), "{ended:?}");
+    for (setting, said) in [
+        ("lb", "CARIBOU_LB: rank 1 has `greedy`, rank 0 `refine`: it must be the same in all processes"),
+        ("period", "CARIBOU_LB_PERIOD: rank 1 has `7`, rank 0 `20`"),
+        ("trace", "CARIBOU_TRACE: rank 1 has `traces`, rank 0 `no trace`"),
+        ("own", "--seed: rank 1 has `2`, rank 0 `1`"),
+        ("workers", "CARIBOU_WORKERS: 1 rank x 100000 workers are too many for one process"),
+    ] {
+        let Some(ended) = run(2, &["differ", setting]) else { return };
+        assert!(!ended.status.success());
+        assert!(ended.stderr.contains(said), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_process_that_refuses_to_take_part_ends_the_job() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    for who in ["one", "all"] {
+        let Some(command) = situation(3, &["refuse", who]) else { return };
+        let mut job = Job::start(command);
+        job.limit(Duration::from_secs(30));
+        let ended = job.wait();
+        assert_eq!(ended.status.code(), Some(3), "{who}: {ended:?}");
+        assert_eq!(ended.stderr.matches("it has other plans").count(), 1, "{who}: {ended:?}");
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod balance;
+mod output;
 mod report;
 mod simulate;
 mod snapshot_file;

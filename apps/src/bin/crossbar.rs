@@ -15,6 +15,8 @@ fn main() -> ExitCode {
     program::main(std::env::args_os(), |options, launch| simulate(&options, launch))
 }
 
+const CHECKED: &str = "Every run ended with the serial program's result, number by number.\n";
+
 fn simulate(options: &Options, launch: Launch) -> Result<(), Error> {
     let grid = options.grid()?;
     let runs = options.pooling.prepare(Total { count: options.tasks, unit: "tasks" })?;
@@ -24,12 +26,11 @@ fn simulate(options: &Options, launch: Launch) -> Result<(), Error> {
     let (file, numbers) =
         (options.output.as_deref().map(Output::open).transpose()?, options.pooling.outputs()?);
     let (tally, summary) = run::run(&runs, &grid, options.tasks, options.check)?;
-    print(&format!("{}{}", results::table(&grid, &tally), summary.table()))?;
-    if options.check {
-        print("Every run ended with the serial program's result, number by number.\n")?;
-    }
+    let checked = if options.check { CHECKED } else { "" };
+    let text = format!("{}{}{checked}", results::table(&grid, &tally), summary.table());
     if let Some(file) = file {
         file.write(&results::grid_csv(&grid, &tally))?;
     }
-    numbers.write(&summary.of("crossbar", options.description(&grid)))
+    numbers.write(&summary.of("crossbar", options.description(&grid)))?;
+    print(&text)
 }

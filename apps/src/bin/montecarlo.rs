@@ -15,6 +15,8 @@ fn main() -> ExitCode {
     program::main(std::env::args_os(), |options, launch| simulate(&options, launch))
 }
 
+const CHECKED: &str = "Every run ended with the serial program's result, number by number.\n";
+
 fn simulate(options: &Options, launch: Launch) -> Result<(), Error> {
     let problem = options.problem()?;
     let runs = options.pooling.prepare(Total { count: options.histories, unit: "histories" })?;
@@ -24,12 +26,11 @@ fn simulate(options: &Options, launch: Launch) -> Result<(), Error> {
     let (profile, numbers) =
         (options.output.as_deref().map(Output::open).transpose()?, options.pooling.outputs()?);
     let (tally, summary) = run::run(&runs, &problem, options.histories, options.check)?;
-    print(&format!("{}{}", results::table(&problem, &tally), summary.table()))?;
-    if options.check {
-        print("Every run ended with the serial program's result, number by number.\n")?;
-    }
+    let checked = if options.check { CHECKED } else { "" };
+    let text = format!("{}{}{checked}", results::table(&problem, &tally), summary.table());
     if let Some(profile) = profile {
         profile.write(&results::depth_profile_csv(&problem, &tally))?;
     }
-    numbers.write(&summary.of("montecarlo", options.description(&problem)))
+    numbers.write(&summary.of("montecarlo", options.description(&problem)))?;
+    print(&text)
 }

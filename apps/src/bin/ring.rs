@@ -3,8 +3,9 @@
 
 use std::process::ExitCode;
 
-use caribou::{Config, Launch};
+use caribou::Launch;
 use caribou_apps::error::Error;
+use caribou_apps::launch;
 use caribou_apps::output::{Output, print};
 use caribou_apps::program;
 use caribou_apps::ring::chunk::run;
@@ -17,14 +18,11 @@ fn main() -> ExitCode {
 fn measure(options: Options, launch: Launch) -> Result<(), Error> {
     let options = options.settle(launch)?;
     let json = options.json.as_deref().filter(|_| launch.speaks()).map(Output::open).transpose()?;
-    let outcome = run(Config::from_env()?.lb("none")?, &options)?;
-    if launch.speaks() {
-        print(&outcome.to_string())?;
-    }
+    let outcome = run(launch::config()?.lb("none")?, &options)?;
     if let Some(json) = json {
         json.write(
             &(serde_json::to_string_pretty(&outcome).expect("an outcome has only names as keys") + "\n"),
         )?;
     }
-    Ok(())
+    if launch.speaks() { print(&outcome.to_string()) } else { Ok(()) }
 }

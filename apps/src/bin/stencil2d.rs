@@ -26,6 +26,6 @@ fn run(options: Options, bare: bool, launch: Launch) -> Result<(), Error> {
     let outputs = comparison.outputs()?;
     let summary = comparison.run()?;
     let note = comparison.afterword().map(|note| format!("{note}\n")).unwrap_or_default();
-    print(&format!("{}{}\n{note}", table::table(&summary), table::sentence(&summary)))?;
-    outputs.write(&summary)
+    outputs.write(&summary)?;
+    print(&format!("{}{}\n{note}", table::table(&summary), table::sentence(&summary)))
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::launch;
 use crate::machine::Machine;
+use crate::memory;
 use crate::table::traces;
 
 /// Tokens travel around a ring of chunks: what a message costs.
@@ -137,6 +138,8 @@ impl Options {
                 self.chunks
             )));
         }
+        let chunks = u64::from(self.chunks) * memory::CHUNK_BYTES;
+        memory::check(&format!("--chunks {}", self.chunks), chunks, launch)?;
         // A message has 2 GiB at most, and all of them are in memory at once.
         if self.payload > PAYLOAD_MAX || self.payload as u64 * u64::from(self.tokens) > UNDER_WAY_MAX {
             return Err(Error::Usage(format!(

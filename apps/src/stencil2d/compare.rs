@@ -32,7 +32,7 @@ impl Comparison {
     /// # Errors
     /// [`Error::Usage`] or [`Error::Runtime`], naming the option or variable that cannot be met.
     pub fn prepare(mut options: Options, bare: bool) -> Result<Self, Error> {
-        let config = options.balancing.configure(Config::from_env()?);
+        let config = options.balancing.configure(launch::config()?);
         let launch = config.launch();
         let ranks =
             launch::ranks(launch, options.balancing.ranks, config.rank_count(), config.worker_count())?;
@@ -51,8 +51,9 @@ impl Comparison {
         };
         experiment.check()?;
         let configs = options.balancing.configs(&config)?;
-        options.check_memory(launch)?;
-        Ok(Self { shape: options.shape(ranks)?, options, experiment, configs })
+        let shape = options.shape(ranks)?;
+        options.check_memory(shape, launch)?;
+        Ok(Self { shape, options, experiment, configs })
     }
 
     /// What is going to run, in words.

@@ -69,9 +69,11 @@ impl Options {
     ///
     /// # Errors
     /// [`Error::Usage`], naming the options.
-    pub fn check_memory(&self, launch: Launch) -> Result<(), Error> {
+    pub fn check_memory(&self, shape: Shape, launch: Launch) -> Result<(), Error> {
         let plate = (self.grid as u64).saturating_pow(2).saturating_mul(size_of::<f64>() as u64);
-        memory::check(&format!("--grid {}", self.grid), plate, launch)?;
+        let chunks = shape.chunks().saturating_mul(memory::CHUNK_BYTES);
+        let asked = self.chunk.map_or(String::new(), |chunk| format!(" --chunk {chunk}"));
+        memory::check(&format!("--grid {}{asked}", self.grid), plate.saturating_add(chunks), launch)?;
         // Where results are compared, one process has all of the serial one's, of which a step needs two, and of the run's.
         if !self.check {
             return Ok(());

@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::exec::clock::Clock;
 use crate::ids::Rank;
 use crate::measure::topology::plan::Plan;
+use rustix::process::{Resource, getrlimit};
 
 /// How much of the time between two looks at the workers counts, ns.
 const LOOK_COUNTS_NS: u64 = 2_000_000_000;
@@ -74,6 +75,11 @@ fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
+/// What the system lets a file have (`ulimit -f`), less what comes at its end: a write beyond it ends the process.
+fn file_bytes_max() -> u64 {
+    getrlimit(Resource::Fsize).current.map_or(u64::MAX, |bytes| bytes / 2)
+}
+
 impl Session {
     /// A run begins. `lb` and `shape` are what runs, `name` is the same in all processes.
     pub(crate) fn begin(config: &Config, shape: &str, lb: &str, plan: &Plan, name: RunName) -> Arc<Session> {
@@ -81,7 +87,7 @@ impl Session {
         let wanted = Wanted {
             dir,
             filter: config.trace_filter.clone(),
-            bytes_max: config.trace_bytes_max,
+            bytes_max: config.trace_bytes_max.min(file_bytes_max()),
             profile: config.profile,
         };
         let host = |host: &u32| plan.hosts.get(*host as usize).cloned().unwrap_or_default();

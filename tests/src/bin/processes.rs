@@ -33,7 +33,8 @@ fn main() -> ExitCode {
         "vanish" => one_a_rank(|| Vanishes),
         "unwritable" => one_a_rank(|| Writes),
         "leave" => leaves(),
-        "differ" => differs(),
+        "differ" => differs(argument(1)),
+        "refuse" => refuses(argument(1)),
         "decode" => decodes(),
         "communicator" => communicator(),
         "clocks" => clocks(),
@@ -496,14 +497,32 @@ fn leaves() -> Result<(), Error> {
 }
 
 /// Rank 1 has another strategy.
-fn differs() -> Result<(), Error> {
+fn differs(setting: &str) -> Result<(), Error> {
     let config = config()?;
     let second = matches!(config.launch(), Launch::Together { process: 1, .. });
-    let config = config.lb(if second { "greedy" } else { "refine" })?;
+    let config = match setting {
+        "lb" => config.lb(if second { "greedy" } else { "refine" })?,
+        "period" => config.period(if second { 7 } else { 20 }),
+        "trace" if second => config.trace("traces"),
+        "trace" => config,
+        "own" => config.agree("--seed", if second { 2 } else { 1 }),
+        "workers" => config.workers(if second { 100_000 } else { 1 }),
+        other => panic!("there is no setting `{other}`"),
+    };
     caribou::run(config, |setup| {
         setup.array(2u32, |_| Panics);
     })?;
     Ok(())
+}
+
+/// A process that will not take part, or none that will.
+fn refuses(who: &str) -> Result<(), Error> {
+    let launch = config()?.launch();
+    let second = matches!(launch, Launch::Together { process: 1, .. });
+    if second || who == "all" {
+        launch.refuse("error: it has other plans", 3);
+    }
+    one_a_rank(|| Waits)
 }
 
 /// A program that uses MPI itself: two runs over half of the processes each, with its own messages in between.

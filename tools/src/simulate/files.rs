@@ -1,15 +1,14 @@
 //! Comparisons for programs: JSON with everything, CSV with a line a run.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
 use super::compare::Comparison;
-use crate::Error;
+use crate::{Error, output};
 
 /// Writes text to a file, or says which file it was.
 pub(super) fn write(file: &Path, text: &str) -> Result<(), Error> {
-    fs::write(file, text).map_err(|source| Error::Unwritable { file: file.to_owned(), source })
+    output::write(file, text)
 }
 
 /// One array, an object a scenario.

@@ -18,7 +18,7 @@ mod snapshot;
 mod turns;
 mod viewer;
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -34,7 +34,7 @@ use self::viewer::Flows;
 use super::open::{Input, warn};
 use super::page::bytes;
 use super::select::Selection;
-use crate::Error;
+use crate::{Error, output};
 
 /// What to write, and where.
 #[derive(clap::Args)]
@@ -110,7 +110,7 @@ impl Options {
 fn listing(trace: &Trace, options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let path = &options.out;
     let unwritable = |source| Error::Unwritable { file: path.clone(), source };
-    let mut file = BufWriter::new(File::create(path).map_err(unwritable)?);
+    let mut file = BufWriter::new(output::create(path)?);
     let as_csv = options.to == Format::Csv;
     listing::export(trace, &options.selection, as_csv, &mut file)
         .and_then(|()| file.flush())
@@ -125,8 +125,9 @@ fn timeline(trace: &Trace, options: &Options, out: &mut dyn Write) -> Result<(),
     let rows = Rows::new(trace, &options.selection)?.rows;
     let (names, window) = (Names::new(trace), options.selection.window(trace));
     let flows = options.flows.unwrap_or(Flows::Waits);
+    let file = output::create(path)?;
     let write = || -> io::Result<u64> {
-        let mut file = BufWriter::new(File::create(path)?);
+        let mut file = BufWriter::new(file);
         let backwards = if options.to == Format::Perfetto {
             let mut viewer = Perfetto::new(trace, &names, &rows, &mut file)?;
             show(trace, &names, &rows, window, flows, &mut viewer)?

@@ -14,8 +14,8 @@ use caribou::trace::Trace;
 use self::outcome::{Cost, EVEN_MAX, Outcome, Verdict, finite, largest, median, outcomes};
 use super::open::Input;
 use super::page::{Cell, Format, Page, Table, bytes, counted, duration};
-use super::{palette, takers};
-use crate::Error;
+use super::takers;
+use crate::{Error, output};
 
 /// What to show.
 #[derive(clap::Args)]
@@ -42,7 +42,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     if let Some(file) = &options.svg {
         let drawn = chosen.or_else(|| largest(&outcomes));
         let drawn = drawn.ok_or_else(|| Error::Usage("there is no sync to draw: the run had none".into()))?;
-        palette::save(file, &drawing::svg(&drawn))?;
+        output::write(file, drawing::svg(&drawn))?;
     }
     let page = match chosen {
         Some(outcome) => one::page(&trace, &outcome, &outcomes, options.moves),

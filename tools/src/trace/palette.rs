@@ -4,11 +4,8 @@
 //! pattern, a label or a hint.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use caribou::trace::{NameId, Trace};
-
-use crate::Error;
 
 /// Time in which nothing was to be done.
 pub(crate) const IDLE: &str = "#f0f0f0";
@@ -109,12 +106,6 @@ pub(crate) fn escape(text: &str) -> String {
         }
     }
     escaped
-}
-
-/// Writes a picture to the file that was named.
-pub(crate) fn save(file: &Path, picture: &str) -> Result<(), Error> {
-    let unwritable = |source| Error::Unwritable { file: file.to_owned(), source };
-    std::fs::write(file, picture).map_err(unwritable)
 }
 
 #[cfg(test)]

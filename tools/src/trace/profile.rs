@@ -14,11 +14,10 @@ use caribou::trace::{Activity, Trace};
 use super::bins::{BINS_MAX, Bins};
 use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table, duration};
-use super::palette;
 use super::select::Selection;
 use super::spent::{Line, Parts, Spent, spent};
 use super::taken::{Taken, sampled};
-use crate::Error;
+use crate::{Error, output};
 
 /// What to show.
 #[derive(clap::Args)]
@@ -63,7 +62,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     warn(&spent.problems);
     if let Some(file) = &options.svg {
         let over_time = options.over_time.is_some();
-        palette::save(
+        output::write(
             file,
             &if over_time { drawing::areas(&trace, &spent) } else { drawing::bars(&trace, &spent) },
         )?;

@@ -41,7 +41,7 @@ use super::page::{Page, bytes};
 use super::profile::taken;
 use super::select::Selection;
 use super::{critical_path, histogram, outliers};
-use crate::Error;
+use crate::{Error, output};
 
 /// What to write.
 #[derive(clap::Args)]
@@ -75,7 +75,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     warn(&report.figures.problems);
     let html = sections::html(&report).into_string();
     let file = &options.output;
-    std::fs::write(file, &html).map_err(|source| Error::Unwritable { file: file.clone(), source })?;
+    output::write(file, &html)?;
     let (events, size) = (trace.events(), bytes(html.len() as u64));
     Ok(writeln!(out, "{}: {size}, from {events} events of {} ranks", file.display(), trace.ranks.len())?)
 }

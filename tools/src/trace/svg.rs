@@ -6,7 +6,7 @@ use std::fmt::{Arguments, Write};
 use std::path::Path;
 
 use super::palette::{self, escape};
-use crate::Error;
+use crate::{Error, output};
 
 /// A picture that is being drawn.
 pub(crate) struct Svg {
@@ -148,7 +148,7 @@ impl Svg {
 
     /// Writes it to a file.
     pub(crate) fn save(self, file: &Path) -> Result<(), Error> {
-        palette::save(file, &self.finish())
+        output::write(file, self.finish())
     }
 }
 

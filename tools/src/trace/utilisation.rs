@@ -15,10 +15,9 @@ use self::map::{Map, Row};
 use super::bins::{BINS_MAX, Bins};
 use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table, counted, duration};
-use super::palette;
 use super::select::Selection;
 use super::spent::{Parts, spent};
-use crate::Error;
+use crate::{Error, output};
 
 /// What to show.
 #[derive(clap::Args)]
@@ -105,7 +104,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         map.rows.sort_by(|one, other| one.busy().total_cmp(&other.busy()).then(one.rank.cmp(&other.rank)));
     }
     if let Some(file) = &options.svg {
-        palette::save(file, &drawing::svg(&trace, &map))?;
+        output::write(file, drawing::svg(&trace, &map))?;
     }
     let mut page = page(&trace, &map, options);
     page.notes.push(spent.note());

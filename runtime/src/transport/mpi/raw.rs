@@ -71,6 +71,14 @@ pub(crate) fn may_have_threads() -> bool {
     mpi::environment::threading_support() >= mpi::Threading::Funneled
 }
 
+/// Whether MPI has been started in this process.
+pub(crate) fn is_initialised() -> bool {
+    let mut flag: c_int = 0;
+    // SAFETY: MPI writes the flag; the call is allowed at any time.
+    unsafe { ffi::MPI_Initialized(&raw mut flag) };
+    flag != 0
+}
+
 /// Whether MPI has ended in this process.
 pub(crate) fn is_finalized() -> bool {
     let mut flag: c_int = 0;
@@ -83,10 +91,10 @@ pub(crate) fn is_finalized() -> bool {
 ///
 /// By MPI's world and no other communicator: that is the launcher's affair, while for others MPICH 4.0 waits for messages to
 /// processes that may not take them any more.
-pub(crate) fn abort() -> ! {
+pub(crate) fn abort(code: u8) -> ! {
     // SAFETY: MPI runs; its world lives as long.
-    unsafe { ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, 1) };
-    std::process::exit(1);
+    unsafe { ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, c_int::from(code)) };
+    std::process::exit(code.into());
 }
 
 /// Ends this process at once, from any thread. The launcher then ends what is left of the job.

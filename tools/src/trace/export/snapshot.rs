@@ -1,7 +1,6 @@
 //! A snapshot of one phase, for `caribou balance`: what other strategies would have made of it.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::Write;
 use std::path::Path;
 
@@ -9,8 +8,8 @@ use caribou::trace::{ChunkId, Trace};
 use lb_strategies::{ChunkLoad, Edge, Rank, RankLoad, Snapshot};
 
 use super::phases::{Phase, for_each};
-use crate::Error;
 use crate::trace::select::Selection;
+use crate::{Error, output};
 
 /// Writes the snapshot of a phase; of the last one if none is named.
 pub(super) fn export(
@@ -44,7 +43,7 @@ pub(super) fn export(
         return Err(Error::Usage(format!("no loads of phase {id} are in the trace{all}")));
     }
     let json = serde_json::to_vec(&snapshot).expect("a snapshot is numbers, and those are finite");
-    fs::write(path, json).map_err(|source| Error::Unwritable { file: path.to_owned(), source })?;
+    output::write(path, json)?;
     let (chunks, ranks) = (snapshot.chunks.len(), snapshot.ranks.len());
     Ok(writeln!(out, "{}: phase {id}, {chunks} chunks on {ranks} ranks", path.display())?)
 }

@@ -10,13 +10,12 @@ use super::super::lb::outcome::{Outcome, largest, outcomes};
 use super::super::lb::the_one;
 use super::super::open::warn;
 use super::super::page::{Cell, Page, Table, counted};
-use super::super::palette;
 use super::super::profile::drawing::Layers;
 use super::super::select::Window;
 use super::super::spent::{Line, Parts, Spent, Worker, spent};
 use super::super::svg::{Anchor, Area, Svg};
 use super::{Options, Sort};
-use crate::Error;
+use crate::{Error, output};
 
 /// Bars of a picture, at most: more workers are drawn as averages of several.
 const BARS_MAX: usize = 256;
@@ -42,7 +41,7 @@ pub(super) fn run(trace: &Trace, options: &Options, out: &mut dyn Write) -> Resu
     warn(&after.problems);
     let pairs = pairs(&before, &after, options.sort);
     if let Some(file) = &options.svg {
-        palette::save(file, &draw(trace, &chosen, &before, &after, &pairs))?;
+        output::write(file, draw(trace, &chosen, &before, &after, &pairs))?;
     }
     let mut page = Page::new("utilisation_around", trace);
     page.says.push(answer(trace, &chosen, &before, &after));
