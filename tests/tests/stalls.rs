@@ -140,6 +140,14 @@ fn a_sync_that_somebody_does_not_come_to_is_reported() {
         Cause::MissingAtSync,
         &["Waiter[0] of array 1 waits at a sync", "Waiter[5] of array 1 has not come to sync 0"],
     );
+    for (ranks, workers) in [(1, 1), (3, 1), (2, 2)] {
+        let Err(Error::Stalled { waiting }) = run(Cause::MissingAtSync, ranks, workers) else {
+            panic!("no stall")
+        };
+        // On every rank but the last all have come: those that wait on the last count as well.
+        let first = "sync 0: 5 of 6 chunks of array 1 `Waiter` have arrived";
+        assert_eq!(waiting[0], first, "{ranks} ranks x {workers}");
+    }
 }
 
 #[test]

@@ -192,6 +192,16 @@ impl Syncs {
         self.gathering.iter().find_map(come)
     }
 
+    /// What chunks of this rank have reported to syncs to which others of it have not come.
+    pub(crate) fn reported(&self) -> Vec<(u64, u32, Tally)> {
+        let by_sync = self.gathering.iter();
+        let its = |(&sync, gathering): (&u64, &Gathering)| {
+            let tallies = gathering.tallies.iter();
+            tallies.map(|(&array, tally)| (sync, array, tally.clone())).collect::<Vec<_>>()
+        };
+        by_sync.flat_map(its).collect()
+    }
+
     /// The decision on a sync is known: who hears of it.
     pub(crate) fn decided(&mut self, sync: u64) -> Vec<(ChunkId, CellId)> {
         self.waiting.remove(&sync).unwrap_or_default()

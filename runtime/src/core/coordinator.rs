@@ -102,16 +102,7 @@ impl Coordinator {
     pub(crate) fn collect(&mut self, from: Rank, collected: Collected) -> Option<Snapshot> {
         let open = self.next + u64::from(self.deciding.is_some());
         assert!(collected.sync >= open, "a census is complete only when nobody is left to report");
-        let (arrays, ranks) = (self.populations.len(), self.estimates.len());
-        let gathering = self.gathering.entry(collected.sync).or_insert_with(|| Gathering {
-            tallies: vec![Tally::default(); arrays],
-            chunks: Vec::new(),
-            declared: Vec::new(),
-            samples: vec![None; ranks],
-            waited: 0,
-            first_ns: collected.now_ns,
-            last_ns: 0,
-        });
+        let gathering = self.gathering(collected.sync, collected.now_ns);
         gathering.last_ns = gathering.last_ns.max(collected.now_ns);
         gathering.waited += collected.waited;
         for (array, tally) in &collected.tallies {
@@ -130,6 +121,26 @@ impl Coordinator {
         let sample = &mut gathering.samples[from.0 as usize];
         *sample = Some(sample.map_or(collected.sample, |before| before.plus(&collected.sample)));
         self.snapshot()
+    }
+
+    fn gathering(&mut self, sync: u64, now_ns: u64) -> &mut Gathering {
+        let (arrays, ranks) = (self.populations.len(), self.estimates.len());
+        self.gathering.entry(sync).or_insert_with(|| Gathering {
+            tallies: vec![Tally::default(); arrays],
+            chunks: Vec::new(),
+            declared: Vec::new(),
+            samples: vec![None; ranks],
+            waited: 0,
+            first_ns: now_ns,
+            last_ns: 0,
+        })
+    }
+
+    /// Adds reports to syncs, with their arrays, of a rank that waits for more of them: the run has stalled.
+    pub(crate) fn hear(&mut self, reported: Vec<(u64, u32, Tally)>) {
+        for (sync, array, tally) in reported {
+            self.gathering(sync, 0).tallies[array as usize].merge(&tally);
+        }
     }
 
     /// The snapshot of the next sync, if it is complete and the strategy is free.
@@ -252,6 +263,15 @@ impl Coordinator {
             decide_ns,
             "balanced"
         );
+        if !carried_out && proposed > 0 {
+            let (gain_ns, cost_ns) = (verdict.gain_ns, verdict.cost_ns);
+            tracing::info!(
+                phase = self.next,
+                gain_ns,
+                cost_ns,
+                "proposed {proposed} moves, not done: gain below cost"
+            );
+        }
         let decision = Decision { sync: self.next, moves };
         self.next += 1;
         if decision.moves.is_empty() {
@@ -284,8 +304,8 @@ impl Coordinator {
     /// What the next sync waits for, for a stall report.
     pub(crate) fn explain(&self, name: impl Fn(u32) -> String) -> Vec<String> {
         // Who only left was never going to come.
-        let come = self.gathering.get(&self.next).filter(|gathering| !gathering.chunks.is_empty());
-        let Some(gathering) = come else { return Vec::new() };
+        let come = |gathering: &&Gathering| gathering.tallies.iter().any(Tally::has_members);
+        let Some(gathering) = self.gathering.get(&self.next).filter(come) else { return Vec::new() };
         let line = |(array, (population, tally)): (usize, (&Option<u64>, &Tally))| {
             let members = (*population)?;
             tally.complete(members).is_none().then(|| {

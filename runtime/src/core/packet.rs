@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::balance::{Collected, Move};
+use super::census::Tally;
 use super::envelope::{Delivery, Envelope, Payload};
 use super::erased::{ErasedArray, ErasedSlot};
 use super::pool::PoolPacket;
@@ -55,8 +56,8 @@ pub(crate) enum Packet {
     Answer { wave: u64, sent: u64, received: u64 },
     /// Nothing moves any more: say what waits.
     Explain,
-    /// What waits on one rank.
-    Waiting { lines: Vec<String> },
+    /// What waits on one rank; and its reports to syncs, with their arrays, that are not complete there.
+    Waiting { lines: Vec<String>, reported: Vec<(u64, u32, Tally)> },
     /// Between ranks of a pool, which send nothing else but `Abort`.
     Pool(Box<PoolPacket>),
     /// The run is over.

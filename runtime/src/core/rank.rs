@@ -348,8 +348,9 @@ impl RankCore {
                 self.search(step, out);
             }
             Packet::Explain => out.push_back(Action::Explain),
-            Packet::Waiting { lines } => {
+            Packet::Waiting { lines, reported } => {
                 let root = self.root.as_mut().expect("explanations go to rank 0");
+                root.coordinator.hear(reported);
                 let step = root.quiescence.explained(lines);
                 self.search(step, out);
             }
@@ -437,7 +438,13 @@ impl RankCore {
             Step::Wait => {}
             Step::Wave(wave) => self.send_all(|| Packet::Probe { wave }, 0, out),
             Step::Quiescent => self.send_all(|| Packet::Explain, 0, out),
-            Step::Explained(waiting) => self.fail(Error::Stalled { waiting }, out),
+            Step::Explained(lines) => {
+                let arrays = &self.arrays;
+                let root = self.root.as_ref().expect("rank 0 searches");
+                let mut waiting = root.coordinator.explain(|array| array_text(arrays, array));
+                waiting.extend(lines);
+                self.fail(Error::Stalled { waiting }, out);
+            }
         }
     }
 
@@ -449,14 +456,13 @@ impl RankCore {
         }
         let unread = self.fates.unread.described(true, text);
         lines.extend((unread.messages > 0).then(|| unread.to_string()));
-        if let Some(root) = &self.root {
-            let name = |array: u32| format!("array {array} `{}`", self.arrays[array as usize].name());
+        if self.root.is_some() {
+            let name = |array| array_text(&self.arrays, array);
             let empty = (0..).zip(&*self.arrays).filter(|(_, array)| array.population() == 0);
             lines.extend(empty.map(|(array, _)| format!("{} was set up without chunks", name(array))));
-            lines.extend(root.coordinator.explain(name));
             lines.extend(self.reductions.explain(name));
         }
-        self.send(ROOT, Packet::Waiting { lines }, 0, out);
+        self.send(ROOT, Packet::Waiting { lines, reported: self.syncs.reported() }, 0, out);
     }
 
     /// A chunk's name for people.
@@ -464,4 +470,9 @@ impl RankCore {
         let array = &self.arrays[chunk.array as usize];
         format!("{}[{}] of array {}", array.name(), array.index_text(chunk.key), chunk.array)
     }
+}
+
+/// An array's name for people.
+pub(crate) fn array_text(arrays: &[Arc<dyn ErasedArray>], array: u32) -> String {
+    format!("array {array} `{}`", arrays[array as usize].name())
 }

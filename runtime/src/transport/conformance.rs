@@ -81,11 +81,12 @@ impl Party {
 /// The packet that `from` sends under this number: mostly short, now and then with numbers that travel beside it, and now
 /// and then with a long body. One of each is too long for one message.
 fn packet(from: Rank, number: u64) -> Packet {
-    let text = |length: usize| format!("{from} {number} {}", "x".repeat(length));
+    let waiting = |length: usize| {
+        let line = format!("{from} {number} {}", "x".repeat(length));
+        Packet::Waiting { lines: vec![line], reported: Vec::new() }
+    };
     match number % 100 {
-        17 => {
-            Packet::Waiting { lines: vec![text(if number == 2_017 { 4 * PIECE_BYTES / 3 } else { 40_000 })] }
-        }
+        17 => waiting(if number == 2_017 { 4 * PIECE_BYTES / 3 } else { 40_000 }),
         33 | 34 => {
             let bytes = if number == 2_033 { 2 * PIECE_BYTES as u64 } else { 60_000 };
             let message: Arc<[u8]> = (0..bytes).map(|byte| (byte + number) as u8).collect();
@@ -93,7 +94,7 @@ fn packet(from: Rank, number: u64) -> Packet {
             Packet::Multicast { from, array: 0, keys: vec![number], message }
         }
         50 => Packet::Exit,
-        short => Packet::Waiting { lines: vec![text(short as usize)] },
+        short => waiting(short as usize),
     }
 }
 
