@@ -12,9 +12,9 @@ use crate::{Assignment, Snapshot};
 /// placement, not to a panic.
 ///
 /// ```
-/// use lb_strategies::{Assignment, Rank, Snapshot, Strategy, synthetic::Workload};
+/// use lb_strategies::{Assignment, ChunkLoad, Rank, Snapshot, Strategy, synthetic::Workload};
 ///
-/// /// Everything on rank 0.
+/// /// Everything that may move on the first rank that may be used.
 /// struct Gather;
 ///
 /// impl Strategy for Gather {
@@ -22,7 +22,14 @@ use crate::{Assignment, Snapshot};
 ///         "gather"
 ///     }
 ///     fn assign(&self, snapshot: &Snapshot) -> Assignment {
-///         Assignment { ranks: vec![Rank(0); snapshot.chunks.len()] }
+///         let first = snapshot.ranks.iter().position(|rank| rank.available).unwrap_or(0);
+///         let first = Rank(first as u32);
+///         let place = |chunk: &ChunkLoad| if chunk.migratable { first } else { chunk.rank };
+///         Assignment { ranks: snapshot.chunks.iter().map(place).collect() }
+///     }
+///     // To gather makes nothing faster: without this the runtime would leave every chunk where it is.
+///     fn must_pay(&self) -> bool {
+///         false
 ///     }
 /// }
 /// assert_eq!(Gather.assign(&Workload::Equal.snapshot(4, 2, 1)).ranks, [Rank(0); 4]);
@@ -34,23 +41,27 @@ pub trait Strategy: Send + Sync {
     /// Where every chunk should be in the coming phase.
     fn assign(&self, snapshot: &Snapshot) -> Assignment;
 
-    /// How this strategy counts a neighbour's load, so that reports judge its plan by the model it was made
-    /// with.
+    /// How this strategy counts a neighbour's load, so that its plan is judged by the model it was made with. By default
+    /// as a share of the vCPU.
     fn background(&self) -> Background {
         Background::Share
     }
 
-    /// Whether this strategy ever moves anything. If not, a sync stops nobody: loads are collected while chunks go on.
+    /// Whether this strategy ever moves anything. If not, a sync stops nobody: loads are collected while chunks go on, and the
+    /// assignment is not carried out. True by default.
     fn moves(&self) -> bool {
         true
     }
 
-    /// Whether a plan must pay for its moves to be carried out. False for strategies that move for moving's sake.
+    /// Whether a plan must pay for its moves to be carried out: none is made unless the longest rank of the next phase is
+    /// predicted to gain more than all moves cost, or a chunk leaves an unavailable rank (see [`accept`](crate::accept)).
+    /// True by default. False for strategies that move for another reason, such as a test.
     fn must_pay(&self) -> bool {
         true
     }
 
-    /// What is done with measurements before this strategy sees them.
+    /// What is done with measurements before this strategy sees them. By default they are smoothed over phases, and ranks
+    /// of nearly the same speed count as equally fast: see [`Preparation`].
     fn preparation(&self) -> Preparation {
         Preparation::default()
     }

@@ -38,6 +38,13 @@
 //! An assignment of the wrong length, to a rank that is not there or not available, or of a pinned chunk to another rank,
 //! ends the run with [`Error::StrategyFailed`](crate::Error::StrategyFailed), and so does a panic.
 //!
+//! The moves of a strategy are made only if they pay: `Deal` deals the cards, and where that makes the next phase no shorter
+//! all stay where they are. A line in the log (`RUST_LOG=caribou=info`) says so, and
+//! [`SyncReport::proposed`](crate::SyncReport::proposed) is how many moves there would have been. A strategy that is to move
+//! chunks whatever they cost overrides [`Strategy::must_pay`].
+//!
+//! The examples of single items say `lb_strategies`, the crate they are from: read `caribou::lb`, which has the same names.
+//!
 //! A policy for pools is a [`pool::PoolStrategy`] with a [`pool::PoolEntry`], for
 //! [`Config::register_pool_strategy`](crate::Config::register_pool_strategy).
 
