@@ -20,6 +20,7 @@ use crate::launch::{self, Launch};
 use crate::measure::cgroup::vcpus_within;
 pub use crate::measure::sample::BackgroundSource;
 use crate::trace::Filter;
+use crate::warn::warn;
 
 /// Whether workers are bound to vCPUs.
 ///
@@ -149,7 +150,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_SIMULATE",
         default: "unset",
-        meaning: "a seed: run in one thread in virtual time, with random delays, orders and loads",
+        meaning: "a seed: run in one thread in virtual time, with random delays, orders and weights of chunks; 4 ranks, of a pool 4 of 2 workers; not recorded",
     },
 ];
 
@@ -340,7 +341,7 @@ impl Config {
             "CARIBOU_PROFILE" => self.profile = choice(name, value, &[("on", true), ("off", false)])?,
             "CARIBOU_MONITOR" => self.monitor = Some(value.trim().into()),
             "CARIBOU_WATCHDOG" => self.watchdog = Duration::from_secs(number(name, value, 0)?),
-            "CARIBOU_SIMULATE" => self.simulate = Some(number(name, value, 0)?),
+            "CARIBOU_SIMULATE" => self.simulate = Some(number_to(name, value, 0, u64::MAX)?),
             unknown => return Err(unknown_variable(unknown)),
         }
         Ok(self)
@@ -624,7 +625,12 @@ impl Config {
     /// Runs in one thread in virtual time, with seeded random delays and orders: every order that is not promised is
     /// broken on purpose. The same seed gives the same run. Time passes by what handlers [`charge`](crate::Ctx::charge);
     /// where they charge nothing it passes by up to 2 us times a weight from 1 to 8, which the seed draws for each chunk, and
-    /// that is the load measured: strategies have something to balance.
+    /// that is the load measured: strategies have something to balance. Only these weights are random: every rank has the
+    /// same speed and nobody beside it, so capacities are 1. (The workers of a pool do differ in speed.)
+    ///
+    /// By default there are 4 ranks, of a pool 4 ranks with 2 workers each. A simulated run is not recorded
+    /// ([`trace`](Self::trace)), has no profile, and slows no rank ([`slowed`](Self::slowed)); a warning says so where one
+    /// was asked for. Under `mpirun` it is refused, unless `CARIBOU_PROCESSES=threads` lets every process make the same run.
     #[must_use]
     pub fn simulate(mut self, seed: u64) -> Config {
         self.simulate = Some(seed);
@@ -699,15 +705,35 @@ impl Config {
     /// # Ok::<(), caribou::Error>(())
     /// ```
     pub fn launch(&self) -> Launch {
-        if self.processes == Processes::Threads || self.simulate.is_some() {
-            return Launch::Alone;
-        }
         match launch::found() {
-            Launch::Alone if self.processes == Processes::Mpi => {
+            _ if self.processes == Processes::Threads => Launch::Alone,
+            Launch::Alone if self.processes == Processes::Mpi && self.simulate.is_none() => {
                 Launch::Together { process: 0, processes: 1 }
             }
             found => found,
         }
+    }
+
+    /// The seed of the simulation, if the run is to be one. Processes that were started together would all make the same.
+    pub(crate) fn simulates(&self) -> Result<Option<u64>, Error> {
+        let seed = simulated(self.simulate, self.launch())?;
+        if seed.is_some() {
+            self.unsimulated().for_each(|what| warn(&format!("a simulated run {what}")));
+        }
+        Ok(seed)
+    }
+
+    /// What was asked for that a simulated run does not do.
+    fn unsimulated(&self) -> impl Iterator<Item = &'static str> {
+        let asked = [
+            (self.trace.is_some(), "is not recorded: CARIBOU_TRACE has no effect"),
+            (self.monitor.is_some(), "tells nobody how it is doing: CARIBOU_MONITOR has no effect"),
+            (
+                !self.slowed.is_empty(),
+                "has ranks of one speed: Config::slowed has no effect on their capacity",
+            ),
+        ];
+        asked.into_iter().filter_map(|(asked, what)| asked.then_some(what))
     }
 
     /// Ranks that the run will have.
@@ -751,6 +777,19 @@ fn useful_vcpus() -> u32 {
     vcpus_within(crate::cpu_quota(), crate::vcpus().len()) as u32
 }
 
+fn simulated(seed: Option<u64>, launch: Launch) -> Result<Option<u64>, Error> {
+    match launch {
+        Launch::Together { process, processes } if seed.is_some() => {
+            let why = format!(
+                "a simulated run is one process, but this is process {process} of {processes}: start it by itself, or \
+                 set CARIBOU_PROCESSES=threads to let each make the same run"
+            );
+            Err(wrong("CARIBOU_SIMULATE", why))
+        }
+        _ => Ok(seed),
+    }
+}
+
 fn misplaced(name: &str, of: &str, here: &str, known: &[&str]) -> Error {
     wrong(
         "CARIBOU_LB",
@@ -770,8 +809,12 @@ fn renamed(error: Error, setting: &str) -> Error {
 }
 
 fn number(name: &str, value: &str, least: u64) -> Result<u64, Error> {
-    let parsed = value.trim().parse().ok().filter(|number| (least..=u64::from(u32::MAX)).contains(number));
-    parsed.ok_or_else(|| wrong(name, format!("`{value}` is not a whole number from {least} to {}", u32::MAX)))
+    number_to(name, value, least, u64::from(u32::MAX))
+}
+
+fn number_to(name: &str, value: &str, least: u64, most: u64) -> Result<u64, Error> {
+    let parsed = value.trim().parse().ok().filter(|number| (least..=most).contains(number));
+    parsed.ok_or_else(|| wrong(name, format!("`{value}` is not a whole number from {least} to {most}")))
 }
 
 fn choice<T: Copy>(name: &str, value: &str, choices: &[(&str, T)]) -> Result<T, Error> {
@@ -834,6 +877,20 @@ mod tests {
         let error = set("CARIBOU_FOO", "2").expect_err("there is no such variable").to_string();
         assert!(!error.contains("did you mean") && error.contains("RANKS, WORKERS, LB"), "{error}");
         assert!(set("CARGO_HOME", "2").is_ok());
+    }
+
+    #[test]
+    fn a_simulated_run_is_one_process() {
+        let second = Launch::Together { process: 1, processes: 2 };
+        let error = simulated(Some(7), second).expect_err("both would run it").to_string();
+        assert!(error.starts_with("CARIBOU_SIMULATE: ") && error.contains("process 1 of 2"), "{error}");
+        assert_eq!(simulated(Some(7), Launch::Alone), Ok(Some(7)));
+        assert_eq!(simulated(None, second), Ok(None));
+        assert_eq!(set("CARIBOU_SIMULATE", "18446744073709551615").expect("a seed").simulate, Some(u64::MAX));
+        let config = Config::default().trace("traces").slowed(1, 2.0);
+        let said: Vec<_> = config.unsimulated().collect();
+        assert!(said[0].contains("CARIBOU_TRACE") && said[1].contains("Config::slowed"), "{said:?}");
+        assert_eq!(Config::default().unsimulated().count(), 0);
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod clocks;
 use std::cell::RefCell;
 use std::io::Write;
 use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
@@ -292,6 +293,14 @@ impl Job {
     }
 
     pub(crate) fn run(&mut self, config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
+        // Whoever panics here, such as what writes the log, leaves the others in the middle of something.
+        catch_unwind(AssertUnwindSafe(|| self.run_together(config, shape))).unwrap_or_else(|panic| {
+            self.lock().broken = true;
+            resume_unwind(panic)
+        })
+    }
+
+    fn run_together(&mut self, config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
         if let Some(lost) = self.lock().lost {
             return Err(lost.error());
         }
@@ -416,7 +425,8 @@ impl Job {
         session: &Arc<Session>,
     ) -> Arc<Outcome> {
         let outcome: Arc<Outcome> = Arc::default();
-        let _watchdog = Watchdog::start(config, session, &outcome);
+        let watched = session.clone();
+        let _watchdog = Watchdog::start(config, &outcome, move || watched.running());
         let crew = Arc::new(Crew::new(shape.sleepers(plan.seats[self.rank.index()].workers)));
         if let Some(bed) = self.links.bed() {
             crew.sleepers[0].share(bed);

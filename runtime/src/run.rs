@@ -51,7 +51,7 @@ use crate::warn::warn;
 #[expect(clippy::needless_pass_by_value, reason = "a configuration is built where it is used")]
 pub fn run(config: Config, setup: impl Fn(&mut Setup) + Send + Sync) -> Result<Report, Error> {
     let arrays = Arrays::new(&config, setup)?;
-    let report = match config.simulate {
+    let report = match config.simulates()? {
         Some(seed) => simulation::run(&config, &arrays.strategy, seed, &arrays.describe),
         None => run_shape(&config, &arrays),
     }?;
@@ -215,7 +215,8 @@ fn run_process(config: &Config, _process: u32, _processes: u32, shape: &dyn Shap
 fn run_process(_config: &Config, process: u32, processes: u32, _shape: &dyn Shape) -> Result<Report, Error> {
     let why = format!(
         "this is process {process} of {processes}, but the program was built without MPI: build it with \
-         `--features mpi`, or set `threads` to run each process by itself"
+         `--features mpi` (in a crate of your own after `[features] mpi = [\"caribou/mpi\"]`), or set `threads` to run \
+         each process by itself"
     );
     Err(Error::Config { setting: "CARIBOU_PROCESSES".into(), why })
 }
@@ -276,7 +277,8 @@ fn run_threads(config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
     };
     tracing::info!(lb = shape.lb(config), "{}", process.plan);
     let _monitor = process.session.watched(config, 0)?;
-    let _watchdog = Watchdog::start(config, &process.session, &process.outcome);
+    let watched = process.session.clone();
+    let _watchdog = Watchdog::start(config, &process.outcome, move || watched.running());
     let crews: Vec<Arc<Crew>> = (0..ranks).map(|_| Arc::new(Crew::new(shape.sleepers(workers)))).collect();
     let wake = |crew: &Arc<Crew>| {
         let crew = crew.clone();
@@ -284,12 +286,21 @@ fn run_threads(config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
             crew.sleepers[0].wake();
         }) as Wake
     };
+    let all = &crews[..];
     let transports = Local::connect(&crews.iter().map(wake).collect::<Vec<_>>());
     thread::scope(|scope| {
-        for ((rank, crew), transport) in (0..).map(Rank).zip(crews).zip(transports) {
+        for ((rank, crew), transport) in (0..).map(Rank).zip(all).zip(transports) {
             let process = &process;
             let builder = thread::Builder::new().name(process.shape.name_of_driver(rank));
-            let started = builder.spawn_scoped(scope, move || process.run_rank(rank, crew, transport));
+            let run = move || process.run_rank(rank, crew.clone(), transport);
+            let started = builder.spawn_scoped(scope, move || {
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
+                    let why = format!("its thread panicked: {}", threads::text_of(&*panic));
+                    process.fail(Error::System { what: format!("rank {rank}"), why });
+                    // Nobody is left who could tell them in order.
+                    all.iter().for_each(|crew| crew.stop());
+                }
+            });
             if let Err(why) = started {
                 process.fail(thread_refused(rank, &why));
             }

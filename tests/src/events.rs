@@ -27,7 +27,7 @@ impl Subscriber for Listener {
     fn event(&self, event: &Event<'_>) {
         let mut fields = Vec::new();
         event.record(&mut |field: &Field, value: &dyn Debug| {
-            fields.push((field.name(), format!("{value:?}")))
+            fields.push((field.name(), format!("{value:?}")));
         });
         (self.told)(&fields);
     }

@@ -333,4 +333,29 @@ fn a_failure_is_told_when_it_happens_and_so_is_the_handler_that_the_end_waits_fo
     });
     let Err(Error::HandlerPanicked { panic, .. }) = result else { panic!("no panic") };
     assert_eq!(panic, "the first falls");
+    within_patience("a handler of a simulation that waits", || {
+        let config = config(2, "none").watchdog(Duration::from_millis(40)).simulate(7);
+        caribou::run(config, |setup| {
+            setup.array(2, |_| Simulated);
+        })
+    })
+    .expect("it was told");
+}
+
+/// Waits until it is told of.
+#[derive(Serialize, Deserialize)]
+struct Simulated;
+
+impl Chunk for Simulated {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 1 {
+            wait_until_told(&["rank 1, worker 0 has run Simulated[1] of array 0 for"]);
+            ctx.exit();
+        }
+    }
+
+    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
 }

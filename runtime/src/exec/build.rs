@@ -74,6 +74,7 @@ pub(crate) fn build_rank(
         patience: config.watchdog,
         spins: parts.spins,
         congested: AtomicBool::new(false),
+        untold: AtomicBool::new(false),
         checksum,
     }
 }

@@ -109,12 +109,13 @@ impl PoolRun<'_> {
             for worker in 0..seats.workers {
                 let builder = thread::Builder::new().name(format!("caribou {rank}.{worker}"));
                 let doing = format!("{asking}, or making or merging what is accumulated");
-                let started = builder.spawn_scoped(scope, move || {
+                let run = move || {
                     let _bound = seats.take(rank, worker, watch);
                     shared.meeting.occupy_as(worker);
                     shared.gauges.workers[worker as usize].occupy();
-                    shared.catching(&doing, || shared.work(worker));
-                });
+                    shared.work(worker);
+                };
+                let started = builder.spawn_scoped(scope, move || shared.catching(&doing, run));
                 if let Err(why) = started {
                     shared.fail(thread_refused(rank, &why));
                     break;
@@ -126,10 +127,10 @@ impl PoolRun<'_> {
                 }
             });
             // While all workers are there to be looked at.
-            shared.observe(Observed::AtEnd);
+            shared.catching("observing its workers", || shared.observe(Observed::AtEnd));
             // Those that are still in a range come back from it; others need not wait for that.
             shared.meeting.crew.stop();
-            monitor.say_why();
+            shared.catching("telling others why it failed", || monitor.say_why());
         });
         monitor.close();
         outcome.finish(clock.now_ns());

@@ -187,9 +187,10 @@ impl Worker<'_> {
     fn decide(&mut self, expected: &Snapshot) {
         self.interrupt();
         let strategy = self.shared.core.lock().rank.strategy().expect("rank 0 has the strategy");
-        self.at_work.serves(RUNTIME);
+        self.at_work.decides(expected.phase);
         let start_ns = self.shared.clock.now_ns();
         let answer = catch_unwind(AssertUnwindSafe(|| strategy.assign(expected)));
+        self.at_work.serves(RUNTIME);
         let decide_ns = self.shared.clock.now_ns() - start_ns;
         let answer = answer.map_err(|panic| format!("it panicked: {}", text_of(&*panic)));
         match answer.and_then(|assignment| self.possible(expected, assignment)) {
@@ -421,9 +422,11 @@ impl Worker<'_> {
 
     /// The run cannot go on: says so to every rank and stops this one.
     pub(crate) fn fail(&mut self, error: Error) {
-        // At once: the run returns it when all handlers have returned, and one of them may never.
-        tracing::error!(rank = self.shared.facts.rank.0, %error, "the run has failed");
+        let text = error.to_string();
         self.with_core(|core, _, out| core.fail(error, out));
+        // At once: the run returns it when all handlers have returned, and one of them may never. But after everybody
+        // was told: whoever writes the log may panic.
+        tracing::error!(rank = self.shared.facts.rank.0, error = %text, "the run has failed");
     }
 
     /// Leaves the scheduler with all workers of the rank.

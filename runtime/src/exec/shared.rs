@@ -9,6 +9,7 @@ use super::clock::Clock;
 use super::crew::Crew;
 use super::guarded::{Guarded, Tag};
 use super::ready::Queues;
+use super::threads::text_of;
 use crate::core::codec::Codec;
 use crate::core::erased::ErasedArray;
 use crate::core::handler::Facts;
@@ -55,9 +56,24 @@ pub(crate) struct RankShared {
     pub(crate) spins: u32,
     /// So much waits for a slow rank that no chunk of this one should run.
     pub(crate) congested: AtomicBool,
+    /// The run has failed here in a way that the core could not tell the others of: worker 0 does so at the end.
+    pub(crate) untold: AtomicBool,
 }
 
 impl RankShared {
+    /// Ends the run where nothing but that may be relied on any more: without the core, without a log.
+    pub(crate) fn give_up(&self, error: Error) {
+        self.outcome.fail(error);
+        self.untold.store(true, Ordering::Release);
+        self.crew.stop();
+    }
+
+    /// A worker's thread dies of a panic that nothing else has caught.
+    pub(crate) fn worker_died(&self, worker: u32, panic: &(dyn std::any::Any + Send)) {
+        let what = format!("worker {worker} of rank {}", self.facts.rank);
+        self.give_up(Error::System { what, why: format!("its thread panicked: {}", text_of(panic)) });
+    }
+
     /// Whether the rank is one thread.
     #[inline]
     pub(crate) fn lone(&self) -> bool {

@@ -28,7 +28,10 @@ use crate::core::estimate::RankPlace;
 use crate::error::Error;
 use crate::ids::{ChunkId, Rank};
 use crate::report::Report;
+use crate::trace::at_work::Watch;
 use crate::trace::recording::Recording;
+use crate::trace::session::LOOK_COUNTS_NS;
+use crate::trace::watchdog::Watchdog;
 use crate::transport::sim::{Network, Sim};
 
 /// What a run of a chunk takes that declares no load: up to this, times the weight that the seed has drawn for the chunk.
@@ -55,8 +58,10 @@ pub(crate) fn run(
     let config = config.clone().workers(1);
     let count = config.rank_count();
     let outcome: Arc<Outcome> = Arc::default();
-    let built: Result<Vec<(SimRank, Vec<NewChunk>)>, Error> =
-        (0..count).map(|rank| build(&config, strategy, Rank(rank), count, describe, &outcome)).collect();
+    let recordings: Vec<_> = (0..count).map(|rank| Arc::new(Recording::nothing_of(rank))).collect();
+    let build_one =
+        |(rank, recording)| build(&config, strategy, Rank(rank), count, describe, &outcome, recording);
+    let built: Result<Vec<(SimRank, Vec<NewChunk>)>, Error> = (0..).zip(&recordings).map(build_one).collect();
     let (ranks, chunks): (Vec<SimRank>, Vec<Vec<NewChunk>>) = built?.into_iter().unzip();
     let network = Arc::new(Mutex::new(Network::new(seed)));
     let mut simulation = Simulation {
@@ -76,6 +81,10 @@ pub(crate) fn run(
         worker.begin(own);
         simulation.workers.push(worker);
     }
+    // In the machine's time: it is a handler that does not return.
+    let (clock, mut watch) = (Clock::machine(), Watch::default());
+    let look = move || watch.look(&recordings, clock.now_ns(), LOOK_COUNTS_NS);
+    let _watchdog = Watchdog::start(&config, &outcome, look);
     simulation.drive(&outcome);
     outcome.result()
 }
@@ -87,12 +96,14 @@ fn build(
     ranks: u32,
     describe: &dyn Fn() -> Result<Described, Error>,
     outcome: &Arc<Outcome>,
+    recording: &Arc<Recording>,
 ) -> Result<(SimRank, Vec<NewChunk>), Error> {
     let badge = Badge::new();
     badge.wear();
     let described = describe()?;
     let chunks = create_chunks(&described.arrays, rank, ranks);
     let now_ns = Arc::new(AtomicU64::new(0));
+    recording.describe(described.arrays.clone(), strategy.name());
     let parts = RankParts {
         queues: Queues::default(),
         crew: Arc::new(Crew::new(1)),
@@ -100,7 +111,7 @@ fn build(
         outcome: outcome.clone(),
         spins: 0,
         strategy: strategy.clone(),
-        recording: Arc::new(Recording::nothing(1)),
+        recording: recording.clone(),
         places: vec![RankPlace { host: 0, workers: 1 }; ranks as usize].into(),
     };
     let shared = build_rank(config, rank, described, &badge, parts);
@@ -211,6 +222,7 @@ impl Simulation<'_> {
     fn on(&mut self, rank: usize, act: impl FnOnce(&mut Worker<'_>)) {
         self.ranks[rank].badge.wear();
         self.workers[rank].catching(act);
+        self.workers[rank].at_work.rests();
     }
 }
 

@@ -1,5 +1,6 @@
 //! Starts the workers of a rank that is set up, and returns when they have left.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
 
@@ -46,7 +47,7 @@ impl Start<'_> {
         let places = plan.seats.iter().map(|seats| RankPlace { host: seats.host, workers: seats.workers });
         let names: Vec<String> = described.arrays.iter().map(|array| array.name().to_owned()).collect();
         let (recording, untraced) = session.rank(rank, &names, &clock);
-        recording.describe(described.arrays.clone());
+        recording.describe(described.arrays.clone(), strategy.name());
         let places = places.collect();
         let parts = RankParts { queues, crew, clock, outcome, spins, strategy, recording, places };
         let shared = &build_rank(config, rank, described, &badge, parts);
@@ -56,9 +57,14 @@ impl Start<'_> {
             let mut refused = untraced;
             for (id, ready) in (1..).zip(readies) {
                 let builder = thread::Builder::new().name(format!("caribou {rank}.{id}"));
-                let started = builder.spawn_scoped(scope, move || {
+                let run = move || {
                     let _bound = seats.take(rank, id, watch);
                     run_worker(shared, id, ready, None, Vec::new(), None);
+                };
+                let started = builder.spawn_scoped(scope, move || {
+                    if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
+                        shared.worker_died(id, &*panic);
+                    }
                 });
                 refused = started.err().map(|why| thread_refused(rank, &why)).or(refused);
             }
@@ -78,16 +84,23 @@ fn run_worker<'r>(
     shared.crew.sleepers[id as usize].occupy();
     shared.gauges.workers[id as usize].occupy();
     let mut worker = Worker::new(shared, id, ready, transport);
-    if shared.measure {
-        let speed = Speed::measured(shared.facts.slowness);
-        shared.gauges.workers[id as usize].set_speed(speed.turns_per_us());
-        worker.speed = Some(speed);
+    let life = || {
+        if shared.measure {
+            let speed = Speed::measured(shared.facts.slowness);
+            shared.gauges.workers[id as usize].set_speed(speed.turns_per_us());
+            worker.speed = Some(speed);
+        }
+        worker.catching(|worker| worker.begin(chunks));
+        if let Some(error) = refused {
+            worker.catching(|worker| worker.fail(error));
+        }
+        worker.work();
+    };
+    // Others would wait for ever for a worker that is gone: what it panicked of may be anybody's, a log's above all.
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(life)) {
+        shared.worker_died(id, &*panic);
+        let _ = catch_unwind(AssertUnwindSafe(|| worker.send_the_last()));
     }
-    worker.catching(|worker| worker.begin(chunks));
-    if let Some(error) = refused {
-        worker.fail(error);
-    }
-    worker.work();
 }
 
 impl Seats {

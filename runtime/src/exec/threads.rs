@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use super::patience;
 use super::worker::Worker;
-use crate::core::packet::ROOT;
+use crate::core::packet::{Packet, ROOT};
 use crate::core::sync_log::SyncLog;
 use crate::core::undelivered::Tally;
 use crate::error::Error;
+use crate::ids::Rank;
 use crate::measure::sample::Observed;
 
 /// Chunks run in one turn: between two looks at what waits for company in the core.
@@ -49,15 +50,23 @@ impl Worker<'_> {
     }
 
     /// Worker 0 sends what the rank said before it stopped, the end of the run above all: the others wait for it.
-    fn send_the_last(&mut self) {
+    pub(crate) fn send_the_last(&mut self) {
         if self.transport.is_none() {
             return;
         }
         self.catching(Self::send_outbound);
         let shared = self.shared;
-        if let Some(transport) = &mut self.transport {
-            transport.close(&shared.outcome.gives_up(&shared.clock, shared.patience));
+        let Some(mut transport) = self.transport.take() else { return };
+        if shared.untold.load(Ordering::Acquire)
+            && let Some(error) = shared.outcome.error()
+        {
+            for to in (0..shared.facts.ranks).map(Rank).filter(|&to| to != shared.facts.rank) {
+                // Each for itself: who cannot be told must not keep the others from hearing it.
+                let abort = Packet::Abort(Box::new(error.clone()));
+                let _ = catch_unwind(AssertUnwindSafe(|| transport.send(to, abort)));
+            }
         }
+        transport.close(&shared.outcome.gives_up(&shared.clock, shared.patience));
     }
 
     /// Does something that may run user code; a panic ends the run with an error that names the chunk.
@@ -77,9 +86,8 @@ impl Worker<'_> {
             // What could not be sent is of no use any more, and may panic again. The end of the run must get through.
             self.leaving.clear();
             if catch_unwind(AssertUnwindSafe(|| self.fail(error.clone()))).is_err() {
-                while catch_unwind(AssertUnwindSafe(|| self.hand_over_all())).is_err() {}
-                self.shared.outcome.fail(error);
-                self.shared.crew.stop();
+                self.leaving.clear();
+                self.shared.give_up(error);
             }
         }
     }

@@ -99,7 +99,7 @@ impl Pool<'_> {
         }
         let shape =
             PoolShape { pool: self, work: Work::new(self, init, body), policy, result: Mutex::new(None) };
-        let report = match self.config.simulate {
+        let report = match self.config.simulates()? {
             Some(seed) => shape.simulate(seed)?,
             None => run(&shape)?,
         };

@@ -15,6 +15,8 @@ use super::recording::Recording;
 const RESTING: u32 = u32::MAX - 1;
 /// In place of an array: the worker of a pool executes iterations, of which the key is the first.
 const ITERATIONS: u32 = u32::MAX - 2;
+/// In place of an array: the strategy decides a sync, which is the key.
+const DECISION: u32 = u32::MAX - 3;
 const UNNAMED: u32 = u32::MAX;
 
 /// What one worker is running. Only that worker writes.
@@ -67,6 +69,11 @@ impl AtWork {
     /// It executes iterations from this one on.
     pub(crate) fn iterates(&self, first: u64) {
         self.turns_to(ChunkId { array: ITERATIONS, key: first });
+    }
+
+    /// It asks the strategy to decide this sync.
+    pub(crate) fn decides(&self, sync: u64) {
+        self.serves(ChunkId { array: DECISION, key: sync });
     }
 
     /// It turns to a hook of this chunk, or to work of the runtime: no handler.
@@ -169,6 +176,13 @@ impl Recording {
                 let index = index.unwrap_or_else(|_| chunk.key.to_string());
                 format!("{}[{index}] of array {}", array.name(), chunk.array)
             }
+            None if chunk.array == DECISION => {
+                format!(
+                    "the strategy `{}` for sync {}",
+                    self.strategy.get().map_or("", |name| name),
+                    chunk.key
+                )
+            }
             None if chunk.array == ITERATIONS => format!("iterations from {} on", chunk.key),
             None => "what the runtime does itself".into(),
         };
@@ -209,6 +223,19 @@ mod tests {
         let [first, second] =
             [0, 1].map(|worker: usize| std::ptr::from_ref::<AtWork>(&rank.at_work[worker]).addr());
         assert!(second - first >= 64, "{first:#x} {second:#x}");
+    }
+
+    #[test]
+    fn a_strategy_at_work_is_named() {
+        let rank = Arc::new(Recording::nothing(1));
+        rank.describe(Arc::new([]), "mine");
+        rank.at_work[0].decides(3);
+        let mut watch = Watch::default();
+        told(&mut watch, &rank, 1);
+        assert_eq!(
+            told(&mut watch, &rank, 2),
+            ["rank 0, worker 0 has run the strategy `mine` for sync 3 for 1.0 s"]
+        );
     }
 
     #[test]

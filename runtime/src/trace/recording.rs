@@ -70,6 +70,8 @@ pub(crate) struct Recording {
     array_names: Vec<String>,
     /// The arrays themselves, once they are known: to say which chunk a worker runs.
     pub(super) described: OnceLock<Arc<[Arc<dyn ErasedArray>]>>,
+    /// The name of the strategy, once it is known.
+    pub(super) strategy: OnceLock<String>,
     /// What each worker is running: padded, since each writes its own with every message.
     pub(crate) at_work: Vec<CachePadded<AtWork>>,
     profiles: Vec<Mutex<Profile>>,
@@ -118,6 +120,11 @@ impl Log {
 }
 
 impl Recording {
+    /// Of a rank with one worker, of a run that records nothing.
+    pub(crate) fn nothing_of(rank: u32) -> Recording {
+        Recording { rank, ..Recording::nothing(1) }
+    }
+
     /// Of a run that records nothing.
     pub(crate) fn nothing(workers: u32) -> Recording {
         Recording {
@@ -127,6 +134,7 @@ impl Recording {
             arrays: Vec::new(),
             array_names: Vec::new(),
             described: OnceLock::new(),
+            strategy: OnceLock::new(),
             at_work: (0..workers).map(|_| CachePadded::new(AtWork::new())).collect(),
             profiles: (0..workers).map(|_| Mutex::default()).collect(),
             names: Mutex::default(),
@@ -168,8 +176,9 @@ impl Recording {
     }
 
     /// What the rank was set up with.
-    pub(crate) fn describe(&self, arrays: Arc<[Arc<dyn ErasedArray>]>) {
+    pub(crate) fn describe(&self, arrays: Arc<[Arc<dyn ErasedArray>]>, strategy: &str) {
         self.described.get_or_init(|| arrays);
+        self.strategy.get_or_init(|| strategy.to_owned());
     }
 
     /// Whether events of this class are wanted.

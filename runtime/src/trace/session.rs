@@ -19,7 +19,7 @@ use crate::measure::topology::plan::Plan;
 use rustix::process::{Resource, getrlimit};
 
 /// How much of the time between two looks at the workers counts, ns.
-const LOOK_COUNTS_NS: u64 = 2_000_000_000;
+pub(crate) const LOOK_COUNTS_NS: u64 = 2_000_000_000;
 
 /// The record of a run.
 pub(crate) struct Session {

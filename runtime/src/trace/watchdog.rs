@@ -11,7 +11,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::at_work::Running;
-use super::session::Session;
 use crate::config::Config;
 use crate::exec::shared::Outcome;
 use crate::warn::warn;
@@ -28,18 +27,23 @@ pub(crate) struct Watchdog {
 
 impl Watchdog {
     /// Begins to watch, unless the configuration says never. Without a thread for it the run goes on unwatched.
-    pub(crate) fn start(config: &Config, session: &Arc<Session>, outcome: &Arc<Outcome>) -> Option<Watchdog> {
+    /// `running` says what has been running since it was asked before.
+    pub(crate) fn start(
+        config: &Config,
+        outcome: &Arc<Outcome>,
+        mut running: impl FnMut() -> Vec<Running> + Send + 'static,
+    ) -> Option<Watchdog> {
         if config.watchdog.is_zero() {
             return None;
         }
         let (stop, stopped) = channel();
-        let (session, outcome) = (session.clone(), outcome.clone());
+        let outcome = outcome.clone();
         let mut warnings = Warnings::after(config.watchdog);
         let every = LOOK_EVERY.min(config.watchdog / 4);
         let watch = move || {
             while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
                 let why = outcome.error().map(|error| error.to_string());
-                warnings.due(&session.running(), why.as_deref()).iter().for_each(|line| warn(line));
+                warnings.due(&running(), why.as_deref()).iter().for_each(|line| warn(line));
             }
         };
         let started = std::thread::Builder::new().name("caribou watch".into()).spawn(watch);
