@@ -4,7 +4,6 @@
 //! The environment is read in [`Config::from_env`] and nowhere else. A variable that starts with `CARIBOU_` and is not in
 //! [`VARIABLES`] is an error that suggests the nearest name.
 
-use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -276,11 +275,11 @@ impl Config {
         let ours = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
             .filter(|(name, _)| name.starts_with(PREFIX));
-        let text = |(name, value): (String, OsString)| {
+        let texts = ours.map(|(name, value)| {
             let value = value.into_string().map_err(|_| wrong(&name, "expected UTF-8".into()))?;
             Ok((name, value))
-        };
-        self.changed_by(ours.map(text).collect::<Result<Vec<_>, Error>>()?)
+        });
+        self.changed_by(texts.collect::<Result<Vec<_>, Error>>()?)
     }
 
     /// The defaults, changed by these variables; names that do not start with `CARIBOU_` are passed over.
