@@ -277,3 +277,19 @@ fn it_does_not_matter_which_worker_is_slow() {
         assert!((makespan(slow) - first).abs() < 3.0, "{} s and {first} s", makespan(slow));
     }
 }
+
+/// A rank asks a while after a worker has reached its quota, for others that are about to: where none runs there is nobody
+/// to wait for.
+#[test]
+fn a_pool_shorter_than_every_duration_ends_with_its_last_iteration() {
+    let policy = pool_parse("ruper").unwrap();
+    let mut vcpus = Traces::constant(|worker| if worker.rank.0 == 0 { 20_000.0 } else { 10_000.0 });
+    let run = RunPool::new(&Pool::new(10_000, vec![1, 1]), &*policy, &mut vcpus).run();
+    assert!(run.is_complete(10_000));
+    let closed = run.closed.iter().map(|at| at.expect("every rank closes")).max().unwrap();
+    assert!(
+        run.makespan() <= 510 * MILLI && closed < run.makespan() + 10 * MILLI,
+        "{} {closed}",
+        run.makespan()
+    );
+}

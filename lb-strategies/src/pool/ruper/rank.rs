@@ -134,22 +134,31 @@ impl RuperRank {
     /// What the monitor has due by now, and what the task asks of it.
     fn monitor(&mut self, now: Nanos, commands: &mut Vec<Command>) {
         let raised = self.task.as_mut().is_some_and(Task::take_finish_raised);
+        let finish_at = self.finish_at(now);
         let view = self.view(now);
         match &mut self.link {
             Link::Alone { .. } => {}
             Link::Root(root) => {
                 if raised {
-                    root.finish_raised(now);
+                    root.finish_raised(finish_at);
                 }
                 root.tick(now, view, commands);
             }
             Link::Peer(monitor) => {
                 if raised {
-                    monitor.finish_raised(now);
+                    monitor.finish_raised(finish_at);
                 }
                 monitor.tick(now, view, commands);
             }
         }
+    }
+
+    /// When rank 0 is asked whether the task may finish. While workers run, a little later: those whose quotas are of the
+    /// same age reach them together, and the answer shall not find the first of them fresh and the others as of their last
+    /// reports. Where none runs there is nobody to wait for.
+    fn finish_at(&self, now: Nanos) -> Nanos {
+        let runs = self.hands.iter().any(|hand| matches!(hand.doing, Doing::Running { .. }));
+        if runs { now.saturating_add(self.settings.spacing) } else { now }
     }
 
     fn wake_at(&self) -> Nanos {

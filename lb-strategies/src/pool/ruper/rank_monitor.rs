@@ -5,7 +5,7 @@
 //! | New | boot | sends `Start` | Starting |
 //! | Starting | `StartOk` | sets the total | Balancing |
 //! | Balancing | `ReportRequest` | sends a `Report` | Balancing |
-//! | Balancing | the task asks to finish | sends a `Report`, `spacing` after that and after the last, once that is answered | Balancing |
+//! | Balancing | the task asks to finish | sends a `Report`: at once if no worker runs, else `spacing` later; `spacing` after the last, once that is answered | Balancing |
 //! | Balancing | `Assign` | sets the total; a checkpoint if a worker is parked | Balancing |
 //! | Starting, Balancing | `End` | sets the total, checkpoint, balance over; sends `Bye` | Closed |
 //! | Closed | any | nothing | Closed |
@@ -40,8 +40,8 @@ pub(crate) struct RankMonitor {
 /// What a rank asks rank 0: may we finish?
 #[derive(Clone, Debug, Default)]
 struct Asking {
-    /// The task wants to (paper: finish_req).
-    raised: bool,
+    /// The task wants to (paper: finish_req), and from then on it may be asked.
+    raised: Option<Nanos>,
     /// Number of the last request.
     sequence: u64,
     /// It is not answered (paper: finish_sent).
@@ -64,18 +64,17 @@ impl RankMonitor {
         out.push(send(RuperMessage::Start));
     }
 
-    /// The task wants to finish. It asks a little later: workers whose quotas are of the same age reach them together, and
-    /// the answer shall not find the first of them fresh and the others as of their last reports.
-    pub(crate) fn finish_raised(&mut self, now: Nanos) {
-        if !std::mem::replace(&mut self.asking.raised, true) {
-            self.asking.next = self.asking.next.max(now.saturating_add(self.spacing));
-        }
+    /// The task wants to finish, and is asked for from `at` on.
+    pub(crate) fn finish_raised(&mut self, at: Nanos) {
+        let raised = self.asking.raised.unwrap_or(Nanos::MAX);
+        self.asking.raised = Some(raised.min(at));
     }
 
     /// When it wants to be called again.
     pub(crate) fn wake_at(&self) -> Nanos {
-        let asks = self.stage == Stage::Balancing && self.asking.raised && !self.asking.in_flight;
-        if asks { self.asking.next } else { Nanos::MAX }
+        let asks = self.stage == Stage::Balancing && !self.asking.in_flight;
+        let raised = self.asking.raised.filter(|_| asks);
+        raised.map_or(Nanos::MAX, |at| at.max(self.asking.next))
     }
 
     /// Asks, if the task wants to finish and it is time to.
@@ -85,7 +84,7 @@ impl RankMonitor {
         }
         let sequence = self.asking.sequence + 1;
         self.asking =
-            Asking { raised: false, sequence, in_flight: true, next: now.saturating_add(self.spacing) };
+            Asking { raised: None, sequence, in_flight: true, next: now.saturating_add(self.spacing) };
         self.report(now, Reason::Finish { sequence }, view, out);
     }
 
@@ -173,7 +172,7 @@ mod tests {
     #[test]
     fn a_request_to_finish_waits_for_the_answer_to_the_last() {
         let mut monitor = balancing();
-        monitor.finish_raised(SECOND);
+        monitor.finish_raised(2 * SECOND);
         assert_eq!(tick(&mut monitor, SECOND), [], "others may be about to finish, too");
         let reason = Reason::Finish { sequence: 1 };
         let report = RuperMessage::Report { reason, predicted: 0, registered: 0, elapsed: SECOND };

@@ -77,6 +77,8 @@ struct Own {
     began: Nanos,
     /// Its task wants to finish, and it reports then at the latest.
     finish: Option<Nanos>,
+    /// It does not report to finish before.
+    next: Nanos,
 }
 
 impl RootMonitor {
@@ -104,7 +106,7 @@ impl RootMonitor {
     }
 
     pub(crate) fn boot(&mut self, now: Nanos, out: &mut Vec<Command>) {
-        self.own = Own { reported: now, began: now, finish: None };
+        self.own = Own { reported: now, began: now, finish: None, next: 0 };
         self.peers[0].stage = Stage::Idle;
         self.peers[0].guess = GuessWorker::start(now);
         self.peers[0].due = now.saturating_add(self.settings.mpi_interval);
@@ -116,9 +118,10 @@ impl RootMonitor {
         self.phase == Phase::Over && self.peers[1..].iter().all(|peer| peer.stage == Stage::Gone)
     }
 
-    /// The task of rank 0 wants to finish. It reports a little later, as [other ranks](super::rank_monitor) do.
-    pub(crate) fn finish_raised(&mut self, now: Nanos) {
-        self.own.finish.get_or_insert(now.saturating_add(self.settings.spacing));
+    /// The task of rank 0 wants to finish. It reports from `at` on, as [other ranks](super::rank_monitor) do.
+    pub(crate) fn finish_raised(&mut self, at: Nanos) {
+        let at = at.max(self.own.next).min(self.own.finish.unwrap_or(Nanos::MAX));
+        self.own.finish = Some(at);
     }
 
     /// When it wants to be called again: the first of all that is due.
@@ -146,7 +149,8 @@ impl RootMonitor {
             let elapsed = now.saturating_sub(self.own.reported);
             let reason =
                 if self.peers[0].due <= now { Reason::Requested } else { Reason::Finish { sequence: 0 } };
-            self.own = Own { reported: now, finish: None, ..self.own };
+            let next = now.saturating_add(self.settings.spacing);
+            self.own = Own { reported: now, finish: None, next, ..self.own };
             self.measure(now, Rank(0), reason, elapsed, view.predicted, view.registered);
             self.rebalance(view, out);
         }
