@@ -78,6 +78,8 @@ struct Tally {
     ns: u64,
     calls: u64,
     longest_ns: u64,
+    /// The longest but one, which is the longest if the other one is found to have lost much of its time.
+    second_ns: u64,
 }
 
 impl Tally {
@@ -85,7 +87,19 @@ impl Tally {
     fn add(&mut self, ns: u64) {
         self.ns += ns;
         self.calls += 1;
-        self.longest_ns = self.longest_ns.max(ns);
+        if ns > self.longest_ns {
+            self.second_ns = std::mem::replace(&mut self.longest_ns, ns);
+        } else {
+            self.second_ns = self.second_ns.max(ns);
+        }
+    }
+
+    /// So much of one that was counted as `ns` was lost.
+    fn lose(&mut self, ns: u64, lost_ns: u64) {
+        self.ns = self.ns.saturating_sub(lost_ns);
+        if self.longest_ns == ns {
+            self.longest_ns = self.second_ns.max(ns - lost_ns);
+        }
     }
 }
 
@@ -386,11 +400,7 @@ impl Recorder {
             && lost_ns > 0
         {
             let lost_ns = lost_ns.min(ns);
-            let tally = &mut self.profile.by_kind[kind.0 as usize];
-            tally.ns = tally.ns.saturating_sub(lost_ns);
-            if tally.longest_ns == ns {
-                tally.longest_ns = ns - lost_ns;
-            }
+            self.profile.by_kind[kind.0 as usize].lose(ns, lost_ns);
             self.profile.lost_ns += lost_ns;
             if let Some(Event { what: What::Handler { lost_ns: lost, .. }, .. }) =
                 event.map(|event| &mut self.events[event])
@@ -413,7 +423,7 @@ impl Recorder {
         let kinds = (0..).map(NameId).map(Activity::Kind).zip(&mut self.profile.by_kind);
         for (activity, tally) in kinds.chain([(Activity::Runtime(Part::Keep), &mut self.profile.kept)]) {
             if tally.calls > 0 {
-                let Tally { ns, calls, longest_ns } = std::mem::take(tally);
+                let Tally { ns, calls, longest_ns, .. } = std::mem::take(tally);
                 profile.add(activity, begin_ns, self.last_ns, ns, calls, longest_ns);
             }
         }
@@ -469,5 +479,22 @@ impl Recorder {
         if self.block.events > 0 {
             self.write();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tally;
+
+    #[test]
+    fn the_second_longest_is_the_longest_once_the_first_has_lost_its_time() {
+        let mut tally = Tally::default();
+        [300, 92_000, 400, 100_000].into_iter().for_each(|ns| tally.add(ns));
+        tally.lose(100_000, 95_000);
+        assert_eq!((tally.longest_ns, tally.ns, tally.calls), (92_000, 97_700, 4));
+        let mut tally = Tally::default();
+        [100_000, 300].into_iter().for_each(|ns| tally.add(ns));
+        tally.lose(100_000, 95_000);
+        assert_eq!(tally.longest_ns, 5_000);
     }
 }
