@@ -169,14 +169,9 @@ fn collecting(facts: &Facts) -> Option<String> {
     let share = facts.parts.share(facts.ending.collecting_ns);
     // A name may come with parameters.
     let policy = facts.strategy.split(',').next().unwrap_or_default();
-    let cure = if policy == "ruper" {
-        "its durations fit runs of an hour: set `checkpoint` to a part of this one"
-    } else {
-        "a larger pool, or a policy that asks less at the end"
-    };
     (share > NOTABLE).then(|| {
         format!(
-            "for {:.1} % of the time nothing was left to execute, and `{policy}` collected the result: {cure}",
+            "for {:.1} % of the time nothing was left to execute, and `{policy}` collected the result: a larger pool, or another policy",
             100.0 * share
         )
     })
@@ -220,8 +215,9 @@ fn tracing(facts: &Facts) -> Option<String> {
     let share = facts.parts.share(facts.tracing_ns);
     (share > NOTABLE).then(|| {
         format!(
-            "writing the trace took {:.1} % of the time: record less with CARIBOU_TRACE_FILTER, or larger chunks",
-            100.0 * share
+            "writing the trace took {:.1} % of the time: record less with CARIBOU_TRACE_FILTER, or make chunks larger{}",
+            100.0 * share,
+            facts.short()
         )
     })
 }
@@ -229,13 +225,18 @@ fn tracing(facts: &Facts) -> Option<String> {
 fn runtime(facts: &Facts) -> Option<String> {
     let own_ns = facts.parts.runtime_ns - facts.beside_ns - facts.tracing_ns;
     let share = facts.parts.share(own_ns.max(0.0));
-    let short = facts.handler_ns.filter(|&ns| ns < SHORT_NS);
-    let short = short.map_or(String::new(), |ns| format!(", a handler takes {} on average", duration(ns)));
-    (share > RUNTIME_MAX)
-        .then(|| format!("the runtime itself took {:.1} %: make chunks larger{short}", 100.0 * share))
+    (share > RUNTIME_MAX).then(|| {
+        format!("the runtime itself took {:.1} %: make chunks larger{}", 100.0 * share, facts.short())
+    })
 }
 
 impl Facts {
+    /// That chunks are too small, if handlers are as short as that.
+    fn short(&self) -> String {
+        let short = self.handler_ns.filter(|&ns| ns < SHORT_NS);
+        short.map_or(String::new(), |ns| format!(", a handler takes {} on average", duration(ns)))
+    }
+
     pub(crate) fn new(
         trace: &Trace,
         spent: &Spent,
@@ -493,17 +494,16 @@ mod tests {
         let with = |tail_ns, collecting_ns| Facts {
             pool: true,
             ending: Ending { tail_ns, collecting_ns },
+            strategy: "leases,chunk=0.01".into(),
             ..quiet()
         };
         let said = only(&with(12.0, 0.0));
         assert!(said.starts_with("workers waited for the last one for 12.0 % of the time"), "{said}");
         let said = only(&with(0.0, 57.0));
         assert!(
-            said.starts_with("for 57.0 % of the time nothing was left to execute, and `refine` collected"),
+            said.starts_with("for 57.0 % of the time nothing was left to execute, and `leases` collected"),
             "{said}"
         );
-        let ruper = Facts { strategy: "ruper,chunk=0.01".into(), ..with(0.0, 57.0) };
-        assert!(only(&ruper).contains("`ruper` collected the result: its durations"), "{:?}", ruper.advice());
     }
 
     #[test]

@@ -31,11 +31,7 @@ const RANKS_NAMED: usize = 6;
 
 /// What to show.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Flags: `too big`: heavier than the average rank, so that nothing can balance it; `too small`: \
-    most of its CPU time is in executions of less than 20 us; `ping-pong`: back on a rank that it left up to 3 phases before; `blind`: its \
-    handlers take 1.5 times their CPU time.\nMemory: some hundred bytes a chunk."
-)]
+#[command(after_help = "Flags are explained under the table.\nMemory: some hundred bytes a chunk.")]
 pub(crate) struct Options {
     #[command(flatten)]
     input: Input,
@@ -56,6 +52,14 @@ pub(crate) struct Options {
     #[command(flatten)]
     format: Format,
 }
+
+/// What flags mean.
+const FLAGS: [(&str, &str); 4] = [
+    ("too big", "heavier than the average rank, so that nothing can balance it"),
+    ("too small", "most of its CPU time is in executions of less than 20 us"),
+    ("ping-pong", "back on a rank that it left up to 3 phases before"),
+    ("blind", "its handlers take 1.5 times their CPU time"),
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Order {
@@ -200,7 +204,9 @@ impl Chunks {
             [(count, "chunk"), (self.ranks, "rank"), (phases as usize, "phase"), (moves as usize, "move")];
         let [chunks, ranks, phases, moves] = counts.map(|(count, word)| counted(count, word));
         page.says.push(format!("{chunks} on {ranks}, {phases}, {moves}"));
-        let words: Vec<String> = flagged.iter().map(|(flag, count)| format!("{count} {flag}")).collect();
+        let all = |count: u64| if count == self.histories.len() as u64 && count > 1 { "all " } else { "" };
+        let word = |(flag, &count): (&&str, &u64)| format!("{}{count} {flag}", all(count));
+        let words: Vec<String> = flagged.iter().map(word).collect();
         page.says.push(if words.is_empty() { "none has a flag".into() } else { words.join(", ") });
         page.says.push(format!("an average rank has a load of {} a phase", duration(rank_ns)));
         let mut sorted: Vec<(&ChunkId, &History)> = self.histories.iter().collect();
@@ -253,6 +259,11 @@ impl Chunks {
             ]);
         }
         page.tables.push(table);
+        let known = FLAGS.iter().filter(|(flag, _)| flagged.contains_key(flag));
+        let known: Vec<String> = known.map(|(flag, what)| format!("{flag}: {what}")).collect();
+        if !known.is_empty() {
+            page.notes.push(known.join("; "));
+        }
         let left = count.saturating_sub(options.top);
         if left > 0 {
             page.notes.push(format!("{left} more chunks: --top shows them"));

@@ -139,7 +139,8 @@ fn page(
     ranks.push(("waiting, latency".into(), path.total_ns().saturating_sub(on_ranks_ns)));
     page.tables.push(named("ranks", "by rank", "rank", ranks));
     let chunks = path.by_chunk().into_iter().map(|(number, ns)| (slices.chunk_name(trace, number), ns));
-    page.tables.push(named("chunks", "by chunk", "chunk", chunks.collect()));
+    let chunks = named("chunks", "by chunk", "chunk", chunks.collect());
+    page.tables.push(if trace.run.shape == "pool" { chunks.data_only() } else { chunks });
     let kinds = path.by_activity().into_iter().map(|(kind, ns)| (trace.activity_name(kind), ns));
     page.tables.push(named("kinds", "by kind", "kind", kinds.collect()));
     page.tables.push(segments(trace, slices, path));

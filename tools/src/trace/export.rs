@@ -80,6 +80,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let trace = options.input.open()?;
     options.selection.check(&trace)?;
     options.check()?;
+    options.check_shape(&trace)?;
     let (selection, target) = (&options.selection, options.out.as_path());
     match options.to {
         Format::Projections => projections::export(&trace, selection, target, out),
@@ -104,6 +105,21 @@ impl Options {
             _ => return Ok(()),
         };
         Err(Error::Usage(wrong.into()))
+    }
+}
+
+impl Options {
+    /// Phases and loads are of chunks.
+    fn check_shape(&self, trace: &Trace) -> Result<(), Error> {
+        let what = match self.to {
+            Format::Lbdata => "LB data",
+            Format::Snapshot => "a snapshot",
+            _ => return Ok(()),
+        };
+        match trace.run.shape.as_str() {
+            "pool" => Err(Error::Usage(format!("{what} is of chunks and syncs, and a pool has neither"))),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -161,9 +161,12 @@ fn advice(found: &Found, what: &str) -> Vec<String> {
     if calls > 0.0 && wall_ns > 0.0 {
         let (of_calls, of_time) = (100.0 * found.short as f64 / calls, 100.0 * found.short_ns / wall_ns);
         let limit = duration(SHORT_NS as f64);
-        says.push(format!(
-            "{of_calls:.1} % of the calls are shorter than {limit} and make {of_time:.1} % of the time"
-        ));
+        says.push(match found.short {
+            0 => format!("none of the {what} is shorter than {limit}"),
+            _ => format!(
+                "{of_calls:.1} % of the calls are shorter than {limit} and make {of_time:.1} % of the time"
+            ),
+        });
         let lost = 100.0 * (1.0 - cpu_ns / wall_ns);
         if lost >= 1.0 {
             says.push(format!(

@@ -82,6 +82,10 @@ fn page(trace: &Trace, outcomes: &[Outcome<'_>]) -> Page {
     page
 }
 
+/// What the figure of a sync is.
+pub(crate) const IMBALANCE: &str = "Completion time of the slowest rank over what it would be with all work divided by \
+    the measured capacities; 1 is the best";
+
 /// What some heads of the table mean.
 pub(crate) const WORDS: &str = "imbalance: completion time of the slowest rank over what it would be with all work \
     divided by the measured capacities, 1 is the best; work: largest over average work of the ranks, as if all were \

@@ -23,6 +23,9 @@ use crate::Error;
 /// From this score on, something is unlike the others: among values with a normal distribution, 1 in 1300 is.
 const STRANGE: f64 = 5.0;
 
+/// Of fewer, the median is no better than either.
+const RANKS_MIN: usize = 3;
+
 /// What to show.
 #[derive(clap::Args)]
 #[command(
@@ -56,12 +59,22 @@ pub(crate) fn whole(trace: &Trace) -> Page {
 
 fn page(trace: &Trace, noise: bool, top: usize) -> Page {
     let mut page = Page::new("outliers", trace);
-    let ranks = of_ranks(trace);
+    let judged = trace.ranks.len() >= RANKS_MIN;
+    let ranks = if judged { of_ranks(trace) } else { Vec::new() };
     let chunks = of_chunks(trace);
     let strange = |scores: &[Scored<String>]| scores.iter().filter(|score| score.score >= STRANGE).count();
     let (ranks_strange, chunks_strange) = (strange(&ranks), strange(&chunks));
-    page.says.push(format!("{ranks_strange} figures of ranks and {chunks_strange} chunks are unlike the others: {STRANGE} or more times as far from the median as is usual"));
-    page.tables.push(table("ranks", "rank", &ranks, top));
+    let ranks_strange = if judged { format!("{ranks_strange} figures of ranks and ") } else { String::new() };
+    page.says.push(format!(
+        "{ranks_strange}{chunks_strange} chunks are unlike the others: {STRANGE} or more times as far from the median as is usual"
+    ));
+    let of_ranks = table("ranks", "rank", &ranks, top);
+    page.tables.push(if judged { of_ranks } else { of_ranks.data_only() });
+    if !judged {
+        page.notes.push(format!(
+            "fewer than {RANKS_MIN} ranks cannot be judged: nobody knows which of two is unlike the other"
+        ));
+    }
     if chunks.is_empty() {
         let why = match trace.run.shape.as_str() {
             _ if trace.events() == 0 => NO_EVENTS,

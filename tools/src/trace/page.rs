@@ -101,6 +101,11 @@ impl Table {
     }
 
     /// What is said above it.
+    /// Whether people get it.
+    pub(crate) fn is_shown(&self) -> bool {
+        !self.data_only
+    }
+
     pub(crate) fn title(&self) -> &str {
         &self.title
     }

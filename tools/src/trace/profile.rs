@@ -83,6 +83,8 @@ fn page(trace: &Trace, spent: &Spent, options: &Options) -> Page {
     if options.by.is_some() {
         page.tables.push(kinds_by_rank(trace, spent));
     }
+    page.notes
+        .push("time, mean and longest of kinds are CPU time: what handlers lost is a line of its own".into());
     page.notes.push(spent.note());
     page
 }

@@ -36,11 +36,13 @@ use caribou::trace::Trace;
 
 use super::advice::{Advice, Facts};
 use super::census::gather;
+use super::efficiency::Efficiency;
 use super::open::{Input, warn};
 use super::page::{Page, bytes};
 use super::profile::taken;
 use super::select::Selection;
-use super::{critical_path, histogram, outliers};
+use super::taken::beside_text;
+use super::{critical_path, histogram, outliers, page};
 use crate::{Error, output};
 
 /// What to write.
@@ -60,6 +62,9 @@ struct Report<'t> {
     balance: balance::Balance<'t>,
     stretches: stretches::Stretches,
     advice: Advice,
+    efficiency: Option<page::Table>,
+    /// What was lost beside handlers, in words.
+    beside: Option<String>,
     /// How long things take, the critical path, and what is unlike the rest; not of long traces.
     durations: Option<Page>,
     path: Option<(Page, Vec<critical_path::Step>)>,
@@ -88,11 +93,13 @@ impl<'t> Report<'t> {
         let (spent, census) = gather(trace, false);
         let taken = taken(trace, &spent, &Selection::default());
         let advice = Facts::new(trace, &spent, &taken, &balance.syncs, census.as_ref()).advice();
+        let efficiency = Efficiency::of(&spent).map(|efficiency| efficiency.table());
+        let beside = beside_text(&spent, &taken);
         let few = trace.events() <= EVENTS_MAX as u64;
         let durations = few.then(|| histogram::whole(trace));
         let path = few.then(|| critical_path::whole(trace, EVENTS_MAX)).flatten();
         let outliers = few.then(|| outliers::whole(trace));
-        Report { trace, figures, balance, stretches, advice, durations, path, outliers }
+        Report { trace, figures, balance, stretches, advice, efficiency, beside, durations, path, outliers }
     }
 }
 

@@ -19,6 +19,7 @@ use super::page::{Format, Page};
 use super::profile::taken;
 use super::select::Selection;
 use super::spent::Spent;
+use super::taken::beside_text;
 use super::takers;
 use crate::Error;
 
@@ -62,13 +63,7 @@ fn page(trace: &Trace, spent: &Spent, census: Option<&Census>) -> Page {
         page.tables.push(tables::events(census));
     }
     page.notes.push(spent.note());
-    let beside = spent.parts().share(taken.beside_ns);
-    if beside > 0.005 {
-        let percent = 100.0 * beside;
-        page.notes.push(format!(
-            "another {percent:.1} % was lost beside handlers, say samples: it is in runtime and idle"
-        ));
-    }
+    page.notes.extend(beside_text(spent, &taken));
     match census {
         Some(_) if trace.run.arrows > 1 => page.notes.push(format!(
             "one in {} sends is recorded: messages and bytes are those times {}",

@@ -6,6 +6,10 @@
 use caribou::trace::{RankTrace, Sample};
 
 use super::bins::Bins;
+use super::spent::Spent;
+
+/// A part of the time that is worth a sentence.
+const BESIDE_MIN: f64 = 0.005;
 
 /// Who had the time that workers lost, as their ranks sampled it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -35,6 +39,15 @@ impl Taken {
             beside_ns: (explained_ns - lost_ns).max(0.0),
         }
     }
+}
+
+/// What was lost beside handlers, in words; none if it was next to nothing.
+pub(crate) fn beside_text(spent: &Spent, taken: &Taken) -> Option<String> {
+    let beside = spent.parts().share(taken.beside_ns);
+    let percent = 100.0 * beside;
+    (beside > BESIDE_MIN).then(|| {
+        format!("another {percent:.1} % was lost beside handlers, say samples: it is in runtime and idle")
+    })
 }
 
 impl std::ops::AddAssign for Taken {

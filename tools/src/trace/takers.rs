@@ -143,7 +143,10 @@ mod tests {
         let file = scratch.path().join("report.html");
         caribou(&["trace", "report", scratch.text(), "-o", file.to_str().unwrap()]).unwrap();
         let html = std::fs::read_to_string(file).unwrap();
-        assert!(html.contains("on its vCPUs ran `stress` (pid 123) 40.0 %") && html.contains("taker-table"));
+        assert!(
+            html.contains("on its vCPUs ran <code>stress</code> (pid 123) 40.0 %")
+                && html.contains("taker-table")
+        );
     }
 
     #[test]

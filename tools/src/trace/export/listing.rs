@@ -6,7 +6,6 @@ use std::io::{self, Write};
 
 use caribou::trace::{ChunkId, Event, RankTrace, Trace, What};
 
-use super::names::of_part;
 use crate::trace::open::warn;
 use crate::trace::page::{bytes, duration};
 use crate::trace::select::Selection;
@@ -129,7 +128,7 @@ fn said(trace: &Trace, event: &Event) -> Said {
         },
         What::Idle => Said { event: "idle", ..Said::default() },
         What::Runtime { part, sync } => {
-            Said { event: "runtime", name: of_part(part).into(), number: Some(sync), ..Said::default() }
+            Said { event: "runtime", name: part.name().into(), number: Some(sync), ..Said::default() }
         }
         What::Depart { chunk: who, rank, bytes } => {
             Said { to_rank: Some(rank), bytes: Some(bytes), ..of("depart", who) }

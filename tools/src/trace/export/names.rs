@@ -1,6 +1,6 @@
 //! What slices and chunks are called in other tools.
 
-use caribou::trace::{ChunkId, NameId, Part, Trace};
+use caribou::trace::{ChunkId, NameId, Trace};
 
 /// What a kind of message is called whose name was lost.
 pub(super) const UNKNOWN: &str = "unknown";
@@ -28,15 +28,6 @@ impl Names {
 
     pub(super) fn all(&self) -> &[String] {
         &self.all
-    }
-}
-
-/// What the runtime's work is called: as other tools know the parts of balancing.
-pub(super) fn of_part(part: Part) -> &'static str {
-    match part {
-        Part::Measure => "lb_collect",
-        Part::Decide => "lb_strategy",
-        Part::Start | Part::Migrate | Part::Keep | Part::Flush => part.name(),
     }
 }
 

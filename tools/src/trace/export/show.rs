@@ -12,7 +12,7 @@ use rustc_hash::FxHashSet;
 use super::arrows::{Arrows, Left};
 use super::counters::{busy, of_sample};
 use super::merge::{Merged, Row};
-use super::names::{ITERATIONS, MIGRATE_IN, MIGRATE_OUT, Names, of_part};
+use super::names::{ITERATIONS, MIGRATE_IN, MIGRATE_OUT, Names};
 use super::projections::began_ns;
 use super::turns::Turn;
 use super::viewer::{Arrow, Count, Flows, Place, Point, Slice, Value, Viewer};
@@ -207,7 +207,7 @@ impl<'a> Show<'a> {
             }
             What::Idle => slice.name = "idle",
             What::Runtime { part, sync } => {
-                slice.name = of_part(part);
+                slice.name = part.name();
                 slice.arguments = vec![("sync", Value::Count(sync))];
             }
             What::Depart { chunk, rank, bytes } => {

@@ -50,7 +50,7 @@
     return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   };
   const themeChanged = () => {
-    find("theme").setAttribute("aria-pressed", String(isDark()));
+    find("theme").textContent = isDark() ? "Light colours" : "Dark colours"; // What it does, not what is.
     repaint.forEach((paint) => paint());
   };
   find("theme").addEventListener("click", () => {

@@ -8,6 +8,7 @@ mod time;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::maps::SHADES;
+use super::tables::{Table, prose};
 use super::{Report, data, verdict};
 use crate::trace::page::{duration, moment};
 use crate::trace::palette;
@@ -55,7 +56,7 @@ pub(super) fn html(report: &Report<'_>) -> Markup {
                     nav aria-label="Sections" {
                         @for (id, title, _) in SECTIONS { a href=(format!("#{id}")) { (title) } }
                     }
-                    button #theme.scripted type="button" aria-pressed="false" { "Dark" }
+                    button #theme.scripted type="button" { "Dark colours" }
                 }
                 main {
                     h1 { (program) }
@@ -102,13 +103,16 @@ fn colours() -> String {
 }
 
 fn nothing(what: &str) -> Markup {
-    html! { p.nothing { (what) } }
+    html! { p.nothing { (prose(what)) } }
 }
 
 fn summary(report: &Report<'_>) -> Markup {
     html! {
         @for sentence in verdict::sentences(report) {
-            p.verdict.worry[sentence.worry] { @if sentence.worry { strong { "Note: " } } (sentence.text) }
+            p.verdict.worry[sentence.worry] { @if sentence.worry { strong { "Note: " } } (prose(&sentence.text)) }
+        }
+        @if let Some(efficiency) = &report.efficiency {
+            (Table::of("efficiency-table", "Efficiency: what the time of the workers was lost to", efficiency, usize::MAX, &report.figures).html())
         }
     }
 }

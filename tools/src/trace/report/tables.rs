@@ -13,6 +13,15 @@ pub(super) fn percent(share: f64) -> String {
     format!("{:.1}\u{a0}%", 100.0 * share)
 }
 
+/// Text in which commands and names stand between backticks.
+pub(super) fn prose(text: &str) -> Markup {
+    html! {
+        @for (number, part) in text.split('`').enumerate() {
+            @if number % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
+}
+
 /// By what a script sorts a cell; text by itself.
 fn value(cell: &Cell) -> Option<String> {
     (!matches!(cell, Cell::Text(_))).then(|| cell.csv())

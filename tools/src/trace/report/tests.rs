@@ -167,13 +167,28 @@ fn advice_is_that_of_the_summary() {
         }
         writer.finish(&End { elapsed_ns: 1_000_000, ..End::default() }).unwrap();
     }
-    let html = page(&scratch);
+    // What stands between backticks is code there.
+    let html = page(&scratch).replace("<code>", "`").replace("</code>", "`");
     let summary = caribou(&["trace", "summary", scratch.text()]).unwrap();
     let advice: Vec<&str> = summary.lines().filter_map(|line| line.strip_prefix("=> ")).collect();
     assert!(advice.iter().any(|line| line.starts_with("Rod[#1] is too heavy, 2.000 times")), "{summary}");
     for line in advice {
         assert!(html.contains(&line[1..]), "{line}");
     }
+}
+
+#[test]
+fn a_pool_is_not_told_of_chunks() {
+    let scratch = Scratch::new("report-pool");
+    let run = RunRecord { shape: "pool".into(), ..record(1, 0) };
+    let mut writer = Writer::create(scratch.path(), &run).unwrap();
+    let what = What::Range { first: 0, count: 3, lost_ns: 0 };
+    writer.events(0, &[Event { begin_ns: 0, end_ns: 900_000, what }]).unwrap();
+    writer.samples(&[Sample { at_ns: 900_000, ..Sample::default() }]).unwrap();
+    writer.finish(&End { elapsed_ns: 1_000_000, ..End::default() }).unwrap();
+    let html = page(&scratch);
+    assert!(!html.contains("By chunk") && html.contains("None of the ranges is shorter"), "{html}");
+    assert!(html.contains("efficiency-table") && !html.contains(">0.000<"), "{html}");
 }
 
 #[test]

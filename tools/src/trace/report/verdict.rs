@@ -21,6 +21,7 @@ pub(super) fn sentences(report: &Report<'_>) -> Vec<Sentence> {
     sentences.push(say(time(report)));
     sentences.push(say(sentence(&answer(report.trace, &report.balance.syncs))));
     sentences.extend(takers::says(report.trace).iter().map(|text| say(sentence(text))));
+    sentences.extend(report.beside.iter().map(|text| say(sentence(text))));
     let advice = report.advice.says.iter().map(|text| sentence(text));
     sentences.extend(advice.map(|text| Sentence { text, worry: report.advice.worry }));
     sentences

@@ -327,6 +327,11 @@ fn handlers_that_seldom_have_work_are_not_long_when_they_have() {
     let page = json(&["chunks", dir.text()]);
     assert_eq!(page["tables"]["chunks"][0]["mean_ns"], 4475.0);
     assert_eq!(page["says"][1], "1 too big", "it is alone");
+    let text = caribou(&["trace", "chunks", dir.text()]).unwrap();
+    assert!(
+        text.contains("note: too big: heavier than the average rank") && !text.contains("blind:"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -344,6 +349,10 @@ fn a_pool_has_workers_where_others_have_chunks() {
     assert!(csv.starts_with("rank,worker,ranges,") && csv.lines().count() == 3, "{csv}");
     let text = caribou(&["trace", "outliers", dir.text()]).unwrap();
     assert!(text.contains("`caribou trace histogram` shows how long its ranges were"), "{text}");
+    assert!(
+        text.contains("fewer than 3 ranks cannot be judged") && !text.contains("median of all"),
+        "{text}"
+    );
     let csv = caribou(&["trace", "summary", dir.text(), "--csv"]).unwrap();
     assert!(csv.starts_with("part,time_ns,share,from\niterations,"), "{csv}");
 }

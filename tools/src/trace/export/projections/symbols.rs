@@ -25,7 +25,7 @@ const OTHERS: [&str; 4] = [MIGRATE_OUT, MIGRATE_IN, "reduce", "checkpoint"];
 
 /// All entries of the runtime.
 fn of_runtime() -> impl Iterator<Item = &'static str> {
-    Part::ALL.into_iter().map(names::of_part).chain(OTHERS)
+    Part::ALL.into_iter().map(Part::name).chain(OTHERS)
 }
 
 /// Which number stands for what.
@@ -94,7 +94,7 @@ impl Symbols {
     }
 
     pub(super) fn part(&self, part: Part) -> u32 {
-        self.runtime(names::of_part(part))
+        self.runtime(part.name())
     }
 
     pub(super) fn runtime(&self, name: &str) -> u32 {

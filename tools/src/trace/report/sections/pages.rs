@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::nothing;
 use crate::trace::page::Page;
-use crate::trace::report::tables::{Table, folded};
+use crate::trace::report::tables::{Table, folded, prose};
 use crate::trace::report::verdict::{capital, sentence};
 use crate::trace::report::{EVENTS_MAX, Report};
 
@@ -27,7 +27,7 @@ pub(super) fn path(report: &Report<'_>) -> Markup {
 
 pub(super) fn outliers(report: &Report<'_>) -> Markup {
     match &report.outliers {
-        Some(page) => shown(report, page, page.tables.len(), &[]),
+        Some(page) => shown(report, page, usize::MAX, &[]),
         None => too_many("caribou trace outliers --noise"),
     }
 }
@@ -38,15 +38,15 @@ fn too_many(command: &str) -> Markup {
 
 /// Its sentences, so many of its tables, and the others folded. Only some tables have an identity.
 fn shown(report: &Report<'_>, page: &Page, open: usize, ids: &[&'static str]) -> Markup {
-    let tables = page.tables.iter().enumerate().map(|(place, table)| {
+    let tables = page.tables.iter().filter(|table| table.is_shown()).enumerate().map(|(place, table)| {
         let id = ids.get(place).copied().unwrap_or_default();
         Table::of(id, &capital(table.title()), table, ROWS_MAX, &report.figures)
     });
     let tables: Vec<Table<'_>> = tables.collect();
     html! {
-        @for text in &page.says { p { (sentence(text)) } }
+        @for text in &page.says { p { (prose(&sentence(text))) } }
         div.side-by-side { @for table in tables.iter().take(open) { (table.html()) } }
         @for table in tables.iter().skip(open) { (folded(&table.caption, table)) }
-        @for note in &page.notes { p.note { (sentence(note)) } }
+        @for note in &page.notes { p.note { (prose(&sentence(note))) } }
     }
 }

@@ -30,6 +30,7 @@ pub(super) fn ranks(report: &Report<'_>) -> Markup {
             Cell::Ns(rank.samples.iter().map(|sample| value(sample) as f64).sum())
         };
         let speed = rank.samples.iter().map(|sample| sample.speed).sum::<f64>() / rank.samples.len() as f64;
+        let last = rank.samples.last().filter(|_| report.trace.run.shape != "pool");
         let end = match &rank.end {
             None => "cut off",
             Some(end) if end.failed.is_some() => "failed",
@@ -46,8 +47,9 @@ pub(super) fn ranks(report: &Report<'_>) -> Markup {
             sum(|sample| sample.wait_ns),
             sum(|sample| sample.steal_ns),
             sum(|sample| sample.throttled_ns.min(sample.wait_ns)),
-            if speed.is_finite() { Cell::Number(speed) } else { Cell::Empty },
-            rank.samples.last().map_or(Cell::Empty, |sample| Cell::Count(sample.chunks)),
+            // The vCPUs of a pool are not measured, and it has no chunks.
+            if speed.is_finite() && speed > 0.0 { Cell::Number(speed) } else { Cell::Empty },
+            last.map_or(Cell::Empty, |sample| Cell::Count(sample.chunks)),
             Cell::Text(end.into()),
         ]
     };
@@ -65,7 +67,7 @@ pub(super) fn ranks(report: &Report<'_>) -> Markup {
             "waited for vCPU",
             "stolen",
             "throttled",
-            "speed",
+            "speed, turns/us",
             "chunks",
             "end",
         ],
@@ -137,7 +139,7 @@ pub(super) fn chunks(report: &Report<'_>) -> Markup {
         @if chunks.len() > ROWS_MAX {
             p.note {
                 "The " (ROWS_MAX) " heaviest of " (chunks.len()) " chunks; the others have " (percent(rest_ns / all_ns))
-                " of the CPU time. `caribou trace chunks` lists all."
+                " of the CPU time. " code { "caribou trace chunks" } " lists all."
             }
         }
         (table.html())

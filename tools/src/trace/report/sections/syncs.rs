@@ -4,14 +4,14 @@ use maud::{Markup, html};
 
 use super::nothing;
 use crate::trace::lb::outcome::Outcome;
-use crate::trace::lb::{WORDS, one, table};
+use crate::trace::lb::{IMBALANCE, WORDS, one, table};
 use crate::trace::page::Cell;
 use crate::trace::report::Report;
 use crate::trace::report::balance::{RANKS_MAX, found};
 use crate::trace::report::charts::{self, legend};
 use crate::trace::report::figures::COUNTERS_MAX;
 use crate::trace::report::plots;
-use crate::trace::report::tables::{Place, Table, folded};
+use crate::trace::report::tables::{Place, Table, folded, prose};
 
 /// Steps that are listed as slow.
 const SLOWEST_MAX: usize = 12;
@@ -46,7 +46,7 @@ pub(super) fn balancing(report: &Report<'_>) -> Markup {
     ];
     html! {
         h3 { "Imbalance at each sync" }
-        p.note { "Largest over average load of the ranks; 1 is even." }
+        p.note { (IMBALANCE) "." }
         (plots::lines("Imbalance before and predicted at each sync", report, &lines, |value| format!("{value:.2}")))
         (legend([bars("before", "found"), bars("predicted", "predicted for the next phase")]))
         h3 { "Loads of the ranks" }
@@ -64,10 +64,10 @@ pub(super) fn balancing(report: &Report<'_>) -> Markup {
         (folded(&format!("Sync {number} as a table"), &loads))
         h3 { "Syncs" }
         @if balance.shown.len() < balance.syncs.len() {
-            p.note { "The " (balance.shown.len()) " most uneven of " (balance.syncs.len()) " syncs; `caribou trace lb` lists all." }
+            p.note { "The " (balance.shown.len()) " most uneven of " (balance.syncs.len()) " syncs; " code { "caribou trace lb" } " lists all." }
         }
         (Table::of("sync-table", "What each sync found, did and took", &syncs, usize::MAX, &report.figures).html())
-        p.note { (WORDS) "." }
+        p.note { (prose(WORDS)) "." }
     }
 }
 

@@ -91,7 +91,7 @@ fn cuts(report: &Report<'_>, finest_ns: u64) -> Markup {
             }
             @if figures.activities.others > 0 { " " (figures.activities.others) " kinds are merged into one." }
             @if !figures.problems.is_empty() || !report.trace.problems.is_empty() {
-                " " (figures.problems.len() + report.trace.problems.len()) " parts of the trace could not be read: `caribou trace check` lists them."
+                " " (figures.problems.len() + report.trace.problems.len()) " parts of the trace could not be read: " code { "caribou trace check" } " lists them."
             }
         }
     }
