@@ -42,16 +42,17 @@ use crate::exec::crew::Crew;
 use crate::exec::guarded::Restore;
 use crate::exec::room::find_room;
 use crate::exec::shared::Outcome;
+use crate::exec::start::Seat;
+use crate::exec::watchdog::Watchdog;
 use crate::ids::Rank;
 use crate::liveness::{Door, How, Invitation, Liveness, Lost};
 use crate::measure::topology::plan::{Place, Plan, plan};
 use crate::measure::topology::{self, SavedMask};
 use crate::measure::watch::Watch;
 use crate::report::Report;
-use crate::run::{Arrays, ReadyRank, Seat, Shape, warn_of_undelivered};
+use crate::run::{Arrays, ReadyRank, Shape, warn_of_undelivered};
 use crate::trace::End as TraceEnd;
 use crate::trace::session::{RunName, Session};
-use crate::trace::watchdog::Watchdog;
 use crate::transport::Transport;
 use crate::transport::mpi::raw::{
     Alarm, Communicator, MpiError, abort, end_process, is_finalized, is_initialised, is_main_thread,
@@ -311,7 +312,7 @@ impl Job {
         }
         let begin = Alignment::measure(&self.links, &plan).map_err(|why| self.failed(&why))?;
         let session = Session::begin(config, shape.name(), shape.lb(config), &plan, name);
-        let _monitor = match session.watched(config, self.rank.0) {
+        let _monitor = match session.monitored(config, self.rank.0) {
             Ok(monitor) => monitor,
             Err(why) => {
                 tracing::warn!(rank = self.rank.0, %why, "nobody can watch this rank");

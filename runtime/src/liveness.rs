@@ -29,7 +29,7 @@
 //! | lost | died or left, for good |
 //!
 //! # Rules
-//! 1. One thread a process, `caribou watch`, owns all its connections. It sleeps in `poll` until the kernel has news;
+//! 1. One thread a process, `caribou peers`, owns all its connections. It sleeps in `poll` until the kernel has news;
 //!    only rank 0's, and only while ranks may still come, wakes by the clock.
 //! 2. The other threads speak to it by one means: the drop of [`Liveness`] closes a pipe, and the thread says goodbye.
 //! 3. Rank 0 speaks first. A rank therefore knows that it has found rank 0 before it gives the password, and from then
@@ -107,7 +107,7 @@ impl Liveness {
 
     fn start(watch: impl FnOnce(PipeReader) + Send + 'static) -> io::Result<Liveness> {
         let (reader, writer) = io::pipe()?;
-        let thread = Builder::new().name("caribou watch".into()).spawn(move || watch(reader))?;
+        let thread = Builder::new().name("caribou peers".into()).spawn(move || watch(reader))?;
         Ok(Liveness { stop: Some(writer), thread: Some(thread) })
     }
 }

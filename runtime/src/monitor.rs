@@ -58,7 +58,7 @@ impl Monitor {
         let (wake, woken) = UnixStream::pair().map_err(cannot)?;
         let pages = page::Pages::new(collect, address.ip().is_loopback());
         let thread = std::thread::Builder::new()
-            .name("caribou-monitor".into())
+            .name("caribou monitor".into())
             .spawn(move || server::serve(&listener, &woken, pages))
             .map_err(cannot)?;
         tracing::info!(rank, %address, "monitor: http://{address}/status");

@@ -21,7 +21,8 @@ use crate::exec::gate::Gate;
 use crate::exec::guarded::Badge;
 use crate::exec::room::find_room;
 use crate::exec::shared::Outcome;
-use crate::exec::start::{Start, thread_refused};
+use crate::exec::start::{Seat, Start, thread_refused};
+use crate::exec::watchdog::Watchdog;
 use crate::exec::{simulation, threads};
 use crate::ids::Rank;
 use crate::launch::Launch;
@@ -31,7 +32,6 @@ use crate::measure::watch::Watch;
 use crate::report::Report;
 use crate::trace::End;
 use crate::trace::session::{RunName, Session};
-use crate::trace::watchdog::Watchdog;
 use crate::transport::Transport;
 use crate::transport::local::{Local, Wake};
 use crate::warn::warn;
@@ -101,21 +101,6 @@ pub(crate) trait ReadyRank {
 
     /// Runs it, with the calling thread as the one that drives its transport.
     fn run(self: Box<Self>, seat: Seat<'_>);
-}
-
-/// What a rank gets for a run.
-pub(crate) struct Seat<'s> {
-    pub(crate) config: &'s Config,
-    pub(crate) rank: Rank,
-    pub(crate) plan: &'s Plan,
-    pub(crate) watch: &'s Watch,
-    pub(crate) crew: Arc<Crew>,
-    pub(crate) clock: Clock,
-    pub(crate) outcome: Arc<Outcome>,
-    /// What is recorded.
-    pub(crate) session: &'s Session,
-    /// None for the only rank of a run.
-    pub(crate) transport: Option<Box<dyn Transport + 's>>,
 }
 
 /// Runs a program with the ranks that the configuration and the launcher say.
@@ -276,7 +261,7 @@ fn run_threads(config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
         outcome: Arc::default(),
     };
     tracing::info!(lb = shape.lb(config), "{}", process.plan);
-    let _monitor = process.session.watched(config, 0)?;
+    let _monitor = process.session.monitored(config, 0)?;
     let watched = process.session.clone();
     let _watchdog = Watchdog::start(config, &process.outcome, move || watched.running());
     let crews: Vec<Arc<Crew>> = (0..ranks).map(|_| Arc::new(Crew::new(shape.sleepers(workers)))).collect();

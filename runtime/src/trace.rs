@@ -24,8 +24,7 @@ pub(crate) mod recorder;
 pub(crate) mod recording;
 pub(crate) mod records;
 pub(crate) mod session;
-mod watch;
-pub(crate) mod watchdog;
+mod status;
 mod writer;
 
 pub use crate::report::{Look, Sample, Taker};

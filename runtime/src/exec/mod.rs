@@ -21,4 +21,5 @@ pub(crate) mod sleep;
 pub(crate) mod start;
 pub(crate) mod sync;
 pub(crate) mod threads;
+pub(crate) mod watchdog;
 pub(crate) mod worker;

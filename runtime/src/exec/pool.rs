@@ -27,7 +27,7 @@ use self::meeting::{Inner, Meeting};
 use self::monitor::Monitor;
 use super::clock::Clock;
 use super::shared::Outcome;
-use super::start::thread_refused;
+use super::start::{Seat, thread_refused};
 use super::threads::text_of;
 use crate::core::pool::work::{Accumulated, PoolWork};
 use crate::core::pool::{Order, Part, PoolCore, Tally, Todo, Whole};
@@ -36,7 +36,6 @@ use crate::ids::Rank;
 use crate::measure::cpu::thread_cpu_ns;
 use crate::measure::sample::{Gauges, Observed};
 use crate::report::PoolWorker;
-use crate::run::Seat;
 use crate::trace::recording::Recording;
 
 /// One rank of a pool about to run.

@@ -20,6 +20,7 @@ use super::crew::Crew;
 use super::guarded::{Badge, Restore};
 use super::ready::{Queues, Ready};
 use super::shared::{Outcome, RankShared};
+use super::watchdog::Watchdog;
 use super::worker::{Mixer, Worker};
 use crate::config::Config;
 use crate::core::envelope::{Delivery, Payload};
@@ -28,10 +29,9 @@ use crate::core::estimate::RankPlace;
 use crate::error::Error;
 use crate::ids::{ChunkId, Rank};
 use crate::report::Report;
-use crate::trace::at_work::Watch;
+use crate::trace::at_work::Sightings;
 use crate::trace::recording::Recording;
 use crate::trace::session::LOOK_COUNTS_NS;
-use crate::trace::watchdog::Watchdog;
 use crate::transport::sim::{Network, Sim};
 
 /// What a run of a chunk takes that declares no load: up to this, times the weight that the seed has drawn for the chunk.
@@ -82,8 +82,8 @@ pub(crate) fn run(
         simulation.workers.push(worker);
     }
     // In the machine's time: it is a handler that does not return.
-    let (clock, mut watch) = (Clock::machine(), Watch::default());
-    let look = move || watch.look(&recordings, clock.now_ns(), LOOK_COUNTS_NS);
+    let (clock, mut sightings) = (Clock::machine(), Sightings::default());
+    let look = move || sightings.look(&recordings, clock.now_ns(), LOOK_COUNTS_NS);
     let _watchdog = Watchdog::start(&config, &outcome, look);
     simulation.drive(&outcome);
     outcome.result()

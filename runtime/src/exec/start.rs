@@ -7,22 +7,40 @@ use std::thread;
 use lb_strategies::Strategy;
 
 use super::build::{NewChunk, RankParts, build_rank};
+use super::clock::Clock;
+use super::crew::Crew;
 use super::guarded::Badge;
 use super::ready::{Queues, Ready};
-use super::shared::RankShared;
+use super::shared::{Outcome, RankShared};
 use super::worker::Worker;
+use crate::config::Config;
 use crate::core::erased::Described;
 use crate::core::estimate::RankPlace;
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::measure::speed::Speed;
-use crate::measure::topology::plan::Seats;
+use crate::measure::topology::plan::{Plan, Seats};
 use crate::measure::watch::{Bound, Watch};
-use crate::run::Seat;
+use crate::trace::session::Session;
 use crate::transport::Transport;
 
 /// Turns an idle worker spins before it parks, where every worker has a vCPU of its own: about 20 us.
 const SPINS: u32 = 1500;
+
+/// What a rank gets for a run.
+pub(crate) struct Seat<'s> {
+    pub(crate) config: &'s Config,
+    pub(crate) rank: Rank,
+    pub(crate) plan: &'s Plan,
+    pub(crate) watch: &'s Watch,
+    pub(crate) crew: Arc<Crew>,
+    pub(crate) clock: Clock,
+    pub(crate) outcome: Arc<Outcome>,
+    /// What is recorded.
+    pub(crate) session: &'s Session,
+    /// None for the only rank of a run.
+    pub(crate) transport: Option<Box<dyn Transport + 's>>,
+}
 
 /// A rank of arrays about to run.
 pub(crate) struct Start<'s> {

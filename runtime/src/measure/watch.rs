@@ -51,7 +51,7 @@ impl Watch {
     pub(crate) fn start() -> Watch {
         let shared = Arc::<Shared>::default();
         let of_thread = shared.clone();
-        let builder = thread::Builder::new().name("caribou watch".into());
+        let builder = thread::Builder::new().name("caribou limits".into());
         let thread = builder.spawn(move || of_thread.watch(Allowed::now()));
         let thread = thread.inspect_err(|why| tracing::warn!(%why, "nobody watches quotas and vCPUs")).ok();
         Watch { shared, thread }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lb_strategies::pool::PoolStrategy;
 
-use super::{ReadyRank, Seat, Shape, run_shape};
+use super::{ReadyRank, Shape, run_shape};
 use crate::api::pool::{Accumulator, Pool, PoolOutcome, Work, typed};
 use crate::config::Config;
 #[cfg(feature = "mpi")]
@@ -14,6 +14,7 @@ use crate::core::pool::Whole;
 use crate::core::pool::work::Accumulated;
 use crate::error::Error;
 use crate::exec::pool::{PoolRun, simulation};
+use crate::exec::start::Seat;
 use crate::ids::Rank;
 use crate::measure::speed::Speed;
 use crate::report::{PoolReport, Report};

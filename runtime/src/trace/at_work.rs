@@ -130,13 +130,13 @@ impl std::fmt::Display for Running {
 
 /// What all workers of a process were seen to run, look by look.
 #[derive(Default)]
-pub(crate) struct Watch {
+pub(crate) struct Sightings {
     last_ns: u64,
     /// By rank and worker: since the first look at it.
     seen: BTreeMap<(u32, u32), (Sight, u64)>,
 }
 
-impl Watch {
+impl Sightings {
     /// Looks at all workers; returns what has been running since an earlier look. Of the time since the last one at most
     /// `counts_ns` counts: a process that was stopped in between has not been slow.
     pub(crate) fn look(&mut self, ranks: &[Arc<Recording>], now_ns: u64, counts_ns: u64) -> Vec<Running> {
@@ -198,23 +198,29 @@ mod tests {
 
     const SECOND_NS: u64 = 1_000_000_000;
 
-    fn told(watch: &mut Watch, rank: &Arc<Recording>, at_s: u64) -> Vec<String> {
-        let running = watch.look(std::slice::from_ref(rank), at_s * SECOND_NS, 2 * SECOND_NS);
+    fn told(sightings: &mut Sightings, rank: &Arc<Recording>, at_s: u64) -> Vec<String> {
+        let running = sightings.look(std::slice::from_ref(rank), at_s * SECOND_NS, 2 * SECOND_NS);
         running.iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn what_is_the_same_at_every_look_has_been_running_since_the_first() {
         let rank = Arc::new(Recording::nothing(2));
-        let mut watch = Watch::default();
+        let mut sightings = Sightings::default();
         rank.at_work[1].iterates(7);
-        assert_eq!(told(&mut watch, &rank, 1), [""; 0], "it may have begun just now");
-        assert_eq!(told(&mut watch, &rank, 2), ["rank 0, worker 1 has run iterations from 7 on for 1.0 s"]);
-        assert_eq!(told(&mut watch, &rank, 3), ["rank 0, worker 1 has run iterations from 7 on for 2.0 s"]);
+        assert_eq!(told(&mut sightings, &rank, 1), [""; 0], "it may have begun just now");
+        assert_eq!(
+            told(&mut sightings, &rank, 2),
+            ["rank 0, worker 1 has run iterations from 7 on for 1.0 s"]
+        );
+        assert_eq!(
+            told(&mut sightings, &rank, 3),
+            ["rank 0, worker 1 has run iterations from 7 on for 2.0 s"]
+        );
         rank.at_work[1].begins(1);
-        assert_eq!(told(&mut watch, &rank, 4), [""; 0], "it is another");
+        assert_eq!(told(&mut sightings, &rank, 4), [""; 0], "it is another");
         rank.at_work[1].rests();
-        assert_eq!(told(&mut watch, &rank, 5), [""; 0]);
+        assert_eq!(told(&mut sightings, &rank, 5), [""; 0]);
     }
 
     #[test]
@@ -230,10 +236,10 @@ mod tests {
         let rank = Arc::new(Recording::nothing(1));
         rank.describe(Arc::new([]), "mine");
         rank.at_work[0].decides(3);
-        let mut watch = Watch::default();
-        told(&mut watch, &rank, 1);
+        let mut sightings = Sightings::default();
+        told(&mut sightings, &rank, 1);
         assert_eq!(
-            told(&mut watch, &rank, 2),
+            told(&mut sightings, &rank, 2),
             ["rank 0, worker 0 has run the strategy `mine` for sync 3 for 1.0 s"]
         );
     }
@@ -241,10 +247,10 @@ mod tests {
     #[test]
     fn a_process_that_was_stopped_has_not_been_slow() {
         let rank = Arc::new(Recording::nothing(1));
-        let mut watch = Watch::default();
+        let mut sightings = Sightings::default();
         rank.at_work[0].serves(RUNTIME);
-        told(&mut watch, &rank, 1);
-        let told = told(&mut watch, &rank, 3600);
+        told(&mut sightings, &rank, 1);
+        let told = told(&mut sightings, &rank, 3600);
         assert_eq!(told, ["rank 0, worker 0 has run what the runtime does itself for 2.0 s"]);
     }
 }

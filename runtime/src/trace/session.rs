@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::at_work::{Running, Watch};
+use super::at_work::{Running, Sightings};
 use super::recording::{RankProfile, Recording, Wanted};
 use super::records::{End, RunRecord};
 use crate::config::Config;
@@ -28,7 +28,7 @@ pub(crate) struct Session {
     recordings: Mutex<Vec<Arc<Recording>>>,
     /// That of the run, once it has begun.
     clock: OnceLock<Clock>,
-    watch: Mutex<Watch>,
+    sightings: Mutex<Sightings>,
     /// That it has ended, and why it failed.
     ended: OnceLock<Option<String>>,
 }
@@ -116,7 +116,7 @@ impl Session {
             run,
             recordings: Mutex::default(),
             clock: OnceLock::new(),
-            watch: Mutex::default(),
+            sightings: Mutex::default(),
             ended: OnceLock::new(),
         })
     }
@@ -149,8 +149,8 @@ impl Session {
     /// What has been running since somebody looked before.
     pub(crate) fn running(&self) -> Vec<Running> {
         let (ranks, now_ns) = (self.recordings().clone(), self.elapsed_ns());
-        let watch = &mut *self.watch.lock().unwrap_or_else(PoisonError::into_inner);
-        watch.look(&ranks, now_ns, LOOK_COUNTS_NS)
+        let sightings = &mut *self.sightings.lock().unwrap_or_else(PoisonError::into_inner);
+        sightings.look(&ranks, now_ns, LOOK_COUNTS_NS)
     }
 
     pub(crate) fn run(&self) -> &RunRecord {

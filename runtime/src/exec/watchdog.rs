@@ -10,9 +10,9 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::at_work::Running;
+use super::shared::Outcome;
 use crate::config::Config;
-use crate::exec::shared::Outcome;
+use crate::trace::at_work::Running;
 use crate::warn::warn;
 
 /// Between two looks, at most.
@@ -46,7 +46,7 @@ impl Watchdog {
                 warnings.due(&running(), why.as_deref()).iter().for_each(|line| warn(line));
             }
         };
-        let started = std::thread::Builder::new().name("caribou watch".into()).spawn(watch);
+        let started = std::thread::Builder::new().name("caribou guard".into()).spawn(watch);
         let thread = started.inspect_err(|why| tracing::warn!(%why, "no watchdog")).ok()?;
         Some(Watchdog { stop: Some(stop), thread: Some(thread) })
     }

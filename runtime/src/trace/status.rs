@@ -15,7 +15,11 @@ use crate::monitor::{KindStatus, Monitor, RankStatus, RunningStatus, Status, Wor
 impl Session {
     /// Starts to tell how the run is doing, if the configuration says so. Of several processes, that of rank R listens on
     /// the port plus R.
-    pub(crate) fn watched(self: &Arc<Session>, config: &Config, rank: u32) -> Result<Option<Monitor>, Error> {
+    pub(crate) fn monitored(
+        self: &Arc<Session>,
+        config: &Config,
+        rank: u32,
+    ) -> Result<Option<Monitor>, Error> {
         let Some(address) = &config.monitor else { return Ok(None) };
         let session = self.clone();
         let collect = Arc::new(move || session.status());
