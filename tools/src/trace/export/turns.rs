@@ -149,7 +149,9 @@ fn belongs(point: &Event, open: Option<&Turn>) -> bool {
         (
             What::PoolSend { .. } | What::Mark { .. } | What::Counter { .. } | What::Send { .. },
             What::Range { .. },
-        ) => true,
+        )
+        // A handler that polls is interrupted: what it sent until then is told at the end of the runtime's slice.
+        | (What::Send { .. } | What::Contribute { .. }, What::Runtime { .. }) => true,
         _ => false,
     }
 }
@@ -170,6 +172,17 @@ mod tests {
     use caribou::trace::NameId;
 
     use super::*;
+
+    #[test]
+    fn what_an_interrupted_handler_sent_belongs_to_the_slice_that_interrupted_it() {
+        let chunk = caribou::trace::ChunkId { array: 0, key: 0 };
+        let event = |what| Event { begin_ns: 10, end_ns: 20, what };
+        let turn = |what| Turn { event: event(what), spans: Vec::new(), points: Vec::new() };
+        let runtime = turn(What::Runtime { part: caribou::trace::Part::Keep, sync: 0 });
+        let send = event(What::Send { chunk, to: chunk, rank: 0, number: 1, bytes: 8 });
+        assert!(belongs(&send, Some(&runtime)));
+        assert!(!belongs(&send, Some(&turn(What::Idle))) && !belongs(&send, None));
+    }
 
     #[test]
     fn spans_that_overlap_are_cut_so_that_they_nest() {
