@@ -1,8 +1,9 @@
 //! The parameters of a strategy, the values a person gives them, and what is wrong with those.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::Background;
 
@@ -57,6 +58,7 @@ impl Parameters {
     ) -> Result<Self, ParseError> {
         let mut values: BTreeMap<_, _> =
             parameters.iter().map(|parameter| (parameter.name, parameter.default.to_owned())).collect();
+        let mut given = BTreeSet::new();
         for setting in settings.split(',').map(str::trim).filter(|setting| !setting.is_empty()) {
             let (key, value) =
                 setting.split_once('=').map_or((setting, None), |(key, value)| (key, Some(value)));
@@ -68,6 +70,9 @@ impl Parameters {
             let Some(value) = value else {
                 return Err(ParseError::MissingValue { strategy, key: key.to_owned() });
             };
+            if !given.insert(key.trim()) {
+                return Err(ParseError::Twice { strategy, key: key.trim().to_owned() });
+            }
             value.trim().clone_into(known);
         }
         Ok(Self { strategy, values })
@@ -130,13 +135,30 @@ impl Parameters {
 
     /// The value of `key` as it was written.
     pub(crate) fn value(&self, key: &str) -> &str {
-        self.values.get(key).expect("a strategy asks only for parameters it lists")
+        let value = self.values.get(key);
+        value
+            .unwrap_or_else(|| panic!("it asks for the parameter {key:?}, which is not among those it lists"))
     }
 
     /// The complaint that the value of `key` is not what was `expected`.
     pub(crate) fn bad(&self, key: &'static str, expected: String) -> ParseError {
         ParseError::BadValue { strategy: self.strategy, key, value: self.value(key).to_owned(), expected }
     }
+}
+
+/// What `build` makes with the parameters that `spec` sets. If it panics, the error names whose fault that is.
+pub(crate) fn build<T>(
+    strategy: &'static str,
+    parameters: &'static [Parameter],
+    spec: &str,
+    build: impl Fn(&Parameters) -> Result<T, ParseError>,
+) -> Result<T, ParseError> {
+    let parameters = Parameters::read(strategy, parameters, settings_of(spec))?;
+    catch_unwind(AssertUnwindSafe(|| build(&parameters))).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Err(ParseError::Panicked { strategy, panic: text.unwrap_or_else(|| "no text".to_owned()) })
+    })
 }
 
 /// The name in a specification such as `refine,tolerance=0.05`.
@@ -149,7 +171,7 @@ pub fn name_of(spec: &str) -> &str {
 }
 
 /// What follows the name in a specification.
-pub(crate) fn settings_of(spec: &str) -> &str {
+fn settings_of(spec: &str) -> &str {
     spec.split_once(',').map_or("", |(_, settings)| settings)
 }
 
@@ -234,7 +256,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// Name a listed strategy.
-    #[error("unknown strategy {0}")]
+    #[error("unknown strategy {}{}", .0, comma_hint(&.0.given))]
     UnknownStrategy(Choice),
     /// Use a listed key, or none.
     #[error("strategy {strategy}: unknown parameter {choice}")]
@@ -252,6 +274,22 @@ pub enum ParseError {
         /// The key without a value.
         key: String,
     },
+    /// Give each parameter once.
+    #[error("strategy {strategy}: parameter \"{key}\" is given twice")]
+    Twice {
+        /// The strategy that was named.
+        strategy: &'static str,
+        /// The key that is there again.
+        key: String,
+    },
+    /// Correct the strategy.
+    #[error("strategy {strategy}: it panicked when it was made: {panic}")]
+    Panicked {
+        /// The strategy that was named.
+        strategy: &'static str,
+        /// What the panic said.
+        panic: String,
+    },
     /// Correct the value.
     #[error("strategy {strategy}: {key}={value:?} is not {expected}")]
     BadValue {
@@ -264,6 +302,13 @@ pub enum ParseError {
         /// What would be right.
         expected: String,
     },
+}
+
+/// What people write where a comma belongs.
+const NO_COMMA: [char; 4] = [':', '=', ';', ' '];
+
+fn comma_hint(given: &str) -> &'static str {
+    if given.contains(NO_COMMA) { "; a comma comes before each parameter: NAME,KEY=VALUE" } else { "" }
 }
 
 /// A name that is not on a list, with the list and the nearest name on it.
@@ -288,7 +333,8 @@ impl Choice {
     /// differ.
     pub fn new(given: &str, known: impl IntoIterator<Item = &'static str>) -> Self {
         let known: Vec<_> = known.into_iter().collect();
-        let distance = |name: &&str| strsim::damerau_levenshtein(given, name);
+        let given_name = given.split(NO_COMMA).next().unwrap_or(given).trim();
+        let distance = |name: &&str| strsim::damerau_levenshtein(given_name, name);
         let nearest =
             known.iter().copied().min_by_key(distance).filter(|name| 3 * distance(name) <= name.len().max(3));
         Self { given: given.to_owned(), nearest, known }

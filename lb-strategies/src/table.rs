@@ -4,7 +4,7 @@
 //! a registry that plug-ins fill at start: one can read it, and its order is the same everywhere.
 
 use crate::Strategy;
-use crate::parameters::{self, Parameter, Parameters, ParseError, select, settings_of};
+use crate::parameters::{self, Parameter, Parameters, ParseError, build, select};
 use crate::strategies::{greedy, greedy_refine, none, random, refine, refine_best, refine_paper, rotate};
 
 /// Every strategy, simplest first.
@@ -59,7 +59,7 @@ impl StrategyEntry {
     /// # Errors
     /// What is wrong with the parameters.
     pub fn make(&self, spec: &str) -> Result<Box<dyn Strategy>, ParseError> {
-        (self.build)(&Parameters::read(self.name, self.parameters, settings_of(spec))?)
+        build(self.name, self.parameters, spec, self.build)
     }
 }
 
@@ -95,6 +95,20 @@ mod tests {
     }
 
     #[test]
+    fn a_strategy_that_panics_when_it_is_made_is_named() {
+        let entry = StrategyEntry {
+            name: "mine",
+            summary: "asks for what it does not list",
+            parameters: &[],
+            build: |parameters| parameters.integer("how").map(|_| unreachable!("it is not listed")),
+        };
+        let error = entry.make("mine").err().expect("there is no such parameter").to_string();
+        let expected = "strategy mine: it panicked when it was made: it asks for the parameter \"how\", which is not among \
+                        those it lists";
+        assert_eq!(error, expected);
+    }
+
+    #[test]
     fn errors_say_what_where_and_what_was_expected() {
         assert_eq!(
             error("refine,tolerance"),
@@ -117,6 +131,13 @@ mod tests {
             error("random,seed=-1"),
             format!("strategy random: seed=\"-1\" is not a whole number from 0 to {}", u64::MAX)
         );
+        assert_eq!(
+            error("refine,tolerance=1,tolerance=2"),
+            "strategy refine: parameter \"tolerance\" is given twice"
+        );
+        let without_comma = error("refine:tolerance=0.1");
+        assert!(without_comma.contains("did you mean \"refine\"?"), "{without_comma}");
+        assert!(without_comma.ends_with("a comma comes before each parameter: NAME,KEY=VALUE"));
         assert!(error("").starts_with("unknown strategy \"\"; known: none, rotate"));
         for spec in ["refine,tolerance=NaN", "refine,tolerance=-1", "refine,band=2"] {
             assert!(error(spec).contains("is not a number from 0"), "{spec}");

@@ -1,7 +1,7 @@
 //! The ordered table of pool policies, and how a person selects one: `leases,chunk=0.05`.
 
 use super::{PoolStrategy, auto, caa, equal, factoring, guided, leases, master_worker, ruper};
-use crate::parameters::{Parameter, Parameters, ParseError, help, select, settings_of};
+use crate::parameters::{Parameter, Parameters, ParseError, build, help, select};
 
 /// Every policy for pools, simplest first.
 pub const POOL_STRATEGIES: &[PoolEntry] = &[
@@ -51,7 +51,7 @@ impl PoolEntry {
     /// # Errors
     /// What is wrong with the parameters.
     pub fn make(&self, spec: &str) -> Result<Box<dyn PoolStrategy>, ParseError> {
-        (self.build)(&Parameters::read(self.name, self.parameters, settings_of(spec))?)
+        build(self.name, self.parameters, spec, self.build)
     }
 }
 
