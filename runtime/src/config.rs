@@ -257,7 +257,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The defaults, changed by the environment.
+    /// The defaults, changed by the environment. A variable that is empty counts as unset.
     pub fn from_env() -> Result<Config, Error> {
         Config::default().with_env()
     }
@@ -288,6 +288,7 @@ impl Config {
     }
 
     fn changed_by(self, variables: impl IntoIterator<Item = (String, String)>) -> Result<Config, Error> {
+        self.check_registered()?;
         let mut config = self;
         for (name, value) in variables {
             if name.starts_with(PREFIX) {
@@ -298,6 +299,9 @@ impl Config {
     }
 
     fn set(mut self, name: &str, value: &str) -> Result<Config, Error> {
+        if value.trim().is_empty() && VARIABLES.iter().any(|variable| variable.name == name) {
+            return Ok(self);
+        }
         match name {
             "CARIBOU_RANKS" => self.ranks = Some(number(name, value, 1)? as u32),
             "CARIBOU_WORKERS" => self.workers = Some(number(name, value, 1)? as u32),
@@ -328,9 +332,6 @@ impl Config {
             }
             "CARIBOU_SHARED_MEMORY" => {
                 self.shared_memory = choice(name, value, &[("on", true), ("off", false)])?;
-            }
-            "CARIBOU_TRACE" if value.trim().is_empty() => {
-                return Err(wrong(name, "it is empty: name a directory".into()));
             }
             "CARIBOU_TRACE" => self.trace = Some(value.into()),
             "CARIBOU_TRACE_FILTER" => {
@@ -365,6 +366,7 @@ impl Config {
 
     /// The balancing strategy by name, with parameters: `"refine,tolerance=0.05"`.
     pub fn lb(mut self, spec: &str) -> Result<Config, Error> {
+        self.check_registered()?;
         let name = name_of(spec);
         let for_arrays = self.for_arrays().find(|entry| entry.name == name);
         let for_pools = self.for_pools().find(|entry| entry.name == name);
@@ -383,8 +385,9 @@ impl Config {
     }
 
     /// Makes a strategy of your own one that [`lb`](Self::lb) and `CARIBOU_LB` know by its name, which wins over that of one
-    /// of ours. The environment is read afterwards, by [`with_env`](Self::with_env). See
-    /// [`lb`](mod@crate::lb) for an example.
+    /// of ours. The environment is read afterwards, by [`with_env`](Self::with_env), which refuses a name that is not one
+    /// word, or is that of two strategies of yours or of a policy for pools; `lb` does so too. See [`lb`](mod@crate::lb) for
+    /// an example.
     #[must_use]
     pub fn register_strategy(mut self, entry: StrategyEntry) -> Config {
         self.own.push(entry);
@@ -415,11 +418,41 @@ impl Config {
         self.for_pools().map(|entry| entry.name).collect()
     }
 
+    /// Whether each strategy of the program's own can be selected by its name.
+    fn check_registered(&self) -> Result<(), Error> {
+        let refused = |name: &str, why: &str| Err(wrong("register_strategy", format!("`{name}` {why}")));
+        let arrays: Vec<_> = self.own.iter().map(|entry| entry.name).collect();
+        let pools: Vec<_> = self.own_for_pools.iter().map(|entry| entry.name).collect();
+        let own: Vec<_> = arrays.iter().chain(&pools).copied().collect();
+        for (position, name) in own.iter().copied().enumerate() {
+            let letter = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
+            if name.is_empty() || name == "help" || !name.chars().all(letter) {
+                return refused(
+                    name,
+                    "is no name: letters, digits, `-`, `_` and `.` make one, but not `help`",
+                );
+            }
+            if own[..position].contains(&name) {
+                return refused(name, "is the name of two strategies that were registered");
+            }
+        }
+        let of_ours = |names: &[&str], name: &&&str| names.contains(*name);
+        let pools_of_ours: Vec<_> = POOL_STRATEGIES.iter().map(|entry| entry.name).collect();
+        if let Some(name) = arrays.iter().find(|name| of_ours(&pools_of_ours, name)) {
+            return refused(name, "is the name of a policy for pools");
+        }
+        let arrays_of_ours: Vec<_> = STRATEGIES.iter().map(|entry| entry.name).collect();
+        if let Some(name) = pools.iter().find(|name| of_ours(&arrays_of_ours, name)) {
+            return refused(name, "is the name of a strategy for arrays");
+        }
+        Ok(())
+    }
+
     fn help(&self) -> String {
         let for_arrays: Vec<StrategyEntry> = self.for_arrays().copied().collect();
         let for_pools: Vec<PoolEntry> = self.for_pools().copied().collect();
         format!(
-            "\nfor arrays of chunks:\n{}\nfor pools of iterations:\n{}",
+            "these can be chosen, with defaults, as in refine,tolerance=0.1\n\nfor arrays of chunks:\n\n{}\nfor pools of iterations:\n\n{}",
             help_among(&for_arrays),
             pool_help_among(&for_pools)
         )
@@ -812,7 +845,11 @@ fn number(name: &str, value: &str, least: u64) -> Result<u64, Error> {
 }
 
 fn number_to(name: &str, value: &str, least: u64, most: u64) -> Result<u64, Error> {
-    let parsed = value.trim().parse().ok().filter(|number| (least..=most).contains(number));
+    let parsed = value.trim().parse().ok();
+    if parsed.is_some_and(|number| number < least) {
+        return Err(wrong(name, format!("`{value}` is too few: expected at least {least}")));
+    }
+    let parsed = parsed.filter(|&number| number <= most);
     parsed.ok_or_else(|| wrong(name, format!("`{value}` is not a whole number from {least} to {most}")))
 }
 
@@ -879,6 +916,38 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_variable_counts_as_unset() {
+        for Variable { name, .. } in VARIABLES {
+            let config = set(name, " ").unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(format!("{config:?}"), format!("{:?}", Config::default()), "{name}");
+        }
+        assert!(set("CARIBOU_FOO", "").is_err());
+    }
+
+    #[test]
+    fn a_strategy_is_registered_under_a_name_that_selects_it_alone() {
+        let named = |name| StrategyEntry { name, ..STRATEGIES[0] };
+        let registered = |names: &[&'static str]| {
+            let config =
+                names.iter().fold(Config::default(), |config, name| config.register_strategy(named(name)));
+            config.changed_by([]).map_err(|error| error.to_string())
+        };
+        // It may take the place of one of ours.
+        assert!(registered(&["mine", "refine"]).is_ok());
+        for (names, why) in [
+            (&["mine", "mine"][..], "two strategies"),
+            (&["mine,how=1"], "is no name"),
+            (&["help"], "is no name"),
+            (&["leases"], "a policy for pools"),
+        ] {
+            let error = registered(names).expect_err("it could not be selected");
+            assert!(error.starts_with("register_strategy: ") && error.contains(why), "{error}");
+        }
+        let pool = PoolEntry { name: "refine", ..POOL_STRATEGIES[0] };
+        assert!(Config::default().register_pool_strategy(pool).lb("none").is_err());
+    }
+
+    #[test]
     fn a_simulated_run_is_one_process() {
         let second = Launch::Together { process: 1, processes: 2 };
         let error = simulated(Some(7), second).expect_err("both would run it").to_string();
@@ -895,7 +964,9 @@ mod tests {
     #[test]
     fn a_bad_value_says_what_was_expected() {
         for (name, value, expected) in [
-            ("CARIBOU_RANKS", "0", "from 1 to"),
+            ("CARIBOU_RANKS", "0", "at least 1"),
+            ("CARIBOU_RANKS", "x", "from 1 to"),
+            ("CARIBOU_LB", "help", "as in refine,tolerance=0.1\n\nfor arrays of chunks:\n\nnone "),
             ("CARIBOU_WIRE", "yes", "auto, always"),
             ("CARIBOU_LB", "refine,tolerence=1", "tolerance"),
         ] {

@@ -89,11 +89,11 @@ pub enum Error {
     },
 
     /// Contributions to one reduction do not agree, or do not combine.
-    #[error("rank {rank}: array {array}: {why}")]
+    #[error("rank {rank}: {array}: {why}")]
     Reduction {
         /// The rank that noticed.
         rank: u32,
-        /// Array name.
+        /// The array's number and name.
         array: String,
         /// What disagrees.
         why: String,

@@ -192,7 +192,7 @@ fn a_run_that_cannot_go_on_says_what_waits_in_every_process() {
         let ended = Job::start(command).wait();
         assert!(!ended.status.success() && ended.took < Duration::from_secs(30), "{ended:?}");
         for chunk in 0..3 {
-            let line = format!("Waits[{chunk}] of array 0 keeps 1 messages it is not ready for");
+            let line = format!("Waits[{chunk}] of array 0 keeps 1 message it is not ready for");
             assert!(ended.stderr.contains(&line), "{ended:?}");
         }
     }

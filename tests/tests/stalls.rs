@@ -19,6 +19,7 @@ enum Cause {
     MissingInReduction,
     ReductionBehindSync,
     Removed,
+    SentToRemoved,
     NothingToDo,
 }
 
@@ -49,6 +50,10 @@ impl Chunk for Waiter {
             Cause::MissingInReduction if !last => self.contribute(ctx),
             Cause::ReductionBehindSync => ctx.at_sync(),
             Cause::Removed if last => ctx.remove(),
+            Cause::SentToRemoved if last => {
+                ctx.remove();
+                ctx.send(LAST, Message::Done);
+            }
             _ => {}
         }
     }
@@ -131,7 +136,13 @@ fn a_chunk_that_is_never_ready_is_named_with_what_it_keeps() {
 #[test]
 fn a_chunk_that_does_not_exist_is_named_with_what_waits_for_it() {
     stalls_with(Cause::NoChunk, &["Waiter[99] of array 1 does not exist; 2 messages wait for it"]);
-    stalls_with(Cause::NoChunkElsewhere, &["Listener[7] of array 0 does not exist; 1 messages wait for it"]);
+    stalls_with(Cause::NoChunkElsewhere, &["Listener[7] of array 0 does not exist; 1 message waits for it"]);
+}
+
+#[test]
+fn a_chunk_that_has_removed_itself_is_told_from_one_that_never_was() {
+    let line = "Waiter[5] of array 1 no longer exists; 1 message waits for it";
+    stalls_with(Cause::SentToRemoved, &[line]);
 }
 
 #[test]

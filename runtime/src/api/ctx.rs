@@ -180,10 +180,13 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     ///
     /// # Panics
     /// If `setup` provided none.
+    #[track_caller]
     pub fn service<T: Send + Sync + 'static>(&self) -> &'a T {
         let facts = self.handler.facts;
-        let found = facts.services.iter().find_map(|service| service.downcast_ref());
-        found.unwrap_or_else(|| panic!("setup provides no service of type {}", std::any::type_name::<T>()))
+        match facts.services.iter().find_map(|service| service.downcast_ref()) {
+            Some(found) => found,
+            None => panic!("setup provides no service of type {}", std::any::type_name::<T>()),
+        }
     }
 
     /// Hop 1: sends a message to a chunk of the same array. The worker's flush is next.
@@ -218,18 +221,21 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     ///
     /// Two broadcasts of one chunk arrive in order; a broadcast keeps no order with messages sent otherwise. A chunk that
     /// is being inserted receives those that reach its rank after it did.
+    #[track_caller]
     pub fn broadcast(&mut self, message: &C::Message) {
         let array = Array::<C>::new(self.handler.chunk.array);
         self.broadcast_to(array, message);
     }
 
     /// Sends a message to every chunk of another array, exactly once.
+    #[track_caller]
     pub fn broadcast_to<D: Chunk>(&mut self, array: Array<D>, message: &D::Message) {
         let message = encode(message);
         self.handler.outbox.push(Wish::Broadcast { array: array.id, message });
     }
 
     /// Sends a message to every chunk of a section of this array. It is encoded once and sent once a rank.
+    #[track_caller]
     pub fn multicast(&mut self, section: &Section<C>, message: &C::Message) {
         let (array, keys) = (self.handler.chunk.array, section.keys.clone());
         self.handler.outbox.push(Wish::Multicast { array, keys, message: encode(message) });
@@ -241,6 +247,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// chunk's own count: the k-th call here meets the k-th call of every other chunk, and all must agree in tag, reducer,
     /// target and length. Several may be under way. A chunk that was inserted joins at the reduction its parent
     /// contributes to next; one that is removed leaves at its own next one.
+    #[track_caller]
     pub fn contribute(
         &mut self,
         tag: u32,
@@ -277,9 +284,10 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     ///
     /// # Panics
     /// If called again before `resume`, or by a chunk of an array without sync.
+    #[track_caller]
     pub fn at_sync(&mut self) {
         self.assert_not_removed("come to a sync");
-        assert!(self.passport.sync == SyncState::Running, "at_sync is called once before resume");
+        assert!(self.passport.sync == SyncState::Running, "at_sync is called twice before resume");
         self.passport.sync = SyncState::Waiting;
         self.handler.outbox.push(Wish::AtSync { bytes: self.state_bytes });
     }
@@ -292,6 +300,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     ///
     /// # Panics
     /// If a sync was entered with [`at_sync`](Self::at_sync) and has not ended, or by a chunk of an array without sync.
+    #[track_caller]
     pub fn at_sync_nowait(&mut self) {
         self.assert_not_removed("come to a sync");
         self.passport.sync = match self.passport.sync {
@@ -306,6 +315,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         };
     }
 
+    #[track_caller]
     fn assert_not_removed(&self, what: &str) {
         assert!(!self.passport.removed, "a chunk does not {what} after it removed itself");
     }
@@ -320,6 +330,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// bearer was); messages may be sent to it at once. Those that were sent to the index while no chunk had it are its own.
     ///
     /// It takes part in the reduction and the sync that this chunk comes to next.
+    #[track_caller]
     pub fn insert(&mut self, index: C::Index, chunk: C) {
         self.assert_not_removed("insert");
         let slot = Box::new(Slot::new(chunk));
@@ -331,6 +342,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     ///
     /// # Panics
     /// Between `at_sync` and `resume`. Afterwards the chunk can only send.
+    #[track_caller]
     pub fn remove(&mut self) {
         self.assert_not_removed("remove itself");
         assert!(
@@ -372,6 +384,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     }
 }
 
+#[track_caller]
 fn encode<M: Serialize>(message: &M) -> Arc<[u8]> {
     match wire::encode(message) {
         Ok(bytes) => bytes.into(),

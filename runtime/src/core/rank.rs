@@ -5,7 +5,7 @@
 //! Methods append [`Action`]s; whoever drives the core carries them out in order. Packets of a rank to itself are
 //! handled at once and never reach a transport.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use lb_strategies::Strategy;
@@ -57,7 +57,12 @@ struct Fates {
     migrations: u64,
     inserted: BTreeMap<u32, u64>,
     admitted: u64,
+    /// Chunks that removed themselves on this rank, as many as are remembered: messages to them that come later wait here.
+    removed: BTreeSet<ChunkId>,
 }
+
+/// Chunks that were removed, of which a rank remembers so many: only to call them by the right word.
+const REMOVED_MAX: usize = 4096;
 
 struct Root {
     coordinator: Coordinator,
@@ -204,15 +209,17 @@ impl RankCore {
 
     pub(crate) fn contribute(
         &mut self,
-        array: u32,
+        chunk: ChunkId,
         report: Report,
         terms: Terms,
         values: Values,
         out: &mut Actions,
     ) {
+        let array = chunk.array;
         let local = self.location.count(array);
         let partial = Partial::contribution(report, terms, values);
         let added = self.reductions.contribute(array, report.sequence, partial, local);
+        let added = added.map_err(|why| format!("{why}; seen when {} contributed", self.describe(chunk)));
         self.advance_reductions(array, report.sequence, added, out);
     }
 
@@ -237,8 +244,8 @@ impl RankCore {
     }
 
     fn refuse(&mut self, array: u32, why: String, out: &mut Actions) {
-        let name = self.arrays[array as usize].name().to_owned();
-        self.fail(Error::Reduction { rank: self.rank.0, array: name, why }, out);
+        let array = array_text(&self.arrays, array);
+        self.fail(Error::Reduction { rank: self.rank.0, array, why }, out);
     }
 
     /// A chunk was inserted by one of this rank's handlers.
@@ -252,6 +259,9 @@ impl RankCore {
     pub(crate) fn remove(&mut self, chunk: ChunkId, passport: &mut Passport, out: &mut Actions) {
         out.extend(self.location.cell(chunk).map(Action::Close));
         self.location.departed(chunk);
+        if self.fates.removed.len() < REMOVED_MAX {
+            self.fates.removed.insert(chunk);
+        }
         let report = passport.reductions.leave();
         let (sequence, local) = (report.sequence, self.location.count(chunk.array));
         let added = self.reductions.leave(chunk.array, sequence, Partial::leaving(report), local);
@@ -278,12 +288,12 @@ impl RankCore {
 
     /// What this rank knows of messages that reached nobody; `waiting` is what [`take_waiting`](Self::take_waiting) took.
     pub(crate) fn leftover(&self, waiting: &Tally) -> Leftover {
-        let Fates { unread, migrations, inserted, admitted } = &self.fates;
+        let Fates { unread, migrations, inserted, admitted, removed } = &self.fates;
         let describe = |chunk| self.describe(chunk);
         Leftover {
             rank: self.rank.0,
-            unread: unread.described(true, describe),
-            waiting: waiting.described(false, describe),
+            unread: unread.described(|_| true, describe),
+            waiting: waiting.described(|chunk| removed.contains(&chunk), describe),
             migrations: *migrations,
             inserted: inserted.clone(),
             admitted: *admitted,
@@ -452,9 +462,12 @@ impl RankCore {
     pub(crate) fn explained(&mut self, mut lines: Vec<String>, out: &mut Actions) {
         let text = |chunk: ChunkId| self.describe(chunk);
         for (chunk, waiting) in self.location.stashed() {
-            lines.push(format!("{} does not exist; {waiting} messages wait for it", text(chunk)));
+            let is_not =
+                if self.fates.removed.contains(&chunk) { "no longer exists" } else { "does not exist" };
+            let wait = counted(waiting, "message waits", "messages wait");
+            lines.push(format!("{} {is_not}; {wait} for it", text(chunk)));
         }
-        let unread = self.fates.unread.described(true, text);
+        let unread = self.fates.unread.described(|_| true, text);
         lines.extend((unread.messages > 0).then(|| unread.to_string()));
         if self.root.is_some() {
             let name = |array| array_text(&self.arrays, array);
@@ -475,4 +488,9 @@ impl RankCore {
 /// An array's name for people.
 pub(crate) fn array_text(arrays: &[Arc<dyn ErasedArray>], array: u32) -> String {
     format!("array {array} `{}`", arrays[array as usize].name())
+}
+
+/// A number of things, for people.
+pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }

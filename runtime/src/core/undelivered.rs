@@ -41,12 +41,16 @@ impl Tally {
     }
 
     /// The tally for people, who know chunks by the names that `describe` gives them.
-    pub(crate) fn described(&self, removed: bool, describe: impl Fn(ChunkId) -> String) -> Undelivered {
+    pub(crate) fn described(
+        &self,
+        removed: impl Fn(ChunkId) -> bool,
+        describe: impl Fn(ChunkId) -> String,
+    ) -> Undelivered {
         let addressee = |(&(chunk, kind), &messages): (&(ChunkId, &'static str), &u64)| Addressee {
             chunk: describe(chunk),
             kind: kind.to_owned(),
             messages,
-            removed,
+            removed: removed(chunk),
         };
         Undelivered { messages: self.messages, addressees: self.named.iter().map(addressee).collect() }
     }
@@ -117,7 +121,7 @@ mod tests {
         let mut tally = Tally::default();
         (0..1000).for_each(|key| tally.add(ChunkId { array: 0, key }, "m"));
         tally.add(ChunkId { array: 0, key: 3 }, "m");
-        let said = tally.described(true, |chunk| chunk.key.to_string());
+        let said = tally.described(|_| true, |chunk| chunk.key.to_string());
         assert_eq!((said.messages, said.addressees.len(), said.addressees[3].messages), (1001, NAMED_MAX, 2));
         assert_eq!(
             said.to_string(),

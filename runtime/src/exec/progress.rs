@@ -18,7 +18,7 @@ use crate::core::bulk::Block;
 use crate::core::codec::Codec;
 use crate::core::envelope::{Delivery, Envelope};
 use crate::core::packet::{Cargo, Journey, Packet, ROOT, Traveller};
-use crate::core::rank::{Actions, RankCore};
+use crate::core::rank::{Actions, RankCore, counted};
 use crate::error::Error;
 use crate::exec::shared::Core;
 use crate::ids::{CellId, ChunkId, RUNTIME, Rank};
@@ -337,7 +337,8 @@ impl Worker<'_> {
                 None => {}
             }
             if kept > 0 && passport.goes_on() {
-                waiting.push(format!("{} keeps {kept} messages it is not ready for", self.describe(chunk)));
+                let kept = counted(kept, "message", "messages");
+                waiting.push(format!("{} keeps {kept} it is not ready for", self.describe(chunk)));
             }
         }
         missing.append(&mut waiting);

@@ -277,7 +277,7 @@ impl<'r> Worker<'r> {
                     if let Some(recorder) = &mut self.recorder {
                         recorder.contributed(chunk, report.sequence);
                     }
-                    self.with_core(|core, _, out| core.contribute(chunk.array, report, terms, values, out));
+                    self.with_core(|core, _, out| core.contribute(chunk, report, terms, values, out));
                 }
                 Wish::Insert { key, slot: mut child } => {
                     let passport = slot.passport();
