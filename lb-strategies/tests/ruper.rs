@@ -160,7 +160,8 @@ fn the_same_seed_has_the_same_history() {
 
 /// A pool of the paper's size, links without delay.
 fn paper(workers: &[u32], iterations: u64, more: &str, speed: impl FnMut(Worker, f64) -> f64) -> PoolRun {
-    let policy = pool_parse(&format!("ruper,chunk=1{more}")).expect("a good specification");
+    let chunk = if more.contains("chunk=") { "" } else { ",chunk=1" };
+    let policy = pool_parse(&format!("ruper{chunk}{more}")).expect("a good specification");
     let mut vcpus = Traces::new(SECOND / 4, speed);
     RunPool::new(&Pool::new(iterations, workers.to_vec()), &*policy, &mut vcpus).run()
 }

@@ -115,7 +115,7 @@ fn checkpoints_keep_their_distance_unless_forced() {
 /// Near the end quotas stay (paper, §2.1); with ranks pending they do not, and the task asks to finish (paper, §2.2).
 #[test]
 fn near_the_end_quotas_stay_once_the_balance_between_ranks_is_over() {
-    let mut task = three_workers(&settings("t-min=60"));
+    let mut task = three_workers(&Settings::of("t-min=60"));
     task.checkpoint(100 * SECOND, Urgency::Usual);
     assert!(task.take_finish_raised());
     let before = quotas(&task);
