@@ -6,17 +6,17 @@ use tracing::field::Field;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// Listens to the whole process from now on: `wants` chooses, and `told` gets each event's fields, by name, as text.
+/// Listens to the whole process from now on: `wants` chooses, and `told` gets each event, its fields by name, as text.
 ///
 /// # Panics
 /// If somebody listens already.
-pub fn listen(wants: fn(&Metadata<'_>) -> bool, told: fn(&[(&str, String)])) {
+pub fn listen(wants: fn(&Metadata<'_>) -> bool, told: fn(&Metadata<'_>, &[(&str, String)])) {
     tracing::subscriber::set_global_default(Listener { wants, told }).expect("nobody else listens");
 }
 
 struct Listener {
     wants: fn(&Metadata<'_>) -> bool,
-    told: fn(&[(&str, String)]),
+    told: fn(&Metadata<'_>, &[(&str, String)]),
 }
 
 impl Subscriber for Listener {
@@ -29,7 +29,7 @@ impl Subscriber for Listener {
         event.record(&mut |field: &Field, value: &dyn Debug| {
             fields.push((field.name(), format!("{value:?}")));
         });
-        (self.told)(&fields);
+        (self.told)(event.metadata(), &fields);
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {

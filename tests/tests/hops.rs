@@ -10,6 +10,7 @@ use caribou::{Chunk, Config, Ctx};
 use caribou_tests::events::listen;
 use caribou_tests::within_patience;
 use serde::{Deserialize, Serialize};
+use tracing::Metadata;
 
 /// A hop's number and name.
 type Hop = (u64, String);
@@ -22,7 +23,7 @@ fn hops() -> MutexGuard<'static, Vec<Hop>> {
 }
 
 /// Keeps an event that tells of a hop.
-fn keep(fields: &[(&str, String)]) {
+fn keep(_: &Metadata<'_>, fields: &[(&str, String)]) {
     let text = |name| fields.iter().find(|(field, _)| *field == name).map(|(_, text)| text.clone());
     let number = text("hop").and_then(|number| number.parse().ok()).unwrap_or(0);
     hops().push((number, text("message").unwrap_or_default()));

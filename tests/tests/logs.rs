@@ -1,47 +1,26 @@
 //! What writes a program's log may panic, on a broken pipe for one. That ends the run, and never leaves it hanging.
 
-use std::sync::atomic::{AtomicI64, AtomicU8, Ordering::SeqCst};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::SeqCst};
 
 use caribou::{Chunk, Config, Ctx, Error};
+use caribou_tests::events::listen;
 use caribou_tests::within_patience;
 use serde::{Deserialize, Serialize};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::{Level, Metadata};
 
-/// Panics on events of this level and above, in the runtime's own threads, while it has patience left to lose.
-struct Broken;
-
-/// 1 for errors alone, 5 for everything.
-static LEVEL: AtomicU8 = AtomicU8::new(0);
+/// From the severest; what is told of at the first so many panics.
+const LEVELS: [Level; 5] = [Level::ERROR, Level::WARN, Level::INFO, Level::DEBUG, Level::TRACE];
+static BROKEN: AtomicUsize = AtomicUsize::new(0);
+/// How often yet.
 static TIMES: AtomicI64 = AtomicI64::new(0);
 
-impl Subscriber for Broken {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("caribou")
+/// Panics in the runtime's own threads.
+fn panic_if_broken(metadata: &Metadata<'_>, _: &[(&str, String)]) {
+    let ours = std::thread::current().name().is_some_and(|name| name.starts_with("caribou "));
+    let broken = LEVELS[..BROKEN.load(SeqCst)].contains(metadata.level());
+    if ours && broken && TIMES.fetch_sub(1, SeqCst) > 0 {
+        panic!("a broken pipe");
     }
-
-    fn event(&self, event: &Event<'_>) {
-        let level = match *event.metadata().level() {
-            Level::ERROR => 1,
-            Level::WARN => 2,
-            Level::INFO => 3,
-            Level::DEBUG => 4,
-            Level::TRACE => 5,
-        };
-        let ours = std::thread::current().name().is_some_and(|name| name.starts_with("caribou "));
-        if ours && level <= LEVEL.load(SeqCst) && TIMES.fetch_sub(1, SeqCst) > 0 {
-            panic!("a broken pipe");
-        }
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
 }
 
 /// Comes to two syncs, after which one panics.
@@ -69,14 +48,14 @@ impl Chunk for Tired {
 
 #[test]
 fn a_log_that_panics_ends_the_run() {
-    tracing::subscriber::set_global_default(Broken).expect("nobody else listens");
-    for level in 1..=5 {
+    listen(|metadata| metadata.target().starts_with("caribou"), panic_if_broken);
+    for level in 1..=LEVELS.len() {
         for times in [1, 3, i64::MAX] {
             for (ranks, workers) in [(1, 1), (2, 1), (1, 2), (2, 2), (3, 1)] {
                 let what = format!("level {level}, {times} times, {ranks} ranks x {workers}");
                 let (config, its) = (Config::default().ranks(ranks).workers(workers), what.clone());
                 let config = config.lb("rotate").expect("it is in the table");
-                LEVEL.store(level, SeqCst);
+                BROKEN.store(level, SeqCst);
                 TIMES.store(times, SeqCst);
                 let ended = within_patience(&what, move || {
                     caribou::run(config, |setup| {
@@ -95,5 +74,5 @@ fn a_log_that_panics_ends_the_run() {
             assert!(ended.is_err());
         }
     }
-    LEVEL.store(0, SeqCst);
+    BROKEN.store(0, SeqCst);
 }

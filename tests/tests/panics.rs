@@ -9,7 +9,7 @@ use caribou::{Chunk, Config, Ctx, Error, Reducer, Target, Values};
 use caribou_tests::events::listen;
 use caribou_tests::within_patience;
 use serde::{Deserialize, Serialize};
-use tracing::Level;
+use tracing::{Level, Metadata};
 
 const CHUNKS: u32 = 6;
 /// The chunk that panics; the last one, so that it is not on rank 0.
@@ -280,7 +280,7 @@ fn told() -> MutexGuard<'static, Vec<String>> {
     TOLD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn keep(fields: &[(&str, String)]) {
+fn keep(_: &Metadata<'_>, fields: &[(&str, String)]) {
     told().push(fields.iter().map(|(name, value)| format!("{name}={value} ")).collect());
 }
 
