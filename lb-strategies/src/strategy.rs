@@ -54,7 +54,7 @@ pub trait Strategy: Send + Sync {
     }
 
     /// Whether a plan must pay for its moves to be carried out: none is made unless the longest rank of the next phase is
-    /// predicted to gain more than all moves cost, or a chunk leaves an unavailable rank (see [`accept`](crate::accept)).
+    /// predicted to gain more than all moves cost, or a chunk leaves an unavailable rank (see [`accept`](crate::accept())).
     /// True by default. False for strategies that move for another reason, such as a test.
     fn must_pay(&self) -> bool {
         true
