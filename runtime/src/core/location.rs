@@ -28,6 +28,8 @@ pub(crate) enum Route {
 #[derive(Default)]
 struct Places {
     here: FxHashMap<u64, CellId>,
+    /// Chunks that are not at home. One that is removed keeps its entry, for the next of its index: to forget it, all ranks
+    /// would have to agree on when, or messages and the next would miss each other. Some 20 bytes for each such index.
     moved: FxHashMap<u64, Rank>,
 }
 
