@@ -164,12 +164,18 @@ impl Run {
     /// second half.
     #[must_use]
     pub fn settled_after(&self, window: &Window) -> Option<u32> {
-        let inside: Vec<(u32, &SyncRecord)> = self
+        let mut inside: Vec<(u32, &SyncRecord)> = self
             .syncs
             .iter()
             .map(|sync| (self.completed_at(sync.at_ns), sync))
             .filter(|(iteration, _)| (window.from + 1..window.to).contains(iteration))
             .collect();
+        // A sync of before the window may end in it, some iterations late, and knows nothing of it.
+        if let [(first, _), (second, _), ..] = inside[..]
+            && 2 * (first - window.from) < second - first
+        {
+            inside.remove(0);
+        }
         if inside.len() < 3 || inside.iter().all(|(_, sync)| sync.moved == 0) {
             return None;
         }
@@ -290,6 +296,13 @@ pub(crate) mod tests {
         ms.extend([14; 4]);
         ms.extend([10; 24]);
         assert_eq!(run("refine", &ms, 4, &[5, 3]).settled_after(&window(0, 32)), Some(2));
+        let mut late = run("refine", &[&[10; 4][..], &ms].concat(), 4, &[0, 5, 3]);
+        late.syncs.iter_mut().for_each(|sync| sync.at_ns += 20_000_000);
+        assert_eq!(
+            late.settled_after(&window(4, 36)),
+            Some(2),
+            "the sync that ends in iteration 5 is not of the window"
+        );
         let mut half_kept = run("refine", &ms, 2, &[5; 6]);
         half_kept.syncs.retain(|sync| sync.sync % 2 == 0);
         assert_eq!(half_kept.settled_after(&window(0, 32)), Some(4), "syncs of the run, not of its record");
