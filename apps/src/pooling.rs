@@ -92,6 +92,9 @@ impl Pooling {
     }
 }
 
+/// What is said where every result was the serial one.
+pub const CHECKED: &str = "Every run ended with the serial program's result, number by number.\n";
+
 /// The complaint about a result that is not the serial one.
 ///
 /// # Errors

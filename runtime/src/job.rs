@@ -18,7 +18,6 @@
 mod clocks;
 
 use std::cell::RefCell;
-use std::io::Write;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -59,6 +58,7 @@ use crate::transport::mpi::raw::{
     may_have_threads,
 };
 use crate::transport::mpi::{Links, Mpi};
+use crate::warn;
 
 /// How long after a loss the process waits for its own workers.
 const GRACE: Duration = Duration::from_secs(5);
@@ -540,12 +540,7 @@ fn abort_with(error: &Error) -> ! {
 
 /// The process ends here, and its owner must learn why.
 fn say(error: &Error) {
-    complain(&format!("error: {error}"));
-}
-
-fn complain(text: &str) {
-    // In one piece: other processes may be speaking too. A closed stream leaves nobody to tell.
-    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+    warn::say(&format!("error: {error}"));
 }
 
 /// Ends the whole job before MPI was started, see [`Launch::refuse`](crate::Launch::refuse). Returns if it was started.
@@ -554,14 +549,14 @@ pub(crate) fn refuse(process: u32, complaint: &str, code: u8) {
         return;
     }
     if process == 0 {
-        complain(complaint);
+        warn::say(complaint);
     }
     // Others wait in it for this process, and some launchers let them.
     let _universe = ManuallyDrop::new(mpi::initialize());
     if process > 0 {
         // The first ends the job meanwhile if it has the same to say.
         thread::sleep(2 * LAST_WORDS);
-        complain(complaint);
+        warn::say(complaint);
     }
     thread::sleep(LAST_WORDS);
     abort(code)

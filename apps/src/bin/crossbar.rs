@@ -9,13 +9,11 @@ use caribou_apps::crossbar::{results, run};
 use caribou_apps::error::Error;
 use caribou_apps::experiment::Total;
 use caribou_apps::output::{Output, print};
-use caribou_apps::program;
+use caribou_apps::{pooling, program};
 
 fn main() -> ExitCode {
     program::main(std::env::args_os(), |options, launch| simulate(&options, launch))
 }
-
-const CHECKED: &str = "Every run ended with the serial program's result, number by number.\n";
 
 fn simulate(options: &Options, launch: Launch) -> Result<(), Error> {
     let grid = options.grid()?;
@@ -26,7 +24,7 @@ fn simulate(options: &Options, launch: Launch) -> Result<(), Error> {
     let (file, numbers) =
         (options.output.as_deref().map(Output::open).transpose()?, options.pooling.outputs()?);
     let (tally, summary) = run::run(&runs, &grid, options.tasks, options.check)?;
-    let checked = if options.check { CHECKED } else { "" };
+    let checked = if options.check { pooling::CHECKED } else { "" };
     let text = format!("{}{}{checked}", results::table(&grid, &tally), summary.table());
     if let Some(file) = file {
         file.write(&results::grid_csv(&grid, &tally))?;

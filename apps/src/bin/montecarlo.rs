@@ -9,13 +9,11 @@ use caribou_apps::experiment::Total;
 use caribou_apps::montecarlo::options::Options;
 use caribou_apps::montecarlo::{results, run};
 use caribou_apps::output::{Output, print};
-use caribou_apps::program;
+use caribou_apps::{pooling, program};
 
 fn main() -> ExitCode {
     program::main(std::env::args_os(), |options, launch| simulate(&options, launch))
 }
-
-const CHECKED: &str = "Every run ended with the serial program's result, number by number.\n";
 
 fn simulate(options: &Options, launch: Launch) -> Result<(), Error> {
     let problem = options.problem()?;
@@ -26,7 +24,7 @@ fn simulate(options: &Options, launch: Launch) -> Result<(), Error> {
     let (profile, numbers) =
         (options.output.as_deref().map(Output::open).transpose()?, options.pooling.outputs()?);
     let (tally, summary) = run::run(&runs, &problem, options.histories, options.check)?;
-    let checked = if options.check { CHECKED } else { "" };
+    let checked = if options.check { pooling::CHECKED } else { "" };
     let text = format!("{}{}{checked}", results::table(&problem, &tally), summary.table());
     if let Some(profile) = profile {
         profile.write(&results::depth_profile_csv(&problem, &tally))?;

@@ -3,6 +3,7 @@
 
 use rustix::process::{Resource, getrlimit};
 
+use crate::core::rank::counted;
 use crate::error::Error;
 use crate::warn::warn;
 
@@ -59,8 +60,9 @@ fn fit(threads: u64, used_bytes: u64, limit_bytes: u64) -> Result<(), Error> {
 }
 
 fn text(ranks: u32, workers: u32) -> String {
-    let plural = |count: u32| if count == 1 { "" } else { "s" };
-    format!("{ranks} rank{} x {workers} worker{}", plural(ranks), plural(workers))
+    let (ranks, workers) =
+        (counted(ranks as usize, "rank", "ranks"), counted(workers as usize, "worker", "workers"));
+    format!("{ranks} x {workers}")
 }
 
 /// Bytes; none where the kernel does not say.

@@ -173,11 +173,12 @@ impl Ending {
         let profiles = || trace.ranks.iter().flat_map(|rank| &rank.profiles);
         let last_ns = profiles().map(worked_until_ns).max().unwrap_or(0);
         for profile in profiles() {
+            let until_ns = worked_until_ns(profile);
             let idle = profile.rows.iter().filter(|row| row.activity == Activity::Idle);
             for (begin_ns, &ns) in idle.flat_map(|row| begins_ns(profile).zip(&row.ns)) {
                 if begin_ns >= last_ns {
                     ending.collecting_ns += ns as f64;
-                } else if begin_ns >= worked_until_ns(profile) {
+                } else if begin_ns >= until_ns {
                     ending.tail_ns += ns as f64;
                 }
             }
