@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use caribou::Config;
-use caribou_apps::iteration_clock::IterationClock;
+use caribou_apps::harness::iteration_clock::IterationClock;
 use caribou_apps::stencil2d::plate::Shape;
 use caribou_apps::stencil2d::run::Sink;
 use caribou_apps::stencil2d::{run, serial};

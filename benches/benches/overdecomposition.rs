@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caribou::Config;
-use caribou_apps::iteration_clock::IterationClock;
+use caribou_apps::harness::iteration_clock::IterationClock;
 use caribou_apps::stencil2d::hand_blocked::HandBlocked;
 use caribou_apps::stencil2d::plate::Shape;
 use caribou_apps::stencil2d::run;

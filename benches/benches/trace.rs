@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use caribou::Config;
-use caribou_apps::iteration_clock::IterationClock;
+use caribou_apps::harness::iteration_clock::IterationClock;
 use caribou_apps::ring::chunk as ring;
 use caribou_apps::ring::options::Options;
 use caribou_apps::stencil2d::plate::Shape;

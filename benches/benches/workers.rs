@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use caribou::{Chunk, Config, Ctx, Reducer, Target, Values};
-use caribou_apps::iteration_clock::IterationClock;
+use caribou_apps::harness::iteration_clock::IterationClock;
 use caribou_apps::ring::chunk as ring;
 use caribou_apps::ring::options::Options;
 use caribou_apps::stencil2d::plate::Shape;

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use caribou::Launch;
 use caribou_apps::crossbar::options::Options;
 use caribou_apps::crossbar::{results, run};
-use caribou_apps::error::Error;
-use caribou_apps::experiment::Total;
-use caribou_apps::output::{Output, print};
-use caribou_apps::{pooling, program};
+use caribou_apps::harness::error::Error;
+use caribou_apps::harness::experiment::Total;
+use caribou_apps::harness::output::{Output, print};
+use caribou_apps::harness::{pooling, program};
 
 fn main() -> ExitCode {
     program::main(std::env::args_os(), |options, launch| simulate(&options, launch))

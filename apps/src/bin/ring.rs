@@ -4,10 +4,10 @@
 use std::process::ExitCode;
 
 use caribou::Launch;
-use caribou_apps::error::Error;
-use caribou_apps::launch;
-use caribou_apps::output::{Output, print};
-use caribou_apps::program;
+use caribou_apps::harness::error::Error;
+use caribou_apps::harness::launch;
+use caribou_apps::harness::output::{Output, print};
+use caribou_apps::harness::program;
 use caribou_apps::ring::chunk::run;
 use caribou_apps::ring::options::Options;
 

@@ -4,12 +4,12 @@
 use std::process::ExitCode;
 
 use caribou::Launch;
-use caribou_apps::error::Error;
-use caribou_apps::output::print;
-use caribou_apps::program;
+use caribou_apps::harness::error::Error;
+use caribou_apps::harness::output::print;
+use caribou_apps::harness::program;
+use caribou_apps::harness::table;
 use caribou_apps::stencil2d::compare::Comparison;
 use caribou_apps::stencil2d::options::Options;
-use caribou_apps::table;
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();

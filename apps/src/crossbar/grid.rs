@@ -3,7 +3,7 @@
 use super::scheduler::Scheduler;
 use super::switch::{PORTS_MAX, Served, Switch};
 use super::traffic::Traffic;
-use crate::error::Error;
+use crate::harness::error::Error;
 use caribou::stream;
 
 /// All simulations; a task is one of them.

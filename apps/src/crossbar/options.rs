@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::grid::Grid;
 use super::scheduler::Scheduler;
-use crate::error::Error;
-use crate::pooling::Pooling;
+use crate::harness::error::Error;
+use crate::harness::pooling::Pooling;
 
 /// A switch with buffers at its crosspoints, simulated under every load, with every buffer and every scheduler.
 #[derive(Clone, Debug, clap::Parser)]

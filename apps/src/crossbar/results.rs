@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::grid::{Grid, Point};
 use super::tally::Tally;
-use crate::table::align;
+use crate::harness::table::align;
 
 /// What switches with each scheduler and buffer achieve at the highest load, where they differ most.
 #[must_use]

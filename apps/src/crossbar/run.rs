@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::grid::Grid;
 use super::tally::{Tally, run_tasks};
-use crate::error::Error;
-use crate::pooling::{PoolRuns, PoolSummary, same};
+use crate::harness::error::Error;
+use crate::harness::pooling::{PoolRuns, PoolSummary, same};
 
 /// What a packet costs, roughly: tasks are told apart by their number of packets.
 const PACKET: Duration = Duration::from_nanos(30);

@@ -7,8 +7,8 @@ use super::energy::Energy;
 use super::medium::Medium;
 use super::slabs::{Slab, SlabSpec, Stack};
 use super::transport::Problem;
-use crate::error::Error;
-use crate::pooling::Pooling;
+use crate::harness::error::Error;
+use crate::harness::pooling::Pooling;
 
 /// Photons arrive at slabs of matter: how many pass, how many come back, and where do they leave their energy?
 #[derive(Clone, Debug, clap::Parser)]

@@ -6,7 +6,7 @@ use super::energy::KEV_PER_UNIT;
 use super::tally::{CM_PER_UM, Tally};
 use super::transport::Problem;
 use crate::estimate::Estimate;
-use crate::table::align;
+use crate::harness::table::align;
 
 /// What became of the photons, one line each; where theory knows the value it stands beside.
 #[must_use]

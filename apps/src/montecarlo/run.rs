@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::tally::Tally;
 use super::transport::{Problem, run_histories};
-use crate::error::Error;
-use crate::pooling::{PoolRuns, PoolSummary, same};
+use crate::harness::error::Error;
+use crate::harness::pooling::{PoolRuns, PoolSummary, same};
 
 /// What the physics of a history costs, roughly.
 const HISTORY: Duration = Duration::from_nanos(400);

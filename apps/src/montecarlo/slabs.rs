@@ -2,7 +2,7 @@
 
 use super::energy::Energy;
 use super::medium::{Medium, SUBSTANCES};
-use crate::error::Error;
+use crate::harness::error::Error;
 
 /// Thicker stacks than 100 m are a mistake.
 const DEPTH_MAX_CM: f64 = 1e4;

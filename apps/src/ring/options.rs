@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use caribou::{Config, Launch, Report};
 use serde::Serialize;
 
-use crate::error::Error;
-use crate::launch;
-use crate::machine::Machine;
-use crate::memory;
-use crate::table::traces;
+use crate::harness::error::Error;
+use crate::harness::launch;
+use crate::harness::machine::Machine;
+use crate::harness::memory;
+use crate::harness::table::traces;
 
 /// Tokens travel around a ring of chunks: what a message costs.
 #[derive(Clone, Debug, clap::Parser)]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::kernel::Block;
 use super::observer::{Observers, Sight};
 use super::plate::{Shape, Side};
-use crate::slow::stretched;
+use crate::harness::disturbance::slow::stretched;
 
 /// The chunk that keeps the time.
 const TIMEKEEPER: [u16; 2] = [0, 0];

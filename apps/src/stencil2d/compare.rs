@@ -8,13 +8,13 @@ use super::options::Options;
 use super::plate::Shape;
 use super::run::Sink;
 use super::{run, serial};
-use crate::error::Error;
-use crate::experiment::{Experiment, Total};
-use crate::launch;
-use crate::machine::Machine;
-use crate::options::Outputs;
-use crate::record::Run;
-use crate::summary::Summary;
+use crate::harness::error::Error;
+use crate::harness::experiment::{Experiment, Total};
+use crate::harness::launch;
+use crate::harness::machine::Machine;
+use crate::harness::options::Outputs;
+use crate::harness::record::Run;
+use crate::harness::summary::Summary;
 
 /// Everything is checked when one of these exists: only the runs themselves can still fail.
 #[derive(Debug)]

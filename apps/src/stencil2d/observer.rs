@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::plate::Shape;
 use super::run::Sink;
-use crate::iteration_clock::IterationClock;
+use crate::harness::iteration_clock::IterationClock;
 
 /// The observer that collects and ends the run.
 const FIRST: u32 = 0;

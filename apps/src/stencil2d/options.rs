@@ -3,10 +3,10 @@
 use caribou::Launch;
 
 use super::plate::Shape;
-use crate::disturbance::NeighbourSpec;
-use crate::error::Error;
-use crate::memory;
-use crate::options::Balancing;
+use crate::harness::disturbance::NeighbourSpec;
+use crate::harness::error::Error;
+use crate::harness::memory;
+use crate::harness::options::Balancing;
 
 /// A hot plate cools: a five-point stencil in chunks, balanced while it runs.
 ///

@@ -8,8 +8,8 @@ use super::chunk::Heat;
 use super::observer::Observers;
 use super::plate::{Part, Shape};
 use super::serial::Field;
-use crate::error::Error;
-use crate::iteration_clock::IterationClock;
+use crate::harness::error::Error;
+use crate::harness::iteration_clock::IterationClock;
 
 /// Where the cells of all chunks come together at the end, to be compared: in the process that has rank 0.
 #[derive(Debug)]

@@ -13,10 +13,10 @@
 
 use serde::Serialize;
 
-use crate::disturbance::{Disturbances, Window};
-use crate::experiment::Experiment;
-use crate::machine::Machine;
-use crate::record::{Run, SyncRecord};
+use crate::harness::disturbance::{Disturbances, Window};
+use crate::harness::experiment::Experiment;
+use crate::harness::machine::Machine;
+use crate::harness::record::{Run, SyncRecord};
 
 /// Below this a gain is noise, and a share of it says nothing.
 const WORTH_GAINING: f64 = 0.03;
@@ -192,9 +192,9 @@ fn one(run: &Run, windows: &[Window]) -> RunSummary {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::disturbance::NeighbourSpec;
-    use crate::experiment::Total;
-    use crate::record::tests::run;
+    use crate::harness::disturbance::NeighbourSpec;
+    use crate::harness::experiment::Total;
+    use crate::harness::record::tests::run;
 
     /// Two runs of 30 iterations; with neighbours, the middle ten are longer.
     pub(crate) fn sample(first: &str, neighbours: &[&str]) -> Summary {

@@ -7,8 +7,8 @@ use caribou::Config;
 use lb_strategies::STRATEGIES;
 use lb_strategies::pool::POOL_STRATEGIES;
 
-use crate::cli;
-use crate::error::Error;
+use crate::harness::cli;
+use crate::harness::error::Error;
 
 /// What a program spreads over workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use lb_strategies::parameters::split_list;
 
-use crate::error::Error;
-use crate::launch;
+use crate::harness::error::Error;
+use crate::harness::launch;
 
 /// Why a program does not start: the text to print, and how to end.
 #[derive(Clone, Debug, PartialEq, Eq)]

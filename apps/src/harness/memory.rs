@@ -2,7 +2,7 @@
 
 use caribou::Launch;
 
-use crate::error::Error;
+use crate::harness::error::Error;
 
 /// What a chunk takes besides its own data, about: what the runtime and the allocator keep for each of a million.
 pub const CHUNK_BYTES: u64 = 800;

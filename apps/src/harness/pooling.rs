@@ -17,12 +17,12 @@ use caribou::Launch;
 
 pub use self::runs::PoolRuns;
 pub use self::summary::{PoolSummary, PooledRun};
-use crate::error::Error;
-use crate::experiment::{Experiment, Total};
-use crate::launch;
-use crate::machine::Machine;
-use crate::options::{Disturbing, Outputs};
-use crate::shape::Shape;
+use crate::harness::error::Error;
+use crate::harness::experiment::{Experiment, Total};
+use crate::harness::launch;
+use crate::harness::machine::Machine;
+use crate::harness::options::{Disturbing, Outputs};
+use crate::harness::shape::Shape;
 
 /// The parts in which the progress of a pool is told.
 pub const PARTS: u32 = 100;

@@ -10,12 +10,12 @@ use std::thread;
 
 use caribou::{Launch, Report};
 
-use crate::director::Director;
-use crate::disturbance::Disturbances;
-use crate::error::Error;
-use crate::iteration_clock::IterationClock;
-use crate::machine::Machine;
-use crate::record::Run;
+use crate::harness::disturbance::Disturbances;
+use crate::harness::disturbance::director::Director;
+use crate::harness::error::Error;
+use crate::harness::iteration_clock::IterationClock;
+use crate::harness::machine::Machine;
+use crate::harness::record::Run;
 
 /// What all runs of a comparison share.
 #[derive(Clone, Debug)]
@@ -174,7 +174,7 @@ impl Experiment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disturbance::{NeighbourSpec, QuotaSpec, SlowSpec};
+    use crate::harness::disturbance::{NeighbourSpec, QuotaSpec, SlowSpec};
 
     fn experiment(neighbours: &[&str]) -> Experiment {
         let neighbours = neighbours.iter().map(|spec| NeighbourSpec::parse(spec).unwrap()).collect();

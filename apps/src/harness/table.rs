@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::summary::{RunSummary, Summary};
+use crate::harness::summary::{RunSummary, Summary};
 
 /// The table of all runs, one line each, with a heading; above it where they ran, and what disturbed them.
 #[must_use]
@@ -126,7 +126,7 @@ pub(crate) fn align(rows: &[Vec<String>], text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::tests::sample;
+    use crate::harness::summary::tests::sample;
 
     #[test]
     fn the_table_has_a_line_a_run_and_lines_up() {

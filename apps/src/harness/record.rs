@@ -3,7 +3,7 @@
 use caribou::SyncTotals;
 use serde::Serialize;
 
-use crate::disturbance::Window;
+use crate::harness::disturbance::Window;
 
 /// One run with one strategy.
 #[derive(Clone, Debug, Serialize)]

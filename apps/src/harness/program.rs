@@ -6,9 +6,10 @@ use std::process::ExitCode;
 
 use caribou::Launch;
 
-use crate::cli;
-use crate::error::Error;
-use crate::{launch, log, neighbour, quota};
+use crate::harness::cli;
+use crate::harness::disturbance::{neighbour, quota};
+use crate::harness::error::Error;
+use crate::harness::{launch, log};
 
 /// Reads the command line, runs the program, and says what went wrong, if anything did.
 ///

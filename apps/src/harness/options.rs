@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use caribou::Config;
 use serde::Serialize;
 
-use crate::disturbance::{Disturbances, NeighbourSpec, QuotaSpec, SlowSpec};
-use crate::error::Error;
-use crate::output::Output;
-use crate::plot::{self, Picture};
-use crate::shape::Shape;
+use crate::harness::disturbance::{Disturbances, NeighbourSpec, QuotaSpec, SlowSpec};
+use crate::harness::error::Error;
+use crate::harness::output::Output;
+use crate::harness::plot::{self, Picture};
+use crate::harness::shape::Shape;
 
 /// Flattened into a program's own options. What is not given comes from `CARIBOU_*`, then from the program.
 #[derive(Clone, Debug, Default, clap::Args)]

@@ -1,6 +1,13 @@
 //! What is done to a run on purpose: busy neighbours, CPU quotas and slow ranks.
 //!
-//! Pure: it parses the options and says what acts when. The processes are in `neighbour`, the cgroups in `quota`.
+//! This file is pure: it parses the options and says what acts when. The processes are in `neighbour`, the control groups
+//! in `quota`, slow kernels in `slow`; `director` makes them come and go, beside the threads that `workers` finds.
+
+pub(crate) mod director;
+pub mod neighbour;
+pub(crate) mod quota;
+pub(crate) mod slow;
+mod workers;
 
 use serde::Serialize;
 
@@ -63,7 +70,7 @@ impl NeighbourSpec {
     /// Reads `RANK[:FROM-TO][:DUTY]`.
     ///
     /// ```
-    /// use caribou_apps::disturbance::NeighbourSpec;
+    /// use caribou_apps::harness::disturbance::NeighbourSpec;
     /// let spec = NeighbourSpec::parse("1:100-300:50%")?;
     /// assert_eq!((spec.rank, spec.from, spec.to, spec.duty), (1, 100, Some(300), 0.5));
     /// # Ok::<(), String>(())

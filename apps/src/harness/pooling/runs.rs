@@ -8,9 +8,9 @@ use caribou::{Accumulator, Config, Launch, Pool, PoolProgress, PoolReport};
 
 use super::PARTS;
 use super::summary::{PoolSummary, PooledRun};
-use crate::error::Error;
-use crate::experiment::{Disturbed, Experiment};
-use crate::iteration_clock::IterationClock;
+use crate::harness::error::Error;
+use crate::harness::experiment::{Disturbed, Experiment};
+use crate::harness::iteration_clock::IterationClock;
 
 /// Forty looks a second tell the percents of a run of some seconds apart, and cost nothing.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
@@ -114,7 +114,7 @@ impl<'c> Marks<'c> {
 mod tests {
     use super::super::{Pooling, same};
     use super::*;
-    use crate::experiment::Total;
+    use crate::harness::experiment::Total;
 
     fn runs(pooling: &Pooling) -> PoolRuns {
         pooling.prepare(Total { count: 1000, unit: "darts" }).unwrap()

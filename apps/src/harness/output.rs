@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use crate::error::Error;
+use crate::harness::error::Error;
 
 /// Prints to standard output. That somebody has read enough of it, as `head` does, is no error.
 ///

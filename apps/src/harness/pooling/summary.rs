@@ -6,11 +6,11 @@ use caribou::PoolReport;
 use serde::Serialize;
 
 use super::PARTS;
-use crate::disturbance::{Disturbances, Window};
-use crate::experiment::Experiment;
-use crate::machine::Machine;
-use crate::plot::Picture;
-use crate::table::{align, traces};
+use crate::harness::disturbance::{Disturbances, Window};
+use crate::harness::experiment::Experiment;
+use crate::harness::machine::Machine;
+use crate::harness::plot::Picture;
+use crate::harness::table::{align, traces};
 
 /// All runs of a comparison.
 #[derive(Clone, Debug, Serialize)]
@@ -183,10 +183,10 @@ mod tests {
         };
         let runs =
             vec![run("static", 2_000_000_000, Some("equal shares")), run("leases", 1_000_000_000, None)];
-        let neighbours = vec![crate::disturbance::NeighbourSpec::parse("1:20-60").unwrap()];
+        let neighbours = vec![crate::harness::disturbance::NeighbourSpec::parse("1:20-60").unwrap()];
         let experiment = Experiment {
             iterations: PARTS,
-            total: crate::experiment::Total { count: 1000, unit: "darts" },
+            total: crate::harness::experiment::Total { count: 1000, unit: "darts" },
             ranks: 2,
             workers: Some(1),
             disturbances: Disturbances { neighbours, ..Disturbances::default() },
@@ -243,7 +243,7 @@ mod tests {
         {
             assert!(json.pointer(pointer).is_some_and(|value| !value.is_null()), "{pointer}");
         }
-        let plot = crate::plot::svg(&(&summary()).into()).unwrap();
+        let plot = crate::harness::plot::svg(&(&summary()).into()).unwrap();
         for words in ["time per percent (ms)", "leases: 1.00 s", "neighbour on rank 1"] {
             assert!(plot.contains(words), "{words}");
         }

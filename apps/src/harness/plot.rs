@@ -9,8 +9,8 @@ use plotters::prelude::{
     RGBColor, Rectangle, SVGBackend, SeriesLabelPosition, Text, WHITE,
 };
 
-use crate::disturbance::Window;
-use crate::summary::Summary;
+use crate::harness::disturbance::Window;
+use crate::harness::summary::Summary;
 
 const SIZE: (u32, u32) = (960, 520);
 
@@ -49,7 +49,7 @@ pub struct Picture {
 
 impl From<&Summary> for Picture {
     fn from(summary: &Summary) -> Self {
-        let curve = |run: &crate::summary::RunSummary| {
+        let curve = |run: &crate::harness::summary::RunSummary| {
             (format!("{}: {:.2} s", run.lb, run.total_s), run.iterations_ms.clone())
         };
         Self {
@@ -174,7 +174,7 @@ fn smooth(values: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::tests::sample;
+    use crate::harness::summary::tests::sample;
 
     #[test]
     fn the_plot_names_axes_runs_and_units() {
