@@ -14,7 +14,7 @@ use std::thread;
 
 use caribou::{Config, PoolReport};
 use caribou_benches::{Contender, in_turn, seconds};
-use lb_strategies::pool::POOL_STRATEGIES;
+use lb_strategies::POOLS;
 
 const ROUNDS: usize = 9;
 const WORKERS: u32 = 2;
@@ -61,7 +61,7 @@ fn main() {
     let per_iteration_us = limit() * 1e6 * f64::from(WORKERS) / ITERATIONS as f64;
     eprintln!("{ITERATIONS} iterations of {per_iteration_us:.2} us; medians of {ROUNDS} rounds in turn");
     eprintln!("policy          ranks   of the limit   in the policy   idle");
-    for entry in POOL_STRATEGIES {
+    for entry in POOLS.iter() {
         for ranks in [1, 2] {
             let reports = RefCell::new(Vec::new());
             let contenders: [Contender<'_>; 2] = [

@@ -12,9 +12,10 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use lb_strategies::ARRAYS;
+use lb_strategies::Snapshot;
 use lb_strategies::metrics::{Moved, max_over_avg};
 use lb_strategies::synthetic::Workload;
-use lb_strategies::{STRATEGIES, Snapshot, parse};
 
 const WORKLOADS: [Workload; 4] = [Workload::Uniform, Workload::Lognormal, Workload::Ramp, Workload::HotSpots];
 const CHUNKS: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
@@ -30,8 +31,8 @@ fn strategies(criterion: &mut Criterion) {
             group.bench_function(BenchmarkId::new("sort", chunks), |bencher| {
                 bencher.iter(|| sorted_loads(black_box(&snapshot)));
             });
-            for entry in STRATEGIES {
-                let strategy = parse(entry.name).expect("defaults are valid");
+            for entry in ARRAYS.iter() {
+                let strategy = ARRAYS.parse(entry.name).expect("defaults are valid");
                 group.bench_function(BenchmarkId::new(entry.name, chunks), |bencher| {
                     bencher.iter(|| strategy.assign(black_box(&snapshot)));
                 });
@@ -54,8 +55,8 @@ fn compare(workload: Workload, snapshot: &Snapshot) {
     let limit = shortest(|| sorted_loads(snapshot));
     let chunks = snapshot.chunks.len();
     eprintln!("{} {chunks}: a sort takes {:.3} ms", workload.name(), limit * 1e3);
-    for entry in STRATEGIES {
-        let strategy = parse(entry.name).expect("defaults are valid");
+    for entry in ARRAYS.iter() {
+        let strategy = ARRAYS.parse(entry.name).expect("defaults are valid");
         let ratio = shortest(|| strategy.assign(snapshot)) / limit;
         let assignment = strategy.assign(snapshot);
         let after = max_over_avg(snapshot, &assignment, strategy.background());

@@ -55,9 +55,9 @@ pub struct Verdict {
 /// possible.
 ///
 /// ```
-/// use lb_strategies::{Background, MoveCost, accept, parse, synthetic::Workload};
+/// use lb_strategies::{Background, MoveCost, accept, ARRAYS, synthetic::Workload};
 /// let snapshot = Workload::NoisyRank.snapshot(200, 2, 1);
-/// let assignment = parse("refine")?.assign(&snapshot);
+/// let assignment = ARRAYS.parse("refine")?.assign(&snapshot);
 /// let cheap = MoveCost { per_chunk_ns: 3_000, bytes_per_second: 4e9 };
 /// assert!(accept(&snapshot, &assignment, Background::Share, 1, &cheap).accepted);
 /// let dear = MoveCost { per_chunk_ns: 10_000_000, ..cheap };
@@ -93,14 +93,15 @@ fn leaves_an_unavailable_rank(snapshot: &Snapshot, assignment: &Assignment) -> b
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ARRAYS;
+    use crate::Rank;
     use crate::synthetic::Workload;
-    use crate::{Rank, parse};
 
     #[test]
     fn leaving_an_unavailable_rank_is_worth_any_cost() {
         let mut snapshot = Workload::Equal.snapshot(20, 2, 1);
         snapshot.ranks[1].available = false;
-        let assignment = parse("greedy").expect("known").assign(&snapshot);
+        let assignment = ARRAYS.parse("greedy").expect("known").assign(&snapshot);
         assert!(assignment.ranks.iter().all(|rank| *rank == Rank(0)));
         let dear = MoveCost { per_chunk_ns: u64::MAX, bytes_per_second: 1.0 };
         let verdict = accept(&snapshot, &assignment, Background::Share, 1, &dear);

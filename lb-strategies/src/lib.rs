@@ -14,7 +14,7 @@
 //! A first program: two equal ranks, one beside a busy neighbour that leaves it half of its vCPU.
 //!
 //! ```
-//! use lb_strategies::{ChunkId, ChunkLoad, Rank, RankLoad, Snapshot, parse};
+//! use lb_strategies::{ChunkId, ChunkLoad, Rank, RankLoad, Snapshot, ARRAYS};
 //!
 //! let chunk = |key: u64| ChunkLoad {
 //!     id: ChunkId { array: 0, key },
@@ -29,7 +29,7 @@
 //!     chunks: (0..12).map(chunk).collect(),
 //!     edges: Vec::new(),
 //! };
-//! let assignment = parse("refine,tolerance=0.05")?.assign(&snapshot);
+//! let assignment = ARRAYS.parse("refine,tolerance=0.05")?.assign(&snapshot);
 //! let on_rank_0 = assignment.ranks.iter().filter(|&&rank| rank == Rank(0)).count();
 //! assert_eq!(on_rank_0, 8, "twice the capacity, twice the chunks");
 //! # Ok::<(), lb_strategies::ParseError>(())
@@ -39,8 +39,10 @@
 //! |---|---|
 //! | [`snapshot`] | what was measured, and what was decided |
 //! | [`strategy`] | the trait of a policy, and how a neighbour counts |
-//! | [`parameters`] | what a strategy can be told, and what was wrong with what it was told |
-//! | [`table`] | which strategies exist, and how a person selects one |
+//! | [`entry`], [`table`], [`tables`] | a policy by its name, the policies of a shape, and those of each shape |
+//! | [`shape`] | the shapes of programs, each with policies of its own |
+//! | [`parameters`], [`spec`] | what a policy can be told, and how a person writes that |
+//! | [`parse_error`], [`choice`] | what was wrong with what a person wrote |
 //! | [`strategies`] | one file a strategy |
 //! | [`metrics`] | how good is a placement, and how good could it be |
 //! | [`mod@predict`] | what the next phase will look like |
@@ -51,21 +53,32 @@
 #![forbid(unsafe_code)]
 
 pub mod accept;
+pub mod choice;
 pub mod cluster;
+pub mod entry;
 mod finish_first;
 mod loads;
 pub mod metrics;
 pub mod parameters;
+pub mod parse_error;
 pub mod pool;
 pub mod predict;
+pub mod shape;
 pub mod snapshot;
+pub mod spec;
 pub mod strategies;
 pub mod strategy;
 pub mod synthetic;
 pub mod table;
+pub mod tables;
 
 pub use accept::{MoveCost, Verdict, accept};
-pub use parameters::{Parameter, Parameters, ParseError};
+pub use choice::Choice;
+pub use entry::Entry;
+pub use parameters::{Parameter, Parameters};
+pub use parse_error::ParseError;
+pub use shape::Shape;
 pub use snapshot::{Assignment, ChunkId, ChunkLoad, Edge, Rank, RankLoad, Snapshot};
 pub use strategy::{Background, Preparation, Strategy};
-pub use table::{STRATEGIES, StrategyEntry, help, help_among, parse};
+pub use table::{Listing, Table};
+pub use tables::{ARRAYS, BadName, POOLS, check_own, help, unknown};

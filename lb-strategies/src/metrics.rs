@@ -54,9 +54,9 @@ pub fn gain_bound(snapshot: &Snapshot, model: Background) -> f64 {
 /// What an assignment moves.
 ///
 /// ```
-/// use lb_strategies::{metrics::Moved, parse, synthetic::Workload};
+/// use lb_strategies::{metrics::Moved, ARRAYS, synthetic::Workload};
 /// let snapshot = Workload::Equal.snapshot(10, 2, 1);
-/// let moved = Moved::of(&snapshot, &parse("rotate")?.assign(&snapshot));
+/// let moved = Moved::of(&snapshot, &ARRAYS.parse("rotate")?.assign(&snapshot));
 /// assert_eq!(moved.chunks, 10);
 /// # Ok::<(), lb_strategies::ParseError>(())
 /// ```

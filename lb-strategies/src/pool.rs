@@ -28,7 +28,6 @@
 #![doc = ""]
 //! | module | answers |
 //! |---|---|
-//! | [`table`] | which policies exist, and how a person selects one |
 //! | [`message`] | what the machines of a pool say to each other |
 //! | [`apportion`](mod@apportion) | whole numbers in proportion to speeds |
 //! | [`range_set`] | which indices |
@@ -58,7 +57,7 @@ pub mod range_set;
 pub mod ruper;
 pub mod sizer;
 pub mod steps;
-pub mod table;
+mod table;
 
 use std::ops::Range;
 
@@ -67,7 +66,7 @@ use crate::Rank;
 pub use apportion::apportion;
 pub use message::Message;
 pub use range_set::RangeSet;
-pub use table::{POOL_STRATEGIES, PoolEntry, pool_help, pool_help_among, pool_parse};
+pub(crate) use table::ENTRIES;
 
 /// Nanoseconds on the clock of one rank.
 pub type Nanos = u64;
@@ -121,9 +120,8 @@ impl Pool {
 /// A policy for pools: it makes the machines.
 ///
 /// ```
-/// use lb_strategies::pool::{Pool, pool_parse};
-/// use lb_strategies::Rank;
-/// let policy = pool_parse("static")?;
+/// use lb_strategies::{POOLS, Rank, pool::Pool};
+/// let policy = POOLS.parse("static")?;
 /// let machine = policy.rank(&Pool::new(100, vec![1, 1]), Rank(1));
 /// # let _ = machine;
 /// # Ok::<(), lb_strategies::ParseError>(())

@@ -1,7 +1,7 @@
-//! One file a strategy; [`STRATEGIES`](crate::STRATEGIES) lists them.
+//! Strategies for arrays, one file each.
 //!
-//! To add one: a file here with a type, its [`Strategy`](crate::Strategy) and an `ENTRY`, and a line in the
-//! table. The property tests walk the table, so the newcomer is tested by being listed.
+//! To add one: a file here with a type, its [`Strategy`](crate::Strategy) and an `ENTRY`, and a line in [`ENTRIES`]. The
+//! property tests walk the table, so the newcomer is tested by being listed.
 
 pub mod greedy;
 pub mod greedy_refine;
@@ -11,3 +11,18 @@ pub mod refine;
 pub mod refine_best;
 pub mod refine_paper;
 pub mod rotate;
+
+use crate::entry::Entry;
+use crate::strategy::Strategy;
+
+/// Every strategy, simplest first.
+pub(crate) const ENTRIES: &[Entry<dyn Strategy>] = &[
+    none::ENTRY,
+    rotate::ENTRY,
+    random::ENTRY,
+    greedy::ENTRY,
+    greedy_refine::ENTRY,
+    refine_paper::ENTRY,
+    refine::ENTRY,
+    refine_best::ENTRY,
+];

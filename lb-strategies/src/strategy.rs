@@ -70,10 +70,10 @@ pub trait Strategy: Send + Sync {
 /// How measurements become the snapshot that a strategy sees. The default is what our own strategies want.
 ///
 /// ```
-/// use lb_strategies::{Preparation, parse};
-/// assert_eq!(parse("refine")?.preparation(), Preparation::default());
+/// use lb_strategies::{Preparation, ARRAYS};
+/// assert_eq!(ARRAYS.parse("refine")?.preparation(), Preparation::default());
 /// let paper = Preparation { smoothing: 1.0, speed_noise: 0.0, background_by_idle: true };
-/// assert_eq!(parse("refine-paper")?.preparation(), paper);
+/// assert_eq!(ARRAYS.parse("refine-paper")?.preparation(), paper);
 /// # Ok::<(), lb_strategies::ParseError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,146 +1,152 @@
-//! The ordered table of strategies, and how a person selects one: `refine,tolerance=0.05`.
+//! A table of policies, and how a person selects one of them: `refine,tolerance=0.1`.
 //!
-//! A strategy is one file with an `ENTRY` and one line in [`STRATEGIES`]. The table is a constant rather than
-//! a registry that plug-ins fill at start: one can read it, and its order is the same everywhere.
+//! Our tables are constants rather than registries that plug-ins fill at start: one can read them, and their order is the
+//! same everywhere. A program puts its own policies before ours, in a copy.
 
-use crate::Strategy;
-use crate::parameters::{self, Parameter, Parameters, ParseError, build, select};
-use crate::strategies::{greedy, greedy_refine, none, random, refine, refine_best, refine_paper, rotate};
+use crate::choice::Choice;
+use crate::entry::Entry;
+use crate::parse_error::ParseError;
+use crate::shape::Shape;
+use crate::spec::name_of;
 
-/// Every strategy, simplest first.
-pub const STRATEGIES: &[StrategyEntry] = &[
-    none::ENTRY,
-    rotate::ENTRY,
-    random::ENTRY,
-    greedy::ENTRY,
-    greedy_refine::ENTRY,
-    refine_paper::ENTRY,
-    refine::ENTRY,
-    refine_best::ENTRY,
-];
-
-/// A line of the table: what a strategy is called, what it takes, and how it is made.
+/// The policies for one shape of program, simplest first; [`ARRAYS`](crate::ARRAYS) and [`POOLS`](crate::POOLS) are ours.
 ///
 /// ```
-/// use lb_strategies::STRATEGIES;
-/// let names: Vec<_> = STRATEGIES.iter().map(|entry| entry.name).collect();
-/// assert_eq!(names[..5], ["none", "rotate", "random", "greedy", "greedy-refine"]);
-/// assert_eq!(names[5..], ["refine-paper", "refine", "refine-best"]);
-/// ```
-#[derive(Clone, Copy)]
-pub struct StrategyEntry {
-    /// The name before the first comma of a specification.
-    pub name: &'static str,
-    /// What the strategy does, in one line.
-    pub summary: &'static str,
-    /// What can be set, with defaults.
-    pub parameters: &'static [Parameter],
-    /// Makes the strategy; fails if a value has the wrong form.
-    pub build: fn(&Parameters) -> Result<Box<dyn Strategy>, ParseError>,
-}
-
-/// Makes the strategy that `spec` describes: a name, then `key=value` pairs, separated by commas.
-///
-/// ```
-/// use lb_strategies::{Background, parse};
-/// assert_eq!(parse("refine, tolerance=0.1, background=additive")?.background(), Background::Additive);
-/// let Err(error) = parse("refin") else { unreachable!() };
+/// use lb_strategies::{ARRAYS, Background};
+/// assert_eq!(ARRAYS.parse("refine, tolerance=0.1, background=additive")?.background(), Background::Additive);
+/// let Err(error) = ARRAYS.parse("refin") else { unreachable!() };
 /// let line = error.to_string();
 /// assert!(line.starts_with("unknown strategy \"refin\", did you mean \"refine\"? known: none, rotate, "));
 /// # Ok::<(), lb_strategies::ParseError>(())
 /// ```
-pub fn parse(spec: &str) -> Result<Box<dyn Strategy>, ParseError> {
-    select(STRATEGIES, |entry| entry.name, spec)?.make(spec)
+pub struct Table<P: ?Sized + 'static> {
+    shape: Shape,
+    ours: &'static [Entry<P>],
+    own: Vec<Entry<P>>,
+    shape_of: fn(&str) -> Option<Shape>,
 }
 
-impl StrategyEntry {
-    /// Makes this strategy with the parameters in `spec`, which begins with its name.
+impl<P: ?Sized> Clone for Table<P> {
+    fn clone(&self) -> Self {
+        Self { shape: self.shape, ours: self.ours, own: self.own.clone(), shape_of: self.shape_of }
+    }
+}
+
+impl<P: ?Sized> Table<P> {
+    /// A table of `ours`. `shape_of` tells which shape the policy of a name is for, to explain why it is not in this table.
+    pub(crate) const fn new(
+        shape: Shape,
+        ours: &'static [Entry<P>],
+        shape_of: fn(&str) -> Option<Shape>,
+    ) -> Self {
+        Self { shape, ours, own: Vec::new(), shape_of }
+    }
+
+    /// Adds a policy of the program's own, whose name wins over that of one of ours.
+    pub fn register(&mut self, entry: Entry<P>) {
+        self.own.push(entry);
+    }
+
+    /// The entries, the program's own first.
+    pub fn iter(&self) -> impl Iterator<Item = &Entry<P>> {
+        self.own.iter().chain(self.ours)
+    }
+
+    /// The entry that `spec` names.
+    pub fn find(&self, spec: &str) -> Option<&Entry<P>> {
+        self.iter().find(|entry| entry.name == name_of(spec))
+    }
+
+    /// Makes the policy that `spec` describes: a name, then `key=value` pairs, separated by commas.
     ///
     /// # Errors
-    /// What is wrong with the parameters.
-    pub fn make(&self, spec: &str) -> Result<Box<dyn Strategy>, ParseError> {
-        build(self.name, self.parameters, spec, self.build)
-    }
-}
-
-/// The table as text for a person: each strategy, then its parameters with their defaults.
-///
-/// ```
-/// let help = lb_strategies::help();
-/// assert!(help.contains("refine ") && help.contains("  tolerance=0.05 "));
-/// ```
-pub fn help() -> String {
-    help_among(STRATEGIES)
-}
-
-/// The same for other entries.
-pub fn help_among(entries: &[StrategyEntry]) -> String {
-    parameters::help(entries.iter().map(|entry| (entry.name, entry.summary, entry.parameters)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn error(spec: &str) -> String {
-        parse(spec).err().map(|error| error.to_string()).unwrap_or_default()
-    }
-
-    #[test]
-    fn every_entry_builds_with_its_defaults_under_its_own_name() {
-        for entry in STRATEGIES {
-            let strategy = parse(entry.name).expect("defaults are valid");
-            assert_eq!(strategy.name(), entry.name);
+    /// What is wrong with `spec`: its name is unknown, or of a policy for another shape; or its parameters.
+    pub fn parse(&self, spec: &str) -> Result<Box<P>, ParseError> {
+        let name = name_of(spec);
+        match (self.find(spec), (self.shape_of)(name)) {
+            (Some(entry), _) => entry.make(spec),
+            (None, Some(other)) => Err(self.misplaced(name, other)),
+            (None, None) => Err(ParseError::UnknownStrategy(Choice::new(name, self.names()))),
         }
     }
 
-    #[test]
-    fn a_strategy_that_panics_when_it_is_made_is_named() {
-        let entry = StrategyEntry {
-            name: "mine",
-            summary: "asks for what it does not list",
-            parameters: &[],
-            build: |parameters| parameters.integer("how").map(|_| unreachable!("it is not listed")),
-        };
-        let error = entry.make("mine").err().expect("there is no such parameter").to_string();
-        let expected = "strategy mine: it panicked when it was made: it asks for the parameter \"how\", which is not among \
-                        those it lists";
-        assert_eq!(error, expected);
+    /// The policy where nobody chooses one.
+    pub fn default_policy(&self) -> Box<P> {
+        let spec = self.shape.default_spec();
+        let entry = self.ours.iter().find(|entry| entry.name == spec);
+        entry.expect("it is in the table").make(spec).expect("defaults are valid")
+    }
+}
+
+/// What can be asked of every table, whatever its policies are.
+pub trait Listing {
+    /// The shape of the programs that the policies balance.
+    fn shape(&self) -> Shape;
+
+    /// Names of the policies, the program's own first.
+    fn names(&self) -> Vec<&'static str>;
+
+    /// Names of the program's own.
+    fn own_names(&self) -> Vec<&'static str>;
+
+    /// The table as text for a person: each policy, then its parameters with their defaults.
+    ///
+    /// ```
+    /// use lb_strategies::{ARRAYS, Listing};
+    /// assert!(ARRAYS.help().contains("refine ") && ARRAYS.help().contains("  tolerance=0.05 "));
+    /// ```
+    fn help(&self) -> String;
+
+    /// What to say where the policy `name`, which is for programs of the shape `of`, is given to one of this shape.
+    ///
+    /// ```
+    /// use lb_strategies::{Listing, POOLS, Shape};
+    /// let line = POOLS.misplaced("greedy", Shape::Arrays).to_string();
+    /// assert!(line.starts_with("`greedy` balances arrays, but this is a pool of iterations: use one of static, guided,"));
+    /// ```
+    fn misplaced(&self, name: &str, of: Shape) -> ParseError {
+        ParseError::Misplaced { name: name.to_owned(), of, here: self.shape(), known: self.names() }
+    }
+}
+
+impl<P: ?Sized> Listing for Table<P> {
+    fn shape(&self) -> Shape {
+        self.shape
     }
 
-    #[test]
-    fn errors_say_what_where_and_what_was_expected() {
-        assert_eq!(
-            error("refine,tolerance"),
-            "strategy refine: parameter \"tolerance\" has no value, expected tolerance=VALUE"
-        );
-        assert_eq!(
-            error("refine,tolerance=lots"),
-            "strategy refine: tolerance=\"lots\" is not a number from 0 to 10"
-        );
-        assert_eq!(
-            error("refine,settle=lots"),
-            "strategy refine: settle=\"lots\" is not tolerance or a number from 0 to 10"
-        );
-        assert_eq!(
-            error("refine,background=x"),
-            "strategy refine: background=\"x\" is not share or additive"
-        );
-        assert_eq!(error("none,a=1"), "strategy none: unknown parameter \"a\"; it takes none");
-        assert_eq!(
-            error("random,seed=-1"),
-            format!("strategy random: seed=\"-1\" is not a whole number from 0 to {}", u64::MAX)
-        );
-        assert_eq!(
-            error("refine,tolerance=1,tolerance=2"),
-            "strategy refine: parameter \"tolerance\" is given twice"
-        );
-        let without_comma = error("refine:tolerance=0.1");
-        assert!(without_comma.contains("did you mean \"refine\"?"), "{without_comma}");
-        assert!(without_comma.ends_with("a comma comes before each parameter: NAME,KEY=VALUE"));
-        assert!(error("").starts_with("unknown strategy \"\"; known: none, rotate"));
-        for spec in ["refine,tolerance=NaN", "refine,tolerance=-1", "refine,band=2"] {
-            assert!(error(spec).contains("is not a number from 0"), "{spec}");
+    fn names(&self) -> Vec<&'static str> {
+        self.iter().map(|entry| entry.name).collect()
+    }
+
+    fn own_names(&self) -> Vec<&'static str> {
+        self.own.iter().map(|entry| entry.name).collect()
+    }
+
+    fn help(&self) -> String {
+        in_columns(&self.iter().flat_map(Entry::lines).collect::<Vec<_>>())
+    }
+}
+
+/// Columns of a table for a person.
+const HELP_WIDTH: usize = 100;
+
+/// Settings, and beside them what they mean.
+fn in_columns(rows: &[(String, &str)]) -> String {
+    let left = rows.iter().map(|(setting, _)| setting.len()).max().unwrap_or(0) + 2;
+    let line = |(setting, meaning): &(String, &str)| {
+        format!("{setting:<left$}{}\n", wrapped(meaning, HELP_WIDTH - left).join(&format!("\n{:left$}", "")))
+    };
+    rows.iter().map(line).collect()
+}
+
+/// The words of `text` in lines of at most `width` letters, where its words are no longer.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= width => *line += &format!(" {word}"),
+            _ => lines.push(word.to_owned()),
         }
     }
+    lines
 }

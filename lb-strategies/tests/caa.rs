@@ -3,9 +3,10 @@
 
 use std::sync::LazyLock;
 
+use lb_strategies::POOLS;
 use lb_strategies::cluster::crossbar_cluster::{CORES, Comparison, CrossbarModel, TASKS};
 use lb_strategies::cluster::{RunPool, Traces};
-use lb_strategies::pool::{Pool, SECOND, pool_parse};
+use lb_strategies::pool::{Pool, SECOND};
 
 const RUNS: usize = 20;
 
@@ -59,7 +60,7 @@ fn without_disturbed_cores_the_interruption_costs_what_it_gains() {
 #[test]
 fn a_slow_core_costs_shares_much_and_the_adaptive_algorithm_little() {
     let run = |spec: &str| {
-        let policy = pool_parse(spec).expect("valid specification");
+        let policy = POOLS.parse(spec).expect("valid specification");
         let mut vcpus = Traces::constant(|worker| if worker.rank.0 == 5 { 0.5 } else { 1.0 });
         RunPool::new(&Pool::new(TASKS, vec![1; 16]), &*policy, &mut vcpus).links(SECOND / 1000).run()
     };

@@ -3,11 +3,10 @@
 #[path = "every_strategy/recorded.rs"]
 mod recorded;
 
+use lb_strategies::ARRAYS;
 use lb_strategies::metrics::{completion_ns, max_ns, max_over_avg};
 use lb_strategies::synthetic::Workload;
-use lb_strategies::{
-    Assignment, Background, ChunkId, ChunkLoad, Rank, RankLoad, STRATEGIES, Snapshot, Strategy, parse,
-};
+use lb_strategies::{Assignment, Background, ChunkId, ChunkLoad, Rank, RankLoad, Snapshot, Strategy};
 use proptest::prelude::*;
 
 /// Strategies that promise never to raise the maximum completion time.
@@ -26,8 +25,8 @@ fn all() -> Vec<Box<dyn Strategy>> {
         "refine,tolerance=0,settle=0,band=1",
         "refine-best,tolerance=0.01,background=additive",
     ];
-    let specs = STRATEGIES.iter().map(|entry| entry.name).chain(variants);
-    specs.map(|spec| parse(spec).expect("valid specification")).collect()
+    let specs = ARRAYS.iter().map(|entry| entry.name).chain(variants);
+    specs.map(|spec| ARRAYS.parse(spec).expect("valid specification")).collect()
 }
 
 fn is_available(snapshot: &Snapshot, rank: Rank) -> bool {
@@ -178,7 +177,7 @@ proptest! {
     fn greedy_is_within_a_chunk_of_the_bound(snapshot in sensible()) {
         let slowest = snapshot.ranks.iter().map(|rank| rank.speed * rank.share).fold(f64::INFINITY, f64::min);
         let bound = lb_strategies::metrics::bound_ns(&snapshot, Background::Share);
-        let greedy = parse("greedy").expect("listed").assign(&snapshot);
+        let greedy = ARRAYS.parse("greedy").expect("listed").assign(&snapshot);
         let after = max_ns(&snapshot, &greedy, Background::Share);
         let chunk_ns = 1_500_000.0 / slowest;
         let allowed = bound..=bound + chunk_ns as u64 + 1;
@@ -189,7 +188,7 @@ proptest! {
     fn refine_best_is_never_worse_than_refine(snapshot in sensible()) {
         for settings in ["", ",background=additive", ",tolerance=0.3"] {
             let [plain_ns, best_ns] = ["refine", "refine-best"].map(|name| {
-                let strategy = parse(&format!("{name}{settings}")).expect("listed");
+                let strategy = ARRAYS.parse(&format!("{name}{settings}")).expect("listed");
                 max_ns(&snapshot, &strategy.assign(&snapshot), strategy.background())
             });
             prop_assert!(best_ns <= plain_ns, "{} against {}", best_ns, plain_ns);
@@ -200,7 +199,7 @@ proptest! {
 #[test]
 fn a_slow_rank_and_a_noisy_rank_end_with_proportionally_less() {
     for name in ["greedy", "greedy-refine", "refine", "refine-best"] {
-        let strategy = parse(name).expect("listed");
+        let strategy = ARRAYS.parse(name).expect("listed");
         let mut snapshot = Workload::Equal.snapshot(4000, 4, 1);
         snapshot.ranks[1].speed = 0.5;
         snapshot.ranks[2].share = 0.25;
@@ -220,7 +219,7 @@ fn a_slow_rank_and_a_noisy_rank_end_with_proportionally_less() {
 #[test]
 fn additive_background_is_added_once_and_in_ticks() {
     for name in ["greedy", "greedy-refine", "refine", "refine-best"] {
-        let strategy = parse(&format!("{name},background=additive")).expect("listed");
+        let strategy = ARRAYS.parse(&format!("{name},background=additive")).expect("listed");
         let mut snapshot = Workload::Equal.snapshot(3000, 3, 1);
         // One second at speed 0.5 is worth 500 chunks; 3500 over a capacity of 2.5 is 1400 a unit of speed.
         snapshot.ranks[2] = RankLoad { speed: 0.5, background_ns: 1_000_000_000, ..RankLoad::default() };
@@ -257,7 +256,7 @@ fn the_edges_of_the_input_are_handled() {
 #[test]
 fn what_is_balanced_stays_and_a_giant_is_left_alone() {
     for name in NEVER_WORSE {
-        let strategy = parse(name).expect("listed");
+        let strategy = ARRAYS.parse(name).expect("listed");
         let equal = Workload::Equal.snapshot(100, 10, 1);
         assert_eq!(strategy.assign(&equal), Assignment::current(&equal), "{name}");
 
@@ -274,7 +273,7 @@ fn an_emptied_rank_is_empty_and_the_others_are_balanced() {
     for name in ["greedy", "greedy-refine", "refine", "refine-best"] {
         let mut snapshot = Workload::Uniform.snapshot(1000, 10, 1);
         snapshot.ranks[4].available = false;
-        let assignment = parse(name).expect("listed").assign(&snapshot);
+        let assignment = ARRAYS.parse(name).expect("listed").assign(&snapshot);
         assert!(assignment.ranks.iter().all(|rank| *rank != Rank(4)), "{name}");
         assert!(max_over_avg(&snapshot, &assignment, Background::Share) < 1.05, "{name}");
     }
@@ -288,6 +287,6 @@ fn greedy_refine_keeps_a_placement_that_it_cannot_better() {
     for (chunk, (ticks, rank)) in snapshot.chunks.iter_mut().zip(placed) {
         (chunk.ticks, chunk.rank) = (1_000_000 * ticks, Rank(rank));
     }
-    let assignment = parse("greedy-refine,tolerance=1").expect("listed").assign(&snapshot);
+    let assignment = ARRAYS.parse("greedy-refine,tolerance=1").expect("listed").assign(&snapshot);
     assert_eq!(assignment, Assignment::current(&snapshot));
 }

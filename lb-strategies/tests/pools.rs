@@ -5,9 +5,8 @@
 
 use lb_strategies::Rank;
 use lb_strategies::cluster::{Links, PoolRun, RunPool, Traces, Worker};
-use lb_strategies::pool::{
-    Nanos, POOL_STRATEGIES, Pool, PoolStrategy, RangeSet, SECOND, pool_help, pool_parse,
-};
+use lb_strategies::pool::{Nanos, Pool, PoolStrategy, RangeSet, SECOND};
+use lb_strategies::{Listing, POOLS};
 
 /// Far more than any of the runs needs: what has not ended by then hangs.
 const END: Nanos = 20_000 * SECOND;
@@ -27,11 +26,11 @@ fn all() -> Vec<&'static str> {
         "caa,task=3,k1=1,k2=0,k3=0,k4=0",
         "caa,u2=0,u3=0,u4=0",
     ];
-    POOL_STRATEGIES.iter().map(|entry| entry.name).chain(variants).collect()
+    POOLS.iter().map(|entry| entry.name).chain(variants).collect()
 }
 
 fn parse(spec: &str) -> Box<dyn PoolStrategy> {
-    pool_parse(spec).expect("valid specification")
+    POOLS.parse(spec).expect("valid specification")
 }
 
 /// A number from 0 to 1 that depends on all of these.
@@ -266,8 +265,8 @@ fn what_cannot_be_is_said_in_a_line() {
     for spec in
         ["master-worker,batch=0", "master-worker,batch=many", "caa,k1=2", "caa,repeat=yes", "factoring,x=0.5"]
     {
-        let Err(error) = pool_parse(spec) else { panic!("{spec} is taken") };
+        let Err(error) = POOLS.parse(spec) else { panic!("{spec} is taken") };
         assert!(error.to_string().contains("is not"), "{error}");
     }
-    assert!(pool_help().contains("batch=auto"));
+    assert!(POOLS.help().contains("batch=auto"));
 }

@@ -1,8 +1,9 @@
 //! `ruper` as a whole: production machines on a cluster in virtual time.
 
+use lb_strategies::POOLS;
 use lb_strategies::Rank;
 use lb_strategies::cluster::{Links, PoolRun, RunPool, Traces, Worker};
-use lb_strategies::pool::{Nanos, Pool, SECOND, pool_parse};
+use lb_strategies::pool::{Nanos, Pool, SECOND};
 
 /// A thousandth of the paper's durations.
 const MILLI: Nanos = SECOND / 1000;
@@ -89,7 +90,7 @@ fn plan(seed: u64) -> Plan {
 }
 
 fn run(seed: u64, plan: &Plan) -> PoolRun {
-    let policy = pool_parse(&plan.spec).expect("a good specification");
+    let policy = POOLS.parse(&plan.spec).expect("a good specification");
     let mut vcpus = Traces::new(40 * MILLI, |worker, seconds| speed(seed, worker, seconds));
     let mut run = RunPool::new(&plan.pool, &*policy, &mut vcpus)
         .links(Random { draws: Draws(!seed), most: plan.links })
@@ -141,7 +142,7 @@ fn who_dies_is_made_up_for_or_missing_and_keeps_nobody() {
 /// Invariant 17, at half time of a pool of four ranks.
 #[test]
 fn a_rank_that_dies_half_way_is_made_up_for() {
-    let policy = pool_parse("ruper,checkpoint=0.3,chunk=0.001").expect("a good specification");
+    let policy = POOLS.parse("ruper,checkpoint=0.3,chunk=0.001").expect("a good specification");
     let mut vcpus = Traces::constant(|_| 1500.0);
     let pool = Pool::new(24_000, vec![2; 4]);
     let run = RunPool::new(&pool, &*policy, &mut vcpus).links(MILLI).death(Rank(2), SECOND).run();
@@ -161,7 +162,7 @@ fn the_same_seed_has_the_same_history() {
 /// A pool of the paper's size, links without delay.
 fn paper(workers: &[u32], iterations: u64, more: &str, speed: impl FnMut(Worker, f64) -> f64) -> PoolRun {
     let chunk = if more.contains("chunk=") { "" } else { ",chunk=1" };
-    let policy = pool_parse(&format!("ruper{chunk}{more}")).expect("a good specification");
+    let policy = POOLS.parse(&format!("ruper{chunk}{more}")).expect("a good specification");
     let mut vcpus = Traces::new(SECOND / 4, speed);
     RunPool::new(&Pool::new(iterations, workers.to_vec()), &*policy, &mut vcpus).run()
 }
@@ -219,7 +220,7 @@ fn a_worker_that_stands_still_for_a_while_is_made_up_for() {
 /// Invariant 16. Ideal: 1697.8 s.
 #[test]
 fn a_worker_that_comes_late_gets_its_part() {
-    let policy = pool_parse("ruper,chunk=1").expect("a good specification");
+    let policy = POOLS.parse("ruper,chunk=1").expect("a good specification");
     let mut vcpus = Traces::constant(unequal);
     let late = Worker { rank: Rank(0), number: 3 };
     let run =
@@ -247,7 +248,7 @@ fn a_rank_that_becomes_slow_is_made_up_for() {
 fn time_and_work_have_no_scale() {
     let pool = |scale: f64, work: f64| {
         let spec = format!("ruper,checkpoint={},chunk={}", 300.0 * scale, scale);
-        let policy = pool_parse(&spec).expect("a good specification");
+        let policy = POOLS.parse(&spec).expect("a good specification");
         let step = (SECOND as f64 * 100.0 * scale) as Nanos;
         let speed = |worker: Worker, at: f64| {
             let slow = worker.rank == Rank(1) && (at / (100.0 * scale)) as u64 % 7 > 3;
@@ -283,7 +284,7 @@ fn it_does_not_matter_which_worker_is_slow() {
 /// to wait for.
 #[test]
 fn a_pool_shorter_than_every_duration_ends_with_its_last_iteration() {
-    let policy = pool_parse("ruper").unwrap();
+    let policy = POOLS.parse("ruper").unwrap();
     let mut vcpus = Traces::constant(|worker| if worker.rank.0 == 0 { 20_000.0 } else { 10_000.0 });
     let run = RunPool::new(&Pool::new(10_000, vec![1, 1]), &*policy, &mut vcpus).run();
     assert!(run.is_complete(10_000));

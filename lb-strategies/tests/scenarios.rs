@@ -3,8 +3,9 @@
 //!
 //! Pieces of a second instead of a tenth: a tenth of the events, and the same shape.
 
+use lb_strategies::POOLS;
 use lb_strategies::cluster::{Costs, PoolRun, SCENARIOS, SWEEPS, Scenario, scenario};
-use lb_strategies::pool::{Nanos, pool_parse};
+use lb_strategies::pool::Nanos;
 
 /// The checkpoint interval of the paper, in seconds.
 const CHECKPOINT_S: f64 = 300.0;
@@ -14,7 +15,7 @@ const FIGURES: [&str; 7] = ["F6-1", "F6-2", "F6-3", "F6-4", "F7", "F8a", "F8b"];
 const RUPER: [&str; 2] = ["ruper,chunk=1", "ruper,chunk=1,counts=fungible"];
 
 fn run(scenario: &Scenario, spec: &str) -> PoolRun {
-    scenario.run(&*pool_parse(spec).expect("the specification is right"))
+    scenario.run(&*POOLS.parse(spec).expect("the specification is right"))
 }
 
 fn named(name: &str) -> Scenario {

@@ -9,9 +9,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lb_strategies::parameters::{Choice, ParseError, name_of};
-use lb_strategies::pool::{POOL_STRATEGIES, PoolEntry, PoolStrategy, pool_help_among, pool_parse};
-use lb_strategies::{STRATEGIES, Strategy, StrategyEntry, help_among};
+use lb_strategies::pool::PoolStrategy;
+use lb_strategies::{
+    ARRAYS, Choice, Entry, Listing, POOLS, Shape, Strategy, Table, check_own, help, unknown,
+};
 
 use crate::error::Error;
 use crate::ids::Rank;
@@ -157,8 +158,9 @@ pub const VARIABLES: &[Variable] = &[
 ///
 /// ```
 /// use caribou::Config;
+/// use caribou::lb::Shape;
 /// let config = Config::default().ranks(2).lb("refine,tolerance=0.1")?.period(50);
-/// assert_eq!(config.lb_spec(), "refine,tolerance=0.1");
+/// assert_eq!(config.lb_spec(Shape::Arrays), "refine,tolerance=0.1");
 /// # Ok::<(), caribou::Error>(())
 /// ```
 #[derive(Clone)]
@@ -166,10 +168,11 @@ pub struct Config {
     pub(crate) ranks: Option<u32>,
     pub(crate) workers: Option<u32>,
     balance: Balance,
+    /// As the strategy was given, if one was.
     spec: String,
-    /// Strategies of the program's own that can be selected by name.
-    own: Vec<StrategyEntry>,
-    own_for_pools: Vec<PoolEntry>,
+    /// What can be selected by name.
+    arrays: Table<dyn Strategy>,
+    pools: Table<dyn PoolStrategy>,
     pub(crate) period: u64,
     pub(crate) pin: Pin,
     pub(crate) measure: bool,
@@ -215,9 +218,6 @@ impl fmt::Debug for Config {
 }
 
 /// The strategies of runs whose configuration names none.
-const DEFAULT_LB: &str = "refine";
-const DEFAULT_POOL_LB: &str = "leases";
-
 /// What balances: each strategy is for one shape of program.
 #[derive(Clone)]
 enum Balance {
@@ -233,9 +233,9 @@ impl Default for Config {
             ranks: None,
             workers: None,
             balance: Balance::Default,
-            spec: DEFAULT_LB.into(),
-            own: Vec::new(),
-            own_for_pools: Vec::new(),
+            spec: String::new(),
+            arrays: ARRAYS.clone(),
+            pools: POOLS.clone(),
             period: 20,
             pin: Pin::Auto,
             measure: true,
@@ -367,17 +367,12 @@ impl Config {
     /// The balancing strategy by name, with parameters: `"refine,tolerance=0.05"`.
     pub fn lb(mut self, spec: &str) -> Result<Config, Error> {
         self.check_registered()?;
-        let name = name_of(spec);
-        let for_arrays = self.for_arrays().find(|entry| entry.name == name);
-        let for_pools = self.for_pools().find(|entry| entry.name == name);
-        let made = match (for_arrays, for_pools) {
-            (Some(entry), _) => entry.make(spec).map(|strategy| Balance::Arrays(strategy.into())),
-            (None, Some(entry)) => entry.make(spec).map(|policy| Balance::Pools(policy.into())),
-            (None, None) => {
-                // Who names a strategy that is in neither table may have meant one of either.
-                let known = self.names_for_arrays().into_iter().chain(self.names_for_pools());
-                Err(ParseError::UnknownStrategy(Choice::new(name, known)))
-            }
+        let made = if let Some(entry) = self.arrays.find(spec) {
+            entry.make(spec).map(|strategy| Balance::Arrays(strategy.into()))
+        } else if let Some(entry) = self.pools.find(spec) {
+            entry.make(spec).map(|policy| Balance::Pools(policy.into()))
+        } else {
+            Err(unknown(&self.tables(), spec))
         };
         self.balance = made.map_err(|error| wrong("lb", error.to_string()))?;
         self.spec = spec.into();
@@ -389,73 +384,28 @@ impl Config {
     /// word, or is that of two strategies of yours or of a policy for pools; `lb` does so too. See [`lb`](mod@crate::lb) for
     /// an example.
     #[must_use]
-    pub fn register_strategy(mut self, entry: StrategyEntry) -> Config {
-        self.own.push(entry);
+    pub fn register_strategy(mut self, entry: Entry<dyn Strategy>) -> Config {
+        self.arrays.register(entry);
         self
     }
 
     /// The same for a policy of your own for pools.
     #[must_use]
-    pub fn register_pool_strategy(mut self, entry: PoolEntry) -> Config {
-        self.own_for_pools.push(entry);
+    pub fn register_pool_strategy(mut self, entry: Entry<dyn PoolStrategy>) -> Config {
+        self.pools.register(entry);
         self
     }
 
-    /// Strategies for arrays, the program's own first.
-    fn for_arrays(&self) -> impl Iterator<Item = &StrategyEntry> {
-        self.own.iter().chain(STRATEGIES)
+    fn tables(&self) -> [&dyn Listing; 2] {
+        [&self.arrays, &self.pools]
     }
 
-    fn for_pools(&self) -> impl Iterator<Item = &PoolEntry> {
-        self.own_for_pools.iter().chain(POOL_STRATEGIES)
-    }
-
-    fn names_for_arrays(&self) -> Vec<&'static str> {
-        self.for_arrays().map(|entry| entry.name).collect()
-    }
-
-    fn names_for_pools(&self) -> Vec<&'static str> {
-        self.for_pools().map(|entry| entry.name).collect()
-    }
-
-    /// Whether each strategy of the program's own can be selected by its name.
     fn check_registered(&self) -> Result<(), Error> {
-        let refused = |name: &str, why: &str| Err(wrong("register_strategy", format!("`{name}` {why}")));
-        let arrays: Vec<_> = self.own.iter().map(|entry| entry.name).collect();
-        let pools: Vec<_> = self.own_for_pools.iter().map(|entry| entry.name).collect();
-        let own: Vec<_> = arrays.iter().chain(&pools).copied().collect();
-        for (position, name) in own.iter().copied().enumerate() {
-            let letter = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
-            if name.is_empty() || name == "help" || !name.chars().all(letter) {
-                return refused(
-                    name,
-                    "is no name: letters, digits, `-`, `_` and `.` make one, but not `help`",
-                );
-            }
-            if own[..position].contains(&name) {
-                return refused(name, "is the name of two strategies that were registered");
-            }
-        }
-        let of_ours = |names: &[&str], name: &&&str| names.contains(*name);
-        let pools_of_ours: Vec<_> = POOL_STRATEGIES.iter().map(|entry| entry.name).collect();
-        if let Some(name) = arrays.iter().find(|name| of_ours(&pools_of_ours, name)) {
-            return refused(name, "is the name of a policy for pools");
-        }
-        let arrays_of_ours: Vec<_> = STRATEGIES.iter().map(|entry| entry.name).collect();
-        if let Some(name) = pools.iter().find(|name| of_ours(&arrays_of_ours, name)) {
-            return refused(name, "is the name of a strategy for arrays");
-        }
-        Ok(())
+        check_own(&self.tables()).map_err(|error| wrong("register_strategy", error.to_string()))
     }
 
     fn help(&self) -> String {
-        let for_arrays: Vec<StrategyEntry> = self.for_arrays().copied().collect();
-        let for_pools: Vec<PoolEntry> = self.for_pools().copied().collect();
-        format!(
-            "these can be chosen, with defaults, as in refine,tolerance=0.1\n\nfor arrays of chunks:\n\n{}\nfor pools of iterations:\n\n{}",
-            help_among(&for_arrays),
-            pool_help_among(&for_pools)
-        )
+        format!("these can be chosen, with defaults, as in refine,tolerance=0.1\n\n{}", help(&self.tables()))
     }
 
     /// A balancing strategy of your own.
@@ -474,45 +424,42 @@ impl Config {
         self
     }
 
-    /// The strategy as it was given; else that of arrays.
-    pub fn lb_spec(&self) -> &str {
-        &self.spec
+    /// The strategy as it was given; else the default for programs of this shape.
+    pub fn lb_spec(&self, shape: Shape) -> &str {
+        if matches!(self.balance, Balance::Default) { shape.default_spec() } else { &self.spec }
     }
 
-    /// The strategy as it was given; else that of pools.
-    pub fn pool_lb_spec(&self) -> &str {
-        if matches!(self.balance, Balance::Default) { DEFAULT_POOL_LB } else { &self.spec }
-    }
-
-    /// Whether it can run arrays: its strategy is one for them, or none was chosen.
-    pub fn is_for_arrays(&self) -> bool {
-        !matches!(self.balance, Balance::Pools(_))
-    }
-
-    /// Whether it can run pools: its strategy is one for them, or none was chosen.
-    pub fn is_for_pools(&self) -> bool {
-        !matches!(self.balance, Balance::Arrays(_))
+    /// Checks that programs of this shape can be run: the strategy is one for them, or none was chosen.
+    ///
+    /// # Errors
+    /// [`Error::Config`], with the strategies that are for this shape.
+    pub fn check_shape(&self, shape: Shape) -> Result<(), Error> {
+        let (name, of) = match &self.balance {
+            Balance::Default => return Ok(()),
+            Balance::Arrays(strategy) => (strategy.name(), Shape::Arrays),
+            Balance::Pools(policy) => (policy.name(), Shape::Pools),
+        };
+        match self.tables().into_iter().find(|table| table.shape() == shape) {
+            Some(table) if shape != of => Err(wrong("CARIBOU_LB", table.misplaced(name, of).to_string())),
+            _ => Ok(()),
+        }
     }
 
     /// The strategy for arrays of chunks.
     pub(crate) fn balance_arrays(&self) -> Result<Arc<dyn Strategy>, Error> {
+        self.check_shape(Shape::Arrays)?;
         match &self.balance {
             Balance::Arrays(strategy) => Ok(strategy.clone()),
-            Balance::Default => Ok(lb_strategies::parse(DEFAULT_LB).expect("it is in the table").into()),
-            Balance::Pools(policy) => {
-                Err(misplaced(policy.name(), "pools", "an array of chunks", &self.names_for_arrays()))
-            }
+            _ => Ok(ARRAYS.default_policy().into()),
         }
     }
 
     /// The policy for pools of iterations.
     pub(crate) fn balance_pools(&self) -> Result<Arc<dyn PoolStrategy>, Error> {
+        self.check_shape(Shape::Pools)?;
         match &self.balance {
             Balance::Pools(policy) => Ok(policy.clone()),
-            Balance::Default => Ok(pool_parse(DEFAULT_POOL_LB).expect("it is in the table").into()),
-            Balance::Arrays(strategy) => {
-                Err(misplaced(strategy.name(), "arrays", "a pool of iterations", &self.names_for_pools()))
-            }
+            _ => Ok(POOLS.default_policy().into()),
         }
     }
 
@@ -822,13 +769,6 @@ fn simulated(seed: Option<u64>, launch: Launch) -> Result<Option<u64>, Error> {
     }
 }
 
-fn misplaced(name: &str, of: &str, here: &str, known: &[&str]) -> Error {
-    wrong(
-        "CARIBOU_LB",
-        format!("`{name}` balances {of}, but this is {here}: use one of {}", known.join(", ")),
-    )
-}
-
 fn wrong(setting: &str, why: String) -> Error {
     Error::Config { setting: setting.into(), why }
 }
@@ -926,7 +866,8 @@ mod tests {
 
     #[test]
     fn a_strategy_is_registered_under_a_name_that_selects_it_alone() {
-        let named = |name| StrategyEntry { name, ..STRATEGIES[0] };
+        let refine = *ARRAYS.find("refine").expect("it is ours");
+        let named = |name| Entry { name, ..refine };
         let registered = |names: &[&'static str]| {
             let config =
                 names.iter().fold(Config::default(), |config, name| config.register_strategy(named(name)));
@@ -943,7 +884,7 @@ mod tests {
             let error = registered(names).expect_err("it could not be selected");
             assert!(error.starts_with("register_strategy: ") && error.contains(why), "{error}");
         }
-        let pool = PoolEntry { name: "refine", ..POOL_STRATEGIES[0] };
+        let pool = Entry { name: "refine", ..*POOLS.find("static").expect("it is ours") };
         assert!(Config::default().register_pool_strategy(pool).lb("none").is_err());
     }
 

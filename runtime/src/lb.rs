@@ -4,7 +4,7 @@
 //! [`Config::strategy`](crate::Config::strategy), or offer it by name to whoever starts the program:
 //!
 //! ```
-//! use caribou::lb::{Assignment, ChunkLoad, Parameter, Rank, Snapshot, Strategy, StrategyEntry};
+//! use caribou::lb::{Assignment, ChunkLoad, Entry, Parameter, Rank, Shape, Snapshot, Strategy};
 //! use caribou::Config;
 //!
 //! /// Deals chunks out like cards, beginning with one of the ranks.
@@ -22,7 +22,7 @@
 //!     }
 //! }
 //!
-//! const DEAL: StrategyEntry = StrategyEntry {
+//! const DEAL: Entry<dyn Strategy> = Entry {
 //!     name: "deal",
 //!     summary: "one chunk after the other to the ranks in turn",
 //!     parameters: &[Parameter { name: "first", default: "0", meaning: "the rank of the first chunk" }],
@@ -31,7 +31,7 @@
 //!
 //! // `CARIBOU_LB=deal,first=1 ./program` selects it, and `CARIBOU_LB=help` lists it among the others.
 //! let config = Config::default().register_strategy(DEAL).with_env()?;
-//! assert_eq!(config.lb("deal,first=1")?.lb_spec(), "deal,first=1");
+//! assert_eq!(config.lb("deal,first=1")?.lb_spec(Shape::Arrays), "deal,first=1");
 //! # Ok::<(), caribou::Error>(())
 //! ```
 //!
@@ -45,7 +45,7 @@
 //!
 //! The examples of single items say `lb_strategies`, the crate they are from: read `caribou::lb`, which has the same names.
 //!
-//! A policy for pools is a [`pool::PoolStrategy`] with a [`pool::PoolEntry`], for
+//! A policy for pools is a [`pool::PoolStrategy`] with an `Entry<dyn PoolStrategy>`, for
 //! [`Config::register_pool_strategy`](crate::Config::register_pool_strategy).
 
 pub use lb_strategies::*;

@@ -137,7 +137,7 @@ impl<D: Fn() -> Result<Described, Error> + Sync> Shape for Arrays<D> {
     }
 
     fn lb<'c>(&self, config: &'c Config) -> &'c str {
-        config.lb_spec()
+        config.lb_spec(lb_strategies::Shape::Arrays)
     }
 
     fn size(&self, config: &Config) -> (u32, u32) {

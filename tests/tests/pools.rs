@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use caribou::{Accumulator, Cancel, Config, Error, Pool, pool, stream};
+use lb_strategies::POOLS;
 use lb_strategies::Rank;
-use lb_strategies::pool::{Input, Output, POOL_STRATEGIES, PoolRank, PoolStrategy};
+use lb_strategies::pool::{Input, Output, PoolRank, PoolStrategy};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +41,7 @@ fn serial() -> Sums {
 }
 
 fn policies() -> impl Iterator<Item = &'static str> {
-    POOL_STRATEGIES.iter().map(|entry| entry.name)
+    POOLS.iter().map(|entry| entry.name)
 }
 
 fn config(lb: &str, ranks: u32, workers: u32) -> Config {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
-use caribou::lb::pool::{PoolEntry, pool_parse};
-use caribou::lb::{Parameter, StrategyEntry};
+use caribou::lb::pool::PoolStrategy;
+use caribou::lb::{Entry, POOLS, Parameter};
 use caribou::{
     Assignment, Chunk, Config, Ctx, Error, Pin, Rank, Reducer, Report, Setup, Snapshot, Strategy, Target,
     Values,
@@ -389,7 +389,7 @@ fn a_strategy_that_fails_is_named_and_no_chunk_is_blamed() {
 
 #[test]
 fn a_strategy_of_ones_own_is_selected_by_name_and_listed() {
-    const MINE: StrategyEntry = StrategyEntry {
+    const MINE: Entry<dyn Strategy> = Entry {
         name: "mine",
         summary: "makes a mistake",
         parameters: &[Parameter { name: "length", default: "1", meaning: "0: too short" }],
@@ -412,8 +412,8 @@ fn a_strategy_of_ones_own_is_selected_by_name_and_listed() {
 
 #[test]
 fn a_policy_of_ones_own_for_pools_is_selected_by_name() {
-    const OURS: PoolEntry =
-        PoolEntry { name: "ours", summary: "equal shares", parameters: &[], build: |_| pool_parse("static") };
+    const OURS: Entry<dyn PoolStrategy> =
+        Entry { name: "ours", summary: "equal shares", parameters: &[], build: |_| POOLS.parse("static") };
     let config =
         Config::default().workers(1).register_pool_strategy(OURS).lb("ours").expect("it is registered");
     let outcome = caribou::pool(&config, 10, || 0, |count: &mut u64, range| *count += range.count() as u64);

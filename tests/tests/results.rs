@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex};
 
 use caribou::{Array, Chunk, Config, Ctx, Error, Placement, Reducer, Report, Section, Target, Values};
 use caribou_tests::within_patience;
-use lb_strategies::STRATEGIES;
 use serde::{Deserialize, Serialize};
 
 const ROWS: u16 = 4;
@@ -338,7 +337,7 @@ fn reference() -> States {
 #[test]
 fn results_do_not_depend_on_strategy_ranks_workers_or_wire() {
     let reference = reference();
-    for entry in STRATEGIES {
+    for entry in lb_strategies::ARRAYS.iter() {
         for (ranks, workers, wire) in (1..=4)
             .flat_map(|ranks| (1..=2).map(move |workers| (ranks, workers)))
             .flat_map(|(ranks, workers)| [false, true].map(|wire| (ranks, workers, wire)))

@@ -4,8 +4,9 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use lb_strategies::ARRAYS;
 use lb_strategies::synthetic::Workload;
-use lb_strategies::{Snapshot, Strategy, parse};
+use lb_strategies::{Snapshot, Strategy};
 
 use crate::report::{Report, Row};
 use crate::{Error, snapshot_file};
@@ -55,9 +56,9 @@ type Named = (String, Box<dyn Strategy>);
 
 /// The strategies named by `specs`, or all of them.
 fn strategies(specs: &[String]) -> Result<Vec<Named>, Error> {
-    let all: Vec<String> = lb_strategies::STRATEGIES.iter().map(|entry| entry.name.to_owned()).collect();
+    let all: Vec<String> = lb_strategies::ARRAYS.iter().map(|entry| entry.name.to_owned()).collect();
     let specs = if specs.is_empty() { &all } else { specs };
-    let build = |spec: &String| match parse(spec) {
+    let build = |spec: &String| match ARRAYS.parse(spec) {
         Ok(strategy) => Ok((spec.clone(), strategy)),
         Err(source) => Err(Error::Strategy { spec: spec.clone(), source }),
     };

@@ -25,6 +25,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, error::ErrorKind};
+use lb_strategies::{ARRAYS, POOLS, ParseError};
 
 /// Study load-balancing strategies offline.
 #[derive(Parser)]
@@ -61,7 +62,7 @@ enum Error {
         /// The specification as written.
         spec: String,
         /// What is wrong with it.
-        source: lb_strategies::ParseError,
+        source: ParseError,
     },
     /// Correct the specification of a policy for pools.
     #[error("--compare {spec:?}: {source}")]
@@ -69,7 +70,7 @@ enum Error {
         /// The specification as written.
         spec: String,
         /// What is wrong with it.
-        source: lb_strategies::ParseError,
+        source: ParseError,
     },
     /// Correct the file of host traces.
     #[error(transparent)]
@@ -155,10 +156,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -> Re
         Err(error) => return Err(Error::Usage(one_line(&error))),
     };
     match options.command {
-        Command::Strategies => {
-            let (arrays, pools) = (lb_strategies::help(), lb_strategies::pool::pool_help());
-            Ok(write!(out, "For arrays of chunks:\n\n{arrays}\nFor pools of iterations:\n\n{pools}")?)
-        }
+        Command::Strategies => Ok(out.write_all(lb_strategies::help(&[&ARRAYS, &POOLS]).as_bytes())?),
         Command::Balance(options) => balance::run(&options, out),
         Command::Simulate(options) => simulate::run(&options, out),
         Command::Trace(command) => trace::run(&command, out),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use caribou::Launch;
 use clap::Parser;
 use clap::error::ErrorKind;
-use lb_strategies::parameters::split_list;
+use lb_strategies::spec::split_list;
 
 use crate::harness::error::Error;
 use crate::harness::launch;

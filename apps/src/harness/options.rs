@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use caribou::Config;
+use caribou::lb::Shape;
 use serde::Serialize;
 
 use crate::harness::disturbance::{Disturbances, NeighbourSpec, QuotaSpec, SlowSpec};
 use crate::harness::error::Error;
 use crate::harness::output::Output;
 use crate::harness::plot::{self, Picture};
-use crate::harness::shape::Shape;
+use crate::harness::shape;
 
 /// Flattened into a program's own options. What is not given comes from `CARIBOU_*`, then from the program.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -92,7 +93,7 @@ impl Balancing {
     /// # Errors
     /// [`Error::Usage`], naming the option or the variable, when one is for pools, or there is no such strategy or parameter.
     pub fn configs(&self, config: &Config) -> Result<Vec<Config>, Error> {
-        Shape::Array.configs(config, self.lb.as_deref(), self.compare.as_deref())
+        shape::configs(Shape::Arrays, config, self.lb.as_deref(), self.compare.as_deref())
     }
 
     /// The files for results, open.

@@ -14,6 +14,7 @@ mod summary;
 use std::path::PathBuf;
 
 use caribou::Launch;
+use caribou::lb::Shape;
 
 pub use self::runs::PoolRuns;
 pub use self::summary::{PoolSummary, PooledRun};
@@ -22,7 +23,7 @@ use crate::harness::experiment::{Experiment, Total};
 use crate::harness::launch;
 use crate::harness::machine::Machine;
 use crate::harness::options::{Disturbing, Outputs};
-use crate::harness::shape::Shape;
+use crate::harness::shape;
 
 /// The parts in which the progress of a pool is told.
 pub const PARTS: u32 = 100;
@@ -79,7 +80,7 @@ impl Pooling {
             launch,
         };
         experiment.check()?;
-        let configs = Shape::Pool.configs(&config, self.lb.as_deref(), self.compare.as_deref())?;
+        let configs = shape::configs(Shape::Pools, &config, self.lb.as_deref(), self.compare.as_deref())?;
         Ok(PoolRuns::new(configs, experiment))
     }
 

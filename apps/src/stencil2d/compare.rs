@@ -37,7 +37,7 @@ impl Comparison {
         let ranks =
             launch::ranks(launch, options.balancing.ranks, config.rank_count(), config.worker_count())?;
         if bare {
-            options.demonstrate(ranks, config.lb_spec());
+            options.demonstrate(ranks, config.lb_spec(caribou::lb::Shape::Arrays));
         }
         let experiment = Experiment {
             iterations: options.iterations,
@@ -126,7 +126,7 @@ impl Comparison {
     }
 
     fn one(&self, config: &Config, reference: Option<&serial::Field>) -> Result<Run, Error> {
-        let lb = config.lb_spec();
+        let lb = config.lb_spec(caribou::lb::Shape::Arrays);
         let sink = self.options.check.then(|| Arc::new(Sink::new(self.shape)));
         let run = self.experiment.run(lb, |clock| {
             Ok(run::run(config.clone(), self.shape, self.options.iterations, clock, sink.as_ref())?)

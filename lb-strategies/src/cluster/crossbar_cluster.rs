@@ -22,9 +22,10 @@
 use std::ops::Range;
 
 use super::{Links, PoolRun, RunPool, Traces, Worker};
+use crate::POOLS;
 use crate::Rank;
 use crate::pool::caa::Choice;
-use crate::pool::{Nanos, Pool, PoolStrategy, SECOND, pool_parse};
+use crate::pool::{Nanos, Pool, PoolStrategy, SECOND};
 
 /// Tasks of the experiment.
 pub const TASKS: u64 = 3072;
@@ -41,8 +42,8 @@ const MILLISECOND: Nanos = SECOND / 1000;
 ///
 /// ```
 /// use lb_strategies::cluster::crossbar_cluster::{CrossbarModel, TASKS};
-/// use lb_strategies::pool::pool_parse;
-/// let run = CrossbarModel::PAPER.run(&*pool_parse("caa,task=1")?, 16, 1);
+/// use lb_strategies::POOLS;
+/// let run = CrossbarModel::PAPER.run(&*POOLS.parse("caa,task=1")?, 16, 1);
 /// assert!(run.is_complete(TASKS));
 /// assert!(run.said.is_some_and(|said| said.starts_with("DD")));
 /// # Ok::<(), lb_strategies::ParseError>(())
@@ -96,7 +97,7 @@ impl CrossbarModel {
     /// DD, MS and CAA, `runs` times each.
     pub fn compare(&self, cores: u32, runs: u64) -> Comparison {
         let [shares, master, adaptive] = ["static", "master-worker,batch=1", "caa,task=1"].map(|spec| {
-            let policy = pool_parse(spec).expect("policies of the table");
+            let policy = POOLS.parse(spec).expect("policies of the table");
             (0..runs).map(|seed| self.run(&*policy, cores, seed)).collect::<Vec<_>>()
         });
         let chose = |run: &&PoolRun, choice: Choice| {

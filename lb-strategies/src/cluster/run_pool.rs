@@ -15,8 +15,8 @@ use crate::pool::{Nanos, Pool, PoolRank, PoolStrategy, RangeSet};
 ///
 /// ```
 /// use lb_strategies::cluster::{RunPool, Traces};
-/// use lb_strategies::pool::{Pool, SECOND, pool_parse};
-/// let policy = pool_parse("static")?;
+/// use lb_strategies::{POOLS, pool::{Pool, SECOND}};
+/// let policy = POOLS.parse("static")?;
 /// let mut vcpus = Traces::constant(|worker| if worker.number == 0 { 100.0 } else { 50.0 });
 /// let run = RunPool::new(&Pool::new(1000, vec![2]), &*policy, &mut vcpus).run();
 /// assert_eq!(run.executed.len(), 1000);

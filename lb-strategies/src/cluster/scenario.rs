@@ -14,11 +14,11 @@ use crate::pool::{Nanos, Pool, PoolStrategy, SECOND};
 ///
 /// ```
 /// use lb_strategies::cluster::{Scenario, Traces};
-/// use lb_strategies::pool::{Pool, pool_parse};
+/// use lb_strategies::{POOLS, pool::Pool};
 /// let scenario = Scenario::new("halves", Pool::new(1500, vec![2]), || {
 ///     Box::new(Traces::constant(|worker| if worker.number == 0 { 100.0 } else { 50.0 }))
 /// });
-/// let run = scenario.run(&*pool_parse("static")?);
+/// let run = scenario.run(&*POOLS.parse("static")?);
 /// assert_eq!(run.makespan(), 15_000_000_000);
 /// assert_eq!(scenario.ideal_s(), 10.0);
 /// # Ok::<(), lb_strategies::ParseError>(())

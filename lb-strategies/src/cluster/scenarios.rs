@@ -16,7 +16,7 @@ pub mod sweeps;
 
 use self::many_ranks::{H_ALTERNATE, H_TOGETHER};
 use super::Scenario;
-use crate::parameters::Choice;
+use crate::choice::Choice;
 
 /// A line of the table.
 ///
@@ -95,7 +95,7 @@ pub const SCENARIOS: &[ScenarioEntry] = &[
 /// use lb_strategies::cluster::scenario;
 /// assert_eq!(scenario("L1")?.ideal_s().round(), 1639.0);
 /// assert!(scenario("M3").is_err());
-/// # Ok::<(), lb_strategies::parameters::Choice>(())
+/// # Ok::<(), lb_strategies::Choice>(())
 /// ```
 pub fn scenario(name: &str) -> Result<Scenario, Choice> {
     let entry = SCENARIOS.iter().find(|entry| entry.name == name);

@@ -13,11 +13,12 @@
 //! The variation is measured on pieces, as if their iterations were independent. A neighbour that comes and goes thus looks
 //! like erratic iterations, and makes pieces and leases shorter: which is the right answer to it as well.
 
+use super::PoolStrategy;
 use super::equal::CHUNK;
 use super::leases::{FIRST, LEASE_MAX, LEASE_MIN, Leases, REPLICATE};
-use super::table::PoolEntry;
+use crate::entry::Entry;
 
-pub(crate) const ENTRY: PoolEntry = PoolEntry {
+pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
     name: "auto",
     summary: "leases whose sizes follow the cost and variation of the iterations",
     parameters: &[CHUNK, LEASE_MIN, LEASE_MAX, FIRST, REPLICATE],

@@ -52,17 +52,18 @@ use serde::{Deserialize, Serialize};
 use super::central::{Letters, SizeRule};
 use super::equal::{CHUNK, chunk};
 use super::steps::Pace;
-use super::table::PoolEntry;
 use super::{Input, Message, Nanos, Output, Pool, PoolRank, PoolStrategy};
 use crate::Rank;
-use crate::parameters::{Parameter, Parameters, ParseError};
+use crate::entry::Entry;
+use crate::parameters::{Parameter, Parameters};
+use crate::parse_error::ParseError;
 use decide::{Conditions, Tally};
 use head::Head;
 use member::Member;
 
 pub use decide::{Choice, Facts, decide};
 
-pub(crate) const ENTRY: PoolEntry = PoolEntry {
+pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
     name: "caa",
     summary: "equal shares, then what suits: shares again or a master",
     parameters: &[

@@ -9,10 +9,11 @@ use std::ops::Range;
 
 use super::apportion::{apportion, equal};
 use super::steps::{Pace, Steps};
-use super::table::PoolEntry;
 use super::{Input, Nanos, Output, Pool, PoolRank, PoolStrategy, SECOND};
 use crate::Rank;
-use crate::parameters::{Parameter, Parameters, ParseError};
+use crate::entry::Entry;
+use crate::parameters::{Parameter, Parameters};
+use crate::parse_error::ParseError;
 
 /// The parameter that all policies share: how long a worker runs before it looks up.
 pub(crate) const CHUNK: Parameter = Parameter {
@@ -21,7 +22,7 @@ pub(crate) const CHUNK: Parameter = Parameter {
     meaning: "seconds a worker runs between two looks at the policy",
 };
 
-pub(crate) const ENTRY: PoolEntry = PoolEntry {
+pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
     name: "static",
     summary: "equal shares, fixed at the start",
     parameters: &[CHUNK],

@@ -7,12 +7,12 @@
 use super::central::{CentralRank, Master, SizeRule};
 use super::equal::{CHUNK, chunk};
 use super::guided::LEAST;
-use super::table::PoolEntry;
 use super::{Nanos, Pool, PoolRank, PoolStrategy};
 use crate::Rank;
+use crate::entry::Entry;
 use crate::parameters::Parameter;
 
-pub(crate) const ENTRY: PoolEntry = PoolEntry {
+pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
     name: "factoring",
     summary: "equal chunks out of half of the rest, again and again",
     parameters: &[

@@ -6,16 +6,16 @@
 
 use super::central::{CentralRank, Master, SizeRule};
 use super::equal::{CHUNK, chunk};
-use super::table::PoolEntry;
 use super::{Nanos, Pool, PoolRank, PoolStrategy};
 use crate::Rank;
+use crate::entry::Entry;
 use crate::parameters::Parameter;
 
 /// The smallest grant, common to the rules that begin with large ones.
 pub(crate) const LEAST: Parameter =
     Parameter { name: "least", default: "1", meaning: "iterations in the smallest chunk" };
 
-pub(crate) const ENTRY: PoolEntry = PoolEntry {
+pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
     name: "guided",
     summary: "whoever asks gets its part of the rest",
     parameters: &[LEAST, CHUNK],

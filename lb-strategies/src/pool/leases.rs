@@ -55,10 +55,11 @@ use root::{LeaseRoot, Orders, RootSettings};
 use size::Bounds;
 
 use super::equal::{CHUNK, chunk};
-use super::table::PoolEntry;
 use super::{Input, Message, Nanos, Output, Pool, PoolRank, PoolStrategy, SECOND};
 use crate::Rank;
-use crate::parameters::{Parameter, Parameters, ParseError};
+use crate::entry::Entry;
+use crate::parameters::{Parameter, Parameters};
+use crate::parse_error::ParseError;
 
 const BETA: Parameter = Parameter {
     name: "beta",
@@ -84,7 +85,7 @@ pub(crate) const REPLICATE: Parameter = Parameter {
     meaning: "on: at the end waiting workers execute copies of late pieces, of pure iterations; a run still waits for the late",
 };
 
-pub(crate) const ENTRY: PoolEntry = PoolEntry {
+pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
     name: "leases",
     summary: "ranges on loan, pieces on demand, the rest taken back from who is late",
     parameters: &[CHUNK, BETA, LEASE_MIN, LEASE_MAX, FIRST, REPLICATE],

@@ -8,12 +8,12 @@
 
 use super::central::{CentralRank, Master, SizeRule};
 use super::equal::{CHUNK, chunk};
-use super::table::PoolEntry;
 use super::{Nanos, Pool, PoolRank, PoolStrategy};
 use crate::Rank;
+use crate::entry::Entry;
 use crate::parameters::Parameter;
 
-pub(crate) const ENTRY: PoolEntry = PoolEntry {
+pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
     name: "master-worker",
     summary: "one worker hands out work, the others ask it",
     parameters: &[

@@ -38,8 +38,8 @@
 //!
 //! ```
 //! use lb_strategies::cluster::{RunPool, Traces};
-//! use lb_strategies::pool::{Pool, SECOND, pool_parse};
-//! let policy = pool_parse("ruper,checkpoint=30,chunk=0.01")?;
+//! use lb_strategies::{POOLS, pool::{Pool, SECOND}};
+//! let policy = POOLS.parse("ruper,checkpoint=30,chunk=0.01")?;
 //! let mut vcpus = Traces::constant(|worker| if worker.number == 0 { 300.0 } else { 100.0 });
 //! let run = RunPool::new(&Pool::new(40_000, vec![2]), &*policy, &mut vcpus).run();
 //! assert!(run.is_complete(40_000));
@@ -62,15 +62,15 @@ mod supply;
 mod task;
 mod worker;
 
-use super::table::PoolEntry;
 use super::{Pool, PoolRank, PoolStrategy};
 use crate::Rank;
+use crate::entry::Entry;
 use parameters::{Counts, Settings};
 use rank::RuperRank;
 
 pub use messages::{Reason, RuperMessage};
 
-pub(crate) const ENTRY: PoolEntry = PoolEntry {
+pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
     name: "ruper",
     summary: "quotas by reported speeds, between workers and between ranks (RUPER-LB)",
     parameters: parameters::PARAMETERS,

@@ -4,13 +4,14 @@
 //! of the best on equal ranks), with capacities. It ignores where chunks are, so it moves nearly all of them:
 //! the yardstick of balance, seldom the strategy to run with.
 
+use crate::entry::Entry;
 use crate::finish_first::{FinishFirst, by_falling_load};
 use crate::loads::Loads;
 use crate::parameters::BACKGROUND;
-use crate::{Assignment, Background, Snapshot, Strategy, StrategyEntry};
+use crate::{Assignment, Background, Snapshot, Strategy};
 
 /// The table's line.
-pub const ENTRY: StrategyEntry = StrategyEntry {
+pub const ENTRY: Entry<dyn Strategy> = Entry {
     name: "greedy",
     summary: "heaviest chunk first, each to the rank that would finish first; moves nearly all",
     parameters: &[BACKGROUND],

@@ -5,13 +5,14 @@
 //! that of GreedyRefineLB in Charm++. Where this does not beat the current placement (greedy is not always
 //! better), nothing moves.
 
+use crate::entry::Entry;
 use crate::finish_first::{FinishFirst, by_falling_load};
 use crate::loads::Loads;
 use crate::parameters::BACKGROUND;
-use crate::{Assignment, Background, Parameter, Snapshot, Strategy, StrategyEntry};
+use crate::{Assignment, Background, Parameter, Snapshot, Strategy};
 
 /// The table's line.
-pub const ENTRY: StrategyEntry = StrategyEntry {
+pub const ENTRY: Entry<dyn Strategy> = Entry {
     name: "greedy-refine",
     summary: "greedy's balance up to a tolerance, keeping chunks where they are if it can",
     parameters: &[

@@ -1,9 +1,10 @@
 //! `none`: every chunk stays where it is. The baseline that every other strategy is measured against.
 
-use crate::{Assignment, Snapshot, Strategy, StrategyEntry};
+use crate::entry::Entry;
+use crate::{Assignment, Snapshot, Strategy};
 
 /// The table's line.
-pub const ENTRY: StrategyEntry = StrategyEntry {
+pub const ENTRY: Entry<dyn Strategy> = Entry {
     name: "none",
     summary: "every chunk stays where it is, even on an unavailable rank",
     parameters: &[],

@@ -4,10 +4,11 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use crate::{Assignment, Background, Parameter, Snapshot, Strategy, StrategyEntry, loads::Loads};
+use crate::entry::Entry;
+use crate::{Assignment, Background, Parameter, Snapshot, Strategy, loads::Loads};
 
 /// The table's line.
-pub const ENTRY: StrategyEntry = StrategyEntry {
+pub const ENTRY: Entry<dyn Strategy> = Entry {
     name: "random",
     summary: "every chunk to a random available rank; a test of migration",
     parameters: &[Parameter { name: "seed", default: "1", meaning: "seed, mixed with the phase" }],

@@ -42,11 +42,12 @@ pub(crate) use plan::Plan;
 
 use drain::Limits;
 
+use crate::entry::Entry;
 use crate::parameters::BACKGROUND;
-use crate::{Assignment, Background, Parameter, Snapshot, Strategy, StrategyEntry};
+use crate::{Assignment, Background, Parameter, Snapshot, Strategy};
 
 /// The table's line.
-pub const ENTRY: StrategyEntry = StrategyEntry {
+pub const ENTRY: Entry<dyn Strategy> = Entry {
     name: "refine",
     summary: "a few chunks from overloaded to underloaded ranks, exchanges where they are coarse",
     parameters: PARAMETERS,

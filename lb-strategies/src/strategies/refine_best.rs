@@ -6,11 +6,12 @@
 //! the result is never worse; it costs several times the time to decide, and more moves.
 
 use super::refine::{Donors, PARAMETERS, Plan, Refine, exchange};
+use crate::entry::Entry;
 use crate::metrics::Moved;
-use crate::{Assignment, Background, Snapshot, Strategy, StrategyEntry};
+use crate::{Assignment, Background, Snapshot, Strategy};
 
 /// The table's line.
-pub const ENTRY: StrategyEntry = StrategyEntry {
+pub const ENTRY: Entry<dyn Strategy> = Entry {
     name: "refine-best",
     summary: "refine from several levels, then exchanges; the best plan wins",
     parameters: PARAMETERS,

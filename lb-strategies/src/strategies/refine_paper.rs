@@ -26,11 +26,12 @@
 //! a larger one, which stops it earlier, and on more ranks), and finds itself balanced.
 
 use super::refine::Refine;
+use crate::entry::Entry;
 use crate::parameters::Parameter;
-use crate::{Assignment, Background, Parameters, ParseError, Preparation, Snapshot, Strategy, StrategyEntry};
+use crate::{Assignment, Background, Parameters, ParseError, Preparation, Snapshot, Strategy};
 
 /// The table's line.
-pub const ENTRY: StrategyEntry = StrategyEntry {
+pub const ENTRY: Entry<dyn Strategy> = Entry {
     name: "refine-paper",
     summary: "Algorithm 1 of the cloud paper and nothing else; parameters switch on what refine does",
     parameters: &[
@@ -91,10 +92,10 @@ pub const ENTRY: StrategyEntry = StrategyEntry {
 /// The paper's refinement, with or without single changes of ours.
 ///
 /// ```
-/// use lb_strategies::{Strategy, metrics::Moved, parse, synthetic::Workload};
+/// use lb_strategies::{Strategy, metrics::Moved, ARRAYS, synthetic::Workload};
 /// // A neighbour takes half of the second vCPU. The paper lets it have as much after the move as before.
 /// let snapshot = Workload::NoisyRank.snapshot(256, 2, 1);
-/// let moved = |spec: &str| Moved::of(&snapshot, &parse(spec).expect("listed").assign(&snapshot)).chunks;
+/// let moved = |spec: &str| Moved::of(&snapshot, &ARRAYS.parse(spec).expect("listed").assign(&snapshot)).chunks;
 /// assert_eq!((moved("refine-paper"), moved("refine")), (53, 43));
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -149,12 +150,13 @@ impl Strategy for RefinePaper {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ARRAYS;
     use crate::metrics::{completion_ns, max_ns};
     use crate::synthetic::Workload;
-    use crate::{Rank, RankLoad, parse};
+    use crate::{Rank, RankLoad};
 
     fn assign(spec: &str, snapshot: &Snapshot) -> Assignment {
-        parse(spec).expect("listed").assign(snapshot)
+        ARRAYS.parse(spec).expect("listed").assign(snapshot)
     }
 
     /// Equal chunks of 1 ms, so many on each rank.
@@ -245,8 +247,8 @@ mod tests {
     fn with_all_changes_it_is_refine() {
         let changes = "settle=0.005,band=0.2,background=share,receivers=all,coarse=on,smoothing=0.5,\
                        speed-noise=0.08,pay=on";
-        let changed = parse(&format!("refine-paper,{changes}")).expect("listed");
-        let refine = parse("refine").expect("listed");
+        let changed = ARRAYS.parse(&format!("refine-paper,{changes}")).expect("listed");
+        let refine = ARRAYS.parse("refine").expect("listed");
         for workload in Workload::ALL {
             let snapshot = workload.snapshot(288, 32, 1);
             assert_eq!(changed.assign(&snapshot), refine.assign(&snapshot), "{workload:?}");

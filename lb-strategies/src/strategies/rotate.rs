@@ -1,10 +1,11 @@
 //! `rotate`: every chunk to the next available rank. Not for speed: it moves everything, every time, and so
 //! shows whether a program survives migration.
 
-use crate::{Assignment, Background, Rank, Snapshot, Strategy, StrategyEntry, loads::Loads};
+use crate::entry::Entry;
+use crate::{Assignment, Background, Rank, Snapshot, Strategy, loads::Loads};
 
 /// The table's line.
-pub const ENTRY: StrategyEntry = StrategyEntry {
+pub const ENTRY: Entry<dyn Strategy> = Entry {
     name: "rotate",
     summary: "every chunk to the next available rank; a test of migration",
     parameters: &[],

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::PathBuf;
 
+use lb_strategies::ARRAYS;
 use lb_strategies::metrics::{Moved, imbalance};
-use lb_strategies::{Background, ChunkId, ChunkLoad, Rank, RankLoad, Snapshot, parse};
+use lb_strategies::{Background, ChunkId, ChunkLoad, Rank, RankLoad, Snapshot};
 use serde_json::Value;
 
 /// The snapshots of all phases, by phase.
@@ -13,7 +14,7 @@ type Phases = BTreeMap<u64, Snapshot>;
 
 /// What `strategy` leaves of the imbalance, and how many chunks it moves.
 fn outcome(strategy: &str, snapshot: &Snapshot) -> (f64, usize) {
-    let assignment = parse(strategy).expect("listed").assign(snapshot);
+    let assignment = ARRAYS.parse(strategy).expect("listed").assign(snapshot);
     (imbalance(snapshot, &assignment, Background::Share), Moved::of(snapshot, &assignment).chunks)
 }
 
@@ -48,7 +49,7 @@ fn first_phases_end_within_the_tolerance_of_the_possible() {
 #[test]
 fn a_drifting_run_is_followed_with_few_moves() {
     let Some(phases) = vom("nolb-data/data", 8) else { return };
-    let refine = parse("refine").expect("listed");
+    let refine = ARRAYS.parse("refine").expect("listed");
     let (mut placed, mut moved, mut seen) = (BTreeMap::new(), 0, 0.0);
     for snapshot in phases.values() {
         let mut snapshot = snapshot.clone();

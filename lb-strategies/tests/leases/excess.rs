@@ -1,8 +1,9 @@
 //! How much longer than ideal: scenarios of the RUPER-LB paper and its sweeps, and whole tasks of unequal cost.
 
+use lb_strategies::POOLS;
 use lb_strategies::Rank;
 use lb_strategies::cluster::{PoolRun, RunPool, Traces, Worker};
-use lb_strategies::pool::{Nanos, Pool, SECOND, pool_parse};
+use lb_strategies::pool::{Nanos, Pool, SECOND};
 
 /// Speeds of a scenario: of a worker at a time in seconds.
 type Speed<'s> = &'s dyn Fn(Worker, f64) -> f64;
@@ -57,7 +58,7 @@ impl<'s> Scenario<'s> {
     }
 
     fn run(&self) -> PoolRun {
-        let policy = pool_parse(self.spec).expect("the specification is right");
+        let policy = POOLS.parse(self.spec).expect("the specification is right");
         let mut vcpus = Traces::new(self.step, self.speed);
         let pool = Pool::new(self.iterations, self.workers.clone());
         RunPool::new(&pool, &*policy, &mut vcpus).links(self.rtt / 2).run()
@@ -186,7 +187,7 @@ fn tasks(name: &str, spec: &str, costs: &[f64], workers: Vec<u32>) -> f64 {
     }));
     let all: u32 = workers.iter().sum();
     let (ideal, longest) = (sums[costs.len()] / f64::from(all), costs.iter().copied().fold(0.0, f64::max));
-    let policy = pool_parse(spec).expect("the specification is right");
+    let policy = POOLS.parse(spec).expect("the specification is right");
     let pool = Pool::new(costs.len() as u64, workers);
     let mut vcpus = Traces::constant(|_| 1.0);
     let run = RunPool::new(&pool, &*policy, &mut vcpus)

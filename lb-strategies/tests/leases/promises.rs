@@ -2,9 +2,10 @@
 //!
 //! A failure names its seed; `Trial::new(seed)` is the whole story of a run.
 
+use lb_strategies::POOLS;
 use lb_strategies::Rank;
 use lb_strategies::cluster::{Links, PoolRun, RunPool, Traces, Worker};
-use lb_strategies::pool::{Nanos, Pool, RangeSet, SECOND, pool_parse};
+use lb_strategies::pool::{Nanos, Pool, RangeSet, SECOND};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -88,7 +89,7 @@ impl Trial {
         });
         let rng = Pcg64Mcg::seed_from_u64(!seed);
         let links = Jitter { rng, longest: self.longest_delay, service: self.service };
-        let policy = pool_parse(&self.spec).expect("the specification is right");
+        let policy = POOLS.parse(&self.spec).expect("the specification is right");
         let mut run = RunPool::new(&self.pool, &*policy, &mut vcpus).links(links).until(100 * SECOND);
         for &(worker, at) in &self.late {
             run = run.late(worker, at);
@@ -197,7 +198,7 @@ fn over_despite_a_standstill(of: u32, workers: Vec<u32>, spec: &str) -> f64 {
         if worker.rank.0 == of && worker.number == 1 && (9.5..3600.0).contains(&t) { 0.0 } else { 1.0 }
     });
     let iterations = 10 * u64::from(workers.iter().sum::<u32>());
-    let policy = pool_parse(spec).expect("the specification is right");
+    let policy = POOLS.parse(spec).expect("the specification is right");
     let run = RunPool::new(&Pool::new(iterations, workers), &*policy, &mut vcpus).links(SECOND / 1000).run();
     assert!(run.is_complete(iterations));
     run.workers[0].released.expect("it is complete") as f64 / 1e9

@@ -351,7 +351,7 @@ mod tests {
 
     /// What `spec` sees of a chunk that took 100 and then 300 ns, and of a rank 5 % slower than the other.
     fn prepared(spec: &str) -> (u64, f64) {
-        let strategy: Arc<dyn Strategy> = lb_strategies::parse(spec).expect("listed").into();
+        let strategy: Arc<dyn Strategy> = lb_strategies::ARRAYS.parse(spec).expect("listed").into();
         let places = [RankPlace { host: 0, workers: 1 }; 2];
         let mut coordinator = Coordinator::new(strategy, vec![Some(2)], &places);
         let mut expected = None;

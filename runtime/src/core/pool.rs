@@ -277,10 +277,11 @@ impl PoolCore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lb_strategies::pool::{Pool, pool_parse};
+    use lb_strategies::POOLS;
+    use lb_strategies::pool::Pool;
 
     fn core(iterations: u64, workers: u32) -> PoolCore {
-        let policy = pool_parse("static").expect("it is in the table");
+        let policy = POOLS.parse("static").expect("it is in the table");
         PoolCore::new(policy.rank(&Pool::new(iterations, vec![workers]), Rank(0)), workers)
     }
 

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use lb_strategies::Shape;
 use lb_strategies::pool::{Input, Output, PoolRank};
 
 use self::diary::Diary;
@@ -75,7 +76,7 @@ impl PoolRun<'_> {
         let Seat { config, rank, plan, watch, crew, clock, outcome, transport, session } = self.seat;
         let (recording, untraced) = session.rank(rank, &[], &clock);
         let seats = &plan.seats[rank.index()];
-        let asking = format!("asking the policy `{}`", config.pool_lb_spec());
+        let asking = format!("asking the policy `{}`", config.lb_spec(Shape::Pools));
         let (machine, refused) = match catch_unwind(AssertUnwindSafe(self.make)) {
             Ok(machine) => (Some(machine), None),
             Err(panic) => (None, Some(panic)),

@@ -94,7 +94,7 @@ impl Pool<'_> {
         if !policy.is_exact() {
             let why = format!(
                 "`{}` only counts, but a pool has indices: that is for simulations",
-                self.config.pool_lb_spec()
+                self.config.lb_spec(lb_strategies::Shape::Pools)
             );
             return Err(Error::Config { setting: "CARIBOU_LB".into(), why });
         }
@@ -111,7 +111,7 @@ impl Pool<'_> {
 
     fn report(&self, whole: Whole, report: Report) -> PoolReport {
         PoolReport {
-            lb: self.config.pool_lb_spec().into(),
+            lb: self.config.lb_spec(lb_strategies::Shape::Pools).into(),
             wall_ns: report.elapsed_ns,
             elapsed_ns: whole.workers.iter().map(|worker| worker.end_ns).max().unwrap_or(0),
             iterations: whole.iterations,
@@ -174,7 +174,7 @@ where
     }
 
     fn lb<'c>(&self, config: &'c Config) -> &'c str {
-        config.pool_lb_spec()
+        config.lb_spec(lb_strategies::Shape::Pools)
     }
 
     fn size(&self, config: &Config) -> (u32, u32) {

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use caribou::trace::Activity;
 use caribou::{Chunk, Config, Ctx, Error, Launch, Placement, Pool, Report, Runtime, stream};
-use lb_strategies::pool::POOL_STRATEGIES;
 use mpi::traits::{Communicator, CommunicatorCollectives};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
@@ -143,7 +142,7 @@ fn pools() -> Result<(), Error> {
     let mut serial = 0;
     draw(&mut serial, 0..ITERATIONS);
     let base = Config::from_env()?;
-    for entry in POOL_STRATEGIES {
+    for entry in lb_strategies::POOLS.iter() {
         for workers in [1, 2] {
             let config = base.clone().workers(workers).lb(&format!("{},chunk=0.0001", entry.name))?;
             let outcome = caribou::pool(&config, ITERATIONS, || 0, draw)?;

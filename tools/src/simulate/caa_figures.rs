@@ -5,8 +5,9 @@
 
 use std::io::Write;
 
+use lb_strategies::POOLS;
 use lb_strategies::cluster::crossbar_cluster::{CORES, CrossbarModel, TASKS};
-use lb_strategies::pool::{SECOND, pool_parse};
+use lb_strategies::pool::SECOND;
 
 use super::table::write_aligned;
 use crate::Error;
@@ -33,7 +34,7 @@ pub(super) fn write(out: &mut dyn Write) -> Result<(), Error> {
         "ideal s",
     ];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
-    let leases = pool_parse("leases").expect("it is in the table");
+    let leases = POOLS.parse("leases").expect("it is in the table");
     for cores in CORES {
         let column = model.compare(cores, RUNS);
         let makespans =

@@ -7,10 +7,10 @@ use std::sync::Mutex;
 use std::thread;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use lb_strategies::STRATEGIES;
+use lb_strategies::POOLS;
 use lb_strategies::cluster::Scenario;
-use lb_strategies::parameters::{name_of, split_list};
-use lb_strategies::pool::{POOL_STRATEGIES, PoolStrategy, pool_parse};
+use lb_strategies::pool::PoolStrategy;
+use lb_strategies::spec::split_list;
 use serde::Serialize;
 
 use super::outcome::Outcome;
@@ -25,30 +25,22 @@ pub(super) struct Policy {
 impl Policy {
     /// The policy that `spec` describes.
     pub(super) fn parse(spec: &str) -> Result<Self, Error> {
-        match pool_parse(spec) {
-            Ok(strategy) => Ok(Self { spec: spec.to_owned(), strategy }),
-            Err(_) if is_for_arrays(spec) => {
-                let known: Vec<&str> = POOL_STRATEGIES.iter().map(|entry| entry.name).collect();
-                Err(Error::Usage(format!(
-                    "--compare {spec:?}: it balances arrays, but this is a pool of iterations: use one of {}",
-                    known.join(", ")
-                )))
-            }
-            Err(source) => Err(Error::Policy { spec: spec.to_owned(), source }),
-        }
+        let strategy = POOLS.parse(spec);
+        let strategy = strategy.map_err(|source| Error::Policy { spec: spec.to_owned(), source })?;
+        Ok(Self { spec: spec.to_owned(), strategy })
     }
 
     /// The policies in a list as `--compare` takes it; all in the table if there is no list.
     pub(super) fn list(list: Option<&str>) -> Result<Vec<Self>, Error> {
         match list {
             Some(list) => specs(list)?.iter().map(|spec| Self::parse(spec)).collect(),
-            None => POOL_STRATEGIES.iter().map(|entry| Self::parse(entry.name)).collect(),
+            None => POOLS.iter().map(|entry| Self::parse(entry.name)).collect(),
         }
     }
 
     /// Whether it has this parameter.
     pub(super) fn takes(&self, parameter: &str) -> bool {
-        let entry = POOL_STRATEGIES.iter().find(|entry| entry.name == self.strategy.name());
+        let entry = POOLS.find(&self.spec);
         entry.is_some_and(|entry| entry.parameters.iter().any(|known| known.name == parameter))
     }
 }
@@ -58,11 +50,6 @@ fn specs(list: &str) -> Result<Vec<String>, Error> {
     split_list(list).ok_or_else(|| {
         Error::Usage(format!("--compare {list:?}: expected names of policies as in static,leases"))
     })
-}
-
-fn is_for_arrays(spec: &str) -> bool {
-    let is = |known: &str| known == name_of(spec);
-    STRATEGIES.iter().any(|entry| is(entry.name)) && !POOL_STRATEGIES.iter().any(|entry| is(entry.name))
 }
 
 /// What all policies made of one scenario.

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use lb_strategies::cluster::{SCENARIOS, SWEEPS, Scenario, Sweep, scenario};
-use lb_strategies::parameters::Choice;
+use lb_strategies::{Choice, Listing, POOLS};
 
 use super::compare::{Comparison, Policy, compare};
 use super::{cluster, figures, files, plot, sweep, table, values};
@@ -194,5 +194,5 @@ fn list(out: &mut dyn Write) -> Result<(), Error> {
         writeln!(out, "  {:<12}{}", sweep.name, sweep.about)?;
     }
     writeln!(out, "\npolicies")?;
-    Ok(out.write_all(lb_strategies::pool::pool_help().as_bytes())?)
+    Ok(out.write_all(POOLS.help().as_bytes())?)
 }

@@ -43,7 +43,7 @@ fn a_scenario_is_a_table_with_a_line_a_policy() {
     assert!(text.starts_with(
         "L1: eight workers from 1000 to 2050 it/s; 1 x 8 workers, 20000000 iterations, ideal 1639.3 s\n"
     ));
-    for entry in lb_strategies::pool::POOL_STRATEGIES {
+    for entry in lb_strategies::POOLS.iter() {
         assert!(
             text.lines().any(|line| line.split_whitespace().next() == Some(entry.name)),
             "{}",

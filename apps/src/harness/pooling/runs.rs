@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use caribou::lb::Shape;
 use caribou::{Accumulator, Config, Launch, Pool, PoolProgress, PoolReport};
 
 use super::PARTS;
@@ -51,7 +52,7 @@ impl PoolRuns {
     ) -> Result<(A, PoolSummary), Error> {
         let (mut result, mut failed, mut runs) = (None, None, Vec::new());
         for config in &self.configs {
-            let made = self.experiment.disturb(config.pool_lb_spec(), |clock| {
+            let made = self.experiment.disturb(config.lb_spec(Shape::Pools), |clock| {
                 let marks = Marks::of(clock);
                 let total = self.experiment.total.count;
                 let pool = Pool::new(config, total).cost_hint(cost);

@@ -1,7 +1,8 @@
 //! The scenarios themselves: what equal shares and the ideal take there, known before any policy is tried.
 
 use super::*;
-use crate::pool::{SECOND, pool_parse};
+use crate::POOLS;
+use crate::pool::SECOND;
 
 /// Ideal seconds, and the seconds of each rank under `static`, as exact integrals give them.
 const EXPECTED: &[(&str, f64, &[f64])] = &[
@@ -38,7 +39,7 @@ fn the_ideal_is_what_the_integral_of_the_speeds_says() {
 
 #[test]
 fn equal_shares_take_what_the_integral_of_the_speeds_says() {
-    let policy = pool_parse("static").unwrap();
+    let policy = POOLS.parse("static").unwrap();
     for &(name, _, ranks) in EXPECTED {
         let scenario = scenario(name).unwrap();
         let run = scenario.run(&*policy);
@@ -54,7 +55,7 @@ fn equal_shares_take_what_the_integral_of_the_speeds_says() {
 #[test]
 fn on_a_host_of_shared_cores_the_first_end_makes_others_faster() {
     let scenario = scenario("F8b").unwrap();
-    let run = scenario.run(&*pool_parse("static").unwrap());
+    let run = scenario.run(&*POOLS.parse("static").unwrap());
     let first = run.workers.iter().map(|worker| worker.end).min().unwrap();
     assert!(is_close(first as f64 / SECOND as f64, 1661.0), "{first}");
 }
@@ -82,7 +83,7 @@ fn every_scenario_and_sweep_can_be_built_and_has_a_name_of_its_own() {
 fn what_a_dead_rank_computed_counts_for_nothing() {
     let scenario = scenario("M2").unwrap();
     assert!(is_close(scenario.ideal_s(), 1e8 / (24.0 * 1500.0)));
-    let run = scenario.run(&*pool_parse("static").unwrap());
+    let run = scenario.run(&*POOLS.parse("static").unwrap());
     assert_eq!(run.executed.len(), 75_000_000, "equal shares have nobody to take over");
     assert_eq!(run.closed.iter().filter(|closed| closed.is_none()).count(), 1);
 }
@@ -93,6 +94,6 @@ fn lognormal_iterations_are_ideal_at_their_sum() {
         let ideal = scenario(name).unwrap().ideal_s();
         assert!((ideal / about - 1.0).abs() < 0.05, "{name}: {ideal}");
     }
-    let run = scenario("L8-30s").unwrap().run(&*pool_parse("static").unwrap());
+    let run = scenario("L8-30s").unwrap().run(&*POOLS.parse("static").unwrap());
     assert!(run.is_complete(700));
 }

@@ -3,7 +3,8 @@
 //! The paper states one duration, 300 s between checkpoints, of runs of an hour. All other durations are fractions of it
 //! by default, so that one number fits the policy to runs of seconds as well.
 
-use crate::parameters::{Parameter, Parameters, ParseError};
+use crate::parameters::{Parameter, Parameters};
+use crate::parse_error::ParseError;
 use crate::pool::{Nanos, SECOND, equal};
 
 /// The largest duration that can be set, in seconds.
@@ -179,7 +180,7 @@ fn counts(parameters: &Parameters) -> Result<Counts, ParseError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pool::pool_parse;
+    use crate::POOLS;
 
     #[test]
     fn durations_follow_the_checkpoint_interval_unless_they_are_set() {
@@ -196,7 +197,7 @@ mod tests {
     #[test]
     fn what_is_no_duration_is_refused_with_its_name() {
         for wrong in ["t-min=checkpoint/0", "t-min=-1", "t-min=checkpoint2", "counts=some", "ds-max=2"] {
-            let Err(error) = pool_parse(&format!("ruper,{wrong}")) else { panic!("{wrong} is accepted") };
+            let Err(error) = POOLS.parse(&format!("ruper,{wrong}")) else { panic!("{wrong} is accepted") };
             assert!(error.to_string().contains(wrong.split('=').next().unwrap()), "{error}");
         }
     }

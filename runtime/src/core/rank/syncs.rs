@@ -351,7 +351,7 @@ mod tests {
     }
 
     fn rank_of(ranks: usize, rank: Rank) -> RankCore {
-        let strategy = lb_strategies::parse("refine").expect("it is in the table").into();
+        let strategy = lb_strategies::ARRAYS.parse("refine").expect("it is in the table").into();
         let places = vec![RankPlace { host: 0, workers: 1 }; ranks];
         RankCore::new(rank, &places, [Arc::new(Idlers) as Arc<dyn ErasedArray>].into(), strategy, 0)
     }
@@ -414,7 +414,7 @@ mod tests {
     #[test]
     fn a_sync_that_completes_during_a_decision_is_decided_next_whether_anybody_waits_or_not() {
         for spec in ["none", "refine"] {
-            let strategy = lb_strategies::parse(spec).expect("it is in the table").into();
+            let strategy = lb_strategies::ARRAYS.parse(spec).expect("it is in the table").into();
             let alone = [RankPlace { host: 0, workers: 1 }];
             let mut core = RankCore::new(ROOT, &alone, [].into(), strategy, 0);
             let mut out = Actions::new();

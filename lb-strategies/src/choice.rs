@@ -1,0 +1,51 @@
+//! What to say to somebody who writes a name that is not on a list.
+
+use std::fmt;
+
+/// What people write where a comma belongs.
+pub(crate) const NO_COMMA: [char; 4] = [':', '=', ';', ' '];
+
+/// A name that is not on a list, with the list and the nearest name on it.
+///
+/// ```
+/// use lb_strategies::Choice;
+/// let choice = Choice::new("gredy", ["none", "greedy"]);
+/// assert_eq!(choice.to_string(), "\"gredy\", did you mean \"greedy\"? known: none, greedy");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// What was written.
+    pub given: String,
+    /// What could have been meant.
+    pub nearest: Option<&'static str>,
+    /// What may be written.
+    pub known: Vec<&'static str>,
+}
+
+impl Choice {
+    /// Looks for the known name nearest to `given`; one is suggested if at most a third of its letters
+    /// differ.
+    pub fn new(given: &str, known: impl IntoIterator<Item = &'static str>) -> Self {
+        let known: Vec<_> = known.into_iter().collect();
+        let given_name = given.split(NO_COMMA).next().unwrap_or(given).trim();
+        let distance = |name: &&str| strsim::damerau_levenshtein(given_name, name);
+        let nearest =
+            known.iter().copied().min_by_key(distance).filter(|name| 3 * distance(name) <= name.len().max(3));
+        Self { given: given.to_owned(), nearest, known }
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:?}", self.given)?;
+        if self.known.is_empty() {
+            return formatter.write_str("; it takes none");
+        }
+        if let Some(nearest) = self.nearest {
+            write!(formatter, ", did you mean {nearest:?}?")?;
+        } else {
+            formatter.write_str(";")?;
+        }
+        write!(formatter, " known: {}", self.known.join(", "))
+    }
+}
