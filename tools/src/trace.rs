@@ -30,7 +30,6 @@ mod spent;
 mod spread;
 mod streams;
 mod summary;
-mod svg;
 mod taken;
 mod takers;
 mod timeline;

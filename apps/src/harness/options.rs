@@ -139,7 +139,7 @@ impl Outputs {
             json.write(&(text + "\n"))?;
         }
         if let Some(file) = self.plot {
-            file.write(&plot::svg(&summary.into()).map_err(Error::Usage)?)?;
+            file.write(&plot::svg(&summary.into()))?;
         }
         Ok(())
     }

@@ -1,84 +1,45 @@
 //! When each worker ended, a panel a scenario and a colour a policy; a line at the ideal.
 
-use plotters::coord::Shift;
-use plotters::prelude::{
-    BLACK, ChartBuilder, Circle, Color, DrawingArea, IntoDrawingArea, LineSeries, RGBColor, SVGBackend,
-    SeriesLabelPosition, WHITE,
-};
+use presentation::chart::{Axis, Chart, Series};
+use presentation::svg::{Area, Svg};
 
 use super::compare::Comparison;
+use super::outcome::Outcome;
 
 /// Of one panel, in pixels.
-const SIZE: (u32, u32) = (960, 360);
+const SIZE: (f64, f64) = (960.0, 360.0);
 
-/// Colours that people who see few colours can tell apart (Okabe and Ito).
-const COLOURS: [RGBColor; 7] = [
-    RGBColor(213, 94, 0),
-    RGBColor(0, 114, 178),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(86, 180, 233),
-    RGBColor(230, 159, 0),
-    RGBColor(0, 0, 0),
-];
-
-type Drawn = Result<(), Box<dyn std::error::Error>>;
-
-/// The plot as the text of an SVG file; what the plotting library says otherwise.
-pub(super) fn svg(comparisons: &[Comparison]) -> Result<String, String> {
-    let mut text = String::new();
-    draw(comparisons, &mut text).map_err(|error| error.to_string())?;
-    Ok(text)
-}
-
-fn draw(comparisons: &[Comparison], text: &mut String) -> Drawn {
-    let panels = comparisons.len().max(1);
-    let area = SVGBackend::with_string(text, (SIZE.0, SIZE.1 * panels as u32)).into_drawing_area();
-    area.fill(&WHITE)?;
-    for (comparison, panel) in comparisons.iter().zip(area.split_evenly((panels, 1))) {
-        draw_panel(comparison, &panel)?;
+/// The plot as the text of an SVG file.
+pub(super) fn svg(comparisons: &[Comparison]) -> String {
+    let panels = comparisons.len().max(1) as f64;
+    let mut svg = Svg::new(SIZE.0, SIZE.1 * panels, "when each worker ended");
+    for (number, comparison) in comparisons.iter().enumerate() {
+        chart(comparison).draw(&mut svg, Area::at((0.0, SIZE.1 * number as f64), SIZE));
     }
-    area.present()?;
-    Ok(())
+    svg.finish()
 }
 
-fn draw_panel(comparison: &Comparison, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Drawn {
-    let workers = comparison.workers.iter().sum::<u32>();
+fn chart(comparison: &Comparison) -> Chart {
+    let workers = f64::from(comparison.workers.iter().sum::<u32>());
     let ends = comparison.outcomes.iter().map(|outcome| outcome.makespan_s);
     let top = 1.08 * ends.fold(comparison.ideal_s, f64::max).max(1e-9);
-    let mut chart = ChartBuilder::on(area)
-        .margin(12)
-        .caption(&comparison.scenario, ("sans-serif", 18))
-        .x_label_area_size(40)
-        .y_label_area_size(64)
-        .build_cartesian_2d(-0.5..f64::from(workers) - 0.5, 0.0..top)?;
-    chart
-        .configure_mesh()
-        .max_light_lines(0)
-        .bold_line_style(BLACK.mix(0.12))
-        .x_desc("worker, by rank")
-        .y_desc("end (s)")
-        .x_label_formatter(&|x| format!("{x:.0}"))
-        .y_label_formatter(&|y| format!("{y:.0}"))
-        .label_style(("sans-serif", 14))
-        .draw()?;
-    let ideal = [-0.5, f64::from(workers) - 0.5].map(|x| (x, comparison.ideal_s));
-    chart.draw_series(LineSeries::new(ideal, BLACK.mix(0.5)))?;
-    for (outcome, colour) in comparison.outcomes.iter().zip(COLOURS.into_iter().cycle()) {
-        let ends = outcome.worker_ends_s.iter().flatten();
-        let dots =
-            ends.zip(0..).map(|(&end, worker)| Circle::new((f64::from(worker), end), 4, colour.filled()));
-        chart
-            .draw_series(dots)?
-            .label(format!("{}: {:.0} s", outcome.policy, outcome.makespan_s))
-            .legend(move |(x, y)| Circle::new((x + 10, y), 4, colour.filled()));
+    Chart {
+        caption: comparison.scenario.clone(),
+        horizontal: Axis { title: "worker, by rank".into(), from: -0.5, to: workers - 0.5, whole: true },
+        vertical: Axis { title: "end (s)".into(), from: 0.0, to: top, whole: false },
+        bands: Vec::new(),
+        level: Some(comparison.ideal_s),
+        series: comparison.outcomes.iter().map(series).collect(),
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::LowerRight)
-        .background_style(WHITE.mix(0.85))
-        .border_style(BLACK.mix(0.3))
-        .label_font(("sans-serif", 14))
-        .draw()?;
-    Ok(())
+}
+
+fn series(outcome: &Outcome) -> Series {
+    let ends = outcome.worker_ends_s.iter().flatten();
+    Series {
+        name: format!("{}: {:.0} s", outcome.policy, outcome.makespan_s),
+        dots: (0..).map(f64::from).zip(ends.copied()).collect(),
+        radius: 4.0,
+        opacity: 1.0,
+        line: Vec::new(),
+    }
 }

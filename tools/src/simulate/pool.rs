@@ -157,9 +157,7 @@ impl Options {
             files::write(file, &files::csv(comparisons))?;
         }
         if let Some(file) = &self.plot {
-            let svg = plot::svg(comparisons).map_err(std::io::Error::other);
-            let svg = svg.map_err(|source| Error::Unwritable { file: file.clone(), source })?;
-            files::write(file, &svg)?;
+            files::write(file, &plot::svg(comparisons))?;
         }
         Ok(())
     }

@@ -20,7 +20,7 @@ use super::merged::{Merged, NO_EVENTS};
 use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table, counted, duration};
 use super::select::Selection;
-use crate::Error;
+use crate::{Error, output};
 
 /// A chunk with more than this part of its CPU time in small executions is too small.
 const IN_SMALL_MAX: f64 = 0.5;
@@ -119,7 +119,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     if let Some(file) = &options.svg {
         let (drawing, notes) =
             map::draw(&trace, chunks.histories.iter().map(|(&chunk, history)| (chunk, history)));
-        drawing.save(file)?;
+        output::write(file, drawing.finish())?;
         page.notes.extend(notes);
     }
     Ok(page.write(options.format, out)?)

@@ -21,7 +21,7 @@ use super::messages::Matcher;
 use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table, bytes};
 use super::select::Selection;
-use crate::Error;
+use crate::{Error, output};
 
 /// Pairs of chunks that are counted at the same time.
 const PAIRS_MAX: usize = 1 << 17;
@@ -92,10 +92,11 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     page.notes.extend(notes(&trace, &counted));
     if let Some(file) = &options.svg {
         let window = options.selection.window(&trace);
-        match options.over_time {
-            Some(_) => drawing::over_time(&trace.run.run_id, window, &counted.stretches).save(file)?,
-            None => counted.matrix.draw(&trace).save(file)?,
-        }
+        let drawing = match options.over_time {
+            Some(_) => drawing::over_time(&trace.run.run_id, window, &counted.stretches),
+            None => counted.matrix.draw(&trace),
+        };
+        output::write(file, drawing.finish())?;
     }
     Ok(page.write(options.format, out)?)
 }

@@ -19,7 +19,7 @@ use super::open::{Input, warn};
 use super::page::{Format, Page, duration};
 use super::select::Selection;
 use super::spread::Spread;
-use crate::Error;
+use crate::{Error, output};
 
 /// Shorter calls are called short: the runtime's own work per message begins to be seen.
 const SHORT_NS: u64 = 20_000;
@@ -65,7 +65,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let found = measure(&trace, &options.selection, kinds.as_deref());
     warn(&found.problems);
     if let Some(file) = options.svg.as_ref().filter(|_| trace.events() > 0) {
-        picture::draw(&trace, &found).save(file)?;
+        output::write(file, picture::draw(&trace, &found).finish())?;
     }
     Ok(page(&trace, &found).write(options.format, out)?)
 }

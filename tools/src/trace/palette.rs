@@ -1,4 +1,4 @@
-//! What all pictures of traces have in common: colours that mean the same in each, and words that are no markup.
+//! Colours that mean the same in all pictures of traces.
 //!
 //! Colours can be told apart by people who see few of them (Okabe and Ito), and what they mean can also be read from a
 //! pattern, a label or a hint.
@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use caribou::trace::{NameId, Trace};
+use presentation::svg::Svg;
 
 /// Time in which nothing was to be done.
 pub(crate) const IDLE: &str = "#f0f0f0";
@@ -33,6 +34,14 @@ pub(crate) const KINDS: [&str; 18] = [
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#f0e442", "#7fb8d8", "#f2cf7f", "#7fceb9",
     "#e5bcd3", "#aad9f4", "#f7f1a0", "#00507d", "#a16f00", "#006e50", "#8e5475", "#3c7da3", "#a89f2e",
 ];
+
+/// An empty picture that knows the hatched fills.
+pub(crate) fn picture(width: f64, height: f64, title: &str) -> Svg {
+    let mut svg = Svg::new(width, height, title);
+    svg.hatch("lost", LOST_LINE, 45);
+    svg.hatch("steal", "#a50026", -45);
+    svg
+}
 
 /// What iterations of a pool are called.
 pub(crate) const ITERATIONS: &str = "iterations";
@@ -88,24 +97,6 @@ pub(crate) fn shade(part: f64) -> String {
         if part < 0.5 { (stops[0], stops[1], 2.0 * part) } else { (stops[1], stops[2], 2.0 * part - 1.0) };
     let mix = |from: f64, to: f64| (from + (to - from) * along).round() as u8;
     format!("#{:02x}{:02x}{:02x}", mix(from.0, to.0), mix(from.1, to.1), mix(from.2, to.2))
-}
-
-/// Text that cannot be taken for markup, and has nothing that XML does not allow.
-pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped += "&amp;",
-            '<' => escaped += "&lt;",
-            '>' => escaped += "&gt;",
-            '"' => escaped += "&quot;",
-            '\'' => escaped += "&#39;",
-            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
-            control if control.is_control() && !matches!(control, '\n' | '\t') => escaped.push('\u{fffd}'),
-            other => escaped.push(other),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use super::merged::{Merged, NO_EVENTS};
 use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table, duration};
 use super::select::{Selection, Window};
-use crate::Error;
+use crate::{Error, output};
 
 /// Runs with more events show the phases around one sync, unless a time is chosen.
 const EVENTS_MANY: u64 = 2_000_000;
@@ -107,7 +107,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     tell(options, &trace, &view, &strips, &mut page, window);
     if let (Some(picture), Some(file)) = (picture, &options.svg) {
         let (drawing, notes) = picture.finish(&trace, &view);
-        drawing.save(file)?;
+        output::write(file, drawing.finish())?;
         page.notes.extend(notes);
     }
     Ok(page.write(options.format, out)?)

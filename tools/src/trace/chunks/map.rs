@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use caribou::trace::{ChunkId, Trace};
+use presentation::svg::{Anchor, Area, Svg};
 
 use super::history::History;
 use crate::trace::page::duration;
 use crate::trace::palette;
-use crate::trace::svg::{Anchor, Area, Svg};
 
 /// Cells along one side; chunks share them if there are more.
 const SIDE_MAX: usize = 200;

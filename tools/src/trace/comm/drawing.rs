@@ -1,9 +1,10 @@
 //! Messages over time as bars: those within a rank, and on them those to other ranks.
 
+use presentation::svg::{Anchor, Area, Svg};
+
 use super::super::page::{bytes, duration};
 use super::super::palette;
 use super::super::select::Window;
-use super::super::svg::{Anchor, Area, Svg};
 use super::matrix::Volume;
 
 const SIZE: (f64, f64) = (960.0, 320.0);

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use caribou::trace::Trace;
+use presentation::svg::{Anchor, Area, Svg};
 
 use crate::trace::page::{Cell, Table, bytes};
 use crate::trace::palette;
-use crate::trace::svg::{Anchor, Area, Svg};
 
 /// Pairs of ranks that are told apart.
 pub(super) const PAIRS_MAX: usize = 1 << 20;

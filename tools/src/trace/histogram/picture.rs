@@ -1,10 +1,10 @@
 //! The bins as a picture.
 
 use caribou::trace::Trace;
+use presentation::svg::{Anchor, Area, Svg};
 
 use super::super::page::{bytes, duration};
 use super::super::palette;
-use super::super::svg::{Anchor, Area, Svg};
 use super::Found;
 
 /// A panel for each that there is.

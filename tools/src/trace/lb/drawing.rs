@@ -1,9 +1,10 @@
 //! The ranks of one sync as bars: before it, as it predicted, and as the next one measured.
 
+use presentation::svg::{Anchor, Area, Svg};
+
 use super::super::page::counted;
 use super::super::page::duration;
 use super::super::palette::{BEFORE, IDLE, MEASURED, PREDICTED};
-use super::super::svg::{Anchor, Area, Svg};
 use super::outcome::{Outcome, PerRank};
 
 const SIZE: (f64, f64) = (960.0, 420.0);

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use caribou::trace::{Activity, Trace};
+use presentation::svg::{Anchor, Area, Svg};
 
 use super::super::page::duration;
 use super::super::palette::{self, IDLE, LOST, RUNTIME, UNKNOWN};
 use super::super::spent::{Line, Parts, Spent};
-use super::super::svg::{Anchor, Area, Svg};
 use super::{in_order, ranks};
 
 const SIZE: (f64, f64) = (960.0, 460.0);
@@ -152,7 +152,7 @@ pub(crate) fn time_axis(svg: &mut Svg, area: Area, spent: &Spent) {
 }
 
 fn frame(title: &str, layers: &Layers) -> (Svg, Area) {
-    let mut svg = Svg::new(SIZE.0, SIZE.1, title);
+    let mut svg = palette::picture(SIZE.0, SIZE.1, title);
     svg.words((SIZE.0 / 2.0, 20.0), 15, Anchor::Middle, title);
     let legend = Area { left: 60.0, top: 30.0, width: SIZE.0 - 80.0, height: 0.0 };
     let high = svg.legend(legend, &layers.legend());

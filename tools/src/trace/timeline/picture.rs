@@ -7,13 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use caribou::trace::{Event, Trace, What};
+use presentation::svg::{Anchor, Area, Svg};
 
 use super::super::merged::Place;
 use super::super::messages::{Matcher, Message};
 use super::super::page::duration;
 use super::super::palette;
 use super::super::select::Window;
-use super::super::svg::{Anchor, Area, Svg};
 use super::Options;
 use super::arrows::Slowest;
 use super::lane::{Form, Lane, Shape};
@@ -125,7 +125,7 @@ impl Picture {
         let (legend, notes) = (self.legend(trace), self.notes());
         let room = 60.0 + 18.0 * (1 + legend.len() / 4 + notes.len()) as f64;
         let title = format!("{}: {}", trace.run.run_id, trace.run.arguments.join(" "));
-        let mut svg = Svg::new(LEFT + self.pixels + 30.0, bottom + room, &title);
+        let mut svg = palette::picture(LEFT + self.pixels + 30.0, bottom + room, &title);
         svg.text((LEFT, 16.0), Anchor::Start, &shortened(&title, self.pixels));
         self.axis(&mut svg, bottom);
         let mut places = vec![0.0; self.lanes.len()];

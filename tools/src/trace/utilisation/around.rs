@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use caribou::trace::{Activity, Trace};
+use presentation::svg::{Anchor, Area, Svg};
 
 use super::super::bins::Bins;
 use super::super::lb::outcome::{Outcome, largest, outcomes};
 use super::super::lb::the_one;
 use super::super::open::warn;
 use super::super::page::{Cell, Page, Table, counted};
+use super::super::palette;
 use super::super::profile::drawing::Layers;
 use super::super::select::Window;
 use super::super::spent::{Line, Parts, Spent, Worker, spent};
-use super::super::svg::{Anchor, Area, Svg};
 use super::{Options, Sort};
 use crate::{Error, output};
 
@@ -138,7 +139,7 @@ fn draw(trace: &Trace, chosen: &Outcome<'_>, before: &Spent, after: &Spent, pair
     }
     let layers = Layers::new(trace, &total);
     let sync = chosen.report.sync;
-    let mut svg = Svg::new(960.0, 680.0, &format!("workers before and after sync {sync}"));
+    let mut svg = palette::picture(960.0, 680.0, &format!("workers before and after sync {sync}"));
     let high =
         svg.legend(Area { left: 60.0, top: 12.0, width: 880.0, height: 0.0 }, &layers.legend()).min(120.0);
     let height = (620.0 - high) / 2.0 - 50.0;

@@ -1,11 +1,11 @@
 //! The parts of the time stacked over time, and below a map of ranks for each of the three that matter.
 
 use caribou::trace::Trace;
+use presentation::svg::{Anchor, Area, Svg};
 
 use super::super::page::duration;
-use super::super::palette::{CHUNKS, IDLE, LOST, MARK, RUNTIME, STEAL, UNKNOWN};
+use super::super::palette::{self, CHUNKS, IDLE, LOST, MARK, RUNTIME, STEAL, UNKNOWN};
 use super::super::spent::Parts;
-use super::super::svg::{Anchor, Area, Svg};
 use super::map::{Cut, Map, Row};
 
 const WIDTH: f64 = 960.0;
@@ -20,7 +20,7 @@ pub(super) fn svg(trace: &Trace, map: &Map) -> String {
     let row = (160.0 / rows.len() as f64).clamp(3.0, 18.0);
     let high = row * rows.len() as f64;
     let height = 60.0 + STACKED + 3.0 * (high + 34.0) + 40.0;
-    let mut svg = Svg::new(WIDTH, height, "utilisation over time");
+    let mut svg = palette::picture(WIDTH, height, "utilisation over time");
     let stacked = Area { left: 70.0, top: 60.0, width: WIDTH - 90.0, height: STACKED };
     svg.words((WIDTH / 2.0, 20.0), 15, Anchor::Middle, "what workers did over time");
     let names = ["chunks", "runtime", "lost, not stolen", "steal", "unaccounted", "idle", "sync"];

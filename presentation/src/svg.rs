@@ -1,54 +1,61 @@
-//! Pictures as SVG text: rectangles, lines and words, with hints; axes and a legend.
+//! Pictures as SVG text: rectangles, lines, dots and words, with hints; axes and a legend.
 //!
-//! It knows nothing of traces. Whoever draws decides what is where; a picture is a `String` in the end.
+//! Whoever draws decides what is where, in pixels from the upper left; a picture is a `String` in the end. Fonts are
+//! those of the viewer.
 
 use std::fmt::{Arguments, Write};
-use std::path::Path;
-
-use super::palette::{self, escape};
-use crate::{Error, output};
 
 /// A picture that is being drawn.
-pub(crate) struct Svg {
+#[derive(Clone, Debug)]
+pub struct Svg {
     text: String,
 }
 
-/// Where a word's place is in it.
+/// Where words are from the place they are put at.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Anchor {
+pub enum Anchor {
+    /// It begins there.
     Start,
+    /// Its middle is there.
     Middle,
+    /// It ends there.
     End,
 }
 
 /// A rectangle of the picture, in pixels.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Area {
-    pub(crate) left: f64,
-    pub(crate) top: f64,
-    pub(crate) width: f64,
-    pub(crate) height: f64,
+pub struct Area {
+    /// Its left edge.
+    pub left: f64,
+    /// Its upper edge.
+    pub top: f64,
+    /// Its width.
+    pub width: f64,
+    /// Its height.
+    pub height: f64,
 }
 
 impl Svg {
     /// An empty white picture. The title is for readers of the page it will be part of, and not drawn.
-    pub(crate) fn new(width: f64, height: f64, title: &str) -> Svg {
+    #[must_use]
+    pub fn new(width: f64, height: f64, title: &str) -> Svg {
         let mut svg = Svg { text: String::new() };
         svg.put(format_args!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
              height=\"{height:.0}\" font-family=\"sans-serif\" role=\"img\"><title>{}</title>\n",
             escape(title)
         ));
-        let hatch = [("lost", palette::LOST_LINE, 45), ("steal", "#a50026", -45)];
-        for (name, colour, angle) in hatch {
-            svg.put(format_args!(
-                "<pattern id=\"{name}\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\" \
-                 patternTransform=\"rotate({angle})\"><rect width=\"5\" height=\"5\" fill=\"#ffffff\"/>\
-                 <rect width=\"3\" height=\"5\" fill=\"{colour}\"/></pattern>\n"
-            ));
-        }
         svg.rect(Area { left: 0.0, top: 0.0, width, height }, "#ffffff", None);
         svg
+    }
+
+    /// A fill of slanted lines, `url(#name)`; the angle is in degrees.
+    pub fn hatch(&mut self, name: &str, colour: &str, angle: i32) {
+        self.put(format_args!(
+            "<pattern id=\"{name}\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\" \
+             patternTransform=\"rotate({angle})\"><rect width=\"5\" height=\"5\" fill=\"#ffffff\"/>\
+             <rect width=\"3\" height=\"5\" fill=\"{colour}\"/></pattern>\n"
+        ));
     }
 
     fn put(&mut self, text: Arguments<'_>) {
@@ -56,7 +63,7 @@ impl Svg {
     }
 
     /// What is said of it shows when the pointer rests there. Without extent it is not drawn.
-    pub(crate) fn rect(&mut self, area: Area, fill: &str, says: Option<&str>) {
+    pub fn rect(&mut self, area: Area, fill: &str, says: Option<&str>) {
         let Area { left, top, width, height } = area;
         if !(width > 0.0 && height > 0.0) {
             return;
@@ -68,15 +75,45 @@ impl Svg {
         self.hint("rect", says);
     }
 
-    pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), colour: &str, width: f64) {
+    /// A line.
+    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), colour: &str, width: f64) {
         self.line_as(from, to, &format!("stroke=\"{colour}\" stroke-width=\"{width}\""), None);
     }
 
     /// A line; `style` is its attributes.
-    pub(crate) fn line_as(&mut self, from: (f64, f64), to: (f64, f64), style: &str, says: Option<&str>) {
+    pub fn line_as(&mut self, from: (f64, f64), to: (f64, f64), style: &str, says: Option<&str>) {
         let ((x1, y1), (x2, y2)) = (from, to);
         self.put(format_args!("<line x1=\"{x1:.2}\" y1=\"{y1:.2}\" x2=\"{x2:.2}\" y2=\"{y2:.2}\" {style}"));
         self.hint("line", says);
+    }
+
+    /// A line through all points.
+    pub fn path(&mut self, points: impl IntoIterator<Item = (f64, f64)>, colour: &str, width: f64) {
+        let mut path = String::new();
+        for (x, y) in points {
+            let command = if path.is_empty() { 'M' } else { 'L' };
+            // Writing to a string does not fail.
+            let _ = write!(path, "{command}{x:.1} {y:.1}");
+        }
+        self.put(format_args!(
+            "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" \
+             stroke-linejoin=\"round\"/>\n"
+        ));
+    }
+
+    /// Dots of one colour; the less opaque, the more it shows where they are many.
+    pub fn dots(
+        &mut self,
+        centres: impl IntoIterator<Item = (f64, f64)>,
+        radius: f64,
+        colour: &str,
+        opacity: f64,
+    ) {
+        self.put(format_args!("<g fill=\"{colour}\" fill-opacity=\"{opacity}\">"));
+        for (x, y) in centres {
+            self.put(format_args!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\"/>"));
+        }
+        self.put(format_args!("</g>\n"));
     }
 
     /// Ends a shape.
@@ -88,24 +125,30 @@ impl Svg {
     }
 
     /// Words of the usual size.
-    pub(crate) fn text(&mut self, at: (f64, f64), anchor: Anchor, words: &str) {
+    pub fn text(&mut self, at: (f64, f64), anchor: Anchor, words: &str) {
         self.words(at, 11, anchor, words);
     }
 
-    pub(crate) fn words(&mut self, (x, y): (f64, f64), size: u32, anchor: Anchor, words: &str) {
-        let anchor = match anchor {
-            Anchor::Start => "start",
-            Anchor::Middle => "middle",
-            Anchor::End => "end",
-        };
+    /// Words of any size.
+    pub fn words(&mut self, (x, y): (f64, f64), size: u32, anchor: Anchor, words: &str) {
+        let anchor = anchor.name();
         self.put(format_args!(
             "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" text-anchor=\"{anchor}\">{}</text>\n",
             escape(words)
         ));
     }
 
+    /// Words from below to above, around their place.
+    pub fn upright(&mut self, (x, y): (f64, f64), size: u32, words: &str) {
+        self.put(format_args!(
+            "<text transform=\"translate({x:.1} {y:.1}) rotate(-90)\" font-size=\"{size}\" \
+             text-anchor=\"middle\">{}</text>\n",
+            escape(words)
+        ));
+    }
+
     /// Names beside their colours, in lines as wide as the area. Returns how high they came out.
-    pub(crate) fn legend(&mut self, area: Area, entries: &[(String, impl AsRef<str>)]) -> f64 {
+    pub fn legend(&mut self, area: Area, entries: &[(String, impl AsRef<str>)]) -> f64 {
         let (mut x, mut y) = (area.left, area.top);
         for (name, colour) in entries {
             let width = 24.0 + 6.6 * name.chars().count() as f64;
@@ -120,7 +163,7 @@ impl Svg {
     }
 
     /// Lines and numbers left of an area whose lower edge is 0 and whose upper edge is `most`.
-    pub(crate) fn left_axis(&mut self, area: Area, most: f64, label: impl Fn(f64) -> String) {
+    pub fn left_axis(&mut self, area: Area, most: f64, label: impl Fn(f64) -> String) {
         for value in ticks(0.0, most) {
             let y = area.bottom() - area.height * value / most;
             self.line((area.left, y), (area.right(), y), "#cccccc", 0.5);
@@ -129,7 +172,7 @@ impl Svg {
     }
 
     /// Numbers below an area, from `from` at its left edge to `to` at its right; none where the label is empty.
-    pub(crate) fn bottom_axis(&mut self, area: Area, from: f64, to: f64, label: impl Fn(f64) -> String) {
+    pub fn bottom_axis(&mut self, area: Area, from: f64, to: f64, label: impl Fn(f64) -> String) {
         for value in ticks(from, to) {
             let label = label(value);
             if label.is_empty() {
@@ -141,33 +184,47 @@ impl Svg {
         }
     }
 
-    pub(crate) fn finish(mut self) -> String {
+    /// The text of the file.
+    #[must_use]
+    pub fn finish(mut self) -> String {
         self.text += "</svg>\n";
         self.text
     }
+}
 
-    /// Writes it to a file.
-    pub(crate) fn save(self, file: &Path) -> Result<(), Error> {
-        output::write(file, self.finish())
+impl Anchor {
+    fn name(self) -> &'static str {
+        match self {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        }
     }
 }
 
 impl Area {
-    pub(crate) fn at((left, top): (f64, f64), (width, height): (f64, f64)) -> Area {
+    /// An area from its upper left corner on.
+    #[must_use]
+    pub fn at((left, top): (f64, f64), (width, height): (f64, f64)) -> Area {
         Area { left, top, width, height }
     }
 
-    pub(crate) fn right(&self) -> f64 {
+    /// Its right edge.
+    #[must_use]
+    pub fn right(&self) -> f64 {
         self.left + self.width
     }
 
-    pub(crate) fn bottom(&self) -> f64 {
+    /// Its lower edge.
+    #[must_use]
+    pub fn bottom(&self) -> f64 {
         self.top + self.height
     }
 }
 
 /// Round numbers between two: some four to ten of them.
-pub(crate) fn ticks(from: f64, to: f64) -> Vec<f64> {
+#[must_use]
+pub fn ticks(from: f64, to: f64) -> Vec<f64> {
     let range = to - from;
     if !(range.is_finite() && range > 0.0) {
         return vec![from];
@@ -178,6 +235,25 @@ pub(crate) fn ticks(from: f64, to: f64) -> Vec<f64> {
     let first = (from / step - 1e-6).ceil();
     let values = (0..=20).map(|number| (first + f64::from(number)) * step);
     values.take_while(|&value| value <= to + range * 1e-6).collect()
+}
+
+/// Text that cannot be taken for markup, and has nothing that XML does not allow.
+#[must_use]
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped += "&amp;",
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '"' => escaped += "&quot;",
+            '\'' => escaped += "&#39;",
+            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
+            control if control.is_control() && !matches!(control, '\n' | '\t') => escaped.push('\u{fffd}'),
+            other => escaped.push(other),
+        }
+    }
+    escaped
 }
 
 #[cfg(test)]
