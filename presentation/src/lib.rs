@@ -1,4 +1,5 @@
-//! Results as people see them: pictures as SVG, numbers with their words.
+//! Results as people see them: tables of text, pictures as SVG, numbers with their words.
+//!
 //! The programs and the `caribou` command show the same kinds of things and must not depend on each other. The runtime
 //! lies below both, and shows nothing. So what both need lies here. It knows nothing of runs or traces, does no IO, and
 //! depends on no other crate, so that it costs the build of a program next to nothing.
@@ -6,5 +7,7 @@
 
 pub mod chart;
 pub mod svg;
+pub mod table;
 pub mod words;
 
+pub use table::Table;

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use lb_strategies::metrics::{Moved, gain_bound, max_ns, max_over_avg};
 use lb_strategies::{Assignment, Snapshot, Strategy};
+use presentation::Table;
+use presentation::words::decimal;
 use serde::Serialize;
 
 /// One strategy's result.
@@ -49,7 +51,24 @@ impl Row {
             decide_ns: u64::try_from(decide.as_nanos()).unwrap_or(u64::MAX),
         }
     }
+
+    fn cells(&self) -> [String; 9] {
+        [
+            self.strategy.clone(),
+            format!("{:.4}", self.max_over_avg_before),
+            format!("{:.4}", self.max_over_avg_after),
+            decimal(100.0 * self.gain, 2),
+            decimal(100.0 * self.gain_bound, 2),
+            self.moved_chunks.to_string(),
+            format!("{:.2}", self.moved_percent),
+            format!("{:.1}", self.moved_bytes as f64 / f64::from(1 << 20)),
+            format!("{:.3}", self.decide_ns as f64 / 1e6),
+        ]
+    }
 }
+
+const HEADS: [&str; 9] =
+    ["strategy", "imbalance before", "after", "gain %", "bound %", "moved chunks", "%", "MiB", "time ms"];
 
 /// All rows, and what they are about.
 #[derive(Serialize)]
@@ -75,28 +94,8 @@ impl Report {
     /// A line a strategy, aligned.
     pub(crate) fn write_table(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{} chunks on {} ranks, phase {}", self.chunks, self.ranks, self.phase)?;
-        let width =
-            self.rows.iter().map(|row| row.strategy.len()).chain(["strategy".len()]).max().unwrap_or(0);
-        writeln!(
-            out,
-            "{:<width$}  imbalance before   after   gain %  bound %  moved chunks       %       MiB    time ms",
-            "strategy"
-        )?;
-        for row in &self.rows {
-            writeln!(
-                out,
-                "{:<width$}  {:>16.4} {:>7.4} {:>8.2} {:>8.2} {:>13} {:>7.2} {:>9.1} {:>10.3}",
-                row.strategy,
-                row.max_over_avg_before,
-                row.max_over_avg_after,
-                100.0 * row.gain,
-                100.0 * row.gain_bound,
-                row.moved_chunks,
-                row.moved_percent,
-                row.moved_bytes as f64 / f64::from(1 << 20),
-                row.decide_ns as f64 / 1e6,
-            )?;
-        }
-        Ok(())
+        let mut table = Table::new(HEADS);
+        self.rows.iter().for_each(|row| table.row(row.cells()));
+        write!(out, "{table}")
     }
 }

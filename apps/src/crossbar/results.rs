@@ -2,16 +2,16 @@
 
 use std::fmt::Write;
 
+use presentation::Table;
+
 use super::grid::{Grid, Point};
 use super::tally::Tally;
-use crate::harness::table::align;
 
 /// What switches with each scheduler and buffer achieve at the highest load, where they differ most.
 #[must_use]
 pub fn table(grid: &Grid, tally: &Tally) -> String {
     let highest = grid.loads.iter().copied().fold(0.0, f64::max);
-    let heads = ["scheduler", "buffer", "throughput", "delay in slots", "loss"];
-    let mut rows = vec![heads.map(str::to_owned).to_vec()];
+    let mut rows = Table::new(["scheduler", "buffer", "throughput", "delay in slots", "loss"]);
     for &wanted in &grid.schedulers {
         for (at, point) in tally.points.iter().enumerate() {
             let Point { load, buffer, scheduler } = grid.point(at);
@@ -19,13 +19,11 @@ pub fn table(grid: &Grid, tally: &Tally) -> String {
                 let estimates = [point.throughput(), point.delay_slots(), point.loss()];
                 let mut row = vec![scheduler.name().to_owned(), buffer.to_string()];
                 row.extend(estimates.map(|estimate| estimate.to_string()));
-                rows.push(row);
+                rows.row(row);
             }
         }
     }
-    let mut text = format!("{0} x {0} ports, load {highest}:\n", grid.ports);
-    align(&rows, &mut text);
-    text
+    format!("{0} x {0} ports, load {highest}:\n{rows}", grid.ports)
 }
 
 /// A line for each point of the grid, as comma-separated values with a heading; what nobody knows is NaN.

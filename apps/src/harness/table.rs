@@ -2,6 +2,9 @@
 
 use std::fmt::Write;
 
+use presentation::Table;
+use presentation::words::{counted, decimal};
+
 use crate::harness::summary::{RunSummary, Summary};
 
 /// The table of all runs, one line each, with a heading; above it where they ran, and what disturbed them.
@@ -12,8 +15,8 @@ pub fn table(summary: &Summary) -> String {
     // A run that nothing interrupts has one window, which the total already tells.
     heads.extend(windows.iter().map(|window| format!("{}-{}", window.from, window.to)));
     heads.extend(["imbalance", "moves", "settled after", "gain", "of possible"].map(str::to_owned));
-    let mut rows = vec![heads];
-    rows.extend(summary.runs.iter().map(cells));
+    let mut rows = Table::new(heads);
+    summary.runs.iter().for_each(|run| rows.row(cells(run)));
     let mut text = String::new();
     // A simulated run is nowhere.
     if !summary.placement.is_empty() {
@@ -22,8 +25,7 @@ pub fn table(summary: &Summary) -> String {
     for window in windows.iter().filter(|window| window.disturbed) {
         let _ = writeln!(text, "iterations {}-{}: {}", window.from, window.to, window.label);
     }
-    align(&rows, &mut text);
-    text + &traces(summary.runs.iter().map(|run| (&run.lb[..], &run.trace[..])))
+    text + &rows.to_string() + &traces(summary.runs.iter().map(|run| (&run.lb[..], &run.trace[..])))
 }
 
 /// Where the traces of runs are: a line each, of a strategy and a directory, which may be empty.
@@ -40,8 +42,8 @@ fn cells(run: &RunSummary) -> Vec<String> {
     );
     cells.push(or_dash(run.imbalance.map(|imbalance| format!("{imbalance:.2}"))));
     cells.push(run.moves.to_string());
-    cells.push(or_dash(run.settled_after.map(|syncs| plural(u64::from(syncs), "sync"))));
-    cells.push(or_dash(run.gain.map(|gain| format!("{} %", decimal(100.0 * gain)))));
+    cells.push(or_dash(run.settled_after.map(|syncs| counted(syncs, "sync"))));
+    cells.push(or_dash(run.gain.map(|gain| format!("{} %", decimal(100.0 * gain, 1)))));
     cells.push(or_dash(run.gain_share.map(|share| format!("{:.0} %", 100.0 * share))));
     cells
 }
@@ -70,13 +72,13 @@ pub fn sentence(summary: &Summary) -> String {
         first.total_s,
         last.lb,
         last.total_s,
-        decimal(100.0 * gain.abs())
+        decimal(100.0 * gain.abs(), 1)
     );
     if let (Some(possible), Some(share)) = (summary.possible_gain, last.gain_share) {
         let _ = write!(
             text,
             ", of at most {} % by the capacity measured meanwhile ({:.0} % of it)",
-            decimal(100.0 * possible),
+            decimal(100.0 * possible, 1),
             100.0 * share
         );
     }
@@ -91,36 +93,11 @@ fn undisturbed(quota: Option<f64>) -> String {
 
 fn alone(summary: &Summary) -> String {
     let Some(run) = summary.runs.first() else { return String::new() };
-    let moves = plural(run.moves, "chunk");
+    let moves = counted(run.moves, "chunk");
     format!(
         "`{}` took {:.2} s, {:.2} ms an iteration, and moved {moves}.",
         run.lb, run.total_s, run.iteration_ms
     )
-}
-
-fn plural(count: u64, noun: &str) -> String {
-    if count == 1 { format!("{count} {noun}") } else { format!("{count} {noun}s") }
-}
-
-/// One decimal, and no minus before a zero.
-fn decimal(value: f64) -> String {
-    let rounded = (10.0 * value).round() / 10.0;
-    format!("{:.1}", rounded + 0.0)
-}
-
-/// Pads the columns: the first to the left, numbers to the right.
-pub(crate) fn align(rows: &[Vec<String>], text: &mut String) {
-    let columns = rows.first().map_or(0, Vec::len);
-    let widths: Vec<usize> = (0..columns)
-        .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
-        .collect();
-    for row in rows {
-        let _ = write!(text, "{:<width$}", row[0], width = widths[0]);
-        for (cell, width) in row.iter().zip(&widths).skip(1) {
-            let _ = write!(text, "  {cell:>width$}");
-        }
-        text.push('\n');
-    }
 }
 
 #[cfg(test)]
@@ -168,10 +145,5 @@ mod tests {
         let mut summary = sample("none", &[]);
         summary.machine.quota = Some(0.5);
         assert!(sentence(&summary).starts_with("Under a quota of 0.50 vCPUs, `none` took"));
-    }
-
-    #[test]
-    fn a_tiny_loss_is_not_minus_zero() {
-        assert_eq!(decimal(-0.01), "0.0");
     }
 }

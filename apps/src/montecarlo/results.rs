@@ -2,20 +2,21 @@
 
 use std::fmt::Write;
 
+use presentation::Table;
+
 use super::energy::KEV_PER_UNIT;
 use super::tally::{CM_PER_UM, Tally};
 use super::transport::Problem;
 use crate::estimate::Estimate;
-use crate::harness::table::align;
 
 /// What became of the photons, one line each; where theory knows the value it stands beside.
 #[must_use]
 pub fn table(problem: &Problem, tally: &Tally) -> String {
     let fraction = |hits| Estimate::fraction(hits, tally.histories);
-    let mut rows = vec![["photons", "part", "theory"].map(str::to_owned).to_vec()];
+    let mut rows = Table::new(["photons", "part", "theory"]);
     let mut row = |name: String, estimate: Estimate, theory: Option<f64>| {
         let theory = theory.map_or_else(|| "-".to_owned(), |theory| beside(theory, estimate));
-        rows.push(vec![name, estimate.to_string(), theory]);
+        rows.row([name, estimate.to_string(), theory]);
     };
     row("transmitted".to_owned(), fraction(tally.transmitted.count), None);
     let uncollided = problem.stack.uncollided(problem.energy);
@@ -28,8 +29,7 @@ pub fn table(problem: &Problem, tally: &Tally) -> String {
             None,
         );
     }
-    let mut text = String::new();
-    align(&rows, &mut text);
+    let mut text = rows.to_string();
     let depth_cm = tally.absorption_depth_um.mean().scaled(CM_PER_UM);
     let _ = writeln!(text, "mean depth of absorption: {depth_cm} cm");
     for (what, energies) in [("transmitted", tally.transmitted), ("reflected", tally.reflected)] {

@@ -8,8 +8,8 @@ use std::io::Write;
 use lb_strategies::POOLS;
 use lb_strategies::cluster::crossbar_cluster::{CORES, CrossbarModel, TASKS};
 use lb_strategies::pool::SECOND;
+use presentation::Table;
 
-use super::table::write_aligned;
 use crate::Error;
 
 /// Simulated runs of each policy on each number of cores.
@@ -33,14 +33,14 @@ pub(super) fn write(out: &mut dyn Write) -> Result<(), Error> {
         "leases s",
         "ideal s",
     ];
-    let mut rows = vec![heads.map(str::to_owned).to_vec()];
+    let mut table = Table::new(heads);
     let leases = POOLS.parse("leases").expect("it is in the table");
     for cores in CORES {
         let column = model.compare(cores, RUNS);
         let makespans =
             (0..RUNS).map(|seed| model.run(&*leases, cores, seed).makespan() as f64 / SECOND as f64);
         let ideals = (0..RUNS).map(|seed| model.ideal_s(cores, seed));
-        rows.push(vec![
+        table.row([
             cores.to_string(),
             format!("{:.1}", column.shares),
             format!("{:.1}", column.master),
@@ -53,5 +53,5 @@ pub(super) fn write(out: &mut dyn Write) -> Result<(), Error> {
             format!("{:.1}", ideals.sum::<f64>() / RUNS as f64),
         ]);
     }
-    Ok(write_aligned(&rows, out)?)
+    Ok(write!(out, "{table}")?)
 }

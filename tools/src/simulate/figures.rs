@@ -7,11 +7,11 @@
 use std::io::Write;
 
 use lb_strategies::cluster::scenario;
+use presentation::Table;
 
 use super::caa_figures;
 use super::compare::{Comparison, Policy, compare};
 use super::outcome::Outcome;
-use super::table::write_aligned;
 use crate::Error;
 
 /// What is compared with the paper: its own policy, which counts iterations and does not know them apart, and ours.
@@ -115,15 +115,15 @@ fn write_ranks(figure: &Figure, comparison: &Comparison, out: &mut dyn Write) ->
         cells.extend([format!("{:.0}", last(ends) - first), gain.unwrap_or_default()]);
         cells
     };
-    let mut rows = vec![heads];
-    rows.push(row("paper, without balance".to_owned(), figure.without_s, None));
-    rows.push(row("paper, with balance".to_owned(), figure.with_s, Some(last(figure.without_s))));
+    let mut table = Table::new(heads);
+    table.row(row("paper, without balance".to_owned(), figure.without_s, None));
+    table.row(row("paper, with balance".to_owned(), figure.with_s, Some(last(figure.without_s))));
     let without = &comparison.outcomes[0].rank_ends_s;
     for (place, outcome) in comparison.outcomes.iter().enumerate() {
         let before = (place > 0).then(|| last(without));
-        rows.push(row(outcome.policy.clone(), &outcome.rank_ends_s, before));
+        table.row(row(outcome.policy.clone(), &outcome.rank_ends_s, before));
     }
-    Ok(write_aligned(&rows, out)?)
+    Ok(write!(out, "{table}")?)
 }
 
 fn write_threads(comparison: &Comparison, out: &mut dyn Write) -> Result<(), Error> {
@@ -133,12 +133,17 @@ fn write_threads(comparison: &Comparison, out: &mut dyn Write) -> Result<(), Err
         cells.extend(ends.iter().map(|end| format!("{end:.0}")));
         cells
     };
-    let mut rows = Vec::new();
-    rows.extend((0..).zip(&THREADS_S).map(|(rank, ends)| row("paper, with balance", rank, ends)));
-    for outcome in &comparison.outcomes[1..] {
-        rows.extend((0..).zip(&outcome.worker_ends_s).map(|(rank, ends)| row(&outcome.policy, rank, ends)));
+    let threads = (0..THREADS_S[0].len()).map(|thread| format!("thread {thread}"));
+    let mut table = Table::new(std::iter::once(String::new()).chain(threads));
+    for (rank, ends) in THREADS_S.iter().enumerate() {
+        table.row(row("paper, with balance", rank, ends));
     }
-    Ok(write_aligned(&rows, out)?)
+    for outcome in &comparison.outcomes[1..] {
+        for (rank, ends) in outcome.worker_ends_s.iter().enumerate() {
+            table.row(row(&outcome.policy, rank, ends));
+        }
+    }
+    Ok(write!(out, "{table}")?)
 }
 
 fn write_speeds(comparison: &Comparison, out: &mut dyn Write) -> Result<(), Error> {
@@ -153,12 +158,13 @@ fn write_speeds(comparison: &Comparison, out: &mut dyn Write) -> Result<(), Erro
         cells.extend([slowest, fastest, first, last].map(|value| format!("{value:.0}")));
         cells
     };
-    let mut rows = vec![heads.map(str::to_owned).to_vec(), row("paper, with balance", SPEEDS, ENDS_S)];
+    let mut table = Table::new(heads);
+    table.row(row("paper, with balance", SPEEDS, ENDS_S));
     for outcome in &comparison.outcomes[1..] {
         let Outcome { policy, worker_speeds, worker_ends_s, .. } = outcome;
-        rows.push(row(policy, range(worker_speeds), range(worker_ends_s)));
+        table.row(row(policy, range(worker_speeds), range(worker_ends_s)));
     }
-    Ok(write_aligned(&rows, out)?)
+    Ok(write!(out, "{table}")?)
 }
 
 fn range(by_rank: &[Vec<f64>]) -> [f64; 2] {

@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 
 use lb_strategies::cluster::Sweep;
+use presentation::Table;
 
 use super::compare::{Comparison, Policy, compare};
-use super::table::{NO_EXCESS, write_aligned};
+use super::table::NO_EXCESS;
 use crate::Error;
 
 /// The parameter that a sweep may set on policies that have it.
@@ -43,13 +44,13 @@ fn with_checkpoints(sweep: &Sweep, policies: Vec<Policy>) -> Result<Vec<Policy>,
 
 fn write_table(policies: &[Policy], comparisons: &[Comparison], out: &mut dyn Write) -> io::Result<()> {
     let heads = ["policy", "mean excess %", "median", "max", "worst scenario", ""];
-    let mut rows = vec![heads.map(str::to_owned).to_vec()];
+    let mut table = Table::new(heads).words([true, false, false, false, true, true]);
     for (place, policy) in policies.iter().enumerate() {
         let excess = |comparison: &Comparison| comparison.outcomes[place].excess_percent;
         let complete = comparisons.iter().filter_map(|one| Some((excess(one)?, one.scenario.as_str())));
-        rows.push(row(&policy.spec, complete.collect(), comparisons.len()));
+        table.row(row(&policy.spec, complete.collect(), comparisons.len()));
     }
-    write_aligned(&rows, out)
+    write!(out, "{table}")
 }
 
 /// The line of a policy, from the excess and the name of each scenario it did all of, out of so many.

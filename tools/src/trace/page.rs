@@ -3,10 +3,9 @@
 use std::io::{self, Write};
 
 use caribou::trace::Trace;
+use presentation::table::plain;
+pub(crate) use presentation::words::{bytes, counted, duration};
 use serde_json::{Map, Value, json};
-
-/// Columns of text are padded to this at most: names come from files and may have any length.
-const WIDTH_MAX: usize = 200;
 
 /// How to write a page.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
@@ -100,12 +99,12 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// What is said above it.
     /// Whether people get it.
     pub(crate) fn is_shown(&self) -> bool {
         !self.data_only
     }
 
+    /// What is said above it.
     pub(crate) fn title(&self) -> &str {
         &self.title
     }
@@ -127,22 +126,13 @@ impl Table {
         if !self.title.is_empty() {
             writeln!(out, "{}", plain(&self.title))?;
         }
-        let heads = self.columns.iter().map(|(_, head)| head.clone()).collect();
-        let shown = self.rows.iter().take(self.rows_in_text_max);
-        let mut lines: Vec<Vec<String>> = vec![heads];
-        lines.extend(shown.map(|row| row.iter().map(Cell::text).collect()));
-        let wide = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..self.columns.len()).map(|column| wide(column).min(WIDTH_MAX)).collect();
         let words =
             |column: usize| self.rows.iter().all(|row| matches!(row[column], Cell::Text(_) | Cell::Empty));
-        let left: Vec<bool> = (0..self.columns.len()).map(words).collect();
-        for line in &lines {
-            let mut text = String::new();
-            for ((cell, &width), &left) in line.iter().zip(&widths).zip(&left) {
-                text += &if left { format!("{cell:<width$}  ") } else { format!("{cell:>width$}  ") };
-            }
-            writeln!(out, "{}", text.trim_end())?;
+        let mut table = presentation::Table::new(self.heads()).words((0..self.columns.len()).map(words));
+        for row in self.rows.iter().take(self.rows_in_text_max) {
+            table.row(row.iter().map(Cell::text));
         }
+        write!(out, "{table}")?;
         let more = self.rows.len().saturating_sub(self.rows_in_text_max);
         if more > 0 {
             writeln!(out, "and {more} more")?;
@@ -214,11 +204,6 @@ impl Cell {
     }
 }
 
-/// Text for a terminal. Names come from files: they must not move its cursor.
-fn plain(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
-}
-
 /// What a command shows.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
@@ -282,21 +267,6 @@ impl Page {
     }
 }
 
-/// So many of something, such as `1 rank` or `2 ranks`.
-pub(crate) fn counted(count: usize, word: &str) -> String {
-    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
-}
-
-/// A time with the unit that suits it.
-pub(crate) fn duration(ns: f64) -> String {
-    match ns.abs() {
-        size if size < 1e3 => format!("{ns:.0} ns"),
-        size if size < 1e6 => format!("{:.2} us", ns / 1e3),
-        size if size < 1e9 => format!("{:.2} ms", ns / 1e6),
-        _ => format!("{:.3} s", ns / 1e9),
-    }
-}
-
 /// A moment as people write it (days to dates after Hinnant's `civil_from_days`).
 pub(crate) fn moment(unix_ns: u64) -> String {
     let seconds = unix_ns / 1_000_000_000;
@@ -310,16 +280,6 @@ pub(crate) fn moment(unix_ns: u64) -> String {
     let year = era * 400 + year_of_era + u64::from(month <= 2);
     let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
-}
-
-/// A size with the unit that suits it.
-pub(crate) fn bytes(count: u64) -> String {
-    match count as f64 {
-        size if size < 1024.0 => format!("{count} B"),
-        size if size < 1_048_576.0 => format!("{:.1} KiB", size / 1024.0),
-        size if size < 1_073_741_824.0 => format!("{:.1} MiB", size / 1_048_576.0),
-        size => format!("{:.2} GiB", size / 1_073_741_824.0),
-    }
 }
 
 #[cfg(test)]

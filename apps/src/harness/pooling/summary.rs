@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use caribou::PoolReport;
+use presentation::Table;
 use serde::Serialize;
 
 use super::PARTS;
@@ -10,7 +11,7 @@ use crate::harness::disturbance::{Disturbances, Window};
 use crate::harness::experiment::Experiment;
 use crate::harness::machine::Machine;
 use crate::harness::plot::Picture;
-use crate::harness::table::{align, traces};
+use crate::harness::table::traces;
 
 /// All runs of a comparison.
 #[derive(Clone, Debug, Serialize)]
@@ -103,9 +104,9 @@ impl PoolSummary {
         let mut heads = vec!["lb".to_owned(), "time".to_owned()];
         heads.extend(windows.iter().map(|window| format!("{}-{} %", window.from, window.to)));
         heads.extend(["never idle", "excess", "idle", "messages", "gain"].map(str::to_owned));
-        let mut rows = vec![heads];
-        rows.extend(self.runs.iter().map(|run| cells(run, windows)));
-        align(&rows, &mut text);
+        let mut rows = Table::new(heads);
+        self.runs.iter().for_each(|run| rows.row(cells(run, windows)));
+        text += &rows.to_string();
         for window in windows.iter().filter(|window| window.disturbed) {
             let _ = writeln!(text, "From {} to {} %: {}.", window.from, window.to, window.label);
         }
