@@ -47,7 +47,8 @@ enum Gate {
 struct Inner<S, M> {
     owner: ChunkId,
     chunk: Option<S>,
-    mail: VecDeque<M>,
+    /// None as long as there is none: a mailbox that waits keeps no buffer.
+    mail: Option<VecDeque<M>>,
     state: State,
     gate: Gate,
 }
@@ -100,7 +101,7 @@ impl<S, M> Mailbox<S, M> {
     pub(crate) fn new(owner: Tag) -> Mailbox<S, M> {
         let nobody = ChunkId { array: u32::MAX, key: 0 };
         let (state, gate) = (State::Vacant, Gate::Open);
-        let inner = Inner { owner: nobody, chunk: None, mail: VecDeque::new(), state, gate };
+        let inner = Inner { owner: nobody, chunk: None, mail: None, state, gate };
         Mailbox { inner: Guarded::new(owner, inner) }
     }
 
@@ -110,12 +111,11 @@ impl<S, M> Mailbox<S, M> {
         assert_eq!(inner.state, State::Vacant, "a cell is used by one chunk at a time");
         let ready = !mail.is_empty();
         let state = if ready { State::Ready } else { State::Idle };
-        *inner = Inner { owner, chunk: Some(chunk), mail, state, gate: Gate::Open };
+        *inner = Inner { owner, chunk: Some(chunk), mail: ready.then_some(mail), state, gate: Gate::Open };
         ready
     }
 
-    /// Hop 4: takes a message for chunk `to` and appends it. A mailbox without a buffer takes one from `spares`: idle ones
-    /// keep none.
+    /// Hop 4: takes a message for chunk `to` and appends it. A mailbox without a buffer takes one from `spares`.
     #[inline]
     pub(crate) fn push(
         &self,
@@ -132,13 +132,9 @@ impl<S, M> Mailbox<S, M> {
         {
             return Pushed::Refused;
         }
-        if inner.mail.capacity() == 0
-            && let Some(spare) = spares.pop()
-        {
-            inner.mail = spare;
-        }
         if let Some(message) = message.take() {
-            inner.mail.push_back(message);
+            let mail = inner.mail.get_or_insert_with(|| spares.pop().unwrap_or_default());
+            mail.push_back(message);
         }
         if inner.state == State::Idle && inner.gate == Gate::Open {
             inner.state = State::Ready;
@@ -158,7 +154,7 @@ impl<S, M> Mailbox<S, M> {
         }
         inner.state = State::Running;
         let chunk = inner.chunk.take().expect("a ready chunk is in its mailbox");
-        Begun::Run(inner.owner, chunk, std::mem::take(&mut inner.mail))
+        Begun::Run(inner.owner, chunk, inner.mail.take().expect("a ready chunk has mail"))
     }
 
     /// Ends a run; `rest` is mail that was taken and not handled, and goes first.
@@ -167,13 +163,13 @@ impl<S, M> Mailbox<S, M> {
         let mut inner = self.inner.lock();
         inner.chunk = Some(chunk);
         while let Some(message) = rest.pop_back() {
-            inner.mail.push_front(message);
+            inner.mail.get_or_insert_default().push_front(message);
         }
         if inner.gate != Gate::Open {
             inner.state = State::Idle;
             return Finished::Held;
         }
-        if inner.mail.is_empty() {
+        if inner.mail.is_none() {
             inner.state = State::Idle;
             return Finished::Idle;
         }
@@ -186,7 +182,7 @@ impl<S, M> Mailbox<S, M> {
         let mut inner = self.inner.lock();
         assert_eq!(inner.state, State::Running, "a chunk removes itself, so it runs");
         inner.state = State::Vacant;
-        std::mem::take(&mut inner.mail)
+        inner.mail.take().unwrap_or_default()
     }
 
     /// Lets no further run begin. True if none is under way or due; else the token says so when it comes back.
@@ -207,7 +203,7 @@ impl<S, M> Mailbox<S, M> {
         assert_eq!(inner.state, State::Idle, "a chunk is taken when no handler of it can run");
         inner.state = State::Vacant;
         inner.gate = Gate::Open;
-        (inner.chunk.take().expect("an idle chunk is in its mailbox"), std::mem::take(&mut inner.mail))
+        (inner.chunk.take().expect("an idle chunk is in its mailbox"), inner.mail.take().unwrap_or_default())
     }
 
     /// Looks at a chunk that is not running.

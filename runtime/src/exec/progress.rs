@@ -364,10 +364,13 @@ impl Worker<'_> {
     }
 
     /// Hop 3, receiving side. The time it takes belongs to the slice that the caller ends.
+    #[inline]
     pub(crate) fn take_packets(&mut self) -> bool {
-        if self.transport.is_none() {
-            return false;
-        }
+        self.transport.is_some() && self.poll()
+    }
+
+    #[inline(never)]
+    fn poll(&mut self) -> bool {
         if self.shared.outbound_waits.load(Ordering::Acquire) {
             self.send_outbound();
             self.fail_if_failed();

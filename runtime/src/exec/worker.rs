@@ -263,9 +263,10 @@ impl<'r> Worker<'r> {
         cell: CellId,
     ) -> Chunk {
         let mut fate = Chunk::Stays;
-        if let [Wish::Send { to, delivery }] = &mut outbox[..] {
-            self.send(*to, delivery);
-            outbox.clear();
+        if let [Wish::Send { .. }] = outbox[..]
+            && let Some(Wish::Send { to, mut delivery }) = outbox.pop()
+        {
+            self.send(to, &mut delivery);
             return Chunk::Stays;
         }
         for wish in outbox.drain(..) {
