@@ -32,9 +32,7 @@ use serde::{Deserialize, Serialize};
 use self::clocks::Alignment;
 use crate::api::setup::Setup;
 use crate::config::Config;
-use crate::core::codec::Codec;
 use crate::core::undelivered::{Leftover, undelivered};
-use crate::core::wire;
 use crate::error::Error;
 use crate::exec::clock::monotonic_ns;
 use crate::exec::crew::Crew;
@@ -59,6 +57,7 @@ use crate::transport::mpi::raw::{
 };
 use crate::transport::mpi::{Links, Mpi};
 use crate::warn;
+use crate::wire;
 
 /// How long after a loss the process waits for its own workers.
 const GRACE: Duration = Duration::from_secs(5);
@@ -126,7 +125,7 @@ impl Runtime {
     }
 
     /// As [`run`](Self::run), for any shape of program.
-    pub(crate) fn run_shape(&mut self, config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
+    pub(crate) fn run_shape(&mut self, config: &Config, shape: &impl Shape) -> Result<Report, Error> {
         self.job.run(config, shape)
     }
 
@@ -153,7 +152,7 @@ thread_local! {
 }
 
 /// Runs as one rank of MPI's world.
-pub(crate) fn run_in_world(config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
+pub(crate) fn run_in_world(config: &Config, shape: &impl Shape) -> Result<Report, Error> {
     WORLD.with(|world| {
         let Ok(mut world) = world.try_borrow_mut() else {
             return Err(system("a run", "one is going on already in this process"));
@@ -293,7 +292,7 @@ impl Job {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn run(&mut self, config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
+    pub(crate) fn run(&mut self, config: &Config, shape: &impl Shape) -> Result<Report, Error> {
         // Whoever panics here, such as what writes the log, leaves the others in the middle of something.
         catch_unwind(AssertUnwindSafe(|| self.run_together(config, shape))).unwrap_or_else(|panic| {
             self.lock().broken = true;
@@ -301,7 +300,7 @@ impl Job {
         })
     }
 
-    fn run_together(&mut self, config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
+    fn run_together(&mut self, config: &Config, shape: &impl Shape) -> Result<Report, Error> {
         if let Some(lost) = self.lock().lost {
             return Err(lost.error());
         }
@@ -367,7 +366,7 @@ impl Job {
     fn agree<T>(
         &mut self,
         config: &Config,
-        shape: &dyn Shape,
+        shape: &impl Shape,
         set_up: Result<T, Error>,
     ) -> Result<(Plan, RunName, T), Error> {
         let asked = config.ranks.filter(|&ranks| ranks != self.ranks).map(|ranks| {
@@ -416,12 +415,12 @@ impl Job {
     }
 
     /// The run itself.
-    fn go(
+    fn go<'s, S: Shape + 's>(
         &mut self,
         config: &Config,
-        shape: &dyn Shape,
+        shape: &'s S,
         plan: &Plan,
-        ready: Box<dyn ReadyRank + '_>,
+        ready: S::Rank<'s>,
         begin: &Alignment,
         session: &Arc<Session>,
     ) -> Arc<Outcome> {
@@ -444,9 +443,9 @@ impl Job {
             crew.stop();
         }
         let clock = begin.clock();
-        let codec = Codec::new(self.rank, ready.arrays());
+        let codec = ready.codec(self.rank);
         let transport = (self.ranks > 1)
-            .then(|| Box::new(Mpi::new(&mut self.links, codec, clock.clone())) as Box<dyn Transport + '_>);
+            .then(|| Box::new(Mpi::new(&mut self.links, codec, clock.clone())) as Box<dyn Transport<_> + '_>);
         let (rank, outcome_of_run, watch) = (self.rank, outcome.clone(), &Watch::start());
         ready.run(Seat {
             config,

@@ -91,6 +91,7 @@ mod run;
 pub mod trace;
 mod transport;
 mod warn;
+mod wire;
 
 pub use api::chunk::{Chunk, Load};
 pub use api::ctx::{Array, Ctx, Section, Target};
@@ -100,7 +101,6 @@ pub use api::setup::{Placement, Setup};
 pub use api::stream::{Stream, stream};
 pub use api::testing;
 pub use config::{BackgroundSource, Config, Pin, Processes, VARIABLES, Variable};
-pub use core::bulk;
 pub use core::reduction::{Reducer, Values};
 pub use error::Error;
 #[cfg(feature = "mpi")]
@@ -115,3 +115,4 @@ pub use report::{
 };
 pub use run::pool::pool;
 pub use run::run;
+pub use wire::bulk;

@@ -10,9 +10,10 @@ use lb_strategies::Strategy;
 
 use crate::api::setup::Setup;
 use crate::config::Config;
-use crate::core::erased::Described;
 #[cfg(feature = "mpi")]
-use crate::core::erased::ErasedArray;
+use crate::core::codec::ArrayCodec;
+use crate::core::erased::Described;
+use crate::core::packet::Packet;
 use crate::error::Error;
 use crate::exec::build::{NewChunk, create_chunks};
 use crate::exec::clock::Clock;
@@ -35,6 +36,8 @@ use crate::trace::session::{RunName, Session};
 use crate::transport::Transport;
 use crate::transport::local::{Local, Wake};
 use crate::warn::warn;
+#[cfg(feature = "mpi")]
+use crate::wire::codec::Codec;
 
 /// Runs a program until one of its chunks calls [`Ctx::exit`](crate::Ctx::exit).
 ///
@@ -70,6 +73,14 @@ pub(crate) fn warn_of_undelivered(report: &Report) {
 
 /// One shape of program, as its ranks run it.
 pub(crate) trait Shape: Sync {
+    /// What its ranks say to each other.
+    type Packet: Send;
+
+    /// A rank that is set up.
+    type Rank<'s>: ReadyRank<Packet = Self::Packet>
+    where
+        Self: 's;
+
     /// Its name in records.
     fn name(&self) -> &'static str;
 
@@ -90,21 +101,26 @@ pub(crate) trait Shape: Sync {
     fn name_of_driver(&self, rank: Rank) -> String;
 
     /// What a rank makes before the run begins, on the thread that will run it.
-    fn set_up(&self, rank: Rank, ranks: u32) -> Result<Box<dyn ReadyRank + '_>, Error>;
+    fn set_up(&self, rank: Rank, ranks: u32) -> Result<Self::Rank<'_>, Error>;
 }
 
 /// A rank that is set up.
 pub(crate) trait ReadyRank {
-    /// The arrays whose messages it decodes.
+    type Packet;
+
     #[cfg(feature = "mpi")]
-    fn arrays(&self) -> Arc<[Arc<dyn ErasedArray>]>;
+    type Codec: Codec<Packet = Self::Packet>;
+
+    /// Encodes and decodes what it says to other processes and hears of them.
+    #[cfg(feature = "mpi")]
+    fn codec(&self, rank: Rank) -> Self::Codec;
 
     /// Runs it, with the calling thread as the one that drives its transport.
-    fn run(self: Box<Self>, seat: Seat<'_>);
+    fn run(self, seat: Seat<'_, Self::Packet>);
 }
 
 /// Runs a program with the ranks that the configuration and the launcher say.
-pub(crate) fn run_shape(config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
+pub(crate) fn run_shape(config: &Config, shape: &impl Shape) -> Result<Report, Error> {
     match config.launch() {
         Launch::Alone => run_threads(config, shape),
         Launch::Together { process, processes } => run_process(config, process, processes, shape),
@@ -127,6 +143,12 @@ impl Arrays<()> {
 }
 
 impl<D: Fn() -> Result<Described, Error> + Sync> Shape for Arrays<D> {
+    type Packet = Packet;
+    type Rank<'s>
+        = ArraysOfRank
+    where
+        Self: 's;
+
     fn name(&self) -> &'static str {
         "arrays"
     }
@@ -153,29 +175,34 @@ impl<D: Fn() -> Result<Described, Error> + Sync> Shape for Arrays<D> {
         format!("caribou {rank}.0")
     }
 
-    fn set_up(&self, rank: Rank, ranks: u32) -> Result<Box<dyn ReadyRank + '_>, Error> {
+    fn set_up(&self, rank: Rank, ranks: u32) -> Result<ArraysOfRank, Error> {
         // Chunks are made with the badge on: what they are kept in asks for it.
         let badge = Badge::new();
         badge.wear();
         let (described, chunks) = set_up(rank, ranks, &self.describe)?;
-        Ok(Box::new(ArraysOfRank { described, chunks, strategy: self.strategy.clone() }))
+        Ok(ArraysOfRank { described, chunks, strategy: self.strategy.clone() })
     }
 }
 
-struct ArraysOfRank {
+/// The arrays of one rank, and the chunks that start there.
+pub(crate) struct ArraysOfRank {
     described: Described,
     chunks: Vec<NewChunk>,
     strategy: Arc<dyn Strategy>,
 }
 
 impl ReadyRank for ArraysOfRank {
+    type Packet = Packet;
     #[cfg(feature = "mpi")]
-    fn arrays(&self) -> Arc<[Arc<dyn ErasedArray>]> {
-        self.described.arrays.clone()
+    type Codec = ArrayCodec;
+
+    #[cfg(feature = "mpi")]
+    fn codec(&self, rank: Rank) -> ArrayCodec {
+        ArrayCodec::new(rank, self.described.arrays.clone())
     }
 
-    fn run(self: Box<Self>, seat: Seat<'_>) {
-        let ArraysOfRank { described, chunks, strategy } = *self;
+    fn run(self, seat: Seat<'_, Packet>) {
+        let ArraysOfRank { described, chunks, strategy } = self;
         Start { seat, described, chunks, strategy }.run();
     }
 }
@@ -192,12 +219,12 @@ fn describing(
 }
 
 #[cfg(feature = "mpi")]
-fn run_process(config: &Config, _process: u32, _processes: u32, shape: &dyn Shape) -> Result<Report, Error> {
+fn run_process(config: &Config, _process: u32, _processes: u32, shape: &impl Shape) -> Result<Report, Error> {
     crate::job::run_in_world(config, shape)
 }
 
 #[cfg(not(feature = "mpi"))]
-fn run_process(_config: &Config, process: u32, processes: u32, _shape: &dyn Shape) -> Result<Report, Error> {
+fn run_process(_config: &Config, process: u32, processes: u32, _shape: &impl Shape) -> Result<Report, Error> {
     let why = format!(
         "this is process {process} of {processes}, but the program was built without MPI: build it with \
          `--features mpi` (in a crate of your own after `[features] mpi = [\"caribou/mpi\"]`), or set `threads` to run \
@@ -232,9 +259,9 @@ fn setup_panicked(rank: Rank, panic: &(dyn std::any::Any + Send)) -> Error {
 }
 
 /// What all ranks of a process share while they start.
-struct Process<'p> {
+struct Process<'p, S> {
     config: &'p Config,
-    shape: &'p dyn Shape,
+    shape: &'p S,
     plan: Plan,
     watch: Watch,
     ranks: u32,
@@ -245,7 +272,7 @@ struct Process<'p> {
     session: Arc<Session>,
 }
 
-fn run_threads(config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
+fn run_threads<S: Shape>(config: &Config, shape: &S) -> Result<Report, Error> {
     let (ranks, workers) = shape.size(config);
     find_room(ranks, workers)?;
     let plan = plan(&vec![topology::place(Some(workers)); ranks as usize], config.pin)?;
@@ -302,9 +329,9 @@ fn run_threads(config: &Config, shape: &dyn Shape) -> Result<Report, Error> {
     result.map(|report| process.plan.described_in(Report { run, profiles, ..report }))
 }
 
-impl Process<'_> {
+impl<S: Shape> Process<'_, S> {
     /// The main function of a rank, on the thread that drives its transport.
-    fn run_rank(&self, rank: Rank, crew: Arc<Crew>, transport: Local) {
+    fn run_rank(&self, rank: Rank, crew: Arc<Crew>, transport: Local<S::Packet>) {
         let ready = match self.shape.set_up(rank, self.ranks) {
             Ok(ready) => ready,
             Err(error) => return self.fail(error),
@@ -321,7 +348,7 @@ impl Process<'_> {
             clock: self.clock.get_or_init(Clock::machine).clone(),
             outcome: self.outcome.clone(),
             session: &self.session,
-            transport: (self.ranks > 1).then(|| Box::new(transport) as Box<dyn Transport>),
+            transport: (self.ranks > 1).then(|| Box::new(transport) as Box<dyn Transport<_>>),
         });
     }
 

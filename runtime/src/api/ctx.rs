@@ -12,8 +12,8 @@ use super::slot::Slot;
 use crate::core::envelope::{Delivery, Payload, Sender};
 use crate::core::handler::{Handler, Passport, SyncState, Tidings, Wish};
 use crate::core::reduction::{Goal, Reducer, Terms, Values};
-use crate::core::wire;
 use crate::ids::{ChunkId, Rank};
+use crate::wire;
 
 /// A handle to an array, to send to it from chunks of other arrays. It can be stored, sent and migrated.
 ///

@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 
 use crate::config::Config;
 use crate::core::pool::work::{Accumulated, PoolWork};
-use crate::core::wire::{self, WireError};
 use crate::report::PoolReport;
+use crate::wire::{self, WireError};
 
 /// What the iterations of a pool add up to.
 ///

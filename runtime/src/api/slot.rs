@@ -16,8 +16,8 @@ use crate::core::envelope::{Delivery, Payload, Sender};
 use crate::core::erased::{ErasedArray, ErasedSlot};
 use crate::core::handler::{Handler, Passport, SyncState};
 use crate::core::reduction::Values;
-use crate::core::wire::{self, WireError};
 use crate::ids::Rank;
+use crate::wire::{self, WireError};
 
 /// One chunk, its passport, and the messages it was not ready for, oldest first.
 #[derive(Serialize, Deserialize)]

@@ -7,8 +7,8 @@ use super::ctx::Ctx;
 use super::index::Index;
 use crate::core::envelope::{Payload, Sender};
 use crate::core::handler::{Facts, Handler, Outlet, Passport, Tidings, Wish};
-use crate::core::wire;
 use crate::ids::{ChunkId, Rank};
+use crate::wire;
 
 /// What a handler wished.
 ///

@@ -116,7 +116,7 @@ impl Membership {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::wire::encoded_bytes;
+    use crate::wire::encoded_bytes;
     use proptest::prelude::*;
 
     #[test]

@@ -1,21 +1,22 @@
-//! A packet as bytes, and back: what leaves a process.
+//! The packets of arrays as bytes, and back.
 //!
 //! Forms are told apart by their first byte. A message between chunks is encoded in one go and decoded to a typed value
 //! in one go: it is what comes most often. A chunk is written after the packet that carries it. Everything else is a
-//! [`Packet`] as serde writes it. Long runs of numbers travel beside the bytes (see [`bulk`](super::bulk)).
+//! [`Packet`] as serde writes it. Long runs of numbers travel beside the bytes (see [`bulk`](crate::wire::bulk)).
 //!
 //! User code runs here (`Serialize` and `Deserialize` of messages and chunks), so no lock may be held.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::bulk::{Attachment, Block, gather, scatter};
 use super::envelope::{Delivery, Envelope, Payload, Sender};
 use super::erased::ErasedArray;
 use super::packet::{Cargo, Packet};
-use super::wire::{self, WireError};
 use crate::error::Error;
 use crate::ids::{ChunkId, Rank};
+use crate::wire::bulk::{Attachment, Block, gather, scatter};
+use crate::wire::codec::Codec;
+use crate::wire::{self, WireError};
 
 const PACKET: u8 = 0;
 const MESSAGE: u8 = 1;
@@ -24,19 +25,16 @@ const CHUNK: u8 = 3;
 
 /// Encodes and decodes the packets of one rank.
 #[derive(Clone)]
-pub(crate) struct Codec {
+pub(crate) struct ArrayCodec {
     rank: Rank,
     arrays: Arc<[Arc<dyn ErasedArray>]>,
 }
 
-impl Codec {
-    pub(crate) fn new(rank: Rank, arrays: Arc<[Arc<dyn ErasedArray>]>) -> Codec {
-        Codec { rank, arrays }
-    }
+impl Codec for ArrayCodec {
+    type Packet = Packet;
 
-    /// Appends the packet to `bytes`; what travels beside them comes back. Of a packet that fails, a part may stand there.
     #[inline]
-    pub(crate) fn encode(&self, mut packet: Packet, bytes: &mut Vec<u8>) -> Result<Vec<Attachment>, Error> {
+    fn encode(&self, mut packet: Packet, bytes: &mut Vec<u8>) -> Result<Vec<Attachment>, Error> {
         let encoded = match &packet {
             Packet::Message(envelope) if envelope.delivery.payload.is_value() => {
                 let (encoded, attachments) = gather(|| self.encode_message(envelope, bytes));
@@ -46,6 +44,18 @@ impl Codec {
             _ => self.encode_packet(&mut packet, bytes),
         };
         encoded.map_err(|why| self.error(Subject::of(&packet), &why))
+    }
+
+    #[inline]
+    fn decode(&self, bytes: &[u8], blocks: VecDeque<Block>) -> Result<Packet, Error> {
+        let mut subject = Subject::Unknown;
+        scatter(blocks, || self.decode_form(bytes, &mut subject)).map_err(|why| self.error(subject, &why))
+    }
+}
+
+impl ArrayCodec {
+    pub(crate) fn new(rank: Rank, arrays: Arc<[Arc<dyn ErasedArray>]>) -> ArrayCodec {
+        ArrayCodec { rank, arrays }
     }
 
     #[inline(never)]
@@ -78,13 +88,6 @@ impl Codec {
             slot.encode_into(bytes)
         });
         encoded.map(|()| attachments)
-    }
-
-    /// Decodes a packet. `blocks` came beside it, in order.
-    #[inline]
-    pub(crate) fn decode(&self, bytes: &[u8], blocks: VecDeque<Block>) -> Result<Packet, Error> {
-        let mut subject = Subject::Unknown;
-        scatter(blocks, || self.decode_form(bytes, &mut subject)).map_err(|why| self.error(subject, &why))
     }
 
     #[inline]
@@ -246,7 +249,7 @@ mod tests {
 
     #[test]
     fn what_is_no_packet_is_an_error_and_no_panic() {
-        let codec = Codec::new(Rank(0), [].into());
+        let codec = ArrayCodec::new(Rank(0), [].into());
         let mut address = Vec::new();
         let chunk = ChunkId { array: 9, key: 9 };
         Address { to: chunk, from: Sender::new(chunk, 7) }.append(&mut address);

@@ -19,7 +19,7 @@ pub(crate) type Value = SmallBox<dyn Any + Send, S4>;
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Payload {
     /// A message, encoded; shared, because a broadcast delivers one encoding to many chunks.
-    Encoded(#[serde(with = "super::bulk")] Arc<[u8]>),
+    Encoded(#[serde(with = "crate::wire::bulk")] Arc<[u8]>),
     /// The result of a reduction; `Chunk::reduced` makes it a message.
     Reduced { tag: u32, values: Arc<Values> },
     /// The chunk's first delivery.

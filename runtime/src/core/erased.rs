@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::envelope::{Delivery, Payload};
 use super::handler::{Handler, Passport};
-use super::wire::WireError;
 use crate::ids::Rank;
+use crate::wire::WireError;
 
 /// One chunk with the messages it was not ready for.
 pub(crate) trait ErasedSlot: Send {

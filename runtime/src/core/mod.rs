@@ -7,7 +7,6 @@
 pub(crate) mod action;
 pub(crate) mod balance;
 pub(crate) mod broadcast;
-pub mod bulk;
 pub(crate) mod census;
 pub(crate) mod codec;
 pub(crate) mod coordinator;
@@ -23,4 +22,3 @@ pub(crate) mod rank;
 pub(crate) mod reduction;
 pub(crate) mod sync_log;
 pub(crate) mod undelivered;
-pub(crate) mod wire;

@@ -1,4 +1,4 @@
-//! What ranks say to each other.
+//! What the ranks of a program of arrays say to each other.
 //!
 //! A transport moves packets and keeps the order between each pair of ranks; it promises nothing else. Everything that
 //! rank 0 decides (numbers of broadcasts, assignments) relies on that order.
@@ -11,11 +11,10 @@ use super::balance::{Collected, Move};
 use super::census::Tally;
 use super::envelope::{Delivery, Envelope, Payload};
 use super::erased::{ErasedArray, ErasedSlot};
-use super::pool::PoolPacket;
 use super::reduction::Partial;
-use super::wire::WireError;
 use crate::error::Error;
 use crate::ids::{ChunkId, Rank};
+use crate::wire::WireError;
 
 /// One thing said by one rank to another.
 #[derive(Debug, Serialize, Deserialize)]
@@ -27,7 +26,7 @@ pub(crate) enum Packet {
         from: ChunkId,
         array: u32,
         keys: Vec<u64>,
-        #[serde(with = "super::bulk")]
+        #[serde(with = "crate::wire::bulk")]
         message: Arc<[u8]>,
     },
     /// Asks rank 0 to number a broadcast.
@@ -58,8 +57,6 @@ pub(crate) enum Packet {
     Explain,
     /// What waits on one rank; and its reports to syncs, with their arrays, that are not complete there.
     Waiting { lines: Vec<String>, reported: Vec<(u64, u32, Tally)> },
-    /// Between ranks of a pool, which send nothing else but `Abort`.
-    Pool(Box<PoolPacket>),
     /// The run is over.
     Exit,
     /// The run cannot go on.

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use lb_strategies::pool::{Input, Message, Output, PoolRank};
 use serde::{Deserialize, Serialize};
 
+use crate::error::Error;
 use crate::ids::Rank;
 use crate::report::PoolWorker;
 
@@ -44,13 +45,15 @@ pub(crate) enum PoolPacket {
     Part(Box<Part>),
     /// What all have done.
     Whole(Box<Whole>),
+    /// The run cannot go on.
+    Abort(Box<Error>),
 }
 
 /// What one rank has done.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Part {
     /// Merged over its workers; empty where it is kept beside.
-    #[serde(with = "super::bulk")]
+    #[serde(with = "crate::wire::bulk")]
     pub(crate) accumulated: Vec<u8>,
     pub(crate) tally: Tally,
     pub(crate) workers: Vec<PoolWorker>,
@@ -63,7 +66,7 @@ pub(crate) struct Part {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Whole {
     /// Merged over all ranks; empty where it is kept beside.
-    #[serde(with = "super::bulk")]
+    #[serde(with = "crate::wire::bulk")]
     pub(crate) accumulated: Arc<Vec<u8>>,
     pub(crate) iterations: u64,
     pub(crate) workers: Vec<PoolWorker>,

@@ -365,7 +365,6 @@ impl RankCore {
                 self.search(step, out);
             }
             Packet::Exit => out.push_back(Action::Stop(Ok(()))),
-            Packet::Pool(_) => unreachable!("a run is one shape of program"),
             Packet::Abort(error) => out.push_back(Action::Stop(Err(error))),
         }
     }

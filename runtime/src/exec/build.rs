@@ -13,7 +13,7 @@ use super::ready::Queues;
 use super::shared::{Core, Outcome, RankShared, sharing};
 use super::worker::Worker;
 use crate::config::Config;
-use crate::core::codec::Codec;
+use crate::core::codec::ArrayCodec;
 use crate::core::envelope::{Delivery, Payload, Sender};
 use crate::core::erased::{Described, ErasedArray, ErasedSlot};
 use crate::core::estimate::RankPlace;
@@ -58,7 +58,7 @@ pub(crate) fn build_rank(
     let core = RankCore::new(rank, &parts.places, arrays.clone(), parts.strategy, checksum);
     RankShared {
         facts: Facts { rank, ranks, period: config.period, slowness: config.slowness(rank), services },
-        codec: Codec::new(rank, arrays.clone()),
+        codec: ArrayCodec::new(rank, arrays.clone()),
         arrays,
         cells: Cells::new(tag),
         core: Guarded::new(tag, Core { rank: core, outbound: Vec::new() }),

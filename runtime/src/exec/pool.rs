@@ -31,7 +31,7 @@ use super::shared::Outcome;
 use super::start::{Seat, thread_refused};
 use super::threads::text_of;
 use crate::core::pool::work::{Accumulated, PoolWork};
-use crate::core::pool::{Order, Part, PoolCore, Tally, Todo, Whole};
+use crate::core::pool::{Order, Part, PoolCore, PoolPacket, Tally, Todo, Whole};
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::measure::cpu::thread_cpu_ns;
@@ -42,7 +42,7 @@ use crate::trace::recording::Recording;
 /// One rank of a pool about to run.
 pub(crate) struct PoolRun<'p> {
     pub(crate) work: &'p dyn PoolWork,
-    pub(crate) seat: Seat<'p>,
+    pub(crate) seat: Seat<'p, PoolPacket>,
     /// Makes the policy's machine of this rank.
     pub(crate) make: &'p dyn Fn() -> Box<dyn PoolRank>,
     /// Takes the result, in each process once.

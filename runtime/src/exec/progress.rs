@@ -14,8 +14,6 @@ use super::threads::text_of;
 use super::worker::{InHand, Worker};
 use crate::core::action::Action;
 use crate::core::balance::{Arrival, Reports};
-use crate::core::bulk::Block;
-use crate::core::codec::Codec;
 use crate::core::envelope::{Delivery, Envelope};
 use crate::core::packet::{Cargo, Journey, Packet, ROOT, Traveller};
 use crate::core::rank::{Actions, RankCore, counted};
@@ -26,6 +24,7 @@ use crate::measure::meter::Meter;
 use crate::measure::sample::Observed;
 use crate::report::Sample;
 use crate::trace::Part;
+use crate::wire::codec::Codec;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
@@ -136,7 +135,7 @@ impl Worker<'_> {
         // Messages between chunks have been there and back before they were routed.
         let crossed = || matches!(&packet, Packet::Message(envelope) if envelope.delivery.from.number > 0);
         let sent = if self.shared.wire && !crossed() {
-            round_trip(&self.shared.codec, packet).and_then(|packet| transport.send(to, packet))
+            self.shared.codec.round_trip(packet).and_then(|packet| transport.send(to, packet))
         } else {
             transport.send(to, packet)
         };
@@ -442,14 +441,6 @@ impl Worker<'_> {
         shared.outcome.finish(shared.clock.now_ns());
         shared.crew.stop();
     }
-}
-
-/// The packet as it would arrive from another process.
-#[inline(never)]
-pub(crate) fn round_trip(codec: &Codec, packet: Packet) -> Result<Packet, Error> {
-    let mut bytes = Vec::new();
-    let attachments = codec.encode(packet, &mut bytes)?;
-    codec.decode(&bytes, attachments.iter().map(Block::copied).collect())
 }
 
 /// Chunks of one rank named in a stall report.

@@ -10,7 +10,7 @@ use super::crew::Crew;
 use super::guarded::{Guarded, Tag};
 use super::ready::Queues;
 use super::threads::text_of;
-use crate::core::codec::Codec;
+use crate::core::codec::ArrayCodec;
 use crate::core::erased::ErasedArray;
 use crate::core::handler::Facts;
 use crate::core::packet::Packet;
@@ -33,7 +33,7 @@ pub(crate) struct Core {
 pub(crate) struct RankShared {
     pub(crate) facts: Facts,
     pub(crate) arrays: Arc<[Arc<dyn ErasedArray>]>,
-    pub(crate) codec: Codec,
+    pub(crate) codec: ArrayCodec,
     pub(crate) cells: Cells,
     pub(crate) core: Guarded<Core>,
     /// Set while `Core::outbound` may hold something for worker 0.

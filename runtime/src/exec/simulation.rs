@@ -26,6 +26,7 @@ use crate::config::Config;
 use crate::core::envelope::{Delivery, Payload};
 use crate::core::erased::Described;
 use crate::core::estimate::RankPlace;
+use crate::core::packet::Packet;
 use crate::error::Error;
 use crate::ids::{ChunkId, Rank};
 use crate::report::Report;
@@ -123,7 +124,7 @@ struct Simulation<'r> {
     ranks: &'r [SimRank],
     /// Ranks that have not been told that they are idle since they last did something.
     idle: Vec<bool>,
-    network: Arc<Mutex<Network>>,
+    network: Arc<Mutex<Network<Packet>>>,
     rng: Pcg32,
     /// The seed of the chunks' weights, where loads are measured.
     weights: Option<u64>,

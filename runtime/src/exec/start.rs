@@ -16,6 +16,7 @@ use super::worker::Worker;
 use crate::config::Config;
 use crate::core::erased::Described;
 use crate::core::estimate::RankPlace;
+use crate::core::packet::Packet;
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::measure::speed::Speed;
@@ -28,7 +29,7 @@ use crate::transport::Transport;
 const SPINS: u32 = 1500;
 
 /// What a rank gets for a run.
-pub(crate) struct Seat<'s> {
+pub(crate) struct Seat<'s, P> {
     pub(crate) config: &'s Config,
     pub(crate) rank: Rank,
     pub(crate) plan: &'s Plan,
@@ -39,12 +40,12 @@ pub(crate) struct Seat<'s> {
     /// What is recorded.
     pub(crate) session: &'s Session,
     /// None for the only rank of a run.
-    pub(crate) transport: Option<Box<dyn Transport + 's>>,
+    pub(crate) transport: Option<Box<dyn Transport<P> + 's>>,
 }
 
 /// A rank of arrays about to run.
 pub(crate) struct Start<'s> {
-    pub(crate) seat: Seat<'s>,
+    pub(crate) seat: Seat<'s, Packet>,
     pub(crate) described: Described,
     /// Those that start here.
     pub(crate) chunks: Vec<NewChunk>,
@@ -95,7 +96,7 @@ fn run_worker<'r>(
     shared: &'r RankShared,
     id: u32,
     ready: Ready,
-    transport: Option<Box<dyn Transport + 'r>>,
+    transport: Option<Box<dyn Transport<Packet> + 'r>>,
     chunks: Vec<NewChunk>,
     refused: Option<Error>,
 ) {

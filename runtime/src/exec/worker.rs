@@ -17,7 +17,6 @@ use rustc_hash::FxHashMap;
 
 use super::mailbox::{Begun, By, Finished, Pushed};
 use super::patience::Patience;
-use super::progress::round_trip;
 use super::ready::Ready;
 use super::shared::RankShared;
 use crate::core::balance::Arrival;
@@ -36,6 +35,7 @@ use crate::trace::at_work::AtWork;
 use crate::trace::recorder::Recorder;
 use crate::trace::{NameId, Part};
 use crate::transport::Transport;
+use crate::wire::codec::Codec;
 
 /// Buffers of mailboxes kept for reuse.
 const SPARES_MAX: usize = 256;
@@ -51,7 +51,7 @@ pub(crate) struct Worker<'r> {
     pub(crate) id: u32,
     pub(crate) ready: Ready,
     /// Worker 0 of a rank that is not alone.
-    pub(crate) transport: Option<Box<dyn Transport + 'r>>,
+    pub(crate) transport: Option<Box<dyn Transport<Packet> + 'r>>,
     pub(crate) meter: Option<Meter>,
     pub(crate) recorder: Option<Recorder>,
     pub(crate) speed: Option<Speed>,
@@ -123,7 +123,7 @@ impl<'r> Worker<'r> {
         shared: &'r RankShared,
         id: u32,
         ready: Ready,
-        transport: Option<Box<dyn Transport + 'r>>,
+        transport: Option<Box<dyn Transport<Packet> + 'r>>,
     ) -> Worker<'r> {
         let now_ns = shared.clock.now_ns();
         let recorder = Recorder::new(&shared.recording, id, now_ns);
@@ -492,7 +492,7 @@ impl<'r> Worker<'r> {
             return true;
         }
         let sent = delivery.take().expect("no mailbox has taken it");
-        match round_trip(&self.shared.codec, Packet::Message(Envelope { to, delivery: sent })) {
+        match self.shared.codec.round_trip(Packet::Message(Envelope { to, delivery: sent })) {
             Ok(Packet::Message(envelope)) => *delivery = Some(envelope.delivery),
             Ok(other) => unreachable!("{other:?} was a message"),
             Err(error) => self.fail(error),

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::door::{Hello, Secret};
 use super::*;
-use crate::core::wire;
+use crate::wire;
 
 /// Long enough for any machine; nobody waits for it unless a test fails.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -8,16 +8,16 @@ use lb_strategies::pool::PoolStrategy;
 use super::{ReadyRank, Shape, run_shape};
 use crate::api::pool::{Accumulator, Pool, PoolOutcome, Work, typed};
 use crate::config::Config;
-#[cfg(feature = "mpi")]
-use crate::core::erased::ErasedArray;
-use crate::core::pool::Whole;
 use crate::core::pool::work::Accumulated;
+use crate::core::pool::{PoolPacket, Whole};
 use crate::error::Error;
 use crate::exec::pool::{PoolRun, simulation};
 use crate::exec::start::Seat;
 use crate::ids::Rank;
 use crate::measure::speed::Speed;
 use crate::report::{PoolReport, Report};
+#[cfg(feature = "mpi")]
+use crate::wire::codec::Plain;
 
 /// Executes `body` for all of `0..iterations`, each once, on all workers of all ranks; what they accumulate is merged.
 ///
@@ -84,12 +84,17 @@ impl Pool<'_> {
         self.run_by(init, body, |shape| runtime.run_shape(self.config, shape))
     }
 
-    fn run_by<A: Accumulator>(
+    fn run_by<A, I, B>(
         &self,
-        init: impl Fn() -> A + Sync,
-        body: impl Fn(&mut A, Range<u64>) + Sync,
-        run: impl FnOnce(&dyn Shape) -> Result<Report, Error>,
-    ) -> Result<PoolOutcome<A>, Error> {
+        init: I,
+        body: B,
+        run: impl FnOnce(&PoolShape<'_, A, I, B>) -> Result<Report, Error>,
+    ) -> Result<PoolOutcome<A>, Error>
+    where
+        A: Accumulator,
+        I: Fn() -> A + Sync,
+        B: Fn(&mut A, Range<u64>) + Sync,
+    {
         let policy = self.config.balance_pools()?;
         if !policy.is_exact() {
             let why = format!(
@@ -164,6 +169,12 @@ where
     I: Fn() -> A + Sync,
     B: Fn(&mut A, Range<u64>) + Sync,
 {
+    type Packet = PoolPacket;
+    type Rank<'s>
+        = PoolOfRank<'s, A, I, B>
+    where
+        Self: 's;
+
     fn name(&self) -> &'static str {
         "pool"
     }
@@ -190,8 +201,8 @@ where
         format!("caribou {rank} monitor")
     }
 
-    fn set_up(&self, _rank: Rank, _ranks: u32) -> Result<Box<dyn ReadyRank + '_>, Error> {
-        Ok(Box::new(PoolOfRank { shape: self }))
+    fn set_up(&self, _rank: Rank, _ranks: u32) -> Result<PoolOfRank<'_, A, I, B>, Error> {
+        Ok(PoolOfRank { shape: self })
     }
 }
 
@@ -205,12 +216,16 @@ where
     I: Fn() -> A + Sync,
     B: Fn(&mut A, Range<u64>) + Sync,
 {
+    type Packet = PoolPacket;
     #[cfg(feature = "mpi")]
-    fn arrays(&self) -> Arc<[Arc<dyn ErasedArray>]> {
-        Arc::new([])
+    type Codec = Plain<PoolPacket>;
+
+    #[cfg(feature = "mpi")]
+    fn codec(&self, rank: Rank) -> Plain<PoolPacket> {
+        Plain::new(rank)
     }
 
-    fn run(self: Box<Self>, seat: Seat<'_>) {
+    fn run(self, seat: Seat<'_, PoolPacket>) {
         let workers: Vec<u32> = seat.plan.seats.iter().map(|seats| seats.workers).collect();
         let (mut facts, rank) = (self.shape.pool.facts(workers), seat.rank);
         if self.shape.policy.asks_for_clock_speed() {

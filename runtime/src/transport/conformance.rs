@@ -12,17 +12,27 @@ use std::time::Duration;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
+use serde::{Deserialize, Serialize};
 
 use super::Transport;
 use super::local::{Local, Wake};
 use super::sim::{Network, Sim};
-use crate::core::packet::Packet;
-use crate::ids::{ChunkId, Rank};
+use crate::ids::Rank;
 
 /// Where what is too long for one message is cut: shorter than in earnest, and longer than a batch.
 const PIECE_BYTES: usize = 64 * 1024;
 /// Packets that each rank sends to each other.
 const PACKETS: u64 = 3_000;
+
+/// What the ranks under test send each other.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum Packet {
+    /// Encoded with the packet.
+    Text(String),
+    /// Travels beside it where it is long.
+    Numbers(#[serde(with = "crate::wire::bulk")] Vec<u8>),
+    Nothing,
+}
 
 /// One rank under test.
 pub(super) struct Party {
@@ -40,7 +50,7 @@ impl Party {
     }
 
     /// Sends a burst, takes a burst, is idle now and then. True once everything was sent and everything has come.
-    pub(super) fn step(&mut self, transport: &mut dyn Transport) -> bool {
+    pub(super) fn step(&mut self, transport: &mut dyn Transport<Packet>) -> bool {
         for _ in 0..self.rng.random_range(0..20) {
             let to = Rank(self.rng.random_range(0..self.sent.len() as u32));
             if to != self.me && self.sent[to.index()] < PACKETS {
@@ -73,7 +83,7 @@ impl Party {
     /// A packet has come: the next of its sender, and whole.
     fn take(&mut self, (from, arrived): (Rank, Packet)) {
         let number = &mut self.got[from.index()];
-        assert_eq!(format!("{arrived:?}"), format!("{:?}", packet(from, *number)), "from rank {from}");
+        assert!(arrived == packet(from, *number), "from rank {from}, number {number}: {arrived:?}");
         *number += 1;
     }
 }
@@ -81,20 +91,15 @@ impl Party {
 /// The packet that `from` sends under this number: mostly short, now and then with numbers that travel beside it, and now
 /// and then with a long body. One of each is too long for one message.
 fn packet(from: Rank, number: u64) -> Packet {
-    let waiting = |length: usize| {
-        let line = format!("{from} {number} {}", "x".repeat(length));
-        Packet::Waiting { lines: vec![line], reported: Vec::new() }
-    };
+    let text = |length: usize| Packet::Text(format!("{from} {number} {}", "x".repeat(length)));
     match number % 100 {
-        17 => waiting(if number == 2_017 { 4 * PIECE_BYTES / 3 } else { 40_000 }),
+        17 => text(if number == 2_017 { 4 * PIECE_BYTES / 3 } else { 40_000 }),
         33 | 34 => {
             let bytes = if number == 2_033 { 2 * PIECE_BYTES as u64 } else { 60_000 };
-            let message: Arc<[u8]> = (0..bytes).map(|byte| (byte + number) as u8).collect();
-            let from = ChunkId { array: 0, key: u64::from(from.0) };
-            Packet::Multicast { from, array: 0, keys: vec![number], message }
+            Packet::Numbers((0..bytes).map(|byte| (byte + number + u64::from(from.0)) as u8).collect())
         }
-        50 => Packet::Exit,
-        short => waiting(short as usize),
+        50 => Packet::Nothing,
+        short => text(short as usize),
     }
 }
 
@@ -130,10 +135,10 @@ fn simulated_ranks_conform() {
         let network = Arc::new(Mutex::new(Network::new(seed)));
         let now_ns = Arc::new(AtomicU64::new(0));
         let sim = |rank| Sim { rank: Rank(rank), network: network.clone(), now_ns: now_ns.clone() };
-        let mut transports: Vec<Sim> = (0..ranks).map(sim).collect();
+        let mut transports: Vec<Sim<Packet>> = (0..ranks).map(sim).collect();
         let mut parties: Vec<Party> = (0..ranks).map(|rank| Party::new(Rank(rank), ranks)).collect();
         loop {
-            let step = |(party, transport): (&mut Party, &mut Sim)| party.step(transport);
+            let step = |(party, transport): (&mut Party, &mut Sim<Packet>)| party.step(transport);
             let done: Vec<bool> = parties.iter_mut().zip(&mut transports).map(step).collect();
             // The simulation itself hands out what arrives.
             let arrived = network.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -151,10 +156,10 @@ fn simulated_ranks_conform() {
 #[cfg(feature = "mpi")]
 mod processes {
     use super::{PIECE_BYTES, Party, Rank, Transport, thread};
-    use crate::core::codec::Codec;
     use crate::exec::clock::Clock;
     use crate::transport::mpi::raw::Communicator;
     use crate::transport::mpi::{Links, Mpi};
+    use crate::wire::codec::Plain;
     use std::process::Command;
     use std::time::Duration;
 
@@ -171,7 +176,7 @@ mod processes {
         let mut links = Links::connect(world, shared_memory).expect("they connect");
         assert_eq!(links.bed().is_some(), shared_memory && ranks > 1);
         for _ in 0..2 {
-            let mut transport = Mpi::new(&mut links, Codec::new(rank, [].into()), Clock::machine());
+            let mut transport = Mpi::new(&mut links, Plain::new(rank), Clock::machine());
             let mut party = Party::new(rank, ranks);
             while !party.step(&mut transport) {
                 thread::yield_now();

@@ -11,7 +11,6 @@ use std::time::Duration;
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
 use super::Transport;
-use crate::core::packet::Packet;
 use crate::error::Error;
 use crate::ids::Rank;
 
@@ -25,29 +24,29 @@ const WAITING_MAX: usize = 64 * 1024;
 /// Wakes the worker that drives a rank's transport, if it is parked.
 pub(crate) type Wake = Arc<dyn Fn() + Send + Sync>;
 
-struct Outgoing {
-    ring: Producer<Packet>,
-    waiting: VecDeque<Packet>,
+struct Outgoing<P> {
+    ring: Producer<P>,
+    waiting: VecDeque<P>,
     wake: Wake,
 }
 
 /// One rank's ends of its rings.
-pub(crate) struct Local {
-    outgoing: Vec<Option<Outgoing>>,
-    incoming: Vec<(Rank, Consumer<Packet>)>,
+pub(crate) struct Local<P> {
+    outgoing: Vec<Option<Outgoing<P>>>,
+    incoming: Vec<(Rank, Consumer<P>)>,
     /// The ring to look at first.
     next: usize,
     /// Some ring was full: packets wait here.
     waiting: bool,
 }
 
-impl Local {
+impl<P> Local<P> {
     /// The transports of all ranks; `wakes[r]` is called when something arrives for rank r.
-    pub(crate) fn connect(wakes: &[Wake]) -> Vec<Local> {
+    pub(crate) fn connect(wakes: &[Wake]) -> Vec<Local<P>> {
         let ranks = wakes.len();
         let capacity = (PACKETS_PER_RANK / ranks).clamp(RING_MIN, RING_MAX);
         let unconnected = |_| Local { outgoing: Vec::new(), incoming: Vec::new(), next: 0, waiting: false };
-        let mut transports: Vec<Local> = (0..ranks).map(unconnected).collect();
+        let mut transports: Vec<Local<P>> = (0..ranks).map(unconnected).collect();
         for from in 0..ranks {
             for (to, wake) in wakes.iter().enumerate() {
                 if from == to {
@@ -70,7 +69,7 @@ impl Local {
     }
 }
 
-impl Outgoing {
+impl<P> Outgoing<P> {
     /// Sends what waits, in order; true if nothing waits any more. A receiver that is gone needs nothing.
     fn flush(&mut self) -> bool {
         if self.ring.is_abandoned() {
@@ -87,9 +86,9 @@ impl Outgoing {
     }
 }
 
-impl Transport for Local {
+impl<P> Transport<P> for Local<P> {
     #[inline]
-    fn send(&mut self, to: Rank, packet: Packet) -> Result<(), Error> {
+    fn send(&mut self, to: Rank, packet: P) -> Result<(), Error> {
         let outgoing = self.outgoing[to.0 as usize].as_mut().expect("a rank sends to other ranks only");
         if !outgoing.waiting.is_empty() && !outgoing.flush() {
             outgoing.waiting.push_back(packet);
@@ -106,7 +105,7 @@ impl Transport for Local {
     }
 
     #[inline]
-    fn poll(&mut self) -> Option<Result<(Rank, Packet), Error>> {
+    fn poll(&mut self) -> Option<Result<(Rank, P), Error>> {
         if self.waiting {
             self.waiting = !self.flush();
         }

@@ -1,4 +1,4 @@
-//! Moves packets between ranks, and nothing else.
+//! Moves packets between ranks, and nothing else: `P` is the packet of whatever shape of program runs.
 
 #[cfg(all(test, not(loom)))]
 mod conformance;
@@ -9,7 +9,6 @@ pub(crate) mod sim;
 
 use std::time::Duration;
 
-use crate::core::packet::Packet;
 use crate::error::Error;
 use crate::ids::Rank;
 
@@ -17,18 +16,18 @@ use crate::ids::Rank;
 ///
 /// Every packet arrives exactly once; packets from one rank to another arrive in the order they were sent; no other
 /// order is promised. No call blocks, but for `close`.
-pub(crate) trait Transport {
+pub(crate) trait Transport<P> {
     /// Takes a packet for another rank. It may leave now or at the next `poll` or `idle`.
     ///
     /// # Errors
     /// [`Error::Wire`] when it cannot be encoded; it is gone then.
-    fn send(&mut self, to: Rank, packet: Packet) -> Result<(), Error>;
+    fn send(&mut self, to: Rank, packet: P) -> Result<(), Error>;
 
     /// The next packet that has arrived, with its sender.
     ///
     /// # Errors
     /// [`Error::Wire`] when it cannot be decoded, and what the network says.
-    fn poll(&mut self) -> Option<Result<(Rank, Packet), Error>>;
+    fn poll(&mut self) -> Option<Result<(Rank, P), Error>>;
 
     /// The rank has nothing else to do: everything that still lies here should leave. True if it all has.
     fn idle(&mut self) -> bool;

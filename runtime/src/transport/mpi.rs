@@ -32,13 +32,12 @@ use self::peer::{Failure, Peer};
 use self::raw::{Communicator, MpiError, Window};
 use self::ring::{Reader, Ring, Writer};
 use super::Transport;
-use crate::core::codec::Codec;
-use crate::core::packet::Packet;
 use crate::error::Error;
 use crate::exec::clock::Clock;
 use crate::exec::sleep::{SharedBed, wake_at};
 use crate::ids::Rank;
 use crate::warn::warn;
+use crate::wire::codec::Codec;
 
 /// Lines of all rings into one process together, and of each at least and at most: 8 MiB, 64 KiB and 512 KiB.
 const LINES_PER_RANK: usize = 1 << 17;
@@ -150,9 +149,9 @@ impl SharedBed for Bed {
 }
 
 /// The transport of one run.
-pub(crate) struct Mpi<'l> {
+pub(crate) struct Mpi<'l, C> {
     links: &'l mut Links,
-    codec: Codec,
+    codec: C,
     clock: Clock,
     /// Peers with frames that their readers may not know of yet.
     unseen: Vec<u32>,
@@ -166,8 +165,8 @@ pub(crate) struct Mpi<'l> {
     naps: u32,
 }
 
-impl<'l> Mpi<'l> {
-    pub(crate) fn new(links: &'l mut Links, codec: Codec, clock: Clock) -> Mpi<'l> {
+impl<'l, C: Codec> Mpi<'l, C> {
+    pub(crate) fn new(links: &'l mut Links, codec: C, clock: Clock) -> Mpi<'l, C> {
         links.peers.iter_mut().flatten().for_each(Peer::begin);
         Mpi {
             links,
@@ -187,7 +186,7 @@ impl<'l> Mpi<'l> {
     fn with_peer(
         &mut self,
         to: u32,
-        add: impl FnOnce(&mut Peer, &Codec, u64, &Communicator) -> Result<(), Failure>,
+        add: impl FnOnce(&mut Peer, &C, u64, &Communicator) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let links = &mut *self.links;
         let peer = links.peers[to as usize].as_mut().expect("a rank sends to other ranks only");
@@ -289,7 +288,7 @@ impl<'l> Mpi<'l> {
     }
 
     #[inline]
-    fn next(&mut self) -> Result<Option<(Rank, Packet)>, Failure> {
+    fn next(&mut self) -> Result<Option<(Rank, C::Packet)>, Failure> {
         if self.links.batches.is_some() {
             self.take_batches()?;
         }
@@ -337,9 +336,9 @@ fn arrivals(peers: &mut [Option<Peer>], from: u32) -> &mut Arrivals {
     &mut peers[from as usize].as_mut().expect("a process sends nothing to itself").arrivals
 }
 
-impl Transport for Mpi<'_> {
+impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
     #[inline]
-    fn send(&mut self, to: Rank, packet: Packet) -> Result<(), Error> {
+    fn send(&mut self, to: Rank, packet: C::Packet) -> Result<(), Error> {
         self.with_peer(to.0, |peer, codec, now_ns, communicator| {
             peer.send(packet, codec, now_ns, communicator)
         })
@@ -347,7 +346,7 @@ impl Transport for Mpi<'_> {
     }
 
     #[inline]
-    fn poll(&mut self) -> Option<Result<(Rank, Packet), Error>> {
+    fn poll(&mut self) -> Option<Result<(Rank, C::Packet), Error>> {
         let kept_up = self.upkeep(false);
         self.looked = true;
         match kept_up.map_err(Failure::from).and_then(|_| self.next()) {

@@ -7,7 +7,6 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 
 use super::Transport;
-use crate::core::packet::Packet;
 use crate::error::Error;
 use crate::ids::Rank;
 
@@ -16,22 +15,22 @@ const DELAY_MAX_NS: u64 = 20_000;
 const SLOW_ONE_IN: u32 = 50;
 
 /// All packets under way, by arrival time.
-pub(crate) struct Network {
+pub(crate) struct Network<P> {
     rng: Pcg32,
     /// (arrival, sequence) -> packet; the sequence makes keys unique.
-    under_way: BTreeMap<(u64, u64), (Rank, Rank, Packet)>,
+    under_way: BTreeMap<(u64, u64), (Rank, Rank, P)>,
     sequence: u64,
     /// When the last packet of a pair arrives: the next one arrives later.
     last: BTreeMap<(Rank, Rank), u64>,
 }
 
-impl Network {
-    pub(crate) fn new(seed: u64) -> Network {
+impl<P> Network<P> {
+    pub(crate) fn new(seed: u64) -> Network<P> {
         let rng = Pcg32::seed_from_u64(seed);
         Network { rng, under_way: BTreeMap::new(), sequence: 0, last: BTreeMap::new() }
     }
 
-    fn send(&mut self, from: Rank, to: Rank, packet: Packet, now_ns: u64) {
+    fn send(&mut self, from: Rank, to: Rank, packet: P, now_ns: u64) {
         let slow = if self.rng.random_ratio(1, SLOW_ONE_IN) { 100 } else { 1 };
         let arrival = now_ns + self.rng.random_range(0..=DELAY_MAX_NS * slow);
         let last = self.last.entry((from, to)).or_default();
@@ -46,27 +45,27 @@ impl Network {
     }
 
     /// The next packet: sender, receiver, packet.
-    pub(crate) fn take(&mut self) -> Option<(Rank, Rank, Packet)> {
+    pub(crate) fn take(&mut self) -> Option<(Rank, Rank, P)> {
         self.under_way.pop_first().map(|(_, packet)| packet)
     }
 }
 
 /// One rank's way into the network. The simulation itself hands out what arrives.
-pub(crate) struct Sim {
+pub(crate) struct Sim<P> {
     pub(crate) rank: Rank,
-    pub(crate) network: Arc<Mutex<Network>>,
+    pub(crate) network: Arc<Mutex<Network<P>>>,
     /// The rank's time, kept by the simulation.
     pub(crate) now_ns: Arc<std::sync::atomic::AtomicU64>,
 }
 
-impl Transport for Sim {
-    fn send(&mut self, to: Rank, packet: Packet) -> Result<(), Error> {
+impl<P> Transport<P> for Sim<P> {
+    fn send(&mut self, to: Rank, packet: P) -> Result<(), Error> {
         let now_ns = self.now_ns.load(std::sync::atomic::Ordering::Relaxed);
         self.network.lock().unwrap_or_else(PoisonError::into_inner).send(self.rank, to, packet, now_ns);
         Ok(())
     }
 
-    fn poll(&mut self) -> Option<Result<(Rank, Packet), Error>> {
+    fn poll(&mut self) -> Option<Result<(Rank, P), Error>> {
         None
     }
 

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::ops::Range;
 
-use crate::core::wire::WireError;
+use crate::wire::WireError;
 
 /// What a worker, a rank or the whole pool has accumulated.
 pub(crate) type Accumulated = Box<dyn Any + Send>;

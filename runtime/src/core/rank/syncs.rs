@@ -245,7 +245,7 @@ mod tests {
     use crate::core::erased::{ErasedArray, ErasedSlot};
     use crate::core::estimate::RankPlace;
     use crate::core::packet::Cargo;
-    use crate::core::wire::WireError;
+    use crate::wire::WireError;
 
     /// A report to `sync` from a rank that has nothing to report on.
     fn collected(sync: u64) -> Packet {

@@ -10,14 +10,14 @@ use std::time::Duration;
 use super::Shared;
 use super::whole::whole;
 use crate::config::Config;
-use crate::core::packet::Packet;
 use crate::core::pool::work::Accumulated;
 use crate::core::pool::{Part, PoolPacket, Whole};
-use crate::core::wire::{self, WireError};
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::launch::Launch;
 use crate::transport::Transport;
+use crate::wire::WireError;
+use crate::wire::codec::{Codec, Plain};
 
 /// How long a monitor sleeps at most where nobody wakes it: to see that the pool was cancelled, or, between hosts, that a
 /// packet has come, ns.
@@ -29,7 +29,7 @@ const ROOT: Rank = Rank(0);
 
 pub(super) struct Monitor<'m> {
     shared: &'m Shared<'m>,
-    transport: Option<Box<dyn Transport + 'm>>,
+    transport: Option<Box<dyn Transport<PoolPacket> + 'm>>,
     ranks: u32,
     /// Whether ranks are processes, of which each needs the result.
     processes: bool,
@@ -63,7 +63,7 @@ pub(super) type Conclusion = (Option<Accumulated>, Whole);
 impl<'m> Monitor<'m> {
     pub(super) fn new(
         shared: &'m Shared<'m>,
-        transport: Option<Box<dyn Transport + 'm>>,
+        transport: Option<Box<dyn Transport<PoolPacket> + 'm>>,
         ranks: u32,
         config: &Config,
     ) -> Monitor<'m> {
@@ -141,10 +141,9 @@ impl<'m> Monitor<'m> {
     fn send(&mut self, to: Rank, mut packet: PoolPacket) -> Result<(), Error> {
         let Some(transport) = &mut self.transport else { return Ok(()) };
         if self.wire {
-            let there_and_back = wire::encode(&packet).and_then(|bytes| wire::decode(&bytes));
-            packet = there_and_back.map_err(|why| garbled(self.shared.rank, "a packet", &why))?;
+            packet = Plain::new(self.shared.rank).round_trip(packet)?;
         }
-        transport.send(to, Packet::Pool(Box::new(packet)))
+        transport.send(to, packet)
     }
 
     fn tell_all(&mut self, packet: impl Fn() -> PoolPacket) {
@@ -153,16 +152,7 @@ impl<'m> Monitor<'m> {
         inner.outbound.extend(others.map(|rank| (rank, packet())));
     }
 
-    fn hear(&mut self, from: Rank, packet: Packet) -> Result<Option<Conclusion>, Error> {
-        let packet = match packet {
-            Packet::Pool(packet) => *packet,
-            Packet::Abort(error) => {
-                self.told = true;
-                self.shared.fail(*error);
-                return Ok(None);
-            }
-            other => unreachable!("{other:?} belongs to arrays"),
-        };
+    fn hear(&mut self, from: Rank, packet: PoolPacket) -> Result<Option<Conclusion>, Error> {
         match packet {
             PoolPacket::Machine(message) => {
                 self.shared.with(|inner, now_ns, todo| inner.core.hear(from, message, now_ns, todo));
@@ -178,6 +168,10 @@ impl<'m> Monitor<'m> {
                 // Who cancelled tells all.
                 self.cancel_told = true;
                 self.shared.with(|inner, _, todo| inner.core.cancel(todo));
+            }
+            PoolPacket::Abort(error) => {
+                self.told = true;
+                self.shared.fail(*error);
             }
             PoolPacket::Part(mut part) => {
                 let bytes = std::mem::take(&mut part.accumulated);
@@ -281,7 +275,7 @@ impl<'m> Monitor<'m> {
         let Some(transport) = &mut self.transport else { return };
         for to in (0..self.ranks).map(Rank).filter(|&to| to != self.shared.rank) {
             // Who cannot be told any more knows.
-            let _ = transport.send(to, Packet::Abort(Box::new(error.clone())));
+            let _ = transport.send(to, PoolPacket::Abort(Box::new(error.clone())));
         }
         transport.idle();
     }

@@ -72,7 +72,7 @@ pub(crate) fn run(
             let doing = "executing or merging iterations".into();
             Error::PoolPanicked { rank: rank.0, doing, panic: text_of(&*panic) }
         })?;
-        let garbled = |why: crate::core::wire::WireError| {
+        let garbled = |why: crate::wire::WireError| {
             let what = "what the pool has accumulated".into();
             Error::Wire { rank: rank.0, what, why: why.to_string() }
         };

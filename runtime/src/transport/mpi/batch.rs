@@ -17,7 +17,7 @@ use std::sync::Arc;
 use super::frame::{self, Frame, Kind, WORD};
 use super::raw::{Communicator, MpiError, Receiving, Sendings};
 use super::ring::{Reader, Writer};
-use crate::core::bulk::{Attachment, Block};
+use crate::wire::bulk::{Attachment, Block};
 
 /// The tag of batches.
 pub(crate) const BATCH: u16 = 1;

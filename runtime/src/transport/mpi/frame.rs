@@ -10,7 +10,7 @@
 
 use Kind::{BodyBeside, Bye, Packet};
 
-use crate::core::bulk::Attachment;
+use crate::wire::bulk::Attachment;
 
 /// Bytes of a word.
 pub(crate) const WORD: usize = 8;

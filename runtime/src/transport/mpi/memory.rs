@@ -17,8 +17,8 @@ use rustix::io::retry_on_intr;
 use serde::{Deserialize, Serialize};
 
 use super::raw::{Communicator, Mapping, MpiError};
-use crate::core::wire;
 use crate::exec::clock::monotonic_ns;
+use crate::wire;
 
 /// Where parts are made.
 #[derive(Clone, Copy)]

@@ -15,10 +15,9 @@ use std::sync::Arc;
 use super::batch::{Arrivals, Departures};
 use super::frame::{Kind, Run};
 use super::raw::{Communicator, MpiError, Receiving, Sendings};
-use crate::core::bulk::{Attachment, Block};
-use crate::core::codec::Codec;
-use crate::core::packet::Packet;
 use crate::error::Error;
+use crate::wire::bulk::{Attachment, Block};
+use crate::wire::codec::Codec;
 
 /// The tag of runs of numbers.
 const RUN: u16 = 2;
@@ -105,10 +104,10 @@ impl Peer {
 
     /// Sends a packet, now or when there is room.
     #[inline]
-    pub(crate) fn send(
+    pub(crate) fn send<C: Codec>(
         &mut self,
-        packet: Packet,
-        codec: &Codec,
+        packet: C::Packet,
+        codec: &C,
         now_ns: u64,
         communicator: &Communicator,
     ) -> Result<(), Failure> {
@@ -283,11 +282,11 @@ impl Peer {
 
     /// The next packet, or none. A bye is none.
     #[inline]
-    pub(crate) fn next(
+    pub(crate) fn next<C: Codec>(
         &mut self,
-        codec: &Codec,
+        codec: &C,
         communicator: &Communicator,
-    ) -> Result<Option<Packet>, Failure> {
+    ) -> Result<Option<C::Packet>, Failure> {
         while !self.gone
             && self.arriving_bytes < BESIDE_BYTES_MAX
             && let Some(frame) = self.arrivals.next()

@@ -29,7 +29,7 @@ use std::time::Duration;
 use mpi::ffi;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use crate::core::bulk::{Block, Shared};
+use crate::wire::bulk::{Block, Shared};
 
 /// A failed call: which, and what MPI says.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -372,7 +372,7 @@ impl<'de, T: Number> Visitor<'de> for Bytes<T> {
 #[cfg(test)]
 mod tests {
     use super::{BESIDE_BYTES_MIN, Number, gather, scatter};
-    use crate::core::wire;
+    use crate::wire;
     use proptest::prelude::*;
     use serde::{Deserialize, Serialize};
     use std::collections::VecDeque;

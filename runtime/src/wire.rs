@@ -3,6 +3,9 @@
 //! Format: bincode 2, little-endian, variable-length integers, fixed-size floats. Bulk numeric fields should use
 //! [`bulk`](crate::bulk), which writes them as one byte string at memory speed.
 
+pub mod bulk;
+pub(crate) mod codec;
+
 use bincode::enc::write::Writer;
 use bincode::error::EncodeError;
 use serde::Serialize;

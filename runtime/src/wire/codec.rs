@@ -1,0 +1,61 @@
+//! Packets as bytes, and back: what a shape of program supplies, so that transports need not know what they carry.
+
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::bulk::{Attachment, Block, gather, scatter};
+use super::{WireError, decode, encode_into};
+use crate::error::Error;
+use crate::ids::Rank;
+
+/// Encodes and decodes the packets of one rank. Long runs of numbers travel beside the bytes (see
+/// [`bulk`](super::bulk)).
+pub(crate) trait Codec {
+    type Packet;
+
+    /// Appends the packet to `bytes`; what travels beside them comes back. Of a packet that fails, a part may stand there.
+    fn encode(&self, packet: Self::Packet, bytes: &mut Vec<u8>) -> Result<Vec<Attachment>, Error>;
+
+    /// Decodes a packet. `blocks` came beside it, in order.
+    fn decode(&self, bytes: &[u8], blocks: VecDeque<Block>) -> Result<Self::Packet, Error>;
+
+    /// The packet as it would arrive from another process.
+    #[inline(never)]
+    fn round_trip(&self, packet: Self::Packet) -> Result<Self::Packet, Error> {
+        let mut bytes = Vec::new();
+        let attachments = self.encode(packet, &mut bytes)?;
+        self.decode(&bytes, attachments.iter().map(Block::copied).collect())
+    }
+}
+
+/// Packets as serde writes them.
+pub(crate) struct Plain<P> {
+    rank: Rank,
+    packets: PhantomData<fn() -> P>,
+}
+
+impl<P> Plain<P> {
+    pub(crate) fn new(rank: Rank) -> Plain<P> {
+        Plain { rank, packets: PhantomData }
+    }
+
+    fn error(&self, why: &WireError) -> Error {
+        Error::Wire { rank: self.rank.0, what: "a packet".into(), why: why.to_string() }
+    }
+}
+
+impl<P: Serialize + DeserializeOwned> Codec for Plain<P> {
+    type Packet = P;
+
+    fn encode(&self, packet: P, bytes: &mut Vec<u8>) -> Result<Vec<Attachment>, Error> {
+        let (encoded, attachments) = gather(|| encode_into(&packet, bytes));
+        encoded.map(|()| attachments).map_err(|why| self.error(&why))
+    }
+
+    fn decode(&self, bytes: &[u8], blocks: VecDeque<Block>) -> Result<P, Error> {
+        scatter(blocks, || decode(bytes)).map_err(|why| self.error(&why))
+    }
+}
