@@ -19,24 +19,9 @@ use crate::ids::Rank;
 use crate::launch::{self, Launch};
 use crate::measure::cgroup::vcpus_within;
 pub use crate::measure::sample::BackgroundSource;
+pub use crate::measure::topology::plan::Pin;
 use crate::trace::Filter;
 use crate::warn::warn;
-
-/// Whether workers are bound to vCPUs.
-///
-/// ```
-/// assert_eq!(caribou::Pin::default(), caribou::Pin::Auto);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pin {
-    /// If there is a vCPU for every worker.
-    #[default]
-    Auto,
-    /// Like `Auto`, but it is an error if there is not.
-    On,
-    /// Never.
-    Off,
-}
 
 /// What ranks are.
 ///

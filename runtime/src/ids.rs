@@ -2,6 +2,8 @@
 //!
 //! [`Rank`] and [`ChunkId`] come from `lb_strategies`, which speaks of the same things and sits below this crate.
 
+use serde::{Deserialize, Serialize};
+
 pub(crate) use lb_strategies::{ChunkId, Rank};
 
 /// A place inside a rank that holds one chunk: an index into the rank's table of cells.
@@ -12,3 +14,31 @@ pub(crate) struct CellId(pub(crate) u32);
 
 /// The sender of messages that no chunk sent: the runtime itself (start, resume, results of reductions).
 pub(crate) const RUNTIME: ChunkId = ChunkId { array: u32::MAX, key: u64::MAX };
+
+/// The rank that decides, numbers and gathers for all.
+pub(crate) const ROOT: Rank = Rank(0);
+
+/// Who sent a delivery, and which of its messages it is: together they name the message.
+///
+/// In the size of a [`ChunkId`]; chunks keep their own count, so that nothing has to be said to other ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Sender {
+    pub(crate) array: u32,
+    /// Counts the chunk's messages to single chunks from 1; after 2^32 - 1 comes 1. 0 for all else.
+    pub(crate) number: u32,
+    pub(crate) key: u64,
+}
+
+impl Sender {
+    pub(crate) const RUNTIME: Sender = Sender { array: RUNTIME.array, number: 0, key: RUNTIME.key };
+
+    #[inline]
+    pub(crate) fn new(chunk: ChunkId, number: u32) -> Sender {
+        Sender { array: chunk.array, number, key: chunk.key }
+    }
+
+    #[inline]
+    pub(crate) fn chunk(self) -> ChunkId {
+        ChunkId { array: self.array, key: self.key }
+    }
+}

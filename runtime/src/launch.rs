@@ -30,20 +30,6 @@ impl Launch {
     pub fn speaks(&self) -> bool {
         matches!(self, Launch::Alone | Launch::Together { process: 0, .. })
     }
-
-    /// Ends the whole job because this process will not take part in it, such as where its options are wrong: call it
-    /// before the process ends. Otherwise the others may wait for ever for it to start MPI.
-    ///
-    /// `complaint` goes to standard error, from one process where all of them have one; the job ends with `code`. Does
-    /// nothing for a process by itself, without the `mpi` feature, and once MPI has been started, which a run does.
-    pub fn refuse(&self, complaint: &str, code: u8) {
-        #[cfg(feature = "mpi")]
-        if let Launch::Together { process, .. } = *self {
-            crate::job::refuse(process, complaint, code);
-        }
-        #[cfg(not(feature = "mpi"))]
-        let _ = (complaint, code);
-    }
 }
 
 /// The variables in which launchers tell a process its number and how many there are.

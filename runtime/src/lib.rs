@@ -67,52 +67,53 @@
 //!
 //! # What is where
 //!
-//! `api` is what users write and the only generic code; `core` is the control plane of a rank, without threads, clocks or
-//! sockets; `exec` gives it threads and clocks, or one thread and a seed; `measure` reads the machine; `transport` moves
-//! packets. Policies are in the crate `lb_strategies`, which knows nothing of this one. `ARCHITECTURE.md` in the
-//! repository has the map, the five hops from `send` to `receive`, and the invariants.
+//! Each shape of program has its folder: `arrays` and `pools`, with what users write (`api`), its state machines without
+//! threads, clocks or sockets (`core`), and its threads, or one thread and a seed (`exec`). Below them `run` starts ranks
+//! of any shape, `transport` moves their packets without knowing them, `trace` records, `measure` reads the machine.
+//! Policies are in the crate `lb_strategies`, which knows nothing of this one. `ARCHITECTURE.md` in the repository has
+//! the map, the five hops from `send` to `receive`, and the invariants.
 
-mod api;
+mod arrays;
 mod config;
-mod core;
 mod error;
-mod exec;
 mod ids;
-#[cfg(feature = "mpi")]
-mod job;
 mod launch;
 pub mod lb;
 #[cfg(feature = "mpi")]
 mod liveness;
 mod measure;
 pub mod monitor;
-mod report;
+mod pools;
 mod run;
+mod text;
+mod threads;
 pub mod trace;
 mod transport;
 mod warn;
 mod wire;
 
-pub use api::chunk::{Chunk, Load};
-pub use api::ctx::{Array, Ctx, Section, Target};
-pub use api::index::{Extent, Index};
-pub use api::pool::{Accumulator, Cancel, Pool, PoolOutcome, PoolProgress};
-pub use api::setup::{Placement, Setup};
-pub use api::stream::{Stream, stream};
-pub use api::testing;
+pub use arrays::api::chunk::{Chunk, Load};
+pub use arrays::api::ctx::{Array, Ctx, Section, Target};
+pub use arrays::api::index::{Extent, Index};
+pub use arrays::api::setup::{Placement, Setup};
+pub use arrays::api::testing;
+pub use arrays::core::reduction::{Reducer, Values};
+pub use arrays::core::undelivered::{Addressee, Undelivered};
+pub use arrays::report::Report;
+pub use arrays::run::run;
 pub use config::{BackgroundSource, Config, Pin, Processes, VARIABLES, Variable};
-pub use core::reduction::{Reducer, Values};
 pub use error::Error;
-#[cfg(feature = "mpi")]
-pub use job::Runtime;
 pub use launch::Launch;
 pub use lb_strategies::pool::PoolStrategy;
 pub use lb_strategies::{Assignment, Background, Rank, Snapshot, Strategy};
 pub use measure::cgroup::{available_memory, cpu_quota};
 pub use measure::topology::{allowed_vcpus as vcpus, pin_to};
-pub use report::{
-    Addressee, ClockOffset, PoolReport, PoolWorker, Report, SyncReport, SyncTotals, Undelivered,
-};
-pub use run::pool::pool;
-pub use run::run;
+pub use pools::api::pool::{Accumulator, Cancel, Pool, PoolOutcome, PoolProgress};
+pub use pools::api::stream::{Stream, stream};
+pub use pools::report::{PoolReport, PoolWorker};
+pub use pools::run::pool;
+#[cfg(feature = "mpi")]
+pub use run::job::Runtime;
+pub use run::report::RunReport;
+pub use trace::{ClockOffset, SyncReport, SyncTotals};
 pub use wire::bulk;

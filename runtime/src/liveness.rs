@@ -56,7 +56,7 @@ use std::thread::{Builder, JoinHandle};
 use rustix::event::{PollFd, PollFlags};
 
 use self::link::{Frame, Link};
-use crate::core::packet::ROOT;
+use crate::ids::ROOT;
 use crate::ids::Rank;
 
 pub(crate) use self::door::{Door, Invitation};

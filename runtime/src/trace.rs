@@ -4,7 +4,7 @@
 //! |---|---|
 //! | a bounded [`Profile`] of each worker: time by message kind and state, in bins | every [`Event`] of every worker |
 //! | a [`Sample`] of each rank at every sync | a [`Look`] at other processes where much time was lost |
-//! | a [`SyncReport`](crate::SyncReport) of each sync, on rank 0 | |
+//! | a [`SyncReport`] of each sync, on rank 0 | |
 //! | the [`RunRecord`] | |
 //!
 //! On request both are written, a file a rank, block by block: memory is bounded, and a run that died leaves what it had
@@ -23,17 +23,18 @@ mod reader;
 pub(crate) mod recorder;
 pub(crate) mod recording;
 pub(crate) mod records;
-pub(crate) mod session;
-mod status;
+mod syncs;
 mod writer;
 
-pub use crate::report::{Look, Sample, Taker};
+pub use crate::measure::measured::{Look, Sample, Taker};
+pub(crate) use event::UserEvent;
 pub use event::{ChunkId, Event, NameId, Part, RUNTIME, What};
 pub use filter::Filter;
 pub use profile::{Activity, BINS_MAX, Profile, Row};
 pub use reader::{Problem, RankTrace, Stream, Trace, TraceError};
 pub use recording::RankProfile;
-pub use records::{End, Name, RunRecord};
+pub use records::{ClockOffset, End, Name, RunRecord};
+pub use syncs::{SyncReport, SyncTotals};
 pub use writer::Writer;
 
 /// The longest run that a trace can hold: 104 days. Below it sums over some thousand workers do not overflow, and times

@@ -353,8 +353,8 @@ fn the_same_seed_gives_the_same_run() {
         .expect("it ends")
     };
     assert_eq!(report(7).messages, report(7).messages);
-    assert_eq!(report(7).elapsed_ns, report(7).elapsed_ns);
-    assert_ne!(report(7).elapsed_ns, report(8).elapsed_ns);
+    assert_eq!(report(7).run.wall_ns, report(7).run.wall_ns);
+    assert_ne!(report(7).run.wall_ns, report(8).run.wall_ns);
 }
 
 /// Runs a whole simulation in a handler.

@@ -233,7 +233,7 @@ fn the_slices_of_a_worker_leave_no_gap_and_the_profile_adds_up_to_them() {
     let dir = Scratch::new("slices");
     let report = strips(config(2).trace(&dir.0), false).expect("nothing is wrong");
     let trace = dir.open();
-    for (rank, profile) in trace.ranks.iter().zip(&report.profiles) {
+    for (rank, profile) in trace.ranks.iter().zip(&report.run.profiles) {
         let slices: Vec<Event> = rank
             .stream(0)
             .filter(|event| event.duration_ns() > 0)
@@ -370,7 +370,7 @@ fn a_full_trace_says_how_many_events_it_dropped() {
 #[test]
 fn a_run_in_a_directory_with_traces_takes_the_next_number() {
     let dir = Scratch::new("again");
-    let run = || strips(config(2).trace(&dir.0), false).map(|report| PathBuf::from(report.run.trace));
+    let run = || strips(config(2).trace(&dir.0), false).map(|report| PathBuf::from(report.run.record.trace));
     let numbers = [1, 2, 8].map(|number| dir.0.join(format!("run-{number}")));
     assert_eq!([run(), run()], [0, 1].map(|number| Ok(numbers[number].clone())));
     std::fs::create_dir(dir.0.join("run-7")).expect("it can be made");
@@ -472,10 +472,10 @@ fn a_pool_that_panics_leaves_the_ranges_before() {
 #[test]
 fn without_a_profile_and_a_trace_nothing_is_recorded() {
     let report = strips(config(2).profile(false), false).expect("nothing is wrong");
-    assert!(report.profiles.is_empty());
+    assert!(report.run.profiles.is_empty());
     let report = strips(config(2), false).expect("nothing is wrong");
-    assert_eq!(report.profiles.len(), 2);
-    assert!(report.run.run_id.len() > 10 && !report.run.arguments.is_empty());
+    assert_eq!(report.run.profiles.len(), 2);
+    assert!(report.run.record.run_id.len() > 10 && !report.run.record.arguments.is_empty());
 }
 
 /// A token that travels until somebody says that it is enough.

@@ -219,7 +219,7 @@ mod tests {
             (1..=8).for_each(|completed| clock.record(completed, 100 + 10 * u64::from(completed)));
             let mut report = Report::default();
             report.syncs.push(caribou::SyncReport::default());
-            report.workers_per_rank = vec![3, 3];
+            report.run.workers_per_rank = vec![3, 3];
             Ok(report)
         });
         let run = run.unwrap();

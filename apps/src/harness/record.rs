@@ -86,11 +86,11 @@ impl Run {
         Self {
             lb: lb.to_owned(),
             quotas_held,
-            placement: report.placement.clone(),
+            placement: report.run.placement.clone(),
             // Ranks differ only where somebody asked for it; the first stands for all.
-            workers: report.workers_per_rank.first().copied().unwrap_or(1),
-            pinned: report.pinned,
-            trace: report.run.trace.clone(),
+            workers: report.run.workers_per_rank.first().copied().unwrap_or(1),
+            pinned: report.run.pinned,
+            trace: report.run.record.trace.clone(),
             start_ns,
             complete_ns,
             syncs: report.syncs.iter().map(SyncRecord::from).collect(),

@@ -190,8 +190,8 @@ impl Options {
             measure: config.measures().into(),
             profile: config.profiles().into(),
             placement: self.placement,
-            seats: report.placement.clone(),
-            trace: report.run.trace.clone(),
+            seats: report.run.placement.clone(),
+            trace: report.run.record.trace.clone(),
             machine: Machine::this(),
         }
     }
@@ -238,8 +238,8 @@ mod tests {
     fn the_outcome_is_time_over_all_hops() {
         let options = options("ring --tokens 4 --hops 25 --placement round-robin --measure off");
         let mut report = Report::default();
-        report.placement = "1 host, 1 rank".to_owned();
-        report.run.trace = "traces/run-1".to_owned();
+        report.run.placement = "1 host, 1 rank".to_owned();
+        report.run.record.trace = "traces/run-1".to_owned();
         let config = options.configure(Config::default());
         let outcome = options.outcome(&config, 8_000, &report);
         assert!((outcome.ns_per_message - 80.0).abs() < 1e-9);

@@ -12,9 +12,9 @@ use rustix::event::{PollFd, PollFlags};
 use super::door::{Door, Hello};
 use super::link::{self, Frame, Link};
 use super::{How, Lost, OnLost};
-use crate::core::packet::ROOT;
-use crate::exec::clock::Clock;
+use crate::ids::ROOT;
 use crate::ids::Rank;
+use crate::threads::clock::Clock;
 use crate::warn::warn;
 
 /// Connections accepted in one turn.

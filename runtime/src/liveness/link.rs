@@ -17,8 +17,8 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 
 use super::{How, Lost};
-use crate::exec::clock::Clock;
 use crate::ids::Rank;
+use crate::threads::clock::Clock;
 
 /// A connection that said nothing for this long is probed by the kernel.
 const IDLE_S: u64 = 5;

@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn cpu_time_charged_follows_the_cpu_clock_within_a_batch() {
         // Real clocks: spin for some batches, then compare the sum of charges with the thread's CPU time.
-        let clock = crate::exec::clock::Clock::machine();
+        let clock = crate::threads::clock::Clock::machine();
         let (mut meter, before) = (Meter::new(clock.now_ns()), thread_cpu_ns());
         let mut charged = 0i64;
         while thread_cpu_ns() - before < 20_000_000 {

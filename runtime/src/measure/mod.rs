@@ -9,6 +9,7 @@ pub(crate) mod background;
 pub(crate) mod cgroup;
 pub(crate) mod cpu;
 mod interval;
+pub(crate) mod measured;
 pub(crate) mod meter;
 pub(crate) mod sample;
 pub(crate) mod speed;

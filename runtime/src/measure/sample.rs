@@ -17,7 +17,7 @@ use super::meter::Published;
 use super::speed::Rounds;
 use super::takers::Takers;
 use super::topology::Thread;
-use crate::report::{Look, Sample};
+use crate::measure::measured::{Look, Sample};
 use crate::warn::warn;
 
 /// Where the background load O_p of cloud-refine (eq. 2) comes from.

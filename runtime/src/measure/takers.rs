@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use rustc_hash::FxHashMap;
 
 use super::cpu::thread_cpu_ns;
-use crate::report::{Look, Sample, Taker};
+use crate::measure::measured::{Look, Sample, Taker};
 
 /// A look is worth it from this part of the time lost.
 const LOST: f64 = 0.05;

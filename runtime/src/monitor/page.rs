@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::Collect;
 use super::metrics::{self, metrics};
 use super::status::Status;
-use crate::exec::clock::monotonic_ns;
+use crate::threads::clock::monotonic_ns;
 
 /// Figures are collected no more often than this.
 const FRESH_NS: u64 = 250_000_000;

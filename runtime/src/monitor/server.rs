@@ -22,7 +22,7 @@ use rustix::io::Errno;
 use rustix::time::Timespec;
 
 use super::page::{Pages, refuse};
-use crate::exec::clock::monotonic_ns;
+use crate::threads::clock::monotonic_ns;
 
 /// Clients at a time.
 pub(super) const CONNECTIONS_MAX: usize = 16;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::report::SyncReport;
 use crate::trace::Sample;
+use crate::trace::SyncReport;
 
 /// The form of [`Status`] as JSON. Fields may be added; if one changes its meaning, the number does too.
 pub const SCHEMA: &str = "caribou.status/1";

@@ -6,9 +6,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
-use crate::exec::clock::monotonic_ns;
-use crate::report::SyncReport;
+use crate::threads::clock::monotonic_ns;
 use crate::trace::Sample;
+use crate::trace::SyncReport;
 
 fn made_up() -> Status {
     let worker = |worker| WorkerStatus {

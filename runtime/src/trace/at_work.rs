@@ -4,7 +4,6 @@
 //! looks again and again: what is still the same has been running since the first look, so times are *at least*.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -168,26 +167,19 @@ impl Recording {
     /// In words.
     fn running(&self, worker: u32, sight: Sight, long_ns: u64) -> Running {
         let Sight { chunk, kind, .. } = sight;
-        let array = self.described.get().and_then(|arrays| arrays.get(chunk.array as usize));
-        let what = match array {
-            Some(array) => {
-                // The user's, which may panic.
-                let index = catch_unwind(AssertUnwindSafe(|| array.index_text(chunk.key)));
-                let index = index.unwrap_or_else(|_| chunk.key.to_string());
-                format!("{}[{index}] of array {}", array.name(), chunk.array)
+        let named = self.name_chunk.get().and_then(|name| name(chunk));
+        let is_chunk = named.is_some();
+        let what = named.unwrap_or_else(|| match chunk.array {
+            DECISION => {
+                let strategy = self.strategy.get().map_or("", |name| name);
+                format!("the strategy `{strategy}` for sync {}", chunk.key)
             }
-            None if chunk.array == DECISION => {
-                format!(
-                    "the strategy `{}` for sync {}",
-                    self.strategy.get().map_or("", |name| name),
-                    chunk.key
-                )
-            }
-            None if chunk.array == ITERATIONS => format!("iterations from {} on", chunk.key),
-            None => "what the runtime does itself".into(),
-        };
-        let name = array.and_then(|_| self.names().get(kind as usize).map(|name| name.text.clone()));
-        Running { rank: self.rank(), worker, what, kind: name, long_ns }
+            ITERATIONS => format!("iterations from {} on", chunk.key),
+            _ => "what the runtime does itself".into(),
+        });
+        let text = |number: u32| self.names().get(number as usize).map(|name| name.text.clone());
+        let kind = is_chunk.then(|| text(kind)).flatten();
+        Running { rank: self.rank(), worker, what, kind, long_ns }
     }
 }
 
@@ -234,7 +226,7 @@ mod tests {
     #[test]
     fn a_strategy_at_work_is_named() {
         let rank = Arc::new(Recording::nothing(1));
-        rank.describe(Arc::new([]), "mine");
+        rank.describe(Box::new(|_| None), "mine");
         rank.at_work[0].decides(3);
         let mut sightings = Sightings::default();
         told(&mut sightings, &rank, 1);

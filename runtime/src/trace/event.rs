@@ -209,3 +209,11 @@ impl Event {
         }
     }
 }
+
+/// What a program may tell about itself, for the trace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum UserEvent {
+    Mark { name: &'static str },
+    Span { name: &'static str, begin_ns: u64 },
+    Counter { name: &'static str, value: f64 },
+}

@@ -12,12 +12,12 @@ use rustc_hash::FxHashMap;
 
 use super::block::{Block, Kind};
 use super::encoding::Encoder;
+use super::event::UserEvent;
 use super::event::{ChunkId, Event, NameId, Part, What};
 use super::filter::Class;
 use super::profile::Activity;
 use super::recording::Recording;
-use crate::core::envelope::Sender;
-use crate::core::handler::Tidings;
+use crate::ids::Sender;
 
 /// Bytes of a block before compression.
 const BLOCK_BYTES: usize = 256 << 10;
@@ -294,17 +294,17 @@ impl Recorder {
     }
 
     /// A chunk has something to tell.
-    pub(crate) fn tell(&mut self, chunk: ChunkId, tidings: Tidings, now_ns: u64) {
+    pub(crate) fn tell(&mut self, chunk: ChunkId, event: UserEvent, now_ns: u64) {
         if !self.keeps.marks || !self.recording.keeps_array(chunk.array) {
             return;
         }
         let name = |text| self.recording.name(None, text);
-        self.told.push(match tidings {
-            Tidings::Mark { name: text } => Event::point(now_ns, What::Mark { chunk, name: name(text) }),
-            Tidings::Counter { name: text, value } => {
+        self.told.push(match event {
+            UserEvent::Mark { name: text } => Event::point(now_ns, What::Mark { chunk, name: name(text) }),
+            UserEvent::Counter { name: text, value } => {
                 Event::point(now_ns, What::Counter { chunk, name: name(text), value })
             }
-            Tidings::Span { name: text, begin_ns } => Event {
+            UserEvent::Span { name: text, begin_ns } => Event {
                 begin_ns: begin_ns.clamp(self.last_ns.min(now_ns), now_ns),
                 end_ns: now_ns,
                 what: What::Span { chunk, name: name(text) },

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crossbeam_utils::CachePadded;
 use rustc_hash::FxHashMap;
@@ -20,9 +20,9 @@ use super::filter::{Class, Filter};
 use super::profile::Profile;
 use super::records::{End, Name, RunRecord};
 use super::writer::Writer;
-use crate::core::erased::ErasedArray;
 use crate::error::Error;
-use crate::report::{Look, Sample, SyncReport, SyncTotals};
+use crate::measure::measured::{Look, Sample};
+use crate::trace::{SyncReport, SyncTotals};
 use crate::warn::warn;
 
 /// Samples kept in memory: then every second one is merged with its neighbour.
@@ -60,6 +60,9 @@ pub struct RankProfile {
     pub broken: Option<String>,
 }
 
+/// How people call a chunk; none if that is the name of something else.
+pub(crate) type NameChunk = Box<dyn Fn(ChunkId) -> Option<String> + Send + Sync>;
+
 /// One rank's record.
 pub(crate) struct Recording {
     rank: u32,
@@ -68,8 +71,8 @@ pub(crate) struct Recording {
     /// Whether each array's chunks are recorded.
     arrays: Vec<bool>,
     array_names: Vec<String>,
-    /// The arrays themselves, once they are known: to say which chunk a worker runs.
-    pub(super) described: OnceLock<Arc<[Arc<dyn ErasedArray>]>>,
+    /// How people call a chunk, once that is known.
+    pub(super) name_chunk: OnceLock<NameChunk>,
     /// The name of the strategy, once it is known.
     pub(super) strategy: OnceLock<String>,
     /// What each worker is running: padded, since each writes its own with every message.
@@ -133,7 +136,7 @@ impl Recording {
             filter: Filter::default(),
             arrays: Vec::new(),
             array_names: Vec::new(),
-            described: OnceLock::new(),
+            name_chunk: OnceLock::new(),
             strategy: OnceLock::new(),
             at_work: (0..workers).map(|_| CachePadded::new(AtWork::new())).collect(),
             profiles: (0..workers).map(|_| Mutex::default()).collect(),
@@ -175,9 +178,9 @@ impl Recording {
         }
     }
 
-    /// What the rank was set up with.
-    pub(crate) fn describe(&self, arrays: Arc<[Arc<dyn ErasedArray>]>, strategy: &str) {
-        self.described.get_or_init(|| arrays);
+    /// How its chunks are called, and what balances them.
+    pub(crate) fn describe(&self, name_chunk: NameChunk, strategy: &str) {
+        self.name_chunk.get_or_init(|| name_chunk);
         self.strategy.get_or_init(|| strategy.to_owned());
     }
 

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::event::ChunkId;
-use crate::report::ClockOffset;
 
 /// What a run was: written when it begins, the same by every rank but for `rank`, `host` and `pid`.
 ///
@@ -100,4 +99,20 @@ impl Names {
     pub(crate) fn chunk_names(&self) -> impl Iterator<Item = (ChunkId, &str)> {
         self.chunks.iter().map(|(array, key, text)| (ChunkId { array: *array, key: *key }, text.as_str()))
     }
+}
+
+/// A rank's clock against that of rank 0. All times of a run are corrected by `begin_ns`.
+///
+/// ```
+/// let clock = caribou::ClockOffset { begin_ns: -1_200, drift_ns: 40, error_ns: 900 };
+/// assert!(clock.drift_ns.unsigned_abs() < clock.error_ns, "nothing that could be told from an error");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockOffset {
+    /// Its clock minus rank 0's when the run began, ns.
+    pub begin_ns: i64,
+    /// How much that has grown by the end of the run, ns.
+    pub drift_ns: i64,
+    /// The error of both, at most, ns; 0 where both clocks are one.
+    pub error_ns: u64,
 }

@@ -11,7 +11,8 @@ use super::encoding::Encoder;
 use super::event::{ChunkId, Event};
 use super::profile::Profile;
 use super::records::{End, Name, Names, RunRecord};
-use crate::report::{Look, Sample, SyncReport};
+use crate::measure::measured::{Look, Sample};
+use crate::trace::SyncReport;
 
 /// Chunk names in one block.
 const NAMES_MAX: usize = 16_384;

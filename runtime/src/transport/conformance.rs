@@ -156,7 +156,7 @@ fn simulated_ranks_conform() {
 #[cfg(feature = "mpi")]
 mod processes {
     use super::{PIECE_BYTES, Party, Rank, Transport, thread};
-    use crate::exec::clock::Clock;
+    use crate::threads::clock::Clock;
     use crate::transport::mpi::raw::Communicator;
     use crate::transport::mpi::{Links, Mpi};
     use crate::wire::codec::Plain;

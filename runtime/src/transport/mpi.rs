@@ -33,9 +33,9 @@ use self::raw::{Communicator, MpiError, Window};
 use self::ring::{Reader, Ring, Writer};
 use super::Transport;
 use crate::error::Error;
-use crate::exec::clock::Clock;
-use crate::exec::sleep::{SharedBed, wake_at};
 use crate::ids::Rank;
+use crate::threads::clock::Clock;
+use crate::threads::sleep::{SharedBed, wake_at};
 use crate::warn::warn;
 use crate::wire::codec::Codec;
 

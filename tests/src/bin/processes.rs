@@ -108,7 +108,7 @@ fn decodes() -> Result<(), Error> {
     let report = caribou::run(config()?, |setup| {
         setup.array_with(2, Placement::RoundRobin, |_| Reader::default());
     })?;
-    for profile in report.profiles.iter().filter(|profile| profile.rank == 1) {
+    for profile in report.run.profiles.iter().filter(|profile| profile.rank == 1) {
         let rows = profile.workers.iter().flat_map(|worker| &worker.rows);
         let handlers = rows.filter(|row| matches!(row.activity, Activity::Kind(_)));
         let handlers_ns: u64 = handlers.map(|row| row.total_ns()).sum();
@@ -552,7 +552,7 @@ fn clocks() -> Result<(), Error> {
     let speaks = config()?.launch().speaks();
     let report = rounds(1000)?;
     if speaks {
-        for clock in report.clocks {
+        for clock in report.run.clocks {
             println!("clock {} {} {}", clock.begin_ns, clock.drift_ns, clock.error_ns);
         }
     }

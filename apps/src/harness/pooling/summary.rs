@@ -97,8 +97,8 @@ impl PoolSummary {
     #[must_use]
     pub fn table(&self) -> String {
         let mut text = String::new();
-        if let Some(run) = self.runs.first().filter(|run| !run.report.placement.is_empty()) {
-            let _ = writeln!(text, "{}", run.report.placement);
+        if let Some(run) = self.runs.first().filter(|run| !run.report.run.placement.is_empty()) {
+            let _ = writeln!(text, "{}", run.report.run.placement);
         }
         let windows: &[Window] = if self.disturbances.is_empty() { &[] } else { &self.windows };
         let mut heads = vec!["lb".to_owned(), "time".to_owned()];
@@ -118,7 +118,7 @@ impl PoolSummary {
                 let _ = writeln!(text, "`{}`: {decision}", run.report.lb);
             }
         }
-        text + &traces(self.runs.iter().map(|run| (&run.report.lb[..], &run.report.run.trace[..])))
+        text + &traces(self.runs.iter().map(|run| (&run.report.lb[..], &run.report.run.record.trace[..])))
     }
 }
 
@@ -141,9 +141,9 @@ impl From<&PoolSummary> for Picture {
 
 /// What comes after the last iteration, where the time in the table would hide it: a hundredth of it, and 10 ms.
 fn afterwards(report: &PoolReport) -> Option<String> {
-    let after_ns = report.wall_ns.saturating_sub(report.elapsed_ns);
+    let after_ns = report.run.wall_ns.saturating_sub(report.elapsed_ns);
     let differs = after_ns >= 10_000_000 && after_ns >= report.elapsed_ns / 100;
-    let seconds = report.wall_ns as f64 / 1e9;
+    let seconds = report.run.wall_ns as f64 / 1e9;
     differs.then(|| format!("`{}`: {seconds:.3} s until the last rank had the result.", report.lb))
 }
 
@@ -166,7 +166,13 @@ fn cells(run: &PooledRun, windows: &[Window]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use caribou::PoolWorker;
+    use caribou::{PoolWorker, RunReport};
+
+    fn ended_at(wall_ns: u64) -> RunReport {
+        let mut run = RunReport::default();
+        run.wall_ns = wall_ns;
+        run
+    }
 
     fn summary() -> PoolSummary {
         let worker = |busy_ns| PoolWorker { busy_ns, ..PoolWorker::default() };
@@ -174,7 +180,7 @@ mod tests {
             let report = PoolReport {
                 lb: lb.to_owned(),
                 elapsed_ns,
-                wall_ns: elapsed_ns + 9_000_000 * u64::from(lb == "static"),
+                run: ended_at(elapsed_ns + 9_000_000 * u64::from(lb == "static")),
                 workers: vec![worker(elapsed_ns), worker(1_000_000_000)],
                 decision: decision.map(str::to_owned),
                 ..PoolReport::default()
@@ -227,7 +233,7 @@ mod tests {
         let report = |elapsed_ns, wall_ns| PoolReport {
             lb: "static".to_owned(),
             elapsed_ns,
-            wall_ns,
+            run: ended_at(wall_ns),
             ..PoolReport::default()
         };
         let told = afterwards(&report(1_000_000_000, 1_025_000_000)).unwrap();

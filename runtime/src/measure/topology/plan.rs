@@ -23,11 +23,25 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::layout::Vcpu;
-use crate::config::Pin;
 use crate::error::Error;
 use crate::measure::cgroup::{Quota, vcpus_within};
-use crate::report::Report;
 pub(crate) use line::compact;
+
+/// Whether workers are bound to vCPUs.
+///
+/// ```
+/// assert_eq!(caribou::Pin::default(), caribou::Pin::Auto);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pin {
+    /// If there is a vCPU for every worker.
+    #[default]
+    Auto,
+    /// Like `Auto`, but it is an error if there is not.
+    On,
+    /// Never.
+    Off,
+}
 
 /// What a rank has to sit on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -105,14 +119,14 @@ pub(crate) fn plan(places: &[Place], pin: Pin) -> Result<Plan, Error> {
 }
 
 impl Plan {
-    /// `report` with who sat where.
-    pub(crate) fn described_in(&self, report: Report) -> Report {
-        Report {
-            placement: self.to_string(),
-            workers_per_rank: self.seats.iter().map(|seats| seats.workers).collect(),
-            pinned: self.seats.iter().all(|seats| seats.vcpus.is_some()),
-            ..report
-        }
+    /// Workers of each rank.
+    pub(crate) fn workers(&self) -> Vec<u32> {
+        self.seats.iter().map(|seats| seats.workers).collect()
+    }
+
+    /// Whether every worker has a vCPU to itself.
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.seats.iter().all(|seats| seats.vcpus.is_some())
     }
 }
 

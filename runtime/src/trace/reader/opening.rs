@@ -21,7 +21,8 @@ use super::super::records::{End, Name, Names, RunRecord};
 use super::super::writer::file_name;
 use super::blocks::{Blocks, check_magic, find, read_block};
 use super::{Problem, RankTrace, Trace, TraceError};
-use crate::report::{Look, Sample, SyncReport, Taker};
+use crate::measure::measured::{Look, Sample, Taker};
+use crate::trace::SyncReport;
 
 /// Bytes of each kind of records that a reader takes into memory; lists within records may add some to that. Names are
 /// those of all chunks.

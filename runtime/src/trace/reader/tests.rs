@@ -13,7 +13,8 @@ use super::super::profile::{Activity, Profile};
 use super::super::records::{End, Name, RunRecord};
 use super::super::writer::{Writer, file_name};
 use super::{Problem, Trace, TraceError};
-use crate::report::{ClockOffset, Look, Sample, SyncReport, Taker};
+use crate::measure::measured::{Look, Sample, Taker};
+use crate::trace::{ClockOffset, SyncReport};
 
 /// A directory for one test; removed when it goes.
 struct Scratch(PathBuf);

@@ -17,7 +17,7 @@ use rustix::io::retry_on_intr;
 use serde::{Deserialize, Serialize};
 
 use super::raw::{Communicator, Mapping, MpiError};
-use crate::exec::clock::monotonic_ns;
+use crate::threads::clock::monotonic_ns;
 use crate::wire;
 
 /// Where parts are made.

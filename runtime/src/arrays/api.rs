@@ -1,0 +1,8 @@
+//! What users write: chunks, and the little that they see of the runtime. The only generic code.
+
+pub(crate) mod chunk;
+pub(crate) mod ctx;
+pub(crate) mod index;
+pub(crate) mod setup;
+pub(crate) mod slot;
+pub mod testing;

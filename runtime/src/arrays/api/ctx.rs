@@ -1,0 +1,394 @@
+//! What a handler can do besides changing its chunk.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use smallbox::smallbox;
+
+use super::chunk::Chunk;
+use super::index::Index;
+use super::slot::Slot;
+use crate::arrays::core::envelope::{Delivery, Payload};
+use crate::arrays::core::handler::{Handler, Passport, SyncState, Wish};
+use crate::arrays::core::reduction::{Goal, Reducer, Terms, Values};
+use crate::ids::{ChunkId, Rank, Sender};
+use crate::trace::UserEvent;
+use crate::wire;
+
+/// A handle to an array, to send to it from chunks of other arrays. It can be stored, sent and migrated.
+///
+/// ```
+/// use caribou::{Chunk, Config, Ctx, Array};
+/// use serde::{Deserialize, Serialize};
+/// #[derive(Serialize, Deserialize)]
+/// struct Pupil { teacher: Array<Teacher> }
+/// #[derive(Serialize, Deserialize)]
+/// struct Teacher;
+///
+/// impl Chunk for Pupil {
+///     type Index = u32;
+///     type Message = ();
+///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) { ctx.send_to(self.teacher, 0, ctx.index()); }
+///     fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+/// }
+/// impl Chunk for Teacher {
+///     type Index = u32;
+///     type Message = u32;
+///     fn receive(&mut self, pupil: u32, ctx: &mut Ctx<'_, Self>) { if pupil == 2 { ctx.exit(); } }
+/// }
+/// caribou::run(Config::default().ranks(2), |setup| {
+///     let teacher = setup.array(1, |_| Teacher);
+///     setup.array(3, move |_| Pupil { teacher });
+/// })?;
+/// # Ok::<(), caribou::Error>(())
+/// ```
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Array<C: Chunk> {
+    id: u32,
+    chunk: PhantomData<fn() -> C>,
+}
+
+impl<C: Chunk> Array<C> {
+    pub(crate) fn new(id: u32) -> Array<C> {
+        Array { id, chunk: PhantomData }
+    }
+}
+
+impl<C: Chunk> Clone for Array<C> {
+    fn clone(&self) -> Array<C> {
+        *self
+    }
+}
+
+impl<C: Chunk> Copy for Array<C> {}
+
+impl<C: Chunk> std::fmt::Debug for Array<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "array {}", self.id)
+    }
+}
+
+/// Some chunks of an array, to multicast to. It can be stored, sent and migrated; its chunks may migrate.
+///
+/// ```
+/// use caribou::{Chunk, Ctx, Section, testing::probe};
+/// use serde::{Deserialize, Serialize};
+/// #[derive(Serialize, Deserialize)]
+/// struct Block { row: Section<Block> }
+/// impl Chunk for Block {
+///     type Index = [u16; 2];
+///     type Message = u64;
+///     fn receive(&mut self, pivot: u64, ctx: &mut Ctx<'_, Self>) { ctx.multicast(&self.row, &pivot); }
+/// }
+/// let row = Section::new((0..4).map(|column| [7, column]));
+/// let sent = probe(&mut Block { row }, [0, 0]).receive(5);
+/// assert_eq!(sent.multicasts, [(vec![[7, 0], [7, 1], [7, 2], [7, 3]], 5)]);
+/// ```
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Section<C: Chunk> {
+    keys: Arc<[u64]>,
+    chunk: PhantomData<fn() -> C>,
+}
+
+impl<C: Chunk> Section<C> {
+    /// The section of these chunks.
+    pub fn new(indices: impl IntoIterator<Item = C::Index>) -> Section<C> {
+        Section { keys: indices.into_iter().map(Index::pack).collect(), chunk: PhantomData }
+    }
+}
+
+impl<C: Chunk> Clone for Section<C> {
+    fn clone(&self) -> Section<C> {
+        Section { keys: self.keys.clone(), chunk: PhantomData }
+    }
+}
+
+/// Where the result of a reduction goes.
+///
+/// ```
+/// use caribou::Target;
+/// assert_ne!(Target::Chunk(3u32), Target::All);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target<I> {
+    /// To every chunk of the array.
+    All,
+    /// To one of them.
+    Chunk(I),
+}
+
+/// The runtime as a handler of chunk type `C` sees it.
+///
+/// Nothing done through it has happened before the handler returns (but see [`flush`](Ctx::flush)).
+///
+/// ```
+/// use caribou::{Chunk, Ctx, testing::probe};
+/// use serde::{Deserialize, Serialize};
+/// #[derive(Serialize, Deserialize)]
+/// struct Echo;
+/// impl Chunk for Echo {
+///     type Index = u32;
+///     type Message = String;
+///     fn receive(&mut self, text: String, ctx: &mut Ctx<'_, Self>) { ctx.send(ctx.index() + 1, text); }
+/// }
+/// assert_eq!(probe(&mut Echo, 4).receive("hi".into()).messages, [(5, "hi".to_string())]);
+/// ```
+pub struct Ctx<'a, C: Chunk> {
+    pub(crate) handler: Handler<'a>,
+    pub(crate) passport: &'a mut Passport,
+    /// As the chunk said before the handler: one that goes on after it came to a sync may change it.
+    pub(crate) state_bytes: u64,
+    chunk: PhantomData<fn() -> C>,
+}
+
+impl<'a, C: Chunk> Ctx<'a, C> {
+    #[inline]
+    pub(crate) fn new(handler: Handler<'a>, passport: &'a mut Passport, chunk: &C) -> Ctx<'a, C> {
+        Ctx { handler, passport, state_bytes: chunk.state_bytes(), chunk: PhantomData }
+    }
+
+    /// This chunk's index.
+    #[inline]
+    pub fn index(&self) -> C::Index {
+        C::Index::unpack(self.handler.chunk.key)
+    }
+
+    /// The rank this chunk is on now: for services and for reports, never for addressing.
+    pub fn rank(&self) -> Rank {
+        self.handler.facts.rank
+    }
+
+    /// How many times slower than it can this rank is to compute, for an experiment: see
+    /// [`Config::slowed`](crate::Config::slowed). Else 1.
+    pub fn slowness(&self) -> f64 {
+        self.handler.facts.slowness
+    }
+
+    /// Ranks in this run.
+    pub fn ranks(&self) -> u32 {
+        self.handler.facts.ranks
+    }
+
+    /// Time since the run began, ns; under simulation virtual time.
+    pub fn elapsed_ns(&self) -> u64 {
+        self.handler.outlet.now_ns()
+    }
+
+    /// This rank's service of type `T`: what [`Setup::service`](crate::Setup::service) was given.
+    ///
+    /// # Panics
+    /// If `setup` provided none.
+    #[track_caller]
+    pub fn service<T: Send + Sync + 'static>(&self) -> &'a T {
+        let facts = self.handler.facts;
+        match facts.services.iter().find_map(|service| service.downcast_ref()) {
+            Some(found) => found,
+            None => panic!("setup provides no service of type {}", std::any::type_name::<T>()),
+        }
+    }
+
+    /// Hop 1: sends a message to a chunk of the same array. The worker's flush is next.
+    #[inline]
+    pub fn send(&mut self, to: C::Index, message: C::Message) {
+        self.send_to(Array::<C>::new(self.handler.chunk.array), to, message);
+    }
+
+    /// Sends a message to a chunk of another array, of that array's message type and no other:
+    ///
+    /// ```compile_fail,E0308
+    /// # use caribou::{Array, Chunk, Ctx}; use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)] struct Counter;
+    /// impl Chunk for Counter {
+    ///     type Index = u32;
+    ///     type Message = u64;
+    ///     fn receive(&mut self, count: u64, ctx: &mut Ctx<'_, Self>) { ctx.send(0, "a word"); }
+    /// }
+    /// ```
+    #[inline]
+    pub fn send_to<D: Chunk>(&mut self, array: Array<D>, to: D::Index, message: D::Message) {
+        tracing::trace!(hop = 1, "Ctx::send");
+        let to = ChunkId { array: array.id, key: to.pack() };
+        let payload = Payload::Value(smallbox!(Some(message)));
+        self.passport.sent = self.passport.sent.wrapping_add(1).max(1);
+        let from = Sender::new(self.handler.chunk, self.passport.sent);
+        let delivery = Some(Delivery { from, payload });
+        self.handler.outbox.push(Wish::Send { to, delivery });
+    }
+
+    /// Sends a message to every chunk of this array, this one included, exactly once.
+    ///
+    /// Two broadcasts of one chunk arrive in order; a broadcast keeps no order with messages sent otherwise. A chunk that
+    /// is being inserted receives those that reach its rank after it did.
+    #[track_caller]
+    pub fn broadcast(&mut self, message: &C::Message) {
+        let array = Array::<C>::new(self.handler.chunk.array);
+        self.broadcast_to(array, message);
+    }
+
+    /// Sends a message to every chunk of another array, exactly once.
+    #[track_caller]
+    pub fn broadcast_to<D: Chunk>(&mut self, array: Array<D>, message: &D::Message) {
+        let message = encode(message);
+        self.handler.outbox.push(Wish::Broadcast { array: array.id, message });
+    }
+
+    /// Sends a message to every chunk of a section of this array. It is encoded once and sent once a rank.
+    #[track_caller]
+    pub fn multicast(&mut self, section: &Section<C>, message: &C::Message) {
+        let (array, keys) = (self.handler.chunk.array, section.keys.clone());
+        self.handler.outbox.push(Wish::Multicast { array, keys, message: encode(message) });
+    }
+
+    /// Contributes to the next reduction of this array; it has a result when every chunk has contributed to it.
+    ///
+    /// The result comes to `target` as the message that [`Chunk::reduced`] makes of it. Reductions are numbered by each
+    /// chunk's own count: the k-th call here meets the k-th call of every other chunk, and all must agree in tag, reducer,
+    /// target and length. Several may be under way. A chunk that was inserted joins at the reduction its parent
+    /// contributes to next; one that is removed leaves at its own next one.
+    #[track_caller]
+    pub fn contribute(
+        &mut self,
+        tag: u32,
+        reducer: Reducer,
+        values: impl Into<Values>,
+        target: Target<C::Index>,
+    ) {
+        self.assert_not_removed("contribute");
+        let mut values = values.into();
+        if let Values::Gathered(parts) = &mut values {
+            parts.iter_mut().for_each(|(key, _)| *key = self.handler.chunk.key);
+        }
+        let goal = match target {
+            Target::All => Goal::All,
+            Target::Chunk(index) => Goal::Chunk(index.pack()),
+        };
+        self.handler.outbox.push(Wish::Contribute { terms: Terms { tag, reducer, goal }, values });
+    }
+
+    /// Whether the step that was just completed ends a phase: every [`period`](crate::Config::period) steps, and, where the
+    /// period is 8 or longer, once after a quarter of the first, so that a bad start does not last.
+    pub fn sync_due(&self, step: u64) -> bool {
+        let period = self.handler.facts.period;
+        let early = period >= 8 && step == period / 4;
+        early || (period > 0 && step > 0 && step.is_multiple_of(period))
+    }
+
+    /// Comes to a sync and waits: when all chunks have come and the balancer has decided, [`Chunk::resume`] is called,
+    /// perhaps on another rank. Messages that come in between are kept until then, so a neighbour that resumed earlier
+    /// cannot make this chunk run ahead of its own `resume`.
+    ///
+    /// Does not block: the handler goes on and returns. For chunks that need not wait, see
+    /// [`at_sync_nowait`](Self::at_sync_nowait).
+    ///
+    /// # Panics
+    /// If called again before `resume`, or by a chunk of an array without sync.
+    #[track_caller]
+    pub fn at_sync(&mut self) {
+        self.assert_not_removed("come to a sync");
+        assert!(self.passport.sync == SyncState::Running, "at_sync is called twice before resume");
+        self.passport.sync = SyncState::Waiting;
+        self.handler.outbox.push(Wish::AtSync { bytes: self.state_bytes });
+    }
+
+    /// Comes to a sync and goes on. Until [`Chunk::resume`] is called the chunk handles messages as always, but between
+    /// any two handlers it may migrate; `resume` only says that this is over, so override its default, which starts again.
+    ///
+    /// Costs no waiting: only chunks that are moved stand still, while they travel. A chunk that comes to the next sync
+    /// while passing one keeps its messages until `resume`, and passes the next one then.
+    ///
+    /// # Panics
+    /// If a sync was entered with [`at_sync`](Self::at_sync) and has not ended, or by a chunk of an array without sync.
+    #[track_caller]
+    pub fn at_sync_nowait(&mut self) {
+        self.assert_not_removed("come to a sync");
+        self.passport.sync = match self.passport.sync {
+            SyncState::Running => {
+                self.handler.outbox.push(Wish::AtSync { bytes: self.state_bytes });
+                SyncState::Passing
+            }
+            SyncState::Passing => SyncState::Late,
+            SyncState::Waiting | SyncState::Late => {
+                panic!("a chunk comes to no other sync while it waits for one")
+            }
+        };
+    }
+
+    #[track_caller]
+    fn assert_not_removed(&self, what: &str) {
+        assert!(!self.passport.removed, "a chunk does not {what} after it removed itself");
+    }
+
+    /// Declares load for this phase instead of having it measured: ns of work on a vCPU of speed 1. Calls add up.
+    pub fn charge(&mut self, ticks_ns: u64) {
+        *self.passport.charged.get_or_insert(0) += ticks_ns;
+        self.handler.outlet.charge(ticks_ns);
+    }
+
+    /// Adds a chunk to this array. It starts on the rank that the array's placement gives its index (or, if the index was used before, where its last
+    /// bearer was); messages may be sent to it at once. Those that were sent to the index while no chunk had it are its own.
+    ///
+    /// It takes part in the reduction and the sync that this chunk comes to next.
+    #[track_caller]
+    pub fn insert(&mut self, index: C::Index, chunk: C) {
+        self.assert_not_removed("insert");
+        let slot = Box::new(Slot::new(chunk));
+        self.handler.outbox.push(Wish::Insert { key: index.pack(), slot });
+    }
+
+    /// Removes this chunk when the handler returns. Messages to it that it has not read are dropped, and counted in
+    /// [`Report::undelivered`](crate::Report::undelivered); those that come later wait for the next chunk of its index.
+    ///
+    /// # Panics
+    /// Between `at_sync` and `resume`. Afterwards the chunk can only send.
+    #[track_caller]
+    pub fn remove(&mut self) {
+        self.assert_not_removed("remove itself");
+        assert!(
+            self.passport.sync == SyncState::Running,
+            "a chunk is not removed between at_sync and resume"
+        );
+        self.passport.removed = true;
+        self.handler.outbox.push(Wish::Remove);
+    }
+
+    /// Sends the messages of this handler that are in the outbox so far: for handlers that go on for long.
+    ///
+    /// What is not a message (contributions, insertions, `at_sync`, ...) waits for the handler's end, and messages after
+    /// it with it.
+    pub fn flush(&mut self) {
+        let Handler { chunk, outbox, outlet, .. } = &mut self.handler;
+        outlet.flush(*chunk, outbox);
+    }
+
+    /// Marks this moment in the trace, if one is recorded.
+    pub fn mark(&mut self, name: &'static str) {
+        self.handler.outlet.tell(UserEvent::Mark { name });
+    }
+
+    /// Names the stretch of this handler from `begin_ns`, an earlier [`elapsed_ns`](Self::elapsed_ns), until now.
+    pub fn span(&mut self, name: &'static str, begin_ns: u64) {
+        self.handler.outlet.tell(UserEvent::Span { name, begin_ns });
+    }
+
+    /// Writes a figure of the program's own into the trace, such as a residual.
+    pub fn counter(&mut self, name: &'static str, value: f64) {
+        self.handler.outlet.tell(UserEvent::Counter { name, value });
+    }
+
+    /// Ends the run on all ranks when the handler returns. Messages under way are dropped; those to an index that no chunk
+    /// has are counted in [`Report::undelivered`](crate::Report::undelivered).
+    pub fn exit(&mut self) {
+        self.handler.outbox.push(Wish::Exit);
+    }
+}
+
+#[track_caller]
+fn encode<M: Serialize>(message: &M) -> Arc<[u8]> {
+    match wire::encode(message) {
+        Ok(bytes) => bytes.into(),
+        Err(why) => panic!("a message cannot be encoded: {why}"),
+    }
+}

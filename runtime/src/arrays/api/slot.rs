@@ -1,0 +1,261 @@
+//! The type-erasure boundary: a chunk of a known type on one side, a [`Payload`] on the other.
+//!
+//! Everything above is generic over the chunk, everything below is not; one virtual call a message crosses it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use smallbox::smallbox;
+
+use super::chunk::{Chunk, Load};
+use super::ctx::Ctx;
+use super::index::Index;
+use super::setup::Placement;
+use crate::arrays::core::envelope::{Delivery, Payload};
+use crate::arrays::core::erased::{ErasedArray, ErasedSlot};
+use crate::arrays::core::handler::{Handler, Passport, SyncState};
+use crate::arrays::core::reduction::Values;
+use crate::ids::{Rank, Sender};
+use crate::wire::{self, WireError};
+
+/// One chunk, its passport, and the messages it was not ready for, oldest first.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+pub(crate) struct Slot<C: Chunk> {
+    pub(crate) chunk: C,
+    passport: Passport,
+    kept: VecDeque<(Sender, C::Message)>,
+    /// Its messages are no enum: there is nothing to ask them.
+    #[serde(skip)]
+    unnamed: bool,
+}
+
+impl<C: Chunk> Slot<C> {
+    pub(crate) fn new(chunk: C) -> Slot<C> {
+        Slot { chunk, passport: Passport::default(), kept: VecDeque::new(), unnamed: false }
+    }
+
+    #[inline]
+    fn offer(&mut self, from: Sender, message: C::Message, mut handler: Handler<'_>) {
+        handler.outlet.note(name_of(&message, &mut self.unnamed), self.passport.syncs.next, from);
+        if !self.passport.goes_on() || !self.chunk.ready(&message) {
+            handler.outlet.keeps();
+            self.kept.push_back((from, message));
+            return;
+        }
+        let mut ctx = Ctx::new(handler.reborrow(), &mut self.passport, &self.chunk);
+        self.chunk.receive(message, &mut ctx);
+        if !self.kept.is_empty() {
+            offer_kept(&mut self.chunk, &mut self.kept, &mut self.unnamed, &mut ctx);
+        }
+    }
+
+    fn resume(&mut self, handler: Handler<'_>) {
+        let late = std::mem::take(&mut self.passport.sync) == SyncState::Late;
+        self.call("resume", handler, if late { resume_and_pass } else { C::resume });
+    }
+
+    fn call(&mut self, kind: &'static str, mut handler: Handler<'_>, call: fn(&mut C, &mut Ctx<'_, C>)) {
+        handler.outlet.note(kind, self.passport.syncs.next, Sender::RUNTIME);
+        let mut ctx = Ctx::new(handler.reborrow(), &mut self.passport, &self.chunk);
+        call(&mut self.chunk, &mut ctx);
+        offer_kept(&mut self.chunk, &mut self.kept, &mut self.unnamed, &mut ctx);
+    }
+}
+
+/// Ends one sync and passes the next, to which the chunk has come in between.
+fn resume_and_pass<C: Chunk>(chunk: &mut C, ctx: &mut Ctx<'_, C>) {
+    chunk.resume(ctx);
+    ctx.at_sync_nowait();
+}
+
+/// Handles kept messages until none of them is ready, or the chunk has come to a sync or its end.
+///
+/// Every handler may have made any of them ready, so all are asked again after each: what is kept should be few.
+fn offer_kept<C: Chunk>(
+    chunk: &mut C,
+    kept: &mut VecDeque<(Sender, C::Message)>,
+    unnamed: &mut bool,
+    ctx: &mut Ctx<'_, C>,
+) {
+    while ctx.passport.goes_on()
+        && let Some(oldest) = kept.iter().position(|(_, message)| chunk.ready(message))
+        && let Some((from, message)) = kept.remove(oldest)
+    {
+        ctx.handler.outlet.note(name_of(&message, unnamed), ctx.passport.syncs.next, from);
+        ctx.state_bytes = chunk.state_bytes();
+        chunk.receive(message, ctx);
+    }
+}
+
+/// As [`kind_of`], but `unnamed` remembers that a chunk's messages have no names: asking costs an error and its text.
+fn name_of<M: Serialize>(message: &M, unnamed: &mut bool) -> &'static str {
+    if *unnamed {
+        return UNNAMED;
+    }
+    serde_variant::to_variant_name(message).unwrap_or_else(|_| {
+        *unnamed = true;
+        UNNAMED
+    })
+}
+
+/// What a message is called that is no variant of an enum.
+const UNNAMED: &str = "message";
+
+/// The variant's name for an enum, else "message".
+fn kind_of<M: Serialize>(message: &M) -> &'static str {
+    serde_variant::to_variant_name(message).unwrap_or(UNNAMED)
+}
+
+impl<C: Chunk> ErasedSlot for Slot<C> {
+    /// Hop 5: downcast or decode, ready or keep, receive.
+    #[inline]
+    fn deliver(&mut self, delivery: &mut Delivery, handler: Handler<'_>) -> Result<(), WireError> {
+        tracing::trace!(hop = 5, "Slot::deliver");
+        let from = delivery.from;
+        match &mut delivery.payload {
+            Payload::Value(value) => {
+                let message = value.downcast_mut::<Option<C::Message>>().and_then(Option::take);
+                let message = message.expect("its array's handle fixed the type, and it is delivered once");
+                self.offer(from, message, handler);
+            }
+            Payload::Encoded(bytes) => self.offer(from, wire::decode(bytes)?, handler),
+            Payload::Reduced { tag, values } => {
+                handler.outlet.note("reduced", self.passport.syncs.next, from);
+                let message = C::reduced(*tag, Values::clone(values));
+                handler.outlet.keeps();
+                self.offer(from, message, handler);
+            }
+            Payload::Start => self.call("start", handler, C::start),
+            Payload::Resume => self.resume(handler),
+        }
+        Ok(())
+    }
+
+    fn passport(&mut self) -> &mut Passport {
+        &mut self.passport
+    }
+
+    fn declared_load(&self) -> Option<u64> {
+        match self.chunk.load() {
+            Load::Measured => None,
+            Load::Ticks(ticks) => Some(ticks),
+        }
+    }
+
+    fn migratable(&self) -> bool {
+        self.chunk.migratable()
+    }
+
+    fn state_bytes(&self) -> u64 {
+        self.chunk.state_bytes()
+    }
+
+    fn on_depart(&mut self) {
+        self.chunk.on_depart();
+    }
+
+    fn on_arrive(&mut self) {
+        self.chunk.on_arrive();
+    }
+
+    fn kept(&self) -> usize {
+        self.kept.len()
+    }
+
+    fn into_kept(self: Box<Self>) -> Vec<Delivery> {
+        let deliver = |(from, message)| Delivery { from, payload: Payload::Value(smallbox!(Some(message))) };
+        self.kept.into_iter().map(deliver).collect()
+    }
+
+    fn encode_into(&self, bytes: &mut Vec<u8>) -> Result<(), WireError> {
+        wire::encode_into(self, bytes)
+    }
+}
+
+/// One array as the core sees it.
+pub(crate) struct ArrayOf<C, F> {
+    pub(crate) make: F,
+    /// Packed indices of the initial chunks, ascending.
+    pub(crate) keys: Arc<[u64]>,
+    pub(crate) placement: Placement,
+    pub(crate) syncs: bool,
+    pub(crate) chunk: std::marker::PhantomData<fn() -> C>,
+}
+
+impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F> {
+    fn name(&self) -> &str {
+        let path = std::any::type_name::<C>();
+        let plain = path.split('<').next().unwrap_or(path);
+        plain.rsplit("::").next().unwrap_or(plain)
+    }
+
+    fn kind(&self, payload: &Payload) -> &'static str {
+        let message = |message: &C::Message| kind_of(message);
+        match payload {
+            Payload::Value(value) => {
+                let value = value.downcast_ref::<Option<C::Message>>().and_then(Option::as_ref);
+                value.map_or(UNNAMED, message)
+            }
+            Payload::Encoded(bytes) => wire::decode(bytes).as_ref().map_or(UNNAMED, message),
+            Payload::Reduced { .. } => "reduced",
+            Payload::Start => "start",
+            Payload::Resume => "resume",
+        }
+    }
+
+    fn encoded_bytes(&self, payload: &Payload) -> u64 {
+        match payload {
+            Payload::Value(value) => {
+                let message = value.downcast_ref::<Option<C::Message>>().and_then(Option::as_ref);
+                message.map_or(0, wire::encoded_bytes)
+            }
+            Payload::Encoded(bytes) => bytes.len() as u64,
+            Payload::Reduced { .. } | Payload::Start | Payload::Resume => 0,
+        }
+    }
+
+    fn population(&self) -> u64 {
+        self.keys.len() as u64
+    }
+
+    fn keys_on(&self, rank: Rank, ranks: u32) -> Vec<u64> {
+        self.keys.iter().copied().filter(|&key| self.home(key, ranks) == rank).collect()
+    }
+
+    fn home(&self, key: u64, ranks: u32) -> Rank {
+        self.placement.home(key, &self.keys, ranks)
+    }
+
+    fn create(&self, key: u64) -> Box<dyn ErasedSlot> {
+        Box::new(Slot::new((self.make)(C::Index::unpack(key))))
+    }
+
+    fn index_text(&self, key: u64) -> String {
+        format!("{:?}", C::Index::unpack(key))
+    }
+
+    fn syncs(&self) -> bool {
+        self.syncs
+    }
+
+    fn encode_into(&self, payload: &Payload, bytes: &mut Vec<u8>) -> Result<(), WireError> {
+        match payload {
+            Payload::Value(value) => {
+                let message = value.downcast_ref::<Option<C::Message>>().and_then(Option::as_ref);
+                let message = message.expect("its array's handle fixed the type, and it was not delivered");
+                wire::encode_into(message, bytes)
+            }
+            other => unreachable!("{other:?} is sent as it is"),
+        }
+    }
+
+    fn decode_message(&self, bytes: &[u8]) -> Result<Payload, WireError> {
+        Ok(Payload::Value(smallbox!(Some(wire::decode::<C::Message>(bytes)?))))
+    }
+
+    fn decode_slot(&self, _key: u64, bytes: &[u8]) -> Result<Box<dyn ErasedSlot>, WireError> {
+        Ok(Box::new(wire::decode::<Slot<C>>(bytes)?))
+    }
+}

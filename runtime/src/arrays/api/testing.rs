@@ -1,0 +1,165 @@
+//! Runs one handler with no runtime: for unit tests of chunks.
+//!
+//! A handler is a function (state, message) -> (state, outbox); [`probe`] calls it and returns the outbox.
+
+use super::chunk::Chunk;
+use super::ctx::Ctx;
+use super::index::Index;
+use crate::arrays::core::envelope::Payload;
+use crate::arrays::core::handler::{Facts, Handler, Outlet, Passport, Wish};
+use crate::ids::{ChunkId, Rank, Sender};
+use crate::trace::UserEvent;
+use crate::wire;
+
+/// What a handler wished.
+///
+/// ```
+/// # use caribou::testing::Wished;
+/// # use caribou::{Chunk, Ctx}; use serde::{Deserialize, Serialize};
+/// # #[derive(Serialize, Deserialize)] struct Quiet;
+/// # impl Chunk for Quiet { type Index = u32; type Message = (); fn receive(&mut self, _: (), _: &mut Ctx<'_, Self>) {} }
+/// let wished = Wished::<Quiet>::default();
+/// assert!(wished.messages.is_empty() && !wished.exit);
+/// ```
+pub struct Wished<C: Chunk> {
+    /// Messages to chunks of the same array, in order.
+    pub messages: Vec<(C::Index, C::Message)>,
+    /// Broadcasts to the same array.
+    pub broadcasts: Vec<C::Message>,
+    /// Multicasts: to whom, and what.
+    pub multicasts: Vec<(Vec<C::Index>, C::Message)>,
+    /// Contributions: tag and values.
+    pub contributions: Vec<(u32, crate::Values)>,
+    /// Chunks inserted.
+    pub inserted: Vec<C::Index>,
+    /// Messages to other arrays.
+    pub elsewhere: usize,
+    /// Whether it came to a sync, with `at_sync` or `at_sync_nowait`.
+    pub at_sync: bool,
+    /// Whether it removed its chunk.
+    pub removed: bool,
+    /// Whether it ended the run.
+    pub exit: bool,
+    /// Load it declared, ns of ticks.
+    pub charged: Option<u64>,
+}
+
+impl<C: Chunk> Default for Wished<C> {
+    fn default() -> Self {
+        Wished {
+            messages: Vec::new(),
+            broadcasts: Vec::new(),
+            multicasts: Vec::new(),
+            contributions: Vec::new(),
+            inserted: Vec::new(),
+            elsewhere: 0,
+            at_sync: false,
+            removed: false,
+            exit: false,
+            charged: None,
+        }
+    }
+}
+
+/// A chunk under test.
+///
+/// ```
+/// use caribou::{Chunk, Ctx, testing::probe};
+/// use serde::{Deserialize, Serialize};
+/// #[derive(Serialize, Deserialize)]
+/// struct Greeter;
+/// impl Chunk for Greeter {
+///     type Index = u32;
+///     type Message = String;
+///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) { ctx.send(1, "hello".into()); }
+///     fn receive(&mut self, _: String, ctx: &mut Ctx<'_, Self>) { ctx.exit(); }
+/// }
+/// assert_eq!(probe(&mut Greeter, 0).start().messages, [(1, "hello".to_string())]);
+/// assert!(probe(&mut Greeter, 1).receive("hello".into()).exit);
+/// ```
+pub struct Probe<'c, C: Chunk> {
+    chunk: &'c mut C,
+    index: C::Index,
+    period: u64,
+}
+
+/// Prepares to call handlers of `chunk` as if its index were `index`.
+pub fn probe<C: Chunk>(chunk: &mut C, index: C::Index) -> Probe<'_, C> {
+    Probe { chunk, index, period: 0 }
+}
+
+impl<C: Chunk> Probe<'_, C> {
+    /// Makes syncs due every `period` steps; they are not due at all otherwise.
+    #[must_use]
+    pub fn period(mut self, period: u64) -> Self {
+        self.period = period;
+        self
+    }
+
+    /// Calls `start`.
+    pub fn start(&mut self) -> Wished<C> {
+        self.call(|chunk, ctx| chunk.start(ctx))
+    }
+
+    /// Calls `receive`, whether the chunk is ready or not.
+    pub fn receive(&mut self, message: C::Message) -> Wished<C> {
+        self.call(|chunk, ctx| chunk.receive(message, ctx))
+    }
+
+    /// Calls `resume`.
+    pub fn resume(&mut self) -> Wished<C> {
+        self.call(|chunk, ctx| chunk.resume(ctx))
+    }
+
+    fn call(&mut self, handler: impl FnOnce(&mut C, &mut Ctx<'_, C>)) -> Wished<C> {
+        let (mut passport, mut outbox, mut outlet) = (Passport::default(), Vec::new(), Nowhere);
+        let facts =
+            Facts { rank: Rank(0), ranks: 1, period: self.period, slowness: 1.0, services: Vec::new() };
+        let chunk = ChunkId { array: 0, key: self.index.pack() };
+        let handle = Handler { chunk, outbox: &mut outbox, facts: &facts, outlet: &mut outlet };
+        let mut ctx = Ctx::new(handle, &mut passport, self.chunk);
+        handler(self.chunk, &mut ctx);
+        let mut wished = Wished { charged: passport.charged, ..Wished::default() };
+        outbox.into_iter().for_each(|wish| wished.add(wish));
+        wished
+    }
+}
+
+impl<C: Chunk> Wished<C> {
+    fn add(&mut self, wish: Wish) {
+        let decode = |bytes: &[u8]| wire::decode(bytes).expect("what was encoded a moment ago decodes");
+        match wish {
+            Wish::Send { to, delivery: Some(mut delivery) } if to.array == 0 => {
+                let Payload::Value(value) = &mut delivery.payload else { unreachable!("sent as a value") };
+                let message = value.downcast_mut::<Option<C::Message>>().and_then(Option::take);
+                let message = message.expect("array 0 is the probed chunk's own");
+                self.messages.push((C::Index::unpack(to.key), message));
+            }
+            Wish::Broadcast { array: 0, message } => self.broadcasts.push(decode(&message)),
+            Wish::Multicast { keys, message, .. } => {
+                self.multicasts
+                    .push((keys.iter().map(|&key| C::Index::unpack(key)).collect(), decode(&message)));
+            }
+            Wish::Send { .. } | Wish::Broadcast { .. } => self.elsewhere += 1,
+            Wish::Contribute { terms, values } => self.contributions.push((terms.tag, values)),
+            Wish::Insert { key, .. } => self.inserted.push(C::Index::unpack(key)),
+            Wish::AtSync { .. } => self.at_sync = true,
+            Wish::Remove => self.removed = true,
+            Wish::Exit => self.exit = true,
+        }
+    }
+}
+
+/// Nothing leaves a probed handler before it returns.
+struct Nowhere;
+
+impl Outlet for Nowhere {
+    fn flush(&mut self, _: ChunkId, _: &mut Vec<Wish>) {}
+    fn now_ns(&self) -> u64 {
+        0
+    }
+    fn note(&mut self, _: &'static str, _: u64, _: Sender) {}
+    fn keeps(&mut self) {}
+    fn tell(&mut self, _: UserEvent) {}
+    fn charge(&mut self, _: u64) {}
+}

@@ -1,0 +1,23 @@
+//! Sans-IO state machines: no threads, clocks, sockets or randomness; time and messages are arguments.
+//!
+//! [`rank::RankCore`] is the whole control plane of one rank. It takes inputs (a packet, a handler's wish, "I am idle")
+//! and answers with [`action::Action`]s for [`exec`](super::exec) to carry out. Production threads and the seeded
+//! simulation drive the same code.
+
+pub(crate) mod action;
+pub(crate) mod balance;
+pub(crate) mod broadcast;
+pub(crate) mod census;
+pub(crate) mod codec;
+pub(crate) mod coordinator;
+pub(crate) mod envelope;
+pub(crate) mod erased;
+pub(crate) mod estimate;
+pub(crate) mod handler;
+pub(crate) mod location;
+pub(crate) mod packet;
+pub(crate) mod quiescence;
+pub(crate) mod rank;
+pub(crate) mod reduction;
+pub(crate) mod sync_log;
+pub(crate) mod undelivered;

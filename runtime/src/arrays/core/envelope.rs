@@ -1,0 +1,59 @@
+//! What a mailbox holds: a delivery, and the payload inside it.
+//!
+//! A payload is a typed value until it leaves the process; small values (up to four words) lie inline, so a message
+//! between neighbours allocates nothing. Only [`Slot::deliver`](crate::arrays::api::slot::Slot) and the wire ever look inside.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use smallbox::{SmallBox, space::S4};
+
+use super::reduction::Values;
+use crate::ids::{ChunkId, Sender};
+
+/// A typed message behind the erasure boundary: an `Option<Message>`, so that it can be taken out where it lies.
+pub(crate) type Value = SmallBox<dyn Any + Send, S4>;
+
+/// What a delivery says.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum Payload {
+    /// A message, encoded; shared, because a broadcast delivers one encoding to many chunks.
+    Encoded(#[serde(with = "crate::wire::bulk")] Arc<[u8]>),
+    /// The result of a reduction; `Chunk::reduced` makes it a message.
+    Reduced { tag: u32, values: Arc<Values> },
+    /// The chunk's first delivery.
+    Start,
+    /// The first delivery after a sync.
+    Resume,
+    /// A message of the array's type; never serialised in this form, see [`Packet::seal`](super::packet::Packet::seal).
+    /// Last, because serde numbers the variants it reads without the skipped ones.
+    #[serde(skip)]
+    Value(Value),
+}
+
+impl std::fmt::Debug for Payload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Payload::Value(_) => "Value",
+            Payload::Encoded(_) => "Encoded",
+            Payload::Reduced { .. } => "Reduced",
+            Payload::Start => "Start",
+            Payload::Resume => "Resume",
+        })
+    }
+}
+
+/// One entry of a mailbox.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Delivery {
+    pub(crate) from: Sender,
+    pub(crate) payload: Payload,
+}
+
+/// A delivery on its way to another rank.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Envelope {
+    pub(crate) to: ChunkId,
+    pub(crate) delivery: Delivery,
+}

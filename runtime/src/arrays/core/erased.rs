@@ -1,0 +1,65 @@
+//! The erased side of arrays and chunks: what the core and the workers know of user types.
+//!
+//! [`api::slot`](crate::arrays::api::slot) implements both traits for every `Chunk`; nothing below it is generic.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use super::envelope::{Delivery, Payload};
+use super::handler::{Handler, Passport};
+use crate::ids::Rank;
+use crate::wire::WireError;
+
+/// One chunk with the messages it was not ready for.
+pub(crate) trait ErasedSlot: Send {
+    /// Runs the handler that the delivery asks for, then those of kept messages that have become ready.
+    /// What is left of the delivery has no meaning.
+    fn deliver(&mut self, delivery: &mut Delivery, handler: Handler<'_>) -> Result<(), WireError>;
+    fn passport(&mut self) -> &mut Passport;
+    /// Load for the phase as the chunk declares it, ns of ticks; none means: use what was measured.
+    fn declared_load(&self) -> Option<u64>;
+    fn migratable(&self) -> bool;
+    /// Bytes a migration would move.
+    fn state_bytes(&self) -> u64;
+    fn on_depart(&mut self);
+    fn on_arrive(&mut self);
+    /// Messages kept because the chunk was not ready for them.
+    fn kept(&self) -> usize;
+    /// The messages kept, of a chunk that was removed.
+    fn into_kept(self: Box<Self>) -> Vec<Delivery>;
+    /// Appends the chunk, its passport and its kept messages as bytes.
+    fn encode_into(&self, bytes: &mut Vec<u8>) -> Result<(), WireError>;
+}
+
+/// One array: how to make, name, place and encode its chunks.
+pub(crate) trait ErasedArray: Send + Sync {
+    /// The chunk type's short name.
+    fn name(&self) -> &str;
+    /// What a message is: the name of the enum variant, else "message".
+    fn kind(&self, payload: &Payload) -> &'static str;
+    /// How long a message would be, encoded; 0 if it cannot be.
+    fn encoded_bytes(&self, payload: &Payload) -> u64;
+    /// Chunks at the start.
+    fn population(&self) -> u64;
+    /// Keys of the chunks that start on `rank`, ascending.
+    fn keys_on(&self, rank: Rank, ranks: u32) -> Vec<u64>;
+    /// The rank a chunk is created on: for initial ones and for inserted ones, on every rank the same answer.
+    fn home(&self, key: u64, ranks: u32) -> Rank;
+    fn create(&self, key: u64) -> Box<dyn ErasedSlot>;
+    fn index_text(&self, key: u64) -> String;
+    /// False for arrays that a sync does not wait for and does not move.
+    fn syncs(&self) -> bool;
+    /// Appends a message's encoding; the payload is a typed value.
+    fn encode_into(&self, payload: &Payload, bytes: &mut Vec<u8>) -> Result<(), WireError>;
+    /// The typed value again.
+    fn decode_message(&self, bytes: &[u8]) -> Result<Payload, WireError>;
+    fn decode_slot(&self, key: u64, bytes: &[u8]) -> Result<Box<dyn ErasedSlot>, WireError>;
+}
+
+/// What the setup function of a rank has described.
+pub(crate) struct Described {
+    pub(crate) arrays: Arc<[Arc<dyn ErasedArray>]>,
+    pub(crate) services: Vec<Box<dyn Any + Send + Sync>>,
+    /// A number that differs where ranks have set up different arrays.
+    pub(crate) checksum: u64,
+}

@@ -1,0 +1,145 @@
+//! What a rank can give, as far as its samples tell.
+//!
+//! *Share* (`cpu / (cpu + wait + steal)` while the rank wanted to run) follows a phase at once when the rank wanted to
+//! run for at least [`TRUSTED_NS`], slower when it saw less. A rank that had next to nothing to do showed no share: its
+//! old one decays towards 1, so that it gets work again and is measured. Of a rank without chunks, which is not measured
+//! at all, the background load goes towards 0 in the same way.
+//!
+//! *Speed* is relative to the fastest rank. A difference counts once it exceeds what the strategy takes for noise, and
+//! until it is below half of that: a speed between the two would else come and go with every sync, and chunks with it.
+
+use lb_strategies::RankLoad;
+
+use crate::measure::measured::Sample;
+
+/// A phase in which a rank wanted to run this long determines its share alone.
+const TRUSTED_NS: f64 = 50e6;
+/// Below this part of the phase a rank did not want to run enough to show a share.
+const WANTED_MIN: f64 = 0.05;
+/// How far an idle rank's share moves towards 1 in a phase, and its background load towards 0.
+const DECAY: f64 = 0.25;
+
+/// Where a rank is, and how many vCPUs it can keep busy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct RankPlace {
+    pub(crate) host: u32,
+    pub(crate) workers: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Estimate {
+    place: RankPlace,
+    pub(super) share: f64,
+    /// Of one of its vCPUs.
+    pub(super) speed: f64,
+    /// What others took of one of its vCPUs in the phase, in the mean.
+    background_ns: u64,
+}
+
+impl Estimate {
+    pub(super) fn unknown(place: RankPlace) -> Estimate {
+        Estimate { place, share: 1.0, speed: 1.0, background_ns: 0 }
+    }
+
+    /// Of all its vCPUs together: its workers share the chunks.
+    pub(super) fn whole_speed(&self) -> f64 {
+        self.speed * f64::from(self.place.workers)
+    }
+
+    pub(super) fn rank_load(&self) -> RankLoad {
+        RankLoad {
+            speed: self.whole_speed(),
+            share: self.share,
+            background_ns: self.background_ns,
+            host: self.place.host,
+            ..RankLoad::default()
+        }
+    }
+
+    /// A phase is over, in which the fastest rank was so fast; a rank without chunks has no sample.
+    pub(super) fn follow(&mut self, sample: Option<&Sample>, fastest: f64, speed_noise: f64) {
+        let Some(sample) = sample else { return self.forget() };
+        let got = sample.cpu_ns as f64;
+        let wanted = got + (sample.wait_ns + sample.steal_ns) as f64;
+        if wanted < WANTED_MIN * sample.wall_ns as f64 || wanted == 0.0 {
+            self.forget();
+        } else {
+            self.share += (wanted / TRUSTED_NS).min(1.0) * (got / wanted - self.share);
+        }
+        // Strategies count it as ticks at the speed of all vCPUs together.
+        self.background_ns = sample.background_ns / u64::from(self.place.workers.max(1));
+        if fastest > 0.0 && sample.speed > 0.0 {
+            let relative = sample.speed / fastest;
+            let equal = if self.speed < 1.0 { speed_noise / 2.0 } else { speed_noise };
+            self.speed = if relative > 1.0 - equal { 1.0 } else { relative };
+        }
+    }
+
+    fn forget(&mut self) {
+        self.share += DECAY * (1.0 - self.share);
+        self.background_ns -= (DECAY * self.background_ns as f64).ceil() as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lb_strategies::metrics::completion_ns;
+    use lb_strategies::{Assignment, Background, ChunkId, ChunkLoad, Rank, Snapshot};
+
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    /// A rank whose workers each got half of their vCPU for a second.
+    fn at_half_share(workers: u32) -> RankLoad {
+        let half_ns = u64::from(workers) * SECOND_NS / 2;
+        let sample = Sample {
+            wall_ns: 2 * half_ns,
+            cpu_ns: half_ns,
+            wait_ns: half_ns,
+            background_ns: half_ns,
+            speed: 1.0,
+            ..Sample::default()
+        };
+        let mut estimate = Estimate::unknown(RankPlace { host: 0, workers });
+        estimate.follow(Some(&sample), 1.0, 0.08);
+        estimate.rank_load()
+    }
+
+    #[test]
+    fn both_models_agree_on_the_placement_that_was_measured() {
+        for workers in [1, 2, 4] {
+            let id = ChunkId { array: 0, key: 0 };
+            let ticks = u64::from(workers) * SECOND_NS / 2;
+            let chunk = ChunkLoad { id, rank: Rank(0), ticks, bytes: 0, migratable: true };
+            let (ranks, chunks) = (vec![at_half_share(workers)], vec![chunk]);
+            let snapshot = Snapshot { phase: 0, ranks, chunks, edges: Vec::new() };
+            let current = Assignment::current(&snapshot);
+            for model in [Background::Share, Background::Additive] {
+                assert_eq!(completion_ns(&snapshot, &current, model), [SECOND_NS], "{workers} {model:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_speed_near_the_threshold_does_not_come_and_go() {
+        let mut estimate = Estimate::unknown(RankPlace { host: 0, workers: 1 });
+        let mut after = |speed| {
+            estimate.follow(Some(&Sample { speed, ..Sample::default() }), 1.0, 0.08);
+            estimate.speed
+        };
+        let counted = [0.93, 0.91, 0.93, 0.95, 0.97, 0.93].map(&mut after);
+        assert_eq!(counted.map(f64::to_bits), [1.0, 0.91, 0.93, 0.95, 1.0, 1.0].map(f64::to_bits));
+    }
+
+    #[test]
+    fn a_rank_without_work_is_taken_for_quiet_again_bit_by_bit() {
+        let unknown = Estimate::unknown(RankPlace { host: 0, workers: 1 });
+        let mut estimate = Estimate { share: 0.5, background_ns: SECOND_NS, ..unknown };
+        estimate.follow(None, 1.0, 0.08);
+        assert_eq!(estimate.share.to_bits(), 0.625_f64.to_bits());
+        assert_eq!(estimate.background_ns, SECOND_NS * 3 / 4);
+        (0..100).for_each(|_| estimate.follow(None, 1.0, 0.08));
+        assert_eq!(estimate.background_ns, 0);
+    }
+}

@@ -1,0 +1,128 @@
+//! What one handler sees and leaves behind: its outbox of wishes, and the passport of its chunk.
+//!
+//! A handler is a function (state, message) -> (state, outbox). Nothing in the outbox has happened until the worker
+//! flushes it after the handler returned, so user code never runs while a lock is held, cannot be re-entered, and can be
+//! tested with no runtime at all (see [`probe`](crate::testing::probe)).
+
+use std::any::Any;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::census::Membership;
+use super::envelope::Delivery;
+use super::erased::ErasedSlot;
+use super::reduction::{Terms, Values};
+use crate::ids::{ChunkId, Rank, Sender};
+use crate::trace::UserEvent;
+
+/// One wish of a handler, carried out in order at the flush.
+pub(crate) enum Wish {
+    /// The message is taken when it is sent.
+    Send {
+        to: ChunkId,
+        delivery: Option<Delivery>,
+    },
+    Broadcast {
+        array: u32,
+        message: Arc<[u8]>,
+    },
+    Multicast {
+        array: u32,
+        keys: Arc<[u64]>,
+        message: Arc<[u8]>,
+    },
+    Contribute {
+        terms: Terms,
+        values: Values,
+    },
+    Insert {
+        key: u64,
+        slot: Box<dyn ErasedSlot>,
+    },
+    AtSync {
+        /// Bytes that a migration would move, as the chunk said before the handler.
+        bytes: u64,
+    },
+    Remove,
+    Exit,
+}
+
+/// The runtime's own record of a chunk; it travels with it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Passport {
+    pub(crate) reductions: Membership,
+    pub(crate) syncs: Membership,
+    /// Load declared by the handlers of this phase, ns of ticks; replaces the measured load.
+    pub(crate) charged: Option<u64>,
+    pub(crate) sync: SyncState,
+    /// It has asked to be removed.
+    pub(crate) removed: bool,
+    /// Number of the last message it sent to a single chunk: the next number that is not 0 follows.
+    pub(crate) sent: u32,
+}
+
+impl Passport {
+    /// Whether the chunk handles further messages now.
+    #[inline]
+    pub(crate) fn goes_on(&self) -> bool {
+        matches!(self.sync, SyncState::Running | SyncState::Passing) && !self.removed
+    }
+}
+
+/// Where a chunk is with respect to syncs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum SyncState {
+    /// Between `resume` and the next sync.
+    #[default]
+    Running,
+    /// It called `at_sync`: its messages are kept until it resumes.
+    Waiting,
+    /// It called `at_sync_nowait`: it goes on, and may migrate between any two handlers, until it resumes.
+    Passing,
+    /// It came to the next sync while passing one: it waits for the first to end, and then passes the second.
+    Late,
+}
+
+/// What stays the same during a run.
+pub(crate) struct Facts {
+    pub(crate) rank: Rank,
+    pub(crate) ranks: u32,
+    pub(crate) period: u64,
+    /// How many times slower than it is the rank is to be taken for.
+    pub(crate) slowness: f64,
+    pub(crate) services: Vec<Box<dyn Any + Send + Sync>>,
+}
+
+/// The way out of a handler that does not want to wait until it returns.
+pub(crate) trait Outlet {
+    /// Sends the messages at the front of the outbox; stops at the first wish that must wait for the handler's end.
+    fn flush(&mut self, chunk: ChunkId, outbox: &mut Vec<Wish>);
+    /// Time since the run began.
+    fn now_ns(&self) -> u64;
+    /// The chunk is about to handle a message of this kind, by this sender and in this phase. Said before each of several
+    /// handlers of one delivery, and for the error that names it should it panic.
+    fn note(&mut self, kind: &'static str, phase: u64, from: Sender);
+    /// What was noted last led to no handler: its message is kept, or was only made.
+    fn keeps(&mut self);
+    /// The program tells something about the handler that is running.
+    fn tell(&mut self, event: UserEvent);
+    /// The chunk declares load; the simulation lets that much time pass.
+    fn charge(&mut self, ticks_ns: u64);
+}
+
+/// Everything a handler may touch besides its chunk and passport.
+pub(crate) struct Handler<'a> {
+    pub(crate) chunk: ChunkId,
+    pub(crate) outbox: &'a mut Vec<Wish>,
+    pub(crate) facts: &'a Facts,
+    pub(crate) outlet: &'a mut dyn Outlet,
+}
+
+impl Handler<'_> {
+    /// The same, for a shorter time.
+    #[inline]
+    pub(crate) fn reborrow(&mut self) -> Handler<'_> {
+        Handler { chunk: self.chunk, outbox: self.outbox, facts: self.facts, outlet: self.outlet }
+    }
+}

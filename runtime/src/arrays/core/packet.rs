@@ -1,0 +1,137 @@
+//! What the ranks of a program of arrays say to each other.
+//!
+//! A transport moves packets and keeps the order between each pair of ranks; it promises nothing else. Everything that
+//! rank 0 decides (numbers of broadcasts, assignments) relies on that order.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::balance::{Collected, Move};
+use super::census::Tally;
+use super::envelope::{Delivery, Envelope, Payload};
+use super::erased::{ErasedArray, ErasedSlot};
+use super::reduction::Partial;
+use crate::error::Error;
+use crate::ids::ChunkId;
+use crate::wire::WireError;
+
+/// One thing said by one rank to another.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Packet {
+    /// A message between chunks.
+    Message(Envelope),
+    /// One message to the chunks of a section that live on the receiving rank.
+    Multicast {
+        from: ChunkId,
+        array: u32,
+        keys: Vec<u64>,
+        #[serde(with = "crate::wire::bulk")]
+        message: Arc<[u8]>,
+    },
+    /// Asks rank 0 to number a broadcast.
+    Announce { array: u32, delivery: Box<Delivery> },
+    /// A numbered broadcast: to every chunk of the array, in the order of the numbers.
+    Broadcast { array: u32, number: u64, delivery: Box<Delivery> },
+    /// Part of a reduction, to the parent.
+    Partial { array: u32, sequence: u64, partial: Box<Partial> },
+    /// A chunk, inserted or migrating.
+    Arrive(Box<Traveller>),
+    /// Loads and reports of a rank, to rank 0.
+    Collected(Box<Collected>),
+    /// Rank 0's decision: who moves where; who stays may resume.
+    Moves { sync: u64, moves: Arc<[Move]> },
+    /// "Every message I sent under the old routes is before this one."
+    Marker { sync: u64 },
+    /// "I have all markers, and everybody who moves to me." To rank 0.
+    Flushed { sync: u64, moved_bytes: u64 },
+    /// Who has moved may resume.
+    Land { sync: u64 },
+    /// Checksum of the arrays a rank has set up, to rank 0.
+    Hello { checksum: u64 },
+    /// Asks for an answer once the receiver has nothing to do.
+    Probe { wave: u64 },
+    /// Packets sent and received so far by an idle rank.
+    Answer { wave: u64, sent: u64, received: u64 },
+    /// Nothing moves any more: say what waits.
+    Explain,
+    /// What waits on one rank; and its reports to syncs, with their arrays, that are not complete there.
+    Waiting { lines: Vec<String>, reported: Vec<(u64, u32, Tally)> },
+    /// The run is over.
+    Exit,
+    /// The run cannot go on.
+    Abort(Box<Error>),
+}
+
+/// A chunk between two ranks.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Traveller {
+    pub(crate) chunk: ChunkId,
+    pub(crate) cargo: Cargo,
+    /// Messages it had not handled when it left.
+    pub(crate) mail: Vec<Delivery>,
+    /// Its state's size, as the chunk says.
+    pub(crate) bytes: u64,
+    /// None for a chunk that was just inserted.
+    pub(crate) journey: Option<Journey>,
+}
+
+/// What a migrating chunk remembers of the rank it left.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Journey {
+    /// Number of the next broadcast of its array that it has not been given.
+    pub(crate) broadcasts: u64,
+}
+
+/// The state of a travelling chunk.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum Cargo {
+    /// Outside of a process: it follows the packet, see [`codec`](super::codec).
+    Follows,
+    /// Last, because serde numbers the variants it reads without the skipped ones.
+    #[serde(skip)]
+    Live(Box<dyn ErasedSlot>),
+}
+
+impl std::fmt::Debug for Cargo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Cargo::Live(_) => "Live",
+            Cargo::Follows => "Follows",
+        })
+    }
+}
+
+impl Packet {
+    /// Whether the packet belongs to the search for quiescence, which does not count itself.
+    pub(crate) fn counts(&self) -> bool {
+        !matches!(
+            self,
+            Packet::Probe { .. } | Packet::Answer { .. } | Packet::Explain | Packet::Waiting { .. }
+        )
+    }
+
+    /// Encodes every typed message inside, so that the packet can be serialised. A chunk stays as it is.
+    pub(crate) fn seal(&mut self, arrays: &[Arc<dyn ErasedArray>]) -> Result<(), WireError> {
+        match self {
+            Packet::Message(envelope) => seal(&mut envelope.delivery, &*arrays[envelope.to.array as usize]),
+            Packet::Announce { array, delivery } | Packet::Broadcast { array, delivery, .. } => {
+                seal(delivery, &*arrays[*array as usize])
+            }
+            Packet::Arrive(traveller) => {
+                let array = &*arrays[traveller.chunk.array as usize];
+                traveller.mail.iter_mut().try_for_each(|delivery| seal(delivery, array))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn seal(delivery: &mut Delivery, array: &dyn ErasedArray) -> Result<(), WireError> {
+    if matches!(delivery.payload, Payload::Value(_)) {
+        let mut bytes = Vec::new();
+        array.encode_into(&delivery.payload, &mut bytes)?;
+        delivery.payload = Payload::Encoded(bytes.into());
+    }
+    Ok(())
+}

@@ -1,0 +1,491 @@
+//! The control plane of one rank: routes each input to its owner and collects what is to be done.
+//!
+//! Here: what handlers wish, packets, idleness. In [`syncs`]: every step of a sync and its migrations.
+//!
+//! Methods append [`Action`]s; whoever drives the core carries them out in order. Packets of a rank to itself are
+//! handled at once and never reach a transport.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use lb_strategies::Strategy;
+
+use super::action::Action;
+use super::balance::Syncs;
+use super::broadcast::{Broadcasts, again};
+use super::census::Report;
+use super::coordinator::Coordinator;
+use super::envelope::{Delivery, Envelope, Payload};
+use super::erased::ErasedArray;
+use super::estimate::RankPlace;
+use super::handler::Passport;
+use super::location::Location;
+use super::packet::{Packet, Traveller};
+use super::quiescence::{Quiescence, Step};
+use super::reduction::{Goal, Partial, Reductions, Terms, Values};
+use super::sync_log::SyncLog;
+use super::undelivered::{Leftover, Tally};
+use crate::error::Error;
+use crate::ids::{CellId, ChunkId, ROOT, Rank, Sender};
+use crate::text::counted;
+
+mod syncs;
+
+/// The actions one input leads to.
+pub(crate) type Actions = VecDeque<Action>;
+
+/// One rank's control plane.
+pub(crate) struct RankCore {
+    rank: Rank,
+    ranks: u32,
+    arrays: Arc<[Arc<dyn ErasedArray>]>,
+    pub(crate) location: Location,
+    reductions: Reductions,
+    broadcasts: Broadcasts,
+    syncs: Syncs,
+    /// Rank 0 only.
+    root: Option<Root>,
+    traffic: Traffic,
+    /// Whether `at_sync` waits for a decision.
+    blocking: bool,
+    fates: Fates,
+}
+
+/// What tells messages that are lost from those that are on their way, see [`undelivered`](super::undelivered).
+#[derive(Default)]
+struct Fates {
+    unread: Tally,
+    migrations: u64,
+    inserted: BTreeMap<u32, u64>,
+    admitted: u64,
+    /// Chunks that removed themselves on this rank, as many as are remembered: messages to them that come later wait here.
+    removed: BTreeSet<ChunkId>,
+}
+
+/// Chunks that were removed, of which a rank remembers so many: only to call them by the right word.
+const REMOVED_MAX: usize = 4096;
+
+struct Root {
+    coordinator: Coordinator,
+    quiescence: Quiescence,
+    checksum: u64,
+}
+
+#[derive(Default)]
+struct Traffic {
+    sent: u64,
+    received: u64,
+    /// A wave to answer as soon as this rank is idle.
+    probe: Option<u64>,
+}
+
+impl RankCore {
+    pub(crate) fn new(
+        rank: Rank,
+        places: &[RankPlace],
+        arrays: Arc<[Arc<dyn ErasedArray>]>,
+        strategy: Arc<dyn Strategy>,
+        checksum: u64,
+    ) -> RankCore {
+        let ranks = places.len() as u32;
+        let populations: Vec<u64> = arrays.iter().map(|array| array.population()).collect();
+        let blocking = strategy.moves();
+        let root = (rank == ROOT).then(|| {
+            let syncing = arrays.iter().map(|array| array.syncs().then(|| array.population())).collect();
+            Root {
+                coordinator: Coordinator::new(strategy, syncing, places),
+                quiescence: Quiescence::new(ranks),
+                checksum,
+            }
+        });
+        RankCore {
+            rank,
+            ranks,
+            location: Location::new(rank, ranks, arrays.clone()),
+            reductions: Reductions::new(rank, &populations),
+            broadcasts: Broadcasts::new(arrays.len()),
+            syncs: Syncs::default(),
+            root,
+            traffic: Traffic::default(),
+            blocking,
+            fates: Fates::default(),
+            arrays,
+        }
+    }
+
+    /// The first sync that some chunks of this rank have come to and others have not.
+    pub(crate) fn open_sync(&self) -> Option<u64> {
+        self.syncs.open()
+    }
+
+    pub(crate) fn strategy(&self) -> Option<Arc<dyn Strategy>> {
+        self.root.as_ref().map(|root| root.coordinator.strategy())
+    }
+
+    /// Rank 0: the record of syncs.
+    pub(crate) fn sync_log(&mut self) -> Option<&mut SyncLog> {
+        self.root.as_mut().map(|root| root.coordinator.log())
+    }
+
+    /// Chunks on this rank.
+    pub(crate) fn chunks(&self) -> u64 {
+        (0..self.arrays.len() as u32).map(|array| self.location.count(array)).sum()
+    }
+
+    /// Tells rank 0 which arrays this rank has set up.
+    pub(crate) fn hello(&mut self, checksum: u64, out: &mut Actions) {
+        self.send(ROOT, Packet::Hello { checksum }, 0, out);
+    }
+
+    fn send(&mut self, to: Rank, packet: Packet, now_ns: u64, out: &mut Actions) {
+        if to == self.rank {
+            self.handle(to, packet, now_ns, out);
+        } else {
+            self.traffic.sent += u64::from(packet.counts());
+            out.push_back(Action::Send(to, packet));
+        }
+    }
+
+    fn send_all(&mut self, packet: impl Fn() -> Packet, now_ns: u64, out: &mut Actions) {
+        for rank in (0..self.ranks).map(Rank) {
+            self.send(rank, packet(), now_ns, out);
+        }
+    }
+
+    fn others(&self) -> impl Iterator<Item = Rank> + use<> {
+        let me = self.rank;
+        (0..self.ranks).map(Rank).filter(move |&rank| rank != me)
+    }
+
+    /// Ends the run on all ranks.
+    pub(crate) fn fail(&mut self, error: Error, out: &mut Actions) {
+        for rank in self.others() {
+            out.push_back(Action::Send(rank, Packet::Abort(Box::new(error.clone()))));
+        }
+        out.push_back(Action::Stop(Err(Box::new(error))));
+    }
+
+    /// A message leaves for another rank, by the route that was just looked up.
+    #[inline]
+    pub(crate) fn message_sent(&mut self) {
+        self.traffic.sent += 1;
+    }
+
+    /// A message from another rank: the cell of its chunk, if that is here or has not left yet.
+    #[inline]
+    pub(crate) fn message_received(&mut self, to: ChunkId) -> Option<CellId> {
+        self.traffic.received += 1;
+        self.cell_of(to)
+    }
+
+    fn cell_of(&self, to: ChunkId) -> Option<CellId> {
+        let leaving = || {
+            // A sender that did not know the new routes yet: the leaver is still here and takes it along.
+            let migration = self.syncs.migration.as_ref()?;
+            migration.leavers.get(&to).map(|leaver| leaver.cell)
+        };
+        self.location.cell(to).or_else(leaving)
+    }
+
+    pub(crate) fn multicast(
+        &mut self,
+        from: ChunkId,
+        array: u32,
+        keys: &[u64],
+        message: &Arc<[u8]>,
+        out: &mut Actions,
+    ) {
+        let mut by_rank = BTreeMap::<Rank, Vec<u64>>::new();
+        for &key in keys {
+            by_rank.entry(self.location.rank_of(ChunkId { array, key })).or_default().push(key);
+        }
+        for (rank, keys) in by_rank {
+            self.send(rank, Packet::Multicast { from, array, keys, message: message.clone() }, 0, out);
+        }
+    }
+
+    pub(crate) fn broadcast(&mut self, array: u32, delivery: Delivery, out: &mut Actions) {
+        self.send(ROOT, Packet::Announce { array, delivery: Box::new(delivery) }, 0, out);
+    }
+
+    pub(crate) fn contribute(
+        &mut self,
+        chunk: ChunkId,
+        report: Report,
+        terms: Terms,
+        values: Values,
+        out: &mut Actions,
+    ) {
+        let array = chunk.array;
+        let local = self.location.count(array);
+        let partial = Partial::contribution(report, terms, values);
+        let added = self.reductions.contribute(array, report.sequence, partial, local);
+        let added = added.map_err(|why| format!("{why}; seen when {} contributed", self.describe(chunk)));
+        self.advance_reductions(array, report.sequence, added, out);
+    }
+
+    /// A part of a reduction was `added`, and is complete as far as this rank goes, or not: it moves on.
+    fn advance_reductions(
+        &mut self,
+        array: u32,
+        sequence: u64,
+        added: Result<bool, String>,
+        out: &mut Actions,
+    ) {
+        match added {
+            Ok(true) if self.rank != ROOT => {
+                for (sequence, partial) in self.reductions.complete(array, sequence) {
+                    self.pass_on(array, sequence, partial, out);
+                }
+            }
+            Ok(_) => {}
+            Err(why) => self.refuse(array, why, out),
+        }
+        self.finish_reductions(array, out);
+    }
+
+    fn refuse(&mut self, array: u32, why: String, out: &mut Actions) {
+        let array = array_text(&self.arrays, array);
+        self.fail(Error::Reduction { rank: self.rank.0, array, why }, out);
+    }
+
+    /// A chunk was inserted by one of this rank's handlers.
+    pub(crate) fn insert(&mut self, traveller: Box<Traveller>, out: &mut Actions) {
+        let to = self.location.rank_of(traveller.chunk);
+        *self.fates.inserted.entry(to.0).or_default() += 1;
+        self.send(to, Packet::Arrive(traveller), 0, out);
+    }
+
+    /// A chunk of this rank was removed: it reports its leave to everything it would have been waited for.
+    pub(crate) fn remove(&mut self, chunk: ChunkId, passport: &mut Passport, out: &mut Actions) {
+        out.extend(self.location.cell(chunk).map(Action::Close));
+        self.location.departed(chunk);
+        if self.fates.removed.len() < REMOVED_MAX {
+            self.fates.removed.insert(chunk);
+        }
+        let report = passport.reductions.leave();
+        let (sequence, local) = (report.sequence, self.location.count(chunk.array));
+        let added = self.reductions.leave(chunk.array, sequence, Partial::leaving(report), local);
+        self.advance_reductions(chunk.array, sequence, added, out);
+        if self.arrays[chunk.array as usize].syncs() {
+            self.syncs.removed(chunk.array, passport.syncs.leave());
+            self.sample_complete(out);
+        }
+    }
+
+    /// A chunk that was removed has not read messages of these kinds.
+    pub(crate) fn unread(&mut self, chunk: ChunkId, kinds: &[&'static str]) {
+        kinds.iter().for_each(|kind| self.fates.unread.add(chunk, kind));
+    }
+
+    /// Takes the messages that wait for chunks which are not here, and are not coming as far as this rank knows.
+    pub(crate) fn take_waiting(&mut self) -> BTreeMap<ChunkId, Vec<Delivery>> {
+        let mut waiting = self.location.take_stash();
+        if let Some(migration) = &self.syncs.migration {
+            waiting.retain(|chunk, _| !migration.expected.contains(chunk));
+        }
+        waiting
+    }
+
+    /// What this rank knows of messages that reached nobody; `waiting` is what [`take_waiting`](Self::take_waiting) took.
+    pub(crate) fn leftover(&self, waiting: &Tally) -> Leftover {
+        let Fates { unread, migrations, inserted, admitted, removed } = &self.fates;
+        let describe = |chunk| self.describe(chunk);
+        Leftover {
+            rank: self.rank.0,
+            unread: unread.described(|_| true, describe),
+            waiting: waiting.described(|chunk| removed.contains(&chunk), describe),
+            migrations: *migrations,
+            inserted: inserted.clone(),
+            admitted: *admitted,
+        }
+    }
+
+    pub(crate) fn exit(&mut self, out: &mut Actions) {
+        self.send_all(|| Packet::Exit, 0, out);
+    }
+
+    /// A packet from another rank.
+    pub(crate) fn receive(&mut self, from: Rank, packet: Packet, now_ns: u64, out: &mut Actions) {
+        self.traffic.received += u64::from(packet.counts());
+        self.handle(from, packet, now_ns, out);
+    }
+
+    fn handle(&mut self, from: Rank, packet: Packet, now_ns: u64, out: &mut Actions) {
+        match packet {
+            Packet::Message(envelope) => self.deliver(envelope.to, envelope.delivery, out),
+            Packet::Multicast { from, array, keys, message } => {
+                for key in keys {
+                    let from = Sender::new(from, 0);
+                    let delivery = Delivery { from, payload: Payload::Encoded(message.clone()) };
+                    self.deliver(ChunkId { array, key }, delivery, out);
+                }
+            }
+            Packet::Announce { array, delivery } => self.announce(array, &delivery, out),
+            Packet::Broadcast { array, number, delivery } => self.apply(array, number, &delivery, out),
+            Packet::Partial { array, sequence, partial } => {
+                let local = self.location.count(array);
+                let added = self.reductions.receive(array, sequence, *partial, local);
+                self.advance_reductions(array, sequence, added, out);
+            }
+            Packet::Arrive(traveller) => self.arrive(from, traveller, now_ns, out),
+            Packet::Collected(collected) => {
+                let root = self.root.as_mut().expect("reports go to rank 0");
+                if let Some(expected) = root.coordinator.collect(from, *collected) {
+                    out.push_back(Action::Decide(Box::new(expected)));
+                }
+            }
+            Packet::Moves { sync, moves } => self.moves(sync, &moves, now_ns, out),
+            Packet::Marker { sync } => {
+                self.syncs.marker(sync);
+                self.migrate(now_ns, out);
+            }
+            Packet::Flushed { sync, moved_bytes } => {
+                let root = self.root.as_mut().expect("flushes are reported to rank 0");
+                if root.coordinator.flushed(moved_bytes, now_ns) {
+                    self.send_all(|| Packet::Land { sync }, now_ns, out);
+                }
+            }
+            Packet::Land { sync } => self.land(sync, out),
+            Packet::Hello { checksum } => {
+                if self.root.as_ref().is_some_and(|root| root.checksum != checksum) {
+                    self.fail(Error::SetupDiffers { rank: from.0 }, out);
+                }
+            }
+            Packet::Probe { wave } => self.traffic.probe = Some(wave),
+            Packet::Answer { wave, sent, received } => {
+                let root = self.root.as_mut().expect("answers go to rank 0");
+                let step = root.quiescence.answer(from, wave, sent, received);
+                self.search(step, out);
+            }
+            Packet::Explain => out.push_back(Action::Explain),
+            Packet::Waiting { lines, reported } => {
+                let root = self.root.as_mut().expect("explanations go to rank 0");
+                root.coordinator.hear(reported);
+                let step = root.quiescence.explained(lines);
+                self.search(step, out);
+            }
+            Packet::Exit => out.push_back(Action::Stop(Ok(()))),
+            Packet::Abort(error) => out.push_back(Action::Stop(Err(error))),
+        }
+    }
+
+    /// A message that has reached the rank it was routed to.
+    fn deliver(&mut self, to: ChunkId, delivery: Delivery, out: &mut Actions) {
+        match self.cell_of(to) {
+            Some(cell) => out.push_back(Action::Deliver { to, cell, delivery }),
+            None => self.location.stash(to, delivery),
+        }
+    }
+
+    fn announce(&mut self, array: u32, delivery: &Delivery, out: &mut Actions) {
+        let number = self.broadcasts.number(array);
+        self.send_all(|| Packet::Broadcast { array, number, delivery: Box::new(again(delivery)) }, 0, out);
+    }
+
+    fn apply(&mut self, array: u32, number: u64, delivery: &Delivery, out: &mut Actions) {
+        self.broadcasts.apply(array, number, delivery);
+        for (to, cell) in self.location.residents(array) {
+            out.push_back(Action::Deliver { to, cell, delivery: again(delivery) });
+        }
+    }
+
+    /// Passes a partial result to the parent.
+    fn pass_on(&mut self, array: u32, sequence: u64, partial: Partial, out: &mut Actions) {
+        if let Some(parent) = self.reductions.parent() {
+            self.send(parent, Packet::Partial { array, sequence, partial: Box::new(partial) }, 0, out);
+        }
+    }
+
+    fn finish_reductions(&mut self, array: u32, out: &mut Actions) {
+        if self.rank != ROOT {
+            return;
+        }
+        while let Some(finished) = self.reductions.finish(array) {
+            let payload = Payload::Reduced { tag: finished.terms.tag, values: finished.values };
+            let delivery = Delivery { from: Sender::RUNTIME, payload };
+            match finished.terms.goal {
+                Goal::All => self.announce(array, &delivery, out),
+                Goal::Chunk(key) => {
+                    let to = ChunkId { array, key };
+                    self.send(self.location.rank_of(to), Packet::Message(Envelope { to, delivery }), 0, out);
+                }
+            }
+        }
+    }
+
+    /// What waits for company goes now: this rank has nothing to do, or has not looked for long.
+    pub(crate) fn hurry(&mut self, out: &mut Actions) {
+        if self.rank != ROOT {
+            for (array, sequence, partial) in self.reductions.take_all() {
+                self.pass_on(array, sequence, partial, out);
+            }
+        }
+    }
+
+    /// This rank has nothing to do.
+    pub(crate) fn idle(&mut self, now_ns: u64, out: &mut Actions) {
+        self.hurry(out);
+        // Answer only with empty hands: a packet just sent would make the answer stale before it leaves.
+        if out.is_empty()
+            && let Some(wave) = self.traffic.probe.take()
+        {
+            let Traffic { sent, received, .. } = self.traffic;
+            self.send(ROOT, Packet::Answer { wave, sent, received }, now_ns, out);
+        }
+    }
+
+    /// This rank has had nothing to do for a long time: is anybody still at work?
+    pub(crate) fn suspect(&mut self, out: &mut Actions) {
+        if let Some(root) = &mut self.root {
+            let step = root.quiescence.suspect();
+            self.search(step, out);
+        }
+    }
+
+    fn search(&mut self, step: Step, out: &mut Actions) {
+        match step {
+            Step::Wait => {}
+            Step::Wave(wave) => self.send_all(|| Packet::Probe { wave }, 0, out),
+            Step::Quiescent => self.send_all(|| Packet::Explain, 0, out),
+            Step::Explained(lines) => {
+                let arrays = &self.arrays;
+                let root = self.root.as_ref().expect("rank 0 searches");
+                let mut waiting = root.coordinator.explain(|array| array_text(arrays, array));
+                waiting.extend(lines);
+                self.fail(Error::Stalled { waiting }, out);
+            }
+        }
+    }
+
+    /// Answers [`Action::Explain`] with what the chunks wait for; adds what the rank itself knows.
+    pub(crate) fn explained(&mut self, mut lines: Vec<String>, out: &mut Actions) {
+        let text = |chunk: ChunkId| self.describe(chunk);
+        for (chunk, waiting) in self.location.stashed() {
+            let is_not =
+                if self.fates.removed.contains(&chunk) { "no longer exists" } else { "does not exist" };
+            let wait = counted(waiting, "message waits", "messages wait");
+            lines.push(format!("{} {is_not}; {wait} for it", text(chunk)));
+        }
+        let unread = self.fates.unread.described(|_| true, text);
+        lines.extend((unread.messages > 0).then(|| unread.to_string()));
+        if self.root.is_some() {
+            let name = |array| array_text(&self.arrays, array);
+            let empty = (0..).zip(&*self.arrays).filter(|(_, array)| array.population() == 0);
+            lines.extend(empty.map(|(array, _)| format!("{} was set up without chunks", name(array))));
+            lines.extend(self.reductions.explain(name));
+        }
+        self.send(ROOT, Packet::Waiting { lines, reported: self.syncs.reported() }, 0, out);
+    }
+
+    /// A chunk's name for people.
+    pub(crate) fn describe(&self, chunk: ChunkId) -> String {
+        let array = &self.arrays[chunk.array as usize];
+        format!("{}[{}] of array {}", array.name(), array.index_text(chunk.key), chunk.array)
+    }
+}
+
+/// An array's name for people.
+pub(crate) fn array_text(arrays: &[Arc<dyn ErasedArray>], array: u32) -> String {
+    format!("array {array} `{}`", arrays[array as usize].name())
+}

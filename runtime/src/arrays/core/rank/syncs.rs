@@ -1,0 +1,430 @@
+//! A sync as one rank goes through it: the transitions of the table in [`balance`](crate::arrays::core::balance).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lb_strategies::{Assignment, Snapshot};
+
+use super::{Actions, RankCore};
+use crate::arrays::core::action::Action;
+use crate::arrays::core::balance::{Arrival, Collected, Leaver, MeasuredChunk, Migration, Move, Reports};
+use crate::arrays::core::envelope::{Delivery, Payload};
+use crate::arrays::core::packet::{Journey, Packet, Traveller};
+use crate::error::Error;
+use crate::ids::{CellId, ChunkId, ROOT, Rank, Sender};
+use crate::measure::measured::Sample;
+
+impl RankCore {
+    /// A chunk of this rank was made at the start of the run.
+    pub(crate) fn created(&mut self, chunk: ChunkId, cell: CellId) {
+        self.location.arrived(chunk, cell);
+        self.joined(chunk, 0);
+    }
+
+    pub(super) fn joined(&mut self, chunk: ChunkId, next_sync: u64) {
+        if self.arrays[chunk.array as usize].syncs() {
+            self.syncs.joined(next_sync);
+        }
+    }
+
+    /// A chunk has come to a sync. True if a decision will be made, false if it resumes at once.
+    pub(crate) fn at_sync(&mut self, arrival: Arrival, out: &mut Actions) -> bool {
+        self.syncs.arrive(arrival, self.blocking);
+        self.sample_complete(out);
+        self.blocking
+    }
+
+    pub(super) fn sample_complete(&mut self, out: &mut Actions) {
+        out.extend(self.syncs.complete().into_iter().map(Action::Sample));
+    }
+
+    /// Answers [`Action::Sample`]: sends what arrived. `loads` are the chunks' CPU times since their last sync, in order.
+    pub(crate) fn sampled(
+        &mut self,
+        reports: Reports,
+        sample: Sample,
+        loads: &[u64],
+        now_ns: u64,
+        out: &mut Actions,
+    ) {
+        let Reports { sync, tallies, arrivals } = reports;
+        let standing = arrivals.iter().filter(|arrival| self.blocking && arrival.stands);
+        let waited = standing.count() as u64;
+        let measured = |(arrival, &cpu_ns): (Arrival, &u64)| MeasuredChunk {
+            chunk: arrival.chunk,
+            load_ns: arrival.declared.unwrap_or(cpu_ns),
+            declared: arrival.declared.is_some(),
+            bytes: arrival.bytes,
+            migratable: arrival.migratable,
+        };
+        let chunks = arrivals.into_iter().zip(loads).map(measured).collect();
+        let collected = Collected { sync, tallies, chunks, waited, sample, now_ns };
+        self.send(ROOT, Packet::Collected(Box::new(collected)), now_ns, out);
+    }
+
+    /// Answers [`Action::Decide`].
+    pub(crate) fn decided(
+        &mut self,
+        expected: &Snapshot,
+        assignment: Assignment,
+        decide_ns: u64,
+        now_ns: u64,
+        out: &mut Actions,
+    ) {
+        let root = self.root.as_mut().expect("only rank 0 is asked to decide");
+        let decision = root.coordinator.decide(expected, assignment, decide_ns, now_ns);
+        if self.blocking {
+            let moves: Arc<[Move]> = decision.moves.into();
+            self.send_all(|| Packet::Moves { sync: decision.sync, moves: moves.clone() }, now_ns, out);
+        }
+        // The next sync may have become complete meanwhile.
+        let root = self.root.as_mut().expect("only rank 0 is asked to decide");
+        out.extend(root.coordinator.snapshot().map(|expected| Action::Decide(Box::new(expected))));
+    }
+
+    pub(super) fn moves(&mut self, sync: u64, moves: &[Move], now_ns: u64, out: &mut Actions) {
+        let mut leavers = BTreeMap::new();
+        for leaving in moves.iter().filter(|leaving| leaving.from == self.rank) {
+            let cell = self.location.cell(leaving.chunk).expect("the snapshot saw it here");
+            leavers.insert(leaving.chunk, Leaver { cell, to: leaving.to });
+        }
+        for (chunk, cell) in self.syncs.decided(sync) {
+            if !leavers.contains_key(&chunk) {
+                let delivery = Delivery { from: Sender::RUNTIME, payload: Payload::Resume };
+                out.push_back(Action::Deliver { to: chunk, cell, delivery });
+            }
+        }
+        if moves.is_empty() {
+            return;
+        }
+        self.fates.migrations += 1;
+        self.broadcasts.start_log();
+        let arriving = moves.iter().filter(|arriving| arriving.to == self.rank);
+        let expected = arriving.map(|arriving| arriving.chunk).collect();
+        let cells: Vec<CellId> = leavers.values().map(|leaver| leaver.cell).collect();
+        for elsewhere in moves.iter().filter(|elsewhere| elsewhere.from != self.rank) {
+            self.location.moved(elsewhere.chunk, elsewhere.to);
+        }
+        let unheld = cells.len();
+        self.syncs.migration = Some(Migration { sync, leavers, unheld, expected, ..Migration::default() });
+        if cells.is_empty() {
+            self.switch_routes(now_ns, out);
+        } else {
+            out.push_back(Action::Hold(cells));
+        }
+    }
+
+    /// Answers [`Action::Hold`], once a leaver: no handler of it runs any more.
+    pub(crate) fn held(&mut self, now_ns: u64, out: &mut Actions) {
+        let migration = self.syncs.migration.as_mut().expect("chunks are held for a migration");
+        migration.unheld -= 1;
+        if migration.unheld == 0 {
+            self.switch_routes(now_ns, out);
+        }
+    }
+
+    fn switch_routes(&mut self, now_ns: u64, out: &mut Actions) {
+        let migration = self.syncs.migration.as_mut().expect("routes change in a migration");
+        migration.switched = true;
+        let sync = migration.sync;
+        let mut departed = 0;
+        for (&chunk, leaver) in &migration.leavers {
+            self.location.departed(chunk);
+            departed += 1;
+            migration.journeys.insert(chunk.array, Journey { broadcasts: self.broadcasts.next(chunk.array) });
+            self.location.moved(chunk, leaver.to);
+            out.push_back(Action::Close(leaver.cell));
+        }
+        (0..departed).for_each(|_| self.syncs.left(sync + 1));
+        // Those who stay may all have come to the next sync before the last leaver stopped.
+        self.sample_complete(out);
+        for rank in self.others() {
+            self.send(rank, Packet::Marker { sync }, now_ns, out);
+        }
+        self.migrate(now_ns, out);
+    }
+
+    /// Takes every step of the migration that has become possible.
+    pub(super) fn migrate(&mut self, now_ns: u64, out: &mut Actions) {
+        let markers = self.syncs.all_markers(self.ranks - 1);
+        let Some(migration) = self.syncs.migration.as_mut() else { return };
+        if !migration.switched || !markers {
+            return;
+        }
+        if !migration.released {
+            migration.released = true;
+            for (chunk, leaver) in std::mem::take(&mut migration.leavers) {
+                let Leaver { cell, to } = leaver;
+                let journey = migration.journeys[&chunk.array];
+                out.push_back(Action::Release { chunk, cell, to, journey });
+            }
+        }
+        if !migration.flushed && migration.arrived.len() == migration.expected.len() {
+            migration.flushed = true;
+            let (sync, moved_bytes) = (migration.sync, migration.arrived_bytes);
+            self.send(ROOT, Packet::Flushed { sync, moved_bytes }, now_ns, out);
+        }
+    }
+
+    /// A released chunk goes to its new rank.
+    pub(crate) fn released(&mut self, traveller: Box<Traveller>, to: Rank, now_ns: u64, out: &mut Actions) {
+        self.send(to, Packet::Arrive(traveller), now_ns, out);
+    }
+
+    pub(super) fn arrive(&mut self, from: Rank, traveller: Box<Traveller>, now_ns: u64, out: &mut Actions) {
+        if traveller.journey.is_none() {
+            return self.arrive_new(from, traveller, out);
+        }
+        let migration =
+            self.syncs.migration.as_mut().expect("a chunk comes after the markers, they after the moves");
+        migration.arrived_bytes += traveller.bytes;
+        migration.arrived.push(*traveller);
+        self.migrate(now_ns, out);
+    }
+
+    /// A chunk has come that was inserted by a handler of rank `by`.
+    fn arrive_new(&mut self, by: Rank, traveller: Box<Traveller>, out: &mut Actions) {
+        let chunk = traveller.chunk;
+        let holder = self.location.rank_of(chunk);
+        let comes =
+            self.syncs.migration.as_ref().is_some_and(|migration| migration.expected.contains(&chunk));
+        // Rank `by` may know of a move to this rank that this one has not heard of yet.
+        if holder != self.rank || comes || self.cell_of(chunk).is_some() {
+            let chunk = self.describe(chunk);
+            return self.fail(Error::IndexInUse { chunk, rank: holder.0, by: by.0 }, out);
+        }
+        self.fates.admitted += 1;
+        if self.arrays[chunk.array as usize].syncs() {
+            self.begin_phase(out);
+        }
+        out.push_back(Action::Admit(traveller));
+    }
+
+    /// Answers [`Action::Admit`]: the chunk has a cell with its mail in it. Returns what else waits for it, in order.
+    pub(crate) fn admit(
+        &mut self,
+        chunk: ChunkId,
+        cell: CellId,
+        journey: Option<Journey>,
+        next_sync: u64,
+    ) -> Vec<Delivery> {
+        self.joined(chunk, next_sync);
+        let payload = if journey.is_some() { Payload::Resume } else { Payload::Start };
+        let mut mail = vec![Delivery { from: Sender::RUNTIME, payload }];
+        if let Some(Journey { broadcasts }) = journey {
+            mail.extend(self.broadcasts.missed(chunk.array, broadcasts));
+        }
+        mail.extend(self.location.arrived(chunk, cell));
+        mail
+    }
+
+    pub(super) fn land(&mut self, sync: u64, out: &mut Actions) {
+        let travellers = self.syncs.land(sync);
+        if !travellers.is_empty() {
+            self.begin_phase(out);
+        }
+        out.extend(travellers.into_iter().map(|traveller| Action::Admit(Box::new(traveller))));
+        out.push_back(Action::Landed);
+    }
+
+    /// Chunks are about to be admitted. A rank that had none was not measured: the time without them is no phase of theirs.
+    fn begin_phase(&self, out: &mut Actions) {
+        out.extend(self.syncs.nobody_due().then_some(Action::BeginPhase));
+    }
+
+    /// Answers [`Action::Landed`]: all arrivals are admitted, their log has served.
+    pub(crate) fn landed(&mut self) {
+        self.broadcasts.end_log();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arrays::core::census::Report;
+    use crate::arrays::core::erased::{ErasedArray, ErasedSlot};
+    use crate::arrays::core::estimate::RankPlace;
+    use crate::arrays::core::packet::Cargo;
+    use crate::wire::WireError;
+
+    /// A report to `sync` from a rank that has nothing to report on.
+    fn collected(sync: u64) -> Packet {
+        let sample = Sample::default();
+        Packet::Collected(Box::new(Collected {
+            sync,
+            tallies: Vec::new(),
+            chunks: Vec::new(),
+            waited: 0,
+            sample,
+            now_ns: 0,
+        }))
+    }
+
+    fn phases_to_decide(out: &mut Actions) -> Vec<(u64, Snapshot)> {
+        let decide = |action| match action {
+            Action::Decide(expected) => Some((expected.phase, *expected)),
+            _ => None,
+        };
+        out.drain(..).filter_map(decide).collect()
+    }
+
+    /// An array whose chunks are on rank 1, and do nothing.
+    struct Idlers;
+
+    impl ErasedArray for Idlers {
+        fn name(&self) -> &str {
+            "Idlers"
+        }
+        fn kind(&self, _: &Payload) -> &'static str {
+            "message"
+        }
+        fn encoded_bytes(&self, _: &Payload) -> u64 {
+            0
+        }
+        fn population(&self) -> u64 {
+            2
+        }
+        fn keys_on(&self, _: Rank, _: u32) -> Vec<u64> {
+            vec![0, 1]
+        }
+        fn home(&self, _: u64, _: u32) -> Rank {
+            Rank(1)
+        }
+        fn create(&self, _: u64) -> Box<dyn ErasedSlot> {
+            unreachable!("only the core is under test")
+        }
+        fn index_text(&self, key: u64) -> String {
+            key.to_string()
+        }
+        fn syncs(&self) -> bool {
+            true
+        }
+        fn encode_into(&self, _: &Payload, _: &mut Vec<u8>) -> Result<(), WireError> {
+            unreachable!("nothing is sent")
+        }
+        fn decode_message(&self, _: &[u8]) -> Result<Payload, WireError> {
+            unreachable!("nothing is sent")
+        }
+        fn decode_slot(&self, _: u64, _: &[u8]) -> Result<Box<dyn ErasedSlot>, WireError> {
+            unreachable!("nothing is sent")
+        }
+    }
+
+    fn arrival(key: u64, sync: u64) -> Arrival {
+        let report = Report { sequence: sync, depth: 0, born: 0, leaving: false };
+        let chunk = ChunkId { array: 0, key };
+        Arrival {
+            chunk,
+            cell: CellId(key as u32),
+            report,
+            declared: None,
+            bytes: 0,
+            migratable: true,
+            stands: true,
+        }
+    }
+
+    #[test]
+    fn a_sync_that_completes_when_the_last_leaver_stops_is_reported() {
+        let mut core = rank_of(2, Rank(1));
+        let mut out = Actions::new();
+        let syncs_to_sample = |out: &mut Actions| -> Vec<u64> {
+            let sample = |action| match action {
+                Action::Sample(reports) => Some(reports.sync),
+                _ => None,
+            };
+            out.drain(..).filter_map(sample).collect()
+        };
+        let (stayer, leaver) = (0, 1);
+        for key in [stayer, leaver] {
+            core.created(arrival(key, 0).chunk, arrival(key, 0).cell);
+        }
+        core.at_sync(arrival(stayer, 0), &mut out);
+        core.at_sync(arrival(leaver, 0), &mut out);
+        assert_eq!(syncs_to_sample(&mut out), [0]);
+        let moves = [Move { chunk: arrival(leaver, 0).chunk, from: Rank(1), to: ROOT }];
+        core.receive(ROOT, Packet::Moves { sync: 0, moves: moves.into() }, 0, &mut out);
+        core.at_sync(arrival(stayer, 1), &mut out);
+        assert_eq!(syncs_to_sample(&mut out), [0u64; 0], "the leaver may still be running");
+        core.held(0, &mut out);
+        assert_eq!(syncs_to_sample(&mut out), [1]);
+    }
+
+    fn rank_of(ranks: usize, rank: Rank) -> RankCore {
+        let strategy = lb_strategies::ARRAYS.parse("refine").expect("it is in the table").into();
+        let places = vec![RankPlace { host: 0, workers: 1 }; ranks];
+        RankCore::new(rank, &places, [Arc::new(Idlers) as Arc<dyn ErasedArray>].into(), strategy, 0)
+    }
+
+    fn traveller(key: u64, journey: Option<Journey>) -> Packet {
+        let chunk = arrival(key, 0).chunk;
+        Packet::Arrive(Box::new(Traveller {
+            chunk,
+            cargo: Cargo::Follows,
+            mail: Vec::new(),
+            bytes: 0,
+            journey,
+        }))
+    }
+
+    /// What rank 1 is to do with a chunk that comes to it at sync 0, or is inserted there.
+    fn on_arrival(core: &mut RankCore, migrates: bool) -> Vec<&'static str> {
+        let (mut out, from) = (Actions::new(), Rank(2));
+        if migrates {
+            let moves = [Move { chunk: arrival(5, 0).chunk, from, to: Rank(1) }];
+            core.receive(ROOT, Packet::Moves { sync: 0, moves: moves.into() }, 0, &mut out);
+            core.receive(ROOT, Packet::Marker { sync: 0 }, 0, &mut out);
+            core.receive(from, Packet::Marker { sync: 0 }, 0, &mut out);
+            core.receive(from, traveller(5, Some(Journey { broadcasts: 0 })), 0, &mut out);
+            core.receive(ROOT, Packet::Land { sync: 0 }, 0, &mut out);
+        } else {
+            core.receive(from, traveller(5, None), 0, &mut out);
+        }
+        let name = |action| match action {
+            Action::BeginPhase => Some("begin a phase"),
+            Action::Admit(_) => Some("admit"),
+            Action::Stop(_) => Some("stop"),
+            _ => None,
+        };
+        out.into_iter().filter_map(name).collect()
+    }
+
+    #[test]
+    fn the_phase_of_a_rank_without_chunks_begins_when_it_gets_one() {
+        for migrates in [true, false] {
+            let mut core = rank_of(3, Rank(1));
+            assert_eq!(on_arrival(&mut core, migrates), ["begin a phase", "admit"], "{migrates}");
+            let mut core = rank_of(3, Rank(1));
+            core.created(arrival(0, 0).chunk, arrival(0, 0).cell);
+            assert_eq!(on_arrival(&mut core, migrates), ["admit"], "{migrates}");
+        }
+    }
+
+    #[test]
+    fn an_index_is_in_use_though_only_its_inserter_knows_that_it_moves_here() {
+        let mut core = rank_of(4, Rank(2));
+        let mut out = Actions::new();
+        // Rank 3 has heard that the chunk moves from its home, rank 1, to rank 2.
+        core.receive(Rank(3), traveller(0, None), 0, &mut out);
+        let Some(Action::Stop(Err(error))) = out.pop_back() else { panic!("{out:?}") };
+        assert_eq!(*error, Error::IndexInUse { chunk: "Idlers[0] of array 0".into(), rank: 1, by: 3 });
+        assert!(!out.iter().any(|action| matches!(action, Action::Admit(_))), "{out:?}");
+    }
+
+    #[test]
+    fn a_sync_that_completes_during_a_decision_is_decided_next_whether_anybody_waits_or_not() {
+        for spec in ["none", "refine"] {
+            let strategy = lb_strategies::ARRAYS.parse(spec).expect("it is in the table").into();
+            let alone = [RankPlace { host: 0, workers: 1 }];
+            let mut core = RankCore::new(ROOT, &alone, [].into(), strategy, 0);
+            let mut out = Actions::new();
+            core.receive(ROOT, collected(0), 0, &mut out);
+            let first = phases_to_decide(&mut out).pop().expect("nobody is missing");
+            core.receive(ROOT, collected(1), 0, &mut out);
+            assert!(phases_to_decide(&mut out).is_empty(), "one decision at a time");
+            core.decided(&first.1, Assignment::current(&first.1), 0, 0, &mut out);
+            let next: Vec<u64> = phases_to_decide(&mut out).into_iter().map(|(phase, _)| phase).collect();
+            assert_eq!((first.0, next), (0, vec![1]), "{spec}");
+        }
+    }
+}

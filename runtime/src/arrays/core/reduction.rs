@@ -1,0 +1,400 @@
+//! Reductions: every chunk of an array contributes, one result comes back as an ordinary message.
+//!
+//! Contributions combine on the way: each rank adds up its own and its children's in a tree of ranks (arity
+//! [`ARITY`]) and passes the partial result to its parent, rank 0 being the root. Partial results are additive and
+//! counted by a [`Tally`], so *when* one is passed on is a matter of speed only: a rank passes on what it has as soon
+//! as all its own chunks have contributed, what comes later at once, and whatever is left when it has nothing else to do or has worked for long. No contribution is tied
+//! to a rank, so chunks may migrate with contributions in flight.
+//!
+//! The reducers are a closed set over vectors, so interior ranks combine without knowing the chunk's type; anything
+//! else is [`Reducer::Gather`] plus a fold in the handler that receives it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::census::{Report, Tally};
+use crate::ids::Rank;
+
+/// Children per rank in the tree of partial results.
+const ARITY: u32 = 8;
+
+/// How contributions combine, element by element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reducer {
+    /// The sum. Integer sums wrap never: they saturate. Floating-point sums may differ in the last bits with placement.
+    Sum,
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+    /// Bitwise and, of [`Values::U64`].
+    And,
+    /// Bitwise or, of [`Values::U64`].
+    Or,
+    /// Every contribution, ordered by packed index: the same on every placement.
+    Gather,
+}
+
+/// What a chunk contributes, and what comes back.
+///
+/// ```
+/// use caribou::Values;
+/// assert_eq!(Values::from(vec![1.0, 2.0]), Values::F64(vec![1.0, 2.0]));
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Values {
+    /// Floating-point numbers.
+    F64(Vec<f64>),
+    /// Unsigned integers, or bit sets for and/or.
+    U64(Vec<u64>),
+    /// Signed integers.
+    I64(Vec<i64>),
+    /// Bytes by packed index ([`Index::pack`](crate::Index::pack)); what [`Reducer::Gather`] yields.
+    Gathered(Vec<(u64, Vec<u8>)>),
+}
+
+impl From<Vec<f64>> for Values {
+    fn from(values: Vec<f64>) -> Values {
+        Values::F64(values)
+    }
+}
+
+impl From<Vec<u64>> for Values {
+    fn from(values: Vec<u64>) -> Values {
+        Values::U64(values)
+    }
+}
+
+impl From<Vec<i64>> for Values {
+    fn from(values: Vec<i64>) -> Values {
+        Values::I64(values)
+    }
+}
+
+impl From<Vec<u8>> for Values {
+    /// One chunk's part of a gather; the runtime fills in whose it is.
+    fn from(bytes: Vec<u8>) -> Values {
+        Values::Gathered(vec![(0, bytes)])
+    }
+}
+
+impl Values {
+    fn describe(&self) -> String {
+        match self {
+            Values::F64(v) => format!("{} f64", v.len()),
+            Values::U64(v) => format!("{} u64", v.len()),
+            Values::I64(v) => format!("{} i64", v.len()),
+            Values::Gathered(_) => "bytes".into(),
+        }
+    }
+}
+
+/// Where a result goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Goal {
+    All,
+    Chunk(u64),
+}
+
+/// What all contributions to one reduction must agree on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Terms {
+    pub(crate) tag: u32,
+    pub(crate) reducer: Reducer,
+    pub(crate) goal: Goal,
+}
+
+/// Contributions added up so far. A leaver's report has no terms and no values.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Partial {
+    tally: Tally,
+    combined: Option<(Terms, Values)>,
+}
+
+impl Partial {
+    pub(crate) fn contribution(report: Report, terms: Terms, values: Values) -> Partial {
+        Partial { tally: Tally::of(report), combined: Some((terms, values)) }
+    }
+
+    pub(crate) fn leaving(report: Report) -> Partial {
+        Partial { tally: Tally::of(report), combined: None }
+    }
+
+    fn merge(&mut self, other: Partial) -> Result<(), String> {
+        self.tally.merge(&other.tally);
+        let Some((terms, theirs)) = other.combined else { return Ok(()) };
+        match &mut self.combined {
+            None => self.combined = Some((terms, theirs)),
+            Some((mine, _)) if *mine != terms => return Err(format!("{mine:?} here, {terms:?} there")),
+            Some((_, ours)) => combine(terms.reducer, ours, &theirs)?,
+        }
+        Ok(())
+    }
+}
+
+fn combine(reducer: Reducer, ours: &mut Values, theirs: &Values) -> Result<(), String> {
+    fn each<T: Copy>(ours: &mut [T], theirs: &[T], f: impl Fn(T, T) -> T) {
+        ours.iter_mut().zip(theirs).for_each(|(a, b)| *a = f(*a, *b));
+    }
+    let mismatch = || format!("{} cannot combine with it under {reducer:?}", theirs.describe());
+    match (reducer, &mut *ours, theirs) {
+        (Reducer::Gather, Values::Gathered(a), Values::Gathered(b)) => a.extend_from_slice(b),
+        (_, Values::F64(a), Values::F64(b)) if a.len() == b.len() => match reducer {
+            Reducer::Sum => each(a, b, |x, y| x + y),
+            Reducer::Min => each(a, b, f64::min),
+            Reducer::Max => each(a, b, f64::max),
+            Reducer::And | Reducer::Or | Reducer::Gather => return Err(mismatch()),
+        },
+        (_, Values::U64(a), Values::U64(b)) if a.len() == b.len() => match reducer {
+            Reducer::Sum => each(a, b, u64::saturating_add),
+            Reducer::Min => each(a, b, u64::min),
+            Reducer::Max => each(a, b, u64::max),
+            Reducer::And => each(a, b, |x, y| x & y),
+            Reducer::Or => each(a, b, |x, y| x | y),
+            Reducer::Gather => return Err(mismatch()),
+        },
+        (_, Values::I64(a), Values::I64(b)) if a.len() == b.len() => match reducer {
+            Reducer::Sum => each(a, b, i64::saturating_add),
+            Reducer::Min => each(a, b, i64::min),
+            Reducer::Max => each(a, b, i64::max),
+            Reducer::And | Reducer::Or | Reducer::Gather => return Err(mismatch()),
+        },
+        _ => return Err(format!("{} against {}", ours.describe(), theirs.describe())),
+    }
+    Ok(())
+}
+
+/// A finished reduction.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Finished {
+    pub(crate) array: u32,
+    pub(crate) terms: Terms,
+    pub(crate) values: Arc<Values>,
+}
+
+#[derive(Debug, Default)]
+struct Pending {
+    /// What has not been passed on.
+    partial: Option<Partial>,
+    /// Contributions of this rank's own chunks, passed on or not.
+    own: u64,
+}
+
+/// One rank's part of all reductions.
+#[derive(Debug)]
+pub(crate) struct Reductions {
+    rank: Rank,
+    pending: BTreeMap<(u32, u64), Pending>,
+    /// For each array, the next reduction that own chunks have not all contributed to.
+    open: Vec<u64>,
+    /// Root only: per array, the next reduction to finish and the population it needs.
+    roots: Vec<(u64, u64)>,
+}
+
+impl Reductions {
+    pub(crate) fn new(rank: Rank, populations: &[u64]) -> Reductions {
+        let roots = if rank.0 == 0 { populations.iter().map(|&p| (0, p)).collect() } else { Vec::new() };
+        Reductions { rank, pending: BTreeMap::new(), open: vec![0; populations.len()], roots }
+    }
+
+    /// The rank that partial results of `rank` go to; none for the root.
+    pub(crate) fn parent(&self) -> Option<Rank> {
+        (self.rank.0 > 0).then(|| Rank((self.rank.0 - 1) / ARITY))
+    }
+
+    /// Adds a contribution of an own chunk. True if all `local` chunks of the array here have now contributed.
+    pub(crate) fn contribute(
+        &mut self,
+        array: u32,
+        sequence: u64,
+        partial: Partial,
+        local: u64,
+    ) -> Result<bool, String> {
+        let pending = self.add(array, sequence, partial)?;
+        pending.own += 1;
+        Ok(pending.own >= local)
+    }
+
+    /// Adds a child's partial result. True if none of the `local` chunks of the array here is still to contribute, so that
+    /// there is nothing to wait for.
+    pub(crate) fn receive(
+        &mut self,
+        array: u32,
+        sequence: u64,
+        partial: Partial,
+        local: u64,
+    ) -> Result<bool, String> {
+        let gone = sequence < self.open[array as usize];
+        let pending = self.add(array, sequence, partial)?;
+        Ok(gone || pending.own >= local)
+    }
+
+    /// Adds the leave of an own chunk. True if the `local` chunks that stay have all contributed, and there are any.
+    pub(crate) fn leave(
+        &mut self,
+        array: u32,
+        sequence: u64,
+        partial: Partial,
+        local: u64,
+    ) -> Result<bool, String> {
+        let pending = self.add(array, sequence, partial)?;
+        Ok(pending.own > 0 && pending.own >= local)
+    }
+
+    fn add(&mut self, array: u32, sequence: u64, partial: Partial) -> Result<&mut Pending, String> {
+        let pending = self.pending.entry((array, sequence)).or_default();
+        match &mut pending.partial {
+            None => pending.partial = Some(partial),
+            Some(ours) => ours.merge(partial).map_err(|why| format!("reduction {sequence}: {why}"))?,
+        }
+        Ok(pending)
+    }
+
+    /// Takes what goes to the parent now that all own chunks have contributed to `sequence`.
+    ///
+    /// That is all earlier ones too: a chunk contributes in order, so who has not contributed to an earlier one here has
+    /// done so on the rank it came from.
+    pub(crate) fn complete(&mut self, array: u32, sequence: u64) -> Vec<(u64, Partial)> {
+        let open = &mut self.open[array as usize];
+        *open = (*open).max(sequence + 1);
+        let later = self.pending.split_off(&(array, sequence + 1));
+        let mut earlier = std::mem::replace(&mut self.pending, later);
+        let mine = earlier.split_off(&(array, 0));
+        self.pending.append(&mut earlier);
+        mine.into_iter().filter_map(|((_, sequence), pending)| Some((sequence, pending.partial?))).collect()
+    }
+
+    /// Takes everything that has not been passed on, in order.
+    pub(crate) fn take_all(&mut self) -> Vec<(u32, u64, Partial)> {
+        let take = |(&(array, sequence), pending): (&(u32, u64), &mut Pending)| {
+            Some((array, sequence, pending.partial.take()?))
+        };
+        let taken = self.pending.iter_mut().filter_map(take).collect();
+        // Entries that no own chunk has part in would never be completed here.
+        self.pending.retain(|_, pending| pending.own > 0);
+        taken
+    }
+
+    /// Root: the next finished reduction of `array`, in order of their numbers.
+    pub(crate) fn finish(&mut self, array: u32) -> Option<Finished> {
+        loop {
+            let (sequence, population) = self.roots[array as usize];
+            let next = self.pending.get(&(array, sequence))?.partial.as_ref()?.tally.complete(population)?;
+            let pending = self.pending.remove(&(array, sequence));
+            self.roots[array as usize] = (sequence + 1, next);
+            // Leavers alone make a reduction that nobody contributed to: it has no result.
+            let combined = pending.and_then(|pending| pending.partial).and_then(|partial| partial.combined);
+            let Some((terms, mut values)) = combined else { continue };
+            if let Values::Gathered(parts) = &mut values {
+                parts.sort_by_key(|&(key, _)| key);
+            }
+            return Some(Finished { array, terms, values: Arc::new(values) });
+        }
+    }
+
+    /// One line per reduction that is not finished, for a stall report. Root only.
+    pub(crate) fn explain(&self, name: impl Fn(u32) -> String) -> Vec<String> {
+        let line = |(&(array, sequence), pending): (&(u32, u64), &Pending)| {
+            let (_, population) = self.roots.get(array as usize)?;
+            let tally = &pending.partial.as_ref()?.tally;
+            let heard = tally.heard();
+            // Who only left was never going to contribute.
+            tally.has_members().then(|| {
+                format!("reduction {sequence} of {} has {heard} of {population} contributions", name(array))
+            })
+        };
+        self.pending.iter().filter_map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arrays::core::census::Membership;
+
+    const SUM: Terms = Terms { tag: 3, reducer: Reducer::Sum, goal: Goal::All };
+
+    fn one(member: &mut Membership, value: u64) -> (u64, Partial) {
+        let report = member.report();
+        (report.sequence, Partial::contribution(report, SUM, vec![value, 1].into()))
+    }
+
+    #[test]
+    fn a_result_comes_when_the_last_chunk_contributed_and_in_order() {
+        let mut root = Reductions::new(Rank(0), &[2]);
+        let (mut a, mut b) = (Membership::default(), Membership::default());
+        for _ in 0..2 {
+            let (sequence, partial) = one(&mut a, 5);
+            root.contribute(0, sequence, partial, 2).expect("terms agree");
+            assert_eq!(root.finish(0), None);
+        }
+        for _ in 0..2 {
+            let (sequence, partial) = one(&mut b, 7);
+            root.contribute(0, sequence, partial, 2).expect("terms agree");
+            let finished = root.finish(0).expect("both contributed");
+            assert_eq!(*finished.values, Values::U64(vec![12, 2]));
+        }
+    }
+
+    #[test]
+    fn a_rank_that_passed_on_a_part_still_knows_when_all_have_contributed() {
+        let mut rank = Reductions::new(Rank(1), &[2]);
+        let (mut a, mut b) = (Membership::default(), Membership::default());
+        let (sequence, partial) = one(&mut a, 5);
+        assert_eq!(rank.contribute(0, sequence, partial, 2), Ok(false));
+        assert_eq!(rank.take_all().len(), 1);
+        assert_eq!(rank.take_all().len(), 0);
+        let (sequence, partial) = one(&mut b, 5);
+        assert_eq!(rank.contribute(0, sequence, partial, 2), Ok(true));
+        assert_eq!(rank.complete(0, sequence).len(), 1);
+    }
+
+    #[test]
+    fn what_comes_after_the_own_part_is_gone_is_passed_on_at_once() {
+        let mut rank = Reductions::new(Rank(1), &[2]);
+        let [mut a, mut b, mut child] = [Membership::default(); 3];
+        let (sequence, partial) = one(&mut child, 5);
+        assert_eq!(rank.receive(0, sequence, partial, 2), Ok(false), "own chunks are to come");
+        for (member, all) in [(&mut a, false), (&mut b, true)] {
+            let (sequence, partial) = one(member, 5);
+            assert_eq!(rank.contribute(0, sequence, partial, 2), Ok(all));
+        }
+        assert_eq!(rank.complete(0, sequence).len(), 1);
+        let (_, partial) = one(&mut Membership::default(), 7);
+        assert_eq!(rank.receive(0, sequence, partial, 2), Ok(true));
+        assert_eq!(rank.complete(0, sequence).len(), 1);
+        let (_, partial) = one(&mut Membership::default(), 7);
+        assert_eq!(
+            rank.receive(0, sequence + 1, partial, 0),
+            Ok(true),
+            "a rank without chunks waits for none"
+        );
+    }
+
+    #[test]
+    fn a_gather_is_ordered_by_index() {
+        let mut root = Reductions::new(Rank(0), &[3]);
+        let terms = Terms { reducer: Reducer::Gather, ..SUM };
+        for key in [2u64, 0, 1] {
+            let values = Values::Gathered(vec![(key, vec![key as u8])]);
+            let report = Membership::default().report();
+            root.contribute(0, 0, Partial::contribution(report, terms, values), 3).expect("terms agree");
+        }
+        let Some(Finished { values, .. }) = root.finish(0) else { panic!("three contributed") };
+        assert_eq!(*values, Values::Gathered(vec![(0, vec![0]), (1, vec![1]), (2, vec![2])]));
+    }
+
+    #[test]
+    fn contributions_that_disagree_are_refused() {
+        let mut root = Reductions::new(Rank(0), &[2]);
+        let (sequence, partial) = one(&mut Membership::default(), 1);
+        root.contribute(0, sequence, partial.clone(), 2).expect("the first cannot disagree");
+        let other =
+            Partial { combined: Some((Terms { tag: 4, ..SUM }, vec![1u64, 1].into())), ..partial.clone() };
+        assert!(root.contribute(0, sequence, other, 2).is_err());
+        let shorter = Partial { combined: Some((SUM, vec![1u64].into())), ..partial };
+        assert!(root.contribute(0, sequence, shorter, 2).is_err());
+    }
+}

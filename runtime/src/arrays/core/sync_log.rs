@@ -1,0 +1,101 @@
+//! The record of all syncs of a run, in bounded memory: sums over all, and as many single ones as fit.
+//!
+//! When there is no more room every second one goes, so that those which stay are spread evenly over the run. The newest
+//! are kept as well, for whoever looks while the run goes on.
+
+use std::collections::VecDeque;
+
+use crate::trace::{SyncReport, SyncTotals};
+
+/// Syncs kept for the end of the run, at most and at least.
+const KEPT_MAX: usize = 4096;
+const KEPT_MIN: usize = 64;
+/// Ranks of all syncs kept, about: a sync takes some 40 bytes for each.
+const RANKS_MAX: usize = 1 << 19;
+/// Syncs that may come between two looks.
+const NEWEST_MAX: usize = 256;
+
+pub(crate) struct SyncLog {
+    kept_max: usize,
+    /// The numbers of those kept are multiples of this.
+    stride: u64,
+    kept: Vec<SyncReport>,
+    newest: VecDeque<SyncReport>,
+    totals: SyncTotals,
+}
+
+impl SyncLog {
+    pub(crate) fn new(ranks: usize) -> SyncLog {
+        let kept_max = (RANKS_MAX / ranks.max(1)).clamp(KEPT_MIN, KEPT_MAX);
+        SyncLog {
+            kept_max,
+            stride: 1,
+            kept: Vec::new(),
+            newest: VecDeque::new(),
+            totals: SyncTotals::default(),
+        }
+    }
+
+    /// Adds the next one.
+    pub(crate) fn push(&mut self, report: SyncReport) {
+        self.totals.add(&report);
+        if self.newest.len() == NEWEST_MAX {
+            self.newest.pop_front();
+        }
+        self.newest.push_back(report.clone());
+        if report.sync.is_multiple_of(self.stride) {
+            self.kept.push(report);
+        }
+        if self.kept.len() > self.kept_max {
+            self.stride *= 2;
+            self.kept.retain(|report| report.sync.is_multiple_of(self.stride));
+        }
+    }
+
+    /// Those after the first `seen`, as far as they are among the newest, and the sums over all so far.
+    pub(crate) fn after(&self, seen: u64) -> (Vec<SyncReport>, SyncTotals) {
+        let unseen = self.totals.syncs.saturating_sub(seen) as usize;
+        let unseen = self.newest.iter().skip(self.newest.len().saturating_sub(unseen));
+        (unseen.cloned().collect(), self.totals)
+    }
+
+    /// Those kept, once, and the sums over all.
+    pub(crate) fn take(&mut self) -> (Vec<SyncReport>, SyncTotals) {
+        (std::mem::take(&mut self.kept), self.totals)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(ranks: usize, syncs: u64) -> SyncLog {
+        let mut log = SyncLog::new(ranks);
+        for sync in 0..syncs {
+            let imbalance_before = if sync == 777 { 3.5 } else { 1.5 };
+            log.push(SyncReport { sync, moved: 2, imbalance_before, ..SyncReport::default() });
+        }
+        log
+    }
+
+    #[test]
+    fn a_long_run_keeps_a_bounded_even_part_and_exact_sums() {
+        let (kept, totals) = log(2, 100_000).take();
+        assert!((KEPT_MAX / 2..=KEPT_MAX).contains(&kept.len()), "{}", kept.len());
+        let gaps: Vec<u64> = kept.windows(2).map(|pair| pair[1].sync - pair[0].sync).collect();
+        assert!(kept[0].sync == 0 && gaps.iter().all(|&gap| gap == gaps[0]), "evenly spread");
+        assert_eq!((totals.syncs, totals.moved, totals.worst_sync), (100_000, 200_000, 777));
+        assert!(log(1 << 20, 10_000).take().0.len() <= KEPT_MIN, "many ranks make a record long");
+    }
+
+    #[test]
+    fn whoever_looks_often_enough_misses_none() {
+        let log = log(2, 10_000);
+        let (new, totals) = log.after(9_900);
+        let seen: Vec<u64> = new.iter().map(|report| report.sync).collect();
+        assert_eq!((seen, totals.syncs), ((9_900..10_000).collect(), 10_000));
+        assert!(log.after(10_000).0.is_empty());
+        let (new, totals) = log.after(0);
+        assert_eq!((new.len(), totals.syncs), (NEWEST_MAX, 10_000), "who looks too rarely is told how many");
+    }
+}

@@ -1,0 +1,199 @@
+//! Messages that reached nobody: what each rank counts while it runs and knows when it stops, and what follows from all.
+//!
+//! # What counts
+//!
+//! A message to one chunk counts if that chunk had removed itself before it read it (*unread*), or if no chunk had its
+//! index when the run ended (*waiting*). What was still on its way at `exit` does not count, and neither do broadcasts,
+//! which are for whoever is there.
+//!
+//! # How the two are told apart
+//!
+//! What waits on a rank is for a chunk that should be there and is not. Such a chunk may be on its way: by a migration, of
+//! which its new rank knows unless it has not heard of the newest moves; or because it was inserted, and then more
+//! insertions were sent to that rank than it has admitted. Where neither holds nobody has that index.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::ChunkId;
+
+/// Addressees that a rank, and the report of a run, call by name.
+const NAMED_MAX: usize = 8;
+
+/// Messages to single chunks that nobody received: no chunk had the index they were sent to, or the one that had it
+/// removed itself before it read them.
+///
+/// What was still on its way at [`exit`](crate::Ctx::exit) is not among them, nor what a chunk was not ready for that is
+/// still there, nor broadcasts. Its text is one line for people.
+///
+/// ```
+/// use caribou::{Addressee, Undelivered};
+/// let addressee = Addressee { chunk: "Tile[9]".into(), kind: "Halo".into(), messages: 2, removed: false };
+/// let undelivered = Undelivered { messages: 3, addressees: vec![addressee] };
+/// assert_eq!(
+///     undelivered.to_string(),
+///     "3 messages reached nobody: 2 `Halo` to Tile[9], which does not exist; and 1 more"
+/// );
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undelivered {
+    /// How many.
+    pub messages: u64,
+    /// Whom the first of them were for.
+    pub addressees: Vec<Addressee>,
+}
+
+/// Whom messages were for that nobody received.
+///
+/// ```
+/// let report = caribou::Report::default();
+/// assert!(report.undelivered.addressees.iter().all(|addressee| addressee.messages > 0));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Addressee {
+    /// Array and index.
+    pub chunk: String,
+    /// What the messages were: the enum variant, `reduced` for a reduction's result, or `message`.
+    pub kind: String,
+    /// How many of that kind.
+    pub messages: u64,
+    /// Whether it had been there and removed itself; else no chunk had that index when the run ended.
+    pub removed: bool,
+}
+
+impl fmt::Display for Undelivered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.messages == 1 { "" } else { "s" };
+        write!(f, "{} message{plural} reached nobody", self.messages)?;
+        let mut separator = ": ";
+        for addressee in &self.addressees {
+            write!(f, "{separator}{addressee}")?;
+            separator = "; ";
+        }
+        let named: u64 = self.addressees.iter().map(|addressee| addressee.messages).sum();
+        match self.messages.saturating_sub(named) {
+            0 => Ok(()),
+            more => write!(f, "{separator}and {more} more"),
+        }
+    }
+}
+
+impl fmt::Display for Addressee {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = if self.removed { "had removed itself" } else { "does not exist" };
+        write!(f, "{} `{}` to {}, which {why}", self.messages, self.kind, self.chunk)
+    }
+}
+
+/// Messages by the chunk they were for and by their kind; only the first of those are told apart.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    messages: u64,
+    named: BTreeMap<(ChunkId, &'static str), u64>,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, chunk: ChunkId, kind: &'static str) {
+        self.messages += 1;
+        let room = self.named.len() < NAMED_MAX;
+        if let Some(count) = self.named.get_mut(&(chunk, kind)) {
+            *count += 1;
+        } else if room {
+            self.named.insert((chunk, kind), 1);
+        }
+    }
+
+    /// The tally for people, who know chunks by the names that `describe` gives them.
+    pub(crate) fn described(
+        &self,
+        removed: impl Fn(ChunkId) -> bool,
+        describe: impl Fn(ChunkId) -> String,
+    ) -> Undelivered {
+        let addressee = |(&(chunk, kind), &messages): (&(ChunkId, &'static str), &u64)| Addressee {
+            chunk: describe(chunk),
+            kind: kind.to_owned(),
+            messages,
+            removed: removed(chunk),
+        };
+        Undelivered { messages: self.messages, addressees: self.named.iter().map(addressee).collect() }
+    }
+}
+
+/// What a rank knows when it stops.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Leftover {
+    pub(crate) rank: u32,
+    pub(crate) unread: Undelivered,
+    pub(crate) waiting: Undelivered,
+    /// Migrations it has heard of.
+    pub(crate) migrations: u64,
+    /// Chunks that its handlers have inserted, by the rank they were sent to.
+    pub(crate) inserted: BTreeMap<u32, u64>,
+    /// Inserted chunks that have come to it.
+    pub(crate) admitted: u64,
+}
+
+/// What reached nobody, from what all ranks know.
+pub(crate) fn undelivered(ranks: &[Leftover]) -> Undelivered {
+    let migrations = ranks.iter().map(|rank| rank.migrations).max().unwrap_or(0);
+    let inserted = |to: u32| ranks.iter().filter_map(|rank| rank.inserted.get(&to)).sum::<u64>();
+    let mut all = Undelivered::default();
+    for rank in ranks {
+        all.add(&rank.unread);
+        if rank.migrations == migrations && rank.admitted == inserted(rank.rank) {
+            all.add(&rank.waiting);
+        }
+    }
+    all.addressees.truncate(NAMED_MAX);
+    all
+}
+
+impl Undelivered {
+    fn add(&mut self, other: &Undelivered) {
+        self.messages += other.messages;
+        self.addressees.extend_from_slice(&other.addressees);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waiting(rank: u32, messages: u64) -> Leftover {
+        let addressee = Addressee { chunk: "C[9]".into(), kind: "m".into(), messages, removed: false };
+        Leftover {
+            rank,
+            waiting: Undelivered { messages, addressees: vec![addressee] },
+            ..Leftover::default()
+        }
+    }
+
+    #[test]
+    fn what_waits_for_a_chunk_that_may_be_on_its_way_is_not_lost() {
+        let lost = |ranks: [Leftover; 2]| undelivered(&ranks).messages;
+        assert_eq!(lost([waiting(0, 2), waiting(1, 3)]), 5);
+        let moved = Leftover { migrations: 1, ..waiting(0, 2) };
+        assert_eq!(lost([moved, waiting(1, 3)]), 2, "rank 1 has not heard of the moves");
+        let inserts = Leftover { inserted: [(1, 1)].into(), ..waiting(0, 2) };
+        assert_eq!(lost([inserts.clone(), waiting(1, 3)]), 2, "a chunk is on its way to rank 1");
+        assert_eq!(lost([inserts, Leftover { admitted: 1, ..waiting(1, 3) }]), 5);
+    }
+
+    #[test]
+    fn only_the_first_are_named_and_all_are_counted() {
+        let mut tally = Tally::default();
+        (0..1000).for_each(|key| tally.add(ChunkId { array: 0, key }, "m"));
+        tally.add(ChunkId { array: 0, key: 3 }, "m");
+        let said = tally.described(|_| true, |chunk| chunk.key.to_string());
+        assert_eq!((said.messages, said.addressees.len(), said.addressees[3].messages), (1001, NAMED_MAX, 2));
+        assert_eq!(
+            said.to_string(),
+            "1001 messages reached nobody: 1 `m` to 0, which had removed itself; 1 `m` to 1, which had removed itself; \
+             1 `m` to 2, which had removed itself; 2 `m` to 3, which had removed itself; 1 `m` to 4, which had removed \
+             itself; 1 `m` to 5, which had removed itself; 1 `m` to 6, which had removed itself; 1 `m` to 7, which had \
+             removed itself; and 992 more"
+        );
+    }
+}

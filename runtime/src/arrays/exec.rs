@@ -1,0 +1,16 @@
+//! Threads and clocks: carries out what the core decides, and runs handlers.
+//!
+//! One [`Worker`](worker::Worker) is one thread; worker 0 of a rank also drives its transport
+//! ([`progress`]). The [simulation](simulation) steps the same workers in one thread, in virtual time.
+
+pub(crate) mod build;
+pub(crate) mod cells;
+pub(crate) mod mailbox;
+pub(crate) mod patience;
+pub(crate) mod progress;
+pub(crate) mod ready;
+pub(crate) mod shared;
+pub(crate) mod simulation;
+pub(crate) mod start;
+pub(crate) mod threads;
+pub(crate) mod worker;

@@ -1,0 +1,274 @@
+//! A whole run in one thread, in virtual time, by seed.
+//!
+//! The core, the mailboxes, the handlers and the flush are those of production; what is simulated is the network (seeded
+//! delays, see [`transport::sim`](crate::transport::sim)), the scheduler (any ready chunk may be next), the order of mail
+//! (every order that is not promised is broken) and the clock. A run is a function of its seed.
+
+use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lb_strategies::Strategy;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg32;
+use rustc_hash::FxHasher;
+
+use super::build::{NewChunk, RankParts, build_rank, create_chunks, name_chunk};
+use super::ready::{Queues, Ready};
+use super::shared::RankShared;
+use super::worker::{Mixer, Worker};
+use crate::arrays::core::envelope::{Delivery, Payload};
+use crate::arrays::core::erased::Described;
+use crate::arrays::core::estimate::RankPlace;
+use crate::arrays::core::packet::Packet;
+use crate::arrays::report::Report;
+use crate::config::Config;
+use crate::error::Error;
+use crate::ids::{ChunkId, Rank};
+use crate::run::outcome::Outcome;
+use crate::run::report::RunReport;
+use crate::run::session::LOOK_COUNTS_NS;
+use crate::run::watchdog::Watchdog;
+use crate::threads::clock::Clock;
+use crate::threads::crew::Crew;
+use crate::threads::guarded::{Badge, Restore};
+use crate::trace::at_work::Sightings;
+use crate::trace::recording::Recording;
+use crate::transport::sim::{Network, Sim};
+
+/// What a run of a chunk takes that declares no load: up to this, times the weight that the seed has drawn for the chunk.
+const RUN_MAX_NS: u64 = 2_000;
+const WEIGHT_MAX: u64 = 8;
+/// Searches for quiescence that may fail in a row before the simulation itself is at fault.
+const SEARCHES_MAX: u32 = 16;
+
+struct SimRank {
+    shared: RankShared,
+    badge: Badge,
+    now_ns: Arc<AtomicU64>,
+}
+
+/// Runs a program under simulation.
+pub(crate) fn run(
+    config: &Config,
+    strategy: &Arc<dyn Strategy>,
+    seed: u64,
+    describe: &dyn Fn() -> Result<Described, Error>,
+) -> Result<Report, Error> {
+    // A handler may run a simulation of its own.
+    let _worn = Restore::later();
+    let config = config.clone().workers(1);
+    let count = config.rank_count();
+    let outcome: Arc<Outcome> = Arc::default();
+    let recordings: Vec<_> = (0..count).map(|rank| Arc::new(Recording::nothing_of(rank))).collect();
+    let build_one =
+        |(rank, recording)| build(&config, strategy, Rank(rank), count, describe, &outcome, recording);
+    let built: Result<Vec<(SimRank, Vec<NewChunk>)>, Error> = (0..).zip(&recordings).map(build_one).collect();
+    let (ranks, chunks): (Vec<SimRank>, Vec<Vec<NewChunk>>) = built?.into_iter().unzip();
+    let network = Arc::new(Mutex::new(Network::new(seed)));
+    let mut simulation = Simulation {
+        workers: Vec::new(),
+        ranks: &ranks,
+        idle: vec![true; count as usize],
+        network: network.clone(),
+        rng: Pcg32::seed_from_u64(seed ^ 0x5eed),
+        weights: config.measure.then_some(seed),
+    };
+    for ((rank, own), number) in ranks.iter().zip(chunks).zip(0..) {
+        rank.badge.wear();
+        let transport = Sim { rank: Rank(number), network: network.clone(), now_ns: rank.now_ns.clone() };
+        let ready = Ready::seeded(seed.wrapping_mul(31) + u64::from(number));
+        let mut worker = Worker::new(&rank.shared, 0, ready, Some(Box::new(transport)));
+        worker.mixer = Some(mixer(seed.wrapping_mul(37) + u64::from(number)));
+        worker.begin(own);
+        simulation.workers.push(worker);
+    }
+    // In the machine's time: it is a handler that does not return.
+    let (clock, mut sightings) = (Clock::machine(), Sightings::default());
+    let look = move || sightings.look(&recordings, clock.now_ns(), LOOK_COUNTS_NS);
+    let _watchdog = Watchdog::start(&config, &outcome, look);
+    simulation.drive(&outcome);
+    drop(simulation);
+    if let Some(error) = outcome.error() {
+        return Err(error);
+    }
+    let figures = |rank: SimRank| rank.shared.figures.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let run = RunReport { wall_ns: outcome.elapsed_ns(), ..RunReport::default() };
+    Ok(Report::new(run, ranks.into_iter().map(figures).collect()))
+}
+
+fn build(
+    config: &Config,
+    strategy: &Arc<dyn Strategy>,
+    rank: Rank,
+    ranks: u32,
+    describe: &dyn Fn() -> Result<Described, Error>,
+    outcome: &Arc<Outcome>,
+    recording: &Arc<Recording>,
+) -> Result<(SimRank, Vec<NewChunk>), Error> {
+    let badge = Badge::new();
+    badge.wear();
+    let described = describe()?;
+    let chunks = create_chunks(&described.arrays, rank, ranks);
+    let now_ns = Arc::new(AtomicU64::new(0));
+    recording.describe(name_chunk(&described.arrays), strategy.name());
+    let parts = RankParts {
+        queues: Queues::default(),
+        crew: Arc::new(Crew::new(1)),
+        clock: Clock::Virtual { now_ns: now_ns.clone() },
+        outcome: outcome.clone(),
+        spins: 0,
+        strategy: strategy.clone(),
+        recording: recording.clone(),
+        places: vec![RankPlace { host: 0, workers: 1 }; ranks as usize].into(),
+    };
+    let shared = build_rank(config, rank, described, &badge, parts);
+    Ok((SimRank { shared, badge, now_ns }, chunks))
+}
+
+struct Simulation<'r> {
+    workers: Vec<Worker<'r>>,
+    ranks: &'r [SimRank],
+    /// Ranks that have not been told that they are idle since they last did something.
+    idle: Vec<bool>,
+    network: Arc<Mutex<Network<Packet>>>,
+    rng: Pcg32,
+    /// The seed of the chunks' weights, where loads are measured.
+    weights: Option<u64>,
+}
+
+/// What happens next.
+enum Event {
+    Step(usize),
+    Arrival,
+    Idle(usize),
+    Nothing,
+}
+
+impl Simulation<'_> {
+    fn drive(&mut self, outcome: &Outcome) {
+        let mut searches = 0;
+        while !self.ranks.iter().all(|rank| rank.shared.crew.stopped()) {
+            match self.next() {
+                Event::Step(rank) => self.step(rank),
+                Event::Arrival => self.arrival(),
+                Event::Idle(rank) => {
+                    self.idle[rank] = false;
+                    self.on(rank, |worker| worker.with_core(|core, now_ns, out| core.idle(now_ns, out)));
+                }
+                Event::Nothing => {
+                    searches += 1;
+                    if searches > SEARCHES_MAX {
+                        let why = "the search for quiescence does not end".into();
+                        return outcome.fail(Error::System { what: "simulation".into(), why });
+                    }
+                    self.idle.fill(true);
+                    self.on(0, |worker| worker.with_core(|core, _, out| core.suspect(out)));
+                    continue;
+                }
+            }
+        }
+        (0..self.workers.len()).for_each(|rank| self.on(rank, |worker| worker.hand_in_leftover()));
+        for worker in &self.workers {
+            worker.shared.tell(|figures| figures.messages = worker.handled);
+        }
+        self.on(0, |worker| worker.record_syncs());
+    }
+
+    /// The earliest thing that can happen; being idle can happen at any time.
+    fn next(&mut self) -> Event {
+        let live = |&rank: &usize| !self.ranks[rank].shared.crew.stopped();
+        let all = 0..self.workers.len();
+        let idle =
+            all.clone().filter(live).find(|&rank| self.idle[rank] && self.workers[rank].ready.is_empty());
+        if let Some(rank) = idle
+            && self.rng.random_ratio(1, 4)
+        {
+            return Event::Idle(rank);
+        }
+        let now_ns = |rank: &usize| self.ranks[*rank].now_ns.load(Ordering::Relaxed);
+        let step = all.filter(live).filter(|&rank| !self.workers[rank].ready.is_empty()).min_by_key(now_ns);
+        let arrival_ns = self.network.lock().unwrap_or_else(PoisonError::into_inner).next_ns();
+        match (step, arrival_ns, idle) {
+            (Some(rank), Some(arrival_ns), _) if arrival_ns <= now_ns(&rank) => Event::Arrival,
+            (Some(rank), ..) => Event::Step(rank),
+            (None, Some(_), _) => Event::Arrival,
+            (None, None, Some(rank)) => Event::Idle(rank),
+            (None, None, None) => Event::Nothing,
+        }
+    }
+
+    fn step(&mut self, rank: usize) {
+        let default_ns = self.rng.random_range(100..=RUN_MAX_NS);
+        let (weights, mut took_ns) = (self.weights, 0);
+        self.on(rank, |worker| {
+            worker.charged_ns = 0;
+            worker.step();
+            took_ns = worker.charged_ns;
+            if took_ns == 0 {
+                took_ns = default_ns * weights.map_or(1, |seed| weight(seed, worker.in_hand.chunk));
+                worker.measure_run(took_ns);
+            }
+        });
+        self.ranks[rank].now_ns.fetch_add(took_ns, Ordering::Relaxed);
+        self.idle[rank] = true;
+    }
+
+    fn arrival(&mut self) {
+        let mut network = self.network.lock().unwrap_or_else(PoisonError::into_inner);
+        let arrival_ns = network.next_ns().unwrap_or(0);
+        let Some((from, to, packet)) = network.take() else { return };
+        drop(network);
+        let to = to.0 as usize;
+        if self.ranks[to].shared.crew.stopped() {
+            return;
+        }
+        self.ranks[to].now_ns.fetch_max(arrival_ns, Ordering::Relaxed);
+        self.idle[to] = true;
+        self.on(to, |worker| worker.receive(from, packet));
+    }
+
+    /// Lets a rank's worker do something, wearing its badge.
+    fn on(&mut self, rank: usize, act: impl FnOnce(&mut Worker<'_>)) {
+        self.ranks[rank].badge.wear();
+        self.workers[rank].catching(act);
+        self.workers[rank].at_work.rests();
+    }
+}
+
+/// How heavy a chunk is that declares no load. In a simulation nothing is measured, but were all chunks alike no strategy
+/// would ever have a reason to move one.
+fn weight(seed: u64, chunk: ChunkId) -> u64 {
+    let mut hasher = FxHasher::default();
+    (seed, chunk).hash(&mut hasher);
+    Pcg32::seed_from_u64(hasher.finish()).random_range(1..=WEIGHT_MAX)
+}
+
+impl Worker<'_> {
+    /// The chunk in hand has run for this long, as far as the simulation goes.
+    fn measure_run(&mut self, took_ns: u64) {
+        let shared = self.shared;
+        // A chunk that was removed has no load.
+        let cell = shared.core.lock().rank.location.cell(self.in_hand.chunk);
+        cell.into_iter().for_each(|cell| shared.cells.get(cell).charge(took_ns as i64));
+    }
+}
+
+/// Picks mail of random senders next, keeping each sender's order, and lets a run handle a random part of it.
+fn mixer(seed: u64) -> Mixer {
+    let mut rng = Pcg32::seed_from_u64(seed);
+    Box::new(move |mail: &mut VecDeque<Delivery>| {
+        let started = usize::from(matches!(mail.front(), Some(Delivery { payload: Payload::Start, .. })));
+        for place in started..mail.len() {
+            let pick = rng.random_range(place..mail.len());
+            let from = mail[pick].from.chunk();
+            let same = |&earlier: &usize| mail[earlier].from.chunk() == from;
+            let first = (place..=pick).find(same).expect("the pick itself matches");
+            if let Some(delivery) = mail.remove(first) {
+                mail.insert(place, delivery);
+            }
+        }
+        rng.random_range(1..=mail.len().max(1))
+    })
+}

@@ -1,0 +1,105 @@
+//! Starts the workers of a rank that is set up, and returns when they have left.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, PoisonError};
+use std::thread;
+
+use lb_strategies::Strategy;
+
+use super::build::{NewChunk, RankParts, build_rank, name_chunk};
+use super::ready::{Queues, Ready};
+use super::shared::RankShared;
+use super::worker::Worker;
+use crate::arrays::core::erased::Described;
+use crate::arrays::core::estimate::RankPlace;
+use crate::arrays::core::packet::Packet;
+use crate::arrays::report::Figures;
+use crate::error::Error;
+use crate::measure::speed::Speed;
+use crate::run::seat::{Seat, thread_refused};
+use crate::threads::guarded::Badge;
+use crate::transport::Transport;
+
+/// Turns an idle worker spins before it parks, where every worker has a vCPU of its own: about 20 us.
+const SPINS: u32 = 1500;
+
+/// A rank of arrays about to run.
+pub(crate) struct Start<'s> {
+    pub(crate) seat: Seat<'s, Packet>,
+    pub(crate) described: Described,
+    /// Those that start here.
+    pub(crate) chunks: Vec<NewChunk>,
+    pub(crate) strategy: Arc<dyn Strategy>,
+}
+
+impl Start<'_> {
+    /// Runs the rank with the calling thread as its worker 0.
+    pub(crate) fn run(self) -> Figures {
+        let Start { seat, described, chunks, strategy } = self;
+        let Seat { config, rank, plan, watch, crew, clock, outcome, transport, session } = seat;
+        let seats = &plan.seats[rank.index()];
+        let badge = Badge::new();
+        badge.wear();
+        let _bound = seats.take(rank, 0, watch);
+        let (queues, readies) = Queues::new(seats.workers);
+        let spins = if seats.frugal { 0 } else { SPINS };
+        let places = plan.seats.iter().map(|seats| RankPlace { host: seats.host, workers: seats.workers });
+        let names: Vec<String> = described.arrays.iter().map(|array| array.name().to_owned()).collect();
+        let (recording, untraced) = session.rank(rank, &names, &clock);
+        recording.describe(name_chunk(&described.arrays), strategy.name());
+        let places = places.collect();
+        let parts = RankParts { queues, crew, clock, outcome, spins, strategy, recording, places };
+        let built = build_rank(config, rank, described, &badge, parts);
+        let shared = &built;
+        thread::scope(|scope| {
+            let mut readies = readies.into_iter();
+            let ready = readies.next().expect("a rank has a worker");
+            let mut refused = untraced;
+            for (id, ready) in (1..).zip(readies) {
+                let builder = thread::Builder::new().name(format!("caribou {rank}.{id}"));
+                let run = move || {
+                    let _bound = seats.take(rank, id, watch);
+                    run_worker(shared, id, ready, None, Vec::new(), None);
+                };
+                let started = builder.spawn_scoped(scope, move || {
+                    if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
+                        shared.worker_died(id, &*panic);
+                    }
+                });
+                refused = started.err().map(|why| thread_refused(rank, &why)).or(refused);
+            }
+            run_worker(shared, 0, ready, transport, chunks, refused);
+        });
+        built.figures.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn run_worker<'r>(
+    shared: &'r RankShared,
+    id: u32,
+    ready: Ready,
+    transport: Option<Box<dyn Transport<Packet> + 'r>>,
+    chunks: Vec<NewChunk>,
+    refused: Option<Error>,
+) {
+    shared.crew.sleepers[id as usize].occupy();
+    shared.gauges.workers[id as usize].occupy();
+    let mut worker = Worker::new(shared, id, ready, transport);
+    let life = || {
+        if shared.measure {
+            let speed = Speed::measured(shared.facts.slowness);
+            shared.gauges.workers[id as usize].set_speed(speed.turns_per_us());
+            worker.speed = Some(speed);
+        }
+        worker.catching(|worker| worker.begin(chunks));
+        if let Some(error) = refused {
+            worker.catching(|worker| worker.fail(error));
+        }
+        worker.work();
+    };
+    // Others would wait for ever for a worker that is gone: what it panicked of may be anybody's, a log's above all.
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(life)) {
+        shared.worker_died(id, &*panic);
+        let _ = catch_unwind(AssertUnwindSafe(|| worker.send_the_last()));
+    }
+}

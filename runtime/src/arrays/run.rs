@@ -1,0 +1,197 @@
+//! Runs arrays of chunks: one shape of program.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use lb_strategies::Strategy;
+
+use super::api::setup::Setup;
+#[cfg(feature = "mpi")]
+use super::core::codec::ArrayCodec;
+use super::core::erased::Described;
+use super::core::packet::Packet;
+use super::exec::build::{NewChunk, create_chunks};
+use super::exec::simulation;
+use super::exec::start::Start;
+use super::report::{Figures, Report};
+use crate::config::Config;
+use crate::error::Error;
+use crate::ids::Rank;
+#[cfg(feature = "mpi")]
+use crate::run::job::Runtime;
+use crate::run::run_shape;
+use crate::run::seat::Seat;
+use crate::run::shape::{ReadyRank, Shape};
+use crate::text::of_panic;
+use crate::threads::guarded::Badge;
+use crate::warn::warn;
+
+/// Runs a program until one of its chunks calls [`Ctx::exit`](crate::Ctx::exit).
+///
+/// `setup` is called once on every rank and must do the same on all of them. Started by `mpirun` or `srun`, and built with
+/// the feature `mpi`, this process is one rank of the run: every process must call `run` with the same configuration, on
+/// its main thread. All return together, but each has its own memory: what handlers stored for the program is in the
+/// process of their chunk alone, see [`Config::launch`]; what else differs is said at [`Report`].
+///
+/// A run on two ranks takes some 1.2<!-- start.run-2-ranks --> ms to start and to end, one on many ranks more.
+///
+/// # Errors
+/// A handler that panicked, a run that has stalled, a message or chunk that does not survive encoding, contributions that
+/// do not agree, a process that was killed: see [`Error`]. The first one ends the run on all ranks.
+#[expect(clippy::needless_pass_by_value, reason = "a configuration is built where it is used")]
+pub fn run(config: Config, setup: impl Fn(&mut Setup) + Send + Sync) -> Result<Report, Error> {
+    let arrays = Arrays::new(&config, setup)?;
+    let report = match config.simulates()? {
+        Some(seed) => simulation::run(&config, &arrays.strategy, seed, &arrays.describe),
+        None => run_shape(&config, &arrays).map(|(run, ranks)| Report::new(run, ranks)),
+    }?;
+    if config.launch().speaks() {
+        warn_of_undelivered(&report);
+    }
+    Ok(report)
+}
+
+/// Says once that messages reached nobody, if there were any.
+fn warn_of_undelivered(report: &Report) {
+    if report.undelivered.messages > 0 {
+        warn(&report.undelivered.to_string());
+    }
+}
+
+#[cfg(feature = "mpi")]
+impl Runtime {
+    /// As [`caribou::run`](crate::run()), with the processes of the communicator as ranks. Collective.
+    ///
+    /// # Errors
+    /// Those of [`caribou::run`](crate::run()).
+    pub fn run(
+        &mut self,
+        config: &Config,
+        setup: impl Fn(&mut Setup) + Send + Sync,
+    ) -> Result<Report, Error> {
+        let (run, ranks) = self.run_shape(config, &Arrays::new(config, setup)?)?;
+        let report = Report::new(run, ranks);
+        if self.rank() == 0 {
+            warn_of_undelivered(&report);
+        }
+        Ok(report)
+    }
+}
+
+/// Arrays of chunks.
+pub(crate) struct Arrays<D> {
+    describe: D,
+    strategy: Arc<dyn Strategy>,
+}
+
+impl Arrays<()> {
+    pub(crate) fn new(
+        config: &Config,
+        setup: impl Fn(&mut Setup) + Send + Sync,
+    ) -> Result<Arrays<impl Fn() -> Result<Described, Error> + Send + Sync>, Error> {
+        Ok(Arrays { describe: describing(setup), strategy: config.balance_arrays()? })
+    }
+}
+
+impl<D: Fn() -> Result<Described, Error> + Sync> Shape for Arrays<D> {
+    type Packet = Packet;
+    type Figures = Figures;
+    type Rank<'s>
+        = ArraysOfRank
+    where
+        Self: 's;
+
+    fn name(&self) -> &'static str {
+        "arrays"
+    }
+
+    #[cfg(feature = "mpi")]
+    fn text(&self) -> String {
+        "arrays of chunks".into()
+    }
+
+    fn lb<'c>(&self, config: &'c Config) -> &'c str {
+        config.lb_spec(lb_strategies::Shape::Arrays)
+    }
+
+    fn size(&self, config: &Config) -> (u32, u32) {
+        (config.rank_count(), config.worker_count())
+    }
+
+    fn sleepers(&self, workers: u32) -> u32 {
+        workers
+    }
+
+    /// It is worker 0 as well.
+    fn name_of_driver(&self, rank: Rank) -> String {
+        format!("caribou {rank}.0")
+    }
+
+    fn set_up(&self, rank: Rank, ranks: u32) -> Result<ArraysOfRank, Error> {
+        // Chunks are made with the badge on: what they are kept in asks for it.
+        let badge = Badge::new();
+        badge.wear();
+        let (described, chunks) = set_up(rank, ranks, &self.describe)?;
+        Ok(ArraysOfRank { described, chunks, strategy: self.strategy.clone() })
+    }
+}
+
+/// The arrays of one rank, and the chunks that start there.
+pub(crate) struct ArraysOfRank {
+    described: Described,
+    chunks: Vec<NewChunk>,
+    strategy: Arc<dyn Strategy>,
+}
+
+impl ReadyRank for ArraysOfRank {
+    type Packet = Packet;
+    type Figures = Figures;
+    #[cfg(feature = "mpi")]
+    type Codec = ArrayCodec;
+
+    #[cfg(feature = "mpi")]
+    fn codec(&self, rank: Rank) -> ArrayCodec {
+        ArrayCodec::new(rank, self.described.arrays.clone())
+    }
+
+    fn run(self, seat: Seat<'_, Packet>) -> Figures {
+        let ArraysOfRank { described, chunks, strategy } = self;
+        Start { seat, described, chunks, strategy }.run()
+    }
+}
+
+/// What a setup function describes.
+fn describing(
+    setup: impl Fn(&mut Setup) + Send + Sync,
+) -> impl Fn() -> Result<Described, Error> + Send + Sync {
+    move || {
+        let mut described = Setup::default();
+        setup(&mut described);
+        described.finish()
+    }
+}
+
+/// The chunks of a rank and what they belong to.
+fn set_up(
+    rank: Rank,
+    ranks: u32,
+    describe: &(dyn Fn() -> Result<Described, Error> + Sync),
+) -> Result<(Described, Vec<NewChunk>), Error> {
+    let built = catch_unwind(AssertUnwindSafe(|| {
+        let described = describe()?;
+        let chunks = create_chunks(&described.arrays, rank, ranks);
+        Ok((described, chunks))
+    }));
+    built.unwrap_or_else(|panic| Err(setup_panicked(rank, &*panic)))
+}
+
+/// A panic in the setup function, or where a chunk was made.
+fn setup_panicked(rank: Rank, panic: &(dyn std::any::Any + Send)) -> Error {
+    Error::HandlerPanicked {
+        rank: rank.0,
+        chunk: "none yet".into(),
+        message: "setup".into(),
+        phase: 0,
+        panic: of_panic(panic),
+    }
+}

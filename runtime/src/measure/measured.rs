@@ -1,0 +1,103 @@
+//! What a rank measures about itself and its vCPUs, as it is told and recorded.
+
+use serde::{Deserialize, Serialize};
+
+/// What a rank measured about itself since its last sample, summed over its workers. Times are ns.
+///
+/// One is taken at each sync, and where those are rare at least twice a second.
+///
+/// ```
+/// let sample = caribou::trace::Sample { cpu_ns: 600, wait_ns: 300, steal_ns: 100, ..Default::default() };
+/// assert_eq!(sample.share(), 0.6);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sample {
+    /// When it was taken, ns since the run began.
+    pub at_ns: u64,
+    /// The sync at which it was taken, if at one.
+    pub sync: Option<u64>,
+    /// Wall time, times the number of workers.
+    pub wall_ns: u64,
+    /// CPU time of the workers.
+    pub cpu_ns: u64,
+    /// CPU time of chunks, or of iterations.
+    pub chunk_ns: u64,
+    /// Time the workers had nothing to do.
+    pub idle_ns: u64,
+    /// Time the workers were runnable but did not run.
+    pub wait_ns: u64,
+    /// Time the hypervisor took from the workers' vCPUs.
+    pub steal_ns: u64,
+    /// Time that a CPU quota kept threads from running: those of the whole control group, not the workers alone. More than
+    /// `wait_ns` was not theirs.
+    pub throttled_ns: u64,
+    /// Background load O_p (cloud-refine, eq. 2).
+    pub background_ns: u64,
+    /// Speed of the vCPUs in rounds of the calibration loop a us.
+    pub speed: f64,
+    /// Chunks on the rank.
+    pub chunks: u64,
+    /// Deliveries handled.
+    pub deliveries: u64,
+}
+
+/// Which processes ran on a rank's vCPUs in some time in which its workers lost much of it. A vCPU that nobody is seen on was
+/// the hypervisor's, that of another container, or of processes that have ended.
+///
+/// ```
+/// let taker = caribou::trace::Taker { pid: 123, command: "stress".into(), cpu_ns: 9_000_000 };
+/// let look = caribou::trace::Look { over_ns: 10_000_000, takers: vec![taker], ..Default::default() };
+/// assert_eq!(look.takers[0].command, "stress");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Look {
+    /// When it ended, ns since the run began.
+    pub at_ns: u64,
+    /// How long it was, ns.
+    pub over_ns: u64,
+    /// Those with most CPU time first.
+    pub takers: Vec<Taker>,
+}
+
+/// A process that is not the rank's. [`Look`] has an example.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Taker {
+    /// Its number.
+    pub pid: u32,
+    /// Its name.
+    pub command: String,
+    /// CPU time that it had on the rank's vCPUs, about, ns.
+    pub cpu_ns: u64,
+}
+
+impl Sample {
+    /// This one and the next as one.
+    #[must_use]
+    pub(crate) fn plus(self, later: &Sample) -> Sample {
+        Sample {
+            at_ns: later.at_ns,
+            sync: later.sync.or(self.sync),
+            wall_ns: self.wall_ns + later.wall_ns,
+            cpu_ns: self.cpu_ns + later.cpu_ns,
+            chunk_ns: self.chunk_ns + later.chunk_ns,
+            idle_ns: self.idle_ns + later.idle_ns,
+            wait_ns: self.wait_ns + later.wait_ns,
+            steal_ns: self.steal_ns + later.steal_ns,
+            throttled_ns: self.throttled_ns + later.throttled_ns,
+            background_ns: self.background_ns + later.background_ns,
+            speed: later.speed,
+            chunks: later.chunks,
+            deliveries: self.deliveries + later.deliveries,
+        }
+    }
+
+    /// CPU time got over CPU time wanted: what others left of the vCPU. 1 where nothing was wanted.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        let wanted_ns = self.cpu_ns as f64 + self.wait_ns as f64 + self.steal_ns as f64;
+        if wanted_ns > 0.0 { self.cpu_ns as f64 / wanted_ns } else { 1.0 }
+    }
+}

@@ -1,0 +1,258 @@
+//! Pools: independent iterations, spread over the workers of all ranks. How they run is in `run/pool.rs`.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::config::Config;
+use crate::pools::core::work::{Accumulated, PoolWork};
+use crate::pools::report::PoolReport;
+use crate::wire::{self, WireError};
+
+/// What the iterations of a pool add up to.
+///
+/// Each worker has one, and at the end they are merged: first those of a rank, in the order of its workers, then those of
+/// all ranks. Which iterations went into which depends on the run, so a result that is the same every time needs a merge
+/// that does not care (integers; floating-point sums differ in their last bits).
+///
+/// ```
+/// use caribou::Accumulator;
+/// #[derive(serde::Serialize, serde::Deserialize)]
+/// struct Hits { inside: u64, all: u64 }
+/// impl Accumulator for Hits {
+///     fn merge(&mut self, other: Hits) {
+///         self.inside += other.inside;
+///         self.all += other.all;
+///     }
+/// }
+/// let mut hits = Hits { inside: 1, all: 2 };
+/// hits.merge(Hits { inside: 3, all: 3 });
+/// assert_eq!((hits.inside, hits.all), (4, 5));
+/// ```
+pub trait Accumulator: Serialize + DeserializeOwned + Send + 'static {
+    /// Adds what another has accumulated.
+    fn merge(&mut self, other: Self);
+}
+
+/// Their sum.
+impl Accumulator for u64 {
+    fn merge(&mut self, other: u64) {
+        *self += other;
+    }
+}
+
+/// Their sum.
+impl Accumulator for f64 {
+    fn merge(&mut self, other: f64) {
+        *self += other;
+    }
+}
+
+/// Element by element; the longer one's rest stays.
+impl<A: Accumulator> Accumulator for Vec<A> {
+    fn merge(&mut self, mut other: Vec<A>) {
+        let rest = other.split_off(other.len().min(self.len()));
+        self.iter_mut().zip(other).for_each(|(mine, its)| mine.merge(its));
+        self.extend(rest);
+    }
+}
+
+/// Stops a pool from outside.
+///
+/// ```
+/// use caribou::{Cancel, Config, Pool};
+/// let cancel = Cancel::default();
+/// let config = Config::default().workers(1);
+/// let pool = Pool::new(&config, u64::MAX / 2).cancelled_by(&cancel);
+/// let outcome = pool.run(|| 0, |done: &mut u64, range| { *done += range.end - range.start; cancel.cancel(); })?;
+/// assert!(outcome.report.cancelled && outcome.result == outcome.report.iterations);
+/// # Ok::<(), caribou::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Every worker of every rank stops after the range in hand; the pool ends with what it has.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Whether somebody has said so.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// What a pool ends with.
+///
+/// ```
+/// let outcome = caribou::pool(&caribou::Config::default(), 10, || 0, |sum: &mut u64, range| *sum += range.sum::<u64>())?;
+/// assert_eq!((outcome.result, outcome.report.iterations), (45, 10));
+/// # Ok::<(), caribou::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct PoolOutcome<A> {
+    /// What all workers of all ranks have accumulated; the same in every process.
+    pub result: A,
+    /// How it went.
+    pub report: PoolReport,
+}
+
+/// A pool about to run.
+///
+/// ```
+/// use caribou::{Config, Pool};
+/// use std::time::Duration;
+/// let config = Config::default().workers(2).lb("static")?;
+/// let outcome = Pool::new(&config, 100)
+///     .cost_hint(Duration::from_micros(1))
+///     .on_progress(Duration::from_millis(100), |progress| assert!(progress.done <= 100))
+///     .run(|| 0, |count: &mut u64, range| *count += range.count() as u64)?;
+/// assert_eq!(outcome.result, 100);
+/// # Ok::<(), caribou::Error>(())
+/// ```
+pub struct Pool<'p> {
+    pub(crate) config: &'p Config,
+    pub(crate) iterations: u64,
+    cost_hint: Option<Duration>,
+    cancel: Option<Cancel>,
+    follow: Option<Follow<'p>>,
+}
+
+/// How far a pool is.
+///
+/// ```
+/// let progress = caribou::PoolProgress { done: 30, iterations: 120, elapsed_ns: 1_000 };
+/// assert_eq!(progress.done * 100 / progress.iterations, 25);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolProgress {
+    /// Iterations executed on all ranks, as far as is known.
+    pub done: u64,
+    /// Iterations in all.
+    pub iterations: u64,
+    /// Since the run began, ns.
+    pub elapsed_ns: u64,
+}
+
+struct Follow<'p> {
+    every: Duration,
+    tell: Box<dyn Fn(PoolProgress) + Sync + 'p>,
+}
+
+impl<'p> Pool<'p> {
+    /// A pool of `iterations` under this configuration.
+    pub fn new(config: &'p Config, iterations: u64) -> Pool<'p> {
+        Pool { config, iterations, cost_hint: None, cancel: None, follow: None }
+    }
+
+    /// What one iteration costs, roughly: the first ranges are of a sensible size then.
+    #[must_use]
+    pub fn cost_hint(mut self, cost: Duration) -> Pool<'p> {
+        self.cost_hint = Some(cost).filter(|cost| !cost.is_zero());
+        self
+    }
+
+    /// The pool stops when somebody cancels.
+    #[must_use]
+    pub fn cancelled_by(mut self, cancel: &Cancel) -> Pool<'p> {
+        self.cancel = Some(cancel.clone());
+        self
+    }
+
+    /// Tells how far all ranks together are, at most so often and at the end, in every process. All processes must want
+    /// that, or none. It is called by the thread that speaks to other ranks, which wait meanwhile.
+    #[must_use]
+    pub fn on_progress(mut self, every: Duration, tell: impl Fn(PoolProgress) + Sync + 'p) -> Pool<'p> {
+        self.follow = Some(Follow { every, tell: Box::new(tell) });
+        self
+    }
+
+    /// What policies are told of it.
+    pub(crate) fn facts(&self, workers: Vec<u32>) -> lb_strategies::pool::Pool {
+        let mut facts = lb_strategies::pool::Pool::new(self.iterations, workers);
+        facts.cost_hint = self.cost_hint.map(ns_of);
+        facts
+    }
+}
+
+/// More often nobody is told of progress, ns.
+const FOLLOW_MIN_NS: u64 = 1_000_000;
+
+fn ns_of(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What users wrote: where its types are erased.
+pub(crate) struct Work<'p, A, I, B> {
+    pool: &'p Pool<'p>,
+    init: I,
+    body: B,
+    accumulates: PhantomData<fn() -> A>,
+}
+
+impl<'p, A, I, B> Work<'p, A, I, B> {
+    pub(crate) fn new(pool: &'p Pool<'p>, init: I, body: B) -> Work<'p, A, I, B> {
+        Work { pool, init, body, accumulates: PhantomData }
+    }
+}
+
+/// What was accumulated, with its type.
+pub(crate) fn typed<A: 'static>(accumulated: Accumulated) -> A {
+    *accumulated.downcast().expect("a pool accumulates one type")
+}
+
+impl<A, I, B> PoolWork for Work<'_, A, I, B>
+where
+    A: Accumulator,
+    I: Fn() -> A + Sync,
+    B: Fn(&mut A, Range<u64>) + Sync,
+{
+    fn iterations(&self) -> u64 {
+        self.pool.iterations
+    }
+
+    fn init(&self) -> Accumulated {
+        Box::new((self.init)())
+    }
+
+    fn execute(&self, accumulated: &mut Accumulated, range: Range<u64>) {
+        (self.body)(accumulated.downcast_mut().expect("a pool accumulates one type"), range);
+    }
+
+    fn merge(&self, accumulated: &mut Accumulated, other: Accumulated) {
+        let accumulated: &mut A = accumulated.downcast_mut().expect("a pool accumulates one type");
+        accumulated.merge(typed(other));
+    }
+
+    fn encode(&self, accumulated: &Accumulated) -> Result<Vec<u8>, WireError> {
+        wire::encode(accumulated.downcast_ref::<A>().expect("a pool accumulates one type"))
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Result<Accumulated, WireError> {
+        Ok(Box::new(wire::decode::<A>(bytes)?))
+    }
+
+    fn may_be_cancelled(&self) -> bool {
+        self.pool.cancel.is_some()
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.pool.cancel.as_ref().is_some_and(Cancel::is_cancelled)
+    }
+
+    fn follow_every_ns(&self) -> Option<u64> {
+        self.pool.follow.as_ref().map(|follow| ns_of(follow.every).max(FOLLOW_MIN_NS))
+    }
+
+    fn progress(&self, done: u64, now_ns: u64) {
+        if let Some(follow) = &self.pool.follow {
+            (follow.tell)(PoolProgress { done, iterations: self.pool.iterations, elapsed_ns: now_ns });
+        }
+    }
+}

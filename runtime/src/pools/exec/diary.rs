@@ -1,0 +1,89 @@
+//! What one worker of a pool notes about itself: for the report, and for the record of the run.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::measure::meter::Published;
+use crate::pools::report::PoolWorker;
+use crate::trace::Part;
+use crate::trace::recorder::Recorder;
+use crate::trace::recording::Recording;
+
+/// One worker's notes. Its time is cut into stretches that follow each other; each is noted when it ends.
+pub(super) struct Diary {
+    pub(super) record: PoolWorker,
+    recorder: Option<Recorder>,
+    /// When the last stretch ended.
+    last_ns: u64,
+    /// Time without work since it was published last.
+    idle_ns: u64,
+    /// CPU time in iterations when it was published last.
+    published_cpu_ns: u64,
+}
+
+impl Diary {
+    pub(super) fn new(recording: &Arc<Recording>, rank: u32, worker: u32, now_ns: u64) -> Diary {
+        let record = PoolWorker { rank, worker, ..PoolWorker::default() };
+        let recorder = Recorder::new(recording, worker, now_ns);
+        Diary { record, recorder, last_ns: now_ns, idle_ns: 0, published_cpu_ns: 0 }
+    }
+
+    /// It asked the policy, which sent messages to these ranks.
+    pub(super) fn asked(&mut self, sent: &[u32], now_ns: u64) {
+        self.record.policy_ns += now_ns - self.last_ns;
+        self.last_ns = now_ns;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.runtime(Part::Decide, 0, now_ns);
+            recorder.pool_sent(sent);
+        }
+    }
+
+    /// It waited for an order, or merged what it had kept apart.
+    pub(super) fn waited(&mut self, now_ns: u64) {
+        self.idle_ns += now_ns - self.last_ns;
+        self.last_ns = now_ns;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.idle(now_ns);
+        }
+    }
+
+    /// It executed a range of iterations until `now_ns`, and had the vCPU for `cpu_ns`.
+    pub(super) fn executed(
+        &mut self,
+        range: &Range<u64>,
+        cpu_ns: u64,
+        now_ns: u64,
+        clock: impl FnOnce() -> u64,
+    ) {
+        self.record.cpu_ns += cpu_ns;
+        self.record.busy_ns += now_ns - self.last_ns;
+        self.record.end_ns = now_ns;
+        self.record.ranges += 1;
+        self.last_ns = now_ns;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.executed(range.start, range.end - range.start, cpu_ns, now_ns);
+            recorder.close_batch(0);
+            if recorder.keeps_events() {
+                recorder.encode();
+                self.last_ns = clock();
+                recorder.runtime(Part::Flush, 0, self.last_ns);
+            }
+        }
+    }
+
+    /// What it did since it was last asked, with its CPU clock.
+    pub(super) fn published(&mut self, cpu_clock_ns: u64) -> Published {
+        let charged_ns = self.record.cpu_ns - self.published_cpu_ns;
+        self.published_cpu_ns = self.record.cpu_ns;
+        Published { cpu_clock_ns, charged_ns, idle_ns: std::mem::take(&mut self.idle_ns) }
+    }
+}
+
+/// Also when it panics.
+impl Drop for Diary {
+    fn drop(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.finish();
+        }
+    }
+}

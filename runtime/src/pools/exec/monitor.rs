@@ -1,0 +1,295 @@
+//! The monitor of a rank of a pool: its ear and its mouth.
+//!
+//! It sleeps until a packet comes, a worker has left something for the transport, or a time has come. Rank 0's also
+//! collects the parts of all ranks and makes the whole of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::rank::Shared;
+use super::whole::whole;
+use crate::config::Config;
+use crate::error::Error;
+use crate::ids::{ROOT, Rank};
+use crate::launch::Launch;
+use crate::pools::core::rank::{Part, PoolPacket, Whole};
+use crate::pools::core::work::Accumulated;
+use crate::transport::Transport;
+use crate::wire::WireError;
+use crate::wire::codec::{Codec, Plain};
+
+/// How long a monitor sleeps at most where nobody wakes it: to see that the pool was cancelled, or, between hosts, that a
+/// packet has come, ns.
+const NAP_MAX_NS: u64 = 20_000_000;
+/// Between hosts it sleeps at most this part of the time for which nothing has come.
+const NAP_PART: u64 = 32;
+
+pub(super) struct Monitor<'m> {
+    shared: &'m Shared<'m>,
+    transport: Option<Box<dyn Transport<PoolPacket> + 'm>>,
+    ranks: u32,
+    /// Whether ranks are processes, of which each needs the result.
+    processes: bool,
+    /// Encode and decode every packet even inside the process.
+    wire: bool,
+    /// See [`Config::watchdog`].
+    patience: Duration,
+    /// Parts that have come, by rank: what was accumulated, and the rest.
+    parts: BTreeMap<Rank, (Accumulated, Part)>,
+    handed_over: bool,
+    /// The run has failed elsewhere: everybody knows.
+    told: bool,
+    /// Everybody knows that the pool is cancelled, if it is.
+    cancel_told: bool,
+    follow: Follow,
+    heard_ns: u64,
+}
+
+/// Who wants to hear of progress, and what is known of it.
+#[derive(Default)]
+struct Follow {
+    every_ns: Option<u64>,
+    next_ns: u64,
+    told: u64,
+    others: BTreeMap<Rank, u64>,
+}
+
+/// What was accumulated, where it is needed, and the rest.
+pub(super) type Conclusion = (Option<Accumulated>, Whole);
+
+impl<'m> Monitor<'m> {
+    pub(super) fn new(
+        shared: &'m Shared<'m>,
+        transport: Option<Box<dyn Transport<PoolPacket> + 'm>>,
+        ranks: u32,
+        config: &Config,
+    ) -> Monitor<'m> {
+        let every_ns = shared.work.follow_every_ns().filter(|_| shared.rank == ROOT);
+        Monitor {
+            shared,
+            transport,
+            ranks,
+            processes: config.launch() != Launch::Alone,
+            wire: config.wire,
+            patience: config.watchdog,
+            parts: BTreeMap::new(),
+            handed_over: false,
+            told: false,
+            cancel_told: false,
+            follow: Follow { every_ns, ..Follow::default() },
+            heard_ns: 0,
+        }
+    }
+
+    /// Until the pool is done; the result, unless the run has failed.
+    pub(super) fn run(&mut self) -> Option<Conclusion> {
+        if let Some(every_ns) = self.follow.every_ns {
+            self.tell_all(|| PoolPacket::Follow { every_ns });
+        }
+        loop {
+            if self.shared.meeting.crew.stopped() {
+                return None;
+            }
+            match self.turn() {
+                Ok(Some(result)) => return Some(result),
+                Ok(None) => self.sleep(),
+                Err(error) => self.shared.fail(error),
+            }
+        }
+    }
+
+    /// Everybody has what was sent to them, or never will.
+    pub(super) fn close(&mut self) {
+        let shared = self.shared;
+        if let Some(transport) = &mut self.transport {
+            transport.close(&shared.outcome.gives_up(shared.clock, self.patience));
+        }
+    }
+
+    /// Does what there is to do.
+    fn turn(&mut self) -> Result<Option<Conclusion>, Error> {
+        while let Some(received) = self.transport.as_mut().and_then(|transport| transport.poll()) {
+            let (from, packet) = received?;
+            self.heard_ns = self.shared.clock.now_ns();
+            if let Some(result) = self.hear(from, packet)? {
+                return Ok(Some(result));
+            }
+        }
+        if self.shared.work.is_cancelled() {
+            self.shared.with(|inner, _, todo| inner.core.cancel(todo));
+        }
+        if !self.cancel_told && self.shared.meeting.lock().core.is_cancelled() {
+            self.cancel_told = true;
+            self.tell_all(|| PoolPacket::Cancel);
+        }
+        self.shared.with(|inner, now_ns, todo| inner.core.pass_time(now_ns, todo));
+        self.follow();
+        let outbound = std::mem::take(&mut self.shared.meeting.lock().outbound);
+        for (to, packet) in outbound {
+            self.send(to, packet)?;
+        }
+        self.hand_over()?;
+        if self.shared.rank == ROOT && self.parts.len() == self.ranks as usize {
+            return self.conclude().map(Some);
+        }
+        Ok(None)
+    }
+
+    fn send(&mut self, to: Rank, mut packet: PoolPacket) -> Result<(), Error> {
+        let Some(transport) = &mut self.transport else { return Ok(()) };
+        if self.wire {
+            packet = Plain::new(self.shared.rank).round_trip(packet)?;
+        }
+        transport.send(to, packet)
+    }
+
+    fn tell_all(&mut self, packet: impl Fn() -> PoolPacket) {
+        let others = (0..self.ranks).map(Rank).filter(|&rank| rank != self.shared.rank);
+        let mut inner = self.shared.meeting.lock();
+        inner.outbound.extend(others.map(|rank| (rank, packet())));
+    }
+
+    fn hear(&mut self, from: Rank, packet: PoolPacket) -> Result<Option<Conclusion>, Error> {
+        match packet {
+            PoolPacket::Machine(message) => {
+                self.shared.with(|inner, now_ns, todo| inner.core.hear(from, message, now_ns, todo));
+            }
+            PoolPacket::Follow { every_ns } => self.follow.every_ns = Some(every_ns),
+            PoolPacket::Progress { done } => {
+                self.follow.others.insert(from, done);
+            }
+            // In one process rank 0 tells the program.
+            PoolPacket::Total { done } if self.processes => self.shared.work.progress(done, self.heard_ns),
+            PoolPacket::Total { .. } => {}
+            PoolPacket::Cancel => {
+                // Who cancelled tells all.
+                self.cancel_told = true;
+                self.shared.with(|inner, _, todo| inner.core.cancel(todo));
+            }
+            PoolPacket::Abort(error) => {
+                self.told = true;
+                self.shared.fail(*error);
+            }
+            PoolPacket::Part(mut part) => {
+                let bytes = std::mem::take(&mut part.accumulated);
+                let accumulated = self.shared.work.decode(&bytes).map_err(|why| self.not_decoded(&why))?;
+                self.parts.insert(from, (accumulated, *part));
+            }
+            PoolPacket::Whole(mut whole) => {
+                if self.processes {
+                    self.tell_end(&whole);
+                }
+                let bytes = std::mem::take(&mut whole.accumulated);
+                let decoded = self.processes.then(|| self.shared.work.decode(&bytes)).transpose();
+                return Ok(Some((decoded.map_err(|why| self.not_decoded(&why))?, *whole)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Tells and hears how far all are.
+    fn follow(&mut self) {
+        let now_ns = self.shared.clock.now_ns();
+        let Some(every_ns) = self.follow.every_ns.filter(|_| now_ns >= self.follow.next_ns) else { return };
+        self.follow.next_ns = now_ns.saturating_add(every_ns);
+        let mut done = self.shared.done();
+        if self.shared.rank == ROOT {
+            done += self.follow.others.values().sum::<u64>();
+        }
+        if std::mem::replace(&mut self.follow.told, done) == done {
+            return;
+        }
+        if self.shared.rank != ROOT {
+            self.shared.meeting.lock().outbound.push((ROOT, PoolPacket::Progress { done }));
+            return;
+        }
+        self.shared.work.progress(done, now_ns);
+        // A slow listener must not take all the monitor's time.
+        self.follow.next_ns = self.shared.clock.now_ns().saturating_add(every_ns);
+        self.tell_all(|| PoolPacket::Total { done });
+    }
+
+    /// All parts have come: checks and merges them, and tells everybody.
+    fn conclude(&mut self) -> Result<Conclusion, Error> {
+        let Shared { work, .. } = self.shared;
+        let cancelled = self.shared.meeting.lock().core.is_cancelled();
+        let (accumulated, whole) = whole(*work, std::mem::take(&mut self.parts), cancelled)?;
+        let bytes = Arc::new(if self.processes { self.encode(&accumulated)? } else { Vec::new() });
+        for to in (1..self.ranks).map(Rank) {
+            let told = Whole { accumulated: bytes.clone(), ..whole.clone() };
+            self.send(to, PoolPacket::Whole(Box::new(told)))?;
+        }
+        self.tell_end(&whole);
+        Ok((Some(accumulated), whole))
+    }
+
+    /// Who follows the pool hears of its end.
+    fn tell_end(&self, whole: &Whole) {
+        self.shared.work.progress(whole.iterations, self.shared.clock.now_ns());
+    }
+
+    /// Hands this rank's part over when it is through.
+    fn hand_over(&mut self) -> Result<(), Error> {
+        if !self.handed_over
+            && let Some((accumulated, mut part)) = self.shared.part()
+        {
+            self.handed_over = true;
+            if self.shared.rank == ROOT {
+                self.parts.insert(ROOT, (accumulated, part));
+            } else {
+                part.accumulated = self.encode(&accumulated)?;
+                self.send(ROOT, PoolPacket::Part(Box::new(part)))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn sleep(&mut self) {
+        let Shared { clock, work, .. } = self.shared;
+        let (now_ns, wake_at_ns) = (clock.now_ns(), self.shared.meeting.lock().core.wake_at_ns());
+        let times = [
+            wake_at_ns,
+            self.follow.every_ns.map(|_| self.follow.next_ns),
+            work.may_be_cancelled().then(|| now_ns + NAP_MAX_NS),
+        ];
+        let until_ns = times.into_iter().flatten().min().map(|at_ns| at_ns.saturating_sub(now_ns));
+        let nap = self.transport.as_mut().and_then(|transport| {
+            transport.idle();
+            transport.nap()
+        });
+        let quiet_ns = (now_ns.saturating_sub(self.heard_ns) / NAP_PART).min(NAP_MAX_NS);
+        let nap_ns = nap.map(|nap| (nap.as_nanos() as u64).max(quiet_ns));
+        let timeout = [until_ns, nap_ns].into_iter().flatten().min().map(Duration::from_nanos);
+        let Monitor { shared, transport, handed_over, .. } = self;
+        let come = || transport.as_mut().is_some_and(|transport| transport.ready());
+        shared.meeting.rest(wake_at_ns, !*handed_over, timeout, come);
+    }
+
+    /// Tells the others that the run has failed here, and why.
+    pub(super) fn say_why(&mut self) {
+        let Some(error) = self.shared.outcome.error().filter(|_| !self.told) else { return };
+        self.told = true;
+        let Some(transport) = &mut self.transport else { return };
+        for to in (0..self.ranks).map(Rank).filter(|&to| to != self.shared.rank) {
+            // Who cannot be told any more knows.
+            let _ = transport.send(to, PoolPacket::Abort(Box::new(error.clone())));
+        }
+        transport.idle();
+    }
+
+    fn encode(&self, accumulated: &Accumulated) -> Result<Vec<u8>, Error> {
+        let encoded = self.shared.work.encode(accumulated);
+        encoded.map_err(|why| garbled(self.shared.rank, ACCUMULATED, &why))
+    }
+
+    fn not_decoded(&self, why: &WireError) -> Error {
+        garbled(self.shared.rank, ACCUMULATED, why)
+    }
+}
+
+const ACCUMULATED: &str = "what the pool has accumulated";
+
+fn garbled(rank: Rank, what: &str, why: &WireError) -> Error {
+    Error::Wire { rank: rank.0, what: what.into(), why: why.to_string() }
+}

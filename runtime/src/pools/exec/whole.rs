@@ -1,0 +1,36 @@
+//! Makes the whole of the parts of all ranks.
+
+use std::collections::BTreeMap;
+
+use crate::error::Error;
+use crate::ids::Rank;
+use crate::pools::core::rank::{Part, Tally, Whole};
+use crate::pools::core::work::{Accumulated, PoolWork};
+
+/// Merges the parts in the order of their ranks.
+///
+/// # Errors
+/// [`Error::Miscounted`] if the iterations executed are not those of the pool, each once, unless it was cancelled.
+pub(super) fn whole(
+    work: &dyn PoolWork,
+    parts: BTreeMap<Rank, (Accumulated, Part)>,
+    cancelled: bool,
+) -> Result<(Accumulated, Whole), Error> {
+    let mut whole = Whole::default();
+    let mut tally = Tally::default();
+    let mut all = None;
+    for (accumulated, part) in parts.into_values() {
+        work.gather(&mut all, accumulated);
+        tally.add(part.tally);
+        whole.workers.extend(part.workers);
+        whole.messages += part.messages;
+        whole.said = whole.said.or(part.said);
+    }
+    whole.iterations = tally.count;
+    let expected = Tally::of(&(0..work.iterations()));
+    whole.cancelled = cancelled && tally != expected;
+    if !cancelled && tally != expected {
+        return Err(Error::Miscounted { executed: tally.count, iterations: expected.count });
+    }
+    Ok((all.expect("a pool has a rank"), whole))
+}

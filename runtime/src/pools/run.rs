@@ -1,0 +1,237 @@
+//! Runs pools: what ranks do for them, in threads, processes or under simulation.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lb_strategies::pool::PoolStrategy;
+
+use crate::config::Config;
+use crate::error::Error;
+use crate::ids::Rank;
+use crate::measure::speed::Speed;
+use crate::pools::api::pool::{Accumulator, Pool, PoolOutcome, Work, typed};
+use crate::pools::core::rank::{PoolPacket, Whole};
+use crate::pools::core::work::Accumulated;
+use crate::pools::exec::rank::PoolRun;
+use crate::pools::exec::simulation;
+use crate::pools::report::PoolReport;
+use crate::run::report::RunReport;
+use crate::run::run_shape;
+use crate::run::seat::Seat;
+use crate::run::shape::{ReadyRank, Shape};
+#[cfg(feature = "mpi")]
+use crate::wire::codec::Plain;
+
+/// Executes `body` for all of `0..iterations`, each once, on all workers of all ranks; what they accumulate is merged.
+///
+/// `body` gets ranges that add up to about 0.1 s each, or single iterations that take longer. `CARIBOU_LB` selects the
+/// policy that hands them out. `init` makes what is neutral to merging: it is called for each worker, and where a range may
+/// be executed twice for that range. Under `mpirun` every process calls this with the same arguments, and gets the same
+/// result. More can be said with [`Pool`].
+///
+/// Starting a pool takes some 0.8<!-- start.pool --> ms: what is over sooner is better a loop, and many short pools are
+/// better one long one.
+///
+/// ```
+/// use caribou::{Config, stream};
+/// use rand::RngExt;
+///
+/// // Pi by throwing darts: each has random numbers of its own, so the answer does not depend on who threw it.
+/// let hits = caribou::pool(&Config::default(), 10_000, || 0, |hits: &mut u64, range| {
+///     for dart in range {
+///         let mut random = stream(42, dart);
+///         let (x, y): (f64, f64) = (random.random(), random.random());
+///         *hits += u64::from(x * x + y * y < 1.0);
+///     }
+/// })?;
+/// let pi = 4.0 * hits.result as f64 / 10_000.0;
+/// assert!((pi - 3.14159).abs() < 0.1);
+/// # Ok::<(), caribou::Error>(())
+/// ```
+///
+/// # Errors
+/// An iteration that panicked, a result that does not survive encoding, a process that was killed: see [`Error`].
+pub fn pool<A: Accumulator>(
+    config: &Config,
+    iterations: u64,
+    init: impl Fn() -> A + Sync,
+    body: impl Fn(&mut A, Range<u64>) + Sync,
+) -> Result<PoolOutcome<A>, Error> {
+    Pool::new(config, iterations).run(init, body)
+}
+
+impl Pool<'_> {
+    /// Runs it; see [`pool`].
+    ///
+    /// # Errors
+    /// Those of [`pool`].
+    pub fn run<A: Accumulator>(
+        &self,
+        init: impl Fn() -> A + Sync,
+        body: impl Fn(&mut A, Range<u64>) + Sync,
+    ) -> Result<PoolOutcome<A>, Error> {
+        self.run_by(init, body, |shape| run_shape(self.config, shape).map(|(run, _)| run))
+    }
+
+    /// Runs it in `runtime`, in a program that uses MPI itself. Collective.
+    ///
+    /// # Errors
+    /// Those of [`pool`].
+    #[cfg(feature = "mpi")]
+    pub fn run_in<A: Accumulator>(
+        &self,
+        runtime: &mut crate::Runtime,
+        init: impl Fn() -> A + Sync,
+        body: impl Fn(&mut A, Range<u64>) + Sync,
+    ) -> Result<PoolOutcome<A>, Error> {
+        self.run_by(init, body, |shape| runtime.run_shape(self.config, shape).map(|(run, _)| run))
+    }
+
+    fn run_by<A, I, B>(
+        &self,
+        init: I,
+        body: B,
+        run: impl FnOnce(&PoolShape<'_, A, I, B>) -> Result<RunReport, Error>,
+    ) -> Result<PoolOutcome<A>, Error>
+    where
+        A: Accumulator,
+        I: Fn() -> A + Sync,
+        B: Fn(&mut A, Range<u64>) + Sync,
+    {
+        let policy = self.config.balance_pools()?;
+        if !policy.is_exact() {
+            let why = format!(
+                "`{}` only counts, but a pool has indices: that is for simulations",
+                self.config.lb_spec(lb_strategies::Shape::Pools)
+            );
+            return Err(Error::Config { setting: "CARIBOU_LB".into(), why });
+        }
+        let shape =
+            PoolShape { pool: self, work: Work::new(self, init, body), policy, result: Mutex::new(None) };
+        let report = match self.config.simulates()? {
+            Some(seed) => shape.simulate(seed)?,
+            None => run(&shape)?,
+        };
+        let result = shape.result.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (result, whole): (A, Whole) = result.expect("a run that did not fail has delivered its result");
+        Ok(PoolOutcome { result, report: self.report(whole, report) })
+    }
+
+    fn report(&self, whole: Whole, run: RunReport) -> PoolReport {
+        PoolReport {
+            run,
+            lb: self.config.lb_spec(lb_strategies::Shape::Pools).into(),
+            elapsed_ns: whole.workers.iter().map(|worker| worker.end_ns).max().unwrap_or(0),
+            iterations: whole.iterations,
+            cancelled: whole.cancelled,
+            messages: whole.messages,
+            decision: whole.said,
+            workers: whole.workers,
+        }
+    }
+}
+
+/// A pool with what users wrote.
+struct PoolShape<'p, A, I, B> {
+    pool: &'p Pool<'p>,
+    work: Work<'p, A, I, B>,
+    policy: Arc<dyn PoolStrategy>,
+    result: Mutex<Option<(A, Whole)>>,
+}
+
+impl<A, I, B> PoolShape<'_, A, I, B>
+where
+    A: Accumulator,
+    I: Fn() -> A + Sync,
+    B: Fn(&mut A, Range<u64>) + Sync,
+{
+    /// Runs it in one thread and virtual time.
+    fn simulate(&self, seed: u64) -> Result<RunReport, Error> {
+        let (ranks, workers) = self.pool.config.pool_size();
+        let facts = self.pool.facts(vec![workers; ranks as usize]);
+        let (accumulated, whole) = simulation::run(&self.work, &facts, &*self.policy, seed)?;
+        self.deliver(accumulated, whole);
+        Ok(RunReport { workers_per_rank: facts.workers, ..RunReport::default() })
+    }
+
+    fn deliver(&self, accumulated: Accumulated, whole: Whole) {
+        let result = (typed(accumulated), whole);
+        self.result.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(result);
+    }
+}
+
+impl<A, I, B> Shape for PoolShape<'_, A, I, B>
+where
+    A: Accumulator,
+    I: Fn() -> A + Sync,
+    B: Fn(&mut A, Range<u64>) + Sync,
+{
+    type Packet = PoolPacket;
+    type Figures = ();
+    type Rank<'s>
+        = PoolOfRank<'s, A, I, B>
+    where
+        Self: 's;
+
+    fn name(&self) -> &'static str {
+        "pool"
+    }
+
+    #[cfg(feature = "mpi")]
+    fn text(&self) -> String {
+        format!("a pool of {} iterations", self.pool.iterations)
+    }
+
+    fn lb<'c>(&self, config: &'c Config) -> &'c str {
+        config.lb_spec(lb_strategies::Shape::Pools)
+    }
+
+    fn size(&self, config: &Config) -> (u32, u32) {
+        config.pool_size()
+    }
+
+    /// One for the monitor.
+    fn sleepers(&self, workers: u32) -> u32 {
+        workers + 1
+    }
+
+    fn name_of_driver(&self, rank: Rank) -> String {
+        format!("caribou {rank} monitor")
+    }
+
+    fn set_up(&self, _rank: Rank, _ranks: u32) -> Result<PoolOfRank<'_, A, I, B>, Error> {
+        Ok(PoolOfRank { shape: self })
+    }
+}
+
+struct PoolOfRank<'p, A, I, B> {
+    shape: &'p PoolShape<'p, A, I, B>,
+}
+
+impl<A, I, B> ReadyRank for PoolOfRank<'_, A, I, B>
+where
+    A: Accumulator,
+    I: Fn() -> A + Sync,
+    B: Fn(&mut A, Range<u64>) + Sync,
+{
+    type Packet = PoolPacket;
+    type Figures = ();
+    #[cfg(feature = "mpi")]
+    type Codec = Plain<PoolPacket>;
+
+    #[cfg(feature = "mpi")]
+    fn codec(&self, rank: Rank) -> Plain<PoolPacket> {
+        Plain::new(rank)
+    }
+
+    fn run(self, seat: Seat<'_, PoolPacket>) {
+        let workers: Vec<u32> = seat.plan.seats.iter().map(|seats| seats.workers).collect();
+        let (mut facts, rank) = (self.shape.pool.facts(workers), seat.rank);
+        if self.shape.policy.asks_for_clock_speed() {
+            facts.clock_speeds[rank.index()] = Speed::measured(seat.config.slowness(rank)).turns_per_us();
+        }
+        let make = || self.shape.policy.rank(&facts, rank);
+        let deliver = |accumulated, whole| self.shape.deliver(accumulated, whole);
+        PoolRun { work: &self.shape.work, seat, make: &make, deliver: &deliver }.run();
+    }
+}

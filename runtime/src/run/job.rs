@@ -1,0 +1,557 @@
+//! This process as one rank of an MPI job: links to the others, the watch over them, and one run after the other.
+//!
+//! What outlives a run is a [`Job`]: communicator, links, liveness. `caribou::run` keeps one for MPI's world until its
+//! thread ends; [`Runtime`] is one over a communicator of a program that uses MPI itself.
+//!
+//! # A run
+//! 1. Every process sets up, and says whether that went well and where it is ([`Hello`]); an error of one is the error of
+//!    all. From what all said, each makes the same plan of seats.
+//! 2. Clocks are aligned with rank 0's.
+//! 3. The calling thread becomes worker 0, or the monitor of a pool; it alone speaks to MPI.
+//! 4. When all have taken leave of each other (see [`transport::mpi`](crate::transport::mpi)), they add up their figures.
+//!
+//! # When a process is lost
+//! Its links will never be quiet again, so the run ends with [`Error::RankLost`] without taking leave, and the job is
+//! *broken*: further runs fail at once, and at its end the process calls `MPI_Abort`, since `MPI_Finalize` would wait for
+//! the dead. A worker that does not come back from a handler within [`GRACE`] does not hold the process up.
+
+mod clocks;
+
+use std::cell::RefCell;
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
+
+use mpi::environment::Universe;
+use mpi::topology::SimpleCommunicator;
+use mpi::traits::{Communicator as _, CommunicatorCollectives as _, Source as _};
+use serde::{Deserialize, Serialize};
+
+use self::clocks::Alignment;
+use super::Finished;
+use super::report::RunReport;
+use super::shape::{ReadyRank, Shape};
+use crate::config::Config;
+use crate::error::Error;
+use crate::ids::Rank;
+use crate::liveness::{Door, How, Invitation, Liveness, Lost};
+use crate::measure::topology::plan::{Place, Plan, plan};
+use crate::measure::topology::{self, SavedMask};
+use crate::measure::watch::Watch;
+use crate::run::outcome::Outcome;
+use crate::run::seat::Seat;
+use crate::run::session::{RunName, Session};
+use crate::run::watchdog::Watchdog;
+use crate::threads::clock::monotonic_ns;
+use crate::threads::crew::Crew;
+use crate::threads::guarded::Restore;
+use crate::threads::room::find_room;
+use crate::trace::End as TraceEnd;
+use crate::transport::Transport;
+use crate::transport::mpi::raw::{
+    Alarm, Communicator, MpiError, abort, end_process, is_finalized, is_initialised, is_main_thread,
+    may_have_threads,
+};
+use crate::transport::mpi::{Links, Mpi};
+use crate::warn;
+use crate::wire;
+
+/// How long after a loss the process waits for its own workers.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How long a launcher gets to pass on why the job ends.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// How long a process looks after its connections before MPI ends, ns.
+const LAST_LOOK_NS: u64 = 20_000_000;
+
+/// Runs of Caribou inside a program that uses MPI itself.
+///
+/// All processes of the communicator make one, and call [`run`](Self::run) together. The communicator is duplicated and
+/// stays the program's own; between runs it may use MPI as it likes. MPI must have been initialised with
+/// `Threading::Funneled` or more, and all of this happens on the thread that did.
+///
+/// ```no_run
+/// # #[derive(serde::Serialize, serde::Deserialize)] struct Strip;
+/// # impl caribou::Chunk for Strip {
+/// #     type Index = u32; type Message = ();
+/// #     fn start(&mut self, ctx: &mut caribou::Ctx<'_, Self>) { ctx.exit() }
+/// #     fn receive(&mut self, _: (), _: &mut caribou::Ctx<'_, Self>) {}
+/// # }
+/// use caribou::{Config, Runtime};
+/// let (universe, _) = mpi::initialize_with_threading(mpi::Threading::Funneled).expect("MPI starts once");
+/// let world = universe.world();
+/// let config = Config::from_env()?;
+/// let mut runtime = Runtime::with_communicator(&world, &config)?;
+/// let report = runtime.run(&config, |setup| { setup.array(64, |_| Strip); })?;
+/// // `world` is as before, and the program goes on with it.
+/// # Ok::<(), caribou::Error>(())
+/// ```
+pub struct Runtime {
+    job: Job,
+}
+
+impl Runtime {
+    /// Connects the processes of `communicator`. Collective: all of them call it. Of `config` it reads whether processes of
+    /// a host share memory.
+    ///
+    /// # Errors
+    /// [`Error::System`] when MPI was not initialised for this thread, or fails.
+    pub fn with_communicator(
+        communicator: &impl mpi::traits::Communicator,
+        config: &Config,
+    ) -> Result<Runtime, Error> {
+        let duplicate = Communicator::duplicate(communicator).map_err(|why| broken(&why))?;
+        Ok(Runtime { job: Job::connect(duplicate, config)? })
+    }
+
+    /// As [`run`](Self::run), for any shape of program.
+    pub(crate) fn run_shape<S: Shape>(&mut self, config: &Config, shape: &S) -> Result<Finished<S>, Error> {
+        self.job.run(config, shape)
+    }
+
+    /// The rank that this process is.
+    pub fn rank(&self) -> u32 {
+        self.job.rank.0
+    }
+
+    /// How many ranks there are.
+    pub fn ranks(&self) -> u32 {
+        self.job.ranks
+    }
+}
+
+/// MPI's world, for as long as the thread lives that uses it.
+struct World {
+    job: Option<Job>,
+    /// None if the program initialised MPI itself; then it also finalises it.
+    universe: Option<Universe>,
+}
+
+thread_local! {
+    static WORLD: RefCell<Option<World>> = const { RefCell::new(None) };
+}
+
+/// Runs as one rank of MPI's world.
+pub(crate) fn run_in_world<S: Shape>(config: &Config, shape: &S) -> Result<Finished<S>, Error> {
+    WORLD.with(|world| {
+        let Ok(mut world) = world.try_borrow_mut() else {
+            return Err(system("a run", "one is going on already in this process"));
+        };
+        if world.is_none() {
+            *world = Some(World::start(config)?);
+        }
+        let job = world.as_mut().and_then(|world| world.job.as_mut());
+        job.expect("it was just started").run(config, shape)
+    })
+}
+
+impl World {
+    fn start(config: &Config) -> Result<World, Error> {
+        if is_finalized() {
+            return Err(system("MPI", "it has ended in this process already"));
+        }
+        let initialised = mpi::initialize_with_threading(mpi::Threading::Funneled);
+        let universe = initialised.map(|(universe, _)| universe);
+        // Before anything collective: others may not come to it.
+        check_thread()?;
+        let job = Communicator::duplicate(&SimpleCommunicator::world())
+            .map_err(|why| broken(&why))
+            .and_then(|communicator| Job::connect(communicator, config))
+            .unwrap_or_else(|error| abort_with(&error));
+        Ok(World { job: Some(job), universe })
+    }
+}
+
+impl Drop for World {
+    /// At the end of the thread, which for a program that calls `run` from `main` is the end of the process.
+    fn drop(&mut self) {
+        if is_finalized() {
+            // The program was faster than we: MPI wants nothing back any more.
+            let _kept = ManuallyDrop::new(self.job.take());
+            return;
+        }
+        drop(self.job.take());
+        if self.universe.is_some() {
+            wake_links(&SimpleCommunicator::world());
+        }
+        drop(self.universe.take());
+    }
+}
+
+/// Makes sure that MPI has a connection ready from each process to each when it ends.
+///
+/// MPICH 4.0 closes a connection only when the other side looks after it, and that side may wait for the launcher by then
+/// (<https://github.com/pmodels/mpich/pull/6596>). What was still being connected then hangs both for ever, so all
+/// connections are used, and looked after for a moment.
+fn wake_links(world: &SimpleCommunicator) {
+    let mut heard = vec![0u8; world.size() as usize];
+    let said = heard.clone();
+    // After the second every process has seen that its words of the first arrived; the third sees to acknowledgements.
+    for _ in 0..3 {
+        world.all_to_all_into(&said[..], &mut heard[..]);
+    }
+    let begun_ns = monotonic_ns();
+    while monotonic_ns() - begun_ns < LAST_LOOK_NS {
+        let _ = world.any_process().immediate_probe();
+    }
+}
+
+/// What is known of the run that is going on, for whoever hears that a rank is lost.
+#[derive(Default)]
+struct Watched {
+    run: Option<Going>,
+    lost: Option<Lost>,
+    /// It was lost in the middle of a run.
+    broken: bool,
+    alarm: Alarm,
+}
+
+struct Going {
+    outcome: Arc<Outcome>,
+    crew: Weak<Crew>,
+}
+
+/// The processes of a communicator, connected.
+pub(crate) struct Job {
+    /// Dropped first: who leaves says so before MPI's end, which waits for all. None where a process could not reach rank 0:
+    /// then nobody tells it of a loss.
+    _liveness: Option<Liveness>,
+    rank: Rank,
+    ranks: u32,
+    links: Links,
+    watched: Arc<Mutex<Watched>>,
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        if self.is_broken() && !is_finalized() {
+            // Launchers drop what they have not passed on yet of what a process said before it ended the job.
+            thread::sleep(LAST_WORDS);
+            abort(1);
+        }
+    }
+}
+
+/// What each process says at the beginning of a run.
+#[derive(Serialize, Deserialize)]
+struct Hello {
+    /// Rank 0 names the run.
+    name: Option<RunName>,
+    place: Place,
+    shape: String,
+    /// What must be the same everywhere: names and values.
+    agreed: Vec<(String, String)>,
+    failed: Option<Error>,
+}
+
+/// What each says at the end.
+#[derive(Serialize, Deserialize)]
+struct Farewell<F> {
+    figures: F,
+    elapsed_ns: u64,
+    failed: Option<Error>,
+}
+
+impl Job {
+    fn connect(communicator: Communicator, config: &Config) -> Result<Job, Error> {
+        check_thread()?;
+        let (rank, ranks) = (Rank(communicator.rank()), communicator.size());
+        let links = Links::connect(communicator, config.shared_memory).map_err(|why| broken(&why))?;
+        let alarm = links.communicator().alarm();
+        let watched = Arc::new(Mutex::new(Watched { alarm, ..Watched::default() }));
+        let liveness = watch(rank, ranks, &links, &watched)?;
+        Ok(Job { rank, ranks, links, watched, _liveness: liveness })
+    }
+
+    fn is_broken(&self) -> bool {
+        self.links.communicator().has_given_up() || self.lock().broken
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Watched> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn run<S: Shape>(&mut self, config: &Config, shape: &S) -> Result<Finished<S>, Error> {
+        // Whoever panics here, such as what writes the log, leaves the others in the middle of something.
+        catch_unwind(AssertUnwindSafe(|| self.run_together(config, shape))).unwrap_or_else(|panic| {
+            self.lock().broken = true;
+            resume_unwind(panic)
+        })
+    }
+
+    fn run_together<S: Shape>(&mut self, config: &Config, shape: &S) -> Result<Finished<S>, Error> {
+        if let Some(lost) = self.lock().lost {
+            return Err(lost.error());
+        }
+        let (_mask, _badge) = (SavedMask::of_this_thread(), Restore::later());
+        let (plan, name, ready) = self.agree(config, shape, shape.set_up(self.rank, self.ranks))?;
+        if self.rank.0 == 0 {
+            tracing::info!(lb = shape.lb(config), "{plan}");
+        }
+        let begin = Alignment::measure(&self.links, &plan).map_err(|why| self.failed(&why))?;
+        let session = Session::begin(config, shape.name(), shape.lb(config), &plan, name);
+        let _monitor = match session.monitored(config, self.rank.0) {
+            Ok(monitor) => monitor,
+            Err(why) => {
+                tracing::warn!(rank = self.rank.0, %why, "nobody can watch this rank");
+                None
+            }
+        };
+        let (figures, outcome) = self.go(config, shape, &plan, ready, &begin, &session);
+        let (elapsed_ns, failed) = (outcome.elapsed_ns(), outcome.error());
+        let end_alone = |failed: Option<&Error>| {
+            let failed = failed.map(ToString::to_string);
+            session.end(&TraceEnd { elapsed_ns, failed, ..TraceEnd::default() })
+        };
+        if let Some(error) = failed.clone().filter(|_| outcome.lost()) {
+            end_alone(Some(&error));
+            return Err(error);
+        }
+        let end = Alignment::measure(&self.links, &plan).map_err(|why| self.failed(&why));
+        let end = end.inspect_err(|error| drop(end_alone(failed.as_ref().or(Some(error)))))?;
+        let clocks = clocks::offsets(&begin, &end);
+        let said = TraceEnd {
+            elapsed_ns,
+            failed: failed.as_ref().map(ToString::to_string),
+            clocks: clocks.clone(),
+            ..TraceEnd::default()
+        };
+        let profiles = session.end(&said);
+        let mine = Farewell { figures, elapsed_ns, failed };
+        let mut all: Vec<Farewell<S::Figures>> = self.exchange(&mine)?;
+        // What serde skips is known here alone. And usually all say the same of a failure, but where one alone knows of an
+        // error, it is still the error of the run.
+        let own = mine.failed.clone();
+        all[self.rank.index()] = mine;
+        if let Some(error) = own.or_else(|| all.iter().find_map(|rank| rank.failed.clone())) {
+            return Err(error);
+        }
+        let report = RunReport {
+            wall_ns: all.iter().map(|rank| rank.elapsed_ns).max().unwrap_or(0),
+            clocks,
+            record: session.run().clone(),
+            profiles,
+            ..RunReport::default()
+        };
+        Ok((report.placed(&plan), all.into_iter().map(|rank| rank.figures).collect()))
+    }
+
+    /// Sets the run up with all others: who sits where, or why there will be no run.
+    fn agree<T>(
+        &mut self,
+        config: &Config,
+        shape: &impl Shape,
+        set_up: Result<T, Error>,
+    ) -> Result<(Plan, RunName, T), Error> {
+        let asked = config.ranks.filter(|&ranks| ranks != self.ranks).map(|ranks| {
+            let why = format!("{ranks} ranks were asked for, but {} processes were started", self.ranks);
+            Error::Config { setting: "CARIBOU_RANKS".into(), why }
+        });
+        let place = topology::place(config.workers);
+        let room = config.workers.and_then(|workers| find_room(1, workers).err());
+        let failed = set_up.as_ref().err().cloned().or(asked).or(room);
+        let agreed = config.agreed(shape.lb(config));
+        let name = (self.rank.0 == 0).then(|| RunName::new(config));
+        let all: Vec<Hello> = self.exchange(&Hello { name, place, shape: shape.text(), agreed, failed })?;
+        if let Some(error) = all.iter().find_map(|hello| hello.failed.clone()) {
+            return Err(error);
+        }
+        if let Some((rank, _)) = (0..).zip(&all).find(|(_, hello)| hello.shape != all[0].shape) {
+            let [its, first] = [rank as usize, 0].map(|rank| all[rank].shape.clone());
+            return Err(Error::ProgramDiffers { rank, its, first });
+        }
+        for (rank, hello) in (0..).zip(&all) {
+            let differs = hello.agreed.iter().zip(&all[0].agreed).find(|(its, first)| its != first);
+            if let Some(((setting, its), (_, first))) = differs {
+                return Err(Error::SettingDiffers {
+                    rank,
+                    setting: setting.clone(),
+                    its: its.clone(),
+                    first: first.clone(),
+                });
+            }
+        }
+        let name = all[0].name.clone().expect("rank 0 names the run");
+        let places: Vec<Place> = all.into_iter().map(|hello| hello.place).collect();
+        Ok((plan(&places, config.pin)?, name, set_up?))
+    }
+
+    /// Why an operation of all processes failed.
+    fn failed(&self, why: &MpiError) -> Error {
+        self.lock().lost.map_or_else(|| broken(why), Lost::error)
+    }
+
+    fn exchange<T: Serialize + serde::de::DeserializeOwned>(&self, mine: &T) -> Result<Vec<T>, Error> {
+        let wrong = |why: wire::WireError| system("what processes tell each other", &why.to_string());
+        let bytes = wire::encode(mine).map_err(wrong)?;
+        let said = self.links.communicator().all_say(&bytes).map_err(|why| self.failed(&why))?;
+        said.iter().map(|bytes| wire::decode(bytes).map_err(wrong)).collect()
+    }
+
+    /// The run itself.
+    fn go<'s, S: Shape + 's>(
+        &mut self,
+        config: &Config,
+        shape: &'s S,
+        plan: &Plan,
+        ready: S::Rank<'s>,
+        begin: &Alignment,
+        session: &Arc<Session>,
+    ) -> (S::Figures, Arc<Outcome>) {
+        let outcome: Arc<Outcome> = Arc::default();
+        let watched = session.clone();
+        let _watchdog = Watchdog::start(config, &outcome, move || watched.running());
+        let crew = Arc::new(Crew::new(shape.sleepers(plan.seats[self.rank.index()].workers)));
+        if let Some(bed) = self.links.bed() {
+            crew.sleepers[0].share(bed);
+        }
+        let going = Going { outcome: outcome.clone(), crew: Arc::downgrade(&crew) };
+        let lost = {
+            let mut watched = self.lock();
+            watched.run = Some(going);
+            watched.lost
+        };
+        if let Some(lost) = lost {
+            self.lock().broken = true;
+            outcome.lose(lost.error());
+            crew.stop();
+        }
+        let clock = begin.clock();
+        let codec = ready.codec(self.rank);
+        let transport = (self.ranks > 1)
+            .then(|| Box::new(Mpi::new(&mut self.links, codec, clock.clone())) as Box<dyn Transport<_> + '_>);
+        let (rank, outcome_of_run, watch) = (self.rank, outcome.clone(), &Watch::start());
+        let figures = ready.run(Seat {
+            config,
+            rank,
+            plan,
+            watch,
+            crew,
+            clock,
+            outcome: outcome_of_run,
+            session,
+            transport,
+        });
+        self.lock().run = None;
+        (figures, outcome)
+    }
+}
+
+/// Whether MPI may be called here.
+fn check_thread() -> Result<(), Error> {
+    if !is_main_thread() {
+        return Err(system("MPI", "it was initialised by another thread: call run from that one"));
+    }
+    if !may_have_threads() {
+        let why = "it was initialised without threads: use initialize_with_threading(Threading::Funneled)";
+        return Err(system("MPI", why));
+    }
+    Ok(())
+}
+
+/// Lets this process hear when another is lost.
+fn watch(
+    rank: Rank,
+    ranks: u32,
+    links: &Links,
+    watched: &Arc<Mutex<Watched>>,
+) -> Result<Option<Liveness>, Error> {
+    if ranks == 1 {
+        return Ok(None);
+    }
+    let opened = (rank.0 == 0).then(Door::open).and_then(|opened| {
+        opened.inspect_err(|why| tracing::warn!(%why, "no watch: rank 0 cannot listen")).ok()
+    });
+    let said = opened.as_ref().and_then(|(_, invitation)| wire::encode(invitation).ok()).unwrap_or_default();
+    let said = links.communicator().all_say(&said).map_err(|why| broken(&why))?;
+    let on_lost = {
+        let watched = watched.clone();
+        Box::new(move |lost| lose(&watched, lost))
+    };
+    let liveness = match opened {
+        Some((door, _)) => Liveness::host(door, ranks, on_lost),
+        None => match said.first().map(|bytes| wire::decode::<Invitation>(bytes)) {
+            Some(Ok(invitation)) => Liveness::join(&invitation, rank, on_lost),
+            _ => return Ok(None),
+        },
+    };
+    Ok(liveness.inspect_err(|why| tracing::warn!(rank = rank.0, %why, "not watched")).ok())
+}
+
+/// A rank is lost: ends the run that is going on, if that needs it.
+fn lose(watched: &Arc<Mutex<Watched>>, lost: Lost) {
+    let mut state = watched.lock().unwrap_or_else(PoisonError::into_inner);
+    // Nobody leaves in order before all have said their figures, and that comes after the run.
+    let going = state.run.as_ref();
+    if let Some(Going { outcome, crew }) = going {
+        outcome.lose(lost.error());
+        if let Some(crew) = crew.upgrade() {
+            crew.stop();
+        }
+        let outcome = Arc::downgrade(outcome);
+        let last_word = move || {
+            thread::sleep(GRACE);
+            if outcome.upgrade().is_some() {
+                say(&lost.error());
+                end_process();
+            }
+        };
+        // Without that thread the process ends when its handler does.
+        let _ = thread::Builder::new().name("caribou last".into()).spawn(last_word);
+    }
+    state.broken |= going.is_some() || lost.how == How::Died;
+    state.lost.get_or_insert(lost);
+    state.alarm.raise();
+}
+
+/// This process failed at something that all do together: the others wait for it there, and MPI's end would wait for them.
+fn abort_with(error: &Error) -> ! {
+    say(error);
+    thread::sleep(LAST_WORDS);
+    abort(1)
+}
+
+/// The process ends here, and its owner must learn why.
+fn say(error: &Error) {
+    warn::say(&format!("error: {error}"));
+}
+
+/// Ends the whole job before MPI was started, see [`Launch::refuse`](crate::Launch::refuse). Returns if it was started.
+pub(crate) fn refuse(process: u32, complaint: &str, code: u8) {
+    if is_initialised() {
+        return;
+    }
+    if process == 0 {
+        warn::say(complaint);
+    }
+    // Others wait in it for this process, and some launchers let them.
+    let _universe = ManuallyDrop::new(mpi::initialize());
+    if process > 0 {
+        // The first ends the job meanwhile if it has the same to say.
+        thread::sleep(2 * LAST_WORDS);
+        warn::say(complaint);
+    }
+    thread::sleep(LAST_WORDS);
+    abort(code)
+}
+
+impl Lost {
+    fn error(self) -> Error {
+        let why = match self.how {
+            How::Died => "its process was killed or has crashed",
+            How::Left => "its process has ended while others were still in the run",
+        };
+        Error::RankLost { rank: self.rank.0, why: why.into() }
+    }
+}
+
+fn broken(why: &MpiError) -> Error {
+    system("MPI", &why.to_string())
+}
+
+fn system(what: &str, why: &str) -> Error {
+    Error::System { what: what.into(), why: why.into() }
+}

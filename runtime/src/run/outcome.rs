@@ -1,0 +1,67 @@
+//! How a run ended, as far as this process knows: shared by its ranks.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::threads::clock::Clock;
+use crate::warn::warn;
+
+/// How the run ended, as far as this process knows.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    error: Mutex<Option<Error>>,
+    lost: AtomicBool,
+    end_ns: AtomicU64,
+}
+
+impl Outcome {
+    /// Keeps the first error: what comes later is its consequence.
+    pub(crate) fn fail(&self, error: Error) {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+
+    /// Why the run has failed, if it has.
+    pub(crate) fn error(&self) -> Option<Error> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire)
+    }
+
+    /// Says to a rank that has stopped when to wait no longer for the others: a rank is lost, or the run has failed and
+    /// somebody takes longer than `patience` to hear it, such as a handler that never returns. Zero is for ever.
+    pub(crate) fn gives_up<'a>(&'a self, clock: &'a Clock, patience: Duration) -> impl Fn() -> bool + 'a {
+        let limit_ns = if patience.is_zero() { u64::MAX } else { patience.as_nanos() as u64 };
+        let until_ns = clock.now_ns().saturating_add(limit_ns);
+        move || self.lost() || (clock.now_ns() >= until_ns && self.give_up())
+    }
+
+    /// Leaves a run that has failed without those who have not heard of it.
+    fn give_up(&self) -> bool {
+        let Some(error) = self.error() else { return false };
+        warn(&format!("ranks that do not answer are given up, because the run has failed: {error}"));
+        self.lost.store(true, Ordering::Release);
+        true
+    }
+
+    pub(crate) fn finish(&self, now_ns: u64) {
+        self.end_ns.fetch_max(now_ns, Ordering::Relaxed);
+    }
+
+    pub(crate) fn elapsed_ns(&self) -> u64 {
+        self.end_ns.load(Ordering::Relaxed)
+    }
+}
+
+/// For runs that can lose a rank.
+#[cfg(feature = "mpi")]
+impl Outcome {
+    /// A rank is gone: there is nobody to end the run in order with.
+    pub(crate) fn lose(&self, error: Error) {
+        self.fail(error);
+        self.lost.store(true, Ordering::Release);
+    }
+}

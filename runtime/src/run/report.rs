@@ -1,0 +1,45 @@
+//! What a run of any shape of program tells when it is over.
+
+use serde::{Deserialize, Serialize};
+
+use crate::measure::topology::plan::Plan;
+use crate::trace::{ClockOffset, RankProfile, RunRecord};
+
+/// The facts of a finished run, whatever its shape.
+///
+/// ```
+/// let report = caribou::Report::default();
+/// assert_eq!(report.run.wall_ns, 0);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RunReport {
+    /// From the moment all ranks were set up to the end of the last of them, ns. Of arrays, measuring the vCPUs' speed
+    /// takes the first ms of it; of a pool, until the last rank had the result and had taken leave.
+    pub wall_ns: u64,
+    /// Hosts, ranks, workers and where they sit, in one line.
+    pub placement: String,
+    /// Workers of each rank; empty where arrays were simulated.
+    pub workers_per_rank: Vec<u32>,
+    /// Whether every worker had a vCPU to itself.
+    pub pinned: bool,
+    /// Each rank's clock, in rank order; empty where all ranks are in one process.
+    pub clocks: Vec<ClockOffset>,
+    /// What the run was.
+    #[serde(rename = "run")]
+    pub record: RunRecord,
+    /// How each rank of this process spent its time; empty under simulation and with `CARIBOU_PROFILE=off`.
+    pub profiles: Vec<RankProfile>,
+}
+
+impl RunReport {
+    /// With who sat where.
+    pub(crate) fn placed(self, plan: &Plan) -> RunReport {
+        RunReport {
+            placement: plan.to_string(),
+            workers_per_rank: plan.workers(),
+            pinned: plan.is_pinned(),
+            ..self
+        }
+    }
+}

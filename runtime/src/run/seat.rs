@@ -1,0 +1,50 @@
+//! What a rank of any shape of program gets for a run, its place among the vCPUs above all.
+
+use std::sync::Arc;
+
+use super::outcome::Outcome;
+use super::session::Session;
+use crate::config::Config;
+use crate::error::Error;
+use crate::ids::Rank;
+use crate::measure::topology::plan::{Plan, Seats};
+use crate::measure::watch::{Bound, Watch};
+use crate::threads::clock::Clock;
+use crate::threads::crew::Crew;
+use crate::transport::Transport;
+
+/// What a rank gets for a run.
+pub(crate) struct Seat<'s, P> {
+    pub(crate) config: &'s Config,
+    pub(crate) rank: Rank,
+    pub(crate) plan: &'s Plan,
+    pub(crate) watch: &'s Watch,
+    pub(crate) crew: Arc<Crew>,
+    pub(crate) clock: Clock,
+    pub(crate) outcome: Arc<Outcome>,
+    /// What is recorded.
+    pub(crate) session: &'s Session,
+    /// None for the only rank of a run.
+    pub(crate) transport: Option<Box<dyn Transport<P> + 's>>,
+}
+
+impl Seats {
+    /// The vCPU of a worker, if it is pinned.
+    fn of(&self, worker: u32) -> Option<usize> {
+        self.vcpus.as_ref().map(|vcpus| vcpus[worker as usize])
+    }
+
+    /// Pins the calling thread to a worker's vCPU, if it has one.
+    pub(crate) fn take<'w>(&self, rank: Rank, worker: u32, watch: &'w Watch) -> Option<Bound<'w>> {
+        let vcpu = self.of(worker)?;
+        let bound = watch.bind(vcpu);
+        if bound.is_none() {
+            tracing::warn!(rank = rank.0, worker, vcpu, "cannot be pinned");
+        }
+        bound
+    }
+}
+
+pub(crate) fn thread_refused(rank: Rank, why: &std::io::Error) -> Error {
+    Error::System { what: format!("a thread for rank {rank}"), why: why.to_string() }
+}

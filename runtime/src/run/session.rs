@@ -1,0 +1,172 @@
+//! The record of one run in this process: what it is called, what is wanted of it, and the recordings of its ranks.
+
+use std::fs::DirEntry;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::Config;
+use crate::error::Error;
+use crate::ids::Rank;
+use crate::measure::topology::plan::Plan;
+use crate::threads::clock::Clock;
+use crate::trace::at_work::{Running, Sightings};
+use crate::trace::recording::{RankProfile, Recording, Wanted};
+use crate::trace::records::{End, RunRecord};
+use rustix::process::{Resource, getrlimit};
+
+/// How much of the time between two looks at the workers counts, ns.
+pub(crate) const LOOK_COUNTS_NS: u64 = 2_000_000_000;
+
+/// The record of a run.
+pub(crate) struct Session {
+    wanted: Wanted,
+    run: RunRecord,
+    recordings: Mutex<Vec<Arc<Recording>>>,
+    /// That of the run, once it has begun.
+    clock: OnceLock<Clock>,
+    sightings: Mutex<Sightings>,
+    /// That it has ended, and why it failed.
+    ended: OnceLock<Option<String>>,
+}
+
+/// What a run is called, the same in all processes of a job.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct RunName {
+    /// Tells it from all others: when it began, s since 1970, and which process says so.
+    id: String,
+    /// Of its directory, if it is traced.
+    number: u32,
+}
+
+impl RunName {
+    /// A new one. If the run is traced, its directory is made, so that no other run takes it.
+    pub(crate) fn new(config: &Config) -> RunName {
+        let now = since_1970();
+        let id = format!("{}.{:03}-{}", now.as_secs(), now.subsec_millis(), std::process::id());
+        RunName { id, number: config.trace.as_ref().map_or(0, |dir| new_directory(dir)) }
+    }
+}
+
+fn directory(number: u32) -> String {
+    format!("run-{number}")
+}
+
+/// Makes the directory after the last one there, and says its number. What cannot be made is told by whoever writes there.
+fn new_directory(dir: &Path) -> u32 {
+    if std::fs::create_dir_all(dir).is_err() {
+        return 1;
+    }
+    let number = |entry: DirEntry| entry.file_name().to_str()?.strip_prefix("run-")?.parse::<u32>().ok();
+    let there = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let last = there.filter_map(number).max().unwrap_or(0);
+    let taken = |&next: &u32| {
+        let made = std::fs::create_dir(dir.join(directory(next)));
+        made.is_err_and(|why| why.kind() == ErrorKind::AlreadyExists)
+    };
+    (last.saturating_add(1)..).find(|next| !taken(next)).unwrap_or(last)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that asks for the date; nothing depends on it")]
+fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// What the system lets a file have (`ulimit -f`), less what comes at its end: a write beyond it ends the process.
+fn file_bytes_max() -> u64 {
+    getrlimit(Resource::Fsize).current.map_or(u64::MAX, |bytes| bytes / 2)
+}
+
+impl Session {
+    /// A run begins. `lb` and `shape` are what runs, `name` is the same in all processes.
+    pub(crate) fn begin(config: &Config, shape: &str, lb: &str, plan: &Plan, name: RunName) -> Arc<Session> {
+        let dir = config.trace.as_ref().map(|dir| dir.join(directory(name.number)));
+        let wanted = Wanted {
+            dir,
+            filter: config.trace_filter.clone(),
+            bytes_max: config.trace_bytes_max.min(file_bytes_max()),
+            profile: config.profile,
+        };
+        let host = |host: &u32| plan.hosts.get(*host as usize).cloned().unwrap_or_default();
+        let run = RunRecord {
+            run_id: name.id,
+            arguments: std::env::args_os().map(|text| text.to_string_lossy().into_owned()).collect(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            git_hash: env!("GIT_HASH_OF_BUILD").into(),
+            started_unix_ns: since_1970().as_nanos() as u64,
+            shape: shape.into(),
+            lb: lb.into(),
+            ranks: plan.seats.len() as u32,
+            workers: plan.workers(),
+            hosts: plan.seats.iter().map(|seats| host(&seats.host)).collect(),
+            placement: plan.to_string(),
+            pinned: plan.is_pinned(),
+            trace: wanted.dir.as_ref().map_or_else(String::new, |dir| dir.display().to_string()),
+            filter: wanted.filter.to_string(),
+            arrows: wanted.filter.arrows(),
+            rank: 0,
+            pid: std::process::id(),
+        };
+        Arc::new(Session {
+            wanted,
+            run,
+            recordings: Mutex::default(),
+            clock: OnceLock::new(),
+            sightings: Mutex::default(),
+            ended: OnceLock::new(),
+        })
+    }
+
+    /// The recording of a rank; and why there will be no trace of it, though one was asked for.
+    pub(crate) fn rank(
+        &self,
+        rank: Rank,
+        arrays: &[String],
+        clock: &Clock,
+    ) -> (Arc<Recording>, Option<Error>) {
+        self.clock.get_or_init(|| clock.clone());
+        let run = RunRecord { rank: rank.0, ..self.run.clone() };
+        let (recording, refused) = Recording::begin(&self.wanted, &run, arrays);
+        let recording = Arc::new(recording);
+        self.recordings().push(recording.clone());
+        (recording, refused)
+    }
+
+    /// The recordings of the ranks of this process that have begun.
+    pub(crate) fn recordings(&self) -> MutexGuard<'_, Vec<Arc<Recording>>> {
+        self.recordings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Since the run began, ns.
+    pub(crate) fn elapsed_ns(&self) -> u64 {
+        self.clock.get().map_or(0, Clock::now_ns)
+    }
+
+    /// What has been running since somebody looked before.
+    pub(crate) fn running(&self) -> Vec<Running> {
+        let (ranks, now_ns) = (self.recordings().clone(), self.elapsed_ns());
+        let sightings = &mut *self.sightings.lock().unwrap_or_else(PoisonError::into_inner);
+        sightings.look(&ranks, now_ns, LOOK_COUNTS_NS)
+    }
+
+    pub(crate) fn run(&self) -> &RunRecord {
+        &self.run
+    }
+
+    /// Once the run has ended, why it failed.
+    pub(crate) fn ended(&self) -> Option<&Option<String>> {
+        self.ended.get()
+    }
+
+    /// The run has ended: traces get their ends. Returns how the ranks of this process spent their time.
+    pub(crate) fn end(&self, end: &End) -> Vec<RankProfile> {
+        self.ended.get_or_init(|| end.failed.clone());
+        let mut recordings = std::mem::take(&mut *self.recordings());
+        recordings.sort_by_key(|recording| recording.rank());
+        let profiled = recordings.iter().filter(|recording| recording.profiled);
+        profiled.map(|recording| recording.end(end.clone())).collect()
+    }
+}

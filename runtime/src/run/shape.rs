@@ -1,0 +1,62 @@
+//! One shape of program, as whoever starts its ranks sees it.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::seat::Seat;
+use crate::config::Config;
+use crate::error::Error;
+use crate::ids::Rank;
+#[cfg(feature = "mpi")]
+use crate::wire::codec::Codec;
+
+/// One shape of program, as its ranks run it.
+pub(crate) trait Shape: Sync {
+    /// What its ranks say to each other.
+    type Packet: Send;
+
+    /// What a rank knows at the end. Of several processes each hears what all know, but for what serde skips.
+    type Figures: Default + Send + Serialize + DeserializeOwned;
+
+    /// A rank that is set up.
+    type Rank<'s>: ReadyRank<Packet = Self::Packet, Figures = Self::Figures>
+    where
+        Self: 's;
+
+    /// Its name in records.
+    fn name(&self) -> &'static str;
+
+    /// What it is, in one line: the same on every rank.
+    #[cfg(feature = "mpi")]
+    fn text(&self) -> String;
+
+    /// The strategy that balances it, as it was given.
+    fn lb<'c>(&self, config: &'c Config) -> &'c str;
+
+    /// Ranks in one process, and the workers of each.
+    fn size(&self, config: &Config) -> (u32, u32);
+
+    /// Threads of a rank that sleep and are woken; the first of them drives its transport.
+    fn sleepers(&self, workers: u32) -> u32;
+
+    /// The name of the thread that drives a rank's transport.
+    fn name_of_driver(&self, rank: Rank) -> String;
+
+    /// Makes what a rank needs before the run begins, on the thread that will run it.
+    fn set_up(&self, rank: Rank, ranks: u32) -> Result<Self::Rank<'_>, Error>;
+}
+
+/// A rank that is set up.
+pub(crate) trait ReadyRank {
+    type Packet;
+    type Figures;
+    #[cfg(feature = "mpi")]
+    type Codec: Codec<Packet = Self::Packet>;
+
+    /// Encodes and decodes what it says to other processes and hears of them.
+    #[cfg(feature = "mpi")]
+    fn codec(&self, rank: Rank) -> Self::Codec;
+
+    /// Runs it, with the calling thread as the one that drives its transport. If it fails, the outcome says why.
+    fn run(self, seat: Seat<'_, Self::Packet>) -> Self::Figures;
+}

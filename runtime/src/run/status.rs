@@ -1,0 +1,144 @@
+//! How a run is doing while it runs, put together from its recordings for whoever asks the [`monitor`](crate::monitor).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::session::Session;
+use crate::config::Config;
+use crate::error::Error;
+use crate::monitor::{KindStatus, Monitor, RankStatus, RunningStatus, Status, WorkerStatus};
+use crate::trace::at_work::Running;
+use crate::trace::recording::Recording;
+use crate::trace::records::{Name, RunRecord};
+use crate::trace::{Activity, Profile};
+
+impl Session {
+    /// Starts to tell how the run is doing, if the configuration says so. Of several processes, that of rank R listens on
+    /// the port plus R.
+    pub(crate) fn monitored(
+        self: &Arc<Session>,
+        config: &Config,
+        rank: u32,
+    ) -> Result<Option<Monitor>, Error> {
+        let Some(address) = &config.monitor else { return Ok(None) };
+        let session = self.clone();
+        let collect = Arc::new(move || session.status());
+        Monitor::start(&with_rank(address, rank), rank, collect).map(Some)
+    }
+
+    fn status(&self) -> Status {
+        let mut recordings: Vec<Arc<Recording>> = self.recordings().clone();
+        recordings.sort_by_key(|rank| rank.rank());
+        let elapsed_ns = self.elapsed_ns();
+        let mut kinds = BTreeMap::new();
+        let ranks = recordings.iter().map(|rank| rank_status(rank, self.run(), elapsed_ns, &mut kinds));
+        let mut ranks: Vec<RankStatus> = ranks.collect();
+        for Running { rank, worker, what, kind, long_ns } in self.running() {
+            if let Some(status) = ranks.iter_mut().find(|status| status.rank == rank) {
+                status.running.push(RunningStatus { worker, what, kind, long_ns });
+            }
+        }
+        // Rank 0 has them, if it is in this process.
+        let syncs = recordings.first().map(|rank| rank.syncs_so_far()).unwrap_or_default();
+        let run = self.run();
+        Status {
+            run_id: run.run_id.clone(),
+            program: run.arguments.first().cloned().unwrap_or_default(),
+            lb: run.lb.clone(),
+            elapsed_ns,
+            ranks_total: run.ranks,
+            ranks,
+            kinds: kinds.into_values().collect(),
+            syncs: syncs.latest.into(),
+            syncs_total: syncs.total,
+            moved_total: syncs.moved,
+            finished: self.ended().is_some(),
+            failed: self.ended().cloned().flatten(),
+            ..Status::default()
+        }
+    }
+}
+
+fn rank_status(
+    recording: &Recording,
+    run: &RunRecord,
+    elapsed_ns: u64,
+    kinds: &mut BTreeMap<String, KindStatus>,
+) -> RankStatus {
+    let names = recording.names();
+    let sample = recording.last_sample();
+    let worker = |worker| {
+        // Copied, so that the worker does not wait while it is added up.
+        let profile = recording.profile(worker).clone();
+        add_kinds(&profile, &names, recording.array_names(), kinds);
+        worker_status(worker, &profile, elapsed_ns)
+    };
+    let workers: Vec<WorkerStatus> = (0..recording.workers()).map(worker).collect();
+    RankStatus {
+        rank: recording.rank(),
+        host: run.hosts.get(recording.rank() as usize).cloned().unwrap_or_default(),
+        messages: workers.iter().map(|worker| worker.handlers).sum(),
+        chunks: sample.map_or(0, |sample| sample.chunks),
+        workers,
+        sample,
+        running: Vec::new(),
+    }
+}
+
+fn worker_status(worker: u32, profile: &Profile, elapsed_ns: u64) -> WorkerStatus {
+    let mut status = WorkerStatus { worker, wall_ns: elapsed_ns, ..WorkerStatus::default() };
+    for row in &profile.rows {
+        match row.activity {
+            Activity::Kind(_) | Activity::Iterations => {
+                status.cpu_ns += row.total_ns();
+                status.handlers += row.calls();
+            }
+            Activity::Idle => status.idle_ns += row.total_ns(),
+            Activity::Runtime(_) => status.runtime_ns += row.total_ns(),
+            Activity::Lost => status.lost_ns += row.total_ns(),
+        }
+    }
+    status
+}
+
+fn add_kinds(profile: &Profile, names: &[Name], arrays: &[String], kinds: &mut BTreeMap<String, KindStatus>) {
+    for row in &profile.rows {
+        let name = match row.activity {
+            Activity::Kind(kind) => match names.get(kind.0 as usize) {
+                Some(Name { array: Some(array), text }) => {
+                    format!("{}::{text}", arrays.get(*array as usize).map_or("", String::as_str))
+                }
+                _ => continue,
+            },
+            Activity::Iterations => "iterations".into(),
+            _ => continue,
+        };
+        let kind = kinds.entry(name.clone()).or_insert(KindStatus { name, ..KindStatus::default() });
+        kind.cpu_ns += row.total_ns();
+        kind.calls += row.calls();
+        kind.longest_ns = kind.longest_ns.max(row.longest_ns());
+    }
+}
+
+/// The address with the port of this rank. What is no address is told by whoever listens on it.
+fn with_rank(address: &str, rank: u32) -> String {
+    let (host, port) = address.rsplit_once(':').unwrap_or(("", address));
+    match port.parse::<u32>() {
+        Ok(port) if port > 0 && rank > 0 => format!("{host}:{}", port.saturating_add(rank)),
+        _ => address.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_process_has_a_port_of_its_own() {
+        assert_eq!(with_rank("9000", 0), "9000");
+        assert_eq!(with_rank("9000", 3), ":9003");
+        assert_eq!(with_rank("host:9000", 1), "host:9001");
+        assert_eq!(with_rank("[::1]:9000", 1), "[::1]:9001");
+        assert_eq!(with_rank("host:0", 1), "host:0");
+    }
+}

@@ -1,0 +1,137 @@
+//! The ranks of a run as threads of this process.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+
+use super::Finished;
+use super::outcome::Outcome;
+use super::report::RunReport;
+use super::seat::{Seat, thread_refused};
+use super::session::{RunName, Session};
+use super::shape::{ReadyRank, Shape};
+use super::watchdog::Watchdog;
+use crate::config::Config;
+use crate::error::Error;
+use crate::ids::Rank;
+use crate::measure::topology;
+use crate::measure::topology::plan::{Plan, plan};
+use crate::measure::watch::Watch;
+use crate::text::of_panic;
+use crate::threads::clock::Clock;
+use crate::threads::crew::Crew;
+use crate::threads::gate::Gate;
+use crate::threads::room::find_room;
+use crate::trace::End;
+use crate::transport::Transport;
+use crate::transport::local::{Local, Wake};
+
+/// What all ranks of a process share while they start.
+struct Process<'p, S> {
+    config: &'p Config,
+    shape: &'p S,
+    plan: Plan,
+    watch: Watch,
+    ranks: u32,
+    /// All ranks are set up: the run begins.
+    begin: Gate,
+    clock: OnceLock<Clock>,
+    outcome: Arc<Outcome>,
+    session: Arc<Session>,
+}
+
+/// Runs each rank in a thread of its own.
+pub(super) fn run<S: Shape>(config: &Config, shape: &S) -> Result<Finished<S>, Error> {
+    let (ranks, workers) = shape.size(config);
+    find_room(ranks, workers)?;
+    let plan = plan(&vec![topology::place(Some(workers)); ranks as usize], config.pin)?;
+    let process = Process {
+        config,
+        shape,
+        session: Session::begin(config, shape.name(), shape.lb(config), &plan, RunName::new(config)),
+        plan,
+        watch: Watch::start(),
+        ranks,
+        begin: Gate::new(ranks),
+        clock: OnceLock::new(),
+        outcome: Arc::default(),
+    };
+    tracing::info!(lb = shape.lb(config), "{}", process.plan);
+    let _monitor = process.session.monitored(config, 0)?;
+    let watched = process.session.clone();
+    let _watchdog = Watchdog::start(config, &process.outcome, move || watched.running());
+    let crews: Vec<Arc<Crew>> = (0..ranks).map(|_| Arc::new(Crew::new(shape.sleepers(workers)))).collect();
+    let wake = |crew: &Arc<Crew>| {
+        let crew = crew.clone();
+        Arc::new(move || {
+            crew.sleepers[0].wake();
+        }) as Wake
+    };
+    let all = &crews[..];
+    let transports = Local::connect(&crews.iter().map(wake).collect::<Vec<_>>());
+    let figures = thread::scope(|scope| {
+        let process = &process;
+        let start = |(rank, transport): (Rank, Local<S::Packet>)| {
+            let run = move || process.run_rank(rank, all[rank.index()].clone(), transport);
+            let life = move || {
+                catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+                    let why = format!("its thread panicked: {}", of_panic(&*panic));
+                    process.fail(Error::System { what: format!("rank {rank}"), why });
+                    // Nobody is left who could tell them in order.
+                    all.iter().for_each(|crew| crew.stop());
+                    S::Figures::default()
+                })
+            };
+            let builder = thread::Builder::new().name(process.shape.name_of_driver(rank));
+            let started = builder.spawn_scoped(scope, life);
+            started.inspect_err(|why| process.fail(thread_refused(rank, why))).ok()
+        };
+        // All are started before the first is waited for.
+        let started: Vec<_> = (0..).map(Rank).zip(transports).map(start).collect();
+        let join = |rank: thread::ScopedJoinHandle<'_, S::Figures>| rank.join().unwrap_or_default();
+        started.into_iter().flatten().map(join).collect()
+    });
+    let elapsed_ns = process.outcome.elapsed_ns();
+    let failed = process.outcome.error();
+    let failure = failed.as_ref().map(ToString::to_string);
+    let profiles = process.session.end(&End { elapsed_ns, failed: failure, ..End::default() });
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let record = process.session.run().clone();
+    let report = RunReport { wall_ns: elapsed_ns, record, profiles, ..RunReport::default() };
+    Ok((report.placed(&process.plan), figures))
+}
+
+impl<S: Shape> Process<'_, S> {
+    /// The main function of a rank, on the thread that drives its transport.
+    fn run_rank(&self, rank: Rank, crew: Arc<Crew>, transport: Local<S::Packet>) -> S::Figures {
+        let ready = match self.shape.set_up(rank, self.ranks) {
+            Ok(ready) => ready,
+            Err(error) => {
+                self.fail(error);
+                return S::Figures::default();
+            }
+        };
+        if !self.begin.pass() {
+            return S::Figures::default();
+        }
+        ready.run(Seat {
+            config: self.config,
+            rank,
+            plan: &self.plan,
+            watch: &self.watch,
+            crew,
+            clock: self.clock.get_or_init(Clock::machine).clone(),
+            outcome: self.outcome.clone(),
+            session: &self.session,
+            transport: (self.ranks > 1).then(|| Box::new(transport) as Box<dyn Transport<_>>),
+        })
+    }
+
+    /// The run does not begin.
+    fn fail(&self, error: Error) {
+        self.outcome.fail(error);
+        self.begin.fail();
+    }
+}

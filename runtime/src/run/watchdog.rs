@@ -1,0 +1,158 @@
+//! Warns of handlers that do not return.
+//!
+//! A thread that looks once a second at what the workers are running. It ends nothing: threads cannot be killed, they
+//! borrow what the caller of `run` lends, so a run can only wait for its handlers, failed or not. It says for which.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::outcome::Outcome;
+use crate::config::Config;
+use crate::trace::at_work::Running;
+use crate::warn::warn;
+
+/// Between two looks, at most.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The watchdog of one process; stops when dropped.
+pub(crate) struct Watchdog {
+    /// The thread stops when this end goes.
+    stop: Option<Sender<Infallible>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watchdog {
+    /// Begins to watch, unless the configuration says never. Without a thread for it the run goes on unwatched.
+    /// `running` says what has been running since it was asked before.
+    pub(crate) fn start(
+        config: &Config,
+        outcome: &Arc<Outcome>,
+        mut running: impl FnMut() -> Vec<Running> + Send + 'static,
+    ) -> Option<Watchdog> {
+        if config.watchdog.is_zero() {
+            return None;
+        }
+        let (stop, stopped) = channel();
+        let outcome = outcome.clone();
+        let mut warnings = Warnings::after(config.watchdog);
+        let every = LOOK_EVERY.min(config.watchdog / 4);
+        let watch = move || {
+            while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                let why = outcome.error().map(|error| error.to_string());
+                warnings.due(&running(), why.as_deref()).iter().for_each(|line| warn(line));
+            }
+        };
+        let started = std::thread::Builder::new().name("caribou guard".into()).spawn(watch);
+        let thread = started.inspect_err(|why| tracing::warn!(%why, "no watchdog")).ok()?;
+        Some(Watchdog { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for Watchdog {
+    /// Waits for the thread, which leaves at once.
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What was told, and what is to be told when.
+struct Warnings {
+    after_ns: u64,
+    /// By rank and worker.
+    told: BTreeMap<(u32, u32), Told>,
+    failed: bool,
+}
+
+/// What is known of the handler that a worker runs.
+struct Told {
+    /// For how long it had run at the last look.
+    last_ns: u64,
+    /// When it is told of next.
+    next_ns: u64,
+}
+
+impl Warnings {
+    fn after(limit: Duration) -> Warnings {
+        Warnings { after_ns: limit.as_nanos() as u64, told: BTreeMap::new(), failed: false }
+    }
+
+    /// Lines to tell now. Of the same handler the next comes when it has run for twice as long; in a run that has failed
+    /// as soon as the first did, since nothing else happens there any more.
+    fn due(&mut self, running: &[Running], failed: Option<&str>) -> Vec<String> {
+        if failed.is_some() && !std::mem::replace(&mut self.failed, true) {
+            self.told.clear();
+        }
+        self.told.retain(|&place, _| running.iter().any(|other| other.place() == place));
+        let mut lines = Vec::new();
+        for handler in running {
+            let anew = || Told { last_ns: 0, next_ns: self.after_ns };
+            let told = self.told.entry(handler.place()).or_insert_with(anew);
+            if handler.long_ns < told.last_ns {
+                // It is another, which somebody else has seen begin.
+                *told = anew();
+            }
+            told.last_ns = handler.long_ns;
+            if handler.long_ns < told.next_ns {
+                continue;
+            }
+            told.next_ns = handler.long_ns + if failed.is_some() { self.after_ns } else { handler.long_ns };
+            let rest = failed.map(|why| format!("; the run has failed and ends when that returns: {why}"));
+            lines.push(format!("{handler}{}", rest.unwrap_or_default()));
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    /// The seconds at which a handler is told of that runs until second `end`, in a run that fails at second `fails`.
+    fn told(end: u64, fails: u64) -> Vec<u64> {
+        let mut warnings = Warnings::after(LIMIT);
+        let is_told = |&second: &u64| {
+            let long_ns = second * 1_000_000_000;
+            let running = Running { rank: 1, worker: 0, what: "X[3]".into(), kind: None, long_ns };
+            !warnings.due(&[running], (second >= fails).then_some("it failed")).is_empty()
+        };
+        (0..end).filter(is_told).collect()
+    }
+
+    #[test]
+    fn a_handler_is_told_of_ever_more_rarely() {
+        assert_eq!(told(100, u64::MAX), [10, 20, 40, 80]);
+    }
+
+    #[test]
+    fn once_the_run_has_failed_it_says_what_it_waits_for_again_and_again() {
+        assert_eq!(told(50, 25), [10, 20, 25, 35, 45]);
+    }
+
+    #[test]
+    fn the_next_handler_begins_anew() {
+        let running = |worker, long_s: u64| Running {
+            rank: 0,
+            worker,
+            what: "X[3]".into(),
+            kind: Some("Go".into()),
+            long_ns: long_s * 1_000_000_000,
+        };
+        let mut warnings = Warnings::after(LIMIT);
+        let first = "rank 0, worker 2 has run X[3] in its handler of `Go` for 10 s";
+        assert_eq!(warnings.due(&[running(2, 10)], None), [first]);
+        assert_eq!(warnings.due(&[], None), [""; 0]);
+        assert_eq!(warnings.due(&[running(2, 10)], None), [first]);
+        // The watchdog may never find the worker between two handlers.
+        assert_eq!(warnings.due(&[running(2, 1)], None), [""; 0]);
+        assert_eq!(warnings.due(&[running(2, 10)], None), [first]);
+    }
+}

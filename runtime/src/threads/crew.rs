@@ -1,0 +1,94 @@
+//! The sleeping places of a rank's workers, and who is woken for work that any of them could do.
+//!
+//! # The race
+//! A worker that parks counts itself as parked and then looks for work once more; one that has put a token on its own
+//! queue then looks whether anybody is parked. As in [`sleep`](super::sleep), a sequentially consistent fence lies between
+//! the two halves on both sides, so at least one of them sees the other: a token that could be stolen wakes somebody who
+//! can. (The token would not be lost, but its owner may be in a long handler.)
+
+use std::time::Duration;
+
+use super::sleep::Sleeper;
+use super::sync::{AtomicBool, AtomicU64, Ordering, fence};
+
+/// The workers of one rank, as far as they sleep.
+pub(crate) struct Crew {
+    pub(crate) sleepers: Vec<Sleeper>,
+    /// Workers that are parked, or about to be.
+    parked: AtomicU64,
+    stop: AtomicBool,
+}
+
+impl Crew {
+    pub(crate) fn new(workers: u32) -> Crew {
+        let sleepers = (0..workers).map(|_| Sleeper::new()).collect();
+        Crew { sleepers, parked: AtomicU64::new(0), stop: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    /// Whether all workers but the one that asks are parked.
+    pub(crate) fn others_are_parked(&self) -> bool {
+        self.parked.load(Ordering::SeqCst) == self.sleepers.len() as u64 - 1
+    }
+
+    /// Parks worker `me`, the calling thread, until woken or until `timeout` has passed; not at all if `work` finds some.
+    pub(crate) fn park(&self, me: u32, timeout: Option<Duration>, work: impl FnOnce() -> bool) {
+        self.parked.fetch_add(1, Ordering::SeqCst);
+        self.sleepers[me as usize].park(timeout, work);
+        self.parked.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Wakes one worker other than `me`, if one is parked. To be called after the work was made visible. A rank with one
+    /// worker has nobody to wake and does not get here.
+    #[inline]
+    pub(crate) fn wake_one(&self, me: u32) {
+        fence(Ordering::SeqCst);
+        if self.parked.load(Ordering::Relaxed) > 0 {
+            let others = self.sleepers.iter().enumerate().filter(|&(worker, _)| worker != me as usize);
+            let _ = others.into_iter().any(|(_, sleeper)| sleeper.wake());
+        }
+    }
+
+    pub(crate) fn wake_all(&self) {
+        for sleeper in &self.sleepers {
+            sleeper.wake();
+        }
+    }
+
+    /// Ends the rank's scheduler: every worker leaves at its next look.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.wake_all();
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use crate::threads::sync::AtomicU32;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    #[test]
+    fn loom_a_token_put_on_a_queue_of_ones_own_is_seen_by_a_worker_that_parks_or_wakes_it() {
+        loom::model(|| {
+            let crew = Arc::new(Crew::new(2));
+            let queue = Arc::new(AtomicU32::new(0));
+            let (owner_crew, owner_queue) = (crew.clone(), queue.clone());
+            crew.sleepers[1].occupy();
+            let owner = thread::spawn(move || {
+                // As the owner of a deque does it.
+                owner_queue.store(1, Ordering::Release);
+                owner_crew.wake_one(0);
+            });
+            // A lost wake-up is a park that never ends: loom reports it as a deadlock.
+            while queue.load(Ordering::Acquire) == 0 {
+                crew.park(1, None, || queue.load(Ordering::Acquire) == 1);
+            }
+            owner.join().expect("the owner does not panic");
+        });
+    }
+}

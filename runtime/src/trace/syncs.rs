@@ -1,0 +1,108 @@
+//! What is recorded of each sync.
+
+use serde::{Deserialize, Serialize};
+
+/// All syncs of a run together.
+///
+/// ```
+/// let totals = caribou::Report::default().sync_totals;
+/// assert_eq!((totals.syncs, totals.moved), (0, 0));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct SyncTotals {
+    /// How many there were.
+    pub syncs: u64,
+    /// Chunks moved.
+    pub moved: u64,
+    /// Their state, bytes.
+    pub moved_bytes: u64,
+    /// From the first rank's report to the last's, ns.
+    pub collect_ns: u64,
+    /// The strategy's own time, ns.
+    pub decide_ns: u64,
+    /// From decisions until the last chunk landed, ns.
+    pub migrate_ns: u64,
+    /// The largest [`SyncReport::imbalance_before`].
+    pub worst_imbalance: f64,
+    /// The sync that found it, the first of several.
+    pub worst_sync: u64,
+}
+
+impl SyncTotals {
+    pub(crate) fn add(&mut self, sync: &SyncReport) {
+        self.syncs += 1;
+        self.moved += sync.moved;
+        self.moved_bytes += sync.moved_bytes;
+        self.collect_ns += sync.collect_ns;
+        self.decide_ns += sync.decide_ns;
+        self.migrate_ns += sync.migrate_ns;
+        if sync.imbalance_before > self.worst_imbalance {
+            (self.worst_imbalance, self.worst_sync) = (sync.imbalance_before, sync.sync);
+        }
+    }
+}
+
+/// What one sync found and did.
+///
+/// Makespans and imbalance follow from the snapshot under the strategy's background model; `collect_ns`, `decide_ns` and
+/// `migrate_ns` were measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct SyncReport {
+    /// Number of the sync, from 0.
+    pub sync: u64,
+    /// When it was decided, ns since the run began.
+    pub at_ns: u64,
+    /// Completion time of the slowest rank in the phase that was measured, over what it would be with all work divided by
+    /// the capacities; 1 is perfect.
+    pub imbalance_before: f64,
+    /// The same, expected for the next phase after the moves.
+    pub imbalance_predicted: f64,
+    /// Largest completion time of the phase measured, ns.
+    pub makespan_before_ns: u64,
+    /// Largest completion time expected after the moves, ns.
+    pub makespan_predicted_ns: u64,
+    /// The best possible: sum of work over sum of capacities, ns.
+    pub bound_ns: u64,
+    /// Chunks moved.
+    pub moved: u64,
+    /// Their state, bytes.
+    pub moved_bytes: u64,
+    /// From the first rank's report to the last's, ns.
+    pub collect_ns: u64,
+    /// The strategy's own time, ns.
+    pub decide_ns: u64,
+    /// From the decision until the last chunk landed, ns; chunks that stay do not wait for it.
+    pub migrate_ns: u64,
+    /// Chunks on each rank after the moves.
+    pub chunks_per_rank: Vec<u32>,
+    /// Speed times share of each rank.
+    pub capacity: Vec<f64>,
+    /// CPU got over CPU wanted, of each rank.
+    pub share: Vec<f64>,
+    /// Completion time of each rank in the phase that was measured, ns.
+    pub before_ns: Vec<u64>,
+    /// Completion time of each rank expected after the moves, ns.
+    pub predicted_ns: Vec<u64>,
+    /// Chunks that the strategy wanted to move. They stay (`moved` is 0) where that is not worth its cost, unless the strategy says
+    /// otherwise: see [`Strategy::must_pay`](crate::Strategy::must_pay).
+    pub proposed: u64,
+    /// Time that moving them was expected to save in the next phase, ns.
+    pub gain_ns: u64,
+    /// Time that moving them was expected to cost, ns.
+    pub cost_ns: u64,
+    /// Messages that chunks handled in the phase that was measured: how long it was, whatever a step of the program is.
+    /// 0 where nothing was measured.
+    pub deliveries: u64,
+    /// The same of the phase that was predicted, from the phases that it was predicted from.
+    pub deliveries_predicted: u64,
+    /// Largest completion time of the phase that was measured had the sync before it moved nothing, by the loads and
+    /// capacities of that phase, ns. 0 where there was no sync before. Where it is smaller than `makespan_before_ns`, loads
+    /// move faster than syncs follow: the placement was old when it came.
+    pub makespan_unmoved_ns: u64,
+    /// Chunks that stood still until the decision. None did that came with `at_sync_nowait`.
+    pub waited: Option<u64>,
+}
