@@ -2,17 +2,26 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// A shape of program.
 ///
 /// ```
 /// use lb_strategies::Shape;
 /// assert_eq!(format!("{} balances {}", Shape::Pools.default_spec(), Shape::Pools), "leases balances pools");
+///
+/// // What a later version records is refused.
+/// let later: Result<Shape, _> = serde_json::from_str("\"supersteps\"");
+/// assert!(later.unwrap_err().to_string().contains("expected `arrays` or `pool`"));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shape {
     /// Chunks that talk to each other, and stay where they are between two syncs.
+    #[default]
+    #[serde(rename = "arrays", alias = "")]
     Arrays,
     /// Iterations that know nothing of each other.
+    #[serde(rename = "pool")]
     Pools,
 }
 
@@ -30,6 +39,14 @@ impl Shape {
         match self {
             Self::Arrays => "arrays of chunks",
             Self::Pools => "pools of iterations",
+        }
+    }
+
+    /// Its name in the record of a run.
+    pub fn recorded(self) -> &'static str {
+        match self {
+            Self::Arrays => "arrays",
+            Self::Pools => "pool",
         }
     }
 

@@ -30,6 +30,7 @@ pub use crate::measure::measured::{Look, Sample, Taker};
 pub(crate) use event::UserEvent;
 pub use event::{ChunkId, Event, NameId, Part, RUNTIME, What};
 pub use filter::Filter;
+pub use lb_strategies::Shape;
 pub use profile::{Activity, BINS_MAX, Profile, Row};
 pub use reader::{Problem, RankTrace, Stream, Trace, TraceError};
 pub use recording::RankProfile;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use caribou::monitor::Status;
-use caribou::trace::{Activity, ChunkId, Event, Filter, RUNTIME, Trace, What};
+use caribou::trace::{Activity, ChunkId, Event, Filter, RUNTIME, Shape, Trace, What};
 use caribou::{Accumulator, Chunk, Config, Ctx, Error, Pin, Placement, Reducer, Report, Target, pool};
 use serde::{Deserialize, Serialize};
 
@@ -423,7 +423,7 @@ fn the_ranges_of_a_pool_are_all_its_iterations_once() {
         .expect("nothing is wrong");
     assert_eq!(outcome.result.0, 20_000);
     let trace = dir.open();
-    assert_eq!((trace.run.shape.as_str(), trace.run.workers.as_slice()), ("pool", &[2, 2][..]));
+    assert_eq!((trace.run.shape, trace.run.workers.as_slice()), (Shape::Pools, &[2, 2][..]));
     let (mut ranges, mut ends_of_ranges) = (BTreeMap::new(), Vec::new());
     for (_, _, event) in events(&trace) {
         if let What::Range { first, count, lost_ns } = event.what {

@@ -101,8 +101,8 @@ impl<D: Fn() -> Result<Described, Error> + Sync> Shape for Arrays<D> {
     where
         Self: 's;
 
-    fn name(&self) -> &'static str {
-        "arrays"
+    fn recorded(&self) -> lb_strategies::Shape {
+        lb_strategies::Shape::Arrays
     }
 
     #[cfg(feature = "mpi")]

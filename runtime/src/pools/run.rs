@@ -173,8 +173,8 @@ where
     where
         Self: 's;
 
-    fn name(&self) -> &'static str {
-        "pool"
+    fn recorded(&self) -> lb_strategies::Shape {
+        lb_strategies::Shape::Pools
     }
 
     #[cfg(feature = "mpi")]

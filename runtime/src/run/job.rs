@@ -292,7 +292,7 @@ impl Job {
             tracing::info!(lb = shape.lb(config), "{plan}");
         }
         let begin = Alignment::measure(&self.links, &plan).map_err(|why| self.failed(&why))?;
-        let session = Session::begin(config, shape.name(), shape.lb(config), &plan, name);
+        let session = Session::begin(config, shape.recorded(), shape.lb(config), &plan, name);
         let _monitor = match session.monitored(config, self.rank.0) {
             Ok(monitor) => monitor,
             Err(why) => {

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use lb_strategies::Shape;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
@@ -82,7 +83,7 @@ fn file_bytes_max() -> u64 {
 
 impl Session {
     /// A run begins. `lb` and `shape` are what runs, `name` is the same in all processes.
-    pub(crate) fn begin(config: &Config, shape: &str, lb: &str, plan: &Plan, name: RunName) -> Arc<Session> {
+    pub(crate) fn begin(config: &Config, shape: Shape, lb: &str, plan: &Plan, name: RunName) -> Arc<Session> {
         let dir = config.trace.as_ref().map(|dir| dir.join(directory(name.number)));
         let wanted = Wanted {
             dir,
@@ -97,7 +98,7 @@ impl Session {
             version: env!("CARGO_PKG_VERSION").into(),
             git_hash: env!("GIT_HASH_OF_BUILD").into(),
             started_unix_ns: since_1970().as_nanos() as u64,
-            shape: shape.into(),
+            shape,
             lb: lb.into(),
             ranks: plan.seats.len() as u32,
             workers: plan.workers(),

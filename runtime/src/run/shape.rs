@@ -24,7 +24,7 @@ pub(crate) trait Shape: Sync {
         Self: 's;
 
     /// Its name in records.
-    fn name(&self) -> &'static str;
+    fn recorded(&self) -> lb_strategies::Shape;
 
     /// What it is, in one line: the same on every rank.
     #[cfg(feature = "mpi")]

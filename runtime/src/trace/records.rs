@@ -1,5 +1,6 @@
 //! What a trace says besides events: JSON in blocks of their own.
 
+use lb_strategies::Shape;
 use serde::{Deserialize, Serialize};
 
 use super::event::ChunkId;
@@ -25,8 +26,8 @@ pub struct RunRecord {
     pub git_hash: String,
     /// When it began, ns since 1970.
     pub started_unix_ns: u64,
-    /// `arrays` or `pool`.
-    pub shape: String,
+    /// What sort of program it was.
+    pub shape: Shape,
     /// The strategy or policy and its parameters, as given.
     pub lb: String,
     /// Ranks in the run.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use caribou::trace::{Activity, Part, Trace};
+use caribou::trace::{Activity, Part, Shape, Trace};
 
 use super::census::Census;
 use super::lb::outcome::{Cause, Cost, EVEN_MAX, Outcome, Slowest, causes_text, finite, max_over_average};
@@ -27,8 +27,8 @@ const SHORT_NS: f64 = 20_000.0;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
     pub(crate) parts: Parts,
-    /// Whether the run was a pool, which has no syncs.
-    pub(crate) pool: bool,
+    /// What the run was: a pool has no syncs.
+    pub(crate) shape: Shape,
     /// The strategy, as given.
     pub(crate) strategy: String,
     pub(crate) syncs: usize,
@@ -88,8 +88,11 @@ impl Facts {
         }
         let parts = &self.parts;
         let quiet = if parts.chunks_ns + parts.runtime_ns + parts.lost_ns + parts.idle_ns > 0.0 {
-            let (busy, work) =
-                (100.0 * parts.share(parts.chunks_ns), if self.pool { "iterations" } else { "chunks" });
+            let busy = 100.0 * parts.share(parts.chunks_ns);
+            let work = match self.shape {
+                Shape::Arrays => "chunks",
+                Shape::Pools => "iterations",
+            };
             format!("nothing stands out: workers were busy with {work} for {busy:.1} % of the time")
         } else {
             "nothing was recorded that takes time".into()
@@ -132,8 +135,10 @@ fn uneven(facts: &Facts) -> Option<String> {
 fn uneven_without_syncs(facts: &Facts) -> Option<String> {
     let imbalance =
         facts.imbalance.filter(|&imbalance| imbalance > UNEVEN && facts.syncs == 0 && !facts.cut)?;
-    let cure =
-        if facts.pool { "hand out smaller ranges, or by another policy" } else { "add syncs to balance at" };
+    let cure = match facts.shape {
+        Shape::Arrays => "add syncs to balance at",
+        Shape::Pools => "hand out smaller ranges, or by another policy",
+    };
     Some(format!(
         "the busiest rank had {imbalance:.3} times the average to do, and there was no sync: {cure}"
     ))
@@ -251,7 +256,7 @@ impl Facts {
         let (phases, total) = (phases(outcomes), spent.total());
         Facts {
             parts: spent.parts(),
-            pool: trace.run.shape == "pool",
+            shape: trace.run.shape,
             strategy: trace.run.lb.clone(),
             syncs: outcomes.len(),
             cut: trace.dropped() > 0 || trace.ranks.iter().all(|rank| rank.rank != 0),
@@ -394,7 +399,7 @@ mod tests {
         let says = |text: &str| Advice { says: vec![text.into()], worry: false };
         let stands_out = "nothing stands out: workers were busy with chunks for 95.0 % of the time";
         assert_eq!(quiet().advice(), says(stands_out));
-        let pool = Facts { pool: true, ..quiet() };
+        let pool = Facts { shape: Shape::Pools, ..quiet() };
         assert_eq!(pool.advice(), says(&stands_out.replace("chunks", "iterations")));
         let nothing = Facts { parts: Parts { rest_ns: 1.0, wall_ns: 1.0, ..Parts::default() }, ..quiet() };
         assert_eq!(nothing.advice(), says("nothing was recorded that takes time"));
@@ -492,7 +497,7 @@ mod tests {
     #[test]
     fn a_pool_whose_workers_wait_for_the_last_has_a_tail() {
         let with = |tail_ns, collecting_ns| Facts {
-            pool: true,
+            shape: Shape::Pools,
             ending: Ending { tail_ns, collecting_ns },
             strategy: "leases,chunk=0.01".into(),
             ..quiet()

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
-use caribou::trace::{ChunkId, Trace, What};
+use caribou::trace::{ChunkId, Shape, Trace, What};
 use clap::ValueEnum;
 
 use self::history::{Detail, History};
@@ -91,21 +91,25 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         page.says.push(NO_EVENTS.into());
         return Ok(page.write(options.format, out)?);
     }
-    if trace.run.shape == "pool" {
-        pool::tell(&trace, &options.selection, &mut page);
-        return Ok(page.write(options.format, out)?);
+    match trace.run.shape {
+        Shape::Arrays => tell(options, &trace, &mut page)?,
+        Shape::Pools => pool::tell(&trace, &options.selection, &mut page),
     }
-    let chunks = Chunks::read(options, &trace)?;
+    Ok(page.write(options.format, out)?)
+}
+
+fn tell(options: &Options, trace: &Trace, page: &mut Page) -> Result<(), Error> {
+    let chunks = Chunks::read(options, trace)?;
     if chunks.histories.is_empty() {
         page.says.push(
             "no chunk did anything that was recorded: this needs handlers or loads, CARIBOU_TRACE_FILTER"
                 .into(),
         );
-        return Ok(page.write(options.format, out)?);
+        return Ok(());
     }
     match &chunks.detail {
-        Some((chunk, detail)) => chunks.tell_one(&trace, *chunk, detail, &mut page),
-        None => chunks.tell_all(options, &trace, &mut page),
+        Some((chunk, detail)) => chunks.tell_one(trace, *chunk, detail, page),
+        None => chunks.tell_all(options, trace, page),
     }
     let (load_ns, cpu_ns) = chunks.sums_ns();
     if chunks.phases == 0 {
@@ -118,11 +122,11 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     }
     if let Some(file) = &options.svg {
         let (drawing, notes) =
-            map::draw(&trace, chunks.histories.iter().map(|(&chunk, history)| (chunk, history)));
+            map::draw(trace, chunks.histories.iter().map(|(&chunk, history)| (chunk, history)));
         output::write(file, drawing.finish())?;
         page.notes.extend(notes);
     }
-    Ok(page.write(options.format, out)?)
+    Ok(())
 }
 
 impl Chunks {

@@ -14,7 +14,7 @@ mod walk;
 
 use std::io::Write;
 
-use caribou::trace::Trace;
+use caribou::trace::{Shape, Trace};
 
 use super::efficiency::{Efficiency, bounds_table, phases};
 use super::open::{Input, warn};
@@ -140,7 +140,10 @@ fn page(
     page.tables.push(named("ranks", "by rank", "rank", ranks));
     let chunks = path.by_chunk().into_iter().map(|(number, ns)| (slices.chunk_name(trace, number), ns));
     let chunks = named("chunks", "by chunk", "chunk", chunks.collect());
-    page.tables.push(if trace.run.shape == "pool" { chunks.data_only() } else { chunks });
+    page.tables.push(match trace.run.shape {
+        Shape::Arrays => chunks,
+        Shape::Pools => chunks.data_only(),
+    });
     let kinds = path.by_activity().into_iter().map(|(kind, ns)| (trace.activity_name(kind), ns));
     page.tables.push(named("kinds", "by kind", "kind", kinds.collect()));
     page.tables.push(segments(trace, slices, path));

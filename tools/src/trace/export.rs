@@ -22,7 +22,7 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use caribou::trace::Trace;
+use caribou::trace::{Shape, Trace};
 use clap::ValueEnum;
 
 use self::chrome::{Chrome, is_too_large};
@@ -116,9 +116,11 @@ impl Options {
             Format::Snapshot => "a snapshot",
             _ => return Ok(()),
         };
-        match trace.run.shape.as_str() {
-            "pool" => Err(Error::Usage(format!("{what} is of chunks and syncs, and a pool has neither"))),
-            _ => Ok(()),
+        match trace.run.shape {
+            Shape::Arrays => Ok(()),
+            Shape::Pools => {
+                Err(Error::Usage(format!("{what} is of chunks and syncs, and a pool has neither")))
+            }
         }
     }
 }

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use caribou::SyncReport;
 use caribou::trace::{
-    Activity, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Sample, What, Writer,
+    Activity, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Sample, Shape, What,
+    Writer,
 };
 
 use super::page::bytes;
@@ -149,7 +150,7 @@ fn begin(dir: &Path, options: &Options, rank: u32) -> std::io::Result<Rank> {
         version: env!("CARGO_PKG_VERSION").into(),
         git_hash: "unknown".into(),
         started_unix_ns: 1_790_000_000_000_000_000,
-        shape: "arrays".into(),
+        shape: Shape::Arrays,
         lb: "refine".into(),
         ranks: options.ranks,
         workers: vec![1; options.ranks as usize],

@@ -10,7 +10,7 @@ mod tables;
 use std::io::Write;
 use std::path::PathBuf;
 
-use caribou::trace::{NameId, Problem, Trace, What};
+use caribou::trace::{NameId, Problem, Shape, Trace, What};
 
 use super::bins::Bins;
 use super::merged::{Merged, NO_EVENTS};
@@ -94,7 +94,7 @@ fn page(trace: &Trace, found: &Found) -> Page {
     for (name, title, spread) in others.into_iter().filter(|(_, _, spread)| spread.count() > 0) {
         page.tables.push(tables::bins(name, title, spread));
     }
-    page.says.extend(advice(found, if trace.run.shape == "pool" { "ranges" } else { "handlers" }));
+    page.says.extend(advice(found, trace.run.shape));
     page.notes.extend(notes(trace, found));
     page
 }
@@ -155,8 +155,12 @@ impl Found {
 }
 
 /// What to make of it.
-fn advice(found: &Found, what: &str) -> Vec<String> {
+fn advice(found: &Found, shape: Shape) -> Vec<String> {
     let mut says = Vec::new();
+    let (what, more) = match shape {
+        Shape::Arrays => ("handlers", " --noise"),
+        Shape::Pools => ("ranges", ""),
+    };
     let (calls, wall_ns, cpu_ns) = (found.wall.count() as f64, found.wall.sum(), found.cpu.sum());
     if calls > 0.0 && wall_ns > 0.0 {
         let (of_calls, of_time) = (100.0 * found.short as f64 / calls, 100.0 * found.short_ns / wall_ns);
@@ -169,10 +173,7 @@ fn advice(found: &Found, what: &str) -> Vec<String> {
         });
         let lost = 100.0 * (1.0 - cpu_ns / wall_ns);
         if lost >= 1.0 {
-            says.push(format!(
-                "{lost:.1} % of the time in {what} was not CPU time: see `outliers{}`",
-                if what == "ranges" { "" } else { " --noise" }
-            ));
+            says.push(format!("{lost:.1} % of the time in {what} was not CPU time: see `outliers{more}`"));
         }
     }
     if found.latency.count() > 0 {

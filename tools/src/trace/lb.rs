@@ -9,7 +9,7 @@ pub(crate) mod outcome;
 use std::io::Write;
 use std::path::PathBuf;
 
-use caribou::trace::Trace;
+use caribou::trace::{Shape, Trace};
 
 use self::outcome::{Cost, EVEN_MAX, Outcome, Verdict, finite, largest, median, outcomes};
 use super::open::Input;
@@ -168,16 +168,7 @@ pub(crate) fn answer(trace: &Trace, outcomes: &[Outcome<'_>]) -> String {
     let cost = cost(outcomes);
     let refusals = if refused > 0 { format!(", {refused} refused to move") } else { String::new() };
     match (outcomes.len(), moving) {
-        (0, _) if trace.run.shape == "pool" => {
-            return "a pool: its policy balances all the time, there are no syncs".into();
-        }
-        (0, _) if trace.ranks.iter().all(|rank| rank.rank != 0) => {
-            return "syncs are recorded by rank 0, of which there is no trace".into();
-        }
-        (0, _) if trace.dropped() > 0 => {
-            return "no syncs are in the trace, but it was full: see CARIBOU_TRACE_LIMIT".into();
-        }
-        (0, _) => return "no syncs: nothing was balanced".into(),
+        (0, _) => return why_none(trace).into(),
         (syncs, 0) => {
             return format!("{}, none with moves{refusals}; cost {cost}", counted(syncs, "sync"));
         }
@@ -193,6 +184,20 @@ pub(crate) fn answer(trace: &Trace, outcomes: &[Outcome<'_>]) -> String {
         saving(outcomes),
         errors(outcomes)
     )
+}
+
+/// Why there are no syncs.
+fn why_none(trace: &Trace) -> &'static str {
+    match trace.run.shape {
+        Shape::Pools => "a pool: its policy balances all the time, there are no syncs",
+        Shape::Arrays if trace.ranks.iter().all(|rank| rank.rank != 0) => {
+            "syncs are recorded by rank 0, of which there is no trace"
+        }
+        Shape::Arrays if trace.dropped() > 0 => {
+            "no syncs are in the trace, but it was full: see CARIBOU_TRACE_LIMIT"
+        }
+        Shape::Arrays => "no syncs: nothing was balanced",
+    }
 }
 
 /// What moves should have saved, and what they did.

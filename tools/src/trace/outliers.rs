@@ -11,7 +11,7 @@ mod usual;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use caribou::trace::{Activity, ChunkId, RankTrace, Trace, What};
+use caribou::trace::{Activity, ChunkId, RankTrace, Shape, Trace, What};
 
 use self::noise::Noise;
 use self::score::{Scored, scored};
@@ -76,10 +76,10 @@ fn page(trace: &Trace, noise: bool, top: usize) -> Page {
         ));
     }
     if chunks.is_empty() {
-        let why = match trace.run.shape.as_str() {
+        let why = match trace.run.shape {
             _ if trace.events() == 0 => NO_EVENTS,
-            "pool" => "a pool has no chunks: `caribou trace histogram` shows how long its ranges were",
-            _ => "no handlers were recorded",
+            Shape::Pools => "a pool has no chunks: `caribou trace histogram` shows how long its ranges were",
+            Shape::Arrays => "no handlers were recorded",
         };
         page.notes.push(why.into());
     } else {

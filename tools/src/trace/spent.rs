@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use caribou::trace::{Activity, Event, Part, Problem, Profile, RankTrace, Trace, What};
+use caribou::trace::{Activity, Event, Part, Problem, Profile, RankTrace, Shape, Trace, What};
 
 use super::bins::Bins;
 use super::select::Selection;
@@ -167,8 +167,9 @@ impl Ending {
     /// Nothing of a run that is no pool.
     pub(crate) fn of(trace: &Trace) -> Ending {
         let mut ending = Ending::default();
-        if trace.run.shape != "pool" {
-            return ending;
+        match trace.run.shape {
+            Shape::Arrays => return ending,
+            Shape::Pools => {}
         }
         let profiles = || trace.ranks.iter().flat_map(|rank| &rank.profiles);
         let last_ns = profiles().map(worked_until_ns).max().unwrap_or(0);

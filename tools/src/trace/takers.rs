@@ -101,7 +101,7 @@ pub(crate) fn table(trace: &Trace) -> Option<Table> {
 
 #[cfg(test)]
 mod tests {
-    use caribou::trace::{End, Look, RunRecord, Sample, Taker, Writer};
+    use caribou::trace::{End, Look, RunRecord, Sample, Shape, Taker, Writer};
 
     use crate::tests::caribou;
     use crate::trace::tests::Scratch;
@@ -112,7 +112,7 @@ mod tests {
                 ranks: 2,
                 rank,
                 workers: vec![1, 1],
-                shape: "arrays".into(),
+                shape: Shape::Arrays,
                 ..RunRecord::default()
             };
             let mut writer = Writer::create(scratch.path(), &run).unwrap();

@@ -10,7 +10,8 @@ mod open;
 mod scratch;
 
 use caribou::trace::{
-    Activity, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Trace, What, Writer,
+    Activity, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Shape, Trace, What,
+    Writer,
 };
 use headless_chrome::protocol::cdp::{Emulation, Input, Page};
 use serde_json::Value;
@@ -201,7 +202,7 @@ fn a_sync_a_chunk_and_an_outlier_lead_to_the_timeline() {
 
     // One execution takes a hundred times what the others of its chunk do.
     let strange = Scratch::new("strange");
-    let mut writer = Writer::create(&strange.trace(), &record("arrays")).unwrap();
+    let mut writer = Writer::create(&strange.trace(), &record(Shape::Arrays)).unwrap();
     let mut events: Vec<Event> = (0..60).map(|n| handler(1000 * n, 1000 * n + 900)).collect();
     events.push(handler(60_000, 160_000));
     writer.events(0, &events).unwrap();
@@ -303,14 +304,8 @@ fn messages_and_the_critical_path_are_drawn_when_asked_for() {
 
 const EVIL: &str = "</script x></script><img src=x onerror=\"window.harmed=1\"><script>window.harmed=2</script>\u{2028}'\"&<!--";
 
-fn record(shape: &str) -> RunRecord {
-    RunRecord {
-        ranks: 1,
-        workers: vec![1],
-        shape: shape.into(),
-        arguments: vec![EVIL.into()],
-        ..RunRecord::default()
-    }
+fn record(shape: Shape) -> RunRecord {
+    RunRecord { ranks: 1, workers: vec![1], shape, arguments: vec![EVIL.into()], ..RunRecord::default() }
 }
 
 fn handler(begin_ns: u64, end_ns: u64) -> Event {
@@ -325,7 +320,8 @@ fn handler(begin_ns: u64, end_ns: u64) -> Event {
 #[test]
 fn names_with_markup_do_no_harm() {
     let scratch = Scratch::new("hostile");
-    let run = RunRecord { hosts: vec![EVIL.into()], lb: EVIL.into(), run_id: EVIL.into(), ..record(EVIL) };
+    let run =
+        RunRecord { hosts: vec![EVIL.into()], lb: EVIL.into(), run_id: EVIL.into(), ..record(Shape::Arrays) };
     let mut writer = Writer::create(&scratch.trace(), &run).unwrap();
     writer.arrays(&[EVIL.into()]).unwrap();
     let kind = Name { array: Some(0), text: EVIL.into() };
@@ -375,7 +371,7 @@ fn a_trace_that_was_cut_off_shows_what_is_left() {
 #[test]
 fn a_pool_has_iterations_and_no_chunks() {
     let scratch = Scratch::new("pool");
-    let mut writer = Writer::create(&scratch.trace(), &record("pool")).unwrap();
+    let mut writer = Writer::create(&scratch.trace(), &record(Shape::Pools)).unwrap();
     let range = |first: u64| What::Range { first, count: 10, lost_ns: 20 };
     let events: Vec<Event> = (0..50)
         .flat_map(|n| {
@@ -401,7 +397,7 @@ fn a_pool_has_iterations_and_no_chunks() {
 #[test]
 fn a_trace_without_events_is_drawn_from_its_profiles_or_says_what_to_record() {
     let scratch = Scratch::new("profile");
-    let mut writer = Writer::create(&scratch.trace(), &record("arrays")).unwrap();
+    let mut writer = Writer::create(&scratch.trace(), &record(Shape::Arrays)).unwrap();
     let mut profile = Profile::default();
     profile.add(Activity::Kind(NameId(0)), 0, 6_000_000, 6_000_000, 12, 900_000);
     profile.add(Activity::Runtime(Part::Measure), 6_000_000, 8_000_000, 2_000_000, 1, 2_000_000);
@@ -416,7 +412,7 @@ fn a_trace_without_events_is_drawn_from_its_profiles_or_says_what_to_record() {
     open.assert_no_complaints();
 
     let empty = Scratch::new("empty");
-    Writer::create(&empty.trace(), &record("arrays")).unwrap().finish(&End::default()).unwrap();
+    Writer::create(&empty.trace(), &record(Shape::Arrays)).unwrap().finish(&End::default()).unwrap();
     let empty = empty.report();
     open.go(&empty.page());
     open.wait_for("performance.getEntriesByName('caribou-rendered').length > 0");

@@ -7,6 +7,7 @@ mod whole;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::super::Shape;
 use super::super::block::{Block, Kind, MAGIC};
 use super::super::event::{ChunkId, Event, NameId, Part, RUNTIME, What};
 use super::super::profile::{Activity, Profile};
@@ -53,7 +54,7 @@ fn chunk(key: u64) -> ChunkId {
 fn run_record(rank: u32, ranks: u32, workers: u32) -> RunRecord {
     RunRecord {
         run_id: "run of the tests".into(),
-        shape: "arrays".into(),
+        shape: Shape::Arrays,
         hosts: (0..ranks).map(|rank| format!("host{rank}")).collect(),
         workers: vec![workers; ranks as usize],
         arrows: 1,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use caribou::SyncReport;
-use caribou::trace::{Activity, Event, Part, RankTrace, Sample, Trace, What};
+use caribou::trace::{Activity, Event, Part, RankTrace, Sample, Shape, Trace, What};
 
 use super::finding::{Findings, Place, Severity};
 
@@ -112,8 +112,12 @@ impl<'t> Totals<'t> {
     fn count(&self, findings: &mut Findings) {
         let ends = self.trace.ranks.iter().filter_map(|rank| rank.end.as_ref());
         let deliveries = ends.fold(0u64, |sum, end| sum.saturating_add(end.messages));
-        // What a chunk was not ready for when the run ended was delivered, and is not handled.
-        if self.trace.run.shape != "pool" && self.handlers > deliveries {
+        let counted = match self.trace.run.shape {
+            // What a chunk was not ready for when the run ended was delivered, and is not handled.
+            Shape::Arrays => true,
+            Shape::Pools => false,
+        };
+        if counted && self.handlers > deliveries {
             let handlers = self.handlers;
             let what = || format!("{deliveries} deliveries were counted, {handlers} handlers are recorded");
             findings.add(COUNT, &self.trace.path, Place::Whole, what);

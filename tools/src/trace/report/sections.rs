@@ -125,7 +125,7 @@ fn record(report: &Report<'_>) -> Markup {
         ("Caribou", format!("{} ({})", run.version, run.git_hash)),
         ("Began", moment(run.started_unix_ns)),
         ("Elapsed", duration(report.figures.elapsed_ns as f64)),
-        ("Shape", run.shape.clone()),
+        ("Shape", run.shape.recorded().to_owned()),
         ("Balancing", run.lb.clone()),
         ("Placement", run.placement.clone()),
         ("Pinned", if run.pinned { "every worker has a vCPU".into() } else { "no".into() }),

@@ -1,7 +1,9 @@
 //! Pages of traces that are large, wide, or not to be trusted; those of ordinary ones are looked at in a browser.
 
 use caribou::SyncReport;
-use caribou::trace::{ChunkId, End, Event, Name, NameId, RUNTIME, RunRecord, Sample, Trace, What, Writer};
+use caribou::trace::{
+    ChunkId, End, Event, Name, NameId, RUNTIME, RunRecord, Sample, Shape, Trace, What, Writer,
+};
 
 use super::Report;
 use super::stretches::Stretches;
@@ -15,13 +17,7 @@ fn page(trace: &Scratch) -> String {
 }
 
 fn record(ranks: u32, rank: u32) -> RunRecord {
-    RunRecord {
-        ranks,
-        rank,
-        workers: vec![1; ranks as usize],
-        shape: "arrays".into(),
-        ..RunRecord::default()
-    }
+    RunRecord { ranks, rank, workers: vec![1; ranks as usize], shape: Shape::Arrays, ..RunRecord::default() }
 }
 
 fn handler(begin_ns: u64, end_ns: u64, number: u32) -> Event {
@@ -180,7 +176,7 @@ fn advice_is_that_of_the_summary() {
 #[test]
 fn a_pool_is_not_told_of_chunks() {
     let scratch = Scratch::new("report-pool");
-    let run = RunRecord { shape: "pool".into(), ..record(1, 0) };
+    let run = RunRecord { shape: Shape::Pools, ..record(1, 0) };
     let mut writer = Writer::create(scratch.path(), &run).unwrap();
     let what = What::Range { first: 0, count: 3, lost_ns: 0 };
     writer.events(0, &[Event { begin_ns: 0, end_ns: 900_000, what }]).unwrap();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use caribou::trace::{Activity, Trace};
+use caribou::trace::{Activity, Shape, Trace};
 
 use super::super::census::{Census, SORTS, Traffic};
 use super::super::page::{Cell, Table, counted, duration, moment};
@@ -56,7 +56,7 @@ pub(super) fn run(trace: &Trace) -> Table {
         ("command", command),
         ("started", moment(run.started_unix_ns)),
         ("version", format!("{} ({})", run.version, run.git_hash)),
-        ("shape", run.shape.clone()),
+        ("shape", run.shape.recorded().to_owned()),
         ("strategy", run.lb.clone()),
         ("hosts", hosts(trace)),
         ("placement", run.placement.clone()),
@@ -90,8 +90,10 @@ pub(super) fn time(trace: &Trace, spent: &Spent, taken: &Taken) -> Table {
         Source::Profile => "profile",
         Source::Events => "events",
     };
-    let is_pool = trace.run.shape == "pool";
-    let busy = if is_pool { "iterations" } else { "chunks" };
+    let (busy, has_end) = match trace.run.shape {
+        Shape::Arrays => ("chunks", false),
+        Shape::Pools => ("iterations", true),
+    };
     let Ending { tail_ns, collecting_ns } = Ending::of(trace);
     let columns = [("part", "worker-time"), ("time_ns", "time"), ("share", "share"), ("from", "from")];
     let mut table = Table::new("time", "", &columns);
@@ -111,7 +113,7 @@ pub(super) fn time(trace: &Trace, spent: &Spent, taken: &Taken) -> Table {
     let sampled = trace.ranks.iter().any(|rank| !rank.samples.is_empty());
     for (name, ns, from) in rows {
         let cells = match from {
-            _ if [TAIL, COLLECTING].contains(&name) && !is_pool => continue,
+            _ if [TAIL, COLLECTING].contains(&name) && !has_end => continue,
             "samples" if !sampled => [Cell::Empty, Cell::Empty],
             _ => [Cell::Ns(ns), Cell::Share(parts.share(ns))],
         };
@@ -142,7 +144,10 @@ pub(super) fn traffic(trace: &Trace, spent: &Spent, census: Option<&Census>) -> 
     let kinds =
         total.iter().filter(|(activity, _)| matches!(activity, Activity::Kind(_) | Activity::Iterations));
     let calls: f64 = kinds.map(|(_, line)| line.calls).sum();
-    let name = if trace.run.shape == "pool" { "ranges of iterations" } else { "handlers" };
+    let name = match trace.run.shape {
+        Shape::Arrays => "handlers",
+        Shape::Pools => "ranges of iterations",
+    };
     match (spent.source, census) {
         (Source::Events, Some(census)) => row(name, census.handled(), None, "events"),
         (Source::Events, None) => row(name, calls.round() as u64, None, "events"),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use caribou::SyncReport;
 use caribou::trace::{
-    Activity, End, Event, Name, NameId, Part, Profile, Row, RunRecord, Sample, Trace, What, Writer,
+    Activity, End, Event, Name, NameId, Part, Profile, Row, RunRecord, Sample, Shape, Trace, What, Writer,
 };
 use serde_json::Value;
 
@@ -424,7 +424,7 @@ fn a_profile_without_events_is_enough() {
 fn a_pool_has_iterations_and_no_syncs() {
     let dir = Scratch::new("pool");
     for rank in 0..2u64 {
-        let run = RunRecord { shape: "pool".into(), ..run_of(2, rank as u32) };
+        let run = RunRecord { shape: Shape::Pools, ..run_of(2, rank as u32) };
         let mut writer = Writer::create(dir.path(), &run).unwrap();
         let range = |at: u64| {
             let what = What::Range { first: at, count: 10, lost_ns: 1_000 };
@@ -521,7 +521,7 @@ fn a_pool_has_a_tail_until_its_last_iteration_and_then_collects_the_result() {
     let dir = Scratch::new("pool-end");
     for (rank, worked) in [(0, 2), (1, 5)] {
         let mut run = run_of(2, rank);
-        (run.shape, run.lb) = ("pool".into(), "ruper".into());
+        (run.shape, run.lb) = (Shape::Pools, "ruper".into());
         let mut writer = Writer::create(dir.path(), &run).unwrap();
         // Bins of 100 ns of which the rank works in the first ones, and is idle in the others.
         let row = |activity, bins: std::ops::Range<usize>| {

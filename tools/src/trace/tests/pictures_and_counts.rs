@@ -5,7 +5,8 @@ use std::fs;
 
 use caribou::SyncReport;
 use caribou::trace::{
-    Activity, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Trace, What, Writer,
+    Activity, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Shape, Trace, What,
+    Writer,
 };
 use serde_json::Value;
 
@@ -54,8 +55,8 @@ fn written(name: &str, run: &RunRecord, ranks: &[Vec<Event>]) -> Scratch {
     dir
 }
 
-fn run_of(shape: &str) -> RunRecord {
-    RunRecord { run_id: "handmade".into(), shape: shape.into(), arrows: 1, ..RunRecord::default() }
+fn run_of(shape: Shape) -> RunRecord {
+    RunRecord { run_id: "handmade".into(), shape, arrows: 1, ..RunRecord::default() }
 }
 
 fn json(arguments: &[&str]) -> Value {
@@ -71,15 +72,16 @@ fn sum(page: &Value, table: &str, column: &str) -> u64 {
 
 #[test]
 fn every_view_bears_a_trace_of_any_kind() {
-    let nothing = written("b-nothing", &run_of("arrays"), &[vec![], vec![]]);
-    let alone = written("b-alone", &run_of("arrays"), &[vec![handler(0, 10, 1, 0, 0, 0), idle(10, 1000)]]);
+    let nothing = written("b-nothing", &run_of(Shape::Arrays), &[vec![], vec![]]);
+    let alone =
+        written("b-alone", &run_of(Shape::Arrays), &[vec![handler(0, 10, 1, 0, 0, 0), idle(10, 1000)]]);
     let range = |begin_ns| Event {
         begin_ns,
         end_ns: begin_ns + 50,
         what: What::Range { first: begin_ns, count: 5, lost_ns: 20 },
     };
     let pool = vec![range(0), Event::point(50, What::PoolSend { rank: 1 }), range(60)];
-    let pool = written("b-pool", &run_of("pool"), &[pool, vec![range(5)]]);
+    let pool = written("b-pool", &run_of(Shape::Pools), &[pool, vec![range(5)]]);
     let cut = generated("b-cut", 30_000);
     let file = cut.path().join("rank-00002.trace");
     let bytes = fs::read(&file).unwrap();
@@ -114,7 +116,7 @@ fn a_strip_shows_work_loss_and_idleness_where_they_were() {
         handler(100, 300, 3, 0, 0, 0),
         Event { begin_ns: 300, end_ns: 400, what },
     ];
-    let dir = written("b-strip", &run_of("arrays"), &[first, second]);
+    let dir = written("b-strip", &run_of(Shape::Arrays), &[first, second]);
     let page = json(&["timeline", dir.text(), "--width", "10"]);
     let strips: Vec<&str> =
         page["tables"]["rows"].as_array().unwrap().iter().map(|row| row["strip"].as_str().unwrap()).collect();
@@ -208,7 +210,7 @@ fn a_message_is_found_even_if_clocks_say_it_was_handled_first() {
     ];
     let second =
         vec![handler(130, 200, 1, 0, 1, 0), handler(300, 400, 1, 0, 2, 0), handler(400, 700, 1, 0, 3, 0)];
-    let dir = written("b-clocks", &run_of("arrays"), &[first, second]);
+    let dir = written("b-clocks", &run_of(Shape::Arrays), &[first, second]);
     let page = json(&["histogram", dir.text()]);
     let table = page["tables"]["quantiles"].as_array().unwrap();
     let row = table.iter().find(|row| row["what"] == "message latency").unwrap();
@@ -230,7 +232,7 @@ fn the_matrix_has_every_message_and_says_what_stays_local() {
     ];
     let others = [vec![handler(20, 30, 2, 0, 3, 0)], vec![handler(20, 30, 3, 0, 4, 0)]];
     for (name, every) in [("b-all", 1u32), ("b-some", 10)] {
-        let run = RunRecord { arrows: every, ..run_of("arrays") };
+        let run = RunRecord { arrows: every, ..run_of(Shape::Arrays) };
         let dir = written(name, &run, &[events.clone(), others[0].clone(), others[1].clone()]);
         let page = json(&["comm", dir.text(), "--over-time", "4"]);
         let times = u64::from(every);
@@ -249,7 +251,7 @@ fn the_matrix_has_every_message_and_says_what_stays_local() {
         assert!(drawn.contains("over time") && drawn.contains(&away), "{drawn}");
         assert_eq!(page["notes"].to_string().contains("estimates"), every > 1);
     }
-    let silent = RunRecord { arrows: 0, ..run_of("arrays") };
+    let silent = RunRecord { arrows: 0, ..run_of(Shape::Arrays) };
     let dir = written("b-silent", &silent, &[vec![handler(0, 10, 0, 0, 0, 0)]]);
     assert!(caribou(&["trace", "comm", dir.text()]).unwrap().contains("needs sends, CARIBOU_TRACE_FILTER"));
 }
@@ -287,7 +289,7 @@ fn chunks_have_the_loads_and_moves_that_were_recorded() {
 fn flags_tell_big_small_and_blind_chunks() {
     let first = vec![handler(0, 900_000, 0, 0, 0, 0), handler(900_000, 901_000, 1, 0, 0, 0)];
     let second = vec![handler(0, 90_000, 2, 0, 0, 60_000)];
-    let dir = written("b-flags", &run_of("arrays"), &[first, second]);
+    let dir = written("b-flags", &run_of(Shape::Arrays), &[first, second]);
     let page = json(&["chunks", dir.text()]);
     let rows = page["tables"]["chunks"].as_array().unwrap();
     let flags: Vec<&str> = rows.iter().map(|row| row["flags"].as_str().unwrap()).collect();
@@ -300,7 +302,7 @@ fn long_executions_are_work_if_the_cpu_was_busy_and_noise_if_not() {
         (0..20).map(|step| handler(step * 100, step * 100 + 10, 0, 0, 0, 0)).collect();
     events.push(handler(2000, 2100, 0, 0, 0, 5));
     events.push(handler(3000, 3200, 0, 0, 0, 189));
-    let dir = written("b-noise", &run_of("arrays"), &[events, vec![idle(0, 10)]]);
+    let dir = written("b-noise", &run_of(Shape::Arrays), &[events, vec![idle(0, 10)]]);
     let page = json(&["outliers", dir.text(), "--noise"]);
     let row = &page["tables"]["noise_by_rank"][0];
     let found =
@@ -316,14 +318,14 @@ fn long_executions_are_work_if_the_cpu_was_busy_and_noise_if_not() {
 fn handlers_that_seldom_have_work_are_not_long_when_they_have() {
     let long = |step: u64| if step.is_multiple_of(4) { 80 } else { 1 };
     let events = (0..40).map(|step| handler(step * 100, step * 100 + long(step), 0, 0, 0, 0)).collect();
-    let dir = written("b-bimodal", &run_of("arrays"), &[events, vec![idle(0, 10)]]);
+    let dir = written("b-bimodal", &run_of(Shape::Arrays), &[events, vec![idle(0, 10)]]);
     let page = json(&["outliers", dir.text(), "--noise"]);
     assert_eq!((sum(&page, "noise_by_rank", "work"), sum(&page, "noise_by_rank", "noise")), (0, 0));
     // Nor is a chunk too small that has its work in executions of which most are not.
     let long = |step: u64| if step.is_multiple_of(20) { 80_000 } else { 500 };
     let at = |step: u64| step * 100_000;
     let events = (0..40).map(|step| handler(at(step), at(step) + long(step), 0, 0, 0, 0)).collect();
-    let dir = written("b-seldom", &run_of("arrays"), &[events, vec![idle(0, 10)]]);
+    let dir = written("b-seldom", &run_of(Shape::Arrays), &[events, vec![idle(0, 10)]]);
     let page = json(&["chunks", dir.text()]);
     assert_eq!(page["tables"]["chunks"][0]["mean_ns"], 4475.0);
     assert_eq!(page["says"][1], "1 too big", "it is alone");
@@ -342,7 +344,7 @@ fn a_pool_has_workers_where_others_have_chunks() {
         what: What::Range { first: begin_ns, count: 5, lost_ns },
     };
     let ranks = [vec![range(0, 100, 20), range(100, 200, 0)], vec![range(0, 900, 100)]];
-    let dir = written("b-workers", &run_of("pool"), &ranks);
+    let dir = written("b-workers", &run_of(Shape::Pools), &ranks);
     let page = json(&["chunks", dir.text()]);
     assert_eq!((sum(&page, "workers", "cpu_ns"), sum(&page, "workers", "tail_ns")), (980, 700));
     let csv = caribou(&["trace", "chunks", dir.text(), "--csv"]).unwrap();

@@ -1,7 +1,7 @@
 //! Chrome JSON, LB data, snapshots and listings, read again.
 
 use caribou::SyncReport;
-use caribou::trace::{Sample, Trace};
+use caribou::trace::{Sample, Shape, Trace};
 use lb_strategies::metrics::completion_ns;
 use lb_strategies::{Assignment, Background, Snapshot};
 use serde_json::Value;
@@ -253,8 +253,8 @@ fn a_listing_has_a_line_an_event() {
 fn runs_that_are_not_whole_can_be_exported() {
     for name in ["no-events", "pool", "cut"] {
         let dir = Scratch::new(&format!("export-{name}"));
-        let run =
-            RunRecord { ranks: 3, workers: vec![2, 1, 1], shape: name.into(), rank: 1, ..Default::default() };
+        let shape = if name == "pool" { Shape::Pools } else { Shape::Arrays };
+        let run = RunRecord { ranks: 3, workers: vec![2, 1, 1], shape, rank: 1, ..Default::default() };
         let mut writer = Writer::create(dir.path(), &run).unwrap();
         let range = What::Range { first: 7, count: 3, lost_ns: 1 };
         match name {

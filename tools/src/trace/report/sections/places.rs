@@ -1,6 +1,6 @@
 //! Ranks, chunks, and who sends to whom.
 
-use caribou::trace::{ChunkId, RankTrace, Sample};
+use caribou::trace::{ChunkId, RankTrace, Sample, Shape};
 use maud::{Markup, html};
 
 use super::nothing;
@@ -30,7 +30,10 @@ pub(super) fn ranks(report: &Report<'_>) -> Markup {
             Cell::Ns(rank.samples.iter().map(|sample| value(sample) as f64).sum())
         };
         let speed = rank.samples.iter().map(|sample| sample.speed).sum::<f64>() / rank.samples.len() as f64;
-        let last = rank.samples.last().filter(|_| report.trace.run.shape != "pool");
+        let last = match report.trace.run.shape {
+            Shape::Arrays => rank.samples.last(),
+            Shape::Pools => None,
+        };
         let end = match &rank.end {
             None => "cut off",
             Some(end) if end.failed.is_some() => "failed",
@@ -86,9 +89,9 @@ pub(super) fn ranks(report: &Report<'_>) -> Markup {
 pub(super) fn chunks(report: &Report<'_>) -> Markup {
     let chunks = report.figures.chunks.sorted();
     if chunks.is_empty() {
-        return nothing(match &report.trace.run.shape[..] {
-            "pool" => "A pool has iterations, no chunks.",
-            _ => "Chunks are known from events: run with CARIBOU_TRACE set.",
+        return nothing(match report.trace.run.shape {
+            Shape::Pools => "A pool has iterations, no chunks.",
+            Shape::Arrays => "Chunks are known from events: run with CARIBOU_TRACE set.",
         });
     }
     let all_ns = chunks.iter().map(|(_, chunk)| chunk.cpu_ns as f64).sum::<f64>().max(1.0);
