@@ -1,6 +1,7 @@
 //! What one run left behind, and what can be read from it: times per window, imbalance, how soon it settled.
 
 use caribou::SyncTotals;
+use lb_strategies::median;
 use serde::Serialize;
 
 use crate::harness::disturbance::Window;
@@ -202,13 +203,6 @@ impl Run {
         };
         end_of(to).saturating_sub(end_of(from))
     }
-}
-
-/// The middle of some numbers, the lower one of two.
-#[must_use]
-pub fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len().checked_sub(1)? / 2).copied()
 }
 
 #[cfg(test)]

@@ -135,8 +135,8 @@ fn one_host(lines: Lines<'_>, step_s: Option<f64>) -> Result<Vec<Series>, Compla
         samples
             .push((step_s.map_or(seconds, |step| step * samples.len() as f64), number(line, value, 1e15)?));
     }
-    let median = median(samples.iter().map(|&(_, value)| value).collect());
-    let scaled = samples.into_iter().map(|(seconds, value)| (seconds, value / median));
+    let reference = reference(samples.iter().map(|&(_, value)| value).collect());
+    let scaled = samples.into_iter().map(|(seconds, value)| (seconds, value / reference));
     let scaled: Vec<(f64, f64)> = scaled.collect();
     Ok(if scaled.is_empty() { Vec::new() } else { vec![series(scaled)] })
 }
@@ -145,8 +145,8 @@ fn one_sample_each(lines: Lines<'_>, _step_s: Option<f64>) -> Result<Vec<Series>
     let values: Result<Vec<f64>, Complaint> =
         lines.map(|(line, text)| number(line, fields::<2>(line, text)?[1], 1e15)).collect();
     let values = values?;
-    let median = median(values.clone());
-    Ok(values.into_iter().map(|value| Series::constant(value / median)).collect())
+    let reference = reference(values.clone());
+    Ok(values.into_iter().map(|value| Series::constant(value / reference)).collect())
 }
 
 fn use_in_percent(lines: Lines<'_>, step_s: Option<f64>) -> Result<Vec<Series>, Complaint> {
@@ -164,10 +164,10 @@ fn use_in_percent(lines: Lines<'_>, step_s: Option<f64>) -> Result<Vec<Series>, 
     lines.map(host).collect()
 }
 
-/// The middle value; 1 if there is none or it is 0.
-fn median(mut values: Vec<f64>) -> f64 {
+/// What a share of 1 stands for: the middle value that was measured, of two the larger; 1 if there is none or it is 0.
+fn reference(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().filter(|&median| median > 0.0).unwrap_or(1.0)
+    values.get(values.len() / 2).copied().filter(|&middle| middle > 0.0).unwrap_or(1.0)
 }
 
 /// Seconds since some midnight of `2023-05-28 23:47:14.880`.

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use lb_strategies::median;
+
 use super::measures::Measures;
 
 /// Runs of the same program.
@@ -32,11 +34,11 @@ impl Side {
     }
 
     pub(super) fn figure(&self, of: impl Fn(&Measures) -> f64) -> Figure {
-        let mut values: Vec<f64> = self.0.iter().map(of).collect();
-        values.sort_by(f64::total_cmp);
-        let (first, last) = (values[0], values[values.len() - 1]);
-        let median = (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0;
-        Figure { median, spread: self.noise_known().then_some(last - first) }
+        let values: Vec<f64> = self.0.iter().map(of).collect();
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let median = median(values).expect("a side has a run");
+        Figure { median, spread: self.noise_known().then_some(most - least) }
     }
 }
 

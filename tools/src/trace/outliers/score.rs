@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use lb_strategies::median;
+
 /// Where values hardly differ, this part of the median counts as the usual distance: nobody minds one percent.
 const FLOOR: f64 = 0.01;
 /// And at least this, so that shares of nothing have no score.
@@ -32,24 +34,14 @@ impl<W> Scored<W> {
 
 /// The scores of some values, which must be numbers. Takes O(n log n).
 pub(super) fn scored<W>(figure: &'static str, values: Vec<(W, f64)>) -> Vec<Scored<W>> {
-    let median = middle(values.iter().map(|(_, value)| *value).collect());
-    let off = middle(values.iter().map(|(_, value)| (value - median).abs()).collect());
-    let usual = off.max(FLOOR * median.abs()).max(LEAST);
+    let middle = median(values.iter().map(|(_, value)| *value).collect()).unwrap_or(0.0);
+    let off = median(values.iter().map(|(_, value)| (value - middle).abs()).collect()).unwrap_or(0.0);
+    let usual = off.max(FLOOR * middle.abs()).max(LEAST);
     let score = |(who, value): (W, f64)| {
-        let score = (value - median).abs() / usual;
-        Scored { who, figure, value, median, score }
+        let score = (value - middle).abs() / usual;
+        Scored { who, figure, value, median: middle, score }
     };
     values.into_iter().map(score).collect()
-}
-
-fn middle(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let half = values.len() / 2;
-    match values.len() {
-        0 => 0.0,
-        even if even % 2 == 0 => f64::midpoint(values[half - 1], values[half]),
-        _ => values[half],
-    }
 }
 
 #[cfg(test)]
