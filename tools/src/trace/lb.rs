@@ -2,6 +2,7 @@
 //!
 //! All but the moves of one sync comes from records that are always there.
 
+pub(crate) mod columns;
 mod drawing;
 pub(crate) mod one;
 pub(crate) mod outcome;
@@ -10,10 +11,12 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use caribou::trace::{Shape, Trace};
+use lb_strategies::median;
 
-use self::outcome::{Cost, EVEN_MAX, Outcome, Verdict, finite, largest, median, outcomes};
+use self::columns::{WORDS, table};
+use self::outcome::{Cost, EVEN_MAX, Outcome, Verdict, largest, outcomes};
 use super::open::Input;
-use super::page::{Cell, Format, Page, Table, bytes, counted, duration};
+use super::page::{Format, Page, bytes, counted, duration};
 use super::takers;
 use crate::{Error, output};
 
@@ -85,71 +88,6 @@ fn page(trace: &Trace, outcomes: &[Outcome<'_>]) -> Page {
 /// What the figure of a sync is.
 pub(crate) const IMBALANCE: &str = "Completion time of the slowest rank over what it would be with all work divided by \
     the measured capacities; 1 is the best";
-
-/// What some heads of the table mean.
-pub(crate) const WORDS: &str = "imbalance: completion time of the slowest rank over what it would be with all work \
-    divided by the measured capacities, 1 is the best; work: largest over average work of the ranks, as if all were \
-    equally fast and alone; predicted, actual: imbalance of the next phase; error: how much longer a step of it took than \
-    predicted, counted by messages handled; gain: predicted for the next phase; saved: how much longer that would \
-    have taken had nothing moved, by its own loads; collect: from the first rank to the last, mostly waiting for the \
-    slowest; decide: the strategy itself, on rank 0; migrate: until the last chunk has landed. What workers did for \
-    syncs meanwhile, snapshots and packing among it, is in `profile` as measure, decide and migrate";
-
-/// A row a sync.
-pub(crate) fn table<'o>(trace: &Trace, outcomes: impl IntoIterator<Item = &'o Outcome<'o>>) -> Table {
-    let mut table = Table::new("syncs", "", &COLUMNS);
-    outcomes.into_iter().for_each(|outcome| table.row(line(trace, outcome)));
-    table
-}
-
-const COLUMNS: [(&str, &str); 18] = [
-    ("sync", "sync"),
-    ("at_ns", "at"),
-    ("strategy", "strategy"),
-    ("verdict", "verdict"),
-    ("imbalance_work", "work"),
-    ("imbalance_before", "imbalance"),
-    ("imbalance_predicted", "predicted"),
-    ("imbalance_actual", "actual"),
-    ("prediction_error", "error"),
-    ("moved", "moved"),
-    ("chunks", "of"),
-    ("moved_bytes", "bytes"),
-    ("gain_ns", "gain"),
-    ("saved_ns", "saved"),
-    ("expected_cost_ns", "cost expected"),
-    ("collect_ns", "collect"),
-    ("decide_ns", "decide"),
-    ("migrate_ns", "migrate"),
-];
-
-fn line(trace: &Trace, outcome: &Outcome<'_>) -> [Cell; 18] {
-    let report = outcome.report;
-    let number = |number: Option<f64>| number.map_or(Cell::Empty, Cell::Number);
-    let proposed = outcome.verdict() != Verdict::Balanced;
-    let if_proposed = |ns: f64| if proposed { Cell::Ns(ns) } else { Cell::Empty };
-    let gain_ns = if report.moved > 0 { outcome.gain_ns() } else { report.gain_ns as f64 };
-    [
-        Cell::Count(report.sync),
-        Cell::Ns(report.at_ns as f64),
-        Cell::text_of(&trace.run.lb),
-        Cell::text_of(verdict(outcome)),
-        number(outcome.work()),
-        number(finite(report.imbalance_before)),
-        number(finite(report.imbalance_predicted)),
-        number(outcome.actual()),
-        outcome.error().map_or(Cell::Empty, Cell::Share),
-        Cell::Count(report.moved),
-        Cell::Count(outcome.chunks()),
-        Cell::Bytes(report.moved_bytes),
-        if_proposed(gain_ns),
-        outcome.saved_ns().map_or(Cell::Empty, Cell::Ns),
-        if_proposed(report.cost_ns as f64),
-        Cell::Ns(report.collect_ns as f64),
-        Cell::Ns(report.decide_ns as f64),
-        Cell::Ns(report.migrate_ns as f64),
-    ]
-}
 
 /// What a sync did, in a few words.
 fn verdict(outcome: &Outcome<'_>) -> &'static str {

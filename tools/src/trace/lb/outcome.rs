@@ -145,6 +145,14 @@ impl<'t> Outcome<'t> {
         if self.report.moved > 0 { self.report.gain_ns as f64 * length } else { 0.0 }
     }
 
+    /// The same of moves that were proposed, though they may have been refused.
+    pub(crate) fn offered_ns(&self) -> f64 {
+        match self.verdict() {
+            Verdict::Moved => self.gain_ns(),
+            Verdict::Balanced | Verdict::Refused => self.report.gain_ns as f64,
+        }
+    }
+
     /// What they did save, ns: how much longer the next phase would have taken had they stayed, by the loads and capacities
     /// that were measured then. None of the last sync.
     pub(crate) fn saved_ns(&self) -> Option<f64> {
@@ -273,17 +281,6 @@ pub(crate) fn finite(number: f64) -> Option<f64> {
     number.is_finite().then_some(number)
 }
 
-/// The one in the middle, or the mean of the two there.
-pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        odd if odd % 2 == 1 => Some(values[middle]),
-        _ => Some(f64::midpoint(values[middle - 1], values[middle])),
-    }
-}
-
 #[cfg(test)]
 #[expect(clippy::float_cmp, reason = "sums of small whole numbers are exact")]
 mod tests {
@@ -376,12 +373,5 @@ mod tests {
         let (work, capacity) = outcomes(&syncs)[0].drift().unwrap();
         // Three quarters of the work were expected on the first rank, a quarter was there.
         assert!((work - 0.5).abs() < 1e-9 && capacity.abs() < 1e-9, "{work} {capacity}");
-    }
-
-    #[test]
-    fn the_median_is_in_the_middle() {
-        assert_eq!(median(vec![9.0, 1.0, 5.0]), Some(5.0));
-        assert_eq!(median(vec![1.0, 9.0, 4.0, 2.0]), Some(3.0));
-        assert_eq!(median(Vec::new()), None);
     }
 }

@@ -1,0 +1,61 @@
+//! The columns of `caribou trace lb`: one line each.
+
+use caribou::trace::Trace;
+
+use super::outcome::{Outcome, Verdict, finite};
+use super::verdict;
+use crate::trace::page::{Cell, Table};
+
+/// Its name in JSON and CSV, which ends in the unit; its head in text, which [`WORDS`] explains; and its cell.
+type Column = (&'static str, &'static str, fn(&Trace, &Outcome<'_>) -> Cell);
+
+const COLUMNS: [Column; 18] = [
+    ("sync", "sync", |_, sync| Cell::Count(sync.report.sync)),
+    ("at_ns", "at", |_, sync| Cell::ns(sync.report.at_ns)),
+    ("strategy", "strategy", |trace, _| Cell::text_of(&trace.run.lb)),
+    ("verdict", "verdict", |_, sync| Cell::text_of(verdict(sync))),
+    ("imbalance_work", "work", |_, sync| number(sync.work())),
+    ("imbalance_before", "imbalance", |_, sync| number(finite(sync.report.imbalance_before))),
+    ("imbalance_predicted", "predicted", |_, sync| number(finite(sync.report.imbalance_predicted))),
+    ("imbalance_actual", "actual", |_, sync| number(sync.actual())),
+    ("prediction_error", "error", |_, sync| sync.error().map_or(Cell::Empty, Cell::Share)),
+    ("moved", "moved", |_, sync| Cell::Count(sync.report.moved)),
+    ("chunks", "of", |_, sync| Cell::Count(sync.chunks())),
+    ("moved_bytes", "bytes", |_, sync| Cell::Bytes(sync.report.moved_bytes)),
+    ("gain_ns", "gain", |_, sync| if_proposed(sync, sync.offered_ns())),
+    ("saved_ns", "saved", |_, sync| sync.saved_ns().map_or(Cell::Empty, Cell::Ns)),
+    ("expected_cost_ns", "cost expected", |_, sync| if_proposed(sync, sync.report.cost_ns as f64)),
+    ("collect_ns", "collect", |_, sync| Cell::ns(sync.report.collect_ns)),
+    ("decide_ns", "decide", |_, sync| Cell::ns(sync.report.decide_ns)),
+    ("migrate_ns", "migrate", |_, sync| Cell::ns(sync.report.migrate_ns)),
+];
+
+/// What some heads mean.
+pub(crate) const WORDS: &str = "imbalance: completion time of the slowest rank over what it would be with all work \
+    divided by the measured capacities, 1 is the best; work: largest over average work of the ranks, as if all were \
+    equally fast and alone; predicted, actual: imbalance of the next phase; error: how much longer a step of it took than \
+    predicted, counted by messages handled; gain: predicted for the next phase; saved: how much longer that would \
+    have taken had nothing moved, by its own loads; collect: from the first rank to the last, mostly waiting for the \
+    slowest; decide: the strategy itself, on rank 0; migrate: until the last chunk has landed. What workers did for \
+    syncs meanwhile, snapshots and packing among it, is in `profile` as measure, decide and migrate";
+
+/// A row a sync.
+pub(crate) fn table<'o>(trace: &Trace, syncs: impl IntoIterator<Item = &'o Outcome<'o>>) -> Table {
+    let mut table = Table::new("syncs", "", &COLUMNS.map(|(key, head, _)| (key, head)));
+    for sync in syncs {
+        table.row(COLUMNS.map(|(_, _, cell)| cell(trace, sync)));
+    }
+    table
+}
+
+fn number(number: Option<f64>) -> Cell {
+    number.map_or(Cell::Empty, Cell::Number)
+}
+
+/// Nothing where no move was proposed.
+fn if_proposed(sync: &Outcome<'_>, ns: f64) -> Cell {
+    match sync.verdict() {
+        Verdict::Balanced => Cell::Empty,
+        Verdict::Moved | Verdict::Refused => Cell::Ns(ns),
+    }
+}
