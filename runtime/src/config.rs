@@ -1,19 +1,22 @@
 //! How a run is set up: a builder whose every field is also a `CARIBOU_*` variable, but for what a program has to
 //! answer for: strategies of its own, and ranks it slows down.
 //!
-//! The environment is read in [`Config::from_env`] and nowhere else. A variable that starts with `CARIBOU_` and is not in
-//! [`VARIABLES`] is an error that suggests the nearest name.
+//! A setting is a field with its default, a method, and a row of [`VARIABLES`]. The environment is read in
+//! [`Config::from_env`] and nowhere else. A variable that starts with `CARIBOU_` and has no row is an error that suggests
+//! the nearest name.
+
+mod balancing;
+#[cfg(test)]
+mod tests;
+mod variables;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use lb_strategies::pool::PoolStrategy;
-use lb_strategies::{
-    ARRAYS, Choice, Entry, Listing, POOLS, Shape, Strategy, Table, check_own, help, unknown,
-};
-
+use self::balancing::Balancing;
+use self::variables::PREFIX;
+pub use self::variables::{VARIABLES, Variable};
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::launch::{self, Launch};
@@ -39,106 +42,6 @@ pub enum Processes {
     Mpi,
 }
 
-/// One variable of the environment.
-#[derive(Clone, Copy, Debug)]
-pub struct Variable {
-    /// Its name.
-    pub name: &'static str,
-    /// Its default, for people.
-    pub default: &'static str,
-    /// What it does.
-    pub meaning: &'static str,
-}
-
-/// All variables that Caribou reads.
-pub const VARIABLES: &[Variable] = &[
-    Variable {
-        name: "CARIBOU_RANKS",
-        default: "one per vCPU, within a CPU quota; of a pool 1",
-        meaning: "ranks in this process; under mpirun each process is one",
-    },
-    Variable {
-        name: "CARIBOU_WORKERS",
-        default: "1, of a pool one per vCPU; under mpirun one per core of the rank; within a CPU quota",
-        meaning: "workers (threads) of each rank",
-    },
-    Variable {
-        name: "CARIBOU_LB",
-        default: "refine; of a pool leases",
-        meaning: "balancing strategy, with parameters: refine,tolerance=0.05; `help` lists them",
-    },
-    Variable {
-        name: "CARIBOU_LB_PERIOD",
-        default: "20",
-        meaning: "steps between two syncs, for programs that ask sync_due; 0 for never",
-    },
-    Variable {
-        name: "CARIBOU_PIN",
-        default: "auto",
-        meaning: "bind workers to vCPUs: auto (if there are enough), on, off",
-    },
-    Variable {
-        name: "CARIBOU_MEASURE",
-        default: "on",
-        meaning: "measure the CPU time of chunks: on, off (then only declared load counts)",
-    },
-    Variable {
-        name: "CARIBOU_BACKGROUND",
-        default: "auto",
-        meaning: "source of the background load O_p: auto, schedstat, procstat, off",
-    },
-    Variable {
-        name: "CARIBOU_WIRE",
-        default: "auto",
-        meaning: "encode messages: auto (when they leave the process), always (all of them, to test serialisation)",
-    },
-    Variable {
-        name: "CARIBOU_PROCESSES",
-        default: "auto",
-        meaning: "ranks are processes: auto (if mpirun or srun started several), mpi (always), threads (never)",
-    },
-    Variable {
-        name: "CARIBOU_SHARED_MEMORY",
-        default: "on",
-        meaning: "processes of one host exchange messages through shared memory: on, off (all through MPI)",
-    },
-    Variable {
-        name: "CARIBOU_TRACE",
-        default: "unset",
-        meaning: "a directory: record what happens there, each run in run-1, run-2, ..., after those that are there; `caribou trace` shows it",
-    },
-    Variable {
-        name: "CARIBOU_TRACE_FILTER",
-        default: "all",
-        meaning: "what is recorded, such as handlers,messages=16 or -idle,array=Block; see `trace::Filter`",
-    },
-    Variable {
-        name: "CARIBOU_TRACE_LIMIT",
-        default: "4096",
-        meaning: "MiB of events that each rank records at most; later ones are dropped, and counted",
-    },
-    Variable {
-        name: "CARIBOU_PROFILE",
-        default: "on",
-        meaning: "keep a bounded profile of each worker's time: on, off",
-    },
-    Variable {
-        name: "CARIBOU_MONITOR",
-        default: "unset",
-        meaning: "HOST:PORT or PORT: tell there how the run is doing; `caribou top` shows it; rank R of several processes adds R",
-    },
-    Variable {
-        name: "CARIBOU_WATCHDOG",
-        default: "10",
-        meaning: "seconds after which a handler that has not returned is told of, and processes that do not answer are left behind by a run that has failed; 0 for never",
-    },
-    Variable {
-        name: "CARIBOU_SIMULATE",
-        default: "unset",
-        meaning: "a seed: run in one thread in virtual time, with random delays, orders and weights of chunks; 4 ranks, of a pool 4 of 2 workers; not recorded",
-    },
-];
-
 /// The configuration of a run.
 ///
 /// ```
@@ -148,16 +51,11 @@ pub const VARIABLES: &[Variable] = &[
 /// assert_eq!(config.lb_spec(Shape::Arrays), "refine,tolerance=0.1");
 /// # Ok::<(), caribou::Error>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Config {
     pub(crate) ranks: Option<u32>,
     pub(crate) workers: Option<u32>,
-    balance: Balance,
-    /// As the strategy was given, if one was.
-    spec: String,
-    /// What can be selected by name.
-    arrays: Table<dyn Strategy>,
-    pools: Table<dyn PoolStrategy>,
+    lb: Balancing,
     pub(crate) period: u64,
     pub(crate) pin: Pin,
     pub(crate) measure: bool,
@@ -177,50 +75,12 @@ pub struct Config {
     also_agreed: Vec<(String, String)>,
 }
 
-impl fmt::Debug for Config {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Config")
-            .field("ranks", &self.ranks)
-            .field("workers", &self.workers)
-            .field("lb", &self.spec)
-            .field("period", &self.period)
-            .field("pin", &self.pin)
-            .field("measure", &self.measure)
-            .field("background", &self.background)
-            .field("wire", &self.wire)
-            .field("processes", &self.processes)
-            .field("shared_memory", &self.shared_memory)
-            .field("trace", &self.trace)
-            .field("trace_filter", &self.trace_filter)
-            .field("trace_bytes_max", &self.trace_bytes_max)
-            .field("profile", &self.profile)
-            .field("monitor", &self.monitor)
-            .field("watchdog", &self.watchdog)
-            .field("simulate", &self.simulate)
-            .field("slowed", &self.slowed)
-            .finish()
-    }
-}
-
-/// The strategies of runs whose configuration names none.
-/// What balances: each strategy is for one shape of program.
-#[derive(Clone)]
-enum Balance {
-    /// Each shape of program has its default.
-    Default,
-    Arrays(Arc<dyn Strategy>),
-    Pools(Arc<dyn PoolStrategy>),
-}
-
 impl Default for Config {
     fn default() -> Config {
         Config {
             ranks: None,
             workers: None,
-            balance: Balance::Default,
-            spec: String::new(),
-            arrays: ARRAYS.clone(),
-            pools: POOLS.clone(),
+            lb: Balancing::default(),
             period: 20,
             pin: Pin::Auto,
             measure: true,
@@ -272,66 +132,6 @@ impl Config {
         Config::default().changed_by(variables)
     }
 
-    fn changed_by(self, variables: impl IntoIterator<Item = (String, String)>) -> Result<Config, Error> {
-        self.check_registered()?;
-        let mut config = self;
-        for (name, value) in variables {
-            if name.starts_with(PREFIX) {
-                config = config.set(&name, &value)?;
-            }
-        }
-        Ok(config)
-    }
-
-    fn set(mut self, name: &str, value: &str) -> Result<Config, Error> {
-        if value.trim().is_empty() && VARIABLES.iter().any(|variable| variable.name == name) {
-            return Ok(self);
-        }
-        match name {
-            "CARIBOU_RANKS" => self.ranks = Some(number(name, value, 1)? as u32),
-            "CARIBOU_WORKERS" => self.workers = Some(number(name, value, 1)? as u32),
-            "CARIBOU_LB" if value == "help" => return Err(wrong(name, self.help())),
-            "CARIBOU_LB" => return self.lb(value).map_err(|error| renamed(error, name)),
-            "CARIBOU_LB_PERIOD" => self.period = number(name, value, 0)?,
-            "CARIBOU_PIN" => {
-                self.pin = choice(name, value, &[("auto", Pin::Auto), ("on", Pin::On), ("off", Pin::Off)])?;
-            }
-            "CARIBOU_MEASURE" => self.measure = choice(name, value, &[("on", true), ("off", false)])?,
-            "CARIBOU_BACKGROUND" => {
-                self.background = choice(
-                    name,
-                    value,
-                    &[
-                        ("auto", BackgroundSource::Auto),
-                        ("schedstat", BackgroundSource::Schedstat),
-                        ("procstat", BackgroundSource::Procstat),
-                        ("off", BackgroundSource::Off),
-                    ],
-                )?;
-            }
-            "CARIBOU_WIRE" => self.wire = choice(name, value, &[("auto", false), ("always", true)])?,
-            "CARIBOU_PROCESSES" => {
-                let choices =
-                    [("auto", Processes::Auto), ("mpi", Processes::Mpi), ("threads", Processes::Threads)];
-                self.processes = choice(name, value, &choices)?;
-            }
-            "CARIBOU_SHARED_MEMORY" => {
-                self.shared_memory = choice(name, value, &[("on", true), ("off", false)])?;
-            }
-            "CARIBOU_TRACE" => self.trace = Some(value.into()),
-            "CARIBOU_TRACE_FILTER" => {
-                self.trace_filter = value.parse().map_err(|why| wrong(name, why))?;
-            }
-            "CARIBOU_TRACE_LIMIT" => self.trace_bytes_max = number(name, value, 1)? << 20,
-            "CARIBOU_PROFILE" => self.profile = choice(name, value, &[("on", true), ("off", false)])?,
-            "CARIBOU_MONITOR" => self.monitor = Some(value.trim().into()),
-            "CARIBOU_WATCHDOG" => self.watchdog = Duration::from_secs(number(name, value, 0)?),
-            "CARIBOU_SIMULATE" => self.simulate = Some(number_to(name, value, 0, u64::MAX)?),
-            unknown => return Err(unknown_variable(unknown)),
-        }
-        Ok(self)
-    }
-
     /// Ranks in this process; by default one per vCPU that the process may use, and no more than a CPU quota, rounded up,
     /// keeps busy; of a pool one. Under `mpirun` each process is one rank, and this may only say how many processes there
     /// are.
@@ -347,105 +147,6 @@ impl Config {
     pub fn workers(mut self, workers: u32) -> Config {
         self.workers = Some(workers.max(1));
         self
-    }
-
-    /// The balancing strategy by name, with parameters: `"refine,tolerance=0.05"`.
-    pub fn lb(mut self, spec: &str) -> Result<Config, Error> {
-        self.check_registered()?;
-        let made = if let Some(entry) = self.arrays.find(spec) {
-            entry.make(spec).map(|strategy| Balance::Arrays(strategy.into()))
-        } else if let Some(entry) = self.pools.find(spec) {
-            entry.make(spec).map(|policy| Balance::Pools(policy.into()))
-        } else {
-            Err(unknown(&self.tables(), spec))
-        };
-        self.balance = made.map_err(|error| wrong("lb", error.to_string()))?;
-        self.spec = spec.into();
-        Ok(self)
-    }
-
-    /// Makes a strategy of your own one that [`lb`](Self::lb) and `CARIBOU_LB` know by its name, which wins over that of one
-    /// of ours. The environment is read afterwards, by [`with_env`](Self::with_env), which refuses a name that is not one
-    /// word, or is that of two strategies of yours or of a policy for pools; `lb` does so too. See [`lb`](mod@crate::lb) for
-    /// an example.
-    #[must_use]
-    pub fn register_strategy(mut self, entry: Entry<dyn Strategy>) -> Config {
-        self.arrays.register(entry);
-        self
-    }
-
-    /// The same for a policy of your own for pools.
-    #[must_use]
-    pub fn register_pool_strategy(mut self, entry: Entry<dyn PoolStrategy>) -> Config {
-        self.pools.register(entry);
-        self
-    }
-
-    fn tables(&self) -> [&dyn Listing; 2] {
-        [&self.arrays, &self.pools]
-    }
-
-    fn check_registered(&self) -> Result<(), Error> {
-        check_own(&self.tables()).map_err(|error| wrong("register_strategy", error.to_string()))
-    }
-
-    fn help(&self) -> String {
-        format!("these can be chosen, with defaults, as in refine,tolerance=0.1\n\n{}", help(&self.tables()))
-    }
-
-    /// A balancing strategy of your own.
-    #[must_use]
-    pub fn strategy(mut self, strategy: impl Strategy + 'static) -> Config {
-        self.spec = strategy.name().into();
-        self.balance = Balance::Arrays(Arc::new(strategy));
-        self
-    }
-
-    /// A policy of your own for pools.
-    #[must_use]
-    pub fn pool_strategy(mut self, policy: impl PoolStrategy + 'static) -> Config {
-        self.spec = policy.name().into();
-        self.balance = Balance::Pools(Arc::new(policy));
-        self
-    }
-
-    /// The strategy as it was given; else the default for programs of this shape.
-    pub fn lb_spec(&self, shape: Shape) -> &str {
-        if matches!(self.balance, Balance::Default) { shape.default_spec() } else { &self.spec }
-    }
-
-    /// Checks that programs of this shape can be run: the strategy is one for them, or none was chosen.
-    ///
-    /// # Errors
-    /// [`Error::Config`], with the strategies that are for this shape.
-    pub fn check_shape(&self, shape: Shape) -> Result<(), Error> {
-        let (name, of) = match &self.balance {
-            Balance::Default => return Ok(()),
-            Balance::Arrays(strategy) => (strategy.name(), Shape::Arrays),
-            Balance::Pools(policy) => (policy.name(), Shape::Pools),
-        };
-        match self.tables().into_iter().find(|table| table.shape() == shape) {
-            Some(table) if shape != of => Err(wrong("CARIBOU_LB", table.misplaced(name, of).to_string())),
-            _ => Ok(()),
-        }
-    }
-
-    /// The strategy for arrays of chunks.
-    pub(crate) fn balance_arrays(&self) -> Result<Arc<dyn Strategy>, Error> {
-        self.check_shape(Shape::Arrays)?;
-        match &self.balance {
-            Balance::Arrays(strategy) => Ok(strategy.clone()),
-            _ => Ok(ARRAYS.default_policy().into()),
-        }
-    }
-
-    /// The policy for pools of iterations.
-    pub(crate) fn balance_pools(&self) -> Result<Arc<dyn PoolStrategy>, Error> {
-        self.check_shape(Shape::Pools)?;
-        match &self.balance {
-            Balance::Pools(policy) => Ok(policy.clone()),
-            _ => Ok(POOLS.default_policy().into()),
-        }
     }
 
     /// Something of the program's own that must be the same in all processes of a job, such as an option that its result
@@ -756,148 +457,4 @@ fn simulated(seed: Option<u64>, launch: Launch) -> Result<Option<u64>, Error> {
 
 fn wrong(setting: &str, why: String) -> Error {
     Error::Config { setting: setting.into(), why }
-}
-
-fn renamed(error: Error, setting: &str) -> Error {
-    match error {
-        Error::Config { why, .. } => wrong(setting, why),
-        other => other,
-    }
-}
-
-fn number(name: &str, value: &str, least: u64) -> Result<u64, Error> {
-    number_to(name, value, least, u64::from(u32::MAX))
-}
-
-fn number_to(name: &str, value: &str, least: u64, most: u64) -> Result<u64, Error> {
-    let parsed = value.trim().parse().ok();
-    if parsed.is_some_and(|number| number < least) {
-        return Err(wrong(name, format!("`{value}` is too few: expected at least {least}")));
-    }
-    let parsed = parsed.filter(|&number| number <= most);
-    parsed.ok_or_else(|| wrong(name, format!("`{value}` is not a whole number from {least} to {most}")))
-}
-
-fn choice<T: Copy>(name: &str, value: &str, choices: &[(&str, T)]) -> Result<T, Error> {
-    let found = choices.iter().find(|(text, _)| *text == value.trim());
-    found.map(|&(_, choice)| choice).ok_or_else(|| {
-        let known: Vec<&str> = choices.iter().map(|(text, _)| *text).collect();
-        wrong(name, format!("`{value}` is none of {}", known.join(", ")))
-    })
-}
-
-fn unknown_variable(name: &str) -> Error {
-    // All begin alike: a name is near if what follows is.
-    let rest = |name: &'static str| name.trim_start_matches(PREFIX);
-    let choice =
-        Choice::new(name.trim_start_matches(PREFIX), VARIABLES.iter().map(|variable| rest(variable.name)));
-    let hint = match choice.nearest {
-        Some(nearest) => format!("did you mean {PREFIX}{nearest}?"),
-        None => format!("those that begin with {PREFIX} are {}", choice.known.join(", ")),
-    };
-    wrong(name, format!("there is no such variable; {hint}"))
-}
-
-/// What the names of all our variables begin with.
-const PREFIX: &str = "CARIBOU_";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn set(name: &str, value: &str) -> Result<Config, Error> {
-        Config::from_variables([(name.to_owned(), value.to_owned())])
-    }
-
-    #[test]
-    fn every_documented_variable_is_understood() {
-        let examples = [
-            "3", "2", "greedy", "7", "off", "off", "procstat", "always", "mpi", "off", "traces", "handlers",
-            "10", "off", "9977", "60", "42",
-        ];
-        assert_eq!(examples.len(), VARIABLES.len());
-        for (variable, example) in VARIABLES.iter().zip(examples) {
-            let config = set(variable.name, example).unwrap_or_else(|error| panic!("{error}"));
-            assert_ne!(format!("{config:?}"), format!("{:?}", Config::default()), "{}", variable.name);
-        }
-    }
-
-    #[test]
-    fn the_readme_has_a_row_for_each_variable() {
-        let readme = include_str!("../../README.md");
-        for Variable { name, default, meaning } in VARIABLES {
-            let row = format!("| `{name}` | {default} | {meaning} |");
-            assert!(readme.contains(&row), "there is no row {row}");
-        }
-    }
-
-    #[test]
-    fn an_unknown_variable_suggests_the_nearest() {
-        let error = set("CARIBOU_RANK", "2").expect_err("there is no such variable");
-        assert!(error.to_string().contains("CARIBOU_RANKS?"), "{error}");
-        let error = set("CARIBOU_FOO", "2").expect_err("there is no such variable").to_string();
-        assert!(!error.contains("did you mean") && error.contains("RANKS, WORKERS, LB"), "{error}");
-        assert!(set("CARGO_HOME", "2").is_ok());
-    }
-
-    #[test]
-    fn an_empty_variable_counts_as_unset() {
-        for Variable { name, .. } in VARIABLES {
-            let config = set(name, " ").unwrap_or_else(|error| panic!("{error}"));
-            assert_eq!(format!("{config:?}"), format!("{:?}", Config::default()), "{name}");
-        }
-        assert!(set("CARIBOU_FOO", "").is_err());
-    }
-
-    #[test]
-    fn a_strategy_is_registered_under_a_name_that_selects_it_alone() {
-        let refine = *ARRAYS.find("refine").expect("it is ours");
-        let named = |name| Entry { name, ..refine };
-        let registered = |names: &[&'static str]| {
-            let config =
-                names.iter().fold(Config::default(), |config, name| config.register_strategy(named(name)));
-            config.changed_by([]).map_err(|error| error.to_string())
-        };
-        // It may take the place of one of ours.
-        assert!(registered(&["mine", "refine"]).is_ok());
-        for (names, why) in [
-            (&["mine", "mine"][..], "two strategies"),
-            (&["mine,how=1"], "is no name"),
-            (&["help"], "is no name"),
-            (&["leases"], "a policy for pools"),
-        ] {
-            let error = registered(names).expect_err("it could not be selected");
-            assert!(error.starts_with("register_strategy: ") && error.contains(why), "{error}");
-        }
-        let pool = Entry { name: "refine", ..*POOLS.find("static").expect("it is ours") };
-        assert!(Config::default().register_pool_strategy(pool).lb("none").is_err());
-    }
-
-    #[test]
-    fn a_simulated_run_is_one_process() {
-        let second = Launch::Together { process: 1, processes: 2 };
-        let error = simulated(Some(7), second).expect_err("both would run it").to_string();
-        assert!(error.starts_with("CARIBOU_SIMULATE: ") && error.contains("process 1 of 2"), "{error}");
-        assert_eq!(simulated(Some(7), Launch::Alone), Ok(Some(7)));
-        assert_eq!(simulated(None, second), Ok(None));
-        assert_eq!(set("CARIBOU_SIMULATE", "18446744073709551615").expect("a seed").simulate, Some(u64::MAX));
-        let config = Config::default().trace("traces").slowed(1, 2.0);
-        let said: Vec<_> = config.unsimulated().collect();
-        assert!(said[0].contains("CARIBOU_TRACE") && said[1].contains("Config::slowed"), "{said:?}");
-        assert_eq!(Config::default().unsimulated().count(), 0);
-    }
-
-    #[test]
-    fn a_bad_value_says_what_was_expected() {
-        for (name, value, expected) in [
-            ("CARIBOU_RANKS", "0", "at least 1"),
-            ("CARIBOU_RANKS", "x", "from 1 to"),
-            ("CARIBOU_LB", "help", "as in refine,tolerance=0.1\n\nfor arrays of chunks:\n\nnone "),
-            ("CARIBOU_WIRE", "yes", "auto, always"),
-            ("CARIBOU_LB", "refine,tolerence=1", "tolerance"),
-        ] {
-            let error = set(name, value).expect_err("the value is bad").to_string();
-            assert!(error.starts_with(name) && error.contains(expected), "{error}");
-        }
-    }
 }

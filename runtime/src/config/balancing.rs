@@ -1,0 +1,147 @@
+//! Which strategy balances a run, and which can be selected by name.
+
+use std::fmt;
+use std::sync::Arc;
+
+use lb_strategies::pool::PoolStrategy;
+use lb_strategies::{ARRAYS, Entry, Listing, POOLS, Shape, Strategy, Table, check_own, help, unknown};
+
+use super::{Config, wrong};
+use crate::error::Error;
+
+/// What balances: each strategy is for one shape of program.
+#[derive(Clone)]
+enum Chosen {
+    /// Each shape of program has its default.
+    Default,
+    Arrays(Arc<dyn Strategy>),
+    Pools(Arc<dyn PoolStrategy>),
+}
+
+/// The strategy that was chosen, and those that can be.
+#[derive(Clone)]
+pub(super) struct Balancing {
+    chosen: Chosen,
+    /// As it was given, if one was.
+    spec: String,
+    arrays: Table<dyn Strategy>,
+    pools: Table<dyn PoolStrategy>,
+}
+
+impl Default for Balancing {
+    fn default() -> Balancing {
+        let (arrays, pools) = (ARRAYS.clone(), POOLS.clone());
+        Balancing { chosen: Chosen::Default, spec: String::new(), arrays, pools }
+    }
+}
+
+impl fmt::Debug for Balancing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.spec.is_empty() { "default" } else { &self.spec })
+    }
+}
+
+impl Balancing {
+    fn tables(&self) -> [&dyn Listing; 2] {
+        [&self.arrays, &self.pools]
+    }
+
+    fn choose(&mut self, spec: &str, chosen: Chosen) {
+        (self.spec, self.chosen) = (spec.into(), chosen);
+    }
+
+    pub(super) fn check_registered(&self) -> Result<(), Error> {
+        check_own(&self.tables()).map_err(|error| wrong("register_strategy", error.to_string()))
+    }
+
+    /// All that can be chosen, with parameters.
+    pub(super) fn help(&self) -> String {
+        format!("these can be chosen, with defaults, as in refine,tolerance=0.1\n\n{}", help(&self.tables()))
+    }
+}
+
+impl Config {
+    /// The balancing strategy by name, with parameters: `"refine,tolerance=0.05"`.
+    pub fn lb(mut self, spec: &str) -> Result<Config, Error> {
+        self.lb.check_registered()?;
+        let made = if let Some(entry) = self.lb.arrays.find(spec) {
+            entry.make(spec).map(|strategy| Chosen::Arrays(strategy.into()))
+        } else if let Some(entry) = self.lb.pools.find(spec) {
+            entry.make(spec).map(|policy| Chosen::Pools(policy.into()))
+        } else {
+            Err(unknown(&self.lb.tables(), spec))
+        };
+        self.lb.choose(spec, made.map_err(|error| wrong("lb", error.to_string()))?);
+        Ok(self)
+    }
+
+    /// Makes a strategy of your own one that [`lb`](Self::lb) and `CARIBOU_LB` know by its name, which wins over that of one
+    /// of ours. The environment is read afterwards, by [`with_env`](Self::with_env), which refuses a name that is not one
+    /// word, or is that of two strategies of yours or of a policy for pools; `lb` does so too. See [`lb`](mod@crate::lb) for
+    /// an example.
+    #[must_use]
+    pub fn register_strategy(mut self, entry: Entry<dyn Strategy>) -> Config {
+        self.lb.arrays.register(entry);
+        self
+    }
+
+    /// The same for a policy of your own for pools.
+    #[must_use]
+    pub fn register_pool_strategy(mut self, entry: Entry<dyn PoolStrategy>) -> Config {
+        self.lb.pools.register(entry);
+        self
+    }
+
+    /// A balancing strategy of your own.
+    #[must_use]
+    pub fn strategy(mut self, strategy: impl Strategy + 'static) -> Config {
+        self.lb.choose(strategy.name(), Chosen::Arrays(Arc::new(strategy)));
+        self
+    }
+
+    /// A policy of your own for pools.
+    #[must_use]
+    pub fn pool_strategy(mut self, policy: impl PoolStrategy + 'static) -> Config {
+        self.lb.choose(policy.name(), Chosen::Pools(Arc::new(policy)));
+        self
+    }
+
+    /// The strategy as it was given; else the default for programs of this shape.
+    pub fn lb_spec(&self, shape: Shape) -> &str {
+        if matches!(self.lb.chosen, Chosen::Default) { shape.default_spec() } else { &self.lb.spec }
+    }
+
+    /// Checks that programs of this shape can be run: the strategy is one for them, or none was chosen.
+    ///
+    /// # Errors
+    /// [`Error::Config`], with the strategies that are for this shape.
+    pub fn check_shape(&self, shape: Shape) -> Result<(), Error> {
+        let (name, of) = match &self.lb.chosen {
+            Chosen::Default => return Ok(()),
+            Chosen::Arrays(strategy) => (strategy.name(), Shape::Arrays),
+            Chosen::Pools(policy) => (policy.name(), Shape::Pools),
+        };
+        match self.lb.tables().into_iter().find(|table| table.shape() == shape) {
+            Some(table) if shape != of => Err(wrong("CARIBOU_LB", table.misplaced(name, of).to_string())),
+            _ => Ok(()),
+        }
+    }
+
+    /// The strategy for arrays of chunks.
+    pub(crate) fn balance_arrays(&self) -> Result<Arc<dyn Strategy>, Error> {
+        self.check_shape(Shape::Arrays)?;
+        match &self.lb.chosen {
+            Chosen::Arrays(strategy) => Ok(strategy.clone()),
+            _ => Ok(ARRAYS.default_policy().into()),
+        }
+    }
+
+    /// The policy for pools of iterations.
+    pub(crate) fn balance_pools(&self) -> Result<Arc<dyn PoolStrategy>, Error> {
+        self.check_shape(Shape::Pools)?;
+        match &self.lb.chosen {
+            Chosen::Pools(policy) => Ok(policy.clone()),
+            _ => Ok(POOLS.default_policy().into()),
+        }
+    }
+}

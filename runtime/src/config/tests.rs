@@ -1,0 +1,108 @@
+//! What settings understand, and say where they do not.
+
+use lb_strategies::{ARRAYS, Entry, POOLS};
+
+use super::*;
+
+fn set(name: &str, value: &str) -> Result<Config, Error> {
+    Config::from_variables([(name.to_owned(), value.to_owned())])
+}
+
+#[test]
+fn every_documented_variable_is_understood() {
+    for variable in VARIABLES {
+        let config = set(variable.name, variable.example).unwrap_or_else(|error| panic!("{error}"));
+        assert_ne!(format!("{config:?}"), format!("{:?}", Config::default()), "{}", variable.name);
+    }
+}
+
+#[test]
+fn a_default_that_is_a_value_is_the_default() {
+    let values = VARIABLES.iter().filter(|variable| set(variable.name, variable.default).is_ok());
+    // `unset` would be the name of a directory, or a host.
+    let values: Vec<_> = values.filter(|variable| variable.default != "unset").collect();
+    assert_eq!(values.len(), 11, "{values:?}");
+    for variable in values {
+        let config = set(variable.name, variable.default).expect("it is a value");
+        assert_eq!(format!("{config:?}"), format!("{:?}", Config::default()), "{}", variable.name);
+    }
+}
+
+#[test]
+fn the_readme_has_a_row_for_each_variable() {
+    let readme = include_str!("../../../README.md");
+    for Variable { name, default, meaning, .. } in VARIABLES {
+        let row = format!("| `{name}` | {default} | {meaning} |");
+        assert!(readme.contains(&row), "there is no row {row}");
+    }
+}
+
+#[test]
+fn an_unknown_variable_suggests_the_nearest() {
+    let error = set("CARIBOU_RANK", "2").expect_err("there is no such variable");
+    assert!(error.to_string().contains("CARIBOU_RANKS?"), "{error}");
+    let error = set("CARIBOU_FOO", "2").expect_err("there is no such variable").to_string();
+    assert!(!error.contains("did you mean") && error.contains("RANKS, WORKERS, LB"), "{error}");
+    assert!(set("CARGO_HOME", "2").is_ok());
+}
+
+#[test]
+fn an_empty_variable_counts_as_unset() {
+    for Variable { name, .. } in VARIABLES {
+        let config = set(name, " ").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(format!("{config:?}"), format!("{:?}", Config::default()), "{name}");
+    }
+    assert!(set("CARIBOU_FOO", "").is_err());
+}
+
+#[test]
+fn a_strategy_is_registered_under_a_name_that_selects_it_alone() {
+    let refine = *ARRAYS.find("refine").expect("it is ours");
+    let named = |name| Entry { name, ..refine };
+    let registered = |names: &[&'static str]| {
+        let config =
+            names.iter().fold(Config::default(), |config, name| config.register_strategy(named(name)));
+        config.changed_by([]).map_err(|error| error.to_string())
+    };
+    // It may take the place of one of ours.
+    assert!(registered(&["mine", "refine"]).is_ok());
+    for (names, why) in [
+        (&["mine", "mine"][..], "two strategies"),
+        (&["mine,how=1"], "is no name"),
+        (&["help"], "is no name"),
+        (&["leases"], "a policy for pools"),
+    ] {
+        let error = registered(names).expect_err("it could not be selected");
+        assert!(error.starts_with("register_strategy: ") && error.contains(why), "{error}");
+    }
+    let pool = Entry { name: "refine", ..*POOLS.find("static").expect("it is ours") };
+    assert!(Config::default().register_pool_strategy(pool).lb("none").is_err());
+}
+
+#[test]
+fn a_simulated_run_is_one_process() {
+    let second = Launch::Together { process: 1, processes: 2 };
+    let error = simulated(Some(7), second).expect_err("both would run it").to_string();
+    assert!(error.starts_with("CARIBOU_SIMULATE: ") && error.contains("process 1 of 2"), "{error}");
+    assert_eq!(simulated(Some(7), Launch::Alone), Ok(Some(7)));
+    assert_eq!(simulated(None, second), Ok(None));
+    assert_eq!(set("CARIBOU_SIMULATE", "18446744073709551615").expect("a seed").simulate, Some(u64::MAX));
+    let config = Config::default().trace("traces").slowed(1, 2.0);
+    let said: Vec<_> = config.unsimulated().collect();
+    assert!(said[0].contains("CARIBOU_TRACE") && said[1].contains("Config::slowed"), "{said:?}");
+    assert_eq!(Config::default().unsimulated().count(), 0);
+}
+
+#[test]
+fn a_bad_value_says_what_was_expected() {
+    for (name, value, expected) in [
+        ("CARIBOU_RANKS", "0", "at least 1"),
+        ("CARIBOU_RANKS", "x", "from 1 to"),
+        ("CARIBOU_LB", "help", "as in refine,tolerance=0.1\n\nfor arrays of chunks:\n\nnone "),
+        ("CARIBOU_WIRE", "yes", "auto, always"),
+        ("CARIBOU_LB", "refine,tolerence=1", "tolerance"),
+    ] {
+        let error = set(name, value).expect_err("the value is bad").to_string();
+        assert!(error.starts_with(name) && error.contains(expected), "{error}");
+    }
+}

@@ -1,0 +1,224 @@
+//! The variables of the environment: a row each. The environment itself is read in [`Config::with_env`] alone.
+
+use std::time::Duration;
+
+use lb_strategies::Choice;
+
+use super::{BackgroundSource, Config, Pin, Processes, wrong};
+use crate::error::Error;
+
+/// One variable of the environment.
+#[derive(Clone, Copy, Debug)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// Its default, for people.
+    pub default: &'static str,
+    /// What it does.
+    pub meaning: &'static str,
+    /// A value that changes something.
+    pub example: &'static str,
+    /// Changes a configuration by a value, or says what was expected.
+    set: fn(Config, &str) -> Result<Config, String>,
+}
+
+/// All variables that Caribou reads.
+pub const VARIABLES: &[Variable] = &[
+    Variable {
+        name: "CARIBOU_RANKS",
+        default: "one per vCPU, within a CPU quota; of a pool 1",
+        meaning: "ranks in this process; under mpirun each process is one",
+        example: "3",
+        set: |config, value| Ok(config.ranks(whole(value, 1)? as u32)),
+    },
+    Variable {
+        name: "CARIBOU_WORKERS",
+        default: "1, of a pool one per vCPU; under mpirun one per core of the rank; within a CPU quota",
+        meaning: "workers (threads) of each rank",
+        example: "2",
+        set: |config, value| Ok(config.workers(whole(value, 1)? as u32)),
+    },
+    Variable {
+        name: "CARIBOU_LB",
+        default: "refine; of a pool leases",
+        meaning: "balancing strategy, with parameters: refine,tolerance=0.05; `help` lists them",
+        example: "greedy",
+        set: |config, value| {
+            if value == "help" { Err(config.lb.help()) } else { config.lb(value).map_err(reason) }
+        },
+    },
+    Variable {
+        name: "CARIBOU_LB_PERIOD",
+        default: "20",
+        meaning: "steps between two syncs, for programs that ask sync_due; 0 for never",
+        example: "7",
+        set: |config, value| Ok(config.period(whole(value, 0)?)),
+    },
+    Variable {
+        name: "CARIBOU_PIN",
+        default: "auto",
+        meaning: "bind workers to vCPUs: auto (if there are enough), on, off",
+        example: "off",
+        set: |config, value| {
+            Ok(config.pin(choice(value, &[("auto", Pin::Auto), ("on", Pin::On), ("off", Pin::Off)])?))
+        },
+    },
+    Variable {
+        name: "CARIBOU_MEASURE",
+        default: "on",
+        meaning: "measure the CPU time of chunks: on, off (then only declared load counts)",
+        example: "off",
+        set: |config, value| Ok(config.measure(choice(value, &ON_OFF)?)),
+    },
+    Variable {
+        name: "CARIBOU_BACKGROUND",
+        default: "auto",
+        meaning: "source of the background load O_p: auto, schedstat, procstat, off",
+        example: "procstat",
+        set: |config, value| Ok(config.background(choice(value, &BACKGROUND)?)),
+    },
+    Variable {
+        name: "CARIBOU_WIRE",
+        default: "auto",
+        meaning: "encode messages: auto (when they leave the process), always (all of them, to test serialisation)",
+        example: "always",
+        set: |config, value| Ok(config.wire_always(choice(value, &[("auto", false), ("always", true)])?)),
+    },
+    Variable {
+        name: "CARIBOU_PROCESSES",
+        default: "auto",
+        meaning: "ranks are processes: auto (if mpirun or srun started several), mpi (always), threads (never)",
+        example: "mpi",
+        set: |config, value| Ok(config.processes(choice(value, &PROCESSES)?)),
+    },
+    Variable {
+        name: "CARIBOU_SHARED_MEMORY",
+        default: "on",
+        meaning: "processes of one host exchange messages through shared memory: on, off (all through MPI)",
+        example: "off",
+        set: |config, value| Ok(config.shared_memory(choice(value, &ON_OFF)?)),
+    },
+    Variable {
+        name: "CARIBOU_TRACE",
+        default: "unset",
+        meaning: "a directory: record what happens there, each run in run-1, run-2, ..., after those that are there; `caribou trace` shows it",
+        example: "traces",
+        set: |config, value| Ok(config.trace(value)),
+    },
+    Variable {
+        name: "CARIBOU_TRACE_FILTER",
+        default: "all",
+        meaning: "what is recorded, such as handlers,messages=16 or -idle,array=Block; see `trace::Filter`",
+        example: "handlers",
+        set: |config, value| Ok(config.trace_filter(value.parse()?)),
+    },
+    Variable {
+        name: "CARIBOU_TRACE_LIMIT",
+        default: "4096",
+        meaning: "MiB of events that each rank records at most; later ones are dropped, and counted",
+        example: "10",
+        set: |config, value| Ok(config.trace_limit(whole(value, 1)? << 20)),
+    },
+    Variable {
+        name: "CARIBOU_PROFILE",
+        default: "on",
+        meaning: "keep a bounded profile of each worker's time: on, off",
+        example: "off",
+        set: |config, value| Ok(config.profile(choice(value, &ON_OFF)?)),
+    },
+    Variable {
+        name: "CARIBOU_MONITOR",
+        default: "unset",
+        meaning: "HOST:PORT or PORT: tell there how the run is doing; `caribou top` shows it; rank R of several processes adds R",
+        example: "9977",
+        set: |config, value| Ok(config.monitor(value.trim())),
+    },
+    Variable {
+        name: "CARIBOU_WATCHDOG",
+        default: "10",
+        meaning: "seconds after which a handler that has not returned is told of, and processes that do not answer are left behind by a run that has failed; 0 for never",
+        example: "60",
+        set: |config, value| Ok(config.watchdog(Duration::from_secs(whole(value, 0)?))),
+    },
+    Variable {
+        name: "CARIBOU_SIMULATE",
+        default: "unset",
+        meaning: "a seed: run in one thread in virtual time, with random delays, orders and weights of chunks; 4 ranks, of a pool 4 of 2 workers; not recorded",
+        example: "42",
+        set: |config, value| Ok(config.simulate(whole_to(value, 0, u64::MAX)?)),
+    },
+];
+
+const ON_OFF: [(&str, bool); 2] = [("on", true), ("off", false)];
+
+const BACKGROUND: [(&str, BackgroundSource); 4] = [
+    ("auto", BackgroundSource::Auto),
+    ("schedstat", BackgroundSource::Schedstat),
+    ("procstat", BackgroundSource::Procstat),
+    ("off", BackgroundSource::Off),
+];
+
+const PROCESSES: [(&str, Processes); 3] =
+    [("auto", Processes::Auto), ("mpi", Processes::Mpi), ("threads", Processes::Threads)];
+
+/// The names of all our variables begin with this.
+pub(super) const PREFIX: &str = "CARIBOU_";
+
+impl Config {
+    /// This configuration, changed by these variables; names of others are passed over, and so is an empty value.
+    pub(super) fn changed_by(
+        self,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Config, Error> {
+        self.lb.check_registered()?;
+        let mut config = self;
+        for (name, value) in variables.into_iter().filter(|(name, _)| name.starts_with(PREFIX)) {
+            let variable = VARIABLES.iter().find(|variable| variable.name == name);
+            let variable = variable.ok_or_else(|| unknown_variable(&name))?;
+            if !value.trim().is_empty() {
+                config = (variable.set)(config, &value).map_err(|why| wrong(&name, why))?;
+            }
+        }
+        Ok(config)
+    }
+}
+
+fn whole(value: &str, least: u64) -> Result<u64, String> {
+    whole_to(value, least, u64::from(u32::MAX))
+}
+
+fn whole_to(value: &str, least: u64, most: u64) -> Result<u64, String> {
+    match value.trim().parse() {
+        Ok(number) if number < least => Err(format!("`{value}` is too few: expected at least {least}")),
+        Ok(number) if number <= most => Ok(number),
+        _ => Err(format!("`{value}` is not a whole number from {least} to {most}")),
+    }
+}
+
+fn choice<T: Copy>(value: &str, choices: &[(&str, T)]) -> Result<T, String> {
+    let found = choices.iter().find(|(text, _)| *text == value.trim());
+    found.map(|&(_, choice)| choice).ok_or_else(|| {
+        let known: Vec<&str> = choices.iter().map(|(text, _)| *text).collect();
+        format!("`{value}` is none of {}", known.join(", "))
+    })
+}
+
+/// The error without the name of the method that refused: the variable's comes before it.
+fn reason(error: Error) -> String {
+    match error {
+        Error::Config { why, .. } => why,
+        other => other.to_string(),
+    }
+}
+
+fn unknown_variable(name: &str) -> Error {
+    // All begin alike: a name is near if what follows is.
+    let rest = |name: &'static str| name.trim_start_matches(PREFIX);
+    let choice =
+        Choice::new(name.trim_start_matches(PREFIX), VARIABLES.iter().map(|variable| rest(variable.name)));
+    let hint = match choice.nearest {
+        Some(nearest) => format!("did you mean {PREFIX}{nearest}?"),
+        None => format!("those that begin with {PREFIX} are {}", choice.known.join(", ")),
+    };
+    wrong(name, format!("there is no such variable; {hint}"))
+}
