@@ -5,8 +5,8 @@
 //! out its [`Output`]s:
 //!
 //! ```text
-//!  Begin, Wants, Message, Timer, Lost            Run, Send, WakeAt, Release, Closed
-//! ------------------------------------> PoolRank ---------------------------------->
+//!  Begin, Wants, Message, Timer            Run, Send, WakeAt, Release, Closed
+//! ------------------------------> PoolRank ---------------------------------->
 //! ```
 //!
 //! The machine of rank 0 also holds what there is one of in a pool: the root pool, the monitor, the master.
@@ -14,13 +14,13 @@
 //! # What a driver promises
 //! 1. `Begin` comes first and once. A worker says `Wants` when it begins, and then once after each `Run`, when it has
 //!    executed the whole range; never otherwise.
-//! 2. Messages between two ranks arrive once and in order, or their sender or receiver is `Lost`.
+//! 2. Messages between two ranks arrive once and in order. If a rank is lost, the driver ends the pool with an error.
 //! 3. `now` is a clock of that rank that never goes back. Times of different ranks are never compared.
 //! 4. `Timer` comes at or soon after the instant of the last `WakeAt`. One that comes for no reason does no harm.
 //!
 //! # What a machine promises
 //! 1. Over all ranks each index of `0..iterations` is run exactly once, unless a policy says that its runs are *copies*
-//!    ([`Output::Run`]), whatever the speeds, delays and orders. If ranks are lost, what they ran counts as not run.
+//!    ([`Output::Run`]), whatever the speeds, delays and orders.
 //! 2. A worker that `Wants` is answered, at once or later, by a `Run` with a range that is not empty, or by `Release`,
 //!    after which it does nothing more.
 //! 3. `Closed` comes once, when all its workers are released and it expects no message; what comes later it ignores.
@@ -143,12 +143,6 @@ pub trait PoolStrategy: Send + Sync {
     fn asks_for_clock_speed(&self) -> bool {
         false
     }
-
-    /// Whether the others execute what a lost rank ran or held, so that the pool is complete all the same. If not, or if
-    /// rank 0 is lost, the driver has to end the run with an error.
-    fn survives_loss(&self) -> bool {
-        false
-    }
 }
 
 /// The part of a policy that one rank runs.
@@ -181,11 +175,6 @@ pub enum Input {
     },
     /// The instant of the last `WakeAt` has come.
     Timer,
-    /// A rank is gone, with all it had run. Rank 0 hears of all; others may hear only of rank 0.
-    Lost {
-        /// Which.
-        rank: Rank,
-    },
 }
 
 /// What is to be done.

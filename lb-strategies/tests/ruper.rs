@@ -50,7 +50,6 @@ struct Plan {
     spec: String,
     links: Nanos,
     late: Vec<(Worker, Nanos)>,
-    death: Option<(Rank, Nanos)>,
 }
 
 /// A worker's speed at a time: jumps every 40 ms, sometimes to 0, but not for ever.
@@ -76,8 +75,6 @@ fn plan(seed: u64) -> Plan {
         .flat_map(|rank| (0..pool.workers_of(rank)).map(move |number| Worker { rank, number }));
     let names: Vec<Worker> = names.collect();
     let late = (0..draws.below(3)).map(|_| (draws.pick(&names), draws.below(500 * MILLI))).collect();
-    let death = (draws.below(8) == 0 && pool.ranks() > 1)
-        .then(|| (Rank(1 + draws.below(u64::from(pool.ranks()) - 1) as u32), draws.below(300 * MILLI)));
     let checkpoint = draws.pick(&["0.3", "0.05", "0.01"]);
     let chunk = draws.pick(&["0.0001", "0.005"]);
     Plan {
@@ -85,7 +82,6 @@ fn plan(seed: u64) -> Plan {
         spec: format!("ruper,checkpoint={checkpoint},chunk={chunk}"),
         links: draws.pick(&[0, MILLI / 10, 5 * MILLI]),
         late,
-        death,
     }
 }
 
@@ -98,9 +94,6 @@ fn run(seed: u64, plan: &Plan) -> PoolRun {
     for &(worker, at) in &plan.late {
         run = run.late(worker, at);
     }
-    if let Some((rank, at)) = plan.death {
-        run = run.death(rank, at);
-    }
     run.run()
 }
 
@@ -108,47 +101,11 @@ fn run(seed: u64, plan: &Plan) -> PoolRun {
 #[test]
 fn every_index_is_run_once_and_every_rank_closes_whatever_the_seed() {
     for seed in 0..SEEDS {
-        let plan = Plan { death: None, ..plan(seed) };
+        let plan = plan(seed);
         let run = run(seed, &plan);
         let Plan { pool, spec, late, .. } = &plan;
         assert!(run.is_complete(pool.iterations), "seed {seed}: {spec} {pool:?} {late:?} {run:?}");
     }
-}
-
-/// Invariant 17: a rank that dies while the ranks balance is made up for; later, what it was granted is missing, and
-/// nothing else. Nobody hangs, and nothing is run twice by those who live.
-#[test]
-fn who_dies_is_made_up_for_or_missing_and_keeps_nobody() {
-    let mut made_up_for = 0;
-    for seed in 0..SEEDS {
-        let plan = plan(seed);
-        let Some((dead, _)) = plan.death else { continue };
-        let run = run(seed, &plan);
-        assert_eq!(run.repeated, 0, "seed {seed}");
-        let closed = (0..).map(Rank).zip(&run.closed).filter(|&(rank, _)| rank != dead);
-        assert!(closed.into_iter().all(|(_, closed)| closed.is_some()), "seed {seed}: {run:?}");
-        let mut first = 0;
-        for rank in (0..plan.pool.ranks()).map(Rank) {
-            let next = first + plan.pool.workers_of(rank) as usize;
-            let released = run.workers[first..next].iter().all(|worker| worker.released.is_some());
-            assert!(released || rank == dead, "seed {seed}: {run:?}");
-            first = next;
-        }
-        made_up_for += u64::from(run.executed.len() == plan.pool.iterations);
-    }
-    assert!(made_up_for > SEEDS / 50, "{made_up_for}");
-}
-
-/// Invariant 17, at half time of a pool of four ranks.
-#[test]
-fn a_rank_that_dies_half_way_is_made_up_for() {
-    let policy = POOLS.parse("ruper,checkpoint=0.3,chunk=0.001").expect("a good specification");
-    let mut vcpus = Traces::constant(|_| 1500.0);
-    let pool = Pool::new(24_000, vec![2; 4]);
-    let run = RunPool::new(&pool, &*policy, &mut vcpus).links(MILLI).death(Rank(2), SECOND).run();
-    assert_eq!((run.executed.len(), run.repeated), (24_000, 0));
-    // 6 workers do in 1.67 s what was left after 1 s, and what the dead had done.
-    assert!((2.66..2.8).contains(&seconds(run.makespan())), "{}", seconds(run.makespan()));
 }
 
 /// Invariant 23.

@@ -56,7 +56,7 @@ type Named = (String, Box<dyn Strategy>);
 
 /// The strategies named by `specs`, or all of them.
 fn strategies(specs: &[String]) -> Result<Vec<Named>, Error> {
-    let all: Vec<String> = lb_strategies::ARRAYS.iter().map(|entry| entry.name.to_owned()).collect();
+    let all: Vec<String> = ARRAYS.iter().map(|entry| entry.name.to_owned()).collect();
     let specs = if specs.is_empty() { &all } else { specs };
     let build = |spec: &String| match ARRAYS.parse(spec) {
         Ok(strategy) => Ok((spec.clone(), strategy)),

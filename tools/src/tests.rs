@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use lb_strategies::ARRAYS;
 use lb_strategies::synthetic::Workload;
-use lb_strategies::{ARRAYS, POOLS};
 
 use super::*;
 

@@ -31,7 +31,6 @@ pub struct RunPool<'r> {
     /// Units of work of some iterations.
     work: Box<dyn Fn(Range<u64>) -> f64 + 'r>,
     starts: Vec<(Worker, Nanos)>,
-    deaths: Vec<(Rank, Nanos)>,
     end: Nanos,
 }
 
@@ -46,7 +45,6 @@ impl<'r> RunPool<'r> {
             links: Box::new(0),
             work: Box::new(|range| (range.end - range.start) as f64),
             starts: Vec::new(),
-            deaths: Vec::new(),
             end: Nanos::MAX,
         }
     }
@@ -72,13 +70,6 @@ impl<'r> RunPool<'r> {
         self
     }
 
-    /// This rank dies at `at`; all others hear of it after the delay of a message.
-    #[must_use]
-    pub fn death(mut self, rank: Rank, at: Nanos) -> Self {
-        self.deaths.push((rank, at));
-        self
-    }
-
     /// Stops at `at`, finished or not: for policies that may hang.
     #[must_use]
     pub fn until(mut self, at: Nanos) -> Self {
@@ -95,7 +86,7 @@ impl<'r> RunPool<'r> {
 /// What happened.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PoolRun {
-    /// Which indices were executed, those of dead ranks not counted.
+    /// Which indices were executed.
     pub executed: RangeSet,
     /// Iterations executed more than once, copies not counted.
     pub repeated: u64,
@@ -105,7 +96,7 @@ pub struct PoolRun {
     pub workers: Vec<WorkerRun>,
     /// What each of them executed that counts, in the order in which it did.
     pub ranges: Vec<Vec<Range<u64>>>,
-    /// When each rank was `Closed`; `None` if never, which for a rank that lives is a hang.
+    /// When each rank was `Closed`; `None` if never, which is a hang.
     pub closed: Vec<Option<Nanos>>,
     /// Messages between ranks.
     pub messages: u64,

@@ -35,8 +35,6 @@ pub struct Scenario {
     pub network: Network,
     /// Workers that are there only from some time on.
     pub late: Vec<(Worker, Nanos)>,
-    /// Ranks that die, and when.
-    pub deaths: Vec<(Rank, Nanos)>,
     /// Makes the vCPUs of one run, as they are when it begins.
     pub make_vcpus: MakeVcpus,
 }
@@ -89,7 +87,6 @@ impl Scenario {
             costs: Costs::Equal,
             network: Network::default(),
             late: Vec::new(),
-            deaths: Vec::new(),
             make_vcpus: Arc::new(vcpus),
         }
     }
@@ -110,18 +107,13 @@ impl Scenario {
         for &(worker, at) in &self.late {
             run = run.late(worker, at);
         }
-        for &(rank, at) in &self.deaths {
-            run = run.death(rank, at);
-        }
         run.run()
     }
 
-    /// The seconds that the best schedule would take if iterations could be divided; of a rank that dies nothing counts,
-    /// since nothing that it executed does.
+    /// The seconds that the best schedule would take if iterations could be divided.
     pub fn ideal_s(&self) -> f64 {
-        let survives = |worker: &Worker| self.deaths.iter().all(|&(rank, _)| rank != worker.rank);
-        let workers = self.workers().filter(survives).map(|worker| (worker, self.start(worker)));
-        let workers: Vec<(Worker, Nanos)> = workers.collect();
+        let workers: Vec<(Worker, Nanos)> =
+            self.workers().map(|worker| (worker, self.start(worker))).collect();
         ideal_s(&workers, &mut *self.vcpus(), self.costs.work(0..self.pool.iterations))
     }
 

@@ -79,7 +79,6 @@ pub const SCENARIOS: &[ScenarioEntry] = &[
     entry("M1-8-far", "8 ranks", || many_ranks::constant(8, 0.05)),
     entry("M1-64-far", "64 ranks", || many_ranks::constant(64, 0.05)),
     entry("M1-256-far", "256 ranks", || many_ranks::constant(256, 0.05)),
-    entry("M2", "one of four ranks dies at half time", || many_ranks::death(0.5)),
     entry("M3-late", "one of two ranks falls to a twentieth near the end", || many_ranks::collapse(2880.0)),
     entry("M3-mid", "the same at two thirds", || many_ranks::collapse(2000.0)),
     entry("M4", "workers of a rank slow by turns, 250 s each", || many_ranks::periodic(H_ALTERNATE, 0.0)),

@@ -26,8 +26,6 @@
 //!   beforehand and for all rounds: with `repeat=on` shares of phase 3 end like those of phase 1, with the first worker
 //!   through its share, and the phases repeat; what the round before has shown counts, so that a change of speed does.
 //!   Each round finishes tasks, so it comes to an end.
-//! - **Losses.** If a rank is lost, all that it ever finished or held is left over: a round of shares is stopped, the
-//!   others report, and the decision is made again; a master hands it out like the rest.
 //!
 //! ```text
 //!          First (a worker is through) -->            Report -->            Ask -->
@@ -214,10 +212,6 @@ impl PoolStrategy for Caa {
         })
     }
 
-    fn survives_loss(&self) -> bool {
-        true
-    }
-
     fn asks_for_clock_speed(&self) -> bool {
         true
     }
@@ -266,11 +260,6 @@ impl PoolRank for CaaRank {
         match input {
             Input::Wants { worker } => self.member.wants(now, worker, &mut letters, out),
             Input::Message { from, message } => self.hear(now, from, message, &mut letters, out),
-            Input::Lost { rank } => {
-                if let Some(head) = &mut self.head {
-                    head.lost(rank, &mut letters);
-                }
-            }
             Input::Begin | Input::Timer => {}
         }
         while let Some((to, message)) = letters.pop_front() {

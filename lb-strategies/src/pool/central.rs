@@ -10,20 +10,13 @@
 //! be seen, and no prefetching hides it. Workers of rank 0 reach the queue without messages. A granted range is gone
 //! through in steps of `chunk` seconds, so that progress shows, but nothing of it is given back.
 //!
-//! # Losses
-//! The queue knows what it granted to whom. When a rank is lost, all it was ever granted waits again, once: its results
-//! were with it. That is why no worker is released, and no rank closed, before everything was run. Rank 0 itself must not
-//! be lost; nor does a loss after the dismissal bring anybody back.
-//!
 //! | module | answers |
 //! |---|---|
 //! | [`queue`] | who gets what next, and when everything was run |
 //! | [`size`] | how large the next grant is |
-//! | [`ledger`] | who answers for which indices |
 //! | [`desk`] | which workers of a rank wait, run or are gone |
 
 pub mod desk;
-pub mod ledger;
 pub mod queue;
 pub mod size;
 
@@ -34,7 +27,6 @@ use super::{Input, Message, Nanos, Output, Pool, PoolRank};
 use crate::Rank;
 
 pub use desk::Desk;
-pub use ledger::Ledger;
 pub use queue::{Master, Queue, QueueMessage};
 pub use size::SizeRule;
 
@@ -101,11 +93,6 @@ impl PoolRank for CentralRank {
             }
             Input::Message { from, message: Message::Queue(message) } => {
                 self.hear(now, from, message, &mut letters, out);
-            }
-            Input::Lost { rank } => {
-                if let Some(queue) = &mut self.queue {
-                    queue.lost(rank, &mut letters);
-                }
             }
             Input::Begin | Input::Timer | Input::Message { .. } => {}
         }

@@ -2,8 +2,6 @@
 //!
 //! Ranks share the iterations in proportion to their workers, the workers of a rank equally; each has one contiguous
 //! range. Nobody says anything to anybody. A worker still goes through its range in steps, so that progress shows.
-//!
-//! It does not survive the loss of a rank: nobody knows what a rank has done, and those that are through are gone.
 
 use std::ops::Range;
 

@@ -44,8 +44,4 @@ impl PoolStrategy for Factoring {
         let rule = SizeRule::factoring(self.x, self.least);
         Box::new(CentralRank::new(pool, rank, rule, Master::Works, self.chunk))
     }
-
-    fn survives_loss(&self) -> bool {
-        true
-    }
 }

@@ -38,8 +38,4 @@ impl PoolStrategy for Guided {
         let rule = SizeRule::Guided { least: self.least };
         Box::new(CentralRank::new(pool, rank, rule, Master::Works, self.chunk))
     }
-
-    fn survives_loss(&self) -> bool {
-        true
-    }
 }

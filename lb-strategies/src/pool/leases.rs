@@ -14,8 +14,7 @@
 //! ```
 //!
 //! There are no quotas and no reports on a schedule, unlike in the RUPER-LB paper: nothing is decided before it must be.
-//! Rank 0 has the root beside its own rank and talks to it without messages. The loss of rank 0 ends the pool; any other
-//! rank's loss makes free again what it held and what it had executed.
+//! Rank 0 has the root beside its own rank and talks to it without messages.
 #![doc = ""]
 //! | module | answers |
 //! |---|---|
@@ -23,7 +22,7 @@
 //! | [`pace`] | how long pieces are |
 //! | [`speed`] | how fast a worker is |
 //! | `rank`, `conversation` | when a rank asks, and what the root must know |
-//! | `root`, `peers`, [`ledger`] | who gets what, and who has it |
+//! | `root`, `peers`, [`holdings`] | who gets what, and who has it |
 //! | [`size`] | how much |
 //! | `steal` | from whom, when nothing is left |
 //! | `tail`, `copies` | who executes what a second time, and whose result counts |
@@ -31,7 +30,7 @@
 
 mod conversation;
 mod copies;
-pub mod ledger;
+pub mod holdings;
 pub mod message;
 pub mod pace;
 mod peers;
@@ -43,7 +42,7 @@ pub mod speed;
 mod steal;
 mod tail;
 
-pub use ledger::Ledger;
+pub use holdings::Holdings;
 pub use message::{LeaseMessage, Occasion, Order, Report, Standing, Thieves};
 pub use pace::Pace;
 pub use range_pool::RangePool;
@@ -169,9 +168,7 @@ impl PoolRank for LeasesRank {
             (Input::Message { message: Message::Leases(LeaseMessage::Order(order)), .. }, None) => {
                 self.rank.obey(now, order, out);
             }
-            (Input::Lost { rank }, Some(root)) => root.lost(now, rank, &mut orders),
-            (Input::Lost { rank: Rank(0) }, None) => self.rank.root_lost(now, out),
-            (Input::Begin | Input::Lost { .. } | Input::Message { .. }, _) => {}
+            (Input::Begin | Input::Message { .. }, _) => {}
         }
         self.deliver(now, orders, out);
         if self.rank.is_closed() && self.root.as_ref().is_none_or(LeaseRoot::is_closed) {

@@ -43,8 +43,4 @@ impl PoolStrategy for MasterWorker {
     fn rank(&self, pool: &Pool, rank: Rank) -> Box<dyn PoolRank> {
         Box::new(CentralRank::new(pool, rank, self.rule, Master::Apart, self.chunk))
     }
-
-    fn survives_loss(&self) -> bool {
-        true
-    }
 }

@@ -33,8 +33,7 @@
 //!
 //! # What it does not do
 //! It does not balance the last `t-min`: a worker or rank that becomes slow there makes all wait. It knows no variance and
-//! no trend. A rank that dies during the balance is replaced by the others; what it was granted is run again, once. After
-//! the end of the balance nobody can be given anything, and what a dead rank was granted is *missing*.
+//! no trend.
 //!
 //! ```
 //! use lb_strategies::cluster::{RunPool, Traces};
@@ -48,10 +47,10 @@
 //! ```
 
 mod command;
+mod grants;
 mod guess_worker;
 mod hands;
 mod interval;
-mod ledger;
 mod messages;
 mod parameters;
 mod rank;

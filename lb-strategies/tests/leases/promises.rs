@@ -1,11 +1,11 @@
-//! What a pool is promised under any speeds, delays, late comers and deaths, over thousands of seeds.
+//! What a pool is promised under any speeds, delays and late comers, over thousands of seeds.
 //!
 //! A failure names its seed; `Trial::new(seed)` is the whole story of a run.
 
 use lb_strategies::POOLS;
 use lb_strategies::Rank;
 use lb_strategies::cluster::{Links, PoolRun, RunPool, Traces, Worker};
-use lb_strategies::pool::{Nanos, Pool, RangeSet, SECOND};
+use lb_strategies::pool::{Nanos, Pool, SECOND};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -34,7 +34,6 @@ struct Trial {
     longest_delay: Nanos,
     service: Nanos,
     late: Vec<(Worker, Nanos)>,
-    deaths: Vec<(Rank, Nanos)>,
 }
 
 impl Trial {
@@ -57,25 +56,7 @@ impl Trial {
             }
         }
         let service = [0, 0, 20_000][rng.random_range(0..3)];
-        Self {
-            seed,
-            pool: Pool::new(iterations, workers),
-            spec,
-            longest_delay,
-            service,
-            late,
-            deaths: Vec::new(),
-        }
-    }
-
-    fn with_deaths(mut self, within: Nanos) -> Self {
-        let mut rng = Pcg64Mcg::seed_from_u64(self.seed ^ 0xdead);
-        for rank in 1..self.pool.ranks() {
-            if rng.random_range(0..self.pool.ranks()) < 2 {
-                self.deaths.push((Rank(rank), rng.random_range(0..=within)));
-            }
-        }
-        self
+        Self { seed, pool: Pool::new(iterations, workers), spec, longest_delay, service, late }
     }
 
     fn run(&self) -> PoolRun {
@@ -94,18 +75,15 @@ impl Trial {
         for &(worker, at) in &self.late {
             run = run.late(worker, at);
         }
-        for &(rank, at) in &self.deaths {
-            run = run.death(rank, at);
-        }
         run.run()
     }
 }
 
 impl std::fmt::Display for Trial {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { seed, pool, spec, longest_delay, deaths, .. } = self;
+        let Self { seed, pool, spec, longest_delay, .. } = self;
         write!(f, "seed {seed}: {spec} on {:?} with {} iterations, ", pool.workers, pool.iterations)?;
-        write!(f, "delays to {longest_delay} ns, deaths {deaths:?}")
+        write!(f, "delays to {longest_delay} ns")
     }
 }
 
@@ -131,45 +109,9 @@ fn every_index_is_run_once_under_auto_too() {
 #[test]
 fn the_same_seed_has_the_same_history() {
     for seed in 0..200 {
-        let trial = Trial::new(seed, "leases").with_deaths(SECOND);
+        let trial = Trial::new(seed, "leases");
         assert_eq!(trial.run(), trial.run(), "{trial}");
     }
-}
-
-/// What survivors are promised; whether a death came early enough for that to be something.
-fn survivors_finish(trial: &Trial, run: &PoolRun) -> bool {
-    assert_eq!(run.repeated, 0, "{trial}");
-    let mut workers = run.workers.iter();
-    for rank in 0..trial.pool.ranks() {
-        let of_rank: Vec<_> = workers.by_ref().take(trial.pool.workers_of(Rank(rank)) as usize).collect();
-        if !trial.deaths.iter().any(|death| death.0.0 == rank) {
-            assert!(run.closed[rank as usize].is_some(), "{trial}: rank {rank} hangs");
-            assert!(
-                of_rank.iter().all(|worker| worker.released.is_some()),
-                "{trial}: a worker of {rank} hangs"
-            );
-        }
-    }
-    // Who dies when all is done, before the root hears of it, takes results along: there is nobody left to do it again.
-    // The worker that did the last of it is released two messages later; others may still be at copies.
-    let released =
-        run.workers.iter().filter_map(|worker| worker.released).min().expect("rank 0 does not die");
-    let heard = |at: Nanos| at + 4 * trial.longest_delay + SECOND / 100;
-    if trial.deaths.iter().all(|&(_, at)| heard(at) < released) {
-        assert_eq!(run.executed, RangeSet::from(0..trial.pool.iterations), "{trial}");
-        return !trial.deaths.is_empty();
-    }
-    false
-}
-
-#[test]
-fn survivors_run_what_the_dead_had() {
-    let mut early = 0;
-    for seed in 0..5_000 {
-        let trial = Trial::new(seed, "leases").with_deaths(SECOND / 2);
-        early += u32::from(survivors_finish(&trial, &trial.run()));
-    }
-    assert!(early > 300, "only {early} deaths came before the end");
 }
 
 #[test]
@@ -182,14 +124,6 @@ fn with_copies_every_index_is_committed_once() {
         discarded += run.discarded;
     }
     assert!(discarded > 100, "only {discarded} iterations were copied in vain");
-}
-
-#[test]
-fn with_copies_and_deaths_survivors_commit_everything() {
-    for seed in 0..5_000 {
-        let trial = Trial::new(seed, "leases,replicate=on").with_deaths(SECOND / 2);
-        survivors_finish(&trial, &trial.run());
-    }
 }
 
 /// When the pool is over if worker 1 of rank `of` stands still for an hour in the last tasks of a second each.
@@ -211,16 +145,5 @@ fn a_copy_saves_who_waits_for_a_worker_that_stands_still() {
         let with = over_despite_a_standstill(of, workers.clone(), "leases,replicate=on");
         assert!(without > 3600.0, "{without}");
         assert!(with < 20.0, "{workers:?}: {with}");
-    }
-}
-
-#[test]
-fn without_the_root_all_the_others_close() {
-    for seed in 0..500 {
-        let mut trial = Trial::new(seed, "leases");
-        trial.deaths = vec![(Rank(0), SECOND / 2)];
-        let run = trial.run();
-        assert_eq!(run.repeated, 0, "{trial}");
-        assert!(run.closed[1..].iter().all(Option::is_some), "{trial}: {:?}", run.closed);
     }
 }

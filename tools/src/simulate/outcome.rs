@@ -1,6 +1,5 @@
 //! The figures of one run: how long, how far from the best, and what it cost.
 
-use lb_strategies::Rank;
 use lb_strategies::cluster::{PoolRun, Scenario, WorkerRun};
 use lb_strategies::pool::Nanos;
 use serde::Serialize;
@@ -23,7 +22,7 @@ pub(super) struct Outcome {
     pub(super) overshoot_percent: f64,
     /// Iterations that nobody executed.
     pub(super) missing: u64,
-    /// Ranks that live and never closed.
+    /// Ranks that never closed.
     pub(super) hung: usize,
     pub(super) rank_ends_s: Vec<f64>,
     /// By rank.
@@ -45,30 +44,25 @@ fn spread(ends: &[f64]) -> f64 {
 impl Outcome {
     /// The figures of `run`, which is `scenario` under `policy`.
     pub(super) fn new(policy: &str, scenario: &Scenario, ideal_s: f64, run: &PoolRun) -> Self {
-        let survives = |rank: u32| scenario.deaths.iter().all(|&(dead, _)| dead != Rank(rank));
-        let alive: Vec<(Nanos, &WorkerRun)> = (scenario.workers().zip(&run.workers))
-            .filter(|(worker, _)| survives(worker.rank.0))
+        let workers: Vec<(Nanos, &WorkerRun)> = (scenario.workers().zip(&run.workers))
             .map(|(worker, run)| (scenario.start(worker), run))
             .collect();
-        let ends: Vec<f64> = alive.iter().map(|(_, run)| seconds(run.end)).collect();
-        let makespan = alive.iter().map(|(_, run)| run.end).max().unwrap_or(0);
+        let ends: Vec<f64> = workers.iter().map(|(_, run)| seconds(run.end)).collect();
+        let makespan = run.makespan();
         let idle = |&(start, run): &(Nanos, &WorkerRun)| makespan.saturating_sub(start + run.busy);
         let rank_ends: Vec<f64> = run.rank_ends(&scenario.pool).into_iter().map(seconds).collect();
-        let (ranks, iterations) = (0..scenario.pool.ranks(), scenario.pool.iterations);
-        let living: Vec<f64> =
-            ranks.clone().filter(|&rank| survives(rank)).map(|rank| rank_ends[rank as usize]).collect();
-        let done: u64 = alive.iter().map(|(_, run)| run.done).sum();
-        let never_closed = |&rank: &u32| survives(rank) && run.closed[rank as usize].is_none();
+        let iterations = scenario.pool.iterations;
+        let done: u64 = run.workers.iter().map(|run| run.done).sum();
         let missing = iterations.saturating_sub(run.executed.len());
-        let hung = ranks.filter(never_closed).count();
+        let hung = run.closed.iter().filter(|closed| closed.is_none()).count();
         let excess = if ideal_s > 0.0 { 100.0 * (seconds(makespan) / ideal_s - 1.0) } else { 0.0 };
         Self {
             policy: policy.to_owned(),
             makespan_s: seconds(makespan),
             excess_percent: (missing == 0 && hung == 0).then_some(excess),
             worker_spread_s: spread(&ends),
-            rank_spread_s: spread(&living),
-            idle_worker_s: alive.iter().map(idle).map(seconds).sum(),
+            rank_spread_s: spread(&rank_ends),
+            idle_worker_s: workers.iter().map(idle).map(seconds).sum(),
             messages: run.messages,
             overshoot_percent: 100.0 * done.saturating_sub(iterations) as f64 / iterations.max(1) as f64,
             missing,

@@ -25,11 +25,6 @@ pub(super) enum Event {
         rank: u32,
         version: u64,
     },
-    Dies(u32),
-    Hears {
-        rank: u32,
-        of: u32,
-    },
 }
 
 /// `before`, with one more event.
@@ -40,8 +35,6 @@ pub(super) fn digest(before: u64, now: Nanos, event: &Event) -> u64 {
         Event::Delivered { from, to } => 3 + 8 * u64::from(*from) + (u64::from(*to) << 32),
         Event::Served { from, to } => 4 + 8 * u64::from(*from) + (u64::from(*to) << 32),
         Event::Timer { rank, .. } => 5 + 8 * u64::from(*rank),
-        Event::Dies(rank) => 6 + 8 * u64::from(*rank),
-        Event::Hears { rank, of } => 7 + 8 * u64::from(*rank) + (u64::from(*of) << 32),
     };
     (before ^ now.rotate_left(17) ^ kind).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }

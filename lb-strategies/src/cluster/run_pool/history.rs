@@ -55,7 +55,6 @@ pub(super) struct History<'r> {
     /// Until when a rank is busy with messages.
     serving: Vec<Nanos>,
     timers: Vec<u64>,
-    dead: Vec<bool>,
     /// Empty; kept for its memory.
     outputs: Vec<Output>,
     run: PoolRun,
@@ -92,7 +91,6 @@ impl<'r> History<'r> {
             ways: (0..ranks * ranks).map(|_| Default::default()).collect(),
             serving: vec![0; ranks],
             timers: vec![0; ranks],
-            dead: vec![false; ranks],
             outputs: Vec::new(),
             run,
             plan,
@@ -123,9 +121,6 @@ impl<'r> History<'r> {
             let at = late.map_or(0, |&(_, at)| at);
             self.at(at, Event::Arrives(index));
         }
-        for (rank, at) in std::mem::take(&mut self.plan.deaths) {
-            self.at(at, Event::Dies(rank.0));
-        }
         for rank in 0..self.plan.pool.ranks() {
             self.tell(rank, Input::Begin);
         }
@@ -150,8 +145,6 @@ impl<'r> History<'r> {
             Event::Timer { rank, version } if self.timers[rank as usize] == version => {
                 self.tell(rank, Input::Timer);
             }
-            Event::Dies(rank) => self.die(rank),
-            Event::Hears { rank, of } => self.tell(rank, Input::Lost { rank: Rank(of) }),
             Event::Looks { .. } | Event::Timer { .. } => {}
         }
     }
@@ -167,9 +160,6 @@ impl<'r> History<'r> {
     }
 
     fn tell(&mut self, rank: u32, input: Input) {
-        if self.dead[rank as usize] {
-            return;
-        }
         self.run.inputs += 1;
         let mut out = std::mem::take(&mut self.outputs);
         self.plan.machines[rank as usize].step(self.now, input, &mut out);
@@ -295,28 +285,6 @@ impl<'r> History<'r> {
         self.wants(index);
         if self.workers[index].running.is_none() {
             self.occupies(index, false);
-        }
-    }
-
-    fn die(&mut self, rank: u32) {
-        self.dead[rank as usize] = true;
-        let now = self.now;
-        for index in 0..self.workers.len() {
-            if self.names[index].rank.0 != rank {
-                continue;
-            }
-            let state = &mut self.workers[index];
-            state.version += 1;
-            state.executed.clear();
-            state.running = None;
-            self.occupies(index, false);
-        }
-        for other in 0..self.plan.pool.ranks() {
-            if other != rank {
-                let delay = self.plan.links.delay(Rank(rank), Rank(other), now);
-                let hears = self.way(rank, other).1.max(now + delay);
-                self.at(hears, Event::Hears { rank: other, of: rank });
-            }
         }
     }
 

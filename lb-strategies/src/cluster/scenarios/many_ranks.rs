@@ -22,14 +22,6 @@ pub fn constant(ranks: u32, rtt_s: f64) -> Scenario {
     Scenario { network: Network { rtt: nanos(rtt_s), ..Network::default() }, ..scenario }
 }
 
-/// M2: four ranks of eight workers at 1500; the last rank dies after this part of the time that all together would need.
-pub fn death(part: f64) -> Scenario {
-    let pool = Pool::new(100_000_000, vec![8; 4]);
-    let scenario = Scenario::new("M2", pool, || Box::new(Traces::constant(|_| 1500.0)));
-    let whole_s = scenario.ideal_s();
-    Scenario { deaths: vec![(Rank(3), nanos(part * whole_s))], ..scenario }
-}
-
 /// M3: two ranks of eight workers at 1000; rank 1 falls to 50 at `seconds`. Undisturbed they need 3000 s.
 pub fn collapse(seconds: f64) -> Scenario {
     let pool = Pool::new(48_000_000, vec![8; 2]);

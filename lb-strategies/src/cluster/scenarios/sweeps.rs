@@ -45,7 +45,6 @@ pub const SWEEPS: &[Sweep] = &[
         checkpoints_s: &[60, 300, 600],
         ..sweep("S6", "F6, F7 and F8a with checkpoints every 60, 300 and 600 s", paper)
     },
-    sweep("S7", "M2, a rank dies at 20 times", deaths),
     sweep("S8", "L8 on one rank, 20 seeds of each mean cost", seeds),
 ];
 
@@ -81,14 +80,6 @@ fn far() -> Vec<Scenario> {
         })
     };
     [1, 100, 500, 2000].into_iter().flat_map(at).collect()
-}
-
-fn deaths() -> Vec<Scenario> {
-    let one = |step: u32| Scenario {
-        name: format!("M2 at {step}/21"),
-        ..many_ranks::death(f64::from(step) / 21.0)
-    };
-    (1..=20).map(one).collect()
 }
 
 fn seeds() -> Vec<Scenario> {

@@ -80,15 +80,6 @@ fn every_scenario_and_sweep_can_be_built_and_has_a_name_of_its_own() {
 }
 
 #[test]
-fn what_a_dead_rank_computed_counts_for_nothing() {
-    let scenario = scenario("M2").unwrap();
-    assert!(is_close(scenario.ideal_s(), 1e8 / (24.0 * 1500.0)));
-    let run = scenario.run(&*POOLS.parse("static").unwrap());
-    assert_eq!(run.executed.len(), 75_000_000, "equal shares have nobody to take over");
-    assert_eq!(run.closed.iter().filter(|closed| closed.is_none()).count(), 1);
-}
-
-#[test]
 fn lognormal_iterations_are_ideal_at_their_sum() {
     for (name, about) in [("L8-1ms", 2500.0), ("L8-1s", 2500.0), ("L8-1ms-4", 625.0)] {
         let ideal = scenario(name).unwrap().ideal_s();

@@ -1,8 +1,8 @@
 //! What rank 0 does with reports: phase 2, and the master of phase 3.
 //!
 //! Numbered rules:
-//! 1. A round of shares ends with one report from every rank that lives. Nobody is told anything new before.
-//! 2. The first `First` of a round, or a loss, stops it; what comes after that changes nothing.
+//! 1. A round of shares ends with one report from every rank. Nobody is told anything new before.
+//! 2. The first `First` of a round stops it; what comes after that changes nothing.
 //! 3. If nothing is left after a round, all are dismissed; else it is decided, and the next round or the queue begins. The
 //!    queue dismisses by itself.
 
@@ -10,7 +10,6 @@ use super::decide::{Choice, Conditions, Facts, Tally, decide};
 use super::{CaaMessage, Until, WorkerReport};
 use crate::Rank;
 use crate::pool::central::{Letters, Master, Queue, QueueMessage, SizeRule};
-use crate::pool::equal::shares;
 use crate::pool::{Message, Pool, apportion, apportion::equal};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +26,7 @@ pub(super) struct Head {
     phase: Phase,
     /// Of this round, by rank.
     reports: Vec<Option<Vec<WorkerReport>>>,
-    /// Its ledger is kept in all phases; workers ask it in phase 3.
+    /// It has what is left after each round; workers ask it in phase 3.
     queue: Queue,
     decisions: Vec<String>,
 }
@@ -36,11 +35,7 @@ impl Head {
     /// Before phase 1, whose shares all ranks know by themselves.
     pub(super) fn new(pool: &Pool, conditions: Conditions, rule: SizeRule, later: Until) -> Self {
         let mut queue = Queue::new(pool, rule, Master::Apart);
-        for rank in (0..pool.ranks()).map(Rank) {
-            for share in shares(pool, rank) {
-                queue.ledger.hand(rank, share);
-            }
-        }
+        queue.take(pool.iterations);
         Self {
             conditions,
             later,
@@ -66,16 +61,12 @@ impl Head {
     }
 
     pub(super) fn hear(&mut self, from: Rank, message: Message, letters: &mut Letters<Message>) {
-        // A rank may have said something before it was lost.
-        if self.queue.ledger.is_lost(from) {
-            return;
-        }
         match message {
             Message::Caa(CaaMessage::First) => self.stop(letters),
             Message::Caa(CaaMessage::Report { workers, left }) => {
                 self.reports[from.index()] = Some(workers);
                 for range in left {
-                    self.queue.ledger.give_back(from, range);
+                    self.queue.give_back(range);
                 }
                 self.decide_if_all_reported(letters);
             }
@@ -86,16 +77,6 @@ impl Head {
         }
     }
 
-    pub(super) fn lost(&mut self, rank: Rank, letters: &mut Letters<Message>) {
-        if self.phase == Phase::Serving {
-            return self.with_queue(letters, |queue, letters| queue.lost(rank, letters));
-        }
-        self.queue.ledger.lost(rank);
-        self.reports[rank.index()] = None;
-        self.stop(letters);
-        self.decide_if_all_reported(letters);
-    }
-
     fn stop(&mut self, letters: &mut Letters<Message>) {
         if self.phase == Phase::Shares {
             self.phase = Phase::Stopping;
@@ -104,10 +85,10 @@ impl Head {
     }
 
     fn decide_if_all_reported(&mut self, letters: &mut Letters<Message>) {
-        if self.queue.ledger.living().any(|rank| self.reports[rank.index()].is_none()) {
+        if self.reports.iter().any(Option::is_none) {
             return;
         }
-        if self.queue.ledger.waiting() == 0 {
+        if self.queue.waiting() == 0 {
             return self.serve(letters);
         }
         let (there, facts) = self.facts();
@@ -133,9 +114,9 @@ impl Head {
     /// Who is there, and what is known.
     fn facts(&self) -> (Vec<(Rank, u32)>, Facts) {
         let mut there = Vec::new();
-        let mut facts = Facts { left: self.queue.ledger.waiting(), ..Facts::default() };
-        for rank in self.queue.ledger.living() {
-            let workers = self.reports[rank.index()].iter().flatten();
+        let mut facts = Facts { left: self.queue.waiting(), ..Facts::default() };
+        for (rank, workers) in (0..).map(Rank).zip(&self.reports) {
+            let workers = workers.iter().flatten();
             for (worker, report) in (0..).zip(workers).filter(|(_, report)| report.there) {
                 there.push((rank, worker));
                 facts.clocks.push(report.clock);
@@ -148,12 +129,11 @@ impl Head {
 
     fn share(&mut self, there: &[(Rank, u32)], parts: &[u64], letters: &mut Letters<Message>) {
         self.phase = Phase::Shares;
-        let living: Vec<Rank> = self.queue.ledger.living().collect();
-        for rank in living {
+        for rank in self.ranks() {
             let mut shares = Vec::new();
-            for (&(of, worker), &part) in there.iter().zip(parts).filter(|((of, _), _)| *of == rank) {
+            for (&(_, worker), &part) in there.iter().zip(parts).filter(|((of, _), _)| *of == rank) {
                 let mut rest = part;
-                while let Some(range) = self.queue.ledger.grant(of, rest) {
+                while let Some(range) = self.queue.take(rest) {
                     rest -= range.end - range.start;
                     shares.push((worker, range));
                 }
@@ -163,7 +143,11 @@ impl Head {
     }
 
     fn tell_all(&self, message: &Message, letters: &mut Letters<Message>) {
-        letters.extend(self.queue.ledger.living().map(|rank| (rank, message.clone())));
+        letters.extend(self.ranks().map(|rank| (rank, message.clone())));
+    }
+
+    fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {
+        (0..self.reports.len() as u32).map(Rank)
     }
 
     fn with_queue(
@@ -225,24 +209,5 @@ mod tests {
             said([1.0, 1.1])
         );
         assert!(said([1.0, 1.5]).starts_with("MS (20 left"), "{}", said([1.0, 1.5]));
-    }
-
-    #[test]
-    fn what_a_lost_rank_still_says_changes_nothing() {
-        let pool = Pool::new(4, vec![1, 1]);
-        let mut head = Head::new(&pool, Conditions::PAPER, SizeRule::Fixed(1), Until::AllThrough);
-        let mut letters = Letters::new();
-        let report = |left| {
-            let worker = WorkerReport { there: true, clock: 1.0, tally: Tally::default() };
-            Message::Caa(CaaMessage::Report { workers: vec![worker], left: vec![left] })
-        };
-        head.lost(Rank(1), &mut letters);
-        assert_eq!(letters.drain(..).collect::<Vec<_>>(), [(Rank(0), Message::Caa(CaaMessage::Stop))]);
-        head.hear(Rank(0), report(0..2), &mut letters);
-        let shares = CaaMessage::Shares { shares: vec![(0, 0..4)], until: Until::AllThrough };
-        assert_eq!(letters.drain(..).collect::<Vec<_>>(), [(Rank(0), Message::Caa(shares))]);
-        head.hear(Rank(1), report(2..4), &mut letters);
-        assert!(letters.is_empty());
-        assert_eq!(head.queue.ledger.waiting(), 0, "rank 0 has it");
     }
 }

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Ledger, Letters, SizeRule};
+use super::{Letters, SizeRule};
 use crate::Rank;
-use crate::pool::Pool;
+use crate::pool::{Pool, RangeSet};
 
 /// What the queue and the ranks say to each other.
 ///
@@ -73,12 +73,13 @@ struct Asks {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Queue {
-    /// Who answers for which indices.
-    pub ledger: Ledger,
+    /// Indices that nobody has.
+    waiting: RangeSet,
     rule: SizeRule,
     master: Master,
-    /// Of each rank.
-    workers: Vec<u32>,
+    ranks: u32,
+    /// On all ranks.
+    workers: u32,
     asking: VecDeque<Asks>,
     /// Workers with a grant that they have not come back from.
     granted: BTreeSet<(Rank, u32)>,
@@ -89,67 +90,63 @@ impl Queue {
     /// Everything waits, and nobody has asked.
     pub fn new(pool: &Pool, rule: SizeRule, master: Master) -> Self {
         Self {
-            ledger: Ledger::new(pool),
+            waiting: RangeSet::from(0..pool.iterations),
             rule,
             master,
-            workers: pool.workers.clone(),
+            ranks: pool.ranks(),
+            workers: pool.workers(),
             asking: VecDeque::new(),
             granted: BTreeSet::new(),
             dismissed: false,
         }
     }
 
+    /// How many indices wait.
+    pub fn waiting(&self) -> u64 {
+        self.waiting.len()
+    }
+
+    /// Takes up to `count` of those that wait, the lowest, all in one range; `None` if none waits.
+    pub fn take(&mut self, count: u64) -> Option<Range<u64>> {
+        self.waiting.take_front(count)
+    }
+
+    /// These wait again.
+    pub fn give_back(&mut self, range: Range<u64>) {
+        self.waiting.insert(range);
+    }
+
     /// A worker has nothing; it is served when its turn comes.
     pub fn ask(&mut self, rank: Rank, worker: u32, fitting: u64, letters: &mut Letters<QueueMessage>) {
-        // A rank may have asked before it was lost.
-        if self.dismissed || self.ledger.is_lost(rank) {
-            return;
-        }
         self.granted.remove(&(rank, worker));
         self.asking.push_back(Asks { rank, worker, fitting });
         self.serve(letters);
     }
 
-    /// A rank is gone: what it had waits again. Once everybody is dismissed that comes too late.
-    pub fn lost(&mut self, rank: Rank, letters: &mut Letters<QueueMessage>) {
-        if self.dismissed || self.ledger.is_lost(rank) {
-            return;
-        }
-        self.ledger.lost(rank);
-        self.asking.retain(|asks| asks.rank != rank);
-        self.granted.retain(|&(of, _)| of != rank);
-        self.serve(letters);
-    }
-
     /// Gives to those who ask while something waits; dismisses all when everything was run.
     pub fn serve(&mut self, letters: &mut Letters<QueueMessage>) {
-        while self.ledger.waiting() > 0 {
+        while self.waiting() > 0 {
             let next = self.asking.iter().position(|asks| self.works(asks));
             let Some(Asks { rank, worker, fitting }) = next.and_then(|at| self.asking.remove(at)) else {
                 return;
             };
-            let count = self.rule.next(self.ledger.waiting(), self.working(), fitting);
-            let range = self.ledger.grant(rank, count).expect("some wait, and a size is at least 1");
+            let count = self.rule.next(self.waiting(), self.working(), fitting);
+            let range = self.take(count).expect("some wait, and a size is at least 1");
             self.granted.insert((rank, worker));
             letters.push_back((rank, QueueMessage::Grant { worker, range }));
         }
         if self.granted.is_empty() && !self.dismissed {
             self.dismissed = true;
-            letters.extend(self.ledger.living().map(|rank| (rank, QueueMessage::Dismiss)));
+            letters.extend((0..self.ranks).map(|rank| (Rank(rank), QueueMessage::Dismiss)));
         }
     }
 
-    /// Workers of ranks that live.
-    fn living(&self) -> u64 {
-        self.ledger.living().map(|rank| u64::from(self.workers[rank.index()])).sum()
-    }
-
     fn has_master(&self) -> bool {
-        self.master == Master::Apart && self.living() > 1
+        self.master == Master::Apart && self.workers > 1
     }
 
     fn working(&self) -> u64 {
-        self.living() - u64::from(self.has_master())
+        u64::from(self.workers - u32::from(self.has_master()))
     }
 
     fn works(&self, asks: &Asks) -> bool {

@@ -83,7 +83,7 @@ impl Peers {
         Holder { rank, pool, speed, waiting: standing.waiting, rtt: standing.rtt, wants }
     }
 
-    /// Who has neither said `Bye` nor is lost.
+    /// Who has not said `Bye`.
     pub(super) fn here(&self) -> impl Iterator<Item = Rank> + '_ {
         (0..).map(Rank).zip(&self.all).filter(|(_, peer)| peer.here).map(|(rank, _)| rank)
     }

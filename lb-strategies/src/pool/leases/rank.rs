@@ -2,7 +2,7 @@
 //!
 //! | stage | a worker that wants | leaves when |
 //! |---|---|---|
-//! | Working | gets a piece, or waits | `Stop` comes, or the root is lost |
+//! | Working | gets a piece, or waits | `Stop` comes |
 //! | Stopped | is released | never: closed when all are released |
 //!
 //! 1. While Working, a rank one of whose workers has come has iterations that nobody has begun, or a `Want` at the root.
@@ -148,12 +148,6 @@ impl LeaseRank {
                 self.report(now, Occasion::Bye);
             }
         }
-        self.go_on(now, out);
-    }
-
-    /// The root is gone: nobody would collect anything.
-    pub(super) fn root_lost(&mut self, now: Nanos, out: &mut Vec<Output>) {
-        self.stop(out);
         self.go_on(now, out);
     }
 

@@ -1,22 +1,21 @@
-//! The root of `leases`, on rank 0: the root pool, the ledger and the queue of those that want.
+//! The root of `leases`, on rank 0: what is free, who holds what, and the queue of those that want.
 //!
 //! | a peer is | its reports | leaves when |
 //! |---|---|---|
-//! | Here | are believed | it says `Bye`, or is lost |
+//! | Here | are believed | it says `Bye` |
 //! | Gone | are ignored | never |
 //!
 //! 1. A `Want` is answered by a `Lease` while something is free; else it stays in the queue, and is looked at again
-//!    whenever any report comes or a rank is lost.
+//!    whenever any report comes.
 //! 2. While it stays there, ranks that hold more than they need are cut: [`steal`](super::steal).
 //! 3. What is cut becomes free, and is leased in the same step to those for whom it was cut, as fast as they are.
-//! 4. `Stop` is said once, to all at once, when the ledger is complete: before, the loss of anybody may make work.
-//! 5. A lost peer's indices become free. It is never believed again.
-//! 6. When nobody can be cut, workers that wait execute copies of what was offered: [`copies`](super::copies).
+//! 4. `Stop` is said once, to all at once, when everything is done.
+//! 5. When nobody can be cut, workers that wait execute copies of what was offered: [`copies`](super::copies).
 
 use std::ops::Range;
 
 use super::copies::Copies;
-use super::ledger::Ledger;
+use super::holdings::Holdings;
 use super::message::{Occasion, Order, Report};
 use super::peers::Peers;
 use super::size::{self, Batch, Bounds, Speeds};
@@ -43,7 +42,7 @@ pub(super) type Orders = Vec<(Rank, Order)>;
 pub(super) struct LeaseRoot {
     settings: RootSettings,
     iterations: u64,
-    ledger: Ledger,
+    holdings: Holdings,
     copies: Copies,
     peers: Peers,
     stopped: bool,
@@ -54,7 +53,7 @@ impl LeaseRoot {
         Self {
             settings,
             iterations,
-            ledger: Ledger::new(iterations, workers.len() as u32),
+            holdings: Holdings::new(iterations, workers.len() as u32),
             copies: Copies::default(),
             peers: Peers::new(workers),
             stopped: false,
@@ -75,7 +74,7 @@ impl LeaseRoot {
         peer.standing = report.standing;
         peer.heard = now;
         for range in report.done {
-            self.ledger.done(from, range);
+            self.holdings.done(from, range);
         }
         match report.occasion {
             Occasion::Want => peer.want = Some(now),
@@ -83,29 +82,18 @@ impl LeaseRoot {
             Occasion::CutOk(ranges) => {
                 let thieves = peer.cut_for.take().unwrap_or_default();
                 let given: u64 = ranges.iter().map(|range| range.end - range.start).sum();
-                ranges.into_iter().for_each(|range| self.ledger.give_up(from, range));
+                ranges.into_iter().for_each(|range| self.holdings.give_up(from, range));
                 self.share(now, &thieves, given, orders);
             }
             Occasion::Offer { piece, range } => self.copies.offer(from, piece, range),
-            Occasion::Copied { owner, piece } => {
-                let is_here = self.peers[owner].here;
-                self.copies.copied(owner, is_here, piece, from, orders);
+            // Once stopped, nobody waits for an answer.
+            Occasion::Copied { owner, piece } if !self.stopped => {
+                self.copies.copied(owner, piece, from, orders);
             }
+            Occasion::Copied { .. } => {}
             Occasion::Settled { piece, range } => self.settled(from, piece, range, orders),
             Occasion::Bye => peer.here = false,
         }
-        self.serve(now, orders);
-    }
-
-    /// A rank is lost.
-    pub(super) fn lost(&mut self, now: Nanos, rank: Rank, orders: &mut Orders) {
-        let peer = &mut self.peers[rank];
-        if !std::mem::replace(&mut peer.here, false) || self.stopped {
-            return;
-        }
-        (peer.want, peer.cut_for) = (None, None);
-        self.ledger.lose(rank);
-        self.copies.lost(rank, orders);
         self.serve(now, orders);
     }
 
@@ -118,12 +106,12 @@ impl LeaseRoot {
         if self.stopped {
             return;
         }
-        if self.ledger.is_complete() {
+        if self.holdings.are_done() {
             self.stopped = true;
             orders.extend(self.peers.here().map(|rank| (rank, Order::Stop)));
             return;
         }
-        while self.ledger.free() > 0 {
+        while self.holdings.free() > 0 {
             let Some(rank) = self.peers.queue().min_by_key(|&rank| self.peers[rank].want) else { return };
             self.lease(now, rank, self.size(rank), orders);
         }
@@ -132,33 +120,29 @@ impl LeaseRoot {
         }
     }
 
-    /// Rule 6.
+    /// Rule 5.
     fn copy(&mut self, orders: &mut Orders) {
         loop {
             let waits = self.peers.queue().find(|&rank| self.peers[rank].standing.waiting > 0);
             let Some(rank) = waits else { return };
-            let Some(copy) = self.copies.take(&self.ledger) else { return };
+            let Some(copy) = self.copies.take(&self.holdings) else { return };
             self.peers[rank].standing.waiting -= 1;
             orders.push((rank, copy));
         }
     }
 
     fn settled(&mut self, owner: Rank, piece: u64, range: Option<Range<u64>>, orders: &mut Orders) {
-        let copier = self.copies.settled(owner, piece).filter(|&copier| self.peers[copier].here);
+        let Some(copier) = self.copies.settled(owner, piece) else { return };
         let counts = range.is_some();
-        match (range, copier) {
-            (Some(range), Some(copier)) => self.ledger.done_by(owner, copier, range),
-            (Some(range), None) => self.ledger.give_up(owner, range),
-            (None, _) => {}
+        if let Some(range) = range {
+            self.holdings.done(owner, range);
         }
-        if let Some(copier) = copier {
-            orders.push((copier, Order::Verdict { owner, piece, counts }));
-        }
+        orders.push((copier, Order::Verdict { owner, piece, counts }));
     }
 
     fn lease(&mut self, now: Nanos, rank: Rank, count: u64, orders: &mut Orders) {
-        let ranges = self.ledger.lease(rank, count);
-        let last = self.ledger.free() == 0;
+        let ranges = self.holdings.lease(rank, count);
+        let last = self.holdings.free() == 0;
         let peer = &mut self.peers[rank];
         let since = peer.want.take().expect("only who wants is served");
         peer.leases += 1;
@@ -169,7 +153,7 @@ impl LeaseRoot {
     fn size(&self, rank: Rank) -> u64 {
         let peer = &self.peers[rank];
         if self.peers.len() == 1 {
-            return self.ledger.free();
+            return self.holdings.free();
         }
         let workers = self.peers.here().map(|rank| self.peers[rank].workers).sum();
         let first = size::first(self.iterations, peer.workers, workers, self.settings.first);
@@ -183,8 +167,8 @@ impl LeaseRoot {
         let Bounds { min, max } = self.settings.bounds;
         let bounds = Bounds { min: min.max(4 * peer.standing.rtt), max };
         let ranks = self.peers.here().count() as u32;
-        let part = self.settings.batch.part(self.ledger.free(), ranks, self.peers.variation());
-        size::lease(self.ledger.free(), part, speeds, bounds)
+        let part = self.settings.batch.part(self.holdings.free(), ranks, self.peers.variation());
+        size::lease(self.holdings.free(), part, speeds, bounds)
     }
 
     /// Rule 3: what is given goes to the thieves in such parts that they end together.

@@ -8,8 +8,8 @@
 //! | settled | those still under way are discarded | never |
 //!
 //! 1. The rank that holds a piece settles it. Who copies it elsewhere asks through the root, and waits for the answer.
-//! 2. A piece is known by its number, not by its indices: those may come back after a loss.
-//! 3. A piece that was settled for another rank is no longer held: the root writes it to that rank.
+//! 2. A piece is known by its number.
+//! 3. A piece that was settled for another rank is no longer held: its copy counts.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

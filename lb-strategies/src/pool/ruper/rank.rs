@@ -81,11 +81,7 @@ impl RuperRank {
             (Input::Message { message: Message::Ruper(message), .. }, Link::Peer(monitor)) => {
                 monitor.receive(now, message, view, commands);
             }
-            (Input::Lost { rank }, Link::Root(root)) => root.peer_lost(rank, view, commands),
-            (Input::Lost { rank: Rank(0) }, Link::Peer(monitor)) => {
-                monitor.root_lost(self.supply.granted(), commands);
-            }
-            (Input::Timer | Input::Lost { .. } | Input::Message { .. }, _) => {}
+            (Input::Timer | Input::Message { .. }, _) => {}
         }
     }
 

@@ -127,16 +127,6 @@ impl RankMonitor {
         }
     }
 
-    /// Rank 0 is gone: the rank finishes what it was granted.
-    pub(crate) fn root_lost(&mut self, granted: u64, out: &mut Vec<Command>) {
-        if self.stage != Stage::Closed {
-            self.stage = Stage::Closed;
-            out.push(Command::SetTotal(granted));
-            out.push(Command::Checkpoint(Urgency::Forced));
-            out.push(Command::BalanceOver);
-        }
-    }
-
     fn report(&mut self, now: Nanos, reason: Reason, view: TaskView, out: &mut Vec<Command>) {
         let TaskView { predicted, registered, .. } = view;
         let elapsed = now.saturating_sub(self.reported);

@@ -9,16 +9,15 @@
 //! | Idle, Asked | the balance ends | sends `End` with all that is missing to its quota | Told |
 //! | Absent, after the end | `Start` | sends `End` | Told |
 //! | Told | `Bye` | | Gone |
-//! | any | it is lost | grants its indices again, balances | Gone |
 //!
 //! Only the rank that reported hears its new quota at once; the others when they report. Rank 0 reports to itself. No
-//! state waits for one rank: a slow or dead one delays nobody.
+//! state waits for one rank: a slow one delays nobody.
 
 mod balance;
 
 use super::command::{Command, TaskView};
+use super::grants::Grants;
 use super::guess_worker::GuessWorker;
-use super::ledger::Ledger;
 use super::messages::{Reason, RuperMessage};
 use super::parameters::{Counts, Settings, seconds};
 use super::task::Urgency;
@@ -64,8 +63,8 @@ pub(crate) struct RootMonitor {
     settings: Settings,
     iterations: u64,
     peers: Vec<Peer>,
-    /// Who has which indices, if they are more than numbers.
-    ledger: Option<Ledger>,
+    /// Which indices are left, if they are more than numbers.
+    grants: Option<Grants>,
     phase: Phase,
     own: Own,
 }
@@ -99,7 +98,7 @@ impl RootMonitor {
             settings: settings.clone(),
             iterations: pool.iterations,
             peers: shares.into_iter().map(peer).collect(),
-            ledger: indexed.then(|| Ledger::new(pool.iterations, pool.workers.len())),
+            grants: indexed.then(|| Grants::new(pool.iterations, pool.workers.len())),
             phase: Phase::Fresh,
             own: Own::default(),
         }
@@ -187,20 +186,6 @@ impl RootMonitor {
             }
             _ => {}
         }
-    }
-
-    /// A rank is lost with all it did. After the end of the balance nobody else can do it again: then it is missing.
-    pub(crate) fn peer_lost(&mut self, rank: Rank, view: TaskView, out: &mut Vec<Command>) {
-        let peer = &mut self.peers[rank.0 as usize];
-        if std::mem::replace(&mut peer.stage, Stage::Gone) == Stage::Gone || self.phase == Phase::Over {
-            return;
-        }
-        peer.assigned = 0;
-        peer.confirmed = 0;
-        if let Some(ledger) = &mut self.ledger {
-            ledger.revoke(rank);
-        }
-        self.rebalance(view, out);
     }
 
     fn start(&mut self, now: Nanos, rank: Rank, out: &mut Vec<Command>) {

@@ -57,11 +57,6 @@ impl Supply {
         Self { held: RangeSet::default(), granted: 0, claims: Claims::Possible { round_trip: 0 } }
     }
 
-    /// How many indices it was granted.
-    pub(crate) fn granted(&self) -> u64 {
-        self.granted
-    }
-
     /// Takes up to `count` indices.
     pub(crate) fn take(&mut self, count: u64) -> Option<Range<u64>> {
         self.held.take_front(count)

@@ -38,18 +38,18 @@ impl RootMonitor {
         }
     }
 
-    /// Shares the iterations by the speeds of the ranks; gives the seconds to the end. Ranks that are gone have no part.
+    /// Shares the iterations by the speeds of the ranks; gives the seconds to the end.
     pub(super) fn balance(&mut self) -> f64 {
         let (mut parties, mut quotas) = (Vec::new(), Vec::new());
         for (rank, peer) in (0..).map(Rank).zip(&mut self.peers) {
             // Who is absent and has no quota any more has missed the deadline.
-            if peer.stage == Stage::Gone || peer.stage == Stage::Absent && peer.assigned == 0 {
+            if peer.stage == Stage::Absent && peer.assigned == 0 {
                 continue;
             }
             parties.push(Party {
                 done: peer.guess.done,
                 assigned: peer.assigned,
-                floor: self.ledger.as_ref().map_or(peer.confirmed, |ledger| ledger.granted(rank)),
+                floor: self.grants.as_ref().map_or(peer.confirmed, |grants| grants.granted(rank)),
                 speed: peer.guess.measured_speed(),
             });
             quotas.push(&mut peer.assigned);
@@ -70,9 +70,9 @@ impl RootMonitor {
     /// Grants a rank indices; with its quota, if that allows fewer than it claims.
     pub(crate) fn claim(&mut self, rank: Rank, count: u64) -> (Vec<Range<u64>>, Option<u64>) {
         let quota = self.peers[rank.0 as usize].assigned;
-        let Some(ledger) = &mut self.ledger else { return (Vec::new(), None) };
-        let allowed = quota - ledger.granted(rank);
-        let ranges = ledger.grant(rank, count.min(allowed));
+        let Some(grants) = &mut self.grants else { return (Vec::new(), None) };
+        let allowed = quota - grants.granted(rank);
+        let ranges = grants.grant(rank, count.min(allowed));
         let granted: u64 = ranges.iter().map(|range| range.end - range.start).sum();
         debug_assert_eq!(granted, count.min(allowed), "free indices match what is open of the quotas");
         (ranges, (allowed < count).then_some(quota))

@@ -124,23 +124,10 @@ fn a_rank_that_starts_late_gets_a_part_of_what_is_left() {
     assert_eq!(root.peers.iter().map(|peer| peer.assigned).sum::<u64>(), 900);
 }
 
-#[test]
-fn what_a_lost_rank_was_granted_is_free_for_the_others() {
-    let mut root = balancing(900, 3, "");
-    hear(&mut root, 10, 2, RuperMessage::Claim { count: 300 });
-    let mut out = Vec::new();
-    root.peer_lost(Rank(2), TaskView::default(), &mut out);
-    assert_eq!(out, [Command::SetTotal(450)]);
-    let out = hear(&mut root, 20, 1, RuperMessage::Claim { count: 500 });
-    let granted = RuperMessage::Granted { ranges: vec![0..450], quota: Some(450) };
-    assert_eq!(out, [send(1, granted)]);
-}
-
 #[derive(Clone, Debug)]
 enum Step {
     Report { rank: u32, predicted: u64 },
     Claim { rank: u32, count: u64 },
-    Lost { rank: u32 },
     Start { rank: u32 },
     Tick { predicted: u64 },
 }
@@ -149,7 +136,6 @@ fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
     let step = prop_oneof![
         4 => (1..4u32, 0..600u64).prop_map(|(rank, predicted)| Step::Report { rank, predicted }),
         4 => (1..4u32, 1..200u64).prop_map(|(rank, count)| Step::Claim { rank, count }),
-        1 => (1..4u32).prop_map(|rank| Step::Lost { rank }),
         2 => (1..4u32).prop_map(|rank| Step::Start { rank }),
         2 => (0..600u64).prop_map(|predicted| Step::Tick { predicted }),
     ];
@@ -170,13 +156,12 @@ proptest! {
                 Step::Report { rank, predicted } => { hear(&mut root, now, rank, report(predicted, wait)); }
                 Step::Claim { rank, count } => { hear(&mut root, now, rank, RuperMessage::Claim { count }); }
                 Step::Start { rank } => { hear(&mut root, now, rank, RuperMessage::Start); }
-                Step::Lost { rank } => root.peer_lost(Rank(rank), TaskView::default(), &mut Vec::new()),
                 Step::Tick { predicted } => { tick(&mut root, now, predicted); }
             }
             let quotas: Vec<u64> = root.peers.iter().map(|peer| peer.assigned).collect();
-            let ledger = root.ledger.as_ref().unwrap();
+            let grants = root.grants.as_ref().unwrap();
             for (rank, &quota) in (0..).map(Rank).zip(&quotas) {
-                prop_assert!(quota >= ledger.granted(rank));
+                prop_assert!(quota >= grants.granted(rank));
             }
             let absent_until_deadline = now >= 300 && root.peers.iter().any(|peer| peer.stage == Stage::Absent);
             if !absent_until_deadline {
