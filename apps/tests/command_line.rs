@@ -130,13 +130,13 @@ fn a_checked_pool_writes_its_results_and_the_numbers_of_its_workers() {
         let output = start(program, &format!("{options} {pool} {files}"));
         assert!(output.status.success(), "{:?}", lines(&output.stderr));
         let said = lines(&output.stdout);
-        for words in [words, "static,chunk=0.001", "number by number"] {
+        for words in [words, "static,chunk=0.001", "bit for bit"] {
             assert!(said.iter().any(|line| line.contains(words)), "{words}: {said:?}");
         }
         assert_eq!(std::fs::read_to_string(csv).unwrap().lines().count(), lines_of_results);
         let numbers: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
         assert_eq!(numbers["runs"][1]["workers"].as_array().unwrap().len(), 4);
-        assert_eq!(numbers["problem"]["checked"], true);
+        assert_eq!(numbers["settings"]["problem"]["checked"], true);
         assert!(numbers["runs"][1]["wall_ns"].as_u64() >= numbers["runs"][1]["elapsed_ns"].as_u64());
     }
     std::fs::remove_dir_all(folder).unwrap();

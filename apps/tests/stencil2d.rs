@@ -5,22 +5,25 @@ use std::sync::Arc;
 
 use caribou::Config;
 use caribou_apps::harness::iteration_clock::IterationClock;
+use caribou_apps::harness::{Program, Stage};
 use caribou_apps::stencil2d::plate::Shape;
-use caribou_apps::stencil2d::run::Sink;
-use caribou_apps::stencil2d::{run, serial};
+use caribou_apps::stencil2d::run::Plate;
 
 const ITERATIONS: u32 = 25;
 
 /// Runs a plate whose chunks are of four sizes, and compares.
 fn assert_serial(config: Config, what: &str) -> caribou::Report {
-    let shape = Shape::new(43, 8).unwrap();
+    assert_plate(Shape::new(43, 8).unwrap(), &config.period(4), what)
+}
+
+fn assert_plate(shape: Shape, config: &Config, what: &str) -> caribou::Report {
+    let plate = Plate { shape, iterations: ITERATIONS };
     let clock = Arc::new(IterationClock::new(ITERATIONS));
-    let sink = Arc::new(Sink::new(shape));
-    let report = run::run(config.period(4), shape, ITERATIONS, &clock, Some(&sink));
-    let report = report.unwrap_or_else(|error| panic!("{what}: {error}"));
-    run::check(what, &sink, &serial::run(shape, ITERATIONS)).unwrap();
+    let ran = plate.run(&Stage { config, clock: &clock, gathers: true });
+    let ran = ran.unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert_eq!(Plate::difference(&ran.output.unwrap(), &plate.reference()), None, "{what}");
     assert_eq!(clock.completed(), ITERATIONS, "{what}");
-    report
+    ran.report
 }
 
 #[test]
@@ -59,9 +62,5 @@ fn any_order_of_events_gives_the_serial_result() {
 
 #[test]
 fn a_plate_of_one_chunk_runs() {
-    let shape = Shape::new(5, 5).unwrap();
-    let clock = Arc::new(IterationClock::new(ITERATIONS));
-    let sink = Arc::new(Sink::new(shape));
-    run::run(Config::default().ranks(1).period(3), shape, ITERATIONS, &clock, Some(&sink)).unwrap();
-    run::check("alone", &sink, &serial::run(shape, ITERATIONS)).unwrap();
+    assert_plate(Shape::new(5, 5).unwrap(), &Config::default().ranks(1).period(3), "alone");
 }

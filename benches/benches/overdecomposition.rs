@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use caribou::Config;
 use caribou_apps::harness::iteration_clock::IterationClock;
+use caribou_apps::harness::{Program, Stage};
 use caribou_apps::stencil2d::hand_blocked::HandBlocked;
 use caribou_apps::stencil2d::plate::Shape;
-use caribou_apps::stencil2d::run;
+use caribou_apps::stencil2d::run::Plate;
 use caribou_benches::figures::figure;
 use caribou_benches::{Contender, in_turn, seconds};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
@@ -34,7 +35,8 @@ fn shape() -> Shape {
 fn chunks(ranks: u32, lb: &str, iterations: u32) -> f64 {
     let clock = Arc::new(IterationClock::new(WARM_UP + iterations));
     let config = Config::default().ranks(ranks).lb(lb).expect("it is in the table");
-    run::run(config, shape(), WARM_UP + iterations, &clock, None).expect("it ends");
+    let plate = Plate { shape: shape(), iterations: WARM_UP + iterations };
+    plate.run(&Stage { config: &config, clock: &clock, gathers: false }).expect("it ends");
     let (_, complete_ns) = clock.times_ns();
     (complete_ns[(WARM_UP + iterations - 1) as usize] - complete_ns[WARM_UP as usize - 1]) as f64 * 1e-9
 }

@@ -22,10 +22,11 @@ use std::sync::Arc;
 
 use caribou::Config;
 use caribou_apps::harness::iteration_clock::IterationClock;
+use caribou_apps::harness::{Program, Stage};
 use caribou_apps::ring::chunk as ring;
 use caribou_apps::ring::options::Options;
 use caribou_apps::stencil2d::plate::Shape;
-use caribou_apps::stencil2d::run as stencil;
+use caribou_apps::stencil2d::run::Plate;
 use caribou_benches::figures::figure;
 use caribou_benches::{Contender, Spread, in_pairs};
 use clap::Parser;
@@ -74,7 +75,8 @@ impl Drop for Directory {
 fn plate(config: Config, grid: usize, chunk: usize, iterations: u32) -> f64 {
     let clock = Arc::new(IterationClock::new(iterations));
     let shape = Shape::new(grid, chunk).expect("the chunk divides the grid");
-    stencil::run(config.ranks(2), shape, iterations, &clock, None).expect("it ends");
+    let stage = Stage { config: &config.ranks(2), clock: &clock, gathers: false };
+    Plate { shape, iterations }.run(&stage).expect("it ends");
     let (_, complete_ns) = clock.times_ns();
     (complete_ns[iterations as usize - 1] - complete_ns[9]) as f64 * 1e-6 / f64::from(iterations - 10)
 }

@@ -19,10 +19,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use caribou::{Chunk, Config, Ctx, Reducer, Target, Values};
 use caribou_apps::harness::iteration_clock::IterationClock;
+use caribou_apps::harness::{Program, Stage};
 use caribou_apps::ring::chunk as ring;
 use caribou_apps::ring::options::Options;
 use caribou_apps::stencil2d::plate::Shape;
-use caribou_apps::stencil2d::run as stencil;
+use caribou_apps::stencil2d::run::Plate;
 use caribou_benches::figures::figure;
 use caribou_benches::{Contender, in_turn};
 use clap::Parser;
@@ -125,7 +126,8 @@ fn even(ranks: u32) -> f64 {
     let iterations = 60;
     let clock = Arc::new(IterationClock::new(iterations));
     let shape = Shape::new(2048, 256).expect("the chunk divides the grid");
-    stencil::run(config(ranks), shape, iterations, &clock, None).expect("it ends");
+    let stage = Stage { config: &config(ranks), clock: &clock, gathers: false };
+    Plate { shape, iterations }.run(&stage).expect("it ends");
     let (_, complete_ns) = clock.times_ns();
     (complete_ns[iterations as usize - 1] - complete_ns[9]) as f64 * 1e-6 / f64::from(iterations - 10)
 }

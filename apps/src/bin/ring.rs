@@ -4,15 +4,13 @@
 use std::process::ExitCode;
 
 use caribou::Launch;
-use caribou_apps::harness::error::Error;
-use caribou_apps::harness::launch;
 use caribou_apps::harness::output::{Output, print};
-use caribou_apps::harness::program;
+use caribou_apps::harness::{self, Error, launch};
 use caribou_apps::ring::chunk::run;
 use caribou_apps::ring::options::Options;
 
 fn main() -> ExitCode {
-    program::main(std::env::args_os(), measure)
+    harness::start(std::env::args_os(), measure)
 }
 
 fn measure(options: Options, launch: Launch) -> Result<(), Error> {

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use super::grid::Grid;
 use super::scheduler::Scheduler;
-use crate::harness::error::Error;
-use crate::harness::pooling::Pooling;
+use crate::harness::Error;
 
 /// A switch with buffers at its crosspoints, simulated under every load, with every buffer and every scheduler.
 #[derive(Clone, Debug, clap::Parser)]
@@ -42,15 +41,9 @@ pub struct Options {
     /// Where all random numbers come from: the same seed gives the same result
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Compare every run with the serial program, number by number; exit code 1 if one differs
-    #[arg(long)]
-    pub check: bool,
     /// Write throughput, delay and loss of every point of the grid, with errors
     #[arg(long, value_name = "FILE.csv")]
     pub output: Option<PathBuf>,
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "a comment here would replace the description of the program")]
-    pub pooling: Pooling,
 }
 
 const AFTER_HELP: &str = "\
@@ -101,7 +94,6 @@ impl Options {
             "schedulers": schedulers,
             "burst": grid.burst,
             "seed": grid.seed,
-            "checked": self.check,
         })
     }
 }
@@ -119,12 +111,12 @@ mod tests {
     fn every_documented_option_is_understood() {
         let all = options(
             "crossbar --tasks 9 --requests 100 --ports 8 --load 0.5,1 --buffer 2 --scheduler random,round-robin \
-             --burst 3.5 --seed 7 --check --output a.csv --workers 2 --lb static",
+             --burst 3.5 --seed 7 --output a.csv",
         );
         let grid = all.grid().unwrap();
         assert_eq!((grid.ports, grid.requests, grid.points(), grid.seed), (8, 100, 4, 7));
         assert_eq!(grid.schedulers, [Scheduler::Random, Scheduler::RoundRobin]);
-        assert!(all.check && all.pooling.workers == Some(2));
+        assert_eq!(all.output, Some("a.csv".into()));
     }
 
     #[test]

@@ -1,36 +1,76 @@
-//! The program: all tasks of a grid, by one thread or as a pool, and the check that both are the same.
+//! The program as the harness sees it, and its serial reference.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::grid::Grid;
+use super::options::Options;
+use super::results;
 use super::tally::{Tally, run_tasks};
-use crate::harness::error::Error;
-use crate::harness::pooling::{PoolRuns, PoolSummary, same};
+use crate::harness::pools::{self, Pool};
+use crate::harness::{Error, Program, Ran, Setting, Stage, Total};
 
 /// What a packet costs, roughly: tasks are told apart by their number of packets.
 const PACKET: Duration = Duration::from_nanos(30);
 
-/// The serial reference: all tasks, one after the other, in one tally.
-#[must_use]
-pub fn serial(grid: &Grid, tasks: u64) -> Tally {
-    let mut tally = Tally::new(grid);
-    run_tasks(grid, 0..tasks, &mut tally);
-    tally
+/// All tasks of a grid.
+#[derive(Clone, Debug)]
+pub struct Crossbar {
+    options: Options,
+    grid: Grid,
 }
 
-/// All tasks, as a pool, once with each strategy; with `check` each run is compared with the serial program.
-///
-/// Of several processes all call this; each gets the result of the last run, and what is told of all.
-///
-/// # Errors
-/// [`Error::Differs`] when a result is wrong; the runtime's own when a run cannot go on.
-pub fn run(runs: &PoolRuns, grid: &Grid, tasks: u64, check: bool) -> Result<(Tally, PoolSummary), Error> {
-    let reference = (check && runs.launch().speaks()).then(|| serial(grid, tasks));
-    let cost = PACKET.saturating_mul(u32::try_from(grid.requests).unwrap_or(u32::MAX));
-    runs.run(
-        cost,
-        || Tally::new(grid),
-        |tally, range| run_tasks(grid, range, tally),
-        |lb, tally| same(lb, reference.as_ref().and_then(|reference| tally.difference(reference))),
-    )
+impl Program for Crossbar {
+    const NAME: &'static str = "crossbar";
+    type Shape = Pool;
+    type Options = Options;
+    type Output = Tally;
+
+    fn new(options: Options, _: Setting) -> Result<Self, Error> {
+        Ok(Self { grid: options.grid()?, options })
+    }
+
+    fn total(&self) -> Total {
+        Total { count: self.options.tasks, unit: "tasks" }
+    }
+
+    fn title(&self) -> String {
+        let Grid { ports, requests, .. } = self.grid;
+        format!("{ports} x {ports} ports at {} points, {requests} packets a task", self.grid.points())
+    }
+
+    fn description(&self) -> serde_json::Value {
+        self.options.description(&self.grid)
+    }
+
+    fn run(&self, stage: &Stage<'_>) -> Result<Ran<Self>, Error> {
+        let cost = PACKET.saturating_mul(u32::try_from(self.grid.requests).unwrap_or(u32::MAX));
+        let init = || Tally::new(&self.grid);
+        let (tally, report) = pools::run(stage, self.options.tasks, cost, init, |tally, range| {
+            run_tasks(&self.grid, range, tally);
+        })?;
+        Ok(Ran { output: Some(tally), report })
+    }
+
+    fn reference(&self) -> Tally {
+        let mut tally = Tally::new(&self.grid);
+        run_tasks(&self.grid, 0..self.options.tasks, &mut tally);
+        tally
+    }
+
+    fn difference(tally: &Tally, reference: &Tally) -> Option<String> {
+        tally.difference(reference)
+    }
+
+    fn results(&self, tally: &Tally) -> String {
+        results::table(&self.grid, tally)
+    }
+
+    fn file(&self) -> Option<&Path> {
+        self.options.output.as_deref()
+    }
+
+    fn contents(&self, tally: &Tally) -> String {
+        results::grid_csv(&self.grid, tally)
+    }
 }

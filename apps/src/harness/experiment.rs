@@ -1,27 +1,28 @@
-//! One program, run once per strategy under the same disturbances.
+//! One run of a program under disturbances.
 //!
-//! It knows nothing of what the program computes: the program is a closure that records its iterations in a clock and
-//! returns the runtime's report.
+//! It knows nothing of what the program computes: the program is a closure that records its steps in a clock.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 
-use caribou::{Launch, Report};
+use caribou::Launch;
 
-use crate::harness::disturbance::Disturbances;
-use crate::harness::disturbance::director::Director;
-use crate::harness::error::Error;
-use crate::harness::iteration_clock::IterationClock;
-use crate::harness::machine::Machine;
-use crate::harness::record::Run;
+use super::disturbance::Disturbances;
+use super::disturbance::director::Director;
+use super::error::Error;
+use super::iteration_clock::IterationClock;
+use super::machine::Machine;
+use super::program::Total;
 
 /// What all runs of a comparison share.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// Iterations of each run; of a pool, the parts in which its progress is told.
-    pub iterations: u32,
+    /// Steps of each run.
+    pub steps: u32,
+    /// What a step is.
+    pub step: &'static str,
     /// What there is to do, for the bar.
     pub total: Total,
     /// Ranks.
@@ -34,23 +35,6 @@ pub struct Experiment {
     pub machine: Machine,
     /// Whether the ranks are in this process, or this process is one of them.
     pub launch: Launch,
-}
-
-/// How many of what there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Total {
-    /// How many.
-    pub count: u64,
-    /// Of what, such as "iterations".
-    pub unit: &'static str,
-}
-
-impl Total {
-    /// Iterations.
-    #[must_use]
-    pub fn iterations(count: u32) -> Self {
-        Self { count: u64::from(count), unit: "iterations" }
-    }
 }
 
 /// What a run left behind, and how it was disturbed.
@@ -82,10 +66,10 @@ impl Experiment {
             }
         }
         for spec in &self.disturbances.neighbours {
-            if spec.from >= self.iterations {
+            if spec.from >= self.steps {
                 return Err(Error::Usage(format!(
-                    "--neighbour {}:{}-...: the run ends at iteration {}",
-                    spec.rank, spec.from, self.iterations
+                    "--neighbour {}:{}-...: the run ends at {} {}",
+                    spec.rank, spec.from, self.step, self.steps
                 )));
             }
         }
@@ -105,38 +89,21 @@ impl Experiment {
         )))
     }
 
-    /// Runs `program` with the strategy `lb`, which it gets only as a name to record.
+    /// Runs `program` with the strategy `lb`, which it gets only as a name to show.
     ///
-    /// `program` must record every iteration in the clock; it runs on this thread. Of several processes each calls this, and
-    /// only the one that speaks has all times and syncs.
+    /// `program` must record every step in the clock; it runs on this thread. Of several processes each calls this.
     ///
     /// # Errors
     /// The program's own, or [`Error::System`] and [`Error::NotPinned`] when a neighbour or a quota could not be had.
     ///
     /// # Panics
     /// When `program` does.
-    pub fn run(
-        &self,
-        lb: &str,
-        program: impl FnOnce(&Arc<IterationClock>) -> Result<Report, Error>,
-    ) -> Result<Run, Error> {
-        let Disturbed { outcome, quotas_held, clock } = self.disturb(lb, program)?;
-        Ok(Run::new(lb, quotas_held, clock.times_ns(), &outcome))
-    }
-
-    /// As [`run`](Self::run), for a program that returns something else.
-    ///
-    /// # Errors
-    /// Those of [`run`](Self::run).
-    ///
-    /// # Panics
-    /// When `program` does.
-    pub fn disturb<T>(
+    pub fn run<T>(
         &self,
         lb: &str,
         program: impl FnOnce(&Arc<IterationClock>) -> Result<T, Error>,
     ) -> Result<Disturbed<T>, Error> {
-        let clock = Arc::new(IterationClock::new(self.iterations));
+        let clock = Arc::new(IterationClock::new(self.steps));
         let over = AtomicBool::new(false);
         let (outcome, directed) = thread::scope(|scope| {
             let direct = || {
@@ -182,8 +149,8 @@ mod tests {
             Machine { vcpus: vec![0, 1], quota: None, model: String::new(), vcpu_distance: "unknown" };
         let disturbances = Disturbances { neighbours, ..Disturbances::default() };
         let (workers, launch) = (Some(1), Launch::Alone);
-        let total = Total::iterations(8);
-        Experiment { iterations: 8, total, ranks: 2, workers, disturbances, machine, launch }
+        let total = Total { count: 8, unit: "iterations" };
+        Experiment { steps: 8, step: "iteration", total, ranks: 2, workers, disturbances, machine, launch }
     }
 
     #[test]
@@ -211,30 +178,28 @@ mod tests {
     }
 
     #[test]
-    fn a_run_keeps_the_programs_times_and_its_report_on_the_callers_thread() {
+    fn a_run_keeps_the_programs_times_and_its_outcome_on_the_callers_thread() {
         let caller = thread::current().id();
         let run = experiment(&[]).run("none", |clock| {
             assert_eq!(thread::current().id(), caller);
             clock.record_start(100);
             (1..=8).for_each(|completed| clock.record(completed, 100 + 10 * u64::from(completed)));
-            let mut report = Report::default();
-            report.syncs.push(caribou::SyncReport::default());
-            report.run.workers_per_rank = vec![3, 3];
-            Ok(report)
+            Ok("done")
         });
-        let run = run.unwrap();
-        assert_eq!((run.start_ns, run.iterations(), run.syncs.len(), run.workers), (100, 8, 1, 3));
+        let Disturbed { outcome, quotas_held, clock } = run.unwrap();
+        let (start_ns, complete_ns) = clock.times_ns();
+        assert_eq!((outcome, quotas_held, start_ns, complete_ns.len()), ("done", true, 100, 8));
     }
 
     #[test]
     fn an_error_of_the_program_is_the_error_of_the_run() {
-        let run = experiment(&[]).run("none", |_| Err(Error::Usage("no".to_owned())));
+        let run = experiment(&[]).run::<()>("none", |_| Err(Error::Usage("no".to_owned())));
         assert_eq!(run.unwrap_err().to_string(), "no");
     }
 
     #[test]
     fn a_panic_of_the_program_does_not_leave_the_director_waiting() {
-        let run = || experiment(&[]).run("none", |_| panic!("on purpose"));
+        let run = || experiment(&[]).run::<()>("none", |_| panic!("on purpose"));
         let panic = catch_unwind(AssertUnwindSafe(run)).unwrap_err();
         assert_eq!(panic.downcast_ref(), Some(&"on purpose"));
     }
@@ -246,7 +211,7 @@ mod tests {
             clock.record(1, 10);
             thread::sleep(std::time::Duration::from_millis(50));
             ended = true;
-            Ok(Report::default())
+            Ok(())
         });
         assert!(matches!(run, Err(Error::NotPinned { rank: 1 })) && ended);
     }

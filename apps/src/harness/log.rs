@@ -8,7 +8,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// Starts logging. A second call changes nothing.
-pub fn start() {
+pub(super) fn start() {
     let asked = std::env::var_os("RUST_LOG").unwrap_or_default();
     let levels = levels(&asked.to_string_lossy()).unwrap_or_else(|error| {
         // A closed error stream is no reason to stop.

@@ -1,33 +1,104 @@
-//! What all programs share, from the command line inwards:
+//! All that programs share: a command line, runs with one strategy after the other under the same disturbances, the check
+//! against a serial reference, a table, a plot, numbers.
+//!
+//! A program is its computation, its reference and its options; `main` is one line. This one is complete:
+//!
+//! ```
+//! use std::ops::Range;
+//! use std::time::Duration;
+//!
+//! use caribou_apps::harness::pools::{self, Pool};
+//! use caribou_apps::harness::{self, Error, Program, Ran, Setting, Stage, Total};
+//!
+//! /// Throws darts at a square, and counts those in the circle.
+//! #[derive(clap::Parser)]
+//! struct Darts {
+//!     /// Darts to throw
+//!     #[arg(long, default_value_t = 10_000)]
+//!     darts: u64,
+//! }
+//!
+//! fn throw(hits: &mut u64, darts: Range<u64>) {
+//!     let place = |random: u64| (random % 1000) as f64 / 1000.0;
+//!     let is_hit = |dart: &u64| place(dart * 7919).hypot(place(dart * 104_729)) < 1.0;
+//!     *hits += darts.filter(is_hit).count() as u64;
+//! }
+//!
+//! impl Program for Darts {
+//!     const NAME: &'static str = "darts";
+//!     type Shape = Pool;
+//!     type Options = Self;
+//!     type Output = u64;
+//!
+//!     fn new(options: Self, _: Setting) -> Result<Self, Error> { Ok(options) }
+//!     fn total(&self) -> Total { Total { count: self.darts, unit: "darts" } }
+//!     fn title(&self) -> String { "a square with a circle".to_owned() }
+//!     fn description(&self) -> serde_json::Value { serde_json::json!({ "darts": self.darts }) }
+//!
+//!     fn run(&self, stage: &Stage<'_>) -> Result<Ran<Self>, Error> {
+//!         let (hits, report) = pools::run(stage, self.darts, Duration::from_nanos(10), || 0, throw)?;
+//!         Ok(Ran { output: Some(hits), report })
+//!     }
+//!
+//!     fn reference(&self) -> u64 {
+//!         let mut hits = 0;
+//!         throw(&mut hits, 0..self.darts);
+//!         hits
+//!     }
+//!
+//!     fn difference(hits: &u64, reference: &u64) -> Option<String> {
+//!         (hits != reference).then(|| format!("{hits} hits instead of {reference}"))
+//!     }
+//! }
+//!
+//! let ended = harness::main::<Darts>(["darts", "--check", "--compare", "static,leases"]);
+//! assert_eq!(ended, std::process::ExitCode::SUCCESS);
+//! ```
+//!
+//! A program of chunks has the same parts; its `run` calls [`arrays::run`], and its chunks tell the
+//! [`Observers`](arrays::Observers) how far they are, as `stencil2d` does.
 //!
 //! | module | answers |
 //! |---|---|
-//! | `program`, `cli`, `options`, `output`, `log` | what every `main` does; what was asked for, and where results and log lines go |
-//! | `shape` | which strategies are for programs of which shape |
-//! | `launch` | which of several processes speaks |
-//! | `memory` | whether a problem fits |
-//! | `experiment` | how a program is run once per strategy |
-//! | `disturbance` | what disturbs it meanwhile, and when |
-//! | `iteration_clock`, `record`, `summary` | what happened, as times and as numbers |
-//! | `table`, `plot`, `progress` | what a person sees |
-//! | `pooling` | how pools are run once per strategy |
+//! | `program` | what a program is to the harness |
+//! | `shape`, [`arrays`], [`pools`] | what differs between shapes of programs, and how one of each is run |
+//! | `start`, `options`, `strategies`, [`cli`], [`output`], `log` | what every `main` does; what was asked for, and where results and log lines go |
+//! | `comparison`, `experiment` | how a program is run once per strategy |
+//! | [`disturbance`] | what disturbs it meanwhile, and when |
+//! | [`launch`] | which of several processes speaks |
+//! | [`memory`], [`machine`] | whether a problem fits |
+//! | [`iteration_clock`], `times`, `summary` | what happened, as times and as numbers |
+//! | [`table`], [`plot`], `progress` | what a person sees |
 
+pub mod arrays;
 pub mod cli;
+mod comparison;
 pub mod disturbance;
 pub mod error;
-pub mod experiment;
+mod experiment;
 pub mod iteration_clock;
 pub mod launch;
-pub mod log;
+mod log;
 pub mod machine;
 pub mod memory;
-pub mod options;
+mod options;
 pub mod output;
 pub mod plot;
-pub mod pooling;
-pub mod program;
+pub mod pools;
+mod program;
 mod progress;
-pub mod record;
 mod shape;
-pub mod summary;
+mod start;
+mod strategies;
+mod summary;
 pub mod table;
+mod times;
+
+pub use self::comparison::Comparison;
+pub use self::error::Error;
+pub use self::options::{CommandLine, Options};
+pub use self::program::{Program, Ran, Setting, Stage, Total};
+pub use self::shape::{Facts, Shape};
+pub use self::start::{main, start};
+pub use self::summary::{Run, Settings, Summary};
+pub use self::times::Times;

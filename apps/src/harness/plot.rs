@@ -6,8 +6,7 @@
 use presentation::chart::{Axis, Band, Chart, Series};
 use presentation::svg::{Area, Svg};
 
-use crate::harness::disturbance::Window;
-use crate::harness::summary::Summary;
+use super::disturbance::Window;
 
 const SIZE: (f64, f64) = (960.0, 520.0);
 
@@ -27,21 +26,6 @@ pub struct Picture {
     pub windows: Vec<Window>,
     /// The runs: what is said of each, and the milliseconds of its steps.
     pub curves: Vec<(String, Vec<f64>)>,
-}
-
-impl From<&Summary> for Picture {
-    fn from(summary: &Summary) -> Self {
-        let curve = |run: &crate::harness::summary::RunSummary| {
-            (format!("{}: {:.2} s", run.lb, run.total_s), run.iterations_ms.clone())
-        };
-        Self {
-            caption: caption(summary),
-            step: "iteration",
-            steps: summary.settings.iterations,
-            windows: summary.windows(),
-            curves: summary.runs.iter().map(curve).collect(),
-        }
-    }
 }
 
 /// The plot as the text of an SVG file.
@@ -87,12 +71,6 @@ fn series(name: &str, times_ms: &[f64]) -> Series {
     }
 }
 
-fn caption(summary: &Summary) -> String {
-    let Summary { program, settings, .. } = summary;
-    let problem = settings.problem.get("description").and_then(serde_json::Value::as_str).unwrap_or_default();
-    format!("{program}: {problem}, {} ranks, balanced every {} iterations", settings.ranks, settings.period)
-}
-
 /// The upper end of the time axis: room above the lines and nearly all points; a single stray iteration is left out.
 fn top_ms(picture: &Picture) -> f64 {
     let mut all: Vec<f64> =
@@ -119,6 +97,7 @@ fn smooth(values: &[f64]) -> Vec<f64> {
 mod tests {
     use super::*;
     use crate::harness::summary::tests::sample;
+    use crate::harness::times::Times;
 
     #[test]
     fn the_plot_names_axes_runs_and_units() {
@@ -137,7 +116,7 @@ mod tests {
     #[test]
     fn an_empty_run_can_be_plotted() {
         let mut summary = sample("none", &[]);
-        summary.runs.iter_mut().for_each(|run| run.iterations_ms.clear());
+        summary.runs.iter_mut().for_each(|run| run.times = Times::default());
         assert!(svg(&(&summary).into()).ends_with("</svg>\n"));
     }
 }

@@ -1,49 +1,110 @@
-//! What the `main` of every program here does around its own part.
+//! What a program is to the harness, and one run of it.
 
-use std::ffi::OsString;
-use std::io::{Write, stderr};
-use std::process::ExitCode;
+use std::path::Path;
+use std::sync::Arc;
 
-use caribou::Launch;
+use caribou::{Config, Launch};
 
-use crate::harness::cli;
-use crate::harness::disturbance::{neighbour, quota};
-use crate::harness::error::Error;
-use crate::harness::{launch, log};
+use super::error::Error;
+use super::iteration_clock::IterationClock;
+use super::shape::Shape;
 
-/// Reads the command line, runs the program, and says what went wrong, if anything did.
-///
-/// Of several processes one speaks for all; the others are silent but for errors that they alone may know. If the process
-/// was started to be a busy neighbour or to keep a control group, that is all it does.
-pub fn main<O: clap::Parser>(
-    arguments: impl IntoIterator<Item = OsString>,
-    run: impl FnOnce(O, Launch) -> Result<(), Error>,
-) -> ExitCode {
-    let helps = neighbour::become_one_if_asked().or_else(|| quota::keep_one_if_asked(std::env::args_os()));
-    if let Some(code) = helps {
-        return code;
+/// A computation, its serial reference and its options. An example is in [the harness](super).
+pub trait Program: Sized {
+    /// The name of its binary.
+    const NAME: &'static str;
+
+    /// Whether it gives a demonstration where it is started without options: beside a busy neighbour, without and with
+    /// balancing.
+    const DEMONSTRATES: bool = false;
+
+    /// An [`Array`](super::arrays::Array) of chunks, or a [`Pool`](super::pools::Pool) of iterations.
+    type Shape: Shape;
+
+    /// Its own options. Those of its shape and of all programs come after them.
+    type Options: clap::Parser;
+
+    /// What a run computes.
+    type Output;
+
+    /// The problem that the options ask for.
+    ///
+    /// # Errors
+    /// [`Error::Usage`], naming the option that cannot be met.
+    fn new(options: Self::Options, setting: Setting) -> Result<Self, Error>;
+
+    /// All there is to do in a run.
+    fn total(&self) -> Total;
+
+    /// The problem in a few words, which begin the introduction and the caption of a plot.
+    fn title(&self) -> String;
+
+    /// All that decides the result, given or not: an object for the numbers.
+    fn description(&self) -> serde_json::Value;
+
+    /// One run. Of several processes all make it.
+    ///
+    /// # Errors
+    /// What the runtime says.
+    fn run(&self, stage: &Stage<'_>) -> Result<Ran<Self>, Error>;
+
+    /// What the serial program computes.
+    fn reference(&self) -> Self::Output;
+
+    /// The first difference of a result to the reference, in words; `None` when there is none.
+    fn difference(output: &Self::Output, reference: &Self::Output) -> Option<String>;
+
+    /// The result as people read it, above the table.
+    fn results(&self, _output: &Self::Output) -> String {
+        String::new()
     }
-    log::start();
-    let launch = launch::this();
-    let options = match cli::parse::<O>(arguments) {
-        Ok(options) => options,
-        Err(refusal) => return refusal.report(launch),
-    };
-    match run(options, launch) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            launch.refuse(&format!("error: {error}"), error.exit_code());
-            if launch::tells(launch, &error) {
-                complain(&error);
-            } else {
-                launch::give_way();
-            }
-            error.exit_code().into()
-        }
+
+    /// The file in which the result is wanted, if anybody asked for one.
+    fn file(&self) -> Option<&Path> {
+        None
+    }
+
+    /// What goes into that file.
+    fn contents(&self, _output: &Self::Output) -> String {
+        String::new()
     }
 }
 
-fn complain(error: &Error) {
-    // In one piece: other processes may be speaking too. A closed stream leaves nobody to tell.
-    let _ = stderr().write_all(format!("error: {error}\n").as_bytes());
+/// What a problem is set up for.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Ranks.
+    pub ranks: u32,
+    /// Whether the ranks are in this process, or this process is one of them.
+    pub launch: Launch,
+    /// Whether results are compared with the reference, for which one process needs memory for both.
+    pub checks: bool,
+}
+
+/// How many of what there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Total {
+    /// How many.
+    pub count: u64,
+    /// Of what, such as "iterations".
+    pub unit: &'static str,
+}
+
+/// What one run of a program is given.
+#[derive(Debug)]
+pub struct Stage<'r> {
+    /// The configuration, with the strategy.
+    pub config: &'r Config,
+    /// Where the program tells that a step is complete.
+    pub clock: &'r Arc<IterationClock>,
+    /// Whether the result is to be compared: an array brings it together only then.
+    pub gathers: bool,
+}
+
+/// What one run of a program leaves behind.
+pub struct Ran<P: Program> {
+    /// What it computed; of an array only where it is to be compared.
+    pub output: Option<P::Output>,
+    /// What the runtime tells of it.
+    pub report: <P::Shape as Shape>::Report,
 }

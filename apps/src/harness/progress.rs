@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::harness::experiment::Total;
+use crate::harness::program::Total;
 
 /// Shows the progress of one run on the error stream; dropping it takes the bar away.
 #[derive(Debug)]

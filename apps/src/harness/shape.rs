@@ -1,77 +1,91 @@
-//! The strategies to run a program with: each is for programs of one shape.
-//!
-//! What does not fit is refused here, before anything runs, and by the name of the option it came from: the runtime would
-//! say so only when that run begins, and knows no options.
+//! What the harness must know of a shape of program. All that differs between shapes is said here, once for each; a new
+//! shape is one more `impl`, and a way to run (such as [`pools::run`](super::pools::run)).
 
-use caribou::Config;
-use caribou::lb::Shape;
+use std::fmt::Debug;
 
-use crate::harness::cli;
-use crate::harness::error::Error;
+use caribou::{Config, RunReport, lb};
+use serde::Serialize;
 
-/// A configuration for each run of a program of this shape, in order: `config` with each strategy of the list `compare`;
-/// else with `lb`; else as it is.
-///
-/// # Errors
-/// [`Error::Usage`], naming `--compare`, `--lb` or `CARIBOU_LB`, when a strategy is not one for programs of this shape.
-pub(crate) fn configs(
-    shape: Shape,
-    config: &Config,
-    lb: Option<&str>,
-    compare: Option<&str>,
-) -> Result<Vec<Config>, Error> {
-    let (option, specs) = match (compare, lb) {
-        (Some(list), _) => ("--compare", cli::strategies(list)?),
-        (None, Some(lb)) => ("--lb", vec![lb.to_owned()]),
-        (None, None) => ("CARIBOU_LB", vec![config.lb_spec(shape).to_owned()]),
-    };
-    let balanced = |spec: &String| match with_lb(config, shape, spec) {
-        Err(caribou::Error::Config { why, .. }) => Err(Error::Usage(format!("{option}: {why}"))),
-        made => Ok(made?),
-    };
-    specs.iter().map(balanced).collect()
-}
+use super::disturbance::{SlowSpec, Window};
+use super::program::Total;
+use super::times::Times;
 
-fn with_lb(config: &Config, shape: Shape, spec: &str) -> Result<Config, caribou::Error> {
-    // Unchanged it may be a strategy that has no name to be looked up by.
-    let unchanged = spec == config.lb_spec(shape);
-    let config = if unchanged { config.clone() } else { config.clone().lb(spec)? };
-    config.check_shape(shape)?;
-    Ok(config)
-}
+/// A shape: how a program divides its work among workers.
+pub trait Shape {
+    /// The options that only programs of this shape have.
+    type Options: clap::Args;
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    /// What the runtime tells of a run.
+    type Report;
 
-    #[test]
-    fn a_strategy_for_the_other_shape_is_refused_by_the_name_of_its_option() {
-        let plain = Config::default();
-        let complaint = |shape: Shape, config: &Config, lb, compare| {
-            configs(shape, config, lb, compare).unwrap_err().to_string()
-        };
-        for (complaint, begin, known) in [
-            (complaint(Shape::Pools, &plain, None, Some("static,greedy")), "--compare: `greedy`", "leases"),
-            (complaint(Shape::Pools, &plain, Some("refine"), None), "--lb: `refine`", "leases"),
-            (complaint(Shape::Arrays, &plain, None, Some("none,leases")), "--compare: `leases`", "greedy"),
-            (complaint(Shape::Arrays, &plain, Some("static"), None), "--lb: `static`", "greedy"),
-        ] {
-            assert!(complaint.starts_with(begin) && complaint.contains(known), "{complaint}");
-        }
-        let (arrays, pools) = (plain.clone().lb("greedy").unwrap(), plain.lb("ruper").unwrap());
-        assert!(complaint(Shape::Pools, &arrays, None, None).starts_with("CARIBOU_LB: `greedy`"));
-        assert!(complaint(Shape::Pools, &arrays, Some("greedy"), None).starts_with("--lb: `greedy`"));
-        assert!(complaint(Shape::Arrays, &pools, None, None).starts_with("CARIBOU_LB: `ruper`"));
+    /// What is told of a run besides its times.
+    type Facts: Facts;
+
+    /// What its strategies are for.
+    const SHAPE: lb::Shape;
+
+    /// What progress is told in, and neighbours come and go at.
+    const STEP: &'static str;
+
+    /// The strategy that moves nothing, over which others gain.
+    const UNBALANCED: Option<&'static str>;
+
+    /// Help for the options of all programs whose defaults are of this shape.
+    const HELP: &'static [(&'static str, &'static str)];
+
+    /// What is said where a single rank leaves nothing to balance.
+    const ALONE: Option<&'static str> = None;
+
+    /// `config` with what the options say.
+    fn configure(options: &Self::Options, config: Config) -> Config;
+
+    /// The ranks that the options make slow.
+    fn slowed(_options: &Self::Options) -> Vec<SlowSpec> {
+        Vec::new()
     }
 
-    #[test]
-    fn options_win_over_what_the_environment_chose_for_the_other_shape() {
-        let config = Config::default().lb("greedy").unwrap();
-        let made = configs(Shape::Pools, &config, None, Some("static,chunk=0.01,leases")).unwrap();
-        let specs: Vec<&str> = made.iter().map(|config| config.lb_spec(Shape::Pools)).collect();
-        assert_eq!(specs, ["static,chunk=0.01", "leases"]);
-        for shape in [Shape::Arrays, Shape::Pools] {
-            assert_eq!(configs(shape, &Config::default(), None, None).unwrap().len(), 1);
-        }
+    /// Ranks and workers of each, unless the launcher says otherwise.
+    fn size(config: &Config) -> (u32, u32);
+
+    /// Steps in which so much work is told.
+    fn steps(total: Total) -> u32;
+
+    /// Steps between two syncs, where there are syncs.
+    fn period(_config: &Config) -> Option<u64> {
+        None
+    }
+
+    /// When a run had ended: what was noticed later is of that moment.
+    fn end_ns(_report: &Self::Report) -> u64 {
+        u64::MAX
+    }
+
+    /// What is to be told of a run with the strategy `lb`.
+    fn facts(lb: &str, report: Self::Report, times: &Times, windows: &[Window]) -> Self::Facts;
+}
+
+/// What is told of a run besides its times.
+pub trait Facts: Clone + Debug + Serialize {
+    /// The headings of its columns.
+    const HEADINGS: &'static [&'static str];
+
+    /// A cell for each heading.
+    fn cells(&self) -> Vec<String>;
+
+    /// The strategy, as given.
+    fn lb(&self) -> &str;
+
+    /// What every run has.
+    fn run(&self) -> &RunReport;
+
+    /// Seconds that it would have taken at best, as far as that was measured.
+    fn bound_s(&self) -> Option<f64>;
+
+    /// What is to be said of the only run of a comparison, after the time that it took.
+    fn words(&self) -> String;
+
+    /// What is to be said below the table, a line each.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
     }
 }

@@ -2,28 +2,30 @@
 //!
 //! | field | means |
 //! |---|---|
-//! | `runs[].total_s` | first iteration's begin to last one's end |
-//! | `runs[].iteration_ms` | `total_s` over the iterations |
-//! | `runs[].imbalance` | median over the syncs of the imbalance, while disturbed, or all along in a quiet run |
+//! | `runs[].total_s` | first step's begin to last one's end |
 //! | `runs[].gain` | part of the first run's time that this one saved |
 //! | `runs[].bound_s` | what it would have taken at best, by the capacity that was measured in it |
 //! | `possible_gain` | the part of the first run's time that the last one would have saved at best |
-//! | `gain_share` | the gain over that of the run's own bound; absent unless the first run is `none` and there is something to gain |
+//! | `gain_share` | the gain over that of the run's own bound; absent unless the first run moves nothing and there is something to gain |
 //! | `gain` | that of the last run |
+//!
+//! A step is an iteration of an array, and a percent of a pool. What else a run has is of its shape.
 
 use serde::Serialize;
 
-use crate::harness::disturbance::{Disturbances, Window};
-use crate::harness::experiment::Experiment;
-use crate::harness::machine::Machine;
-use crate::harness::record::{Run, SyncRecord};
+use super::disturbance::{Disturbances, Window};
+use super::experiment::Experiment;
+use super::machine::Machine;
+use super::plot::Picture;
+use super::shape::{Facts, Shape};
+use super::times::Times;
 
 /// Below this a gain is noise, and a share of it says nothing.
 const WORTH_GAINING: f64 = 0.03;
 
 /// All runs of a comparison.
 #[derive(Clone, Debug, Serialize)]
-pub struct Summary {
+pub struct Summary<F> {
     /// The program that ran.
     pub program: &'static str,
     /// What it ran with.
@@ -32,23 +34,31 @@ pub struct Summary {
     pub machine: Machine,
     /// Hosts, ranks, workers and where they sat, in one line; the same in all runs.
     pub placement: String,
+    /// The run between the comings and goings of neighbours, in steps.
+    pub windows: Vec<Window>,
     /// Each run, in the order they were made.
-    pub runs: Vec<RunSummary>,
+    pub runs: Vec<Run<F>>,
     /// The last run's gain over the first.
     pub gain: Option<f64>,
     /// The gain that the last run would have had at best.
     pub possible_gain: Option<f64>,
     /// The part of it that the last run reached.
     pub gain_share: Option<f64>,
+    /// What a step is.
+    #[serde(skip)]
+    pub step: &'static str,
+    /// Whether a gain can be told as a share of what was possible.
+    #[serde(skip)]
+    pub tells_share: bool,
 }
 
 /// The settings all runs shared.
 #[derive(Clone, Debug, Serialize)]
 pub struct Settings {
-    /// Iterations.
-    pub iterations: u32,
-    /// Iterations between two syncs.
-    pub period: u64,
+    /// Iterations: of an array, or of a pool.
+    pub iterations: u64,
+    /// Iterations between two syncs; none in a pool.
+    pub period: Option<u64>,
     /// Ranks.
     pub ranks: u32,
     /// Workers a rank.
@@ -61,160 +71,142 @@ pub struct Settings {
 
 /// One run.
 #[derive(Clone, Debug, Serialize)]
-pub struct RunSummary {
-    /// The strategy, as given.
-    pub lb: String,
+pub struct Run<F> {
     /// Seconds in all.
     pub total_s: f64,
-    /// Mean milliseconds an iteration.
-    pub iteration_ms: f64,
-    /// Median imbalance of the syncs.
-    pub imbalance: Option<f64>,
-    /// Chunks moved.
-    pub moves: u64,
-    /// Bytes moved.
-    pub moved_bytes: u64,
-    /// Milliseconds spent in syncs: collecting, deciding, migrating.
-    pub sync_ms: f64,
-    /// Syncs from the first neighbour's arrival until iterations were as short as they stayed.
-    pub settled_after: Option<u32>,
     /// Seconds that it would have taken at best, by the capacity that was measured in it.
     pub bound_s: Option<f64>,
     /// Part of the first run's time saved; none for the first run.
     pub gain: Option<f64>,
     /// Part of the gain that its bound would have been; none for a loss.
     pub gain_share: Option<f64>,
-    /// The run between the comings and goings of neighbours.
-    pub windows: Vec<WindowSummary>,
-    /// Milliseconds of each iteration.
-    pub iterations_ms: Vec<f64>,
-    /// Each sync.
-    pub syncs: Vec<SyncRecord>,
+    /// Whether every quota asked for was in force; true when none was.
+    pub quotas_held: bool,
     /// The directory of its trace; empty if it has none.
     pub trace: String,
-}
-
-/// A part of a run.
-#[derive(Clone, Debug, Serialize)]
-pub struct WindowSummary {
-    /// Which part.
+    /// What a run of this shape has besides.
     #[serde(flatten)]
-    pub window: Window,
-    /// Mean milliseconds an iteration.
-    pub iteration_ms: Option<f64>,
+    pub facts: F,
+    /// When its steps were complete.
+    #[serde(skip)]
+    pub times: Times,
 }
 
-impl Summary {
-    /// Sums up the runs of `experiment`.
+impl<F: Facts> Run<F> {
+    /// A run that nothing is compared with yet.
     #[must_use]
-    pub fn new(
+    pub fn new(facts: F, times: Times, quotas_held: bool) -> Self {
+        let (total_s, bound_s) = (times.total_s(), facts.bound_s());
+        let trace = facts.run().record.trace.clone();
+        Self { trace, total_s, bound_s, gain: None, gain_share: None, quotas_held, facts, times }
+    }
+}
+
+impl<F: Facts> Summary<F> {
+    /// Sums up the runs of `experiment`, in which `program` worked at `problem`.
+    #[must_use]
+    pub fn new<S: Shape<Facts = F>>(
         program: &'static str,
         problem: serde_json::Value,
-        period: u64,
+        period: Option<u64>,
         experiment: &Experiment,
-        runs: &[Run],
+        mut runs: Vec<Run<F>>,
     ) -> Self {
-        let windows = experiment.disturbances.windows(experiment.iterations);
-        let unbalanced = runs.first().is_some_and(|run| run.lb == "none");
-        let first_s = runs.first().map_or(0.0, Run::total_s);
+        let first_s = runs.first().map_or(0.0, |run| run.total_s);
+        let compares = S::UNBALANCED.is_some_and(|lb| runs.first().is_some_and(|run| run.facts.lb() == lb));
         let possible =
-            |run: &Run| run.bound_s().filter(|_| first_s > 0.0).map(|bound_s| 1.0 - bound_s / first_s);
-        let worth = |run: &Run| possible(run).filter(|&gain| unbalanced && gain > WORTH_GAINING);
-        let summaries: Vec<RunSummary> = runs
-            .iter()
-            .enumerate()
-            .map(|(at, run)| {
-                let gain = (at > 0 && first_s > 0.0).then(|| 1.0 - run.total_s() / first_s);
-                RunSummary {
-                    gain,
-                    gain_share: gain
-                        .filter(|&gain| gain > 0.0)
-                        .zip(worth(run))
-                        .map(|(gain, worth)| gain / worth),
-                    ..one(run, &windows)
-                }
-            })
-            .collect();
-        let last = summaries.last();
+            |run: &Run<F>| run.bound_s.filter(|_| first_s > 0.0).map(|bound_s| 1.0 - bound_s / first_s);
+        for run in runs.iter_mut().skip(1) {
+            let worth = possible(run).filter(|&gain| compares && gain > WORTH_GAINING);
+            run.gain = (first_s > 0.0).then(|| 1.0 - run.total_s / first_s);
+            run.gain_share = run.gain.filter(|&gain| gain > 0.0).zip(worth).map(|(gain, worth)| gain / worth);
+        }
+        let (first, last) = (runs.first().map(|run| run.facts.run()), runs.last());
         Self {
             program,
             settings: Settings {
-                iterations: experiment.iterations,
+                iterations: experiment.total.count,
                 period,
                 ranks: experiment.ranks,
-                workers: runs.first().map_or(1, |run| run.workers),
+                // Ranks differ only where somebody asked for it; the first stands for all.
+                workers: first.and_then(|run| run.workers_per_rank.first().copied()).unwrap_or(1),
                 disturbances: experiment.disturbances.clone(),
                 problem,
             },
             machine: experiment.machine.clone(),
-            placement: runs.first().map_or_else(String::new, |run| run.placement.clone()),
+            placement: first.map_or_else(String::new, |run| run.placement.clone()),
+            windows: experiment.disturbances.windows(experiment.steps),
             gain: last.and_then(|run| run.gain),
             gain_share: last.and_then(|run| run.gain_share),
-            possible_gain: runs.last().and_then(possible),
-            runs: summaries,
+            possible_gain: last.and_then(possible),
+            runs,
+            step: S::STEP,
+            tells_share: S::UNBALANCED.is_some(),
         }
-    }
-
-    /// The windows, as every run saw them.
-    #[must_use]
-    pub fn windows(&self) -> Vec<Window> {
-        self.settings.disturbances.windows(self.settings.iterations)
     }
 }
 
-/// Everything that can be said of a run without looking at the others.
-fn one(run: &Run, windows: &[Window]) -> RunSummary {
-    let window_summary = |window: &Window| WindowSummary {
-        window: window.clone(),
-        iteration_ms: run.mean_ms(window.from, window.to),
-    };
-    let disturbed = windows.iter().find(|window| window.disturbed);
-    let totals = &run.totals;
-    RunSummary {
-        lb: run.lb.clone(),
-        total_s: run.total_s(),
-        iteration_ms: run.mean_ms(0, u32::MAX).unwrap_or(0.0),
-        imbalance: run.imbalance(windows),
-        moves: run.moves(),
-        moved_bytes: totals.moved_bytes,
-        sync_ms: (totals.collect_ns + totals.decide_ns + totals.migrate_ns) as f64 / 1e6,
-        settled_after: disturbed.and_then(|window| run.settled_after(window)),
-        bound_s: run.bound_s(),
-        gain: None,
-        gain_share: None,
-        windows: windows.iter().map(window_summary).collect(),
-        iterations_ms: run.iterations_ms(),
-        syncs: run.syncs.clone(),
-        trace: run.trace.clone(),
+/// The time of each step, of every run.
+impl<F: Facts> From<&Summary<F>> for Picture {
+    fn from(summary: &Summary<F>) -> Self {
+        let Summary { program, settings, windows, runs, step, .. } = summary;
+        let problem =
+            settings.problem.get("description").and_then(serde_json::Value::as_str).unwrap_or_default();
+        let period = settings
+            .period
+            .map_or_else(String::new, |period| format!(", balanced every {period} iterations"));
+        let curve =
+            |run: &Run<F>| (format!("{}: {:.2} s", run.facts.lb(), run.total_s), run.times.steps_ms());
+        Self {
+            caption: format!("{program}: {problem}, {} ranks{period}", settings.ranks),
+            step,
+            steps: windows.last().map_or(0, |window| window.to),
+            windows: windows.clone(),
+            curves: runs.iter().map(curve).collect(),
+        }
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::harness::arrays::tests::past;
+    use crate::harness::arrays::{Array, Syncs};
     use crate::harness::disturbance::NeighbourSpec;
-    use crate::harness::experiment::Total;
-    use crate::harness::record::tests::run;
+    use crate::harness::program::Total;
 
     /// Two runs of 30 iterations; with neighbours, the middle ten are longer.
-    pub(crate) fn sample(first: &str, neighbours: &[&str]) -> Summary {
+    pub(crate) fn sample(first: &str, neighbours: &[&str]) -> Summary<Syncs> {
         let disturbed = !neighbours.is_empty();
         let neighbours = neighbours.iter().map(|spec| NeighbourSpec::parse(spec).unwrap()).collect();
         let machine =
             Machine { vcpus: vec![0, 1], quota: None, model: "test".to_owned(), vcpu_distance: "unknown" };
         let disturbances = Disturbances { neighbours, ..Disturbances::default() };
         let (workers, launch) = (Some(1), caribou::Launch::Alone);
-        let total = Total::iterations(30);
-        let experiment =
-            Experiment { iterations: 30, total, ranks: 2, workers, disturbances, machine, launch };
+        let total = Total { count: 30, unit: "iterations" };
+        let experiment = Experiment {
+            steps: 30,
+            step: "iteration",
+            total,
+            ranks: 2,
+            workers,
+            disturbances,
+            machine,
+            launch,
+        };
         let middles = if disturbed {
             [vec![12; 10], [vec![12; 2], vec![8; 8]].concat()]
         } else {
             [vec![6; 10], vec![6; 10]]
         };
         let [unbalanced, balanced] = middles.map(|middle| [vec![6; 10], middle, vec![6; 10]].concat());
-        let runs = [run(first, &unbalanced, 2, &[]), run("refine", &balanced, 2, &[0, 0, 0, 0, 0, 7])];
-        Summary::new("sample", serde_json::json!({ "grid": 64 }), 2, &experiment, &runs)
+        let windows = experiment.disturbances.windows(30);
+        let run = |lb: &str, iterations_ms: &[u64], moved: &[u64]| {
+            let (times, report) = past(iterations_ms, 2, moved);
+            Run::new(Array::facts(lb, report, &times, &windows), times, true)
+        };
+        let runs = vec![run(first, &unbalanced, &[]), run("refine", &balanced, &[0, 0, 0, 0, 0, 7])];
+        Summary::new::<Array>("sample", serde_json::json!({ "grid": 64 }), Some(2), &experiment, runs)
     }
 
     #[test]
@@ -224,8 +216,9 @@ pub(crate) mod tests {
         assert!((summary.gain.unwrap() - 32.0 / 240.0).abs() < 1e-9);
         assert!((summary.gain_share.unwrap() - 0.8).abs() < 1e-9);
         assert_eq!(summary.runs[0].gain, None);
-        assert_eq!(summary.runs[1].windows[1].iteration_ms, Some(8.8));
-        assert_eq!((summary.runs[1].moves, summary.runs[1].settled_after), (7, Some(1)));
+        let balanced = &summary.runs[1].facts;
+        assert_eq!(balanced.windows[1].iteration_ms, Some(8.8));
+        assert_eq!((balanced.moves, balanced.settled_after), (7, Some(1)));
     }
 
     #[test]

@@ -3,29 +3,36 @@
 use std::fmt::Write;
 
 use presentation::Table;
-use presentation::words::{counted, decimal};
+use presentation::words::decimal;
 
-use crate::harness::summary::{RunSummary, Summary};
+use super::shape::Facts;
+use super::summary::{Run, Summary};
 
-/// The table of all runs, one line each, with a heading; above it where they ran, and what disturbed them.
+/// The table of all runs, one line each, with a heading; above it where they ran and what disturbed them, below it what
+/// else is known of them.
 #[must_use]
-pub fn table(summary: &Summary) -> String {
-    let windows = summary.windows();
+pub fn table<F: Facts>(summary: &Summary<F>) -> String {
+    let Summary { windows, step, .. } = summary;
     let mut heads = vec!["lb".to_owned(), "total".to_owned()];
     // A run that nothing interrupts has one window, which the total already tells.
     heads.extend(windows.iter().map(|window| format!("{}-{}", window.from, window.to)));
-    heads.extend(["imbalance", "moves", "settled after", "gain", "of possible"].map(str::to_owned));
+    heads.extend(F::HEADINGS.iter().copied().chain(["gain"]).map(str::to_owned));
+    heads.extend(summary.tells_share.then(|| "of possible".to_owned()));
     let mut rows = Table::new(heads);
-    summary.runs.iter().for_each(|run| rows.row(cells(run)));
+    summary.runs.iter().for_each(|run| rows.row(cells(summary, run)));
     let mut text = String::new();
     // A simulated run is nowhere.
     if !summary.placement.is_empty() {
         let _ = writeln!(text, "{}", summary.placement);
     }
     for window in windows.iter().filter(|window| window.disturbed) {
-        let _ = writeln!(text, "iterations {}-{}: {}", window.from, window.to, window.label);
+        let _ = writeln!(text, "{step}s {}-{}: {}", window.from, window.to, window.label);
     }
-    text + &rows.to_string() + &traces(summary.runs.iter().map(|run| (&run.lb[..], &run.trace[..])))
+    text += &rows.to_string();
+    for note in summary.runs.iter().flat_map(|run| run.facts.notes()) {
+        let _ = writeln!(text, "{note}");
+    }
+    text + &traces(summary.runs.iter().map(|run| (run.facts.lb(), &run.trace[..])))
 }
 
 /// Where the traces of runs are: a line each, of a strategy and a directory, which may be empty.
@@ -34,32 +41,48 @@ pub(crate) fn traces<'r>(runs: impl Iterator<Item = (&'r str, &'r str)>) -> Stri
     runs.filter(|(_, dir)| !dir.is_empty()).map(line).collect()
 }
 
-fn cells(run: &RunSummary) -> Vec<String> {
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let mut cells = vec![run.lb.clone(), format!("{:.2} s", run.total_s)];
+fn cells<F: Facts>(summary: &Summary<F>, run: &Run<F>) -> Vec<String> {
+    let mean = |(from, to)| or_dash(run.times.mean_ms(from, to).map(|ms| format!("{ms:.2} ms")));
+    let mut cells = vec![run.facts.lb().to_owned(), seconds(run.total_s)];
+    cells.extend(summary.windows.iter().map(|window| mean((window.from, window.to))));
+    cells.extend(run.facts.cells());
+    cells.push(or_dash(run.gain.map(percent)));
     cells.extend(
-        run.windows.iter().map(|window| or_dash(window.iteration_ms.map(|ms| format!("{ms:.2} ms")))),
+        summary.tells_share.then(|| or_dash(run.gain_share.map(|share| format!("{:.0} %", 100.0 * share)))),
     );
-    cells.push(or_dash(run.imbalance.map(|imbalance| format!("{imbalance:.2}"))));
-    cells.push(run.moves.to_string());
-    cells.push(or_dash(run.settled_after.map(|syncs| counted(syncs, "sync"))));
-    cells.push(or_dash(run.gain.map(|gain| format!("{} %", decimal(100.0 * gain, 1)))));
-    cells.push(or_dash(run.gain_share.map(|share| format!("{:.0} %", 100.0 * share))));
     cells
+}
+
+/// A cell that may have nothing to say.
+pub(super) fn or_dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "-".to_owned())
+}
+
+/// Seconds, to the millisecond.
+pub(super) fn seconds(seconds: f64) -> String {
+    format!("{seconds:.3} s")
+}
+
+/// A part of 1, in percent.
+pub(super) fn percent(part: f64) -> String {
+    format!("{} %", decimal(100.0 * part, 1))
 }
 
 /// What happened, in words.
 #[must_use]
-pub fn sentence(summary: &Summary) -> String {
+pub fn sentence<F: Facts>(summary: &Summary<F>) -> String {
     let [first, .., last] = &summary.runs[..] else {
         return alone(summary);
     };
-    let mut text = match summary.windows().iter().find(|window| window.disturbed) {
+    let mut text = match summary.windows.iter().find(|window| window.disturbed) {
         None => undisturbed(summary.machine.quota),
         Some(window) => {
-            let whole = window.from == 0 && window.to == summary.settings.iterations;
-            let when =
-                if whole { String::new() } else { format!(" (iterations {} to {})", window.from, window.to) };
+            let whole = summary.windows.len() == 1;
+            let when = if whole {
+                String::new()
+            } else {
+                format!(" ({}s {} to {})", summary.step, window.from, window.to)
+            };
             format!("With the {}{when}", window.label)
         }
     };
@@ -68,9 +91,9 @@ pub fn sentence(summary: &Summary) -> String {
     let _ = write!(
         text,
         ", `{}` took {:.2} s and `{}` {:.2} s: {} % {change}",
-        first.lb,
+        first.facts.lb(),
         first.total_s,
-        last.lb,
+        last.facts.lb(),
         last.total_s,
         decimal(100.0 * gain.abs(), 1)
     );
@@ -91,13 +114,9 @@ fn undisturbed(quota: Option<f64>) -> String {
     quota.map_or("On a quiet machine".to_owned(), |vcpus| format!("Under a quota of {vcpus:.2} vCPUs"))
 }
 
-fn alone(summary: &Summary) -> String {
+fn alone<F: Facts>(summary: &Summary<F>) -> String {
     let Some(run) = summary.runs.first() else { return String::new() };
-    let moves = counted(run.moves, "chunk");
-    format!(
-        "`{}` took {:.2} s, {:.2} ms an iteration, and moved {moves}.",
-        run.lb, run.total_s, run.iteration_ms
-    )
+    format!("`{}` took {:.2} s, {}.", run.facts.lb(), run.total_s, run.facts.words())
 }
 
 #[cfg(test)]
@@ -112,7 +131,7 @@ mod tests {
         assert_eq!(lines[..2], ["1 host, 2 ranks", "iterations 10-20: neighbour on rank 1"]);
         assert_eq!(lines.len(), 5);
         assert!(lines[2..].iter().all(|line| line.len() == lines[2].len()), "{text}");
-        assert!(lines[3].starts_with("none    0.24 s  6.00 ms  12.00 ms"), "{text}");
+        assert!(lines[3].starts_with("none    0.240 s  6.00 ms  12.00 ms"), "{text}");
         assert!(lines[4].ends_with("1 sync  13.3 %         80 %"), "{text}");
     }
 

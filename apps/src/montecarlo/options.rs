@@ -7,8 +7,7 @@ use super::energy::Energy;
 use super::medium::Medium;
 use super::slabs::{Slab, SlabSpec, Stack};
 use super::transport::Problem;
-use crate::harness::error::Error;
-use crate::harness::pooling::Pooling;
+use crate::harness::Error;
 
 /// Photons arrive at slabs of matter: how many pass, how many come back, and where do they leave their energy?
 #[derive(Clone, Debug, clap::Parser)]
@@ -36,15 +35,9 @@ pub struct Options {
     /// Extra work of a history on average, in microseconds of a core at 3 GHz [default: 0, heterogeneous: 5]
     #[arg(long, value_name = "MICROSECONDS", value_parser = cost_us)]
     pub cost_us: Option<f64>,
-    /// Compare every run with the serial program, number by number; exit code 1 if one differs
-    #[arg(long)]
-    pub check: bool,
     /// Write the energy left at each depth, with errors
     #[arg(long, value_name = "FILE.csv")]
     pub output: Option<PathBuf>,
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "a comment here would replace the description of the program")]
-    pub pooling: Pooling,
 }
 
 const AFTER_HELP: &str = "\
@@ -105,7 +98,6 @@ impl Options {
             "seed": problem.seed,
             "cost": format!("{:?}", problem.cost.spread).to_lowercase(),
             "cost_us": problem.cost.mean_us,
-            "checked": self.check,
         })
     }
 }
@@ -140,12 +132,12 @@ mod tests {
     fn every_documented_option_is_understood() {
         let all = options(
             "montecarlo --histories 9 --slab iron:2 --slab grey,absorption=1,scattering=0:0.5 --energy 511 --bins 7 \
-             --seed 3 --cost heterogeneous --cost-us 2.5 --check --output a.csv --ranks 2 --lb static",
+             --seed 3 --cost heterogeneous --cost-us 2.5 --output a.csv",
         )
         .unwrap();
         let problem = all.problem().unwrap();
-        assert_eq!((all.histories, all.check, problem.bins, problem.seed), (9, true, 7, 3));
-        assert_eq!((problem.stack.slabs().len(), all.pooling.ranks), (2, Some(2)));
+        assert_eq!((all.histories, problem.bins, problem.seed), (9, 7, 3));
+        assert_eq!((problem.stack.slabs().len(), all.output), (2, Some("a.csv".into())));
         assert_eq!(problem.cost, Cost { mean_us: 2.5, spread: Spread::Heterogeneous });
     }
 

@@ -1,14 +1,78 @@
-//! The program: all histories of a problem, by one thread or as a pool, and the check that both are the same.
+//! The program as the harness sees it, and its serial reference.
 
+use std::path::Path;
 use std::time::Duration;
 
+use super::options::Options;
+use super::results;
 use super::tally::Tally;
 use super::transport::{Problem, run_histories};
-use crate::harness::error::Error;
-use crate::harness::pooling::{PoolRuns, PoolSummary, same};
+use crate::harness::pools::{self, Pool};
+use crate::harness::{Error, Program, Ran, Setting, Stage, Total};
 
 /// What the physics of a history costs, roughly.
 const HISTORY: Duration = Duration::from_nanos(400);
+
+/// All histories of a problem.
+#[derive(Clone, Debug)]
+pub struct Photons {
+    options: Options,
+    problem: Problem,
+}
+
+impl Program for Photons {
+    const NAME: &'static str = "montecarlo";
+    type Shape = Pool;
+    type Options = Options;
+    type Output = Tally;
+
+    fn new(options: Options, _: Setting) -> Result<Self, Error> {
+        Ok(Self { problem: options.problem()?, options })
+    }
+
+    fn total(&self) -> Total {
+        Total { count: self.options.histories, unit: "histories" }
+    }
+
+    fn title(&self) -> String {
+        let Problem { stack, energy, .. } = &self.problem;
+        let media: Vec<&str> = stack.slabs().iter().map(|slab| slab.medium.name()).collect();
+        format!("photons of {} keV through {} cm of {}", energy.kev(), stack.depth_cm(), media.join(", "))
+    }
+
+    fn description(&self) -> serde_json::Value {
+        self.options.description(&self.problem)
+    }
+
+    fn run(&self, stage: &Stage<'_>) -> Result<Ran<Self>, Error> {
+        let cost = HISTORY + Duration::from_secs_f64(self.problem.cost.mean_us / 1e6);
+        let init = || self.problem.empty_tally();
+        let (tally, report) = pools::run(stage, self.options.histories, cost, init, |tally, range| {
+            run_histories(&self.problem, range, tally);
+        })?;
+        Ok(Ran { output: Some(tally), report })
+    }
+
+    fn reference(&self) -> Tally {
+        serial(&self.problem, self.options.histories)
+    }
+
+    fn difference(tally: &Tally, reference: &Tally) -> Option<String> {
+        tally.difference(reference)
+    }
+
+    fn results(&self, tally: &Tally) -> String {
+        results::table(&self.problem, tally)
+    }
+
+    fn file(&self) -> Option<&Path> {
+        self.options.output.as_deref()
+    }
+
+    fn contents(&self, tally: &Tally) -> String {
+        results::depth_profile_csv(&self.problem, tally)
+    }
+}
 
 /// The serial reference: all histories, one after the other, in one tally.
 #[must_use]
@@ -16,28 +80,6 @@ pub fn serial(problem: &Problem, histories: u64) -> Tally {
     let mut tally = problem.empty_tally();
     run_histories(problem, 0..histories, &mut tally);
     tally
-}
-
-/// All histories, as a pool, once with each strategy; with `check` each run is compared with the serial program.
-///
-/// Of several processes all call this; each gets the result of the last run, and what is told of all.
-///
-/// # Errors
-/// [`Error::Differs`] when a result is wrong; the runtime's own when a run cannot go on.
-pub fn run(
-    runs: &PoolRuns,
-    problem: &Problem,
-    histories: u64,
-    check: bool,
-) -> Result<(Tally, PoolSummary), Error> {
-    let reference = (check && runs.launch().speaks()).then(|| serial(problem, histories));
-    let cost = HISTORY + Duration::from_secs_f64(problem.cost.mean_us / 1e6);
-    runs.run(
-        cost,
-        || problem.empty_tally(),
-        |tally, range| run_histories(problem, range, tally),
-        |lb, tally| same(lb, reference.as_ref().and_then(|reference| tally.difference(reference))),
-    )
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use caribou::{Chunk, Ctx, Reducer, Target, Values};
 use serde::{Deserialize, Serialize};
 
 use super::kernel::Block;
-use super::observer::{Observers, Sight};
 use super::plate::{Shape, Side};
+use crate::harness::arrays::Observers;
 use crate::harness::disturbance::slow::stretched;
 
 /// The chunk that keeps the time.
@@ -52,6 +52,16 @@ pub enum Message {
     },
 }
 
+/// The cells of a chunk at the end, its part of the result.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Cells {
+    /// The chunk.
+    pub index: [u16; 2],
+    /// Row by row.
+    #[serde(with = "caribou::bulk")]
+    pub cells: Vec<f64>,
+}
+
 impl Heat {
     /// The chunk `index` of the plate before the first iteration.
     #[must_use]
@@ -82,7 +92,9 @@ impl Heat {
         stretched(ctx.slowness(), || self.block.step());
         self.step += 1;
         if self.step == self.iterations {
-            self.deliver(ctx);
+            let index = ctx.index();
+            let cells = || Cells { index, cells: self.block.rows().flatten().copied().collect() };
+            ctx.service::<Observers<Cells>>().deliver(ctx, cells);
         }
         ctx.contribute(self.step, Reducer::Sum, vec![1_u64], Target::Chunk(TIMEKEEPER));
         if self.step == self.iterations {
@@ -93,15 +105,6 @@ impl Heat {
         }
         self.send_edges(ctx);
     }
-
-    /// Shows the cells if they are to be compared.
-    fn deliver(&self, ctx: &mut Ctx<'_, Self>) {
-        let observers = ctx.service::<Observers>();
-        if observers.compared {
-            let (index, cells) = (ctx.index(), self.block.rows().flatten().copied().collect());
-            observers.tell_first(ctx, Sight::Cells { index, cells });
-        }
-    }
 }
 
 impl Chunk for Heat {
@@ -110,8 +113,7 @@ impl Chunk for Heat {
 
     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
         if ctx.index() == TIMEKEEPER {
-            let at_ns = ctx.elapsed_ns();
-            ctx.service::<Observers>().tell_first(ctx, Sight::Begun { at_ns });
+            ctx.service::<Observers<Cells>>().begin(ctx);
         }
         self.send_edges(ctx);
     }
@@ -135,7 +137,7 @@ impl Chunk for Heat {
             Message::GoOn => self.advance(ctx),
             Message::Complete { step, chunks } => {
                 assert_eq!(chunks, self.shape.chunks(), "every chunk is counted once in iteration {step}");
-                ctx.service::<Observers>().tell_complete(ctx, step);
+                ctx.service::<Observers<Cells>>().complete(ctx, step);
             }
         }
     }

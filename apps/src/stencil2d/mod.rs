@@ -1,15 +1,12 @@
 //! Heat on a plate: a five-point stencil in chunks, the first program of every load balancing paper.
 //!
 //! `plate` says what is computed and how it is cut, `kernel` does the work of one chunk, `serial` is the reference it must
-//! equal bit for bit, `hand_blocked` the same blocks without a runtime, `options` its command
-//! line. `chunk` is the program as the runtime sees it, `observer` what sees it from each process, `run` one run of it,
-//! `compare` all that were asked for.
+//! equal bit for bit, `hand_blocked` the same blocks without a runtime, `options` its command line. `chunk` is the program
+//! as the runtime sees it, `run` as the harness does.
 
 pub mod chunk;
-pub mod compare;
 pub mod hand_blocked;
 pub mod kernel;
-mod observer;
 pub mod options;
 pub mod plate;
 mod rows;

@@ -1,12 +1,9 @@
-//! The options of `stencil2d`, and the demonstration it gives when it is started without any.
+//! The options of `stencil2d`.
 
 use caribou::Launch;
 
 use super::plate::Shape;
-use crate::harness::disturbance::NeighbourSpec;
-use crate::harness::error::Error;
-use crate::harness::memory;
-use crate::harness::options::Balancing;
+use crate::harness::{Error, Setting, memory};
 
 /// A hot plate cools: a five-point stencil in chunks, balanced while it runs.
 ///
@@ -23,12 +20,6 @@ pub struct Options {
     /// Iterations of each run
     #[arg(long, value_name = "COUNT", default_value_t = 800, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     pub iterations: u32,
-    /// Compare every run bit for bit with the serial program; exit code 1 if one differs
-    #[arg(long)]
-    pub check: bool,
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "a comment here would replace the description of the program")]
-    pub balancing: Balancing,
 }
 
 const AFTER_HELP: &str = "\
@@ -44,18 +35,6 @@ The shape of the paper's experiment (figure 3; there 8192 cells on 32 vCPUs, her
   stencil2d --grid 4096 --chunk 256 --iterations 500 --period 20 --neighbour 1:100-300 --compare none,refine --plot fig3.svg";
 
 impl Options {
-    /// Turns options that were all left out into the demonstration: the middle of each run has a neighbour on the last
-    /// rank's vCPU, and `lb` has to beat `none`. With one rank there is nowhere to move work to, so it is one quiet run.
-    pub fn demonstrate(&mut self, ranks: u32, lb: &str) {
-        if ranks < 2 {
-            return;
-        }
-        let fifth = self.iterations / 5;
-        let neighbour = NeighbourSpec { rank: ranks - 1, from: fifth, to: Some(4 * fifth), duty: 1.0 };
-        self.balancing.disturbing.neighbour = vec![neighbour];
-        self.balancing.compare = Some(if lb == "none" { lb.to_owned() } else { format!("none;{lb}") });
-    }
-
     /// The plate and its chunks.
     ///
     /// # Errors
@@ -69,13 +48,13 @@ impl Options {
     ///
     /// # Errors
     /// [`Error::Usage`], naming the options.
-    pub fn check_memory(&self, shape: Shape, launch: Launch) -> Result<(), Error> {
+    pub fn check_memory(&self, shape: Shape, setting: Setting) -> Result<(), Error> {
         let plate = (self.grid as u64).saturating_pow(2).saturating_mul(size_of::<f64>() as u64);
         let chunks = shape.chunks().saturating_mul(memory::CHUNK_BYTES);
         let asked = self.chunk.map_or(String::new(), |chunk| format!(" --chunk {chunk}"));
-        memory::check(&format!("--grid {}{asked}", self.grid), plate.saturating_add(chunks), launch)?;
+        memory::check(&format!("--grid {}{asked}", self.grid), plate.saturating_add(chunks), setting.launch)?;
         // Where results are compared, one process has all of the serial one's, of which a step needs two, and of the run's.
-        if !self.check {
+        if !setting.checks {
             return Ok(());
         }
         memory::check(&format!("--grid {} --check", self.grid), plate.saturating_mul(3), Launch::Alone)
@@ -91,26 +70,9 @@ fn default_chunk(grid: usize, ranks: u32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::harness::CommandLine;
+    use crate::stencil2d::run::Plate;
     use clap::Parser;
-
-    fn options(arguments: &str) -> Options {
-        Options::try_parse_from(arguments.split(' ')).unwrap()
-    }
-
-    #[test]
-    fn the_demonstration_has_its_neighbour_in_the_middle_of_the_last_rank() {
-        let mut demo = options("stencil2d");
-        demo.demonstrate(2, "refine,tolerance=0.1");
-        assert_eq!(demo.balancing.disturbing.neighbour, [NeighbourSpec::parse("1:160-640").unwrap()]);
-        assert_eq!(demo.balancing.compare.as_deref(), Some("none;refine,tolerance=0.1"));
-    }
-
-    #[test]
-    fn one_rank_alone_demonstrates_no_balancing() {
-        let mut demo = options("stencil2d");
-        demo.demonstrate(1, "refine");
-        assert!(demo.balancing.disturbing.neighbour.is_empty() && demo.balancing.compare.is_none());
-    }
 
     #[test]
     fn many_ranks_get_smaller_chunks() {
@@ -121,16 +83,21 @@ mod tests {
 
     #[test]
     fn every_documented_option_is_understood() {
-        let all = options(
-            "stencil2d --grid 64 --chunk 8 --iterations 9 --period 3 --ranks 2 --workers 1 --neighbour 1:2-4:50% \
-             --neighbour 0 --quota 1:50 --compare none,refine --plot a.svg --json a.json --check",
-        );
-        assert_eq!((all.grid, all.chunk, all.iterations, all.check), (64, Some(8), 9, true));
-        assert_eq!((all.balancing.disturbing.neighbour.len(), all.balancing.disturbing.quota.len()), (2, 1));
+        let line = |options: &str| {
+            CommandLine::<Plate>::try_parse_from(format!("stencil2d {options}").split_whitespace())
+        };
+        let CommandLine { own, of_shape, shared } = line(
+            "--grid 64 --chunk 8 --iterations 9 --period 3 --ranks 2 --workers 1 --neighbour 1:2-4:50% \
+             --neighbour 0 --quota 1:50 --slow 0:2 --compare none,refine --plot a.svg --json a.json --check",
+        )
+        .unwrap();
+        assert_eq!((own.grid, own.chunk, own.iterations, shared.check), (64, Some(8), 9, true));
+        assert_eq!((of_shape.period, of_shape.slow.len()), (Some(3), 1));
+        assert_eq!((shared.neighbour.len(), shared.quota.len()), (2, 1));
         assert_eq!(
-            options("stencil2d --lb refine,tolerance=0.1").balancing.lb.as_deref(),
+            line("--lb refine,tolerance=0.1").unwrap().shared.lb.as_deref(),
             Some("refine,tolerance=0.1")
         );
-        assert!(Options::try_parse_from("stencil2d --lb a --compare b,c".split(' ')).is_err());
+        assert!(line("--lb a --compare b,c").is_err());
     }
 }

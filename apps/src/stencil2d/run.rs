@@ -1,72 +1,69 @@
-//! One run of the plate on the runtime, and the check of its result.
+//! The program as the harness sees it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use super::chunk::{Cells, Heat};
+use super::options::Options;
+use super::plate::Shape;
+use super::serial::{self, Field};
+use crate::harness::arrays::{self, Array};
+use crate::harness::{Error, Program, Ran, Setting, Stage, Total};
 
-use caribou::{Config, Report};
-
-use super::chunk::Heat;
-use super::observer::Observers;
-use super::plate::{Part, Shape};
-use super::serial::Field;
-use crate::harness::error::Error;
-use crate::harness::iteration_clock::IterationClock;
-
-/// Where the cells of all chunks come together at the end, to be compared: in the process that has rank 0.
-#[derive(Debug)]
-pub struct Sink {
-    shape: Shape,
-    /// None until the first cells come: in other processes none do.
-    field: Mutex<Option<Field>>,
+/// A plate that cools for so many iterations.
+#[derive(Clone, Copy, Debug)]
+pub struct Plate {
+    /// Its cells, and how they are cut.
+    pub shape: Shape,
+    /// Iterations of a run.
+    pub iterations: u32,
 }
 
-impl Sink {
-    /// A sink that nothing was delivered to yet.
-    #[must_use]
-    pub fn new(shape: Shape) -> Self {
-        Self { shape, field: Mutex::new(None) }
+impl Program for Plate {
+    const NAME: &'static str = "stencil2d";
+    const DEMONSTRATES: bool = true;
+    type Shape = Array;
+    type Options = Options;
+    type Output = Field;
+
+    fn new(options: Options, setting: Setting) -> Result<Self, Error> {
+        let shape = options.shape(setting.ranks)?;
+        options.check_memory(shape, setting)?;
+        Ok(Self { shape, iterations: options.iterations })
     }
 
-    /// Puts the cells of one part, row by row, in their place.
-    pub(super) fn fill(&self, part: Part, cells: &[f64]) {
-        let mut field = self.field.lock().unwrap_or_else(PoisonError::into_inner);
-        let field = field.get_or_insert_with(|| Field::unfilled(self.shape));
-        field.fill(part, cells.chunks_exact(part.width));
+    fn total(&self) -> Total {
+        Total { count: self.iterations.into(), unit: "iterations" }
     }
 
-    /// Takes out what was delivered.
-    fn take(&self) -> Field {
-        let delivered = self.field.lock().unwrap_or_else(PoisonError::into_inner).take();
-        delivered.unwrap_or_else(|| Field::unfilled(self.shape))
+    fn title(&self) -> String {
+        let (grid, chunk, chunks) = (self.shape.grid(), self.shape.chunk(), self.shape.chunks());
+        format!("{grid} x {grid} cells in chunks of {chunk} x {chunk} ({chunks} chunks)")
     }
-}
 
-/// Runs `iterations`, for which `clock` was made, on the plate; the cells at the end go to `sink` when there is one.
-///
-/// Of several processes all call this, with a sink or without. The sink is filled in the first; clocks are right in all.
-///
-/// # Errors
-/// What the runtime says.
-pub fn run(
-    config: Config,
-    shape: Shape,
-    iterations: u32,
-    clock: &Arc<IterationClock>,
-    sink: Option<&Arc<Sink>>,
-) -> Result<Report, caribou::Error> {
-    let launch = config.launch();
-    caribou::run(config, |setup| {
-        Observers::set_up(setup, launch, shape, clock, sink);
-        setup.array(shape.extent(), move |index| Heat::new(shape, iterations, index));
-    })
-}
+    fn description(&self) -> serde_json::Value {
+        let shape = self.shape;
+        serde_json::json!({ "grid": shape.grid(), "chunk": shape.chunk(), "chunks": shape.chunks() })
+    }
 
-/// Compares what was delivered to `sink`, and empties it, with the serial reference.
-///
-/// # Errors
-/// [`Error::Differs`], naming the strategy and the first cell.
-pub fn check(lb: &str, sink: &Sink, reference: &Field) -> Result<(), Error> {
-    match sink.take().difference(reference) {
-        None => Ok(()),
-        Some(difference) => Err(Error::Differs { lb: lb.to_owned(), difference: difference.to_string() }),
+    fn run(&self, stage: &Stage<'_>) -> Result<Ran<Self>, Error> {
+        let Self { shape, iterations } = *self;
+        let (parts, report) = arrays::run(stage, shape.chunks(), |setup| {
+            setup.array(shape.extent(), move |index| Heat::new(shape, iterations, index));
+        })?;
+        let whole = |parts: Vec<Cells>| {
+            let mut field = Field::unfilled(shape);
+            for Cells { index, cells } in parts {
+                let part = shape.part(index);
+                field.fill(part, cells.chunks_exact(part.width));
+            }
+            field
+        };
+        Ok(Ran { output: stage.gathers.then(|| whole(parts)), report })
+    }
+
+    fn reference(&self) -> Field {
+        serial::run(self.shape, self.iterations)
+    }
+
+    fn difference(field: &Field, reference: &Field) -> Option<String> {
+        field.difference(reference).map(|difference| difference.to_string())
     }
 }

@@ -65,7 +65,7 @@ impl<'a> Director<'a> {
             let all_there = self.move_neighbours(completed)? & self.confine_workers(completed)?;
             let alarm = self.next_cue(completed);
             self.clock.wake_me_at(alarm);
-            if self.clock.completed() < alarm || completed == self.experiment.iterations {
+            if self.clock.completed() < alarm || completed == self.experiment.steps {
                 std::thread::park_timeout(if all_there { LOOK_EVERY } else { LOOK_OFTEN });
             }
         }
@@ -75,8 +75,8 @@ impl<'a> Director<'a> {
 
     /// How much of all there is to do that is.
     fn done(&self, completed: u32) -> u64 {
-        let Experiment { iterations, total, .. } = self.experiment;
-        (u128::from(total.count) * u128::from(completed) / u128::from((*iterations).max(1))) as u64
+        let Experiment { steps, total, .. } = self.experiment;
+        (u128::from(total.count) * u128::from(completed) / u128::from((*steps).max(1))) as u64
     }
 
     /// Whether every quota that was asked for is known to hold the threads it is meant for. Of those in other processes
@@ -88,10 +88,10 @@ impl<'a> Director<'a> {
 
     /// Starts and ends neighbours; false while one is due whose worker has not taken its seat.
     fn move_neighbours(&mut self, completed: u32) -> Result<bool, Error> {
-        let (iterations, launch) = (self.experiment.iterations, self.experiment.launch);
+        let (steps, launch) = (self.experiment.steps, self.experiment.launch);
         let mut all_there = true;
         for (spec, neighbour) in &mut self.neighbours {
-            if !spec.acts(completed) || completed == iterations {
+            if !spec.acts(completed) || completed == steps {
                 *neighbour = None;
             } else if neighbour.is_none() {
                 // Worker 0 may be a thread that libraries bind here and there while they look around the machine.
@@ -99,7 +99,7 @@ impl<'a> Director<'a> {
                 match seated.then(|| workers::first_vcpu(spec.rank, launch)).flatten() {
                     Some(vcpu) => *neighbour = Some(Neighbour::start(vcpu, spec.duty)?),
                     // Workers take their seats before the first iteration, and leave them after the last.
-                    None if (1..iterations).contains(&self.clock.completed()) => {
+                    None if (1..steps).contains(&self.clock.completed()) => {
                         return Err(Error::NotPinned { rank: spec.rank });
                     }
                     None => all_there = false,
@@ -147,6 +147,6 @@ impl<'a> Director<'a> {
     /// The next number of completed iterations at which there is something to do.
     fn next_cue(&self, completed: u32) -> u32 {
         let cues = self.neighbours.iter().flat_map(|(spec, _)| [Some(spec.from), spec.to]).flatten();
-        cues.filter(|&cue| cue > completed).fold(self.experiment.iterations, u32::min)
+        cues.filter(|&cue| cue > completed).fold(self.experiment.steps, u32::min)
     }
 }

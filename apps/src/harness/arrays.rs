@@ -1,0 +1,109 @@
+//! Programs that are arrays of chunks: what the harness must know of them, and one run.
+//!
+//! A chunk tells the [`Observers`] when the first iteration begins, when so many are complete on all ranks (which it learns
+//! by a reduction), and, at the end, its part of the result.
+
+mod observers;
+mod syncs;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use caribou::{Config, Report, Setup, lb};
+
+pub use self::observers::{Observers, Part};
+#[cfg(test)]
+pub(in crate::harness) use self::syncs::tests;
+pub use self::syncs::{SyncRecord, Syncs};
+use super::disturbance::{SlowSpec, Window};
+use super::error::Error;
+use super::program::{Stage, Total};
+use super::shape::Shape;
+use super::times::Times;
+
+/// Chunks that talk to each other, and stay where they are between two syncs.
+#[derive(Clone, Copy, Debug)]
+pub struct Array;
+
+/// The options of arrays.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct ArrayOptions {
+    /// Iterations between two syncs [default: CARIBOU_LB_PERIOD, then 20; 0 for never]
+    #[arg(long, value_name = "ITERATIONS")]
+    pub period: Option<u64>,
+    /// Let that rank compute FACTOR times slower, as on a slower vCPU: its kernel, and the loop by which the runtime
+    /// measures speed; repeatable
+    #[arg(long, value_name = "RANK:FACTOR", value_parser = SlowSpec::parse)]
+    pub slow: Vec<SlowSpec>,
+}
+
+impl Shape for Array {
+    type Options = ArrayOptions;
+    type Report = Report;
+    type Facts = Syncs;
+
+    const SHAPE: lb::Shape = lb::Shape::Arrays;
+    const STEP: &'static str = "iteration";
+    const UNBALANCED: Option<&'static str> = Some("none");
+    const ALONE: Option<&'static str> =
+        Some("With one rank there is nowhere to move work to: two vCPUs or --ranks 2 show balancing.");
+    const HELP: &'static [(&'static str, &'static str)] = &[
+        (
+            "lb",
+            "The strategy and its parameters; CARIBOU_LB=help lists them [default: CARIBOU_LB, then refine]",
+        ),
+        ("compare", "Strategies to run one after the other and compare, as in none,refine,tolerance=0.1"),
+        ("ranks", "Ranks [default: CARIBOU_RANKS, then one per vCPU; under mpirun each process is one]"),
+        (
+            "workers",
+            "Worker threads of each rank [default: CARIBOU_WORKERS, then 1; under mpirun one per core of the rank]",
+        ),
+    ];
+
+    fn configure(options: &ArrayOptions, mut config: Config) -> Config {
+        if let Some(period) = options.period {
+            config = config.period(period);
+        }
+        options.slow.iter().fold(config, |config, spec| config.slowed(spec.rank, spec.factor))
+    }
+
+    fn slowed(options: &ArrayOptions) -> Vec<SlowSpec> {
+        options.slow.clone()
+    }
+
+    fn size(config: &Config) -> (u32, u32) {
+        (config.rank_count(), config.worker_count())
+    }
+
+    fn steps(total: Total) -> u32 {
+        total.count as u32
+    }
+
+    fn period(config: &Config) -> Option<u64> {
+        Some(config.sync_period())
+    }
+
+    fn facts(lb: &str, report: Report, times: &Times, windows: &[Window]) -> Syncs {
+        Syncs::new(lb, report, times, windows)
+    }
+}
+
+/// Makes one run of what `set_up` describes: in all `chunks` chunks, each of which delivers a part of type `T` at the end.
+/// Returns the parts, of which there are none but in the process of rank 0, and only where the result is to be compared.
+///
+/// # Errors
+/// What the runtime says.
+pub fn run<T: Part>(
+    stage: &Stage<'_>,
+    chunks: u64,
+    set_up: impl Fn(&mut Setup) + Send + Sync,
+) -> Result<(Vec<T>, Report), Error> {
+    let parts = stage.gathers.then(|| Arc::new(Mutex::new(Vec::new())));
+    let launch = stage.config.launch();
+    let report = caribou::run(stage.config.clone(), |setup| {
+        Observers::set_up(setup, launch, chunks, stage.clock, parts.as_ref());
+        set_up(setup);
+    })?;
+    let delivered =
+        parts.map(|parts| std::mem::take(&mut *parts.lock().unwrap_or_else(PoisonError::into_inner)));
+    Ok((delivered.unwrap_or_default(), report))
+}

@@ -1,0 +1,328 @@
+//! What is told of the syncs of an array: imbalance, moves, how soon it settled, and what it would have taken at best.
+
+use caribou::{Report, RunReport, SyncTotals};
+use lb_strategies::median;
+use presentation::words::counted;
+use serde::Serialize;
+
+use crate::harness::disturbance::Window;
+use crate::harness::shape::Facts;
+use crate::harness::table::or_dash;
+use crate::harness::times::Times;
+
+/// What is told of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Syncs {
+    /// The strategy and its parameters, as given.
+    pub lb: String,
+    /// Mean milliseconds an iteration.
+    pub iteration_ms: f64,
+    /// Median imbalance of the syncs, while disturbed, or all along in a quiet run.
+    pub imbalance: Option<f64>,
+    /// Chunks moved.
+    pub moves: u64,
+    /// Bytes moved.
+    pub moved_bytes: u64,
+    /// Milliseconds spent in syncs: collecting, deciding, migrating.
+    pub sync_ms: f64,
+    /// Syncs from the first neighbour's arrival until iterations were as short as they stayed.
+    pub settled_after: Option<u32>,
+    /// The run between the comings and goings of neighbours.
+    pub windows: Vec<WindowMean>,
+    /// Milliseconds of each iteration.
+    pub iterations_ms: Vec<f64>,
+    /// The syncs, in order; of a long run a part of them.
+    pub syncs: Vec<SyncRecord>,
+    #[serde(skip)]
+    bound_s: Option<f64>,
+    #[serde(skip)]
+    run: RunReport,
+}
+
+/// A part of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct WindowMean {
+    /// Which part.
+    #[serde(flatten)]
+    pub window: Window,
+    /// Mean milliseconds an iteration.
+    pub iteration_ms: Option<f64>,
+}
+
+/// One sync, as far as the comparison needs it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct SyncRecord {
+    /// Its number, from 0. A long run's record holds evenly spread ones.
+    pub sync: u64,
+    /// When it ended, in nanoseconds since the run began.
+    pub at_ns: u64,
+    /// Max/avg of the ranks' times over the phase before it.
+    pub imbalance: f64,
+    /// Max/avg the strategy expected of its own plan.
+    pub imbalance_predicted: f64,
+    /// Chunks that moved.
+    pub moved: u64,
+    /// Bytes that moved with them.
+    pub moved_bytes: u64,
+    /// What the sync itself took: collecting, deciding, migrating.
+    pub cost_ns: u64,
+    /// What the phase before it would have taken at best: all work, over the capacity measured of all ranks.
+    pub bound_ns: u64,
+}
+
+impl From<&caribou::SyncReport> for SyncRecord {
+    fn from(sync: &caribou::SyncReport) -> Self {
+        Self {
+            sync: sync.sync,
+            at_ns: sync.at_ns,
+            imbalance: sync.imbalance_before,
+            imbalance_predicted: sync.imbalance_predicted,
+            moved: sync.moved,
+            moved_bytes: sync.moved_bytes,
+            cost_ns: sync.collect_ns + sync.decide_ns + sync.migrate_ns,
+            bound_ns: bound_ns(sync),
+        }
+    }
+}
+
+/// Work is what a rank's capacity does in the time that the rank needed.
+fn bound_ns(sync: &caribou::SyncReport) -> u64 {
+    let work = |(&ns, capacity): (&u64, &f64)| ns as f64 * capacity;
+    let work: f64 = sync.before_ns.iter().zip(&sync.capacity).map(work).sum();
+    let capacity: f64 = sync.capacity.iter().sum();
+    if capacity > 0.0 { (work / capacity) as u64 } else { 0 }
+}
+
+impl Syncs {
+    pub(super) fn new(lb: &str, report: Report, times: &Times, windows: &[Window]) -> Self {
+        let history = History::new(times, &report);
+        let totals = history.totals;
+        let disturbed = windows.iter().find(|window| window.disturbed);
+        let mean = |window: &Window| WindowMean {
+            window: window.clone(),
+            iteration_ms: times.mean_ms(window.from, window.to),
+        };
+        Self {
+            lb: lb.to_owned(),
+            iteration_ms: times.mean_ms(0, u32::MAX).unwrap_or(0.0),
+            imbalance: history.imbalance(windows),
+            moves: totals.moved,
+            moved_bytes: totals.moved_bytes,
+            sync_ms: (totals.collect_ns + totals.decide_ns + totals.migrate_ns) as f64 / 1e6,
+            settled_after: disturbed.and_then(|window| history.settled_after(window)),
+            windows: windows.iter().map(mean).collect(),
+            iterations_ms: times.steps_ms(),
+            bound_s: history.bound_s(),
+            syncs: history.syncs,
+            run: report.run,
+        }
+    }
+}
+
+impl Facts for Syncs {
+    const HEADINGS: &'static [&'static str] = &["imbalance", "moves", "settled after"];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            or_dash(self.imbalance.map(|imbalance| format!("{imbalance:.2}"))),
+            self.moves.to_string(),
+            or_dash(self.settled_after.map(|syncs| counted(syncs, "sync"))),
+        ]
+    }
+
+    fn lb(&self) -> &str {
+        &self.lb
+    }
+
+    fn run(&self) -> &RunReport {
+        &self.run
+    }
+
+    fn bound_s(&self) -> Option<f64> {
+        self.bound_s
+    }
+
+    fn words(&self) -> String {
+        format!("{:.2} ms an iteration, and moved {}", self.iteration_ms, counted(self.moves, "chunk"))
+    }
+}
+
+/// The syncs of a run, among its times.
+struct History<'t> {
+    times: &'t Times,
+    syncs: Vec<SyncRecord>,
+    totals: SyncTotals,
+}
+
+impl<'t> History<'t> {
+    fn new(times: &'t Times, report: &Report) -> Self {
+        Self { times, syncs: report.syncs.iter().map(SyncRecord::from).collect(), totals: report.sync_totals }
+    }
+
+    /// Seconds that it would have taken at best: with all work spread at all times over what its ranks could give, as far
+    /// as was measured. No more than it took, which was possible. `None` without syncs, at which that is measured.
+    ///
+    /// What comes after the last sync is taken to be like all before.
+    fn bound_s(&self) -> Option<f64> {
+        let measured_ns = self.times.since_start_ns(self.syncs.last()?.at_ns);
+        // Those that are known stand for all.
+        let syncs = self.totals.syncs as f64 / self.syncs.len() as f64;
+        let bound_ns = self.syncs.iter().map(|sync| sync.bound_ns).sum::<u64>() as f64 * syncs;
+        (measured_ns > 0).then(|| self.times.total_s() * (bound_ns / measured_ns as f64).min(1.0))
+    }
+
+    /// The median of the syncs' imbalance while something disturbs the run, or over all of it when nothing ever does.
+    ///
+    /// The median, because the first sync after a neighbour's arrival measures a phase nobody could have prepared for.
+    fn imbalance(&self, windows: &[Window]) -> Option<f64> {
+        let quiet = windows.iter().all(|window| !window.disturbed);
+        let counts = |iteration: u32| {
+            windows.iter().any(|window| {
+                (quiet || window.disturbed) && window.from < iteration && iteration <= window.to
+            })
+        };
+        let syncs = self.syncs.iter().filter(|sync| counts(self.times.completed_at(sync.at_ns)));
+        median(syncs.map(|sync| sync.imbalance).collect())
+    }
+
+    /// How many syncs after `window` began its iterations were as short as they stay; `None` when the window holds fewer
+    /// than three syncs, or nothing moved in it.
+    ///
+    /// Short means: the mean of the iterations between two syncs is at most 10 % above the median of those means over the
+    /// window's second half. The mean, because chunks run ahead of each other: a long iteration is followed by short ones,
+    /// and most can be short while the run is slow.
+    fn settled_after(&self, window: &Window) -> Option<u32> {
+        let mut inside: Vec<(u32, &SyncRecord)> = self
+            .syncs
+            .iter()
+            .map(|sync| (self.times.completed_at(sync.at_ns), sync))
+            .filter(|(iteration, _)| (window.from + 1..window.to).contains(iteration))
+            .collect();
+        // A sync of before the window may end in it, some iterations late, and knows nothing of it.
+        if let [(first, _), (second, _), ..] = inside[..]
+            && 2 * (first - window.from) < second - first
+        {
+            inside.remove(0);
+        }
+        if inside.len() < 3 || inside.iter().all(|(_, sync)| sync.moved == 0) {
+            return None;
+        }
+        let inner = inside.iter().map(|&(iteration, _)| iteration);
+        let cuts: Vec<u32> =
+            [window.from].into_iter().chain(inner).chain([window.to.min(self.times.steps())]).collect();
+        let periods: Vec<f64> =
+            cuts.windows(2).filter_map(|cut| self.times.mean_ms(cut[0], cut[1])).collect();
+        let steady = median(periods[periods.len() / 2..].to_vec())?;
+        let settled = periods.iter().position(|&period| period <= 1.1 * steady)?;
+        // A long run's record holds every second sync, or every fourth, and so on.
+        let stride = inside[1].1.sync - inside[0].1.sync;
+        Some(settled as u32 * stride as u32)
+    }
+}
+
+#[cfg(test)]
+pub(in crate::harness) mod tests {
+    use super::*;
+
+    /// A run that begins at 1 s, with the given milliseconds per iteration and a sync every `period` iterations. At best an
+    /// iteration takes 8 ms.
+    pub(in crate::harness) fn past(iterations_ms: &[u64], period: usize, moved: &[u64]) -> (Times, Report) {
+        let mut now_ns = 1_000_000_000;
+        let advance = |ms: &u64| {
+            now_ns += ms * 1_000_000;
+            now_ns
+        };
+        let complete_ns: Vec<u64> = iterations_ms.iter().map(advance).collect();
+        let phases = complete_ns.chunks_exact(period).zip(iterations_ms.chunks_exact(period));
+        let mut report = Report::default();
+        for (number, ((complete, ms), &moved)) in
+            phases.zip(moved.iter().chain(std::iter::repeat(&0))).enumerate()
+        {
+            let mut sync = caribou::SyncReport::default();
+            (sync.sync, sync.at_ns, sync.moved) = (number as u64, complete[period - 1], moved);
+            sync.imbalance_before = 1.5;
+            (sync.before_ns, sync.capacity) =
+                (vec![ms.iter().map(|ms| ms.min(&8) * 1_000_000).sum()], vec![1.0]);
+            report.syncs.push(sync);
+            report.sync_totals.syncs += 1;
+            report.sync_totals.moved += moved;
+        }
+        report.run.placement = "1 host, 2 ranks".to_owned();
+        (Times::new((1_000_000_000, complete_ns), u64::MAX), report)
+    }
+
+    fn window(from: u32, to: u32) -> Window {
+        Window { from, to, label: String::new(), disturbed: true }
+    }
+
+    #[test]
+    fn the_bound_is_all_work_over_all_capacity_and_never_more_than_the_run_took() {
+        let mut sync = caribou::SyncReport::default();
+        // One rank needed a second of the whole vCPU, the other two of half of one.
+        (sync.before_ns, sync.capacity) = (vec![1_000_000_000, 2_000_000_000], vec![1.0, 0.5]);
+        assert_eq!(bound_ns(&sync), 1_333_333_333);
+        let (times, report) = past(&[12; 10], 4, &[]);
+        let mut run = History::new(&times, &report);
+        assert!((run.bound_s().unwrap() - 0.08).abs() < 1e-9, "also after the last sync");
+        run.syncs[0].bound_ns *= 9;
+        assert_eq!(run.bound_s(), Some(times.total_s()));
+        run.syncs.clear();
+        assert_eq!(run.bound_s(), None);
+    }
+
+    #[test]
+    fn the_bound_of_a_long_run_follows_from_the_syncs_that_were_kept() {
+        let (times, report) = past(&[12; 400], 4, &[]);
+        let mut run = History::new(&times, &report);
+        let of_all = run.bound_s().unwrap();
+        run.syncs.retain(|sync| sync.sync % 4 == 3);
+        assert!((run.bound_s().unwrap() - of_all).abs() < 1e-9, "25 syncs of 100");
+    }
+
+    #[test]
+    fn a_run_settles_at_the_sync_after_which_iterations_stay_short() {
+        let settled = |iterations_ms: &[u64], period, moved: &[u64], window, change: fn(&mut History<'_>)| {
+            let (times, report) = past(iterations_ms, period, moved);
+            let mut history = History::new(&times, &report);
+            change(&mut history);
+            history.settled_after(&window)
+        };
+        let as_it_is: fn(&mut History<'_>) = |_| {};
+        let mut ms = vec![16; 4];
+        ms.extend([14; 4]);
+        ms.extend([10; 24]);
+        assert_eq!(settled(&ms, 4, &[5, 3], window(0, 32), as_it_is), Some(2));
+        let late = |run: &mut History<'_>| run.syncs.iter_mut().for_each(|sync| sync.at_ns += 20_000_000);
+        assert_eq!(
+            settled(&[&[10; 4][..], &ms].concat(), 4, &[0, 5, 3], window(4, 36), late),
+            Some(2),
+            "the sync that ends in iteration 5 is not of the window"
+        );
+        let half_kept = |run: &mut History<'_>| run.syncs.retain(|sync| sync.sync % 2 == 0);
+        assert_eq!(
+            settled(&ms[2..], 2, &[5; 6], window(0, 30), half_kept),
+            Some(4),
+            "syncs of the run, not of its record"
+        );
+        assert_eq!(settled(&ms, 4, &[], window(0, 32), as_it_is), None, "nothing moved");
+        assert_eq!(settled(&ms, 20, &[5], window(0, 32), as_it_is), None, "too few syncs");
+        let ahead: Vec<u64> = [[1, 1, 1, 61], [1, 1, 1, 53]].concat().into_iter().chain([10; 24]).collect();
+        assert_eq!(
+            settled(&ahead, 4, &[5, 3], window(0, 32), as_it_is),
+            Some(2),
+            "most iterations are short, none is fast"
+        );
+    }
+
+    #[test]
+    fn imbalance_is_read_where_something_disturbs_the_run() {
+        let (times, report) = past(&[10; 12], 2, &[]);
+        let mut run = History::new(&times, &report);
+        for (sync, imbalance) in run.syncs.iter_mut().zip([1.0, 1.0, 1.3, 1.2, 1.4, 1.0]) {
+            sync.imbalance = imbalance;
+        }
+        let quiet = |from, to| Window { disturbed: false, ..window(from, to) };
+        assert_eq!(run.imbalance(&[quiet(0, 4), window(4, 10), quiet(10, 12)]), Some(1.3));
+        assert_eq!(run.imbalance(&[quiet(0, 12)]), Some(1.0));
+    }
+}

@@ -1,0 +1,305 @@
+//! From a command line to a summary: which runs to make, making them one after the other, checking them.
+
+use caribou::{Config, Launch};
+use presentation::words::counted;
+use serde_json::Value;
+
+use super::disturbance::{Disturbances, NeighbourSpec};
+use super::error::Error;
+use super::experiment::{Disturbed, Experiment};
+use super::launch;
+use super::machine::Machine;
+use super::options::{CommandLine, Options};
+use super::output::{Output, print};
+use super::plot;
+use super::program::{Program, Ran, Setting, Stage};
+use super::shape::Shape;
+use super::strategies;
+use super::summary::{Run, Summary};
+use super::table::{sentence, table};
+use super::times::Times;
+
+type Facts<P> = <<P as Program>::Shape as Shape>::Facts;
+type Last<P> = Option<<P as Program>::Output>;
+
+/// The runs that were asked for. Everything is checked when one of these exists: only the runs themselves can still fail.
+#[derive(Debug)]
+pub struct Comparison<P> {
+    program: P,
+    experiment: Experiment,
+    /// A configuration for each run, in order; at least one.
+    configs: Vec<Config>,
+    options: Options,
+}
+
+impl<P: Program> Comparison<P> {
+    /// Checks a command line. `bare` means that there were no options, which makes it a demonstration if the program gives
+    /// one.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] or [`Error::Runtime`], naming the option or variable that cannot be met.
+    pub fn prepare(line: CommandLine<P>, bare: bool) -> Result<Self, Error> {
+        let CommandLine { own, of_shape, shared: mut options } = line;
+        let config = P::Shape::configure(&of_shape, options.configure(launch::config()?));
+        let launch = config.launch();
+        let (ranks, workers) = P::Shape::size(&config);
+        let ranks = launch::ranks(launch, options.ranks, ranks, workers)?;
+        let program = P::new(own, Setting { ranks, launch, checks: options.check })?;
+        let total = program.total();
+        let steps = P::Shape::steps(total);
+        if bare && P::DEMONSTRATES {
+            demonstrate::<P::Shape>(&mut options, ranks, steps, &config);
+        }
+        let experiment = Experiment {
+            steps,
+            step: P::Shape::STEP,
+            total,
+            ranks,
+            // Under mpirun also the default is the run's to choose, and told in its report.
+            workers: (launch == Launch::Alone).then_some(workers),
+            disturbances: Disturbances { slowed: P::Shape::slowed(&of_shape), ..options.disturbances() },
+            machine: Machine::this(),
+            launch,
+        };
+        experiment.check()?;
+        let (lb, compare) = (options.lb.as_deref(), options.compare.as_deref());
+        let configs = strategies::configs(P::Shape::SHAPE, &config, lb, compare)?;
+        Ok(Self { program, experiment, configs, options })
+    }
+
+    /// Makes the runs, and tells what came out on standard output and in the files that were asked for. Of several processes
+    /// all call this, and one tells.
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run), or [`Error::Output`], naming a file that cannot be written.
+    pub fn tell(&self) -> Result<(), Error> {
+        if !self.experiment.launch.speaks() {
+            return self.run().map(|_| ());
+        }
+        let [picture, numbers] = self.options.files()?;
+        let file = self.program.file().map(Output::open).transpose()?;
+        print(&format!("{}\n", self.introduction()))?;
+        let (summary, output) = self.run()?;
+        if let Some((file, output)) = file.zip(output.as_ref()) {
+            file.write(&self.program.contents(output))?;
+        }
+        if let Some(numbers) = numbers {
+            let text = serde_json::to_string_pretty(&summary).expect("a summary has only names as keys");
+            numbers.write(&(text + "\n"))?;
+        }
+        if let Some(picture) = picture {
+            picture.write(&plot::svg(&(&summary).into()))?;
+        }
+        let results = output.map(|output| self.program.results(&output)).unwrap_or_default();
+        let note = self.afterword().map(|note| format!("{note}\n")).unwrap_or_default();
+        print(&format!("{results}{}{}\n{note}", table(&summary), sentence(&summary)))
+    }
+
+    /// Makes the runs. Of several processes all call this; the summary is whole in the one that speaks. Beside it is what the
+    /// last run computed.
+    ///
+    /// What is wrong in one process alone waits until all runs are made, because the others know nothing of it and count on
+    /// this one; and so does a result that is wrong.
+    ///
+    /// # Errors
+    /// [`Error::Differs`] with `--check` when a result is wrong; the runtime's own when a run cannot go on; that of a
+    /// disturbance that could not be had.
+    pub fn run(&self) -> Result<(Summary<Facts<P>>, Last<P>), Error> {
+        let launch = self.experiment.launch;
+        let reference = (self.options.check && launch.speaks()).then(|| self.program.reference());
+        let (mut runs, mut last, mut failed) = (Vec::new(), None, None);
+        for config in &self.configs {
+            match self.one(config, reference.as_ref()) {
+                Ok((run, output)) => {
+                    runs.push(run);
+                    last = output;
+                }
+                Err(error @ Error::Differs { .. }) => failed = failed.or(Some(error)),
+                Err(error) if launch != Launch::Alone && !matches!(error, Error::Runtime(_)) => {
+                    failed = failed.or(Some(error));
+                }
+                Err(error) => return Err(failed.unwrap_or(error)),
+            }
+        }
+        match failed {
+            Some(error) => Err(error),
+            None => Ok((self.summary(runs), last)),
+        }
+    }
+
+    fn one(&self, config: &Config, reference: Option<&P::Output>) -> Result<(Run<Facts<P>>, Last<P>), Error> {
+        let lb = config.lb_spec(P::Shape::SHAPE);
+        let gathers = self.options.check;
+        let Disturbed { outcome: Ran { output, report }, quotas_held, clock } =
+            self.experiment.run(lb, |clock| self.program.run(&Stage { config, clock, gathers }))?;
+        let difference =
+            output.as_ref().zip(reference).and_then(|(output, reference)| P::difference(output, reference));
+        if let Some(difference) = difference {
+            return Err(Error::Differs { lb: lb.to_owned(), difference });
+        }
+        let times = Times::new(clock.times_ns(), P::Shape::end_ns(&report));
+        let windows = self.experiment.disturbances.windows(self.experiment.steps);
+        let facts = P::Shape::facts(lb, report, &times, &windows);
+        Ok((Run::new(facts, times, quotas_held), output))
+    }
+
+    fn summary(&self, runs: Vec<Run<Facts<P>>>) -> Summary<Facts<P>> {
+        let mut problem = self.program.description();
+        problem["description"] = Value::from(self.program.title());
+        problem["checked"] = Value::from(self.options.check);
+        let period = self.configs.first().and_then(P::Shape::period);
+        Summary::new::<P::Shape>(P::NAME, problem, period, &self.experiment, runs)
+    }
+
+    /// What is going to run, in words.
+    fn introduction(&self) -> String {
+        let Experiment { ranks, workers, total, .. } = self.experiment;
+        let workers = match workers {
+            None | Some(1) => String::new(),
+            Some(workers) => format!(" of {workers} workers"),
+        };
+        let period = match self.configs.first().and_then(P::Shape::period) {
+            None | Some(0) => String::new(),
+            Some(period) => format!(", a sync every {period}"),
+        };
+        let ranks = counted(ranks, "rank");
+        format!("{} on {ranks}{workers}: {} {}{period}.", self.program.title(), total.count, total.unit)
+    }
+
+    /// What is to be said after the result, if anything.
+    fn afterword(&self) -> Option<&'static str> {
+        if self.options.check {
+            return Some("Every run ended with the serial program's result, bit for bit.");
+        }
+        P::Shape::ALONE.filter(|_| self.experiment.ranks == 1)
+    }
+}
+
+/// Turns options that were all left out into the demonstration: the middle of each run has a neighbour on the last rank's
+/// vCPU, and the strategy has to beat the one that moves nothing. With one rank there is nowhere to move work to, so it is
+/// one quiet run.
+fn demonstrate<S: Shape>(options: &mut Options, ranks: u32, steps: u32, config: &Config) {
+    if ranks < 2 {
+        return;
+    }
+    let fifth = steps / 5;
+    options.neighbour = vec![NeighbourSpec { rank: ranks - 1, from: fifth, to: Some(4 * fifth), duty: 1.0 }];
+    let lb = config.lb_spec(S::SHAPE);
+    options.compare = Some(match S::UNBALANCED {
+        Some(unbalanced) if unbalanced != lb => format!("{unbalanced};{lb}"),
+        _ => lb.to_owned(),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::arrays::Array;
+    use crate::harness::pools::{self, Pool};
+    use crate::harness::program::Total;
+    use caribou::PoolReport;
+    use clap::Parser;
+    use std::time::Duration;
+
+    /// Counts to a number; its serial program may count wrongly on purpose.
+    #[derive(Debug, clap::Parser)]
+    struct Counting {
+        #[arg(long)]
+        wrong: bool,
+    }
+
+    const DARTS: u64 = 1000;
+
+    impl Program for Counting {
+        const NAME: &'static str = "counting";
+        type Shape = Pool;
+        type Options = Self;
+        type Output = u64;
+
+        fn new(options: Self, _: Setting) -> Result<Self, Error> {
+            Ok(options)
+        }
+
+        fn total(&self) -> Total {
+            Total { count: DARTS, unit: "darts" }
+        }
+
+        fn title(&self) -> String {
+            "a board".to_owned()
+        }
+
+        fn description(&self) -> Value {
+            serde_json::json!({ "darts": DARTS })
+        }
+
+        fn run(&self, stage: &Stage<'_>) -> Result<Ran<Self>, Error> {
+            let body = |sum: &mut u64, range: std::ops::Range<u64>| *sum += range.count() as u64;
+            let (sum, report): (u64, PoolReport) =
+                pools::run(stage, DARTS, Duration::from_nanos(10), || 0, body)?;
+            Ok(Ran { output: Some(sum), report })
+        }
+
+        fn reference(&self) -> u64 {
+            DARTS + u64::from(self.wrong)
+        }
+
+        fn difference(sum: &u64, reference: &u64) -> Option<String> {
+            (sum != reference).then(|| format!("{sum} darts instead of {reference}"))
+        }
+    }
+
+    fn prepare(arguments: &str) -> Result<Comparison<Counting>, Error> {
+        let line = CommandLine::try_parse_from(format!("counting {arguments}").split_whitespace()).unwrap();
+        Comparison::prepare(line, false)
+    }
+
+    #[test]
+    fn each_strategy_is_a_run_with_the_whole_result() {
+        for (options, runs) in [("--compare static,chunk=0.01;static --ranks 2 --workers 2", 2), ("", 1)] {
+            let (summary, output) = prepare(&format!("--check {options}")).unwrap().run().unwrap();
+            assert_eq!((output, summary.runs.len()), (Some(DARTS), runs));
+            assert!(summary.runs.iter().all(|run| run.facts.parts_ms.len() == 100));
+            assert_eq!(summary.settings.problem["checked"], true);
+        }
+    }
+
+    #[test]
+    fn a_wrong_result_is_named_when_all_runs_are_made() {
+        let comparison = prepare("--check --wrong --compare static,chunk=0.01;static").unwrap();
+        let error = comparison.run().unwrap_err().to_string();
+        assert!(
+            error.contains("`static,chunk=0.01`") && error.contains("1000 darts instead of 1001"),
+            "{error}"
+        );
+        let unchecked = prepare("--wrong").unwrap();
+        assert!(unchecked.run().is_ok());
+    }
+
+    #[test]
+    fn a_strategy_nobody_knows_is_refused_before_anything_runs() {
+        let error = prepare("--lb statik").unwrap_err();
+        assert!(error.exit_code() == 2 && error.to_string().contains("static"), "{error}");
+    }
+
+    #[test]
+    fn the_introduction_says_what_is_going_to_run() {
+        let introduction = |options| prepare(options).unwrap().introduction();
+        assert_eq!(introduction("--ranks 2 --workers 3"), "a board on 2 ranks of 3 workers: 1000 darts.");
+        assert_eq!(introduction("--ranks 1 --workers 1"), "a board on 1 rank: 1000 darts.");
+    }
+
+    #[test]
+    fn the_demonstration_has_its_neighbour_in_the_middle_of_the_last_rank() {
+        let demonstration = |lb: &str, ranks| {
+            let mut options = Options::default();
+            let config = Config::default().lb(lb).unwrap();
+            demonstrate::<Array>(&mut options, ranks, 800, &config);
+            (options.neighbour, options.compare)
+        };
+        let neighbours = vec![NeighbourSpec::parse("1:160-640").unwrap()];
+        let compare = Some("none;refine,tolerance=0.1".to_owned());
+        assert_eq!(demonstration("refine,tolerance=0.1", 2), (neighbours.clone(), compare));
+        assert_eq!(demonstration("none", 2), (neighbours, Some("none".to_owned())));
+        assert_eq!(demonstration("refine", 1), (vec![], None), "one rank alone demonstrates no balancing");
+    }
+}

@@ -1,0 +1,61 @@
+//! The progress of a pool as steps of a clock.
+
+use std::sync::{Mutex, PoisonError};
+
+use caribou::PoolProgress;
+
+use crate::harness::iteration_clock::IterationClock;
+
+/// Turns progress into steps that are complete.
+pub(super) struct Marks<'c> {
+    clock: &'c IterationClock,
+    told: Mutex<u32>,
+}
+
+impl<'c> Marks<'c> {
+    /// None yet.
+    pub(super) fn of(clock: &'c IterationClock) -> Self {
+        Self { clock, told: Mutex::new(0) }
+    }
+
+    /// The pool has come so far.
+    pub(super) fn tell(&self, progress: PoolProgress) {
+        let steps = self.clock.iterations();
+        let step = u128::from(progress.done) * u128::from(steps) / u128::from(progress.iterations.max(1));
+        // The last is complete when everything is.
+        self.reach((step as u32).min(steps - 1), progress.elapsed_ns);
+    }
+
+    /// The pool is done.
+    pub(super) fn end(&self, elapsed_ns: u64) {
+        self.reach(self.clock.iterations(), elapsed_ns);
+    }
+
+    fn reach(&self, step: u32, now_ns: u64) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        for complete in *told + 1..=step {
+            self.clock.record(complete, now_ns);
+        }
+        *told = step.max(*told);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_complete_when_progress_has_passed_them_and_the_last_at_the_end() {
+        let clock = IterationClock::new(100);
+        let marks = Marks::of(&clock);
+        let progress = |done, elapsed_ns| PoolProgress { done, iterations: 1000, elapsed_ns };
+        marks.tell(progress(25, 10));
+        assert_eq!(clock.completed(), 2);
+        marks.tell(progress(20, 11));
+        marks.tell(progress(1000, 12));
+        assert_eq!(clock.completed(), 99);
+        marks.end(13);
+        let times = clock.times_ns().1;
+        assert_eq!((times[1], times[2], times[99]), (10, 12, 13));
+    }
+}

@@ -1,0 +1,59 @@
+//! What the `main` of every program here does.
+
+use std::ffi::OsString;
+use std::io::{Write, stderr};
+use std::process::ExitCode;
+
+use caribou::Launch;
+
+use super::cli;
+use super::comparison::Comparison;
+use super::disturbance::{neighbour, quota};
+use super::error::Error;
+use super::options::CommandLine;
+use super::program::Program;
+use super::{launch, log};
+
+/// Compares the strategies that a command line asks for, on a program.
+pub fn main<P: Program>(arguments: impl IntoIterator<Item: Into<OsString>>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+    let bare = arguments.len() == 1;
+    start(arguments, |line: CommandLine<P>, _| Comparison::prepare(line, bare)?.tell())
+}
+
+/// Reads the command line, runs the program, and says what went wrong, if anything did.
+///
+/// Of several processes one speaks for all; the others are silent but for errors that they alone may know. If the process
+/// was started to be a busy neighbour or to keep a control group, that is all it does.
+pub fn start<O: clap::Parser>(
+    arguments: impl IntoIterator<Item = OsString>,
+    run: impl FnOnce(O, Launch) -> Result<(), Error>,
+) -> ExitCode {
+    let helps = neighbour::become_one_if_asked().or_else(|| quota::keep_one_if_asked(std::env::args_os()));
+    if let Some(code) = helps {
+        return code;
+    }
+    log::start();
+    let launch = launch::this();
+    let options = match cli::parse::<O>(arguments) {
+        Ok(options) => options,
+        Err(refusal) => return refusal.report(launch),
+    };
+    match run(options, launch) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            launch.refuse(&format!("error: {error}"), error.exit_code());
+            if launch::tells(launch, &error) {
+                complain(&error);
+            } else {
+                launch::give_way();
+            }
+            error.exit_code().into()
+        }
+    }
+}
+
+fn complain(error: &Error) {
+    // In one piece: other processes may be speaking too. A closed stream leaves nobody to tell.
+    let _ = stderr().write_all(format!("error: {error}\n").as_bytes());
+}

@@ -1,0 +1,77 @@
+//! The strategies to run a program with: each is for programs of one shape.
+//!
+//! What does not fit is refused here, before anything runs, and by the name of the option it came from: the runtime would
+//! say so only when that run begins, and knows no options.
+
+use caribou::Config;
+use caribou::lb::Shape;
+
+use super::cli;
+use super::error::Error;
+
+/// A configuration for each run of a program of this shape, in order: `config` with each strategy of the list `compare`;
+/// else with `lb`; else as it is.
+///
+/// # Errors
+/// [`Error::Usage`], naming `--compare`, `--lb` or `CARIBOU_LB`, when a strategy is not one for programs of this shape.
+pub(crate) fn configs(
+    shape: Shape,
+    config: &Config,
+    lb: Option<&str>,
+    compare: Option<&str>,
+) -> Result<Vec<Config>, Error> {
+    let (option, specs) = match (compare, lb) {
+        (Some(list), _) => ("--compare", cli::strategies(list)?),
+        (None, Some(lb)) => ("--lb", vec![lb.to_owned()]),
+        (None, None) => ("CARIBOU_LB", vec![config.lb_spec(shape).to_owned()]),
+    };
+    let balanced = |spec: &String| match with_lb(config, shape, spec) {
+        Err(caribou::Error::Config { why, .. }) => Err(Error::Usage(format!("{option}: {why}"))),
+        made => Ok(made?),
+    };
+    specs.iter().map(balanced).collect()
+}
+
+fn with_lb(config: &Config, shape: Shape, spec: &str) -> Result<Config, caribou::Error> {
+    // Unchanged it may be a strategy that has no name to be looked up by.
+    let unchanged = spec == config.lb_spec(shape);
+    let config = if unchanged { config.clone() } else { config.clone().lb(spec)? };
+    config.check_shape(shape)?;
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_strategy_for_the_other_shape_is_refused_by_the_name_of_its_option() {
+        let plain = Config::default();
+        let complaint = |shape: Shape, config: &Config, lb, compare| {
+            configs(shape, config, lb, compare).unwrap_err().to_string()
+        };
+        for (complaint, begin, known) in [
+            (complaint(Shape::Pools, &plain, None, Some("static,greedy")), "--compare: `greedy`", "leases"),
+            (complaint(Shape::Pools, &plain, Some("refine"), None), "--lb: `refine`", "leases"),
+            (complaint(Shape::Arrays, &plain, None, Some("none,leases")), "--compare: `leases`", "greedy"),
+            (complaint(Shape::Arrays, &plain, Some("static"), None), "--lb: `static`", "greedy"),
+        ] {
+            assert!(complaint.starts_with(begin) && complaint.contains(known), "{complaint}");
+        }
+        let (arrays, pools) = (plain.clone().lb("greedy").unwrap(), plain.lb("ruper").unwrap());
+        assert!(complaint(Shape::Pools, &arrays, None, None).starts_with("CARIBOU_LB: `greedy`"));
+        assert!(complaint(Shape::Pools, &arrays, Some("greedy"), None).starts_with("--lb: `greedy`"));
+        assert!(complaint(Shape::Arrays, &pools, None, None).starts_with("CARIBOU_LB: `ruper`"));
+    }
+
+    #[test]
+    fn options_win_over_what_the_environment_chose_for_the_other_shape() {
+        let config = Config::default().lb("greedy").unwrap();
+        let made = configs(Shape::Pools, &config, None, Some("static,chunk=0.01,leases")).unwrap();
+        let specs: Vec<&str> = made.iter().map(|config| config.lb_spec(Shape::Pools)).collect();
+        assert_eq!(specs, ["static,chunk=0.01", "leases"]);
+        for shape in [Shape::Arrays, Shape::Pools] {
+            assert_eq!(configs(shape, &Config::default(), None, None).unwrap().len(), 1);
+        }
+    }
+}
