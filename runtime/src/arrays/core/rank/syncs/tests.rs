@@ -1,0 +1,181 @@
+use super::*;
+use crate::arrays::core::census::Report;
+use crate::arrays::core::erased::{ErasedArray, ErasedSlot};
+use crate::arrays::core::estimate::RankPlace;
+use crate::arrays::core::packet::Cargo;
+use crate::wire::WireError;
+
+/// A report to `sync` from a rank that has nothing to report on.
+fn collected(sync: u64) -> Packet {
+    let sample = Sample::default();
+    Packet::Collected(Box::new(Collected {
+        sync,
+        tallies: Vec::new(),
+        chunks: Vec::new(),
+        waited: 0,
+        sample,
+        now_ns: 0,
+    }))
+}
+
+fn phases_to_decide(out: &mut Actions) -> Vec<(u64, Snapshot)> {
+    let decide = |action| match action {
+        Action::Decide(expected) => Some((expected.phase, *expected)),
+        _ => None,
+    };
+    out.drain(..).filter_map(decide).collect()
+}
+
+/// An array whose chunks are on rank 1, and do nothing.
+struct Idlers;
+
+impl ErasedArray for Idlers {
+    fn name(&self) -> &str {
+        "Idlers"
+    }
+    fn kind(&self, _: &Payload) -> &'static str {
+        "message"
+    }
+    fn encoded_bytes(&self, _: &Payload) -> u64 {
+        0
+    }
+    fn population(&self) -> u64 {
+        2
+    }
+    fn keys_on(&self, _: Rank, _: u32) -> Vec<u64> {
+        vec![0, 1]
+    }
+    fn home(&self, _: u64, _: u32) -> Rank {
+        Rank(1)
+    }
+    fn create(&self, _: u64) -> Box<dyn ErasedSlot> {
+        unreachable!("only the core is under test")
+    }
+    fn index_text(&self, key: u64) -> String {
+        key.to_string()
+    }
+    fn syncs(&self) -> bool {
+        true
+    }
+    fn encode_into(&self, _: &Payload, _: &mut Vec<u8>) -> Result<(), WireError> {
+        unreachable!("nothing is sent")
+    }
+    fn decode_message(&self, _: &[u8]) -> Result<Payload, WireError> {
+        unreachable!("nothing is sent")
+    }
+    fn decode_slot(&self, _: u64, _: &[u8]) -> Result<Box<dyn ErasedSlot>, WireError> {
+        unreachable!("nothing is sent")
+    }
+}
+
+fn arrival(key: u64, sync: u64) -> Arrival {
+    let report = Report { sequence: sync, depth: 0, born: 0, leaving: false };
+    let chunk = ChunkId { array: 0, key };
+    Arrival {
+        chunk,
+        cell: CellId(key as u32),
+        report,
+        declared: None,
+        bytes: 0,
+        migratable: true,
+        stands: true,
+    }
+}
+
+#[test]
+fn a_sync_that_completes_when_the_last_leaver_stops_is_reported() {
+    let mut core = rank_of(2, Rank(1));
+    let mut out = Actions::new();
+    let syncs_to_sample = |out: &mut Actions| -> Vec<u64> {
+        let sample = |action| match action {
+            Action::Sample(reports) => Some(reports.sync),
+            _ => None,
+        };
+        out.drain(..).filter_map(sample).collect()
+    };
+    let (stayer, leaver) = (0, 1);
+    for key in [stayer, leaver] {
+        core.created(arrival(key, 0).chunk, arrival(key, 0).cell);
+    }
+    core.at_sync(arrival(stayer, 0), &mut out);
+    core.at_sync(arrival(leaver, 0), &mut out);
+    assert_eq!(syncs_to_sample(&mut out), [0]);
+    let moves = [Move { chunk: arrival(leaver, 0).chunk, from: Rank(1), to: ROOT }];
+    core.receive(ROOT, Packet::Moves { sync: 0, moves: moves.into() }, 0, &mut out);
+    core.at_sync(arrival(stayer, 1), &mut out);
+    assert_eq!(syncs_to_sample(&mut out), [0u64; 0], "the leaver may still be running");
+    core.held(0, &mut out);
+    assert_eq!(syncs_to_sample(&mut out), [1]);
+}
+
+fn rank_of(ranks: usize, rank: Rank) -> RankCore {
+    let strategy = lb_strategies::ARRAYS.parse("refine").expect("it is in the table").into();
+    let places = vec![RankPlace { host: 0, workers: 1 }; ranks];
+    RankCore::new(rank, &places, [Arc::new(Idlers) as Arc<dyn ErasedArray>].into(), strategy, 0)
+}
+
+fn traveller(key: u64, journey: Option<Journey>) -> Packet {
+    let chunk = arrival(key, 0).chunk;
+    Packet::Arrive(Box::new(Traveller { chunk, cargo: Cargo::Follows, mail: Vec::new(), bytes: 0, journey }))
+}
+
+/// What rank 1 is to do with a chunk that comes to it at sync 0, or is inserted there.
+fn on_arrival(core: &mut RankCore, migrates: bool) -> Vec<&'static str> {
+    let (mut out, from) = (Actions::new(), Rank(2));
+    if migrates {
+        let moves = [Move { chunk: arrival(5, 0).chunk, from, to: Rank(1) }];
+        core.receive(ROOT, Packet::Moves { sync: 0, moves: moves.into() }, 0, &mut out);
+        core.receive(ROOT, Packet::Marker { sync: 0 }, 0, &mut out);
+        core.receive(from, Packet::Marker { sync: 0 }, 0, &mut out);
+        core.receive(from, traveller(5, Some(Journey { broadcasts: 0 })), 0, &mut out);
+        core.receive(ROOT, Packet::Land { sync: 0 }, 0, &mut out);
+    } else {
+        core.receive(from, traveller(5, None), 0, &mut out);
+    }
+    let name = |action| match action {
+        Action::BeginPhase => Some("begin a phase"),
+        Action::Admit(_) => Some("admit"),
+        Action::Stop(_) => Some("stop"),
+        _ => None,
+    };
+    out.into_iter().filter_map(name).collect()
+}
+
+#[test]
+fn the_phase_of_a_rank_without_chunks_begins_when_it_gets_one() {
+    for migrates in [true, false] {
+        let mut core = rank_of(3, Rank(1));
+        assert_eq!(on_arrival(&mut core, migrates), ["begin a phase", "admit"], "{migrates}");
+        let mut core = rank_of(3, Rank(1));
+        core.created(arrival(0, 0).chunk, arrival(0, 0).cell);
+        assert_eq!(on_arrival(&mut core, migrates), ["admit"], "{migrates}");
+    }
+}
+
+#[test]
+fn an_index_is_in_use_though_only_its_inserter_knows_that_it_moves_here() {
+    let mut core = rank_of(4, Rank(2));
+    let mut out = Actions::new();
+    // Rank 3 has heard that the chunk moves from its home, rank 1, to rank 2.
+    core.receive(Rank(3), traveller(0, None), 0, &mut out);
+    let Some(Action::Stop(Err(error))) = out.pop_back() else { panic!("{out:?}") };
+    assert_eq!(*error, Error::IndexInUse { chunk: "Idlers[0] of array 0".into(), rank: 1, by: 3 });
+    assert!(!out.iter().any(|action| matches!(action, Action::Admit(_))), "{out:?}");
+}
+
+#[test]
+fn a_sync_that_completes_during_a_decision_is_decided_next_whether_anybody_waits_or_not() {
+    for spec in ["none", "refine"] {
+        let strategy = lb_strategies::ARRAYS.parse(spec).expect("it is in the table").into();
+        let alone = [RankPlace { host: 0, workers: 1 }];
+        let mut core = RankCore::new(ROOT, &alone, [].into(), strategy, 0);
+        let mut out = Actions::new();
+        core.receive(ROOT, collected(0), 0, &mut out);
+        let first = phases_to_decide(&mut out).pop().expect("nobody is missing");
+        core.receive(ROOT, collected(1), 0, &mut out);
+        assert!(phases_to_decide(&mut out).is_empty(), "one decision at a time");
+        core.decided(&first.1, Assignment::current(&first.1), 0, 0, &mut out);
+        let next: Vec<u64> = phases_to_decide(&mut out).into_iter().map(|(phase, _)| phase).collect();
+        assert_eq!((first.0, next), (0, vec![1]), "{spec}");
+    }
+}
