@@ -9,6 +9,7 @@ pub(crate) mod balance;
 pub(crate) mod broadcast;
 pub(crate) mod census;
 pub(crate) mod codec;
+pub(crate) mod collect;
 pub(crate) mod coordinator;
 pub(crate) mod envelope;
 pub(crate) mod erased;

@@ -2,7 +2,7 @@
 
 use lb_strategies::Snapshot;
 
-use super::balance::Reports;
+use super::collect::Reports;
 use super::envelope::Delivery;
 use super::packet::{Journey, Packet, Traveller};
 use crate::error::Error;

@@ -1,16 +1,19 @@
-//! One rank's part of a sync: collect, wait for the decision, migrate, resume.
+//! Balance: the migrations that a sync decides, as one rank goes through them.
 //!
-//! # States of a sync on one rank
+//! # States of a migration on one rank
 //!
-//! | state | entered by | leaves with |
-//! |---|---|---|
-//! | Running | start, resume | first chunk comes to the sync |
-//! | Collecting | | all own chunks have come: `Collected` to rank 0 |
-//! | Deciding | | rank 0's `Moves`; who stays resumes at once |
-//! | Migrating: holding | `Moves` with leavers here | no handler of a leaver runs any more |
-//! | Migrating: switched | new routes in force, `Marker` sent to every rank | markers of all ranks are in |
-//! | Migrating: released | leavers sent | arrivals are in: `Flushed` to rank 0 |
-//! | Resuming | rank 0's `Land` (all ranks flushed) | arrivals get cells, their mail, their stash, and resume |
+//! | state | input | next state | what the rank does |
+//! |---|---|---|---|
+//! | Settled | rank 0's `Moves`, with leavers here | Stopping | starts no more handlers of its leavers |
+//! | Settled | rank 0's `Moves`, without | Draining | switches to the new routes, sends a `Marker` to every other rank |
+//! | Stopping | the last leaver is held: its handler has returned | Draining | the same |
+//! | Draining | the last `Marker` of another rank | Receiving | sends its leavers with their mail |
+//! | Receiving | the last arrival | Flushed | says `Flushed` to rank 0 |
+//! | Flushed | rank 0's `Land`: all ranks have flushed | Settled | gives its arrivals a cell, their mail, their stash, and resumes them |
+//!
+//! A state whose input has come before is left at once. A marker may come in any state: before the moves it belongs to,
+//! and even before the landing of the sync before. An arrival may come before the last marker, but not before the own
+//! markers are sent, since whoever sent it had them.
 //!
 //! # Rules
 //!
@@ -23,41 +26,19 @@
 //! forwarded, and chunks that stay never wait for chunks that move. The price is one small packet between every two
 //! ranks per sync that moves something.
 //!
-//! Chunks that came with `at_sync_nowait` never stand still unless they leave. Under a strategy that never moves (`none`)
-//! nobody does: chunks resume at once, loads are collected all the same.
+//! Here is only when something is to be done; [`rank`](super::rank) does it. Who comes to a sync is in
+//! [`collect`](super::collect), what rank 0 makes of the reports in [`coordinator`](super::coordinator).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use lb_strategies::{ChunkId, Rank};
 use serde::{Deserialize, Serialize};
 
-use super::census::{Report, Tally};
 use super::packet::{Journey, Traveller};
 use crate::ids::CellId;
-use crate::measure::measured::Sample;
 
-/// What is known of one chunk at a sync.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct MeasuredChunk {
-    pub(crate) chunk: ChunkId,
-    /// CPU time, ns; or ticks if declared.
-    pub(crate) load_ns: u64,
-    pub(crate) declared: bool,
-    pub(crate) bytes: u64,
-    pub(crate) migratable: bool,
-}
-
-/// A rank's report to rank 0; a rank may send several for one sync.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Collected {
-    pub(crate) sync: u64,
-    pub(crate) tallies: Vec<(u32, Tally)>,
-    pub(crate) chunks: Vec<MeasuredChunk>,
-    /// How many of them stand still until the decision.
-    pub(crate) waited: u64,
-    pub(crate) sample: Sample,
-    pub(crate) now_ns: u64,
-}
+#[cfg(test)]
+mod tests;
 
 /// One chunk that moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,160 +48,199 @@ pub(crate) struct Move {
     pub(crate) to: Rank,
 }
 
-/// A chunk that has come to a sync.
-#[derive(Clone, Debug)]
-pub(crate) struct Arrival {
-    pub(crate) chunk: ChunkId,
-    pub(crate) cell: CellId,
-    pub(crate) report: Report,
-    pub(crate) declared: Option<u64>,
-    pub(crate) bytes: u64,
-    pub(crate) migratable: bool,
-    /// It handles nothing until it resumes.
-    pub(crate) stands: bool,
-}
-
-#[derive(Debug, Default)]
-struct Gathering {
-    tallies: BTreeMap<u32, Tally>,
-    arrivals: Vec<Arrival>,
-}
-
-/// What a rank has to say about a sync, but for the loads.
-#[derive(Debug)]
-pub(crate) struct Reports {
-    pub(crate) sync: u64,
-    pub(crate) tallies: Vec<(u32, Tally)>,
-    pub(crate) arrivals: Vec<Arrival>,
-}
-
 /// A chunk that leaves this rank.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Leaver {
+    pub(crate) chunk: ChunkId,
     pub(crate) cell: CellId,
     pub(crate) to: Rank,
 }
 
-/// A migration under way on this rank.
-#[derive(Debug, Default)]
-pub(crate) struct Migration {
-    pub(crate) sync: u64,
-    pub(crate) leavers: BTreeMap<ChunkId, Leaver>,
-    /// What leavers of each array remember of this rank.
-    pub(crate) journeys: BTreeMap<u32, Journey>,
-    /// Leavers with a handler still running.
-    pub(crate) unheld: usize,
-    pub(crate) switched: bool,
-    pub(crate) released: bool,
-    pub(crate) flushed: bool,
-    /// Chunks that come here.
-    pub(crate) expected: BTreeSet<ChunkId>,
-    pub(crate) arrived: Vec<Traveller>,
-    pub(crate) arrived_bytes: u64,
+/// One thing to do for a migration. To be done in order, before the next input.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Start no more handlers of these chunks: [`Migrations::held`] for each, once none of it runs.
+    Hold(Vec<CellId>),
+    /// Let the new routes of these leavers be in force; then send the markers.
+    Switch { sync: u64, leavers: Vec<Leaver> },
+    /// Send this chunk with its mail.
+    Release { leaver: Leaver, journey: Journey },
+    /// Tell rank 0 that this rank has all markers and all arrivals.
+    Flushed { sync: u64, moved_bytes: u64 },
 }
 
-/// One rank's syncs.
-#[derive(Debug, Default)]
-pub(crate) struct Syncs {
-    gathering: BTreeMap<u64, Gathering>,
-    /// Chunks of this rank, counted by the sync they come to next.
-    due: BTreeMap<u64, u64>,
-    /// Chunks of this rank that hear of the decision, by sync: a newcomer may come to the next one before this one's.
-    waiting: BTreeMap<u64, Vec<(ChunkId, CellId)>>,
-    pub(crate) migration: Option<Migration>,
+/// The migrations of one rank, one after the other.
+#[derive(Debug)]
+pub(crate) struct Migrations {
+    rank: Rank,
+    others: u32,
+    /// Markers of other ranks, by sync.
     markers: BTreeMap<u64, u32>,
+    now: Migration,
 }
 
-impl Syncs {
-    /// A chunk has come to this rank, or was made here: `next` is the sync it comes to next.
-    pub(crate) fn joined(&mut self, next: u64) {
-        *self.due.entry(next).or_default() += 1;
+/// A state of the table above, with what is known in it.
+#[derive(Debug, Default)]
+enum Migration {
+    #[default]
+    Settled,
+    Stopping {
+        leavers: BTreeMap<ChunkId, Leaver>,
+        /// Leavers of which a handler may run.
+        running: usize,
+        arrivals: Arrivals,
+    },
+    Draining {
+        leavers: BTreeMap<ChunkId, Leaver>,
+        /// What leavers of each array remember of this rank.
+        journeys: BTreeMap<u32, Journey>,
+        arrivals: Arrivals,
+    },
+    Receiving(Arrivals),
+    Flushed(Arrivals),
+}
+
+/// The chunks that come to this rank at a sync.
+#[derive(Debug)]
+struct Arrivals {
+    sync: u64,
+    expected: BTreeSet<ChunkId>,
+    travellers: Vec<Traveller>,
+}
+
+impl Migrations {
+    pub(crate) fn new(rank: Rank, ranks: u32) -> Migrations {
+        Migrations { rank, others: ranks - 1, markers: BTreeMap::new(), now: Migration::Settled }
     }
 
-    /// Whether no chunk of this rank comes to syncs.
-    pub(crate) fn nobody_due(&self) -> bool {
-        self.due.is_empty()
+    /// Rank 0 has decided who moves, if anybody does. `cell` finds a chunk of this rank.
+    pub(crate) fn begin(
+        &mut self,
+        sync: u64,
+        moves: &[Move],
+        cell: impl Fn(ChunkId) -> Option<CellId>,
+    ) -> Vec<Step> {
+        if moves.is_empty() {
+            return Vec::new();
+        }
+        assert!(matches!(self.now, Migration::Settled), "a migration ends before the next sync is decided");
+        let leaver = |&Move { chunk, to, .. }: &Move| {
+            (chunk, Leaver { chunk, cell: cell(chunk).expect("the snapshot saw it here"), to })
+        };
+        let leaving = moves.iter().filter(|leaving| leaving.from == self.rank);
+        let leavers: BTreeMap<_, _> = leaving.map(leaver).collect();
+        let arriving = moves.iter().filter(|arriving| arriving.to == self.rank);
+        let expected = arriving.map(|arriving| arriving.chunk).collect();
+        let arrivals = Arrivals { sync, expected, travellers: Vec::new() };
+        if leavers.is_empty() {
+            return self.switch(leavers, BTreeMap::new(), arrivals);
+        }
+        let cells = leavers.values().map(|leaver| leaver.cell).collect();
+        self.now = Migration::Stopping { running: leavers.len(), leavers, arrivals };
+        vec![Step::Hold(cells)]
     }
 
-    /// It is on this rank no more.
-    pub(crate) fn left(&mut self, next: u64) {
-        let count = self.due.get_mut(&next).expect("it was counted when it came");
-        *count -= 1;
-        if *count == 0 {
-            self.due.remove(&next);
+    /// No handler of one more leaver runs. `journey` is what chunks of an array that leave now remember of this rank.
+    pub(crate) fn held(&mut self, journey: impl Fn(u32) -> Journey) -> Vec<Step> {
+        match std::mem::take(&mut self.now) {
+            Migration::Stopping { leavers, running: 1, arrivals } => {
+                let journeys = leavers.keys().map(|chunk| (chunk.array, journey(chunk.array))).collect();
+                self.switch(leavers, journeys, arrivals)
+            }
+            Migration::Stopping { leavers, running, arrivals } => {
+                self.now = Migration::Stopping { leavers, running: running - 1, arrivals };
+                Vec::new()
+            }
+            other => unreachable!("chunks are held for a migration, once each: {other:?}"),
         }
     }
 
-    /// A chunk has come to a sync; it hears of the decision if one will be made.
-    pub(crate) fn arrive(&mut self, arrival: Arrival, decides: bool) {
-        let sync = arrival.report.sequence;
-        if decides {
-            self.waiting.entry(sync).or_default().push((arrival.chunk, arrival.cell));
-        }
-        self.left(sync);
-        self.joined(sync + 1);
-        self.report(arrival.chunk.array, arrival.report).arrivals.push(arrival);
-    }
-
-    /// A chunk was removed: its last report to the syncs of its array.
-    pub(crate) fn removed(&mut self, array: u32, report: Report) {
-        self.left(report.sequence);
-        self.report(array, report);
-    }
-
-    fn report(&mut self, array: u32, report: Report) -> &mut Gathering {
-        let gathering = self.gathering.entry(report.sequence).or_default();
-        gathering.tallies.entry(array).or_default().merge(&Tally::of(report));
-        gathering
-    }
-
-    /// Takes the reports to syncs to which every chunk of this rank has come.
-    pub(crate) fn complete(&mut self) -> Vec<Reports> {
-        let first_due = self.due.keys().next().copied().unwrap_or(u64::MAX);
-        let open = self.gathering.split_off(&first_due);
-        let complete = std::mem::replace(&mut self.gathering, open);
-        let reports = |(sync, gathering): (u64, Gathering)| {
-            let tallies = gathering.tallies.into_iter().collect();
-            Reports { sync, tallies, arrivals: gathering.arrivals }
-        };
-        complete.into_iter().map(reports).collect()
-    }
-
-    /// The first sync that some chunks of this rank have come to and others have not.
-    pub(crate) fn open(&self) -> Option<u64> {
-        let come = |(&sync, gathering): (&u64, &Gathering)| (!gathering.arrivals.is_empty()).then_some(sync);
-        self.gathering.iter().find_map(come)
-    }
-
-    /// What chunks of this rank have reported to syncs to which others of it have not come.
-    pub(crate) fn reported(&self) -> Vec<(u64, u32, Tally)> {
-        let by_sync = self.gathering.iter();
-        let its = |(&sync, gathering): (&u64, &Gathering)| {
-            let tallies = gathering.tallies.iter();
-            tallies.map(|(&array, tally)| (sync, array, tally.clone())).collect::<Vec<_>>()
-        };
-        by_sync.flat_map(its).collect()
-    }
-
-    /// The decision on a sync is known: who hears of it.
-    pub(crate) fn decided(&mut self, sync: u64) -> Vec<(ChunkId, CellId)> {
-        self.waiting.remove(&sync).unwrap_or_default()
-    }
-
-    /// Counts a marker; they may come before the decision they belong to.
-    pub(crate) fn marker(&mut self, sync: u64) {
+    /// A marker of another rank has come.
+    pub(crate) fn marker(&mut self, sync: u64) -> Vec<Step> {
         *self.markers.entry(sync).or_default() += 1;
+        self.advance()
     }
 
-    /// Whether all markers of the migration are in.
-    pub(crate) fn all_markers(&self, others: u32) -> bool {
-        let Some(migration) = &self.migration else { return false };
-        others == 0 || self.markers.get(&migration.sync).is_some_and(|&count| count == others)
+    /// A chunk has come that moves here.
+    pub(crate) fn arrive(&mut self, traveller: Traveller) -> Vec<Step> {
+        let (Migration::Draining { arrivals, .. } | Migration::Receiving(arrivals)) = &mut self.now else {
+            unreachable!("a chunk comes after the markers, they after the moves")
+        };
+        arrivals.travellers.push(traveller);
+        self.advance()
     }
 
-    /// Ends the migration; the arrivals are to be landed.
+    /// Rank 0 has heard of all ranks that they have flushed. Returns the arrivals, which may run.
     pub(crate) fn land(&mut self, sync: u64) -> Vec<Traveller> {
+        let Migration::Flushed(arrivals) = std::mem::take(&mut self.now) else {
+            unreachable!("all ranks have flushed, this one too")
+        };
         self.markers.remove(&sync);
-        self.migration.take().map(|migration| migration.arrived).unwrap_or_default()
+        arrivals.travellers
+    }
+
+    /// The leavers have stopped.
+    fn switch(
+        &mut self,
+        leavers: BTreeMap<ChunkId, Leaver>,
+        journeys: BTreeMap<u32, Journey>,
+        arrivals: Arrivals,
+    ) -> Vec<Step> {
+        let mut steps =
+            vec![Step::Switch { sync: arrivals.sync, leavers: leavers.values().copied().collect() }];
+        self.now = Migration::Draining { leavers, journeys, arrivals };
+        steps.extend(self.advance());
+        steps
+    }
+
+    /// Leaves each state that ends by what has come already.
+    fn advance(&mut self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        loop {
+            self.now = match std::mem::take(&mut self.now) {
+                Migration::Draining { leavers, journeys, arrivals }
+                    if self.has_all_markers(arrivals.sync) =>
+                {
+                    let release =
+                        |leaver: Leaver| Step::Release { leaver, journey: journeys[&leaver.chunk.array] };
+                    steps.extend(leavers.into_values().map(release));
+                    Migration::Receiving(arrivals)
+                }
+                Migration::Receiving(arrivals) if arrivals.travellers.len() == arrivals.expected.len() => {
+                    let moved_bytes = arrivals.travellers.iter().map(|traveller| traveller.bytes).sum();
+                    steps.push(Step::Flushed { sync: arrivals.sync, moved_bytes });
+                    Migration::Flushed(arrivals)
+                }
+                state => {
+                    self.now = state;
+                    return steps;
+                }
+            };
+        }
+    }
+
+    fn has_all_markers(&self, sync: u64) -> bool {
+        self.markers.get(&sync).copied().unwrap_or(0) == self.others
+    }
+
+    /// The cell of a chunk that is about to leave and has not been released.
+    pub(crate) fn leaver(&self, chunk: ChunkId) -> Option<CellId> {
+        match &self.now {
+            Migration::Stopping { leavers, .. } | Migration::Draining { leavers, .. } => {
+                leavers.get(&chunk).map(|leaver| leaver.cell)
+            }
+            Migration::Settled | Migration::Receiving(_) | Migration::Flushed(_) => None,
+        }
+    }
+
+    /// Whether a chunk comes to this rank, or has come and has not landed.
+    pub(crate) fn expects(&self, chunk: ChunkId) -> bool {
+        match &self.now {
+            Migration::Settled => false,
+            Migration::Stopping { arrivals, .. }
+            | Migration::Draining { arrivals, .. }
+            | Migration::Receiving(arrivals)
+            | Migration::Flushed(arrivals) => arrivals.expected.contains(&chunk),
+        }
     }
 }

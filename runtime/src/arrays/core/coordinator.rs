@@ -6,8 +6,9 @@ use std::sync::Arc;
 use lb_strategies::predict::{Predictor, Smoothing};
 use lb_strategies::{Assignment, ChunkId, ChunkLoad, MoveCost, Snapshot, Strategy, metrics};
 
-use super::balance::{Collected, Move};
+use super::balance::Move;
 use super::census::Tally;
+use super::collect::Collected;
 use super::estimate::{Estimate, RankPlace};
 use super::sync_log::SyncLog;
 use crate::ids::Rank;
@@ -334,8 +335,8 @@ fn smoothed(phases: &[u64], Smoothing { weight }: Smoothing) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrays::core::balance::MeasuredChunk;
     use crate::arrays::core::census::Report;
+    use crate::arrays::core::collect::MeasuredChunk;
 
     /// One chunk and its rank in one phase.
     fn collected(sync: u64, rank: u32, load_ns: u64, speed: f64) -> Collected {

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::balance::{Collected, Move};
+use super::balance::Move;
 use super::census::Tally;
+use super::collect::Collected;
 use super::envelope::{Delivery, Envelope, Payload};
 use super::erased::{ErasedArray, ErasedSlot};
 use super::reduction::Partial;
@@ -77,7 +78,7 @@ pub(crate) struct Traveller {
 }
 
 /// What a migrating chunk remembers of the rank it left.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Journey {
     /// Number of the next broadcast of its array that it has not been given.
     pub(crate) broadcasts: u64,

@@ -11,9 +11,10 @@ use std::sync::Arc;
 use lb_strategies::Strategy;
 
 use super::action::Action;
-use super::balance::Syncs;
+use super::balance::Migrations;
 use super::broadcast::{Broadcasts, again};
 use super::census::Report;
+use super::collect::Syncs;
 use super::coordinator::Coordinator;
 use super::envelope::{Delivery, Envelope, Payload};
 use super::erased::ErasedArray;
@@ -43,6 +44,7 @@ pub(crate) struct RankCore {
     reductions: Reductions,
     broadcasts: Broadcasts,
     syncs: Syncs,
+    migrations: Migrations,
     /// Rank 0 only.
     root: Option<Root>,
     traffic: Traffic,
@@ -105,6 +107,7 @@ impl RankCore {
             reductions: Reductions::new(rank, &populations),
             broadcasts: Broadcasts::new(arrays.len()),
             syncs: Syncs::default(),
+            migrations: Migrations::new(rank, ranks),
             root,
             traffic: Traffic::default(),
             blocking,
@@ -179,12 +182,8 @@ impl RankCore {
     }
 
     fn cell_of(&self, to: ChunkId) -> Option<CellId> {
-        let leaving = || {
-            // A sender that did not know the new routes yet: the leaver is still here and takes it along.
-            let migration = self.syncs.migration.as_ref()?;
-            migration.leavers.get(&to).map(|leaver| leaver.cell)
-        };
-        self.location.cell(to).or_else(leaving)
+        // A sender that did not know the new routes yet: the leaver is still here and takes it along.
+        self.location.cell(to).or_else(|| self.migrations.leaver(to))
     }
 
     pub(crate) fn multicast(
@@ -281,9 +280,7 @@ impl RankCore {
     /// Takes the messages that wait for chunks which are not here, and are not coming as far as this rank knows.
     pub(crate) fn take_waiting(&mut self) -> BTreeMap<ChunkId, Vec<Delivery>> {
         let mut waiting = self.location.take_stash();
-        if let Some(migration) = &self.syncs.migration {
-            waiting.retain(|chunk, _| !migration.expected.contains(chunk));
-        }
+        waiting.retain(|&chunk, _| !self.migrations.expects(chunk));
         waiting
     }
 
@@ -336,10 +333,7 @@ impl RankCore {
                 }
             }
             Packet::Moves { sync, moves } => self.moves(sync, &moves, now_ns, out),
-            Packet::Marker { sync } => {
-                self.syncs.marker(sync);
-                self.migrate(now_ns, out);
-            }
+            Packet::Marker { sync } => self.marker(sync, now_ns, out),
             Packet::Flushed { sync, moved_bytes } => {
                 let root = self.root.as_mut().expect("flushes are reported to rank 0");
                 if root.coordinator.flushed(moved_bytes, now_ns) {

@@ -12,7 +12,7 @@ use lb_strategies::{Assignment, Snapshot};
 use super::mailbox::By;
 use super::worker::{InHand, Worker};
 use crate::arrays::core::action::Action;
-use crate::arrays::core::balance::{Arrival, Reports};
+use crate::arrays::core::collect::{Arrival, Reports};
 use crate::arrays::core::envelope::{Delivery, Envelope};
 use crate::arrays::core::packet::{Cargo, Journey, Packet, Traveller};
 use crate::arrays::core::rank::{Actions, RankCore};

@@ -19,7 +19,7 @@ use super::mailbox::{Begun, By, Finished, Pushed};
 use super::patience::Patience;
 use super::ready::Ready;
 use super::shared::RankShared;
-use crate::arrays::core::balance::Arrival;
+use crate::arrays::core::collect::Arrival;
 use crate::arrays::core::envelope::{Delivery, Envelope, Payload};
 use crate::arrays::core::erased::ErasedSlot;
 use crate::arrays::core::handler::{Handler, Outlet, Wish};

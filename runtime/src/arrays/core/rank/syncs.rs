@@ -1,13 +1,14 @@
-//! A sync as one rank goes through it: the transitions of the table in [`balance`](crate::arrays::core::balance).
+//! A sync as one rank goes through it: hands each input to its owner, [`collect`](crate::arrays::core::collect),
+//! [`coordinator`](crate::arrays::core::coordinator) or [`balance`](crate::arrays::core::balance), and does what that says.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lb_strategies::{Assignment, Snapshot};
 
 use super::{Actions, RankCore};
 use crate::arrays::core::action::Action;
-use crate::arrays::core::balance::{Arrival, Collected, Leaver, MeasuredChunk, Migration, Move, Reports};
+use crate::arrays::core::balance::{Leaver, Move, Step};
+use crate::arrays::core::collect::{Arrival, Collected, MeasuredChunk, Reports};
 use crate::arrays::core::envelope::{Delivery, Payload};
 use crate::arrays::core::packet::{Journey, Packet, Traveller};
 use crate::error::Error;
@@ -86,13 +87,9 @@ impl RankCore {
     }
 
     pub(super) fn moves(&mut self, sync: u64, moves: &[Move], now_ns: u64, out: &mut Actions) {
-        let mut leavers = BTreeMap::new();
-        for leaving in moves.iter().filter(|leaving| leaving.from == self.rank) {
-            let cell = self.location.cell(leaving.chunk).expect("the snapshot saw it here");
-            leavers.insert(leaving.chunk, Leaver { cell, to: leaving.to });
-        }
+        let steps = self.migrations.begin(sync, moves, |chunk| self.location.cell(chunk));
         for (chunk, cell) in self.syncs.decided(sync) {
-            if !leavers.contains_key(&chunk) {
+            if self.migrations.leaver(chunk).is_none() {
                 let delivery = Delivery { from: Sender::RUNTIME, payload: Payload::Resume };
                 out.push_back(Action::Deliver { to: chunk, cell, delivery });
             }
@@ -102,70 +99,50 @@ impl RankCore {
         }
         self.fates.migrations += 1;
         self.broadcasts.start_log();
-        let arriving = moves.iter().filter(|arriving| arriving.to == self.rank);
-        let expected = arriving.map(|arriving| arriving.chunk).collect();
-        let cells: Vec<CellId> = leavers.values().map(|leaver| leaver.cell).collect();
         for elsewhere in moves.iter().filter(|elsewhere| elsewhere.from != self.rank) {
             self.location.moved(elsewhere.chunk, elsewhere.to);
         }
-        let unheld = cells.len();
-        self.syncs.migration = Some(Migration { sync, leavers, unheld, expected, ..Migration::default() });
-        if cells.is_empty() {
-            self.switch_routes(now_ns, out);
-        } else {
-            out.push_back(Action::Hold(cells));
-        }
+        self.migrate(steps, now_ns, out);
     }
 
     /// Answers [`Action::Hold`], once a leaver: no handler of it runs any more.
     pub(crate) fn held(&mut self, now_ns: u64, out: &mut Actions) {
-        let migration = self.syncs.migration.as_mut().expect("chunks are held for a migration");
-        migration.unheld -= 1;
-        if migration.unheld == 0 {
-            self.switch_routes(now_ns, out);
+        let journey = |array| Journey { broadcasts: self.broadcasts.next(array) };
+        let steps = self.migrations.held(journey);
+        self.migrate(steps, now_ns, out);
+    }
+
+    pub(super) fn marker(&mut self, sync: u64, now_ns: u64, out: &mut Actions) {
+        let steps = self.migrations.marker(sync);
+        self.migrate(steps, now_ns, out);
+    }
+
+    fn migrate(&mut self, steps: Vec<Step>, now_ns: u64, out: &mut Actions) {
+        for step in steps {
+            match step {
+                Step::Hold(cells) => out.push_back(Action::Hold(cells)),
+                Step::Switch { sync, leavers } => self.switch_routes(sync, &leavers, now_ns, out),
+                Step::Release { leaver: Leaver { chunk, cell, to }, journey } => {
+                    out.push_back(Action::Release { chunk, cell, to, journey });
+                }
+                Step::Flushed { sync, moved_bytes } => {
+                    self.send(ROOT, Packet::Flushed { sync, moved_bytes }, now_ns, out);
+                }
+            }
         }
     }
 
-    fn switch_routes(&mut self, now_ns: u64, out: &mut Actions) {
-        let migration = self.syncs.migration.as_mut().expect("routes change in a migration");
-        migration.switched = true;
-        let sync = migration.sync;
-        let mut departed = 0;
-        for (&chunk, leaver) in &migration.leavers {
+    fn switch_routes(&mut self, sync: u64, leavers: &[Leaver], now_ns: u64, out: &mut Actions) {
+        for &Leaver { chunk, cell, to } in leavers {
             self.location.departed(chunk);
-            departed += 1;
-            migration.journeys.insert(chunk.array, Journey { broadcasts: self.broadcasts.next(chunk.array) });
-            self.location.moved(chunk, leaver.to);
-            out.push_back(Action::Close(leaver.cell));
+            self.location.moved(chunk, to);
+            self.syncs.left(sync + 1);
+            out.push_back(Action::Close(cell));
         }
-        (0..departed).for_each(|_| self.syncs.left(sync + 1));
         // Those who stay may all have come to the next sync before the last leaver stopped.
         self.sample_complete(out);
         for rank in self.others() {
             self.send(rank, Packet::Marker { sync }, now_ns, out);
-        }
-        self.migrate(now_ns, out);
-    }
-
-    /// Takes every step of the migration that has become possible.
-    pub(super) fn migrate(&mut self, now_ns: u64, out: &mut Actions) {
-        let markers = self.syncs.all_markers(self.ranks - 1);
-        let Some(migration) = self.syncs.migration.as_mut() else { return };
-        if !migration.switched || !markers {
-            return;
-        }
-        if !migration.released {
-            migration.released = true;
-            for (chunk, leaver) in std::mem::take(&mut migration.leavers) {
-                let Leaver { cell, to } = leaver;
-                let journey = migration.journeys[&chunk.array];
-                out.push_back(Action::Release { chunk, cell, to, journey });
-            }
-        }
-        if !migration.flushed && migration.arrived.len() == migration.expected.len() {
-            migration.flushed = true;
-            let (sync, moved_bytes) = (migration.sync, migration.arrived_bytes);
-            self.send(ROOT, Packet::Flushed { sync, moved_bytes }, now_ns, out);
         }
     }
 
@@ -178,19 +155,15 @@ impl RankCore {
         if traveller.journey.is_none() {
             return self.arrive_new(from, traveller, out);
         }
-        let migration =
-            self.syncs.migration.as_mut().expect("a chunk comes after the markers, they after the moves");
-        migration.arrived_bytes += traveller.bytes;
-        migration.arrived.push(*traveller);
-        self.migrate(now_ns, out);
+        let steps = self.migrations.arrive(*traveller);
+        self.migrate(steps, now_ns, out);
     }
 
     /// A chunk has come that was inserted by a handler of rank `by`.
     fn arrive_new(&mut self, by: Rank, traveller: Box<Traveller>, out: &mut Actions) {
         let chunk = traveller.chunk;
         let holder = self.location.rank_of(chunk);
-        let comes =
-            self.syncs.migration.as_ref().is_some_and(|migration| migration.expected.contains(&chunk));
+        let comes = self.migrations.expects(chunk);
         // Rank `by` may know of a move to this rank that this one has not heard of yet.
         if holder != self.rank || comes || self.cell_of(chunk).is_some() {
             let chunk = self.describe(chunk);
@@ -222,7 +195,7 @@ impl RankCore {
     }
 
     pub(super) fn land(&mut self, sync: u64, out: &mut Actions) {
-        let travellers = self.syncs.land(sync);
+        let travellers = self.migrations.land(sync);
         if !travellers.is_empty() {
             self.begin_phase(out);
         }

@@ -1,0 +1,153 @@
+//! Collect: the chunks of a rank come to a sync, and hear of its decision.
+//!
+//! A rank reports to a sync (`Collected`, to rank 0) when every chunk of its own has come to it; chunks that were inserted
+//! or have moved here since may lead to a second report. It keeps who waits for the decision, and tells them once that is
+//! known: at once those who stay, on their new rank those who move (see [`balance`](super::balance)).
+//!
+//! Chunks that came with `at_sync_nowait` never stand still unless they leave. Under a strategy that never moves (`none`)
+//! nobody does: chunks resume at once, loads are collected all the same.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::census::{Report, Tally};
+use crate::ids::{CellId, ChunkId};
+use crate::measure::measured::Sample;
+
+/// What is known of one chunk at a sync.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct MeasuredChunk {
+    pub(crate) chunk: ChunkId,
+    /// CPU time, ns; or ticks if declared.
+    pub(crate) load_ns: u64,
+    pub(crate) declared: bool,
+    pub(crate) bytes: u64,
+    pub(crate) migratable: bool,
+}
+
+/// A rank's report to rank 0; a rank may send several for one sync.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Collected {
+    pub(crate) sync: u64,
+    pub(crate) tallies: Vec<(u32, Tally)>,
+    pub(crate) chunks: Vec<MeasuredChunk>,
+    /// How many of them stand still until the decision.
+    pub(crate) waited: u64,
+    pub(crate) sample: Sample,
+    pub(crate) now_ns: u64,
+}
+
+/// A chunk that has come to a sync.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) chunk: ChunkId,
+    pub(crate) cell: CellId,
+    pub(crate) report: Report,
+    pub(crate) declared: Option<u64>,
+    pub(crate) bytes: u64,
+    pub(crate) migratable: bool,
+    /// It handles nothing until it resumes.
+    pub(crate) stands: bool,
+}
+
+#[derive(Debug, Default)]
+struct Gathering {
+    tallies: BTreeMap<u32, Tally>,
+    arrivals: Vec<Arrival>,
+}
+
+/// What a rank has to say about a sync, but for the loads.
+#[derive(Debug)]
+pub(crate) struct Reports {
+    pub(crate) sync: u64,
+    pub(crate) tallies: Vec<(u32, Tally)>,
+    pub(crate) arrivals: Vec<Arrival>,
+}
+
+/// One rank's syncs.
+#[derive(Debug, Default)]
+pub(crate) struct Syncs {
+    gathering: BTreeMap<u64, Gathering>,
+    /// Chunks of this rank, counted by the sync they come to next.
+    due: BTreeMap<u64, u64>,
+    /// Chunks of this rank that hear of the decision, by sync: a newcomer may come to the next one before this one's.
+    waiting: BTreeMap<u64, Vec<(ChunkId, CellId)>>,
+}
+
+impl Syncs {
+    /// A chunk has come to this rank, or was made here: `next` is the sync it comes to next.
+    pub(crate) fn joined(&mut self, next: u64) {
+        *self.due.entry(next).or_default() += 1;
+    }
+
+    /// Whether no chunk of this rank comes to syncs.
+    pub(crate) fn nobody_due(&self) -> bool {
+        self.due.is_empty()
+    }
+
+    /// It is on this rank no more.
+    pub(crate) fn left(&mut self, next: u64) {
+        let count = self.due.get_mut(&next).expect("it was counted when it came");
+        *count -= 1;
+        if *count == 0 {
+            self.due.remove(&next);
+        }
+    }
+
+    /// A chunk has come to a sync; it hears of the decision if one will be made.
+    pub(crate) fn arrive(&mut self, arrival: Arrival, decides: bool) {
+        let sync = arrival.report.sequence;
+        if decides {
+            self.waiting.entry(sync).or_default().push((arrival.chunk, arrival.cell));
+        }
+        self.left(sync);
+        self.joined(sync + 1);
+        self.report(arrival.chunk.array, arrival.report).arrivals.push(arrival);
+    }
+
+    /// A chunk was removed: its last report to the syncs of its array.
+    pub(crate) fn removed(&mut self, array: u32, report: Report) {
+        self.left(report.sequence);
+        self.report(array, report);
+    }
+
+    fn report(&mut self, array: u32, report: Report) -> &mut Gathering {
+        let gathering = self.gathering.entry(report.sequence).or_default();
+        gathering.tallies.entry(array).or_default().merge(&Tally::of(report));
+        gathering
+    }
+
+    /// Takes the reports to syncs to which every chunk of this rank has come.
+    pub(crate) fn complete(&mut self) -> Vec<Reports> {
+        let first_due = self.due.keys().next().copied().unwrap_or(u64::MAX);
+        let open = self.gathering.split_off(&first_due);
+        let complete = std::mem::replace(&mut self.gathering, open);
+        let reports = |(sync, gathering): (u64, Gathering)| {
+            let tallies = gathering.tallies.into_iter().collect();
+            Reports { sync, tallies, arrivals: gathering.arrivals }
+        };
+        complete.into_iter().map(reports).collect()
+    }
+
+    /// The first sync that some chunks of this rank have come to and others have not.
+    pub(crate) fn open(&self) -> Option<u64> {
+        let come = |(&sync, gathering): (&u64, &Gathering)| (!gathering.arrivals.is_empty()).then_some(sync);
+        self.gathering.iter().find_map(come)
+    }
+
+    /// What chunks of this rank have reported to syncs to which others of it have not come.
+    pub(crate) fn reported(&self) -> Vec<(u64, u32, Tally)> {
+        let by_sync = self.gathering.iter();
+        let its = |(&sync, gathering): (&u64, &Gathering)| {
+            let tallies = gathering.tallies.iter();
+            tallies.map(|(&array, tally)| (sync, array, tally.clone())).collect::<Vec<_>>()
+        };
+        by_sync.flat_map(its).collect()
+    }
+
+    /// The decision on a sync is known: who hears of it.
+    pub(crate) fn decided(&mut self, sync: u64) -> Vec<(ChunkId, CellId)> {
+        self.waiting.remove(&sync).unwrap_or_default()
+    }
+}
