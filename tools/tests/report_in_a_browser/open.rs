@@ -1,22 +1,23 @@
 //! A report that is open in a browser, and what can be done to it.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::cell::RefCell;
+use std::path::Path;
 use std::time::Duration;
 
-use headless_chrome::protocol::cdp::types::Event as Told;
-use headless_chrome::protocol::cdp::{Emulation, Input};
-use headless_chrome::{Browser, LaunchOptions, Tab};
-use serde_json::Value;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Value, json};
 
+use crate::browser::Browser;
 use crate::scratch::Scratch;
 
 /// A page that is open, and what the browser complained about.
 pub(crate) struct Open {
-    pub(crate) tab: Arc<Tab>,
-    complaints: Arc<Mutex<Vec<String>>>,
-    _browser: Browser,
+    browser: RefCell<Browser>,
 }
+
+/// What a page must not do: throw, and write to the console.
+const COMPLAINTS: [&str; 3] = ["Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled"];
 
 impl Open {
     /// Opens the report of a trace; nothing if there is no browser.
@@ -28,45 +29,35 @@ impl Open {
     }
 
     pub(crate) fn blank() -> Option<Open> {
-        let Some(program) = browser() else {
+        let browser = Browser::start();
+        if browser.is_none() {
             println!("skipped: no chromium, chromium-browser or google-chrome in PATH");
-            return None;
-        };
-        let options = LaunchOptions {
-            path: Some(program),
-            // The page is ours, and a sandbox cannot be had as root.
-            sandbox: false,
-            window_size: Some((1280, 1000)),
-            idle_browser_timeout: Duration::from_secs(300),
-            args: vec!["--disable-dev-shm-usage".as_ref()],
-            ..LaunchOptions::default()
-        };
-        let browser = Browser::new(options).unwrap();
-        let tab = browser.new_tab().unwrap();
-        tab.set_default_timeout(Duration::from_secs(120));
-        tab.enable_log().unwrap().enable_runtime().unwrap();
-        let complaints = Arc::new(Mutex::new(Vec::new()));
-        let heard = complaints.clone();
-        let listen = move |told: &Told| match told {
-            Told::RuntimeExceptionThrown(thrown) => heard.lock().unwrap().push(format!("{thrown:?}")),
-            Told::LogEntryAdded(entry) => heard.lock().unwrap().push(format!("{entry:?}")),
-            Told::RuntimeConsoleAPICalled(call) => heard.lock().unwrap().push(format!("{call:?}")),
-            _ => {}
-        };
-        tab.add_event_listener(Arc::new(listen)).unwrap();
-        Some(Open { tab, complaints, _browser: browser })
+        }
+        browser.map(|browser| Open { browser: RefCell::new(browser) })
+    }
+
+    /// Asks something of the browser, as the DevTools protocol has it.
+    pub(crate) fn call(&self, method: &str, parameters: Value) -> Value {
+        self.browser.borrow_mut().call(method, parameters)
     }
 
     pub(crate) fn go(&self, page: &Path) {
-        let url = format!("file://{}", page.display());
-        self.tab.navigate_to(&url).unwrap().wait_until_navigated().unwrap();
+        self.browser.borrow_mut().events.retain(is_complaint);
+        self.call("Page.navigate", json!({ "url": format!("file://{}", page.display()) }));
+        self.browser.borrow_mut().wait_for("Page.loadEventFired");
+    }
+
+    fn complaints(&self) -> Vec<Value> {
+        // What was told before an answer has been heard.
+        self.value("0");
+        self.browser.borrow().events.iter().filter(|event| is_complaint(event)).cloned().collect()
     }
 
     /// The value of an expression.
     pub(crate) fn value(&self, expression: &str) -> Value {
-        let json = self.tab.evaluate(&format!("JSON.stringify({expression})"), false).unwrap().value;
-        json.and_then(|json| json.as_str().map(|json| serde_json::from_str(json).unwrap()))
-            .unwrap_or(Value::Null)
+        let answer =
+            self.call("Runtime.evaluate", json!({ "expression": format!("JSON.stringify({expression})") }));
+        answer["result"]["value"].as_str().map_or(Value::Null, |json| serde_json::from_str(json).unwrap())
     }
 
     pub(crate) fn number(&self, expression: &str) -> f64 {
@@ -84,7 +75,7 @@ impl Open {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        panic!("never: {condition}; {:?}", self.complaints.lock().unwrap());
+        panic!("never: {condition}; {:?}", self.complaints());
     }
 
     /// The script has drawn what it was told.
@@ -100,10 +91,14 @@ impl Open {
     }
 
     pub(crate) fn click(&self, id: &str) {
-        self.value(&format!(
-            "document.getElementById('{id}').scrollIntoView({{block:'center',behavior:'instant'}})"
+        let middle = self.value(&format!(
+            "(() => {{ const e = document.getElementById('{id}'); e.scrollIntoView({{block:'center',behavior:'instant'}});
+              const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; }})()"
         ));
-        self.tab.find_element(&format!("#{id}")).unwrap().click().unwrap();
+        let (x, y) = (middle[0].as_f64().unwrap(), middle[1].as_f64().unwrap());
+        for what in ["mouseMoved", "mousePressed", "mouseReleased"] {
+            self.mouse(what, x, y, 0.0);
+        }
     }
 
     /// The values of a column, by its head, of the rows that are shown.
@@ -118,53 +113,58 @@ impl Open {
     }
 
     pub(crate) fn assert_no_complaints(&self) {
-        let complaints = self.complaints.lock().unwrap();
+        let complaints = self.complaints();
         assert!(complaints.is_empty(), "{complaints:#?}");
     }
 
     /// Turns the wheel with the control key held, as a pinch does.
     pub(crate) fn pinch(&self, x: f64, y: f64, wheel: f64) {
         const CONTROL: u32 = 2;
-        self.mouse_with(CONTROL, Input::DispatchMouseEventTypeOption::MouseWheel, x, y, wheel);
+        self.mouse_with(CONTROL, "mouseWheel", x, y, wheel);
     }
 
-    pub(crate) fn mouse(&self, what: Input::DispatchMouseEventTypeOption, x: f64, y: f64, wheel: f64) {
+    /// One of `mouseMoved`, `mousePressed`, `mouseReleased` and `mouseWheel`.
+    pub(crate) fn mouse(&self, what: &str, x: f64, y: f64, wheel: f64) {
         self.mouse_with(0, what, x, y, wheel);
     }
 
-    fn mouse_with(
-        &self,
-        modifiers: u32,
-        what: Input::DispatchMouseEventTypeOption,
-        x: f64,
-        y: f64,
-        wheel: f64,
-    ) {
-        let left = matches!(
-            what,
-            Input::DispatchMouseEventTypeOption::MousePressed
-                | Input::DispatchMouseEventTypeOption::MouseReleased
+    fn mouse_with(&self, modifiers: u32, what: &str, x: f64, y: f64, wheel: f64) {
+        let left = u32::from(matches!(what, "mousePressed" | "mouseReleased"));
+        let button = if left == 1 { "left" } else { "none" };
+        self.call(
+            "Input.dispatchMouseEvent",
+            json!({
+                "type": what, "x": x, "y": y, "modifiers": modifiers, "button": button, "buttons": left,
+                "clickCount": left, "deltaX": 0.0, "deltaY": wheel,
+            }),
         );
-        self.tab
-            .call_method(Input::DispatchMouseEvent {
-                Type: what,
-                x,
-                y,
-                modifiers: Some(modifiers),
-                timestamp: None,
-                button: left.then_some(Input::MouseButton::Left),
-                buttons: Some(u32::from(left)),
-                click_count: left.then_some(1),
-                force: None,
-                tangential_pressure: None,
-                tilt_x: None,
-                tilt_y: None,
-                twist: None,
-                delta_x: Some(0.0),
-                delta_y: Some(wheel),
-                pointer_Type: None,
-            })
-            .unwrap();
+    }
+
+    /// Strikes a key of the keyboard, by its name.
+    pub(crate) fn strike(&self, key: &str) {
+        let code = match key {
+            "Enter" => 13,
+            "Home" => 36,
+            "ArrowRight" => 39,
+            "ArrowDown" => 40,
+            other => other.chars().next().map_or(0, |first| first.to_ascii_uppercase() as u32),
+        };
+        let text = match key {
+            "Enter" => "\r",
+            letter if letter.len() == 1 => letter,
+            _ => "",
+        };
+        for what in ["keyDown", "keyUp"] {
+            let text = if what == "keyDown" { text } else { "" };
+            let event = json!({ "type": what, "key": key, "text": text, "windowsVirtualKeyCode": code });
+            self.call("Input.dispatchKeyEvent", event);
+        }
+    }
+
+    /// The page as a picture, in PNG.
+    pub(crate) fn picture(&self) -> Vec<u8> {
+        let picture = self.call("Page.captureScreenshot", json!({ "format": "png" }));
+        BASE64_STANDARD.decode(picture["data"].as_str().unwrap()).unwrap()
     }
 
     pub(crate) fn press(&self, key: &str) {
@@ -180,24 +180,9 @@ impl Open {
     /// Makes the window so wide, and as tall as the page.
     pub(crate) fn resize(&self, width: u32) {
         let size = |height: f64| {
-            self.tab
-                .call_method(Emulation::SetDeviceMetricsOverride {
-                    width,
-                    height: height as u32,
-                    device_scale_factor: 1.0,
-                    mobile: false,
-                    scale: None,
-                    screen_width: None,
-                    screen_height: None,
-                    position_x: None,
-                    position_y: None,
-                    dont_set_visible_size: None,
-                    screen_orientation: None,
-                    viewport: None,
-                    display_feature: None,
-                    device_posture: None,
-                })
-                .unwrap();
+            let size =
+                json!({ "width": width, "height": height as u32, "deviceScaleFactor": 1.0, "mobile": false });
+            self.call("Emulation.setDeviceMetricsOverride", size);
         };
         size(1000.0);
         size(self.number("document.documentElement.scrollHeight"));
@@ -216,9 +201,6 @@ impl Open {
     }
 }
 
-pub(crate) fn browser() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let all = std::env::split_paths(&path).flat_map(|dir| names.map(|name| dir.join(name)));
-    all.into_iter().find(|file| file.is_file())
+fn is_complaint(event: &Value) -> bool {
+    COMPLAINTS.iter().any(|complaint| event["method"] == *complaint)
 }
