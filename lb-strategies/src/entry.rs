@@ -67,11 +67,10 @@ impl<P: ?Sized> Entry<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Strategy;
 
     #[test]
     fn a_policy_that_panics_when_it_is_made_is_named() {
-        let entry: Entry<dyn Strategy> = Entry {
+        let entry: Entry<dyn Send> = Entry {
             name: "mine",
             summary: "asks for what it does not list",
             parameters: &[],

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! measure -> Snapshot -> predict -> Strategy::assign -> Assignment -> accept? -> migrate
-//!            snapshot    predict    strategies/*        snapshot      accept
+//!            snapshot    predict    strategies/*        snapshot      accept     (of arrays/)
 //! ```
 //!
 //! This crate is the bottom of Caribou: the runtime, the offline tool and every simulation call the same
@@ -37,50 +37,42 @@
 //!
 //! | module | answers |
 //! |---|---|
-//! | [`snapshot`] | what was measured, and what was decided |
-//! | [`strategy`] | the trait of a policy, and how a neighbour counts |
-//! | [`entry`], [`table`], [`tables`] | a policy by its name, the policies of a shape, and those of each shape |
+//! | [`arrays`] | how arrays of chunks are balanced |
+//! | [`pools`] | how pools of independent iterations are |
 //! | [`shape`] | the shapes of programs, each with policies of its own |
+//! | [`entry`], [`table`], [`tables`] | a policy by its name, the policies of a shape, and those of each shape |
 //! | [`parameters`], [`spec`] | what a policy can be told, and how a person writes that |
 //! | [`parse_error`], [`choice`] | what was wrong with what a person wrote |
-//! | [`strategies`] | one file a strategy |
-//! | [`metrics`] | how good is a placement, and how good could it be |
-//! | [`mod@predict`] | what the next phase will look like |
-//! | [`mod@accept`] | whether a move pays |
-//! | [`synthetic`] | workloads to study strategies with |
-//! | [`pool`] | policies for pools of independent iterations |
 //! | [`cluster`] | hosts, vCPUs and links in virtual time, and pools on them |
+//!
+//! Arrays and pools know nothing of each other.
 #![forbid(unsafe_code)]
 
-pub mod accept;
+pub mod arrays;
 pub mod choice;
 pub mod cluster;
 pub mod entry;
-mod finish_first;
-mod loads;
 mod median;
-pub mod metrics;
 pub mod parameters;
 pub mod parse_error;
-pub mod pool;
-pub mod predict;
+pub mod pools;
+mod rank;
 pub mod shape;
-pub mod snapshot;
 pub mod spec;
-pub mod strategies;
-pub mod strategy;
-pub mod synthetic;
 pub mod table;
 pub mod tables;
 
-pub use accept::{MoveCost, Verdict, accept};
+pub use arrays::accept::{MoveCost, Verdict, accept};
+pub use arrays::snapshot::{Assignment, ChunkId, ChunkLoad, Edge, RankLoad, Snapshot};
+pub use arrays::strategy::{Background, Preparation, Strategy};
+pub use arrays::{accept, metrics, predict, snapshot, strategies, strategy, synthetic};
 pub use choice::Choice;
 pub use entry::Entry;
 pub use median::median;
 pub use parameters::{Parameter, Parameters};
 pub use parse_error::ParseError;
+pub use pools as pool;
+pub use rank::Rank;
 pub use shape::Shape;
-pub use snapshot::{Assignment, ChunkId, ChunkLoad, Edge, Rank, RankLoad, Snapshot};
-pub use strategy::{Background, Preparation, Strategy};
 pub use table::{Listing, Table};
 pub use tables::{ARRAYS, BadName, POOLS, check_own, help, unknown};

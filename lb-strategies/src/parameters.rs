@@ -5,7 +5,6 @@ use std::ops::RangeInclusive;
 
 use crate::choice::Choice;
 use crate::parse_error::ParseError;
-use crate::strategy::Background;
 
 /// A parameter of a strategy.
 ///
@@ -24,13 +23,6 @@ pub struct Parameter {
     /// What it does, in one line.
     pub meaning: &'static str,
 }
-
-/// The `background` parameter, common to the strategies that look at loads.
-pub(crate) const BACKGROUND: Parameter = Parameter {
-    name: "background",
-    default: "share",
-    meaning: "how a neighbour counts: as a share of the vCPU, or additive (the paper)",
-};
 
 /// The values of one specification, defaults included.
 ///
@@ -125,12 +117,6 @@ impl Parameters {
     pub fn second_of(&self, key: &'static str, words: [&str; 2]) -> Result<bool, ParseError> {
         let position = words.iter().position(|word| *word == self.value(key));
         position.map(|position| position == 1).ok_or_else(|| self.bad(key, words.join(" or ")))
-    }
-
-    /// The value of `background`.
-    pub fn background(&self) -> Result<Background, ParseError> {
-        let additive = self.second_of("background", ["share", "additive"])?;
-        Ok(if additive { Background::Additive } else { Background::Share })
     }
 
     /// The value of `key` as it was written.

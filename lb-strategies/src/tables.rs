@@ -1,13 +1,12 @@
 //! Every table of policies, and what takes all of them to answer.
 
+use crate::arrays::strategy::Strategy;
 use crate::choice::Choice;
 use crate::parse_error::ParseError;
-use crate::pool::PoolStrategy;
+use crate::pools::policy::PoolStrategy;
 use crate::shape::Shape;
 use crate::spec::name_of;
-use crate::strategy::Strategy;
 use crate::table::{Listing, Table};
-use crate::{pool, strategies};
 
 /// The strategies for arrays of chunks.
 ///
@@ -17,7 +16,8 @@ use crate::{pool, strategies};
 /// assert_eq!(names[..5], ["none", "rotate", "random", "greedy", "greedy-refine"]);
 /// assert_eq!(names[5..], ["refine-paper", "refine", "refine-best"]);
 /// ```
-pub static ARRAYS: Table<dyn Strategy> = Table::new(Shape::Arrays, strategies::ENTRIES, shape_of);
+pub static ARRAYS: Table<dyn Strategy> =
+    Table::new(Shape::Arrays, crate::arrays::strategies::ENTRIES, shape_of);
 
 /// The policies for pools of iterations.
 ///
@@ -27,7 +27,7 @@ pub static ARRAYS: Table<dyn Strategy> = Table::new(Shape::Arrays, strategies::E
 /// assert!(POOLS.parse("statics").is_err_and(|error| error.to_string().contains("did you mean \"static\"?")));
 /// # Ok::<(), lb_strategies::ParseError>(())
 /// ```
-pub static POOLS: Table<dyn PoolStrategy> = Table::new(Shape::Pools, pool::ENTRIES, shape_of);
+pub static POOLS: Table<dyn PoolStrategy> = Table::new(Shape::Pools, crate::pools::table::ENTRIES, shape_of);
 
 fn shape_of(name: &str) -> Option<Shape> {
     let tables: [&dyn Listing; 2] = [&ARRAYS, &POOLS];

@@ -23,9 +23,9 @@ use std::ops::Range;
 
 use super::{Links, PoolRun, RunPool, Traces, Worker};
 use crate::POOLS;
-use crate::Rank;
-use crate::pool::caa::Choice;
-use crate::pool::{Nanos, Pool, PoolStrategy, SECOND};
+use crate::pools::caa::Choice;
+use crate::pools::policy::{Nanos, Pool, PoolStrategy, SECOND};
+use crate::rank::Rank;
 
 /// Tasks of the experiment.
 pub const TASKS: u64 = 3072;

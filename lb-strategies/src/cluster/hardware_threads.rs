@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use super::splitmix::SplitMix64;
 use super::vcpus::{Vcpus, Worker};
-use crate::Rank;
-use crate::pool::{Nanos, Pool, SECOND};
+use crate::pools::policy::{Nanos, Pool, SECOND};
+use crate::rank::Rank;
 
 /// What such a host looks like.
 ///

@@ -1,7 +1,7 @@
 //! Ranks on hosts whose speed was measured: each host a series of shares, each rank on one of them.
 
 use super::series::{PerWorker, Series};
-use crate::pool::Pool;
+use crate::pools::policy::Pool;
 
 /// The share of each worker when the ranks of `pool` are put on `hosts` in order, and begin again at the first when there
 /// are more ranks than hosts. All workers of a rank have the share of its host.

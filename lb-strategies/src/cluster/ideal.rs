@@ -1,7 +1,7 @@
 //! The best that any policy could do: all workers busy from their start, and all at their ends at once.
 
 use super::vcpus::{Vcpus, Worker};
-use crate::pool::{Nanos, SECOND};
+use crate::pools::policy::{Nanos, SECOND};
 
 /// The seconds after which `work` units of work can be done: the smallest T at which the integral of the speeds of all
 /// `workers` up to T reaches it. Infinite if the speeds stay 0.
@@ -47,9 +47,9 @@ pub fn ideal_s(workers: &[(Worker, Nanos)], vcpus: &mut dyn Vcpus, work: f64) ->
 #[expect(clippy::float_cmp, reason = "the sums are exact, or are to be the same to the bit")]
 mod tests {
     use super::*;
-    use crate::Rank;
     use crate::cluster::{PerWorker, Series};
-    use crate::pool::Pool;
+    use crate::pools::policy::Pool;
+    use crate::rank::Rank;
 
     #[test]
     fn it_counts_who_comes_late_and_who_stands_still() {

@@ -1,8 +1,8 @@
 //! What lies between ranks: the same delay everywhere, one a pair, or any of them with jitter.
 
 use super::splitmix::SplitMix64;
-use crate::Rank;
-use crate::pool::Nanos;
+use crate::pools::policy::Nanos;
+use crate::rank::Rank;
 
 /// What lies between ranks.
 ///

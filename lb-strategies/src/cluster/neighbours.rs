@@ -2,8 +2,8 @@
 
 use super::series::{PerWorker, Series};
 use super::vcpus::Worker;
-use crate::Rank;
-use crate::pool::Pool;
+use crate::pools::policy::Pool;
+use crate::rank::Rank;
 
 /// Somebody who computes beside a worker, or beside each worker of a rank.
 ///
@@ -113,7 +113,7 @@ pub fn fair_share(mut duties: Vec<f64>) -> f64 {
 #[expect(clippy::float_cmp, reason = "the sums are exact, or are to be the same to the bit")]
 mod tests {
     use super::*;
-    use crate::pool::SECOND;
+    use crate::pools::policy::SECOND;
 
     #[test]
     fn a_neighbour_takes_from_those_beside_it_while_it_is_there() {

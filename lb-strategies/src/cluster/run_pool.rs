@@ -8,8 +8,9 @@ use std::ops::Range;
 use self::history::History;
 use super::links::Links;
 use super::vcpus::{Vcpus, Worker};
-use crate::Rank;
-use crate::pool::{Nanos, Pool, PoolRank, PoolStrategy, RangeSet};
+use crate::pools::policy::{Nanos, Pool, PoolRank, PoolStrategy};
+use crate::pools::range_set::RangeSet;
+use crate::rank::Rank;
 
 /// A pool about to run on a cluster.
 ///

@@ -7,8 +7,8 @@ use super::ideal::ideal_s;
 use super::links::{Jitter, Links};
 use super::run_pool::{PoolRun, RunPool};
 use super::vcpus::{Vcpus, Worker};
-use crate::Rank;
-use crate::pool::{Nanos, Pool, PoolStrategy, SECOND};
+use crate::pools::policy::{Nanos, Pool, PoolStrategy, SECOND};
+use crate::rank::Rank;
 
 /// A pool on a cluster; the same for every policy that runs it, and every time.
 ///

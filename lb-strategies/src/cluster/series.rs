@@ -1,8 +1,8 @@
 //! Values that hold for a while and then jump: a speed or a share as it was written down.
 
 use super::vcpus::{Vcpus, Worker};
-use crate::Rank;
-use crate::pool::{Nanos, Pool, SECOND};
+use crate::pools::policy::{Nanos, Pool, SECOND};
+use crate::rank::Rank;
 
 /// A value as a function of time, constant between jumps; the last value holds for ever.
 ///

@@ -1,7 +1,7 @@
 //! What each worker can give, and when that changes.
 
-use crate::Rank;
-use crate::pool::{Nanos, SECOND};
+use crate::pools::policy::{Nanos, SECOND};
+use crate::rank::Rank;
 
 /// A worker of the cluster.
 ///

@@ -1,6 +1,6 @@
 //! What can happen on the cluster, and a number that stands for a whole history.
 
-use crate::pool::Nanos;
+use crate::pools::policy::Nanos;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {

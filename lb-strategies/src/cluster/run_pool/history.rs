@@ -6,9 +6,11 @@ use std::ops::Range;
 
 use super::event::{Event, digest};
 use super::{PoolRun, RunPool, WorkerRun};
-use crate::Rank;
 use crate::cluster::vcpus::Worker;
-use crate::pool::{Input, Message, Nanos, Output, RangeSet, SECOND};
+use crate::pools::message::Message;
+use crate::pools::policy::{Input, Nanos, Output, SECOND};
+use crate::pools::range_set::RangeSet;
+use crate::rank::Rank;
 
 struct Running {
     range: Range<u64>,

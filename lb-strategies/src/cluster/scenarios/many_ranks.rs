@@ -1,8 +1,8 @@
 //! Scenarios of several ranks: what one rank does to the others.
 
-use crate::Rank;
 use crate::cluster::{Network, PerWorker, Scenario, Series, SplitMix64, Traces, Worker};
-use crate::pool::{Nanos, Pool, SECOND};
+use crate::pools::policy::{Nanos, Pool, SECOND};
+use crate::rank::Rank;
 
 /// Workers of M4: every other one is in the other half of the period.
 pub const H_ALTERNATE: u32 = 2;

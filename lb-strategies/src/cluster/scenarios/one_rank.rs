@@ -1,9 +1,9 @@
 //! Scenarios of one rank: what a policy makes of workers that are unequal, collapse, stop or come late, and of iterations
 //! that are few or cost very different amounts.
 
-use crate::Rank;
 use crate::cluster::{Costs, PerWorker, Scenario, Series, Traces, Worker};
-use crate::pool::{Pool, SECOND};
+use crate::pools::policy::{Pool, SECOND};
+use crate::rank::Rank;
 
 fn series(iterations: u64, workers: u32, of: impl Fn(u32) -> Series + Send + Sync + 'static) -> Scenario {
     let pool = Pool::new(iterations, vec![workers]);

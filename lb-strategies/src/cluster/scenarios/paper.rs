@@ -6,9 +6,9 @@
 
 use std::f64::consts::TAU;
 
-use crate::Rank;
 use crate::cluster::{Beside, HardwareThreads, Host, Jumps, Level, Scenario, Traces, Worker};
-use crate::pool::{Pool, SECOND};
+use crate::pools::policy::{Pool, SECOND};
+use crate::rank::Rank;
 
 const WORKERS: u32 = 8;
 

@@ -3,7 +3,7 @@
 use super::many_ranks::{self, H_ALTERNATE, H_TOGETHER};
 use super::{one_rank, scenario};
 use crate::cluster::{Network, Scenario};
-use crate::pool::SECOND;
+use crate::pools::policy::SECOND;
 
 /// A line of the table of sweeps.
 ///

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::POOLS;
-use crate::pool::SECOND;
+use crate::pools::policy::SECOND;
 
 /// Ideal seconds, and the seconds of each rank under `static`, as exact integrals give them.
 const EXPECTED: &[(&str, f64, &[f64])] = &[

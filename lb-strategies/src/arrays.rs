@@ -1,0 +1,22 @@
+//! Strategies for arrays of chunks: a [`Snapshot`](snapshot::Snapshot) of what was measured goes in, an
+//! [`Assignment`](snapshot::Assignment) of chunks to ranks comes out.
+//!
+//! | module | answers |
+//! |---|---|
+//! | [`snapshot`] | what was measured, and what was decided |
+//! | [`strategy`] | what a strategy is, and how a neighbour counts |
+//! | [`strategies`] | one file a strategy |
+//! | [`metrics`] | how good is a placement, and how good could it be |
+//! | [`mod@predict`] | what the next phase will look like |
+//! | [`mod@accept`] | whether a move pays |
+//! | [`synthetic`] | workloads to study strategies with |
+
+pub mod accept;
+mod finish_first;
+mod loads;
+pub mod metrics;
+pub mod predict;
+pub mod snapshot;
+pub mod strategies;
+pub mod strategy;
+pub mod synthetic;

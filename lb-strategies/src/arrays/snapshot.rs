@@ -1,0 +1,135 @@
+//! What a strategy sees and what it answers: [`Snapshot`] and [`Assignment`].
+//!
+//! Loads are integer nanoseconds, so that sums do not depend on their order and every machine decides alike.
+//! Nothing here knows how the figures were measured or how a chunk is moved.
+
+use serde::{Deserialize, Serialize};
+
+use crate::rank::Rank;
+
+/// The name of a chunk: its array, and its packed index in it. Ordered by array, then by key.
+///
+/// ```
+/// use lb_strategies::ChunkId;
+/// assert!(ChunkId { array: 0, key: 9 } < ChunkId { array: 1, key: 0 });
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ChunkId {
+    /// Which array the chunk belongs to.
+    pub array: u32,
+    /// The chunk's index in that array, packed into 64 bits.
+    pub key: u64,
+}
+
+/// What a rank can give. The default is a whole, quiet vCPU of speed 1.
+///
+/// ```
+/// use lb_strategies::RankLoad;
+/// let slow = RankLoad { speed: 0.71, ..RankLoad::default() };
+/// assert!(slow.available && slow.background_ns == 0);
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RankLoad {
+    /// Relative vCPU speed, `f_p` of the refinement paper: ticks per nanosecond of CPU time. Where the rank has several
+    /// vCPUs, of all together.
+    pub speed: f64,
+    /// CPU time got / (got + waited for), in (0, 1], while the rank wanted to run.
+    pub share: f64,
+    /// CPU time others took in the phase, `O_p` of the paper's equation 2; where the rank has several vCPUs, of each of
+    /// them in the mean.
+    pub background_ns: u64,
+    /// Whether chunks may be placed here. An unavailable rank is to be emptied.
+    pub available: bool,
+    /// Which host the rank is on, counted from 0: ranks of one host share its memory.
+    #[serde(default)]
+    pub host: u32,
+}
+
+impl Default for RankLoad {
+    fn default() -> Self {
+        Self { speed: 1.0, share: 1.0, background_ns: 0, available: true, host: 0 }
+    }
+}
+
+/// What a chunk cost in the phase, and where it is now.
+///
+/// ```
+/// use lb_strategies::{ChunkId, ChunkLoad, Rank};
+/// let id = ChunkId { array: 0, key: 7 };
+/// let chunk = ChunkLoad { id, rank: Rank(1), ticks: 1_200_000, bytes: 524_288, migratable: true };
+/// assert_eq!(chunk.rank, Rank(1));
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChunkLoad {
+    /// The chunk's name.
+    pub id: ChunkId,
+    /// The rank that holds the chunk.
+    pub rank: Rank,
+    /// Work done in the phase: nanoseconds of CPU time times the speed of the rank they were spent on.
+    pub ticks: u64,
+    /// Size of the state that travels when the chunk moves.
+    pub bytes: u64,
+    /// Whether the chunk may move at all. A pinned chunk stays, even on an unavailable rank.
+    pub migratable: bool,
+}
+
+/// Communication between two chunks in the phase.
+///
+/// ```
+/// use lb_strategies::Edge;
+/// let halo = Edge { from: 0, to: 1, messages: 20, bytes: 20 * 2048 };
+/// assert_ne!(halo.from, halo.to);
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Edge {
+    /// Position of the sender in [`Snapshot::chunks`].
+    pub from: usize,
+    /// Position of the receiver in [`Snapshot::chunks`].
+    pub to: usize,
+    /// Messages sent.
+    pub messages: u64,
+    /// Bytes sent.
+    pub bytes: u64,
+}
+
+/// Everything measured in one phase: all that a strategy may know.
+///
+/// ```
+/// use lb_strategies::{RankLoad, Snapshot};
+/// let ranks = vec![RankLoad::default(); 4];
+/// let empty = Snapshot { phase: 0, ranks, chunks: Vec::new(), edges: Vec::new() };
+/// assert_eq!(empty.ranks.len(), 4);
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// The phase measured, counted from the start of the run.
+    pub phase: u64,
+    /// One entry a rank, in rank order.
+    pub ranks: Vec<RankLoad>,
+    /// One entry a chunk, in any order that every run repeats.
+    pub chunks: Vec<ChunkLoad>,
+    /// Communication between chunks; empty where it was not recorded.
+    #[serde(default)]
+    pub edges: Vec<Edge>,
+}
+
+/// The new placement: `ranks[i]` is the rank of `snapshot.chunks[i]`.
+///
+/// ```
+/// use lb_strategies::{Assignment, synthetic::Workload};
+/// let snapshot = Workload::Equal.snapshot(8, 2, 1);
+/// let stay = Assignment::current(&snapshot);
+/// assert_eq!(stay.ranks.len(), 8);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assignment {
+    /// One rank a chunk, in the order of [`Snapshot::chunks`].
+    pub ranks: Vec<Rank>,
+}
+
+impl Assignment {
+    /// The placement in which every chunk stays where it is.
+    pub fn current(snapshot: &Snapshot) -> Self {
+        Self { ranks: snapshot.chunks.iter().map(|chunk| chunk.rank).collect() }
+    }
+}

@@ -1,0 +1,28 @@
+//! Strategies for arrays, one file each.
+//!
+//! To add one: a file here with a type, its [`Strategy`] and an `ENTRY`, and a line in `ENTRIES`. The
+//! property tests walk the table, so the newcomer is tested by being listed.
+
+pub mod greedy;
+pub mod greedy_refine;
+pub mod none;
+pub mod random;
+pub mod refine;
+pub mod refine_best;
+pub mod refine_paper;
+pub mod rotate;
+
+use crate::arrays::strategy::Strategy;
+use crate::entry::Entry;
+
+/// Every strategy, simplest first.
+pub(crate) const ENTRIES: &[Entry<dyn Strategy>] = &[
+    none::ENTRY,
+    rotate::ENTRY,
+    random::ENTRY,
+    greedy::ENTRY,
+    greedy_refine::ENTRY,
+    refine_paper::ENTRY,
+    refine::ENTRY,
+    refine_best::ENTRY,
+];

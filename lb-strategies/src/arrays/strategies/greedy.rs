@@ -1,0 +1,56 @@
+//! `greedy`: chunks by falling load, each to the rank that would finish first with it.
+//!
+//! The longest-processing-time rule (Graham, "Bounds on multiprocessing timing anomalies", 1969: at most 4/3
+//! of the best on equal ranks), with capacities. It ignores where chunks are, so it moves nearly all of them:
+//! the yardstick of balance, seldom the strategy to run with.
+
+use crate::arrays::finish_first::{FinishFirst, by_falling_load};
+use crate::arrays::loads::Loads;
+use crate::arrays::snapshot::{Assignment, Snapshot};
+use crate::arrays::strategy::{Background, Strategy};
+use crate::entry::Entry;
+
+/// The table's line.
+pub const ENTRY: Entry<dyn Strategy> = Entry {
+    name: "greedy",
+    summary: "heaviest chunk first, each to the rank that would finish first; moves nearly all",
+    parameters: &[Background::PARAMETER],
+    build: |parameters| Ok(Box::new(Greedy { background: Background::read(parameters)? })),
+};
+
+/// Places all chunks anew, heaviest first.
+///
+/// ```
+/// use lb_strategies::{Strategy, metrics::max_over_avg, strategies::greedy::Greedy, synthetic::Workload};
+/// let snapshot = Workload::Uniform.snapshot(1000, 10, 1);
+/// let greedy = Greedy::default();
+/// assert!(max_over_avg(&snapshot, &greedy.assign(&snapshot), greedy.background()) < 1.001);
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Greedy {
+    /// How a neighbour counts.
+    pub background: Background,
+}
+
+impl Strategy for Greedy {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn assign(&self, snapshot: &Snapshot) -> Assignment {
+        let mut assignment = Assignment::current(snapshot);
+        let mut loads = Loads::pinned(snapshot, self.background);
+        let mut finish_first = FinishFirst::new(&loads);
+        for (position, ticks) in by_falling_load(snapshot) {
+            let ticks = loads.cut(ticks);
+            if let Some(rank) = finish_first.place(&mut loads, ticks) {
+                assignment.ranks[position] = rank;
+            }
+        }
+        assignment
+    }
+
+    fn background(&self) -> Background {
+        self.background
+    }
+}

@@ -1,0 +1,95 @@
+//! `greedy-refine`: as good as greedy up to a tolerance, for a fraction of the moves.
+//!
+//! Greedy is run only for its maximum completion time M. Then, heaviest chunk first, a chunk stays if its old
+//! rank finishes by M x tolerance with it; otherwise it goes to the rank that would finish first. The idea is
+//! that of GreedyRefineLB in Charm++. Where this does not beat the current placement (greedy is not always
+//! better), nothing moves.
+
+use crate::arrays::finish_first::{FinishFirst, by_falling_load};
+use crate::arrays::loads::Loads;
+use crate::arrays::snapshot::{Assignment, Snapshot};
+use crate::arrays::strategy::{Background, Strategy};
+use crate::entry::Entry;
+use crate::parameters::Parameter;
+
+/// The table's line.
+pub const ENTRY: Entry<dyn Strategy> = Entry {
+    name: "greedy-refine",
+    summary: "greedy's balance up to a tolerance, keeping chunks where they are if it can",
+    parameters: &[
+        Parameter { name: "tolerance", default: "1.02", meaning: "maximum allowed, over greedy's maximum" },
+        Background::PARAMETER,
+    ],
+    build: |parameters| {
+        let tolerance = parameters.number("tolerance", 1.0..=10.0)?;
+        Ok(Box::new(GreedyRefine { tolerance, background: Background::read(parameters)? }))
+    },
+};
+
+/// Keeps chunks in place below greedy's maximum.
+///
+/// ```
+/// use lb_strategies::{Assignment, Strategy, metrics::Moved, strategies::greedy_refine::GreedyRefine};
+/// use lb_strategies::synthetic::Workload;
+/// let snapshot = Workload::Uniform.snapshot(1000, 10, 1);
+/// let strategy = GreedyRefine { tolerance: 1.02, background: Default::default() };
+/// assert!(Moved::of(&snapshot, &strategy.assign(&snapshot)).chunks < 100);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct GreedyRefine {
+    /// Maximum completion time allowed, over greedy's; at least 1.
+    pub tolerance: f64,
+    /// How a neighbour counts.
+    pub background: Background,
+}
+
+impl Strategy for GreedyRefine {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn assign(&self, snapshot: &Snapshot) -> Assignment {
+        let order = by_falling_load(snapshot);
+        let pinned = Loads::pinned(snapshot, self.background);
+        let limit_ns = (greedy_max_ns(&order, pinned.clone()) as f64 * self.tolerance) as u64;
+        let (mut assignment, mut loads) = (Assignment::current(snapshot), pinned);
+        pack(snapshot, &order, &mut loads, &mut assignment, limit_ns);
+        assignment.unless_worse(snapshot, &loads, self.background)
+    }
+
+    fn background(&self) -> Background {
+        self.background
+    }
+}
+
+/// Leaves a chunk where `assignment` has it if that rank finishes by `limit_ns` with it and all before it in
+/// `order`, and puts it where it finishes first otherwise. Adds to `loads` what it places.
+pub(crate) fn pack(
+    snapshot: &Snapshot,
+    order: &[(usize, u64)],
+    loads: &mut Loads,
+    assignment: &mut Assignment,
+    limit_ns: u64,
+) {
+    let mut finish_first = FinishFirst::new(loads);
+    for &(position, ticks) in order {
+        let ticks = loads.cut(ticks);
+        let home = assignment.ranks[position];
+        let usable = snapshot.ranks.get(home.index()).is_some_and(|rank| rank.available);
+        if usable && loads.completion_with(home, ticks) <= limit_ns {
+            loads.ticks[home.index()] += ticks;
+        } else if let Some(rank) = finish_first.place(loads, ticks) {
+            assignment.ranks[position] = rank;
+        }
+    }
+}
+
+/// The maximum completion time of greedy's plan; the plan itself is not wanted.
+fn greedy_max_ns(order: &[(usize, u64)], mut loads: Loads) -> u64 {
+    let mut finish_first = FinishFirst::new(&loads);
+    for &(_, ticks) in order {
+        let ticks = loads.cut(ticks);
+        finish_first.place(&mut loads, ticks);
+    }
+    loads.max_ns()
+}

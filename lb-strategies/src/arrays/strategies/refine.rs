@@ -1,0 +1,184 @@
+//! `refine`: moves as little as needed from overloaded to underloaded ranks.
+//!
+//! Algorithm 1 of the paper on refinement balancing in the cloud (arrays of chunks, with background load and
+//! unequal vCPU speeds): overloaded ranks wait in a max-heap, `overHeap`; the most loaded one, the donor,
+//! gives the largest chunk that fits some underloaded rank of `underSet` without overloading it; both are
+//! updated, and so on until no donor is left. A donor none of whose chunks fits is set aside, so the loop
+//! ends. A chunk moves at most once.
+//!
+//! Where we read the paper freely:
+//!
+//! - **Completion time, not ticks.** Equation 3 taken literally equalises ticks, so a slow vCPU would get as
+//!   much work as a fast one. We equalise completion time = ticks / capacity: the fair part of rank p is
+//!   total x capacity_p / sum(capacity).
+//! - **Tolerance is relative** to the least completion time that is possible (the fair one, or what the
+//!   heaviest chunk needs), and it is a trigger with hysteresis: nothing moves until some rank is above 1 +
+//!   `tolerance`; then ranks are drained down to 1 + `settle`, and receivers are filled up to it. Where chunks
+//!   are too coarse for that, the level doubles until it reaches `tolerance`. Stopping at the tolerance instead
+//!   would leave that much time on the table for ever.
+//! - **Index order within a band.** With nearly equal loads, "the largest chunk" is picked by measurement
+//!   noise, which frays the boundary between ranks. Chunks within `band` of each other count as equal, and of
+//!   those the one goes whose index lies nearest the receiver: the highest for a higher rank, the lowest for
+//!   a lower one. Blocks stay contiguous, which means less communication.
+//! - **Which receiver.** The paper says one that is below the average by the tolerance and stays so, and leaves
+//!   open which. We fill every rank up to the level, the one with the most room first.
+//! - **It does not end where it stalls.** A donor that is set aside stays late. Where one does, the module `coarse`
+//!   plans anew by other means.
+//!
+//! [`refine_paper`](super::refine_paper) is the paper without these, and takes each by a parameter.
+//!
+//! Receivers are filled to a level below the maximum, so the maximum never rises. Time: O(chunks) to read the
+//! loads, plus a sort of the donors' chunks and two heap updates a move.
+
+mod coarse;
+mod donors;
+mod drain;
+mod exchange;
+mod plan;
+
+pub(crate) use donors::Donors;
+pub(crate) use exchange::exchange;
+pub(crate) use plan::Plan;
+
+use drain::Limits;
+
+use crate::arrays::snapshot::{Assignment, Snapshot};
+use crate::arrays::strategy::{Background, Strategy};
+use crate::entry::Entry;
+use crate::parameters::Parameter;
+
+/// The table's line.
+pub const ENTRY: Entry<dyn Strategy> = Entry {
+    name: "refine",
+    summary: "a few chunks from overloaded to underloaded ranks, exchanges where they are coarse",
+    parameters: PARAMETERS,
+    build: |parameters| Ok(Box::new(Refine::from_parameters(parameters)?)),
+};
+
+/// What can be set, here and in `refine-best`.
+pub(crate) const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "tolerance",
+        default: "0.05",
+        meaning: "a rank this far above the least possible time starts a refinement",
+    },
+    Parameter {
+        name: "settle",
+        default: "0.005",
+        meaning: "refine down to this far above it, or to the tolerance",
+    },
+    Parameter { name: "band", default: "0.2", meaning: "loads this near count as equal and go by index" },
+    Background::PARAMETER,
+];
+
+/// The level that follows a `settle` of zero.
+const LEVEL_MIN: f64 = 0.005;
+
+/// Refinement with a tolerance.
+///
+/// ```
+/// use lb_strategies::{Rank, Strategy, strategies::refine::Refine, synthetic::Workload};
+/// // A neighbour takes half of the second vCPU: of 256 chunks the first rank gets two thirds, in one block.
+/// let snapshot = Workload::NoisyRank.snapshot(256, 2, 1);
+/// let ranks = Refine::default().assign(&snapshot).ranks;
+/// let first = ranks.iter().filter(|&&rank| rank == Rank(0)).count();
+/// assert!((170..=172).contains(&first));
+/// assert!(ranks.is_sorted());
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Refine {
+    /// How far above the least possible completion time a rank must be before anything moves; 0.05 is 5 %.
+    pub tolerance: f64,
+    /// How far above it ranks may stay once something moves; at most `tolerance`.
+    pub settle: f64,
+    /// Loads within this part of each other are taken in index order.
+    pub band: f64,
+    /// How a neighbour counts.
+    pub background: Background,
+    /// Whether ticks are to be equal, rather than the times that ranks take for them.
+    pub equal_ticks: bool,
+    /// Whether only ranks receive that are below the fair time by as much as donors are above it.
+    pub only_light_receive: bool,
+    /// Whether the placement is planned anew where chunks are too coarse for Algorithm 1.
+    pub coarse: bool,
+}
+
+impl Default for Refine {
+    fn default() -> Self {
+        Self {
+            tolerance: 0.05,
+            settle: 0.005,
+            band: 0.2,
+            background: Background::Share,
+            equal_ticks: false,
+            only_light_receive: false,
+            coarse: true,
+        }
+    }
+}
+
+impl Refine {
+    /// Reads the four parameters.
+    pub(crate) fn from_parameters(parameters: &crate::Parameters) -> Result<Self, crate::ParseError> {
+        let tolerance = parameters.number("tolerance", 0.0..=10.0)?;
+        let settle = parameters.number_or("settle", 0.0..=10.0, "tolerance")?.unwrap_or(tolerance);
+        let (band, background) = (parameters.number("band", 0.0..=1.0)?, Background::read(parameters)?);
+        Ok(Self { tolerance, settle, band, background, ..Self::default() })
+    }
+
+    /// Where everything is, without a chunk on an unavailable rank.
+    pub(crate) fn start(&self, snapshot: &Snapshot) -> Plan {
+        let plan = Plan::evacuated(snapshot, self.background);
+        let plan = if self.equal_ticks { plan.in_ticks() } else { plan };
+        if self.coarse && self.is_due(&plan) { plan.above_heaviest(snapshot, self.background) } else { plan }
+    }
+
+    /// Whether some rank is so late that a refinement starts.
+    pub(crate) fn is_due(&self, plan: &Plan) -> bool {
+        plan.max_ns() > plan.limit_ns(self.tolerance)
+    }
+
+    /// Refines down to the tolerance wherever that is possible, and to `settle` where it is easy.
+    pub(crate) fn refine(&self, snapshot: &Snapshot, start: &Plan) -> Plan {
+        let mut plan = start.clone();
+        let mut donors = Donors::gather(snapshot, start, start.limit_ns(self.settle.min(self.tolerance)));
+        if self.drain(&mut plan, &mut donors) || !self.coarse {
+            return plan;
+        }
+        coarse::refine(self, snapshot, start, plan, donors)
+    }
+
+    /// Drains to `settle`, then, for as long as donors are left, to twice that and so on up to `tolerance`. Says
+    /// whether none is left.
+    pub(crate) fn drain(&self, plan: &mut Plan, donors: &mut Donors<'_>) -> bool {
+        let mut level = self.settle.min(self.tolerance);
+        loop {
+            let receiver_level = if self.only_light_receive { -level } else { level };
+            let [donor_ns, receiver_ns] = [level, receiver_level].map(|level| plan.limit_ns(level));
+            let all_settled = drain::drain(plan, donors, &Limits { donor_ns, receiver_ns }, self.band);
+            if all_settled || level >= self.tolerance {
+                return all_settled;
+            }
+            level = (2.0 * level).max(LEVEL_MIN).min(self.tolerance);
+        }
+    }
+}
+
+impl Strategy for Refine {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn assign(&self, snapshot: &Snapshot) -> Assignment {
+        let start = self.start(snapshot);
+        let plan = if self.is_due(&start) { self.refine(snapshot, &start) } else { start };
+        plan.assignment
+    }
+
+    fn background(&self) -> Background {
+        self.background
+    }
+}
+
+#[cfg(test)]
+mod tests;

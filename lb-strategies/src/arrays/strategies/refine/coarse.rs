@@ -1,0 +1,69 @@
+//! What follows where Algorithm 1 stalls: chunks so coarse that no donor has one that fits.
+//!
+//! The placement is planned anew in three ways, each with more moves than the one before, and each followed by
+//! exchanges between the latest rank and the earliest ones. The first plan that reaches the tolerance is taken:
+//!
+//! 1. Algorithm 1 with the largest chunks first, aiming at half of the tolerance, and where that leaves donors
+//!    on beyond the tolerance.
+//! 2. The same, aiming at the tolerance.
+//! 3. Packing as in `greedy-refine`: heaviest first, what does not fit goes where it finishes first. It alone
+//!    clears a rank for a chunk that nearly fills one.
+//!
+//! Where none reaches it, the plan that ends first is taken, and of those about equal the one with fewest moves.
+//!
+//! Half of the tolerance is aimed at because at the tolerance itself the noise of the next phase would start the
+//! next refinement, and more chunks would move in the long run.
+
+use super::{Donors, Plan, Refine, exchange};
+use crate::arrays::finish_first::by_falling_load;
+use crate::arrays::metrics::Moved;
+use crate::arrays::snapshot::Snapshot;
+use crate::arrays::strategies::greedy_refine;
+
+/// The part of the tolerance that is aimed at.
+const AIM: f64 = 0.5;
+/// Algorithm 1 drains to twice the least time at most: what is later is left to the other ways.
+const LEVEL_MAX: f64 = 1.0;
+
+/// The best plan for coarse chunks from `start`, never worse than the `stalled` one of Algorithm 1.
+pub(super) fn refine(
+    refine: &Refine,
+    snapshot: &Snapshot,
+    start: &Plan,
+    stalled: Plan,
+    mut donors: Donors<'_>,
+) -> Plan {
+    let aim = refine.settle.max(AIM * refine.tolerance).min(refine.tolerance);
+    let [least_ns, aim_ns, goal_ns] = [0.0, aim, refine.tolerance].map(|level| start.limit_ns(level));
+
+    let mut refined = |settle| {
+        let mut plan = start.clone();
+        let tolerance = start.level().min(LEVEL_MAX);
+        Refine { settle, tolerance, band: 0.0, ..*refine }.drain(&mut plan, &mut donors);
+        plan
+    };
+
+    let mut plans = vec![stalled];
+    for settle in [Some(aim), Some(refine.tolerance), None] {
+        let mut plan = match settle {
+            Some(settle) => refined(settle),
+            None => packed(refine, snapshot, start, aim_ns),
+        };
+        exchange(snapshot, &mut plan, aim_ns);
+        if plan.max_ns() <= goal_ns {
+            return plan;
+        }
+        plans.push(plan);
+    }
+    let step_ns = (aim_ns - least_ns).max(1);
+    let cost = |plan: &Plan| (plan.max_ns() / step_ns, Moved::of(snapshot, &plan.assignment).chunks);
+    plans.into_iter().min_by_key(cost).expect("the stalled one at least")
+}
+
+/// Every chunk stays where it ends by `limit_ns`, heaviest first; the others go where they finish first.
+fn packed(refine: &Refine, snapshot: &Snapshot, start: &Plan, limit_ns: u64) -> Plan {
+    let mut plan = Plan { loads: start.pinned(snapshot, refine.background), ..start.clone() };
+    let order = by_falling_load(snapshot);
+    greedy_refine::pack(snapshot, &order, &mut plan.loads, &mut plan.assignment, limit_ns);
+    plan
+}

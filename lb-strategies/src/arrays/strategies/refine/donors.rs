@@ -1,0 +1,129 @@
+//! The chunks of the donors, each donor ready to give up the best one for a receiver.
+//!
+//! A donor's chunks are cut into classes by falling load: a class holds the loads within `band` of its
+//! heaviest. Classes are gone through from the heaviest; inside a class the order is that of the index, and
+//! the chunk nearest the receiver goes first. With a band of 0 a class holds equal loads only, and the order
+//! is the paper's: largest first.
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use super::Plan;
+use crate::arrays::snapshot::Snapshot;
+use crate::rank::Rank;
+
+/// A chunk that may go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Offer {
+    pub(crate) ticks: u64,
+    /// Position in the snapshot.
+    pub(crate) position: usize,
+}
+
+/// The offers of all donors in one vector, donor by donor, each donor's by falling load.
+///
+/// They serve every plan that begins where they were gathered: a chunk that its donor no longer holds is skipped.
+pub(crate) struct Donors<'a> {
+    snapshot: &'a Snapshot,
+    offers: Vec<Offer>,
+    /// Per rank; empty for a rank that is no donor.
+    of: Vec<Held>,
+}
+
+/// The offers of one donor.
+#[derive(Clone, Default)]
+struct Held {
+    all: Range<usize>,
+    /// What is left of the class whose turn it is, by rising id.
+    class: VecDeque<Offer>,
+    /// Those of the lighter classes.
+    lighter: Range<usize>,
+}
+
+/// From which end of the index order a donor gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Lowest,
+    Highest,
+}
+
+impl<'a> Donors<'a> {
+    /// Collects the chunks that may leave ranks that finish after `limit_ns`. Chunks without load stay: moving
+    /// them is vain.
+    pub(crate) fn gather(snapshot: &'a Snapshot, plan: &Plan, limit_ns: u64) -> Self {
+        // A counting sort: sizes, then starts, then every offer to its place.
+        let mut is_donor = vec![false; snapshot.ranks.len()];
+        for &rank in &plan.loads.available {
+            is_donor[rank.index()] = plan.room(rank, limit_ns).is_none();
+        }
+        let holds = |rank: Rank| is_donor.get(rank.index()).is_some_and(|donor| *donor);
+        let mut of = vec![Held::default(); is_donor.len()];
+        for rank in plan.assignment.ranks.iter().filter(|rank| holds(**rank)) {
+            of[rank.index()].all.end += 1;
+        }
+        let mut total = 0;
+        for held in &mut of {
+            let size = held.all.end;
+            held.all = total..total;
+            total += size;
+        }
+        let mut offers = vec![Offer::default(); total];
+        for (position, rank) in plan.assignment.ranks.iter().enumerate().filter(|(_, rank)| holds(**rank)) {
+            let chunk = &snapshot.chunks[position];
+            if chunk.migratable && chunk.ticks > 0 {
+                let end = &mut of[rank.index()].all.end;
+                offers[*end] = Offer { ticks: plan.loads.cut(chunk.ticks), position };
+                *end += 1;
+            }
+        }
+        for held in &of {
+            offers[held.all.clone()].sort_unstable_by_key(|offer| Reverse(offer.ticks));
+        }
+        Self { snapshot, offers, of }
+    }
+
+    /// Lets `donor` begin anew with the heaviest class.
+    pub(crate) fn offer_all(&mut self, donor: Rank) {
+        let held = &mut self.of[donor.index()];
+        held.class.clear();
+        held.lighter = held.all.clone();
+    }
+
+    /// Takes from `donor` the largest chunk of at most `room` ticks that it holds in `plan`, and among its like,
+    /// those within `band` of each other, the one nearest `end`.
+    ///
+    /// What does not fit is not looked at again before [`Donors::offer_all`]: there must not be more room than
+    /// the last time.
+    pub(crate) fn take(&mut self, plan: &Plan, donor: Rank, room: u64, end: End, band: f64) -> Option<Offer> {
+        let held = &mut self.of[donor.index()];
+        loop {
+            while let Some(offer) = held.take(room, end) {
+                if plan.assignment.ranks[offer.position] == donor {
+                    return Some(offer);
+                }
+            }
+            let lighter = &self.offers[held.lighter.clone()];
+            let heaviest = lighter.first()?.ticks;
+            let lowest = ((heaviest as f64 * (1.0 - band)) as u64).min(heaviest);
+            let size = lighter.iter().take_while(|offer| offer.ticks >= lowest).count();
+            held.lighter.start += size;
+            held.class.clear();
+            held.class.extend(lighter[..size].iter().filter(|offer| offer.ticks <= room));
+            let id = |offer: &Offer| (self.snapshot.chunks[offer.position].id, offer.position);
+            held.class.make_contiguous().sort_unstable_by_key(id);
+        }
+    }
+}
+
+impl Held {
+    /// Takes the fitting offer of the class nearest `end`.
+    fn take(&mut self, room: u64, end: End) -> Option<Offer> {
+        let fits = |offer: &Offer| offer.ticks <= room;
+        let found = match end {
+            End::Lowest => self.class.iter().position(fits),
+            End::Highest => self.class.iter().rposition(fits),
+        };
+        self.class.remove(found?)
+    }
+}

@@ -1,0 +1,279 @@
+//! `caa`: the combined adaptive algorithm of Filipovic, Krstajic and Popovic, 2021.
+//!
+//! ```text
+//! phase 1   equal shares, task by task, until the first worker is through; all stop after the task in hand
+//! phase 2   rank 0 gathers how many tasks each worker has finished and how long they took, and decides
+//! phase 3   shares in proportion to tasks finished (DD), or a master hands out what is left (MS)
+//! ```
+//!
+//! Equal shares need no messages as long as all keep up; what they lose, they lose at the end. So the end is redistributed,
+//! by the means that suits what was seen: [`decide`](mod@decide) has the conditions, the thresholds and the weights.
+//!
+//! # Decisions the paper leaves open
+//! - **What a task is.** `task=N` makes N iterations one task; `task=auto`, the default, lets a worker go in steps of
+//!   `chunk` seconds, and an index then stands for a task where tasks are counted. For tasks longer than `chunk` that is
+//!   `task=1`, the paper.
+//! - **What travels.** Not the matrix of all durations but count, sum and sum of squares, enough for the deviations.
+//! - **Who is the master** in phase 3: worker 0 of rank 0, which executes only if it is the only worker there is.
+//! - **Workers that come late** have a share in phase 1. If they do not show up before it ends, the others get it; they
+//!   can ask a master, but have no part in shares.
+//! - **The clock of a core** (U1) is how fast its rank runs a calibration loop at the start. The rank reports it; all
+//!   its workers count with the same.
+//! - **Durations that are alike** (U4). The paper compares "the execution time of each task per core", which may mean
+//!   the tasks of each core among themselves or the means of cores. We take the deviation of all tasks of all cores
+//!   together, which is large if either is.
+//! - **Repetition.** The paper repeats in case of large losses, without saying what is large. Here that is decided
+//!   beforehand and for all rounds: with `repeat=on` shares of phase 3 end like those of phase 1, with the first worker
+//!   through its share, and the phases repeat; what the round before has shown counts, so that a change of speed does.
+//!   Each round finishes tasks, so it comes to an end.
+//!
+//! ```text
+//!          First (a worker is through) -->            Report -->            Ask -->
+//!  rank k                                 <-- Stop                <-- Shares         <-- Grant      rank 0: Head
+//!                                                             or  <-- Serve          <-- Dismiss
+//! ```
+//!
+//! | module | answers |
+//! |---|---|
+//! | [`decide`](mod@decide) | shares or a master |
+//! | `head` | what rank 0 does with reports |
+//! | `member` | what every rank does with its workers |
+
+pub mod decide;
+mod head;
+mod member;
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::central::{Letters, SizeRule};
+use super::equal::{CHUNK, chunk};
+use super::steps::Pace;
+use crate::entry::Entry;
+use crate::parameters::{Parameter, Parameters};
+use crate::parse_error::ParseError;
+use crate::pools::message::Message;
+use crate::pools::policy::{Input, Nanos, Output, Pool, PoolRank, PoolStrategy};
+use crate::rank::Rank;
+use decide::{Conditions, Tally};
+use head::Head;
+use member::Member;
+
+pub use decide::{Choice, Facts, decide};
+
+pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
+    name: "caa",
+    summary: "equal shares, then what suits: shares again or a master",
+    parameters: &[
+        Parameter {
+            name: "u1",
+            default: "0.1",
+            meaning: "clocks are alike below this deviation, of their mean",
+        },
+        Parameter { name: "u2", default: "32", meaning: "few workers are fewer than this" },
+        Parameter {
+            name: "u3",
+            default: "0.25",
+            meaning: "tasks finished are alike below this deviation, of their mean",
+        },
+        Parameter {
+            name: "u4",
+            default: "0.25",
+            meaning: "durations are alike below this deviation, of their mean",
+        },
+        Parameter { name: "k1", default: "0", meaning: "weight of alike clocks, 0 to 1" },
+        Parameter { name: "k2", default: "1", meaning: "weight of few workers, 0 to 1" },
+        Parameter { name: "k3", default: "1", meaning: "weight of alike numbers of tasks finished, 0 to 1" },
+        Parameter { name: "k4", default: "0.5", meaning: "weight of alike durations, 0 to 1" },
+        Parameter {
+            name: "task",
+            default: "auto",
+            meaning: "iterations in a task, or auto: what fits into chunk",
+        },
+        Parameter {
+            name: "repeat",
+            default: "off",
+            meaning: "whether shares of phase 3 are cut short, too: on or off",
+        },
+        CHUNK,
+    ],
+    build: |parameters| {
+        Ok(Box::new(Caa {
+            conditions: conditions(parameters)?,
+            task: parameters.count_or_auto("task")?,
+            later: if parameters.switch("repeat")? { Until::FirstThrough } else { Until::AllThrough },
+            chunk: chunk(parameters)?,
+        }))
+    },
+};
+
+fn conditions(parameters: &Parameters) -> Result<Conditions, ParseError> {
+    let share = |key| parameters.number(key, 0.0..=1e6);
+    let weight = |key| parameters.number(key, 0.0..=1.0);
+    Ok(Conditions {
+        clocks: share("u1")?,
+        workers: parameters.integer("u2")?,
+        done: share("u3")?,
+        durations: share("u4")?,
+        weights: [weight("k1")?, weight("k2")?, weight("k3")?, weight("k4")?],
+    })
+}
+
+/// When a round of shares ends.
+///
+/// ```
+/// use lb_strategies::pool::caa::Until;
+/// assert_ne!(Until::FirstThrough, Until::AllThrough, "phase 1, and phase 3 without repetition");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Until {
+    /// With the first worker that is through its share; the others finish the task in hand.
+    FirstThrough,
+    /// With the last one.
+    AllThrough,
+}
+
+/// What one worker has to report.
+///
+/// ```
+/// assert!(!lb_strategies::pool::caa::WorkerReport::default().there);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WorkerReport {
+    /// Whether it has shown up.
+    pub there: bool,
+    /// Clock speed of its vCPU.
+    pub clock: f64,
+    /// What it has finished in this round.
+    pub tally: Tally,
+}
+
+/// What the ranks say to each other while nobody asks. Indices are those of tasks.
+///
+/// ```
+/// use lb_strategies::pool::caa::CaaMessage;
+/// assert_ne!(CaaMessage::First, CaaMessage::Stop);
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum CaaMessage {
+    /// To rank 0: a worker is through its share.
+    First,
+    /// To all: begin no other task, and report.
+    Stop,
+    /// To rank 0: the round is over here.
+    Report {
+        /// Every worker of the rank, in order.
+        workers: Vec<WorkerReport>,
+        /// What they have not begun.
+        left: Vec<Range<u64>>,
+    },
+    /// To a rank: its part of the next round.
+    Shares {
+        /// Which worker, which indices; those that are not named get nothing.
+        shares: Vec<(u32, Range<u64>)>,
+        /// When the round ends.
+        until: Until,
+    },
+    /// To all: workers ask for what is left, one by one.
+    Serve,
+}
+
+struct Caa {
+    conditions: Conditions,
+    /// Iterations in a task, unless it is what fits into `chunk`.
+    task: Option<u64>,
+    /// How rounds after the first end.
+    later: Until,
+    chunk: Nanos,
+}
+
+impl PoolStrategy for Caa {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn rank(&self, pool: &Pool, rank: Rank) -> Box<dyn PoolRank> {
+        let task = self.task.unwrap_or(1);
+        let tasks = Pool {
+            iterations: pool.iterations.div_ceil(task),
+            cost_hint: pool.cost_hint.map(|cost| cost.saturating_mul(task)),
+            ..pool.clone()
+        };
+        let (pace, rule) = match self.task {
+            Some(_) => (Pace::Single, SizeRule::Fixed(1)),
+            None => (Pace::Fitting, SizeRule::Fitting),
+        };
+        Box::new(CaaRank {
+            rank,
+            member: Member::new(&tasks, rank, pace, self.chunk),
+            head: (rank == Rank(0)).then(|| Head::new(&tasks, self.conditions, rule, self.later)),
+            task,
+            iterations: pool.iterations,
+        })
+    }
+
+    fn asks_for_clock_speed(&self) -> bool {
+        true
+    }
+}
+
+struct CaaRank {
+    rank: Rank,
+    member: Member,
+    /// Of rank 0.
+    head: Option<Head>,
+    /// Iterations in a task.
+    task: u64,
+    iterations: u64,
+}
+
+impl CaaRank {
+    fn hear(
+        &mut self,
+        now: Nanos,
+        from: Rank,
+        message: Message,
+        letters: &mut Letters<Message>,
+        out: &mut Vec<Output>,
+    ) {
+        match &mut self.head {
+            Some(head) if head.is_for(&message) => head.hear(from, message, letters),
+            _ => self.member.hear(now, message, letters, out),
+        }
+    }
+
+    /// Tasks become iterations.
+    fn scale(&self, out: &mut [Output]) {
+        for output in out {
+            if let Output::Run { range, .. } = output {
+                let end = range.end.saturating_mul(self.task).min(self.iterations);
+                *range = range.start * self.task..end;
+            }
+        }
+    }
+}
+
+impl PoolRank for CaaRank {
+    fn step(&mut self, now: Nanos, input: Input, out: &mut Vec<Output>) {
+        let before = out.len();
+        let mut letters = Letters::new();
+        match input {
+            Input::Wants { worker } => self.member.wants(now, worker, &mut letters, out),
+            Input::Message { from, message } => self.hear(now, from, message, &mut letters, out),
+            Input::Begin | Input::Timer => {}
+        }
+        while let Some((to, message)) = letters.pop_front() {
+            if to == self.rank {
+                self.hear(now, to, message, &mut letters, out);
+            } else {
+                out.push(Output::Send { to, message });
+            }
+        }
+        self.scale(&mut out[before..]);
+    }
+
+    fn said(&self) -> Option<String> {
+        self.head.as_ref()?.said()
+    }
+}

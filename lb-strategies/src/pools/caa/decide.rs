@@ -1,0 +1,240 @@
+//! Shares or a master: the decision of phase 2, a pure function of what was gathered.
+//!
+//! Four conditions speak for shares, each with a weight; shares it is if the weights of those that hold are at least half of
+//! all weights (equations 1 to 3 of the paper). Before that, if no more tasks are left than there are workers, each
+//! gets one.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::pools::policy::Nanos;
+
+/// What one worker, or all together, have finished.
+///
+/// ```
+/// use lb_strategies::pool::caa::decide::Tally;
+/// let mut tally = Tally::default();
+/// tally.add(1, 2_000_000_000);
+/// tally.add(1, 4_000_000_000);
+/// assert_eq!(tally.done, 2);
+/// assert!((tally.deviation() - 1.0 / 3.0).abs() < 1e-12, "1 of 3 seconds");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tally {
+    /// Tasks finished.
+    pub done: u64,
+    /// How many durations were measured: one for each step, which may be several short tasks.
+    pub measured: u64,
+    /// Sum of the durations of a task, in seconds.
+    pub sum: f64,
+    /// Sum of their squares.
+    pub squares: f64,
+}
+
+impl Tally {
+    /// `count` tasks took so long together.
+    pub fn add(&mut self, count: u64, took: Nanos) {
+        let each = took as f64 / 1e9 / count.max(1) as f64;
+        self.done += count;
+        self.measured += 1;
+        self.sum += each;
+        self.squares += each * each;
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            done: self.done + other.done,
+            measured: self.measured + other.measured,
+            sum: self.sum + other.sum,
+            squares: self.squares + other.squares,
+        }
+    }
+
+    /// Standard deviation of the durations as a part of their mean; 0 if nothing was measured.
+    pub fn deviation(&self) -> f64 {
+        deviation(self.measured as f64, self.sum, self.squares)
+    }
+}
+
+/// What is known at the end of a round. Workers are those that have shown up, on ranks that live.
+///
+/// ```
+/// use lb_strategies::pool::caa::Facts;
+/// let facts = Facts { done: vec![9, 10], ..Facts::default() };
+/// assert_eq!(facts.left, 0);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// Tasks left.
+    pub left: u64,
+    /// Clock speed of each worker.
+    pub clocks: Vec<f64>,
+    /// Tasks finished by each worker.
+    pub done: Vec<u64>,
+    /// Of all workers together: how long tasks took.
+    pub tasks: Tally,
+}
+
+/// Below which thresholds the conditions hold, and what they weigh.
+///
+/// ```
+/// use lb_strategies::pool::caa::decide::Conditions;
+/// assert_eq!(Conditions::PAPER.workers, 32);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Conditions {
+    /// U1: standard deviation of the clocks, as a part of their mean.
+    pub clocks: f64,
+    /// U2: number of workers.
+    pub workers: u64,
+    /// U3: standard deviation of the tasks finished by a worker, as a part of their mean.
+    pub done: f64,
+    /// U4: standard deviation of the durations of all tasks, as a part of their mean.
+    pub durations: f64,
+    /// K1 to K4, 0 to 1.
+    pub weights: [f64; 4],
+}
+
+impl Conditions {
+    /// Those of the paper's simulations.
+    pub const PAPER: Self =
+        Self { clocks: 0.1, workers: 32, done: 0.25, durations: 0.25, weights: [0.0, 1.0, 1.0, 0.5] };
+
+    /// U1 to U4.
+    pub fn hold(&self, facts: &Facts) -> [bool; 4] {
+        [
+            spread(facts.clocks.iter().copied()) < self.clocks,
+            (facts.done.len() as u64) < self.workers,
+            spread(facts.done.iter().map(|&done| done as f64)) < self.done,
+            facts.tasks.deviation() < self.durations,
+        ]
+    }
+}
+
+/// What comes next.
+///
+/// ```
+/// use lb_strategies::pool::caa::Choice;
+/// assert_eq!(Choice::Master.to_string(), "MS");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// One task each: no more are left than there are workers. Domain decomposition (DD), too.
+    OneEach,
+    /// Shares in proportion to tasks finished: domain decomposition (DD).
+    Shares,
+    /// A master hands out task by task (MS).
+    Master,
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::OneEach => "DD, one task each",
+            Self::Shares => "DD",
+            Self::Master => "MS",
+        })
+    }
+}
+
+/// Decides. Without a worker to give shares to, whoever comes may ask a master.
+///
+/// ```
+/// use lb_strategies::pool::caa::{Choice, Facts, decide, decide::Conditions};
+/// let mut facts = Facts { left: 20, clocks: vec![1.0; 16], done: vec![190; 16], ..Facts::default() };
+/// assert_eq!(decide(&facts, &Conditions::PAPER), Choice::Shares, "few workers, all alike");
+/// facts.left = 16;
+/// assert_eq!(decide(&facts, &Conditions::PAPER), Choice::OneEach);
+/// let many = Facts { left: 200, clocks: vec![1.0; 64], done: (1..=64).collect(), ..Facts::default() };
+/// assert_eq!(decide(&many, &Conditions::PAPER), Choice::Master);
+/// ```
+pub fn decide(facts: &Facts, conditions: &Conditions) -> Choice {
+    let workers = facts.done.len() as u64;
+    if workers == 0 {
+        return Choice::Master;
+    }
+    if facts.left <= workers {
+        return Choice::OneEach;
+    }
+    let weights = conditions.weights;
+    let held = conditions.hold(facts).into_iter().zip(weights).filter(|&(holds, _)| holds);
+    let sum: f64 = held.map(|(_, weight)| weight).sum();
+    if sum >= weights.iter().sum::<f64>() / 2.0 { Choice::Shares } else { Choice::Master }
+}
+
+/// Standard deviation as a part of the mean.
+fn spread(values: impl Iterator<Item = f64>) -> f64 {
+    let (count, sum, squares) = values.fold((0.0, 0.0, 0.0), |(count, sum, squares), value| {
+        (count + 1.0, sum + value, squares + value * value)
+    });
+    deviation(count, sum, squares)
+}
+
+fn deviation(count: f64, sum: f64, squares: f64) -> f64 {
+    if sum <= 0.0 {
+        return 0.0;
+    }
+    let mean = sum / count;
+    // Rounding may leave a variance a little below zero.
+    (squares / count - mean * mean).max(0.0).sqrt() / mean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Facts of so many workers in which U3 and U4 hold or not.
+    fn facts(workers: u64, alike_done: bool, alike_durations: bool) -> Facts {
+        let done = |worker| if alike_done || worker % 2 == 0 { 100 } else { 10 };
+        let mut tasks = Tally::default();
+        tasks.add(1, 1_000_000_000);
+        tasks.add(1, if alike_durations { 1_000_000_000 } else { 9_000_000_000 });
+        let clocks = vec![1.0; workers as usize];
+        Facts { left: 1000, clocks, done: (0..workers).map(done).collect(), tasks }
+    }
+
+    #[test]
+    fn the_weights_of_the_paper_ask_few_workers_for_one_more_condition_and_many_for_both() {
+        let shares = |workers, done, durations| {
+            decide(&facts(workers, done, durations), &Conditions::PAPER) == Choice::Shares
+        };
+        // At 31: 1 + 0.5 U4 + U3 of 2.5.
+        assert_eq!(
+            [shares(31, true, false), shares(31, false, true), shares(31, false, false)],
+            [true, true, false]
+        );
+        // At 32: U3 + 0.5 U4 only.
+        assert_eq!(
+            [shares(32, true, true), shares(32, true, false), shares(32, false, true)],
+            [true, false, false]
+        );
+    }
+
+    #[test]
+    fn a_weight_of_zero_takes_a_condition_out() {
+        let mut unlike = facts(16, true, true);
+        unlike.clocks[0] = 9.0;
+        assert_eq!(decide(&unlike, &Conditions::PAPER), Choice::Shares);
+        let clocks_only = Conditions { weights: [1.0, 0.0, 0.0, 0.0], ..Conditions::PAPER };
+        assert_eq!(decide(&unlike, &clocks_only), Choice::Master);
+    }
+
+    #[test]
+    fn half_of_all_weights_is_enough_for_shares() {
+        let conditions = Conditions { weights: [0.0, 0.0, 0.5, 0.5], ..Conditions::PAPER };
+        assert_eq!(decide(&facts(64, true, false), &conditions), Choice::Shares);
+        assert_eq!(decide(&facts(64, false, false), &conditions), Choice::Master);
+    }
+
+    #[test]
+    fn as_many_tasks_as_workers_are_one_each_whatever_else_holds() {
+        for left in [1, 16, 17] {
+            let facts = Facts { left, ..facts(16, false, false) };
+            let choice = if left <= 16 { Choice::OneEach } else { Choice::Master };
+            assert_eq!(decide(&facts, &Conditions::PAPER), choice);
+        }
+    }
+}

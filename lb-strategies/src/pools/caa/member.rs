@@ -1,0 +1,174 @@
+//! What every rank does with its workers.
+//!
+//! ```text
+//!            Stop, or all are through         all at rest            Serve
+//!  Shares -----------------------------> Stopping ----> Resting ----------------> Asking
+//!     ^                                                    |
+//!     `----------------------------------------------------'  Shares
+//! ```
+
+use std::ops::Range;
+
+use super::decide::Tally;
+use super::{CaaMessage, Until, WorkerReport};
+use crate::pools::central::{Desk, Letters, QueueMessage};
+use crate::pools::equal::shares;
+use crate::pools::message::Message;
+use crate::pools::policy::{Nanos, Output, Pool};
+use crate::pools::steps::Pace;
+use crate::rank::Rank;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Workers go through their shares.
+    Shares(Until),
+    /// They finish the task in hand.
+    Stopping,
+    /// All is reported.
+    Resting,
+    /// They ask the master.
+    Asking,
+}
+
+/// The workers of one rank.
+pub(super) struct Member {
+    desk: Desk,
+    /// Clock speed of the rank's vCPUs.
+    clock: f64,
+    /// Of this round.
+    tallies: Vec<Tally>,
+    phase: Phase,
+}
+
+impl Member {
+    /// Workers with equal shares.
+    pub(super) fn new(pool: &Pool, rank: Rank, pace: Pace, chunk: Nanos) -> Self {
+        let mut desk = Desk::new(pool, rank, pace, chunk);
+        for (worker, share) in (0..).zip(shares(pool, rank)) {
+            desk.give(worker, share);
+        }
+        let tallies = vec![Tally::default(); desk.workers() as usize];
+        let clock = pool.clock_speeds[rank.index()];
+        Self { desk, clock, tallies, phase: Phase::Shares(Until::FirstThrough) }
+    }
+
+    pub(super) fn wants(
+        &mut self,
+        now: Nanos,
+        worker: u32,
+        letters: &mut Letters<Message>,
+        out: &mut Vec<Output>,
+    ) {
+        if let Some((count, took)) = self.desk.through(now, worker, out) {
+            self.tallies[worker as usize].add(count, took);
+        }
+        if self.desk.is_waiting(worker) {
+            self.go_on(now, worker, letters, out);
+        }
+    }
+
+    pub(super) fn hear(
+        &mut self,
+        now: Nanos,
+        message: Message,
+        letters: &mut Letters<Message>,
+        out: &mut Vec<Output>,
+    ) {
+        match message {
+            Message::Caa(CaaMessage::Stop) => {
+                if matches!(self.phase, Phase::Shares(_)) {
+                    self.stop(letters);
+                }
+            }
+            Message::Caa(CaaMessage::Shares { shares, until }) => {
+                self.share(now, shares, until, letters, out);
+            }
+            Message::Caa(CaaMessage::Serve) => {
+                self.phase = Phase::Asking;
+                for worker in 0..self.desk.workers() {
+                    if self.desk.is_waiting(worker) {
+                        self.go_on(now, worker, letters, out);
+                    }
+                }
+            }
+            Message::Queue(QueueMessage::Grant { worker, range }) => {
+                self.desk.give(worker, range);
+                self.desk.run(now, worker, out);
+            }
+            Message::Queue(QueueMessage::Dismiss) => self.desk.dismiss(out),
+            _ => {}
+        }
+    }
+
+    /// A worker waits: what does it do?
+    fn go_on(&mut self, now: Nanos, worker: u32, letters: &mut Letters<Message>, out: &mut Vec<Output>) {
+        match self.phase {
+            Phase::Shares(until) => {
+                if self.desk.run(now, worker, out) {
+                    return;
+                }
+                match until {
+                    Until::FirstThrough => letters.push_back((Rank(0), Message::Caa(CaaMessage::First))),
+                    Until::AllThrough => self.stop_if_through(letters),
+                }
+            }
+            Phase::Stopping => self.report_if_at_rest(letters),
+            Phase::Resting => {}
+            Phase::Asking => {
+                // A grant may be longer than a step.
+                if !self.desk.run(now, worker, out) {
+                    letters.push_back((Rank(0), Message::Queue(self.desk.ask(worker))));
+                }
+            }
+        }
+    }
+
+    fn share(
+        &mut self,
+        now: Nanos,
+        shares: Vec<(u32, Range<u64>)>,
+        until: Until,
+        letters: &mut Letters<Message>,
+        out: &mut Vec<Output>,
+    ) {
+        self.phase = Phase::Shares(until);
+        self.tallies.fill(Tally::default());
+        for (worker, range) in shares {
+            self.desk.give(worker, range);
+        }
+        for worker in 0..self.desk.workers() {
+            if self.desk.is_waiting(worker) {
+                self.desk.run(now, worker, out);
+            }
+        }
+        if until == Until::AllThrough {
+            self.stop_if_through(letters);
+        }
+    }
+
+    /// Only those who are there have shares in a round that ends with the last one, so all at rest means all through.
+    fn stop_if_through(&mut self, letters: &mut Letters<Message>) {
+        if self.desk.is_at_rest() {
+            self.stop(letters);
+        }
+    }
+
+    fn stop(&mut self, letters: &mut Letters<Message>) {
+        self.phase = Phase::Stopping;
+        self.report_if_at_rest(letters);
+    }
+
+    fn report_if_at_rest(&mut self, letters: &mut Letters<Message>) {
+        if !self.desk.is_at_rest() {
+            return;
+        }
+        self.phase = Phase::Resting;
+        let report = |(worker, &tally)| {
+            let there = self.desk.is_there(worker);
+            WorkerReport { there, clock: self.clock, tally }
+        };
+        let workers = (0..).zip(&self.tallies).map(report).collect();
+        let left = self.desk.take_rest().ranges().collect();
+        letters.push_back((Rank(0), Message::Caa(CaaMessage::Report { workers, left })));
+    }
+}

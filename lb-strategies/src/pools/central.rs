@@ -1,0 +1,108 @@
+//! A queue at rank 0 that workers ask: the machinery of `master-worker`, `guided` and `factoring`.
+//!
+//! ```text
+//!  worker is through        Ask -->   rank 0: Queue, SizeRule
+//!  worker runs             <-- Grant
+//!  everything was run      <-- Dismiss, once to each rank
+//! ```
+//!
+//! One request a worker is under way at most, and nobody asks before it is through: what a central queue costs is there to
+//! be seen, and no prefetching hides it. Workers of rank 0 reach the queue without messages. A granted range is gone
+//! through in steps of `chunk` seconds, so that progress shows, but nothing of it is given back.
+//!
+//! | module | answers |
+//! |---|---|
+//! | [`queue`] | who gets what next, and when everything was run |
+//! | [`size`] | how large the next grant is |
+//! | [`desk`] | which workers of a rank wait, run or are gone |
+
+pub mod desk;
+pub mod queue;
+pub mod size;
+
+use std::collections::VecDeque;
+
+use super::steps::Pace;
+use crate::pools::message::Message;
+use crate::pools::policy::{Input, Nanos, Output, Pool, PoolRank};
+use crate::rank::Rank;
+
+pub use desk::Desk;
+pub use queue::{Master, Queue, QueueMessage};
+pub use size::SizeRule;
+
+/// What a machine says in one step: to whom, what. What it says to itself it hears before the step ends.
+pub type Letters<M> = VecDeque<(Rank, M)>;
+
+/// One rank of a policy with a central queue.
+///
+/// ```
+/// use lb_strategies::{Rank, pool::{Input, Output, Pool, PoolRank}};
+/// use lb_strategies::pool::central::{CentralRank, Master, SizeRule};
+/// let pool = Pool::new(10, vec![1]);
+/// let mut machine = CentralRank::new(&pool, Rank(0), SizeRule::Fixed(4), Master::Works, 100);
+/// let mut out = Vec::new();
+/// machine.step(0, Input::Wants { worker: 0 }, &mut out);
+/// assert_eq!(out, [Output::Run { worker: 0, range: 0..1, copy: false }], "the first step of 0..4");
+/// ```
+pub struct CentralRank {
+    rank: Rank,
+    desk: Desk,
+    /// Of rank 0.
+    queue: Option<Queue>,
+}
+
+impl CentralRank {
+    /// The machine of `rank`, whose workers look up every `chunk`.
+    pub fn new(pool: &Pool, rank: Rank, rule: SizeRule, master: Master, chunk: Nanos) -> Self {
+        let queue = (rank == Rank(0)).then(|| Queue::new(pool, rule, master));
+        Self { rank, desk: Desk::new(pool, rank, Pace::Fitting, chunk), queue }
+    }
+
+    fn hear(
+        &mut self,
+        now: Nanos,
+        from: Rank,
+        message: QueueMessage,
+        letters: &mut Letters<QueueMessage>,
+        out: &mut Vec<Output>,
+    ) {
+        match message {
+            QueueMessage::Ask { worker, fitting } => {
+                if let Some(queue) = &mut self.queue {
+                    queue.ask(from, worker, fitting, letters);
+                }
+            }
+            QueueMessage::Grant { worker, range } => {
+                self.desk.give(worker, range);
+                self.desk.run(now, worker, out);
+            }
+            QueueMessage::Dismiss => self.desk.dismiss(out),
+        }
+    }
+}
+
+impl PoolRank for CentralRank {
+    fn step(&mut self, now: Nanos, input: Input, out: &mut Vec<Output>) {
+        let mut letters = Letters::new();
+        match input {
+            Input::Wants { worker } => {
+                self.desk.through(now, worker, out);
+                if self.desk.is_waiting(worker) && !self.desk.run(now, worker, out) {
+                    letters.push_back((Rank(0), self.desk.ask(worker)));
+                }
+            }
+            Input::Message { from, message: Message::Queue(message) } => {
+                self.hear(now, from, message, &mut letters, out);
+            }
+            Input::Begin | Input::Timer | Input::Message { .. } => {}
+        }
+        while let Some((to, message)) = letters.pop_front() {
+            if to == self.rank {
+                self.hear(now, to, message, &mut letters, out);
+            } else {
+                out.push(Output::Send { to, message: Message::Queue(message) });
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Which workers of a rank wait, run or are gone.
+//!
+//! ```text
+//!             through              run
+//!  away ----------------> waiting ----> running        through: waiting again
+//!    \                      |
+//!     \ through, when       | dismiss
+//!      \ dismissed          v
+//!       `--------------> released
+//! ```
+//!
+//! It decides nothing: what a worker gets, the machine that owns the desk says.
+
+use std::ops::Range;
+
+use super::QueueMessage;
+use crate::pools::policy::{Nanos, Output, Pool};
+use crate::pools::range_set::RangeSet;
+use crate::pools::steps::{Pace, Steps};
+use crate::rank::Rank;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Away,
+    Waiting,
+    Running,
+    Released,
+}
+
+/// The workers of one rank.
+///
+/// ```
+/// use lb_strategies::{Rank, pool::{Output, Pool, central::Desk, steps::Pace}};
+/// let mut desk = Desk::new(&Pool::new(9, vec![1]), Rank(0), Pace::Single, 100);
+/// let mut out = Vec::new();
+/// desk.through(0, 0, &mut out);
+/// assert!(desk.is_waiting(0));
+/// desk.dismiss(&mut out);
+/// assert_eq!(out, [Output::Release { worker: 0 }, Output::Closed]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Desk {
+    steps: Vec<Steps>,
+    places: Vec<Place>,
+    dismissed: bool,
+}
+
+impl Desk {
+    /// Nobody is there yet, and nobody has anything.
+    pub fn new(pool: &Pool, rank: Rank, pace: Pace, chunk: Nanos) -> Self {
+        let workers = pool.workers_of(rank) as usize;
+        let steps = vec![Steps::new(pace, chunk, pool.cost_hint); workers];
+        Self { steps, places: vec![Place::Away; workers], dismissed: false }
+    }
+
+    /// How many workers, there or not.
+    pub fn workers(&self) -> u32 {
+        self.steps.len() as u32
+    }
+
+    /// A worker `Wants`: its step, if it was at one, is over. How many indices that was, and how long it took.
+    pub fn through(&mut self, now: Nanos, worker: u32, out: &mut Vec<Output>) -> Option<(u64, Nanos)> {
+        let ran = self.steps[worker as usize].through(now);
+        self.places[worker as usize] = Place::Waiting;
+        if self.dismissed {
+            self.release(worker, out);
+        }
+        ran
+    }
+
+    /// Gives a worker indices, for when it runs.
+    pub fn give(&mut self, worker: u32, range: Range<u64>) {
+        self.steps[worker as usize].give(range);
+    }
+
+    /// A worker that waits begins its next step; false if there is none.
+    pub fn run(&mut self, now: Nanos, worker: u32, out: &mut Vec<Output>) -> bool {
+        debug_assert_eq!(self.places[worker as usize], Place::Waiting, "only who waits begins");
+        let Some(range) = self.steps[worker as usize].next(now) else { return false };
+        self.places[worker as usize] = Place::Running;
+        out.push(Output::Run { worker, range, copy: false });
+        true
+    }
+
+    /// What a worker without indices asks the queue.
+    pub fn ask(&self, worker: u32) -> QueueMessage {
+        QueueMessage::Ask { worker, fitting: self.steps[worker as usize].fitting() }
+    }
+
+    /// Whether a worker is there and has nothing to do.
+    pub fn is_waiting(&self, worker: u32) -> bool {
+        self.places[worker as usize] == Place::Waiting
+    }
+
+    /// Whether a worker has shown up.
+    pub fn is_there(&self, worker: u32) -> bool {
+        self.places[worker as usize] != Place::Away
+    }
+
+    /// Whether nobody is at a step.
+    pub fn is_at_rest(&self) -> bool {
+        self.places.iter().all(|&place| place != Place::Running)
+    }
+
+    /// Takes from all workers what they have not begun.
+    pub fn take_rest(&mut self) -> RangeSet {
+        let mut rest = RangeSet::default();
+        for steps in &mut self.steps {
+            rest.extend(&steps.take_rest());
+        }
+        rest
+    }
+
+    /// Everything was run: releases who waits, and later whoever comes.
+    pub fn dismiss(&mut self, out: &mut Vec<Output>) {
+        self.dismissed = true;
+        for worker in 0..self.workers() {
+            if self.is_waiting(worker) {
+                self.release(worker, out);
+            }
+        }
+    }
+
+    fn release(&mut self, worker: u32, out: &mut Vec<Output>) {
+        self.places[worker as usize] = Place::Released;
+        out.push(Output::Release { worker });
+        if self.places.iter().all(|&place| place == Place::Released) {
+            out.push(Output::Closed);
+        }
+    }
+}

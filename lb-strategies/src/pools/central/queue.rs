@@ -1,0 +1,156 @@
+//! Who gets what next, and when everything was run.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Letters, SizeRule};
+use crate::pools::policy::Pool;
+use crate::pools::range_set::RangeSet;
+use crate::rank::Rank;
+
+/// What the queue and the ranks say to each other.
+///
+/// ```
+/// use lb_strategies::pool::central::QueueMessage;
+/// assert_ne!(QueueMessage::Ask { worker: 0, fitting: 1 }, QueueMessage::Dismiss);
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum QueueMessage {
+    /// A worker is through with all it had.
+    Ask {
+        /// Its number on the rank that asks.
+        worker: u32,
+        /// How many iterations it does in the time that `chunk` sets.
+        fitting: u64,
+    },
+    /// A worker gets these.
+    Grant {
+        /// Its number on the rank that is told.
+        worker: u32,
+        /// Their indices.
+        range: Range<u64>,
+    },
+    /// Everything was run: release all workers.
+    Dismiss,
+}
+
+/// What worker 0 of rank 0 does.
+///
+/// ```
+/// use lb_strategies::pool::central::Master;
+/// assert_ne!(Master::Apart, Master::Works);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Master {
+    /// It executes nothing as long as there is another worker: it hands out.
+    Apart,
+    /// What all do.
+    Works,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Asks {
+    rank: Rank,
+    worker: u32,
+    fitting: u64,
+}
+
+/// The queue of rank 0: indices that wait for workers, or workers that wait for indices or the end.
+///
+/// ```
+/// use lb_strategies::{Rank, pool::Pool};
+/// use lb_strategies::pool::central::{Letters, Master, Queue, QueueMessage, SizeRule};
+/// let pool = Pool::new(5, vec![1, 1]);
+/// let mut queue = Queue::new(&pool, SizeRule::Fixed(5), Master::Apart);
+/// let mut letters = Letters::new();
+/// queue.ask(Rank(0), 0, 1, &mut letters);
+/// assert!(letters.is_empty(), "it is the master");
+/// queue.ask(Rank(1), 0, 1, &mut letters);
+/// assert_eq!(letters.pop_front(), Some((Rank(1), QueueMessage::Grant { worker: 0, range: 0..5 })));
+/// queue.ask(Rank(1), 0, 1, &mut letters);
+/// assert_eq!(letters, [(Rank(0), QueueMessage::Dismiss), (Rank(1), QueueMessage::Dismiss)]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Queue {
+    /// Indices that nobody has.
+    waiting: RangeSet,
+    rule: SizeRule,
+    master: Master,
+    ranks: u32,
+    /// On all ranks.
+    workers: u32,
+    asking: VecDeque<Asks>,
+    /// Workers with a grant that they have not come back from.
+    granted: BTreeSet<(Rank, u32)>,
+    dismissed: bool,
+}
+
+impl Queue {
+    /// Everything waits, and nobody has asked.
+    pub fn new(pool: &Pool, rule: SizeRule, master: Master) -> Self {
+        Self {
+            waiting: RangeSet::from(0..pool.iterations),
+            rule,
+            master,
+            ranks: pool.ranks(),
+            workers: pool.workers(),
+            asking: VecDeque::new(),
+            granted: BTreeSet::new(),
+            dismissed: false,
+        }
+    }
+
+    /// How many indices wait.
+    pub fn waiting(&self) -> u64 {
+        self.waiting.len()
+    }
+
+    /// Takes up to `count` of those that wait, the lowest, all in one range; `None` if none waits.
+    pub fn take(&mut self, count: u64) -> Option<Range<u64>> {
+        self.waiting.take_front(count)
+    }
+
+    /// These wait again.
+    pub fn give_back(&mut self, range: Range<u64>) {
+        self.waiting.insert(range);
+    }
+
+    /// A worker has nothing; it is served when its turn comes.
+    pub fn ask(&mut self, rank: Rank, worker: u32, fitting: u64, letters: &mut Letters<QueueMessage>) {
+        self.granted.remove(&(rank, worker));
+        self.asking.push_back(Asks { rank, worker, fitting });
+        self.serve(letters);
+    }
+
+    /// Gives to those who ask while something waits; dismisses all when everything was run.
+    pub fn serve(&mut self, letters: &mut Letters<QueueMessage>) {
+        while self.waiting() > 0 {
+            let next = self.asking.iter().position(|asks| self.works(asks));
+            let Some(Asks { rank, worker, fitting }) = next.and_then(|at| self.asking.remove(at)) else {
+                return;
+            };
+            let count = self.rule.next(self.waiting(), self.working(), fitting);
+            let range = self.take(count).expect("some wait, and a size is at least 1");
+            self.granted.insert((rank, worker));
+            letters.push_back((rank, QueueMessage::Grant { worker, range }));
+        }
+        if self.granted.is_empty() && !self.dismissed {
+            self.dismissed = true;
+            letters.extend((0..self.ranks).map(|rank| (Rank(rank), QueueMessage::Dismiss)));
+        }
+    }
+
+    fn has_master(&self) -> bool {
+        self.master == Master::Apart && self.workers > 1
+    }
+
+    fn working(&self) -> u64 {
+        u64::from(self.workers - u32::from(self.has_master()))
+    }
+
+    fn works(&self, asks: &Asks) -> bool {
+        (asks.rank, asks.worker) != (Rank(0), 0) || !self.has_master()
+    }
+}

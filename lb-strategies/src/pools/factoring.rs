@@ -1,0 +1,47 @@
+//! `factoring`: batches of p equal chunks, each batch half of what waits (Hummel, Schonberg and Flynn, 1992).
+//!
+//! More careful than `guided`: of p chunks handed out together, one that turns out slow is evened out by the batches
+//! that follow. `x` says what part of the rest a batch is: 2 is the half that the paper shows to do well for any
+//! distribution of costs.
+
+use super::central::{CentralRank, Master, SizeRule};
+use super::equal::{CHUNK, chunk};
+use super::guided::LEAST;
+use crate::entry::Entry;
+use crate::parameters::Parameter;
+use crate::pools::policy::{Nanos, Pool, PoolRank, PoolStrategy};
+use crate::rank::Rank;
+
+pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
+    name: "factoring",
+    summary: "equal chunks out of half of the rest, again and again",
+    parameters: &[
+        Parameter { name: "x", default: "2", meaning: "a batch is one x-th of the rest" },
+        LEAST,
+        CHUNK,
+    ],
+    build: |parameters| {
+        Ok(Box::new(Factoring {
+            x: parameters.number("x", 1.0..=1e6)?,
+            least: parameters.integer("least")?,
+            chunk: chunk(parameters)?,
+        }))
+    },
+};
+
+struct Factoring {
+    x: f64,
+    least: u64,
+    chunk: Nanos,
+}
+
+impl PoolStrategy for Factoring {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn rank(&self, pool: &Pool, rank: Rank) -> Box<dyn PoolRank> {
+        let rule = SizeRule::factoring(self.x, self.least);
+        Box::new(CentralRank::new(pool, rank, rule, Master::Works, self.chunk))
+    }
+}

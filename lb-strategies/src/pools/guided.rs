@@ -1,0 +1,41 @@
+//! `guided`: each worker that asks takes its part, one p-th, of what waits. Guided self-scheduling (Polychronopoulos and
+//! Kuck, 1987).
+//!
+//! Large chunks first, when there is much to even out later; single iterations at last, or chunks of `least` where those
+//! would cost more than they even out. It knows nothing of speeds: a slow worker that asks first has a p-th of everything.
+
+use super::central::{CentralRank, Master, SizeRule};
+use super::equal::{CHUNK, chunk};
+use crate::entry::Entry;
+use crate::parameters::Parameter;
+use crate::pools::policy::{Nanos, Pool, PoolRank, PoolStrategy};
+use crate::rank::Rank;
+
+/// The smallest grant, common to the rules that begin with large ones.
+pub(crate) const LEAST: Parameter =
+    Parameter { name: "least", default: "1", meaning: "iterations in the smallest chunk" };
+
+pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
+    name: "guided",
+    summary: "whoever asks gets its part of the rest",
+    parameters: &[LEAST, CHUNK],
+    build: |parameters| {
+        Ok(Box::new(Guided { least: parameters.integer("least")?, chunk: chunk(parameters)? }))
+    },
+};
+
+struct Guided {
+    least: u64,
+    chunk: Nanos,
+}
+
+impl PoolStrategy for Guided {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn rank(&self, pool: &Pool, rank: Rank) -> Box<dyn PoolRank> {
+        let rule = SizeRule::Guided { least: self.least };
+        Box::new(CentralRank::new(pool, rank, rule, Master::Works, self.chunk))
+    }
+}

@@ -1,0 +1,208 @@
+//! `leases`: ranges on loan from a root pool, taken piece by piece, and taken back from who has too much.
+//!
+//! Iterations are not assigned for good. The root, on rank 0, holds what nobody has; ranks borrow ranges from it, large
+//! ones first and ever smaller ones towards the end (factoring), and ask for the next before the last is used up. The
+//! workers of a rank take pieces of a tenth of a second, smaller ones at the end. When the root has nothing left, it
+//! brokers: a rank that holds more than it can do in time gives the tail of it away. So no worker waits while anybody
+//! holds work that nobody has begun, whatever the speeds do; a worker that stands still holds one piece.
+//!
+//! ```text
+//!            Want, Progress                 Lease
+//!  rank -----------------------> root -----------------------> rank
+//!       <-----------------------      <-----------------------
+//!             Cut, Stop                     CutOk, Bye
+//! ```
+//!
+//! There are no quotas and no reports on a schedule, unlike in the RUPER-LB paper: nothing is decided before it must be.
+//! Rank 0 has the root beside its own rank and talks to it without messages.
+#![doc = ""]
+//! | module | answers |
+//! |---|---|
+//! | [`range_pool`] | which piece a worker takes |
+//! | [`pace`] | how long pieces are |
+//! | [`speed`] | how fast a worker is |
+//! | `rank`, `conversation` | when a rank asks, and what the root must know |
+//! | `root`, `peers`, [`holdings`] | who gets what, and who has it |
+//! | [`size`] | how much |
+//! | `steal` | from whom, when nothing is left |
+//! | `tail`, `copies` | who executes what a second time, and whose result counts |
+//! | [`message`] | in which words |
+
+mod conversation;
+mod copies;
+pub mod holdings;
+pub mod message;
+pub mod pace;
+mod peers;
+pub mod range_pool;
+mod rank;
+mod root;
+pub mod size;
+pub mod speed;
+mod steal;
+mod tail;
+
+pub use holdings::Holdings;
+pub use message::{LeaseMessage, Occasion, Order, Report, Standing, Thieves};
+pub use pace::Pace;
+pub use range_pool::RangePool;
+pub use size::Batch;
+pub use speed::SpeedEstimator;
+
+use rank::{Copies, LeaseRank};
+use root::{LeaseRoot, Orders, RootSettings};
+use size::Bounds;
+
+use super::equal::{CHUNK, chunk};
+use crate::entry::Entry;
+use crate::parameters::{Parameter, Parameters};
+use crate::parse_error::ParseError;
+use crate::pools::message::Message;
+use crate::pools::policy::{Input, Nanos, Output, Pool, PoolRank, PoolStrategy, SECOND};
+use crate::rank::Rank;
+
+const BETA: Parameter = Parameter {
+    name: "beta",
+    default: "0.5",
+    meaning: "part of what is free that the ranks get in one round; 0 by the variation of the iterations",
+};
+pub(crate) const LEASE_MIN: Parameter = Parameter {
+    name: "lease-min",
+    default: "1",
+    meaning: "seconds of work in the shortest lease; at least four round trips",
+};
+pub(crate) const LEASE_MAX: Parameter =
+    Parameter { name: "lease-max", default: "300", meaning: "seconds of work in the longest lease" };
+pub(crate) const FIRST: Parameter = Parameter {
+    name: "first",
+    default: "0.02",
+    meaning: "part of its fair share that a rank gets before its speed is known",
+};
+
+pub(crate) const REPLICATE: Parameter = Parameter {
+    name: "replicate",
+    default: "off",
+    meaning: "on: at the end waiting workers execute copies of late pieces, of pure iterations; a run still waits for the late",
+};
+
+pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
+    name: "leases",
+    summary: "ranges on loan, pieces on demand, the rest taken back from who is late",
+    parameters: &[CHUNK, BETA, LEASE_MIN, LEASE_MAX, FIRST, REPLICATE],
+    build: |parameters| {
+        let beta = parameters.number("beta", 0.0..=1.0)?;
+        let batch = if beta > 0.0 { Batch::Part(beta) } else { Batch::Factoring };
+        Ok(Box::new(Leases::read(ENTRY.name, parameters, batch, Pace::Fixed)?))
+    },
+};
+
+/// The policies `leases` and `auto`: they differ in what they measure.
+pub(crate) struct Leases {
+    name: &'static str,
+    chunk: Nanos,
+    pace: Pace,
+    copies: Copies,
+    root: RootSettings,
+}
+
+impl Leases {
+    /// With sizes that follow from what was measured.
+    pub(crate) fn measured(name: &'static str, parameters: &Parameters) -> Result<Self, ParseError> {
+        Self::read(name, parameters, Batch::Measured, Pace::Measured)
+    }
+
+    fn read(
+        name: &'static str,
+        parameters: &Parameters,
+        batch: Batch,
+        pace: Pace,
+    ) -> Result<Self, ParseError> {
+        let time = |key| -> Result<Nanos, ParseError> {
+            Ok((parameters.number(key, 0.0..=1e6)? * SECOND as f64) as Nanos)
+        };
+        let bounds = Bounds { min: time("lease-min")?, max: time("lease-max")? };
+        let (first, chunk) = (parameters.number("first", 0.0..=1.0)?, chunk(parameters)?);
+        let root = RootSettings { batch, bounds, first, chunk };
+        let copies = if parameters.switch("replicate")? { Copies::NotYet } else { Copies::Never };
+        Ok(Self { name, chunk, pace, copies, root })
+    }
+}
+
+impl PoolStrategy for Leases {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn rank(&self, pool: &Pool, rank: Rank) -> Box<dyn PoolRank> {
+        let workers = pool.workers_of(rank);
+        let ranges = RangePool::new(workers, self.chunk, pool.cost_hint).with_pace(self.pace);
+        let alone = pool.ranks() == 1;
+        let root = || LeaseRoot::new(self.root, pool.iterations, &pool.workers);
+        Box::new(LeasesRank {
+            rank: LeaseRank::new(rank, ranges, workers, self.chunk, alone, self.copies),
+            root: (rank == Rank(0)).then(root),
+            closed: false,
+        })
+    }
+}
+
+/// A rank, and on rank 0 the root beside it.
+struct LeasesRank {
+    rank: LeaseRank,
+    root: Option<LeaseRoot>,
+    closed: bool,
+}
+
+impl PoolRank for LeasesRank {
+    fn step(&mut self, now: Nanos, input: Input, out: &mut Vec<Output>) {
+        if self.closed {
+            return;
+        }
+        let mut orders = Orders::new();
+        match (input, &mut self.root) {
+            (Input::Begin, Some(root)) => root.begin(now, &mut orders),
+            (Input::Wants { worker }, _) => self.rank.wants(now, worker, out),
+            (Input::Timer, _) => self.rank.timer(now, out),
+            (Input::Message { from, message: Message::Leases(LeaseMessage::Report(report)) }, Some(root)) => {
+                root.hear(now, from, report, &mut orders);
+            }
+            (Input::Message { message: Message::Leases(LeaseMessage::Order(order)), .. }, None) => {
+                self.rank.obey(now, order, out);
+            }
+            (Input::Begin | Input::Message { .. }, _) => {}
+        }
+        self.deliver(now, orders, out);
+        if self.rank.is_closed() && self.root.as_ref().is_none_or(LeaseRoot::is_closed) {
+            self.closed = true;
+            out.push(Output::Closed);
+        }
+    }
+}
+
+impl LeasesRank {
+    /// Passes on what was said, until nobody says anything: to others by message, within rank 0 directly.
+    fn deliver(&mut self, now: Nanos, mut orders: Orders, out: &mut Vec<Output>) {
+        loop {
+            for (to, order) in std::mem::take(&mut orders) {
+                if to == Rank(0) {
+                    self.rank.obey(now, order, out);
+                } else {
+                    let message = Message::Leases(LeaseMessage::Order(order));
+                    out.push(Output::Send { to, message });
+                }
+            }
+            let reports = self.rank.reports();
+            if reports.is_empty() {
+                return;
+            }
+            for report in reports {
+                if let Some(root) = &mut self.root {
+                    root.hear(now, Rank(0), report, &mut orders);
+                } else {
+                    let message = Message::Leases(LeaseMessage::Report(report));
+                    out.push(Output::Send { to: Rank(0), message });
+                }
+            }
+        }
+    }
+}

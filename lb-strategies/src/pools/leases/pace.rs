@@ -1,0 +1,52 @@
+//! How long pieces are: as a person says, or as the first pieces showed.
+
+use super::size::EVEN;
+use crate::pools::policy::Nanos;
+
+/// Even iterations as short as this part of a piece may come in long pieces.
+const CHEAP: Nanos = 100;
+/// Erratic ones as long as this part of a piece come singly.
+const HEAVY: Nanos = 10;
+/// How much longer long pieces are.
+const LONG: Nanos = 5;
+
+/// How long a worker runs between two looks at the policy.
+///
+/// ```
+/// use lb_strategies::pool::{SECOND, leases::Pace};
+/// let (pace, tenth) = (Pace::Measured, SECOND / 10);
+/// assert_eq!(pace.piece(tenth, 1_000, Some(0.1)), 5 * tenth, "microseconds, all alike");
+/// assert_eq!(pace.piece(tenth, 20_000_000, Some(1.5)), 0, "20 ms, erratic: one by one");
+/// assert_eq!(pace.piece(tenth, 1_000, Some(1.5)), tenth);
+/// assert_eq!(Pace::Fixed.piece(tenth, 1_000, Some(0.1)), tenth);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Always as it was said.
+    Fixed,
+    /// Five times as long while iterations are even and cheap; single iterations if they are erratic and heavy.
+    Measured,
+}
+
+impl Pace {
+    /// How long a piece should be, if one of `base` was asked for, an iteration takes `iteration` and that varies so.
+    pub fn piece(self, base: Nanos, iteration: Nanos, variation: Option<f64>) -> Nanos {
+        match (self, variation) {
+            (Self::Fixed, _) | (_, None) => base,
+            (_, Some(variation)) if variation < EVEN => {
+                if iteration <= base / CHEAP {
+                    LONG * base
+                } else {
+                    base
+                }
+            }
+            (_, Some(_)) => {
+                if iteration >= base / HEAVY {
+                    0
+                } else {
+                    base
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What the root knows of the ranks, and what it concludes: who wants, how fast they are, what they must hold by now.
+//!
+//! It believes that a rank goes on as it said; the ranks see to it that this is nearly so, by
+//! [`conversation`](super::conversation).
+
+use std::ops::{Index, IndexMut};
+
+use super::conversation::seconds;
+use super::message::Standing;
+use super::steal::Holder;
+use crate::pools::policy::Nanos;
+use crate::rank::Rank;
+
+/// All ranks.
+#[derive(Debug)]
+pub(super) struct Peers {
+    all: Vec<Peer>,
+}
+
+/// One rank.
+#[derive(Debug)]
+pub(super) struct Peer {
+    pub(super) workers: u32,
+    pub(super) here: bool,
+    pub(super) standing: Standing,
+    pub(super) heard: Nanos,
+    /// Leases it was sent, and the size of the last.
+    pub(super) leases: u64,
+    pub(super) leased: u64,
+    /// Since when it wants.
+    pub(super) want: Option<Nanos>,
+    /// For whom it is being cut.
+    pub(super) cut_for: Option<Vec<Rank>>,
+}
+
+impl Index<Rank> for Peers {
+    type Output = Peer;
+
+    fn index(&self, rank: Rank) -> &Peer {
+        &self.all[rank.0 as usize]
+    }
+}
+
+impl IndexMut<Rank> for Peers {
+    fn index_mut(&mut self, rank: Rank) -> &mut Peer {
+        &mut self.all[rank.0 as usize]
+    }
+}
+
+impl Peers {
+    /// All are here, and nothing is known of them.
+    pub(super) fn new(workers: &[u32]) -> Self {
+        let peer = |&workers: &u32| Peer {
+            workers,
+            here: true,
+            standing: Standing::default(),
+            heard: 0,
+            leases: 0,
+            leased: 0,
+            want: None,
+            cut_for: None,
+        };
+        Self { all: workers.iter().map(peer).collect() }
+    }
+
+    /// How many ranks there were in the beginning.
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether somebody is being cut for this rank.
+    pub(super) fn is_engaged(&self, rank: Rank) -> bool {
+        self.all.iter().any(|peer| peer.cut_for.as_ref().is_some_and(|thieves| thieves.contains(&rank)))
+    }
+
+    /// What a rank must hold by now, if it goes on as it said.
+    pub(super) fn holder(&self, now: Nanos, rank: Rank, wants: bool) -> Holder {
+        let Peer { standing, leases, leased, heard, .. } = &self[rank];
+        let unseen = if standing.leases < *leases { *leased } else { 0 };
+        let speed = self.speed(rank);
+        let executed = (speed * seconds(now.saturating_sub(*heard))) as u64;
+        let pool = (standing.pool + unseen).saturating_sub(executed);
+        Holder { rank, pool, speed, waiting: standing.waiting, rtt: standing.rtt, wants }
+    }
+
+    /// Who has not said `Bye`.
+    pub(super) fn here(&self) -> impl Iterator<Item = Rank> + '_ {
+        (0..).map(Rank).zip(&self.all).filter(|(_, peer)| peer.here).map(|(rank, _)| rank)
+    }
+
+    /// Whose `Want` is not answered.
+    pub(super) fn queue(&self) -> impl Iterator<Item = Rank> + '_ {
+        self.here().filter(|&rank| self[rank].want.is_some())
+    }
+
+    /// Iterations per second: as the rank says, else as fast as so many workers elsewhere are.
+    pub(super) fn speed(&self, rank: Rank) -> f64 {
+        let peer = &self[rank];
+        let mean = || self.mean_speed().unwrap_or(1.0) * f64::from(peer.workers);
+        peer.standing.speed.unwrap_or_else(mean)
+    }
+
+    /// Iterations per second of one worker; `None` while no rank knows.
+    pub(super) fn mean_speed(&self) -> Option<f64> {
+        let known = self.all.iter().filter(|peer| peer.here);
+        let known = known.filter_map(|peer| peer.standing.speed.map(|speed| (speed, peer.workers)));
+        let (sum, workers) =
+            known.fold((0.0, 0), |(sum, all), (speed, workers)| (sum + speed, all + workers));
+        (workers > 0).then(|| sum / f64::from(workers))
+    }
+
+    /// The largest coefficient of variation that a rank has measured.
+    pub(super) fn variation(&self) -> Option<f64> {
+        let known = self.here().filter_map(|rank| self[rank].standing.variation);
+        known.reduce(f64::max)
+    }
+}

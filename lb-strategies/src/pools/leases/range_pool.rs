@@ -1,0 +1,218 @@
+//! The ranges of one rank, shared by its workers: chunked self-scheduling.
+//!
+//! A worker takes as many iterations as it does in `chunk` seconds, but at most `pool / (2 workers)`: towards the end the
+//! pieces shrink to single iterations, so that all workers end within one piece of each other. No worker owns more than
+//! the piece it executes. Where the ranges come from is none of its business; see [`leases`](super).
+
+use std::ops::Range;
+
+use super::{Pace, SpeedEstimator};
+use crate::pools::policy::{Nanos, SECOND};
+use crate::pools::range_set::RangeSet;
+
+/// How much more than before a worker takes at most: a first iteration may be untypically cheap.
+const GROWTH: u64 = 8;
+
+/// The ranges of one rank and who executes what.
+///
+/// ```
+/// use lb_strategies::pool::{SECOND, leases::RangePool};
+/// let mut pool = RangePool::new(2, SECOND / 10, None);
+/// pool.insert(0..1000);
+/// assert_eq!(pool.claim(0, 0), Some(0..1), "nothing is known of this worker");
+/// assert_eq!(pool.finish(SECOND / 1000, 0), Some(0..1));
+/// assert_eq!(pool.claim(SECOND / 1000, 0), Some(1..9), "a hundred fit, but not at once");
+/// assert_eq!(pool.speed(SECOND / 1000), Some(2000.0), "the other worker is taken to be as fast");
+/// ```
+#[derive(Debug)]
+pub struct RangePool {
+    ranges: RangeSet,
+    workers: Vec<Worker>,
+    chunk: Nanos,
+    pace: Pace,
+}
+
+#[derive(Debug)]
+struct Worker {
+    estimator: SpeedEstimator,
+    /// What it executes, and since when.
+    running: Option<(Range<u64>, Nanos)>,
+    last: u64,
+}
+
+impl RangePool {
+    /// Without ranges; a worker takes what it does in about `chunk`, and begins with what `cost_hint` suggests.
+    pub fn new(workers: u32, chunk: Nanos, cost_hint: Option<Nanos>) -> Self {
+        let last = cost_hint.map_or(0, |cost| chunk / cost.max(1) / GROWTH);
+        let worker = |_| Worker { estimator: SpeedEstimator::default(), running: None, last };
+        Self {
+            ranges: RangeSet::default(),
+            workers: (0..workers).map(worker).collect(),
+            chunk,
+            pace: Pace::Fixed,
+        }
+    }
+
+    /// With pieces whose length is set otherwise.
+    #[must_use]
+    pub fn with_pace(self, pace: Pace) -> Self {
+        Self { pace, ..self }
+    }
+
+    /// How many iterations nobody has begun.
+    pub fn len(&self) -> u64 {
+        self.ranges.len()
+    }
+
+    /// Whether there are none that nobody has begun.
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// Whether a worker executes something.
+    pub fn is_running(&self) -> bool {
+        self.workers.iter().any(|worker| worker.running.is_some())
+    }
+
+    /// Who executes something.
+    pub fn running(&self) -> impl Iterator<Item = u32> {
+        (0..).zip(&self.workers).filter(|(_, worker)| worker.running.is_some()).map(|(number, _)| number)
+    }
+
+    /// How long a worker will still be at its piece: as it should, or if it is late, as long again as it has been.
+    pub fn rest(&self, now: Nanos, worker: u32) -> Nanos {
+        let Worker { estimator, running, .. } = &self.workers[worker as usize];
+        let Some((range, since)) = running else { return 0 };
+        let age = now.saturating_sub(*since);
+        let whole = estimator.speed().map_or(0, |speed| took(range.end - range.start, speed));
+        if age < whole { whole - age } else { age }
+    }
+
+    /// How long a worker like the others here takes for so many iterations; `None` while nothing is known.
+    pub fn typical(&self, iterations: u64) -> Option<Nanos> {
+        let speeds = self.workers.iter().filter_map(|worker| worker.estimator.speed());
+        speeds.reduce(f64::max).map(|speed| took(iterations, speed))
+    }
+
+    /// A worker executes what is no piece of this pool.
+    pub fn begin(&mut self, now: Nanos, worker: u32, range: Range<u64>) {
+        self.workers[worker as usize].running = Some((range, now));
+    }
+
+    /// Adds iterations.
+    pub fn insert(&mut self, range: Range<u64>) {
+        self.ranges.insert(range);
+    }
+
+    /// The next piece for a worker that executes nothing; `None` if the pool is empty.
+    pub fn claim(&mut self, now: Nanos, worker: u32) -> Option<Range<u64>> {
+        let share = self.ranges.len() / (2 * self.workers.len() as u64);
+        let worker = &mut self.workers[worker as usize];
+        debug_assert!(worker.running.is_none(), "a worker executes one range at a time");
+        let fitting = worker.estimator.speed().map_or(u64::MAX, |speed| {
+            let iteration = (SECOND as f64 / speed) as Nanos;
+            per(speed, self.pace.piece(self.chunk, iteration, worker.estimator.variation()))
+        });
+        let count = fitting.min(worker.last.saturating_mul(GROWTH)).min(share).max(1);
+        let range = self.ranges.take_front(count)?;
+        worker.running = Some((range.clone(), now));
+        Some(range)
+    }
+
+    /// The worker has executed its piece; `None` if it had none.
+    pub fn finish(&mut self, now: Nanos, worker: u32) -> Option<Range<u64>> {
+        let worker = &mut self.workers[worker as usize];
+        let (range, since) = worker.running.take()?;
+        worker.last = range.end - range.start;
+        worker.estimator.sample(worker.last, now.saturating_sub(since));
+        Some(range)
+    }
+
+    /// Gives up to `count` iterations away, from the tail.
+    pub fn cut(&mut self, count: u64) -> RangeSet {
+        self.ranges.take_back(count)
+    }
+
+    /// Iterations per second of all workers; `None` while nothing is known. O(workers).
+    ///
+    /// A worker that has been at its piece for longer than it should is as slow as that shows. Of whom nothing is known
+    /// is as fast as the mean of the others.
+    pub fn speed(&self, now: Nanos) -> Option<f64> {
+        let speeds = self.workers.iter().filter_map(|worker| worker.speed(now));
+        let (known, sum) = speeds.fold((0u32, 0.0), |(known, sum), speed| (known + 1, sum + speed));
+        (known > 0).then(|| sum / f64::from(known) * self.workers.len() as f64)
+    }
+
+    /// Coefficient of variation of the time of one iteration, the mean of the workers; `None` while nothing is known.
+    pub fn variation(&self) -> Option<f64> {
+        let variations = self.workers.iter().filter_map(|worker| worker.estimator.variation());
+        let (known, sum) =
+            variations.fold((0u32, 0.0), |(known, sum), of_worker| (known + 1, sum + of_worker));
+        (known > 0).then(|| sum / f64::from(known))
+    }
+}
+
+impl Worker {
+    fn speed(&self, now: Nanos) -> Option<f64> {
+        let shown = self.running.as_ref().and_then(|(range, since)| {
+            let age = now.saturating_sub(*since);
+            (age > 0).then(|| (range.end - range.start) as f64 * SECOND as f64 / age as f64)
+        });
+        match (self.estimator.speed(), shown) {
+            (Some(speed), Some(shown)) => Some(speed.min(shown)),
+            (speed, shown) => speed.or(shown),
+        }
+    }
+}
+
+/// How long iterations take at a speed.
+fn took(iterations: u64, speed: f64) -> Nanos {
+    (iterations as f64 / speed * SECOND as f64) as Nanos
+}
+
+/// How many iterations at a speed fit in a time.
+fn per(speed: f64, time: Nanos) -> u64 {
+    (speed * time as f64 / SECOND as f64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_shrink_to_single_iterations() {
+        let mut pool = RangePool::new(4, SECOND, Some(1_000_000));
+        pool.insert(0..800);
+        let mut sizes = Vec::new();
+        for step in 1.. {
+            let Some(range) = pool.claim(step, 0) else { break };
+            sizes.push(range.end - range.start);
+            pool.finish(step + sizes.last().unwrap() * 1_000_000, 0);
+        }
+        assert_eq!(sizes.iter().sum::<u64>(), 800);
+        assert_eq!(sizes[0], 100);
+        assert!(sizes.windows(2).all(|pair| pair[1] <= pair[0]), "{sizes:?}");
+        assert_eq!(sizes.last(), Some(&1));
+    }
+
+    #[test]
+    fn a_worker_that_stands_still_shows_it() {
+        let mut pool = RangePool::new(1, SECOND, None);
+        pool.insert(0..800);
+        pool.claim(0, 0);
+        pool.finish(SECOND / 100, 0);
+        pool.claim(SECOND / 100, 0);
+        assert_eq!(pool.speed(SECOND / 100), Some(100.0));
+        let speed = pool.speed(10 * SECOND).unwrap();
+        assert!(speed < 1.0, "{speed}");
+    }
+
+    #[test]
+    fn what_is_cut_comes_from_the_tail() {
+        let mut pool = RangePool::new(1, SECOND, None);
+        pool.insert(0..10);
+        assert_eq!(pool.claim(0, 0), Some(0..1));
+        assert_eq!(pool.cut(4), RangeSet::from(6..10));
+        assert_eq!(pool.len(), 5);
+    }
+}

@@ -1,0 +1,66 @@
+//! What a rank does about copies: begins them, offers its own late pieces, and gives up what nobody will answer.
+
+use std::ops::Range;
+
+use super::{Copies, LeaseRank, Stage};
+use crate::pools::leases::message::Occasion;
+use crate::pools::leases::tail::Role;
+use crate::pools::policy::{Nanos, Output};
+use crate::rank::Rank;
+
+impl LeaseRank {
+    pub(super) fn stop(&mut self, out: &mut Vec<Output>) {
+        self.stage = Stage::Stopped;
+        for worker in self.tail.give_up() {
+            out.push(Output::Discard { worker });
+            self.waiting.insert(worker);
+        }
+    }
+
+    /// Pieces whose rest takes longer than two copies: a waiting worker copies them, or the root is offered them.
+    pub(super) fn copy_late(&mut self, now: Nanos, out: &mut Vec<Output>) {
+        if self.copies != Copies::Now || !self.pool.is_empty() {
+            return;
+        }
+        let is_late = |&(_, ref range, worker): &(u64, Range<u64>, u32)| {
+            let typical = self.pool.typical(range.end - range.start);
+            typical.is_some_and(|copy| self.pool.rest(now, worker) > 2 * (copy + self.talk.rtt()))
+        };
+        let late: Vec<_> = self.tail.alone().filter(is_late).collect();
+        for (piece, range, _) in late {
+            self.tail.mark(piece);
+            if let Some(worker) = self.waiting.pop_first() {
+                self.run_copy(now, worker, Role::Own(piece), range, out);
+            } else {
+                self.report(now, Occasion::Offer { piece, range });
+            }
+        }
+    }
+
+    /// The root passes on an offer; it may have been this rank's own.
+    pub(super) fn copy(
+        &mut self,
+        now: Nanos,
+        owner: Rank,
+        piece: u64,
+        range: Range<u64>,
+        out: &mut Vec<Output>,
+    ) {
+        let worker = self.waiting.pop_first();
+        self.talk.waiting(self.waiting.len() as u32);
+        let Some(worker) = worker else { return };
+        let role = if owner == self.me { Role::Own(piece) } else { Role::Foreign(owner, piece) };
+        self.run_copy(now, worker, role, range, out);
+    }
+
+    fn run_copy(&mut self, now: Nanos, worker: u32, role: Role, range: Range<u64>, out: &mut Vec<Output>) {
+        self.tail.copy(worker, role);
+        self.pool.begin(now, worker, range.clone());
+        out.push(Output::Run { worker, range, copy: true });
+    }
+}
+
+/// Says whether the result that a worker keeps apart counts.
+pub(super) fn verdict(worker: u32, counts: bool) -> Output {
+    if counts { Output::Commit { worker } } else { Output::Discard { worker } }
+}

@@ -1,0 +1,210 @@
+//! The root of `leases`, on rank 0: what is free, who holds what, and the queue of those that want.
+//!
+//! | a peer is | its reports | leaves when |
+//! |---|---|---|
+//! | Here | are believed | it says `Bye` |
+//! | Gone | are ignored | never |
+//!
+//! 1. A `Want` is answered by a `Lease` while something is free; else it stays in the queue, and is looked at again
+//!    whenever any report comes.
+//! 2. While it stays there, ranks that hold more than they need are cut: [`steal`](super::steal).
+//! 3. What is cut becomes free, and is leased in the same step to those for whom it was cut, as fast as they are.
+//! 4. `Stop` is said once, to all at once, when everything is done.
+//! 5. When nobody can be cut, workers that wait execute copies of what was offered: [`copies`](super::copies).
+
+use std::ops::Range;
+
+use super::copies::Copies;
+use super::holdings::Holdings;
+use super::message::{Occasion, Order, Report};
+use super::peers::Peers;
+use super::size::{self, Batch, Bounds, Speeds};
+use super::steal::{Holder, Robbery, rob};
+use crate::pools::apportion::apportion;
+use crate::pools::policy::Nanos;
+use crate::rank::Rank;
+
+/// What a person can set of the root.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RootSettings {
+    pub(super) batch: Batch,
+    pub(super) bounds: Bounds,
+    /// Part of a rank's fair share in its first lease.
+    pub(super) first: f64,
+    /// How long pieces are.
+    pub(super) chunk: Nanos,
+}
+
+/// What the root has to say, and to whom.
+pub(super) type Orders = Vec<(Rank, Order)>;
+
+/// The machine of the root, without the rank it lives on.
+#[derive(Debug)]
+pub(super) struct LeaseRoot {
+    settings: RootSettings,
+    iterations: u64,
+    holdings: Holdings,
+    copies: Copies,
+    peers: Peers,
+    stopped: bool,
+}
+
+impl LeaseRoot {
+    pub(super) fn new(settings: RootSettings, iterations: u64, workers: &[u32]) -> Self {
+        Self {
+            settings,
+            iterations,
+            holdings: Holdings::new(iterations, workers.len() as u32),
+            copies: Copies::default(),
+            peers: Peers::new(workers),
+            stopped: false,
+        }
+    }
+
+    /// The pool begins.
+    pub(super) fn begin(&mut self, now: Nanos, orders: &mut Orders) {
+        self.serve(now, orders);
+    }
+
+    /// A rank reports.
+    pub(super) fn hear(&mut self, now: Nanos, from: Rank, report: Report, orders: &mut Orders) {
+        let peer = &mut self.peers[from];
+        if !peer.here {
+            return;
+        }
+        peer.standing = report.standing;
+        peer.heard = now;
+        for range in report.done {
+            self.holdings.done(from, range);
+        }
+        match report.occasion {
+            Occasion::Want => peer.want = Some(now),
+            Occasion::Progress => {}
+            Occasion::CutOk(ranges) => {
+                let thieves = peer.cut_for.take().unwrap_or_default();
+                let given: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+                ranges.into_iter().for_each(|range| self.holdings.give_up(from, range));
+                self.share(now, &thieves, given, orders);
+            }
+            Occasion::Offer { piece, range } => self.copies.offer(from, piece, range),
+            // Once stopped, nobody waits for an answer.
+            Occasion::Copied { owner, piece } if !self.stopped => {
+                self.copies.copied(owner, piece, from, orders);
+            }
+            Occasion::Copied { .. } => {}
+            Occasion::Settled { piece, range } => self.settled(from, piece, range, orders),
+            Occasion::Bye => peer.here = false,
+        }
+        self.serve(now, orders);
+    }
+
+    /// Whether nobody will say anything any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.stopped && self.peers.here().next().is_none()
+    }
+
+    fn serve(&mut self, now: Nanos, orders: &mut Orders) {
+        if self.stopped {
+            return;
+        }
+        if self.holdings.are_done() {
+            self.stopped = true;
+            orders.extend(self.peers.here().map(|rank| (rank, Order::Stop)));
+            return;
+        }
+        while self.holdings.free() > 0 {
+            let Some(rank) = self.peers.queue().min_by_key(|&rank| self.peers[rank].want) else { return };
+            self.lease(now, rank, self.size(rank), orders);
+        }
+        if !self.steal(now, orders) {
+            self.copy(orders);
+        }
+    }
+
+    /// Rule 5.
+    fn copy(&mut self, orders: &mut Orders) {
+        loop {
+            let waits = self.peers.queue().find(|&rank| self.peers[rank].standing.waiting > 0);
+            let Some(rank) = waits else { return };
+            let Some(copy) = self.copies.take(&self.holdings) else { return };
+            self.peers[rank].standing.waiting -= 1;
+            orders.push((rank, copy));
+        }
+    }
+
+    fn settled(&mut self, owner: Rank, piece: u64, range: Option<Range<u64>>, orders: &mut Orders) {
+        let Some(copier) = self.copies.settled(owner, piece) else { return };
+        let counts = range.is_some();
+        if let Some(range) = range {
+            self.holdings.done(owner, range);
+        }
+        orders.push((copier, Order::Verdict { owner, piece, counts }));
+    }
+
+    fn lease(&mut self, now: Nanos, rank: Rank, count: u64, orders: &mut Orders) {
+        let ranges = self.holdings.lease(rank, count);
+        let last = self.holdings.free() == 0;
+        let peer = &mut self.peers[rank];
+        let since = peer.want.take().expect("only who wants is served");
+        peer.leases += 1;
+        peer.leased = ranges.iter().map(|range| range.end - range.start).sum();
+        orders.push((rank, Order::Lease { ranges, queued: now.saturating_sub(since), last }));
+    }
+
+    fn size(&self, rank: Rank) -> u64 {
+        let peer = &self.peers[rank];
+        if self.peers.len() == 1 {
+            return self.holdings.free();
+        }
+        let workers = self.peers.here().map(|rank| self.peers[rank].workers).sum();
+        let first = size::first(self.iterations, peer.workers, workers, self.settings.first);
+        if peer.leases == 0 || self.peers.mean_speed().is_none() {
+            return first;
+        }
+        let speeds = Speeds {
+            of_rank: self.peers.speed(rank),
+            of_all: self.peers.here().map(|rank| self.peers.speed(rank)).sum(),
+        };
+        let Bounds { min, max } = self.settings.bounds;
+        let bounds = Bounds { min: min.max(4 * peer.standing.rtt), max };
+        let ranks = self.peers.here().count() as u32;
+        let part = self.settings.batch.part(self.holdings.free(), ranks, self.peers.variation());
+        size::lease(self.holdings.free(), part, speeds, bounds)
+    }
+
+    /// Rule 3: what is given goes to the thieves in such parts that they end together.
+    fn share(&mut self, now: Nanos, thieves: &[Rank], given: u64, orders: &mut Orders) {
+        let wanting = thieves.iter().copied().filter(|&thief| self.peers[thief].want.is_some());
+        let thieves: Vec<Holder> = wanting.map(|thief| self.peers.holder(now, thief, true)).collect();
+        let speed: f64 = thieves.iter().map(|thief| thief.speed).sum();
+        let pool: u64 = thieves.iter().map(|thief| thief.pool).sum();
+        let end = (pool + given) as f64 / speed;
+        let need = |thief: &Holder| (thief.speed * end - thief.pool as f64).max(0.0);
+        let (thieves, needs): (Vec<Rank>, Vec<f64>) =
+            thieves.iter().map(|thief| (thief.rank, need(thief))).filter(|&(_, need)| need > 0.0).unzip();
+        let parts = apportion(given, &needs).unwrap_or_default();
+        for (thief, part) in thieves.into_iter().zip(parts).filter(|&(_, part)| part > 0) {
+            self.lease(now, thief, part, orders);
+        }
+    }
+
+    /// Rule 2; whether there was anybody to steal from.
+    fn steal(&mut self, now: Nanos, orders: &mut Orders) -> bool {
+        let thieves: Vec<Rank> = self.peers.queue().filter(|&rank| !self.peers.is_engaged(rank)).collect();
+        if thieves.is_empty() {
+            return false;
+        }
+        let holders: Vec<Holder> = self
+            .peers
+            .here()
+            .filter(|&rank| self.peers[rank].cut_for.is_none())
+            .map(|rank| self.peers.holder(now, rank, thieves.contains(&rank)))
+            .collect();
+        let Some(Robbery { thieves, cuts }) = rob(&holders, self.settings.chunk) else { return false };
+        for (victim, cut) in cuts {
+            self.peers[victim].cut_for = Some(thieves.clone());
+            orders.push((victim, Order::Cut(cut)));
+        }
+        true
+    }
+}

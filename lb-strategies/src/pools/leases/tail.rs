@@ -1,0 +1,105 @@
+//! The rank side of tail replication: who executes the same piece, and whose result counts.
+//!
+//! A piece begun while the root has nothing left is *open*: its result is kept apart until somebody says that it counts.
+//!
+//! | a piece is | its executions | leaves when |
+//! |---|---|---|
+//! | open | the owner's, and at most one copy | the first of them is through: it commits |
+//! | settled | those still under way are discarded | never |
+//!
+//! 1. The rank that holds a piece settles it. Who copies it elsewhere asks through the root, and waits for the answer.
+//! 2. A piece is known by its number.
+//! 3. A piece that was settled for another rank is no longer held: its copy counts.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::rank::Rank;
+
+/// What a worker executes, if it is a piece with a number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Role {
+    /// A piece of this rank, first or second.
+    Own(u64),
+    /// A copy of another rank's.
+    Foreign(Rank, u64),
+}
+
+#[derive(Debug)]
+struct Open {
+    range: Range<u64>,
+    owner: u32,
+    /// There is a copy, or the root was offered one.
+    copied: bool,
+}
+
+/// The open pieces of one rank.
+#[derive(Debug, Default)]
+pub(super) struct Tail {
+    open: BTreeMap<u64, Open>,
+    roles: BTreeMap<u32, Role>,
+    /// Workers that keep a result apart until the owner has answered.
+    asking: BTreeMap<(Rank, u64), u32>,
+    next: u64,
+}
+
+impl Tail {
+    /// A worker begins a piece of its own rank.
+    pub(super) fn begin(&mut self, worker: u32, range: Range<u64>) {
+        self.open.insert(self.next, Open { range, owner: worker, copied: false });
+        self.roles.insert(worker, Role::Own(self.next));
+        self.next += 1;
+    }
+
+    /// A worker begins a copy.
+    pub(super) fn copy(&mut self, worker: u32, role: Role) {
+        self.roles.insert(worker, role);
+    }
+
+    /// What the worker was at; it is through.
+    pub(super) fn finish(&mut self, worker: u32) -> Option<Role> {
+        self.roles.remove(&worker)
+    }
+
+    /// Settles a piece; `None` if it was settled before.
+    pub(super) fn settle(&mut self, piece: u64) -> Option<Range<u64>> {
+        self.open.remove(&piece).map(|open| open.range)
+    }
+
+    /// Whether what the worker executes can still count for this rank.
+    pub(super) fn matters(&self, worker: u32) -> bool {
+        match self.roles.get(&worker) {
+            None => true,
+            Some(Role::Own(piece)) => self.open.contains_key(piece),
+            Some(Role::Foreign(..)) => false,
+        }
+    }
+
+    /// Open pieces without a copy: number, range and worker.
+    pub(super) fn alone(&self) -> impl Iterator<Item = (u64, Range<u64>, u32)> {
+        let alone = self.open.iter().filter(|(_, open)| !open.copied);
+        alone.map(|(&piece, open)| (piece, open.range.clone(), open.owner))
+    }
+
+    /// From now on there is a copy of this piece.
+    pub(super) fn mark(&mut self, piece: u64) {
+        if let Some(open) = self.open.get_mut(&piece) {
+            open.copied = true;
+        }
+    }
+
+    /// The worker keeps its copy apart until the owner answers.
+    pub(super) fn ask(&mut self, owner: Rank, piece: u64, worker: u32) {
+        self.asking.insert((owner, piece), worker);
+    }
+
+    /// Who waited for this answer.
+    pub(super) fn answered(&mut self, owner: Rank, piece: u64) -> Option<u32> {
+        self.asking.remove(&(owner, piece))
+    }
+
+    /// All who wait for answers that will not come.
+    pub(super) fn give_up(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.asking).into_values().collect()
+    }
+}

@@ -1,0 +1,140 @@
+//! One whole rank as rank 0 sees it: by predictions (paper, Fig. 3 right).
+//!
+//! What a rank says it has done is itself a guess, and may turn out to have been too much: then its speed is corrected by
+//! what it did on average. Its clock is made of the durations that the rank sends, so that clocks need not agree.
+//!
+//! Two predictions are the difference of large numbers, each off by as much as its workers' reports are old. A rank that
+//! asks to finish twice within seconds would seem to be anything between stopped and twice as fast, and quotas with it: so
+//! a speed that is known is corrected over `report-floor` at least.
+
+use super::parameters::{Settings, seconds};
+use crate::pools::policy::Nanos;
+
+/// A rank, by its predictions.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GuessWorker {
+    /// Iterations it believed to have done when it last reported. May decrease.
+    pub(crate) done: u64,
+    /// Iterations per second, if measured.
+    speed: Option<f64>,
+    /// Time from its start to its last report, by its own clock.
+    age: Nanos,
+    /// When that report came, by the clock of rank 0.
+    seen: Nanos,
+    base: Base,
+}
+
+/// Where a rank was when its speed was last measured.
+#[derive(Clone, Copy, Debug, Default)]
+struct Base {
+    done: u64,
+    age: Nanos,
+}
+
+impl GuessWorker {
+    /// A rank that starts.
+    pub(crate) fn start(now: Nanos) -> Self {
+        Self { seen: now, ..Self::default() }
+    }
+
+    /// Iterations per second at the last measure, if there was one.
+    pub(crate) fn measured_speed(&self) -> Option<f64> {
+        self.speed
+    }
+
+    /// Iterations it has probably done by `now`.
+    pub(crate) fn predicted(&self, now: Nanos) -> u64 {
+        let since = seconds(now.saturating_sub(self.seen));
+        self.done.saturating_add((self.speed.unwrap_or(0.0) * since) as u64)
+    }
+
+    /// The rank reports, `elapsed` after its last report, that it has done about `predicted`. Gives new speed by old.
+    pub(crate) fn measure(&mut self, now: Nanos, elapsed: Nanos, predicted: u64, settings: &Settings) -> f64 {
+        if elapsed == 0 {
+            return 1.0;
+        }
+        self.seen = now;
+        self.age += elapsed;
+        self.done = predicted;
+        let shortest = if self.speed > Some(0.0) { settings.report_floor } else { settings.min_measure };
+        if self.age - self.base.age < shortest.max(settings.min_measure) {
+            return 1.0;
+        }
+        let ratio = self.correct();
+        self.base = Base { done: self.done, age: self.age };
+        ratio
+    }
+
+    fn correct(&mut self) -> f64 {
+        let (speed, elapsed) = (self.speed.unwrap_or(0.0), seconds(self.age - self.base.age));
+        if speed <= 0.0 {
+            self.speed = Some(self.done.saturating_sub(self.base.done) as f64 / elapsed);
+            return 1.0;
+        }
+        let ratio = if self.done > self.base.done {
+            (self.done - self.base.done) as f64 / (elapsed * speed)
+        } else {
+            // The last prediction was too optimistic, and so was the speed: both by as much as the averages say.
+            let before = self.base.done as f64 / seconds(self.base.age);
+            let after = self.done as f64 / seconds(self.age);
+            if self.base.age == 0 || before <= 0.0 { 1.0 } else { after / before }
+        };
+        self.speed = Some(ratio * speed);
+        ratio
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pools::policy::SECOND;
+
+    fn measure(guess: &mut GuessWorker, elapsed_seconds: u64, predicted: u64) -> f64 {
+        guess.measure(0, elapsed_seconds * SECOND, predicted, &Settings::of(""))
+    }
+
+    /// Golden vector 3.
+    #[test]
+    fn a_prediction_that_was_too_optimistic_is_corrected_by_the_averages() {
+        let mut guess = GuessWorker::start(0);
+        measure(&mut guess, 100, 1000);
+        for (predicted, deviation, speed) in
+            [(1900, 0.9, 9.0), (1850, 0.649_123, 5.842_105), (1850, 0.75, 4.381_579)]
+        {
+            let ratio = measure(&mut guess, 100, predicted);
+            assert!((ratio - deviation).abs() < 1e-6, "{ratio}");
+            assert!((guess.speed.unwrap() - speed).abs() < 1e-6, "{guess:?}");
+            assert_eq!(guess.done, predicted);
+        }
+    }
+
+    /// Invariant 10.
+    #[test]
+    fn a_rank_that_stands_still_has_a_speed_again_when_it_moves() {
+        let mut guess = GuessWorker::start(0);
+        for predicted in [0, 0, 0] {
+            measure(&mut guess, 10, predicted);
+        }
+        measure(&mut guess, 10, 50);
+        assert_eq!(guess.measured_speed(), Some(5.0), "50 in the last 10 s");
+        measure(&mut guess, 0, 70);
+        assert_eq!(guess.done, 50, "no time, no news");
+    }
+
+    #[test]
+    fn a_rank_goes_on_at_its_speed_from_when_it_was_seen() {
+        let mut guess = GuessWorker::start(0);
+        guess.measure(100 * SECOND, 50 * SECOND, 500, &Settings::of(""));
+        assert_eq!(guess.predicted(110 * SECOND), 600);
+    }
+
+    #[test]
+    fn two_predictions_in_a_row_are_no_speed_but_count_in_the_next() {
+        let mut guess = GuessWorker::start(0);
+        measure(&mut guess, 300, 3000);
+        measure(&mut guess, 2, 3100);
+        assert_eq!((guess.measured_speed(), guess.done), (Some(10.0), 3100), "not 50");
+        measure(&mut guess, 8, 3150);
+        assert_eq!(guess.measured_speed(), Some(15.0), "150 in 10 s");
+    }
+}

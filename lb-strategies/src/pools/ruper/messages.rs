@@ -1,0 +1,101 @@
+//! What rank 0 and the other ranks say to each other (paper, §2.2 and Fig. 4).
+//!
+//! The paper's monitors petition each other and wait for the answer. Here nobody waits: a request to finish carries a
+//! number that its answer echoes, so that requests of both sides may be on their way at once. A rank's durations are of
+//! its own clock; no instant is ever sent.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::pools::policy::Nanos;
+
+/// A message between rank 0 and another rank.
+///
+/// ```
+/// use lb_strategies::pool::ruper::RuperMessage;
+/// let message = RuperMessage::Granted { ranges: vec![0..10, 15..20], quota: None };
+/// assert_eq!(message.clone(), message);
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum RuperMessage {
+    /// To rank 0: this rank begins (the paper's instruction 0).
+    Start,
+    /// To a rank: its first quota.
+    StartOk {
+        /// Iterations it may execute in all.
+        quota: u64,
+    },
+    /// To a rank: report (the paper's instruction 1).
+    ReportRequest,
+    /// To rank 0: how far a rank is (instruction 2, or the answer to 1).
+    Report {
+        /// Why it reports.
+        reason: Reason,
+        /// Iterations it believes its workers have done by now.
+        predicted: u64,
+        /// Iterations its workers have reported.
+        registered: u64,
+        /// Nanoseconds since its last report, on its own clock.
+        elapsed: Nanos,
+    },
+    /// To a rank: its new quota. The balance goes on.
+    Assign {
+        /// The request that this answers.
+        sequence: u64,
+        /// Iterations it may execute in all.
+        quota: u64,
+    },
+    /// To a rank: its last quota, and all that is missing to it. The balance between ranks is over.
+    End {
+        /// Iterations it executes in all.
+        quota: u64,
+        /// The indices that it has not yet been granted.
+        ranges: Vec<Range<u64>>,
+    },
+    /// To rank 0: indices, please.
+    Claim {
+        /// How many.
+        count: u64,
+    },
+    /// To a rank: these are yours.
+    Granted {
+        /// Which.
+        ranges: Vec<Range<u64>>,
+        /// Its quota, if that allows fewer than it claimed.
+        quota: Option<u64>,
+    },
+    /// To rank 0: nothing more will come from this rank.
+    Bye {
+        /// Iterations its workers have reported.
+        registered: u64,
+    },
+}
+
+/// Why a rank reports.
+///
+/// ```
+/// use lb_strategies::pool::ruper::Reason;
+/// assert_eq!(Reason::Requested.sequence(), 0);
+/// assert_eq!(Reason::Finish { sequence: 3 }.sequence(), 3);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reason {
+    /// Rank 0 asked for it.
+    Requested,
+    /// Its workers are through, or soon will be, and it asks whether they may leave.
+    Finish {
+        /// The number of the request; they count from 1.
+        sequence: u64,
+    },
+}
+
+impl Reason {
+    /// The number that the answer echoes; 0 if the rank asked for nothing.
+    pub fn sequence(self) -> u64 {
+        match self {
+            Self::Requested => 0,
+            Self::Finish { sequence } => sequence,
+        }
+    }
+}

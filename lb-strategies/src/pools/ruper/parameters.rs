@@ -1,0 +1,205 @@
+//! What can be set of `ruper`, and what follows from the checkpoint interval where it is not set.
+//!
+//! The paper states one duration, 300 s between checkpoints, of runs of an hour. All other durations are fractions of it
+//! by default, so that one number fits the policy to runs of seconds as well.
+
+use crate::parameters::{Parameter, Parameters};
+use crate::parse_error::ParseError;
+use crate::pools::equal;
+use crate::pools::policy::{Nanos, SECOND};
+
+/// The largest duration that can be set, in seconds.
+const LONGEST: f64 = 1e6;
+
+pub(crate) const PARAMETERS: &[Parameter] = &[
+    Parameter { name: "checkpoint", default: "300", meaning: "seconds between checkpoints of a rank" },
+    Parameter {
+        name: "t-min",
+        default: "checkpoint/2",
+        meaning: "seconds to the end from which on a rank's workers are left alone",
+    },
+    Parameter {
+        name: "t-min-mpi",
+        default: "checkpoint/2",
+        meaning: "seconds to the end from which on the ranks are left alone",
+    },
+    Parameter { name: "mpi-interval", default: "checkpoint", meaning: "seconds between reports of a rank" },
+    Parameter {
+        name: "mpi-adapt",
+        default: "off",
+        meaning: "on: up to 4 times as long between reports of a rank whose speed is steady",
+    },
+    Parameter {
+        name: "first-interval",
+        default: "checkpoint/1.5",
+        meaning: "seconds to a worker's first report",
+    },
+    Parameter {
+        name: "report-floor",
+        default: "checkpoint/30",
+        meaning: "shortest time between a worker's reports, in seconds",
+    },
+    Parameter {
+        name: "min-measure",
+        default: "checkpoint/300",
+        meaning: "shortest time that tells a speed, in seconds",
+    },
+    Parameter {
+        name: "spacing",
+        default: "checkpoint/300",
+        meaning: "shortest time between checkpoints, and between a rank's requests to finish, in seconds",
+    },
+    Parameter {
+        name: "start-deadline",
+        default: "mpi-interval",
+        meaning: "seconds after which a rank that did not start loses its share",
+    },
+    Parameter { name: "ds-max", default: "0.1", meaning: "change of speed above which reports come sooner" },
+    Parameter {
+        name: "counts",
+        default: "indexed",
+        meaning: "indexed: each index exactly once; fungible: only their number matters (the paper)",
+    },
+    equal::CHUNK,
+];
+
+/// What a quota counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counts {
+    /// Indices, each of which is run exactly once.
+    Indexed,
+    /// Iterations of which one is as good as another; a few too many do no harm (Monte Carlo histories, the paper).
+    Fungible,
+}
+
+/// The parameters of one policy, durations in nanoseconds. Nothing changes them.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// Time between checkpoints of a task (paper, Table 1: Δt_pc).
+    pub(crate) checkpoint: Nanos,
+    /// Remaining time at or below which workers may leave and quotas stay (paper, Fig. 3: t_min).
+    pub(crate) t_min: Nanos,
+    /// The same between ranks (paper, Fig. 4).
+    pub(crate) t_min_mpi: Nanos,
+    /// Time between reports of a rank, at first.
+    pub(crate) mpi_interval: Nanos,
+    /// Whether that time follows how steady the rank is (paper, Fig. 4: Δt_report), or stays as it is.
+    pub(crate) mpi_adapt: bool,
+    /// Time to the first report of a worker.
+    pub(crate) first_interval: Nanos,
+    /// Shortest time between two reports of a worker.
+    pub(crate) report_floor: Nanos,
+    /// Shortest time that yields a speed.
+    pub(crate) min_measure: Nanos,
+    /// Shortest time between two checkpoints of a task, and between two requests of a rank to finish.
+    pub(crate) spacing: Nanos,
+    /// When a rank that has not started counts as absent.
+    pub(crate) start_deadline: Nanos,
+    /// Change of speed above which the next report comes sooner (paper, Fig. 2: ds_max).
+    pub(crate) ds_max: f64,
+    /// What a quota counts.
+    pub(crate) counts: Counts,
+    /// How long a worker runs before it asks again.
+    pub(crate) chunk: Nanos,
+}
+
+impl Settings {
+    pub(crate) fn read(parameters: &Parameters) -> Result<Self, ParseError> {
+        let seconds = parameters.number("checkpoint", 1e-3..=LONGEST)?;
+        let duration = |key, base| duration(parameters, key, base, seconds);
+        let mpi_interval = duration("mpi-interval", "checkpoint")?;
+        let start_deadline = match parameters.value("start-deadline") {
+            "mpi-interval" => mpi_interval,
+            _ => duration("start-deadline", "checkpoint")?,
+        };
+        Ok(Self {
+            checkpoint: nanos(seconds),
+            t_min: duration("t-min", "checkpoint")?,
+            t_min_mpi: duration("t-min-mpi", "checkpoint")?,
+            mpi_interval,
+            mpi_adapt: parameters.switch("mpi-adapt")?,
+            first_interval: duration("first-interval", "checkpoint")?,
+            report_floor: duration("report-floor", "checkpoint")?,
+            min_measure: duration("min-measure", "checkpoint")?,
+            spacing: duration("spacing", "checkpoint")?,
+            start_deadline,
+            ds_max: parameters.number("ds-max", 0.0..=1.0)?,
+            counts: counts(parameters)?,
+            chunk: equal::chunk(parameters)?,
+        })
+    }
+
+    /// The defaults, for tests.
+    #[cfg(test)]
+    pub(crate) fn of(settings: &str) -> Self {
+        let parameters = Parameters::read("ruper", PARAMETERS, settings).expect("known keys");
+        Self::read(&parameters).expect("good values")
+    }
+}
+
+/// Seconds, as a number or as a fraction of the checkpoint interval: `checkpoint/30`.
+fn duration(
+    parameters: &Parameters,
+    key: &'static str,
+    base: &str,
+    checkpoint: f64,
+) -> Result<Nanos, ParseError> {
+    let value = parameters.value(key);
+    let seconds = match value.strip_prefix(base) {
+        Some("") => Some(checkpoint),
+        Some(fraction) => fraction.strip_prefix('/').and_then(number).map(|divisor| checkpoint / divisor),
+        None => number(value),
+    };
+    // No duration is 0: what may happen again after a time must not happen again at once.
+    seconds
+        .filter(|seconds| (0.0..=LONGEST).contains(seconds))
+        .map(|seconds| nanos(seconds).max(1))
+        .ok_or_else(|| parameters.bad(key, format!("a number from 0 to {LONGEST}, or checkpoint/NUMBER")))
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.parse().ok()
+}
+
+fn nanos(seconds: f64) -> Nanos {
+    (seconds * SECOND as f64).round() as Nanos
+}
+
+/// Nanoseconds as seconds.
+pub(crate) fn seconds(nanos: Nanos) -> f64 {
+    nanos as f64 / SECOND as f64
+}
+
+fn counts(parameters: &Parameters) -> Result<Counts, ParseError> {
+    match parameters.value("counts") {
+        "indexed" => Ok(Counts::Indexed),
+        "fungible" => Ok(Counts::Fungible),
+        _ => Err(parameters.bad("counts", "indexed or fungible".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::POOLS;
+
+    #[test]
+    fn durations_follow_the_checkpoint_interval_unless_they_are_set() {
+        let settings = Settings::of("checkpoint=3,mpi-interval=1,t-min=checkpoint/4,spacing=0");
+        assert_eq!((settings.checkpoint, settings.first_interval), (3 * SECOND, 2 * SECOND));
+        assert_eq!((settings.mpi_interval, settings.start_deadline), (SECOND, SECOND));
+        assert_eq!((settings.t_min, settings.t_min_mpi), (SECOND * 3 / 4, SECOND * 3 / 2));
+        assert_eq!(
+            (settings.report_floor, settings.min_measure, settings.spacing),
+            (SECOND / 10, SECOND / 100, 1)
+        );
+    }
+
+    #[test]
+    fn what_is_no_duration_is_refused_with_its_name() {
+        for wrong in ["t-min=checkpoint/0", "t-min=-1", "t-min=checkpoint2", "counts=some", "ds-max=2"] {
+            let Err(error) = POOLS.parse(&format!("ruper,{wrong}")) else { panic!("{wrong} is accepted") };
+            assert!(error.to_string().contains(wrong.split('=').next().unwrap()), "{error}");
+        }
+    }
+}

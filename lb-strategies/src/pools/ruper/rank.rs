@@ -1,0 +1,216 @@
+//! A rank: its task, its monitor, its indices and its workers, put together.
+//!
+//! Every input runs through the same steps: the monitor hears it; whatever is due is done; workers that wait are served;
+//! claims are sent. A command of the monitor may make a step necessary that was done already, so the steps repeat until
+//! there is no command left. They come to an end because monitors and checkpoints keep a distance between two requests.
+
+mod serve;
+
+use super::command::{Command, TaskView};
+use super::hands::{Doing, Hand};
+use super::parameters::{Counts, Settings};
+use super::rank_monitor::RankMonitor;
+use super::root_monitor::RootMonitor;
+use super::supply::Supply;
+use super::task::{Report, Task, Urgency};
+use crate::pools::message::Message;
+use crate::pools::policy::{Input, Nanos, Output, Pool, PoolRank};
+use crate::rank::Rank;
+
+/// Its link to the other ranks.
+enum Link {
+    /// There are none.
+    Alone { iterations: u64 },
+    /// This is rank 0.
+    Root(RootMonitor),
+    /// It talks to rank 0.
+    Peer(RankMonitor),
+}
+
+/// What a rank has said to its driver.
+#[derive(Default)]
+struct Said {
+    /// The last `WakeAt`.
+    wake: Option<Nanos>,
+    closed: bool,
+}
+
+/// The machine of one rank.
+pub(super) struct RuperRank {
+    settings: Settings,
+    /// None until the rank knows its quota.
+    task: Option<Task>,
+    link: Link,
+    supply: Supply,
+    hands: Vec<Hand>,
+    said: Said,
+}
+
+impl RuperRank {
+    pub(super) fn new(settings: &Settings, pool: &Pool, rank: Rank) -> Self {
+        let link = match rank {
+            _ if pool.ranks() == 1 => Link::Alone { iterations: pool.iterations },
+            Rank(0) => Link::Root(RootMonitor::new(settings, pool)),
+            _ => Link::Peer(RankMonitor::new(settings)),
+        };
+        let supply = match (settings.counts, &link) {
+            // Every rank numbers its own, with room for more than there are.
+            (Counts::Fungible, _) => {
+                let room = u64::MAX / u64::from(pool.ranks());
+                let first = u64::from(rank.0) * room;
+                Supply::complete(first..first + room)
+            }
+            (Counts::Indexed, Link::Alone { iterations }) => Supply::complete(0..*iterations),
+            (Counts::Indexed, _) => Supply::claiming(),
+        };
+        let hands = (0..pool.workers_of(rank)).map(|_| Hand::new(settings, pool.cost_hint)).collect();
+        Self { settings: settings.clone(), task: None, link, supply, hands, said: Said::default() }
+    }
+
+    fn hear(&mut self, now: Nanos, input: Input, commands: &mut Vec<Command>) {
+        let view = self.view(now);
+        match (input, &mut self.link) {
+            (Input::Begin, Link::Alone { iterations }) => {
+                commands.extend([Command::SetTotal(*iterations), Command::BalanceOver]);
+            }
+            (Input::Begin, Link::Root(root)) => root.boot(now, commands),
+            (Input::Begin, Link::Peer(monitor)) => monitor.boot(commands),
+            (Input::Wants { worker }, _) => self.hands[worker as usize].wants(now),
+            (Input::Message { from, message: Message::Ruper(message) }, Link::Root(root)) => {
+                root.receive(now, from, message, view, commands);
+            }
+            (Input::Message { message: Message::Ruper(message), .. }, Link::Peer(monitor)) => {
+                monitor.receive(now, message, view, commands);
+            }
+            (Input::Timer | Input::Message { .. }, _) => {}
+        }
+    }
+
+    fn view(&self, now: Nanos) -> TaskView {
+        self.task.as_ref().map_or(TaskView::default(), |task| TaskView {
+            predicted: task.predicted(now),
+            registered: task.registered(),
+            any_parked: task.any_parked(),
+        })
+    }
+
+    fn carry_out(&mut self, now: Nanos, command: Command, out: &mut Vec<Output>) {
+        match (command, &mut self.task) {
+            (Command::Send { to, message }, _) => {
+                out.push(Output::Send { to, message: Message::Ruper(message) });
+            }
+            (Command::SetTotal(total), Some(task)) => task.set_total(total),
+            (Command::SetTotal(total), none) => {
+                *none = Some(Task::new(&self.settings, total, self.hands.len()));
+            }
+            (Command::Grant(ranges), _) => self.supply.receive(now, ranges),
+            (Command::Checkpoint(urgency), Some(task)) => task.checkpoint(now, urgency),
+            (Command::BalanceOver, Some(task)) => {
+                task.balance_over();
+                self.supply.close();
+            }
+            (Command::Checkpoint(_) | Command::BalanceOver, None) => {}
+        }
+    }
+
+    /// What the task has due by now: the checkpoint, and reports of workers that cannot report themselves.
+    fn make_due(&mut self, now: Nanos) {
+        let Some(task) = &mut self.task else { return };
+        if task.checkpoint_at() <= now {
+            task.checkpoint(now, Urgency::Usual);
+        }
+        for (worker, hand) in (0..).zip(&self.hands) {
+            let overdue = hand.overdue_at(task.report_at(worker), &self.settings);
+            if overdue.is_some_and(|at| at <= now) {
+                let reported = task.report(now, worker, hand.done, Report::Periodic);
+                reported.expect("a worker that runs is started and not finished");
+            }
+        }
+    }
+
+    /// What the monitor has due by now, and what the task asks of it.
+    fn monitor(&mut self, now: Nanos, commands: &mut Vec<Command>) {
+        let raised = self.task.as_mut().is_some_and(Task::take_finish_raised);
+        let finish_at = self.finish_at(now);
+        let view = self.view(now);
+        match &mut self.link {
+            Link::Alone { .. } => {}
+            Link::Root(root) => {
+                if raised {
+                    root.finish_raised(finish_at);
+                }
+                root.tick(now, view, commands);
+            }
+            Link::Peer(monitor) => {
+                if raised {
+                    monitor.finish_raised(finish_at);
+                }
+                monitor.tick(now, view, commands);
+            }
+        }
+    }
+
+    /// When rank 0 is asked whether the task may finish. While workers run, a little later: those whose quotas are of the
+    /// same age reach them together, and the answer shall not find the first of them fresh and the others as of their last
+    /// reports. Where none runs there is nobody to wait for.
+    fn finish_at(&self, now: Nanos) -> Nanos {
+        let runs = self.hands.iter().any(|hand| matches!(hand.doing, Doing::Running { .. }));
+        if runs { now.saturating_add(self.settings.spacing) } else { now }
+    }
+
+    fn wake_at(&self) -> Nanos {
+        let monitor = match &self.link {
+            Link::Alone { .. } => Nanos::MAX,
+            Link::Root(root) => root.wake_at(),
+            Link::Peer(monitor) => monitor.wake_at(),
+        };
+        let Some(task) = &self.task else { return monitor };
+        let overdue = |(worker, hand): (u32, &Hand)| hand.overdue_at(task.report_at(worker), &self.settings);
+        let reports = (0..).zip(&self.hands).filter_map(overdue).min().unwrap_or(Nanos::MAX);
+        monitor.min(task.checkpoint_at()).min(reports)
+    }
+
+    /// Says when to wake it, if that has changed, and that it is closed, once.
+    fn conclude(&mut self, now: Nanos, out: &mut Vec<Output>) {
+        let released = self.hands.iter().all(|hand| hand.doing == Doing::Released);
+        let linked = match &self.link {
+            Link::Alone { .. } => false,
+            Link::Root(root) => !root.is_closed(),
+            Link::Peer(monitor) => !monitor.is_closed(),
+        };
+        if released && !linked {
+            self.said.closed = true;
+            out.push(Output::Closed);
+            return;
+        }
+        let wake = self.wake_at();
+        let again = self.said.wake.is_none_or(|last| last != wake || last <= now);
+        if again && wake < Nanos::MAX {
+            self.said.wake = Some(wake);
+            out.push(Output::WakeAt(wake));
+        }
+    }
+}
+
+impl PoolRank for RuperRank {
+    fn step(&mut self, now: Nanos, input: Input, out: &mut Vec<Output>) {
+        if self.said.closed {
+            return;
+        }
+        let mut commands = Vec::new();
+        self.hear(now, input, &mut commands);
+        loop {
+            for command in std::mem::take(&mut commands) {
+                self.carry_out(now, command, out);
+            }
+            self.make_due(now);
+            self.serve(now, out);
+            self.monitor(now, &mut commands);
+            self.claim(now, &mut commands);
+            if commands.is_empty() {
+                break;
+            }
+        }
+        self.conclude(now, out);
+    }
+}

@@ -1,0 +1,197 @@
+//! The link of a rank to rank 0 (paper, Fig. 4 right).
+//!
+//! | state | input | what it does | next |
+//! |---|---|---|---|
+//! | New | boot | sends `Start` | Starting |
+//! | Starting | `StartOk` | sets the total | Balancing |
+//! | Balancing | `ReportRequest` | sends a `Report` | Balancing |
+//! | Balancing | the task asks to finish | sends a `Report`: at once if no worker runs, else `spacing` later; `spacing` after the last, once that is answered | Balancing |
+//! | Balancing | `Assign` | sets the total; a checkpoint if a worker is parked | Balancing |
+//! | Starting, Balancing | `End` | sets the total, checkpoint, balance over; sends `Bye` | Closed |
+//! | Closed | any | nothing | Closed |
+//!
+//! It does not know which indices there are; it passes on what the rank claims and what it is granted.
+
+use super::command::{Command, TaskView};
+use super::messages::{Reason, RuperMessage};
+use super::parameters::Settings;
+use super::task::Urgency;
+use crate::pools::policy::Nanos;
+use crate::rank::Rank;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    New,
+    Starting,
+    Balancing,
+    Closed,
+}
+
+/// The monitor of a rank that is not rank 0.
+#[derive(Clone, Debug)]
+pub(crate) struct RankMonitor {
+    spacing: Nanos,
+    stage: Stage,
+    /// When it last reported (or started).
+    reported: Nanos,
+    asking: Asking,
+}
+
+/// What a rank asks rank 0: may we finish?
+#[derive(Clone, Debug, Default)]
+struct Asking {
+    /// The task wants to (paper: finish_req), and from then on it may be asked.
+    raised: Option<Nanos>,
+    /// Number of the last request.
+    sequence: u64,
+    /// It is not answered (paper: finish_sent).
+    in_flight: bool,
+    /// When the next one may be sent.
+    next: Nanos,
+}
+
+impl RankMonitor {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self { spacing: settings.spacing, stage: Stage::New, reported: 0, asking: Asking::default() }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.stage == Stage::Closed
+    }
+
+    pub(crate) fn boot(&mut self, out: &mut Vec<Command>) {
+        self.stage = Stage::Starting;
+        out.push(send(RuperMessage::Start));
+    }
+
+    /// The task wants to finish, and is asked for from `at` on.
+    pub(crate) fn finish_raised(&mut self, at: Nanos) {
+        let raised = self.asking.raised.unwrap_or(Nanos::MAX);
+        self.asking.raised = Some(raised.min(at));
+    }
+
+    /// When it wants to be called again.
+    pub(crate) fn wake_at(&self) -> Nanos {
+        let asks = self.stage == Stage::Balancing && !self.asking.in_flight;
+        let raised = self.asking.raised.filter(|_| asks);
+        raised.map_or(Nanos::MAX, |at| at.max(self.asking.next))
+    }
+
+    /// Asks, if the task wants to finish and it is time to.
+    pub(crate) fn tick(&mut self, now: Nanos, view: TaskView, out: &mut Vec<Command>) {
+        if self.wake_at() > now {
+            return;
+        }
+        let sequence = self.asking.sequence + 1;
+        self.asking =
+            Asking { raised: None, sequence, in_flight: true, next: now.saturating_add(self.spacing) };
+        self.report(now, Reason::Finish { sequence }, view, out);
+    }
+
+    pub(crate) fn receive(
+        &mut self,
+        now: Nanos,
+        message: RuperMessage,
+        view: TaskView,
+        out: &mut Vec<Command>,
+    ) {
+        match (self.stage, message) {
+            (Stage::Starting, RuperMessage::StartOk { quota }) => {
+                self.stage = Stage::Balancing;
+                self.reported = now;
+                out.push(Command::SetTotal(quota));
+            }
+            (Stage::Balancing, RuperMessage::ReportRequest) => self.report(now, Reason::Requested, view, out),
+            (Stage::Balancing, RuperMessage::Assign { sequence, quota }) => {
+                if sequence == self.asking.sequence {
+                    self.asking.in_flight = false;
+                }
+                out.push(Command::SetTotal(quota));
+                if view.any_parked {
+                    out.push(Command::Checkpoint(Urgency::Usual));
+                }
+            }
+            (Stage::Balancing, RuperMessage::Granted { ranges, quota }) => {
+                out.extend(quota.map(Command::SetTotal));
+                out.push(Command::Grant(ranges));
+            }
+            (Stage::Starting | Stage::Balancing, RuperMessage::End { quota, ranges }) => {
+                self.stage = Stage::Closed;
+                out.push(Command::SetTotal(quota));
+                out.push(Command::Grant(ranges));
+                out.push(Command::Checkpoint(Urgency::Forced));
+                out.push(Command::BalanceOver);
+                out.push(send(RuperMessage::Bye { registered: view.registered }));
+            }
+            _ => {}
+        }
+    }
+
+    fn report(&mut self, now: Nanos, reason: Reason, view: TaskView, out: &mut Vec<Command>) {
+        let TaskView { predicted, registered, .. } = view;
+        let elapsed = now.saturating_sub(self.reported);
+        self.reported = now;
+        out.push(send(RuperMessage::Report { reason, predicted, registered, elapsed }));
+    }
+}
+
+fn send(message: RuperMessage) -> Command {
+    Command::Send { to: Rank(0), message }
+}
+
+#[cfg(test)]
+#[expect(clippy::single_range_in_vec_init, reason = "sets of indices are lists of ranges, some of one")]
+mod tests {
+    use super::*;
+    use crate::pools::policy::SECOND;
+
+    fn balancing() -> RankMonitor {
+        let (mut monitor, mut out) = (RankMonitor::new(&Settings::of("")), Vec::new());
+        monitor.boot(&mut out);
+        monitor.receive(SECOND, RuperMessage::StartOk { quota: 50 }, TaskView::default(), &mut out);
+        assert_eq!(out, [send(RuperMessage::Start), Command::SetTotal(50)]);
+        monitor
+    }
+
+    fn tick(monitor: &mut RankMonitor, now: Nanos) -> Vec<Command> {
+        let mut out = Vec::new();
+        monitor.tick(now, TaskView::default(), &mut out);
+        out
+    }
+
+    #[test]
+    fn a_request_to_finish_waits_for_the_answer_to_the_last() {
+        let mut monitor = balancing();
+        monitor.finish_raised(2 * SECOND);
+        assert_eq!(tick(&mut monitor, SECOND), [], "others may be about to finish, too");
+        let reason = Reason::Finish { sequence: 1 };
+        let report = RuperMessage::Report { reason, predicted: 0, registered: 0, elapsed: SECOND };
+        assert_eq!(tick(&mut monitor, 2 * SECOND), [send(report)]);
+        monitor.finish_raised(3 * SECOND);
+        assert_eq!(tick(&mut monitor, 9 * SECOND), [], "one is unanswered");
+        let parked = TaskView { any_parked: true, ..TaskView::default() };
+        let mut out = Vec::new();
+        monitor.receive(9 * SECOND, RuperMessage::Assign { sequence: 0, quota: 70 }, parked, &mut out);
+        assert_eq!(out, [Command::SetTotal(70), Command::Checkpoint(Urgency::Usual)]);
+        assert_eq!(tick(&mut monitor, 9 * SECOND), [], "that was no answer");
+        monitor.receive(9 * SECOND, RuperMessage::Assign { sequence: 1, quota: 70 }, parked, &mut out);
+        assert_eq!(tick(&mut monitor, 9 * SECOND).len(), 1);
+    }
+
+    #[test]
+    fn the_end_forces_a_checkpoint_before_the_balance_is_over_and_says_goodbye() {
+        let (mut monitor, mut out) = (balancing(), Vec::new());
+        let end = RuperMessage::End { quota: 60, ranges: vec![3..9] };
+        monitor.receive(5 * SECOND, end.clone(), TaskView::default(), &mut out);
+        let expected = [
+            Command::SetTotal(60),
+            Command::Grant(vec![3..9]),
+            Command::Checkpoint(Urgency::Forced),
+            Command::BalanceOver,
+            send(RuperMessage::Bye { registered: 0 }),
+        ];
+        assert_eq!(out, expected);
+        monitor.receive(6 * SECOND, end, TaskView::default(), &mut out);
+        assert!(out.len() == expected.len() && monitor.is_closed(), "once");
+    }
+}

@@ -1,0 +1,249 @@
+//! The balance between ranks, on rank 0 (paper, Fig. 4 left; `receiveReport`, which the paper names and does not print).
+//!
+//! | state of a rank | input | what rank 0 does | next |
+//! |---|---|---|---|
+//! | Absent | `Start` | sends `StartOk` with its share | Idle |
+//! | Idle | its report is due | sends `ReportRequest` | Asked |
+//! | Idle, Asked | `Report` | measures, balances; sends `Assign`, or `End` to all if the end is near | Idle |
+//! | Idle, Asked | `Claim` | sends `Granted`, within its quota | as it was |
+//! | Idle, Asked | the balance ends | sends `End` with all that is missing to its quota | Told |
+//! | Absent, after the end | `Start` | sends `End` | Told |
+//! | Told | `Bye` | | Gone |
+//!
+//! Only the rank that reported hears its new quota at once; the others when they report. Rank 0 reports to itself. No
+//! state waits for one rank: a slow one delays nobody.
+
+mod balance;
+
+use super::command::{Command, TaskView};
+use super::grants::Grants;
+use super::guess_worker::GuessWorker;
+use super::messages::{Reason, RuperMessage};
+use super::parameters::{Counts, Settings, seconds};
+use super::task::Urgency;
+use crate::pools::apportion::apportion;
+use crate::pools::policy::{Nanos, Pool};
+use crate::rank::Rank;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Absent,
+    Idle,
+    Asked,
+    Told,
+    Gone,
+}
+
+/// A rank as rank 0 sees it.
+#[derive(Clone, Debug)]
+struct Peer {
+    stage: Stage,
+    guess: GuessWorker,
+    /// Its quota (paper: I_n of a guess worker).
+    assigned: u64,
+    /// Iterations its workers have registered, as of its last report.
+    confirmed: u64,
+    /// Time between its reports.
+    interval: Nanos,
+    /// When it shall report.
+    due: Nanos,
+}
+
+/// Where the balance is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nobody has reported yet: shares are as at the beginning.
+    Fresh,
+    Balancing,
+    Over,
+}
+
+/// The monitor of rank 0.
+#[derive(Clone, Debug)]
+pub(crate) struct RootMonitor {
+    settings: Settings,
+    iterations: u64,
+    peers: Vec<Peer>,
+    /// Which indices are left, if they are more than numbers.
+    grants: Option<Grants>,
+    phase: Phase,
+    own: Own,
+}
+
+/// The reports of rank 0 to itself.
+#[derive(Clone, Debug, Default)]
+struct Own {
+    reported: Nanos,
+    began: Nanos,
+    /// Its task wants to finish, and it reports then at the latest.
+    finish: Option<Nanos>,
+    /// It does not report to finish before.
+    next: Nanos,
+}
+
+impl RootMonitor {
+    /// Ranks share the iterations in proportion to their workers at first.
+    pub(crate) fn new(settings: &Settings, pool: &Pool) -> Self {
+        let workers: Vec<f64> = pool.workers.iter().map(|&workers| f64::from(workers)).collect();
+        let shares = apportion(pool.iterations, &workers).expect("every rank has a worker");
+        let peer = |assigned| Peer {
+            stage: Stage::Absent,
+            guess: GuessWorker::default(),
+            assigned,
+            confirmed: 0,
+            interval: settings.mpi_interval,
+            due: Nanos::MAX,
+        };
+        let indexed = settings.counts == Counts::Indexed;
+        Self {
+            settings: settings.clone(),
+            iterations: pool.iterations,
+            peers: shares.into_iter().map(peer).collect(),
+            grants: indexed.then(|| Grants::new(pool.iterations, pool.workers.len())),
+            phase: Phase::Fresh,
+            own: Own::default(),
+        }
+    }
+
+    pub(crate) fn boot(&mut self, now: Nanos, out: &mut Vec<Command>) {
+        self.own = Own { reported: now, began: now, finish: None, next: 0 };
+        self.peers[0].stage = Stage::Idle;
+        self.peers[0].guess = GuessWorker::start(now);
+        self.peers[0].due = now.saturating_add(self.settings.mpi_interval);
+        out.push(Command::SetTotal(self.peers[0].assigned));
+    }
+
+    /// Whether nobody will say anything more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.phase == Phase::Over && self.peers[1..].iter().all(|peer| peer.stage == Stage::Gone)
+    }
+
+    /// The task of rank 0 wants to finish. It reports from `at` on, as [other ranks](super::rank_monitor) do.
+    pub(crate) fn finish_raised(&mut self, at: Nanos) {
+        let at = at.max(self.own.next).min(self.own.finish.unwrap_or(Nanos::MAX));
+        self.own.finish = Some(at);
+    }
+
+    /// When it wants to be called again: the first of all that is due.
+    pub(crate) fn wake_at(&self) -> Nanos {
+        if self.phase == Phase::Over {
+            return Nanos::MAX;
+        }
+        let idle = self.peers.iter().filter(|peer| peer.stage == Stage::Idle);
+        let due = idle.map(|peer| peer.due).min().unwrap_or(Nanos::MAX);
+        due.min(self.own.finish.unwrap_or(Nanos::MAX))
+    }
+
+    /// Asks whose report is due, and reports for rank 0 itself.
+    pub(crate) fn tick(&mut self, now: Nanos, view: TaskView, out: &mut Vec<Command>) {
+        if self.wake_at() > now {
+            return;
+        }
+        for (rank, peer) in (0..).map(Rank).zip(&mut self.peers).skip(1) {
+            if peer.stage == Stage::Idle && peer.due <= now {
+                peer.stage = Stage::Asked;
+                out.push(Command::Send { to: rank, message: RuperMessage::ReportRequest });
+            }
+        }
+        if self.peers[0].due <= now || self.own.finish.is_some_and(|at| at <= now) {
+            let elapsed = now.saturating_sub(self.own.reported);
+            let reason =
+                if self.peers[0].due <= now { Reason::Requested } else { Reason::Finish { sequence: 0 } };
+            let next = now.saturating_add(self.settings.spacing);
+            self.own = Own { reported: now, finish: None, next, ..self.own };
+            self.measure(now, Rank(0), reason, elapsed, view.predicted, view.registered);
+            self.rebalance(view, out);
+        }
+    }
+
+    pub(crate) fn receive(
+        &mut self,
+        now: Nanos,
+        from: Rank,
+        message: RuperMessage,
+        view: TaskView,
+        out: &mut Vec<Command>,
+    ) {
+        match (self.peers[from.0 as usize].stage, message) {
+            (Stage::Absent, RuperMessage::Start) => self.start(now, from, out),
+            (Stage::Idle | Stage::Asked, RuperMessage::Report { reason, predicted, registered, elapsed }) => {
+                self.measure(now, from, reason, elapsed, predicted, registered);
+                self.rebalance(view, out);
+                let Peer { stage, assigned: quota, .. } = self.peers[from.0 as usize];
+                if stage == Stage::Idle {
+                    let message = RuperMessage::Assign { sequence: reason.sequence(), quota };
+                    out.push(Command::Send { to: from, message });
+                }
+            }
+            (Stage::Idle | Stage::Asked, RuperMessage::Claim { count }) => {
+                let (ranges, quota) = self.claim(from, count);
+                let message = RuperMessage::Granted { ranges, quota };
+                out.push(Command::Send { to: from, message });
+            }
+            (Stage::Told, RuperMessage::Bye { registered }) => {
+                let peer = &mut self.peers[from.0 as usize];
+                peer.confirmed = registered;
+                peer.stage = Stage::Gone;
+            }
+            _ => {}
+        }
+    }
+
+    fn start(&mut self, now: Nanos, rank: Rank, out: &mut Vec<Command>) {
+        let index = rank.0 as usize;
+        if self.phase == Phase::Over {
+            return self.tell(rank, out);
+        }
+        let predicted: u64 =
+            self.peers.iter().map(|peer| peer.guess.predicted(now)).fold(0, u64::saturating_add);
+        self.peers[index].stage = Stage::Idle;
+        self.peers[index].guess = GuessWorker::start(now);
+        self.peers[index].due = now.saturating_add(self.settings.mpi_interval);
+        if self.phase == Phase::Balancing {
+            let left = self.iterations.saturating_sub(predicted);
+            self.peers[index].assigned = (left / self.peers.len() as u64).max(1);
+            self.balance();
+            out.push(Command::SetTotal(self.peers[0].assigned));
+        }
+        let quota = self.peers[index].assigned;
+        out.push(Command::Send { to: rank, message: RuperMessage::StartOk { quota } });
+    }
+
+    /// Balances; rank 0 hears its quota, and if the end is near, everybody.
+    fn rebalance(&mut self, view: TaskView, out: &mut Vec<Command>) {
+        let eta = self.balance();
+        out.push(Command::SetTotal(self.peers[0].assigned));
+        if eta <= seconds(self.settings.t_min_mpi) {
+            return self.end(out);
+        }
+        if view.any_parked {
+            out.push(Command::Checkpoint(Urgency::Usual));
+        }
+    }
+
+    /// The balance is over: quotas stay, and everybody hears it in the same step.
+    fn end(&mut self, out: &mut Vec<Command>) {
+        self.phase = Phase::Over;
+        for rank in (1..self.peers.len() as u32).map(Rank) {
+            if matches!(self.peers[rank.0 as usize].stage, Stage::Idle | Stage::Asked) {
+                self.tell(rank, out);
+            }
+        }
+        let (ranges, _) = self.claim(Rank(0), u64::MAX);
+        out.push(Command::Grant(ranges));
+        out.push(Command::Checkpoint(Urgency::Forced));
+        out.push(Command::BalanceOver);
+    }
+
+    fn tell(&mut self, rank: Rank, out: &mut Vec<Command>) {
+        let (ranges, _) = self.claim(rank, u64::MAX);
+        let peer = &mut self.peers[rank.0 as usize];
+        peer.stage = Stage::Told;
+        let message = RuperMessage::End { quota: peer.assigned, ranges };
+        out.push(Command::Send { to: rank, message });
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::single_range_in_vec_init, reason = "sets of indices are lists of ranges, some of one")]
+mod tests;

@@ -1,0 +1,80 @@
+//! The arithmetic between ranks: what a report changes, who gets how many iterations, and which.
+
+use std::ops::Range;
+
+use super::{Phase, RootMonitor, Stage};
+use crate::pools::policy::Nanos;
+use crate::pools::ruper::interval::next_mpi_interval;
+use crate::pools::ruper::messages::Reason;
+use crate::pools::ruper::share::{Party, share};
+use crate::rank::Rank;
+
+impl RootMonitor {
+    /// A rank, maybe rank 0 itself, reports.
+    pub(super) fn measure(
+        &mut self,
+        now: Nanos,
+        rank: Rank,
+        reason: Reason,
+        elapsed: Nanos,
+        predicted: u64,
+        registered: u64,
+    ) {
+        if self.phase == Phase::Fresh {
+            self.phase = Phase::Balancing;
+        }
+        let peer = &mut self.peers[rank.0 as usize];
+        let ratio = peer.guess.measure(now, elapsed, predicted, &self.settings);
+        peer.confirmed = registered;
+        // As in the paper, a rank that asks to finish is due again after the same time.
+        if reason == Reason::Requested {
+            peer.interval = next_mpi_interval(&self.settings, peer.interval, ratio);
+        }
+        peer.due = now.saturating_add(peer.interval);
+        peer.stage = Stage::Idle;
+        if now.saturating_sub(self.own.began) >= self.settings.start_deadline {
+            let absent = self.peers.iter_mut().filter(|peer| peer.stage == Stage::Absent);
+            absent.for_each(|peer| peer.assigned = 0);
+        }
+    }
+
+    /// Shares the iterations by the speeds of the ranks; gives the seconds to the end.
+    pub(super) fn balance(&mut self) -> f64 {
+        let (mut parties, mut quotas) = (Vec::new(), Vec::new());
+        for (rank, peer) in (0..).map(Rank).zip(&mut self.peers) {
+            // Who is absent and has no quota any more has missed the deadline.
+            if peer.stage == Stage::Absent && peer.assigned == 0 {
+                continue;
+            }
+            parties.push(Party {
+                done: peer.guess.done,
+                assigned: peer.assigned,
+                floor: self.grants.as_ref().map_or(peer.confirmed, |grants| grants.granted(rank)),
+                speed: peer.guess.measured_speed(),
+            });
+            quotas.push(&mut peer.assigned);
+        }
+        share(self.iterations, &mut parties);
+        for (quota, party) in quotas.into_iter().zip(&parties) {
+            *quota = party.assigned;
+        }
+        let done: u64 = parties.iter().map(|party| party.done).fold(0, u64::saturating_add);
+        let speed: f64 = parties.iter().filter_map(|party| party.speed).sum();
+        match self.iterations.saturating_sub(done) {
+            0 => 0.0,
+            left if speed > 0.0 => left as f64 / speed,
+            _ => f64::INFINITY,
+        }
+    }
+
+    /// Grants a rank indices; with its quota, if that allows fewer than it claims.
+    pub(crate) fn claim(&mut self, rank: Rank, count: u64) -> (Vec<Range<u64>>, Option<u64>) {
+        let quota = self.peers[rank.0 as usize].assigned;
+        let Some(grants) = &mut self.grants else { return (Vec::new(), None) };
+        let allowed = quota - grants.granted(rank);
+        let ranges = grants.grant(rank, count.min(allowed));
+        let granted: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+        debug_assert_eq!(granted, count.min(allowed), "free indices match what is open of the quotas");
+        (ranges, (allowed < count).then_some(quota))
+    }
+}

@@ -1,0 +1,206 @@
+//! One task in one process: its workers, and the balance between them (paper, Table 1 right, Figs. 2 and 3 left).
+//!
+//! Workers report at times of their own; a checkpoint now and then gives each a new quota by what was reported, without
+//! anybody waiting. What a task wants done is its state, which its owner reads after each call: the [`quota`](Task::quota)
+//! of a worker, when it [reports](Task::report_at), when to [look again](Task::checkpoint_at), and whether the task asks
+//! rank 0 whether it may finish. The task knows no indices, only how many a worker has [taken](Task::took).
+
+mod checkpoint;
+mod finish;
+
+use super::interval::next_interval;
+use super::parameters::{Counts, Settings};
+use super::worker::{Measure, Stage, Worker};
+use crate::pools::apportion;
+use crate::pools::policy::Nanos;
+
+pub(crate) use checkpoint::Urgency;
+pub(crate) use finish::{Denial, Finish};
+
+use checkpoint::{Checkpoints, Forecast};
+
+/// What an owner of a task did wrong. The task is as it was before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum TaskError {
+    /// Name a worker of the task.
+    #[error("no such worker")]
+    WorkerOutOfRange,
+    /// Start a worker once.
+    #[error("the worker has already started")]
+    AlreadyStarted,
+    /// Start it first.
+    #[error("the worker has not started")]
+    NotStarted,
+    /// Leave it in peace.
+    #[error("the worker has finished")]
+    Finished,
+    /// Count upwards.
+    #[error("the worker has already reported more iterations")]
+    DecreasingCount,
+}
+
+/// Why a worker reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// It is time to.
+    Periodic,
+    /// It has reached its quota.
+    Final,
+}
+
+/// The workers of one process and what they shall do together.
+#[derive(Clone, Debug)]
+pub(crate) struct Task {
+    settings: Settings,
+    /// Iterations to do in this process; rank 0 may change it (paper: I_n).
+    total: u64,
+    workers: Vec<Worker>,
+    reports: Vec<Schedule>,
+    forecast: Forecast,
+    checkpoints: Checkpoints,
+    across: Across,
+}
+
+/// When a worker reports next, and the interval that led to it.
+#[derive(Clone, Debug)]
+struct Schedule {
+    at: Nanos,
+    interval: Nanos,
+}
+
+/// What the task knows of the balance between ranks.
+#[derive(Clone, Debug)]
+struct Across {
+    over: bool,
+    finish_raised: bool,
+}
+
+impl Task {
+    /// A task of `total` iterations for so many workers, who share them equally until they have shown their speeds.
+    pub(crate) fn new(settings: &Settings, total: u64, workers: usize) -> Self {
+        let quotas = apportion::equal(total, workers);
+        let report = Schedule { at: Nanos::MAX, interval: settings.first_interval };
+        Self {
+            settings: settings.clone(),
+            total,
+            workers: quotas.into_iter().map(Worker::new).collect(),
+            reports: vec![report; workers],
+            forecast: Forecast { remaining: total, eta: f64::INFINITY },
+            checkpoints: Checkpoints { last: None, next: Nanos::MAX, made: 0 },
+            across: Across { over: false, finish_raised: false },
+        }
+    }
+
+    /// Iterations to do in this process.
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Where a worker is.
+    pub(crate) fn stage(&self, worker: u32) -> Stage {
+        self.workers[worker as usize].stage
+    }
+
+    /// Iterations a worker may execute in all.
+    pub(crate) fn quota(&self, worker: u32) -> u64 {
+        self.workers[worker as usize].assigned
+    }
+
+    /// When a worker reports next.
+    pub(crate) fn report_at(&self, worker: u32) -> Nanos {
+        self.reports[worker as usize].at
+    }
+
+    /// When the next checkpoint is due.
+    pub(crate) fn checkpoint_at(&self) -> Nanos {
+        self.checkpoints.next
+    }
+
+    /// How many checkpoints there were: if there are more than before, quotas may have changed.
+    pub(crate) fn checkpoints(&self) -> u64 {
+        self.checkpoints.made
+    }
+
+    /// Iterations registered.
+    pub(crate) fn registered(&self) -> u64 {
+        self.workers.iter().map(|worker| worker.done).fold(0, u64::saturating_add)
+    }
+
+    /// Iterations probably done by `now`.
+    pub(crate) fn predicted(&self, now: Nanos) -> u64 {
+        self.workers.iter().map(|worker| worker.predicted(now)).fold(0, u64::saturating_add)
+    }
+
+    /// Whether a worker has nothing to do and may not leave.
+    pub(crate) fn any_parked(&self) -> bool {
+        self.workers.iter().any(|worker| worker.stage == Stage::Parked)
+    }
+
+    /// Whether the task asks that the balance between ranks may end; asks once.
+    pub(crate) fn take_finish_raised(&mut self) -> bool {
+        std::mem::take(&mut self.across.finish_raised)
+    }
+
+    /// A worker starts. Who starts after the first checkpoint gets an equal part of what is left.
+    pub(crate) fn start(&mut self, now: Nanos, worker: u32) -> Result<(), TaskError> {
+        let index = self.index(worker)?;
+        self.workers[index].start(now)?;
+        self.reports[index].at = now.saturating_add(self.settings.first_interval);
+        if self.checkpoints.last.is_some() {
+            let left = self.total.saturating_sub(self.registered());
+            self.workers[index].assigned = left / self.workers.len() as u64;
+            self.assign();
+        }
+        self.checkpoints.next = self.checkpoints.next.min(now.saturating_add(self.settings.checkpoint));
+        Ok(())
+    }
+
+    /// A worker has taken iterations upon itself: no checkpoint relieves it of them.
+    pub(crate) fn took(&mut self, worker: u32, iterations: u64) {
+        if self.settings.counts == Counts::Indexed {
+            self.workers[worker as usize].taken += iterations;
+        }
+    }
+
+    /// A worker has done `done` iterations since its start.
+    pub(crate) fn report(
+        &mut self,
+        now: Nanos,
+        worker: u32,
+        done: u64,
+        report: Report,
+    ) -> Result<(), TaskError> {
+        let index = self.working(worker)?;
+        let elapsed = now.saturating_sub(self.workers[index].reported());
+        let measure = self.workers[index].measure(now, done, &self.settings)?;
+        let schedule = &mut self.reports[index];
+        if let (Measure::Recorded { ratio }, Report::Periodic) = (measure, report) {
+            schedule.interval = next_interval(&self.settings, elapsed, ratio);
+        }
+        schedule.at = now.saturating_add(schedule.interval);
+        Ok(())
+    }
+
+    /// The balance between ranks is over: from now on the total stays.
+    pub(crate) fn balance_over(&mut self) {
+        self.across = Across { over: true, finish_raised: false };
+    }
+
+    fn index(&self, worker: u32) -> Result<usize, TaskError> {
+        let index = worker as usize;
+        if index < self.workers.len() { Ok(index) } else { Err(TaskError::WorkerOutOfRange) }
+    }
+
+    /// The index of a worker that is started and not finished.
+    fn working(&self, worker: u32) -> Result<usize, TaskError> {
+        let index = self.index(worker)?;
+        match self.workers[index].stage {
+            Stage::Absent => Err(TaskError::NotStarted),
+            Stage::Finished => Err(TaskError::Finished),
+            Stage::Running | Stage::Parked => Ok(index),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! The checkpoint of a task (paper, Fig. 3 left), and what it expects of the time to the end.
+
+use super::Task;
+use crate::pools::policy::Nanos;
+use crate::pools::ruper::parameters::seconds;
+use crate::pools::ruper::share::{Party, share};
+use crate::pools::ruper::worker::{Stage, Worker};
+
+/// Whether a checkpoint may wait, and whether it may leave quotas as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Urgency {
+    /// It keeps its distance to the last, and near the end it leaves quotas alone.
+    Usual,
+    /// The balance between ranks ends: now, and quotas must add up afterwards.
+    Forced,
+}
+
+/// What the last checkpoint expected.
+#[derive(Clone, Debug)]
+pub(super) struct Forecast {
+    /// Iterations not registered then.
+    pub(super) remaining: u64,
+    /// Seconds to the end, infinite if unknown (paper: t_res).
+    pub(super) eta: f64,
+}
+
+/// When checkpoints are made.
+#[derive(Clone, Debug)]
+pub(super) struct Checkpoints {
+    pub(super) last: Option<Nanos>,
+    pub(super) next: Nanos,
+    pub(super) made: u64,
+}
+
+impl Task {
+    /// Looks how far everybody is, and shares what is left by speed (paper, Fig. 3 left).
+    pub(crate) fn checkpoint(&mut self, now: Nanos, urgency: Urgency) {
+        if self.workers.iter().all(|worker| !worker.is_working()) {
+            // Who starts late sets the next one.
+            self.checkpoints.next = Nanos::MAX;
+            return;
+        }
+        let spaced = self.spaced();
+        // When all is done there is nothing to wait for.
+        if now < spaced && urgency == Urgency::Usual && self.registered() < self.total {
+            self.checkpoints.next = self.checkpoints.next.min(spaced);
+            return;
+        }
+        let next = now.saturating_add(self.settings.checkpoint);
+        self.checkpoints = Checkpoints { last: Some(now), next, made: self.checkpoints.made + 1 };
+        let registered = self.registered();
+        self.forecast.remaining = self.total.saturating_sub(registered);
+        if self.forecast.remaining == 0 {
+            self.forecast.eta = 0.0;
+            self.assign();
+            return;
+        }
+        self.forecast.eta = self.eta(now);
+        let ends = self.forecast.eta <= seconds(self.settings.t_min);
+        if !ends || !self.across.over || urgency == Urgency::Forced {
+            self.assign();
+        }
+        self.across.finish_raised |= ends && !self.across.over;
+    }
+
+    /// Rank 0 has assigned this process another number. No quota changes before the next checkpoint.
+    pub(crate) fn set_total(&mut self, total: u64) {
+        let Forecast { remaining, eta } = self.forecast;
+        let speed = remaining as f64 / eta;
+        self.forecast.remaining = (remaining.saturating_add(total)).saturating_sub(self.total);
+        self.forecast.eta = match self.forecast.remaining {
+            0 => 0.0,
+            left if speed.is_finite() && speed > 0.0 => left as f64 / speed,
+            _ => f64::INFINITY,
+        };
+        self.total = total;
+    }
+
+    /// When a checkpoint may be made again.
+    fn spaced(&self) -> Nanos {
+        self.checkpoints.last.map_or(0, |last| last.saturating_add(self.settings.spacing))
+    }
+
+    fn eta(&self, now: Nanos) -> f64 {
+        let speed: f64 = self.workers.iter().filter(|worker| worker.is_working()).map(Worker::speed).sum();
+        let left = self.total.saturating_sub(self.predicted(now));
+        if speed > 0.0 { left as f64 / speed } else { f64::INFINITY }
+    }
+
+    /// The assignment step: workers that have not started have nothing, those that have finished keep what they had.
+    pub(super) fn assign(&mut self) {
+        let finished = self.workers.iter().filter(|worker| worker.stage == Stage::Finished);
+        let budget = self.total.saturating_sub(finished.map(|worker| worker.done).sum());
+        let (mut parties, mut shares) = (Vec::new(), Vec::new());
+        for worker in &mut self.workers {
+            match worker.stage {
+                Stage::Absent => worker.assigned = 0,
+                Stage::Finished => {}
+                Stage::Running | Stage::Parked => {
+                    let Worker { done, assigned, taken: floor, .. } = *worker;
+                    parties.push(Party { done, assigned, floor, speed: worker.measured_speed() });
+                    shares.push(&mut worker.assigned);
+                }
+            }
+        }
+        share(budget, &mut parties);
+        for (share, party) in shares.into_iter().zip(parties) {
+            *share = party.assigned;
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The golden vectors of a task, and what holds whatever its workers report.
+
+use super::*;
+use crate::pools::policy::SECOND;
+use proptest::prelude::*;
+
+fn settings(more: &str) -> Settings {
+    Settings::of(&format!("t-min=20,{more}"))
+}
+
+/// Total 1000 at 100 s: A has done 100 at 10 a second, as of 90 s; B 60 at 5, as of 95 s; C has finished with 40.
+fn three_workers(settings: &Settings) -> Task {
+    let mut task = Task::new(settings, 1000, 3);
+    let starts = [(0, 80, 100, 90), (1, 83, 60, 95), (2, 80, 40, 90)];
+    for (worker, start, done, reported) in starts {
+        task.start(start * SECOND, worker).unwrap();
+        task.report(reported * SECOND, worker, done, Report::Periodic).unwrap();
+    }
+    task.workers[2].end();
+    task
+}
+
+fn quotas(task: &Task) -> Vec<u64> {
+    task.workers.iter().map(|worker| worker.assigned).collect()
+}
+
+/// Golden vector 2.
+#[test]
+fn a_checkpoint_shares_what_is_left_by_speed_and_adds_up() {
+    let mut task = three_workers(&settings(""));
+    assert_eq!((task.workers[0].speed(), task.workers[1].speed()), (10.0, 5.0));
+    assert_eq!((task.registered(), task.predicted(100 * SECOND)), (200, 325));
+    task.workers[2].assigned = 40;
+    task.checkpoint(100 * SECOND, Urgency::Usual);
+    assert_eq!((task.forecast.eta, task.forecast.remaining), (45.0, 800));
+    assert_eq!(quotas(&task), [633, 327, 40]);
+}
+
+/// Golden vector 2b: shares of what is left, by counts of different ages, end at different times.
+#[test]
+fn quotas_based_on_registered_counts_end_as_far_apart_as_the_reports_were() {
+    let mut task = three_workers(&settings(""));
+    task.checkpoint(100 * SECOND, Urgency::Usual);
+    let ends = [(0, 90.0, 100.0, 10.0), (1, 95.0, 60.0, 5.0)]
+        .map(|(worker, reported, done, speed)| reported + (task.quota(worker) as f64 - done) / speed);
+    assert!((ends[0] - 143.3).abs() < 0.05 && (ends[1] - 148.4).abs() < 0.05, "{ends:?}");
+}
+
+/// Golden vector 4, and invariant 6.
+#[test]
+fn another_total_moves_the_end_and_back() {
+    for (total, remaining, eta) in [(1300, 1100, 61.875), (700, 500, 28.125), (100, 0, 0.0)] {
+        let mut task = three_workers(&settings(""));
+        task.checkpoint(100 * SECOND, Urgency::Usual);
+        task.set_total(total);
+        assert_eq!((task.forecast.remaining, task.forecast.eta), (remaining, eta));
+        task.set_total(1000);
+        if remaining > 0 {
+            assert_eq!((task.total(), task.forecast.remaining, task.forecast.eta), (1000, 800, 45.0));
+        }
+    }
+}
+
+/// Golden vector 5, and invariant 14.
+#[test]
+fn the_first_reason_to_stay_is_the_one_given() {
+    let mut task = Task::new(&settings(""), 40, 2);
+    assert_eq!(task.finish(0), Err(TaskError::NotStarted));
+    task.start(0, 0).unwrap();
+    task.start(0, 1).unwrap();
+    task.report(SECOND, 0, 15, Report::Final).unwrap();
+    assert_eq!(task.finish(0), Ok(Finish::Denied(Denial::MoreWork)));
+    task.report(2 * SECOND, 0, 20, Report::Final).unwrap();
+    assert_eq!(task.finish(0), Ok(Finish::Denied(Denial::Checkpoint)), "no checkpoint yet");
+    task.report(2 * SECOND, 1, 20, Report::Final).unwrap();
+    task.checkpoint(2 * SECOND, Urgency::Usual);
+    assert_eq!(task.finish(0), Ok(Finish::Denied(Denial::BalancePending)));
+    assert!(task.take_finish_raised() && !task.take_finish_raised());
+    task.balance_over();
+    assert_eq!(task.finish(0), Ok(Finish::Release));
+    assert_eq!(task.finish(0), Err(TaskError::Finished));
+    assert_eq!(task.finish(2), Err(TaskError::WorkerOutOfRange));
+}
+
+/// Golden vector 7.
+#[test]
+fn a_remainder_goes_to_the_first_workers() {
+    assert_eq!(quotas(&Task::new(&settings(""), 10, 4)), [3, 3, 2, 2]);
+}
+
+#[test]
+fn a_final_report_leaves_the_interval_and_one_too_soon_keeps_it() {
+    let mut task = Task::new(&settings(""), 1000, 1);
+    task.start(0, 0).unwrap();
+    assert_eq!(task.report_at(0), 200 * SECOND);
+    task.report(100 * SECOND, 0, 10, Report::Final).unwrap();
+    assert_eq!(task.report_at(0), 300 * SECOND);
+    task.report(300 * SECOND, 0, 30, Report::Periodic).unwrap();
+    assert_eq!(task.report_at(0), 510 * SECOND);
+    task.report(300 * SECOND + 1, 0, 31, Report::Periodic).unwrap();
+    assert_eq!(task.report_at(0), 510 * SECOND + 1);
+}
+
+#[test]
+fn checkpoints_keep_their_distance_unless_forced() {
+    let mut task = three_workers(&settings(""));
+    task.checkpoint(100 * SECOND, Urgency::Usual);
+    assert_eq!(task.checkpoint_at(), 400 * SECOND);
+    task.checkpoint(100 * SECOND + 1, Urgency::Usual);
+    assert_eq!((task.checkpoints(), task.checkpoint_at()), (1, 101 * SECOND));
+    task.checkpoint(100 * SECOND + 1, Urgency::Forced);
+    assert_eq!((task.checkpoints(), task.checkpoint_at()), (2, 400 * SECOND + 1));
+}
+
+/// Near the end quotas stay (paper, §2.1); with ranks pending they do not, and the task asks to finish (paper, §2.2).
+#[test]
+fn near_the_end_quotas_stay_once_the_balance_between_ranks_is_over() {
+    let mut task = three_workers(&Settings::of("t-min=60"));
+    task.checkpoint(100 * SECOND, Urgency::Usual);
+    assert!(task.take_finish_raised());
+    let before = quotas(&task);
+    task.balance_over();
+    task.report(110 * SECOND, 0, 400, Report::Periodic).unwrap();
+    task.checkpoint(110 * SECOND, Urgency::Usual);
+    assert_eq!(quotas(&task), before);
+    assert!(!task.take_finish_raised());
+    task.checkpoint(110 * SECOND, Urgency::Forced);
+    assert_ne!(quotas(&task), before);
+}
+
+/// What a worker is at is its own, unless one iteration is as good as another.
+#[test]
+fn a_worker_is_relieved_of_what_it_is_at_only_if_iterations_are_fungible() {
+    for (counts, expected) in [("indexed", [700, 260, 40]), ("fungible", [633, 327, 40])] {
+        let mut task = three_workers(&settings(&format!("counts={counts}")));
+        task.took(0, 600);
+        task.workers[2].assigned = 40;
+        task.checkpoint(100 * SECOND, Urgency::Usual);
+        assert_eq!(quotas(&task), expected, "{counts}");
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Start(u32),
+    /// Takes iterations within the quota, and reports those it had before.
+    Report(u32, u64),
+    Checkpoint,
+    Total(u64),
+    Finish(u32),
+}
+
+fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
+    let step = prop_oneof![
+        (0..5u32).prop_map(Step::Start),
+        (0..5u32, 0..300u64).prop_map(|(worker, iterations)| Step::Report(worker, iterations)),
+        (0..5u32, 0..300u64).prop_map(|(worker, iterations)| Step::Report(worker, iterations)),
+        Just(Step::Checkpoint),
+        (0..3000u64).prop_map(Step::Total),
+        (0..5u32).prop_map(Step::Finish),
+    ];
+    prop::collection::vec((0..50 * SECOND, step), 0..60)
+}
+
+fn holds(task: &Task) -> Result<(), TestCaseError> {
+    let working = task.workers.iter().filter(|worker| worker.is_working());
+    let finished = task.workers.iter().filter(|worker| worker.stage == Stage::Finished);
+    prop_assert!(working.clone().all(|worker| worker.assigned >= worker.done.max(worker.taken)));
+    let floors: u64 = working.clone().map(|worker| worker.taken).sum();
+    let done: u64 = finished.map(|worker| worker.done).sum();
+    let assigned = working.clone().map(|worker| worker.assigned).sum::<u64>() + done;
+    prop_assert_eq!(assigned, task.total.max(floors + done));
+    Ok(())
+}
+
+proptest! {
+    /// Invariants 2, 3, 7, 10, 14 and 16.
+    #[test]
+    fn after_a_checkpoint_or_a_late_start_quotas_add_up_to_the_total(steps in steps(), fungible: bool) {
+        let settings = settings(if fungible { "counts=fungible" } else { "" });
+        let mut task = Task::new(&settings, 1000, 5);
+        let (mut now, mut over) = (0, false);
+        for (wait, step) in steps {
+            now += wait;
+            match step {
+                Step::Start(worker) => {
+                    let absent = task.stage(worker) == Stage::Absent;
+                    prop_assert_eq!(task.start(now, worker).is_ok(), absent);
+                    if absent && task.checkpoints() > 0 {
+                        holds(&task)?;
+                    }
+                }
+                Step::Report(worker, iterations) => {
+                    let Worker { assigned, done, taken, .. } = task.workers[worker as usize];
+                    let before = task.clone();
+                    if task.report(now, worker, done.max(taken), Report::Periodic).is_ok() {
+                        task.took(worker, iterations.min(assigned.saturating_sub(done.max(taken))));
+                    } else {
+                        prop_assert_eq!(quotas(&task), quotas(&before));
+                    }
+                }
+                Step::Checkpoint => {
+                    let before = task.checkpoints();
+                    task.checkpoint(now, if over { Urgency::Forced } else { Urgency::Usual });
+                    if task.checkpoints() > before {
+                        prop_assert!(!task.forecast.eta.is_nan());
+                        holds(&task)?;
+                    }
+                }
+                Step::Total(total) => {
+                    // No rank is assigned less than it was granted.
+                    let taken: u64 = task.workers.iter().map(|worker| worker.taken).sum();
+                    task.set_total(total.max(taken));
+                }
+                Step::Finish(worker) => {
+                    let before = task.clone();
+                    if task.finish(worker) == Ok(Finish::Release) {
+                        let worker = &before.workers[worker as usize];
+                        prop_assert!(worker.done >= worker.assigned && before.forecast.eta <= 20.0 && over);
+                    } else if now % 4 == 0 {
+                        over = true;
+                        task.balance_over();
+                    }
+                }
+            }
+        }
+    }
+}

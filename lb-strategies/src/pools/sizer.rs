@@ -1,0 +1,80 @@
+//! How many iterations a worker takes at once: as many as it does in a given time.
+//!
+//! A worker that comes back often costs locks and clock readings; one that comes back rarely cannot be told anything. The
+//! time between is given; how many iterations that is, each worker shows by its last ranges.
+
+use crate::pools::policy::{Nanos, SECOND};
+
+/// How much more than before a worker takes at most: a first iteration may be untypically cheap.
+const GROWTH: u64 = 8;
+
+/// The speed of one worker, and what it takes at once.
+///
+/// ```
+/// use lb_strategies::pool::sizer::Sizer;
+/// let mut sizer = Sizer::new(100_000_000, None);
+/// assert_eq!(sizer.next(), 1, "nothing is known");
+/// sizer.ran(1, 1_000); // one iteration of a microsecond
+/// assert_eq!(sizer.next(), 8, "the fitting 100 000, but not at once");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Sizer {
+    target: Nanos,
+    /// Iterations per second, once known.
+    speed: Option<f64>,
+    last: u64,
+}
+
+impl Sizer {
+    /// Ranges of about `target`; `cost_hint` is what one iteration takes, if known.
+    pub fn new(target: Nanos, cost_hint: Option<Nanos>) -> Self {
+        let last = cost_hint.map_or(0, |cost| target / cost.max(1) / GROWTH);
+        Self { target, speed: None, last }
+    }
+
+    /// The worker has executed `iterations` in `took`. Recent ranges count more: half each.
+    pub fn ran(&mut self, iterations: u64, took: Nanos) {
+        let speed = iterations as f64 * SECOND as f64 / took.max(1) as f64;
+        self.speed = Some(self.speed.map_or(speed, |before| 0.5 * (before + speed)));
+        self.last = iterations;
+    }
+
+    /// Iterations per second, of the recent ranges.
+    pub fn speed(&self) -> Option<f64> {
+        self.speed
+    }
+
+    /// How many it should take next; at least one.
+    pub fn next(&self) -> u64 {
+        let fitting = self.speed.map_or(1, |speed| (speed * self.target as f64 / SECOND as f64) as u64);
+        let fitting = if self.speed.is_none() { self.last.max(1) } else { fitting };
+        fitting.min(self.last.saturating_mul(GROWTH).max(1)).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_grows_to_the_time_it_aims_at_and_follows_a_slowdown_at_once() {
+        let mut sizer = Sizer::new(SECOND / 10, None);
+        for _ in 0..12 {
+            let taken = sizer.next();
+            sizer.ran(taken, taken * 1_000);
+        }
+        assert_eq!(sizer.next(), 100_000);
+        sizer.ran(100_000, SECOND);
+        assert!(sizer.next() < 60_000);
+    }
+
+    #[test]
+    fn a_hint_is_a_beginning_and_whole_tasks_go_one_by_one() {
+        assert_eq!(Sizer::new(SECOND / 10, Some(1_000)).next(), 12_500);
+        let mut sizer = Sizer::new(SECOND / 10, None);
+        sizer.ran(1, 30 * SECOND);
+        assert_eq!(sizer.next(), 1);
+        sizer.ran(1, 0);
+        assert_eq!(sizer.next(), 8);
+    }
+}

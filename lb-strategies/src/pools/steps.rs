@@ -1,0 +1,100 @@
+//! How a worker goes through what it was given: in steps, so that it can be told something between two of them.
+//!
+//! The one place where policies measure workers. It knows nothing of how a worker came by its indices.
+
+use std::ops::Range;
+
+use super::sizer::Sizer;
+use crate::pools::policy::Nanos;
+use crate::pools::range_set::RangeSet;
+
+/// How large a step is.
+///
+/// ```
+/// use lb_strategies::pool::steps::Pace;
+/// assert_ne!(Pace::Single, Pace::Fitting);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// One index: the indices are whole tasks.
+    Single,
+    /// As many indices as fit into a given time, by what the worker has shown.
+    Fitting,
+}
+
+/// What one worker was given and has not begun, and the step it is at.
+///
+/// ```
+/// use lb_strategies::pool::steps::{Pace, Steps};
+/// let mut steps = Steps::new(Pace::Fitting, 100, None).with(0..10);
+/// assert_eq!(steps.next(0), Some(0..1), "nothing is known of its speed");
+/// assert_eq!(steps.through(50), Some((1, 50)));
+/// assert_eq!(steps.next(50), Some(1..3), "two fit into 100 ns");
+/// assert_eq!(steps.take_rest().ranges().collect::<Vec<_>>(), [3..10]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Steps {
+    left: RangeSet,
+    pace: Pace,
+    sizer: Sizer,
+    /// How many indices the present step has, and since when it runs.
+    running: Option<(u64, Nanos)>,
+}
+
+impl Steps {
+    /// Nothing yet. With [`Pace::Fitting`] a step is about `chunk` long; `cost_hint` is what an index costs, if known.
+    pub fn new(pace: Pace, chunk: Nanos, cost_hint: Option<Nanos>) -> Self {
+        Self { left: RangeSet::default(), pace, sizer: Sizer::new(chunk, cost_hint), running: None }
+    }
+
+    /// The same with a range more.
+    #[must_use]
+    pub fn with(mut self, range: Range<u64>) -> Self {
+        self.give(range);
+        self
+    }
+
+    /// Adds indices to what it has.
+    pub fn give(&mut self, range: Range<u64>) {
+        self.left.insert(range);
+    }
+
+    /// The present step, if there is one, is over: how many indices it had and how long it took.
+    pub fn through(&mut self, now: Nanos) -> Option<(u64, Nanos)> {
+        let (count, since) = self.running.take()?;
+        let took = now.saturating_sub(since);
+        self.sizer.ran(count, took);
+        Some((count, took))
+    }
+
+    /// Begins the next step; `None` if nothing is left.
+    pub fn next(&mut self, now: Nanos) -> Option<Range<u64>> {
+        let count = match self.pace {
+            Pace::Single => 1,
+            Pace::Fitting => self.fitting(),
+        };
+        let range = self.left.take_front(count)?;
+        self.running = Some((range.end - range.start, now));
+        Some(range)
+    }
+
+    /// How many indices fit into a step; at least one.
+    pub fn fitting(&self) -> u64 {
+        self.sizer.next()
+    }
+
+    /// Whether it is at a step.
+    pub fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// Whether nothing is left to begin.
+    pub fn is_empty(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    /// Takes what it has not begun.
+    pub fn take_rest(&mut self) -> RangeSet {
+        self.left.take()
+    }
+}
