@@ -4,21 +4,18 @@
 //! JSON or CSV, so that the same figures are in all three.
 
 mod advice;
-mod bins;
-mod census;
+pub(crate) mod analysis;
 mod check;
 mod chunks;
 mod comm;
 mod critical_path;
 mod diff;
-mod efficiency;
 mod export;
 mod generate;
 mod histogram;
 pub(crate) mod lb;
 mod merge;
 mod merged;
-mod messages;
 mod open;
 mod outliers;
 pub(crate) mod page;
@@ -26,11 +23,8 @@ mod palette;
 mod profile;
 mod report;
 mod select;
-mod spent;
-mod spread;
 mod streams;
 mod summary;
-mod taken;
 mod takers;
 mod timeline;
 mod utilisation;

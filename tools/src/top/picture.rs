@@ -8,7 +8,7 @@ use caribou::SyncReport;
 use caribou::monitor::{KindStatus, RankStatus, Status, WorkerStatus};
 use serde::Serialize;
 
-use crate::trace::lb::outcome::Cost;
+use crate::trace::analysis::outcome::Cost;
 
 /// All that is shown of a run. Also what `--json` prints.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

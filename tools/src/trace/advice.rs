@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use caribou::trace::{Activity, Part, Shape, Trace};
 
-use super::census::Census;
-use super::lb::outcome::{Cause, Cost, EVEN_MAX, Outcome, Slowest, causes_text, finite, max_over_average};
+use super::analysis::census::Census;
+use super::analysis::outcome::{
+    Cause, Cost, EVEN_MAX, Outcome, Slowest, causes_text, finite, max_over_average,
+};
+use super::analysis::spent::{Ending, Line, Parts, Spent};
+use super::analysis::taken::Taken;
 use super::page::duration;
-use super::spent::{Ending, Line, Parts, Spent};
-use super::taken::Taken;
 
 /// A phase is uneven if its slowest rank takes more than this times what it would with work divided by capacity.
 const UNEVEN: f64 = 1.2;
@@ -372,7 +374,7 @@ fn syncs_share(spent: &Spent, outcomes: &[Outcome<'_>]) -> f64 {
 mod tests {
     use caribou::SyncReport;
 
-    use super::super::lb::outcome::outcomes;
+    use super::super::analysis::outcome::outcomes;
     use super::*;
 
     /// Workers busy for 95 % of the time, nothing else to say.

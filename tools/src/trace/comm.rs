@@ -16,8 +16,8 @@ use caribou::trace::{ChunkId, NameId, Trace, What};
 
 use self::heaviest::Heaviest;
 use self::matrix::{Matrix, Volume};
+use super::analysis::messages::Matcher;
 use super::merged::{Merged, NO_EVENTS};
-use super::messages::Matcher;
 use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table, bytes};
 use super::select::Selection;

@@ -16,11 +16,11 @@ use std::io::Write;
 
 use caribou::trace::{Shape, Trace};
 
-use super::efficiency::{Efficiency, bounds_table, phases};
+use super::analysis::efficiency::{Efficiency, bounds_table, phases};
+use super::analysis::spent::spent;
 use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table, duration};
 use super::select::{Selection, Window};
-use super::spent::spent;
 use crate::Error;
 use bounds::longest_chain_ns;
 use slices::{Slices, TooMany};

@@ -12,13 +12,13 @@ use std::path::PathBuf;
 
 use caribou::trace::{NameId, Problem, Shape, Trace, What};
 
-use super::bins::Bins;
+use super::analysis::bins::Bins;
+use super::analysis::messages::Matcher;
+use super::analysis::spread::Spread;
 use super::merged::{Merged, NO_EVENTS};
-use super::messages::Matcher;
 use super::open::{Input, warn};
 use super::page::{Format, Page, duration};
 use super::select::Selection;
-use super::spread::Spread;
 use crate::{Error, output};
 
 /// Shorter calls are called short: the runtime's own work per message begins to be seen.

@@ -5,7 +5,6 @@
 pub(crate) mod columns;
 mod drawing;
 pub(crate) mod one;
-pub(crate) mod outcome;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -14,7 +13,7 @@ use caribou::trace::{Shape, Trace};
 use lb_strategies::median;
 
 use self::columns::{WORDS, table};
-use self::outcome::{Cost, EVEN_MAX, Outcome, Verdict, largest, outcomes};
+use super::analysis::outcome::{Cost, EVEN_MAX, Outcome, Verdict, largest, outcomes};
 use super::open::Input;
 use super::page::{Format, Page, bytes, counted, duration};
 use super::takers;

@@ -11,12 +11,12 @@ use std::path::PathBuf;
 
 use caribou::trace::{Activity, Trace};
 
-use super::bins::{BINS_MAX, Bins};
+use super::analysis::bins::{BINS_MAX, Bins};
+use super::analysis::spent::{Line, Parts, Spent, spent};
+use super::analysis::taken::{Taken, sampled};
 use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table, duration};
 use super::select::Selection;
-use super::spent::{Line, Parts, Spent, spent};
-use super::taken::{Taken, sampled};
 use crate::{Error, output};
 
 /// What to show.

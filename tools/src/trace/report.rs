@@ -35,13 +35,13 @@ use std::path::PathBuf;
 use caribou::trace::Trace;
 
 use super::advice::{Advice, Facts};
-use super::census::gather;
-use super::efficiency::Efficiency;
+use super::analysis::census::gather;
+use super::analysis::efficiency::Efficiency;
+use super::analysis::taken::beside_text;
 use super::open::{Input, warn};
 use super::page::{Page, bytes};
 use super::profile::taken;
 use super::select::Selection;
-use super::taken::beside_text;
 use super::{critical_path, histogram, outliers, page};
 use crate::{Error, output};
 

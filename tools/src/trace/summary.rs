@@ -10,16 +10,16 @@ use std::io::Write;
 use caribou::trace::Trace;
 
 use super::advice::Facts;
-use super::census::{Census, gather};
-use super::efficiency::Efficiency;
+use super::analysis::census::{Census, gather};
+use super::analysis::efficiency::Efficiency;
+use super::analysis::outcome::outcomes;
+use super::analysis::spent::Spent;
+use super::analysis::taken::beside_text;
 use super::lb::answer;
-use super::lb::outcome::outcomes;
 use super::open::{Input, warn};
 use super::page::{Format, Page};
 use super::profile::taken;
 use super::select::Selection;
-use super::spent::Spent;
-use super::taken::beside_text;
 use super::takers;
 use crate::Error;
 

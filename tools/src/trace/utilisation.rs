@@ -12,11 +12,11 @@ use std::path::PathBuf;
 use caribou::trace::Trace;
 
 use self::map::{Map, Row};
-use super::bins::{BINS_MAX, Bins};
+use super::analysis::bins::{BINS_MAX, Bins};
+use super::analysis::spent::{Parts, spent};
 use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table, counted, duration};
 use super::select::Selection;
-use super::spent::{Parts, spent};
 use crate::{Error, output};
 
 /// What to show.

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use caribou::trace::{ChunkId, Shape, Trace, What};
 
-use crate::trace::efficiency::{Efficiency, phases};
+use crate::trace::analysis::efficiency::{Efficiency, phases};
+use crate::trace::analysis::spent::{Parts, spent};
 use crate::trace::open::warn;
 use crate::trace::select::{Selection, Window};
-use crate::trace::spent::{Parts, spent};
 
 /// Runs that handled so many times the deliveries of others had more to do.
 const MORE: f64 = 1.02;

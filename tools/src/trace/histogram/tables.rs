@@ -1,7 +1,7 @@
 //! The bins and quantiles as tables.
 
+use super::super::analysis::spread::{Octave, Spread};
 use super::super::page::{Cell, Column, Table};
-use super::super::spread::{Octave, Spread};
 use super::Found;
 
 /// Characters of the longest bar.

@@ -2,8 +2,8 @@
 
 use caribou::trace::Trace;
 
-use super::outcome::{Outcome, Verdict, finite};
 use super::verdict;
+use crate::trace::analysis::outcome::{Outcome, Verdict, finite};
 use crate::trace::page::{Cell, Table};
 
 /// Its name in JSON and CSV, which ends in the unit; its head in text, which [`WORDS`] explains; and its cell.

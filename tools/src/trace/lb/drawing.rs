@@ -5,7 +5,7 @@ use presentation::svg::{Anchor, Area, Svg};
 use super::super::page::counted;
 use super::super::page::duration;
 use super::super::palette::{BEFORE, IDLE, MEASURED, PREDICTED};
-use super::outcome::{Outcome, PerRank};
+use crate::trace::analysis::outcome::{Outcome, PerRank};
 
 const SIZE: (f64, f64) = (960.0, 420.0);
 

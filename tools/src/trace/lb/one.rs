@@ -8,8 +8,8 @@ use super::super::open::warn;
 use super::super::page::{Cell, Page, Table, bytes, counted, duration};
 use super::super::select::Window;
 use super::super::streams;
-use super::outcome::{Outcome, Slowest, Verdict, causes_text, error, finite};
 use super::verdict;
+use crate::trace::analysis::outcome::{Outcome, Slowest, Verdict, causes_text, error, finite};
 
 /// A chunk that left its rank.
 struct Move {

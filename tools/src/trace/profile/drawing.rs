@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use caribou::trace::{Activity, Trace};
 use presentation::svg::{Anchor, Area, Svg};
 
+use super::super::analysis::spent::{Line, Parts, Spent};
 use super::super::page::duration;
 use super::super::palette::{self, IDLE, LOST, RUNTIME, UNKNOWN};
-use super::super::spent::{Line, Parts, Spent};
 use super::{in_order, ranks};
 
 const SIZE: (f64, f64) = (960.0, 460.0);

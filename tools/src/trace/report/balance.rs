@@ -2,7 +2,7 @@
 
 use caribou::trace::Trace;
 
-use crate::trace::lb::outcome::{Outcome, finite, outcomes};
+use crate::trace::analysis::outcome::{Outcome, finite, outcomes};
 
 /// Numbers a rank and sync that are embedded.
 const BARS_MAX: usize = 60_000;

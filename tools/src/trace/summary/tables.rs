@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use caribou::trace::{Activity, Shape, Trace};
 
-use super::super::census::{Census, SORTS, Traffic};
+use super::super::analysis::census::{Census, SORTS, Traffic};
+use super::super::analysis::spent::{Ending, Source, Spent};
+use super::super::analysis::taken::Taken;
 use super::super::page::{Cell, Table, counted, duration, moment};
-use super::super::spent::{Ending, Source, Spent};
-use super::super::taken::Taken;
 
 /// Idle time of a pool at its end.
 const TAIL: &str = "idle, waiting for the last worker";

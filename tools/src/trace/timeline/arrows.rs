@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::super::messages::Message;
+use super::super::analysis::messages::Message;
 
 /// The slowest of many messages.
 pub(super) struct Slowest {

@@ -6,15 +6,15 @@ use std::io::Write;
 use caribou::trace::{Activity, Trace};
 use presentation::svg::{Anchor, Area, Svg};
 
-use super::super::bins::Bins;
-use super::super::lb::outcome::{Outcome, largest, outcomes};
+use super::super::analysis::bins::Bins;
+use super::super::analysis::outcome::{Outcome, largest, outcomes};
+use super::super::analysis::spent::{Line, Parts, Spent, Worker, spent};
 use super::super::lb::the_one;
 use super::super::open::warn;
 use super::super::page::{Cell, Page, Table, counted};
 use super::super::palette;
 use super::super::profile::drawing::Layers;
 use super::super::select::Window;
-use super::super::spent::{Line, Parts, Spent, Worker, spent};
 use super::{Options, Sort};
 use crate::{Error, output};
 

@@ -3,9 +3,9 @@
 use caribou::trace::Trace;
 use presentation::svg::{Anchor, Area, Svg};
 
+use super::super::analysis::spent::Parts;
 use super::super::page::duration;
 use super::super::palette::{self, CHUNKS, IDLE, LOST, MARK, RUNTIME, STEAL, UNKNOWN};
-use super::super::spent::Parts;
 use super::map::{Cut, Map, Row};
 
 const WIDTH: f64 = 960.0;

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use caribou::trace::Trace;
 
-use super::super::bins::Bins;
+use super::super::analysis::bins::Bins;
+use super::super::analysis::spent::{Parts, Spent, Worker};
+use super::super::analysis::taken::{Taken, sampled};
 use super::super::select::Selection;
-use super::super::spent::{Parts, Spent, Worker};
-use super::super::taken::{Taken, sampled};
 
 /// Ranks by bins.
 pub(crate) struct Map {

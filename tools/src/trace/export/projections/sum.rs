@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use crate::Error;
-use crate::trace::bins::{BINS_MAX, Bins};
+use crate::trace::analysis::bins::{BINS_MAX, Bins};
 use crate::trace::select::Window;
 
 /// Intervals are whole microseconds.

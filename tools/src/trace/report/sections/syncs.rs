@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 
 use super::nothing;
+use crate::trace::analysis::outcome::Outcome;
 use crate::trace::lb::columns::{WORDS, table};
-use crate::trace::lb::outcome::Outcome;
 use crate::trace::lb::{IMBALANCE, one};
 use crate::trace::page::Cell;
 use crate::trace::report::Report;

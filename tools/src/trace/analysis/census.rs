@@ -7,9 +7,9 @@ use caribou::trace::{ChunkId, Event, Problem, RankTrace, Trace, What};
 
 use super::bins::Bins;
 use super::efficiency::phases;
-use super::select::Selection;
 use super::spent::{Source, Spent, Worker, source, spent};
-use super::streams;
+use crate::trace::select::Selection;
+use crate::trace::streams;
 
 /// What there is to count, in the order of [`sort`].
 pub(crate) const SORTS: [&str; 14] = [

@@ -2,7 +2,7 @@
 //!
 //! A [`What::Send`] and a [`What::Handler`] are one message if sender and number agree. Those that wait for their other half
 //! are kept, at most [`UNDER_WAY_MAX`] of them; beyond that the oldest is given up and counted. Memory does not grow with the
-//! trace. Events come in the order of their ends ([`Merged`](super::merged::Merged)); since clocks differ a little, a handler
+//! trace. Events come in the order of their ends ([`Merged`](crate::trace::merged::Merged)); since clocks differ a little, a handler
 //! may come before its message, and waits for it a while.
 
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use caribou::trace::{ChunkId, Event, NameId, What};
 use rustc_hash::FxHashMap;
 
-use super::merged::Place;
+use crate::trace::merged::Place;
 
 /// Messages that wait for their handler, at most.
 const UNDER_WAY_MAX: usize = 1 << 20;

@@ -18,9 +18,9 @@
 use caribou::trace::Trace;
 
 use super::bins::Bins;
-use super::page::{Cell, Table};
-use super::select::Window;
 use super::spent::{Parts, Spent, Worker};
+use crate::trace::page::{Cell, Table};
+use crate::trace::select::Window;
 
 /// Bins of the profile that a phase has at least.
 const BINS_IN_PHASE: u64 = 4;

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use caribou::trace::{Activity, Event, Part, Problem, Profile, RankTrace, Shape, Trace, What};
 
 use super::bins::Bins;
-use super::select::Selection;
-use super::streams;
+use crate::trace::select::Selection;
+use crate::trace::streams;
 
 /// What the figures were made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! A stretch of time cut into equal bins, and how what took time is spread over them.
 
-use super::select::Window;
+use crate::trace::select::Window;
 
 /// Bins, at most: the picture of a run needs no more, and products of times and bins stay within 64 bits.
 pub(crate) const BINS_MAX: usize = 1000;
