@@ -1,7 +1,7 @@
 //! `caribou trace`: shows what happened in a run that was recorded with `CARIBOU_TRACE`.
 //!
-//! Each command is a file with its `Options` and a `run`. Most make a [`Page`](page::Page), which knows how to be text,
-//! JSON or CSV, so that the same figures are in all three.
+//! [`analysis`] reads events and knows the run. Each command is a view of it: a file with its `Options` and a `run`. Most
+//! make a [`Page`](page::Page), which knows how to be text, JSON or CSV, so that the same figures are in all three.
 
 mod advice;
 pub(crate) mod analysis;
@@ -14,8 +14,6 @@ mod export;
 mod generate;
 mod histogram;
 pub(crate) mod lb;
-mod merge;
-mod merged;
 mod open;
 mod outliers;
 pub(crate) mod page;
@@ -23,7 +21,6 @@ mod palette;
 mod profile;
 mod report;
 mod select;
-mod streams;
 mod summary;
 mod takers;
 mod timeline;

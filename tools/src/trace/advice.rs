@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use caribou::trace::{Activity, Part, Shape, Trace};
 
 use super::analysis::census::Census;
+use super::analysis::facts::Facts;
 use super::analysis::outcome::{
     Cause, Cost, EVEN_MAX, Outcome, Slowest, causes_text, finite, max_over_average,
 };
 use super::analysis::spent::{Ending, Line, Parts, Spent};
-use super::analysis::taken::Taken;
 use super::page::duration;
 
 /// A phase is uneven if its slowest rank takes more than this times what it would with work divided by capacity.
@@ -27,7 +27,7 @@ const SHORT_NS: f64 = 20_000.0;
 
 /// All that the rules look at.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct Symptoms {
     pub(crate) parts: Parts,
     /// What the run was: a pool has no syncs.
     pub(crate) shape: Shape,
@@ -81,7 +81,7 @@ pub(crate) struct Advice {
     pub(crate) worry: bool,
 }
 
-impl Facts {
+impl Symptoms {
     pub(crate) fn advice(&self) -> Advice {
         let rules = [uneven, in_vain, heaviest, syncs, tail, collecting, idle, lost, tracing, runtime];
         let said: Vec<String> = rules.iter().filter_map(|rule| rule(self)).collect();
@@ -103,21 +103,22 @@ impl Facts {
     }
 }
 
-fn uneven(facts: &Facts) -> Option<String> {
-    if facts.uneven <= NOTABLE {
-        return uneven_without_syncs(facts);
+fn uneven(symptoms: &Symptoms) -> Option<String> {
+    if symptoms.uneven <= NOTABLE {
+        return uneven_without_syncs(symptoms);
     }
     let when = format!(
         "imbalance was above {UNEVEN} for {:.1} % of the time, at worst {:.3}",
-        100.0 * facts.uneven,
-        facts.worst
+        100.0 * symptoms.uneven,
+        symptoms.worst
     );
-    let cure = if facts.moving == 0 {
-        format!("; nothing was moved under `{}`", facts.strategy)
+    let cure = if symptoms.moving == 0 {
+        format!("; nothing was moved under `{}`", symptoms.strategy)
     } else {
         String::new()
     };
-    let Some(Slowest { rank, causes }) = facts.slowest.as_ref().filter(|slowest| !slowest.causes.is_empty())
+    let Some(Slowest { rank, causes }) =
+        symptoms.slowest.as_ref().filter(|slowest| !slowest.causes.is_empty())
     else {
         return Some(format!("{when}{cure}"));
     };
@@ -126,7 +127,7 @@ fn uneven(facts: &Facts) -> Option<String> {
     Some(match causes[0] {
         Cause::Work(_) => {
             // Who is told below that syncs take too long is not told here to have more of them.
-            let more = if facts.syncs_share > NOTABLE { "" } else { "more often, or " };
+            let more = if symptoms.syncs_share > NOTABLE { "" } else { "more often, or " };
             format!("{when}: {had}: balance {more}with another strategy{cure}")
         }
         _ if too_much => format!("{when}: {had}{cure}"),
@@ -134,10 +135,10 @@ fn uneven(facts: &Facts) -> Option<String> {
     })
 }
 
-fn uneven_without_syncs(facts: &Facts) -> Option<String> {
+fn uneven_without_syncs(symptoms: &Symptoms) -> Option<String> {
     let imbalance =
-        facts.imbalance.filter(|&imbalance| imbalance > UNEVEN && facts.syncs == 0 && !facts.cut)?;
-    let cure = match facts.shape {
+        symptoms.imbalance.filter(|&imbalance| imbalance > UNEVEN && symptoms.syncs == 0 && !symptoms.cut)?;
+    let cure = match symptoms.shape {
         Shape::Arrays => "add syncs to balance at",
         Shape::Pools => "hand out smaller ranges, or by another policy",
     };
@@ -146,8 +147,8 @@ fn uneven_without_syncs(facts: &Facts) -> Option<String> {
     ))
 }
 
-fn in_vain(facts: &Facts) -> Option<String> {
-    let InVain { saved, work_moved } = facts.in_vain?;
+fn in_vain(symptoms: &Symptoms) -> Option<String> {
+    let InVain { saved, work_moved } = symptoms.in_vain?;
     let (what, cure) = if work_moved {
         (
             "loads were stale: the work moves on faster than syncs follow",
@@ -161,8 +162,8 @@ fn in_vain(facts: &Facts) -> Option<String> {
 }
 
 /// Workers of a pool that wait for the last one.
-fn tail(facts: &Facts) -> Option<String> {
-    let share = facts.parts.share(facts.ending.tail_ns);
+fn tail(symptoms: &Symptoms) -> Option<String> {
+    let share = symptoms.parts.share(symptoms.ending.tail_ns);
     (share > NOTABLE).then(|| {
         format!(
             "workers waited for the last one for {:.1} % of the time: hand out smaller ranges, or by another policy",
@@ -172,10 +173,10 @@ fn tail(facts: &Facts) -> Option<String> {
 }
 
 /// Workers of a pool that wait for the result, when nothing is left to execute.
-fn collecting(facts: &Facts) -> Option<String> {
-    let share = facts.parts.share(facts.ending.collecting_ns);
+fn collecting(symptoms: &Symptoms) -> Option<String> {
+    let share = symptoms.parts.share(symptoms.ending.collecting_ns);
     // A name may come with parameters.
-    let policy = facts.strategy.split(',').next().unwrap_or_default();
+    let policy = symptoms.strategy.split(',').next().unwrap_or_default();
     (share > NOTABLE).then(|| {
         format!(
             "for {:.1} % of the time nothing was left to execute, and `{policy}` collected the result: a larger pool, or another policy",
@@ -184,21 +185,22 @@ fn collecting(facts: &Facts) -> Option<String> {
     })
 }
 
-fn heaviest(facts: &Facts) -> Option<String> {
-    let (times, chunk) = facts.heaviest.as_ref().filter(|(times, _)| *times > 1.0)?;
+fn heaviest(symptoms: &Symptoms) -> Option<String> {
+    let (times, chunk) = symptoms.heaviest.as_ref().filter(|(times, _)| *times > 1.0)?;
     Some(format!(
         "{chunk} is too heavy, {times:.3} times the average load of a worker: nothing can balance it, split it"
     ))
 }
 
-fn syncs(facts: &Facts) -> Option<String> {
-    let share = 100.0 * facts.syncs_share;
-    (facts.syncs_share > NOTABLE).then(|| format!("syncs took {share:.1} % of the run: balance less often"))
+fn syncs(symptoms: &Symptoms) -> Option<String> {
+    let share = 100.0 * symptoms.syncs_share;
+    (symptoms.syncs_share > NOTABLE)
+        .then(|| format!("syncs took {share:.1} % of the run: balance less often"))
 }
 
-fn idle(facts: &Facts) -> Option<String> {
-    let share = facts.parts.share(facts.parts.idle_ns);
-    let imbalance = facts.imbalance.filter(|&imbalance| imbalance <= EVEN_MAX && share > IDLE_MAX)?;
+fn idle(symptoms: &Symptoms) -> Option<String> {
+    let share = symptoms.parts.share(symptoms.parts.idle_ns);
+    let imbalance = symptoms.imbalance.filter(|&imbalance| imbalance <= EVEN_MAX && share > IDLE_MAX)?;
     Some(format!(
         "workers were idle for {:.1} % of the time while imbalance was {imbalance:.3}: latency or dependences, not balance; \
          see critical-path",
@@ -206,9 +208,9 @@ fn idle(facts: &Facts) -> Option<String> {
     ))
 }
 
-fn lost(facts: &Facts) -> Option<String> {
-    let share = facts.parts.share(facts.parts.lost_ns);
-    let (rank, worst) = facts.loser.filter(|_| share > NOTABLE)?;
+fn lost(symptoms: &Symptoms) -> Option<String> {
+    let share = symptoms.parts.share(symptoms.parts.lost_ns);
+    let (rank, worst) = symptoms.loser.filter(|_| share > NOTABLE)?;
     Some(format!(
         "handlers lost {:.1} % of the time, most on rank {rank} with {:.1} %: the vCPU was somebody else's, or they slept or \
          did I/O",
@@ -218,45 +220,40 @@ fn lost(facts: &Facts) -> Option<String> {
 }
 
 /// What the trace itself cost: figures of other parts are larger by it.
-fn tracing(facts: &Facts) -> Option<String> {
-    let share = facts.parts.share(facts.tracing_ns);
+fn tracing(symptoms: &Symptoms) -> Option<String> {
+    let share = symptoms.parts.share(symptoms.tracing_ns);
     (share > NOTABLE).then(|| {
         format!(
             "writing the trace took {:.1} % of the time: record less with CARIBOU_TRACE_FILTER, or make chunks larger{}",
             100.0 * share,
-            facts.short()
+            symptoms.short()
         )
     })
 }
 
-fn runtime(facts: &Facts) -> Option<String> {
-    let own_ns = facts.parts.runtime_ns - facts.beside_ns - facts.tracing_ns;
-    let share = facts.parts.share(own_ns.max(0.0));
+fn runtime(symptoms: &Symptoms) -> Option<String> {
+    let own_ns = symptoms.parts.runtime_ns - symptoms.beside_ns - symptoms.tracing_ns;
+    let share = symptoms.parts.share(own_ns.max(0.0));
     (share > RUNTIME_MAX).then(|| {
-        format!("the runtime itself took {:.1} %: make chunks larger{}", 100.0 * share, facts.short())
+        format!("the runtime itself took {:.1} %: make chunks larger{}", 100.0 * share, symptoms.short())
     })
 }
 
-impl Facts {
+impl Symptoms {
     /// That chunks are too small, if handlers are as short as that.
     fn short(&self) -> String {
         let short = self.handler_ns.filter(|&ns| ns < SHORT_NS);
         short.map_or(String::new(), |ns| format!(", a handler takes {} on average", duration(ns)))
     }
 
-    pub(crate) fn new(
-        trace: &Trace,
-        spent: &Spent,
-        taken: &Taken,
-        outcomes: &[Outcome<'_>],
-        census: Option<&Census>,
-    ) -> Facts {
+    pub(crate) fn of(facts: &Facts<'_>) -> Symptoms {
+        let Facts { trace, spent, outcomes, .. } = facts;
         let by_rank = spent.by_rank();
         let lost = by_rank.iter().map(|(&rank, parts)| (rank, parts.share(parts.lost_ns)));
         let busy: Vec<f64> =
             by_rank.values().map(|parts| parts.share(parts.chunks_ns + parts.lost_ns)).collect();
         let (phases, total) = (phases(outcomes), spent.total());
-        Facts {
+        Symptoms {
             parts: spent.parts(),
             shape: trace.run.shape,
             strategy: trace.run.lb.clone(),
@@ -268,10 +265,10 @@ impl Facts {
             worst: phases.worst,
             in_vain: moved_in_vain(outcomes),
             imbalance: if outcomes.is_empty() { max_over_average(&busy) } else { phases.imbalance },
-            heaviest: census.and_then(|census| heaviest_chunk(trace, spent, census)),
+            heaviest: facts.census.as_ref().and_then(|census| heaviest_chunk(trace, spent, census)),
             syncs_share: syncs_share(spent, outcomes),
             loser: lost.max_by(|one, other| one.1.total_cmp(&other.1)),
-            beside_ns: taken.beside_ns,
+            beside_ns: facts.taken.beside_ns,
             ending: Ending::of(trace),
             tracing_ns: total.get(&Activity::Runtime(Part::Flush)).map_or(0.0, |line| line.total_ns),
             handler_ns: handler_ns(&total),
@@ -378,20 +375,20 @@ mod tests {
     use super::*;
 
     /// Workers busy for 95 % of the time, nothing else to say.
-    fn quiet() -> Facts {
+    fn quiet() -> Symptoms {
         let parts = Parts { chunks_ns: 95.0, idle_ns: 5.0, wall_ns: 100.0, ..Parts::default() };
-        Facts {
+        Symptoms {
             parts,
             strategy: "refine".into(),
             syncs: 3,
             moving: 1,
             imbalance: Some(1.02),
-            ..Facts::default()
+            ..Symptoms::default()
         }
     }
 
-    fn only(facts: &Facts) -> String {
-        let mut said = facts.advice().says;
+    fn only(symptoms: &Symptoms) -> String {
+        let mut said = symptoms.advice().says;
         assert_eq!(said.len(), 1, "{said:?}");
         said.remove(0)
     }
@@ -401,11 +398,11 @@ mod tests {
         let says = |text: &str| Advice { says: vec![text.into()], worry: false };
         let stands_out = "nothing stands out: workers were busy with chunks for 95.0 % of the time";
         assert_eq!(quiet().advice(), says(stands_out));
-        let pool = Facts { shape: Shape::Pools, ..quiet() };
+        let pool = Symptoms { shape: Shape::Pools, ..quiet() };
         assert_eq!(pool.advice(), says(&stands_out.replace("chunks", "iterations")));
-        let nothing = Facts { parts: Parts { rest_ns: 1.0, wall_ns: 1.0, ..Parts::default() }, ..quiet() };
+        let nothing = Symptoms { parts: Parts { rest_ns: 1.0, wall_ns: 1.0, ..Parts::default() }, ..quiet() };
         assert_eq!(nothing.advice(), says("nothing was recorded that takes time"));
-        assert!(Facts { syncs_share: 0.1, ..quiet() }.advice().worry);
+        assert!(Symptoms { syncs_share: 0.1, ..quiet() }.advice().worry);
     }
 
     fn late(rank: usize, causes: &[Cause]) -> Option<Slowest> {
@@ -414,7 +411,7 @@ mod tests {
 
     #[test]
     fn uneven_phases_have_a_cause_and_a_cure() {
-        let with = |slowest| Facts { uneven: 0.3, slowest, worst: 1.6, ..quiet() };
+        let with = |slowest| Symptoms { uneven: 0.3, slowest, worst: 1.6, ..quiet() };
         let said = only(&with(late(2, &[Cause::Share(0.55)])));
         assert!(
             said.starts_with(
@@ -429,16 +426,19 @@ mod tests {
             only(&with(late(3, &[Cause::Work(1.5)])))
                 .contains("rank 3 had 1.500 times the average work: balance more often")
         );
-        let nothing_moved = Facts { moving: 0, ..with(late(2, &[Cause::Share(0.55)])) };
+        let nothing_moved = Symptoms { moving: 0, ..with(late(2, &[Cause::Share(0.55)])) };
         assert!(only(&nothing_moved).ends_with("; nothing was moved under `refine`"));
-        assert!(only(&Facts { uneven: 0.05, ..with(None) }).starts_with("nothing"), "too little of the run");
+        assert!(
+            only(&Symptoms { uneven: 0.05, ..with(None) }).starts_with("nothing"),
+            "too little of the run"
+        );
         assert!(only(&with(None)).ends_with("at worst 1.600"));
     }
 
     #[test]
     fn what_made_a_rank_later_is_named_first_and_nothing_is_left_out() {
         let slowest = late(1, &[Cause::Share(0.099), Cause::Speed(0.52), Cause::Work(1.192)]);
-        let said = only(&Facts { uneven: 0.3, slowest, worst: 1.6, ..quiet() });
+        let said = only(&Symptoms { uneven: 0.3, slowest, worst: 1.6, ..quiet() });
         assert!(
             said.ends_with(
                 ": rank 1 had only 9.9 % of its vCPU, only 52.0 % of the best speed and 1.192 times the average work"
@@ -464,7 +464,7 @@ mod tests {
     #[test]
     fn nobody_is_told_to_balance_more_and_less_often_at_once() {
         let slowest = late(0, &[Cause::Work(1.5)]);
-        let both = Facts { uneven: 0.3, worst: 1.6, syncs_share: 0.156, slowest, ..quiet() };
+        let both = Symptoms { uneven: 0.3, worst: 1.6, syncs_share: 0.156, slowest, ..quiet() };
         let said = both.advice().says;
         assert!(said[0].contains("balance with another strategy"), "{said:?}");
         assert_eq!(said[1], "syncs took 15.6 % of the run: balance less often");
@@ -490,7 +490,7 @@ mod tests {
         assert_eq!(of(&moved_work(200, [1.0, 1.0])), None, "two thirds came true");
         let stale = of(&moved_work(30, [1.0, 1.0])).unwrap();
         assert!(stale.work_moved && (stale.saved - 0.1).abs() < 1e-9, "{stale:?}");
-        let said = only(&Facts { in_vain: Some(stale), ..quiet() });
+        let said = only(&Symptoms { in_vain: Some(stale), ..quiet() });
         assert!(said.starts_with("moves saved 10 % of what was predicted: loads were stale"), "{said}");
         // Completion times differ since the first rank has a fifth of its vCPU; the work is where it was expected.
         assert!(!of(&moved_work(0, [0.2, 1.0])).unwrap().work_moved);
@@ -498,7 +498,7 @@ mod tests {
 
     #[test]
     fn a_pool_whose_workers_wait_for_the_last_has_a_tail() {
-        let with = |tail_ns, collecting_ns| Facts {
+        let with = |tail_ns, collecting_ns| Symptoms {
             shape: Shape::Pools,
             ending: Ending { tail_ns, collecting_ns },
             strategy: "leases,chunk=0.01".into(),
@@ -516,9 +516,9 @@ mod tests {
     #[test]
     fn a_trace_that_took_much_time_says_so() {
         let parts = Parts { runtime_ns: 20.0, chunks_ns: 80.0, wall_ns: 100.0, ..Parts::default() };
-        let said = only(&Facts { parts, tracing_ns: 12.0, ..quiet() });
+        let said = only(&Symptoms { parts, tracing_ns: 12.0, ..quiet() });
         assert!(said.starts_with("writing the trace took 12.0 % of the time: record less"), "{said}");
-        let said = only(&Facts { parts, handler_ns: Some(4_200.0), ..quiet() });
+        let said = only(&Symptoms { parts, handler_ns: Some(4_200.0), ..quiet() });
         assert_eq!(
             said,
             "the runtime itself took 20.0 %: make chunks larger, a handler takes 4.20 us on average"
@@ -527,7 +527,7 @@ mod tests {
 
     #[test]
     fn a_chunk_heavier_than_a_worker_can_bear_is_to_be_split() {
-        let with = |times| Facts { heaviest: Some((times, "Rod[17]".into())), ..quiet() };
+        let with = |times| Symptoms { heaviest: Some((times, "Rod[17]".into())), ..quiet() };
         let said = only(&with(1.3));
         assert_eq!(
             said,
@@ -538,20 +538,20 @@ mod tests {
 
     #[test]
     fn syncs_that_take_more_than_a_twentieth_are_too_many() {
-        let said = only(&Facts { syncs_share: 0.071, ..quiet() });
+        let said = only(&Symptoms { syncs_share: 0.071, ..quiet() });
         assert_eq!(said, "syncs took 7.1 % of the run: balance less often");
-        assert!(only(&Facts { syncs_share: 0.05, ..quiet() }).starts_with("nothing"));
+        assert!(only(&Symptoms { syncs_share: 0.05, ..quiet() }).starts_with("nothing"));
     }
 
     #[test]
     fn idle_workers_of_a_balanced_run_wait_for_messages() {
         let parts = Parts { chunks_ns: 70.0, idle_ns: 30.0, wall_ns: 100.0, ..Parts::default() };
-        let said = only(&Facts { parts, ..quiet() });
+        let said = only(&Symptoms { parts, ..quiet() });
         assert!(
             said.starts_with("workers were idle for 30.0 %") && said.contains("latency or dependences"),
             "{said}"
         );
-        let unbalanced = Facts { parts, imbalance: Some(1.15), ..quiet() };
+        let unbalanced = Symptoms { parts, imbalance: Some(1.15), ..quiet() };
         assert!(only(&unbalanced).starts_with("nothing"));
     }
 
@@ -559,15 +559,15 @@ mod tests {
     fn lost_and_runtime_shares_have_limits() {
         let parts =
             Parts { chunks_ns: 80.0, lost_ns: 6.0, runtime_ns: 14.0, wall_ns: 100.0, ..Parts::default() };
-        let said = Facts { parts, loser: Some((2, 0.4)), ..quiet() }.advice().says;
+        let said = Symptoms { parts, loser: Some((2, 0.4)), ..quiet() }.advice().says;
         assert!(
             said[0].starts_with("handlers lost 6.0 % of the time, most on rank 2 with 40.0 %: the vCPU"),
             "{said:?}"
         );
         assert_eq!(said[1..], ["the runtime itself took 14.0 %: make chunks larger"]);
-        let waited = Facts { parts, beside_ns: 5.0, loser: Some((2, 0.4)), ..quiet() };
+        let waited = Symptoms { parts, beside_ns: 5.0, loser: Some((2, 0.4)), ..quiet() };
         assert_eq!(waited.advice().says.len(), 1, "9 % are its own");
         let parts = Parts { lost_ns: 5.0, runtime_ns: 10.0, ..parts };
-        assert!(only(&Facts { parts, loser: Some((2, 0.4)), ..quiet() }).starts_with("nothing"));
+        assert!(only(&Symptoms { parts, loser: Some((2, 0.4)), ..quiet() }).starts_with("nothing"));
     }
 }

@@ -16,7 +16,7 @@ use caribou::trace::{ChunkId, Shape, Trace, What};
 use clap::ValueEnum;
 
 use self::history::{Detail, History};
-use super::merged::{Merged, NO_EVENTS};
+use super::analysis::events::{Events, NO_EVENTS, Scope};
 use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table, counted, duration};
 use super::select::Selection;
@@ -133,11 +133,11 @@ impl Chunks {
     fn read(options: &Options, trace: &Trace) -> Result<Chunks, Error> {
         let mut chunks = Chunks { ranks: options.selection.ranks(trace).count(), ..Chunks::default() };
         let mut asked_for = Vec::new();
-        let mut merged = Merged::selected(trace, &options.selection);
+        let mut events = Events::new(Scope::selected(trace, &options.selection));
         // Events come in the order of time, and so do syncs; not all ranks need to be read for their number.
         let mut syncs = trace.syncs.iter().peekable();
         let mut phase = 0;
-        for (place, event) in &mut merged {
+        for (place, event) in &mut events {
             while let Some(sync) = syncs.next_if(|sync| sync.at_ns <= event.end_ns) {
                 phase = sync.sync.saturating_add(1);
             }
@@ -155,7 +155,7 @@ impl Chunks {
             history.see(place.rank.rank, &event, detail);
         }
         chunks.phases = chunks.histories.values().map(History::phases).max().unwrap_or(0);
-        warn(&merged.problems());
+        warn(&events.problems());
         match (&options.index, asked_for.len()) {
             (None, _) | (Some(_), 1) => Ok(chunks),
             (Some(name), 0) => {

@@ -16,8 +16,8 @@ use caribou::trace::{ChunkId, NameId, Trace, What};
 
 use self::heaviest::Heaviest;
 use self::matrix::{Matrix, Volume};
+use super::analysis::events::{Events, NO_EVENTS, Scope};
 use super::analysis::messages::Matcher;
-use super::merged::{Merged, NO_EVENTS};
 use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table, bytes};
 use super::select::Selection;
@@ -112,8 +112,8 @@ fn count(options: &Options, trace: &Trace) -> Counted {
         unmatched: 0,
     };
     let (mut matcher, weight) = (Matcher::default(), weight(trace));
-    let mut merged = Merged::new(&trace.ranks, window);
-    for (place, event) in &mut merged {
+    let mut events = Events::new(Scope::of(&trace.ranks, window));
+    for (place, event) in &mut events {
         let from = place.rank.rank;
         let selected = options.selection.has(from);
         match event.what {
@@ -147,7 +147,7 @@ fn count(options: &Options, trace: &Trace) -> Counted {
         }
     }
     counted.unmatched = matcher.unmatched();
-    warn(&merged.problems());
+    warn(&events.problems());
     counted
 }
 

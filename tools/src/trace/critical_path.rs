@@ -9,7 +9,7 @@
 //! busy did not.
 
 mod bounds;
-mod slices;
+pub(crate) mod slices;
 mod walk;
 
 use std::io::Write;
@@ -17,13 +17,15 @@ use std::io::Write;
 use caribou::trace::{Shape, Trace};
 
 use super::analysis::efficiency::{Efficiency, bounds_table, phases};
-use super::analysis::spent::spent;
+use super::analysis::events::{Events, Observer, Scope};
+use super::analysis::facts::Facts;
+use super::analysis::spent::Time;
 use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table, duration};
 use super::select::{Selection, Window};
 use crate::Error;
 use bounds::longest_chain_ns;
-use slices::{Slices, TooMany};
+use slices::{Reading, Slices};
 use walk::{Part, Path};
 
 /// Rows of each table in text.
@@ -50,17 +52,24 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let trace = options.input.open()?;
     options.selection.check(&trace)?;
     let window = options.selection.window(&trace);
-    let slices = Slices::read(&trace, &options.selection, window, options.events_max);
-    let slices = slices.map_err(|TooMany| {
-        let most = options.events_max;
-        Error::Usage(format!(
-            "more than {most} events: choose a stretch with --time, or allow more with --events-max"
-        ))
-    })?;
-    warn(&slices.problems);
-    let path = Path::walk(&slices, window, options.top);
-    let shown = (&options.selection, window);
-    Ok(page(&trace, shown, &slices, &path, options.top).write(options.format, out)?)
+    let mut reading = Reading::new(&trace, window);
+    let mut time = Time::new(&trace, &options.selection, phases(&trace, window));
+    let mut events = Events::new(Scope::of(options.selection.ranks(&trace), window));
+    for (place, event) in &mut events {
+        reading.see(place, &event);
+        time.see(place, &event);
+        if reading.is_over(options.events_max) {
+            let most = options.events_max;
+            return Err(Error::Usage(format!(
+                "more than {most} events: choose a stretch with --time, or allow more with --events-max"
+            )));
+        }
+    }
+    warn(&events.problems());
+    let path = Path::walk(&reading.slices, window, options.top);
+    let efficiency = Efficiency::of(&time.spent);
+    let page = page(&trace, window, efficiency.as_ref(), (&reading.slices, &path), options.top);
+    Ok(page.write(options.format, out)?)
 }
 
 /// Work on the path: where, from when and until when.
@@ -72,27 +81,24 @@ pub(crate) struct Step {
     pub(crate) end_ns: u64,
 }
 
-/// The path through all of a run, if it has no more than so many events: what is said of it, and its work in the order of
-/// time.
-pub(crate) fn whole(trace: &Trace, events_max: usize) -> Option<(Page, Vec<Step>)> {
-    let everything = Selection::default();
-    let window = everything.window(trace);
-    let slices = Slices::read(trace, &everything, window, events_max).ok()?;
-    let path = Path::walk(&slices, window, ROWS);
+/// The path through all of a run: what is said of it, and its work in the order of time.
+pub(crate) fn whole(facts: &Facts<'_>, Reading { slices, .. }: &Reading) -> (Page, Vec<Step>) {
+    let window = facts.spent.bins.window;
+    let path = Path::walk(slices, window, ROWS);
     let step = |&(number, begin_ns, end_ns): &(slices::Number, u64, u64)| {
         let slice = &slices.all[number as usize];
         Step { rank: slice.rank, worker: slice.worker, begin_ns, end_ns }
     };
     let steps = path.steps.iter().rev().map(step).collect();
-    Some((page(trace, (&everything, window), &slices, &path, ROWS), steps))
+    (page(facts.trace, window, facts.efficiency.as_ref(), (slices, &path), ROWS), steps)
 }
 
 /// Shows so many rows of each table in text.
 fn page(
     trace: &Trace,
-    (selection, window): (&Selection, Window),
-    slices: &Slices,
-    path: &Path,
+    window: Window,
+    efficiency: Option<&Efficiency>,
+    (slices, path): (&Slices, &Path),
     top: usize,
 ) -> Page {
     let mut page = Page::new("critical_path", trace);
@@ -124,7 +130,7 @@ fn page(
         parts.row([Cell::text_of(part.name()), Cell::Ns(ns as f64), share(ns)]);
     }
     page.tables.push(parts);
-    page.tables.push(bounds(trace, selection, slices, window));
+    page.tables.push(bounds(efficiency, slices, window));
     let named = |name: &'static str, title: &str, head: &'static str, rows: Vec<(String, u64)>| {
         let columns = [(head, head), ("time_ns", "time"), ("share", "share")];
         let mut table = Table::new(name, title, &columns).text_rows(top);
@@ -152,9 +158,8 @@ fn page(
 }
 
 /// Bounds from where the time went, and from what had to wait for what.
-fn bounds(trace: &Trace, selection: &Selection, slices: &Slices, window: Window) -> Table {
-    let spent = spent(trace, selection, phases(trace, window));
-    let by_cause = Efficiency::of(&spent).map(|efficiency| efficiency.bounds());
+fn bounds(efficiency: Option<&Efficiency>, slices: &Slices, window: Window) -> Table {
+    let by_cause = efficiency.map(Efficiency::bounds);
     let chain = (
         "the longest chain of handlers, each on a worker of its own",
         longest_chain_ns(slices, window) as f64,

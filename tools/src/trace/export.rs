@@ -8,11 +8,11 @@ mod chrome;
 mod counters;
 mod lbdata;
 mod listing;
-mod merge;
 mod names;
 mod perfetto;
 mod phases;
 mod projections;
+mod rows;
 mod show;
 mod snapshot;
 mod turns;
@@ -26,11 +26,13 @@ use caribou::trace::{Shape, Trace};
 use clap::ValueEnum;
 
 use self::chrome::{Chrome, is_too_large};
-use self::merge::Rows;
 use self::names::Names;
 use self::perfetto::Perfetto;
+use self::rows::Rows;
 use self::show::show;
+use self::turns::Turns;
 use self::viewer::Flows;
+use super::analysis::merge::Merge;
 use super::open::{Input, warn};
 use super::page::bytes;
 use super::select::Selection;
@@ -188,7 +190,7 @@ fn fresh_directory(dir: &Path) -> Result<(), Error> {
 }
 
 /// Says on standard error what of the events could not be read, or belongs nowhere.
-fn warn_left_out(merged: &merge::Merged) {
+fn warn_left_out(merged: &Merge<Turns>) {
     warn(&merged.problems());
     let left_out = merged.left_out();
     if left_out > 0 {

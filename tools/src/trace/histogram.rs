@@ -10,15 +10,15 @@ mod tables;
 use std::io::Write;
 use std::path::PathBuf;
 
-use caribou::trace::{NameId, Problem, Shape, Trace, What};
+use caribou::trace::{Event, NameId, Shape, Trace, What};
 
 use super::analysis::bins::Bins;
+use super::analysis::events::{NO_EVENTS, Observer, Place, Scope, in_order};
 use super::analysis::messages::Matcher;
 use super::analysis::spread::Spread;
-use super::merged::{Merged, NO_EVENTS};
 use super::open::{Input, warn};
 use super::page::{Format, Page, duration};
-use super::select::Selection;
+use super::select::{Selection, Window};
 use crate::{Error, output};
 
 /// Shorter calls are called short: the runtime's own work per message begins to be seen.
@@ -43,7 +43,7 @@ pub(crate) struct Options {
 
 /// What was measured.
 #[derive(Default)]
-struct Found {
+pub(crate) struct Found {
     wall: Spread,
     cpu: Spread,
     short: u64,
@@ -54,28 +54,25 @@ struct Found {
     early: u64,
     idle: Spread,
     given_up: u64,
-    /// Events that could not be read.
-    problems: Vec<Problem>,
 }
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let trace = options.input.open()?;
     options.selection.check(&trace)?;
     let kinds = options.kind.as_deref().map(|name| kinds_called(&trace, name)).transpose()?;
-    let found = measure(&trace, &options.selection, kinds.as_deref());
-    warn(&found.problems);
+    let window = options.selection.window(&trace);
+    let mut durations = Durations::new(&options.selection, window, kinds.as_deref());
+    // A message may come from a rank that was not selected: all are read, and its receiver decides.
+    warn(&in_order(Scope::of(&trace.ranks, window), &mut [&mut durations]));
+    let found = durations.finish();
     if let Some(file) = options.svg.as_ref().filter(|_| trace.events() > 0) {
         output::write(file, picture::draw(&trace, &found).finish())?;
     }
     Ok(page(&trace, &found).write(options.format, out)?)
 }
 
-/// All of a run.
-pub(crate) fn whole(trace: &Trace) -> Page {
-    page(trace, &measure(trace, &Selection::default(), None))
-}
-
-fn page(trace: &Trace, found: &Found) -> Page {
+/// What was found, in all formats.
+pub(crate) fn page(trace: &Trace, found: &Found) -> Page {
     let mut page = Page::new("histogram", trace);
     if trace.events() == 0 {
         page.says.push(NO_EVENTS.into());
@@ -111,24 +108,39 @@ fn kinds_called(trace: &Trace, name: &str) -> Result<Vec<NameId>, Error> {
     Ok(called)
 }
 
-fn measure(trace: &Trace, selection: &Selection, kinds: Option<&[NameId]>) -> Found {
-    let window = selection.window(trace);
-    let chosen = |kind: &NameId| kinds.is_none_or(|kinds| kinds.contains(kind));
-    let (mut found, mut matcher) = (Found::default(), Matcher::default());
-    // A message may come from a rank that was not selected: all are read, and its receiver decides.
-    let mut merged = Merged::new(&trace.ranks, window);
-    // What ended in the window, so that stretches that follow each other add up.
-    let whole = Bins::new(window, 1);
-    for (place, event) in &mut merged {
-        let selected = |rank| selection.has(rank) && whole.ends_inside(event.end_ns);
-        let here = selected(place.rank.rank);
+/// Measures what is selected, shown in the order of time.
+pub(crate) struct Durations<'q> {
+    selection: &'q Selection,
+    kinds: Option<&'q [NameId]>,
+    /// What ended in the window, so that stretches that follow each other add up.
+    whole: Bins,
+    matcher: Matcher,
+    found: Found,
+}
+
+impl<'q> Durations<'q> {
+    pub(crate) fn new(selection: &'q Selection, window: Window, kinds: Option<&'q [NameId]>) -> Self {
+        let (matcher, found) = (Matcher::default(), Found::default());
+        Self { selection, kinds, whole: Bins::new(window, 1), matcher, found }
+    }
+
+    pub(crate) fn finish(self) -> Found {
+        Found { given_up: self.matcher.given_up(), ..self.found }
+    }
+}
+
+impl Observer<'_> for Durations<'_> {
+    fn see(&mut self, place: Place<'_>, event: &Event) {
+        let selected = |rank| self.selection.has(rank) && self.whole.ends_inside(event.end_ns);
+        let chosen = |kind: &NameId| self.kinds.is_none_or(|kinds| kinds.contains(kind));
+        let (here, found) = (selected(place.rank.rank), &mut self.found);
         match event.what {
-            What::Handler { kind, .. } if here && chosen(&kind) => found.execution(&event),
-            What::Range { .. } if here && kinds.is_none() => found.execution(&event),
-            What::Idle if here && kinds.is_none() => found.idle.add(event.duration_ns()),
+            What::Handler { kind, .. } if here && chosen(&kind) => found.execution(event),
+            What::Range { .. } if here && self.kinds.is_none() => found.execution(event),
+            What::Idle if here && self.kinds.is_none() => found.idle.add(event.duration_ns()),
             _ => {}
         }
-        if let Some(message) = matcher.see(place, &event)
+        if let Some(message) = self.matcher.see(place, event)
             && selected(message.begun.rank)
             && chosen(&message.begun.kind)
         {
@@ -137,13 +149,10 @@ fn measure(trace: &Trace, selection: &Selection, kinds: Option<&[NameId]>) -> Fo
             found.early += u64::from(message.is_early());
         }
     }
-    found.given_up = matcher.given_up();
-    found.problems = merged.problems();
-    found
 }
 
 impl Found {
-    fn execution(&mut self, event: &caribou::trace::Event) {
+    fn execution(&mut self, event: &Event) {
         let wall_ns = event.duration_ns();
         self.wall.add(wall_ns);
         self.cpu.add(event.cpu_ns());

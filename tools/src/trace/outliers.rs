@@ -4,18 +4,19 @@
 //! hide in. Ranks are judged by their profiles, which every run has; chunks by their handlers. It says who is strange, not
 //! why: `timeline` and `chunks` show that.
 
-mod noise;
+pub(crate) mod noise;
 mod score;
 mod usual;
 
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use caribou::trace::{Activity, ChunkId, RankTrace, Shape, Trace, What};
+use caribou::trace::{Activity, ChunkId, RankTrace, Shape, Trace};
 
-use self::noise::Noise;
+use self::noise::{Noise, Usuals};
 use self::score::{Scored, scored};
-use super::merged::NO_EVENTS;
+use super::analysis::chunk_times::ChunkTimes;
+use super::analysis::events::{NO_EVENTS, Observer, Scope, by_worker};
 use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table};
 use crate::Error;
@@ -46,22 +47,36 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let trace = options.input.open()?;
-    Ok(page(&trace, options.noise, options.top).write(options.format, out)?)
+    let (mut chunks, mut usual) = (ChunkTimes::default(), Usuals::default());
+    let scope = Scope::all(&trace);
+    let mut observers: Vec<&mut dyn Observer<'_>> = vec![&mut chunks];
+    if options.noise {
+        observers.push(&mut usual);
+    }
+    warn(&by_worker(&scope, &mut observers));
+    let mut noise = Noise::new(usual, options.top);
+    if options.noise {
+        // What cannot be read has been said.
+        by_worker(&scope, &mut [&mut noise]);
+    }
+    let noise = options.noise.then_some(noise);
+    Ok(page(&trace, chunks.0, noise, options.top).write(options.format, out)?)
 }
 
 /// Rows of each table.
-const ROWS: usize = 10;
+pub(crate) const ROWS: usize = 10;
 
-/// All outliers of a run, single executions among them.
-pub(crate) fn whole(trace: &Trace) -> Page {
-    page(trace, true, ROWS)
-}
-
-fn page(trace: &Trace, noise: bool, top: usize) -> Page {
+/// What stands out among ranks, and among chunks with this CPU time in ns; and the long executions.
+pub(crate) fn page(
+    trace: &Trace,
+    chunks_ns: BTreeMap<ChunkId, f64>,
+    noise: Option<Noise>,
+    top: usize,
+) -> Page {
     let mut page = Page::new("outliers", trace);
     let judged = trace.ranks.len() >= RANKS_MIN;
     let ranks = if judged { of_ranks(trace) } else { Vec::new() };
-    let chunks = of_chunks(trace);
+    let chunks = of_chunks(trace, chunks_ns);
     let strange = |scores: &[Scored<String>]| scores.iter().filter(|score| score.score >= STRANGE).count();
     let (ranks_strange, chunks_strange) = (strange(&ranks), strange(&chunks));
     let ranks_strange = if judged { format!("{ranks_strange} figures of ranks and ") } else { String::new() };
@@ -85,8 +100,8 @@ fn page(trace: &Trace, noise: bool, top: usize) -> Page {
     } else {
         page.tables.push(table("chunks", "chunk", &chunks, top));
     }
-    if noise && trace.events() > 0 {
-        Noise::find(trace, top).tell(trace, &mut page);
+    if let Some(noise) = noise.filter(|_| trace.events() > 0) {
+        noise.tell(trace, &mut page);
     }
     page
 }
@@ -139,13 +154,7 @@ fn measured(rank: &RankTrace) -> [Option<f64>; 5] {
 }
 
 /// The CPU time of each chunk, strangest first.
-fn of_chunks(trace: &Trace) -> Vec<Scored<String>> {
-    let mut cpu_ns: BTreeMap<ChunkId, f64> = BTreeMap::new();
-    warn(&trace.for_each(|_, _, event| {
-        if let What::Handler { chunk, .. } = event.what {
-            *cpu_ns.entry(chunk).or_default() += event.cpu_ns() as f64;
-        }
-    }));
+fn of_chunks(trace: &Trace, cpu_ns: BTreeMap<ChunkId, f64>) -> Vec<Scored<String>> {
     let mut by_array: BTreeMap<u32, Vec<(ChunkId, f64)>> = BTreeMap::new();
     for (chunk, ns) in cpu_ns {
         by_array.entry(chunk.array).or_default().push((chunk, ns / 1e6));

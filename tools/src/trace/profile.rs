@@ -13,7 +13,7 @@ use caribou::trace::{Activity, Trace};
 
 use super::analysis::bins::{BINS_MAX, Bins};
 use super::analysis::spent::{Line, Parts, Spent, spent};
-use super::analysis::taken::{Taken, sampled};
+use super::analysis::taken::Taken;
 use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table, duration};
 use super::select::Selection;
@@ -124,7 +124,7 @@ fn kinds(trace: &Trace, spent: &Spent, selection: &Selection) -> Table {
             table.row(kind(trace, activity, line, &parts));
         }
     }
-    let taken = taken(trace, spent, selection);
+    let taken = Taken::by(trace, spent, selection);
     let named = [
         ("waiting for the vCPU", taken.wait_ns),
         ("throttled by a quota", taken.throttled_ns),
@@ -178,17 +178,6 @@ pub(crate) fn in_order(total: &BTreeMap<Activity, Line>) -> Vec<(Activity, &Line
         place(*one).cmp(&place(*other)).then(other_line.total_ns.total_cmp(&one_line.total_ns))
     });
     lines
-}
-
-/// Who had the lost time, rank by rank.
-pub(crate) fn taken(trace: &Trace, spent: &Spent, selection: &Selection) -> Taken {
-    let parts = spent.by_rank();
-    let mut sum = Taken::default();
-    for rank in selection.ranks(trace) {
-        let lost_ns = parts.get(&rank.rank).map_or(0.0, |parts| parts.lost_ns);
-        sum += Taken::of(lost_ns, sampled(rank, &spent.bins).map(|bins| bins.iter().sum()));
-    }
-    sum
 }
 
 fn by_rank(trace: &Trace, spent: &Spent) -> Table {

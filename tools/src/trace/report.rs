@@ -6,13 +6,14 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`activities`], [`account`], [`lanes`], [`chunks`], [`figures`] | one pass over the events: what is known |
-//! | [`stretches`] | a second pass over stretches of them: slices one by one, with who sent their messages |
+//! | [`activities`], [`account`], [`lanes`], [`chunks`], [`figures`] | what a page draws and counts, worker by worker |
+//! | [`stretches`] | some stretches of time again: slices one by one, with who sent their messages |
 //! | [`balance`], [`verdict`] | what the records of syncs say, and sentences; in the words of `lb` and `summary` |
 //! | [`charts`], [`maps`], [`plots`], [`sections`], [`tables`] | HTML and SVG |
 //! | [`data`] | the same figures for the script |
 //!
-//! What commands of their own find and say is taken from them: advice, syncs, durations, the critical path, outliers.
+//! What else is known of the run is in [`Facts`], and what commands of their own find and say is taken from them: advice,
+//! syncs, durations, the critical path, outliers.
 
 mod account;
 mod activities;
@@ -29,18 +30,21 @@ mod stretches;
 mod tables;
 mod verdict;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
-use caribou::trace::Trace;
+use caribou::trace::{ChunkId, Trace};
 
-use super::advice::{Advice, Facts};
-use super::analysis::census::gather;
+use super::advice::{Advice, Symptoms};
 use super::analysis::efficiency::Efficiency;
+use super::analysis::events::{Observer, Scope, in_order};
+use super::analysis::facts::Facts;
 use super::analysis::taken::beside_text;
+use super::critical_path::slices::Reading;
 use super::open::{Input, warn};
+use super::outliers::noise::{Noise, Usuals};
 use super::page::{Page, bytes};
-use super::profile::taken;
 use super::select::Selection;
 use super::{critical_path, histogram, outliers, page};
 use crate::{Error, output};
@@ -65,10 +69,8 @@ struct Report<'t> {
     efficiency: Option<page::Table>,
     /// What was lost beside handlers, in words.
     beside: Option<String>,
-    /// How long things take, the critical path, and what is unlike the rest; not of long traces.
-    durations: Option<Page>,
-    path: Option<(Page, Vec<critical_path::Step>)>,
-    outliers: Option<Page>,
+    /// Not of long traces.
+    details: Option<Details>,
 }
 
 /// Of longer traces what takes memory or time for each event is left out.
@@ -85,21 +87,48 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     Ok(writeln!(out, "{}: {size}, from {events} events of {} ranks", file.display(), trace.ranks.len())?)
 }
 
+/// What is told of runs whose events are few: it takes memory or time for each.
+struct Details {
+    durations: Page,
+    path: (Page, Vec<critical_path::Step>),
+    outliers: Page,
+}
+
 impl<'t> Report<'t> {
+    /// Reads all events worker by worker, and those of a short run once more in the order of time.
     fn of(trace: &'t Trace) -> Report<'t> {
-        let figures = figures::Figures::of(trace);
-        let balance = balance::Balance::of(trace);
-        let stretches = stretches::Stretches::of(trace, &figures, &balance);
-        let (spent, census) = gather(trace, false);
-        let taken = taken(trace, &spent, &Selection::default());
-        let advice = Facts::new(trace, &spent, &taken, &balance.syncs, census.as_ref()).advice();
-        let efficiency = Efficiency::of(&spent).map(|efficiency| efficiency.table());
-        let beside = beside_text(&spent, &taken);
         let few = trace.events() <= EVENTS_MAX as u64;
-        let durations = few.then(|| histogram::whole(trace));
-        let path = few.then(|| critical_path::whole(trace, EVENTS_MAX)).flatten();
-        let outliers = few.then(|| outliers::whole(trace));
-        Report { trace, figures, balance, stretches, advice, efficiency, beside, durations, path, outliers }
+        let (mut gathering, mut usual) = (figures::Gathering::new(trace), Usuals::default());
+        let mut observers: Vec<&mut dyn Observer<'t>> = vec![&mut gathering];
+        if few {
+            observers.push(&mut usual);
+        }
+        let mut facts = Facts::read(trace, &mut observers);
+        let figures = gathering.finish(std::mem::take(&mut facts.problems));
+        let balance = balance::Balance::of(&facts);
+        let stretches = stretches::Stretches::of(trace, &figures, &balance);
+        let advice = Symptoms::of(&facts).advice();
+        let efficiency = facts.efficiency.as_ref().map(Efficiency::table);
+        let beside = beside_text(&facts.spent, &facts.taken);
+        let details = few.then(|| Details::read(&facts, figures.chunks.cpu_ns(), usual));
+        Report { trace, figures, balance, stretches, advice, efficiency, beside, details }
+    }
+}
+
+impl Details {
+    fn read(facts: &Facts<'_>, chunks_ns: BTreeMap<ChunkId, f64>, usual: Usuals) -> Details {
+        let (trace, everything) = (facts.trace, Selection::default());
+        let window = everything.window(trace);
+        let mut durations = histogram::Durations::new(&everything, window, None);
+        let mut reading = Reading::new(trace, window);
+        let mut noise = Noise::new(usual, outliers::ROWS);
+        // What cannot be read is known.
+        in_order(Scope::all(trace), &mut [&mut durations, &mut reading, &mut noise]);
+        Details {
+            durations: histogram::page(trace, &durations.finish()),
+            path: critical_path::whole(facts, &reading),
+            outliers: outliers::page(trace, chunks_ns, Some(noise), outliers::ROWS),
+        }
     }
 }
 

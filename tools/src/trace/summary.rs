@@ -7,19 +7,13 @@ mod tables;
 
 use std::io::Write;
 
-use caribou::trace::Trace;
-
-use super::advice::Facts;
-use super::analysis::census::{Census, gather};
+use super::advice::Symptoms;
 use super::analysis::efficiency::Efficiency;
-use super::analysis::outcome::outcomes;
-use super::analysis::spent::Spent;
+use super::analysis::facts::Facts;
 use super::analysis::taken::beside_text;
 use super::lb::answer;
 use super::open::{Input, warn};
 use super::page::{Format, Page};
-use super::profile::taken;
-use super::select::Selection;
 use super::takers;
 use crate::Error;
 
@@ -41,29 +35,31 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let trace = options.input.open()?;
-    let (spent, census) = gather(&trace, options.quick);
-    warn(&spent.problems);
-    Ok(page(&trace, &spent, census.as_ref()).write(options.format, out)?)
+    let facts = match options.quick || trace.events() == 0 {
+        true => Facts::of_records(&trace),
+        false => Facts::read(&trace, &mut []),
+    };
+    warn(&facts.problems);
+    Ok(page(&facts).write(options.format, out)?)
 }
 
-fn page(trace: &Trace, spent: &Spent, census: Option<&Census>) -> Page {
+fn page(facts: &Facts<'_>) -> Page {
+    let Facts { trace, spent, taken, census, .. } = facts;
+    let census = census.as_ref();
     let mut page = Page::new("summary", trace);
-    let outcomes = outcomes(&trace.syncs);
     page.says.push(tables::headline(trace));
-    let taken = taken(trace, spent, &Selection::default());
-    let advice = Facts::new(trace, spent, &taken, &outcomes, census).advice();
-    page.says.extend(advice.says.into_iter().map(|line| format!("=> {line}")));
-    page.says.push(format!("balancing: {}", answer(trace, &outcomes)));
+    page.says.extend(Symptoms::of(facts).advice().says.into_iter().map(|line| format!("=> {line}")));
+    page.says.push(format!("balancing: {}", answer(trace, &facts.outcomes)));
     page.says.extend(takers::says(trace));
     page.tables.push(tables::run(trace));
-    page.tables.push(tables::time(trace, spent, &taken).csv());
-    page.tables.extend(Efficiency::of(spent).iter().map(Efficiency::table));
+    page.tables.push(tables::time(trace, spent, taken).csv());
+    page.tables.extend(facts.efficiency.iter().map(Efficiency::table));
     page.tables.push(tables::traffic(trace, spent, census));
     if let Some(census) = census {
         page.tables.push(tables::events(census));
     }
     page.notes.push(spent.note());
-    page.notes.extend(beside_text(spent, &taken));
+    page.notes.extend(beside_text(spent, taken));
     match census {
         Some(_) if trace.run.arrows > 1 => page.notes.push(format!(
             "one in {} sends is recorded: messages and bytes are those times {}",

@@ -1,7 +1,7 @@
 //! `caribou trace timeline`: what each worker did between two moments.
 //!
 //! A row a worker, or with `--chunk` a row a chunk, as a strip of letters and with `--svg` as a picture. Events are read
-//! once, in the order of time ([`Merged`]); what is kept of a row is as much as it has characters and pixels. It explains
+//! once, in the order of time ([`Events`]); what is kept of a row is as much as it has characters and pixels. It explains
 //! nothing: why a worker waited is for `critical-path` to say.
 
 mod arrows;
@@ -18,7 +18,7 @@ use caribou::trace::{Trace, What};
 use self::picture::Picture;
 use self::strip::{Legend, Strip};
 use self::view::{Class, View};
-use super::merged::{Merged, NO_EVENTS};
+use super::analysis::events::{Events, NO_EVENTS, Scope};
 use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table, duration};
 use super::select::{Selection, Window};
@@ -75,8 +75,9 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let mut view = View::new(&trace, &options.selection, &options.chunk);
     let mut strips = Vec::new();
     let mut picture = options.svg.as_ref().map(|_| Picture::new(&trace, window, options));
-    let mut merged = Merged::of(view.places(&trace, &options.selection), window);
-    for (place, event) in &mut merged {
+    let places = view.places(Scope::selected(&trace, &options.selection).places);
+    let mut events = Events::new(Scope { places, window });
+    for (place, event) in &mut events {
         if let Some(slice) = view.slice(&trace, place, &event) {
             strips.resize_with(view.rows().max(strips.len()), || Strip::new(window, options.width as usize));
             strips[slice.row].add(&slice);
@@ -96,7 +97,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
             picture.message(place, &event);
         }
     }
-    warn(&merged.problems());
+    warn(&events.problems());
     if view.rows() == 0 {
         return Err(Error::Usage(match &options.chunk[..] {
             [] => "nothing is recorded there".into(),

@@ -1,15 +1,10 @@
-//! One pass over all events: how many of which sort, messages, and the heaviest chunk of each phase; and where time went,
-//! from the best that there is.
+//! How many events there are of which sort, how much was sent, and the heaviest chunk of each sync.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use caribou::trace::{ChunkId, Event, Problem, RankTrace, Trace, What};
+use caribou::trace::{ChunkId, Event, Trace, What};
 
-use super::bins::Bins;
-use super::efficiency::phases;
-use super::spent::{Source, Spent, Worker, source, spent};
-use crate::trace::select::Selection;
-use crate::trace::streams;
+use super::events::{Observer, Place};
 
 /// What there is to count, in the order of [`sort`].
 pub(crate) const SORTS: [&str; 14] = [
@@ -75,81 +70,41 @@ pub(crate) struct Loads {
     pub(crate) heaviest: Option<(u64, ChunkId)>,
 }
 
-/// Where the time went, and the events counted unless they are to be left alone: in one pass.
-pub(crate) fn gather(trace: &Trace, quick: bool) -> (Spent, Option<Census>) {
-    let everything = Selection::default();
-    let bins = phases(trace, everything.window(trace));
-    let ranks: Vec<_> = trace.ranks.iter().collect();
-    if quick || trace.events() == 0 {
-        return (spent(trace, &everything, bins), None);
+/// Counts events.
+pub(crate) struct Counting {
+    pub(crate) census: Census,
+    /// Events may name any number of syncs: only those on record are worth memory.
+    syncs: BTreeSet<u64>,
+}
+
+impl Counting {
+    pub(crate) fn new(trace: &Trace) -> Counting {
+        let syncs = trace.syncs.iter().map(|sync| sync.sync).collect();
+        Counting { census: Census::default(), syncs }
     }
-    let from_events = source(&ranks, false) == Source::Events;
-    let Read { census, workers, problems } = read(trace, &bins, from_events);
-    let mut spent = match from_events {
-        true => Spent { bins, source: Source::Events, workers, problems: Vec::new(), coarse: false },
-        false => spent(trace, &everything, bins),
-    };
-    spent.problems = problems;
-    (spent, Some(census))
 }
 
-/// What one pass found.
-struct Read {
-    census: Census,
-    /// Where time went, if that was asked for.
-    workers: Vec<Worker>,
-    problems: Vec<Problem>,
-}
-
-/// Reads all events once. Takes memory for each worker and sync.
-fn read(trace: &Trace, bins: &Bins, with_time: bool) -> Read {
-    let ranks: Vec<&RankTrace> = trace.ranks.iter().collect();
-    // Events may name any number of syncs: only those on record are worth memory.
-    let known: BTreeSet<u64> = trace.syncs.iter().map(|sync| sync.sync).collect();
-    let begin = |rank: &RankTrace, worker| (rank.rank, Census::default(), Worker::new(rank.rank, worker));
-    let see = |(rank, census, worker): &mut (u32, Census, Worker), events: &[Event]| {
-        for event in events {
-            census.see(*rank, event, &known);
-            if with_time {
-                worker.see(bins, event);
-            }
-        }
-    };
-    let (found, problems) = streams::fold(&ranks, bins.window, begin, see);
-    let (mut census, mut workers) = (Census::default(), Vec::new());
-    for (_, one, worker) in found {
-        census.merge(one);
-        workers.push(worker);
-    }
-    Read { census, workers, problems }
-}
-
-impl Census {
-    fn see(&mut self, rank: u32, event: &Event, known: &BTreeSet<u64>) {
-        self.counts[sort(&event.what)] += 1;
+impl Observer<'_> for Counting {
+    fn see(&mut self, place: Place<'_>, event: &Event) {
+        let census = &mut self.census;
+        census.counts[sort(&event.what)] += 1;
         match event.what {
             What::Send { rank: to, bytes, .. } => {
-                let traffic = if to == rank { &mut self.local } else { &mut self.remote };
+                let traffic = if to == place.rank.rank { &mut census.local } else { &mut census.remote };
                 traffic.messages += 1;
                 traffic.bytes = traffic.bytes.saturating_add(bytes);
             }
-            What::Load { chunk, sync, load_ns, .. } if known.contains(&sync) => {
-                let one = Loads { sum_ns: load_ns, heaviest: Some((load_ns, chunk)) };
-                self.loads.entry(sync).or_default().merge(one);
+            What::Load { chunk, sync, load_ns, .. } if self.syncs.contains(&sync) => {
+                let loads = census.loads.entry(sync).or_default();
+                loads.sum_ns = loads.sum_ns.saturating_add(load_ns);
+                loads.heaviest = loads.heaviest.max(Some((load_ns, chunk)));
             }
             _ => {}
         }
     }
+}
 
-    fn merge(&mut self, other: Census) {
-        self.counts.iter_mut().zip(other.counts).for_each(|(sum, count)| *sum += count);
-        self.local.merge(other.local);
-        self.remote.merge(other.remote);
-        for (sync, loads) in other.loads {
-            self.loads.entry(sync).or_default().merge(loads);
-        }
-    }
-
+impl Census {
     /// Handlers, or ranges of iterations.
     pub(crate) fn handled(&self) -> u64 {
         self.counts[0] + self.counts[11]
@@ -157,21 +112,9 @@ impl Census {
 }
 
 impl Traffic {
-    fn merge(&mut self, other: Traffic) {
-        self.messages += other.messages;
-        self.bytes = self.bytes.saturating_add(other.bytes);
-    }
-
     /// What it stands for if only one in so many was recorded.
     pub(crate) fn times(self, arrows: u32) -> Traffic {
         let arrows = u64::from(arrows.max(1));
         Traffic { messages: self.messages.saturating_mul(arrows), bytes: self.bytes.saturating_mul(arrows) }
-    }
-}
-
-impl Loads {
-    fn merge(&mut self, other: Loads) {
-        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
-        self.heaviest = self.heaviest.max(other.heaviest);
     }
 }

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use caribou::trace::{ChunkId, Event, NameId, What};
 use rustc_hash::FxHashMap;
 
-use crate::trace::merged::Place;
+use super::events::Place;
 
 /// Messages that wait for their handler, at most.
 const UNDER_WAY_MAX: usize = 1 << 20;

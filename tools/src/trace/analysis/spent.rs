@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use caribou::trace::{Activity, Event, Part, Problem, Profile, RankTrace, Shape, Trace, What};
 
 use super::bins::Bins;
+use super::events::{Observer, Place, Scope, by_worker};
 use crate::trace::select::Selection;
-use crate::trace::streams;
 
 /// What the figures were made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,27 +63,56 @@ pub(crate) struct Parts {
 
 /// The time of the chosen ranks, from the best that there is.
 pub(crate) fn spent(trace: &Trace, selection: &Selection, bins: Bins) -> Spent {
-    let ranks: Vec<&RankTrace> = selection.ranks(trace).collect();
-    let coarse = is_coarse(&ranks, &bins, trace.elapsed_ns());
-    match source(&ranks, coarse) {
-        Source::Profile => {
-            let elapsed_ns = trace.elapsed_ns();
-            let workers = ranks.iter().flat_map(|rank| profiled(rank, &bins, elapsed_ns)).collect();
-            Spent { bins, source: Source::Profile, workers, problems: Vec::new(), coarse }
+    let mut time = Time::new(trace, selection, bins);
+    if time.needs_events() {
+        let scope = Scope::of(selection.ranks(trace), bins.window);
+        time.spent.problems = by_worker(&scope, &mut [&mut time]);
+    }
+    time.spent
+}
+
+/// Where time goes, event by event, unless the profile knows it already.
+pub(crate) struct Time {
+    pub(crate) spent: Spent,
+    /// The place of the worker that was seen last.
+    last: usize,
+}
+
+impl Time {
+    pub(crate) fn new(trace: &Trace, selection: &Selection, bins: Bins) -> Time {
+        let ranks: Vec<&RankTrace> = selection.ranks(trace).collect();
+        let elapsed_ns = trace.elapsed_ns();
+        let coarse = is_coarse(&ranks, &bins, elapsed_ns);
+        let source = source(&ranks, coarse);
+        let workers = |rank: &&RankTrace| match source {
+            Source::Profile => profiled(rank, &bins, elapsed_ns),
+            Source::Events => (0..rank.workers).map(|worker| Worker::new(rank.rank, worker)).collect(),
+        };
+        let workers = ranks.iter().flat_map(workers).collect();
+        let coarse = coarse && source == Source::Profile;
+        Time { spent: Spent { bins, source, workers, problems: Vec::new(), coarse }, last: 0 }
+    }
+
+    /// Whether it has to be shown all events of the ranks and the window.
+    pub(crate) fn needs_events(&self) -> bool {
+        self.spent.source == Source::Events
+    }
+}
+
+impl Observer<'_> for Time {
+    fn see(&mut self, Place { rank, worker }: Place<'_>, event: &Event) {
+        let Spent { bins, source: Source::Events, workers, .. } = &mut self.spent else { return };
+        let place = (rank.rank, worker);
+        if workers.get(self.last).is_none_or(|last| last.place() != place) {
+            let Ok(found) = workers.binary_search_by_key(&place, Worker::place) else { return };
+            self.last = found;
         }
-        Source::Events => {
-            let begin = |rank: &RankTrace, worker| Worker::new(rank.rank, worker);
-            let see = |worker: &mut Worker, events: &[Event]| {
-                events.iter().for_each(|event| worker.see(&bins, event));
-            };
-            let (workers, problems) = streams::fold(&ranks, bins.window, begin, see);
-            Spent { bins, source: Source::Events, workers, problems, coarse: false }
-        }
+        workers[self.last].see(bins, event);
     }
 }
 
 /// The profile, unless it is missing or too coarse for what was asked, and events are there.
-pub(crate) fn source(ranks: &[&RankTrace], coarse: bool) -> Source {
+fn source(ranks: &[&RankTrace], coarse: bool) -> Source {
     let recorded = ranks.iter().any(|rank| rank.events() > 0);
     let profiled = |rank: &&RankTrace| rank.profiles.iter().any(|profile| !profile.rows.is_empty());
     // The profile of a rank that was cut off may be of an earlier time than its last event.
@@ -100,7 +129,7 @@ fn is_coarse(ranks: &[&RankTrace], bins: &Bins, elapsed_ns: u64) -> bool {
 }
 
 /// The workers of a rank as their profiles know them.
-pub(crate) fn profiled(rank: &RankTrace, bins: &Bins, elapsed_ns: u64) -> Vec<Worker> {
+fn profiled(rank: &RankTrace, bins: &Bins, elapsed_ns: u64) -> Vec<Worker> {
     let worker = |(number, profile): (usize, &Profile)| {
         let mut worker = Worker::new(rank.rank, number as u32);
         worker.profile(profile, bins, elapsed_ns);
@@ -201,12 +230,16 @@ fn begins_ns(profile: &Profile) -> impl Iterator<Item = u64> {
 }
 
 impl Worker {
-    pub(crate) fn new(rank: u32, worker: u32) -> Worker {
+    fn new(rank: u32, worker: u32) -> Worker {
         Worker { rank, worker, lines: BTreeMap::new() }
     }
 
+    fn place(&self) -> (u32, u32) {
+        (self.rank, self.worker)
+    }
+
     /// Adds what an event says about time.
-    pub(crate) fn see(&mut self, bins: &Bins, event: &Event) {
+    fn see(&mut self, bins: &Bins, event: &Event) {
         let activity = match event.what {
             What::Handler { kind, lost_ns, .. } => {
                 self.lost(bins, event, lost_ns);

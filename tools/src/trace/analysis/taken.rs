@@ -3,10 +3,11 @@
 //! Handlers know that they lost time, and ranks sample where such time goes. The two are measured apart and seldom agree
 //! to the microsecond: what handlers lost is what counts, and the samples say in which proportion to divide it.
 
-use caribou::trace::{RankTrace, Sample};
+use caribou::trace::{RankTrace, Sample, Trace};
 
 use super::bins::Bins;
 use super::spent::Spent;
+use crate::trace::select::Selection;
 
 /// A part of the time that is worth a sentence.
 const BESIDE_MIN: f64 = 0.005;
@@ -38,6 +39,19 @@ impl Taken {
             unexplained_ns: (lost_ns - explained_ns).max(0.0),
             beside_ns: (explained_ns - lost_ns).max(0.0),
         }
+    }
+}
+
+impl Taken {
+    /// The same, rank by rank, of all that were selected.
+    pub(crate) fn by(trace: &Trace, spent: &Spent, selection: &Selection) -> Taken {
+        let parts = spent.by_rank();
+        let mut sum = Taken::default();
+        for rank in selection.ranks(trace) {
+            let lost_ns = parts.get(&rank.rank).map_or(0.0, |parts| parts.lost_ns);
+            sum += Taken::of(lost_ns, sampled(rank, &spent.bins).map(|bins| bins.iter().sum()));
+        }
+        sum
     }
 }
 

@@ -12,6 +12,7 @@ use caribou::trace::{ChunkId, Event, RUNTIME, RankTrace, Trace, What};
 
 use super::finding::{Findings, Place, Severity};
 use super::sound::Clocks;
+use crate::trace::analysis::events;
 
 const BACKWARDS: (Severity, &str) = (Severity::Wrong, "handled before it was sent");
 const UNSENT: (Severity, &str) = (Severity::Wrong, "handled, but never sent");
@@ -48,7 +49,8 @@ impl<'t> Messages<'t> {
         Messages { trace, clocks, most, sent, handled, arrows: 0, skipped: 0, early: (0, 0) }
     }
 
-    pub(crate) fn event(&mut self, rank: &'t RankTrace, worker: u32, event: &Event, findings: &mut Findings) {
+    pub(crate) fn event(&mut self, place: events::Place<'t>, event: &Event, findings: &mut Findings) {
+        let events::Place { rank, worker } = place;
         match event.what {
             What::Send { chunk, to, number, .. } if number != 0 => {
                 let send = Ending { rank, worker, ns: event.begin_ns };

@@ -6,6 +6,7 @@ use caribou::trace::{ChunkId, Event, RankTrace, Trace, What};
 
 use super::finding::{Findings, Place, Severity};
 use super::sound::Clocks;
+use crate::trace::analysis::events;
 
 const TWO_PLACES: (Severity, &str) = (Severity::Wrong, "two handlers of a chunk at once");
 const NOT_ARRIVED: (Severity, &str) = (Severity::Wrong, "departed, never arrived");
@@ -51,7 +52,8 @@ impl<'t> Places<'t> {
         Places { trace, clocks, last: BTreeMap::new(), visits: BTreeMap::new(), journeys: BTreeMap::new() }
     }
 
-    pub(crate) fn event(&mut self, rank: &RankTrace, worker: u32, event: &Event, findings: &mut Findings) {
+    pub(crate) fn event(&mut self, place: events::Place<'_>, event: &Event, findings: &mut Findings) {
+        let events::Place { rank, worker } = place;
         match event.what {
             What::Handler { chunk, .. } => self.handler(rank, worker, chunk, event, findings),
             What::Arrive { chunk, .. } => {

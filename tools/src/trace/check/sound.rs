@@ -6,7 +6,7 @@ use super::finding::{Findings, Place, Severity};
 use super::messages::Messages;
 use super::places::Places;
 use super::totals::Totals;
-use crate::trace::merge::Merged;
+use crate::trace::analysis::events::{Events, Scope};
 
 /// Whether everything that happened is in the trace; if not, what is missing need not be wrong.
 pub(crate) fn complete(trace: &Trace) -> bool {
@@ -52,14 +52,14 @@ pub(crate) fn look(trace: &Trace, messages_max: usize, findings: &mut Findings) 
     let (mut messages, mut places) =
         (Messages::new(trace, &clocks, messages_max), Places::new(trace, &clocks));
     let mut totals = Totals::new(trace);
-    let mut merged = Merged::new(trace);
-    for (rank, worker, event) in merged.by_ref() {
-        messages.event(rank, worker, &event, findings);
-        places.event(rank, worker, &event, findings);
-        totals.event(rank, worker, &event);
+    let mut events = Events::new(Scope::all(trace));
+    for (place, event) in &mut events {
+        messages.event(place, &event, findings);
+        places.event(place, &event, findings);
+        totals.event(place, &event);
     }
     let mut whole = complete(trace);
-    for problem in merged.problems() {
+    for problem in events.problems() {
         whole = false;
         let lost = || format!("a block of events is left out: {}", problem.what);
         findings.add(damaged, &problem.file, Place::Byte(problem.at), lost);

@@ -6,6 +6,7 @@ use caribou::SyncReport;
 use caribou::trace::{Activity, Event, Part, RankTrace, Sample, Shape, Trace, What};
 
 use super::finding::{Findings, Place, Severity};
+use crate::trace::analysis::events;
 
 const PROFILE: (Severity, &str) = (Severity::Wrong, "profile and events differ");
 const COUNT: (Severity, &str) = (Severity::Wrong, "handlers and their count differ");
@@ -31,7 +32,7 @@ impl<'t> Totals<'t> {
         Totals { trace, time_ns: BTreeMap::new(), handlers: 0, departures: 0 }
     }
 
-    pub(crate) fn event(&mut self, rank: &RankTrace, worker: u32, event: &Event) {
+    pub(crate) fn event(&mut self, place: events::Place<'_>, event: &Event) {
         let activity = match event.what {
             What::Handler { kind, .. } => {
                 self.handlers += 1;
@@ -46,7 +47,7 @@ impl<'t> Totals<'t> {
             }
             _ => return,
         };
-        let sums = self.time_ns.entry((rank.rank, worker)).or_default();
+        let sums = self.time_ns.entry((place.rank.rank, place.worker)).or_default();
         let mut add = |activity, ns: u64| {
             let sum: &mut u64 = sums.entry(activity).or_default();
             *sum = sum.saturating_add(ns);

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use caribou::trace::{Trace, What};
+use caribou::trace::{Event, Trace, What};
 
+use crate::trace::analysis::events::{Observer, Place, Scope, by_worker};
 use crate::trace::open::warn;
 use crate::trace::page::{Cell, Page, Table, counted, duration};
-use crate::trace::select::Selection;
+use crate::trace::select::{Selection, Window};
 
 /// What one worker executed.
 #[derive(Default)]
@@ -20,22 +21,34 @@ struct Worker {
     last_ns: u64,
 }
 
+/// By rank and number.
+struct Workers {
+    window: Window,
+    workers: BTreeMap<(u32, u32), Worker>,
+}
+
+impl Observer<'_> for Workers {
+    fn see(&mut self, place: Place<'_>, event: &Event) {
+        let What::Range { count, lost_ns, .. } = event.what else { return };
+        if !(self.window.from_ns..=self.window.to_ns).contains(&event.end_ns) {
+            return;
+        }
+        let worker = self.workers.entry((place.rank.rank, place.worker)).or_default();
+        worker.ranges += 1;
+        worker.iterations = worker.iterations.saturating_add(count);
+        worker.cpu_ns += event.cpu_ns() as f64;
+        worker.lost_ns += lost_ns as f64;
+        worker.longest_ns = worker.longest_ns.max(event.duration_ns());
+        worker.last_ns = worker.last_ns.max(event.end_ns);
+    }
+}
+
 /// Reads all events once.
 pub(super) fn tell(trace: &Trace, selection: &Selection, page: &mut Page) {
-    let window = selection.window(trace);
-    let mut workers: BTreeMap<(u32, u32), Worker> = BTreeMap::new();
-    warn(&trace.for_each(|rank, number, event| {
-        let What::Range { count, lost_ns, .. } = event.what else { return };
-        if selection.has(rank.rank) && (window.from_ns..=window.to_ns).contains(&event.end_ns) {
-            let worker = workers.entry((rank.rank, number)).or_default();
-            worker.ranges += 1;
-            worker.iterations = worker.iterations.saturating_add(count);
-            worker.cpu_ns += event.cpu_ns() as f64;
-            worker.lost_ns += lost_ns as f64;
-            worker.longest_ns = worker.longest_ns.max(event.duration_ns());
-            worker.last_ns = worker.last_ns.max(event.end_ns);
-        }
-    }));
+    let scope = Scope::selected(trace, selection);
+    let mut workers = Workers { window: scope.window, workers: BTreeMap::new() };
+    warn(&by_worker(&scope, &mut [&mut workers]));
+    let workers = workers.workers;
     let last_ns = workers.values().map(|worker| worker.last_ns).max().unwrap_or(0);
     let waited_ns: f64 = workers.values().map(|worker| (last_ns - worker.last_ns) as f64).sum();
     page.says.push(format!(

@@ -1,14 +1,10 @@
 //! All slices of a stretch of time, in the order of their ends, each with what it may have waited for.
 
-use caribou::trace::{Activity, ChunkId, Event, Problem, RUNTIME, RankTrace, Trace, What};
+use caribou::trace::{Activity, ChunkId, Event, RUNTIME, Trace, What};
 use rustc_hash::FxHashMap;
 
-use crate::trace::merge::Merged;
-use crate::trace::select::{Selection, Window};
-
-/// There are more events than may be kept.
-#[derive(Debug)]
-pub(super) struct TooMany;
+use crate::trace::analysis::events::{Observer, Place};
+use crate::trace::select::Window;
 
 /// The place of a slice among all.
 pub(super) type Number = u32;
@@ -60,8 +56,6 @@ pub(super) struct Slices {
     /// The number of the name `reduced`, under which results of reductions are handled.
     pub(super) reduced: Vec<Activity>,
     chunks: Vec<ChunkId>,
-    /// Events that could not be read.
-    pub(super) problems: Vec<Problem>,
 }
 
 /// What is remembered of one worker.
@@ -71,9 +65,10 @@ struct Lane {
     woke_ns: Option<u64>,
 }
 
-/// Slices being read.
-struct Reading {
-    slices: Slices,
+/// Slices being read, in the order of time.
+pub(crate) struct Reading {
+    window: Window,
+    pub(super) slices: Slices,
     lanes: FxHashMap<(u32, u32), Lane>,
     numbers: FxHashMap<ChunkId, u32>,
     of_chunk: Vec<Option<Number>>,
@@ -82,47 +77,6 @@ struct Reading {
 }
 
 impl Slices {
-    /// Reads those that touch the window, at most so many events.
-    pub(super) fn read(
-        trace: &Trace,
-        selection: &Selection,
-        window: Window,
-        events_max: usize,
-    ) -> Result<Slices, TooMany> {
-        let named = |(number, name): (usize, &caribou::trace::Name)| {
-            (name.text == "reduced").then_some(Activity::Kind(caribou::trace::NameId(number as u32)))
-        };
-        let slices = Slices {
-            all: Vec::new(),
-            parts: Vec::new(),
-            contributors: Vec::new(),
-            senders_unknown: 0,
-            reduced: trace.names.iter().enumerate().filter_map(named).collect(),
-            chunks: Vec::new(),
-            problems: Vec::new(),
-        };
-        let mut reading = Reading {
-            slices,
-            lanes: FxHashMap::default(),
-            numbers: FxHashMap::default(),
-            of_chunk: Vec::new(),
-            sends: FxHashMap::default(),
-        };
-        let mut merged = Merged::between(selection.ranks(trace), window.from_ns, window.to_ns);
-        let most = events_max.min(Number::MAX as usize - 1);
-        for (rank, worker, event) in merged.by_ref() {
-            if event.end_ns < window.from_ns || event.end_ns > window.to_ns {
-                continue;
-            }
-            reading.event(rank, worker, &event);
-            if reading.slices.all.len() + reading.sends.len() > most {
-                return Err(TooMany);
-            }
-        }
-        reading.slices.problems = merged.problems().cloned().collect();
-        Ok(reading.slices)
-    }
-
     pub(super) fn chunk_name(&self, trace: &Trace, chunk: u32) -> String {
         trace.chunk_name(self.chunks[chunk as usize])
     }
@@ -141,8 +95,45 @@ impl Slices {
 }
 
 impl Reading {
-    fn event(&mut self, rank: &RankTrace, worker: u32, event: &Event) {
-        let lane = (rank.rank, worker);
+    /// Those that end in the window.
+    pub(crate) fn new(trace: &Trace, window: Window) -> Reading {
+        let named = |(number, name): (usize, &caribou::trace::Name)| {
+            (name.text == "reduced").then_some(Activity::Kind(caribou::trace::NameId(number as u32)))
+        };
+        let slices = Slices {
+            all: Vec::new(),
+            parts: Vec::new(),
+            contributors: Vec::new(),
+            senders_unknown: 0,
+            reduced: trace.names.iter().enumerate().filter_map(named).collect(),
+            chunks: Vec::new(),
+        };
+        Reading {
+            window,
+            slices,
+            lanes: FxHashMap::default(),
+            numbers: FxHashMap::default(),
+            of_chunk: Vec::new(),
+            sends: FxHashMap::default(),
+        }
+    }
+
+    /// Whether there are more than so many events in memory, or as many as there are numbers for.
+    pub(super) fn is_over(&self, events_max: usize) -> bool {
+        self.slices.all.len() + self.sends.len() > events_max.min(Number::MAX as usize - 1)
+    }
+}
+
+impl Observer<'_> for Reading {
+    fn see(&mut self, place: Place<'_>, event: &Event) {
+        if (self.window.from_ns..=self.window.to_ns).contains(&event.end_ns) {
+            self.event((place.rank.rank, place.worker), event);
+        }
+    }
+}
+
+impl Reading {
+    fn event(&mut self, lane: (u32, u32), event: &Event) {
         match event.what {
             What::Idle => self.lanes.entry(lane).or_default().woke_ns = Some(event.end_ns),
             What::Handler { chunk, kind, from, number, lost_ns } => {

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use caribou::trace::{ChunkId, Shape, Trace, What};
+use caribou::trace::{Shape, Trace};
 
-use crate::trace::analysis::efficiency::{Efficiency, phases};
-use crate::trace::analysis::spent::{Parts, spent};
+use crate::trace::analysis::chunk_times::ChunkTimes;
+use crate::trace::analysis::facts::Facts;
+use crate::trace::analysis::spent::Parts;
 use crate::trace::open::warn;
-use crate::trace::select::{Selection, Window};
 
 /// Runs that handled so many times the deliveries of others had more to do.
 const MORE: f64 = 1.02;
@@ -128,15 +128,9 @@ pub(super) struct Measures {
 impl Measures {
     /// Takes times from where a summary takes them, cut into the same phases.
     pub(super) fn of(trace: &Trace) -> Measures {
-        let (everything, window) = (Selection::default(), Window { from_ns: 0, to_ns: trace.elapsed_ns() });
-        let spent = spent(trace, &everything, phases(trace, window));
-        warn(&spent.problems);
-        let mut chunks_ns: BTreeMap<ChunkId, f64> = BTreeMap::new();
-        warn(&trace.for_each(|_, _, event| {
-            if let What::Handler { chunk, .. } = event.what {
-                *chunks_ns.entry(chunk).or_default() += event.cpu_ns() as f64;
-            }
-        }));
+        let mut chunks = ChunkTimes::default();
+        let Facts { spent, efficiency, problems, .. } = Facts::read(trace, &mut [&mut chunks]);
+        warn(&problems);
         let workers = spent.workers.len().max(1) as f64;
         let mut parts = spent.parts();
         parts.divide(workers);
@@ -153,10 +147,9 @@ impl Measures {
             started: Started::of(trace),
             kinds_ns,
             ranks_ns: spent.by_rank().into_iter().map(cpu_ns).collect(),
-            chunks_ns: chunks_ns.into_iter().map(|(chunk, ns)| (trace.chunk_name(chunk), ns)).collect(),
+            chunks_ns: chunks.0.into_iter().map(|(chunk, ns)| (trace.chunk_name(chunk), ns)).collect(),
             elapsed_ns: trace.elapsed_ns() as f64,
-            most_ns: Efficiency::of(&spent)
-                .map_or(parts.occupied_ns(), |efficiency| efficiency.occupied_ns()),
+            most_ns: efficiency.map_or(parts.occupied_ns(), |efficiency| efficiency.occupied_ns()),
             parts,
         }
     }

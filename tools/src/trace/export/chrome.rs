@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use caribou::trace::Trace;
 use serde_json::{Map, Value as Json, json};
 
-use super::merge::Row;
+use super::rows::Row;
 use super::viewer::{Arguments, Arrow, Count, Place, Point, Slice, Value, Viewer};
 
 /// Viewers that read this format have died of files of 900 MB, and get slow far below.

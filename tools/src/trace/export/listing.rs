@@ -6,6 +6,7 @@ use std::io::{self, Write};
 
 use caribou::trace::{ChunkId, Event, RankTrace, Trace, What};
 
+use crate::trace::analysis::events::{Observer, Place, Scope, by_worker};
 use crate::trace::open::warn;
 use crate::trace::page::{bytes, duration};
 use crate::trace::select::Selection;
@@ -35,28 +36,33 @@ pub(super) fn export(
     as_csv: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let window = selection.window(trace);
     if as_csv {
         writeln!(out, "{HEADS}")?;
     }
-    for rank in selection.ranks(trace) {
-        for worker in 0..rank.workers {
-            let mut stream = rank.stream_between(worker, window.from_ns, window.to_ns);
-            for event in stream.by_ref() {
-                if event.end_ns < window.from_ns || event.begin_ns > window.to_ns {
-                    continue;
-                }
-                let said = said(trace, &event);
-                if as_csv {
-                    values(rank, worker, &event, &said, out)?;
-                } else {
-                    line(rank, worker, &event, &said, out)?;
-                }
-            }
-            warn(stream.problems());
+    let mut lines = Lines { trace, as_csv, out, written: Ok(()) };
+    warn(&by_worker(&Scope::selected(trace, selection), &mut [&mut lines]));
+    lines.written
+}
+
+/// Writes events until it cannot.
+struct Lines<'o> {
+    trace: &'o Trace,
+    as_csv: bool,
+    out: &'o mut dyn Write,
+    written: io::Result<()>,
+}
+
+impl Observer<'_> for Lines<'_> {
+    fn see(&mut self, Place { rank, worker }: Place<'_>, event: &Event) {
+        if self.written.is_err() {
+            return;
         }
+        let said = said(self.trace, event);
+        self.written = match self.as_csv {
+            true => values(rank, worker, event, &said, self.out),
+            false => line(rank, worker, event, &said, self.out),
+        };
     }
-    Ok(())
 }
 
 fn values(rank: &RankTrace, worker: u32, event: &Event, said: &Said, out: &mut dyn Write) -> io::Result<()> {

@@ -15,8 +15,8 @@ use self::proto::{
     CounterDescriptor, DebugAnnotation, EventType, Interned, InternedData, ProcessDescriptor,
     ThreadDescriptor, TracePacket, TrackDescriptor, TrackEvent,
 };
-use super::merge::Row;
 use super::names::Names;
+use super::rows::Row;
 use super::viewer::{ARGUMENTS, Arguments, Arrow, Count, NAMES, Place, Point, Slice, Value, Viewer};
 
 /// The one writer of all packets.

@@ -7,8 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use caribou::trace::{ChunkId, Event, RUNTIME, RankTrace, Trace, What};
 
-use super::merge::{Merged, Row};
+use super::rows::Row;
 use crate::Error;
+use crate::trace::analysis::events::{Observer, Place, Scope, by_worker};
+use crate::trace::analysis::merge::Merge;
 use crate::trace::open::warn;
 use crate::trace::select::Window;
 
@@ -31,28 +33,37 @@ pub(super) struct Phase {
 }
 
 /// The chunks and phases of a run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Known {
+    window: Window,
     /// When and on which rank each chunk was first seen.
     pub(super) homes: BTreeMap<ChunkId, (u64, u32)>,
+    /// The syncs in the window.
     pub(super) phases: BTreeSet<u64>,
 }
 
 impl Known {
     /// Reads the whole trace.
     pub(super) fn new(trace: &Trace, window: Window) -> Known {
-        let mut known = Known::default();
-        let problems = trace.for_each(|rank, _, event| known.see(rank.rank, event, window));
-        warn(&problems);
+        let mut known = Known { window, homes: BTreeMap::new(), phases: BTreeSet::new() };
+        warn(&by_worker(&Scope::all(trace), &mut [&mut known]));
         known
     }
 
-    fn see(&mut self, rank: u32, event: &Event, window: Window) {
+    fn seen(&mut self, chunk: ChunkId, at_ns: u64, rank: u32) {
+        let first = self.homes.entry(chunk).or_insert((at_ns, rank));
+        *first = (*first).min((at_ns, rank));
+    }
+}
+
+impl Observer<'_> for Known {
+    fn see(&mut self, place: Place<'_>, event: &Event) {
+        let rank = place.rank.rank;
         match event.what {
             What::Arrive { chunk, .. } => self.seen(chunk, event.begin_ns, rank),
             What::Load { chunk, sync, .. } => {
                 self.seen(chunk, event.begin_ns, rank);
-                if (window.from_ns..=window.to_ns).contains(&event.begin_ns) {
+                if (self.window.from_ns..=self.window.to_ns).contains(&event.begin_ns) {
                     self.phases.insert(sync);
                 }
             }
@@ -62,11 +73,6 @@ impl Known {
             }
             _ => {}
         }
-    }
-
-    fn seen(&mut self, chunk: ChunkId, at_ns: u64, rank: u32) {
-        let first = self.homes.entry(chunk).or_insert((at_ns, rank));
-        *first = (*first).min((at_ns, rank));
     }
 }
 
@@ -81,7 +87,7 @@ pub(super) fn for_each(
     let rows: Vec<Row> = (0..rank.workers).map(row).collect();
     let mut open: Option<Phase> = None;
     let mut edges = BTreeMap::new();
-    let mut merged = Merged::new(trace, &rows, window);
+    let mut merged = Merge::of(trace, &rows, window);
     for (_, turn) in merged.by_ref() {
         for event in [turn.event].iter().chain(&turn.points) {
             match event.what {

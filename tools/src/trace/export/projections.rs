@@ -26,10 +26,11 @@ use self::sum::Sum;
 use self::symbols::Symbols;
 pub(super) use self::syncs::began_ns;
 use super::arrows::{Arrows, Left};
-use super::merge::{Merged, Row, Rows};
 use super::names::{self, MIGRATE_IN, MIGRATE_OUT};
+use super::rows::{Row, Rows};
 use super::turns::Turn;
 use crate::Error;
+use crate::trace::analysis::merge::Merge;
 use crate::trace::page::bytes;
 use crate::trace::select::Selection;
 
@@ -60,7 +61,7 @@ pub(super) fn export(
         phase_ends_ns: trace.syncs.iter().map(|sync| sync.at_ns).collect(),
         from_ns: window.from_ns,
     };
-    let mut merged = Merged::new(trace, &export.rows, window);
+    let mut merged = Merge::of(trace, &export.rows, window);
     for (position, turn) in merged.by_ref() {
         export.turn(position, &turn)?;
     }

@@ -11,11 +11,12 @@ use rustc_hash::FxHashSet;
 
 use super::arrows::{Arrows, Left};
 use super::counters::{busy, of_sample};
-use super::merge::{Merged, Row};
 use super::names::{ITERATIONS, MIGRATE_IN, MIGRATE_OUT, Names};
 use super::projections::began_ns;
+use super::rows::Row;
 use super::turns::Turn;
 use super::viewer::{Arrow, Count, Flows, Place, Point, Slice, Value, Viewer};
+use crate::trace::analysis::merge::Merge;
 use crate::trace::select::Window;
 
 /// Shows a trace to a viewer. Returns how many arrows would have run backwards in time.
@@ -92,7 +93,7 @@ fn once(
         show.rank(rank, window)?;
         show.viewer.end_turn()?;
     }
-    let mut merged = Merged::new(trace, rows, window);
+    let mut merged = Merge::of(trace, rows, window);
     for (position, turn) in merged.by_ref() {
         show.turn(position, &turn)?;
         show.viewer.end_turn()?;

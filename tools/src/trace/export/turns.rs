@@ -5,8 +5,10 @@
 
 use std::collections::VecDeque;
 
-use caribou::trace::{Event, Problem, Stream, What};
+use caribou::trace::{Event, Problem, Stream, Trace, What};
 
+use super::rows::Row;
+use crate::trace::analysis::merge::Merge;
 use crate::trace::select::Window;
 
 /// Points and spans kept for one handler; what is more is counted and left out.
@@ -33,18 +35,13 @@ pub(super) struct Turns {
     early: Vec<Event>,
     ready: VecDeque<Turn>,
     /// Spans and points that belong to no slice, or were too many.
-    pub(super) left_out: u64,
+    left_out: u64,
 }
 
 impl Turns {
     /// Turns that begin within the window.
-    pub(super) fn new(stream: Stream, window: Window) -> Turns {
+    fn new(stream: Stream, window: Window) -> Turns {
         Turns { stream, window, open: None, early: Vec::new(), ready: VecDeque::new(), left_out: 0 }
-    }
-
-    /// What could not be read so far.
-    pub(super) fn problems(&self) -> &[Problem] {
-        self.stream.problems()
     }
 
     fn take(&mut self, event: Event) {
@@ -105,6 +102,29 @@ impl Turns {
             nest(&mut turn.spans);
             self.ready.push_back(turn);
         }
+    }
+}
+
+/// All workers' turns in the order in which they began. Whoever is shown turns in this order sees a message sent before it
+/// sees it handled, and needs to remember only those that are under way. Memory is a block of events a worker.
+impl Merge<Turns> {
+    pub(super) fn of(trace: &Trace, rows: &[Row], window: Window) -> Merge<Turns> {
+        let turns = |row: &Row| {
+            let rank = trace.ranks.iter().find(|rank| rank.rank == row.rank);
+            let rank = rank.expect("rows are made of the ranks that are there");
+            Turns::new(rank.stream_between(row.worker, window.from_ns, window.to_ns), window)
+        };
+        Merge::new(rows.iter().map(turns).collect(), |turn| turn.event.begin_ns)
+    }
+
+    /// What could not be read so far.
+    pub(super) fn problems(&self) -> Vec<Problem> {
+        self.sources().iter().flat_map(|turns| turns.stream.problems().to_vec()).collect()
+    }
+
+    /// Spans and points that belong to no slice.
+    pub(super) fn left_out(&self) -> u64 {
+        self.sources().iter().map(|turns| turns.left_out).sum()
     }
 }
 

@@ -4,8 +4,8 @@ use std::io;
 
 use clap::ValueEnum;
 
-use super::merge::Row;
 use super::names::{ITERATIONS, MIGRATE_IN, MIGRATE_OUT};
+use super::rows::Row;
 
 /// Which messages have arrows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use caribou::trace::{ChunkId, Event, Trace, What};
 
+use super::super::analysis::events::{Observer, Place, Scope, by_worker};
 use super::super::open::warn;
 use super::super::page::{Cell, Page, Table, bytes, counted, duration};
 use super::super::select::Window;
-use super::super::streams;
 use super::verdict;
 use crate::trace::analysis::outcome::{Outcome, Slowest, Verdict, causes_text, error, finite};
 
@@ -27,8 +27,11 @@ pub(super) fn page(trace: &Trace, outcome: &Outcome<'_>, all: &[Outcome<'_>], mo
     let mut page = Page::new("lb_sync", trace);
     page.says.push(answer(trace, outcome));
     page.tables.push(ranks(trace, outcome));
-    let (window, measured) = times(trace, outcome, all);
-    let (mut moves, loads) = found(trace, window, measured, outcome.report.sync);
+    let (left, measured) = times(trace, outcome, all);
+    let sync = outcome.report.sync;
+    let mut found = Found { left, sync, moves: Vec::new(), loads: BTreeMap::new() };
+    warn(&by_worker(&Scope::of(&trace.ranks, measured), &mut [&mut found]));
+    let Found { mut moves, loads, .. } = found;
     moves.sort_by_key(|one| (std::cmp::Reverse(one.bytes), one.at_ns, one.chunk));
     if (moves.len() as u64) < outcome.report.moved {
         page.notes.push(format!("{} of {} moves are in the events", moves.len(), outcome.report.moved));
@@ -150,39 +153,26 @@ fn times(trace: &Trace, outcome: &Outcome<'_>, all: &[Outcome<'_>]) -> (Window, 
 }
 
 /// Chunks that left in a stretch of time, and the loads that all had at the sync. Takes memory for each.
-fn found(trace: &Trace, left: Window, measured: Window, sync: u64) -> (Vec<Move>, BTreeMap<ChunkId, u64>) {
-    struct Found {
-        rank: u32,
-        moves: Vec<Move>,
-        loads: BTreeMap<ChunkId, u64>,
-    }
-    let ranks: Vec<_> = trace.ranks.iter().collect();
-    let see = |found: &mut Found, events: &[Event]| {
-        for event in events {
-            match event.what {
-                What::Depart { chunk, rank: to, bytes }
-                    if (left.from_ns..=left.to_ns).contains(&event.begin_ns) =>
-                {
-                    found.moves.push(Move { chunk, from: found.rank, to, bytes, at_ns: event.begin_ns });
-                }
-                What::Load { chunk, sync: of, load_ns, .. } if of == sync => {
-                    found.loads.insert(chunk, load_ns);
-                }
-                _ => {}
+struct Found {
+    left: Window,
+    sync: u64,
+    moves: Vec<Move>,
+    loads: BTreeMap<ChunkId, u64>,
+}
+
+impl Observer<'_> for Found {
+    fn see(&mut self, place: Place<'_>, event: &Event) {
+        match event.what {
+            What::Depart { chunk, rank: to, bytes }
+                if (self.left.from_ns..=self.left.to_ns).contains(&event.begin_ns) =>
+            {
+                let (from, at_ns) = (place.rank.rank, event.begin_ns);
+                self.moves.push(Move { chunk, from, to, bytes, at_ns });
             }
+            What::Load { chunk, sync, load_ns, .. } if sync == self.sync => {
+                self.loads.insert(chunk, load_ns);
+            }
+            _ => {}
         }
-    };
-    let begin = |rank: &caribou::trace::RankTrace, _| Found {
-        rank: rank.rank,
-        moves: Vec::new(),
-        loads: BTreeMap::new(),
-    };
-    let (found, problems) = streams::fold(&ranks, measured, begin, see);
-    warn(&problems);
-    let (mut moves, mut loads) = (Vec::new(), BTreeMap::new());
-    for mut one in found {
-        moves.append(&mut one.moves);
-        loads.append(&mut one.loads);
     }
-    (moves, loads)
 }

@@ -8,11 +8,11 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use caribou::trace::{ChunkId, Event, NameId, RankTrace, Trace, What};
+use caribou::trace::{ChunkId, Event, NameId, Trace, What};
 use rustc_hash::FxHashMap;
 
 use super::usual::Usual;
-use crate::trace::open::warn;
+use crate::trace::analysis::events::{Observer, Place};
 use crate::trace::page::{Cell, Page, Table, duration};
 
 /// Times what is usual, from which on an execution is long.
@@ -20,9 +20,21 @@ const LONG: f64 = 5.0;
 /// Executions of a chunk and kind, below which nothing is usual.
 const FEW: u32 = 8;
 
-/// The long executions.
+/// What is usual of each chunk and kind, event by event.
 #[derive(Default)]
-pub(super) struct Noise {
+pub(crate) struct Usuals(FxHashMap<(ChunkId, NameId), Usual>);
+
+impl Observer<'_> for Usuals {
+    fn see(&mut self, _: Place<'_>, event: &Event) {
+        if let What::Handler { chunk, kind, .. } = event.what {
+            self.0.entry((chunk, kind)).or_default().add(event.duration_ns() as f64);
+        }
+    }
+}
+
+/// The long executions.
+pub(crate) struct Noise {
+    usual: Usuals,
     ranks: BTreeMap<u32, OfRank>,
     /// The longest by surplus, the shortest of them on top.
     longest: BinaryHeap<Reverse<Execution>>,
@@ -60,43 +72,36 @@ impl Execution {
     }
 }
 
+impl Observer<'_> for Noise {
+    fn see(&mut self, place: Place<'_>, event: &Event) {
+        if let What::Handler { chunk, kind, .. } = event.what {
+            let usual = self.usual.0.get(&(chunk, kind)).filter(|usual| usual.count() >= FEW);
+            self.compare(place, event, (chunk, kind), usual.map(Usual::value));
+        }
+    }
+}
+
 impl Noise {
-    /// Finds them, and keeps the `top` longest.
-    pub(super) fn find(trace: &Trace, top: usize) -> Noise {
-        let mut usual: FxHashMap<(ChunkId, NameId), Usual> = FxHashMap::default();
-        // What cannot be read was said by who read first.
-        trace.for_each(|_, _, event| {
-            if let What::Handler { chunk, kind, .. } = event.what {
-                usual.entry((chunk, kind)).or_default().add(event.duration_ns() as f64);
-            }
-        });
-        let mut noise = Noise { top, ..Noise::default() };
-        let problems = trace.for_each(|rank, worker, event| {
-            if let What::Handler { chunk, kind, .. } = event.what {
-                let usual = usual.get(&(chunk, kind)).filter(|usual| usual.count() >= FEW);
-                noise.compare(rank, worker, event, (chunk, kind), usual.map(Usual::value));
-            }
-        });
-        warn(&problems);
-        noise
+    /// Keeps the `top` longest.
+    pub(crate) fn new(usual: Usuals, top: usize) -> Noise {
+        Noise { usual, top, ranks: BTreeMap::new(), longest: BinaryHeap::new() }
     }
 
     fn compare(
         &mut self,
-        rank: &RankTrace,
-        worker: u32,
+        place: Place<'_>,
         event: &Event,
         (chunk, kind): (ChunkId, NameId),
         usual_ns: Option<f64>,
     ) {
+        let (rank, worker) = (place.rank.rank, place.worker);
         let (wall_ns, cpu_ns) = (event.duration_ns(), event.cpu_ns());
-        let of_rank = self.ranks.entry(rank.rank).or_default();
+        let of_rank = self.ranks.entry(rank).or_default();
         of_rank.executions += 1;
         of_rank.wall_ns += wall_ns as f64;
         let Some(usual_ns) = usual_ns.filter(|usual_ns| wall_ns as f64 > LONG * usual_ns) else { return };
         let usual_ns = usual_ns as u64;
         let (surplus_ns, begin_ns) = (wall_ns - usual_ns, Reverse(event.begin_ns));
-        let rank = rank.rank;
         let execution =
             Execution { surplus_ns, begin_ns, rank, worker, chunk, kind, wall_ns, cpu_ns, usual_ns };
         let (count, sum_ns) = if execution.is_noise() {

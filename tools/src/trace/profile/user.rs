@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use caribou::trace::{Event, NameId, Problem, Trace, What};
 
+use crate::trace::analysis::events::{Observer, Place, Scope, by_worker};
 use crate::trace::page::{Cell, Page, Table};
 use crate::trace::select::{Selection, Window};
 
@@ -32,19 +33,21 @@ struct Counter {
     last: (u64, f64),
 }
 
-/// All that the program named.
-#[derive(Default)]
+/// All that the program named in a stretch of time.
 struct User {
+    window: Window,
     spans: BTreeMap<NameId, Span>,
     marks: BTreeMap<NameId, Mark>,
     counters: BTreeMap<NameId, Counter>,
-    problems: Vec<Problem>,
 }
 
 /// Takes memory by name, and time by event. What could not be read comes beside it.
 pub(super) fn page(trace: &Trace, selection: &Selection) -> (Page, Vec<Problem>) {
-    let window = selection.window(trace);
-    let user = User::read(trace, selection, window);
+    let scope = Scope::selected(trace, selection);
+    let window = scope.window;
+    let (spans, marks, counters) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let mut user = User { window, spans, marks, counters };
+    let problems = by_worker(&scope, &mut [&mut user]);
     let workers: f64 = selection.ranks(trace).map(|rank| f64::from(rank.workers)).sum();
     let all_ns = window.length_ns() as f64 * workers;
     let mut page = Page::new("profile_user", trace);
@@ -58,35 +61,16 @@ pub(super) fn page(trace: &Trace, selection: &Selection) -> (Page, Vec<Problem>)
     } else {
         page.notes.push("share: of the time of all workers; spans may lie inside each other".into());
     }
-    (page, user.problems)
+    (page, problems)
 }
 
-impl User {
-    fn read(trace: &Trace, selection: &Selection, window: Window) -> User {
-        let mut user = User::default();
-        for rank in selection.ranks(trace) {
-            for worker in 0..rank.workers {
-                let mut stream = rank.stream_between(worker, window.from_ns, window.to_ns);
-                while let Some(block) = stream.next_block() {
-                    match block {
-                        Ok(events) => events.iter().for_each(|event| user.event(event, window)),
-                        Err(problem) => user.problems.push(problem),
-                    }
-                }
-            }
-        }
-        user
-    }
-
-    fn event(&mut self, event: &Event, window: Window) {
+impl Observer<'_> for User {
+    fn see(&mut self, _: Place<'_>, event: &Event) {
         let (begin_ns, end_ns) = (event.begin_ns, event.end_ns);
-        if end_ns < window.from_ns || begin_ns > window.to_ns {
-            return;
-        }
         match event.what {
             What::Span { name, .. } => {
                 let span = self.spans.entry(name).or_default();
-                let inside_ns = window.overlap_ns(begin_ns, end_ns);
+                let inside_ns = self.window.overlap_ns(begin_ns, end_ns);
                 span.count += 1;
                 span.total_ns += inside_ns as f64;
                 span.longest_ns = span.longest_ns.max(inside_ns);
@@ -110,7 +94,9 @@ impl User {
             _ => {}
         }
     }
+}
 
+impl User {
     /// Those with most time first.
     fn spans(&self, trace: &Trace, all_ns: f64) -> Table {
         let columns = [

@@ -17,15 +17,15 @@ pub(super) struct Total {
 }
 
 /// The time of one worker as it is added up.
-pub(super) struct Account<'r> {
-    lane: Lane<'r>,
+pub(super) struct Account {
+    lane: Lane,
     stack_grid: Grid,
     stack: BTreeMap<u8, Vec<u64>>,
     totals: Vec<Total>,
 }
 
-impl<'r> Account<'r> {
-    pub(super) fn new(row: &'r mut Row, stack_grid: Grid) -> Account<'r> {
+impl Account {
+    pub(super) fn new(row: Row, stack_grid: Grid) -> Account {
         Account { lane: row.worker(), stack_grid, stack: BTreeMap::new(), totals: Vec::new() }
     }
 
@@ -66,9 +66,8 @@ impl<'r> Account<'r> {
         self.totals.iter().fold(0, |sum, total| sum.saturating_add(total.ns))
     }
 
-    pub(super) fn finish(self) -> (Vec<Total>, BTreeMap<u8, Vec<u64>>) {
-        self.lane.finish();
-        (self.totals, self.stack)
+    pub(super) fn finish(self) -> (Row, Vec<Total>, BTreeMap<u8, Vec<u64>>) {
+        (self.lane.finish(), self.totals, self.stack)
     }
 }
 

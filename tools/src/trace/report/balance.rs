@@ -1,8 +1,7 @@
 //! The syncs of a run, and which of them are shown one by one. Their records may hold any numbers.
 
-use caribou::trace::Trace;
-
-use crate::trace::analysis::outcome::{Outcome, finite, outcomes};
+use crate::trace::analysis::facts::Facts;
+use crate::trace::analysis::outcome::{Outcome, finite};
 
 /// Numbers a rank and sync that are embedded.
 const BARS_MAX: usize = 60_000;
@@ -21,8 +20,8 @@ pub(super) struct Balance<'t> {
 }
 
 impl<'t> Balance<'t> {
-    pub(super) fn of(trace: &'t Trace) -> Balance<'t> {
-        let syncs = outcomes(&trace.syncs);
+    pub(super) fn of(Facts { trace, outcomes, .. }: &Facts<'t>) -> Balance<'t> {
+        let syncs = outcomes.clone();
         let mut uneven: Vec<usize> = (0..syncs.len()).collect();
         uneven.sort_by(|&a, &b| found(&syncs[b]).total_cmp(&found(&syncs[a])).then(a.cmp(&b)));
         let worst = uneven.first().copied();

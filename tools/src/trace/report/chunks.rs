@@ -84,6 +84,12 @@ impl Chunks {
         known
     }
 
+    /// CPU time of those that had a handler, ns.
+    pub(super) fn cpu_ns(&self) -> BTreeMap<ChunkId, f64> {
+        let ran = self.known.iter().filter(|(_, chunk)| chunk.executions > 0);
+        ran.map(|(&id, chunk)| (id, chunk.cpu_ns as f64)).collect()
+    }
+
     /// In the order of arrays and keys.
     pub(super) fn all(&self) -> impl Iterator<Item = (ChunkId, &Chunk)> {
         self.known.iter().filter(|(id, _)| **id != RUNTIME).map(|(&id, chunk)| (id, chunk))

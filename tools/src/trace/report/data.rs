@@ -88,7 +88,7 @@ fn exact(stretch: &Stretch) -> Value {
 
 /// Work on the critical path: the row, from and until when.
 fn path(report: &Report<'_>) -> Value {
-    let steps = report.path.as_ref().map_or(&[][..], |(_, steps)| steps);
+    let steps = report.details.as_ref().map_or(&[][..], |details| &details.path.1);
     let steps = bounded(steps, report.figures.elapsed_ns);
     let rows: Vec<_> = steps.iter().map(|step| report.figures.row_of(step.rank, step.worker)).collect();
     let row = |row: &Option<usize>| (row.unwrap_or(usize::from(UNKNOWN)) as u16).to_le_bytes();

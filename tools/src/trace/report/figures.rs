@@ -1,13 +1,14 @@
-//! What is known of a run: one pass over its events, and over the profiles where events are missing.
+//! What a page draws and counts: from events, and from the profiles where events are missing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
-use caribou::trace::{Activity, ChunkId, Event, NameId, Part, Problem, Profile, RankTrace, Trace, What};
+use caribou::trace::{Activity, ChunkId, Event, NameId, Part, Problem, Profile, Trace, What};
 
 use super::account::{Account, Total, state_ns};
 use super::activities::{Activities, State};
 use super::chunks::Chunks;
 use super::lanes::{Grid, Row, Slice, levels};
+use crate::trace::analysis::events::{Observer, Place};
 
 /// Rows of the timeline; of more workers, several share a row.
 pub(super) const ROWS_MAX: usize = 256;
@@ -77,25 +78,89 @@ pub(super) struct Figures {
     pub(super) problems: Vec<Problem>,
 }
 
-impl Figures {
-    pub(super) fn of(trace: &Trace) -> Figures {
-        let mut figures = Figures::empty(trace);
-        let mut number = 0;
-        for (place, rank) in trace.ranks.iter().enumerate() {
-            for worker in 0..rank.workers {
-                let row = number / figures.workers_per_row;
-                if figures.rows.len() == row {
-                    figures.rows.push(Row::new(&figures.levels));
-                }
-                figures.worker(trace, place, rank, worker);
-                number += 1;
-            }
-        }
-        figures.resumes_ns.sort_unstable();
-        figures.marks.sort_unstable();
-        figures
+/// Figures as events are shown, worker by worker.
+pub(super) struct Gathering<'t> {
+    trace: &'t Trace,
+    figures: Figures,
+    /// The worker whose events come, and those after it.
+    workers: VecDeque<(usize, Place<'t>)>,
+    account: Option<Open>,
+}
+
+/// A worker while it is added to its row.
+struct Open {
+    account: Account,
+    /// Its row without it.
+    before: Row,
+}
+
+impl<'t> Gathering<'t> {
+    pub(super) fn new(trace: &'t Trace) -> Gathering<'t> {
+        let ranks = trace.ranks.iter().enumerate();
+        let places = ranks
+            .flat_map(|(number, rank)| (0..rank.workers).map(move |worker| (number, Place { rank, worker })));
+        Gathering { trace, figures: Figures::empty(trace), workers: places.collect(), account: None }
     }
 
+    /// What was gathered, and what could not be read.
+    pub(super) fn finish(mut self, problems: Vec<Problem>) -> Figures {
+        while !self.workers.is_empty() {
+            self.close();
+        }
+        self.figures.problems = problems;
+        self.figures.resumes_ns.sort_unstable();
+        self.figures.marks.sort_unstable();
+        self.figures
+    }
+
+    fn open(&mut self) -> &mut Open {
+        let figures = &mut self.figures;
+        self.account.get_or_insert_with(|| {
+            let shared = !figures.workers.len().is_multiple_of(figures.workers_per_row);
+            let row = figures.rows.pop_if(|_| shared).unwrap_or_else(|| Row::new(&figures.levels));
+            Open { before: row.clone(), account: Account::new(row, figures.stack_grid) }
+        })
+    }
+
+    /// Ends the worker in front: by its profile, if its events tell of less time.
+    fn close(&mut self) {
+        self.open();
+        let Some(Open { mut account, before }) = self.account.take() else { return };
+        let Some((_, Place { rank, worker })) = self.workers.pop_front() else { return };
+        let profile = rank.profiles.get(worker as usize).filter(|profile| !profile.rows.is_empty());
+        let more = profile.filter(|profile| (account.sum_ns() as f64) < 0.99 * profile_ns(profile));
+        if let Some(profile) = more {
+            account = Account::new(before, self.figures.stack_grid);
+            self.figures.add_profile(self.trace, profile, &mut account);
+        }
+        let (row, totals, stack) = account.finish();
+        let figures = &mut self.figures;
+        for (activity, bins) in stack {
+            let sums = figures.stack.entry(activity).or_insert_with(|| vec![0; bins.len()]);
+            sums.iter_mut().zip(&bins).for_each(|(sum, ns)| *sum += ns);
+        }
+        figures.rows.push(row);
+        figures.workers.push(Worker { rank: rank.rank, worker, totals, from_profile: more.is_some() });
+    }
+}
+
+impl<'t> Observer<'t> for Gathering<'t> {
+    fn see(&mut self, place: Place<'t>, event: &Event) {
+        let is_other = |one: &Place<'_>| (one.rank.rank, one.worker) != (place.rank.rank, place.worker);
+        while self.workers.front().is_some_and(|(_, front)| is_other(front)) {
+            self.close();
+        }
+        let Some(&(rank, _)) = self.workers.front() else { return };
+        self.figures.event(self.trace, rank, (place.rank.rank, place.worker), event);
+        if let Some(slice) = self.figures.slice(self.trace, event) {
+            let bin = self.figures.count_grid.bin(slice.begin_ns);
+            self.figures.counts[bin] += 1;
+            self.open().account.add(&slice, event.cpu_ns());
+        }
+    }
+}
+
+impl Figures {
     fn empty(trace: &Trace) -> Figures {
         let elapsed_ns = trace.elapsed_ns();
         let workers: usize = trace.ranks.iter().map(|rank| rank.workers as usize).sum();
@@ -128,48 +193,8 @@ impl Figures {
         }
     }
 
-    /// Adds a worker, by its events if they tell of as much time as its profile.
-    fn worker(&mut self, trace: &Trace, place: usize, rank: &RankTrace, worker: u32) {
-        let before = self.rows.last().cloned();
-        let Some(mut row) = self.rows.pop() else { return };
-        let mut account = Account::new(&mut row, self.stack_grid);
-        let mut stream = rank.stream(worker);
-        while let Some(block) = stream.next_block() {
-            match block {
-                Ok(events) => {
-                    for event in events {
-                        self.event(trace, place, (rank.rank, worker), event);
-                        if let Some(slice) = self.slice(trace, event) {
-                            self.counts[self.count_grid.bin(slice.begin_ns)] += 1;
-                            account.add(&slice, event.cpu_ns());
-                        }
-                    }
-                }
-                Err(problem) => self.problems.push(problem),
-            }
-        }
-        let mut from_profile = false;
-        let profile = rank.profiles.get(worker as usize).filter(|profile| !profile.rows.is_empty());
-        if let Some(profile) = profile
-            && (account.sum_ns() as f64) < 0.99 * profile_ns(profile)
-        {
-            from_profile = true;
-            drop(account);
-            row = before.expect("the row was there");
-            account = Account::new(&mut row, self.stack_grid);
-            self.add_profile(trace, profile, &mut account);
-        }
-        let (totals, stack) = account.finish();
-        for (activity, bins) in stack {
-            let sums = self.stack.entry(activity).or_insert_with(|| vec![0; bins.len()]);
-            sums.iter_mut().zip(&bins).for_each(|(sum, ns)| *sum += ns);
-        }
-        self.rows.push(row);
-        self.workers.push(Worker { rank: rank.rank, worker, totals, from_profile });
-    }
-
     /// Lays what a profile has in each bin one after the other: the shares are right, the order is not known.
-    fn add_profile(&mut self, trace: &Trace, profile: &Profile, account: &mut Account<'_>) {
+    fn add_profile(&mut self, trace: &Trace, profile: &Profile, account: &mut Account) {
         let rows: Vec<_> =
             profile.rows.iter().map(|row| (self.activities.number(trace, row.activity), row)).collect();
         for bin in 0..rows.iter().map(|(_, row)| row.ns.len()).max().unwrap_or(0) {

@@ -123,7 +123,7 @@ impl Row {
     }
 
     /// Adds a worker, whose slices come in order.
-    pub(super) fn worker(&mut self) -> Lane<'_> {
+    pub(super) fn worker(mut self) -> Lane {
         self.workers += 1;
         let open = self.grids.iter().map(|_| Open { bin: 0, ns: [0; 256], touched: Vec::new() }).collect();
         Lane { row: self, open }
@@ -131,8 +131,8 @@ impl Row {
 }
 
 /// One worker being added to a row.
-pub(super) struct Lane<'r> {
-    row: &'r mut Row,
+pub(super) struct Lane {
+    row: Row,
     open: Vec<Open>,
 }
 
@@ -143,7 +143,7 @@ struct Open {
     touched: Vec<u8>,
 }
 
-impl Lane<'_> {
+impl Lane {
     pub(super) fn add(&mut self, slice: &Slice) {
         for (level, open) in self.open.iter_mut().enumerate() {
             let (grid, cells) = (self.row.grids[level], &mut self.row.cells[level]);
@@ -163,10 +163,11 @@ impl Lane<'_> {
         }
     }
 
-    pub(super) fn finish(mut self) {
+    pub(super) fn finish(mut self) -> Row {
         for (level, open) in self.open.iter_mut().enumerate() {
             open.close(&self.row.grids[level], &mut self.row.cells[level]);
         }
+        self.row
     }
 }
 
@@ -216,11 +217,10 @@ mod tests {
     #[test]
     fn bins_say_what_shares_of_time_there_were() {
         let grid = Grid { bin_ns: 100, bins: 2 };
-        let mut row = Row::new(&[grid]);
-        let mut lane = row.worker();
+        let mut lane = Row::new(&[grid]).worker();
         lane.add(&slice(0, 60, HALO, 20));
         lane.add(&slice(60, 150, IDLE, 0));
-        lane.finish();
+        let row = lane.finish();
         let bins: Vec<Bin> = row.level(0).collect();
         assert_eq!(bins[0], Bin { kind: HALO, shares: [102, 0, 51, 102] });
         assert_eq!(bins[1], Bin { kind: IDLE, shares: [0, 0, 0, 128] });
@@ -232,7 +232,7 @@ mod tests {
         for (activity, ns) in [(HALO, 100), (IDLE, 50)] {
             let mut lane = row.worker();
             lane.add(&slice(0, ns, activity, 0));
-            lane.finish();
+            row = lane.finish();
         }
         let bins: Vec<Bin> = row.level(0).collect();
         assert_eq!(bins, [Bin { kind: HALO, shares: [128, 0, 0, 64] }]);

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use caribou::trace::{Event, Trace, What};
 use presentation::svg::{Anchor, Area, Svg};
 
+use super::super::analysis::events::Place;
 use super::super::analysis::messages::{Matcher, Message};
-use super::super::merged::Place;
 use super::super::page::duration;
 use super::super::palette;
 use super::super::select::Window;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use caribou::trace::{ChunkId, Event, NameId, Trace, What};
 use rustc_hash::FxHashMap;
 
+use super::super::analysis::events::Place;
 use super::super::chunks::is_called;
-use super::super::merged::Place;
 use super::super::select::Selection;
 
 /// Rows of workers, at most.
@@ -86,17 +86,12 @@ impl View {
         View::Workers { left_out: (workers.len() - rows.len()) as u64, rows }
     }
 
-    /// The workers whose events it needs.
-    pub(super) fn places<'t>(&self, trace: &'t Trace, selection: &Selection) -> Vec<Place<'t>> {
-        let places = selection
-            .ranks(trace)
-            .flat_map(|rank| (0..rank.workers).map(move |worker| Place { rank, worker }));
-        match self {
-            View::Workers { rows, .. } => {
-                places.filter(|place| rows.contains_key(&(place.rank.rank, place.worker))).collect()
-            }
-            View::Chunks { .. } => places.collect(),
+    /// Those of the workers selected whose events it needs.
+    pub(super) fn places<'t>(&self, mut places: Vec<Place<'t>>) -> Vec<Place<'t>> {
+        if let View::Workers { rows, .. } = self {
+            places.retain(|place| rows.contains_key(&(place.rank.rank, place.worker)));
         }
+        places
     }
 
     /// How many rows there are by now.

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use caribou::trace::{ChunkId, NameId, Part, Trace};
 
 use super::record::{plain, quoted};
-use crate::trace::export::merge::Rows;
 use crate::trace::export::names::{self, ITERATIONS, MIGRATE_IN, MIGRATE_OUT, UNKNOWN};
+use crate::trace::export::rows::Rows;
 
 /// Numbers of user events that every export has.
 pub(super) const LB_STEP: u32 = 1;

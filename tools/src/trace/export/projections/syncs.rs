@@ -7,7 +7,7 @@ use caribou::trace::{Sample, Trace};
 
 use super::record::{Record, plain};
 use super::symbols::{LB_PLAN, LB_STEP};
-use crate::trace::export::merge::{Row, Rows};
+use crate::trace::export::rows::{Row, Rows};
 use crate::trace::select::Window;
 
 /// Chunks' CPU time at one sync: of the rank that had most, of all, and how many ranks said so.

@@ -12,22 +12,22 @@ use crate::trace::report::{EVENTS_MAX, Report};
 const ROWS_MAX: usize = 100;
 
 pub(super) fn durations(report: &Report<'_>) -> Markup {
-    match &report.durations {
-        Some(page) => shown(report, page, 1, &["duration-table"]),
+    match &report.details {
+        Some(details) => shown(report, &details.durations, 1, &["duration-table"]),
         None => too_many("caribou trace histogram"),
     }
 }
 
 pub(super) fn path(report: &Report<'_>) -> Markup {
-    match &report.path {
-        Some((page, _)) => shown(report, page, 2, &["path-table", "bound-table"]),
+    match &report.details {
+        Some(details) => shown(report, &details.path.0, 2, &["path-table", "bound-table"]),
         None => too_many("caribou trace critical-path --time FROM..TO"),
     }
 }
 
 pub(super) fn outliers(report: &Report<'_>) -> Markup {
-    match &report.outliers {
-        Some(page) => shown(report, page, usize::MAX, &[]),
+    match &report.details {
+        Some(details) => shown(report, &details.outliers, usize::MAX, &[]),
         None => too_many("caribou trace outliers --noise"),
     }
 }

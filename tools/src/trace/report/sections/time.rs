@@ -32,7 +32,7 @@ pub(super) fn timeline(report: &Report<'_>) -> Markup {
             @if stretches.messages() > 0 {
                 label { input #arrows type="checkbox"; " messages" }
             }
-            @if report.path.is_some() {
+            @if report.details.is_some() {
                 label { input #path-shown type="checkbox" checked; " critical path" }
             }
             output #range aria-live="off" {}

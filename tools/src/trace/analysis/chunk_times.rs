@@ -1,0 +1,19 @@
+//! The CPU time of each chunk's handlers. Takes some bytes a chunk.
+
+use std::collections::BTreeMap;
+
+use caribou::trace::{ChunkId, Event, What};
+
+use super::events::{Observer, Place};
+
+/// CPU time of chunks that had a handler, ns.
+#[derive(Default)]
+pub(crate) struct ChunkTimes(pub(crate) BTreeMap<ChunkId, f64>);
+
+impl Observer<'_> for ChunkTimes {
+    fn see(&mut self, _: Place<'_>, event: &Event) {
+        if let What::Handler { chunk, .. } = event.what {
+            *self.0.entry(chunk).or_default() += event.cpu_ns() as f64;
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Reads the events of a trace, and shows them to whoever collects something.
+//!
+//! | order | memory | for |
+//! |---|---|---|
+//! | [`by_worker`] | some batches of events | sums: what needs no more than the order of one worker |
+//! | [`in_order`], [`Events`] | a block of events a worker | what connects workers: messages, chunks that move, paths |
+//!
+//! Clocks of different processes agree only so far (`End::clocks`), and so does the order of time; nothing is done about
+//! that. What cannot be read is left out, and told at the end.
+
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+
+use caribou::trace::{Event, Problem, RankTrace, Stream, Trace};
+
+use super::merge::Merge;
+use crate::trace::select::{Selection, Window};
+
+/// Said where a command needs events and there are none.
+pub(crate) const NO_EVENTS: &str = "no events were recorded, only the profile: `caribou trace profile` shows it (CARIBOU_TRACE records events)";
+
+/// Events that go from one thread to another at a time.
+const BATCH: usize = 1024;
+/// Batches of a worker that are read ahead.
+const AHEAD: usize = 4;
+
+/// Where an event happened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'t> {
+    pub(crate) rank: &'t RankTrace,
+    pub(crate) worker: u32,
+}
+
+/// Collects something from events that it is shown one by one.
+pub(crate) trait Observer<'t> {
+    fn see(&mut self, place: Place<'t>, event: &Event);
+}
+
+/// The events to read: those that touch a stretch of time, of some workers.
+#[derive(Clone, Debug)]
+pub(crate) struct Scope<'t> {
+    pub(crate) places: Vec<Place<'t>>,
+    pub(crate) window: Window,
+}
+
+impl<'t> Scope<'t> {
+    /// Everything.
+    pub(crate) fn all(trace: &'t Trace) -> Scope<'t> {
+        Scope::of(&trace.ranks, Window { from_ns: 0, to_ns: u64::MAX })
+    }
+
+    /// What was selected.
+    pub(crate) fn selected(trace: &'t Trace, selection: &Selection) -> Scope<'t> {
+        Scope::of(selection.ranks(trace), selection.window(trace))
+    }
+
+    /// All workers of these ranks.
+    pub(crate) fn of(ranks: impl IntoIterator<Item = &'t RankTrace>, window: Window) -> Scope<'t> {
+        let workers = |rank: &'t RankTrace| (0..rank.workers).map(move |worker| Place { rank, worker });
+        Scope { places: ranks.into_iter().flat_map(workers).collect(), window }
+    }
+
+    fn stream(&self, Place { rank, worker }: Place<'_>) -> Stream {
+        rank.stream_between(worker, self.window.from_ns, self.window.to_ns)
+    }
+
+    fn touches(&self, event: &Event) -> bool {
+        event.end_ns >= self.window.from_ns && event.begin_ns <= self.window.to_ns
+    }
+}
+
+/// Events of several workers, earliest end first.
+pub(crate) struct Events<'t> {
+    scope: Scope<'t>,
+    merge: Merge<Stream>,
+}
+
+impl<'t> Events<'t> {
+    pub(crate) fn new(scope: Scope<'t>) -> Events<'t> {
+        let streams = scope.places.iter().map(|&place| scope.stream(place)).collect();
+        Events { merge: Merge::new(streams, |event| event.end_ns), scope }
+    }
+
+    /// What could not be read so far.
+    pub(crate) fn problems(&self) -> Vec<Problem> {
+        self.merge.sources().iter().flat_map(|stream| stream.problems().to_vec()).collect()
+    }
+}
+
+impl<'t> Iterator for Events<'t> {
+    type Item = (Place<'t>, Event);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (worker, event) = self.merge.find(|(_, event)| self.scope.touches(event))?;
+        Some((self.scope.places[worker], event))
+    }
+}
+
+/// Shows all events to all observers, in the order of time. Returns what could not be read.
+pub(crate) fn in_order<'t>(scope: Scope<'t>, observers: &mut [&mut dyn Observer<'t>]) -> Vec<Problem> {
+    let mut events = Events::new(scope);
+    for (place, event) in &mut events {
+        observers.iter_mut().for_each(|observer| observer.see(place, &event));
+    }
+    events.problems()
+}
+
+/// Shows all events to all observers, worker by worker. Returns what could not be read.
+///
+/// Threads read ahead; the observers are called by this one.
+pub(crate) fn by_worker<'t>(scope: &Scope<'t>, observers: &mut [&mut dyn Observer<'t>]) -> Vec<Problem> {
+    let (senders, receivers): (Vec<Sender>, Vec<_>) =
+        scope.places.iter().map(|_| sync_channel(AHEAD)).unzip();
+    let work = Mutex::new(scope.places.iter().zip(senders));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(scope.places.len());
+    let mut problems = Vec::new();
+    std::thread::scope(|threads_of_it| {
+        for _ in 0..threads {
+            threads_of_it.spawn(|| {
+                // Workers are taken in order, so the one that is waited for is being read.
+                while let Some((&place, sender)) = next(&work) {
+                    read(scope, place, &sender);
+                }
+            });
+        }
+        for (&place, batches) in scope.places.iter().zip(receivers) {
+            for batch in batches {
+                match batch {
+                    Ok(events) => observers
+                        .iter_mut()
+                        .for_each(|observer| events.iter().for_each(|event| observer.see(place, event))),
+                    Err(problem) => problems.push(problem),
+                }
+            }
+        }
+    });
+    problems
+}
+
+type Sender = SyncSender<Result<Vec<Event>, Problem>>;
+
+fn next<I: Iterator>(work: &Mutex<I>) -> Option<I::Item> {
+    work.lock().unwrap_or_else(PoisonError::into_inner).next()
+}
+
+/// Sends all events of a worker that touch the window.
+fn read(scope: &Scope<'_>, place: Place<'_>, sender: &Sender) {
+    let mut stream = scope.stream(place);
+    while let Some(block) = stream.next_block() {
+        let touching = |batch: &[Event]| batch.iter().filter(|event| scope.touches(event)).copied().collect();
+        let heard = match block {
+            Ok(events) => events.chunks(BATCH).all(|batch| sender.send(Ok(touching(batch))).is_ok()),
+            Err(problem) => sender.send(Err(problem)).is_ok(),
+        };
+        // Nobody listens if an observer panicked.
+        if !heard {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::tests::generated;
+
+    /// Rank, worker and event.
+    #[derive(Default)]
+    struct Seen(Vec<(u32, u32, Event)>);
+
+    impl Observer<'_> for Seen {
+        fn see(&mut self, place: Place<'_>, event: &Event) {
+            self.0.push((place.rank.rank, place.worker, *event));
+        }
+    }
+
+    #[test]
+    fn both_orders_show_every_event_once_to_every_observer() {
+        let dir = generated("events", 20_000);
+        let trace = Trace::open(dir.path()).unwrap();
+        let mut expected = Vec::new();
+        trace.for_each(|rank, worker, event| expected.push((rank.rank, worker, *event)));
+        let (mut one, mut other, mut merged) = (Seen::default(), Seen::default(), Seen::default());
+        assert_eq!(by_worker(&Scope::all(&trace), &mut [&mut one, &mut other]), []);
+        assert!(one.0 == expected && other.0 == expected, "worker by worker");
+        assert_eq!(in_order(Scope::all(&trace), &mut [&mut merged]), []);
+        assert!(merged.0.is_sorted_by_key(|(_, _, event)| event.end_ns));
+        merged.0.sort_by_key(|&(rank, worker, _)| (rank, worker));
+        assert!(merged.0 == expected, "each worker in its order");
+    }
+
+    #[test]
+    fn only_events_that_touch_the_window_are_shown() {
+        let dir = generated("events-window", 20_000);
+        let trace = Trace::open(dir.path()).unwrap();
+        let window = Window { from_ns: trace.elapsed_ns() / 3, to_ns: trace.elapsed_ns() / 2 };
+        let (mut one, mut merged) = (Seen::default(), Seen::default());
+        let scope = Scope::of(trace.ranks.iter().skip(1), window);
+        by_worker(&scope, &mut [&mut one]);
+        in_order(scope, &mut [&mut merged]);
+        assert!(!one.0.is_empty() && one.0.len() == merged.0.len());
+        let outside = |event: &Event| event.end_ns < window.from_ns || event.begin_ns > window.to_ns;
+        assert!(!one.0.iter().any(|(rank, _, event)| *rank == 0 || outside(event)));
+    }
+}

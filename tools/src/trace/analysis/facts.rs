@@ -1,0 +1,58 @@
+//! What is known of a whole run: where its time went, who took of it, what syncs did, and what happened how often.
+
+use caribou::trace::{Problem, Trace};
+
+use super::census::{Census, Counting};
+use super::efficiency::{Efficiency, phases};
+use super::events::{Observer, Scope, by_worker};
+use super::outcome::{Outcome, outcomes};
+use super::spent::{Spent, Time, spent};
+use super::taken::Taken;
+use crate::trace::select::Selection;
+
+/// A run in figures. Times are cut into stretches as long as its phases.
+pub(crate) struct Facts<'t> {
+    pub(crate) trace: &'t Trace,
+    pub(crate) spent: Spent,
+    pub(crate) taken: Taken,
+    pub(crate) outcomes: Vec<Outcome<'t>>,
+    /// None if there are no events, or nobody read them.
+    pub(crate) census: Option<Census>,
+    pub(crate) efficiency: Option<Efficiency>,
+    /// What could not be read.
+    pub(crate) problems: Vec<Problem>,
+}
+
+impl<'t> Facts<'t> {
+    /// From the records alone, where those tell where time went.
+    pub(crate) fn of_records(trace: &'t Trace) -> Facts<'t> {
+        let everything = Selection::default();
+        let mut spent = spent(trace, &everything, phases(trace, everything.window(trace)));
+        let problems = std::mem::take(&mut spent.problems);
+        Facts::new(trace, spent, None, problems)
+    }
+
+    /// Reads all events once, worker by worker, and shows them to others as well.
+    pub(crate) fn read(trace: &'t Trace, others: &mut [&mut dyn Observer<'t>]) -> Facts<'t> {
+        let everything = Selection::default();
+        let mut time = Time::new(trace, &everything, phases(trace, everything.window(trace)));
+        let mut counting = Counting::new(trace);
+        let mut observers: Vec<&mut dyn Observer<'t>> = vec![&mut time, &mut counting];
+        observers.extend(others.iter_mut().map(|other| &mut **other as &mut dyn Observer<'t>));
+        let problems = by_worker(&Scope::all(trace), &mut observers);
+        let census = (trace.events() > 0).then_some(counting.census);
+        Facts::new(trace, time.spent, census, problems)
+    }
+
+    fn new(trace: &'t Trace, spent: Spent, census: Option<Census>, problems: Vec<Problem>) -> Facts<'t> {
+        Facts {
+            trace,
+            taken: Taken::by(trace, &spent, &Selection::default()),
+            outcomes: outcomes(&trace.syncs),
+            efficiency: Efficiency::of(&spent),
+            spent,
+            census,
+            problems,
+        }
+    }
+}
