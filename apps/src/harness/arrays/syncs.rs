@@ -323,6 +323,6 @@ pub(in crate::harness) mod tests {
         }
         let quiet = |from, to| Window { disturbed: false, ..window(from, to) };
         assert_eq!(run.imbalance(&[quiet(0, 4), window(4, 10), quiet(10, 12)]), Some(1.3));
-        assert_eq!(run.imbalance(&[quiet(0, 12)]), Some(1.0));
+        assert_eq!(run.imbalance(&[quiet(0, 12)]), Some(1.1));
     }
 }
