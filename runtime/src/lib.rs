@@ -115,5 +115,6 @@ pub use pools::run::pool;
 #[cfg(feature = "mpi")]
 pub use run::job::Runtime;
 pub use run::report::RunReport;
+pub use threads::room::check_room;
 pub use trace::{ClockOffset, SyncReport, SyncTotals};
 pub use wire::bulk;

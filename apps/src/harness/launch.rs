@@ -39,46 +39,27 @@ pub fn give_way() {
     thread::sleep(Duration::from_millis(200));
 }
 
-/// The most ranks of a process by itself: each pair of them is connected, so memory and time grow with their square,
-/// and with twice as many a pool of a second takes minutes.
-const RANKS_MAX_ALONE: u32 = 512;
-
-/// The most workers of a process, threads each.
-const WORKERS_MAX: u64 = 1024;
-
 /// The ranks of a program: as many as were asked for; else one a process, or `alone` in a process by itself. Each is to
 /// have so many workers.
 ///
 /// # Errors
-/// [`Error::Usage`] when another number of processes was started, or a process is to have too many ranks or workers.
+/// [`Error::Usage`] when another number of processes was started, or the runtime has no room for so many ranks or workers in
+/// a process.
 pub fn ranks(launch: Launch, asked: Option<u32>, alone: u32, workers: u32) -> Result<u32, Error> {
-    let ranks = number_of_ranks(launch, asked, alone)?;
-    let here = if launch == Launch::Alone { ranks } else { 1 };
-    if u64::from(here) * u64::from(workers) > WORKERS_MAX {
+    let (ranks, here) = match launch {
+        Launch::Alone => (asked.unwrap_or(alone), asked.unwrap_or(alone)),
+        Launch::Together { processes, .. } => (processes, 1),
+    };
+    if let Some(other) = asked.filter(|&asked| asked != ranks) {
         return Err(Error::Usage(format!(
-            "{workers} workers for each of {here} ranks: expected {WORKERS_MAX} workers at most in one process; \
-             --workers or CARIBOU_WORKERS says how many"
+            "--ranks {other}: {ranks} processes were started, and each is one rank"
         )));
     }
+    caribou::check_room(here, workers).map_err(|error| match error {
+        caribou::Error::Config { why, .. } => Error::Usage(format!("--ranks, --workers: {why}")),
+        other => other.into(),
+    })?;
     Ok(ranks)
-}
-
-fn number_of_ranks(launch: Launch, asked: Option<u32>, alone: u32) -> Result<u32, Error> {
-    match (launch, asked) {
-        (Launch::Alone, asked) if asked.unwrap_or(alone) > RANKS_MAX_ALONE => {
-            Err(Error::Usage(match asked {
-                Some(ranks) => format!("--ranks {ranks}: expected {RANKS_MAX_ALONE} at most in one process"),
-                None => format!(
-                    "{alone} ranks: expected {RANKS_MAX_ALONE} at most in one process; --ranks or CARIBOU_RANKS says how many"
-                ),
-            }))
-        }
-        (Launch::Alone, asked) => Ok(asked.unwrap_or(alone)),
-        (Launch::Together { processes, .. }, Some(ranks)) if ranks != processes => Err(Error::Usage(
-            format!("--ranks {ranks}: {processes} processes were started, and each is one rank"),
-        )),
-        (Launch::Together { processes, .. }, _) => Ok(processes),
-    }
 }
 
 #[cfg(test)]
@@ -91,20 +72,23 @@ mod tests {
     fn each_process_is_a_rank_and_nothing_else_can_be_asked_for() {
         assert_eq!(ranks(Launch::Alone, None, 2, 1).unwrap(), 2);
         assert_eq!(ranks(Launch::Alone, Some(3), 2, 1).unwrap(), 3);
-        assert_eq!(ranks(Launch::Alone, Some(512), 2, 1).unwrap(), 512);
-        assert!(ranks(Launch::Alone, Some(513), 2, 1).unwrap_err().to_string().starts_with("--ranks 513"));
-        assert!(ranks(Launch::Alone, None, 513, 1).unwrap_err().to_string().starts_with("513 ranks"));
         assert_eq!(ranks(LAST, None, 2, 1).unwrap(), 4);
         assert_eq!(ranks(LAST, Some(4), 2, 1).unwrap(), 4);
         assert!(ranks(LAST, Some(3), 2, 1).unwrap_err().to_string().contains("4 processes"));
     }
 
     #[test]
-    fn a_process_has_a_thousand_workers_at_most() {
-        assert_eq!(ranks(Launch::Alone, Some(2), 1, 512).unwrap(), 2);
-        assert_eq!(ranks(LAST, None, 1, 1024).unwrap(), 4);
-        for too_many in [ranks(Launch::Alone, Some(2), 1, 513), ranks(LAST, None, 1, 1025)] {
-            assert!(too_many.unwrap_err().to_string().contains("1024 workers at most"));
+    fn a_process_has_as_many_ranks_and_workers_as_the_runtime_lets_it() {
+        assert_eq!(ranks(Launch::Alone, Some(2), 1, 2048).unwrap(), 2);
+        assert_eq!(ranks(LAST, None, 1, 4096).unwrap(), 4);
+        let said = |refused: Result<u32, Error>| refused.unwrap_err().to_string();
+        assert_eq!(
+            said(ranks(Launch::Alone, Some(2), 1, 2049)),
+            "--ranks, --workers: 2 ranks x 2049 workers are too many for one process: at most 4096 threads"
+        );
+        assert!(said(ranks(LAST, None, 1, 4097)).contains("1 rank x 4097 workers"));
+        for too_many in [ranks(Launch::Alone, Some(1025), 1, 1), ranks(Launch::Alone, None, 1025, 1)] {
+            assert!(said(too_many).contains("at most 1024 ranks"));
         }
     }
 

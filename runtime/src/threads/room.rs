@@ -18,7 +18,7 @@ const THREAD_BYTES: u64 = (2 << 20) + (64 << 10);
 
 /// Refuses what cannot be started, and warns of what takes long.
 pub(crate) fn find_room(ranks: u32, workers: u32) -> Result<(), Error> {
-    check(ranks, workers)?;
+    check_room(ranks, workers)?;
     let threads = u64::from(ranks) * u64::from(workers);
     if let Some(limit) = getrlimit(Resource::As).current {
         fit(threads, address_space_used(), limit)?;
@@ -29,7 +29,17 @@ pub(crate) fn find_room(ranks: u32, workers: u32) -> Result<(), Error> {
     Ok(())
 }
 
-fn check(ranks: u32, workers: u32) -> Result<(), Error> {
+/// Refuses more ranks, of so many workers each, than one process can be meant to have, as a run does when it starts: for a
+/// program that has more to say before.
+///
+/// ```
+/// assert!(caribou::check_room(2, 4).is_ok());
+/// assert!(caribou::check_room(1, 100_000).unwrap_err().to_string().contains("at most 4096 threads"));
+/// ```
+///
+/// # Errors
+/// [`Error::Config`], naming the variable for the number that is too large.
+pub fn check_room(ranks: u32, workers: u32) -> Result<(), Error> {
     let threads = u64::from(ranks) * u64::from(workers);
     let wrong = |setting: &str, most: &str| {
         Err(Error::Config {
@@ -79,7 +89,7 @@ mod tests {
 
     #[test]
     fn what_no_process_can_be_meant_to_have_is_refused_by_name() {
-        assert_eq!(check(1, 4096), Ok(()));
+        assert_eq!(check_room(1, 4096), Ok(()));
         for (ranks, workers, expected) in [
             (
                 1,
@@ -93,7 +103,7 @@ mod tests {
             ),
             (u32::MAX, u32::MAX, "CARIBOU_RANKS: "),
         ] {
-            let why = check(ranks, workers).expect_err("too many").to_string();
+            let why = check_room(ranks, workers).expect_err("too many").to_string();
             assert!(why.starts_with(expected), "{why}");
         }
     }
