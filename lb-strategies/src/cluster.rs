@@ -9,7 +9,8 @@
 //! | [`series`], [`jumps`], [`hardware_threads`] | vCPUs as written down, drawn at random, or shared by workers that wander |
 //! | [`neighbours`], [`hosts`] | what neighbours take, and what measured hosts have left |
 //! | [`costs`] | what iterations cost |
-//! | [`links`] | what lies between ranks |
+//! | [`links`], [`post`] | what lies between ranks, and what is on its way there |
+//! | [`events`] | what is to happen when |
 //! | [`run_pool`] | how long a pool takes there under a policy, and what was lost |
 //! | [`ideal`] | how long the best policy would take |
 //! | [`scenario`](mod@scenario), [`scenarios`] | all of that together, and the scenarios that have names |
@@ -18,12 +19,14 @@
 
 pub mod costs;
 pub mod crossbar_cluster;
+pub mod events;
 pub mod hardware_threads;
 pub mod hosts;
 pub mod ideal;
 pub mod jumps;
 pub mod links;
 pub mod neighbours;
+pub mod post;
 pub mod run_pool;
 pub mod scenario;
 pub mod scenarios;
@@ -32,12 +35,14 @@ pub mod splitmix;
 pub mod vcpus;
 
 pub use costs::Costs;
+pub use events::Events;
 pub use hardware_threads::{HardwareThreads, Host};
 pub use hosts::on_hosts;
 pub use ideal::ideal_s;
 pub use jumps::{Jumps, Level};
-pub use links::{Jitter, Links, PerPair};
+pub use links::{Erratic, Jitter, Links, PerPair};
 pub use neighbours::{Beside, Neighbour};
+pub use post::Post;
 pub use run_pool::{PoolRun, RunPool, WorkerRun};
 pub use scenario::{MakeVcpus, Network, Scenario};
 pub use scenarios::sweeps::{SWEEPS, Sweep};

@@ -1,4 +1,4 @@
-//! What lies between ranks: the same delay everywhere, one a pair, or any of them with jitter.
+//! What lies between ranks: the same delay everywhere, one a pair, any of them with jitter, or the worst of them.
 
 use super::splitmix::SplitMix64;
 use crate::pools::policy::Nanos;
@@ -83,5 +83,31 @@ impl<L: Links> Links for Jitter<L> {
 
     fn service(&mut self, rank: Rank) -> Nanos {
         self.links.service(rank)
+    }
+}
+
+/// Links that reverse every order that is not promised: most messages take up to 20 us, some a hundred times as long, by
+/// seed.
+///
+/// ```
+/// use lb_strategies::{Rank, cluster::{Erratic, Links}};
+/// let mut links = Erratic::new(42);
+/// assert!(links.delay(Rank(0), Rank(1), 0) <= 2_000_000);
+/// ```
+pub struct Erratic {
+    rng: SplitMix64,
+}
+
+impl Erratic {
+    /// The links of this seed.
+    pub fn new(seed: u64) -> Self {
+        Self { rng: SplitMix64::new(seed) }
+    }
+}
+
+impl Links for Erratic {
+    fn delay(&mut self, _from: Rank, _to: Rank, _now: Nanos) -> Nanos {
+        let most = if self.rng.uniform() < 0.02 { 2e6 } else { 2e4 };
+        (self.rng.uniform() * most) as Nanos
     }
 }

@@ -33,6 +33,21 @@ pub trait Vcpus {
     fn occupied(&mut self, _worker: Worker, _occupied: bool, _now: Nanos) -> bool {
         false
     }
+
+    /// When a worker is through that begins so much work now, if its speed depends on nobody else.
+    fn through_at(&mut self, worker: Worker, work: f64, now: Nanos) -> Nanos {
+        let (mut left, mut at) = (work, now);
+        while at < Nanos::MAX {
+            let (speed, until) = self.speed(worker, at);
+            let rest = left / speed * SECOND as f64;
+            if rest <= (until - at) as f64 {
+                return at + rest.ceil() as Nanos;
+            }
+            left -= speed * (until - at) as f64 / SECOND as f64;
+            at = until;
+        }
+        Nanos::MAX
+    }
 }
 
 /// Speeds as functions of time, read every `step`; a speed holds for a step at its middle value.
@@ -69,5 +84,21 @@ impl<F: FnMut(Worker, f64) -> f64> Vcpus for Traces<F> {
         let middle =
             if self.step == Nanos::MAX { 0.0 } else { (begin + self.step / 2) as f64 / SECOND as f64 };
         ((self.speed)(worker, middle), begin.saturating_add(self.step))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_goes_on_through_changes_of_speed_and_stops() {
+        let mut vcpus = Traces::new(SECOND, |_, seconds| [10.0, 0.0, 0.0, 5.0][(seconds as usize).min(3)]);
+        let worker = Worker { rank: Rank(0), number: 0 };
+        assert_eq!(vcpus.through_at(worker, 5.0, 0), SECOND / 2);
+        assert_eq!(vcpus.through_at(worker, 15.0, 0), 4 * SECOND);
+        assert_eq!(vcpus.through_at(worker, 5.0, SECOND), 4 * SECOND);
+        let mut never = Traces::constant(|_| 0.0);
+        assert_eq!(never.through_at(worker, 1.0, 0), Nanos::MAX);
     }
 }

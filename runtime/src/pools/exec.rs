@@ -1,8 +1,10 @@
-//! The threads of a pool's rank, and the whole of what all ranks have done.
+//! What workers and monitors of a pool do, in threads or by seed, and the whole of what all ranks have done.
 
 mod diary;
 mod meeting;
 mod monitor;
 pub(crate) mod rank;
 pub(crate) mod simulation;
+mod steps;
 mod whole;
+mod worker;

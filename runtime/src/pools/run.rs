@@ -149,7 +149,8 @@ where
     fn simulate(&self, seed: u64) -> Result<RunReport, Error> {
         let (ranks, workers) = self.pool.config.pool_size();
         let facts = self.pool.facts(vec![workers; ranks as usize]);
-        let (accumulated, whole) = simulation::run(&self.work, &facts, &*self.policy, seed)?;
+        let (accumulated, whole) =
+            simulation::run(&self.work, self.pool.config, &facts, &*self.policy, seed)?;
         self.deliver(accumulated, whole);
         Ok(RunReport { workers_per_rank: facts.workers, ..RunReport::default() })
     }

@@ -19,6 +19,11 @@ impl Clock {
         Clock::Machine { origin_ns: monotonic_ns() }
     }
 
+    /// Whether time passes only as a simulation says.
+    pub(crate) fn is_virtual(&self) -> bool {
+        matches!(self, Clock::Virtual { .. })
+    }
+
     /// Time since the run began, ns.
     #[inline]
     pub(crate) fn now_ns(&self) -> u64 {

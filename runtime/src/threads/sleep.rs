@@ -59,12 +59,28 @@ impl Sleeper {
 
     /// Parks the calling thread until woken, or until `timeout` has passed; not at all if `work` finds some.
     pub(crate) fn park(&self, timeout: Option<Duration>, work: impl FnOnce() -> bool) {
-        self.state().store(PARKED, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-        if !work() {
+        if self.lie_down(work) {
             self.sleep(timeout);
         }
+        self.rise();
+    }
+
+    /// The first half of [`park`](Self::park): true if `work` finds none, so that the worker may sleep until it is
+    /// [called](Self::is_called). Then, or with a false, it must [`rise`](Self::rise).
+    pub(crate) fn lie_down(&self, work: impl FnOnce() -> bool) -> bool {
+        self.state().store(PARKED, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        !work()
+    }
+
+    /// The second half of [`park`](Self::park).
+    pub(crate) fn rise(&self) {
         self.state().store(AWAKE, Ordering::Relaxed);
+    }
+
+    /// Whether somebody has woken a worker that lay down, for a simulation, in which nobody sleeps for real.
+    pub(crate) fn is_called(&self) -> bool {
+        self.state().load(Ordering::Relaxed) == AWAKE
     }
 
     /// Wakes the worker if it is parked. To be called after the work was made visible. About 10 ns if it is awake.

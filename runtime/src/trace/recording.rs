@@ -124,8 +124,8 @@ impl Log {
 
 impl Recording {
     /// Of a rank with one worker, of a run that records nothing.
-    pub(crate) fn nothing_of(rank: u32) -> Recording {
-        Recording { rank, ..Recording::nothing(1) }
+    pub(crate) fn nothing_of(rank: u32, workers: u32) -> Recording {
+        Recording { rank, ..Recording::nothing(workers) }
     }
 
     /// Of a run that records nothing.

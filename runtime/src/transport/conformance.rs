@@ -5,18 +5,18 @@
 //! Then each has got every series whole and in order, and closes its transport.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use lb_strategies::cluster::{Erratic, Events, Post};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 use serde::{Deserialize, Serialize};
 
 use super::Transport;
 use super::local::{Local, Wake};
-use super::sim::{Network, Sim};
+use super::sim::Sim;
 use crate::ids::Rank;
 
 /// Where what is too long for one message is cut: shorter than in earnest, and longer than a batch.
@@ -132,19 +132,22 @@ fn ranks_in_threads_conform() {
 fn simulated_ranks_conform() {
     for seed in 0..20 {
         let ranks = 3;
-        let network = Arc::new(Mutex::new(Network::new(seed)));
-        let now_ns = Arc::new(AtomicU64::new(0));
-        let sim = |rank| Sim { rank: Rank(rank), network: network.clone(), now_ns: now_ns.clone() };
-        let mut transports: Vec<Sim<Packet>> = (0..ranks).map(sim).collect();
+        let (mut transports, mail): (Vec<Sim<Packet>>, Vec<_>) =
+            (0..ranks).map(|_| Sim::connect(None)).unzip();
+        let (mut post, mut arrivals) = (Post::new(ranks, Erratic::new(seed)), Events::default());
         let mut parties: Vec<Party> = (0..ranks).map(|rank| Party::new(Rank(rank), ranks)).collect();
-        loop {
+        for now_ns in (0..).step_by(500) {
             let step = |(party, transport): (&mut Party, &mut Sim<Packet>)| party.step(transport);
             let done: Vec<bool> = parties.iter_mut().zip(&mut transports).map(step).collect();
-            // The simulation itself hands out what arrives.
-            let arrived = network.lock().unwrap_or_else(PoisonError::into_inner).take();
-            now_ns.fetch_add(500, Ordering::Relaxed);
-            match arrived {
-                Some((from, to, packet)) => parties[to.index()].take((from, packet)),
+            for (from, mail) in (0..).map(Rank).zip(&mail) {
+                for (to, packet) in mail.take_sent() {
+                    arrivals.at(post.send(from, to, packet, now_ns), (from, to));
+                }
+            }
+            match arrivals.pop() {
+                Some((_, (from, to))) => {
+                    mail[to.index()].arrives(from, post.take(from, to).expect("it is on its way"));
+                }
                 None if done.iter().all(|&done| done) => break,
                 None => {}
             }

@@ -1,72 +1,57 @@
-//! The simulation's network: every packet gets a seeded delay, and keeps its place only among packets of its pair.
+//! A rank's way into a simulation: what it sends lies here until the simulation takes it, and what the simulation says has
+//! arrived lies here until the rank does.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
-
-use rand::{RngExt, SeedableRng};
-use rand_pcg::Pcg32;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Duration;
 
 use super::Transport;
 use crate::error::Error;
 use crate::ids::Rank;
 
-/// Delays are drawn from 0 to this, and now and then a hundred times as much.
-const DELAY_MAX_NS: u64 = 20_000;
-const SLOW_ONE_IN: u32 = 50;
-
-/// All packets under way, by arrival time.
-pub(crate) struct Network<P> {
-    rng: Pcg32,
-    /// (arrival, sequence) -> packet; the sequence makes keys unique.
-    under_way: BTreeMap<(u64, u64), (Rank, Rank, P)>,
-    sequence: u64,
-    /// When the last packet of a pair arrives: the next one arrives later.
-    last: BTreeMap<(Rank, Rank), u64>,
-}
-
-impl<P> Network<P> {
-    pub(crate) fn new(seed: u64) -> Network<P> {
-        let rng = Pcg32::seed_from_u64(seed);
-        Network { rng, under_way: BTreeMap::new(), sequence: 0, last: BTreeMap::new() }
-    }
-
-    fn send(&mut self, from: Rank, to: Rank, packet: P, now_ns: u64) {
-        let slow = if self.rng.random_ratio(1, SLOW_ONE_IN) { 100 } else { 1 };
-        let arrival = now_ns + self.rng.random_range(0..=DELAY_MAX_NS * slow);
-        let last = self.last.entry((from, to)).or_default();
-        *last = arrival.max(*last + 1);
-        self.sequence += 1;
-        self.under_way.insert((*last, self.sequence), (from, to, packet));
-    }
-
-    /// When the next packet arrives.
-    pub(crate) fn next_ns(&self) -> Option<u64> {
-        self.under_way.keys().next().map(|&(arrival, _)| arrival)
-    }
-
-    /// The next packet: sender, receiver, packet.
-    pub(crate) fn take(&mut self) -> Option<(Rank, Rank, P)> {
-        self.under_way.pop_first().map(|(_, packet)| packet)
-    }
-}
-
-/// One rank's way into the network. The simulation itself hands out what arrives.
+/// The rank's end.
 pub(crate) struct Sim<P> {
-    pub(crate) rank: Rank,
-    pub(crate) network: Arc<Mutex<Network<P>>>,
-    /// The rank's time, kept by the simulation.
-    pub(crate) now_ns: Arc<std::sync::atomic::AtomicU64>,
+    mail: SimMail<P>,
+    nap: Option<Duration>,
+}
+
+/// The simulation's end.
+pub(crate) struct SimMail<P>(Rc<RefCell<Mail<P>>>);
+
+struct Mail<P> {
+    sent: Vec<(Rank, P)>,
+    arrived: VecDeque<(Rank, P)>,
+}
+
+impl<P> Sim<P> {
+    /// Both ends. A rank that has to nap is not woken for what arrives.
+    pub(crate) fn connect(nap: Option<Duration>) -> (Sim<P>, SimMail<P>) {
+        let mail = Rc::new(RefCell::new(Mail { sent: Vec::new(), arrived: VecDeque::new() }));
+        (Sim { mail: SimMail(mail.clone()), nap }, SimMail(mail))
+    }
+}
+
+impl<P> SimMail<P> {
+    /// What the rank has sent since this was last called.
+    pub(crate) fn take_sent(&self) -> Vec<(Rank, P)> {
+        std::mem::take(&mut self.0.borrow_mut().sent)
+    }
+
+    /// A packet for the rank has arrived.
+    pub(crate) fn arrives(&self, from: Rank, packet: P) {
+        self.0.borrow_mut().arrived.push_back((from, packet));
+    }
 }
 
 impl<P> Transport<P> for Sim<P> {
     fn send(&mut self, to: Rank, packet: P) -> Result<(), Error> {
-        let now_ns = self.now_ns.load(std::sync::atomic::Ordering::Relaxed);
-        self.network.lock().unwrap_or_else(PoisonError::into_inner).send(self.rank, to, packet, now_ns);
+        self.mail.0.borrow_mut().sent.push((to, packet));
         Ok(())
     }
 
     fn poll(&mut self) -> Option<Result<(Rank, P), Error>> {
-        None
+        self.mail.0.borrow_mut().arrived.pop_front().map(Ok)
     }
 
     fn idle(&mut self) -> bool {
@@ -74,7 +59,11 @@ impl<P> Transport<P> for Sim<P> {
     }
 
     fn ready(&mut self) -> bool {
-        false
+        !self.mail.0.borrow().arrived.is_empty()
+    }
+
+    fn nap(&mut self) -> Option<Duration> {
+        self.nap
     }
 
     fn close(&mut self, _lost: &dyn Fn() -> bool) {}

@@ -1,15 +1,16 @@
 //! A whole run in one thread, in virtual time, by seed.
 //!
 //! The core, the mailboxes, the handlers and the flush are those of production; what is simulated is the network (seeded
-//! delays, see [`transport::sim`](crate::transport::sim)), the scheduler (any ready chunk may be next), the order of mail
+//! delays, see [`Erratic`]), the scheduler (any ready chunk may be next), the order of mail
 //! (every order that is not promised is broken) and the clock. A run is a function of its seed.
 
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use lb_strategies::Strategy;
+use lb_strategies::cluster::{Erratic, Events, Post};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 use rustc_hash::FxHasher;
@@ -35,7 +36,7 @@ use crate::threads::crew::Crew;
 use crate::threads::guarded::{Badge, Restore};
 use crate::trace::at_work::Sightings;
 use crate::trace::recording::Recording;
-use crate::transport::sim::{Network, Sim};
+use crate::transport::sim::{Sim, SimMail};
 
 /// What a run of a chunk takes that declares no load: up to this, times the weight that the seed has drawn for the chunk.
 const RUN_MAX_NS: u64 = 2_000;
@@ -61,26 +62,28 @@ pub(crate) fn run(
     let config = config.clone().workers(1);
     let count = config.rank_count();
     let outcome: Arc<Outcome> = Arc::default();
-    let recordings: Vec<_> = (0..count).map(|rank| Arc::new(Recording::nothing_of(rank))).collect();
+    let recordings: Vec<_> = (0..count).map(|rank| Arc::new(Recording::nothing_of(rank, 1))).collect();
     let build_one =
         |(rank, recording)| build(&config, strategy, Rank(rank), count, describe, &outcome, recording);
     let built: Result<Vec<(SimRank, Vec<NewChunk>)>, Error> = (0..).zip(&recordings).map(build_one).collect();
     let (ranks, chunks): (Vec<SimRank>, Vec<Vec<NewChunk>>) = built?.into_iter().unzip();
-    let network = Arc::new(Mutex::new(Network::new(seed)));
     let mut simulation = Simulation {
         workers: Vec::new(),
         ranks: &ranks,
         idle: vec![true; count as usize],
-        network: network.clone(),
+        mail: Vec::new(),
+        post: Post::new(count, Erratic::new(seed)),
+        arrivals: Events::default(),
         rng: Pcg32::seed_from_u64(seed ^ 0x5eed),
         weights: config.measure.then_some(seed),
     };
-    for ((rank, own), number) in ranks.iter().zip(chunks).zip(0..) {
+    for ((rank, own), number) in ranks.iter().zip(chunks).zip(0_u64..) {
         rank.badge.wear();
-        let transport = Sim { rank: Rank(number), network: network.clone(), now_ns: rank.now_ns.clone() };
-        let ready = Ready::seeded(seed.wrapping_mul(31) + u64::from(number));
+        let (transport, mail) = Sim::connect(None);
+        simulation.mail.push(mail);
+        let ready = Ready::seeded(seed.wrapping_mul(31) + number);
         let mut worker = Worker::new(&rank.shared, 0, ready, Some(Box::new(transport)));
-        worker.mixer = Some(mixer(seed.wrapping_mul(37) + u64::from(number)));
+        worker.mixer = Some(mixer(seed.wrapping_mul(37) + number));
         worker.begin(own);
         simulation.workers.push(worker);
     }
@@ -132,7 +135,11 @@ struct Simulation<'r> {
     ranks: &'r [SimRank],
     /// Ranks that have not been told that they are idle since they last did something.
     idle: Vec<bool>,
-    network: Arc<Mutex<Network<Packet>>>,
+    /// What each rank has sent.
+    mail: Vec<SimMail<Packet>>,
+    post: Post<Erratic, Packet>,
+    /// Sender and receiver of what is on its way.
+    arrivals: Events<(Rank, Rank)>,
     rng: Pcg32,
     /// The seed of the chunks' weights, where loads are measured.
     weights: Option<u64>,
@@ -189,8 +196,7 @@ impl Simulation<'_> {
         }
         let now_ns = |rank: &usize| self.ranks[*rank].now_ns.load(Ordering::Relaxed);
         let step = all.filter(live).filter(|&rank| !self.workers[rank].ready.is_empty()).min_by_key(now_ns);
-        let arrival_ns = self.network.lock().unwrap_or_else(PoisonError::into_inner).next_ns();
-        match (step, arrival_ns, idle) {
+        match (step, self.arrivals.next_at(), idle) {
             (Some(rank), Some(arrival_ns), _) if arrival_ns <= now_ns(&rank) => Event::Arrival,
             (Some(rank), ..) => Event::Step(rank),
             (None, Some(_), _) => Event::Arrival,
@@ -216,10 +222,8 @@ impl Simulation<'_> {
     }
 
     fn arrival(&mut self) {
-        let mut network = self.network.lock().unwrap_or_else(PoisonError::into_inner);
-        let arrival_ns = network.next_ns().unwrap_or(0);
-        let Some((from, to, packet)) = network.take() else { return };
-        drop(network);
+        let Some((arrival_ns, (from, to))) = self.arrivals.pop() else { return };
+        let packet = self.post.take(from, to).expect("it is on its way");
         let to = to.0 as usize;
         if self.ranks[to].shared.crew.stopped() {
             return;
@@ -234,6 +238,10 @@ impl Simulation<'_> {
         self.ranks[rank].badge.wear();
         self.workers[rank].catching(act);
         self.workers[rank].at_work.rests();
+        let (from, now_ns) = (Rank(rank as u32), self.ranks[rank].now_ns.load(Ordering::Relaxed));
+        for (to, packet) in self.mail[rank].take_sent() {
+            self.arrivals.at(self.post.send(from, to, packet, now_ns), (from, to));
+        }
     }
 }
 

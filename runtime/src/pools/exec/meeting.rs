@@ -9,13 +9,13 @@
 
 use std::sync::Arc;
 use std::sync::PoisonError;
-use std::time::Duration;
 
 use crate::ids::Rank;
-use crate::pools::core::rank::{Order, PoolCore, PoolPacket, Tally, Todo};
+use crate::pools::core::rank::{PoolCore, PoolPacket, Tally, Todo};
 use crate::pools::core::work::Accumulated;
 use crate::pools::report::PoolWorker;
 use crate::threads::crew::Crew;
+use crate::threads::sleep::Sleeper;
 use crate::threads::sync::{Mutex, MutexGuard};
 
 /// The bed of the monitor; workers' follow.
@@ -43,16 +43,6 @@ impl Meeting {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The calling thread sleeps in the monitor's bed.
-    pub(super) fn occupy_as_monitor(&self) {
-        self.crew.sleepers[MONITOR].occupy();
-    }
-
-    /// The calling thread sleeps in a worker's bed.
-    pub(super) fn occupy_as(&self, worker: u32) {
-        self.crew.sleepers[bed_of(worker)].occupy();
-    }
-
     /// Changes what all share, and wakes whom that concerns.
     pub(super) fn with<T>(&self, change: impl FnOnce(&mut Inner, &mut Todo) -> T) -> T {
         let mut todo = Todo::default();
@@ -65,63 +55,44 @@ impl Meeting {
             (answer, news || inner.core.is_through())
         };
         for worker in todo.awake {
-            self.crew.sleepers[bed_of(worker)].wake();
+            self.worker(worker).wake();
         }
         if concerns_monitor {
-            self.crew.sleepers[MONITOR].wake();
+            self.monitor().wake();
         }
         answer
     }
 
-    /// Waits for an order for this worker; none if the run is over.
-    pub(super) fn wait_for_order(&self, worker: u32) -> Option<(Option<bool>, Order)> {
-        loop {
-            if self.crew.stopped() {
-                return None;
-            }
-            if let Some(order) = self.lock().core.take_order(worker) {
-                return Some(order);
-            }
-            let called = || self.crew.stopped() || self.lock().core.has_order(worker);
-            self.crew.sleepers[bed_of(worker)].park(None, called);
-        }
+    /// Where the monitor sleeps.
+    pub(super) fn monitor(&self) -> &Sleeper {
+        &self.crew.sleepers[MONITOR]
     }
 
-    /// A worker that has handed in waits until the pool is over on this rank.
-    pub(super) fn wait_for_end(&self, worker: u32) {
-        while !self.crew.stopped() {
-            self.crew.sleepers[bed_of(worker)].park(None, || self.crew.stopped());
-        }
+    /// Where a worker sleeps.
+    pub(super) fn worker(&self, worker: u32) -> &Sleeper {
+        &self.crew.sleepers[MONITOR + 1 + worker as usize]
     }
 
-    /// The monitor sleeps until there is something to send, the time that the core waits for is not `wake_at_ns` any more,
-    /// nothing is left to do (and it `expects` that), something has `come`, or `timeout` has passed.
-    pub(super) fn rest(
-        &self,
-        wake_at_ns: Option<u64>,
-        expects_end: bool,
-        timeout: Option<Duration>,
-        come: impl FnOnce() -> bool,
-    ) {
-        self.crew.sleepers[MONITOR].park(timeout, || {
-            let news = {
-                let inner = self.lock();
-                !inner.outbound.is_empty()
-                    || inner.core.wake_at_ns() != wake_at_ns
-                    || (expects_end && inner.core.is_through())
-            };
-            news || self.crew.stopped() || come()
-        });
+    /// Whether there is something for a monitor that sleeps: something to send, the time that the core waits for is not
+    /// `wake_at_ns` any more, or nothing is left to do, and it `expects` that.
+    pub(super) fn calls_monitor(&self, wake_at_ns: Option<u64>, expects_end: bool) -> bool {
+        let inner = self.lock();
+        self.crew.stopped()
+            || !inner.outbound.is_empty()
+            || inner.core.wake_at_ns() != wake_at_ns
+            || (expects_end && inner.core.is_through())
     }
-}
 
-fn bed_of(worker: u32) -> usize {
-    worker as usize + 1
+    /// Whether there is something for a worker that sleeps: an order, if it `expects` one, or the end.
+    pub(super) fn calls_worker(&self, worker: u32, expects_order: bool) -> bool {
+        self.crew.stopped() || (expects_order && self.lock().core.has_order(worker))
+    }
 }
 
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
+    use crate::pools::core::rank::Order;
     use lb_strategies::pool::central::QueueMessage;
     use lb_strategies::pool::{Input, Message, Output, PoolRank};
     use loom::thread;
@@ -168,6 +139,19 @@ mod loom_tests {
         Arc::new(Meeting::new(Arc::new(Crew::new(2)), PoolCore::new(machine, 1)))
     }
 
+    /// As the worker's steps do it, on a thread.
+    fn order_for_worker_0(meeting: &Meeting) -> Option<Order> {
+        meeting.worker(0).occupy();
+        while !meeting.crew.stopped() {
+            let answer = meeting.lock().core.take_order(0);
+            if let Some((_, order)) = answer {
+                return Some(order);
+            }
+            meeting.worker(0).park(None, || meeting.calls_worker(0, true));
+        }
+        None
+    }
+
     /// A lost wake-up is a park that never ends: loom reports it as a deadlock.
     #[test]
     fn loom_a_workers_wish_reaches_the_monitor_and_its_answer_the_worker() {
@@ -175,17 +159,16 @@ mod loom_tests {
             let meeting = meeting(Way::Message);
             let its = meeting.clone();
             let worker = thread::spawn(move || {
-                its.occupy_as(0);
                 its.with(|inner, todo| inner.core.wants(0, 0, todo));
-                its.wait_for_order(0).expect("nobody stops the run")
+                order_for_worker_0(&its)
             });
-            meeting.occupy_as_monitor();
+            meeting.monitor().occupy();
             while meeting.lock().outbound.is_empty() {
-                meeting.rest(None, false, None, || false);
+                meeting.monitor().park(None, || meeting.calls_monitor(None, false));
             }
             meeting.with(|inner, todo| inner.core.hear(Rank(1), speech(), 1, todo));
-            let (_, order) = worker.join().expect("the worker does not panic");
-            assert_eq!(order, Order::Run { range: 0..1, apart: false });
+            let order = worker.join().expect("the worker does not panic");
+            assert_eq!(order, Some(Order::Run { range: 0..1, apart: false }));
         });
     }
 
@@ -195,9 +178,9 @@ mod loom_tests {
             let meeting = meeting(Way::Time);
             let its = meeting.clone();
             let worker = thread::spawn(move || its.with(|inner, todo| inner.core.wants(0, 0, todo)));
-            meeting.occupy_as_monitor();
+            meeting.monitor().occupy();
             while meeting.lock().core.wake_at_ns().is_none() {
-                meeting.rest(None, false, None, || false);
+                meeting.monitor().park(None, || meeting.calls_monitor(None, false));
             }
             worker.join().expect("the worker does not panic");
         });
@@ -208,10 +191,7 @@ mod loom_tests {
         loom::model(|| {
             let meeting = meeting(Way::Message);
             let its = meeting.clone();
-            let worker = thread::spawn(move || {
-                its.occupy_as(0);
-                its.wait_for_order(0)
-            });
+            let worker = thread::spawn(move || order_for_worker_0(&its));
             meeting.crew.stop();
             assert_eq!(worker.join().expect("the worker does not panic"), None);
         });

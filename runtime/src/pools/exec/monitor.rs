@@ -3,16 +3,20 @@
 //! It sleeps until a packet comes, a worker has left something for the transport, or a time has come. Rank 0's also
 //! collects the parts of all ranks and makes the whole of them.
 
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::rank::Shared;
+use super::steps::{Life, Next};
 use super::whole::whole;
 use crate::config::Config;
 use crate::error::Error;
 use crate::ids::{ROOT, Rank};
 use crate::launch::Launch;
+use crate::measure::sample::Observed;
 use crate::pools::core::rank::{Part, PoolPacket, Whole};
 use crate::pools::core::work::Accumulated;
 use crate::transport::Transport;
@@ -44,6 +48,10 @@ pub(super) struct Monitor<'m> {
     cancel_told: bool,
     follow: Follow,
     heard_ns: u64,
+    /// What its core waited for when it went to sleep.
+    wake_at_ns: Option<u64>,
+    /// Takes the result, in each process once.
+    deliver: &'m dyn Fn(Accumulated, Whole),
 }
 
 /// Who wants to hear of progress, and what is known of it.
@@ -56,7 +64,7 @@ struct Follow {
 }
 
 /// What was accumulated, where it is needed, and the rest.
-pub(super) type Conclusion = (Option<Accumulated>, Whole);
+type Conclusion = (Option<Accumulated>, Whole);
 
 impl<'m> Monitor<'m> {
     pub(super) fn new(
@@ -64,6 +72,7 @@ impl<'m> Monitor<'m> {
         transport: Option<Box<dyn Transport<PoolPacket> + 'm>>,
         ranks: u32,
         config: &Config,
+        deliver: &'m dyn Fn(Accumulated, Whole),
     ) -> Monitor<'m> {
         let every_ns = shared.work.follow_every_ns().filter(|_| shared.rank == ROOT);
         Monitor {
@@ -79,23 +88,22 @@ impl<'m> Monitor<'m> {
             cancel_told: false,
             follow: Follow { every_ns, ..Follow::default() },
             heard_ns: 0,
+            wake_at_ns: None,
+            deliver,
         }
     }
 
-    /// Until the pool is done; the result, unless the run has failed.
-    pub(super) fn run(&mut self) -> Option<Conclusion> {
+    /// The pool begins; or not, if the machine `refused` to be made.
+    pub(super) fn begin(&mut self, refused: Option<Box<dyn Any + Send>>) {
+        let shared = self.shared;
+        shared.catching(&shared.asking, || {
+            if let Some(panic) = refused {
+                resume_unwind(panic);
+            }
+            shared.with(|inner, now_ns, todo| inner.core.begin(now_ns, todo));
+        });
         if let Some(every_ns) = self.follow.every_ns {
             self.tell_all(|| PoolPacket::Follow { every_ns });
-        }
-        loop {
-            if self.shared.meeting.crew.stopped() {
-                return None;
-            }
-            match self.turn() {
-                Ok(Some(result)) => return Some(result),
-                Ok(None) => self.sleep(),
-                Err(error) => self.shared.fail(error),
-            }
         }
     }
 
@@ -107,7 +115,7 @@ impl<'m> Monitor<'m> {
         }
     }
 
-    /// Does what there is to do.
+    /// Does what there is to do; the result, if there is one now.
     fn turn(&mut self) -> Result<Option<Conclusion>, Error> {
         while let Some(received) = self.transport.as_mut().and_then(|transport| transport.poll()) {
             let (from, packet) = received?;
@@ -245,11 +253,12 @@ impl<'m> Monitor<'m> {
         Ok(())
     }
 
-    fn sleep(&mut self) {
+    /// How long it may sleep if nobody calls it.
+    fn timeout(&mut self) -> Option<Duration> {
         let Shared { clock, work, .. } = self.shared;
-        let (now_ns, wake_at_ns) = (clock.now_ns(), self.shared.meeting.lock().core.wake_at_ns());
+        let now_ns = clock.now_ns();
         let times = [
-            wake_at_ns,
+            self.wake_at_ns,
             self.follow.every_ns.map(|_| self.follow.next_ns),
             work.may_be_cancelled().then(|| now_ns + NAP_MAX_NS),
         ];
@@ -260,14 +269,11 @@ impl<'m> Monitor<'m> {
         });
         let quiet_ns = (now_ns.saturating_sub(self.heard_ns) / NAP_PART).min(NAP_MAX_NS);
         let nap_ns = nap.map(|nap| (nap.as_nanos() as u64).max(quiet_ns));
-        let timeout = [until_ns, nap_ns].into_iter().flatten().min().map(Duration::from_nanos);
-        let Monitor { shared, transport, handed_over, .. } = self;
-        let come = || transport.as_mut().is_some_and(|transport| transport.ready());
-        shared.meeting.rest(wake_at_ns, !*handed_over, timeout, come);
+        [until_ns, nap_ns].into_iter().flatten().min().map(Duration::from_nanos)
     }
 
     /// Tells the others that the run has failed here, and why.
-    pub(super) fn say_why(&mut self) {
+    fn say_why(&mut self) {
         let Some(error) = self.shared.outcome.error().filter(|_| !self.told) else { return };
         self.told = true;
         let Some(transport) = &mut self.transport else { return };
@@ -285,6 +291,48 @@ impl<'m> Monitor<'m> {
 
     fn not_decoded(&self, why: &WireError) -> Error {
         garbled(self.shared.rank, ACCUMULATED, why)
+    }
+}
+
+impl Life for Monitor<'_> {
+    fn step(&mut self) -> Next {
+        if self.shared.meeting.crew.stopped() {
+            return Next::Over;
+        }
+        match self.turn() {
+            Ok(Some((accumulated, whole))) => {
+                if let Some(accumulated) = accumulated {
+                    (self.deliver)(accumulated, whole);
+                }
+                Next::Over
+            }
+            Ok(None) => {
+                self.wake_at_ns = self.shared.meeting.lock().core.wake_at_ns();
+                Next::Sleep { timeout: self.timeout() }
+            }
+            Err(error) => {
+                self.shared.fail(error);
+                Next::Over
+            }
+        }
+    }
+
+    fn is_called(&mut self) -> bool {
+        self.shared.meeting.calls_monitor(self.wake_at_ns, !self.handed_over)
+            || self.transport.as_mut().is_some_and(|transport| transport.ready())
+    }
+
+    fn doing(&self) -> String {
+        format!("{}, telling progress or collecting the result", self.shared.asking)
+    }
+
+    /// The rank is through, or has failed: its workers leave, and the others hear why.
+    fn end(&mut self) {
+        // While all workers are there to be looked at.
+        self.shared.catching("observing its workers", || self.shared.observe(Observed::AtEnd));
+        // Those that are still in a range come back from it; others need not wait for that.
+        self.shared.meeting.crew.stop();
+        self.shared.catching("telling others why it failed", || self.say_why());
     }
 }
 

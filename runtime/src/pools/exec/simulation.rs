@@ -1,29 +1,51 @@
-//! A pool in one thread and virtual time: the production machines on random vCPUs and links, by seed; then every worker's
-//! iterations, for real.
+//! A pool in one thread and virtual time, by seed: the production core, workers, monitors and meetings; only time, vCPUs
+//! and links are simulated.
 //!
-//! What a worker executes is known before any iteration is: policies see only that ranges end, and when. So the run is
-//! simulated first, on [`lb_strategies::cluster`], and each worker's share is executed after it. All parts cross the wire.
+//! # Rules
+//! 1. Who sleeps goes on only when its [`Sleeper`] was woken, or its timeout has passed, and after a seeded delay. So a
+//!    wake-up that is forgotten is one that nobody makes up for: the run stalls, and says so.
+//! 2. Between the step that finds nothing to do and the look with which a sleep begins others may act, in between as well.
+//! 3. A range is executed for real when the time that it takes has passed.
+//! 4. The seed draws: how fast each worker is, and when; ranks that stop for a while; whether ranks are woken for what
+//!    arrives, or have to nap; how long packets, steps and wake-ups take. All packets cross the wire.
 
-use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+mod actor;
+mod cluster;
 
-use lb_strategies::cluster::{Jitter, RunPool, SplitMix64, Traces, Worker};
-use lb_strategies::pool::{Pool, PoolStrategy, SECOND};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use super::whole::whole;
+use lb_strategies::cluster::{Erratic, Events, Post, SplitMix64, Worker as Place};
+use lb_strategies::pool::{Pool, PoolStrategy};
+
+use self::actor::{Act, Actor};
+use self::cluster::Cluster;
+use super::meeting::Meeting;
+use super::monitor::Monitor;
+use super::rank::{Shared, asking, machine};
+use super::worker::Worker;
+use crate::config::Config;
 use crate::error::Error;
 use crate::ids::Rank;
-use crate::pools::core::rank::{Part, Tally, Whole};
+use crate::measure::sample::Gauges;
+use crate::pools::core::rank::{PoolCore, PoolPacket, Whole};
 use crate::pools::core::work::{Accumulated, PoolWork};
-use crate::pools::report::PoolWorker;
-use crate::text::of_panic;
+use crate::run::outcome::Outcome;
+use crate::threads::clock::Clock;
+use crate::threads::crew::Crew;
+use crate::trace::recording::Recording;
+use crate::transport::Transport;
+use crate::transport::sim::{Sim, SimMail};
 
-/// Speeds change so often, ns.
-const STEP_NS: u64 = SECOND / 100;
-/// The fastest speed, iterations per second; the slowest is a twentieth of it.
-const SPEED: f64 = 1e6;
-/// Messages take this long or up to a hundred times longer, ns.
-const DELAY_NS: u64 = 10_000;
+/// How long a rank sleeps that is not woken for what arrives.
+const NAP: Duration = Duration::from_micros(50);
+/// A step or a wake-up takes up to this, and now and then a hundred times as long, ns.
+const PAUSE_MAX_NS: f64 = 20e3;
+const SLOW: f64 = 0.02;
+/// Events in a row in which monitors only look whether there is something to do, while no worker acts and no packet is on
+/// its way: after so many there never will be.
+const LOOKS_MAX: u32 = 10_000;
 
 /// Runs a pool under simulation.
 ///
@@ -31,54 +53,211 @@ const DELAY_NS: u64 = 10_000;
 /// Those of a real run.
 pub(crate) fn run(
     work: &dyn PoolWork,
+    config: &Config,
     pool: &Pool,
     policy: &dyn PoolStrategy,
     seed: u64,
 ) -> Result<(Accumulated, Whole), Error> {
-    let mut vcpus = Traces::new(STEP_NS, |worker: Worker, second| {
-        let place = u64::from(worker.rank.0) << 32 | u64::from(worker.number);
-        let drawn = SplitMix64::new(seed ^ place.wrapping_mul(0x9e37) ^ second.to_bits()).uniform();
-        SPEED * 20f64.powf(-drawn)
-    });
-    let links = Jitter::new(DELAY_NS, 100 * DELAY_NS, seed);
-    let run = RunPool::new(pool, policy, &mut vcpus).links(links).run();
-    let mut parts: BTreeMap<Rank, (Accumulated, Part)> = BTreeMap::new();
-    let mut workers = run.workers.iter().zip(&run.ranges);
-    for (rank, &count) in (0..).map(Rank).zip(&pool.workers) {
-        let mut part = Part { said: run.said.clone().filter(|_| rank.0 == 0), ..Part::default() };
-        let executed = catch_unwind(AssertUnwindSafe(|| {
-            let mut all = None;
-            for (number, (worker, ranges)) in (0..count).zip(&mut workers) {
-                let mut accumulated = work.init();
-                for range in ranges {
-                    work.execute(&mut accumulated, range.clone());
-                    part.tally.add(Tally::of(range));
-                }
-                work.gather(&mut all, accumulated);
-                part.workers.push(PoolWorker {
-                    rank: rank.0,
-                    worker: number,
-                    iterations: worker.done,
-                    ranges: worker.chunks,
-                    busy_ns: worker.busy,
-                    end_ns: worker.end,
-                    ..PoolWorker::default()
-                });
-            }
-            let bytes = work.encode(&all.expect("a rank has a worker"))?;
-            work.decode(&bytes)
-        }));
-        let accumulated = executed.map_err(|panic| {
-            let doing = "executing or merging iterations".into();
-            Error::PoolPanicked { rank: rank.0, doing, panic: of_panic(&*panic) }
-        })?;
-        let garbled = |why: crate::wire::WireError| {
-            let what = "what the pool has accumulated".into();
-            Error::Wire { rank: rank.0, what, why: why.to_string() }
-        };
-        parts.insert(rank, (accumulated.map_err(garbled)?, part));
+    let config = &config.clone().wire_always(true);
+    let now_ns = Arc::new(AtomicU64::new(0));
+    let (clock, outcome) = (Clock::Virtual { now_ns: now_ns.clone() }, Outcome::default());
+    let (ranks, refused): (Vec<_>, Vec<_>) = (0..)
+        .map(Rank)
+        .zip(&pool.workers)
+        .map(|(rank, &workers)| {
+            let (machine, refused) = machine(&|| policy.rank(pool, rank));
+            let shared = Shared {
+                work,
+                rank,
+                clock: &clock,
+                outcome: &outcome,
+                recording: Arc::new(Recording::nothing_of(rank.0, workers)),
+                meeting: Meeting::new(Arc::new(Crew::new(workers + 1)), PoolCore::new(machine, workers)),
+                done: (0..workers).map(|_| AtomicU64::new(0)).collect(),
+                gauges: Gauges::new(workers, config.background),
+                asking: asking(config),
+            };
+            (shared, refused)
+        })
+        .unzip();
+    let result = Mutex::new(None);
+    let deliver = |accumulated, whole| {
+        result.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert((accumulated, whole));
+    };
+    let mut simulation = Simulation::new(pool, seed, &now_ns);
+    for (shared, refused) in ranks.iter().zip(refused) {
+        let (transport, mail) = Sim::connect(simulation.naps.then_some(NAP));
+        let transport = (ranks.len() > 1).then(|| Box::new(transport) as Box<dyn Transport<_>>);
+        let mut monitor = Monitor::new(shared, transport, ranks.len() as u32, config, &deliver);
+        monitor.begin(refused);
+        simulation.enter(shared, mail, monitor);
     }
-    let (accumulated, mut whole) = whole(work, parts, false)?;
-    whole.messages = run.messages;
-    Ok((accumulated, whole))
+    if !simulation.run() {
+        let why = format!("nothing will ever happen again, but {} not ended", simulation.live());
+        outcome.fail(Error::System { what: format!("simulation by seed {seed}"), why });
+    }
+    drop(simulation);
+    match outcome.error() {
+        Some(error) => Err(error),
+        None => Ok(result.into_inner().unwrap_or_else(PoisonError::into_inner).expect("it has not failed")),
+    }
+}
+
+enum Event {
+    /// An actor does what it is about to do.
+    Acts(usize),
+    /// It has slept long enough, if it is that night.
+    TimesOut {
+        actor: usize,
+        night: u64,
+    },
+    Arrives {
+        from: Rank,
+        to: Rank,
+    },
+}
+
+struct Simulation<'r> {
+    now_ns: &'r AtomicU64,
+    events: Events<Event>,
+    /// Of these, packets and what workers do.
+    pending: usize,
+    /// Monitors' looks since there were any.
+    looks: u32,
+    cluster: Cluster,
+    rng: SplitMix64,
+    naps: bool,
+    post: Post<Erratic, PoolPacket>,
+    mail: Vec<SimMail<PoolPacket>>,
+    /// Of each rank the monitor, then its workers.
+    actors: Vec<Actor<'r>>,
+    /// Of each rank its monitor.
+    monitors: Vec<usize>,
+}
+
+impl<'r> Simulation<'r> {
+    fn new(pool: &Pool, seed: u64, now_ns: &'r AtomicU64) -> Simulation<'r> {
+        let mut rng = SplitMix64::new(seed);
+        Simulation {
+            now_ns,
+            events: Events::default(),
+            pending: 0,
+            looks: 0,
+            cluster: Cluster::new(pool, rng.number()),
+            naps: rng.uniform() < 0.25,
+            post: Post::new(pool.ranks(), Erratic::new(rng.number())),
+            rng,
+            mail: Vec::new(),
+            actors: Vec::new(),
+            monitors: Vec::new(),
+        }
+    }
+
+    /// A rank takes part.
+    fn enter(&mut self, shared: &'r Shared<'r>, mail: SimMail<PoolPacket>, monitor: Monitor<'r>) {
+        let place = |number| Place { rank: shared.rank, number };
+        self.mail.push(mail);
+        self.monitors.push(self.actors.len());
+        self.actors.push(Actor::new(shared, place(0), None, Box::new(monitor)));
+        for number in 0..shared.done.len() as u32 {
+            let worker = Worker::new(shared, number);
+            self.actors.push(Actor::new(shared, place(number), Some(number), Box::new(worker)));
+        }
+        (self.monitors[shared.rank.index()]..self.actors.len()).for_each(|actor| self.acts_soon(actor));
+    }
+
+    /// Lets everything happen; false if it ends before all have.
+    fn run(&mut self) -> bool {
+        while self.actors.iter().any(|actor| actor.act != Act::Over) {
+            let Some((now_ns, event)) = self.events.pop() else { return false };
+            self.now_ns.store(now_ns, Ordering::Relaxed);
+            self.looks = if self.pending > 0 { 0 } else { self.looks + 1 };
+            if self.looks > LOOKS_MAX {
+                return false;
+            }
+            match event {
+                Event::Acts(actor) => self.acts(actor),
+                Event::TimesOut { actor, night } => {
+                    if self.actors[actor].times_out(night) {
+                        self.acts_soon(actor);
+                    }
+                }
+                Event::Arrives { from, to } => self.arrives(from, to),
+            }
+        }
+        true
+    }
+
+    /// Who has not ended, in words.
+    fn live(&self) -> String {
+        let live: Vec<String> =
+            self.actors.iter().filter(|actor| actor.act != Act::Over).map(ToString::to_string).collect();
+        format!("{} {}", live.join(", "), if live.len() == 1 { "has" } else { "have" })
+    }
+
+    fn arrives(&mut self, from: Rank, to: Rank) {
+        self.pending -= 1;
+        let packet = self.post.take(from, to).expect("it is on its way");
+        let monitor = self.monitors[to.index()];
+        // Who has ended hears nothing any more.
+        if self.actors[monitor].act == Act::Over {
+            return;
+        }
+        self.mail[to.index()].arrives(from, packet);
+        if !self.naps {
+            self.actors[monitor].sleeper.wake();
+        }
+        self.see_who_is_called(to);
+    }
+
+    fn acts(&mut self, index: usize) {
+        let actor = &mut self.actors[index];
+        let rank = actor.place.rank;
+        self.pending -= usize::from(actor.worker.is_some());
+        let now_ns = self.now_ns.load(Ordering::Relaxed);
+        match actor.act() {
+            Act::Execute(iterations) => {
+                let at_ns = self.cluster.through_at(actor.place, iterations, now_ns);
+                self.acts_at(index, at_ns);
+            }
+            Act::Step | Act::LieDown(_) => self.acts_soon(index),
+            Act::Sleep { timeout: Some(timeout), night } => {
+                let at_ns = now_ns.saturating_add(timeout.as_nanos() as u64);
+                self.events.at(at_ns, Event::TimesOut { actor: index, night });
+            }
+            Act::Sleep { timeout: None, .. } | Act::Over => {}
+        }
+        for (to, packet) in self.mail[rank.index()].take_sent() {
+            let arrival_ns = self.post.send(rank, to, packet, now_ns);
+            self.pending += 1;
+            self.events.at(arrival_ns, Event::Arrives { from: rank, to });
+        }
+        self.see_who_is_called(rank);
+    }
+
+    /// Whoever of a rank was woken acts soon.
+    fn see_who_is_called(&mut self, rank: Rank) {
+        for actor in self.monitors[rank.index()].. {
+            let of_rank = self.actors.get(actor).is_some_and(|actor| actor.place.rank == rank);
+            if !of_rank {
+                break;
+            }
+            if self.actors[actor].is_called() {
+                self.acts_soon(actor);
+            }
+        }
+    }
+
+    fn acts_soon(&mut self, actor: usize) {
+        let slow = if self.rng.uniform() < SLOW { 100.0 } else { 1.0 };
+        let pause_ns = (self.rng.uniform() * PAUSE_MAX_NS * slow) as u64;
+        let at_ns = self.now_ns.load(Ordering::Relaxed) + pause_ns;
+        let at_ns = self.cluster.goes_on_at(self.actors[actor].place, at_ns);
+        self.acts_at(actor, at_ns);
+    }
+
+    fn acts_at(&mut self, actor: usize, at_ns: u64) {
+        self.pending += usize::from(self.actors[actor].worker.is_some());
+        self.events.at(at_ns, Event::Acts(actor));
+    }
 }

@@ -1,0 +1,203 @@
+//! A worker of a pool: asks the core for a range, executes it, asks again.
+//!
+//! | state | a step |
+//! |---|---|
+//! | `New` | makes what it accumulates into |
+//! | `Wants` | asks for an order, and follows it if there is one |
+//! | `Waits` | follows the order that has come |
+//! | `Runs` | executes the range |
+//! | `Through` | has handed in; nothing |
+//!
+//! In every state but `Runs` a step ends its life if the run is over on this rank.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::diary::Diary;
+use super::meeting::Inner;
+use super::rank::Shared;
+use super::steps::{Life, Next};
+use crate::error::Error;
+use crate::measure::cpu::thread_cpu_ns;
+use crate::measure::sample::Observed;
+use crate::pools::core::rank::{Order, Tally, Todo};
+use crate::pools::core::work::Accumulated;
+use crate::text::of_panic;
+
+pub(super) struct Worker<'p> {
+    shared: &'p Shared<'p>,
+    number: u32,
+    state: State,
+    /// None before it begins, and when it has handed in.
+    accumulated: Option<Accumulated>,
+    tally: Tally,
+    /// What does not count before it is told so.
+    apart: Option<(Accumulated, Tally)>,
+    diary: Diary,
+}
+
+#[derive(Default)]
+enum State {
+    New,
+    Wants,
+    Waits,
+    Runs {
+        range: Range<u64>,
+        apart: bool,
+    },
+    Through,
+    #[default]
+    Over,
+}
+
+impl<'p> Worker<'p> {
+    pub(super) fn new(shared: &'p Shared<'p>, number: u32) -> Worker<'p> {
+        let diary = Diary::new(&shared.recording, shared.rank.0, number, shared.clock.now_ns());
+        let tally = Tally::default();
+        Worker { shared, number, state: State::New, accumulated: None, tally, apart: None, diary }
+    }
+
+    fn ask(&mut self) -> State {
+        let (shared, number) = (self.shared, self.number);
+        let cancelled = shared.work.is_cancelled();
+        let ask = |inner: &mut Inner, now_ns, todo: &mut Todo| {
+            // At once: until the monitor looks, cheap iterations may all be executed.
+            if cancelled {
+                inner.core.cancel(todo);
+            }
+            inner.core.wants(number, now_ns, todo);
+            let sent: Vec<u32> = todo.packets.iter().map(|(to, _)| to.0).collect();
+            (inner.core.take_order(number), sent)
+        };
+        let (answer, sent) = shared.with(ask);
+        self.diary.asked(&sent, shared.clock.now_ns());
+        match answer {
+            Some((counts, order)) => self.follow(counts, order),
+            None => self.rests(State::Waits),
+        }
+    }
+
+    fn look_for_order(&mut self) -> State {
+        let answer = self.shared.meeting.lock().core.take_order(self.number);
+        let Some((counts, order)) = answer else { return State::Waits };
+        self.wakes();
+        self.follow(counts, order)
+    }
+
+    fn follow(&mut self, counts: Option<bool>, order: Order) -> State {
+        if let Some((kept, tally)) = self.apart.take() {
+            if counts == Some(true) {
+                self.shared.work.merge(self.accumulated.as_mut().expect(BEGUN), kept);
+                self.count(tally);
+            } else {
+                self.diary.record.discarded += tally.count;
+            }
+        }
+        self.diary.waited(self.shared.clock.now_ns());
+        match order {
+            Order::Run { range, apart } => State::Runs { range, apart },
+            Order::Leave => {
+                let accumulated = self.accumulated.take().expect(BEGUN);
+                let handed_in = (accumulated, self.tally, self.diary.record);
+                self.shared.with(|inner, _, _| {
+                    inner.parts.push(handed_in);
+                    inner.core.handed_in();
+                });
+                self.rests(State::Through)
+            }
+        }
+    }
+
+    fn execute(&mut self, range: Range<u64>, apart: bool) -> State {
+        let shared = self.shared;
+        let mut fresh = apart.then(|| shared.work.init());
+        let cpu_start_ns = self.cpu_ns();
+        let into = fresh.as_mut().or(self.accumulated.as_mut()).expect(BEGUN);
+        let at_work = &shared.recording.at_work[self.number as usize];
+        at_work.iterates(range.start);
+        let executed = catch_unwind(AssertUnwindSafe(|| shared.work.execute(into, range.clone())));
+        at_work.rests();
+        let end_ns = shared.clock.now_ns();
+        if let Err(panic) = executed {
+            let doing = format!("executing iterations {}..{}", range.start, range.end);
+            let panic = of_panic(&*panic);
+            shared.fail(Error::PoolPanicked { rank: shared.rank.0, doing, panic });
+            return State::Over;
+        }
+        let cpu_clock_ns = self.cpu_ns();
+        self.diary.executed(&range, cpu_clock_ns - cpu_start_ns, end_ns, || shared.clock.now_ns());
+        shared.gauges.workers[self.number as usize].publish(self.diary.published(cpu_clock_ns));
+        shared.observe(Observed::Between);
+        match fresh {
+            Some(kept) => self.apart = Some((kept, Tally::of(&range))),
+            None => self.count(Tally::of(&range)),
+        }
+        State::Wants
+    }
+
+    /// Some iterations count.
+    fn count(&mut self, its: Tally) {
+        self.tally.add(its);
+        self.diary.record.iterations = self.tally.count;
+        self.shared.count(self.number, self.tally.count);
+    }
+
+    /// CPU time of its thread; in virtual time it has none of its own.
+    fn cpu_ns(&self) -> u64 {
+        if self.shared.clock.is_virtual() { 0 } else { thread_cpu_ns() }
+    }
+
+    /// From now on it is idle.
+    fn rests(&self, state: State) -> State {
+        self.shared.gauges.workers[self.number as usize].parks(self.shared.clock.now_ns());
+        state
+    }
+
+    fn wakes(&mut self) {
+        let now_ns = self.shared.clock.now_ns();
+        self.shared.gauges.workers[self.number as usize].wakes(now_ns);
+        self.diary.waited(now_ns);
+    }
+
+    fn leave(&mut self, idle: bool) -> State {
+        if idle {
+            self.wakes();
+        }
+        self.diary.waited(self.shared.clock.now_ns());
+        State::Over
+    }
+}
+
+const BEGUN: &str = "it has begun and not handed in";
+
+impl Life for Worker<'_> {
+    fn step(&mut self) -> Next {
+        let over = self.shared.meeting.crew.stopped();
+        // A step that panics is its last.
+        self.state = match std::mem::take(&mut self.state) {
+            State::Runs { range, apart } => self.execute(range, apart),
+            state if over => self.leave(matches!(state, State::Waits | State::Through)),
+            State::New => {
+                self.accumulated = Some(self.shared.work.init());
+                State::Wants
+            }
+            State::Wants => self.ask(),
+            State::Waits => self.look_for_order(),
+            state @ (State::Through | State::Over) => state,
+        };
+        match &self.state {
+            State::New | State::Wants => Next::Step,
+            State::Runs { range, .. } => Next::Execute(range.end - range.start),
+            State::Waits | State::Through => Next::Sleep { timeout: None },
+            State::Over => Next::Over,
+        }
+    }
+
+    fn is_called(&mut self) -> bool {
+        self.shared.meeting.calls_worker(self.number, matches!(self.state, State::Waits))
+    }
+
+    fn doing(&self) -> String {
+        format!("{}, or making or merging what is accumulated", self.shared.asking)
+    }
+}
