@@ -6,7 +6,11 @@
 //!
 //! 200 seeds by default; `SEEDS=10000` runs as many. A failure prints the seed and the command that repeats it.
 
+#[path = "simulation/pools.rs"]
+mod pools;
+
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use caribou::{Chunk, Config, Ctx, Reducer, Target, Values};
@@ -305,15 +309,23 @@ fn simulate(seed: u64) -> Result<Totals, caribou::Error> {
     Ok(totals)
 }
 
-#[test]
+/// The seeds of a sweep: so many, or those of the environment.
 #[expect(clippy::disallowed_methods, reason = "the length of the sweep is the caller's choice")]
-fn every_seed_delivers_everything_exactly_once_and_in_order() {
-    let seeds = std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(200u64);
+fn seeds(usual: u64) -> Range<u64> {
+    let seeds = std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(usual);
     let first = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
-    let range = first.map_or(0..seeds, |seed: u64| seed..seed + 1);
+    first.map_or(0..seeds, |seed: u64| seed..seed + 1)
+}
+
+fn repeat(seed: u64) -> String {
+    format!("SEED={seed} cargo test -p caribou-tests --release --test simulation")
+}
+
+#[test]
+fn every_seed_delivers_everything_exactly_once_and_in_order() {
     let visitors = u64::from(CHUNKS) / 3 * (STEPS / 2);
-    for seed in range {
-        let repeat = format!("SEED={seed} cargo test -p caribou-tests --release --test simulation");
+    for seed in seeds(200) {
+        let repeat = repeat(seed);
         let totals =
             simulate(seed).unwrap_or_else(|error| panic!("seed {seed}: {error}\nrepeat with: {repeat}"));
         let expected = Totals {

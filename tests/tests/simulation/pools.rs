@@ -108,7 +108,8 @@ fn every_seed_ends_with_every_iteration_counted_once() {
 #[test]
 fn a_seed_is_a_run() {
     for seed in 0..20 {
-        let [one, other] = [simulate(seed).2, simulate(seed).2].map(|outcome| outcome.map(|pool| pool.report));
+        let [one, other] =
+            [simulate(seed).2, simulate(seed).2].map(|outcome| outcome.map(|pool| pool.report));
         assert_eq!(one, other, "seed {seed}");
     }
 }

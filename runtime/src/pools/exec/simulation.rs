@@ -32,8 +32,11 @@ use crate::measure::sample::Gauges;
 use crate::pools::core::rank::{PoolCore, PoolPacket, Whole};
 use crate::pools::core::work::{Accumulated, PoolWork};
 use crate::run::outcome::Outcome;
+use crate::run::session::LOOK_COUNTS_NS;
+use crate::run::watchdog::Watchdog;
 use crate::threads::clock::Clock;
 use crate::threads::crew::Crew;
+use crate::trace::at_work::Sightings;
 use crate::trace::recording::Recording;
 use crate::transport::Transport;
 use crate::transport::sim::{Sim, SimMail};
@@ -60,7 +63,7 @@ pub(crate) fn run(
 ) -> Result<(Accumulated, Whole), Error> {
     let config = &config.clone().wire_always(true);
     let now_ns = Arc::new(AtomicU64::new(0));
-    let (clock, outcome) = (Clock::Virtual { now_ns: now_ns.clone() }, Outcome::default());
+    let (clock, outcome) = (Clock::Virtual { now_ns: now_ns.clone() }, Arc::<Outcome>::default());
     let (ranks, refused): (Vec<_>, Vec<_>) = (0..)
         .map(Rank)
         .zip(&pool.workers)
@@ -84,6 +87,11 @@ pub(crate) fn run(
     let deliver = |accumulated, whole| {
         result.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert((accumulated, whole));
     };
+    // In the machine's time: it is an iteration that does not return.
+    let recordings: Vec<_> = ranks.iter().map(|shared| shared.recording.clone()).collect();
+    let (machine_clock, mut sightings) = (Clock::machine(), Sightings::default());
+    let look = move || sightings.look(&recordings, machine_clock.now_ns(), LOOK_COUNTS_NS);
+    let _watchdog = Watchdog::start(config, &outcome, look);
     let mut simulation = Simulation::new(pool, seed, &now_ns);
     for (shared, refused) in ranks.iter().zip(refused) {
         let (transport, mail) = Sim::connect(simulation.naps.then_some(NAP));
