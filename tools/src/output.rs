@@ -25,6 +25,14 @@ pub(crate) fn write(file: &Path, result: impl AsRef<[u8]>) -> Result<(), Error> 
     written.map_err(|source| Error::Unwritable { file: file.to_owned(), source })
 }
 
+/// Why values separated by commas could not be written. A reader that has gone away is known by the kind of the error.
+pub(crate) fn unwritten(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(source) => source,
+        other => io::Error::other(format!("{other:?}")),
+    }
+}
+
 fn is_trace(file: &Path) -> bool {
     // A pipe that is opened for reading would wait for somebody to write.
     if !file.metadata().is_ok_and(|found| found.is_file()) {

@@ -16,12 +16,16 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use csv::{ReaderBuilder, StringRecord, Trim};
+use humantime::parse_rfc3339_weak;
 use lb_strategies::cluster::Series;
 
 /// A host never leaves less than this, however busy others keep it.
 const LEAST_SHARE: f64 = 0.05;
 /// Seconds between two samples of the PlanetLab traces.
 const PLANETLAB_STEP_S: f64 = 300.0;
+/// Characters of a field that an error shows.
+const FIELD_MAX: usize = 40;
 
 /// Why a file is no trace of hosts.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +44,7 @@ pub(crate) enum Error {
         /// The file named.
         file: PathBuf,
         /// Counted from 1.
-        line: usize,
+        line: u64,
         /// What was found, and what was expected.
         what: String,
     },
@@ -67,33 +71,66 @@ pub(super) fn read(file: &Path, step_s: Option<f64>) -> Result<Vec<Series>, Erro
 }
 
 /// The line, counted from 1, and what is wrong with it.
-type Complaint = (usize, String);
+type Complaint = (u64, String);
+
+/// A line's fields.
+struct Record {
+    line: u64,
+    fields: StringRecord,
+}
 
 fn parse(text: &str, step_s: Option<f64>) -> Result<Vec<Series>, Complaint> {
-    let text = text.trim_start_matches('\u{feff}');
-    let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()).peekable();
-    let header = lines.peek().map_or("", |(_, line)| line.trim());
-    let read: fn(Lines<'_>, Option<f64>) -> Result<Vec<Series>, Complaint> = match header {
-        "time_s,host,share" => shares,
-        "starttime,value" => one_host,
-        "vm,value" => one_sample_each,
-        _ => return use_in_percent(&mut lines, step_s),
-    };
-    lines.next();
-    read(&mut lines, step_s)
+    let records = records(text);
+    let Some((first, others)) = records.split_first() else { return Ok(Vec::new()) };
+    match first.fields.iter().collect::<Vec<_>>()[..] {
+        ["time_s", "host", "share"] => shares(others, step_s),
+        ["starttime", "value"] => one_host(others, step_s),
+        ["vm", "value"] => one_sample_each(others),
+        _ => use_in_percent(&records, step_s),
+    }
 }
 
-type Lines<'t> = &'t mut dyn Iterator<Item = (usize, &'t str)>;
-
-fn number(line: usize, text: &str, most: f64) -> Result<f64, Complaint> {
-    let number = text.trim().parse::<f64>().ok().filter(|number| (0.0..=most).contains(number));
-    number.ok_or_else(|| (line, format!("{text:?}, expected a number from 0 to {most}")))
+/// All lines but empty ones.
+fn records(text: &str) -> Vec<Record> {
+    let mut reader =
+        ReaderBuilder::new().has_headers(false).flexible(true).trim(Trim::All).from_reader(text.as_bytes());
+    let (mut records, mut fields) = (Vec::new(), StringRecord::new());
+    while reader.read_record(&mut fields).expect("it is text, and records may have any length") {
+        // By its end: what the reader says of its beginning leaves out empty lines before it.
+        let end = reader.position();
+        let newline = text.as_bytes()[end.byte() as usize - 1] == b'\n';
+        if fields.len() > 1 || !fields[0].is_empty() {
+            records.push(Record { line: end.line() - u64::from(newline), fields: fields.clone() });
+        }
+    }
+    records
 }
 
-fn fields<const N: usize>(line: usize, text: &str) -> Result<[&str; N], Complaint> {
-    let fields: Vec<&str> = text.split(',').collect();
-    let found = fields.len();
-    fields.try_into().map_err(|_| (line, format!("{found} fields, expected {N} separated by commas")))
+impl Record {
+    fn wrong<T>(&self, what: String) -> Result<T, Complaint> {
+        Err((self.line, what))
+    }
+
+    fn number(&self, text: &str, most: f64) -> Result<f64, Complaint> {
+        match text.parse::<f64>().ok().filter(|number| (0.0..=most).contains(number)) {
+            Some(number) => Ok(number),
+            None => self.wrong(format!("{}, expected a number from 0 to {most}", quoted(text))),
+        }
+    }
+
+    fn fields<const N: usize>(&self) -> Result<[&str; N], Complaint> {
+        let fields: Vec<&str> = self.fields.iter().collect();
+        let found = fields.len();
+        fields.try_into().or_else(|_| self.wrong(format!("{found} fields, expected {N} separated by commas")))
+    }
+}
+
+/// Text from a file in quotes, not all of it if it is long: a quote that is not closed lasts to the end of the file.
+fn quoted(text: &str) -> String {
+    match text.char_indices().nth(FIELD_MAX) {
+        Some((end, _)) => format!("{:?}...", &text[..end]),
+        None => format!("{text:?}"),
+    }
 }
 
 /// Samples as a series; the first holds from the beginning.
@@ -103,37 +140,38 @@ fn series(samples: impl IntoIterator<Item = (f64, f64)>) -> Series {
     samples.fold(Series::constant(first), |series, (seconds, share)| series.then(seconds, share))
 }
 
-fn shares(lines: Lines<'_>, step_s: Option<f64>) -> Result<Vec<Series>, Complaint> {
+fn shares(records: &[Record], step_s: Option<f64>) -> Result<Vec<Series>, Complaint> {
     let mut hosts: Vec<(&str, Vec<(f64, f64)>)> = Vec::new();
-    for (line, text) in lines {
-        let [seconds, host, share] = fields(line, text)?;
-        let (seconds, share) = (number(line, seconds, 1e9)?, number(line, share, 10.0)?);
-        let place = hosts.iter().position(|(name, _)| *name == host.trim()).unwrap_or_else(|| {
-            hosts.push((host.trim(), Vec::new()));
+    for record in records {
+        let [seconds, host, share] = record.fields()?;
+        let (seconds, share) = (record.number(seconds, 1e9)?, record.number(share, 10.0)?);
+        let place = hosts.iter().position(|(name, _)| *name == host).unwrap_or_else(|| {
+            hosts.push((host, Vec::new()));
             hosts.len() - 1
         });
         let samples = &mut hosts[place].1;
         if samples.last().is_some_and(|&(before, _)| before >= seconds) {
-            return Err((
-                line,
-                format!("{seconds} s is not after the host's last line, expected ascending times"),
-            ));
+            return record
+                .wrong(format!("{seconds} s is not after the host's last line, expected ascending times"));
         }
         samples.push((step_s.map_or(seconds, |step| step * samples.len() as f64), share));
     }
     Ok(hosts.into_iter().map(|(_, samples)| series(samples)).collect())
 }
 
-fn one_host(lines: Lines<'_>, step_s: Option<f64>) -> Result<Vec<Series>, Complaint> {
+fn one_host(records: &[Record], step_s: Option<f64>) -> Result<Vec<Series>, Complaint> {
     let mut samples: Vec<(f64, f64)> = Vec::new();
     let mut first = None;
-    for (line, text) in lines {
-        let [start, value] = fields(line, text)?;
-        let at = seconds_of(start)
-            .ok_or_else(|| (line, format!("{start:?}, expected a time as 2023-05-28 23:47:14.880")))?;
-        let seconds = at - *first.get_or_insert(at);
-        samples
-            .push((step_s.map_or(seconds, |step| step * samples.len() as f64), number(line, value, 1e15)?));
+    for record in records {
+        let [start, value] = record.fields()?;
+        let Ok(at) = parse_rfc3339_weak(start) else {
+            return record.wrong(format!("{}, expected a time as 2023-05-28 23:47:14.880", quoted(start)));
+        };
+        let Ok(since_first) = at.duration_since(*first.get_or_insert(at)) else {
+            return record.wrong(format!("{start} is before the first line, expected ascending times"));
+        };
+        let seconds = step_s.map_or(since_first.as_secs_f64(), |step| step * samples.len() as f64);
+        samples.push((seconds, record.number(value, 1e15)?));
     }
     let reference = reference(samples.iter().map(|&(_, value)| value).collect());
     let scaled = samples.into_iter().map(|(seconds, value)| (seconds, value / reference));
@@ -141,47 +179,31 @@ fn one_host(lines: Lines<'_>, step_s: Option<f64>) -> Result<Vec<Series>, Compla
     Ok(if scaled.is_empty() { Vec::new() } else { vec![series(scaled)] })
 }
 
-fn one_sample_each(lines: Lines<'_>, _step_s: Option<f64>) -> Result<Vec<Series>, Complaint> {
-    let values: Result<Vec<f64>, Complaint> =
-        lines.map(|(line, text)| number(line, fields::<2>(line, text)?[1], 1e15)).collect();
-    let values = values?;
+fn one_sample_each(records: &[Record]) -> Result<Vec<Series>, Complaint> {
+    let value = |record: &Record| record.number(record.fields::<2>()?[1], 1e15);
+    let values: Vec<f64> = records.iter().map(value).collect::<Result<_, _>>()?;
     let reference = reference(values.clone());
     Ok(values.into_iter().map(|value| Series::constant(value / reference)).collect())
 }
 
-fn use_in_percent(lines: Lines<'_>, step_s: Option<f64>) -> Result<Vec<Series>, Complaint> {
+fn use_in_percent(records: &[Record], step_s: Option<f64>) -> Result<Vec<Series>, Complaint> {
     let step_s = step_s.unwrap_or(PLANETLAB_STEP_S);
-    let host = |(line, text): (usize, &str)| {
-        let samples: Result<Vec<f64>, Complaint> =
-            text.split(',').skip(1).map(|value| number(line, value, 100.0)).collect();
-        let samples = samples?;
+    let host = |record: &Record| {
+        let samples = record.fields.iter().skip(1).map(|value| record.number(value, 100.0));
+        let samples: Vec<f64> = samples.collect::<Result<_, _>>()?;
         if samples.is_empty() {
-            return Err((line, "no sample, expected `name,u0,u1,...` or a header".to_owned()));
+            return record.wrong("no sample, expected `name,u0,u1,...` or a header".to_owned());
         }
         let shares = samples.into_iter().map(|percent| (1.0 - percent / 100.0).max(LEAST_SHARE));
         Ok(series((0..).map(|at| step_s * f64::from(at)).zip(shares)))
     };
-    lines.map(host).collect()
+    records.iter().map(host).collect()
 }
 
 /// What a share of 1 stands for: the middle value that was measured, of two the larger; 1 if there is none or it is 0.
 fn reference(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().filter(|&middle| middle > 0.0).unwrap_or(1.0)
-}
-
-/// Seconds since some midnight of `2023-05-28 23:47:14.880`.
-fn seconds_of(text: &str) -> Option<f64> {
-    let (date, time) = text.trim().split_once(' ')?;
-    let mut date = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
-    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
-    let mut time = time.splitn(3, ':').map(|part| part.parse::<f64>().ok());
-    let (hour, minute, second) = (time.next()??, time.next()??, time.next()??);
-    let is_date = (1900..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
-    // Days since a March 1st: a leap day is the last of its year.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day;
-    is_date.then_some(days as f64 * 86_400.0 + hour * 3600.0 + minute * 60.0 + second)
 }
 
 #[cfg(test)]
@@ -202,6 +224,12 @@ mod tests {
         assert_eq!(hosts, [Series::constant(1.0).then(93_600.5, 0.5)], "a leap day lies between");
         let hosts = parse("vm,value\n0,5\n1,10\n2,20\n", None).unwrap();
         assert_eq!(hosts.iter().map(|host| at(host, 0)).collect::<Vec<_>>(), [0.5, 1.0, 2.0]);
+        let hosts = parse("\u{feff}vm , value\r\n\r\n\"0,b\",5\r\n1,10", None).unwrap();
+        assert_eq!(
+            hosts.iter().map(|host| at(host, 0)).collect::<Vec<_>>(),
+            [0.5, 1.0],
+            "blanks, CRLF and quotes"
+        );
         let hosts = parse("a host_x,0,50,99\n", None).unwrap();
         assert_eq!([0, 299, 300, 600].map(|seconds| at(&hosts[0], seconds)), [1.0, 1.0, 0.5, 0.05]);
     }
@@ -223,6 +251,14 @@ mod tests {
             ("vm,value\n\n1,NaN\n", 3, "\"NaN\", expected a number"),
             ("host,10,120\n", 1, "\"120\", expected a number from 0 to 100"),
             ("time,host\n", 1, "\"host\", expected a number"),
+            ("vm,value\r\n\r\n  \r\n1,2\r\n2,x", 5, "\"x\", expected a number"),
+            ("starttime,value\n2024-02-28 23:00:00,1\n2024-02-28 22:00:00,1\n", 3, "before the first line"),
+            ("starttime,value\n2024-02-28 23:00:00,1\n2023-02-29 00:00:00,1\n", 3, "\"2023-02-29 00"),
+            (
+                &format!("vm,value\n1,\"{}\n", "long ".repeat(99)),
+                2,
+                "\"long long long long long long long long \"...",
+            ),
         ] {
             let (at, what) = parse(text, None).unwrap_err();
             assert_eq!(at, line, "{text:?}");

@@ -8,7 +8,7 @@ use lb_strategies::{Choice, Listing, POOLS};
 
 use super::compare::{Comparison, Policy, compare};
 use super::{cluster, figures, files, plot, sweep, table, values};
-use crate::Error;
+use crate::{Error, output};
 
 /// A pool with a name, a cluster described, a sweep, or the figures of the paper.
 #[derive(clap::Args)]
@@ -151,13 +151,13 @@ impl Options {
 
     fn write_files(&self, comparisons: &[Comparison]) -> Result<(), Error> {
         if let Some(file) = &self.json {
-            files::write(file, &files::json(comparisons)?)?;
+            output::write(file, files::json(comparisons)?)?;
         }
         if let Some(file) = &self.csv {
-            files::write(file, &files::csv(comparisons))?;
+            output::write(file, files::csv(comparisons)?)?;
         }
         if let Some(file) = &self.plot {
-            files::write(file, &plot::svg(comparisons))?;
+            output::write(file, plot::svg(comparisons))?;
         }
         Ok(())
     }

@@ -1,11 +1,15 @@
 //! What a command shows: sentences and tables, as text for people, JSON for programs, CSV for spreadsheets.
 
 use std::io::{self, Write};
+use std::time::{Duration, UNIX_EPOCH};
 
 use caribou::trace::Trace;
+use humantime::format_rfc3339_seconds;
 use presentation::table::plain;
 pub(crate) use presentation::words::{bytes, counted, duration};
 use serde_json::{Map, Value, json};
+
+use crate::output::unwritten;
 
 /// How to write a page.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
@@ -150,13 +154,12 @@ impl Table {
     }
 
     fn write_csv(&self, out: &mut dyn Write) -> io::Result<()> {
-        let heads: Vec<&str> = self.columns.iter().map(|(key, _)| *key).collect();
-        writeln!(out, "{}", heads.join(","))?;
+        let mut csv = csv::Writer::from_writer(out);
+        csv.write_record(self.columns.iter().map(|(key, _)| key)).map_err(unwritten)?;
         for row in &self.rows {
-            let cells: Vec<String> = row.iter().map(Cell::csv).collect();
-            writeln!(out, "{}", cells.join(","))?;
+            csv.write_record(row.iter().map(Cell::value)).map_err(unwritten)?;
         }
-        Ok(())
+        csv.flush()
     }
 }
 
@@ -192,11 +195,9 @@ impl Cell {
         }
     }
 
-    pub(crate) fn csv(&self) -> String {
+    /// As programs get it where all is text.
+    pub(crate) fn value(&self) -> String {
         match self {
-            Cell::Text(text) if text.contains([',', '"', '\n']) => {
-                format!("\"{}\"", text.replace('"', "\"\""))
-            }
             Cell::Text(text) => text.clone(),
             Cell::Empty => String::new(),
             other => other.json().to_string(),
@@ -267,19 +268,10 @@ impl Page {
     }
 }
 
-/// A moment as people write it (days to dates after Hinnant's `civil_from_days`).
+/// A moment as people write it.
 pub(crate) fn moment(unix_ns: u64) -> String {
-    let seconds = unix_ns / 1_000_000_000;
-    let (days, second) = (seconds / 86_400 + 719_468, seconds % 86_400);
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+    let moment = format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(unix_ns));
+    moment.to_string().replace('T', " ").replace('Z', " UTC")
 }
 
 #[cfg(test)]

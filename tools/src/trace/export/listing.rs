@@ -6,13 +6,17 @@ use std::io::{self, Write};
 
 use caribou::trace::{ChunkId, Event, RankTrace, Trace, What};
 
+use crate::output::unwritten;
 use crate::trace::analysis::events::{Observer, Place, Scope, by_worker};
 use crate::trace::open::warn;
 use crate::trace::page::{bytes, duration};
 use crate::trace::select::Selection;
 
 /// Heads of the values.
-const HEADS: &str = "rank,worker,begin_ns,end_ns,event,name,chunk,other,number,to_rank,bytes,value,lost_ns";
+const HEADS: [&str; 13] = [
+    "rank", "worker", "begin_ns", "end_ns", "event", "name", "chunk", "other", "number", "to_rank", "bytes",
+    "value", "lost_ns",
+];
 
 /// What an event says, in words and numbers; empty where it says nothing.
 #[derive(Default)]
@@ -36,48 +40,64 @@ pub(super) fn export(
     as_csv: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    if as_csv {
-        writeln!(out, "{HEADS}")?;
+    let form = if as_csv { Form::values(out)? } else { Form::Lines(out) };
+    let mut listing = Listing { trace, form, written: Ok(()) };
+    warn(&by_worker(&Scope::selected(trace, selection), &mut [&mut listing]));
+    listing.written.and_then(|()| listing.form.finish())
+}
+
+/// What events become.
+enum Form<'o> {
+    Lines(&'o mut dyn Write),
+    Values(csv::Writer<&'o mut dyn Write>),
+}
+
+impl<'o> Form<'o> {
+    fn values(out: &'o mut dyn Write) -> io::Result<Self> {
+        let mut csv = csv::Writer::from_writer(out);
+        csv.write_record(HEADS).map_err(unwritten)?;
+        Ok(Self::Values(csv))
     }
-    let mut lines = Lines { trace, as_csv, out, written: Ok(()) };
-    warn(&by_worker(&Scope::selected(trace, selection), &mut [&mut lines]));
-    lines.written
+
+    fn finish(self) -> io::Result<()> {
+        match self {
+            Self::Lines(_) => Ok(()),
+            Self::Values(mut csv) => csv.flush(),
+        }
+    }
 }
 
 /// Writes events until it cannot.
-struct Lines<'o> {
+struct Listing<'o> {
     trace: &'o Trace,
-    as_csv: bool,
-    out: &'o mut dyn Write,
+    form: Form<'o>,
     written: io::Result<()>,
 }
 
-impl Observer<'_> for Lines<'_> {
+impl Observer<'_> for Listing<'_> {
     fn see(&mut self, Place { rank, worker }: Place<'_>, event: &Event) {
         if self.written.is_err() {
             return;
         }
         let said = said(self.trace, event);
-        self.written = match self.as_csv {
-            true => values(rank, worker, event, &said, self.out),
-            false => line(rank, worker, event, &said, self.out),
+        self.written = match &mut self.form {
+            Form::Lines(out) => line(rank, worker, event, &said, out),
+            Form::Values(csv) => values(rank, worker, event, &said, csv),
         };
     }
 }
 
-fn values(rank: &RankTrace, worker: u32, event: &Event, said: &Said, out: &mut dyn Write) -> io::Result<()> {
-    let number = |number: Option<u64>| number.map_or(String::new(), |number| number.to_string());
-    let value = said.value.map_or(String::new(), |value| value.to_string());
-    let lost = number(said.lost_ns);
-    let Event { begin_ns, end_ns, .. } = event;
-    let (name, chunk, other) = (quoted(&said.name), quoted(&said.chunk), quoted(&said.other));
-    let (count, to_rank, size) =
-        (number(said.number), number(said.to_rank.map(u64::from)), number(said.bytes));
-    writeln!(
-        out,
-        "{},{worker},{begin_ns},{end_ns},{},{name},{chunk},{other},{count},{to_rank},{size},{value},{lost}",
-        rank.rank, said.event
-    )
+fn values<W: Write>(
+    rank: &RankTrace,
+    worker: u32,
+    event: &Event,
+    said: &Said,
+    csv: &mut csv::Writer<W>,
+) -> io::Result<()> {
+    let Said { event: what, name, chunk, other, number, to_rank, bytes, value, lost_ns } = said;
+    let value = value.map(|value| value.to_string());
+    let who = (rank.rank, worker, event.begin_ns, event.end_ns, what);
+    csv.serialize((who, name, chunk, other, number, to_rank, bytes, value, lost_ns)).map_err(unwritten)
 }
 
 fn line(rank: &RankTrace, worker: u32, event: &Event, said: &Said, out: &mut dyn Write) -> io::Result<()> {
@@ -163,12 +183,4 @@ fn said(trace: &Trace, event: &Event) -> Said {
 
 fn one_line(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
-}
-
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
 }

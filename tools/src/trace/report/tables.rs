@@ -24,7 +24,7 @@ pub(super) fn prose(text: &str) -> Markup {
 
 /// By what a script sorts a cell; text by itself.
 fn value(cell: &Cell) -> Option<String> {
-    (!matches!(cell, Cell::Text(_))).then(|| cell.csv())
+    (!matches!(cell, Cell::Text(_))).then(|| cell.value())
 }
 
 /// Where in the timeline something is.
