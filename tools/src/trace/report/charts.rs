@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use caribou::trace::Trace;
 use maud::{Markup, html};
+use presentation::svg::ticks;
 
 use super::Report;
 use super::activities::{NOTHING, State};
@@ -173,16 +174,11 @@ fn sync_lines(trace: &Trace, elapsed_ns: u64, bottom: usize) -> Markup {
     html! { @if !path.is_empty() { path.sync d=(path) {} } }
 }
 
-/// Times at round numbers.
-pub(super) fn ticks(most: f64, about: f64) -> Vec<f64> {
-    if most <= 0.0 || !most.is_finite() {
-        return vec![0.0];
-    }
-    let rough = most / about;
-    let power = 10f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0].map(|of| of * power).into_iter().find(|step| *step >= rough * 0.99);
-    let step = step.unwrap_or(rough);
-    (0..=(most / step + 1e-9) as usize).map(|number| number as f64 * step).collect()
+/// A few round numbers from 0 on, for a low picture.
+pub(super) fn few_ticks(most: f64) -> Vec<f64> {
+    let all = ticks(0.0, most);
+    let every = all.len().div_ceil(6);
+    all.into_iter().step_by(every).collect()
 }
 
 /// A time at a tick: without the digits that all ticks have as zeros.
@@ -200,7 +196,7 @@ pub(super) fn tick(ns: f64) -> String {
 /// A line with ticks, and their times.
 fn time_axis(elapsed_ns: u64, bottom: usize) -> (Markup, Markup) {
     let places =
-        || ticks(elapsed_ns as f64, 8.0).into_iter().map(|at_ns| (at_ns, x_of(at_ns as u64, elapsed_ns)));
+        || ticks(0.0, elapsed_ns as f64).into_iter().map(|at_ns| (at_ns, x_of(at_ns as u64, elapsed_ns)));
     let lines = html! {
         path.axis d=(format!("M0 {bottom}h{PLOT}")) {}
         @for (_, x) in places() { path.axis d=(format!("M{x:.1} {bottom}v4")) {} }

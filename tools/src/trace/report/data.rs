@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
 
 use super::Report;
@@ -33,7 +34,7 @@ fn value(report: &Report<'_>) -> Value {
     let levels = figures.levels.iter().enumerate().map(|(level, grid)| {
         let bins = figures.rows.iter().flat_map(|row| row.level(level));
         let bytes: Vec<u8> = bins.flat_map(|bin| std::iter::once(bin.kind).chain(bin.shares)).collect();
-        json!({ "bin_ns": grid.bin_ns, "bins": grid.bins, "data": base64(&bytes) })
+        json!({ "bin_ns": grid.bin_ns, "bins": grid.bins, "data": BASE64_STANDARD.encode(&bytes) })
     });
     let stack = figures.stack.iter().map(|(activity, ns)| json!({ "activity": activity, "ns": ns }));
     let marks = figures.marks.iter().map(|&(at_ns, name)| json!([at_ns, report.trace.name(name)]));
@@ -68,7 +69,7 @@ fn exact(stretch: &Stretch) -> Value {
     let sent =
         |slice: &Exact| slice.sent.map_or(f32::NAN, |(_, at_ns)| slice.begin_ns.saturating_sub(at_ns) as f32);
     let list = |bytes: &dyn Fn(&Exact) -> Vec<u8>| {
-        base64(&stretch.slices.iter().flat_map(bytes).collect::<Vec<u8>>())
+        BASE64_STANDARD.encode(&stretch.slices.iter().flat_map(bytes).collect::<Vec<u8>>())
     };
     json!({
         "from_ns": stretch.from_ns,
@@ -93,9 +94,9 @@ fn path(report: &Report<'_>) -> Value {
     let rows: Vec<_> = steps.iter().map(|step| report.figures.row_of(step.rank, step.worker)).collect();
     let row = |row: &Option<usize>| (row.unwrap_or(usize::from(UNKNOWN)) as u16).to_le_bytes();
     json!({
-        "row": base64(&rows.iter().flat_map(row).collect::<Vec<u8>>()),
-        "begin_ns": base64(&steps.iter().flat_map(|step| (step.begin_ns as f64).to_le_bytes()).collect::<Vec<u8>>()),
-        "long_ns": base64(&steps.iter().flat_map(|step| ((step.end_ns - step.begin_ns) as f32).to_le_bytes()).collect::<Vec<u8>>()),
+        "row": BASE64_STANDARD.encode(&rows.iter().flat_map(row).collect::<Vec<u8>>()),
+        "begin_ns": BASE64_STANDARD.encode(&steps.iter().flat_map(|step| (step.begin_ns as f64).to_le_bytes()).collect::<Vec<u8>>()),
+        "long_ns": BASE64_STANDARD.encode(&steps.iter().flat_map(|step| ((step.end_ns - step.begin_ns) as f32).to_le_bytes()).collect::<Vec<u8>>()),
     })
 }
 
@@ -145,23 +146,9 @@ fn sync_times(report: &Report<'_>) -> Vec<u64> {
     times.step_by(every).filter(|&at_ns| at_ns <= report.figures.elapsed_ns).collect()
 }
 
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let bits =
-            three.iter().enumerate().map(|(place, &byte)| u32::from(byte) << (16 - 8 * place)).sum::<u32>();
-        for digit in 0..4 {
-            let value = bits >> (18 - 6 * digit) & 63;
-            text.push(if digit <= three.len() { DIGITS[value as usize] as char } else { '=' });
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{STEPS_MAX, Step, base64, bounded};
+    use super::{STEPS_MAX, Step, bounded};
 
     #[test]
     fn a_long_path_is_merged_until_a_page_holds_it() {
@@ -177,14 +164,5 @@ mod tests {
             assert_eq!(merged.iter().map(|step| step.end_ns).max(), Some(499_997));
             assert!(merged.is_sorted_by_key(|step| step.begin_ns));
         }
-    }
-
-    #[test]
-    fn bytes_become_the_base64_of_rfc_4648() {
-        let expected = ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"];
-        for (length, expected) in expected.into_iter().enumerate() {
-            assert_eq!(base64(&b"foobar"[..length]), expected);
-        }
-        assert_eq!(base64(&[0xff, 0xfe, 0xfd]), "//79");
     }
 }

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::Report;
 use super::balance::RANKS_MAX;
-use super::charts::{PLOT, left_word, over_time, picture, tick, ticks, word_at, x_of};
+use super::charts::{PLOT, few_ticks, left_word, over_time, picture, tick, word_at, x_of};
 use super::figures::Figures;
 
 const HEIGHT: usize = 150;
@@ -41,7 +41,7 @@ pub(super) fn lines(
         }
         path
     };
-    let values = || ticks(most, 4.0).into_iter().chain((least < 0.0).then_some(least));
+    let values = || few_ticks(most).into_iter().chain((least < 0.0).then_some(least));
     let shapes = html! {
         @for value in values() { path.grid d=(format!("M0 {:.1}h{PLOT}", y_of(value))) {} }
         @for (class, points) in lines {
@@ -70,7 +70,7 @@ pub(super) fn rank_bars(report: &Report<'_>, place: usize) -> Markup {
     let high = |ns: u64| HEIGHT as f64 * ns as f64 / (most.max(1) as f64 * 1.1);
     let y_of = |ns: u64| HEIGHT as f64 - high(ns);
     let shapes = html! {
-        @for value in ticks(most as f64, 4.0) { path.grid d=(format!("M0 {:.1}h{PLOT}", y_of(value as u64))) {} }
+        @for value in few_ticks(most as f64) { path.grid d=(format!("M0 {:.1}h{PLOT}", y_of(value as u64))) {} }
         @for (number, (class, ns)) in series.iter().enumerate() {
             @for (rank, &ns) in ns.iter().take(RANKS_MAX).enumerate() {
                 @let x = wide * (rank as f64 + 0.5) + bar * (number as f64 - 1.5);
@@ -82,7 +82,7 @@ pub(super) fn rank_bars(report: &Report<'_>, place: usize) -> Markup {
     };
     let name = |rank: usize| if ranks <= LABELLED_MAX { format!("rank {rank}") } else { rank.to_string() };
     let words = html! {
-        @for value in ticks(most as f64, 4.0) { (left_word(y_of(value as u64), &tick(value))) }
+        @for value in few_ticks(most as f64) { (left_word(y_of(value as u64), &tick(value))) }
         @for rank in (0..ranks).step_by(ranks.div_ceil(32).max(1)) {
             (word_at(wide * (rank as f64 + 0.5), HEIGHT + 18, &name(rank)))
         }
