@@ -5,6 +5,8 @@ mod conformance;
 pub(crate) mod local;
 #[cfg(feature = "mpi")]
 pub(crate) mod mpi;
+#[cfg(any(feature = "mpi", test))]
+mod ring;
 pub(crate) mod sim;
 
 use std::time::Duration;

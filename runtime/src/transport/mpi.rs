@@ -21,7 +21,6 @@ mod frame;
 mod memory;
 mod peer;
 pub(crate) mod raw;
-mod ring;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -29,9 +28,9 @@ use std::time::Duration;
 
 use self::batch::{Arrivals, Departures, Waiting};
 use self::peer::{Failure, Peer};
-use self::raw::{Communicator, MpiError, Window};
-use self::ring::{Reader, Ring, Writer};
+use self::raw::{Communicator, MpiError, Window, Words};
 use super::Transport;
+use super::ring::{self, Reader, Ring, Writer};
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::threads::clock::Clock;
@@ -81,8 +80,7 @@ impl Links {
         warn_of_no_memory(rank, &whys);
         let window = shared.unwrap_or_default().map(Window::new);
         // The ring from process `from` of this host lies in its reader's part, at the place of `from`.
-        let ring =
-            |window, from: u32, to| Ring::new(window, to, from as usize * ring::footprint(lines), lines);
+        let ring = |window, from: u32, to| ring_of(window, to, from as usize * ring::footprint(lines), lines);
         let link = |other: u32| {
             if other == rank {
                 return None;
@@ -121,6 +119,12 @@ impl Links {
             wake_at(window.bed(part));
         }
     }
+}
+
+/// The ring in the part of process `part`, its reader's, from word `at` on.
+fn ring_of(window: &Arc<Window>, part: u32, at: usize, lines: usize) -> Ring<Words> {
+    let own = at + ring::LINE_WORDS;
+    Ring::new(window.words(part, at..own), window.words(part, own..at + ring::footprint(lines)))
 }
 
 /// Rank 0 says for all which processes have to do without shared memory, and why.

@@ -14,9 +14,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::frame::{self, Frame, Kind, WORD};
+use super::frame::{self, Frame, Kind};
+use super::raw::Words;
 use super::raw::{Communicator, MpiError, Receiving, Sendings};
-use super::ring::{Reader, Writer};
+use crate::transport::ring::{Reader, WORD, Writer};
 use crate::wire::bulk::{Attachment, Block};
 
 /// The tag of batches.
@@ -37,7 +38,7 @@ const RECEIVES: usize = 4;
 
 /// How batches leave.
 enum Out {
-    Ring(Writer),
+    Ring(Writer<Words>),
     Mpi(Credit),
 }
 
@@ -59,7 +60,7 @@ pub(crate) struct Departures {
 }
 
 impl Departures {
-    pub(crate) fn by_ring(writer: Writer) -> Departures {
+    pub(crate) fn by_ring(writer: Writer<Words>) -> Departures {
         Departures { batch: Vec::new(), open: None, since_ns: 0, out: Out::Ring(writer) }
     }
 
@@ -215,7 +216,7 @@ pub(crate) struct Arrivals {
 
 /// Where batches come from.
 enum Source {
-    Ring(Reader),
+    Ring(Reader<Words>),
     Mpi(Queue),
 }
 
@@ -229,7 +230,7 @@ struct Queue {
 }
 
 impl Arrivals {
-    pub(crate) fn by_ring(reader: Reader) -> Arrivals {
+    pub(crate) fn by_ring(reader: Reader<Words>) -> Arrivals {
         Arrivals { batch: Vec::new(), read: 0, last: 0, source: Source::Ring(reader) }
     }
 

@@ -10,10 +10,8 @@
 
 use Kind::{BodyBeside, Bye, Packet};
 
+use crate::transport::ring::WORD;
 use crate::wire::bulk::Attachment;
-
-/// Bytes of a word.
-pub(crate) const WORD: usize = 8;
 
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -89,12 +89,6 @@ fn accept(offer: &[u8], bytes: usize) -> Result<Mapping, String> {
     open().map_err(|why| format!("{}: {why}", offer.path))
 }
 
-/// Memory as of a part, for this process alone.
-#[cfg(test)]
-pub(super) fn own(bytes: usize) -> io::Result<Mapping> {
-    Mapping::new(&Part::new(Place::Nowhere, bytes)?.file, bytes)
-}
-
 impl Part {
     fn new(place: Place, bytes: usize) -> io::Result<Part> {
         let (file, path) = match place {

@@ -15,17 +15,23 @@
 //!    order, and for one that a stopped or killed process never writes nobody waits here.
 //! 3. The writer stays less than a ring ahead of the *tail*, the lines that the reader says it has read (release, acquire).
 //! 4. All words are atomics that nobody needs any order of but through control words and tail.
-//! 5. Beside the tail each end says how far it is with the runs of numbers that MPI carries (see [`peer`](super::peer)).
+//! 5. Beside the tail each end says how far it is with the runs of numbers that MPI carries (a transport says what they are).
 //!
 //! A full ring is the back-pressure between processes of a host: the writer keeps what does not fit.
+//!
+//! Loom tries every interleaving of both ends, on lines that are shorter.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::ops::Deref;
 
-use super::frame::WORD;
-use super::raw::{Window, Words};
+use crate::threads::sync::{AtomicU64, Ordering};
 
-const LINE_WORDS: usize = 8;
+/// Bytes of a word.
+pub(crate) const WORD: usize = 8;
+
+#[cfg(not(loom))]
+pub(crate) const LINE_WORDS: usize = 8;
+#[cfg(loom)]
+pub(crate) const LINE_WORDS: usize = 3;
 /// Words of a batch in each line.
 const LOAD_WORDS: usize = LINE_WORDS - 1;
 /// Where a control word has its lap.
@@ -42,21 +48,20 @@ pub(crate) const fn footprint(lines: usize) -> usize {
     (lines + 1) * LINE_WORDS
 }
 
-/// A ring, as either end sees it.
-pub(crate) struct Ring {
-    said: Words,
-    words: Words,
+/// A ring in words `W`, as either end sees it.
+pub(crate) struct Ring<W> {
+    said: W,
+    words: W,
     /// Its lines are two to the power of this.
     lines_log2: u32,
 }
 
-impl Ring {
-    /// The ring in the part of process `part`, its reader's, from word `at` on; `lines` is a power of two.
-    pub(crate) fn new(window: &Arc<Window>, part: u32, at: usize, lines: usize) -> Ring {
+impl<W: Deref<Target = [AtomicU64]>> Ring<W> {
+    /// The ring in these words, which are 0 at first: a line for what its ends tell each other, and a power of two of lines.
+    pub(crate) fn new(said: W, words: W) -> Ring<W> {
+        let lines = words.len() / LINE_WORDS;
         assert!(lines.is_power_of_two(), "places wrap by a mask");
-        let own = at + LINE_WORDS;
-        let words = window.words(part, own..own + lines * LINE_WORDS);
-        Ring { said: window.words(part, at..own), words, lines_log2: lines.trailing_zeros() }
+        Ring { said, words, lines_log2: lines.trailing_zeros() }
     }
 
     /// The line with this number since the start.
@@ -86,15 +91,15 @@ impl Ring {
 }
 
 /// The writing end.
-pub(crate) struct Writer {
-    ring: Ring,
+pub(crate) struct Writer<W> {
+    ring: Ring<W>,
     written: u64,
     /// As last seen.
     tail: u64,
 }
 
-impl Writer {
-    pub(crate) fn new(ring: Ring) -> Writer {
+impl<W: Deref<Target = [AtomicU64]>> Writer<W> {
+    pub(crate) fn new(ring: Ring<W>) -> Writer<W> {
         Writer { ring, written: 0, tail: 0 }
     }
 
@@ -134,15 +139,15 @@ impl Writer {
 }
 
 /// The reading end.
-pub(crate) struct Reader {
-    ring: Ring,
+pub(crate) struct Reader<W> {
+    ring: Ring<W>,
     /// Lines read, and what of that the writer was told.
     read: u64,
     told: u64,
 }
 
-impl Reader {
-    pub(crate) fn new(ring: Ring) -> Reader {
+impl<W: Deref<Target = [AtomicU64]>> Reader<W> {
+    pub(crate) fn new(ring: Ring<W>) -> Reader<W> {
         Reader { ring, read: 0, told: 0 }
     }
 
@@ -205,19 +210,29 @@ impl Reader {
     }
 }
 
+/// Memory of this process.
 #[cfg(test)]
+type Memory = std::sync::Arc<[AtomicU64]>;
+
+/// Both ends of a ring of so many lines.
+#[cfg(test)]
+fn ends_of(lines: usize) -> (Writer<Memory>, Reader<Memory>) {
+    let words = |count: usize| (0..count).map(|_| AtomicU64::new(0)).collect::<Memory>();
+    let (said, words) = (words(LINE_WORDS), words(lines * LINE_WORDS));
+    let ring = || Ring::new(said.clone(), words.clone());
+    (Writer::new(ring()), Reader::new(ring()))
+}
+
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::transport::mpi::memory;
 
     /// Both ends of a ring of 8 lines.
-    fn ends() -> (Writer, Reader) {
-        let part = memory::own(Window::part_bytes(footprint(8))).expect("there is so much memory");
-        let window = Window::new(vec![part]);
-        (Writer::new(Ring::new(&window, 0, 0, 8)), Reader::new(Ring::new(&window, 0, 0, 8)))
+    fn ends() -> (Writer<Memory>, Reader<Memory>) {
+        ends_of(8)
     }
 
-    fn read(reader: &mut Reader) -> Option<Vec<u8>> {
+    fn read(reader: &mut Reader<Memory>) -> Option<Vec<u8>> {
         let mut batch = Vec::new();
         let ready = reader.ready();
         assert_eq!(reader.read(&mut batch), ready, "what is ready is read");
@@ -253,5 +268,48 @@ mod tests {
             }
             assert_eq!(read(&mut reader), None);
         }
+    }
+
+    #[test]
+    fn each_end_hears_how_far_the_other_is_with_runs() {
+        let (writer, reader) = ends();
+        writer.say_left(3);
+        reader.say_received(2);
+        assert_eq!((reader.left(), writer.received()), (3, 2));
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use loom::thread;
+
+    /// Batches of one line and of two, more than the ring has lines: each comes whole, once and in order.
+    #[test]
+    fn loom_batches_come_whole_and_in_order_around_a_ring_that_is_full() {
+        const BATCHES: u8 = 3;
+        let batch = |number: u8| vec![number + 1; (LOAD_WORDS + usize::from(number % 2)) * WORD];
+        loom::model(move || {
+            let (mut writer, mut reader) = ends_of(2);
+            let other = thread::spawn(move || {
+                for number in 0..BATCHES {
+                    while !writer.write(&batch(number)) {
+                        thread::yield_now();
+                    }
+                    writer.say_left(number.into());
+                }
+                assert!(writer.received() < BATCHES.into());
+            });
+            for number in 0..BATCHES {
+                let mut read = Vec::new();
+                while !reader.read(&mut read) {
+                    thread::yield_now();
+                }
+                assert_eq!(read, batch(number));
+                reader.say_received(number.into());
+            }
+            assert!(!reader.ready() && reader.left() < BATCHES.into());
+            other.join().expect("the writer does not panic");
+        });
     }
 }
