@@ -5,12 +5,22 @@
 
 pub(crate) mod build;
 pub(crate) mod cells;
+pub(crate) mod ending;
+pub(crate) mod gateway;
+pub(crate) mod in_hand;
+pub(crate) mod instruments;
 pub(crate) mod mailbox;
 pub(crate) mod patience;
+pub(crate) mod plane;
 pub(crate) mod progress;
 pub(crate) mod ready;
+pub(crate) mod record;
+pub(crate) mod scheduler;
+pub(crate) mod sending;
 pub(crate) mod shared;
+pub(crate) mod simulated;
 pub(crate) mod simulation;
 pub(crate) mod start;
+pub(crate) mod syncs;
 pub(crate) mod threads;
 pub(crate) mod worker;

@@ -51,6 +51,8 @@ pub(crate) struct RankCore {
     /// Whether `at_sync` waits for a decision.
     blocking: bool,
     fates: Fates,
+    /// Of the arrays that were set up.
+    checksum: u64,
 }
 
 /// What tells messages that are lost from those that are on their way, see [`undelivered`](super::undelivered).
@@ -70,7 +72,6 @@ const REMOVED_MAX: usize = 4096;
 struct Root {
     coordinator: Coordinator,
     quiescence: Quiescence,
-    checksum: u64,
 }
 
 #[derive(Default)]
@@ -97,7 +98,6 @@ impl RankCore {
             Root {
                 coordinator: Coordinator::new(strategy, syncing, places),
                 quiescence: Quiescence::new(ranks),
-                checksum,
             }
         });
         RankCore {
@@ -112,6 +112,7 @@ impl RankCore {
             traffic: Traffic::default(),
             blocking,
             fates: Fates::default(),
+            checksum,
             arrays,
         }
     }
@@ -136,8 +137,8 @@ impl RankCore {
     }
 
     /// Tells rank 0 which arrays this rank has set up.
-    pub(crate) fn hello(&mut self, checksum: u64, out: &mut Actions) {
-        self.send(ROOT, Packet::Hello { checksum }, 0, out);
+    pub(crate) fn hello(&mut self, out: &mut Actions) {
+        self.send(ROOT, Packet::Hello { checksum: self.checksum }, 0, out);
     }
 
     fn send(&mut self, to: Rank, packet: Packet, now_ns: u64, out: &mut Actions) {
@@ -342,7 +343,7 @@ impl RankCore {
             }
             Packet::Land { sync } => self.land(sync, out),
             Packet::Hello { checksum } => {
-                if self.root.as_ref().is_some_and(|root| root.checksum != checksum) {
+                if self.root.is_some() && self.checksum != checksum {
                     self.fail(Error::SetupDiffers { rank: from.0 }, out);
                 }
             }

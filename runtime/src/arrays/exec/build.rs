@@ -1,14 +1,17 @@
 //! Puts a rank together, with threads or simulated, and lets its chunks move in.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use lb_strategies::Strategy;
 
 use super::cells::Cells;
-use super::ready::Queues;
-use super::shared::{Core, RankShared, sharing};
+use super::ending::Ending;
+use super::plane::Plane;
+use super::record::Record;
+use super::scheduler::Scheduler;
+use super::shared::{RankShared, sharing};
 use super::worker::Worker;
 use crate::arrays::core::codec::ArrayCodec;
 use crate::arrays::core::envelope::{Delivery, Payload};
@@ -21,18 +24,15 @@ use crate::ids::{ChunkId, Rank, Sender};
 use crate::measure::sample::{BackgroundSource, Gauges};
 use crate::run::outcome::Outcome;
 use crate::threads::clock::Clock;
-use crate::threads::crew::Crew;
-use crate::threads::guarded::{Badge, Guarded};
+use crate::threads::guarded::Badge;
 use crate::trace::Part;
 use crate::trace::recording::{NameChunk, Recording};
 
 /// What differs between a rank of threads and a simulated one.
 pub(crate) struct RankParts {
-    pub(crate) queues: Queues,
-    pub(crate) crew: Arc<Crew>,
+    pub(crate) scheduler: Scheduler,
     pub(crate) clock: Clock,
     pub(crate) outcome: Arc<Outcome>,
-    pub(crate) spins: u32,
     pub(crate) strategy: Arc<dyn Strategy>,
     pub(crate) recording: Arc<Recording>,
     /// All ranks, this one among them.
@@ -58,27 +58,18 @@ pub(crate) fn build_rank(
         chosen => chosen,
     };
     let core = RankCore::new(rank, &parts.places, arrays.clone(), parts.strategy, checksum);
+    let gauges = Gauges::new(workers, background);
+    let measures = config.measure && config.simulate.is_none();
     RankShared {
         facts: Facts { rank, ranks, period: config.period, slowness: config.slowness(rank), services },
-        codec: ArrayCodec::new(rank, arrays.clone()),
+        wire: config.wire.then(|| ArrayCodec::new(rank, arrays.clone())),
         arrays,
-        cells: Cells::new(tag),
-        core: Guarded::new(tag, Core { rank: core, outbound: Vec::new() }),
-        outbound_waits: AtomicBool::new(false),
-        queues: parts.queues,
-        crew: parts.crew,
-        gauges: Gauges::new(workers, background),
         clock: parts.clock,
-        outcome: parts.outcome,
-        wire: config.wire,
-        measure: config.measure && config.simulate.is_none(),
-        recording: parts.recording,
-        patience: config.watchdog,
-        spins: parts.spins,
-        congested: AtomicBool::new(false),
-        untold: AtomicBool::new(false),
-        checksum,
-        figures: Mutex::default(),
+        cells: Cells::new(tag),
+        plane: Plane::new(tag, core),
+        scheduler: parts.scheduler,
+        record: Record::new(gauges, parts.recording, measures),
+        ending: Ending::new(parts.outcome, config.watchdog),
     }
 }
 
@@ -98,8 +89,8 @@ impl Worker<'_> {
     /// The rank's first act: its chunks move in, ready to start, and rank 0 hears what was set up.
     pub(crate) fn begin(&mut self, chunks: Vec<NewChunk>) {
         let shared = self.shared;
-        let (workers, count) = (shared.gauges.workers.len(), chunks.len());
-        if let Some(recorder) = &mut self.recorder {
+        let (workers, count) = (shared.record.workers(), chunks.len());
+        if let Some(recorder) = self.instruments.recorder() {
             for &(chunk, _) in &chunks {
                 let index = || shared.arrays[chunk.array as usize].index_text(chunk.key);
                 recorder.arrived(chunk, 0, false, index);
@@ -111,22 +102,17 @@ impl Worker<'_> {
             shared.cells.settle(cell, chunk, slot, [start].into());
             let worker = (position * workers / count) as u32;
             shared.cells.get(cell).last_worker.store(worker, Ordering::Relaxed);
-            shared.core.lock().rank.created(chunk, cell);
+            shared.plane.lock().rank.created(chunk, cell);
             cell
         };
         // Nobody starts before everybody is here: the first message of the first chunk may be to the last.
         let cells: Vec<_> = chunks.into_iter().enumerate().map(settle).collect();
         cells.into_iter().for_each(|cell| self.put(cell));
         if self.id == 0 {
-            self.with_core(|core, _, out| core.hello(shared.checksum, out));
+            self.with_core(|core, _, out| core.hello(out));
+            shared.record.begin(shared.clock.now_ns());
         }
-        if self.id == 0 && shared.measure {
-            shared.gauges.begin(shared.clock.now_ns());
-            if shared.recording.writes() {
-                shared.gauges.begin_to_look(shared.clock.now_ns());
-            }
-        }
-        self.skip(Part::Start, 0);
+        self.instruments.skip(Part::Start, 0);
     }
 }
 

@@ -25,11 +25,29 @@ const TRY_EVERY: u32 = 32;
 pub(crate) struct Patience {
     trust: u32,
     doubted: u32,
+    /// Time asleep since it last found work, ns.
+    rested_ns: u64,
 }
 
 impl Patience {
     pub(crate) fn new() -> Patience {
-        Patience { trust: TRUST_MAX, doubted: 0 }
+        Patience { trust: TRUST_MAX, doubted: 0, rested_ns: 0 }
+    }
+
+    /// The worker has found work, or asks others for it.
+    #[inline]
+    pub(super) fn count_rest_anew(&mut self) {
+        self.rested_ns = 0;
+    }
+
+    /// It has slept for so long.
+    pub(super) fn rested(&mut self, parked_ns: u64) {
+        self.rested_ns += parked_ns;
+    }
+
+    /// How long it has slept since it last found work, ns.
+    pub(super) fn rested_ns(&self) -> u64 {
+        self.rested_ns
     }
 
     /// Whether to spin on, once the short spin has found nothing.

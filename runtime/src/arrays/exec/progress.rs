@@ -5,29 +5,19 @@
 //! What user code does run under the lock has no way back into the runtime: placement functions and index conversions.
 //! Packets are encoded after the lock, in the order in which the core gave them out.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::collections::VecDeque;
 
-use lb_strategies::{Assignment, Snapshot};
-
+use super::in_hand::InHand;
 use super::mailbox::By;
-use super::worker::{InHand, Worker};
+use super::plane::Core;
+use super::worker::Worker;
 use crate::arrays::core::action::Action;
-use crate::arrays::core::collect::{Arrival, Reports};
 use crate::arrays::core::envelope::{Delivery, Envelope};
 use crate::arrays::core::packet::{Cargo, Journey, Packet, Traveller};
 use crate::arrays::core::rank::{Actions, RankCore};
-use crate::arrays::exec::shared::Core;
 use crate::error::Error;
-use crate::ids::{CellId, ChunkId, ROOT, RUNTIME, Rank};
-use crate::measure::measured::Sample;
-use crate::measure::meter::Meter;
-use crate::measure::sample::Observed;
-use crate::text::counted;
-use crate::text::of_panic;
+use crate::ids::{CellId, ChunkId, Rank};
 use crate::trace::Part;
-use crate::wire::codec::Codec;
-use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
 
 /// Packets taken from the transport before looking at ready chunks again.
 const PACKETS_MAX: usize = 64;
@@ -40,7 +30,7 @@ impl Worker<'_> {
         let mut actions = std::mem::take(&mut self.actions);
         let mut later = Actions::new();
         {
-            let core = &mut *shared.core.lock();
+            let core = &mut *shared.plane.lock();
             input(&mut core.rank, now_ns, &mut actions);
             while let Some(action) = actions.pop_front() {
                 if let Some(action) = self.at_once(core, action, now_ns, &mut actions) {
@@ -49,7 +39,7 @@ impl Worker<'_> {
             }
         }
         self.actions = actions;
-        self.hand_over_all();
+        self.gateway.hand_over_all();
         for action in later {
             self.afterwards(action);
         }
@@ -59,7 +49,7 @@ impl Worker<'_> {
     /// Ends the run if something failed while the core was locked.
     #[inline]
     pub(crate) fn fail_if_failed(&mut self) {
-        if let Some(error) = self.failed.take() {
+        if let Some(error) = self.gateway.take_failure() {
             self.fail(error);
         }
     }
@@ -67,7 +57,7 @@ impl Worker<'_> {
     /// Carries out an action of the first group; returns one of the second.
     fn at_once(&mut self, core: &mut Core, action: Action, now_ns: u64, out: &mut Actions) -> Option<Action> {
         match action {
-            Action::Send(to, packet) => self.transmit(core, to, packet),
+            Action::Send(to, packet) => self.gateway.transmit(core, to, packet),
             Action::Deliver { to, cell, delivery } => {
                 let mut delivery = Some(delivery);
                 self.push(cell, to, &mut delivery, By::Core);
@@ -82,8 +72,7 @@ impl Worker<'_> {
                 }
             }
             Action::Close(cell) => self.shared.cells.get(cell).mailbox.close(),
-            Action::BeginPhase if self.shared.measure => self.shared.gauges.begin_phase(now_ns),
-            Action::BeginPhase => {}
+            Action::BeginPhase => self.shared.record.begin_phase(now_ns),
             Action::Admit(traveller) => self.admit(core, *traveller),
             Action::Landed => core.rank.landed(),
             later => return Some(later),
@@ -91,71 +80,17 @@ impl Worker<'_> {
         None
     }
 
-    /// Hop 3, sending side, with the core locked. Only worker 0 calls the transport; what others send leaves before what
-    /// it sends itself. Worker 0 calls [`hand_over_all`](Self::hand_over_all) once the core is free again.
-    #[inline]
-    pub(crate) fn transmit(&mut self, core: &mut Core, to: Rank, packet: Packet) {
-        tracing::trace!(hop = 3, "Transport::send");
-        if self.transport.is_none() {
-            core.outbound.push((to, packet));
-            self.shared.outbound_waits.store(true, Ordering::Release);
-            self.shared.crew.sleepers[0].wake();
-            return;
-        }
-        self.take_outbound(core);
-        self.leaving.push_back((to, packet));
-    }
-
-    #[inline]
-    fn take_outbound(&mut self, core: &mut Core) {
-        if !core.outbound.is_empty() {
-            self.shared.outbound_waits.store(false, Ordering::Relaxed);
-            self.leaving.extend(core.outbound.drain(..));
-        }
-    }
-
-    /// Gives the transport what other workers left for it.
-    pub(crate) fn send_outbound(&mut self) {
-        let shared = self.shared;
-        self.take_outbound(&mut shared.core.lock());
-        self.hand_over_all();
-    }
-
-    /// Gives the transport all that is about to leave, in order.
-    #[inline]
-    pub(crate) fn hand_over_all(&mut self) {
-        while let Some((to, packet)) = self.leaving.pop_front() {
-            self.hand_over(to, packet);
-        }
-    }
-
-    /// A packet that cannot be encoded ends the run as soon as the worker is back from what it does.
-    #[inline]
-    pub(crate) fn hand_over(&mut self, to: Rank, packet: Packet) {
-        let Some(transport) = &mut self.transport else { return };
-        // Messages between chunks have been there and back before they were routed.
-        let crossed = || matches!(&packet, Packet::Message(envelope) if envelope.delivery.from.number > 0);
-        let sent = if self.shared.wire && !crossed() {
-            self.shared.codec.round_trip(packet).and_then(|packet| transport.send(to, packet))
-        } else {
-            transport.send(to, packet)
-        };
-        if let Err(error) = sent {
-            self.failed.get_or_insert(error);
-        }
-    }
-
     /// A chunk has come: gives it a cell, its mail, and what waited for it.
     fn admit(&mut self, core: &mut Core, traveller: Traveller) {
         let Traveller { chunk, cargo, mail, journey, bytes } = traveller;
         let Cargo::Live(mut slot) = cargo else { unreachable!("chunks are decoded with their packets") };
         let next_sync = slot.passport().syncs.next;
-        let in_handler = self.in_hand.running;
+        let in_handler = self.instruments.in_handler();
         if journey.is_some() && !in_handler {
             // Its arrival is now, and not when the last slice ended: that may have been before it departed.
-            self.skip(Part::Migrate, next_sync.saturating_sub(1));
+            self.instruments.skip(Part::Migrate, next_sync.saturating_sub(1));
         }
-        if let Some(recorder) = &mut self.recorder {
+        if let Some(recorder) = self.instruments.recorder() {
             let array = &self.shared.arrays[chunk.array as usize];
             recorder.arrived(chunk, bytes, in_handler, || array.index_text(chunk.key));
         }
@@ -178,60 +113,16 @@ impl Worker<'_> {
                 let lines = self.explain();
                 self.with_core(|core, _, out| core.explained(lines, out));
             }
-            Action::Stop(result) => self.stop(result.map_err(|error| *error)),
+            Action::Stop(result) => self.shared.stop(result.map_err(|error| *error)),
             first => unreachable!("{first:?} is carried out under the lock"),
         }
     }
 
-    /// Asks the strategy, which may be the user's own, and may be wrong.
-    fn decide(&mut self, expected: &Snapshot) {
-        self.interrupt();
-        let strategy = self.shared.core.lock().rank.strategy().expect("rank 0 has the strategy");
-        self.at_work.decides(expected.phase);
-        let start_ns = self.shared.clock.now_ns();
-        let answer = catch_unwind(AssertUnwindSafe(|| strategy.assign(expected)));
-        self.at_work.serves(RUNTIME);
-        let decide_ns = self.shared.clock.now_ns() - start_ns;
-        let answer = answer.map_err(|panic| format!("it panicked: {}", of_panic(&*panic)));
-        match answer.and_then(|assignment| self.possible(expected, assignment)) {
-            Ok(assignment) => self.with_core(|core, now_ns, out| {
-                core.decided(expected, assignment, decide_ns, now_ns, out);
-            }),
-            Err(why) => {
-                let strategy = strategy.name().to_owned();
-                self.fail(Error::StrategyFailed { strategy, sync: expected.phase, why });
-            }
-        }
-        // Here and not with a sample: rank 0 may have no chunks.
-        self.record_new_syncs();
-        self.skip(Part::Decide, expected.phase);
-    }
-
-    /// The assignment, if it can be carried out; else what is wrong with it.
-    fn possible(&self, snapshot: &Snapshot, assignment: Assignment) -> Result<Assignment, String> {
-        let (chunks, answers) = (snapshot.chunks.len(), assignment.ranks.len());
-        if chunks != answers {
-            return Err(format!("it assigned {answers} chunks of {chunks}"));
-        }
-        for (chunk, &to) in
-            snapshot.chunks.iter().zip(&assignment.ranks).filter(|(chunk, to)| chunk.rank != **to)
-        {
-            let why = match snapshot.ranks.get(to.index()) {
-                None => format!("there are {} ranks", snapshot.ranks.len()),
-                Some(rank) if !rank.available => "that rank is not available".into(),
-                Some(_) if !chunk.migratable => "the chunk is not migratable".into(),
-                Some(_) => continue,
-            };
-            return Err(format!("it assigned {} to rank {to}, but {why}", self.describe(chunk.id)));
-        }
-        Ok(assignment)
-    }
-
     fn release(&mut self, chunk: ChunkId, cell: CellId, to: Rank, journey: Journey) {
-        self.interrupt();
+        self.instruments.interrupt();
         let (mut slot, mail) = self.shared.cells.get(cell).mailbox.take();
         self.shared.cells.free(cell);
-        self.take_in_hand(InHand::hook(chunk, "on_depart", slot.passport().syncs.next));
+        self.instruments.take_in_hand(InHand::hook(chunk, "on_depart", slot.passport().syncs.next));
         let bytes = slot.state_bytes();
         slot.on_depart();
         tracing::debug!(?chunk, to = to.0, "departs");
@@ -239,126 +130,16 @@ impl Worker<'_> {
         let traveller =
             Box::new(Traveller { chunk, cargo: Cargo::Live(slot), mail: mail.into(), bytes, journey });
         self.with_core(|core, now_ns, out| core.released(traveller, to, now_ns, out));
-        if let Some(recorder) = &mut self.recorder {
+        if let Some(recorder) = self.instruments.recorder() {
             recorder.departed(chunk, to.0, bytes, self.shared.clock.now_ns());
         }
-    }
-
-    fn sample(&mut self, reports: Reports) {
-        self.interrupt();
-        self.close_batch();
-        let shared = self.shared;
-        shared.gauges.rounds.ask(shared.clock.now_ns());
-        self.calibrate();
-        let measured = shared.measure.then(|| shared.gauges.sample(shared.clock.now_ns()));
-        let sample = measured.unwrap_or_default();
-        let take_load = |arrival: &Arrival| shared.cells.get(arrival.cell).take_load();
-        let loads: Vec<u64> = reports.arrivals.iter().map(take_load).collect();
-        let sync = reports.sync;
-        if let Some(recorder) = &mut self.recorder {
-            for (arrival, &cpu_ns) in reports.arrivals.iter().zip(&loads) {
-                let load_ns = arrival.declared.unwrap_or(cpu_ns);
-                recorder.loaded(arrival.chunk, sync, load_ns, arrival.bytes);
-            }
-        }
-        // On rank 0 a decision may follow, which is another slice.
-        self.skip(Part::Measure, sync);
-        self.with_core(|core, now_ns, out| core.sampled(reports, sample, &loads, now_ns, out));
-        self.observe(Observed::AtSync(sync));
-        self.skip(Part::Measure, sync);
-    }
-
-    /// Measures the vCPU's speed again if a sync has asked all workers for that.
-    pub(crate) fn calibrate(&mut self) {
-        let gauges = &self.shared.gauges;
-        if let Some(speed) = &mut self.speed
-            && speed.answer(&gauges.rounds)
-        {
-            gauges.workers[self.id as usize].set_speed(speed.turns_per_us());
-            self.skip(Part::Measure, 0);
-        }
-    }
-
-    /// Keeps for the record how the rank is doing, if that was not done just before, and at the end what syncs did.
-    pub(crate) fn observe(&mut self, when: Observed) {
-        let shared = self.shared;
-        if self.recorder.is_none() {
-            return;
-        }
-        let now_ns = shared.clock.now_ns();
-        let sync = match when {
-            Observed::AtSync(sync) => Some(sync),
-            Observed::Between | Observed::AtEnd => None,
-        };
-        if let Some(measured) = shared.gauges.observe(now_ns, when).filter(|_| shared.measure) {
-            let chunks = shared.core.lock().rank.chunks();
-            shared.recording.sample(Sample { sync, chunks, ..measured });
-            shared.recording.look(|| shared.gauges.look(&measured));
-        }
-        if when == Observed::AtEnd && shared.facts.rank == ROOT {
-            self.record_new_syncs();
-        }
-    }
-
-    /// Keeps for the record what syncs did that are over. Rank 0 alone knows.
-    fn record_new_syncs(&self) {
-        let shared = self.shared;
-        if self.recorder.is_none() {
-            return;
-        }
-        let new = |seen| shared.core.lock().rank.sync_log().map(|log| log.after(seen)).unwrap_or_default();
-        shared.recording.syncs(new);
-    }
-
-    /// What has just happened was the runtime's own time.
-    pub(crate) fn skip(&mut self, part: Part, sync: u64) {
-        let now_ns = self.shared.clock.now_ns();
-        if let Some(meter) = &mut self.meter {
-            meter.skip(now_ns);
-        }
-        if let Some(recorder) = &mut self.recorder {
-            recorder.runtime(part, sync, now_ns);
-        }
-    }
-
-    /// What every idle chunk of this rank waits for, or is waited for, where that can be seen from here.
-    fn explain(&self) -> Vec<String> {
-        let open = self.shared.core.lock().rank.open_sync();
-        let (mut missing, mut waiting) = (Vec::new(), Vec::new());
-        for cell in self.shared.cells.iter() {
-            let looked = cell.mailbox.inspect(|chunk, slot| (chunk, slot.kept(), slot.passport().clone()));
-            let Some((chunk, kept, passport)) = looked else { continue };
-            let syncs = self.shared.arrays[chunk.array as usize].syncs();
-            match open.filter(|&sync| syncs && passport.syncs.next <= sync) {
-                Some(sync) => missing.push(format!("{} has not come to sync {sync}", self.describe(chunk))),
-                None if !passport.goes_on() => {
-                    waiting.push(format!("{} waits at a sync", self.describe(chunk)));
-                }
-                None => {}
-            }
-            if kept > 0 && passport.goes_on() {
-                let kept = counted(kept, "message", "messages");
-                waiting.push(format!("{} keeps {kept} it is not ready for", self.describe(chunk)));
-            }
-        }
-        missing.append(&mut waiting);
-        let more = missing.len().saturating_sub(LINES_MAX);
-        missing.truncate(LINES_MAX);
-        if more > 0 {
-            missing.push(format!("and {more} more chunks of rank {}", self.shared.facts.rank));
-        }
-        missing
     }
 
     /// Takes packets from the transport, on the runtime's own time. True if there were any.
     pub(crate) fn progress(&mut self) -> bool {
         let any = self.take_packets();
-        if any && let Some(meter) = &mut self.meter {
-            let now_ns = self.shared.clock.now_ns();
-            meter.skip(now_ns);
-            if let Some(recorder) = &mut self.recorder {
-                recorder.kept(now_ns);
-            }
+        if any {
+            self.instruments.skip_packets();
         }
         any
     }
@@ -366,21 +147,21 @@ impl Worker<'_> {
     /// Hop 3, receiving side. The time it takes belongs to the slice that the caller ends.
     #[inline]
     pub(crate) fn take_packets(&mut self) -> bool {
-        self.transport.is_some() && self.poll()
+        self.gateway.drives() && self.poll()
     }
 
     #[inline(never)]
     fn poll(&mut self) -> bool {
-        if self.shared.outbound_waits.load(Ordering::Acquire) {
-            self.send_outbound();
+        if self.shared.plane.outbound_waits() {
+            self.gateway.send_outbound();
             self.fail_if_failed();
         }
-        self.looked_ns = self.meter.as_ref().map_or(0, Meter::last_ns);
+        self.gateway.look(self.instruments.last_ns().unwrap_or(0));
         // What comes is decoded by user code, which may panic.
-        self.take_in_hand(InHand::nothing("a packet"));
+        self.instruments.take_in_hand(InHand::nothing("a packet"));
         let mut any = false;
         for _ in 0..PACKETS_MAX {
-            match self.transport.as_mut().and_then(|transport| transport.poll()) {
+            match self.gateway.poll() {
                 None => break,
                 Some(Ok((from, packet))) => self.receive(from, packet),
                 Some(Err(error)) => self.fail(error),
@@ -403,7 +184,7 @@ impl Worker<'_> {
 
     /// The short way for what comes most often.
     fn receive_message(&mut self, to: ChunkId, delivery: Delivery) {
-        let mut core = self.shared.core.lock();
+        let mut core = self.shared.plane.lock();
         let mut delivery = Some(delivery);
         if let Some(cell) = core.rank.message_received(to) {
             self.push(cell, to, &mut delivery, By::Core);
@@ -418,7 +199,7 @@ impl Worker<'_> {
             && let (Cargo::Live(slot), Some(_)) = (&mut traveller.cargo, traveller.journey)
         {
             let phase = slot.passport().syncs.next;
-            self.take_in_hand(InHand::hook(traveller.chunk, "on_arrive", phase));
+            self.instruments.take_in_hand(InHand::hook(traveller.chunk, "on_arrive", phase));
             slot.on_arrive();
         }
         packet
@@ -432,17 +213,4 @@ impl Worker<'_> {
         // was told: whoever writes the log may panic.
         tracing::error!(rank = self.shared.facts.rank.0, error = %text, "the run has failed");
     }
-
-    /// Leaves the scheduler with all workers of the rank.
-    fn stop(&mut self, result: Result<(), Error>) {
-        let shared = self.shared;
-        if let Err(error) = result {
-            shared.outcome.fail(error);
-        }
-        shared.outcome.finish(shared.clock.now_ns());
-        shared.crew.stop();
-    }
 }
-
-/// Chunks of one rank named in a stall report.
-const LINES_MAX: usize = 8;

@@ -1,71 +1,39 @@
-//! What the workers of a rank share, and what the ranks of a process share.
+//! What the workers of a rank share: one part for each thing that there is to know.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use super::cells::Cells;
-use super::ready::Queues;
+use super::ending::Ending;
+use super::plane::Plane;
+use super::record::Record;
+use super::scheduler::Scheduler;
 use crate::arrays::core::codec::ArrayCodec;
 use crate::arrays::core::erased::ErasedArray;
 use crate::arrays::core::handler::Facts;
-use crate::arrays::core::packet::Packet;
-use crate::arrays::core::rank::RankCore;
-use crate::arrays::report::Figures;
 use crate::error::Error;
-use crate::ids::Rank;
-use crate::measure::sample::Gauges;
-use crate::run::outcome::Outcome;
 use crate::text::of_panic;
 use crate::threads::clock::Clock;
-use crate::threads::crew::Crew;
-use crate::threads::guarded::{Guarded, Tag};
-use crate::trace::recording::Recording;
-
-/// The core of a rank, and packets for the transport from workers that may not call it.
-pub(crate) struct Core {
-    pub(crate) rank: RankCore,
-    pub(crate) outbound: Vec<(Rank, Packet)>,
-}
+use crate::threads::guarded::Tag;
 
 /// One rank.
 pub(crate) struct RankShared {
     pub(crate) facts: Facts,
     pub(crate) arrays: Arc<[Arc<dyn ErasedArray>]>,
-    pub(crate) codec: ArrayCodec,
-    pub(crate) cells: Cells,
-    pub(crate) core: Guarded<Core>,
-    /// Set while `Core::outbound` may hold something for worker 0.
-    pub(crate) outbound_waits: AtomicBool,
-    pub(crate) queues: Queues,
-    pub(crate) crew: Arc<Crew>,
-    pub(crate) gauges: Gauges,
+    /// Encodes and decodes every packet even inside the process; none where they stay as they are.
+    pub(crate) wire: Option<ArrayCodec>,
     pub(crate) clock: Clock,
-    pub(crate) outcome: Arc<Outcome>,
-    /// Encode and decode every packet even inside the process.
-    pub(crate) wire: bool,
-    /// Measure what handlers cost.
-    pub(crate) measure: bool,
-    pub(crate) recording: Arc<Recording>,
-    /// Of the arrays that were set up.
-    pub(crate) checksum: u64,
-    pub(crate) figures: Mutex<Figures>,
-    /// How long a run that has failed waits for ranks that do not answer.
-    pub(crate) patience: Duration,
-    /// Turns an idle worker spins before it parks.
-    pub(crate) spins: u32,
-    /// So much waits for a slow rank that no chunk of this one should run.
-    pub(crate) congested: AtomicBool,
-    /// The run has failed here in a way that the core could not tell the others of: worker 0 does so at the end.
-    pub(crate) untold: AtomicBool,
+    pub(crate) cells: Cells,
+    pub(crate) plane: Plane,
+    pub(crate) scheduler: Scheduler,
+    pub(crate) record: Record,
+    pub(crate) ending: Ending,
 }
 
 impl RankShared {
     /// Ends the run where nothing but that may be relied on any more: without the core, without a log.
     pub(crate) fn give_up(&self, error: Error) {
-        self.outcome.fail(error);
-        self.untold.store(true, Ordering::Release);
-        self.crew.stop();
+        self.ending.fail_untold(error);
+        self.scheduler.stop();
     }
 
     /// A worker's thread dies of a panic that nothing else has caught.
@@ -74,15 +42,10 @@ impl RankShared {
         self.give_up(Error::System { what, why: format!("its thread panicked: {}", of_panic(panic)) });
     }
 
-    /// Adds to what the rank knows at the end.
-    pub(crate) fn tell(&self, add: impl FnOnce(&mut Figures)) {
-        add(&mut self.figures.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-
-    /// Whether the rank is one thread.
-    #[inline]
-    pub(crate) fn lone(&self) -> bool {
-        self.queues.inboxes.is_empty()
+    /// The run is over here, well or not.
+    pub(crate) fn stop(&self, result: Result<(), Error>) {
+        self.ending.finish(result, self.clock.now_ns());
+        self.scheduler.stop();
     }
 }
 

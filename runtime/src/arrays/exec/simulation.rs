@@ -4,10 +4,9 @@
 //! delays, see [`Erratic`]), the scheduler (any ready chunk may be next), the order of mail
 //! (every order that is not promised is broken) and the clock. A run is a function of its seed.
 
-use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
 
 use lb_strategies::Strategy;
 use lb_strategies::cluster::{Erratic, Events, Post};
@@ -17,9 +16,10 @@ use rustc_hash::FxHasher;
 
 use super::build::{NewChunk, RankParts, build_rank, create_chunks, name_chunk};
 use super::ready::{Queues, Ready};
+use super::scheduler::Scheduler;
 use super::shared::RankShared;
-use super::worker::{Mixer, Worker};
-use crate::arrays::core::envelope::{Delivery, Payload};
+use super::simulated::Simulated;
+use super::worker::Worker;
 use crate::arrays::core::erased::Described;
 use crate::arrays::core::estimate::RankPlace;
 use crate::arrays::core::packet::Packet;
@@ -83,7 +83,7 @@ pub(crate) fn run(
         simulation.mail.push(mail);
         let ready = Ready::seeded(seed.wrapping_mul(31) + number);
         let mut worker = Worker::new(&rank.shared, 0, ready, Some(Box::new(transport)));
-        worker.mixer = Some(mixer(seed.wrapping_mul(37) + number));
+        worker.simulated = Simulated::seeded(seed.wrapping_mul(37) + number);
         worker.begin(own);
         simulation.workers.push(worker);
     }
@@ -96,7 +96,7 @@ pub(crate) fn run(
     if let Some(error) = outcome.error() {
         return Err(error);
     }
-    let figures = |rank: SimRank| rank.shared.figures.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let figures = |rank: SimRank| rank.shared.ending.into_figures();
     let run = RunReport { wall_ns: outcome.elapsed_ns(), ..RunReport::default() };
     Ok(Report::new(run, ranks.into_iter().map(figures).collect()))
 }
@@ -117,11 +117,9 @@ fn build(
     let now_ns = Arc::new(AtomicU64::new(0));
     recording.describe(name_chunk(&described.arrays), strategy.name());
     let parts = RankParts {
-        queues: Queues::default(),
-        crew: Arc::new(Crew::new(1)),
+        scheduler: Scheduler::new(Queues::default(), Arc::new(Crew::new(1)), 0),
         clock: Clock::Virtual { now_ns: now_ns.clone() },
         outcome: outcome.clone(),
-        spins: 0,
         strategy: strategy.clone(),
         recording: recording.clone(),
         places: vec![RankPlace { host: 0, workers: 1 }; ranks as usize].into(),
@@ -156,7 +154,7 @@ enum Event {
 impl Simulation<'_> {
     fn drive(&mut self, outcome: &Outcome) {
         let mut searches = 0;
-        while !self.ranks.iter().all(|rank| rank.shared.crew.stopped()) {
+        while !self.ranks.iter().all(|rank| rank.shared.scheduler.stopped()) {
             match self.next() {
                 Event::Step(rank) => self.step(rank),
                 Event::Arrival => self.arrival(),
@@ -178,14 +176,14 @@ impl Simulation<'_> {
         }
         (0..self.workers.len()).for_each(|rank| self.on(rank, |worker| worker.hand_in_leftover()));
         for worker in &self.workers {
-            worker.shared.tell(|figures| figures.messages = worker.handled);
+            worker.shared.ending.tell(|figures| figures.messages = worker.instruments.handled());
         }
         self.on(0, |worker| worker.record_syncs());
     }
 
     /// The earliest thing that can happen; being idle can happen at any time.
     fn next(&mut self) -> Event {
-        let live = |&rank: &usize| !self.ranks[rank].shared.crew.stopped();
+        let live = |&rank: &usize| !self.ranks[rank].shared.scheduler.stopped();
         let all = 0..self.workers.len();
         let idle =
             all.clone().filter(live).find(|&rank| self.idle[rank] && self.workers[rank].ready.is_empty());
@@ -209,11 +207,12 @@ impl Simulation<'_> {
         let default_ns = self.rng.random_range(100..=RUN_MAX_NS);
         let (weights, mut took_ns) = (self.weights, 0);
         self.on(rank, |worker| {
-            worker.charged_ns = 0;
+            worker.simulated.take_charged_ns();
             worker.step();
-            took_ns = worker.charged_ns;
+            took_ns = worker.simulated.take_charged_ns();
             if took_ns == 0 {
-                took_ns = default_ns * weights.map_or(1, |seed| weight(seed, worker.in_hand.chunk));
+                took_ns =
+                    default_ns * weights.map_or(1, |seed| weight(seed, worker.instruments.in_hand().chunk));
                 worker.measure_run(took_ns);
             }
         });
@@ -225,7 +224,7 @@ impl Simulation<'_> {
         let Some((arrival_ns, (from, to))) = self.arrivals.pop() else { return };
         let packet = self.post.take(from, to).expect("it is on its way");
         let to = to.0 as usize;
-        if self.ranks[to].shared.crew.stopped() {
+        if self.ranks[to].shared.scheduler.stopped() {
             return;
         }
         self.ranks[to].now_ns.fetch_max(arrival_ns, Ordering::Relaxed);
@@ -237,7 +236,7 @@ impl Simulation<'_> {
     fn on(&mut self, rank: usize, act: impl FnOnce(&mut Worker<'_>)) {
         self.ranks[rank].badge.wear();
         self.workers[rank].catching(act);
-        self.workers[rank].at_work.rests();
+        self.workers[rank].instruments.rest();
         let (from, now_ns) = (Rank(rank as u32), self.ranks[rank].now_ns.load(Ordering::Relaxed));
         for (to, packet) in self.mail[rank].take_sent() {
             self.arrivals.at(self.post.send(from, to, packet, now_ns), (from, to));
@@ -258,25 +257,7 @@ impl Worker<'_> {
     fn measure_run(&mut self, took_ns: u64) {
         let shared = self.shared;
         // A chunk that was removed has no load.
-        let cell = shared.core.lock().rank.location.cell(self.in_hand.chunk);
+        let cell = shared.plane.lock().rank.location.cell(self.instruments.in_hand().chunk);
         cell.into_iter().for_each(|cell| shared.cells.get(cell).charge(took_ns as i64));
     }
-}
-
-/// Picks mail of random senders next, keeping each sender's order, and lets a run handle a random part of it.
-fn mixer(seed: u64) -> Mixer {
-    let mut rng = Pcg32::seed_from_u64(seed);
-    Box::new(move |mail: &mut VecDeque<Delivery>| {
-        let started = usize::from(matches!(mail.front(), Some(Delivery { payload: Payload::Start, .. })));
-        for place in started..mail.len() {
-            let pick = rng.random_range(place..mail.len());
-            let from = mail[pick].from.chunk();
-            let same = |&earlier: &usize| mail[earlier].from.chunk() == from;
-            let first = (place..=pick).find(same).expect("the pick itself matches");
-            if let Some(delivery) = mail.remove(first) {
-                mail.insert(place, delivery);
-            }
-        }
-        rng.random_range(1..=mail.len().max(1))
-    })
 }

@@ -1,13 +1,14 @@
 //! Starts the workers of a rank that is set up, and returns when they have left.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
 use lb_strategies::Strategy;
 
 use super::build::{NewChunk, RankParts, build_rank, name_chunk};
 use super::ready::{Queues, Ready};
+use super::scheduler::Scheduler;
 use super::shared::RankShared;
 use super::worker::Worker;
 use crate::arrays::core::erased::Described;
@@ -15,7 +16,6 @@ use crate::arrays::core::estimate::RankPlace;
 use crate::arrays::core::packet::Packet;
 use crate::arrays::report::Figures;
 use crate::error::Error;
-use crate::measure::speed::Speed;
 use crate::run::seat::{Seat, thread_refused};
 use crate::threads::guarded::Badge;
 use crate::transport::Transport;
@@ -48,7 +48,8 @@ impl Start<'_> {
         let (recording, untraced) = session.rank(rank, &names, &clock);
         recording.describe(name_chunk(&described.arrays), strategy.name());
         let places = places.collect();
-        let parts = RankParts { queues, crew, clock, outcome, spins, strategy, recording, places };
+        let scheduler = Scheduler::new(queues, crew, spins);
+        let parts = RankParts { scheduler, clock, outcome, strategy, recording, places };
         let built = build_rank(config, rank, described, &badge, parts);
         let shared = &built;
         thread::scope(|scope| {
@@ -70,7 +71,7 @@ impl Start<'_> {
             }
             run_worker(shared, 0, ready, transport, chunks, refused);
         });
-        built.figures.into_inner().unwrap_or_else(PoisonError::into_inner)
+        built.ending.into_figures()
     }
 }
 
@@ -82,15 +83,11 @@ fn run_worker<'r>(
     chunks: Vec<NewChunk>,
     refused: Option<Error>,
 ) {
-    shared.crew.sleepers[id as usize].occupy();
-    shared.gauges.workers[id as usize].occupy();
+    shared.scheduler.occupy(id);
+    shared.record.gauge(id).occupy();
     let mut worker = Worker::new(shared, id, ready, transport);
     let life = || {
-        if shared.measure {
-            let speed = Speed::measured(shared.facts.slowness);
-            shared.gauges.workers[id as usize].set_speed(speed.turns_per_us());
-            worker.speed = Some(speed);
-        }
+        worker.instruments.measure_speed();
         worker.catching(|worker| worker.begin(chunks));
         if let Some(error) = refused {
             worker.catching(|worker| worker.fail(error));

@@ -1,17 +1,15 @@
 //! A worker as a thread: turns while there is work, a short spin, then sleep.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::in_hand::InHand;
 use super::patience;
 use super::worker::Worker;
-use crate::arrays::core::packet::Packet;
 use crate::arrays::core::sync_log::SyncLog;
 use crate::arrays::core::undelivered::Tally;
 use crate::error::Error;
-use crate::ids::{ROOT, Rank};
-use crate::measure::sample::Observed;
+use crate::ids::ROOT;
 use crate::text::of_panic;
 
 /// Chunks run in one turn: between two looks at what waits for company in the core.
@@ -33,61 +31,46 @@ const UNSENT_NAP_MAX: Duration = Duration::from_millis(2);
 impl Worker<'_> {
     /// Works until the rank stops.
     pub(crate) fn work(&mut self) {
-        while !self.shared.crew.stopped() {
+        while !self.shared.scheduler.stopped() {
             self.catching(|worker| worker.turn());
         }
         self.hand_in_leftover();
-        self.at_work.rests();
+        self.instruments.rest();
         self.send_the_last();
-        if let Some(recorder) = &mut self.recorder {
-            recorder.finish();
-        }
-        if self.id == 0 {
-            self.observe(Observed::AtEnd);
-        }
-        self.shared.tell(|figures| figures.messages += self.handled);
-        self.shared.recording.count(self.handled);
+        self.instruments.finish();
+        let handled = self.instruments.handled();
+        self.shared.ending.tell(|figures| figures.messages += handled);
+        self.shared.record.recording().count(handled);
         self.record_syncs();
     }
 
     /// Worker 0 sends what the rank said before it stopped, the end of the run above all: the others wait for it.
     pub(crate) fn send_the_last(&mut self) {
-        if self.transport.is_none() {
-            return;
+        if self.gateway.drives() {
+            self.catching(|worker| worker.gateway.send_outbound());
+            self.gateway.close();
         }
-        self.catching(Self::send_outbound);
-        let shared = self.shared;
-        let Some(mut transport) = self.transport.take() else { return };
-        if shared.untold.load(Ordering::Acquire)
-            && let Some(error) = shared.outcome.error()
-        {
-            for to in (0..shared.facts.ranks).map(Rank).filter(|&to| to != shared.facts.rank) {
-                // Each for itself: who cannot be told must not keep the others from hearing it.
-                let abort = Packet::Abort(Box::new(error.clone()));
-                let _ = catch_unwind(AssertUnwindSafe(|| transport.send(to, abort)));
-            }
-        }
-        transport.close(&shared.outcome.gives_up(&shared.clock, shared.patience));
     }
 
     /// Does something that may run user code; a panic ends the run with an error that names the chunk.
     pub(crate) fn catching(&mut self, act: impl FnOnce(&mut Self)) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| act(self))) {
             // Its handler is the one that somebody will look for in the record.
-            self.interrupt();
+            self.instruments.interrupt();
             // The name is made by the user's index, which may be what panicked.
-            let name = catch_unwind(AssertUnwindSafe(|| self.describe(self.in_hand.chunk)));
+            let InHand { chunk, kind, phase, .. } = *self.instruments.in_hand();
+            let name = catch_unwind(AssertUnwindSafe(|| self.describe(chunk)));
             let error = Error::HandlerPanicked {
                 rank: self.shared.facts.rank.0,
-                chunk: name.unwrap_or_else(|_| format!("{:?}", self.in_hand.chunk)),
-                message: self.in_hand.kind.into(),
-                phase: self.in_hand.phase,
+                chunk: name.unwrap_or_else(|_| format!("{chunk:?}")),
+                message: kind.into(),
+                phase,
                 panic: of_panic(&*panic),
             };
             // What could not be sent is of no use any more, and may panic again. The end of the run must get through.
-            self.leaving.clear();
+            self.gateway.clear();
             if catch_unwind(AssertUnwindSafe(|| self.fail(error.clone()))).is_err() {
-                self.leaving.clear();
+                self.gateway.clear();
                 self.shared.give_up(error);
             }
         }
@@ -95,41 +78,41 @@ impl Worker<'_> {
 
     /// Worker 0 says what its rank knows of messages that reached nobody.
     pub(crate) fn hand_in_leftover(&mut self) {
-        if self.id != 0 || self.shared.outcome.error().is_some() {
+        if self.id != 0 || self.shared.ending.has_failed() {
             return;
         }
         // The kind of a message is known to user code, which may panic.
         self.catching(|worker| {
             let shared = worker.shared;
-            let waiting = shared.core.lock().rank.take_waiting();
+            let waiting = shared.plane.lock().rank.take_waiting();
             let mut tally = Tally::default();
             for (chunk, mail) in &waiting {
                 let array = &shared.arrays[chunk.array as usize];
                 mail.iter().for_each(|delivery| tally.add(*chunk, array.kind(&delivery.payload)));
             }
-            let leftover = shared.core.lock().rank.leftover(&tally);
-            shared.tell(|figures| figures.leftover = leftover);
+            let leftover = shared.plane.lock().rank.leftover(&tally);
+            shared.ending.tell(|figures| figures.leftover = leftover);
         });
     }
 
     /// Rank 0 hands in the record of all syncs.
     pub(crate) fn record_syncs(&self) {
         if self.id == 0 {
-            let record = self.shared.core.lock().rank.sync_log().map(SyncLog::take);
+            let record = self.shared.plane.lock().rank.sync_log().map(SyncLog::take);
             if let Some((syncs, totals)) = record {
-                self.shared.tell(|figures| (figures.syncs, figures.sync_totals) = (syncs, totals));
+                self.shared.ending.tell(|figures| (figures.syncs, figures.sync_totals) = (syncs, totals));
             }
         }
     }
 
     fn turn(&mut self) {
         for _ in 0..STEPS_MAX {
-            let worked = !self.congested() && self.step();
+            let worked = !self.gateway.congested() && self.step();
             if !self.progress() && !worked {
                 return self.idle();
             }
-            self.rested_ns = 0;
-            if self.shared.crew.stopped() {
+            self.patience.count_rest_anew();
+            if self.shared.scheduler.stopped() {
                 return;
             }
         }
@@ -138,46 +121,28 @@ impl Worker<'_> {
         }
     }
 
-    /// Whether so much waits for a slow rank that nobody here should make more of it. Worker 0 asks, and tells the others.
-    #[inline]
-    fn congested(&mut self) -> bool {
-        let congested = &self.shared.congested;
-        let Some(transport) = &self.transport else { return congested.load(Ordering::Relaxed) };
-        let now = transport.congested();
-        if now != congested.load(Ordering::Relaxed) {
-            congested.store(now, Ordering::Relaxed);
-            if !now {
-                self.shared.crew.wake_all();
-            }
-        }
-        now
-    }
-
     /// No work: spins, tells the core, and sleeps. The time counts as idle.
     fn idle(&mut self) {
-        self.at_work.rests();
-        if let Some(transport) = &mut self.transport {
-            // Others may be waiting for it: it leaves before we look around.
-            transport.idle();
-        }
+        self.instruments.rest();
+        // Others may be waiting for it: it leaves before we look around.
+        self.gateway.idle();
         // After a nap without work there is no reason to believe that some is about to come.
-        let first = self.rested_ns == 0;
+        let first = self.patience.rested_ns() == 0;
         let parked_ns = if first && self.spin() { 0 } else { self.rest() };
         if first && parked_ns > 0 && parked_ns < patience::LONG_NS && self.work_in_sight() {
             self.patience.learn(true);
         }
         // Here, so that no chunk pays for what has come, and nobody has to look at the clock again.
         if self.take_packets() {
-            self.rested_ns = 0;
+            self.patience.count_rest_anew();
         }
-        self.idled(parked_ns);
+        self.instruments.idle(parked_ns);
     }
 
     /// Spins for as long as it is reasonable; true if there is work.
     fn spin(&mut self) -> bool {
-        let short = self.shared.spins;
-        let transfers = self.transport.as_ref().is_some_and(|transport| transport.transfers());
-        if self.spin_for(if transfers { short * TRANSFER_PATIENCE } else { short }) {
+        let short = self.shared.scheduler.spins();
+        if self.spin_for(if self.gateway.transfers() { short * TRANSFER_PATIENCE } else { short }) {
             return true;
         }
         if short == 0 || !self.patience.spins_on() {
@@ -198,36 +163,25 @@ impl Worker<'_> {
         })
     }
 
-    /// There was nothing to do since the last slice, of which it was parked for so long.
-    fn idled(&mut self, parked_ns: u64) {
-        let Some(meter) = &mut self.meter else { return };
-        let now_ns = self.shared.clock.now_ns();
-        meter.gap(now_ns, parked_ns);
-        if let Some(recorder) = &mut self.recorder {
-            recorder.idle(now_ns);
-        }
-    }
-
     /// Something a turn would find: a token, a packet, the end.
     fn work_in_sight(&mut self) -> bool {
-        let shared = self.shared;
-        let driver = self.transport.is_some();
-        let tokens = || !self.ready.is_empty() || shared.queues.any();
-        (!shared.congested.load(Ordering::Relaxed) && tokens())
-            || self.transport.as_mut().is_some_and(|transport| transport.ready())
-            || (driver && shared.outbound_waits.load(Ordering::Acquire))
-            || shared.crew.stopped()
+        let scheduler = &self.shared.scheduler;
+        let tokens = || !self.ready.is_empty() || scheduler.has_tokens();
+        (!scheduler.is_congested() && tokens())
+            || self.gateway.is_ready()
+            || self.gateway.outbound_waits()
+            || scheduler.stopped()
     }
 
     /// Passes on what waits for company, then parks. Returns how long it was parked, ns.
     fn rest(&mut self) -> u64 {
         let shared = self.shared;
-        let crew = &shared.crew;
+        let scheduler = &shared.scheduler;
         // Others sleep until they are woken, but first wake once or twice to write the events that are in no file.
-        let unwritten = self.recorder.as_ref().is_some_and(|recorder| recorder.has_unwritten());
-        let mut nap = (unwritten && self.rested_ns < NAPS_NS).then_some(UNWRITTEN_NAP);
+        let unwritten = self.instruments.has_unwritten();
+        let mut nap = (unwritten && self.patience.rested_ns() < NAPS_NS).then_some(UNWRITTEN_NAP);
         if self.id == 0 {
-            let idle = crew.others_are_parked() && !shared.congested.load(Ordering::Relaxed);
+            let idle = scheduler.others_are_parked() && !scheduler.is_congested();
             self.with_core(|core, now_ns, out| if idle { core.idle(now_ns, out) } else { core.hurry(out) });
             nap = Some(self.pass_on());
             if self.work_in_sight() {
@@ -235,17 +189,17 @@ impl Worker<'_> {
             }
         }
         // What follows is not idle.
-        self.idled(0);
-        self.close_batch();
+        self.instruments.idle(0);
+        self.instruments.close_batch();
         let start_ns = shared.clock.now_ns();
-        let gauge = &shared.gauges.workers[self.id as usize];
+        let gauge = shared.record.gauge(self.id);
         gauge.parks(start_ns);
         let root = self.id == 0 && shared.facts.rank == ROOT;
-        crew.park(self.id, nap, || self.work_in_sight());
+        scheduler.park(self.id, nap, || self.work_in_sight());
         let parked_ns = gauge.wakes(shared.clock.now_ns());
-        self.rested_ns += parked_ns;
-        if root && self.rested_ns >= SUSPECT.as_nanos() as u64 {
-            self.rested_ns = 0;
+        self.patience.rested(parked_ns);
+        if root && self.patience.rested_ns() >= SUSPECT.as_nanos() as u64 {
+            self.patience.count_rest_anew();
             self.with_core(|core, _, out| core.suspect(out));
         }
         parked_ns
@@ -253,9 +207,9 @@ impl Worker<'_> {
 
     /// Lets the transport send what waits for company; says how long worker 0 may sleep.
     fn pass_on(&mut self) -> Duration {
-        let Some(transport) = &mut self.transport else { return SUSPECT };
-        let unsent = Duration::from_nanos(self.rested_ns / 8).clamp(UNSENT_NAP, UNSENT_NAP_MAX);
-        let longest = if transport.idle() { SUSPECT } else { unsent };
-        transport.nap().map_or(longest, |nap| nap.min(longest))
+        let Some(all_left) = self.gateway.idle() else { return SUSPECT };
+        let unsent = Duration::from_nanos(self.patience.rested_ns() / 8).clamp(UNSENT_NAP, UNSENT_NAP_MAX);
+        let longest = if all_left { SUSPECT } else { unsent };
+        self.gateway.nap().map_or(longest, |nap| nap.min(longest))
     }
 }

@@ -1,0 +1,164 @@
+//! A worker's way to other ranks: worker 0 has the transport, the others leave for it what they have to send.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use super::plane::Core;
+use super::shared::RankShared;
+use crate::arrays::core::packet::Packet;
+use crate::error::Error;
+use crate::ids::Rank;
+use crate::transport::Transport;
+use crate::wire::codec::Codec;
+
+/// One worker's way out.
+pub(crate) struct Gateway<'r> {
+    shared: &'r RankShared,
+    /// Worker 0 of a rank that is not alone.
+    transport: Option<Box<dyn Transport<Packet> + 'r>>,
+    /// Packets that the transport gets as soon as the core is free.
+    leaving: VecDeque<(Rank, Packet)>,
+    /// What could not be sent.
+    failed: Option<Error>,
+    /// The end of the lap before the transport was last polled, ns.
+    looked_ns: u64,
+}
+
+impl<'r> Gateway<'r> {
+    pub(crate) fn new(
+        shared: &'r RankShared,
+        transport: Option<Box<dyn Transport<Packet> + 'r>>,
+    ) -> Gateway<'r> {
+        Gateway { shared, transport, leaving: VecDeque::new(), failed: None, looked_ns: 0 }
+    }
+
+    /// Whether this worker calls the transport.
+    #[inline]
+    pub(crate) fn drives(&self) -> bool {
+        self.transport.is_some()
+    }
+
+    /// Hop 3, sending side, with the core locked. Only worker 0 calls the transport; what others send leaves before what
+    /// it sends itself. Worker 0 calls [`hand_over_all`](Self::hand_over_all) once the core is free again.
+    #[inline]
+    pub(crate) fn transmit(&mut self, core: &mut Core, to: Rank, packet: Packet) {
+        tracing::trace!(hop = 3, "Transport::send");
+        if self.transport.is_none() {
+            self.shared.plane.leave(core, to, packet);
+            self.shared.scheduler.wake_driver();
+            return;
+        }
+        self.shared.plane.take_outbound(core, &mut self.leaving);
+        self.leaving.push_back((to, packet));
+    }
+
+    /// Gives the transport what other workers left for it.
+    pub(crate) fn send_outbound(&mut self) {
+        let plane = &self.shared.plane;
+        plane.take_outbound(&mut plane.lock(), &mut self.leaving);
+        self.hand_over_all();
+    }
+
+    /// Gives the transport all that is about to leave, in order.
+    #[inline]
+    pub(crate) fn hand_over_all(&mut self) {
+        while let Some((to, packet)) = self.leaving.pop_front() {
+            self.hand_over(to, packet);
+        }
+    }
+
+    /// A packet that cannot be encoded ends the run as soon as the worker is back from what it does.
+    #[inline]
+    pub(crate) fn hand_over(&mut self, to: Rank, packet: Packet) {
+        let Some(transport) = &mut self.transport else { return };
+        // Messages between chunks have been there and back before they were routed.
+        let crossed = || matches!(&packet, Packet::Message(envelope) if envelope.delivery.from.number > 0);
+        let sent = match &self.shared.wire {
+            Some(codec) if !crossed() => {
+                codec.round_trip(packet).and_then(|packet| transport.send(to, packet))
+            }
+            _ => transport.send(to, packet),
+        };
+        if let Err(error) = sent {
+            self.failed.get_or_insert(error);
+        }
+    }
+
+    /// What could not be sent since this was last asked.
+    #[inline]
+    pub(crate) fn take_failure(&mut self) -> Option<Error> {
+        self.failed.take()
+    }
+
+    /// Drops what is about to leave.
+    pub(crate) fn clear(&mut self) {
+        self.leaving.clear();
+    }
+
+    /// Whether other workers have left something to send.
+    pub(crate) fn outbound_waits(&self) -> bool {
+        self.drives() && self.shared.plane.outbound_waits()
+    }
+
+    /// A look at the transport begins, `now_ns` after the run did.
+    pub(crate) fn look(&mut self, now_ns: u64) {
+        self.looked_ns = now_ns;
+    }
+
+    /// When the last look began.
+    #[inline]
+    pub(crate) fn looked_ns(&self) -> u64 {
+        self.looked_ns
+    }
+
+    /// Hop 3, receiving side: the next packet of another rank.
+    #[inline]
+    pub(crate) fn poll(&mut self) -> Option<Result<(Rank, Packet), Error>> {
+        self.transport.as_mut().and_then(|transport| transport.poll())
+    }
+
+    /// Whether a poll might find something.
+    pub(crate) fn is_ready(&mut self) -> bool {
+        self.transport.as_mut().is_some_and(|transport| transport.ready())
+    }
+
+    /// Whether something is on its way that will be complete soon.
+    pub(crate) fn transfers(&self) -> bool {
+        self.transport.as_ref().is_some_and(|transport| transport.transfers())
+    }
+
+    /// Whether so much waits for a slow rank that nobody here should make more of it. Worker 0 asks, and tells the others.
+    #[inline]
+    pub(crate) fn congested(&self) -> bool {
+        let scheduler = &self.shared.scheduler;
+        let Some(transport) = &self.transport else { return scheduler.is_congested() };
+        let now = transport.congested();
+        scheduler.set_congested(now);
+        now
+    }
+
+    /// Lets what lies at the transport leave. None where this worker has none, else whether all has left.
+    pub(crate) fn idle(&mut self) -> Option<bool> {
+        self.transport.as_mut().map(|transport| transport.idle())
+    }
+
+    /// How long worker 0 may sleep without missing what arrives.
+    pub(crate) fn nap(&mut self) -> Option<Duration> {
+        self.transport.as_mut().and_then(|transport| transport.nap())
+    }
+
+    /// Tells every other rank of an error that it has not heard of, if there is one, and sends no more.
+    pub(crate) fn close(&mut self) {
+        let shared = self.shared;
+        let Some(mut transport) = self.transport.take() else { return };
+        if let Some(error) = shared.ending.untold() {
+            for to in (0..shared.facts.ranks).map(Rank).filter(|&to| to != shared.facts.rank) {
+                // Each for itself: who cannot be told must not keep the others from hearing it.
+                let abort = Packet::Abort(Box::new(error.clone()));
+                let _ = catch_unwind(AssertUnwindSafe(|| transport.send(to, abort)));
+            }
+        }
+        transport.close(&shared.ending.gives_up(&shared.clock));
+    }
+}

@@ -1,0 +1,285 @@
+//! What a worker measures and records of its own time, and what it is doing now.
+//!
+//! Time is cut into slices at the same readings of the clock for the [`Meter`], which charges chunks, and for the
+//! [`Recorder`], which keeps a record. Either may be missing: a run may be neither measured nor recorded.
+
+use super::in_hand::InHand;
+use super::shared::RankShared;
+use crate::ids::{CellId, ChunkId, ROOT, RUNTIME, Sender};
+use crate::measure::meter::Meter;
+use crate::measure::sample::Observed;
+use crate::measure::speed::Speed;
+use crate::trace::at_work::AtWork;
+use crate::trace::recorder::Recorder;
+use crate::trace::{Part, UserEvent};
+
+/// One worker's instruments.
+pub(crate) struct Instruments<'r> {
+    shared: &'r RankShared,
+    worker: u32,
+    meter: Option<Meter>,
+    recorder: Option<Recorder>,
+    speed: Option<Speed>,
+    in_hand: InHand,
+    /// The same, as others may see it.
+    at_work: &'r AtWork,
+    /// Deliveries handled.
+    handled: u64,
+}
+
+impl<'r> Instruments<'r> {
+    pub(crate) fn new(shared: &'r RankShared, worker: u32) -> Instruments<'r> {
+        let now_ns = shared.clock.now_ns();
+        let recording = shared.record.recording();
+        let recorder = Recorder::new(recording, worker, now_ns);
+        Instruments {
+            shared,
+            worker,
+            meter: (shared.record.measures() || recorder.is_some()).then(|| Meter::new(now_ns)),
+            recorder,
+            speed: None,
+            in_hand: InHand::nothing("nothing"),
+            at_work: &recording.at_work[worker as usize],
+            handled: 0,
+        }
+    }
+
+    /// What is told to the record besides time, if one is kept.
+    #[inline]
+    pub(crate) fn recorder(&mut self) -> Option<&mut Recorder> {
+        self.recorder.as_mut()
+    }
+
+    /// Whether single events are recorded.
+    pub(crate) fn keeps_events(&self) -> bool {
+        self.recorder.as_ref().is_some_and(Recorder::keeps_events)
+    }
+
+    /// Whether there are events that are in no file yet.
+    pub(crate) fn has_unwritten(&self) -> bool {
+        self.recorder.as_ref().is_some_and(Recorder::has_unwritten)
+    }
+
+    #[inline]
+    pub(crate) fn in_hand(&self) -> &InHand {
+        &self.in_hand
+    }
+
+    /// Whether a handler is running that has not been recorded.
+    #[inline]
+    pub(crate) fn in_handler(&self) -> bool {
+        self.in_hand.running
+    }
+
+    /// Deliveries handled so far.
+    #[inline]
+    pub(crate) fn handled(&self) -> u64 {
+        self.handled
+    }
+
+    /// The end of the last lap or gap, where handlers are measured.
+    #[inline]
+    pub(crate) fn last_ns(&self) -> Option<u64> {
+        self.meter.as_ref().map(Meter::last_ns)
+    }
+
+    /// The worker turns to this chunk.
+    #[inline]
+    pub(crate) fn turn_to(&mut self, chunk: ChunkId) {
+        self.in_hand.chunk = chunk;
+        self.at_work.turns_to(chunk);
+    }
+
+    /// The worker turns to something that is no handler, but may run user code.
+    #[inline]
+    pub(crate) fn take_in_hand(&mut self, other: InHand) {
+        self.at_work.serves(other.chunk);
+        self.in_hand = other;
+    }
+
+    /// The chunk in hand is given its next delivery.
+    #[inline]
+    pub(crate) fn begin(&mut self) {
+        self.handled += 1;
+        self.at_work.begins(self.handled);
+    }
+
+    /// The handler that runs is that of this message.
+    #[inline]
+    pub(crate) fn note(&mut self, kind: &'static str, phase: u64, from: Sender) {
+        if self.in_hand.running {
+            self.interrupt();
+        }
+        if let Some(recorder) = &mut self.recorder {
+            self.in_hand.name = recorder.kind(self.in_hand.chunk.array, kind);
+            self.at_work.names(self.in_hand.name);
+        }
+        self.in_hand.kind = kind;
+        self.in_hand.phase = phase;
+        self.in_hand.from = from;
+        self.in_hand.running = true;
+    }
+
+    /// What was noted last led to no handler.
+    #[inline]
+    pub(crate) fn forget(&mut self) {
+        self.in_hand.running = false;
+    }
+
+    /// The strategy is asked to decide this sync.
+    pub(crate) fn begin_decision(&mut self, sync: u64) {
+        self.interrupt();
+        self.at_work.decides(sync);
+    }
+
+    /// It has answered.
+    pub(crate) fn end_decision(&mut self) {
+        self.at_work.serves(RUNTIME);
+    }
+
+    /// The worker has no work.
+    pub(crate) fn rest(&self) {
+        self.at_work.rests();
+    }
+
+    /// Charges the time since the last lap to the chunk in this cell.
+    #[inline]
+    pub(crate) fn lap(&mut self, cell: CellId) {
+        let Some(meter) = &mut self.meter else {
+            self.in_hand.running = false;
+            return;
+        };
+        let now_ns = self.shared.clock.now_ns();
+        let wall_ns = meter.lap(cell, now_ns);
+        self.shared.cells.get(cell).charge(wall_ns as i64);
+        if let Some(recorder) = &mut self.recorder {
+            self.in_hand.record(recorder, now_ns);
+        }
+        if meter.due() {
+            self.close_batch();
+        }
+    }
+
+    /// Reads the CPU clock and corrects what was charged since it was read last.
+    #[cold]
+    pub(crate) fn close_batch(&mut self) {
+        if let Some(recorder) = self.recorder.as_mut().filter(|recorder| recorder.keeps_events()) {
+            recorder.encode();
+            self.skip(Part::Flush, 0);
+        }
+        let Some(meter) = &mut self.meter else { return };
+        let (refund, published) = meter.close();
+        let lost_ns = refund.as_ref().map_or(0, |refund| refund.ns);
+        if let Some(refund) = refund {
+            self.shared.cells.get(refund.cell).charge(-(refund.ns as i64));
+        }
+        let gauge = self.shared.record.gauge(self.worker);
+        gauge.publish(published);
+        gauge.set_deliveries(self.handled);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.close_batch(lost_ns);
+            if self.worker == 0 {
+                self.observe(Observed::Between);
+            }
+        }
+        self.calibrate();
+    }
+
+    /// Records the handler that is running up to now: what follows in its time is something else.
+    #[cold]
+    pub(crate) fn interrupt(&mut self) {
+        if let Some(recorder) = self.recorder.as_mut().filter(|_| self.in_hand.running) {
+            self.in_hand.record(recorder, self.shared.clock.now_ns());
+        }
+        self.in_hand.running = false;
+    }
+
+    /// What has just happened was the runtime's own time.
+    pub(crate) fn skip(&mut self, part: Part, sync: u64) {
+        let now_ns = self.shared.clock.now_ns();
+        if let Some(meter) = &mut self.meter {
+            meter.skip(now_ns);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.runtime(part, sync, now_ns);
+        }
+    }
+
+    /// The same, of packets that were taken: they are counted with what was going on.
+    pub(crate) fn skip_packets(&mut self) {
+        let Some(meter) = &mut self.meter else { return };
+        let now_ns = self.shared.clock.now_ns();
+        meter.skip(now_ns);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.kept(now_ns);
+        }
+    }
+
+    /// There was nothing to do since the last slice, of which the worker was parked for so long.
+    pub(crate) fn idle(&mut self, parked_ns: u64) {
+        let Some(meter) = &mut self.meter else { return };
+        let now_ns = self.shared.clock.now_ns();
+        meter.gap(now_ns, parked_ns);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.idle(now_ns);
+        }
+    }
+
+    /// The program tells something about the handler that is running.
+    pub(crate) fn tell(&mut self, event: UserEvent) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.tell(self.in_hand.chunk, event, self.shared.clock.now_ns());
+        }
+    }
+
+    /// Measures the vCPU's speed for the first time, where speeds are measured.
+    pub(crate) fn measure_speed(&mut self) {
+        if self.shared.record.measures() {
+            let speed = Speed::measured(self.shared.facts.slowness);
+            self.shared.record.gauge(self.worker).set_speed(speed.turns_per_us());
+            self.speed = Some(speed);
+        }
+    }
+
+    /// Measures it again if a sync has asked all workers for that.
+    pub(crate) fn calibrate(&mut self) {
+        let record = &self.shared.record;
+        if let Some(speed) = &mut self.speed
+            && speed.answer(record.rounds())
+        {
+            record.gauge(self.worker).set_speed(speed.turns_per_us());
+            self.skip(Part::Measure, 0);
+        }
+    }
+
+    /// Keeps for the record how the rank is doing, and at the end what syncs did.
+    pub(crate) fn observe(&mut self, when: Observed) {
+        if self.recorder.is_none() {
+            return;
+        }
+        let shared = self.shared;
+        shared.record.observe(when, shared.clock.now_ns(), || shared.plane.lock().rank.chunks());
+        if when == Observed::AtEnd && shared.facts.rank == ROOT {
+            self.record_syncs();
+        }
+    }
+
+    /// Keeps for the record what syncs did that are over. Rank 0 alone knows.
+    pub(crate) fn record_syncs(&self) {
+        if self.recorder.is_some() {
+            let plane = &self.shared.plane;
+            let new = |seen| plane.lock().rank.sync_log().map(|log| log.after(seen)).unwrap_or_default();
+            self.shared.record.recording().syncs(new);
+        }
+    }
+
+    /// The worker leaves: what it has put by goes to the record.
+    pub(crate) fn finish(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.finish();
+        }
+        if self.worker == 0 {
+            self.observe(Observed::AtEnd);
+        }
+    }
+}

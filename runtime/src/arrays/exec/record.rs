@@ -1,0 +1,79 @@
+//! What a rank measures of itself, and where its workers put by what is kept for the record.
+
+use std::sync::Arc;
+
+use crate::measure::measured::Sample;
+use crate::measure::sample::{Gauge, Gauges, Observed};
+use crate::measure::speed::Rounds;
+use crate::trace::recording::Recording;
+
+/// A rank's gauges, one a worker, and its record.
+pub(crate) struct Record {
+    gauges: Gauges,
+    recording: Arc<Recording>,
+    /// What handlers cost is measured.
+    measures: bool,
+}
+
+impl Record {
+    pub(crate) fn new(gauges: Gauges, recording: Arc<Recording>, measures: bool) -> Record {
+        Record { gauges, recording, measures }
+    }
+
+    pub(crate) fn measures(&self) -> bool {
+        self.measures
+    }
+
+    pub(crate) fn recording(&self) -> &Arc<Recording> {
+        &self.recording
+    }
+
+    pub(crate) fn workers(&self) -> usize {
+        self.gauges.workers.len()
+    }
+
+    pub(crate) fn gauge(&self, worker: u32) -> &Gauge {
+        &self.gauges.workers[worker as usize]
+    }
+
+    /// When workers are to measure their speed again.
+    pub(crate) fn rounds(&self) -> &Rounds {
+        &self.gauges.rounds
+    }
+
+    /// The run begins, with the first phase.
+    pub(crate) fn begin(&self, now_ns: u64) {
+        if self.measures {
+            self.gauges.begin(now_ns);
+            if self.recording.writes() {
+                self.gauges.begin_to_look(now_ns);
+            }
+        }
+    }
+
+    /// The rank had no chunks and gets some: its phase begins now.
+    pub(crate) fn begin_phase(&self, now_ns: u64) {
+        if self.measures {
+            self.gauges.begin_phase(now_ns);
+        }
+    }
+
+    /// What the rank did since its phase began, which ends the phase; nothing where nothing is measured.
+    pub(crate) fn sample(&self, now_ns: u64) -> Sample {
+        if self.measures { self.gauges.sample(now_ns) } else { Sample::default() }
+    }
+
+    /// Keeps how the rank is doing, with its number of `chunks`, if that was not done just before.
+    pub(crate) fn observe(&self, when: Observed, now_ns: u64, chunks: impl FnOnce() -> u64) {
+        if self.measures
+            && let Some(measured) = self.gauges.observe(now_ns, when)
+        {
+            let sync = match when {
+                Observed::AtSync(sync) => Some(sync),
+                Observed::Between | Observed::AtEnd => None,
+            };
+            self.recording.sample(Sample { sync, chunks: chunks(), ..measured });
+            self.recording.look(|| self.gauges.look(&measured));
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What the workers of a rank share in order to find work, and to sleep where there is none.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::ready::{Queues, Ready};
+use crate::ids::CellId;
+use crate::threads::crew::Crew;
+
+/// The queues of a rank and the sleeping places of its workers.
+pub(crate) struct Scheduler {
+    queues: Queues,
+    crew: Arc<Crew>,
+    /// Turns an idle worker spins before it parks.
+    spins: u32,
+    /// So much waits for a slow rank that no chunk of this one should run.
+    congested: AtomicBool,
+}
+
+impl Scheduler {
+    pub(crate) fn new(queues: Queues, crew: Arc<Crew>, spins: u32) -> Scheduler {
+        Scheduler { queues, crew, spins, congested: AtomicBool::new(false) }
+    }
+
+    /// Whether the rank is one thread.
+    #[inline]
+    pub(crate) fn lone(&self) -> bool {
+        self.queues.inboxes.is_empty()
+    }
+
+    /// The next token for worker `me`, whose own queue is `ready`.
+    #[inline]
+    pub(crate) fn find(&self, me: u32, ready: &mut Ready) -> Option<CellId> {
+        ready.find(me, &self.queues)
+    }
+
+    /// Puts a token on the queue of the worker that ran its chunk last; `ready` is that of worker `me`, the caller.
+    #[inline]
+    pub(crate) fn put(&self, token: CellId, last: u32, me: u32, ready: &mut Ready) {
+        if last == me {
+            let busy = !ready.is_empty();
+            ready.push(token);
+            if busy {
+                self.crew.wake_one(me);
+            }
+        } else {
+            self.queues.inboxes[last as usize].push(token);
+            if !self.crew.sleepers[last as usize].wake() {
+                self.crew.wake_one(me);
+            }
+        }
+    }
+
+    /// Whether there is a token that a worker could take from others.
+    pub(crate) fn has_tokens(&self) -> bool {
+        self.queues.any()
+    }
+
+    pub(crate) fn spins(&self) -> u32 {
+        self.spins
+    }
+
+    #[inline]
+    pub(crate) fn is_congested(&self) -> bool {
+        self.congested.load(Ordering::Relaxed)
+    }
+
+    /// Worker 0 has asked the transport. Chunks may run again where it says so for the first time.
+    #[inline]
+    pub(crate) fn set_congested(&self, now: bool) {
+        if now != self.is_congested() {
+            self.congested.store(now, Ordering::Relaxed);
+            if !now {
+                self.crew.wake_all();
+            }
+        }
+    }
+
+    /// A worker's thread takes its sleeping place.
+    pub(crate) fn occupy(&self, worker: u32) {
+        self.crew.sleepers[worker as usize].occupy();
+    }
+
+    /// Parks worker `me`, the calling thread, until woken or until `timeout` has passed; not at all if `work` finds some.
+    pub(crate) fn park(&self, me: u32, timeout: Option<Duration>, work: impl FnOnce() -> bool) {
+        self.crew.park(me, timeout, work);
+    }
+
+    pub(crate) fn others_are_parked(&self) -> bool {
+        self.crew.others_are_parked()
+    }
+
+    /// Wakes one worker other than `me`, if one is parked.
+    pub(crate) fn wake_one(&self, me: u32) {
+        self.crew.wake_one(me);
+    }
+
+    /// Wakes worker 0, which has something to send.
+    pub(crate) fn wake_driver(&self) {
+        self.crew.sleepers[0].wake();
+    }
+
+    #[inline]
+    pub(crate) fn stopped(&self) -> bool {
+        self.crew.stopped()
+    }
+
+    /// Every worker leaves at its next look.
+    pub(crate) fn stop(&self) {
+        self.crew.stop();
+    }
+}

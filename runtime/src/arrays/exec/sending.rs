@@ -1,0 +1,181 @@
+//! Sends messages: hop 2 finds the mailbox or the rank, hop 4 is the push, and a push that made a token queues it.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+
+use rustc_hash::FxHashMap;
+
+use super::mailbox::{By, Pushed};
+use super::worker::Worker;
+use crate::arrays::core::envelope::{Delivery, Envelope, Payload};
+use crate::arrays::core::handler::Wish;
+use crate::arrays::core::location::Route;
+use crate::arrays::core::packet::Packet;
+use crate::ids::{CellId, ChunkId, Sender};
+use crate::wire::codec::Codec;
+
+/// Buffers of mailboxes kept for reuse.
+const SPARES_MAX: usize = 256;
+
+/// What a worker keeps in order to send.
+pub(crate) struct Outgoing {
+    /// Empty; kept for its memory.
+    outbox: Vec<Wish>,
+    /// Buffers for mailboxes that have none.
+    spares: Vec<VecDeque<Delivery>>,
+    /// Cells of chunks of this rank, as far as this worker knows; a refused push corrects it. Unused by a lone worker.
+    known: FxHashMap<ChunkId, CellId>,
+    /// Messages are recorded, or forced through the encoder, when they are sent.
+    looks_at_sends: bool,
+}
+
+impl Outgoing {
+    pub(crate) fn new(looks_at_sends: bool) -> Outgoing {
+        Outgoing { outbox: Vec::new(), spares: Vec::new(), known: FxHashMap::default(), looks_at_sends }
+    }
+
+    /// An outbox for the handlers of one run.
+    #[inline]
+    pub(crate) fn take_outbox(&mut self) -> Vec<Wish> {
+        std::mem::take(&mut self.outbox)
+    }
+
+    /// Takes it back, empty.
+    #[inline]
+    pub(crate) fn put_outbox(&mut self, outbox: Vec<Wish>) {
+        self.outbox = outbox;
+    }
+
+    /// Keeps the buffer of a mailbox whose mail was handled.
+    #[inline]
+    pub(crate) fn keep_buffer(&mut self, mail: VecDeque<Delivery>) {
+        if self.spares.len() < SPARES_MAX && mail.capacity() > 0 {
+            self.spares.push(mail);
+        }
+    }
+}
+
+impl Worker<'_> {
+    #[inline]
+    pub(super) fn send(&mut self, to: ChunkId, delivery: &mut Option<Delivery>) {
+        tracing::trace!(hop = 2, "Worker::flush");
+        if self.outgoing.looks_at_sends && !self.look_at_send(to, delivery) {
+            return;
+        }
+        if !self.shared.scheduler.lone()
+            && let Some(&cell) = self.outgoing.known.get(&to)
+        {
+            if self.push(cell, to, delivery, By::Chunk) {
+                return;
+            }
+            self.outgoing.known.remove(&to);
+        }
+        loop {
+            let mut core = self.shared.plane.lock();
+            match core.rank.location.route(to) {
+                Route::Here(cell) => {
+                    drop(core);
+                    // A refusal means that the routes changed between the look and the push: look again.
+                    if self.push(cell, to, delivery, By::Chunk) {
+                        if !self.shared.scheduler.lone() {
+                            self.outgoing.known.insert(to, cell);
+                        }
+                        return;
+                    }
+                }
+                Route::There(rank) => {
+                    let delivery = delivery.take().expect("no mailbox has taken it");
+                    core.rank.message_sent();
+                    if self.gateway.drives() && !core.has_outbound() {
+                        drop(core);
+                        tracing::trace!(hop = 3, "Transport::send");
+                        self.gateway.hand_over(rank, Packet::Message(Envelope { to, delivery }));
+                        return self.fail_if_failed();
+                    }
+                    self.gateway.transmit(&mut core, rank, Packet::Message(Envelope { to, delivery }));
+                    drop(core);
+                    self.gateway.hand_over_all();
+                    return self.fail_if_failed();
+                }
+                Route::Stash => {
+                    let delivery = delivery.take().expect("no mailbox has taken it");
+                    return core.rank.location.stash(to, delivery);
+                }
+            }
+        }
+    }
+
+    /// Hop 4, and the token on its way if the push made one. False if the mailbox refused.
+    #[inline]
+    pub(crate) fn push(
+        &mut self,
+        cell: CellId,
+        to: ChunkId,
+        delivery: &mut Option<Delivery>,
+        by: By,
+    ) -> bool {
+        match self.shared.cells.get(cell).mailbox.push(to, delivery, by, &mut self.outgoing.spares) {
+            Pushed::Queued => true,
+            Pushed::Token => {
+                self.put(cell);
+                true
+            }
+            Pushed::Refused => false,
+        }
+    }
+
+    /// Puts a token on a queue: that of the worker that ran the chunk last.
+    #[inline]
+    pub(crate) fn put(&mut self, token: CellId) {
+        if self.shared.scheduler.lone() {
+            return self.ready.push(token);
+        }
+        let last = self.shared.cells.get(token).last_worker.load(Ordering::Relaxed);
+        self.shared.scheduler.put(token, last, self.id, &mut self.ready);
+    }
+
+    pub(super) fn spread(&mut self, from: ChunkId, wish: Wish) {
+        self.with_core(|core, _, out| match wish {
+            Wish::Broadcast { array, message } => {
+                let from = Sender::new(from, 0);
+                core.broadcast(array, Delivery { from, payload: Payload::Encoded(message) }, out);
+            }
+            Wish::Multicast { array, keys, message } => core.multicast(from, array, &keys, &message, out),
+            _ => unreachable!("only these two go to many"),
+        });
+    }
+
+    /// What is done with messages besides sending them. False if one cannot be encoded, which ends the run.
+    #[cold]
+    fn look_at_send(&mut self, to: ChunkId, delivery: &mut Option<Delivery>) -> bool {
+        if self.instruments.keeps_events()
+            && let Some(delivery) = delivery.as_ref()
+        {
+            self.record_send(to, delivery);
+        }
+        let Some(codec) = &self.shared.wire else { return true };
+        let sent = delivery.take().expect("no mailbox has taken it");
+        match codec.round_trip(Packet::Message(Envelope { to, delivery: sent })) {
+            Ok(Packet::Message(envelope)) => *delivery = Some(envelope.delivery),
+            Ok(other) => unreachable!("{other:?} was a message"),
+            Err(error) => self.fail(error),
+        }
+        delivery.is_some()
+    }
+
+    /// Records that a message is about to leave.
+    fn record_send(&mut self, to: ChunkId, delivery: &Delivery) {
+        let shared = self.shared;
+        let Some(recorder) = self.instruments.recorder() else { return };
+        if recorder.wants_send(delivery.from) {
+            let rank = match shared.plane.lock().rank.location.route(to) {
+                Route::There(rank) => rank,
+                Route::Here(_) | Route::Stash => shared.facts.rank,
+            };
+            let bytes = shared.arrays[to.array as usize].encoded_bytes(&delivery.payload);
+            let others_see_it = rank != shared.facts.rank || !shared.scheduler.lone();
+            let clock = others_see_it.then_some(|| shared.clock.now_ns());
+            recorder.sends(delivery.from, to, rank.0, bytes, clock);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What a seed decides about a worker, and what the worker tells the simulation.
+
+use std::collections::VecDeque;
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg32;
+
+use crate::arrays::core::envelope::{Delivery, Payload};
+
+/// One worker's part in a simulation; does nothing outside of one.
+#[derive(Default)]
+pub(crate) struct Simulated {
+    mail: Option<Pcg32>,
+    /// Load declared by handlers, ns of ticks.
+    charged_ns: u64,
+}
+
+impl Simulated {
+    /// A worker whose mail is mixed by `seed`.
+    pub(crate) fn seeded(seed: u64) -> Simulated {
+        Simulated { mail: Some(Pcg32::seed_from_u64(seed)), charged_ns: 0 }
+    }
+
+    /// Reorders what a mailbox holds, as far as the promised order allows, and says how much of it to handle.
+    #[inline]
+    pub(crate) fn mix(&mut self, mail: &mut VecDeque<Delivery>) -> usize {
+        self.mail.as_mut().map_or(usize::MAX, |rng| mix(mail, rng))
+    }
+
+    /// A handler declares load.
+    pub(crate) fn charge(&mut self, ticks_ns: u64) {
+        self.charged_ns += ticks_ns;
+    }
+
+    /// The load declared since this was last called, ns of ticks.
+    pub(crate) fn take_charged_ns(&mut self) -> u64 {
+        std::mem::take(&mut self.charged_ns)
+    }
+}
+
+/// Picks mail of random senders next, keeping each sender's order, and lets a run handle a random part of it.
+fn mix(mail: &mut VecDeque<Delivery>, rng: &mut Pcg32) -> usize {
+    let started = usize::from(matches!(mail.front(), Some(Delivery { payload: Payload::Start, .. })));
+    for place in started..mail.len() {
+        let pick = rng.random_range(place..mail.len());
+        let from = mail[pick].from.chunk();
+        let same = |&earlier: &usize| mail[earlier].from.chunk() == from;
+        let first = (place..=pick).find(same).expect("the pick itself matches");
+        if let Some(delivery) = mail.remove(first) {
+            mail.insert(place, delivery);
+        }
+    }
+    rng.random_range(1..=mail.len().max(1))
+}

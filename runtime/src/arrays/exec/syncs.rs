@@ -1,0 +1,112 @@
+//! What a worker does for a sync outside of the core: measures the rank, asks the strategy, says what is missing.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use lb_strategies::{Assignment, Snapshot};
+
+use super::worker::Worker;
+use crate::arrays::core::collect::{Arrival, Reports};
+use crate::error::Error;
+use crate::measure::sample::Observed;
+use crate::text::{counted, of_panic};
+use crate::trace::Part;
+
+/// Chunks of one rank named in a stall report.
+const LINES_MAX: usize = 8;
+
+impl Worker<'_> {
+    /// Asks the strategy, which may be the user's own, and may be wrong.
+    pub(super) fn decide(&mut self, expected: &Snapshot) {
+        let strategy = self.shared.plane.lock().rank.strategy().expect("rank 0 has the strategy");
+        self.instruments.begin_decision(expected.phase);
+        let start_ns = self.shared.clock.now_ns();
+        let answer = catch_unwind(AssertUnwindSafe(|| strategy.assign(expected)));
+        self.instruments.end_decision();
+        let decide_ns = self.shared.clock.now_ns() - start_ns;
+        let answer = answer.map_err(|panic| format!("it panicked: {}", of_panic(&*panic)));
+        match answer.and_then(|assignment| self.possible(expected, assignment)) {
+            Ok(assignment) => self.with_core(|core, now_ns, out| {
+                core.decided(expected, assignment, decide_ns, now_ns, out);
+            }),
+            Err(why) => {
+                let strategy = strategy.name().to_owned();
+                self.fail(Error::StrategyFailed { strategy, sync: expected.phase, why });
+            }
+        }
+        // Here and not with a sample: rank 0 may have no chunks.
+        self.instruments.record_syncs();
+        self.instruments.skip(Part::Decide, expected.phase);
+    }
+
+    /// The assignment, if it can be carried out; else what is wrong with it.
+    fn possible(&self, snapshot: &Snapshot, assignment: Assignment) -> Result<Assignment, String> {
+        let (chunks, answers) = (snapshot.chunks.len(), assignment.ranks.len());
+        if chunks != answers {
+            return Err(format!("it assigned {answers} chunks of {chunks}"));
+        }
+        for (chunk, &to) in
+            snapshot.chunks.iter().zip(&assignment.ranks).filter(|(chunk, to)| chunk.rank != **to)
+        {
+            let why = match snapshot.ranks.get(to.index()) {
+                None => format!("there are {} ranks", snapshot.ranks.len()),
+                Some(rank) if !rank.available => "that rank is not available".into(),
+                Some(_) if !chunk.migratable => "the chunk is not migratable".into(),
+                Some(_) => continue,
+            };
+            return Err(format!("it assigned {} to rank {to}, but {why}", self.describe(chunk.id)));
+        }
+        Ok(assignment)
+    }
+
+    pub(super) fn sample(&mut self, reports: Reports) {
+        self.instruments.interrupt();
+        self.instruments.close_batch();
+        let shared = self.shared;
+        shared.record.rounds().ask(shared.clock.now_ns());
+        self.instruments.calibrate();
+        let sample = shared.record.sample(shared.clock.now_ns());
+        let take_load = |arrival: &Arrival| shared.cells.get(arrival.cell).take_load();
+        let loads: Vec<u64> = reports.arrivals.iter().map(take_load).collect();
+        let sync = reports.sync;
+        if let Some(recorder) = self.instruments.recorder() {
+            for (arrival, &cpu_ns) in reports.arrivals.iter().zip(&loads) {
+                let load_ns = arrival.declared.unwrap_or(cpu_ns);
+                recorder.loaded(arrival.chunk, sync, load_ns, arrival.bytes);
+            }
+        }
+        // On rank 0 a decision may follow, which is another slice.
+        self.instruments.skip(Part::Measure, sync);
+        self.with_core(|core, now_ns, out| core.sampled(reports, sample, &loads, now_ns, out));
+        self.instruments.observe(Observed::AtSync(sync));
+        self.instruments.skip(Part::Measure, sync);
+    }
+
+    /// What every idle chunk of this rank waits for, or is waited for, where that can be seen from here.
+    pub(super) fn explain(&self) -> Vec<String> {
+        let open = self.shared.plane.lock().rank.open_sync();
+        let (mut missing, mut waiting) = (Vec::new(), Vec::new());
+        for cell in self.shared.cells.iter() {
+            let looked = cell.mailbox.inspect(|chunk, slot| (chunk, slot.kept(), slot.passport().clone()));
+            let Some((chunk, kept, passport)) = looked else { continue };
+            let syncs = self.shared.arrays[chunk.array as usize].syncs();
+            match open.filter(|&sync| syncs && passport.syncs.next <= sync) {
+                Some(sync) => missing.push(format!("{} has not come to sync {sync}", self.describe(chunk))),
+                None if !passport.goes_on() => {
+                    waiting.push(format!("{} waits at a sync", self.describe(chunk)));
+                }
+                None => {}
+            }
+            if kept > 0 && passport.goes_on() {
+                let kept = counted(kept, "message", "messages");
+                waiting.push(format!("{} keeps {kept} it is not ready for", self.describe(chunk)));
+            }
+        }
+        missing.append(&mut waiting);
+        let more = missing.len().saturating_sub(LINES_MAX);
+        missing.truncate(LINES_MAX);
+        if more > 0 {
+            missing.push(format!("and {more} more chunks of rank {}", self.shared.facts.rank));
+        }
+        missing
+    }
+}
