@@ -158,13 +158,13 @@ impl Chunk for Heat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use caribou::testing::{Wished, probe};
+    use caribou::testing::{Effects, probe};
 
     /// The chunk east of the corner in a plate of three by three, and what it did at its start.
-    fn started() -> (Heat, Wished<Heat>) {
+    fn started() -> (Heat, Effects<Heat>) {
         let mut chunk = Heat::new(Shape::new(9, 3).unwrap(), 5, [0, 1]);
-        let wished = probe(&mut chunk, [0, 1]).start();
-        (chunk, wished)
+        let effects = probe(&mut chunk, [0, 1]).start();
+        (chunk, effects)
     }
 
     fn halo(step: u32, side: Side) -> Message {
@@ -173,8 +173,8 @@ mod tests {
 
     #[test]
     fn a_chunk_sends_each_neighbour_the_edge_that_touches_it() {
-        let (_, wished) = started();
-        let sent = wished.messages.iter().map(|(to, message)| match message {
+        let (_, effects) = started();
+        let sent = effects.messages.iter().map(|(to, message)| match message {
             Message::Halo { step: 0, side, .. } => (*to, *side),
             other => panic!("{other:?}"),
         });
@@ -195,10 +195,10 @@ mod tests {
         for side in [Side::South, Side::West] {
             assert!(probe(&mut chunk, [0, 1]).receive(halo(0, side)).messages.is_empty());
         }
-        let wished = probe(&mut chunk, [0, 1]).receive(halo(0, Side::East));
-        assert_eq!(wished.contributions, [(1, Values::U64(vec![1]))]);
-        assert_eq!(wished.messages.len(), 3);
-        assert!(chunk.ready(&halo(1, Side::West)) && !wished.at_sync);
+        let effects = probe(&mut chunk, [0, 1]).receive(halo(0, Side::East));
+        assert_eq!(effects.contributions, [(1, Values::U64(vec![1]))]);
+        assert_eq!(effects.messages.len(), 3);
+        assert!(chunk.ready(&halo(1, Side::West)) && !effects.at_sync);
     }
 
     #[test]
@@ -207,8 +207,8 @@ mod tests {
         for side in [Side::South, Side::West] {
             probe(&mut chunk, [0, 1]).receive(halo(0, side));
         }
-        let wished = probe(&mut chunk, [0, 1]).period(1).receive(halo(0, Side::East));
-        assert!(wished.at_sync && wished.messages.len() == 3);
+        let effects = probe(&mut chunk, [0, 1]).period(1).receive(halo(0, Side::East));
+        assert!(effects.at_sync && effects.messages.len() == 3);
         assert!(chunk.ready(&halo(1, Side::West)));
         assert!(probe(&mut chunk, [0, 1]).resume().messages.is_empty());
     }
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn a_chunk_without_neighbours_keeps_itself_going() {
         let mut alone = Heat::new(Shape::new(3, 3).unwrap(), 5, [0, 0]);
-        let wished = probe(&mut alone, [0, 0]).receive(Message::GoOn);
-        assert!(matches!(wished.messages[..], [([0, 0], Message::GoOn)]));
+        let effects = probe(&mut alone, [0, 0]).receive(Message::GoOn);
+        assert!(matches!(effects.messages[..], [([0, 0], Message::GoOn)]));
     }
 }

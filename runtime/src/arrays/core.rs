@@ -1,6 +1,6 @@
 //! Sans-IO state machines: no threads, clocks, sockets or randomness; time and messages are arguments.
 //!
-//! [`rank::RankCore`] is the whole control plane of one rank. It takes inputs (a packet, a handler's wish, "I am idle")
+//! [`rank::RankCore`] is the whole control plane of one rank. It takes inputs (a packet, an effect of a handler, "I am idle")
 //! and answers with [`action::Action`]s for [`exec`](super::exec) to carry out. Production threads and the seeded
 //! simulation drive the same code.
 

@@ -10,7 +10,7 @@ use super::chunk::Chunk;
 use super::index::Index;
 use super::slot::Slot;
 use crate::arrays::core::envelope::{Delivery, Payload};
-use crate::arrays::core::handler::{Handler, Passport, SyncState, Wish};
+use crate::arrays::core::handler::{Effect, Handler, Passport, SyncState};
 use crate::arrays::core::reduction::{Goal, Reducer, Terms, Values};
 use crate::ids::{ChunkId, Rank, Sender};
 use crate::trace::UserEvent;
@@ -215,7 +215,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.passport.sent = self.passport.sent.wrapping_add(1).max(1);
         let from = Sender::new(self.handler.chunk, self.passport.sent);
         let delivery = Some(Delivery { from, payload });
-        self.handler.outbox.push(Wish::Send { to, delivery });
+        self.handler.outbox.push(Effect::Send { to, delivery });
     }
 
     /// Sends a message to every chunk of this array, this one included, exactly once.
@@ -232,14 +232,14 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     #[track_caller]
     pub fn broadcast_to<D: Chunk>(&mut self, array: Array<D>, message: &D::Message) {
         let message = encode(message);
-        self.handler.outbox.push(Wish::Broadcast { array: array.id, message });
+        self.handler.outbox.push(Effect::Broadcast { array: array.id, message });
     }
 
     /// Sends a message to every chunk of a section of this array. It is encoded once and sent once a rank.
     #[track_caller]
     pub fn multicast(&mut self, section: &Section<C>, message: &C::Message) {
         let (array, keys) = (self.handler.chunk.array, section.keys.clone());
-        self.handler.outbox.push(Wish::Multicast { array, keys, message: encode(message) });
+        self.handler.outbox.push(Effect::Multicast { array, keys, message: encode(message) });
     }
 
     /// Contributes to the next reduction of this array; it has a result when every chunk has contributed to it.
@@ -265,7 +265,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
             Target::All => Goal::All,
             Target::Chunk(index) => Goal::Chunk(index.pack()),
         };
-        self.handler.outbox.push(Wish::Contribute { terms: Terms { tag, reducer, goal }, values });
+        self.handler.outbox.push(Effect::Contribute { terms: Terms { tag, reducer, goal }, values });
     }
 
     /// Whether the step that was just completed ends a phase: every [`period`](crate::Config::period) steps, and, where the
@@ -290,7 +290,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.assert_not_removed("come to a sync");
         assert!(self.passport.sync == SyncState::Running, "at_sync is called twice before resume");
         self.passport.sync = SyncState::Waiting;
-        self.handler.outbox.push(Wish::AtSync { bytes: self.state_bytes });
+        self.handler.outbox.push(Effect::AtSync { bytes: self.state_bytes });
     }
 
     /// Comes to a sync and goes on. Until [`Chunk::resume`] is called the chunk handles messages as always, but between
@@ -306,7 +306,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.assert_not_removed("come to a sync");
         self.passport.sync = match self.passport.sync {
             SyncState::Running => {
-                self.handler.outbox.push(Wish::AtSync { bytes: self.state_bytes });
+                self.handler.outbox.push(Effect::AtSync { bytes: self.state_bytes });
                 SyncState::Passing
             }
             SyncState::Passing => SyncState::Late,
@@ -335,7 +335,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     pub fn insert(&mut self, index: C::Index, chunk: C) {
         self.assert_not_removed("insert");
         let slot = Box::new(Slot::new(chunk));
-        self.handler.outbox.push(Wish::Insert { key: index.pack(), slot });
+        self.handler.outbox.push(Effect::Insert { key: index.pack(), slot });
     }
 
     /// Removes this chunk when the handler returns. Messages to it that it has not read are dropped, and counted in
@@ -351,7 +351,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
             "a chunk is not removed between at_sync and resume"
         );
         self.passport.removed = true;
-        self.handler.outbox.push(Wish::Remove);
+        self.handler.outbox.push(Effect::Remove);
     }
 
     /// Sends the messages of this handler that are in the outbox so far: for handlers that go on for long.
@@ -381,7 +381,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// Ends the run on all ranks when the handler returns. Messages under way are dropped; those to an index that no chunk
     /// has are counted in [`Report::undelivered`](crate::Report::undelivered).
     pub fn exit(&mut self) {
-        self.handler.outbox.push(Wish::Exit);
+        self.handler.outbox.push(Effect::Exit);
     }
 }
 

@@ -6,22 +6,22 @@ use super::chunk::Chunk;
 use super::ctx::Ctx;
 use super::index::Index;
 use crate::arrays::core::envelope::Payload;
-use crate::arrays::core::handler::{Facts, Handler, Outlet, Passport, Wish};
+use crate::arrays::core::handler::{Effect, Facts, Handler, Outlet, Passport};
 use crate::ids::{ChunkId, Rank, Sender};
 use crate::trace::UserEvent;
 use crate::wire;
 
-/// What a handler wished.
+/// The effects of one handler: what the runtime would do after it.
 ///
 /// ```
-/// # use caribou::testing::Wished;
+/// # use caribou::testing::Effects;
 /// # use caribou::{Chunk, Ctx}; use serde::{Deserialize, Serialize};
 /// # #[derive(Serialize, Deserialize)] struct Quiet;
 /// # impl Chunk for Quiet { type Index = u32; type Message = (); fn receive(&mut self, _: (), _: &mut Ctx<'_, Self>) {} }
-/// let wished = Wished::<Quiet>::default();
-/// assert!(wished.messages.is_empty() && !wished.exit);
+/// let effects = Effects::<Quiet>::default();
+/// assert!(effects.messages.is_empty() && !effects.exit);
 /// ```
-pub struct Wished<C: Chunk> {
+pub struct Effects<C: Chunk> {
     /// Messages to chunks of the same array, in order.
     pub messages: Vec<(C::Index, C::Message)>,
     /// Broadcasts to the same array.
@@ -44,9 +44,9 @@ pub struct Wished<C: Chunk> {
     pub charged: Option<u64>,
 }
 
-impl<C: Chunk> Default for Wished<C> {
+impl<C: Chunk> Default for Effects<C> {
     fn default() -> Self {
-        Wished {
+        Effects {
             messages: Vec::new(),
             broadcasts: Vec::new(),
             multicasts: Vec::new(),
@@ -97,21 +97,21 @@ impl<C: Chunk> Probe<'_, C> {
     }
 
     /// Calls `start`.
-    pub fn start(&mut self) -> Wished<C> {
+    pub fn start(&mut self) -> Effects<C> {
         self.call(|chunk, ctx| chunk.start(ctx))
     }
 
     /// Calls `receive`, whether the chunk is ready or not.
-    pub fn receive(&mut self, message: C::Message) -> Wished<C> {
+    pub fn receive(&mut self, message: C::Message) -> Effects<C> {
         self.call(|chunk, ctx| chunk.receive(message, ctx))
     }
 
     /// Calls `resume`.
-    pub fn resume(&mut self) -> Wished<C> {
+    pub fn resume(&mut self) -> Effects<C> {
         self.call(|chunk, ctx| chunk.resume(ctx))
     }
 
-    fn call(&mut self, handler: impl FnOnce(&mut C, &mut Ctx<'_, C>)) -> Wished<C> {
+    fn call(&mut self, handler: impl FnOnce(&mut C, &mut Ctx<'_, C>)) -> Effects<C> {
         let (mut passport, mut outbox, mut outlet) = (Passport::default(), Vec::new(), Nowhere);
         let facts =
             Facts { rank: Rank(0), ranks: 1, period: self.period, slowness: 1.0, services: Vec::new() };
@@ -119,33 +119,33 @@ impl<C: Chunk> Probe<'_, C> {
         let handle = Handler { chunk, outbox: &mut outbox, facts: &facts, outlet: &mut outlet };
         let mut ctx = Ctx::new(handle, &mut passport, self.chunk);
         handler(self.chunk, &mut ctx);
-        let mut wished = Wished { charged: passport.charged, ..Wished::default() };
-        outbox.into_iter().for_each(|wish| wished.add(wish));
-        wished
+        let mut effects = Effects { charged: passport.charged, ..Effects::default() };
+        outbox.into_iter().for_each(|effect| effects.add(effect));
+        effects
     }
 }
 
-impl<C: Chunk> Wished<C> {
-    fn add(&mut self, wish: Wish) {
+impl<C: Chunk> Effects<C> {
+    fn add(&mut self, effect: Effect) {
         let decode = |bytes: &[u8]| wire::decode(bytes).expect("what was encoded a moment ago decodes");
-        match wish {
-            Wish::Send { to, delivery: Some(mut delivery) } if to.array == 0 => {
+        match effect {
+            Effect::Send { to, delivery: Some(mut delivery) } if to.array == 0 => {
                 let Payload::Value(value) = &mut delivery.payload else { unreachable!("sent as a value") };
                 let message = value.downcast_mut::<Option<C::Message>>().and_then(Option::take);
                 let message = message.expect("array 0 is the probed chunk's own");
                 self.messages.push((C::Index::unpack(to.key), message));
             }
-            Wish::Broadcast { array: 0, message } => self.broadcasts.push(decode(&message)),
-            Wish::Multicast { keys, message, .. } => {
+            Effect::Broadcast { array: 0, message } => self.broadcasts.push(decode(&message)),
+            Effect::Multicast { keys, message, .. } => {
                 self.multicasts
                     .push((keys.iter().map(|&key| C::Index::unpack(key)).collect(), decode(&message)));
             }
-            Wish::Send { .. } | Wish::Broadcast { .. } => self.elsewhere += 1,
-            Wish::Contribute { terms, values } => self.contributions.push((terms.tag, values)),
-            Wish::Insert { key, .. } => self.inserted.push(C::Index::unpack(key)),
-            Wish::AtSync { .. } => self.at_sync = true,
-            Wish::Remove => self.removed = true,
-            Wish::Exit => self.exit = true,
+            Effect::Send { .. } | Effect::Broadcast { .. } => self.elsewhere += 1,
+            Effect::Contribute { terms, values } => self.contributions.push((terms.tag, values)),
+            Effect::Insert { key, .. } => self.inserted.push(C::Index::unpack(key)),
+            Effect::AtSync { .. } => self.at_sync = true,
+            Effect::Remove => self.removed = true,
+            Effect::Exit => self.exit = true,
         }
     }
 }
@@ -154,7 +154,7 @@ impl<C: Chunk> Wished<C> {
 struct Nowhere;
 
 impl Outlet for Nowhere {
-    fn flush(&mut self, _: ChunkId, _: &mut Vec<Wish>) {}
+    fn flush(&mut self, _: ChunkId, _: &mut Vec<Effect>) {}
     fn now_ns(&self) -> u64 {
         0
     }

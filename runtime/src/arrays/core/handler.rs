@@ -1,4 +1,4 @@
-//! What one handler sees and leaves behind: its outbox of wishes, and the passport of its chunk.
+//! What one handler sees and leaves behind: its outbox of effects, and the passport of its chunk.
 //!
 //! A handler is a function (state, message) -> (state, outbox). Nothing in the outbox has happened until the worker
 //! flushes it after the handler returned, so user code never runs while a lock is held, cannot be re-entered, and can be
@@ -16,8 +16,8 @@ use super::reduction::{Terms, Values};
 use crate::ids::{ChunkId, Rank, Sender};
 use crate::trace::UserEvent;
 
-/// One wish of a handler, carried out in order at the flush.
-pub(crate) enum Wish {
+/// One effect of a handler, carried out in order at the flush.
+pub(crate) enum Effect {
     /// The message is taken when it is sent.
     Send {
         to: ChunkId,
@@ -96,8 +96,8 @@ pub(crate) struct Facts {
 
 /// The way out of a handler that does not want to wait until it returns.
 pub(crate) trait Outlet {
-    /// Sends the messages at the front of the outbox; stops at the first wish that must wait for the handler's end.
-    fn flush(&mut self, chunk: ChunkId, outbox: &mut Vec<Wish>);
+    /// Sends the messages at the front of the outbox; stops at the first effect that must wait for the handler's end.
+    fn flush(&mut self, chunk: ChunkId, outbox: &mut Vec<Effect>);
     /// Time since the run began.
     fn now_ns(&self) -> u64;
     /// The chunk is about to handle a message of this kind, by this sender and in this phase. Said before each of several
@@ -114,7 +114,7 @@ pub(crate) trait Outlet {
 /// Everything a handler may touch besides its chunk and passport.
 pub(crate) struct Handler<'a> {
     pub(crate) chunk: ChunkId,
-    pub(crate) outbox: &'a mut Vec<Wish>,
+    pub(crate) outbox: &'a mut Vec<Effect>,
     pub(crate) facts: &'a Facts,
     pub(crate) outlet: &'a mut dyn Outlet,
 }

@@ -1,6 +1,6 @@
 //! The control plane of one rank: routes each input to its owner and collects what is to be done.
 //!
-//! Here: what handlers wish, packets, idleness. In [`syncs`]: every step of a sync and its migrations.
+//! Here: the effects of handlers, packets, idleness. In [`syncs`]: every step of a sync and its migrations.
 //!
 //! Methods append [`Action`]s; whoever drives the core carries them out in order. Packets of a rank to itself are
 //! handled at once and never reach a transport.

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::mailbox::{By, Pushed};
 use super::worker::Worker;
 use crate::arrays::core::envelope::{Delivery, Envelope, Payload};
-use crate::arrays::core::handler::Wish;
+use crate::arrays::core::handler::Effect;
 use crate::arrays::core::location::Route;
 use crate::arrays::core::packet::Packet;
 use crate::ids::{CellId, ChunkId, Sender};
@@ -20,7 +20,7 @@ const SPARES_MAX: usize = 256;
 /// What a worker keeps in order to send.
 pub(crate) struct Outgoing {
     /// Empty; kept for its memory.
-    outbox: Vec<Wish>,
+    outbox: Vec<Effect>,
     /// Buffers for mailboxes that have none.
     spares: Vec<VecDeque<Delivery>>,
     /// Cells of chunks of this rank, as far as this worker knows; a refused push corrects it. Unused by a lone worker.
@@ -36,13 +36,13 @@ impl Outgoing {
 
     /// An outbox for the handlers of one run.
     #[inline]
-    pub(crate) fn take_outbox(&mut self) -> Vec<Wish> {
+    pub(crate) fn take_outbox(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.outbox)
     }
 
     /// Takes it back, empty.
     #[inline]
-    pub(crate) fn put_outbox(&mut self, outbox: Vec<Wish>) {
+    pub(crate) fn put_outbox(&mut self, outbox: Vec<Effect>) {
         self.outbox = outbox;
     }
 
@@ -134,13 +134,13 @@ impl Worker<'_> {
         self.shared.scheduler.put(token, last, self.id, &mut self.ready);
     }
 
-    pub(super) fn spread(&mut self, from: ChunkId, wish: Wish) {
-        self.with_core(|core, _, out| match wish {
-            Wish::Broadcast { array, message } => {
+    pub(super) fn spread(&mut self, from: ChunkId, effect: Effect) {
+        self.with_core(|core, _, out| match effect {
+            Effect::Broadcast { array, message } => {
                 let from = Sender::new(from, 0);
                 core.broadcast(array, Delivery { from, payload: Payload::Encoded(message) }, out);
             }
-            Wish::Multicast { array, keys, message } => core.multicast(from, array, &keys, &message, out),
+            Effect::Multicast { array, keys, message } => core.multicast(from, array, &keys, &message, out),
             _ => unreachable!("only these two go to many"),
         });
     }

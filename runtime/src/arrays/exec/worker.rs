@@ -1,4 +1,4 @@
-//! A worker: finds a ready chunk, runs its handlers, carries out what they wished.
+//! A worker: finds a ready chunk, runs its handlers, carries out their effects.
 //!
 //! One turn of a worker is the program in small:
 //!
@@ -24,7 +24,7 @@ use super::simulated::Simulated;
 use crate::arrays::core::collect::Arrival;
 use crate::arrays::core::envelope::{Delivery, Payload};
 use crate::arrays::core::erased::ErasedSlot;
-use crate::arrays::core::handler::{Handler, Outlet, Wish};
+use crate::arrays::core::handler::{Effect, Handler, Outlet};
 use crate::arrays::core::packet::{Cargo, Packet, Traveller};
 use crate::arrays::core::rank::Actions;
 use crate::error::Error;
@@ -51,7 +51,7 @@ pub(crate) struct Worker<'r> {
     pub(super) actions: Actions,
 }
 
-/// Whether a chunk is still there after its wishes were carried out.
+/// Whether a chunk is still there after the effects of its handler.
 #[derive(PartialEq)]
 enum Chunk {
     Stays,
@@ -122,7 +122,7 @@ impl<'r> Worker<'r> {
         slot: &mut dyn ErasedSlot,
         mail: &mut VecDeque<Delivery>,
         mut left: usize,
-        outbox: &mut Vec<Wish>,
+        outbox: &mut Vec<Effect>,
         cell: CellId,
     ) -> Chunk {
         let facts = &self.shared.facts;
@@ -141,7 +141,7 @@ impl<'r> Worker<'r> {
             let fate = if outbox.is_empty() {
                 Chunk::Stays
             } else {
-                self.carry_out_wishes(chunk, slot, outbox, cell)
+                self.carry_out_effects(chunk, slot, outbox, cell)
             };
             self.instruments.lap(cell);
             if fate == Chunk::Removed {
@@ -174,33 +174,33 @@ impl<'r> Worker<'r> {
         self.instruments.turn_to(chunk);
     }
 
-    /// Hop 2, the flush: carries out the wishes of a handler that has returned, in order.
-    fn carry_out_wishes(
+    /// Hop 2, the flush: carries out the effects of a handler that has returned, in order.
+    fn carry_out_effects(
         &mut self,
         chunk: ChunkId,
         slot: &mut dyn ErasedSlot,
-        outbox: &mut Vec<Wish>,
+        outbox: &mut Vec<Effect>,
         cell: CellId,
     ) -> Chunk {
         let mut fate = Chunk::Stays;
-        if let [Wish::Send { .. }] = outbox[..]
-            && let Some(Wish::Send { to, mut delivery }) = outbox.pop()
+        if let [Effect::Send { .. }] = outbox[..]
+            && let Some(Effect::Send { to, mut delivery }) = outbox.pop()
         {
             self.send(to, &mut delivery);
             return Chunk::Stays;
         }
-        for wish in outbox.drain(..) {
-            match wish {
-                Wish::Send { to, mut delivery } => self.send(to, &mut delivery),
-                Wish::Broadcast { .. } | Wish::Multicast { .. } => self.spread(chunk, wish),
-                Wish::Contribute { terms, values } => {
+        for effect in outbox.drain(..) {
+            match effect {
+                Effect::Send { to, mut delivery } => self.send(to, &mut delivery),
+                Effect::Broadcast { .. } | Effect::Multicast { .. } => self.spread(chunk, effect),
+                Effect::Contribute { terms, values } => {
                     let report = slot.passport().reductions.report();
                     if let Some(recorder) = self.instruments.recorder() {
                         recorder.contributed(chunk, report.sequence);
                     }
                     self.with_core(|core, _, out| core.contribute(chunk, report, terms, values, out));
                 }
-                Wish::Insert { key, slot: mut child } => {
+                Effect::Insert { key, slot: mut child } => {
                     let passport = slot.passport();
                     child.passport().reductions = passport.reductions.child();
                     child.passport().syncs = passport.syncs.child();
@@ -210,13 +210,13 @@ impl<'r> Worker<'r> {
                         Box::new(Traveller { chunk, cargo, mail: Vec::new(), bytes: 0, journey: None });
                     self.with_core(|core, _, out| core.insert(traveller, out));
                 }
-                Wish::AtSync { bytes } => self.at_sync(chunk, slot, cell, bytes),
-                Wish::Remove => {
+                Effect::AtSync { bytes } => self.at_sync(chunk, slot, cell, bytes),
+                Effect::Remove => {
                     let passport = slot.passport();
                     self.with_core(|core, _, out| core.remove(chunk, passport, out));
                     fate = Chunk::Removed;
                 }
-                Wish::Exit => self.with_core(|core, _, out| core.exit(out)),
+                Effect::Exit => self.with_core(|core, _, out| core.exit(out)),
             }
         }
         fate
@@ -264,16 +264,17 @@ impl<'r> Worker<'r> {
 }
 
 impl Outlet for Worker<'_> {
-    fn flush(&mut self, chunk: ChunkId, outbox: &mut Vec<Wish>) {
-        let message =
-            |wish: &Wish| matches!(wish, Wish::Send { .. } | Wish::Broadcast { .. } | Wish::Multicast { .. });
-        let messages = outbox.iter().take_while(|wish| message(wish)).count();
+    fn flush(&mut self, chunk: ChunkId, outbox: &mut Vec<Effect>) {
+        let message = |effect: &Effect| {
+            matches!(effect, Effect::Send { .. } | Effect::Broadcast { .. } | Effect::Multicast { .. })
+        };
+        let messages = outbox.iter().take_while(|effect| message(effect)).count();
         if let Some(recorder) = self.instruments.recorder() {
             recorder.flushes();
         }
-        for wish in outbox.drain(..messages) {
-            match wish {
-                Wish::Send { to, mut delivery } => self.send(to, &mut delivery),
+        for effect in outbox.drain(..messages) {
+            match effect {
+                Effect::Send { to, mut delivery } => self.send(to, &mut delivery),
                 spread => self.spread(chunk, spread),
             }
         }
