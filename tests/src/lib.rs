@@ -1,6 +1,15 @@
 //! What the system tests share.
 #![forbid(unsafe_code)]
 
+/// The programs in the pages, which must compile.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../docs/traces.md")]
+    struct Traces;
+}
+
 pub mod events;
 pub mod job;
 

@@ -29,11 +29,11 @@ fn a_default_that_is_a_value_is_the_default() {
 }
 
 #[test]
-fn the_readme_has_a_row_for_each_variable() {
-    let readme = include_str!("../../../README.md");
+fn the_page_of_settings_has_a_row_for_each_variable() {
+    let page = include_str!("../../../docs/settings.md");
     for Variable { name, default, meaning, .. } in VARIABLES {
         let row = format!("| `{name}` | {default} | {meaning} |");
-        assert!(readme.contains(&row), "there is no row {row}");
+        assert!(page.contains(&row), "there is no row {row}");
     }
 }
 
