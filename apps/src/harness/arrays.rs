@@ -42,8 +42,6 @@ impl Shape for Array {
     type Facts = Syncs;
 
     const SHAPE: lb::Shape = lb::Shape::Arrays;
-    const STEP: &'static str = "iteration";
-    const UNBALANCED: Option<&'static str> = Some("none");
     const ALONE: Option<&'static str> =
         Some("With one rank there is nowhere to move work to: two vCPUs or --ranks 2 show balancing.");
     const HELP: &'static [(&'static str, &'static str)] = &[

@@ -13,13 +13,13 @@ use super::options::{CommandLine, Options};
 use super::output::{Output, print};
 use super::plot;
 use super::program::{Program, Ran, Setting, Stage};
-use super::shape::Shape;
+use super::shape::{Facts, Shape};
 use super::strategies;
 use super::summary::{Run, Summary};
 use super::table::{sentence, table};
 use super::times::Times;
 
-type Facts<P> = <<P as Program>::Shape as Shape>::Facts;
+type FactsOf<P> = <<P as Program>::Shape as Shape>::Facts;
 type Last<P> = Option<<P as Program>::Output>;
 
 /// The runs that were asked for. Everything is checked when one of these exists: only the runs themselves can still fail.
@@ -52,7 +52,7 @@ impl<P: Program> Comparison<P> {
         }
         let experiment = Experiment {
             steps,
-            step: P::Shape::STEP,
+            step: FactsOf::<P>::STEP,
             total,
             ranks,
             // Under mpirun also the default is the run's to choose, and told in its report.
@@ -104,7 +104,7 @@ impl<P: Program> Comparison<P> {
     /// # Errors
     /// [`Error::Differs`] with `--check` when a result is wrong; the runtime's own when a run cannot go on; that of a
     /// disturbance that could not be had.
-    pub fn run(&self) -> Result<(Summary<Facts<P>>, Last<P>), Error> {
+    pub fn run(&self) -> Result<(Summary<FactsOf<P>>, Last<P>), Error> {
         let launch = self.experiment.launch;
         let reference = (self.options.check && launch.speaks()).then(|| self.program.reference());
         let (mut runs, mut last, mut failed) = (Vec::new(), None, None);
@@ -127,7 +127,11 @@ impl<P: Program> Comparison<P> {
         }
     }
 
-    fn one(&self, config: &Config, reference: Option<&P::Output>) -> Result<(Run<Facts<P>>, Last<P>), Error> {
+    fn one(
+        &self,
+        config: &Config,
+        reference: Option<&P::Output>,
+    ) -> Result<(Run<FactsOf<P>>, Last<P>), Error> {
         let lb = config.lb_spec(P::Shape::SHAPE);
         let gathers = self.options.check;
         let Disturbed { outcome: Ran { output, report }, quotas_held, clock } =
@@ -143,12 +147,12 @@ impl<P: Program> Comparison<P> {
         Ok((Run::new(facts, times, quotas_held), output))
     }
 
-    fn summary(&self, runs: Vec<Run<Facts<P>>>) -> Summary<Facts<P>> {
+    fn summary(&self, runs: Vec<Run<FactsOf<P>>>) -> Summary<FactsOf<P>> {
         let mut problem = self.program.description();
         problem["description"] = Value::from(self.program.title());
         problem["checked"] = Value::from(self.options.check);
         let period = self.configs.first().and_then(P::Shape::period);
-        Summary::new::<P::Shape>(P::NAME, problem, period, &self.experiment, runs)
+        Summary::new(P::NAME, problem, period, &self.experiment, runs)
     }
 
     /// What is going to run, in words.
@@ -185,7 +189,7 @@ fn demonstrate<S: Shape>(options: &mut Options, ranks: u32, steps: u32, config: 
     let fifth = steps / 5;
     options.neighbour = vec![NeighbourSpec { rank: ranks - 1, from: fifth, to: Some(4 * fifth), duty: 1.0 }];
     let lb = config.lb_spec(S::SHAPE);
-    options.compare = Some(match S::UNBALANCED {
+    options.compare = Some(match S::Facts::UNBALANCED {
         Some(unbalanced) if unbalanced != lb => format!("{unbalanced};{lb}"),
         _ => lb.to_owned(),
     });

@@ -115,14 +115,9 @@ impl QuotaSpec {
     /// # Errors
     /// A sentence that says which part was not understood.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let Some((rank, percent)) = text.split_once(':') else {
-            return Err("expected RANK:PERCENT as in 1:50".to_owned());
-        };
-        let percent = percent.trim_end_matches('%');
-        match percent.parse::<f64>() {
-            Ok(value) if (10.0..100.0).contains(&value) => {
-                Ok(Self { rank: parse_rank(rank)?, share: value / 100.0 })
-            }
+        let (rank, percent) = rank_and_number(text, "expected RANK:PERCENT as in 1:50")?;
+        match percent.trim_end_matches('%').parse::<f64>() {
+            Ok(value) if (10.0..100.0).contains(&value) => Ok(Self { rank, share: value / 100.0 }),
             _ => Err(format!(
                 "`{percent}` is not a quota, expected a percentage from 10 up to, not including, 100"
             )),
@@ -136,13 +131,9 @@ impl SlowSpec {
     /// # Errors
     /// A sentence that says which part was not understood.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let Some((rank, factor)) = text.split_once(':') else {
-            return Err("expected RANK:FACTOR as in 1:1.5".to_owned());
-        };
+        let (rank, factor) = rank_and_number(text, "expected RANK:FACTOR as in 1:1.5")?;
         match factor.parse::<f64>() {
-            Ok(value) if (1.0..=100.0).contains(&value) => {
-                Ok(Self { rank: parse_rank(rank)?, factor: value })
-            }
+            Ok(factor) if (1.0..=100.0).contains(&factor) => Ok(Self { rank, factor }),
             _ => Err(format!("`{factor}` is not a factor, expected a number from 1 to 100")),
         }
     }
@@ -182,6 +173,11 @@ impl Disturbances {
         let label = if disturbed { acting.join(", ") } else { "quiet".to_owned() };
         Window { from, to, label, disturbed }
     }
+}
+
+fn rank_and_number<'t>(text: &'t str, expected: &str) -> Result<(u32, &'t str), String> {
+    let (rank, number) = text.split_once(':').ok_or(expected)?;
+    Ok((parse_rank(rank)?, number))
 }
 
 fn parse_rank(text: &str) -> Result<u32, String> {

@@ -36,8 +36,6 @@ impl Shape for Pool {
     type Facts = PoolFacts;
 
     const SHAPE: lb::Shape = lb::Shape::Pools;
-    const STEP: &'static str = "percent";
-    const UNBALANCED: Option<&'static str> = None;
     const HELP: &'static [(&'static str, &'static str)] = &[
         (
             "lb",
@@ -53,10 +51,6 @@ impl Shape for Pool {
             "Worker threads of each rank [default: CARIBOU_WORKERS, then as many as there are vCPUs for]",
         ),
     ];
-
-    fn configure(_: &PoolOptions, config: Config) -> Config {
-        config
-    }
 
     fn size(config: &Config) -> (u32, u32) {
         config.pool_size()

@@ -24,12 +24,6 @@ pub trait Shape {
     /// What its strategies are for.
     const SHAPE: lb::Shape;
 
-    /// What progress is told in, and neighbours come and go at.
-    const STEP: &'static str;
-
-    /// The strategy that moves nothing, over which others gain.
-    const UNBALANCED: Option<&'static str>;
-
     /// Help for the options of all programs whose defaults are of this shape.
     const HELP: &'static [(&'static str, &'static str)];
 
@@ -37,7 +31,9 @@ pub trait Shape {
     const ALONE: Option<&'static str> = None;
 
     /// `config` with what the options say.
-    fn configure(options: &Self::Options, config: Config) -> Config;
+    fn configure(_options: &Self::Options, config: Config) -> Config {
+        config
+    }
 
     /// The ranks that the options make slow.
     fn slowed(_options: &Self::Options) -> Vec<SlowSpec> {
@@ -66,6 +62,12 @@ pub trait Shape {
 
 /// What is told of a run besides its times.
 pub trait Facts: Clone + Debug + Serialize {
+    /// What progress is told in, and neighbours come and go at.
+    const STEP: &'static str;
+
+    /// The strategy that moves nothing, over which others gain; `None` where no gain is told as a share of what was possible.
+    const UNBALANCED: Option<&'static str>;
+
     /// The headings of its columns.
     const HEADINGS: &'static [&'static str];
 

@@ -1,14 +1,5 @@
 //! The result of a comparison as numbers: what the table prints and what `--json` writes.
 //!
-//! | field | means |
-//! |---|---|
-//! | `runs[].total_s` | first step's begin to last one's end |
-//! | `runs[].gain` | part of the first run's time that this one saved |
-//! | `runs[].bound_s` | what it would have taken at best, by the capacity that was measured in it |
-//! | `possible_gain` | the part of the first run's time that the last one would have saved at best |
-//! | `gain_share` | the gain over that of the run's own bound; absent unless the first run moves nothing and there is something to gain |
-//! | `gain` | that of the last run |
-//!
 //! A step is an iteration of an array, and a percent of a pool. What else a run has is of its shape.
 
 use serde::Serialize;
@@ -17,7 +8,7 @@ use super::disturbance::{Disturbances, Window};
 use super::experiment::Experiment;
 use super::machine::Machine;
 use super::plot::Picture;
-use super::shape::{Facts, Shape};
+use super::shape::Facts;
 use super::times::Times;
 
 /// Below this a gain is noise, and a share of it says nothing.
@@ -44,12 +35,6 @@ pub struct Summary<F> {
     pub possible_gain: Option<f64>,
     /// The part of it that the last run reached.
     pub gain_share: Option<f64>,
-    /// What a step is.
-    #[serde(skip)]
-    pub step: &'static str,
-    /// Whether a gain can be told as a share of what was possible.
-    #[serde(skip)]
-    pub tells_share: bool,
 }
 
 /// The settings all runs shared.
@@ -105,7 +90,7 @@ impl<F: Facts> Run<F> {
 impl<F: Facts> Summary<F> {
     /// Sums up the runs of `experiment`, in which `program` worked at `problem`.
     #[must_use]
-    pub fn new<S: Shape<Facts = F>>(
+    pub fn new(
         program: &'static str,
         problem: serde_json::Value,
         period: Option<u64>,
@@ -113,7 +98,7 @@ impl<F: Facts> Summary<F> {
         mut runs: Vec<Run<F>>,
     ) -> Self {
         let first_s = runs.first().map_or(0.0, |run| run.total_s);
-        let compares = S::UNBALANCED.is_some_and(|lb| runs.first().is_some_and(|run| run.facts.lb() == lb));
+        let compares = F::UNBALANCED.is_some_and(|lb| runs.first().is_some_and(|run| run.facts.lb() == lb));
         let possible =
             |run: &Run<F>| run.bound_s.filter(|_| first_s > 0.0).map(|bound_s| 1.0 - bound_s / first_s);
         for run in runs.iter_mut().skip(1) {
@@ -140,8 +125,6 @@ impl<F: Facts> Summary<F> {
             gain_share: last.and_then(|run| run.gain_share),
             possible_gain: last.and_then(possible),
             runs,
-            step: S::STEP,
-            tells_share: S::UNBALANCED.is_some(),
         }
     }
 }
@@ -149,7 +132,7 @@ impl<F: Facts> Summary<F> {
 /// The time of each step, of every run.
 impl<F: Facts> From<&Summary<F>> for Picture {
     fn from(summary: &Summary<F>) -> Self {
-        let Summary { program, settings, windows, runs, step, .. } = summary;
+        let Summary { program, settings, windows, runs, .. } = summary;
         let problem =
             settings.problem.get("description").and_then(serde_json::Value::as_str).unwrap_or_default();
         let period = settings
@@ -159,7 +142,7 @@ impl<F: Facts> From<&Summary<F>> for Picture {
             |run: &Run<F>| (format!("{}: {:.2} s", run.facts.lb(), run.total_s), run.times.steps_ms());
         Self {
             caption: format!("{program}: {problem}, {} ranks{period}", settings.ranks),
-            step,
+            step: F::STEP,
             steps: windows.last().map_or(0, |window| window.to),
             windows: windows.clone(),
             curves: runs.iter().map(curve).collect(),
@@ -174,6 +157,7 @@ pub(crate) mod tests {
     use crate::harness::arrays::{Array, Syncs};
     use crate::harness::disturbance::NeighbourSpec;
     use crate::harness::program::Total;
+    use crate::harness::shape::Shape;
 
     /// Two runs of 30 iterations; with neighbours, the middle ten are longer.
     pub(crate) fn sample(first: &str, neighbours: &[&str]) -> Summary<Syncs> {
@@ -206,7 +190,7 @@ pub(crate) mod tests {
             Run::new(Array::facts(lb, report, &times, &windows), times, true)
         };
         let runs = vec![run(first, &unbalanced, &[]), run("refine", &balanced, &[0, 0, 0, 0, 0, 7])];
-        Summary::new::<Array>("sample", serde_json::json!({ "grid": 64 }), Some(2), &experiment, runs)
+        Summary::new("sample", serde_json::json!({ "grid": 64 }), Some(2), &experiment, runs)
     }
 
     #[test]

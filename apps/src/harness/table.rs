@@ -12,12 +12,12 @@ use super::summary::{Run, Summary};
 /// else is known of them.
 #[must_use]
 pub fn table<F: Facts>(summary: &Summary<F>) -> String {
-    let Summary { windows, step, .. } = summary;
+    let (windows, step) = (&summary.windows, F::STEP);
     let mut heads = vec!["lb".to_owned(), "total".to_owned()];
     // A run that nothing interrupts has one window, which the total already tells.
     heads.extend(windows.iter().map(|window| format!("{}-{}", window.from, window.to)));
     heads.extend(F::HEADINGS.iter().copied().chain(["gain"]).map(str::to_owned));
-    heads.extend(summary.tells_share.then(|| "of possible".to_owned()));
+    heads.extend(F::UNBALANCED.map(|_| "of possible".to_owned()));
     let mut rows = Table::new(heads);
     summary.runs.iter().for_each(|run| rows.row(cells(summary, run)));
     let mut text = String::new();
@@ -48,7 +48,7 @@ fn cells<F: Facts>(summary: &Summary<F>, run: &Run<F>) -> Vec<String> {
     cells.extend(run.facts.cells());
     cells.push(or_dash(run.gain.map(percent)));
     cells.extend(
-        summary.tells_share.then(|| or_dash(run.gain_share.map(|share| format!("{:.0} %", 100.0 * share)))),
+        F::UNBALANCED.map(|_| or_dash(run.gain_share.map(|share| format!("{:.0} %", 100.0 * share)))),
     );
     cells
 }
@@ -81,7 +81,7 @@ pub fn sentence<F: Facts>(summary: &Summary<F>) -> String {
             let when = if whole {
                 String::new()
             } else {
-                format!(" ({}s {} to {})", summary.step, window.from, window.to)
+                format!(" ({}s {} to {})", F::STEP, window.from, window.to)
             };
             format!("With the {}{when}", window.label)
         }

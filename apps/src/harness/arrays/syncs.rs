@@ -120,6 +120,8 @@ impl Syncs {
 }
 
 impl Facts for Syncs {
+    const STEP: &'static str = "iteration";
+    const UNBALANCED: Option<&'static str> = Some("none");
     const HEADINGS: &'static [&'static str] = &["imbalance", "moves", "settled after"];
 
     fn cells(&self) -> Vec<String> {

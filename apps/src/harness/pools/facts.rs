@@ -38,6 +38,8 @@ impl PoolFacts {
 }
 
 impl Facts for PoolFacts {
+    const STEP: &'static str = "percent";
+    const UNBALANCED: Option<&'static str> = None;
     const HEADINGS: &'static [&'static str] = &["never idle", "excess", "idle", "messages"];
 
     fn cells(&self) -> Vec<String> {
@@ -78,7 +80,6 @@ mod tests {
     use crate::harness::disturbance::{Disturbances, NeighbourSpec};
     use crate::harness::experiment::Experiment;
     use crate::harness::machine::Machine;
-    use crate::harness::pools::Pool;
     use crate::harness::program::Total;
     use crate::harness::summary::{Run, Summary};
     use crate::harness::table::table;
@@ -124,7 +125,7 @@ mod tests {
             launch: caribou::Launch::Alone,
         };
         let problem = serde_json::json!({ "description": "a board", "darts": 1000 });
-        Summary::new::<Pool>("darts", problem, None, &experiment, runs)
+        Summary::new("darts", problem, None, &experiment, runs)
     }
 
     #[test]
