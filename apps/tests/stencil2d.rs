@@ -19,11 +19,11 @@ fn assert_serial(config: Config, what: &str) -> caribou::Report {
 fn assert_plate(shape: Shape, config: &Config, what: &str) -> caribou::Report {
     let plate = Plate { shape, iterations: ITERATIONS };
     let clock = Arc::new(IterationClock::new(ITERATIONS));
-    let ran = plate.run(&Stage { config, clock: &clock, gathers: true });
-    let ran = ran.unwrap_or_else(|error| panic!("{what}: {error}"));
-    assert_eq!(Plate::difference(&ran.output.unwrap(), &plate.reference()), None, "{what}");
+    let outcome = plate.run(&Stage { config, clock: &clock, gathers: true });
+    let outcome = outcome.unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert_eq!(Plate::difference(&outcome.result.unwrap(), &plate.reference()), None, "{what}");
     assert_eq!(clock.completed(), ITERATIONS, "{what}");
-    ran.report
+    outcome.report
 }
 
 #[test]

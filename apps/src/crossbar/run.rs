@@ -8,9 +8,9 @@ use super::options::Options;
 use super::results;
 use super::tally::{Tally, run_tasks};
 use crate::harness::pools::{self, Pool};
-use crate::harness::{Error, Program, Ran, Setting, Stage, Total};
+use crate::harness::{Conditions, Error, Outcome, Program, Stage, Total};
 
-/// What a packet costs, roughly: tasks are told apart by their number of packets.
+/// Cost of a packet, roughly: tasks are told apart by their number of packets.
 const PACKET: Duration = Duration::from_nanos(30);
 
 /// All tasks of a grid.
@@ -24,9 +24,9 @@ impl Program for Crossbar {
     const NAME: &'static str = "crossbar";
     type Shape = Pool;
     type Options = Options;
-    type Output = Tally;
+    type Result = Tally;
 
-    fn new(options: Options, _: Setting) -> Result<Self, Error> {
+    fn new(options: Options, _: Conditions) -> Result<Self, Error> {
         Ok(Self { grid: options.grid()?, options })
     }
 
@@ -43,13 +43,13 @@ impl Program for Crossbar {
         self.options.description(&self.grid)
     }
 
-    fn run(&self, stage: &Stage<'_>) -> Result<Ran<Self>, Error> {
+    fn run(&self, stage: &Stage<'_>) -> Result<Outcome<Self>, Error> {
         let cost = PACKET.saturating_mul(u32::try_from(self.grid.requests).unwrap_or(u32::MAX));
         let init = || Tally::new(&self.grid);
         let (tally, report) = pools::run(stage, self.options.tasks, cost, init, |tally, range| {
             run_tasks(&self.grid, range, tally);
         })?;
-        Ok(Ran { output: Some(tally), report })
+        Ok(Outcome { result: Some(tally), report })
     }
 
     fn reference(&self) -> Tally {

@@ -89,7 +89,7 @@ impl Shape for Array {
 /// Returns the parts, of which there are none but in the process of rank 0, and only where the result is to be compared.
 ///
 /// # Errors
-/// What the runtime says.
+/// Those of the runtime.
 pub fn run<T: Part>(
     stage: &Stage<'_>,
     chunks: u64,

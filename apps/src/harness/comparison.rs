@@ -12,7 +12,7 @@ use super::machine::Machine;
 use super::options::{CommandLine, Options};
 use super::output::{Output, print};
 use super::plot;
-use super::program::{Program, Ran, Setting, Stage};
+use super::program::{Conditions, Outcome, Program, Stage};
 use super::shape::{Facts, Shape};
 use super::strategies;
 use super::summary::{Run, Summary};
@@ -20,7 +20,7 @@ use super::table::{sentence, table};
 use super::times::Times;
 
 type FactsOf<P> = <<P as Program>::Shape as Shape>::Facts;
-type Last<P> = Option<<P as Program>::Output>;
+type Last<P> = Option<<P as Program>::Result>;
 
 /// The runs that were asked for. Everything is checked when one of these exists: only the runs themselves can still fail.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl<P: Program> Comparison<P> {
         let launch = config.launch();
         let (ranks, workers) = P::Shape::size(&config);
         let ranks = launch::ranks(launch, options.ranks, ranks, workers)?;
-        let program = P::new(own, Setting { ranks, launch, checks: options.check })?;
+        let program = P::new(own, Conditions { ranks, launch, checks: options.check })?;
         let total = program.total();
         let steps = P::Shape::steps(total);
         if bare && P::DEMONSTRATES {
@@ -79,9 +79,9 @@ impl<P: Program> Comparison<P> {
         let [picture, numbers] = self.options.files()?;
         let file = self.program.file().map(Output::open).transpose()?;
         print(&format!("{}\n", self.introduction()))?;
-        let (summary, output) = self.run()?;
-        if let Some((file, output)) = file.zip(output.as_ref()) {
-            file.write(&self.program.contents(output))?;
+        let (summary, result) = self.run()?;
+        if let Some((file, result)) = file.zip(result.as_ref()) {
+            file.write(&self.program.contents(result))?;
         }
         if let Some(numbers) = numbers {
             let text = serde_json::to_string_pretty(&summary).expect("a summary has only names as keys");
@@ -90,7 +90,7 @@ impl<P: Program> Comparison<P> {
         if let Some(picture) = picture {
             picture.write(&plot::svg(&(&summary).into()))?;
         }
-        let results = output.map(|output| self.program.results(&output)).unwrap_or_default();
+        let results = result.map(|result| self.program.results(&result)).unwrap_or_default();
         let note = self.afterword().map(|note| format!("{note}\n")).unwrap_or_default();
         print(&format!("{results}{}{}\n{note}", table(&summary), sentence(&summary)))
     }
@@ -98,7 +98,7 @@ impl<P: Program> Comparison<P> {
     /// Makes the runs. Of several processes all call this; the summary is whole in the one that speaks. Beside it is what the
     /// last run computed.
     ///
-    /// What is wrong in one process alone waits until all runs are made, because the others know nothing of it and count on
+    /// An error in one process alone waits until all runs are made, because the others know nothing of it and count on
     /// this one; and so does a result that is wrong.
     ///
     /// # Errors
@@ -110,9 +110,9 @@ impl<P: Program> Comparison<P> {
         let (mut runs, mut last, mut failed) = (Vec::new(), None, None);
         for config in &self.configs {
             match self.one(config, reference.as_ref()) {
-                Ok((run, output)) => {
+                Ok((run, result)) => {
                     runs.push(run);
-                    last = output;
+                    last = result;
                 }
                 Err(error @ Error::Differs { .. }) => failed = failed.or(Some(error)),
                 Err(error) if launch != Launch::Alone && !matches!(error, Error::Runtime(_)) => {
@@ -130,21 +130,21 @@ impl<P: Program> Comparison<P> {
     fn one(
         &self,
         config: &Config,
-        reference: Option<&P::Output>,
+        reference: Option<&P::Result>,
     ) -> Result<(Run<FactsOf<P>>, Last<P>), Error> {
         let lb = config.lb_spec(P::Shape::SHAPE);
         let gathers = self.options.check;
-        let Disturbed { outcome: Ran { output, report }, quotas_held, clock } =
+        let Disturbed { outcome: Outcome { result, report }, quotas_held, clock } =
             self.experiment.run(lb, |clock| self.program.run(&Stage { config, clock, gathers }))?;
         let difference =
-            output.as_ref().zip(reference).and_then(|(output, reference)| P::difference(output, reference));
+            result.as_ref().zip(reference).and_then(|(result, reference)| P::difference(result, reference));
         if let Some(difference) = difference {
             return Err(Error::Differs { lb: lb.to_owned(), difference });
         }
         let times = Times::new(clock.times_ns(), P::Shape::end_ns(&report));
         let windows = self.experiment.disturbances.windows(self.experiment.steps);
         let facts = P::Shape::facts(lb, report, &times, &windows);
-        Ok((Run::new(facts, times, quotas_held), output))
+        Ok((Run::new(facts, times, quotas_held), result))
     }
 
     fn summary(&self, runs: Vec<Run<FactsOf<P>>>) -> Summary<FactsOf<P>> {
@@ -155,7 +155,7 @@ impl<P: Program> Comparison<P> {
         Summary::new(P::NAME, problem, period, &self.experiment, runs)
     }
 
-    /// What is going to run, in words.
+    /// Says what is going to run.
     fn introduction(&self) -> String {
         let Experiment { ranks, workers, total, .. } = self.experiment;
         let workers = match workers {
@@ -170,7 +170,7 @@ impl<P: Program> Comparison<P> {
         format!("{} on {ranks}{workers}: {} {}{period}.", self.program.title(), total.count, total.unit)
     }
 
-    /// What is to be said after the result, if anything.
+    /// The last words after the result, if any.
     fn afterword(&self) -> Option<&'static str> {
         if self.options.check {
             return Some("Every run ended with the serial program's result, bit for bit.");
@@ -218,9 +218,9 @@ mod tests {
         const NAME: &'static str = "counting";
         type Shape = Pool;
         type Options = Self;
-        type Output = u64;
+        type Result = u64;
 
-        fn new(options: Self, _: Setting) -> Result<Self, Error> {
+        fn new(options: Self, _: Conditions) -> Result<Self, Error> {
             Ok(options)
         }
 
@@ -236,11 +236,11 @@ mod tests {
             serde_json::json!({ "darts": DARTS })
         }
 
-        fn run(&self, stage: &Stage<'_>) -> Result<Ran<Self>, Error> {
+        fn run(&self, stage: &Stage<'_>) -> Result<Outcome<Self>, Error> {
             let body = |sum: &mut u64, range: std::ops::Range<u64>| *sum += range.count() as u64;
             let (sum, report): (u64, PoolReport) =
                 pools::run(stage, DARTS, Duration::from_nanos(10), || 0, body)?;
-            Ok(Ran { output: Some(sum), report })
+            Ok(Outcome { result: Some(sum), report })
         }
 
         fn reference(&self) -> u64 {
@@ -260,8 +260,8 @@ mod tests {
     #[test]
     fn each_strategy_is_a_run_with_the_whole_result() {
         for (options, runs) in [("--compare static,chunk=0.01;static --ranks 2 --workers 2", 2), ("", 1)] {
-            let (summary, output) = prepare(&format!("--check {options}")).unwrap().run().unwrap();
-            assert_eq!((output, summary.runs.len()), (Some(DARTS), runs));
+            let (summary, result) = prepare(&format!("--check {options}")).unwrap().run().unwrap();
+            assert_eq!((result, summary.runs.len()), (Some(DARTS), runs));
             assert!(summary.runs.iter().all(|run| run.facts.parts_ms.len() == 100));
             assert_eq!(summary.settings.problem["checked"], true);
         }

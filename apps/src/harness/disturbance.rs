@@ -1,4 +1,4 @@
-//! What is done to a run on purpose: busy neighbours, CPU quotas and slow ranks.
+//! Disturbances on purpose: busy neighbours, CPU quotas and slow ranks.
 //!
 //! This file is pure: it parses the options and says what acts when. The processes are in `neighbour`, the control groups
 //! in `quota`, slow kernels in `slow`; `director` makes them come and go, beside the threads that `workers` finds.
@@ -38,7 +38,7 @@ pub struct QuotaSpec {
 pub struct SlowSpec {
     /// Which.
     pub rank: u32,
-    /// How many times slower, from 1 to 100.
+    /// The slowdown, from 1 to 100.
     pub factor: f64,
 }
 
@@ -60,9 +60,9 @@ pub struct Window {
     pub from: u32,
     /// One past the last iteration.
     pub to: u32,
-    /// What acts, in words.
+    /// The disturbances that act, in words.
     pub label: String,
-    /// Whether anything acts at all.
+    /// True where anything acts at all.
     pub disturbed: bool,
 }
 
@@ -102,7 +102,7 @@ impl NeighbourSpec {
         Ok(spec)
     }
 
-    /// Whether it runs during `iteration`.
+    /// Tells if it runs during `iteration`.
     #[must_use]
     pub fn acts(&self, iteration: u32) -> bool {
         self.from <= iteration && self.to.is_none_or(|to| iteration < to)
@@ -140,7 +140,7 @@ impl SlowSpec {
 }
 
 impl Disturbances {
-    /// Whether nothing is done to the run.
+    /// Tells if nothing is done to the run.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.neighbours.is_empty() && self.quotas.is_empty() && self.slowed.is_empty()

@@ -1,4 +1,4 @@
-//! What can go wrong in a program of this package, sorted by what the person at the keyboard can do about it.
+//! Errors of a program of this package, sorted by what the person at the keyboard can do about it.
 
 use std::path::PathBuf;
 
@@ -13,15 +13,15 @@ pub enum Error {
     Output {
         /// The path as it was given.
         path: PathBuf,
-        /// What the system said.
+        /// The system's answer.
         source: std::io::Error,
     },
     /// The system refused something the experiment needs.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
+        /// The thing that was tried.
         what: String,
-        /// What the system said.
+        /// The system's answer.
         source: std::io::Error,
     },
     /// A neighbour was asked for beside a worker that has no vCPU to itself: the neighbour would disturb all of them.
@@ -53,7 +53,7 @@ impl Error {
         }
     }
 
-    /// Whether every process of a job has this error when one has it.
+    /// Tells if every process of a job has this error when one has it.
     ///
     /// All read the same command line, and a run ends with an error on all ranks; but who is left when a rank is lost tells
     /// what it knows, and what a system refuses it refuses one process.

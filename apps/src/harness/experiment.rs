@@ -16,35 +16,35 @@ use super::iteration_clock::IterationClock;
 use super::machine::Machine;
 use super::program::Total;
 
-/// What all runs of a comparison share.
+/// The settings that all runs of a comparison share.
 #[derive(Clone, Debug)]
 pub struct Experiment {
     /// Steps of each run.
     pub steps: u32,
-    /// What a step is.
+    /// The name of a step.
     pub step: &'static str,
-    /// What there is to do, for the bar.
+    /// All there is to do, for the bar.
     pub total: Total,
     /// Ranks.
     pub ranks: u32,
     /// Workers of each rank; `None` where the run chooses.
     pub workers: Option<u32>,
-    /// What is done to each run.
+    /// Disturbances of each run.
     pub disturbances: Disturbances,
-    /// Where it runs.
+    /// The machine it runs on.
     pub machine: Machine,
-    /// Whether the ranks are in this process, or this process is one of them.
+    /// The way the process was started: with all ranks in it, or as one of them.
     pub launch: Launch,
 }
 
-/// What a run left behind, and how it was disturbed.
+/// The end of a run under disturbances.
 #[derive(Debug)]
 pub struct Disturbed<T> {
-    /// What the program returned.
+    /// The value that the program returned.
     pub outcome: T,
-    /// Whether every quota asked for was in force.
+    /// True if every quota asked for was in force.
     pub quotas_held: bool,
-    /// What the program recorded.
+    /// The clock in which the program recorded its steps.
     pub clock: Arc<IterationClock>,
 }
 
@@ -128,7 +128,7 @@ impl Experiment {
         Ok(Disturbed { outcome, quotas_held: directed?, clock })
     }
 
-    /// Whether it is this process that has, and disturbs, that rank.
+    /// Tells if it is this process that has, and disturbs, that rank.
     #[must_use]
     pub(crate) fn is_here(&self, rank: u32) -> bool {
         match self.launch {

@@ -1,4 +1,4 @@
-//! When each iteration was complete, on all ranks.
+//! The moments at which iterations were complete, on all ranks.
 //!
 //! The program records, from whichever worker learns it; the director reads along to start and stop neighbours in time.
 //! Recording is two stores and a load: it must not show in an iteration of a millisecond.
@@ -51,13 +51,13 @@ impl IterationClock {
         }
     }
 
-    /// How many iterations are complete.
+    /// Iterations that are complete.
     #[must_use]
     pub fn completed(&self) -> u32 {
         self.completed.load(SeqCst)
     }
 
-    /// How many iterations the run has.
+    /// Iterations of the run.
     #[must_use]
     pub fn iterations(&self) -> u32 {
         self.complete_ns.len() as u32
@@ -70,7 +70,7 @@ impl IterationClock {
         self.alarm.store(completed, SeqCst);
     }
 
-    /// When the first iteration began, and when each was complete; shorter than the run if it ended early.
+    /// The moments at which the first iteration began and each was complete; shorter than the run if it ended early.
     #[must_use]
     pub fn times_ns(&self) -> (u64, Vec<u64>) {
         let complete = self.complete_ns.iter().take(self.completed() as usize);

@@ -1,4 +1,4 @@
-//! How this process was started, and so what it says: of the processes of an MPI job only the first speaks for all.
+//! The start of this process, which decides what it says: of the processes of an MPI job only the first speaks for all.
 //!
 //! The others are silent but for errors that they alone may know.
 
@@ -9,7 +9,7 @@ use caribou::{Config, Launch};
 
 use crate::harness::error::Error;
 
-/// How this process was started. `CARIBOU_PROCESSES=threads` makes each process one that runs, and speaks, by itself.
+/// The way this process was started. `CARIBOU_PROCESSES=threads` makes each process one that runs, and speaks, by itself.
 #[must_use]
 pub fn this() -> Launch {
     // What is wrong with the environment is said where the configuration is used.
@@ -27,7 +27,7 @@ pub fn config() -> Result<Config, Error> {
     Ok(Config::from_env()?.agree("the command line", options.join(" ")))
 }
 
-/// Whether this process is the one to print `error`.
+/// Tells if this process is the one to print `error`.
 #[must_use]
 pub fn tells(launch: Launch, error: &Error) -> bool {
     launch.speaks() || !error.is_known_to_all()

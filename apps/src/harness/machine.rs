@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-/// What is printed beside every result.
+/// The facts beside every result.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
     /// The vCPUs this process may use, by number.
@@ -14,7 +14,7 @@ pub struct Machine {
     pub quota: Option<f64>,
     /// The processor's name, or "unknown".
     pub model: String,
-    /// Whether the vCPUs share a cache: always "unknown" on a virtual machine.
+    /// Tells if the vCPUs share a cache: always "unknown" on a virtual machine.
     pub vcpu_distance: &'static str,
 }
 
@@ -28,7 +28,7 @@ impl Machine {
         Self { vcpus: caribou::vcpus(), quota: caribou::cpu_quota(), model, vcpu_distance: "unknown" }
     }
 
-    /// Whether there is a vCPU for each worker.
+    /// Tells if there is a vCPU for each worker.
     #[must_use]
     pub fn has_room_for(&self, ranks: u32, workers: u32) -> bool {
         u64::from(ranks) * u64::from(workers) <= self.vcpus.len() as u64

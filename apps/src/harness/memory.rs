@@ -1,10 +1,10 @@
-//! Whether a problem fits into memory, asked before anything runs: a process that finds out later is killed.
+//! Room for a problem in memory, asked for before anything runs: a process that finds out later is killed.
 
 use caribou::Launch;
 
 use crate::harness::error::Error;
 
-/// What a chunk takes besides its own data, about: what the runtime and the allocator keep for each of a million.
+/// Memory of a chunk besides its own data, about: what the runtime and the allocator keep for each of a million.
 pub const CHUNK_BYTES: u64 = 800;
 
 /// Refuses what needs more memory than there is: `needed` bytes in all for what `options` asks, of which each of several

@@ -8,7 +8,7 @@
 //! use std::time::Duration;
 //!
 //! use caribou_apps::harness::pools::{self, Pool};
-//! use caribou_apps::harness::{self, Error, Program, Ran, Setting, Stage, Total};
+//! use caribou_apps::harness::{self, Conditions, Error, Outcome, Program, Stage, Total};
 //!
 //! /// Throws darts at a square, and counts those in the circle.
 //! #[derive(clap::Parser)]
@@ -28,16 +28,16 @@
 //!     const NAME: &'static str = "darts";
 //!     type Shape = Pool;
 //!     type Options = Self;
-//!     type Output = u64;
+//!     type Result = u64;
 //!
-//!     fn new(options: Self, _: Setting) -> Result<Self, Error> { Ok(options) }
+//!     fn new(options: Self, _: Conditions) -> Result<Self, Error> { Ok(options) }
 //!     fn total(&self) -> Total { Total { count: self.darts, unit: "darts" } }
 //!     fn title(&self) -> String { "a square with a circle".to_owned() }
 //!     fn description(&self) -> serde_json::Value { serde_json::json!({ "darts": self.darts }) }
 //!
-//!     fn run(&self, stage: &Stage<'_>) -> Result<Ran<Self>, Error> {
+//!     fn run(&self, stage: &Stage<'_>) -> Result<Outcome<Self>, Error> {
 //!         let (hits, report) = pools::run(stage, self.darts, Duration::from_nanos(10), || 0, throw)?;
-//!         Ok(Ran { output: Some(hits), report })
+//!         Ok(Outcome { result: Some(hits), report })
 //!     }
 //!
 //!     fn reference(&self) -> u64 {
@@ -97,7 +97,7 @@ mod times;
 pub use self::comparison::Comparison;
 pub use self::error::Error;
 pub use self::options::{CommandLine, Options};
-pub use self::program::{Program, Ran, Setting, Stage, Total};
+pub use self::program::{Conditions, Outcome, Program, Stage, Total};
 pub use self::shape::{Facts, Shape};
 pub use self::start::{main, start};
 pub use self::summary::{Run, Settings, Summary};

@@ -61,7 +61,7 @@ impl Options {
         config
     }
 
-    /// What is to be done to each run, but for slow ranks.
+    /// Disturbances of each run, but for slow ranks.
     #[must_use]
     pub fn disturbances(&self) -> Disturbances {
         let (neighbours, quotas) = (self.neighbour.clone(), self.quota.clone());

@@ -1,4 +1,4 @@
-//! Where results go: standard output, and files, which are opened before the run, so that a mistyped path costs a second
+//! Outputs: standard output, and files, which are opened before the run, so that a mistyped path costs a second
 //! and not the whole run.
 
 use std::fs::{File, OpenOptions};

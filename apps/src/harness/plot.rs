@@ -13,12 +13,12 @@ const SIZE: (f64, f64) = (960.0, 520.0);
 /// More points than this a run cannot be told apart, and make the file large.
 const POINTS: usize = 1500;
 
-/// What is to be drawn.
+/// A plot to be drawn.
 #[derive(Clone, Debug)]
 pub struct Picture {
     /// Above it.
     pub caption: String,
-    /// What a step of the horizontal axis is, such as "iteration".
+    /// A step of the horizontal axis, such as "iteration".
     pub step: &'static str,
     /// Steps of the longest run.
     pub steps: u32,

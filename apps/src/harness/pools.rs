@@ -72,7 +72,7 @@ impl Shape for Pool {
 /// Makes one run of `iterations`, each of which costs about `cost`. Of several processes each gets the result.
 ///
 /// # Errors
-/// What the runtime says.
+/// Those of the runtime.
 pub fn run<A: Accumulator>(
     stage: &Stage<'_>,
     iterations: u64,

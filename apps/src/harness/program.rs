@@ -1,4 +1,4 @@
-//! What a program is to the harness, and one run of it.
+//! Programs as the harness sees them, and one run of one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub trait Program: Sized {
     /// The name of its binary.
     const NAME: &'static str;
 
-    /// Whether it gives a demonstration where it is started without options: beside a busy neighbour, without and with
+    /// True if it gives a demonstration where it is started without options: beside a busy neighbour, without and with
     /// balancing.
     const DEMONSTRATES: bool = false;
 
@@ -24,14 +24,14 @@ pub trait Program: Sized {
     /// Its own options. Those of its shape and of all programs come after them.
     type Options: clap::Parser;
 
-    /// What a run computes.
-    type Output;
+    /// The result of a run.
+    type Result;
 
     /// The problem that the options ask for.
     ///
     /// # Errors
     /// [`Error::Usage`], naming the option that cannot be met.
-    fn new(options: Self::Options, setting: Setting) -> Result<Self, Error>;
+    fn new(options: Self::Options, conditions: Conditions) -> Result<Self, Error>;
 
     /// All there is to do in a run.
     fn total(&self) -> Total;
@@ -45,17 +45,17 @@ pub trait Program: Sized {
     /// One run. Of several processes all make it.
     ///
     /// # Errors
-    /// What the runtime says.
-    fn run(&self, stage: &Stage<'_>) -> Result<Ran<Self>, Error>;
+    /// Those of the runtime.
+    fn run(&self, stage: &Stage<'_>) -> Result<Outcome<Self>, Error>;
 
-    /// What the serial program computes.
-    fn reference(&self) -> Self::Output;
+    /// The serial program's result.
+    fn reference(&self) -> Self::Result;
 
     /// The first difference of a result to the reference, in words; `None` when there is none.
-    fn difference(output: &Self::Output, reference: &Self::Output) -> Option<String>;
+    fn difference(result: &Self::Result, reference: &Self::Result) -> Option<String>;
 
     /// The result as people read it, above the table.
-    fn results(&self, _output: &Self::Output) -> String {
+    fn results(&self, _result: &Self::Result) -> String {
         String::new()
     }
 
@@ -64,47 +64,47 @@ pub trait Program: Sized {
         None
     }
 
-    /// What goes into that file.
-    fn contents(&self, _output: &Self::Output) -> String {
+    /// The contents of that file.
+    fn contents(&self, _result: &Self::Result) -> String {
         String::new()
     }
 }
 
-/// What a problem is set up for.
+/// The conditions that a problem is set up for.
 #[derive(Clone, Copy, Debug)]
-pub struct Setting {
+pub struct Conditions {
     /// Ranks.
     pub ranks: u32,
-    /// Whether the ranks are in this process, or this process is one of them.
+    /// The way the process was started: with all ranks in it, or as one of them.
     pub launch: Launch,
-    /// Whether results are compared with the reference, for which one process needs memory for both.
+    /// True if results are compared with the reference, for which one process needs memory for both.
     pub checks: bool,
 }
 
-/// How many of what there are.
+/// An amount of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Total {
-    /// How many.
+    /// The count.
     pub count: u64,
-    /// Of what, such as "iterations".
+    /// The unit, such as "iterations".
     pub unit: &'static str,
 }
 
-/// What one run of a program is given.
+/// The part of the harness in one run of a program.
 #[derive(Debug)]
 pub struct Stage<'r> {
     /// The configuration, with the strategy.
     pub config: &'r Config,
-    /// Where the program tells that a step is complete.
+    /// The clock in which the program tells that a step is complete.
     pub clock: &'r Arc<IterationClock>,
-    /// Whether the result is to be compared: an array brings it together only then.
+    /// True if the result is to be compared: an array brings it together only then.
     pub gathers: bool,
 }
 
-/// What one run of a program leaves behind.
-pub struct Ran<P: Program> {
-    /// What it computed; of an array only where it is to be compared.
-    pub output: Option<P::Output>,
-    /// What the runtime tells of it.
+/// The end of one run of a program.
+pub struct Outcome<P: Program> {
+    /// The result; of an array only where it is to be compared.
+    pub result: Option<P::Result>,
+    /// The runtime's report.
     pub report: <P::Shape as Shape>::Report,
 }

@@ -1,4 +1,4 @@
-//! How far a run is: a bar on a terminal, plain lines in a log, at each quarter and after a while of silence; nothing from a
+//! Progress of a run: a bar on a terminal, plain lines in a log, at each quarter and after a while of silence; nothing from a
 //! process that does not speak.
 
 use std::io::{IsTerminal, Write, stderr};
@@ -17,7 +17,7 @@ pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     /// The quarters already announced, where there is no bar.
     quarters: u32,
-    /// When the run began, and when something was last said.
+    /// The moments at which the run began and something was last said.
     begun: Instant,
     said: Instant,
 }

@@ -1,4 +1,4 @@
-//! What the harness must know of a shape of program. All that differs between shapes is said here, once for each; a new
+//! Shapes of programs, as far as the harness must know them. All that differs between shapes is said here, once for each; a new
 //! shape is one more `impl`, and a way to run (such as [`pools::run`](super::pools::run)).
 
 use std::fmt::Debug;
@@ -15,19 +15,19 @@ pub trait Shape {
     /// The options that only programs of this shape have.
     type Options: clap::Args;
 
-    /// What the runtime tells of a run.
+    /// The runtime's report of a run.
     type Report;
 
-    /// What is told of a run besides its times.
+    /// Facts of a run besides its times.
     type Facts: Facts;
 
-    /// What its strategies are for.
+    /// The name of the shape to strategies.
     const SHAPE: lb::Shape;
 
     /// Help for the options of all programs whose defaults are of this shape.
     const HELP: &'static [(&'static str, &'static str)];
 
-    /// What is said where a single rank leaves nothing to balance.
+    /// Words for a run in which a single rank leaves nothing to balance.
     const ALONE: Option<&'static str> = None;
 
     /// `config` with what the options say.
@@ -51,18 +51,18 @@ pub trait Shape {
         None
     }
 
-    /// When a run had ended: what was noticed later is of that moment.
+    /// The end of a run: what was noticed later is of that moment.
     fn end_ns(_report: &Self::Report) -> u64 {
         u64::MAX
     }
 
-    /// What is to be told of a run with the strategy `lb`.
+    /// The facts of a run with the strategy `lb`.
     fn facts(lb: &str, report: Self::Report, times: &Times, windows: &[Window]) -> Self::Facts;
 }
 
-/// What is told of a run besides its times.
+/// Facts that are told of a run besides its times.
 pub trait Facts: Clone + Debug + Serialize {
-    /// What progress is told in, and neighbours come and go at.
+    /// The unit in which progress is told, and in which neighbours come and go.
     const STEP: &'static str;
 
     /// The strategy that moves nothing, over which others gain; `None` where no gain is told as a share of what was possible.
@@ -77,16 +77,16 @@ pub trait Facts: Clone + Debug + Serialize {
     /// The strategy, as given.
     fn lb(&self) -> &str;
 
-    /// What every run has.
+    /// The part of the report that every run has.
     fn run(&self) -> &RunReport;
 
     /// Seconds that it would have taken at best, as far as that was measured.
     fn bound_s(&self) -> Option<f64>;
 
-    /// What is to be said of the only run of a comparison, after the time that it took.
+    /// The end of the sentence about a run that is alone, after the time that it took.
     fn words(&self) -> String;
 
-    /// What is to be said below the table, a line each.
+    /// Lines below the table.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }

@@ -1,4 +1,4 @@
-//! What the `main` of every program here does.
+//! The `main` of every program here.
 
 use std::ffi::OsString;
 use std::io::{Write, stderr};

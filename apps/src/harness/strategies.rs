@@ -1,6 +1,6 @@
 //! The strategies to run a program with: each is for programs of one shape.
 //!
-//! What does not fit is refused here, before anything runs, and by the name of the option it came from: the runtime would
+//! A strategy that does not fit is refused here, before anything runs, and by the name of the option it came from: the runtime would
 //! say so only when that run begins, and knows no options.
 
 use caribou::Config;

@@ -19,9 +19,9 @@ const WORTH_GAINING: f64 = 0.03;
 pub struct Summary<F> {
     /// The program that ran.
     pub program: &'static str,
-    /// What it ran with.
+    /// The settings of all runs.
     pub settings: Settings,
-    /// What it ran on.
+    /// The machine.
     pub machine: Machine,
     /// Hosts, ranks, workers and where they sat, in one line; the same in all runs.
     pub placement: String,
@@ -48,9 +48,9 @@ pub struct Settings {
     pub ranks: u32,
     /// Workers a rank.
     pub workers: u32,
-    /// What was done to each run.
+    /// Disturbances of each run.
     pub disturbances: Disturbances,
-    /// What only this program has, such as the size of its grid.
+    /// All that only this program has, such as the size of its grid.
     pub problem: serde_json::Value,
 }
 
@@ -65,14 +65,14 @@ pub struct Run<F> {
     pub gain: Option<f64>,
     /// Part of the gain that its bound would have been; none for a loss.
     pub gain_share: Option<f64>,
-    /// Whether every quota asked for was in force; true when none was.
+    /// True if every quota asked for was in force; true when none was.
     pub quotas_held: bool,
     /// The directory of its trace; empty if it has none.
     pub trace: String,
-    /// What a run of this shape has besides.
+    /// Facts that only runs of this shape have.
     #[serde(flatten)]
     pub facts: F,
-    /// When its steps were complete.
+    /// The times of its steps.
     #[serde(skip)]
     pub times: Times,
 }

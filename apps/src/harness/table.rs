@@ -35,7 +35,7 @@ pub fn table<F: Facts>(summary: &Summary<F>) -> String {
     text + &traces(summary.runs.iter().map(|run| (run.facts.lb(), &run.trace[..])))
 }
 
-/// Where the traces of runs are: a line each, of a strategy and a directory, which may be empty.
+/// Says where the traces of runs are: a line each, of a strategy and a directory, which may be empty.
 pub(crate) fn traces<'r>(runs: impl Iterator<Item = (&'r str, &'r str)>) -> String {
     let line = |(lb, dir)| format!("Trace of `{lb}`: {dir} (`caribou trace summary {dir}`)\n");
     runs.filter(|(_, dir)| !dir.is_empty()).map(line).collect()
@@ -68,7 +68,7 @@ pub(super) fn percent(part: f64) -> String {
     format!("{} %", decimal(100.0 * part, 1))
 }
 
-/// What happened, in words.
+/// Says what happened.
 #[must_use]
 pub fn sentence<F: Facts>(summary: &Summary<F>) -> String {
     let [first, .., last] = &summary.runs[..] else {
@@ -109,7 +109,7 @@ pub fn sentence<F: Facts>(summary: &Summary<F>) -> String {
     text
 }
 
-/// Where a run is that nothing is done to: who is under a quota has no machine of its own.
+/// The beginning of a sentence on runs that nothing is done to: one under a quota has no quiet machine.
 fn undisturbed(quota: Option<f64>) -> String {
     quota.map_or("On a quiet machine".to_owned(), |vcpus| format!("Under a quota of {vcpus:.2} vCPUs"))
 }

@@ -1,4 +1,4 @@
-//! When the steps of a run were complete, and what follows from it.
+//! The moments at which the steps of a run were complete, and the times that follow from them.
 
 /// The times of one run, in nanoseconds since it began. A step is what its progress is told in.
 #[derive(Clone, Debug, Default)]

@@ -8,9 +8,9 @@ use super::results;
 use super::tally::Tally;
 use super::transport::{Problem, run_histories};
 use crate::harness::pools::{self, Pool};
-use crate::harness::{Error, Program, Ran, Setting, Stage, Total};
+use crate::harness::{Conditions, Error, Outcome, Program, Stage, Total};
 
-/// What the physics of a history costs, roughly.
+/// Cost of the physics of a history, roughly.
 const HISTORY: Duration = Duration::from_nanos(400);
 
 /// All histories of a problem.
@@ -24,9 +24,9 @@ impl Program for Photons {
     const NAME: &'static str = "montecarlo";
     type Shape = Pool;
     type Options = Options;
-    type Output = Tally;
+    type Result = Tally;
 
-    fn new(options: Options, _: Setting) -> Result<Self, Error> {
+    fn new(options: Options, _: Conditions) -> Result<Self, Error> {
         Ok(Self { problem: options.problem()?, options })
     }
 
@@ -44,13 +44,13 @@ impl Program for Photons {
         self.options.description(&self.problem)
     }
 
-    fn run(&self, stage: &Stage<'_>) -> Result<Ran<Self>, Error> {
+    fn run(&self, stage: &Stage<'_>) -> Result<Outcome<Self>, Error> {
         let cost = HISTORY + Duration::from_secs_f64(self.problem.cost.mean_us / 1e6);
         let init = || self.problem.empty_tally();
         let (tally, report) = pools::run(stage, self.options.histories, cost, init, |tally, range| {
             run_histories(&self.problem, range, tally);
         })?;
-        Ok(Ran { output: Some(tally), report })
+        Ok(Outcome { result: Some(tally), report })
     }
 
     fn reference(&self) -> Tally {

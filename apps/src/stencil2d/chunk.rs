@@ -28,7 +28,7 @@ pub struct Heat {
     missing: u8,
 }
 
-/// What chunks tell each other.
+/// Messages between chunks.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Message {
     /// The cells beyond `side` of the receiver, after `step` iterations.

@@ -3,7 +3,7 @@
 use caribou::Launch;
 
 use super::plate::Shape;
-use crate::harness::{Error, Setting, memory};
+use crate::harness::{Conditions, Error, memory};
 
 /// A hot plate cools: a five-point stencil in chunks, balanced while it runs.
 ///
@@ -48,13 +48,17 @@ impl Options {
     ///
     /// # Errors
     /// [`Error::Usage`], naming the options.
-    pub fn check_memory(&self, shape: Shape, setting: Setting) -> Result<(), Error> {
+    pub fn check_memory(&self, shape: Shape, conditions: Conditions) -> Result<(), Error> {
         let plate = (self.grid as u64).saturating_pow(2).saturating_mul(size_of::<f64>() as u64);
         let chunks = shape.chunks().saturating_mul(memory::CHUNK_BYTES);
         let asked = self.chunk.map_or(String::new(), |chunk| format!(" --chunk {chunk}"));
-        memory::check(&format!("--grid {}{asked}", self.grid), plate.saturating_add(chunks), setting.launch)?;
+        memory::check(
+            &format!("--grid {}{asked}", self.grid),
+            plate.saturating_add(chunks),
+            conditions.launch,
+        )?;
         // Where results are compared, one process has all of the serial one's, of which a step needs two, and of the run's.
-        if !setting.checks {
+        if !conditions.checks {
             return Ok(());
         }
         memory::check(&format!("--grid {} --check", self.grid), plate.saturating_mul(3), Launch::Alone)

@@ -5,7 +5,7 @@ use super::options::Options;
 use super::plate::Shape;
 use super::serial::{self, Field};
 use crate::harness::arrays::{self, Array};
-use crate::harness::{Error, Program, Ran, Setting, Stage, Total};
+use crate::harness::{Conditions, Error, Outcome, Program, Stage, Total};
 
 /// A plate that cools for so many iterations.
 #[derive(Clone, Copy, Debug)]
@@ -21,11 +21,11 @@ impl Program for Plate {
     const DEMONSTRATES: bool = true;
     type Shape = Array;
     type Options = Options;
-    type Output = Field;
+    type Result = Field;
 
-    fn new(options: Options, setting: Setting) -> Result<Self, Error> {
-        let shape = options.shape(setting.ranks)?;
-        options.check_memory(shape, setting)?;
+    fn new(options: Options, conditions: Conditions) -> Result<Self, Error> {
+        let shape = options.shape(conditions.ranks)?;
+        options.check_memory(shape, conditions)?;
         Ok(Self { shape, iterations: options.iterations })
     }
 
@@ -43,7 +43,7 @@ impl Program for Plate {
         serde_json::json!({ "grid": shape.grid(), "chunk": shape.chunk(), "chunks": shape.chunks() })
     }
 
-    fn run(&self, stage: &Stage<'_>) -> Result<Ran<Self>, Error> {
+    fn run(&self, stage: &Stage<'_>) -> Result<Outcome<Self>, Error> {
         let Self { shape, iterations } = *self;
         let (parts, report) = arrays::run(stage, shape.chunks(), |setup| {
             setup.array(shape.extent(), move |index| Heat::new(shape, iterations, index));
@@ -56,7 +56,7 @@ impl Program for Plate {
             }
             field
         };
-        Ok(Ran { output: stage.gathers.then(|| whole(parts)), report })
+        Ok(Outcome { result: stage.gathers.then(|| whole(parts)), report })
     }
 
     fn reference(&self) -> Field {

@@ -18,7 +18,7 @@ use crate::harness::iteration_clock::IterationClock;
 /// The observer that collects and ends the run.
 const FIRST: u32 = 0;
 
-/// What a chunk delivers at the end: its part of the result.
+/// A chunk's part of the result, delivered at the end.
 pub trait Part: Serialize + DeserializeOwned + Send + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Part for T {}
@@ -28,11 +28,11 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Part for T {}
 pub struct Observers<T: Part> {
     array: Array<Observer<T>>,
     processes: u32,
-    /// Whether parts are collected at the end.
+    /// True if parts are collected at the end.
     collect: bool,
 }
 
-/// What is still to be seen in this process.
+/// An observer: counts what is still to be seen in this process.
 #[derive(Debug, Serialize, Deserialize)]
 struct Observer<T> {
     iterations: u32,
@@ -45,19 +45,19 @@ struct Observer<T> {
     part: PhantomData<fn() -> T>,
 }
 
-/// What observers are told.
+/// Messages to observers.
 #[derive(Debug, Serialize, Deserialize)]
 enum Sight<T> {
     /// The first iteration has begun.
     Begun {
-        /// When, ns since the run began.
+        /// The moment, ns since the run began.
         at_ns: u64,
     },
     /// So many iterations are complete on all ranks.
     Complete {
         /// Iterations.
         step: u32,
-        /// When, ns since the run began.
+        /// The moment, ns since the run began.
         at_ns: u64,
     },
     /// A chunk's part of the result.
@@ -66,7 +66,7 @@ enum Sight<T> {
     AllSeen,
 }
 
-/// Where an observer writes what it sees; a service.
+/// The place where an observer writes what it sees; a service.
 struct Notebook<T> {
     clock: Arc<IterationClock>,
     parts: Option<Arc<Mutex<Vec<T>>>>,

@@ -1,4 +1,4 @@
-//! What is told of the syncs of an array: imbalance, moves, how soon it settled, and what it would have taken at best.
+//! Facts of the syncs of an array: imbalance, moves, how soon it settled, and what it would have taken at best.
 
 use caribou::{Report, RunReport, SyncTotals};
 use lb_strategies::median;
@@ -10,7 +10,7 @@ use crate::harness::shape::Facts;
 use crate::harness::table::or_dash;
 use crate::harness::times::Times;
 
-/// What is told of a run.
+/// Facts of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Syncs {
     /// The strategy and its parameters, as given.
@@ -54,7 +54,7 @@ pub struct WindowMean {
 pub struct SyncRecord {
     /// Its number, from 0. A long run's record holds evenly spread ones.
     pub sync: u64,
-    /// When it ended, in nanoseconds since the run began.
+    /// The moment of its end, in nanoseconds since the run began.
     pub at_ns: u64,
     /// Max/avg of the ranks' times over the phase before it.
     pub imbalance: f64,
@@ -64,9 +64,9 @@ pub struct SyncRecord {
     pub moved: u64,
     /// Bytes that moved with them.
     pub moved_bytes: u64,
-    /// What the sync itself took: collecting, deciding, migrating.
+    /// Time that the sync itself took: collecting, deciding, migrating.
     pub cost_ns: u64,
-    /// What the phase before it would have taken at best: all work, over the capacity measured of all ranks.
+    /// Time that the phase before it would have taken at best: all work, over the capacity measured of all ranks.
     pub bound_ns: u64,
 }
 
@@ -164,7 +164,7 @@ impl<'t> History<'t> {
     /// Seconds that it would have taken at best: with all work spread at all times over what its ranks could give, as far
     /// as was measured. No more than it took, which was possible. `None` without syncs, at which that is measured.
     ///
-    /// What comes after the last sync is taken to be like all before.
+    /// The rest after the last sync is taken to be like all before.
     fn bound_s(&self) -> Option<f64> {
         let measured_ns = self.times.since_start_ns(self.syncs.last()?.at_ns);
         // Those that are known stand for all.
@@ -187,7 +187,7 @@ impl<'t> History<'t> {
         median(syncs.map(|sync| sync.imbalance).collect())
     }
 
-    /// How many syncs after `window` began its iterations were as short as they stay; `None` when the window holds fewer
+    /// Counts the syncs after `window` began until its iterations were as short as they stay; `None` when the window holds fewer
     /// than three syncs, or nothing moved in it.
     ///
     /// Short means: the mean of the iterations between two syncs is at most 10 % above the median of those means over the

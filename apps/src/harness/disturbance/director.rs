@@ -30,7 +30,7 @@ pub(crate) struct Director<'a> {
     quotas: Vec<(&'a QuotaSpec, Grip)>,
 }
 
-/// How a quota stands.
+/// The state of a quota.
 enum Grip {
     /// The workers it is for are not all there yet.
     Awaiting,
@@ -73,13 +73,13 @@ impl<'a> Director<'a> {
         Ok(())
     }
 
-    /// How much of all there is to do that is.
+    /// The part of all there is to do that so many steps are.
     fn done(&self, completed: u32) -> u64 {
         let Experiment { steps, total, .. } = self.experiment;
         (u128::from(total.count) * u128::from(completed) / u128::from((*steps).max(1))) as u64
     }
 
-    /// Whether every quota that was asked for is known to hold the threads it is meant for. Of those in other processes
+    /// Tells if every quota that was asked for is known to hold the threads it is meant for. Of those in other processes
     /// nothing is known.
     pub(crate) fn quotas_hold(&self) -> bool {
         self.quotas.len() == self.experiment.disturbances.quotas.len()

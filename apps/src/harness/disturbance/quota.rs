@@ -22,7 +22,7 @@ use rustix::process::Pid;
 /// The hidden first argument that turns a program into the keeper of the group that is named next.
 const ARGUMENT: &str = "--keep-a-control-group";
 
-/// How long the threads of a process take to leave its groups, at most, in looks that are so far apart.
+/// Patience with the threads of a process that leave its groups, in looks that are so far apart.
 const LOOKS: u32 = 500;
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
@@ -44,7 +44,7 @@ impl Quota {
     /// Makes a group whose threads together get `vcpus` vCPUs' worth of time.
     ///
     /// # Errors
-    /// What the system said when neither version of control groups could be used.
+    /// The system's answer when neither version of control groups could be used.
     pub(crate) fn new(name: &str, vcpus: f64) -> io::Result<Self> {
         let quota_us = (vcpus * PERIOD_US as f64).round() as u64;
         Self::version_1(name, quota_us).or_else(|first| match Self::version_2(name, quota_us) {
@@ -57,7 +57,7 @@ impl Quota {
     /// Puts threads of this process into the group.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's answer.
     pub(crate) fn confine(&self, threads: &[Pid]) -> io::Result<()> {
         let mut ids = threads.iter().map(|thread| thread.as_raw_nonzero().to_string());
         ids.try_for_each(|id| fs::write(self.group.join(self.threads), id))

@@ -1,4 +1,4 @@
-//! What is told of a run of a pool: the runtime's report, and how far it was from a run in which nobody was ever idle.
+//! Facts of a run of a pool: the runtime's report, and how far it was from a run in which nobody was ever idle.
 
 use caribou::{PoolReport, RunReport};
 use serde::Serialize;
@@ -7,15 +7,15 @@ use crate::harness::shape::Facts;
 use crate::harness::table::{percent, seconds};
 use crate::harness::times::Times;
 
-/// What is told of a run.
+/// Facts of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct PoolFacts {
-    /// What the runtime says of it.
+    /// The runtime's report of it.
     #[serde(flatten)]
     pub report: PoolReport,
-    /// What it would have taken had no worker ever been idle, ns.
+    /// Time that it would have taken had no worker ever been idle, ns.
     pub bound_ns: u64,
-    /// How much longer it took: 0.01 is one percent.
+    /// The part by which it took longer: 0.01 is one percent.
     pub excess: f64,
     /// Milliseconds that each percent took.
     pub parts_ms: Vec<f64>,
@@ -26,7 +26,7 @@ impl PoolFacts {
         Self { bound_ns: report.bound_ns(), excess: report.excess(), parts_ms: times.steps_ms(), report }
     }
 
-    /// What comes after the last iteration, where the time in the table would hide it: a hundredth of it, and 10 ms.
+    /// Tells the time after the last iteration, where the time in the table would hide it: a hundredth of it, and 10 ms.
     fn afterwards(&self) -> Option<String> {
         let PoolReport { lb, elapsed_ns, run: RunReport { wall_ns, .. }, .. } = &self.report;
         let after_ns = wall_ns.saturating_sub(*elapsed_ns);
