@@ -69,6 +69,20 @@ pub(crate) fn outcomes(syncs: &[SyncReport]) -> Vec<Outcome<'_>> {
     syncs.iter().enumerate().map(|(at, report)| Outcome { report, next: next(at, report) }).collect()
 }
 
+/// When the first rank came to a sync, ns.
+pub(crate) fn began_ns(report: &SyncReport) -> u64 {
+    report.at_ns.saturating_sub(report.decide_ns).saturating_sub(report.collect_ns)
+}
+
+/// The syncs before and after one.
+pub(crate) fn neighbours<'o, 't>(
+    all: &'o [Outcome<'t>],
+    sync: u64,
+) -> (Option<&'o Outcome<'t>>, Option<&'o Outcome<'t>>) {
+    let before = all.iter().rev().find(|other| other.report.sync < sync);
+    (before, all.iter().find(|other| other.report.sync > sync))
+}
+
 /// The sync that moved most; of several the one that should save most, and of those the first.
 pub(crate) fn largest<'t>(outcomes: &[Outcome<'t>]) -> Option<Outcome<'t>> {
     let size = |outcome: &Outcome<'_>| (outcome.report.moved, outcome.report.gain_ns);

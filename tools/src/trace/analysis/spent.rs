@@ -217,6 +217,18 @@ impl Ending {
     }
 }
 
+/// What an event is that takes a worker's time, and how much of that was lost, ns; none of a point.
+pub(crate) fn activity(event: &Event) -> Option<(Activity, u64)> {
+    match event.what {
+        What::Handler { kind, lost_ns, .. } => Some((Activity::Kind(kind), lost_ns)),
+        What::Range { lost_ns, .. } => Some((Activity::Iterations, lost_ns)),
+        What::Idle => Some((Activity::Idle, 0)),
+        What::Runtime { part, .. } => Some((Activity::Runtime(part), 0)),
+        What::Depart { .. } => Some((Activity::Runtime(Part::Migrate), 0)),
+        _ => None,
+    }
+}
+
 /// The end of the bin in which a worker executed its last iteration, ns.
 fn worked_until_ns(profile: &Profile) -> u64 {
     let worked = profile.rows.iter().filter(|row| row.activity == Activity::Iterations);
@@ -240,30 +252,15 @@ impl Worker {
 
     /// Adds what an event says about time.
     fn see(&mut self, bins: &Bins, event: &Event) {
-        let activity = match event.what {
-            What::Handler { kind, lost_ns, .. } => {
-                self.lost(bins, event, lost_ns);
-                Activity::Kind(kind)
-            }
-            What::Range { lost_ns, .. } => {
-                self.lost(bins, event, lost_ns);
-                Activity::Iterations
-            }
-            What::Idle => Activity::Idle,
-            What::Runtime { part, .. } => Activity::Runtime(part),
-            What::Depart { .. } => Activity::Runtime(Part::Migrate),
-            _ => return,
+        let Some((activity, lost_ns)) = activity(event) else { return };
+        let mut add = |activity, ns: u64| {
+            let line = self.lines.entry(activity).or_default();
+            line.add(bins, (event.begin_ns, event.end_ns), ns as f64, 1.0, ns);
         };
-        let cpu_ns = event.cpu_ns();
-        let line = self.lines.entry(activity).or_default();
-        line.add(bins, (event.begin_ns, event.end_ns), cpu_ns as f64, 1.0, cpu_ns);
-    }
-
-    fn lost(&mut self, bins: &Bins, event: &Event, lost_ns: u64) {
         if lost_ns > 0 {
-            let line = self.lines.entry(Activity::Lost).or_default();
-            line.add(bins, (event.begin_ns, event.end_ns), lost_ns as f64, 1.0, lost_ns);
+            add(Activity::Lost, lost_ns);
         }
+        add(activity, event.cpu_ns());
     }
 
     fn profile(&mut self, profile: &Profile, bins: &Bins, elapsed_ns: u64) {

@@ -7,6 +7,7 @@ use caribou::trace::{Activity, Event, Part, RankTrace, Sample, Shape, Trace, Wha
 
 use super::finding::{Findings, Place, Severity};
 use crate::trace::analysis::events;
+use crate::trace::analysis::spent::activity;
 
 const PROFILE: (Severity, &str) = (Severity::Wrong, "profile and events differ");
 const COUNT: (Severity, &str) = (Severity::Wrong, "handlers and their count differ");
@@ -33,27 +34,18 @@ impl<'t> Totals<'t> {
     }
 
     pub(crate) fn event(&mut self, place: events::Place<'_>, event: &Event) {
-        let activity = match event.what {
-            What::Handler { kind, .. } => {
-                self.handlers += 1;
-                Activity::Kind(kind)
-            }
-            What::Range { .. } => Activity::Iterations,
-            What::Idle => Activity::Idle,
-            What::Runtime { part, .. } => Activity::Runtime(part),
-            What::Depart { .. } => {
-                self.departures += 1;
-                return;
-            }
-            _ => return,
-        };
+        self.handlers += u64::from(matches!(event.what, What::Handler { .. }));
+        if let What::Depart { .. } = event.what {
+            self.departures += 1;
+            return;
+        }
+        let Some((activity, lost_ns)) = activity(event) else { return };
         let sums = self.time_ns.entry((place.rank.rank, place.worker)).or_default();
         let mut add = |activity, ns: u64| {
             let sum: &mut u64 = sums.entry(activity).or_default();
             *sum = sum.saturating_add(ns);
         };
         add(activity, event.cpu_ns());
-        let lost_ns = event.duration_ns() - event.cpu_ns();
         if lost_ns > 0 {
             add(Activity::Lost, lost_ns);
         }

@@ -24,7 +24,6 @@ pub(super) use self::record::quoted;
 use self::record::{Record, Source, plain};
 use self::sum::Sum;
 use self::symbols::Symbols;
-pub(super) use self::syncs::began_ns;
 use super::arrows::{Arrows, Left};
 use super::names::{self, MIGRATE_IN, MIGRATE_OUT};
 use super::rows::{Row, Rows};

@@ -12,11 +12,11 @@ use rustc_hash::FxHashSet;
 use super::arrows::{Arrows, Left};
 use super::counters::{busy, of_sample};
 use super::names::{ITERATIONS, MIGRATE_IN, MIGRATE_OUT, Names};
-use super::projections::began_ns;
 use super::rows::Row;
 use super::turns::Turn;
 use super::viewer::{Arrow, Count, Flows, Place, Point, Slice, Value, Viewer};
 use crate::trace::analysis::merge::Merge;
+use crate::trace::analysis::outcome::began_ns;
 use crate::trace::select::Window;
 
 /// Shows a trace to a viewer. Returns how many arrows would have run backwards in time.

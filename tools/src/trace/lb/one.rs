@@ -9,7 +9,9 @@ use super::super::open::warn;
 use super::super::page::{Cell, Page, Table, bytes, counted, duration};
 use super::super::select::Window;
 use super::verdict;
-use crate::trace::analysis::outcome::{Outcome, Slowest, Verdict, causes_text, error, finite};
+use crate::trace::analysis::outcome::{
+    Outcome, Slowest, Verdict, began_ns, causes_text, error, finite, neighbours,
+};
 
 /// A chunk that left its rank.
 struct Move {
@@ -139,15 +141,9 @@ pub(crate) fn ranks(trace: &Trace, outcome: &Outcome<'_>) -> Table {
 
 /// When chunks of this sync can have left, and when they can have been measured.
 fn times(trace: &Trace, outcome: &Outcome<'_>, all: &[Outcome<'_>]) -> (Window, Window) {
-    let begin_ns = |outcome: &Outcome<'_>| {
-        let report = outcome.report;
-        report.at_ns.saturating_sub(report.decide_ns).saturating_sub(report.collect_ns)
-    };
-    let sync = outcome.report.sync;
-    let next = all.iter().find(|other| other.report.sync > sync);
-    let before = all.iter().rev().find(|other| other.report.sync < sync);
-    let to_ns = next.map_or(trace.elapsed_ns(), begin_ns);
-    let from_ns = begin_ns(outcome).min(to_ns);
+    let (before, next) = neighbours(all, outcome.report.sync);
+    let to_ns = next.map_or(trace.elapsed_ns(), |next| began_ns(next.report));
+    let from_ns = began_ns(outcome.report).min(to_ns);
     let since_ns = before.map_or(0, |before| before.report.at_ns).min(from_ns);
     (Window { from_ns, to_ns }, Window { from_ns: since_ns, to_ns })
 }

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use caribou::trace::{Activity, ChunkId, Event, NameId, Part, Problem, Profile, Trace, What};
+use caribou::trace::{ChunkId, Event, NameId, Problem, Profile, Trace, What};
 
 use super::account::{Account, Total, state_ns};
 use super::activities::{Activities, State};
 use super::chunks::Chunks;
 use super::lanes::{Grid, Row, Slice, levels};
 use crate::trace::analysis::events::{Observer, Place};
+use crate::trace::analysis::spent::activity;
 
 /// Rows of the timeline; of more workers, several share a row.
 pub(super) const ROWS_MAX: usize = 256;
@@ -328,18 +329,6 @@ impl Worker {
     /// Time in a state, ns.
     pub(super) fn state_ns(&self, state: State) -> u64 {
         state_ns(&self.totals, state)
-    }
-}
-
-/// What an event is that takes a worker's time, and how much of that was lost.
-fn activity(event: &Event) -> Option<(Activity, u64)> {
-    match event.what {
-        What::Handler { kind, lost_ns, .. } => Some((Activity::Kind(kind), lost_ns)),
-        What::Range { lost_ns, .. } => Some((Activity::Iterations, lost_ns)),
-        What::Idle => Some((Activity::Idle, 0)),
-        What::Runtime { part, .. } => Some((Activity::Runtime(part), 0)),
-        What::Depart { .. } => Some((Activity::Runtime(Part::Migrate), 0)),
-        _ => None,
     }
 }
 

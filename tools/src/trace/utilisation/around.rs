@@ -7,7 +7,7 @@ use caribou::trace::{Activity, Trace};
 use presentation::svg::{Anchor, Area, Svg};
 
 use super::super::analysis::bins::Bins;
-use super::super::analysis::outcome::{Outcome, largest, outcomes};
+use super::super::analysis::outcome::{Outcome, began_ns, largest, neighbours, outcomes};
 use super::super::analysis::spent::{Line, Parts, Spent, Worker, spent};
 use super::super::lb::the_one;
 use super::super::open::warn;
@@ -54,16 +54,11 @@ pub(super) fn run(trace: &Trace, options: &Options, out: &mut dyn Write) -> Resu
 /// The phase that a sync ends, and the one that it begins.
 fn phases(trace: &Trace, chosen: &Outcome<'_>, all: &[Outcome<'_>]) -> (Window, Window) {
     let elapsed_ns = trace.elapsed_ns();
-    let begin_ns = |outcome: &Outcome<'_>| {
-        let report = outcome.report;
-        report.at_ns.min(elapsed_ns).saturating_sub(report.decide_ns.saturating_add(report.collect_ns))
-    };
+    let begin_ns = |outcome: &Outcome<'_>| began_ns(outcome.report).min(elapsed_ns);
     let end_ns = |outcome: &Outcome<'_>| {
         outcome.report.at_ns.saturating_add(outcome.report.migrate_ns).min(elapsed_ns)
     };
-    let sync = chosen.report.sync;
-    let last = all.iter().rev().find(|other| other.report.sync < sync);
-    let next = all.iter().find(|other| other.report.sync > sync);
+    let (last, next) = neighbours(all, chosen.report.sync);
     let window = |from_ns: u64, to_ns: u64| Window { from_ns, to_ns: to_ns.max(from_ns) };
     let before = window(last.map_or(0, end_ns), begin_ns(chosen));
     (before, window(end_ns(chosen), next.map_or(elapsed_ns, begin_ns)))

@@ -7,6 +7,7 @@ use caribou::trace::{Sample, Trace};
 
 use super::record::{Record, plain};
 use super::symbols::{LB_PLAN, LB_STEP};
+use crate::trace::analysis::outcome::began_ns;
 use crate::trace::export::rows::{Row, Rows};
 use crate::trace::select::Window;
 
@@ -78,11 +79,6 @@ fn marks(trace: &Trace, window: Window) -> Vec<(u64, Record)> {
         marks.push((began_ns, Record::BracketedNote { end_us, name: LB_PLAN, text }));
     }
     marks
-}
-
-/// When the first rank came to a sync.
-pub(in crate::trace::export) fn began_ns(sync: &SyncReport) -> u64 {
-    sync.at_ns.saturating_sub(sync.decide_ns).saturating_sub(sync.collect_ns)
 }
 
 fn moved(sync: &SyncReport) -> String {

@@ -1,5 +1,6 @@
 //! What happened at syncs and between them.
 
+use lb_strategies::median;
 use maud::{Markup, html};
 
 use super::nothing;
@@ -139,7 +140,7 @@ fn slowest(report: &Report<'_>, times: &[u64]) -> Table<'static> {
     let mut gaps: Vec<(u64, usize)> =
         times.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).zip(0..).collect();
     gaps.sort_by_key(|&(ns, number)| (std::cmp::Reverse(ns), number));
-    let median_ns = gaps.get(gaps.len() / 2).map_or(0, |gap| gap.0).max(1) as f64;
+    let median_ns = median(gaps.iter().map(|&(ns, _)| ns as f64).collect()).unwrap_or(0.0).max(1.0);
     gaps.truncate(SLOWEST_MAX);
     let row = |&(ns, number): &(u64, usize)| {
         let times_median = Cell::Number(ns as f64 / median_ns);
