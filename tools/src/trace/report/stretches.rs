@@ -6,6 +6,8 @@ use rustc_hash::FxHashMap;
 use super::activities::IDLE;
 use super::balance::Balance;
 use super::figures::Figures;
+use crate::trace::analysis::events::{Observer, Place, Scope, by_worker};
+use crate::trace::select::Window;
 
 /// Slices that are kept: of the whole run if it has no more, else of a first stretch and of a second one.
 const SLICES_MAX: u64 = 40_000;
@@ -153,42 +155,59 @@ impl Stretch {
         let grid = figures.count_grid;
         let from_ns = range.bins.0 as u64 * grid.bin_ns;
         let to_ns = (range.bins.1 as u64).saturating_mul(grid.bin_ns).min(figures.elapsed_ns);
-        let mut stretch = Stretch { from_ns, to_ns, why: range.why, ..Stretch::default() };
-        let mut handled: FxHashMap<Message, usize> = FxHashMap::default();
-        stretch.events(trace, |stretch, row, event| {
-            stretch.offsets.resize(row + 1, stretch.slices.len());
-            let Some(slice) = exact(figures, event, names) else { return };
-            if let What::Handler { from, number, .. } = event.what
-                && number > 0
-            {
-                handled.insert((from, number), stretch.slices.len());
-            }
-            stretch.slices.push(slice);
-        });
+        let stretch = Stretch { from_ns, to_ns, why: range.why, ..Stretch::default() };
+        let scope = Scope::of(&trace.ranks, Window { from_ns, to_ns });
+        let mut slices = Slices { figures, names, stretch, handled: FxHashMap::default() };
+        // What is wrong with a block has been told before.
+        by_worker(&scope, &mut [&mut slices]);
+        let Slices { mut stretch, handled, .. } = slices;
         stretch.offsets.resize(figures.rows.len() + 1, stretch.slices.len());
-        stretch.events(trace, |stretch, row, event| {
-            if let What::Send { chunk, number, .. } = event.what
-                && let Some(&place) = handled.get(&(chunk, number))
-            {
-                stretch.slices[place].sent = Some((row as u16, event.begin_ns));
-            }
-        });
+        let mut senders = Senders { figures, handled: &handled, slices: &mut stretch.slices };
+        by_worker(&scope, &mut [&mut senders]);
         stretch
     }
+}
 
-    /// Shows all events that touch it, with the number of their worker.
-    fn events(&mut self, trace: &Trace, mut see: impl FnMut(&mut Stretch, usize, &Event)) {
-        let (from_ns, to_ns) = (self.from_ns, self.to_ns);
-        let workers = trace.ranks.iter().flat_map(|rank| (0..rank.workers).map(move |worker| (rank, worker)));
-        for (row, (rank, worker)) in workers.enumerate() {
-            let mut stream = rank.stream_between(worker, from_ns, to_ns);
-            while let Some(block) = stream.next_block() {
-                // What is wrong with a block has been told in the first pass.
-                let events = block.unwrap_or_default().iter();
-                events
-                    .filter(|event| event.end_ns >= from_ns && event.begin_ns <= to_ns)
-                    .for_each(|event| see(self, row, event));
-            }
+/// The row of a worker. Each has one of its own where slices are shown.
+fn row(figures: &Figures, place: Place<'_>) -> usize {
+    figures.row_of(place.rank.rank, place.worker).unwrap_or(usize::from(UNKNOWN))
+}
+
+/// Collects slices, and which of them handled which message.
+struct Slices<'s> {
+    figures: &'s Figures,
+    names: &'s mut Names,
+    stretch: Stretch,
+    handled: FxHashMap<Message, usize>,
+}
+
+impl Observer<'_> for Slices<'_> {
+    fn see(&mut self, place: Place<'_>, event: &Event) {
+        let stretch = &mut self.stretch;
+        stretch.offsets.resize(row(self.figures, place) + 1, stretch.slices.len());
+        let Some(slice) = exact(self.figures, event, self.names) else { return };
+        if let What::Handler { from, number, .. } = event.what
+            && number > 0
+        {
+            self.handled.insert((from, number), stretch.slices.len());
+        }
+        stretch.slices.push(slice);
+    }
+}
+
+/// Finds where the messages of slices were sent from.
+struct Senders<'s> {
+    figures: &'s Figures,
+    handled: &'s FxHashMap<Message, usize>,
+    slices: &'s mut [Exact],
+}
+
+impl Observer<'_> for Senders<'_> {
+    fn see(&mut self, place: Place<'_>, event: &Event) {
+        if let What::Send { chunk, number, .. } = event.what
+            && let Some(&slice) = self.handled.get(&(chunk, number))
+        {
+            self.slices[slice].sent = Some((row(self.figures, place) as u16, event.begin_ns));
         }
     }
 }
