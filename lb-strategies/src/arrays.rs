@@ -3,6 +3,8 @@
 //!
 //! | module | answers |
 //! |---|---|
+//! | [`balancer`] | from the reports of a phase to a decision, all of the below |
+//! | `estimate` | what a rank can give: its share and its speed |
 //! | [`snapshot`] | what was measured, and what was decided |
 //! | [`strategy`] | what a strategy is, and how a neighbour counts |
 //! | [`strategies`] | one file a strategy |
@@ -12,6 +14,8 @@
 //! | [`synthetic`] | workloads to study strategies with |
 
 pub mod accept;
+pub mod balancer;
+mod estimate;
 mod finish_first;
 mod loads;
 pub mod metrics;

@@ -65,7 +65,7 @@ pub mod tables;
 pub use arrays::accept::{MoveCost, Verdict, accept};
 pub use arrays::snapshot::{Assignment, ChunkId, ChunkLoad, Edge, RankLoad, Snapshot};
 pub use arrays::strategy::{Background, Preparation, Strategy};
-pub use arrays::{accept, metrics, predict, snapshot, strategies, strategy, synthetic};
+pub use arrays::{accept, balancer, metrics, predict, snapshot, strategies, strategy, synthetic};
 pub use choice::Choice;
 pub use entry::Entry;
 pub use median::median;

@@ -67,6 +67,7 @@ pub struct Config {
     pub(crate) trace_filter: Filter,
     pub(crate) trace_bytes_max: u64,
     pub(crate) profile: bool,
+    pub(crate) lb_reports: bool,
     pub(crate) monitor: Option<String>,
     pub(crate) watchdog: Duration,
     pub(crate) simulate: Option<u64>,
@@ -92,6 +93,7 @@ impl Default for Config {
             trace_filter: Filter::default(),
             trace_bytes_max: 4096 << 20,
             profile: true,
+            lb_reports: false,
             monitor: None,
             watchdog: Duration::from_secs(10),
             simulate: None,
@@ -182,6 +184,15 @@ impl Config {
     #[must_use]
     pub fn period(mut self, steps: u64) -> Config {
         self.period = steps;
+        self
+    }
+
+    /// Whether the report on each sync, in the trace as well, has what ranks reported to it
+    /// ([`SyncReport::reported`](crate::SyncReport::reported)): all that a
+    /// [`Balancer`](crate::lb::balancer::Balancer) needs to decide again. Takes some 100 bytes a chunk and sync.
+    #[must_use]
+    pub fn lb_reports(mut self, kept: bool) -> Config {
+        self.lb_reports = kept;
         self
     }
 

@@ -13,7 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use caribou::{Chunk, Config, Ctx, Reducer, Target, Values};
+use caribou::lb::ARRAYS;
+use caribou::lb::balancer::{Balancer, Decision};
+use caribou::{Chunk, Config, Ctx, Reducer, Report, Target, Values};
 use serde::{Deserialize, Serialize};
 
 const CHUNKS: u32 = 12;
@@ -367,6 +369,50 @@ fn the_same_seed_gives_the_same_run() {
     assert_eq!(report(7).messages, report(7).messages);
     assert_eq!(report(7).run.wall_ns, report(7).run.wall_ns);
     assert_ne!(report(7).run.wall_ns, report(8).run.wall_ns);
+}
+
+/// Decides again, without a runtime, what the syncs of `report` decided.
+fn replayed(spec: &str, report: &Report) -> Vec<Decision> {
+    let mut balancer = Balancer::new(ARRAYS.parse(spec).expect("listed").into());
+    let reported = report.syncs.iter().map(|sync| sync.reported.as_deref().expect("it is kept"));
+    reported.map(|reported| balancer.decide(reported)).collect()
+}
+
+#[test]
+fn the_reports_of_a_run_lead_to_the_same_decisions_when_they_are_replayed() {
+    let mut moved = 0;
+    for (seed, spec) in
+        (0..).zip(["refine,tolerance=0.01", "refine-paper", "greedy-refine", "greedy", "rotate"])
+    {
+        for declared in [false, true] {
+            let config = Config::default().simulate(seed).ranks(3).lb(spec).expect("listed").period(1);
+            let report = caribou::run(config.lb_reports(true), |setup| {
+                setup.service(Ledger::default());
+                setup.array(CHUNKS, move |_| Node::new(0, false, false, declared));
+            })
+            .expect("it ends");
+            let decisions = replayed(spec, &report);
+            assert!(decisions.len() > 2, "{spec}: {decisions:?}");
+            for (sync, again) in report.syncs.iter().zip(&decisions) {
+                let figures = (sync.sync, sync.moved, sync.proposed, sync.gain_ns, sync.cost_ns);
+                let replayed =
+                    (again.phase, again.moves.len() as u64, again.proposed, again.gain_ns, again.cost_ns);
+                assert_eq!(figures, replayed, "{spec}, seed {seed}");
+                assert_eq!((&sync.before_ns, &sync.predicted_ns), (&again.before_ns, &again.predicted_ns));
+                assert_eq!((&sync.share, &sync.capacity), (&again.share, &again.capacity));
+                assert_eq!(sync.chunks_per_rank, again.chunks_per_rank);
+            }
+            // The next phase shows where chunks went.
+            for (before, after) in decisions.iter().zip(&report.syncs[1..]) {
+                let chunks = &after.reported.as_deref().expect("it is kept").chunks;
+                let rank = |of| chunks.iter().find(|chunk| chunk.load.id == of).map(|chunk| chunk.load.rank);
+                let came = before.moves.iter().filter_map(|one| Some((rank(one.chunk)?, one.to)));
+                came.for_each(|(is, to)| assert_eq!(is, to, "{spec}, seed {seed}"));
+            }
+            moved += report.sync_totals.moved;
+        }
+    }
+    assert!(moved > 20, "{moved}");
 }
 
 /// Runs a whole simulation in a handler.

@@ -13,7 +13,6 @@ pub(crate) mod collect;
 pub(crate) mod coordinator;
 pub(crate) mod envelope;
 pub(crate) mod erased;
-pub(crate) mod estimate;
 pub(crate) mod handler;
 pub(crate) mod location;
 pub(crate) mod packet;

@@ -55,6 +55,13 @@ pub const VARIABLES: &[Variable] = &[
         set: |config, value| Ok(config.period(whole(value, 0)?)),
     },
     Variable {
+        name: "CARIBOU_LB_REPORTS",
+        default: "off",
+        meaning: "keep what each sync was decided from, for `caribou balance --trace`: on, off",
+        example: "on",
+        set: |config, value| Ok(config.lb_reports(choice(value, &ON_OFF)?)),
+    },
+    Variable {
         name: "CARIBOU_PIN",
         default: "auto",
         meaning: "bind workers to vCPUs: auto (if there are enough), on, off",

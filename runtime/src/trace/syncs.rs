@@ -1,5 +1,6 @@
 //! What is recorded of each sync.
 
+use lb_strategies::balancer::PhaseReport;
 use serde::{Deserialize, Serialize};
 
 /// All syncs of a run together.
@@ -105,4 +106,7 @@ pub struct SyncReport {
     pub makespan_unmoved_ns: u64,
     /// Chunks that stood still until the decision. None did that came with `at_sync_nowait`.
     pub waited: Option<u64>,
+    /// What ranks reported to it, where that is kept ([`Config::lb_reports`](crate::Config::lb_reports)).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reported: Option<Box<PhaseReport>>,
 }

@@ -31,22 +31,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub(crate) use lb_strategies::balancer::Move;
 use lb_strategies::{ChunkId, Rank};
-use serde::{Deserialize, Serialize};
 
 use super::packet::{Journey, Traveller};
 use crate::ids::CellId;
 
 #[cfg(test)]
 mod tests;
-
-/// One chunk that moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Move {
-    pub(crate) chunk: ChunkId,
-    pub(crate) from: Rank,
-    pub(crate) to: Rank,
-}
 
 /// A chunk that leaves this rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

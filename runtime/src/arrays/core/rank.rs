@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use lb_strategies::Strategy;
+use lb_strategies::balancer::RankPlace;
 
 use super::action::Action;
 use super::balance::Migrations;
@@ -18,7 +19,6 @@ use super::collect::Syncs;
 use super::coordinator::Coordinator;
 use super::envelope::{Delivery, Envelope, Payload};
 use super::erased::ErasedArray;
-use super::estimate::RankPlace;
 use super::handler::Passport;
 use super::location::Location;
 use super::packet::{Packet, Traveller};
@@ -88,6 +88,7 @@ impl RankCore {
         places: &[RankPlace],
         arrays: Arc<[Arc<dyn ErasedArray>]>,
         strategy: Arc<dyn Strategy>,
+        keeps_reports: bool,
         checksum: u64,
     ) -> RankCore {
         let ranks = places.len() as u32;
@@ -96,7 +97,7 @@ impl RankCore {
         let root = (rank == ROOT).then(|| {
             let syncing = arrays.iter().map(|array| array.syncs().then(|| array.population())).collect();
             Root {
-                coordinator: Coordinator::new(strategy, syncing, places),
+                coordinator: Coordinator::new(strategy, syncing, places, keeps_reports),
                 quiescence: Quiescence::new(ranks),
             }
         });

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use lb_strategies::Strategy;
+use lb_strategies::balancer::RankPlace;
 
 use super::cells::Cells;
 use super::ending::Ending;
@@ -16,7 +17,6 @@ use super::worker::Worker;
 use crate::arrays::core::codec::ArrayCodec;
 use crate::arrays::core::envelope::{Delivery, Payload};
 use crate::arrays::core::erased::{Described, ErasedArray, ErasedSlot};
-use crate::arrays::core::estimate::RankPlace;
 use crate::arrays::core::handler::Facts;
 use crate::arrays::core::rank::RankCore;
 use crate::config::Config;
@@ -57,7 +57,8 @@ pub(crate) fn build_rank(
         }
         chosen => chosen,
     };
-    let core = RankCore::new(rank, &parts.places, arrays.clone(), parts.strategy, checksum);
+    let (strategy, reports) = (parts.strategy, config.lb_reports);
+    let core = RankCore::new(rank, &parts.places, arrays.clone(), strategy, reports, checksum);
     let gauges = Gauges::new(workers, background);
     let measures = config.measure && config.simulate.is_none();
     RankShared {

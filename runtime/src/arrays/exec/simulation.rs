@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lb_strategies::Strategy;
+use lb_strategies::balancer::RankPlace;
 use lb_strategies::cluster::{Erratic, Events, Post};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
@@ -21,7 +22,6 @@ use super::shared::RankShared;
 use super::simulated::Simulated;
 use super::worker::Worker;
 use crate::arrays::core::erased::Described;
-use crate::arrays::core::estimate::RankPlace;
 use crate::arrays::core::packet::Packet;
 use crate::arrays::report::Report;
 use crate::config::Config;

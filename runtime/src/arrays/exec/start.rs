@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use lb_strategies::Strategy;
+use lb_strategies::balancer::RankPlace;
 
 use super::build::{NewChunk, RankParts, build_rank, name_chunk};
 use super::ready::{Queues, Ready};
@@ -12,7 +13,6 @@ use super::scheduler::Scheduler;
 use super::shared::RankShared;
 use super::worker::Worker;
 use crate::arrays::core::erased::Described;
-use crate::arrays::core::estimate::RankPlace;
 use crate::arrays::core::packet::Packet;
 use crate::arrays::report::Figures;
 use crate::error::Error;

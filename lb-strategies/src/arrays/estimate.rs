@@ -8,9 +8,9 @@
 //! *Speed* is relative to the fastest rank. A difference counts once it exceeds what the strategy takes for noise, and
 //! until it is below half of that: a speed between the two would else come and go with every sync, and chunks with it.
 
-use lb_strategies::RankLoad;
+use serde::{Deserialize, Serialize};
 
-use crate::measure::measured::Sample;
+use super::snapshot::RankLoad;
 
 /// A phase in which a rank wanted to run this long determines its share alone.
 const TRUSTED_NS: f64 = 50e6;
@@ -20,10 +20,39 @@ const WANTED_MIN: f64 = 0.05;
 const DECAY: f64 = 0.25;
 
 /// Where a rank is, and how many vCPUs it can keep busy.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct RankPlace {
-    pub(crate) host: u32,
-    pub(crate) workers: u32,
+///
+/// ```
+/// let place = lb_strategies::balancer::RankPlace { host: 0, workers: 4 };
+/// assert_eq!(place.workers, 4);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RankPlace {
+    /// The number of its host.
+    pub host: u32,
+    /// How many workers it has.
+    pub workers: u32,
+}
+
+/// What a rank measured about itself in a phase, summed over its workers. Times are ns.
+///
+/// ```
+/// let half = lb_strategies::balancer::RankSample { cpu_ns: 500, wait_ns: 500, ..Default::default() };
+/// assert_eq!(half.cpu_ns, half.wait_ns, "it got half of what it wanted");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RankSample {
+    /// Wall time, times the number of workers.
+    pub wall_ns: u64,
+    /// CPU time of the workers.
+    pub cpu_ns: u64,
+    /// Time the workers were runnable but did not run.
+    pub wait_ns: u64,
+    /// Time the hypervisor took from the workers' vCPUs.
+    pub steal_ns: u64,
+    /// Background load.
+    pub background_ns: u64,
+    /// Speed of the vCPUs, in any unit that is the same for all ranks; 0 if it was not measured.
+    pub speed: f64,
 }
 
 #[derive(Clone, Debug)]
@@ -57,7 +86,7 @@ impl Estimate {
     }
 
     /// A phase is over, in which the fastest rank was so fast; a rank without chunks has no sample.
-    pub(super) fn follow(&mut self, sample: Option<&Sample>, fastest: f64, speed_noise: f64) {
+    pub(super) fn follow(&mut self, sample: Option<&RankSample>, fastest: f64, speed_noise: f64) {
         let Some(sample) = sample else { return self.forget() };
         let got = sample.cpu_ns as f64;
         let wanted = got + (sample.wait_ns + sample.steal_ns) as f64;
@@ -83,23 +112,24 @@ impl Estimate {
 
 #[cfg(test)]
 mod tests {
-    use lb_strategies::metrics::completion_ns;
-    use lb_strategies::{Assignment, Background, ChunkId, ChunkLoad, Rank, Snapshot};
-
     use super::*;
+    use crate::arrays::metrics::completion_ns;
+    use crate::arrays::snapshot::{Assignment, ChunkId, ChunkLoad, Snapshot};
+    use crate::arrays::strategy::Background;
+    use crate::rank::Rank;
 
     const SECOND_NS: u64 = 1_000_000_000;
 
     /// A rank whose workers each got half of their vCPU for a second.
     fn at_half_share(workers: u32) -> RankLoad {
         let half_ns = u64::from(workers) * SECOND_NS / 2;
-        let sample = Sample {
+        let sample = RankSample {
             wall_ns: 2 * half_ns,
             cpu_ns: half_ns,
             wait_ns: half_ns,
             background_ns: half_ns,
             speed: 1.0,
-            ..Sample::default()
+            ..RankSample::default()
         };
         let mut estimate = Estimate::unknown(RankPlace { host: 0, workers });
         estimate.follow(Some(&sample), 1.0, 0.08);
@@ -125,7 +155,7 @@ mod tests {
     fn a_speed_near_the_threshold_does_not_come_and_go() {
         let mut estimate = Estimate::unknown(RankPlace { host: 0, workers: 1 });
         let mut after = |speed| {
-            estimate.follow(Some(&Sample { speed, ..Sample::default() }), 1.0, 0.08);
+            estimate.follow(Some(&RankSample { speed, ..RankSample::default() }), 1.0, 0.08);
             estimate.speed
         };
         let counted = [0.93, 0.91, 0.93, 0.95, 0.97, 0.93].map(&mut after);
@@ -141,5 +171,45 @@ mod tests {
         assert_eq!(estimate.background_ns, SECOND_NS * 3 / 4);
         (0..100).for_each(|_| estimate.follow(None, 1.0, 0.08));
         assert_eq!(estimate.background_ns, 0);
+    }
+
+    fn estimate() -> Estimate {
+        Estimate::unknown(RankPlace { host: 0, workers: 1 })
+    }
+
+    #[test]
+    fn a_long_phase_shows_the_share_and_a_short_one_moves_it_in_proportion() {
+        let phase = |cpu_ns, wait_ns, steal_ns| RankSample {
+            wall_ns: cpu_ns + wait_ns + steal_ns,
+            cpu_ns,
+            wait_ns,
+            steal_ns,
+            ..RankSample::default()
+        };
+        let mut estimate = estimate();
+        estimate.follow(Some(&phase(30_000_000, 10_000_000, 20_000_000)), 1.0, 0.08);
+        assert_eq!(estimate.share.to_bits(), 0.5_f64.to_bits(), "60 ms of wanting are enough");
+        // A tenth of 50 ms: a tenth of the way from a half to everything.
+        estimate.follow(Some(&phase(5_000_000, 0, 0)), 1.0, 0.08);
+        assert!((estimate.share - 0.55).abs() < 1e-12, "{}", estimate.share);
+    }
+
+    #[test]
+    fn who_hardly_wanted_to_run_showed_no_share() {
+        let idle = RankSample { wall_ns: SECOND_NS, cpu_ns: 1, wait_ns: 40_000_000, ..RankSample::default() };
+        let mut estimate = estimate();
+        estimate.follow(Some(&idle), 1.0, 0.08);
+        assert_eq!(estimate.share.to_bits(), 1.0_f64.to_bits(), "4 % of the phase");
+    }
+
+    #[test]
+    fn speeds_are_relative_to_the_fastest_and_kept_where_none_was_measured() {
+        let mut estimate = estimate();
+        let mut after = |speed, fastest| {
+            estimate.follow(Some(&RankSample { speed, ..RankSample::default() }), fastest, 0.08);
+            estimate.speed
+        };
+        let speeds = [after(3.0, 4.0), after(0.0, 4.0), after(3.0, 0.0), after(4.0, 4.0)];
+        assert_eq!(speeds.map(f64::to_bits), [0.75, 0.75, 0.75, 1.0].map(f64::to_bits));
     }
 }

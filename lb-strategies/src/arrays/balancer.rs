@@ -1,0 +1,294 @@
+//! The balancer: reports of a phase go in, a decision on the next one comes out.
+//!
+//! ```text
+//! PhaseReport --> estimate (share, speed) --> ticks --> predict --> Snapshot        report
+//!    Snapshot --> Strategy::assign --> Assignment                                   the strategy's own
+//!    Snapshot, Assignment --> accept --> Decision                                   settle
+//! ```
+//!
+//! It does no IO and reads no clock: the same reports and the same strategy give the same decisions. Rank 0 of a run drives
+//! it, and whoever replays the reports of a run ([`Balancer::decide`]). A run asks the strategy between the two steps, with
+//! nothing locked.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::accept::{MoveCost, accept};
+use super::estimate::Estimate;
+pub use super::estimate::{RankPlace, RankSample};
+use super::metrics::{Moved, bound_ns, completion_ns, max_over_avg};
+use super::predict::{Predictor, Smoothing};
+use super::snapshot::{Assignment, ChunkId, ChunkLoad, Snapshot};
+use super::strategy::Strategy;
+use crate::rank::Rank;
+
+/// Phases that the expected loads of chunks are made from.
+pub const HISTORY: usize = 4;
+/// What moving costs, for the acceptance test: packing, sending and landing one chunk, and its bytes.
+const MOVE_COST: MoveCost = MoveCost { per_chunk_ns: 5_000, bytes_per_second: 4e9 };
+
+/// What all ranks reported of one phase.
+///
+/// ```
+/// let nothing = lb_strategies::balancer::PhaseReport::default();
+/// assert!(nothing.ranks.is_empty() && nothing.chunks.is_empty());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PhaseReport {
+    /// All ranks, in order, the same in each phase.
+    pub ranks: Vec<RankReport>,
+    /// All chunks, in any order.
+    pub chunks: Vec<ChunkReport>,
+}
+
+/// What is known of one rank.
+///
+/// ```
+/// use lb_strategies::balancer::{RankPlace, RankReport};
+/// let report = RankReport { place: RankPlace { host: 0, workers: 1 }, sample: None };
+/// assert!(report.sample.is_none(), "it has no chunks");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RankReport {
+    /// Where it is.
+    pub place: RankPlace,
+    /// What it measured; a rank without chunks measures nothing.
+    pub sample: Option<RankSample>,
+}
+
+/// What is known of one chunk.
+///
+/// ```
+/// use lb_strategies::{ChunkId, ChunkLoad, Rank, balancer::ChunkReport};
+/// let id = ChunkId { array: 0, key: 7 };
+/// let load = ChunkLoad { id, rank: Rank(1), ticks: 2_000_000, bytes: 4096, migratable: true };
+/// assert!(!ChunkReport { load, declared: false }.declared, "2 ms of CPU time, at whatever speed");
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChunkReport {
+    /// Its load; where it is not declared, the ticks are ns of CPU time on its rank.
+    pub load: ChunkLoad,
+    /// Whether the chunk says itself how many ticks it took.
+    pub declared: bool,
+}
+
+/// A chunk that changes its rank.
+///
+/// ```
+/// use lb_strategies::{ChunkId, Rank, balancer::Move};
+/// let one = Move { chunk: ChunkId { array: 0, key: 7 }, from: Rank(0), to: Rank(1) };
+/// assert_ne!(one.from, one.to);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Move {
+    /// Which.
+    pub chunk: ChunkId,
+    /// The rank it leaves.
+    pub from: Rank,
+    /// The rank it goes to.
+    pub to: Rank,
+}
+
+/// What was decided at the end of a phase, and what is expected of it. Vectors are by rank.
+///
+/// ```
+/// assert!(lb_strategies::balancer::Decision::default().moves.is_empty());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decision {
+    /// The phase that ended, counted from 0.
+    pub phase: u64,
+    /// The moves to be made, in the order of the chunks.
+    pub moves: Vec<Move>,
+    /// How many the strategy proposed.
+    pub proposed: u64,
+    /// Whether its proposal is carried out.
+    pub accepted: bool,
+    /// What the proposal gains in one phase, ns.
+    pub gain_ns: u64,
+    /// What its moves cost, ns.
+    pub cost_ns: u64,
+    /// Maximum over average of the phase that ended.
+    pub imbalance_before: f64,
+    /// The same of the next one, as expected.
+    pub imbalance_predicted: f64,
+    /// When each rank was through with the phase that ended, by its loads.
+    pub before_ns: Vec<u64>,
+    /// When each is expected to be through with the next one.
+    pub predicted_ns: Vec<u64>,
+    /// The least that any placement could reach in it.
+    pub bound_ns: u64,
+    /// How long the phase that ended would have been without the moves before it; none after no phase.
+    pub unmoved_ns: Option<u64>,
+    /// Chunks in the next phase.
+    pub chunks_per_rank: Vec<u32>,
+    /// Estimated part of its vCPUs that a rank gets.
+    pub share: Vec<f64>,
+    /// Share times the estimated speed of all its vCPUs together.
+    pub capacity: Vec<f64>,
+}
+
+impl Decision {
+    /// How long the phase that ended was, by its loads.
+    pub fn makespan_before_ns(&self) -> u64 {
+        self.before_ns.iter().copied().max().unwrap_or(0)
+    }
+
+    /// How long the next one is expected to be.
+    pub fn makespan_predicted_ns(&self) -> u64 {
+        self.predicted_ns.iter().copied().max().unwrap_or(0)
+    }
+}
+
+/// Decides after each phase who goes where.
+///
+/// ```
+/// use lb_strategies::balancer::{Balancer, ChunkReport, PhaseReport, RankPlace, RankReport, RankSample};
+/// use lb_strategies::{ARRAYS, ChunkId, ChunkLoad, Rank};
+///
+/// // Two ranks of six chunks each, 1 s long; a neighbour takes half of the second rank's vCPU.
+/// let rank = |cpu_ns: u64| RankReport {
+///     place: RankPlace { host: 0, workers: 1 },
+///     sample: Some(RankSample {
+///         wall_ns: 1_000_000_000,
+///         cpu_ns,
+///         wait_ns: 1_000_000_000 - cpu_ns,
+///         speed: 1.0,
+///         ..RankSample::default()
+///     }),
+/// };
+/// let chunk = |key: u64| ChunkReport {
+///     load: ChunkLoad {
+///         id: ChunkId { array: 0, key },
+///         rank: Rank(u32::from(key >= 6)),
+///         ticks: 80_000_000,
+///         bytes: 4096,
+///         migratable: true,
+///     },
+///     declared: false,
+/// };
+/// let report = PhaseReport { ranks: vec![rank(1_000_000_000), rank(500_000_000)], chunks: (0..12).map(chunk).collect() };
+/// let decision = Balancer::new(ARRAYS.parse("refine")?.into()).decide(&report);
+/// assert_eq!((decision.share[1], decision.moves.len()), (0.5, 2));
+/// assert_eq!(decision.chunks_per_rank, [8, 4]);
+/// # Ok::<(), lb_strategies::ParseError>(())
+/// ```
+pub struct Balancer {
+    strategy: Arc<dyn Strategy>,
+    estimates: Vec<Estimate>,
+    /// Measured snapshots, oldest first.
+    history: Vec<Snapshot>,
+    /// The phase that is reported next.
+    phase: u64,
+    /// Where the chunks were that the last decision moved; none before the first.
+    moved_from: Option<BTreeMap<ChunkId, Rank>>,
+}
+
+impl Balancer {
+    /// One that knows nothing of the ranks yet.
+    pub fn new(strategy: Arc<dyn Strategy>) -> Self {
+        Self { strategy, estimates: Vec::new(), history: Vec::new(), phase: 0, moved_from: None }
+    }
+
+    /// Who is asked.
+    pub fn strategy(&self) -> &Arc<dyn Strategy> {
+        &self.strategy
+    }
+
+    /// The whole of it: the reports of a phase, what the strategy says to them, and what is made of that.
+    pub fn decide(&mut self, report: &PhaseReport) -> Decision {
+        let expected = self.report(report);
+        let assignment = self.strategy.assign(&expected);
+        self.settle(&expected, assignment)
+    }
+
+    /// Takes the reports of a phase; gives what the strategy is asked about, the phase that is expected next.
+    pub fn report(&mut self, report: &PhaseReport) -> Snapshot {
+        self.estimate(&report.ranks);
+        let mut chunks: Vec<ChunkLoad> = report.chunks.iter().map(|chunk| self.in_ticks(chunk)).collect();
+        chunks.sort_by_key(|chunk| chunk.id);
+        let ranks = self.estimates.iter().map(Estimate::rank_load).collect();
+        if self.history.len() == HISTORY {
+            self.history.remove(0);
+        }
+        self.history.push(Snapshot { phase: self.phase, ranks, chunks, edges: Vec::new() });
+        self.smoothing().predict(&self.history).expect("there is a phase to predict from")
+    }
+
+    fn estimate(&mut self, ranks: &[RankReport]) {
+        if self.estimates.is_empty() {
+            self.estimates = ranks.iter().map(|rank| Estimate::unknown(rank.place)).collect();
+        }
+        let speed_noise = self.strategy.preparation().speed_noise;
+        let samples = ranks.iter().map(|rank| rank.sample.as_ref());
+        let fastest = samples.clone().flatten().map(|sample| sample.speed).fold(0.0, f64::max);
+        for (estimate, sample) in self.estimates.iter_mut().zip(samples) {
+            estimate.follow(sample, fastest, speed_noise);
+        }
+    }
+
+    fn in_ticks(&self, chunk: &ChunkReport) -> ChunkLoad {
+        let mut load = chunk.load.clone();
+        if !chunk.declared {
+            load.ticks = (load.ticks as f64 * self.estimates[load.rank.index()].speed) as u64;
+        }
+        load
+    }
+
+    /// How the strategy wants phases to be smoothed.
+    pub fn smoothing(&self) -> Smoothing {
+        Smoothing { weight: self.strategy.preparation().smoothing }
+    }
+
+    /// Takes what the strategy says to the expected phase that [`report`](Self::report) gave, and decides whether that is
+    /// carried out.
+    pub fn settle(&mut self, expected: &Snapshot, assignment: Assignment) -> Decision {
+        let model = self.strategy.background();
+        let verdict = accept(expected, &assignment, model, 1, &MOVE_COST);
+        let proposed = Moved::of(expected, &assignment).chunks as u64;
+        let accepted = verdict.accepted || !self.strategy.must_pay();
+        let current = Assignment::current(expected);
+        let assignment = if accepted { assignment } else { current.clone() };
+        let moves: Vec<Move> = (expected.chunks.iter().zip(&assignment.ranks))
+            .filter(|(chunk, to)| chunk.rank != **to)
+            .map(|(chunk, &to)| Move { chunk: chunk.id, from: chunk.rank, to })
+            .collect();
+        let measured = self.history.last().expect("the expected phase was made from it");
+        let longest =
+            |placed: &Assignment| completion_ns(measured, placed, model).into_iter().max().unwrap_or(0);
+        let unmoved_ns = self.moved_from.as_ref().map(|moved| longest(&unmoved(measured, moved)));
+        let mut chunks_per_rank = vec![0; self.estimates.len()];
+        assignment.ranks.iter().for_each(|rank| chunks_per_rank[rank.index()] += 1);
+        let decision = Decision {
+            phase: self.phase,
+            proposed,
+            accepted,
+            gain_ns: verdict.gain_ns,
+            cost_ns: verdict.cost_ns,
+            imbalance_before: max_over_avg(measured, &current, model),
+            imbalance_predicted: max_over_avg(expected, &assignment, model),
+            before_ns: completion_ns(measured, &current, model),
+            predicted_ns: completion_ns(expected, &assignment, model),
+            bound_ns: bound_ns(expected, model),
+            unmoved_ns,
+            chunks_per_rank,
+            share: self.estimates.iter().map(|estimate| estimate.share).collect(),
+            capacity: self.estimates.iter().map(|estimate| estimate.whole_speed() * estimate.share).collect(),
+            moves,
+        };
+        self.moved_from = Some(decision.moves.iter().map(|one| (one.chunk, one.from)).collect());
+        self.phase += 1;
+        decision
+    }
+}
+
+/// Where the chunks of a phase would have been without these moves.
+fn unmoved(measured: &Snapshot, moved_from: &BTreeMap<ChunkId, Rank>) -> Assignment {
+    let home = |chunk: &ChunkLoad| moved_from.get(&chunk.id).copied().unwrap_or(chunk.rank);
+    Assignment { ranks: measured.chunks.iter().map(home).collect() }
+}
+
+#[cfg(test)]
+mod tests;
