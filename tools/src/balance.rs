@@ -1,7 +1,12 @@
-//! `caribou balance`: one snapshot, several strategies, one table.
+//! `caribou balance`: one snapshot, or the syncs of a recorded run, several strategies, one table.
+
+mod replay;
+#[cfg(test)]
+mod tests;
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use lb_strategies::ARRAYS;
@@ -29,7 +34,14 @@ pub(crate) struct Options {
     /// A recorded snapshot in JSON, instead of a synthetic one.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["chunks", "ranks", "workload", "seed"])]
     snapshot: Option<PathBuf>,
-    /// Strategies to run, as in CARIBOU_LB, separated by semicolons; all of them if not given.
+    /// A run recorded with CARIBOU_TRACE and CARIBOU_LB_REPORTS=on: decides each of its syncs again.
+    #[arg(
+        long,
+        value_name = "TRACE",
+        conflicts_with_all = ["chunks", "ranks", "workload", "seed", "snapshot"]
+    )]
+    trace: Option<PathBuf>,
+    /// Strategies to run, as in CARIBOU_LB, separated by semicolons; all of them if not given, of a trace its own.
     #[arg(long, value_name = "SPEC[;SPEC..]", value_delimiter = ';')]
     lb: Vec<String>,
     /// Print JSON instead of a table.
@@ -39,6 +51,9 @@ pub(crate) struct Options {
 
 /// Runs every strategy asked for and writes what came of it.
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+    if let Some(trace) = &options.trace {
+        return replay::run(trace, &options.lb, options.json, out);
+    }
     let strategies = strategies(&options.lb)?;
     let snapshot = snapshot(options)?;
     let rows = strategies.iter().map(|(spec, strategy)| row(spec, &**strategy, &snapshot));
@@ -52,14 +67,14 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
 }
 
 /// A strategy with the specification that a person wrote for it.
-type Named = (String, Box<dyn Strategy>);
+type Named = (String, Arc<dyn Strategy>);
 
 /// The strategies named by `specs`, or all of them.
 fn strategies(specs: &[String]) -> Result<Vec<Named>, Error> {
     let all: Vec<String> = ARRAYS.iter().map(|entry| entry.name.to_owned()).collect();
     let specs = if specs.is_empty() { &all } else { specs };
     let build = |spec: &String| match ARRAYS.parse(spec) {
-        Ok(strategy) => Ok((spec.clone(), strategy)),
+        Ok(strategy) => Ok((spec.clone(), strategy.into())),
         Err(source) => Err(Error::Strategy { spec: spec.clone(), source }),
     };
     specs.iter().map(build).collect()

@@ -14,7 +14,7 @@ mod export;
 mod generate;
 mod histogram;
 pub(crate) mod lb;
-mod open;
+pub(crate) mod open;
 mod outliers;
 pub(crate) mod page;
 mod palette;

@@ -1,0 +1,108 @@
+//! The decisions of a recorded run made again, from what its ranks reported: by its own strategy the same, by another what
+//! that would have decided at each of these syncs. Chunks are where the run had them, whoever is asked.
+
+use std::io::Write;
+use std::path::Path;
+
+use caribou::trace::{Shape, SyncReport, Trace};
+use lb_strategies::balancer::{Balancer, Decision, PhaseReport};
+use presentation::Table;
+use presentation::words::decimal;
+use serde::Serialize;
+
+use super::{Named, strategies};
+use crate::Error;
+use crate::trace::open::warn;
+
+/// What one strategy decides at one sync.
+#[derive(Serialize)]
+struct Row<'r> {
+    strategy: &'r str,
+    sync: u64,
+    imbalance_before: f64,
+    imbalance_predicted: f64,
+    makespan_before_ns: u64,
+    makespan_predicted_ns: u64,
+    proposed: u64,
+    moved: u64,
+    gain_ns: u64,
+    cost_ns: u64,
+}
+
+impl<'r> Row<'r> {
+    fn new(strategy: &'r str, decision: &Decision) -> Self {
+        Self {
+            strategy,
+            sync: decision.phase,
+            imbalance_before: decision.imbalance_before,
+            imbalance_predicted: decision.imbalance_predicted,
+            makespan_before_ns: decision.makespan_before_ns(),
+            makespan_predicted_ns: decision.makespan_predicted_ns(),
+            proposed: decision.proposed,
+            moved: decision.moves.len() as u64,
+            gain_ns: decision.gain_ns,
+            cost_ns: decision.cost_ns,
+        }
+    }
+
+    fn cells(&self) -> [String; 8] {
+        [
+            self.strategy.to_owned(),
+            self.sync.to_string(),
+            format!("{:.4}", self.imbalance_before),
+            format!("{:.4}", self.imbalance_predicted),
+            self.proposed.to_string(),
+            self.moved.to_string(),
+            decimal(self.gain_ns as f64 / 1e6, 3),
+            decimal(self.cost_ns as f64 / 1e6, 3),
+        ]
+    }
+}
+
+const HEADS: [&str; 8] =
+    ["strategy", "sync", "imbalance before", "predicted", "proposed", "moved", "gain ms", "cost ms"];
+
+/// Decides the syncs of the trace again, by these strategies or by that of the run.
+pub(super) fn run(path: &Path, specs: &[String], json: bool, out: &mut dyn Write) -> Result<(), Error> {
+    let trace = Trace::open(path)?;
+    warn(&trace.problems);
+    let own = [trace.run.lb.clone()];
+    let strategies = strategies(if specs.is_empty() { &own } else { specs })?;
+    let reports = reports(&trace)?;
+    let rows: Vec<Row<'_>> = strategies.iter().flat_map(|named| decide(named, &reports)).collect();
+    if json {
+        serde_json::to_writer(&mut *out, &rows).map_err(std::io::Error::from)?;
+        return Ok(writeln!(out)?);
+    }
+    let mut table = Table::new(HEADS);
+    rows.iter().for_each(|row| table.row(row.cells()));
+    Ok(write!(out, "{table}")?)
+}
+
+fn decide<'r>((spec, strategy): &'r Named, reports: &[&PhaseReport]) -> Vec<Row<'r>> {
+    let mut balancer = Balancer::new(strategy.clone());
+    reports.iter().map(|report| Row::new(spec, &balancer.decide(report))).collect()
+}
+
+/// What was reported to all syncs: a decision follows from those before it as well.
+fn reports(trace: &Trace) -> Result<Vec<&PhaseReport>, Error> {
+    let refused = |why: String| Err(Error::Usage(format!("--trace: {why}")));
+    if trace.run.shape != Shape::Arrays {
+        return refused(format!("it is of {}, which has no syncs", trace.run.shape.program()));
+    }
+    let mut syncs: Vec<&SyncReport> = trace.syncs.iter().collect();
+    syncs.sort_by_key(|sync| sync.sync);
+    if syncs.is_empty() {
+        return refused("the run had no sync".into());
+    }
+    if let Some((missing, _)) = (0..).zip(&syncs).find(|(number, sync)| *number != sync.sync) {
+        return refused(format!("sync {missing} is not in it, and what was decided later depends on that"));
+    }
+    let reports: Option<Vec<&PhaseReport>> = syncs.iter().map(|sync| sync.reported.as_deref()).collect();
+    match reports {
+        Some(reports) => Ok(reports),
+        None => refused(
+            "it does not say what ranks reported to syncs: record the run with CARIBOU_LB_REPORTS=on".into(),
+        ),
+    }
+}

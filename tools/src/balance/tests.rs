@@ -1,0 +1,86 @@
+use std::path::PathBuf;
+
+use caribou::trace::Trace;
+use caribou::{Chunk, Config, Ctx, Load, Pin, Reducer, SyncReport, Target, Values};
+use serde::{Deserialize, Serialize};
+
+use crate::tests::caribou;
+
+const SYNCS: u32 = 6;
+
+/// Comes to some syncs and says how heavy it is.
+#[derive(Serialize, Deserialize)]
+struct Weight {
+    ticks: u64,
+    syncs: u32,
+}
+
+impl Chunk for Weight {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if self.syncs < SYNCS {
+            ctx.at_sync();
+        } else {
+            ctx.contribute(0, Reducer::Sum, vec![1.0], Target::Chunk(0));
+        }
+    }
+
+    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.syncs += 1;
+        self.start(ctx);
+    }
+
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        ctx.exit();
+    }
+
+    fn reduced(_: u32, _: Values) {}
+
+    fn load(&self) -> Load {
+        if self.ticks > 0 { Load::Ticks(self.ticks) } else { Load::Measured }
+    }
+}
+
+/// Records a run; its directory, which no other test uses.
+fn record(name: &str, reports: bool) -> PathBuf {
+    let dir = std::env::temp_dir().join(format!("caribou-balance-{}-{name}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    let config = Config::default().ranks(2).pin(Pin::Off).lb("refine,tolerance=0.01").expect("listed");
+    caribou::run(config.trace(&dir).lb_reports(reports), |setup| {
+        let ticks = |index: u32| if index.is_multiple_of(3) { 0 } else { u64::from(index) * 1_000_000 };
+        setup.array(12, move |index| Weight { ticks: ticks(index), syncs: 0 });
+    })
+    .expect("it ends");
+    dir
+}
+
+#[test]
+fn the_strategy_of_a_recorded_run_decides_each_of_its_syncs_again() {
+    let dir = record("again", true);
+    let trace = Trace::open(&dir).expect("it was recorded");
+    let path = dir.to_str().expect("a plain name");
+    let json = caribou(&["balance", "--trace", path, "--json"]).expect("it can be replayed");
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&json).expect("a list");
+    assert_eq!(rows.len(), SYNCS as usize);
+    assert!(trace.syncs.iter().any(|sync| sync.moved > 0));
+    for (row, sync) in rows.iter().zip(&trace.syncs) {
+        let again = ["sync", "proposed", "moved", "gain_ns", "cost_ns", "makespan_predicted_ns"]
+            .map(|field| row[field].as_u64().expect("a number"));
+        let SyncReport { sync, proposed, moved, gain_ns, cost_ns, makespan_predicted_ns, .. } = *sync;
+        assert_eq!(again, [sync, proposed, moved, gain_ns, cost_ns, makespan_predicted_ns]);
+    }
+    let text = caribou(&["balance", "--trace", path, "--lb", "greedy;none"]).expect("others can be asked");
+    assert_eq!(text.lines().count(), 1 + 2 * SYNCS as usize, "{text}");
+    assert!(text.lines().last().is_some_and(|line| line.starts_with("none ")), "{text}");
+    let _ = std::fs::remove_dir_all(&dir);
+}
+
+#[test]
+fn a_trace_without_reports_is_refused_with_what_would_record_them() {
+    let dir = record("without", false);
+    let line = caribou(&["balance", "--trace", dir.to_str().expect("a plain name")]).expect_err("refused");
+    assert!(line.contains("CARIBOU_LB_REPORTS=on"), "{line}");
+    let _ = std::fs::remove_dir_all(&dir);
+}
