@@ -25,7 +25,7 @@ use super::packet::{Packet, Traveller};
 use super::quiescence::{Quiescence, Step};
 use super::reduction::{Goal, Partial, Reductions, Terms, Values};
 use super::sync_log::SyncLog;
-use super::undelivered::{Leftover, Tally};
+use super::undelivered::{Addressees, Leftover};
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, ROOT, Rank, Sender};
 use crate::text::counted;
@@ -58,7 +58,7 @@ pub(crate) struct RankCore {
 /// What tells messages that are lost from those that are on their way, see [`undelivered`](super::undelivered).
 #[derive(Default)]
 struct Fates {
-    unread: Tally,
+    unread: Addressees,
     migrations: u64,
     inserted: BTreeMap<u32, u64>,
     admitted: u64,
@@ -287,7 +287,7 @@ impl RankCore {
     }
 
     /// What this rank knows of messages that reached nobody; `waiting` is what [`take_waiting`](Self::take_waiting) took.
-    pub(crate) fn leftover(&self, waiting: &Tally) -> Leftover {
+    pub(crate) fn leftover(&self, waiting: &Addressees) -> Leftover {
         let Fates { unread, migrations, inserted, admitted, removed } = &self.fates;
         let describe = |chunk| self.describe(chunk);
         Leftover {

@@ -89,12 +89,12 @@ impl fmt::Display for Addressee {
 
 /// Messages by the chunk they were for and by their kind; only the first of those are told apart.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct Addressees {
     messages: u64,
     named: BTreeMap<(ChunkId, &'static str), u64>,
 }
 
-impl Tally {
+impl Addressees {
     pub(crate) fn add(&mut self, chunk: ChunkId, kind: &'static str) {
         self.messages += 1;
         let room = self.named.len() < NAMED_MAX;
@@ -105,7 +105,7 @@ impl Tally {
         }
     }
 
-    /// The tally for people, who know chunks by the names that `describe` gives them.
+    /// The same for people, who know chunks by the names that `describe` gives them.
     pub(crate) fn described(
         &self,
         removed: impl Fn(ChunkId) -> bool,
@@ -183,10 +183,10 @@ mod tests {
 
     #[test]
     fn only_the_first_are_named_and_all_are_counted() {
-        let mut tally = Tally::default();
-        (0..1000).for_each(|key| tally.add(ChunkId { array: 0, key }, "m"));
-        tally.add(ChunkId { array: 0, key: 3 }, "m");
-        let said = tally.described(|_| true, |chunk| chunk.key.to_string());
+        let mut addressees = Addressees::default();
+        (0..1000).for_each(|key| addressees.add(ChunkId { array: 0, key }, "m"));
+        addressees.add(ChunkId { array: 0, key: 3 }, "m");
+        let said = addressees.described(|_| true, |chunk| chunk.key.to_string());
         assert_eq!((said.messages, said.addressees.len(), said.addressees[3].messages), (1001, NAMED_MAX, 2));
         assert_eq!(
             said.to_string(),

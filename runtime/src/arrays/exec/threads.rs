@@ -7,7 +7,7 @@ use super::in_hand::InHand;
 use super::patience;
 use super::worker::Worker;
 use crate::arrays::core::sync_log::SyncLog;
-use crate::arrays::core::undelivered::Tally;
+use crate::arrays::core::undelivered::Addressees;
 use crate::error::Error;
 use crate::ids::ROOT;
 use crate::text::of_panic;
@@ -85,12 +85,12 @@ impl Worker<'_> {
         self.catching(|worker| {
             let shared = worker.shared;
             let waiting = shared.plane.lock().rank.take_waiting();
-            let mut tally = Tally::default();
+            let mut addressees = Addressees::default();
             for (chunk, mail) in &waiting {
                 let array = &shared.arrays[chunk.array as usize];
-                mail.iter().for_each(|delivery| tally.add(*chunk, array.kind(&delivery.payload)));
+                mail.iter().for_each(|delivery| addressees.add(*chunk, array.kind(&delivery.payload)));
             }
-            let leftover = shared.plane.lock().rank.leftover(&tally);
+            let leftover = shared.plane.lock().rank.leftover(&addressees);
             shared.ending.tell(|figures| figures.leftover = leftover);
         });
     }
