@@ -19,7 +19,7 @@ use super::holdings::Holdings;
 use super::message::{Occasion, Order, Report};
 use super::peers::Peers;
 use super::size::{self, Batch, Bounds, Speeds};
-use super::steal::{Holder, Robbery, rob};
+use super::steal::{Holder, Theft, steal};
 use crate::pools::apportion::apportion;
 use crate::pools::policy::Nanos;
 use crate::rank::Rank;
@@ -200,7 +200,7 @@ impl LeaseRoot {
             .filter(|&rank| self.peers[rank].cut_for.is_none())
             .map(|rank| self.peers.holder(now, rank, thieves.contains(&rank)))
             .collect();
-        let Some(Robbery { thieves, cuts }) = rob(&holders, self.settings.chunk) else { return false };
+        let Some(Theft { thieves, cuts }) = steal(&holders, self.settings.chunk) else { return false };
         for (victim, cut) in cuts {
             self.peers[victim].cut_for = Some(thieves.clone());
             orders.push((victim, Order::Cut(cut)));

@@ -1,6 +1,6 @@
 //! Whom to take from when nothing is free: pure arithmetic on what the root knows.
 //!
-//! All that want are robbed for together, so that a rank that has collapsed is cut once and not once for every other. A
+//! For all that want is stolen together, so that a rank that has collapsed is cut once and not once for every other. A
 //! holder is a victim if what it holds lasts longer than what the poorest thief holds, by two round trips and a part of a
 //! piece: to even out less costs more messages than it saves time. The richest are cut first, and no more of them than the
 //! thieves need to end with all the others: else each of many ranks would cut all the others again and again. Who ends
@@ -30,9 +30,9 @@ pub(super) struct Holder {
     pub(super) wants: bool,
 }
 
-/// Who is robbed for whom.
+/// A steal from some ranks for others.
 #[derive(Debug, PartialEq)]
-pub(super) struct Robbery {
+pub(super) struct Theft {
     pub(super) thieves: Vec<Rank>,
     /// Victims, and what each is told.
     pub(super) cuts: Vec<(Rank, Thieves)>,
@@ -46,7 +46,7 @@ impl Holder {
 }
 
 /// Picks victims and thieves, where pieces last for `chunk`; `None` if nobody has enough to be worth it.
-pub(super) fn rob(holders: &[Holder], chunk: Nanos) -> Option<Robbery> {
+pub(super) fn steal(holders: &[Holder], chunk: Nanos) -> Option<Theft> {
     let poorest = holders.iter().filter(|holder| holder.wants).map(Holder::lasts).reduce(f64::min)?;
     let rtt = holders.iter().filter(|holder| holder.wants).map(|holder| holder.rtt).max()?;
     let margin = seconds(2 * rtt + chunk / PART_OF_PIECE);
@@ -77,7 +77,7 @@ pub(super) fn rob(holders: &[Holder], chunk: Nanos) -> Option<Robbery> {
         .map(|(victim, thieves)| (victim.rank, thieves))
         .collect();
     let thieves = thieves.iter().map(|thief| thief.rank).collect();
-    (!cuts.is_empty()).then_some(Robbery { thieves, cuts })
+    (!cuts.is_empty()).then_some(Theft { thieves, cuts })
 }
 
 /// In how many seconds all would end together.
@@ -117,24 +117,24 @@ mod tests {
 
     #[test]
     fn one_collapsed_rank_is_cut_once_for_all() {
-        let robbery = rob(&[holder(0, 0, true), holder(1, 1000, false), holder(2, 0, true)], 0).unwrap();
-        assert_eq!(robbery.thieves, [Rank(0), Rank(2)]);
-        let [(Rank(1), thieves)] = robbery.cuts[..] else { panic!("{robbery:?}") };
+        let theft = steal(&[holder(0, 0, true), holder(1, 1000, false), holder(2, 0, true)], 0).unwrap();
+        assert_eq!(theft.thieves, [Rank(0), Rank(2)]);
+        let [(Rank(1), thieves)] = theft.cuts[..] else { panic!("{theft:?}") };
         assert_eq!(thieves.part_of(1000, None), 666);
     }
 
     #[test]
     fn what_lasts_no_longer_than_the_theft_is_left_alone() {
-        assert_eq!(rob(&[holder(0, 0, true), holder(1, 20, false)], 0), None);
-        assert_eq!(rob(&[holder(0, 0, false), holder(1, 1000, false)], 0), None, "nobody asks");
-        assert!(rob(&[holder(0, 0, true), holder(1, 30, true)], 0).is_some(), "who asks may be a victim");
-        assert_eq!(rob(&[holder(0, 0, true), holder(1, 30, true)], SECOND), None, "an eighth of a piece");
+        assert_eq!(steal(&[holder(0, 0, true), holder(1, 20, false)], 0), None);
+        assert_eq!(steal(&[holder(0, 0, false), holder(1, 1000, false)], 0), None, "nobody asks");
+        assert!(steal(&[holder(0, 0, true), holder(1, 30, true)], 0).is_some(), "who asks may be a victim");
+        assert_eq!(steal(&[holder(0, 0, true), holder(1, 30, true)], SECOND), None, "an eighth of a piece");
     }
 
     #[test]
     fn several_victims_do_not_give_several_times_too_much() {
-        let robbery = rob(&[holder(0, 0, true), holder(1, 1000, false), holder(2, 1000, false)], 0).unwrap();
-        let given: u64 = robbery.cuts.iter().map(|(_, thieves)| thieves.part_of(1000, None)).sum();
+        let theft = steal(&[holder(0, 0, true), holder(1, 1000, false), holder(2, 1000, false)], 0).unwrap();
+        let given: u64 = theft.cuts.iter().map(|(_, thieves)| thieves.part_of(1000, None)).sum();
         assert_eq!(given, 666);
     }
 
@@ -142,19 +142,19 @@ mod tests {
     fn of_many_victims_the_richest_are_cut_and_no_more_than_needed() {
         let mut holders = vec![holder(0, 0, true)];
         holders.extend((1..9).map(|rank| holder(rank, 1000 + u64::from(rank), false)));
-        let robbery = rob(&holders, 0).unwrap();
-        let victims: Vec<Rank> = robbery.cuts.iter().map(|&(victim, _)| victim).collect();
+        let theft = steal(&holders, 0).unwrap();
+        let victims: Vec<Rank> = theft.cuts.iter().map(|&(victim, _)| victim).collect();
         assert_eq!(victims, (1..9).rev().map(Rank).collect::<Vec<_>>(), "each has a ninth of what is needed");
         holders[8].pool = 3000;
-        let robbery = rob(&holders, 0).unwrap();
-        assert_eq!(robbery.cuts.iter().map(|&(victim, _)| victim).collect::<Vec<_>>(), [Rank(8)]);
+        let theft = steal(&holders, 0).unwrap();
+        assert_eq!(theft.cuts.iter().map(|&(victim, _)| victim).collect::<Vec<_>>(), [Rank(8)]);
     }
 
     #[test]
     fn who_ends_with_the_others_is_no_thief_unless_a_worker_waits() {
         let busy = |rank, pool| Holder { waiting: 0, ..holder(rank, pool, true) };
         let others = [holder(2, 200, false), holder(3, 40, false), holder(4, 40, false)];
-        let thieves = |first| rob(&[&[first, busy(1, 70)], &others[..]].concat(), 0).map(|it| it.thieves);
+        let thieves = |first| steal(&[&[first, busy(1, 70)], &others[..]].concat(), 0).map(|it| it.thieves);
         assert_eq!(thieves(busy(0, 10)), Some(vec![Rank(0)]), "all end at 0.72 s, rank 1 at 0.7 s");
         assert_eq!(thieves(busy(0, 65)), None, "at 0.83 s, it at 0.65 s: less than two round trips earlier");
         assert_eq!(thieves(Holder { waiting: 1, ..busy(0, 0) }), Some(vec![Rank(0)]));
