@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn nothing_to_plot_is_a_picture_all_the_same() {
-        let empty = Chart { series: Vec::new(), bands: Vec::new(), level: None, ..chart() };
+        let empty = Chart { horizontal: axis(0.0, 0.0, true), series: Vec::new(), ..chart() };
         let mut svg = Svg::new(400.0, 300.0, "test");
         empty.draw(&mut svg, Area::at((0.0, 0.0), (400.0, 300.0)));
         let text = svg.finish();
