@@ -217,7 +217,7 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
         ),
         (
             &["--compare", "leases,greedy"],
-            "--compare \"greedy\": it balances arrays, but this is a pool of iterations: use one of static",
+            "--compare \"greedy\": `greedy` balances arrays, but this is a pool of iterations: use one of static",
         ),
         (
             &["--iterations", "1e15", "--speed", "1e-6"],
