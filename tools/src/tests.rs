@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use lb_strategies::ARRAYS;
 use lb_strategies::synthetic::Workload;
+use lb_strategies::{ARRAYS, POOLS};
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn strategies_lists_every_strategy_and_parameter() {
         assert!(text.contains(entry.name));
         assert!(entry.parameters.iter().all(|parameter| words.contains(parameter.meaning)));
     }
-    for entry in lb_strategies::POOLS.iter() {
+    for entry in POOLS.iter() {
         assert!(words.contains(entry.summary), "{}", entry.name);
     }
     assert!(text.lines().all(|line| line.len() <= 100), "{text}");
