@@ -3,6 +3,7 @@
 //! | module | answers |
 //! |---|---|
 //! | [`policy`] | what a policy is, what it promises, and what its driver does |
+//! | [`driver`] | drives the machine of a rank, for whoever runs a pool |
 //! | [`message`] | what the machines of a pool say to each other |
 //! | [`apportion`](mod@apportion) | whole numbers in proportion to speeds |
 //! | [`range_set`] | which indices |
@@ -22,6 +23,7 @@ pub mod apportion;
 pub mod auto;
 pub mod caa;
 pub mod central;
+pub mod driver;
 pub mod equal;
 pub mod factoring;
 pub mod guided;
@@ -36,6 +38,7 @@ pub mod steps;
 pub(crate) mod table;
 
 pub use apportion::apportion;
+pub use driver::{Driver, Errand, Order};
 pub use message::Message;
 pub use policy::{Input, Nanos, Output, Pool, PoolRank, PoolStrategy, SECOND};
 pub use range_set::RangeSet;

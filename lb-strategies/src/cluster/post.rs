@@ -38,15 +38,9 @@ impl<L: Links, M> Post<L, M> {
 
     /// A message leaves now; says when it arrives.
     pub fn send(&mut self, from: Rank, to: Rank, message: M, now: Nanos) -> Nanos {
-        let arrival = self.arrival(from, to, now);
-        self.way(from, to).messages.push_back(message);
-        arrival
-    }
-
-    /// When something that leaves now arrives, after all that has left before.
-    pub fn arrival(&mut self, from: Rank, to: Rank, now: Nanos) -> Nanos {
         let delay = self.links.delay(from, to, now);
         let way = self.way(from, to);
+        way.messages.push_back(message);
         way.last = way.last.max(now + delay);
         way.last
     }

@@ -8,7 +8,8 @@ use std::ops::Range;
 use self::history::History;
 use super::links::Links;
 use super::vcpus::{Vcpus, Worker};
-use crate::pools::policy::{Nanos, Pool, PoolRank, PoolStrategy};
+use crate::pools::driver::Driver;
+use crate::pools::policy::{Nanos, Pool, PoolStrategy};
 use crate::pools::range_set::RangeSet;
 use crate::rank::Rank;
 
@@ -26,7 +27,7 @@ use crate::rank::Rank;
 /// ```
 pub struct RunPool<'r> {
     pool: Pool,
-    machines: Vec<Box<dyn PoolRank>>,
+    drivers: Vec<Driver>,
     vcpus: &'r mut dyn Vcpus,
     links: Box<dyn Links + 'r>,
     /// Units of work of some iterations.
@@ -38,9 +39,9 @@ pub struct RunPool<'r> {
 impl<'r> RunPool<'r> {
     /// Iterations of one unit of work each, links without delay, all workers there from the beginning.
     pub fn new(pool: &Pool, policy: &dyn PoolStrategy, vcpus: &'r mut dyn Vcpus) -> Self {
-        let ranks = (0..pool.ranks()).map(Rank);
+        let driver = |(rank, &workers)| Driver::new(policy.rank(pool, rank), workers);
         Self {
-            machines: ranks.map(|rank| policy.rank(pool, rank)).collect(),
+            drivers: (0..).map(Rank).zip(&pool.workers).map(driver).collect(),
             pool: pool.clone(),
             vcpus,
             links: Box::new(0),

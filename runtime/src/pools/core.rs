@@ -1,4 +1,4 @@
 //! One rank of a pool as a state machine, and what users wrote without its types.
 
-pub(crate) mod rank;
+pub(crate) mod packet;
 pub(crate) mod work;

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::ids::Rank;
 use crate::measure::speed::Speed;
 use crate::pools::api::pool::{Accumulator, Pool, PoolOutcome, Work, typed};
-use crate::pools::core::rank::{PoolPacket, Whole};
+use crate::pools::core::packet::{PoolPacket, Whole};
 use crate::pools::core::work::Accumulated;
 use crate::pools::exec::rank::PoolRun;
 use crate::pools::exec::simulation;

@@ -2,7 +2,7 @@
 
 use crate::pools::policy::Nanos;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
     /// A worker is there.
     Arrives(usize),
@@ -23,7 +23,6 @@ pub(super) enum Event {
     },
     Timer {
         rank: u32,
-        version: u64,
     },
 }
 
@@ -34,7 +33,7 @@ pub(super) fn digest(before: u64, now: Nanos, event: &Event) -> u64 {
         Event::Looks { worker, version } => 2 + 8 * (*worker as u64) + (version << 32),
         Event::Delivered { from, to } => 3 + 8 * u64::from(*from) + (u64::from(*to) << 32),
         Event::Served { from, to } => 4 + 8 * u64::from(*from) + (u64::from(*to) << 32),
-        Event::Timer { rank, .. } => 5 + 8 * u64::from(*rank),
+        Event::Timer { rank } => 5 + 8 * u64::from(*rank),
     };
     (before ^ now.rotate_left(17) ^ kind).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }

@@ -1,14 +1,16 @@
 //! The events of a run, one after the other: who executes what at which speed, and what the machines say to that.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use super::event::{Event, digest};
 use super::{PoolRun, RunPool, WorkerRun};
-use crate::cluster::vcpus::Worker;
+use crate::cluster::events::Events;
+use crate::cluster::links::Links;
+use crate::cluster::post::Post;
+use crate::cluster::vcpus::{Vcpus, Worker};
+use crate::pools::driver::{Driver, Errand, Order};
 use crate::pools::message::Message;
-use crate::pools::policy::{Input, Nanos, Output, SECOND};
+use crate::pools::policy::{Nanos, SECOND};
 use crate::pools::range_set::RangeSet;
 use crate::rank::Rank;
 
@@ -44,32 +46,38 @@ impl State {
 }
 
 pub(super) struct History<'r> {
-    plan: RunPool<'r>,
+    drivers: Vec<Driver>,
+    vcpus: &'r mut dyn Vcpus,
+    work: Box<dyn Fn(Range<u64>) -> f64 + 'r>,
     now: Nanos,
-    events: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
-    sequence: u64,
+    end: Nanos,
+    events: Events<Event>,
     /// Of each rank, the number of its first worker.
     firsts: Vec<usize>,
     names: Vec<Worker>,
     workers: Vec<State>,
-    /// By sender and receiver: what is on its way, and when the last of it arrives.
-    ways: Vec<(std::collections::VecDeque<Message>, Nanos)>,
+    post: Post<Box<dyn Links + 'r>, Message>,
     /// Until when a rank is busy with messages.
     serving: Vec<Nanos>,
-    timers: Vec<u64>,
     /// Empty; kept for its memory.
-    outputs: Vec<Output>,
+    errands: Vec<Errand>,
     run: PoolRun,
 }
 
 impl<'r> History<'r> {
     pub(super) fn new(plan: RunPool<'r>) -> Self {
-        let ranks = plan.pool.ranks() as usize;
+        let RunPool { pool, drivers, vcpus, links, work, starts, end } = plan;
+        let ranks = drivers.len();
         let mut names = Vec::new();
         let mut firsts = Vec::new();
-        for (rank, &workers) in (0..).map(Rank).zip(&plan.pool.workers) {
+        for (rank, &workers) in (0..).map(Rank).zip(&pool.workers) {
             firsts.push(names.len());
             names.extend((0..workers).map(|number| Worker { rank, number }));
+        }
+        let mut events = Events::default();
+        for (index, name) in names.iter().enumerate() {
+            let late = starts.iter().find(|(worker, _)| worker == name);
+            events.at(late.map_or(0, |&(_, at)| at), Event::Arrives(index));
         }
         let run = PoolRun {
             executed: RangeSet::default(),
@@ -84,31 +92,29 @@ impl<'r> History<'r> {
             digest: 0,
         };
         Self {
+            drivers,
+            vcpus,
+            work,
             now: 0,
-            events: BinaryHeap::new(),
-            sequence: 0,
+            end,
+            events,
             firsts,
             workers: names.iter().map(|_| State::default()).collect(),
             names,
-            ways: (0..ranks * ranks).map(|_| Default::default()).collect(),
+            post: Post::new(ranks as u32, links),
             serving: vec![0; ranks],
-            timers: vec![0; ranks],
-            outputs: Vec::new(),
+            errands: Vec::new(),
             run,
-            plan,
         }
-    }
-
-    fn at(&mut self, when: Nanos, event: Event) {
-        self.sequence += 1;
-        self.events.push(Reverse((when, self.sequence, event)));
     }
 
     /// Lets everything happen until nothing does any more.
     pub(super) fn run(mut self) -> PoolRun {
-        self.begin();
-        while let Some(Reverse((now, _, event))) = self.events.pop() {
-            if now > self.plan.end {
+        for rank in 0..self.drivers.len() as u32 {
+            self.tell(rank, Driver::begin);
+        }
+        while let Some((now, event)) = self.events.pop() {
+            if now > self.end {
                 break;
             }
             self.now = now;
@@ -117,98 +123,80 @@ impl<'r> History<'r> {
         self.over()
     }
 
-    fn begin(&mut self) {
-        for index in 0..self.names.len() {
-            let late = self.plan.starts.iter().find(|(worker, _)| *worker == self.names[index]);
-            let at = late.map_or(0, |&(_, at)| at);
-            self.at(at, Event::Arrives(index));
-        }
-        for rank in 0..self.plan.pool.ranks() {
-            self.tell(rank, Input::Begin);
-        }
-    }
-
     fn happen(&mut self, event: Event) {
         self.run.digest = digest(self.run.digest, self.now, &event);
         match event {
             Event::Arrives(index) => self.wants(index),
             Event::Looks { worker, version } if self.workers[worker].version == version => self.look(worker),
+            Event::Looks { .. } => {}
             Event::Delivered { from, to } => {
-                let service = self.plan.links.service(Rank(to));
+                let service = self.post.service(Rank(to));
                 let free = self.serving[to as usize].max(self.now) + service;
                 self.serving[to as usize] = free;
-                self.at(free, Event::Served { from, to });
+                self.events.at(free, Event::Served { from, to });
             }
             Event::Served { from, to } => {
-                if let Some(message) = self.way(from, to).0.pop_front() {
-                    self.tell(to, Input::Message { from: Rank(from), message });
+                let message = self.post.take(Rank(from), Rank(to)).expect("it is on its way");
+                self.tell(to, |driver, now, errands| driver.hear(Rank(from), message, now, errands));
+            }
+            Event::Timer { rank } => {
+                let due = self.drivers[rank as usize].wake_at().is_some_and(|at| at <= self.now);
+                if due {
+                    self.tell(rank, |driver, now, errands| _ = driver.pass_time(now, errands));
                 }
             }
-            Event::Timer { rank, version } if self.timers[rank as usize] == version => {
-                self.tell(rank, Input::Timer);
-            }
-            Event::Looks { .. } | Event::Timer { .. } => {}
         }
-    }
-
-    fn way(&mut self, from: u32, to: u32) -> &mut (std::collections::VecDeque<Message>, Nanos) {
-        let ranks = self.plan.pool.ranks();
-        &mut self.ways[(from * ranks + to) as usize]
     }
 
     fn wants(&mut self, index: usize) {
         let Worker { rank, number } = self.names[index];
-        self.tell(rank.0, Input::Wants { worker: number });
+        self.tell(rank.0, |driver, now, errands| driver.wants(number, now, errands));
     }
 
-    fn tell(&mut self, rank: u32, input: Input) {
+    fn tell(&mut self, rank: u32, tell: impl FnOnce(&mut Driver, Nanos, &mut Vec<Errand>)) {
         self.run.inputs += 1;
-        let mut out = std::mem::take(&mut self.outputs);
-        self.plan.machines[rank as usize].step(self.now, input, &mut out);
-        for output in out.drain(..) {
-            self.carry_out(rank, output);
+        let mut errands = std::mem::take(&mut self.errands);
+        let driver = &mut self.drivers[rank as usize];
+        tell(driver, self.now, &mut errands);
+        if driver.is_over() {
+            self.run.closed[rank as usize].get_or_insert(self.now);
         }
-        self.outputs = out;
+        for errand in errands.drain(..) {
+            self.carry_out(rank, errand);
+        }
+        self.errands = errands;
     }
 
-    fn carry_out(&mut self, rank: u32, output: Output) {
-        match output {
-            Output::Run { worker, range, copy } => self.start(rank, worker, range, copy),
-            Output::Commit { worker } => {
-                let state = self.state(rank, worker);
-                let range = state.apart.take().expect("something is kept apart");
-                state.has_executed(range);
+    fn carry_out(&mut self, rank: u32, errand: Errand) {
+        match errand {
+            Errand::Send { to, message } => {
+                assert_ne!(to.0, rank, "a rank does not write to itself");
+                let arrival = self.post.send(Rank(rank), to, message, self.now);
+                self.events.at(arrival, Event::Delivered { from: rank, to: to.0 });
             }
-            Output::Discard { worker } => {
-                let range = self.state(rank, worker).apart.take().expect("something is kept apart");
+            Errand::WakeAt(when) => self.events.at(when.max(self.now), Event::Timer { rank }),
+            Errand::Call { worker } => {
+                let order = self.drivers[rank as usize].take_order(worker);
+                let (counts, order) = order.expect("who is called has an order");
+                self.obey(rank, worker, counts, order);
+            }
+        }
+    }
+
+    fn obey(&mut self, rank: u32, worker: u32, counts: Option<bool>, order: Order) {
+        let now = self.now;
+        let state = self.state(rank, worker);
+        assert!(state.running.is_none(), "{rank}.{worker} is not through");
+        if let Some(range) = state.apart.take() {
+            if counts.expect("it is said what becomes of what is kept apart") {
+                state.has_executed(range);
+            } else {
                 self.run.discarded += range.end - range.start;
             }
-            Output::Send { to, message } => {
-                assert_ne!(to.0, rank, "a rank does not write to itself");
-                let delay = self.plan.links.delay(Rank(rank), to, self.now);
-                let now = self.now;
-                let way = self.way(rank, to.0);
-                way.0.push_back(message);
-                way.1 = way.1.max(now + delay);
-                let arrival = way.1;
-                self.run.messages += 1;
-                self.at(arrival, Event::Delivered { from: rank, to: to.0 });
-            }
-            Output::WakeAt(when) => {
-                self.timers[rank as usize] += 1;
-                let version = self.timers[rank as usize];
-                self.at(when.max(self.now), Event::Timer { rank, version });
-            }
-            Output::Release { worker } => {
-                let now = self.now;
-                let state = self.state(rank, worker);
-                assert!(state.running.is_none() && state.apart.is_none(), "{rank}.{worker} is not through");
-                assert!(state.run.released.replace(now).is_none(), "{rank}.{worker} is released twice");
-            }
-            Output::Closed => {
-                let closed = &mut self.run.closed[rank as usize];
-                assert!(closed.replace(self.now).is_none(), "rank {rank} is closed twice");
-            }
+        }
+        match order {
+            Order::Run { range, apart } => self.start(rank, worker, range, apart),
+            Order::Leave => self.state(rank, worker).run.released = Some(now),
         }
     }
 
@@ -217,13 +205,9 @@ impl<'r> History<'r> {
     }
 
     fn start(&mut self, rank: u32, worker: u32, range: Range<u64>, copy: bool) {
-        assert!(range.start < range.end, "{rank}.{worker} gets nothing to run");
-        let (now, left) = (self.now, (self.plan.work)(range.clone()));
+        let (now, left) = (self.now, (self.work)(range.clone()));
         let index = self.firsts[rank as usize] + worker as usize;
-        let state = &mut self.workers[index];
-        assert!(state.running.is_none() && state.apart.is_none(), "{rank}.{worker} is not through");
-        assert!(state.run.released.is_none(), "{rank}.{worker} is released");
-        state.running = Some(Running { range, copy, left, since: now, begun: now, speed: 0.0 });
+        self.workers[index].running = Some(Running { range, copy, left, since: now, begun: now, speed: 0.0 });
         self.occupies(index, true);
         self.look(index);
     }
@@ -231,7 +215,7 @@ impl<'r> History<'r> {
     /// A worker begins to run or stops, which may change the speed of others.
     fn occupies(&mut self, index: usize, occupied: bool) {
         let before = std::mem::replace(&mut self.workers[index].occupies, occupied);
-        if before != occupied && self.plan.vcpus.occupied(self.names[index], occupied, self.now) {
+        if before != occupied && self.vcpus.occupied(self.names[index], occupied, self.now) {
             self.look_everywhere_but(index);
         }
     }
@@ -241,7 +225,7 @@ impl<'r> History<'r> {
         for other in 0..self.workers.len() {
             let Some(running) = &self.workers[other].running else { continue };
             // An earlier look stays planned, and is right as long as the speed is.
-            if other != but && self.plan.vcpus.speed(self.names[other], self.now).0 != running.speed {
+            if other != but && self.vcpus.speed(self.names[other], self.now).0 != running.speed {
                 self.look(other);
             }
         }
@@ -259,7 +243,7 @@ impl<'r> History<'r> {
         if running.left <= 1e-9 * running.speed.max(1.0) {
             return self.through(index);
         }
-        let (speed, until) = self.plan.vcpus.speed(self.names[index], now);
+        let (speed, until) = self.vcpus.speed(self.names[index], now);
         debug_assert!(until > now, "a speed holds for a while");
         running.speed = speed;
         let rest = running.left / speed * SECOND as f64;
@@ -267,7 +251,7 @@ impl<'r> History<'r> {
         let end = if rest < 1e18 { now + (rest.ceil() as Nanos).max(1) } else { Nanos::MAX };
         let next = end.min(until);
         if next < Nanos::MAX {
-            self.at(next, Event::Looks { worker: index, version });
+            self.events.at(next, Event::Looks { worker: index, version });
         }
     }
 
@@ -297,7 +281,8 @@ impl<'r> History<'r> {
             self.run.ranges.push(std::mem::take(&mut state.executed));
             self.run.workers.push(state.run);
         }
-        self.run.said = self.plan.machines[0].said();
+        self.run.messages = self.drivers.iter().map(Driver::messages).sum();
+        self.run.said = self.drivers[0].said();
         // In ascending order most of them continue the one before, and the set stays small.
         executed.sort_unstable_by_key(|range| range.start);
         for range in executed {

@@ -10,8 +10,10 @@
 use std::sync::Arc;
 use std::sync::PoisonError;
 
+use lb_strategies::pool::{Driver, Errand, PoolRank};
+
 use crate::ids::Rank;
-use crate::pools::core::rank::{PoolCore, PoolPacket, Tally, Todo};
+use crate::pools::core::packet::{PoolPacket, Tally};
 use crate::pools::core::work::Accumulated;
 use crate::pools::report::PoolWorker;
 use crate::threads::crew::Crew;
@@ -27,16 +29,47 @@ pub(super) struct Meeting {
 }
 
 pub(super) struct Inner {
-    pub(super) core: PoolCore,
+    pub(super) driver: Driver,
+    /// Workers that have handed in nothing yet.
+    working: u32,
     /// For the transport, which only the monitor may call.
     pub(super) outbound: Vec<(Rank, PoolPacket)>,
     /// What workers have handed in.
     pub(super) parts: Vec<(Accumulated, Tally, PoolWorker)>,
 }
 
+impl Inner {
+    /// A worker was released, and hands in what it has.
+    pub(super) fn hand_in(&mut self, accumulated: Accumulated, tally: Tally, record: PoolWorker) {
+        self.parts.push((accumulated, tally, record));
+        self.working -= 1;
+    }
+
+    /// Whether nothing will be executed here any more, and the machine wants nothing.
+    pub(super) fn is_through(&self) -> bool {
+        self.working == 0 && self.driver.is_over()
+    }
+
+    /// Leaves messages to the monitor; says which workers to call, and whether there are messages.
+    fn leave(&mut self, errands: Vec<Errand>) -> (Vec<u32>, bool) {
+        let (mut called, left) = (Vec::new(), self.outbound.len());
+        for errand in errands {
+            match errand {
+                Errand::Send { to, message } => self.outbound.push((to, PoolPacket::Machine(message))),
+                Errand::Call { worker } => called.push(worker),
+                // It is asked for that.
+                Errand::WakeAt(_) => {}
+            }
+        }
+        (called, self.outbound.len() > left)
+    }
+}
+
 impl Meeting {
-    pub(super) fn new(crew: Arc<Crew>, core: PoolCore) -> Meeting {
-        Meeting { crew, inner: Mutex::new(Inner { core, outbound: Vec::new(), parts: Vec::new() }) }
+    pub(super) fn new(crew: Arc<Crew>, machine: Box<dyn PoolRank>, workers: u32) -> Meeting {
+        let driver = Driver::new(machine, workers);
+        let inner = Inner { driver, working: workers, outbound: Vec::new(), parts: Vec::new() };
+        Meeting { crew, inner: Mutex::new(inner) }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -44,17 +77,17 @@ impl Meeting {
     }
 
     /// Changes what all share, and wakes whom that concerns.
-    pub(super) fn with<T>(&self, change: impl FnOnce(&mut Inner, &mut Todo) -> T) -> T {
-        let mut todo = Todo::default();
-        let (answer, concerns_monitor) = {
+    pub(super) fn with<T>(&self, change: impl FnOnce(&mut Inner, &mut Vec<Errand>) -> T) -> T {
+        let mut errands = Vec::new();
+        let (answer, called, concerns_monitor) = {
             let mut inner = self.lock();
-            let wake_at_ns = inner.core.wake_at_ns();
-            let answer = change(&mut inner, &mut todo);
-            let news = !todo.packets.is_empty() || inner.core.wake_at_ns() != wake_at_ns;
-            inner.outbound.append(&mut todo.packets);
-            (answer, news || inner.core.is_through())
+            let wake_at_ns = inner.driver.wake_at();
+            let answer = change(&mut inner, &mut errands);
+            let (called, messages) = inner.leave(errands);
+            let news = messages || inner.driver.wake_at() != wake_at_ns;
+            (answer, called, news || inner.is_through())
         };
-        for worker in todo.awake {
+        for worker in called {
             self.worker(worker).wake();
         }
         if concerns_monitor {
@@ -79,22 +112,21 @@ impl Meeting {
         let inner = self.lock();
         self.crew.stopped()
             || !inner.outbound.is_empty()
-            || inner.core.wake_at_ns() != wake_at_ns
-            || (expects_end && inner.core.is_through())
+            || inner.driver.wake_at() != wake_at_ns
+            || (expects_end && inner.is_through())
     }
 
     /// Whether there is something for a worker that sleeps: an order, if it `expects` one, or the end.
     pub(super) fn calls_worker(&self, worker: u32, expects_order: bool) -> bool {
-        self.crew.stopped() || (expects_order && self.lock().core.has_order(worker))
+        self.crew.stopped() || (expects_order && self.lock().driver.has_order(worker))
     }
 }
 
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
-    use crate::pools::core::rank::Order;
     use lb_strategies::pool::central::QueueMessage;
-    use lb_strategies::pool::{Input, Message, Output, PoolRank};
+    use lb_strategies::pool::{Input, Message, Order, Output};
     use loom::thread;
 
     /// What somebody who wants something makes the machine ask for.
@@ -136,14 +168,14 @@ mod loom_tests {
 
     fn meeting(way: Way) -> Arc<Meeting> {
         let machine = Box::new(Asks { way, wants: None, heard: false });
-        Arc::new(Meeting::new(Arc::new(Crew::new(2)), PoolCore::new(machine, 1)))
+        Arc::new(Meeting::new(Arc::new(Crew::new(2)), machine, 1))
     }
 
     /// As the worker's steps do it, on a thread.
     fn order_for_worker_0(meeting: &Meeting) -> Option<Order> {
         meeting.worker(0).occupy();
         while !meeting.crew.stopped() {
-            let answer = meeting.lock().core.take_order(0);
+            let answer = meeting.lock().driver.take_order(0);
             if let Some((_, order)) = answer {
                 return Some(order);
             }
@@ -159,14 +191,14 @@ mod loom_tests {
             let meeting = meeting(Way::Message);
             let its = meeting.clone();
             let worker = thread::spawn(move || {
-                its.with(|inner, todo| inner.core.wants(0, 0, todo));
+                its.with(|inner, errands| inner.driver.wants(0, 0, errands));
                 order_for_worker_0(&its)
             });
             meeting.monitor().occupy();
             while meeting.lock().outbound.is_empty() {
                 meeting.monitor().park(None, || meeting.calls_monitor(None, false));
             }
-            meeting.with(|inner, todo| inner.core.hear(Rank(1), speech(), 1, todo));
+            meeting.with(|inner, errands| inner.driver.hear(Rank(1), speech(), 1, errands));
             let order = worker.join().expect("the worker does not panic");
             assert_eq!(order, Some(Order::Run { range: 0..1, apart: false }));
         });
@@ -177,9 +209,9 @@ mod loom_tests {
         loom::model(|| {
             let meeting = meeting(Way::Time);
             let its = meeting.clone();
-            let worker = thread::spawn(move || its.with(|inner, todo| inner.core.wants(0, 0, todo)));
+            let worker = thread::spawn(move || its.with(|inner, errands| inner.driver.wants(0, 0, errands)));
             meeting.monitor().occupy();
-            while meeting.lock().core.wake_at_ns().is_none() {
+            while meeting.lock().driver.wake_at().is_none() {
                 meeting.monitor().park(None, || meeting.calls_monitor(None, false));
             }
             worker.join().expect("the worker does not panic");

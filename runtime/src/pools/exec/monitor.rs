@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::ids::{ROOT, Rank};
 use crate::launch::Launch;
 use crate::measure::sample::Observed;
-use crate::pools::core::rank::{Part, PoolPacket, Whole};
+use crate::pools::core::packet::{Part, PoolPacket, Whole};
 use crate::pools::core::work::Accumulated;
 use crate::transport::Transport;
 use crate::wire::WireError;
@@ -100,7 +100,7 @@ impl<'m> Monitor<'m> {
             if let Some(panic) = refused {
                 resume_unwind(panic);
             }
-            shared.with(|inner, now_ns, todo| inner.core.begin(now_ns, todo));
+            shared.with(|inner, now_ns, errands| inner.driver.begin(now_ns, errands));
         });
         if let Some(every_ns) = self.follow.every_ns {
             self.tell_all(|| PoolPacket::Follow { every_ns });
@@ -125,13 +125,13 @@ impl<'m> Monitor<'m> {
             }
         }
         if self.shared.work.is_cancelled() {
-            self.shared.with(|inner, _, todo| inner.core.cancel(todo));
+            self.shared.with(|inner, _, errands| inner.driver.cancel(errands));
         }
-        if !self.cancel_told && self.shared.meeting.lock().core.is_cancelled() {
+        if !self.cancel_told && self.shared.meeting.lock().driver.is_cancelled() {
             self.cancel_told = true;
             self.tell_all(|| PoolPacket::Cancel);
         }
-        self.shared.with(|inner, now_ns, todo| inner.core.pass_time(now_ns, todo));
+        self.shared.with(|inner, now_ns, errands| inner.driver.pass_time(now_ns, errands));
         self.follow();
         let outbound = std::mem::take(&mut self.shared.meeting.lock().outbound);
         for (to, packet) in outbound {
@@ -161,7 +161,7 @@ impl<'m> Monitor<'m> {
     fn hear(&mut self, from: Rank, packet: PoolPacket) -> Result<Option<Conclusion>, Error> {
         match packet {
             PoolPacket::Machine(message) => {
-                self.shared.with(|inner, now_ns, todo| inner.core.hear(from, message, now_ns, todo));
+                self.shared.with(|inner, now_ns, errands| inner.driver.hear(from, message, now_ns, errands));
             }
             PoolPacket::Follow { every_ns } => self.follow.every_ns = Some(every_ns),
             PoolPacket::Progress { done } => {
@@ -173,7 +173,7 @@ impl<'m> Monitor<'m> {
             PoolPacket::Cancel => {
                 // Who cancelled tells all.
                 self.cancel_told = true;
-                self.shared.with(|inner, _, todo| inner.core.cancel(todo));
+                self.shared.with(|inner, _, errands| inner.driver.cancel(errands));
             }
             PoolPacket::Abort(error) => {
                 self.told = true;
@@ -221,7 +221,7 @@ impl<'m> Monitor<'m> {
     /// All parts have come: checks and merges them, and tells everybody.
     fn conclude(&mut self) -> Result<Conclusion, Error> {
         let Shared { work, .. } = self.shared;
-        let cancelled = self.shared.meeting.lock().core.is_cancelled();
+        let cancelled = self.shared.meeting.lock().driver.is_cancelled();
         let (accumulated, whole) = whole(*work, std::mem::take(&mut self.parts), cancelled)?;
         let bytes = Arc::new(if self.processes { self.encode(&accumulated)? } else { Vec::new() });
         for to in (1..self.ranks).map(Rank) {
@@ -307,7 +307,7 @@ impl Life for Monitor<'_> {
                 Next::Over
             }
             Ok(None) => {
-                self.wake_at_ns = self.shared.meeting.lock().core.wake_at_ns();
+                self.wake_at_ns = self.shared.meeting.lock().driver.wake_at();
                 Next::Sleep { timeout: self.timeout() }
             }
             Err(error) => {

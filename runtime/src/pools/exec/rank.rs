@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use lb_strategies::Shape;
-use lb_strategies::pool::{Input, Output, PoolRank};
+use lb_strategies::pool::{Errand, Input, Output, PoolRank};
 
 use super::meeting::{Inner, Meeting};
 use super::monitor::Monitor;
@@ -28,7 +28,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::measure::sample::{Gauges, Observed};
-use crate::pools::core::rank::{Part, PoolCore, PoolPacket, Todo, Whole};
+use crate::pools::core::packet::{Part, PoolPacket, Whole};
 use crate::pools::core::work::{Accumulated, PoolWork};
 use crate::run::outcome::Outcome;
 use crate::run::seat::{Seat, thread_refused};
@@ -75,7 +75,7 @@ impl PoolRun<'_> {
             clock: &clock,
             outcome: &outcome,
             recording,
-            meeting: Meeting::new(crew, PoolCore::new(machine, seats.workers)),
+            meeting: Meeting::new(crew, machine, seats.workers),
             done: (0..seats.workers).map(|_| AtomicU64::new(0)).collect(),
             gauges: Gauges::new(seats.workers, config.background),
             asking: asking(config),
@@ -136,8 +136,8 @@ pub(super) fn asking(config: &Config) -> String {
 
 impl Shared<'_> {
     /// Gives the core an input, and sees to what follows from it.
-    pub(super) fn with<T>(&self, input: impl FnOnce(&mut Inner, u64, &mut Todo) -> T) -> T {
-        self.meeting.with(|inner, todo| input(inner, self.clock.now_ns(), todo))
+    pub(super) fn with<T>(&self, input: impl FnOnce(&mut Inner, u64, &mut Vec<Errand>) -> T) -> T {
+        self.meeting.with(|inner, errands| input(inner, self.clock.now_ns(), errands))
     }
 
     /// Ends the run on this rank; the monitor tells the others.
@@ -181,10 +181,10 @@ impl Shared<'_> {
     pub(super) fn part(&self) -> Option<(Accumulated, Part)> {
         let (mut parts, messages, said) = {
             let mut inner = self.meeting.lock();
-            if !inner.core.is_through() {
+            if !inner.is_through() {
                 return None;
             }
-            (std::mem::take(&mut inner.parts), inner.core.messages(), inner.core.said())
+            (std::mem::take(&mut inner.parts), inner.driver.messages(), inner.driver.said())
         };
         self.recording.count(messages);
         parts.sort_by_key(|(_, _, record)| record.worker);

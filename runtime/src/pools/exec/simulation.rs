@@ -29,7 +29,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::measure::sample::Gauges;
-use crate::pools::core::rank::{PoolCore, PoolPacket, Whole};
+use crate::pools::core::packet::{PoolPacket, Whole};
 use crate::pools::core::work::{Accumulated, PoolWork};
 use crate::run::outcome::Outcome;
 use crate::run::session::LOOK_COUNTS_NS;
@@ -75,7 +75,7 @@ pub(crate) fn run(
                 clock: &clock,
                 outcome: &outcome,
                 recording: Arc::new(Recording::nothing_of(rank.0, workers)),
-                meeting: Meeting::new(Arc::new(Crew::new(workers + 1)), PoolCore::new(machine, workers)),
+                meeting: Meeting::new(Arc::new(Crew::new(workers + 1)), machine, workers),
                 done: (0..workers).map(|_| AtomicU64::new(0)).collect(),
                 gauges: Gauges::new(workers, config.background),
                 asking: asking(config),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::error::Error;
 use crate::ids::Rank;
-use crate::pools::core::rank::{Part, Tally, Whole};
+use crate::pools::core::packet::{Part, Tally, Whole};
 use crate::pools::core::work::{Accumulated, PoolWork};
 
 /// Merges the parts in the order of their ranks.

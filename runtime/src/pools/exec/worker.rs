@@ -13,6 +13,8 @@
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use lb_strategies::pool::{Errand, Order};
+
 use super::diary::Diary;
 use super::meeting::Inner;
 use super::rank::Shared;
@@ -20,7 +22,7 @@ use super::steps::{Life, Next};
 use crate::error::Error;
 use crate::measure::cpu::thread_cpu_ns;
 use crate::measure::sample::Observed;
-use crate::pools::core::rank::{Order, Tally, Todo};
+use crate::pools::core::packet::Tally;
 use crate::pools::core::work::Accumulated;
 use crate::text::of_panic;
 
@@ -60,14 +62,18 @@ impl<'p> Worker<'p> {
     fn ask(&mut self) -> State {
         let (shared, number) = (self.shared, self.number);
         let cancelled = shared.work.is_cancelled();
-        let ask = |inner: &mut Inner, now_ns, todo: &mut Todo| {
+        let ask = |inner: &mut Inner, now_ns, errands: &mut Vec<Errand>| {
             // At once: until the monitor looks, cheap iterations may all be executed.
             if cancelled {
-                inner.core.cancel(todo);
+                inner.driver.cancel(errands);
             }
-            inner.core.wants(number, now_ns, todo);
-            let sent: Vec<u32> = todo.packets.iter().map(|(to, _)| to.0).collect();
-            (inner.core.take_order(number), sent)
+            inner.driver.wants(number, now_ns, errands);
+            let receiver = |errand: &Errand| match errand {
+                Errand::Send { to, .. } => Some(to.0),
+                _ => None,
+            };
+            let sent: Vec<u32> = errands.iter().filter_map(receiver).collect();
+            (inner.driver.take_order(number), sent)
         };
         let (answer, sent) = shared.with(ask);
         self.diary.asked(&sent, shared.clock.now_ns());
@@ -78,7 +84,7 @@ impl<'p> Worker<'p> {
     }
 
     fn look_for_order(&mut self) -> State {
-        let answer = self.shared.meeting.lock().core.take_order(self.number);
+        let answer = self.shared.meeting.lock().driver.take_order(self.number);
         let Some((counts, order)) = answer else { return State::Waits };
         self.wakes();
         self.follow(counts, order)
@@ -98,11 +104,8 @@ impl<'p> Worker<'p> {
             Order::Run { range, apart } => State::Runs { range, apart },
             Order::Leave => {
                 let accumulated = self.accumulated.take().expect(BEGUN);
-                let handed_in = (accumulated, self.tally, self.diary.record);
-                self.shared.with(|inner, _, _| {
-                    inner.parts.push(handed_in);
-                    inner.core.handed_in();
-                });
+                let (tally, record) = (self.tally, self.diary.record);
+                self.shared.with(|inner, _, _| inner.hand_in(accumulated, tally, record));
                 self.rests(State::Through)
             }
         }

@@ -1,0 +1,297 @@
+//! Drives the machine of one rank: what it says is kept for those whom it concerns.
+//!
+//! ```text
+//! worker wants ---+                        +--> an order for a worker, until it takes it
+//! message --------+--> Driver -- machine --+--> errands: messages, workers to call, a time to come back
+//! time -----------+                        +--> closed
+//! ```
+//!
+//! The runtime and the [`cluster`](crate::cluster) in virtual time use the same; they carry out the errands. What a machine
+//! says against its [promises](super::policy) is a panic.
+
+use std::ops::Range;
+
+use super::message::Message;
+use super::policy::{Input, Nanos, Output, PoolRank};
+use crate::rank::Rank;
+
+/// What a worker is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Execute these iterations.
+    Run {
+        /// Their indices.
+        range: Range<u64>,
+        /// Whether to keep the result apart until told what becomes of it.
+        apart: bool,
+    },
+    /// Hand in what was accumulated, and go.
+    Leave,
+}
+
+/// What has to be done at once, in this order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Errand {
+    /// Tell another rank's machine.
+    Send {
+        /// Whom.
+        to: Rank,
+        /// What.
+        message: Message,
+    },
+    /// This worker, which may be asleep, has an order.
+    Call {
+        /// Its number on this rank.
+        worker: u32,
+    },
+    /// [`Driver::pass_time`] then.
+    WakeAt(Nanos),
+}
+
+/// One rank's machine, and what it has said so far.
+///
+/// ```
+/// use lb_strategies::pool::{Driver, Errand, Order, Pool};
+/// use lb_strategies::{POOLS, Rank};
+/// let policy = POOLS.parse("static")?;
+/// let mut driver = Driver::new(policy.rank(&Pool::new(5, vec![1]), Rank(0)), 1);
+/// let mut errands = Vec::new();
+/// driver.begin(0, &mut errands);
+/// driver.wants(0, 0, &mut errands);
+/// assert_eq!(errands, [Errand::Call { worker: 0 }]);
+/// assert!(matches!(driver.take_order(0), Some((None, Order::Run { .. }))));
+/// # Ok::<(), lb_strategies::ParseError>(())
+/// ```
+pub struct Driver {
+    machine: Box<dyn PoolRank>,
+    /// Empty; kept for its memory.
+    outputs: Vec<Output>,
+    desks: Vec<Desk>,
+    wake_at: Option<Nanos>,
+    closed: bool,
+    cancelled: bool,
+    messages: u64,
+}
+
+/// What is told to a worker.
+#[derive(Debug, Default)]
+struct Desk {
+    order: Option<Order>,
+    /// Whether the result it kept apart counts.
+    counts: Option<bool>,
+    released: bool,
+}
+
+impl Desk {
+    fn dismiss(&mut self) {
+        self.order = Some(Order::Leave);
+        // What is kept apart and was not decided on may be somebody else's too: it is not counted.
+        self.counts = self.counts.or(Some(false));
+    }
+}
+
+impl Driver {
+    /// Of a rank with so many workers.
+    pub fn new(machine: Box<dyn PoolRank>, workers: u32) -> Self {
+        Self {
+            machine,
+            outputs: Vec::new(),
+            desks: (0..workers).map(|_| Desk::default()).collect(),
+            wake_at: None,
+            closed: false,
+            cancelled: false,
+            messages: 0,
+        }
+    }
+
+    /// The pool begins.
+    pub fn begin(&mut self, now: Nanos, errands: &mut Vec<Errand>) {
+        self.tell(now, Input::Begin, errands);
+    }
+
+    /// A worker has nothing to do.
+    pub fn wants(&mut self, worker: u32, now: Nanos, errands: &mut Vec<Errand>) {
+        if self.cancelled {
+            self.desks[worker as usize].dismiss();
+            return;
+        }
+        self.tell(now, Input::Wants { worker }, errands);
+    }
+
+    /// Another rank's machine says something.
+    pub fn hear(&mut self, from: Rank, message: Message, now: Nanos, errands: &mut Vec<Errand>) {
+        self.tell(now, Input::Message { from, message }, errands);
+    }
+
+    /// Tells the machine the time if that is what it waits for. True if it was.
+    pub fn pass_time(&mut self, now: Nanos, errands: &mut Vec<Errand>) -> bool {
+        let due = self.wake_at.is_some_and(|at| at <= now);
+        if due {
+            self.wake_at = None;
+            self.tell(now, Input::Timer, errands);
+        }
+        due
+    }
+
+    /// When the machine wants to know the time.
+    pub fn wake_at(&self) -> Option<Nanos> {
+        self.wake_at
+    }
+
+    /// What a worker is told, once: whether what it kept apart counts, and what to do.
+    pub fn take_order(&mut self, worker: u32) -> Option<(Option<bool>, Order)> {
+        let desk = &mut self.desks[worker as usize];
+        let order = desk.order.take()?;
+        Some((desk.counts.take(), order))
+    }
+
+    /// Whether [`take_order`](Self::take_order) would return something.
+    pub fn has_order(&self, worker: u32) -> bool {
+        self.desks[worker as usize].order.is_some()
+    }
+
+    /// From now on workers that want something leave, and nobody asks the machine.
+    pub fn cancel(&mut self, errands: &mut Vec<Errand>) {
+        if std::mem::replace(&mut self.cancelled, true) {
+            return;
+        }
+        self.wake_at = None;
+        for (worker, desk) in (0..).zip(&mut self.desks) {
+            // Who waits for an order leaves; who runs asks again.
+            if desk.order.is_none() {
+                desk.dismiss();
+                errands.push(Errand::Call { worker });
+            }
+        }
+    }
+
+    /// Whether it was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled
+    }
+
+    /// Whether the machine is through: `Closed`, or cancelled.
+    pub fn is_over(&self) -> bool {
+        self.closed || self.cancelled
+    }
+
+    /// Messages that the machine has sent.
+    pub fn messages(&self) -> u64 {
+        self.messages
+    }
+
+    /// What the machine has decided, in one line.
+    pub fn said(&self) -> Option<String> {
+        self.machine.said()
+    }
+
+    fn tell(&mut self, now: Nanos, input: Input, errands: &mut Vec<Errand>) {
+        if self.cancelled {
+            return;
+        }
+        let mut outputs = std::mem::take(&mut self.outputs);
+        self.machine.step(now, input, &mut outputs);
+        for output in outputs.drain(..) {
+            self.hear_machine(output, errands);
+        }
+        self.outputs = outputs;
+    }
+
+    fn hear_machine(&mut self, output: Output, errands: &mut Vec<Errand>) {
+        match output {
+            Output::Run { worker, range, copy } => {
+                assert!(range.start < range.end, "a policy gives a worker something to run");
+                self.order(worker, Order::Run { range, apart: copy }, errands);
+            }
+            Output::Release { worker } => {
+                self.order(worker, Order::Leave, errands);
+                self.desks[worker as usize].released = true;
+            }
+            Output::Commit { worker } => self.desks[worker as usize].counts = Some(true),
+            Output::Discard { worker } => self.desks[worker as usize].counts = Some(false),
+            Output::Send { to, message } => {
+                self.messages += 1;
+                errands.push(Errand::Send { to, message });
+            }
+            Output::WakeAt(at) => {
+                self.wake_at = Some(at);
+                errands.push(Errand::WakeAt(at));
+            }
+            Output::Closed => {
+                assert!(!std::mem::replace(&mut self.closed, true), "a policy closes a rank once");
+            }
+        }
+    }
+
+    fn order(&mut self, worker: u32, order: Order, errands: &mut Vec<Errand>) {
+        let desk = &mut self.desks[worker as usize];
+        assert!(!desk.released, "a policy gives a worker nothing after its release");
+        let before = desk.order.replace(order);
+        assert!(before.is_none(), "a policy gives a worker one order at a time");
+        errands.push(Errand::Call { worker });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Says whatever it is made of.
+    struct Says(Vec<Output>);
+
+    impl PoolRank for Says {
+        fn step(&mut self, _now: Nanos, _input: Input, out: &mut Vec<Output>) {
+            out.append(&mut self.0);
+        }
+    }
+
+    fn says(outputs: Vec<Output>) -> Driver {
+        let mut driver = Driver::new(Box::new(Says(outputs)), 1);
+        driver.begin(0, &mut Vec::new());
+        driver
+    }
+
+    #[test]
+    fn a_cancelled_pool_gives_out_nothing_more() {
+        let mut driver = says(vec![Output::Run { worker: 0, range: 0..3, copy: true }, Output::WakeAt(9)]);
+        assert!(matches!(driver.take_order(0), Some((None, Order::Run { .. }))));
+        let mut errands = Vec::new();
+        driver.cancel(&mut errands);
+        driver.cancel(&mut errands);
+        assert_eq!((errands, driver.wake_at()), (vec![Errand::Call { worker: 0 }], None));
+        // It was running, and may also be told so when it comes back.
+        driver.wants(0, 2, &mut Vec::new());
+        assert_eq!(driver.take_order(0), Some((Some(false), Order::Leave)));
+        assert!(driver.is_over());
+    }
+
+    #[test]
+    fn a_worker_is_told_what_becomes_of_what_it_kept_apart_with_its_next_order() {
+        let run = Output::Run { worker: 0, range: 3..5, copy: true };
+        let mut driver = says(vec![Output::Discard { worker: 0 }, run]);
+        assert!(driver.has_order(0));
+        assert_eq!(driver.take_order(0), Some((Some(false), Order::Run { range: 3..5, apart: true })));
+        assert_eq!(driver.take_order(0), None);
+    }
+
+    #[test]
+    #[should_panic(expected = "one order at a time")]
+    fn two_orders_at_once_are_refused() {
+        says(vec![
+            Output::Run { worker: 0, range: 0..1, copy: false },
+            Output::Run { worker: 0, range: 1..2, copy: false },
+        ]);
+    }
+
+    #[test]
+    #[should_panic(expected = "nothing after its release")]
+    fn an_order_after_a_release_is_refused() {
+        says(vec![Output::Release { worker: 0 }, Output::Run { worker: 0, range: 0..1, copy: false }]);
+    }
+
+    #[test]
+    #[should_panic(expected = "something to run")]
+    fn an_order_to_run_nothing_is_refused() {
+        says(vec![Output::Run { worker: 0, range: 4..4, copy: false }]);
+    }
+}

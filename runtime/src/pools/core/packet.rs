@@ -1,0 +1,104 @@
+//! What the ranks of a pool say to each other, on the way to the result.
+//!
+//! # The end
+//! 1. When the machine of a rank is through and all workers have been released and have handed in what they accumulated, the
+//!    rank has its *part*. All but rank 0 send it there.
+//! 2. When rank 0 has all parts, it checks that every iteration was executed once, merges them in the order of the ranks,
+//!    and tells everybody the *whole*. With that the run is over.
+//!
+//! A pool that is cancelled goes the same way, with fewer iterations: nobody asks the machine any more.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use lb_strategies::pool::Message;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::pools::report::PoolWorker;
+
+/// What the ranks of a pool say to each other.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum PoolPacket {
+    /// From one machine to another.
+    Machine(Message),
+    /// Rank 0 wants to hear of progress so often.
+    Follow { every_ns: u64 },
+    /// Iterations that a rank has executed, to rank 0.
+    Progress { done: u64 },
+    /// Iterations that all have executed, from rank 0.
+    Total { done: u64 },
+    /// Everybody stops after what is in hand.
+    Cancel,
+    /// What a rank has done, to rank 0.
+    Part(Box<Part>),
+    /// What all have done.
+    Whole(Box<Whole>),
+    /// The run cannot go on.
+    Abort(Box<Error>),
+}
+
+/// What one rank has done.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Part {
+    /// Merged over its workers; empty where it is kept beside.
+    #[serde(with = "crate::wire::bulk")]
+    pub(crate) accumulated: Vec<u8>,
+    pub(crate) tally: Tally,
+    pub(crate) workers: Vec<PoolWorker>,
+    /// That its machine sent.
+    pub(crate) messages: u64,
+    pub(crate) said: Option<String>,
+}
+
+/// What all ranks have done.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Whole {
+    /// Merged over all ranks; empty where it is kept beside.
+    #[serde(with = "crate::wire::bulk")]
+    pub(crate) accumulated: Arc<Vec<u8>>,
+    pub(crate) iterations: u64,
+    pub(crate) workers: Vec<PoolWorker>,
+    pub(crate) messages: u64,
+    pub(crate) said: Option<String>,
+    pub(crate) cancelled: bool,
+}
+
+/// Which iterations were executed, in two numbers: how many, and the sum of their indices (modulo 2^64).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Tally {
+    pub(crate) count: u64,
+    sum: u64,
+}
+
+impl Tally {
+    pub(crate) fn of(range: &Range<u64>) -> Tally {
+        let count = range.end - range.start;
+        // One of both factors is even.
+        let twice = u128::from(count) * (u128::from(range.start) + u128::from(range.end).wrapping_sub(1));
+        Tally { count, sum: if count == 0 { 0 } else { (twice / 2) as u64 } }
+    }
+
+    pub(crate) fn add(&mut self, other: Tally) {
+        self.count += other.count;
+        self.sum = self.sum.wrapping_add(other.sum);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sums_of_ranges_add_up_to_the_sum_of_all() {
+        let whole = 0..1_u64 << 63;
+        let mut parts = Tally::default();
+        for range in [0..1, 1..77, 77..77, 77..1 << 40, 1 << 40..1 << 63] {
+            parts.add(Tally::of(&range));
+        }
+        assert_eq!(parts, Tally::of(&whole));
+        let mut twice = Tally::of(&(0..5));
+        twice.add(Tally::of(&(3..8)));
+        assert_ne!(twice, Tally::of(&(0..10)), "as many, but not the same");
+    }
+}
