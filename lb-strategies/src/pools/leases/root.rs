@@ -79,7 +79,6 @@ impl LeaseRoot {
         }
         match report.occasion {
             Occasion::Want => peer.want = Some(now),
-            Occasion::Progress => {}
             Occasion::CutOk(ranges) => {
                 let thieves = peer.cut_for.take().unwrap_or_default();
                 let given: u64 = ranges.iter().map(|range| range.end - range.start).sum();
@@ -91,7 +90,7 @@ impl LeaseRoot {
             Occasion::Copied { owner, piece } if !self.stopped => {
                 self.copies.copied(owner, piece, from, orders);
             }
-            Occasion::Copied { .. } => {}
+            Occasion::Progress | Occasion::Copied { .. } => {}
             Occasion::Settled { piece, range } => self.settled(from, piece, range, orders),
             Occasion::Bye => peer.here = false,
         }
