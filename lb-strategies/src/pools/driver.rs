@@ -157,8 +157,8 @@ impl Driver {
         }
         self.wake_at = None;
         for (worker, desk) in (0..).zip(&mut self.desks) {
-            // Who waits for an order leaves; who runs asks again.
-            if desk.order.is_none() {
+            // Who waits for an order leaves; who runs asks again; who was released asks no more.
+            if desk.order.is_none() && !desk.released {
                 desk.dismiss();
                 errands.push(Errand::Call { worker });
             }
@@ -263,6 +263,15 @@ mod tests {
         driver.wants(0, 2, &mut Vec::new());
         assert_eq!(driver.take_order(0), Some((Some(false), Order::Leave)));
         assert!(driver.is_over());
+    }
+
+    #[test]
+    fn a_released_worker_is_not_called_again() {
+        let mut driver = says(vec![Output::Release { worker: 0 }]);
+        assert_eq!(driver.take_order(0), Some((None, Order::Leave)));
+        let mut errands = Vec::new();
+        driver.cancel(&mut errands);
+        assert_eq!((errands, driver.has_order(0)), (vec![], false));
     }
 
     #[test]
