@@ -106,8 +106,8 @@ impl Meeting {
         &self.crew.sleepers[MONITOR + 1 + worker as usize]
     }
 
-    /// Whether there is something for a monitor that sleeps: something to send, the time that the core waits for is not
-    /// `wake_at_ns` any more, or nothing is left to do, and it `expects` that.
+    /// Whether there is something for a monitor that sleeps: something to send, the time that the driver waits for is
+    /// not `wake_at_ns` any more, or nothing is left to do, and it `expects` that.
     pub(super) fn calls_monitor(&self, wake_at_ns: Option<u64>, expects_end: bool) -> bool {
         let inner = self.lock();
         self.crew.stopped()

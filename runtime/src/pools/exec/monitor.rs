@@ -48,7 +48,7 @@ pub(super) struct Monitor<'m> {
     cancel_told: bool,
     follow: Follow,
     heard_ns: u64,
-    /// What its core waited for when it went to sleep.
+    /// What its driver waited for when it went to sleep.
     wake_at_ns: Option<u64>,
     /// Takes the result, in each process once.
     deliver: &'m dyn Fn(Accumulated, Whole),

@@ -3,7 +3,7 @@
 //! | thread | does |
 //! |---|---|
 //! | the *monitor*, which is the calling thread | takes and sends packets, passes time, collects parts; sleeps nearly always |
-//! | one for each worker, on its vCPU | asks the core for a range, executes it, asks again |
+//! | one for each worker, on its vCPU | asks the driver for a range, executes it, asks again |
 //!
 //! Each lives in [`steps`](super::steps), between which it sleeps.
 //!
@@ -99,7 +99,7 @@ impl PoolRun<'_> {
                     shared.gauges.workers[worker as usize].occupy();
                     live(&mut Worker::new(shared, worker), shared, bed);
                 };
-                let started = builder.spawn_scoped(scope, run);
+                let started = builder.spawn_scoped(scope, move || shared.catching("starting a worker", run));
                 if let Err(why) = started {
                     shared.fail(thread_refused(rank, &why));
                     break;
@@ -135,7 +135,7 @@ pub(super) fn asking(config: &Config) -> String {
 }
 
 impl Shared<'_> {
-    /// Gives the core an input, and sees to what follows from it.
+    /// Gives the driver an input, and sees to what follows from it.
     pub(super) fn with<T>(&self, input: impl FnOnce(&mut Inner, u64, &mut Vec<Errand>) -> T) -> T {
         self.meeting.with(|inner, errands| input(inner, self.clock.now_ns(), errands))
     }
@@ -196,5 +196,79 @@ impl Shared<'_> {
             self.work.gather(&mut all, accumulated);
         }
         Some((all.expect("a rank has a worker"), part))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::ops::Range;
+
+    use super::*;
+    use crate::measure::topology::{self, plan::plan};
+    use crate::measure::watch::Watch;
+    use crate::run::session::{RunName, Session};
+    use crate::threads::crew::Crew;
+    use crate::wire::WireError;
+
+    /// Work that nobody begins.
+    struct Untouched;
+
+    impl PoolWork for Untouched {
+        fn iterations(&self) -> u64 {
+            8
+        }
+
+        fn init(&self) -> Accumulated {
+            unreachable!()
+        }
+
+        fn execute(&self, _: &mut Accumulated, _: Range<u64>) {}
+
+        fn merge(&self, _: &mut Accumulated, _: Accumulated) {}
+
+        fn encode(&self, _: &Accumulated) -> Result<Vec<u8>, WireError> {
+            unreachable!()
+        }
+
+        fn decode(&self, _: &[u8]) -> Result<Accumulated, WireError> {
+            unreachable!()
+        }
+
+        fn may_be_cancelled(&self) -> bool {
+            false
+        }
+
+        fn is_cancelled(&self) -> bool {
+            false
+        }
+
+        fn follow_every_ns(&self) -> Option<u64> {
+            None
+        }
+
+        fn progress(&self, _: u64, _: u64) {}
+    }
+
+    #[test]
+    fn a_worker_that_panics_before_it_begins_ends_the_run() {
+        let (config, outcome) = (Config::default(), Arc::<Outcome>::default());
+        let mut plan = plan(&[topology::place(Some(1))], config.pin).expect("one worker can be placed");
+        let session = Session::begin(&config, Shape::Pools, "silent", &plan, RunName::new(&config));
+        // One vCPU too few.
+        plan.seats[0].vcpus = Some(Vec::new());
+        let seat = Seat {
+            config: &config,
+            rank: Rank(0),
+            plan: &plan,
+            watch: &Watch::start(),
+            crew: Arc::new(Crew::new(2)),
+            clock: Clock::machine(),
+            outcome: outcome.clone(),
+            session: &session,
+            transport: None,
+        };
+        PoolRun { work: &Untouched, seat, make: &|| Box::new(Silent), deliver: &|_, _| {} }.run();
+        let Some(Error::PoolPanicked { doing, .. }) = outcome.error() else { panic!("no panic") };
+        assert_eq!(doing, "starting a worker");
     }
 }

@@ -1,5 +1,5 @@
-//! A pool in one thread and virtual time, by seed: the production core, workers, monitors and meetings; only time, vCPUs
-//! and links are simulated.
+//! A pool in one thread and virtual time, by seed: the production driver, workers, monitors and meetings; only time,
+//! vCPUs and links are simulated.
 //!
 //! # Rules
 //! 1. Who sleeps goes on only when its [`Sleeper`] was woken, or its timeout has passed, and after a seeded delay. So a

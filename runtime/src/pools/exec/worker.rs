@@ -1,4 +1,4 @@
-//! A worker of a pool: asks the core for a range, executes it, asks again.
+//! A worker of a pool: asks the driver for a range, executes it, asks again.
 //!
 //! | state | a step |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | `Runs` | executes the range |
 //! | `Through` | has handed in; nothing |
 //!
-//! In every state but `Runs` a step ends its life if the run is over on this rank.
+//! A step ends its life instead if the run is over on this rank.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -45,7 +45,8 @@ enum State {
     Waits,
     Runs {
         range: Range<u64>,
-        apart: bool,
+        /// What it accumulates into, if it is kept apart.
+        fresh: Option<Accumulated>,
     },
     Through,
     #[default]
@@ -77,6 +78,9 @@ impl<'p> Worker<'p> {
         };
         let (answer, sent) = shared.with(ask);
         self.diary.asked(&sent, shared.clock.now_ns());
+        if shared.meeting.crew.stopped() {
+            return self.leave(false);
+        }
         match answer {
             Some((counts, order)) => self.follow(counts, order),
             None => self.rests(State::Waits),
@@ -99,9 +103,10 @@ impl<'p> Worker<'p> {
                 self.diary.record.discarded += tally.count;
             }
         }
+        let fresh = matches!(order, Order::Run { apart: true, .. }).then(|| self.shared.work.init());
         self.diary.waited(self.shared.clock.now_ns());
         match order {
-            Order::Run { range, apart } => State::Runs { range, apart },
+            Order::Run { range, .. } => State::Runs { range, fresh },
             Order::Leave => {
                 let accumulated = self.accumulated.take().expect(BEGUN);
                 let (tally, record) = (self.tally, self.diary.record);
@@ -111,9 +116,8 @@ impl<'p> Worker<'p> {
         }
     }
 
-    fn execute(&mut self, range: Range<u64>, apart: bool) -> State {
+    fn execute(&mut self, range: Range<u64>, mut fresh: Option<Accumulated>) -> State {
         let shared = self.shared;
-        let mut fresh = apart.then(|| shared.work.init());
         let cpu_start_ns = self.cpu_ns();
         let into = fresh.as_mut().or(self.accumulated.as_mut()).expect(BEGUN);
         let at_work = &shared.recording.at_work[self.number as usize];
@@ -178,12 +182,13 @@ impl Life for Worker<'_> {
         let over = self.shared.meeting.crew.stopped();
         // A step that panics is its last.
         self.state = match std::mem::take(&mut self.state) {
-            State::Runs { range, apart } => self.execute(range, apart),
             state if over => self.leave(matches!(state, State::Waits | State::Through)),
             State::New => {
                 self.accumulated = Some(self.shared.work.init());
+                self.diary.waited(self.shared.clock.now_ns());
                 State::Wants
             }
+            State::Runs { range, fresh } => self.execute(range, fresh),
             State::Wants => self.ask(),
             State::Waits => self.look_for_order(),
             state @ (State::Through | State::Over) => state,
