@@ -189,7 +189,8 @@ impl Config {
 
     /// Whether the report on each sync, in the trace as well, has what ranks reported to it
     /// ([`SyncReport::reported`](crate::SyncReport::reported)): all that a
-    /// [`Balancer`](crate::lb::balancer::Balancer) needs to decide again. Takes some 100 bytes a chunk and sync.
+    /// [`Balancer`](crate::lb::balancer::Balancer) needs to decide again. Takes some 100 bytes a chunk and sync; the
+    /// report of the run has it of as many of the newest syncs as fit in some 64 MB.
     #[must_use]
     pub fn lb_reports(mut self, kept: bool) -> Config {
         self.lb_reports = kept;

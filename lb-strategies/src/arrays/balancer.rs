@@ -199,15 +199,19 @@ impl Balancer {
 
     /// The whole of it: the reports of a phase, what the strategy says to them, and what is made of that.
     pub fn decide(&mut self, report: &PhaseReport) -> Decision {
-        let expected = self.report(report);
+        let expected = self.report(report.clone());
         let assignment = self.strategy.assign(&expected);
         self.settle(&expected, assignment)
     }
 
     /// Takes the reports of a phase; gives what the strategy is asked about, the phase that is expected next.
-    pub fn report(&mut self, report: &PhaseReport) -> Snapshot {
+    ///
+    /// # Panics
+    /// If a chunk is on a rank that the first report did not have.
+    pub fn report(&mut self, report: PhaseReport) -> Snapshot {
         self.estimate(&report.ranks);
-        let mut chunks: Vec<ChunkLoad> = report.chunks.iter().map(|chunk| self.in_ticks(chunk)).collect();
+        let mut chunks: Vec<ChunkLoad> =
+            report.chunks.into_iter().map(|chunk| self.in_ticks(chunk)).collect();
         chunks.sort_by_key(|chunk| chunk.id);
         let ranks = self.estimates.iter().map(Estimate::rank_load).collect();
         if self.history.len() == HISTORY {
@@ -229,9 +233,8 @@ impl Balancer {
         }
     }
 
-    fn in_ticks(&self, chunk: &ChunkReport) -> ChunkLoad {
-        let mut load = chunk.load.clone();
-        if !chunk.declared {
+    fn in_ticks(&self, ChunkReport { mut load, declared }: ChunkReport) -> ChunkLoad {
+        if !declared {
             load.ticks = (load.ticks as f64 * self.estimates[load.rank.index()].speed) as u64;
         }
         load
@@ -256,9 +259,12 @@ impl Balancer {
             .map(|(chunk, &to)| Move { chunk: chunk.id, from: chunk.rank, to })
             .collect();
         let measured = self.history.last().expect("the expected phase was made from it");
-        let longest =
-            |placed: &Assignment| completion_ns(measured, placed, model).into_iter().max().unwrap_or(0);
-        let unmoved_ns = self.moved_from.as_ref().map(|moved| longest(&unmoved(measured, moved)));
+        let before_ns = completion_ns(measured, &current, model);
+        let unmoved_ns = self.moved_from.as_ref().map(|moved| {
+            let elsewhere =
+                (!moved.is_empty()).then(|| completion_ns(measured, &unmoved(measured, moved), model));
+            elsewhere.as_ref().unwrap_or(&before_ns).iter().copied().max().unwrap_or(0)
+        });
         let mut chunks_per_rank = vec![0; self.estimates.len()];
         assignment.ranks.iter().for_each(|rank| chunks_per_rank[rank.index()] += 1);
         let decision = Decision {
@@ -269,7 +275,7 @@ impl Balancer {
             cost_ns: verdict.cost_ns,
             imbalance_before: max_over_avg(measured, &current, model),
             imbalance_predicted: max_over_avg(expected, &assignment, model),
-            before_ns: completion_ns(measured, &current, model),
+            before_ns,
             predicted_ns: completion_ns(expected, &assignment, model),
             bound_ns: bound_ns(expected, model),
             unmoved_ns,

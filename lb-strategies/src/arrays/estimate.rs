@@ -89,7 +89,7 @@ impl Estimate {
     pub(super) fn follow(&mut self, sample: Option<&RankSample>, fastest: f64, speed_noise: f64) {
         let Some(sample) = sample else { return self.forget() };
         let got = sample.cpu_ns as f64;
-        let wanted = got + (sample.wait_ns + sample.steal_ns) as f64;
+        let wanted = got + sample.wait_ns.saturating_add(sample.steal_ns) as f64;
         if wanted < WANTED_MIN * sample.wall_ns as f64 || wanted == 0.0 {
             self.forget();
         } else {

@@ -192,6 +192,7 @@ fn bound_sync(sync: &mut SyncReport, left: &mut usize) {
     capacity.iter_mut().chain(share).for_each(make_finite);
     make_finite(&mut sync.imbalance_before);
     make_finite(&mut sync.imbalance_predicted);
+    sync.reported = None;
 }
 
 /// One entry a name, the most expensive first.

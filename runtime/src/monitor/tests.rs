@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
@@ -178,6 +179,7 @@ fn a_status_of_a_large_run_is_bounded_and_has_numbers_only() {
         capacity: numbers.clone(),
         share: numbers.clone(),
         imbalance_before: f64::INFINITY,
+        reported: Some(Arc::default()),
         ..SyncReport::default()
     };
     status.syncs = (0..100).map(sync).collect();
@@ -190,6 +192,7 @@ fn a_status_of_a_large_run_is_bounded_and_has_numbers_only() {
     assert_eq!(status.syncs.iter().map(|sync| sync.sync).collect::<Vec<_>>(), (80..100).collect::<Vec<_>>());
     let lists: Vec<usize> = status.syncs.iter().rev().map(|sync| sync.capacity.len()).collect();
     assert_eq!((&lists[..3], lists.iter().sum()), (&[700, 700, 0][..], 1400));
+    assert!(status.syncs.iter().all(|sync| sync.reported.is_none()), "as long as there are chunks");
     assert_eq!(status.kinds.iter().map(|kind| kind.cpu_ns).sum::<u64>(), 499_500, "none is lost");
     let (first, last) = (&status.kinds[0], &status.kinds[100]);
     assert_eq!((status.kinds.len(), first.cpu_ns), (101, 999));

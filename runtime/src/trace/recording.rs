@@ -325,7 +325,7 @@ impl Recording {
             return;
         }
         (syncs.total, syncs.moved) = (totals.syncs, totals.moved);
-        syncs.latest.extend(reports.iter().cloned());
+        syncs.latest.extend(reports.iter().map(|report| SyncReport { reported: None, ..report.clone() }));
         let more = syncs.latest.len().saturating_sub(SYNCS_MAX);
         syncs.latest.drain(..more);
         if let Some(log) = &self.log {

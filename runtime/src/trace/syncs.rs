@@ -1,5 +1,7 @@
 //! What is recorded of each sync.
 
+use std::sync::Arc;
+
 use lb_strategies::balancer::PhaseReport;
 use serde::{Deserialize, Serialize};
 
@@ -106,7 +108,9 @@ pub struct SyncReport {
     pub makespan_unmoved_ns: u64,
     /// Chunks that stood still until the decision. None did that came with `at_sync_nowait`.
     pub waited: Option<u64>,
-    /// What ranks reported to it, where that is kept ([`Config::lb_reports`](crate::Config::lb_reports)).
+    /// What ranks reported to it, where that is kept ([`Config::lb_reports`](crate::Config::lb_reports)). In a
+    /// [`Report`](crate::Report) the newest syncs have it, up to a million chunks together; in a trace all whose record is
+    /// not above 4 MiB with it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reported: Option<Box<PhaseReport>>,
+    pub reported: Option<Arc<PhaseReport>>,
 }

@@ -13,6 +13,7 @@ use super::profile::Profile;
 use super::records::{End, Name, Names, RunRecord};
 use crate::measure::measured::{Look, Sample};
 use crate::trace::SyncReport;
+use crate::warn::warn;
 
 /// Chunk names in one block.
 const NAMES_MAX: usize = 16_384;
@@ -42,6 +43,8 @@ pub struct Writer {
     at: u64,
     /// Place and header of each block.
     blocks: Vec<(u64, Header)>,
+    /// Whether what ranks reported to some sync was left out.
+    shortened: bool,
 }
 
 /// The name of a rank's file.
@@ -60,7 +63,7 @@ impl Writer {
         let path = dir.join(file_name(run.rank));
         let mut file = File::create_new(&path)?;
         file.write_all(MAGIC)?;
-        let mut writer = Writer { file, path, at: MAGIC.len() as u64, blocks: Vec::new() };
+        let mut writer = Writer { file, path, at: MAGIC.len() as u64, blocks: Vec::new(), shortened: false };
         writer.record(Kind::Run, 0, 1, run)?;
         Ok(writer)
     }
@@ -88,12 +91,15 @@ impl Writer {
     }
 
     fn record<T: Serialize>(&mut self, kind: Kind, worker: u32, items: usize, record: &T) -> io::Result<()> {
-        let json = serde_json::to_vec(record)?;
+        self.json(kind, worker, items, &serde_json::to_vec(record)?)
+    }
+
+    fn json(&mut self, kind: Kind, worker: u32, items: usize, json: &[u8]) -> io::Result<()> {
         if json.len() > RAW_MAX {
             let why = format!("{} of {} bytes, but at most {RAW_MAX} can be kept", kind.name(), json.len());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
-        self.write(&Block::new(kind, worker, items, (0, 0), &json))
+        self.write(&Block::new(kind, worker, items, (0, 0), json))
     }
 
     /// Writes names: they get the next numbers.
@@ -134,9 +140,34 @@ impl Writer {
         self.write(&Block::new(Kind::Events, worker, events.len(), times_of(events), &bytes))
     }
 
-    /// Writes records of syncs.
+    /// Writes records of syncs. Those with what ranks reported get a block each; what does not fit there is left out, with a
+    /// warning.
     pub fn syncs(&mut self, syncs: &[SyncReport]) -> io::Result<()> {
-        if syncs.is_empty() { Ok(()) } else { self.record(Kind::Syncs, 0, syncs.len(), &syncs) }
+        let together =
+            |one: &SyncReport, next: &SyncReport| one.reported.is_none() && next.reported.is_none();
+        syncs.chunk_by(together).try_for_each(|some| self.block_of_syncs(some))
+    }
+
+    fn block_of_syncs(&mut self, syncs: &[SyncReport]) -> io::Result<()> {
+        let json = serde_json::to_vec(syncs)?;
+        match syncs {
+            [sync] if sync.reported.is_some() && json.len() > RAW_MAX => {
+                self.warn_shortened(sync.sync, json.len());
+                self.record(Kind::Syncs, 0, 1, &[SyncReport { reported: None, ..sync.clone() }])
+            }
+            _ => self.json(Kind::Syncs, 0, syncs.len(), &json),
+        }
+    }
+
+    /// Warns once, however many follow.
+    fn warn_shortened(&mut self, sync: u64, bytes: usize) {
+        if !std::mem::replace(&mut self.shortened, true) {
+            let file = self.path.display();
+            warn(&format!(
+                "{file} is without what ranks reported to sync {sync}, and to others as long: its record would have \
+                 {bytes} bytes, but at most {RAW_MAX} can be kept"
+            ));
+        }
     }
 
     /// Writes samples.

@@ -21,7 +21,7 @@ fn prepared(spec: &str) -> (u64, f64) {
     let mut balancer = balancer(spec);
     let phase = |ns| {
         let chunks = vec![chunk(0, 0, ns, true), chunk(1, 1, 100, true)];
-        let expected = balancer.report(&PhaseReport { ranks: vec![rank(1.0), rank(0.95)], chunks });
+        let expected = balancer.report(PhaseReport { ranks: vec![rank(1.0), rank(0.95)], chunks });
         balancer.settle(&expected, Assignment::current(&expected));
         expected
     };
@@ -39,7 +39,7 @@ fn a_strategy_sees_measurements_prepared_as_it_wants() {
 #[test]
 fn measured_time_counts_at_the_speed_of_its_rank_and_declared_ticks_as_they_are() {
     let chunks = vec![chunk(2, 1, 1000, true), chunk(1, 1, 1000, false), chunk(0, 0, 1000, false)];
-    let expected = balancer("refine").report(&PhaseReport { ranks: vec![rank(2.0), rank(1.0)], chunks });
+    let expected = balancer("refine").report(PhaseReport { ranks: vec![rank(2.0), rank(1.0)], chunks });
     let ticks: Vec<u64> = expected.chunks.iter().map(|chunk| chunk.ticks).collect();
     assert_eq!(ticks, [1000, 500, 1000], "in the order of their names");
 }

@@ -31,7 +31,7 @@ struct Gathering {
 /// What is known of a phase besides what the balancer makes of it.
 struct Phase {
     /// What it was told, if that is kept.
-    reported: Option<Box<PhaseReport>>,
+    reported: Option<Arc<PhaseReport>>,
     /// Messages that chunks handled in it.
     deliveries: u64,
     /// Chunks that stood still at its end.
@@ -165,8 +165,8 @@ impl Coordinator {
         }
         self.deliveries.push(deliveries);
         let report = PhaseReport { ranks: self.ranks(&samples), chunks };
-        let expected = self.balancer.report(&report);
-        let reported = self.keeps_reports.then(|| Box::new(report));
+        let reported = self.keeps_reports.then(|| Arc::new(report.clone()));
+        let expected = self.balancer.report(report);
         self.deciding = Some(Phase { reported, deliveries, waited, first_ns, last_ns });
         Some(expected)
     }

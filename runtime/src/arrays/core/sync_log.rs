@@ -1,9 +1,13 @@
 //! The record of all syncs of a run, in bounded memory: sums over all, and as many single ones as fit.
 //!
 //! When there is no more room every second one goes, so that those which stay are spread evenly over the run. The newest
-//! are kept as well, for whoever looks while the run goes on.
+//! are kept as well, for whoever looks while the run goes on. What ranks reported to a sync is long: it is kept apart, of the
+//! newest syncs, as much as fits and of one sync at least.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+
+use lb_strategies::balancer::PhaseReport;
 
 use crate::trace::{SyncReport, SyncTotals};
 
@@ -14,6 +18,8 @@ const KEPT_MIN: usize = 64;
 const RANKS_MAX: usize = 1 << 19;
 /// Syncs that may come between two looks.
 const NEWEST_MAX: usize = 256;
+/// Chunks and ranks of all that ranks reported, where that is kept: each takes some 60 bytes.
+const REPORTED_MAX: usize = 1 << 20;
 
 pub(crate) struct SyncLog {
     kept_max: usize,
@@ -21,7 +27,36 @@ pub(crate) struct SyncLog {
     stride: u64,
     kept: Vec<SyncReport>,
     newest: VecDeque<SyncReport>,
+    reported: Reported,
     totals: SyncTotals,
+}
+
+/// What ranks reported to the newest syncs, in their order.
+#[derive(Default)]
+struct Reported {
+    syncs: VecDeque<(u64, Arc<PhaseReport>)>,
+    /// Chunks and ranks in all of them.
+    size: usize,
+}
+
+impl Reported {
+    fn push(&mut self, sync: u64, report: Arc<PhaseReport>) {
+        self.size += size(&report);
+        self.syncs.push_back((sync, report));
+        while self.size > REPORTED_MAX && self.syncs.len() > 1 {
+            self.size -= self.syncs.pop_front().map_or(0, |(_, oldest)| size(&oldest));
+        }
+    }
+
+    /// The sync together with what ranks reported to it, if that is here.
+    fn join(&self, sync: SyncReport) -> SyncReport {
+        let at = self.syncs.binary_search_by_key(&sync.sync, |(number, _)| *number);
+        SyncReport { reported: at.ok().map(|at| self.syncs[at].1.clone()), ..sync }
+    }
+}
+
+fn size(report: &PhaseReport) -> usize {
+    report.chunks.len() + report.ranks.len()
 }
 
 impl SyncLog {
@@ -32,13 +67,17 @@ impl SyncLog {
             stride: 1,
             kept: Vec::new(),
             newest: VecDeque::new(),
+            reported: Reported::default(),
             totals: SyncTotals::default(),
         }
     }
 
     /// Adds the next one.
-    pub(crate) fn push(&mut self, report: SyncReport) {
+    pub(crate) fn push(&mut self, mut report: SyncReport) {
         self.totals.add(&report);
+        if let Some(reported) = report.reported.take() {
+            self.reported.push(report.sync, reported);
+        }
         if self.newest.len() == NEWEST_MAX {
             self.newest.pop_front();
         }
@@ -56,18 +95,23 @@ impl SyncLog {
     pub(crate) fn after(&self, seen: u64) -> (Vec<SyncReport>, SyncTotals) {
         let unseen = self.totals.syncs.saturating_sub(seen) as usize;
         let unseen = self.newest.iter().skip(self.newest.len().saturating_sub(unseen));
-        (unseen.cloned().collect(), self.totals)
+        (unseen.map(|report| self.reported.join(report.clone())).collect(), self.totals)
     }
 
     /// Those kept, once, and the sums over all.
     pub(crate) fn take(&mut self) -> (Vec<SyncReport>, SyncTotals) {
-        (std::mem::take(&mut self.kept), self.totals)
+        let kept = std::mem::take(&mut self.kept).into_iter();
+        (kept.map(|report| self.reported.join(report)).collect(), self.totals)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use lb_strategies::balancer::ChunkReport;
+    use lb_strategies::{ChunkId, ChunkLoad};
+
     use super::*;
+    use crate::ids::Rank;
 
     fn log(ranks: usize, syncs: u64) -> SyncLog {
         let mut log = SyncLog::new(ranks);
@@ -86,6 +130,29 @@ mod tests {
         assert!(kept[0].sync == 0 && gaps.iter().all(|&gap| gap == gaps[0]), "evenly spread");
         assert_eq!((totals.syncs, totals.moved, totals.worst_sync), (100_000, 200_000, 777));
         assert!(log(1 << 20, 10_000).take().0.len() <= KEPT_MIN, "many ranks make a record long");
+    }
+
+    #[test]
+    fn what_ranks_reported_is_kept_of_the_newest_syncs_until_it_is_too_much() {
+        let with_reports = |chunks: usize, syncs: u64| {
+            let id = ChunkId { array: 0, key: 0 };
+            let load = ChunkLoad { id, rank: Rank(0), ticks: 1, bytes: 0, migratable: true };
+            let chunks = vec![ChunkReport { load, declared: false }; chunks];
+            let reported = Arc::new(PhaseReport { ranks: Vec::new(), chunks });
+            let mut log = SyncLog::new(1);
+            for sync in 0..syncs {
+                log.push(SyncReport { sync, reported: Some(reported.clone()), ..SyncReport::default() });
+            }
+            log
+        };
+        let having = |reports: &[SyncReport]| -> Vec<u64> {
+            reports.iter().filter(|report| report.reported.is_some()).map(|report| report.sync).collect()
+        };
+        let mut log = with_reports(REPORTED_MAX / 4, 10);
+        assert_eq!(having(&log.after(0).0), [6, 7, 8, 9]);
+        assert_eq!(having(&log.take().0), [6, 7, 8, 9]);
+        assert_eq!(having(&with_reports(REPORTED_MAX + 1, 3).take().0), [2], "the trace gets each");
+        assert_eq!(having(&with_reports(10, 300).take().0).len(), 300);
     }
 
     #[test]

@@ -187,7 +187,7 @@ impl Opening {
             *taken = taken.saturating_add(size_of_records(&header));
             let most = records_max(header.kind);
             let read = if *taken > most {
-                Err(format!("more than {} MiB of them", most >> 20))
+                Err(format!("those of the trace take more than {} MiB, the most that is read", most >> 20))
             } else {
                 read_block(file, at, &header, &mut stored, &mut raw)
                     .and_then(|()| records.take(&header, &raw))

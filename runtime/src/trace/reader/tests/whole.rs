@@ -1,5 +1,10 @@
 //! What was written is read.
 
+use std::sync::Arc;
+
+use lb_strategies::balancer::{ChunkReport, PhaseReport};
+use lb_strategies::{ChunkLoad, Rank};
+
 use super::*;
 
 #[test]
@@ -127,4 +132,23 @@ fn who_names_the_file_of_one_rank_misses_no_other() {
     }
     let trace = Trace::open(&dir.0.join("rank-00001.trace")).unwrap();
     assert_eq!((trace.ranks.len(), trace.ranks[0].rank, &trace.problems), (1, 1, &vec![]));
+}
+
+#[test]
+fn what_ranks_reported_to_a_sync_is_left_out_where_it_is_too_long_for_a_block_and_nothing_else_is() {
+    let scratch = Scratch::new("long-reports");
+    let sync = |sync, chunks: usize| {
+        let load = ChunkLoad { id: chunk(7), rank: Rank(0), ticks: 1_000_000, bytes: 4096, migratable: true };
+        let chunks = vec![ChunkReport { load, declared: false }; chunks];
+        let reported = (chunks.len() > 1).then(|| Arc::new(PhaseReport { ranks: Vec::new(), chunks }));
+        SyncReport { reported, ..sync_report(sync) }
+    };
+    let syncs = [sync(0, 0), sync(1, 0), sync(2, 25_000), sync(3, 50_000), sync(4, 25_000)];
+    let mut writer = Writer::create(&scratch.0, &run_record(0, 1, 1)).unwrap();
+    writer.syncs(&syncs).unwrap();
+    writer.finish(&end_record()).unwrap();
+    let trace = Trace::open(&scratch.0).unwrap();
+    assert_eq!(trace.problems, []);
+    let cut = SyncReport { reported: None, ..syncs[3].clone() };
+    assert!(trace.syncs.iter().eq([&syncs[0], &syncs[1], &syncs[2], &cut, &syncs[4]]));
 }
