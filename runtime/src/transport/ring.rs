@@ -44,6 +44,7 @@ const RECEIVED: usize = 1;
 const LEFT: usize = 2;
 
 /// Words that a ring of so many lines takes in its window: a line more, for what its ends tell each other.
+#[cfg(feature = "mpi")]
 pub(crate) const fn footprint(lines: usize) -> usize {
     (lines + 1) * LINE_WORDS
 }
