@@ -66,9 +66,8 @@ const HEADS: [&str; 8] =
 pub(super) fn run(path: &Path, specs: &[String], json: bool, out: &mut dyn Write) -> Result<(), Error> {
     let trace = Trace::open(path)?;
     warn(&trace.problems);
-    let own = [trace.run.lb.clone()];
-    let strategies = strategies(if specs.is_empty() { &own } else { specs })?;
     let reports = reports(&trace)?;
+    let strategies = if specs.is_empty() { own(&trace.run.lb)? } else { strategies(specs)? };
     let rows: Vec<Row<'_>> = strategies.iter().flat_map(|named| decide(named, &reports)).collect();
     if json {
         serde_json::to_writer(&mut *out, &rows).map_err(std::io::Error::from)?;
@@ -84,9 +83,19 @@ fn decide<'r>((spec, strategy): &'r Named, reports: &[&PhaseReport]) -> Vec<Row<
     reports.iter().map(|report| Row::new(spec, &balancer.decide(report))).collect()
 }
 
+/// The strategy of the run, which a program may have brought itself.
+fn own(spec: &str) -> Result<Vec<Named>, Error> {
+    strategies(&[spec.to_owned()]).or_else(|_| {
+        refused(format!("the run was balanced by {spec:?}, which is not known here: name one with --lb"))
+    })
+}
+
+fn refused<T>(why: String) -> Result<T, Error> {
+    Err(Error::Usage(format!("--trace: {why}")))
+}
+
 /// What was reported to all syncs: a decision follows from those before it as well.
 fn reports(trace: &Trace) -> Result<Vec<&PhaseReport>, Error> {
-    let refused = |why: String| Err(Error::Usage(format!("--trace: {why}")));
     if trace.run.shape != Shape::Arrays {
         return refused(format!("it is of {}, which has no syncs", trace.run.shape.program()));
     }
@@ -98,11 +107,42 @@ fn reports(trace: &Trace) -> Result<Vec<&PhaseReport>, Error> {
     if let Some((missing, _)) = (0..).zip(&syncs).find(|(number, sync)| *number != sync.sync) {
         return refused(format!("sync {missing} is not in it, and what was decided later depends on that"));
     }
-    let reports: Option<Vec<&PhaseReport>> = syncs.iter().map(|sync| sync.reported.as_deref()).collect();
-    match reports {
-        Some(reports) => Ok(reports),
-        None => refused(
+    let reports: Vec<&PhaseReport> = syncs.iter().filter_map(|sync| sync.reported.as_deref()).collect();
+    if reports.is_empty() {
+        return refused(
             "it does not say what ranks reported to syncs: record the run with CARIBOU_LB_REPORTS=on".into(),
-        ),
+        );
     }
+    if let Some(without) = syncs.iter().find(|sync| sync.reported.is_none()) {
+        let sync = without.sync;
+        return refused(format!(
+            "what ranks reported to sync {sync} is not in it: it was too long to be recorded"
+        ));
+    }
+    match contradiction(&reports) {
+        None => Ok(reports),
+        Some(why) => refused(why),
+    }
+}
+
+/// The first thing in the reports that no run tells: a balancer relies on it.
+fn contradiction(reports: &[&PhaseReport]) -> Option<String> {
+    let ranks = reports.first()?.ranks.len();
+    reports.iter().enumerate().find_map(|(sync, report)| {
+        let reported = report.ranks.len();
+        if reported != ranks {
+            return Some(format!(
+                "sync {sync} has reports of {reported} ranks, expected {ranks} as sync 0 has"
+            ));
+        }
+        let speeds = report.ranks.iter().map(|rank| rank.sample.map_or(0.0, |sample| sample.speed));
+        if let Some((rank, speed)) = speeds.enumerate().find(|(_, speed)| !speed.is_finite()) {
+            return Some(format!(
+                "sync {sync}: the speed of rank {rank} is {speed}, expected a finite number"
+            ));
+        }
+        let lost = report.chunks.iter().find(|chunk| chunk.load.rank.index() >= ranks)?;
+        let rank = lost.load.rank;
+        Some(format!("sync {sync}: a chunk is on rank {rank}, expected one of {ranks}, counted from 0"))
+    })
 }

@@ -1,7 +1,10 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use caribou::trace::Trace;
+use caribou::trace::{End, RunRecord, Trace, Writer};
 use caribou::{Chunk, Config, Ctx, Load, Pin, Reducer, SyncReport, Target, Values};
+use lb_strategies::Rank;
+use lb_strategies::balancer::PhaseReport;
 use serde::{Deserialize, Serialize};
 
 use crate::tests::caribou;
@@ -74,6 +77,45 @@ fn the_strategy_of_a_recorded_run_decides_each_of_its_syncs_again() {
     let text = caribou(&["balance", "--trace", path, "--lb", "greedy;none"]).expect("others can be asked");
     assert_eq!(text.lines().count(), 1 + 2 * SYNCS as usize, "{text}");
     assert!(text.lines().last().is_some_and(|line| line.starts_with("none ")), "{text}");
+    let _ = std::fs::remove_dir_all(&dir);
+}
+
+/// Writes the syncs of the trace in `dir` as the trace of another run; its directory.
+fn edited(dir: &Path, lb: &str, edit: impl FnOnce(&mut [SyncReport])) -> PathBuf {
+    let Trace { run, mut syncs, .. } = Trace::open(dir).expect("it was recorded");
+    edit(&mut syncs);
+    let dir = dir.join("edited");
+    let _ = std::fs::remove_dir_all(&dir);
+    let mut writer = Writer::create(&dir, &RunRecord { lb: lb.into(), ..run }).expect("a new directory");
+    writer.syncs(&syncs).expect("it can be written");
+    writer.finish(&End::default()).expect("it can be written");
+    dir
+}
+
+#[test]
+fn a_trace_that_cannot_be_decided_again_is_refused_with_the_reason() {
+    let dir = record("edited", true);
+    let refused = |lb: &str, edit: fn(&mut PhaseReport)| {
+        let change =
+            |syncs: &mut [SyncReport]| edit(Arc::make_mut(syncs[1].reported.as_mut().expect("kept")));
+        let path = edited(&dir, lb, change);
+        caribou(&["balance", "--trace", path.to_str().expect("a plain name")]).expect_err("refused")
+    };
+    for (lb, edit, expected) in [
+        (
+            "refine",
+            (|report| report.chunks[0].load.rank = Rank(2)) as fn(&mut PhaseReport),
+            "sync 1: a chunk is on rank 2",
+        ),
+        ("refine", |report| report.ranks.truncate(1), "sync 1 has reports of 1 ranks, expected 2"),
+        ("my-own", |_| (), "balanced by \"my-own\", which is not known here: name one with --lb"),
+    ] {
+        let line = refused(lb, edit);
+        assert!(line.contains(expected) && line.lines().count() == 1, "{line}");
+    }
+    let path = edited(&dir, "refine", |syncs| syncs[2].reported = None);
+    let line = caribou(&["balance", "--trace", path.to_str().expect("a plain name")]).expect_err("refused");
+    assert!(line.contains("what ranks reported to sync 2 is not in it"), "{line}");
     let _ = std::fs::remove_dir_all(&dir);
 }
 
