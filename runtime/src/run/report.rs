@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::measure::topology::plan::Plan;
 use crate::trace::{ClockOffset, RankProfile, RunRecord};
 
-/// The facts of a finished run, whatever its shape.
+/// The facts of a finished run, whatever its shape. Reports encode them as fields of their own, so that a format has to
+/// know its fields by their names, as JSON does.
 ///
 /// ```
 /// let report = caribou::Report::default();

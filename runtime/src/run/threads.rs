@@ -88,7 +88,13 @@ pub(super) fn run<S: Shape>(config: &Config, shape: &S) -> Result<Finished<S>, E
         };
         // All are started before the first is waited for.
         let started: Vec<_> = (0..).map(Rank).zip(transports).map(start).collect();
-        let join = |rank: thread::ScopedJoinHandle<'_, S::Figures>| rank.join().unwrap_or_default();
+        let join = |rank: thread::ScopedJoinHandle<'_, S::Figures>| {
+            rank.join().unwrap_or_else(|panic| {
+                let why = of_panic(&*panic);
+                process.fail(Error::System { what: "a rank's thread".into(), why });
+                S::Figures::default()
+            })
+        };
         started.into_iter().flatten().map(join).collect()
     });
     let elapsed_ns = process.outcome.elapsed_ns();
