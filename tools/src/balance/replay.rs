@@ -90,7 +90,7 @@ fn own(spec: &str) -> Result<Vec<Named>, Error> {
     })
 }
 
-fn refused<T>(why: String) -> Result<T, Error> {
+fn refused<T>(why: impl std::fmt::Display) -> Result<T, Error> {
     Err(Error::Usage(format!("--trace: {why}")))
 }
 
@@ -102,7 +102,7 @@ fn reports(trace: &Trace) -> Result<Vec<&PhaseReport>, Error> {
     let mut syncs: Vec<&SyncReport> = trace.syncs.iter().collect();
     syncs.sort_by_key(|sync| sync.sync);
     if syncs.is_empty() {
-        return refused("the run had no sync".into());
+        return refused("the run had no sync");
     }
     if let Some((missing, _)) = (0..).zip(&syncs).find(|(number, sync)| *number != sync.sync) {
         return refused(format!("sync {missing} is not in it, and what was decided later depends on that"));
@@ -110,7 +110,7 @@ fn reports(trace: &Trace) -> Result<Vec<&PhaseReport>, Error> {
     let reports: Vec<&PhaseReport> = syncs.iter().filter_map(|sync| sync.reported.as_deref()).collect();
     if reports.is_empty() {
         return refused(
-            "it does not say what ranks reported to syncs: record the run with CARIBOU_LB_REPORTS=on".into(),
+            "it does not say what ranks reported to syncs: record the run with CARIBOU_LB_REPORTS=on",
         );
     }
     if let Some(without) = syncs.iter().find(|sync| sync.reported.is_none()) {

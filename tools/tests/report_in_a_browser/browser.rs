@@ -55,7 +55,8 @@ impl Browser {
     /// What the browser answers; what it tells meanwhile is kept.
     pub(crate) fn call(&mut self, method: &str, parameters: Value) -> Value {
         self.calls += 1;
-        let mut call = json!({ "id": self.calls, "method": method, "params": parameters });
+        let mut call = json!({ "id": self.calls, "method": method });
+        call["params"] = parameters;
         if let Some(session) = &self.session {
             call["sessionId"] = session.as_str().into();
         }

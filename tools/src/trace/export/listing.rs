@@ -49,14 +49,14 @@ pub(super) fn export(
 /// What events become.
 enum Form<'o> {
     Lines(&'o mut dyn Write),
-    Values(csv::Writer<&'o mut dyn Write>),
+    Values(Box<csv::Writer<&'o mut dyn Write>>),
 }
 
 impl<'o> Form<'o> {
     fn values(out: &'o mut dyn Write) -> io::Result<Self> {
         let mut csv = csv::Writer::from_writer(out);
         csv.write_record(HEADS).map_err(unwritten)?;
-        Ok(Self::Values(csv))
+        Ok(Self::Values(Box::new(csv)))
     }
 
     fn finish(self) -> io::Result<()> {

@@ -34,7 +34,7 @@ fn value(report: &Report<'_>) -> Value {
     let levels = figures.levels.iter().enumerate().map(|(level, grid)| {
         let bins = figures.rows.iter().flat_map(|row| row.level(level));
         let bytes: Vec<u8> = bins.flat_map(|bin| std::iter::once(bin.kind).chain(bin.shares)).collect();
-        json!({ "bin_ns": grid.bin_ns, "bins": grid.bins, "data": BASE64_STANDARD.encode(&bytes) })
+        json!({ "bin_ns": grid.bin_ns, "bins": grid.bins, "data": BASE64_STANDARD.encode(bytes) })
     });
     let stack = figures.stack.iter().map(|(activity, ns)| json!({ "activity": activity, "ns": ns }));
     let marks = figures.marks.iter().map(|&(at_ns, name)| json!([at_ns, report.trace.name(name)]));
@@ -69,7 +69,7 @@ fn exact(stretch: &Stretch) -> Value {
     let sent =
         |slice: &Exact| slice.sent.map_or(f32::NAN, |(_, at_ns)| slice.begin_ns.saturating_sub(at_ns) as f32);
     let list = |bytes: &dyn Fn(&Exact) -> Vec<u8>| {
-        BASE64_STANDARD.encode(&stretch.slices.iter().flat_map(bytes).collect::<Vec<u8>>())
+        BASE64_STANDARD.encode(stretch.slices.iter().flat_map(bytes).collect::<Vec<u8>>())
     };
     json!({
         "from_ns": stretch.from_ns,
@@ -94,9 +94,9 @@ fn path(report: &Report<'_>) -> Value {
     let rows: Vec<_> = steps.iter().map(|step| report.figures.row_of(step.rank, step.worker)).collect();
     let row = |row: &Option<usize>| (row.unwrap_or(usize::from(UNKNOWN)) as u16).to_le_bytes();
     json!({
-        "row": BASE64_STANDARD.encode(&rows.iter().flat_map(row).collect::<Vec<u8>>()),
-        "begin_ns": BASE64_STANDARD.encode(&steps.iter().flat_map(|step| (step.begin_ns as f64).to_le_bytes()).collect::<Vec<u8>>()),
-        "long_ns": BASE64_STANDARD.encode(&steps.iter().flat_map(|step| ((step.end_ns - step.begin_ns) as f32).to_le_bytes()).collect::<Vec<u8>>()),
+        "row": BASE64_STANDARD.encode(rows.iter().flat_map(row).collect::<Vec<u8>>()),
+        "begin_ns": BASE64_STANDARD.encode(steps.iter().flat_map(|step| (step.begin_ns as f64).to_le_bytes()).collect::<Vec<u8>>()),
+        "long_ns": BASE64_STANDARD.encode(steps.iter().flat_map(|step| ((step.end_ns - step.begin_ns) as f32).to_le_bytes()).collect::<Vec<u8>>()),
     })
 }
 
