@@ -226,8 +226,7 @@ where
     }
 
     fn run(self, seat: Seat<'_, PoolPacket>) {
-        let workers: Vec<u32> = seat.plan.seats.iter().map(|seats| seats.workers).collect();
-        let (mut facts, rank) = (self.shape.pool.facts(workers), seat.rank);
+        let (mut facts, rank) = (self.shape.pool.facts(seat.plan.workers()), seat.rank);
         if self.shape.policy.asks_for_clock_speed() {
             facts.clock_speeds[rank.index()] = Speed::measured(seat.config.slowness(rank)).turns_per_us();
         }

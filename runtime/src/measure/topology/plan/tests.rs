@@ -73,7 +73,7 @@ fn a_quota_bounds_the_workers_that_nobody_asked_for() {
         quota: Some(Quota { vcpus: quota, group: group.into() }),
         ..place("a", &vcpus, workers)
     };
-    let counts = |places: &[Place]| auto(places).seats.iter().map(|seats| seats.workers).collect::<Vec<_>>();
+    let counts = |places: &[Place]| auto(places).workers();
     assert_eq!(counts(&[under("/", 2.5, None)]), [3]);
     assert_eq!(counts(&[under("/", 0.5, None)]), [1]);
     assert_eq!(counts(&[under("/", 4.0, None), under("/", 4.0, None)]), [2, 2], "they share it");
@@ -104,7 +104,7 @@ fn a_rank_too_large_for_a_cache_stays_within_a_domain() {
 #[test]
 fn ranks_that_share_divide_the_cores_evenly() {
     let vcpus = machine(12, 2, 12);
-    let workers = |places: &[Place]| auto(places).seats.iter().map(|seats| seats.workers).collect::<Vec<_>>();
+    let workers = |places: &[Place]| auto(places).workers();
     assert_eq!(workers(&vec![place("a", &vcpus, None); 3]), [2, 2, 2]);
     assert_eq!(workers(&vec![place("a", &vcpus, None); 4]), [1, 1, 1, 1]);
     assert_eq!(workers(&vec![place("a", &vcpus, None); 9]), [1; 9], "at least one");
