@@ -10,8 +10,8 @@
 //! | [`neighbours`], [`hosts`] | what neighbours take, and what measured hosts have left |
 //! | [`costs`] | what iterations cost |
 //! | [`links`], [`post`] | what lies between ranks, and what is on its way there |
-//! | [`events`] | what is to happen when |
-//! | [`run_pool`] | how long a pool takes there under a policy, and what was lost |
+//! | [`events`], `execution` | what is to happen when, and who executes how much until then |
+//! | [`run_pool`], [`run_array`] | how long a pool, or an array of chunks, takes there under a policy, and what was lost |
 //! | [`ideal`] | how long the best policy would take |
 //! | [`scenario`](mod@scenario), [`scenarios`] | all of that together, and the scenarios that have names |
 //! | [`crossbar_cluster`] | the tasks and the cluster of a paper |
@@ -20,6 +20,7 @@
 pub mod costs;
 pub mod crossbar_cluster;
 pub mod events;
+mod execution;
 pub mod hardware_threads;
 pub mod hosts;
 pub mod ideal;
@@ -27,6 +28,7 @@ pub mod jumps;
 pub mod links;
 pub mod neighbours;
 pub mod post;
+pub mod run_array;
 pub mod run_pool;
 pub mod scenario;
 pub mod scenarios;
@@ -43,6 +45,7 @@ pub use jumps::{Jumps, Level};
 pub use links::{Erratic, Jitter, Links, PerPair};
 pub use neighbours::{Beside, Neighbour};
 pub use post::Post;
+pub use run_array::{Array, ArrayRun, Executed, RunArray, SyncRun};
 pub use run_pool::{PoolRun, RunPool, WorkerRun};
 pub use scenario::{MakeVcpus, Network, Scenario};
 pub use scenarios::sweeps::{SWEEPS, Sweep};

@@ -26,8 +26,8 @@ use crate::rank::Rank;
 
 /// Phases that the expected loads of chunks are made from.
 pub const HISTORY: usize = 4;
-/// What moving costs, for the acceptance test: packing, sending and landing one chunk, and its bytes.
-const MOVE_COST: MoveCost = MoveCost { per_chunk_ns: 5_000, bytes_per_second: 4e9 };
+/// What moving costs, as it is taken to by the acceptance test: packing, sending and landing one chunk, and its bytes.
+pub const MOVE_COST: MoveCost = MoveCost { per_chunk_ns: 5_000, bytes_per_second: 4e9 };
 
 /// What all ranks reported of one phase.
 ///

@@ -48,13 +48,11 @@ pub fn ideal_s(workers: &[(Worker, Nanos)], vcpus: &mut dyn Vcpus, work: f64) ->
 mod tests {
     use super::*;
     use crate::cluster::{PerWorker, Series};
-    use crate::pools::policy::Pool;
     use crate::rank::Rank;
 
     #[test]
     fn it_counts_who_comes_late_and_who_stands_still() {
-        let pool = Pool::new(1, vec![2]);
-        let mut vcpus = PerWorker::new(&pool, |worker| {
+        let mut vcpus = PerWorker::new(&[2], |worker| {
             let trace = Series::constant(10.0);
             if worker.number == 0 { trace.then(3.0, 0.0).then(5.0, 10.0) } else { trace }
         });

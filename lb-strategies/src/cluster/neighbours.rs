@@ -2,7 +2,6 @@
 
 use super::series::{PerWorker, Series};
 use super::vcpus::Worker;
-use crate::pools::policy::Pool;
 use crate::rank::Rank;
 
 /// Somebody who computes beside a worker, or beside each worker of a rank.
@@ -68,9 +67,9 @@ impl Beside {
         }
     }
 
-    /// The share of each worker over time.
-    pub fn shares(self, pool: &Pool, neighbours: &[Neighbour]) -> PerWorker {
-        PerWorker::new(pool, |worker| {
+    /// The share of each worker over time, where ranks have so many workers each.
+    pub fn shares(self, workers: &[u32], neighbours: &[Neighbour]) -> PerWorker {
+        PerWorker::new(workers, |worker| {
             let beside = neighbours.iter().filter(|neighbour| neighbour.is_beside(worker));
             let beside: Vec<&Neighbour> = beside.collect();
             let mut changes: Vec<f64> = beside.iter().flat_map(|there| [there.from_s, there.to_s]).collect();
@@ -117,12 +116,11 @@ mod tests {
 
     #[test]
     fn a_neighbour_takes_from_those_beside_it_while_it_is_there() {
-        let pool = Pool::new(100, vec![2, 2]);
         let neighbours = [
             Neighbour { worker: Some(1), from_s: 10.0, to_s: 20.0, ..Neighbour::always(Rank(1)) },
             Neighbour { from_s: 15.0, duty: 0.25, ..Neighbour::always(Rank(1)) },
         ];
-        let shares = Beside::Vcpu.shares(&pool, &neighbours);
+        let shares = Beside::Vcpu.shares(&[2, 2], &neighbours);
         let share =
             |rank, number, seconds| shares.of(Worker { rank: Rank(rank), number }).at(seconds * SECOND).0;
         assert_eq!([share(0, 0, 15), share(0, 1, 15), share(1, 0, 14)], [1.0; 3]);

@@ -6,9 +6,8 @@ use super::costs::Costs;
 use super::ideal::ideal_s;
 use super::links::{Jitter, Links};
 use super::run_pool::{PoolRun, RunPool};
-use super::vcpus::{Vcpus, Worker};
+use super::vcpus::{Vcpus, Worker, all_workers};
 use crate::pools::policy::{Nanos, Pool, PoolStrategy, SECOND};
-use crate::rank::Rank;
 
 /// A pool on a cluster; the same for every policy that runs it, and every time.
 ///
@@ -124,9 +123,6 @@ impl Scenario {
 
     /// All workers, in order.
     pub fn workers(&self) -> impl Iterator<Item = Worker> + '_ {
-        let of_rank = |(rank, &workers): (u32, &u32)| {
-            (0..workers).map(move |number| Worker { rank: Rank(rank), number })
-        };
-        (0..).zip(&self.pool.workers).flat_map(of_rank)
+        all_workers(&self.pool.workers)
     }
 }

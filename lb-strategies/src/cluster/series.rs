@@ -1,7 +1,7 @@
 //! Values that hold for a while and then jump: a speed or a share as it was written down.
 
 use super::vcpus::{Vcpus, Worker};
-use crate::pools::policy::{Nanos, Pool, SECOND};
+use crate::pools::policy::{Nanos, SECOND};
 use crate::rank::Rank;
 
 /// A value as a function of time, constant between jumps; the last value holds for ever.
@@ -56,9 +56,8 @@ impl Series {
 /// One series for each worker.
 ///
 /// ```
-/// use lb_strategies::{Rank, cluster::{PerWorker, Series, Vcpus, Worker}, pool::Pool};
-/// let pool = Pool::new(100, vec![2, 2]);
-/// let mut vcpus = PerWorker::new(&pool, |worker| Series::constant(100.0 + f64::from(worker.number)));
+/// use lb_strategies::{Rank, cluster::{PerWorker, Series, Vcpus, Worker}};
+/// let mut vcpus = PerWorker::new(&[2, 2], |worker| Series::constant(100.0 + f64::from(worker.number)));
 /// assert_eq!(vcpus.speed(Worker { rank: Rank(1), number: 1 }, 0), (101.0, u64::MAX));
 /// ```
 #[derive(Clone, Debug)]
@@ -68,12 +67,12 @@ pub struct PerWorker {
 }
 
 impl PerWorker {
-    /// The series of each worker of `pool`.
-    pub fn new(pool: &Pool, mut series: impl FnMut(Worker) -> Series) -> Self {
+    /// The series of each worker, where ranks have so many workers each.
+    pub fn new(workers: &[u32], mut series: impl FnMut(Worker) -> Series) -> Self {
         let of_rank = |(rank, &workers): (u32, &u32)| {
             (0..workers).map(|number| series(Worker { rank: Rank(rank), number })).collect()
         };
-        Self { series: (0..).zip(&pool.workers).map(of_rank).collect() }
+        Self { series: (0..).zip(workers).map(of_rank).collect() }
     }
 
     /// That of one worker.
@@ -88,32 +87,48 @@ impl Vcpus for PerWorker {
     }
 }
 
-/// Other vCPUs, of which each worker has only a share.
+/// Other vCPUs, of which each worker has only a part.
 ///
 /// ```
-/// use lb_strategies::{Rank, cluster::{PerWorker, Series, Shared, Traces, Vcpus, Worker}, pool::Pool};
-/// let shares = PerWorker::new(&Pool::new(100, vec![1]), |_| Series::constant(1.0).then(60.0, 0.5));
-/// let mut vcpus = Shared::new(Box::new(Traces::constant(|_| 800.0)), shares);
+/// use lb_strategies::{Rank, cluster::{PerWorker, Series, Shared, Traces, Vcpus, Worker}};
+/// let halves = PerWorker::new(&[1], |_| Series::constant(1.0).then(60.0, 0.5));
+/// let mut vcpus = Shared::new(Box::new(Traces::constant(|_| 800.0)), halves.clone());
 /// let worker = Worker { rank: Rank(0), number: 0 };
 /// assert_eq!(vcpus.speed(worker, 60_000_000_000), (400.0, u64::MAX));
+/// assert_eq!(vcpus.share(worker, 60_000_000_000), 0.5, "it waits for half of the time");
+/// let mut vcpus = Shared::slowed(Box::new(Traces::constant(|_| 800.0)), halves);
+/// assert_eq!(vcpus.speed(worker, 60_000_000_000), (400.0, u64::MAX));
+/// assert_eq!(vcpus.share(worker, 60_000_000_000), 1.0, "it runs, at half of the speed");
 /// ```
 pub struct Shared {
     vcpus: Box<dyn Vcpus>,
-    shares: PerWorker,
+    parts: PerWorker,
+    /// Whether others take turns with the worker, or slow it down while it runs.
+    turns: bool,
 }
 
 impl Shared {
-    /// `vcpus`, of which each worker has the share that `shares` says.
-    pub fn new(vcpus: Box<dyn Vcpus>, shares: PerWorker) -> Self {
-        Self { vcpus, shares }
+    /// `vcpus`, on which each worker runs for this part of the time and waits for the rest.
+    pub fn new(vcpus: Box<dyn Vcpus>, parts: PerWorker) -> Self {
+        Self { vcpus, parts, turns: true }
+    }
+
+    /// `vcpus`, on which each worker runs all the time with this part of the speed.
+    pub fn slowed(vcpus: Box<dyn Vcpus>, parts: PerWorker) -> Self {
+        Self { vcpus, parts, turns: false }
     }
 }
 
 impl Vcpus for Shared {
     fn speed(&mut self, worker: Worker, now: Nanos) -> (f64, Nanos) {
         let (speed, until) = self.vcpus.speed(worker, now);
-        let (share, until_share) = self.shares.of(worker).at(now);
-        (speed * share, until.min(until_share))
+        let (part, until_part) = self.parts.of(worker).at(now);
+        (speed * part, until.min(until_part))
+    }
+
+    fn share(&mut self, worker: Worker, now: Nanos) -> f64 {
+        let share = self.vcpus.share(worker, now);
+        if self.turns { share * self.parts.of(worker).at(now).0.min(1.0) } else { share }
     }
 
     fn occupied(&mut self, worker: Worker, occupied: bool, now: Nanos) -> bool {

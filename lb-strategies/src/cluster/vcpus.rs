@@ -23,10 +23,24 @@ impl std::fmt::Display for Worker {
     }
 }
 
+/// All workers, in order, of ranks that have so many each.
+pub(super) fn all_workers(workers: &[u32]) -> impl Iterator<Item = Worker> + '_ {
+    let of_rank =
+        |(rank, &workers): (u32, &u32)| (0..workers).map(move |number| Worker { rank: Rank(rank), number });
+    (0..).zip(workers).flat_map(of_rank)
+}
+
 /// The vCPUs under the workers. Speeds are units of work per second and hold for a while.
 pub trait Vcpus {
     /// The speed of a worker from `now` on, and until when it is that (later than `now`; `Nanos::MAX` for ever).
     fn speed(&mut self, worker: Worker, now: Nanos) -> (f64, Nanos);
+
+    /// In which part of the time a worker runs that wants to, from `now` on and for as long as its speed holds. The rest of
+    /// the time others have the vCPU and it waits. Its speed counts both: while it runs it is `speed / share`, which is what
+    /// a burst of computation shows.
+    fn share(&mut self, _worker: Worker, _now: Nanos) -> f64 {
+        1.0
+    }
 
     /// A worker begins to execute or stops. True if the speed of others changes by that; those whose speed stays must keep
     /// it until when they were told, or longer.

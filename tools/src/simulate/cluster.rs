@@ -111,7 +111,7 @@ impl Options {
     fn speeds(&self, pool: &Pool) -> Result<PerWorker, Error> {
         let (ranks, all) = (self.ranks as usize, pool.workers() as usize);
         let Some(list) = &self.speeds else {
-            return Ok(PerWorker::new(pool, |_| Series::constant(self.speed)));
+            return Ok(PerWorker::new(&pool.workers, |_| Series::constant(self.speed)));
         };
         let speeds = values::speeds(list).map_err(Error::Usage)?;
         if speeds.len() != ranks && speeds.len() != all {
@@ -121,7 +121,7 @@ impl Options {
             )));
         }
         let of_workers = speeds.len() == all;
-        Ok(PerWorker::new(pool, |worker| {
+        Ok(PerWorker::new(&pool.workers, |worker| {
             let index = worker.rank.index() * self.workers as usize + worker.number as usize;
             Series::constant(speeds[if of_workers { index } else { worker.rank.index() }])
         }))
@@ -141,16 +141,16 @@ impl Options {
             }
         }
         let beside = if self.beside == "core" { Beside::Core } else { Beside::Vcpu };
-        Ok(beside.shares(pool, &self.neighbours))
+        Ok(beside.shares(&pool.workers, &self.neighbours))
     }
 
     fn host_shares(&self, pool: &Pool, seed: u64) -> Result<PerWorker, Error> {
         let Some(file) = &self.hosts_trace else {
-            return Ok(PerWorker::new(pool, |_| Series::constant(1.0)));
+            return Ok(PerWorker::new(&pool.workers, |_| Series::constant(1.0)));
         };
         let mut hosts = host_trace::read(file, self.trace_step)?;
         let group = (u128::from(seed) * u128::from(self.ranks) % hosts.len() as u128) as usize;
         hosts.rotate_left(group);
-        Ok(on_hosts(pool, &hosts))
+        Ok(on_hosts(&pool.workers, &hosts))
     }
 }

@@ -1,5 +1,6 @@
 //! What can happen on the cluster, and a number that stands for a whole history.
 
+use crate::cluster::execution::Look;
 use crate::pools::policy::Nanos;
 
 #[derive(Clone, Copy, Debug)]
@@ -7,10 +8,7 @@ pub(super) enum Event {
     /// A worker is there.
     Arrives(usize),
     /// Its speed changes, or its range is at its end.
-    Looks {
-        worker: usize,
-        version: u64,
-    },
+    Looks(Look),
     /// A message has arrived; it waits in its queue.
     Delivered {
         from: u32,
@@ -26,11 +24,17 @@ pub(super) enum Event {
     },
 }
 
+impl From<Look> for Event {
+    fn from(look: Look) -> Self {
+        Self::Looks(look)
+    }
+}
+
 /// `before`, with one more event.
 pub(super) fn digest(before: u64, now: Nanos, event: &Event) -> u64 {
     let kind = match event {
         Event::Arrives(worker) => 1 + 8 * *worker as u64,
-        Event::Looks { worker, version } => 2 + 8 * (*worker as u64) + (version << 32),
+        Event::Looks(Look { worker, version }) => 2 + 8 * (*worker as u64) + (version << 32),
         Event::Delivered { from, to } => 3 + 8 * u64::from(*from) + (u64::from(*to) << 32),
         Event::Served { from, to } => 4 + 8 * u64::from(*from) + (u64::from(*to) << 32),
         Event::Timer { rank } => 5 + 8 * u64::from(*rank),

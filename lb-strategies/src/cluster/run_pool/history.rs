@@ -5,32 +5,27 @@ use std::ops::Range;
 use super::event::{Event, digest};
 use super::{PoolRun, RunPool, WorkerRun};
 use crate::cluster::events::Events;
+use crate::cluster::execution::Execution;
 use crate::cluster::links::Links;
 use crate::cluster::post::Post;
-use crate::cluster::vcpus::{Vcpus, Worker};
+use crate::cluster::vcpus::Worker;
 use crate::pools::driver::{Driver, Errand, Order};
 use crate::pools::message::Message;
-use crate::pools::policy::{Nanos, SECOND};
+use crate::pools::policy::Nanos;
 use crate::pools::range_set::RangeSet;
 use crate::rank::Rank;
 
 struct Running {
     range: Range<u64>,
     copy: bool,
-    left: f64,
-    since: Nanos,
     begun: Nanos,
-    speed: f64,
 }
 
 #[derive(Default)]
 struct State {
     running: Option<Running>,
-    /// Whether the vCPUs take it for running: between two ranges without a pause it does not stop for them.
-    occupies: bool,
     /// What it keeps apart.
     apart: Option<Range<u64>>,
-    version: u64,
     run: WorkerRun,
     executed: Vec<Range<u64>>,
 }
@@ -47,14 +42,13 @@ impl State {
 
 pub(super) struct History<'r> {
     drivers: Vec<Driver>,
-    vcpus: &'r mut dyn Vcpus,
     work: Box<dyn Fn(Range<u64>) -> f64 + 'r>,
     now: Nanos,
     end: Nanos,
     events: Events<Event>,
+    execution: Execution<'r>,
     /// Of each rank, the number of its first worker.
     firsts: Vec<usize>,
-    names: Vec<Worker>,
     workers: Vec<State>,
     post: Post<Box<dyn Links + 'r>, Message>,
     /// Until when a rank is busy with messages.
@@ -93,14 +87,13 @@ impl<'r> History<'r> {
         };
         Self {
             drivers,
-            vcpus,
             work,
             now: 0,
             end,
             events,
             firsts,
             workers: names.iter().map(|_| State::default()).collect(),
-            names,
+            execution: Execution::new(vcpus, names),
             post: Post::new(ranks as u32, links),
             serving: vec![0; ranks],
             errands: Vec::new(),
@@ -127,8 +120,11 @@ impl<'r> History<'r> {
         self.run.digest = digest(self.run.digest, self.now, &event);
         match event {
             Event::Arrives(index) => self.wants(index),
-            Event::Looks { worker, version } if self.workers[worker].version == version => self.look(worker),
-            Event::Looks { .. } => {}
+            Event::Looks(look) => {
+                if self.execution.look(look, self.now, &mut self.events) {
+                    self.through(look.worker);
+                }
+            }
             Event::Delivered { from, to } => {
                 let service = self.post.service(Rank(to));
                 let free = self.serving[to as usize].max(self.now) + service;
@@ -149,7 +145,7 @@ impl<'r> History<'r> {
     }
 
     fn wants(&mut self, index: usize) {
-        let Worker { rank, number } = self.names[index];
+        let Worker { rank, number } = self.execution.name(index);
         self.tell(rank.0, |driver, now, errands| driver.wants(number, now, errands));
     }
 
@@ -205,60 +201,18 @@ impl<'r> History<'r> {
     }
 
     fn start(&mut self, rank: u32, worker: u32, range: Range<u64>, copy: bool) {
-        let (now, left) = (self.now, (self.work)(range.clone()));
+        let (now, work) = (self.now, (self.work)(range.clone()));
         let index = self.firsts[rank as usize] + worker as usize;
-        self.workers[index].running = Some(Running { range, copy, left, since: now, begun: now, speed: 0.0 });
-        self.occupies(index, true);
-        self.look(index);
-    }
-
-    /// A worker begins to run or stops, which may change the speed of others.
-    fn occupies(&mut self, index: usize, occupied: bool) {
-        let before = std::mem::replace(&mut self.workers[index].occupies, occupied);
-        if before != occupied && self.vcpus.occupied(self.names[index], occupied, self.now) {
-            self.look_everywhere_but(index);
-        }
-    }
-
-    #[expect(clippy::float_cmp, reason = "it is the same number or another speed")]
-    fn look_everywhere_but(&mut self, but: usize) {
-        for other in 0..self.workers.len() {
-            let Some(running) = &self.workers[other].running else { continue };
-            // An earlier look stays planned, and is right as long as the speed is.
-            if other != but && self.vcpus.speed(self.names[other], self.now).0 != running.speed {
-                self.look(other);
-            }
-        }
-    }
-
-    /// Accounts for what a worker has executed since the last look, and says when to look again.
-    fn look(&mut self, index: usize) {
-        let now = self.now;
-        let state = &mut self.workers[index];
-        state.version += 1;
-        let version = state.version;
-        let running = state.running.as_mut().expect("only who runs is looked at");
-        running.left -= running.speed * (now - running.since) as f64 / SECOND as f64;
-        running.since = now;
-        if running.left <= 1e-9 * running.speed.max(1.0) {
-            return self.through(index);
-        }
-        let (speed, until) = self.vcpus.speed(self.names[index], now);
-        debug_assert!(until > now, "a speed holds for a while");
-        running.speed = speed;
-        let rest = running.left / speed * SECOND as f64;
-        // Zero speed gives infinity, which is too long.
-        let end = if rest < 1e18 { now + (rest.ceil() as Nanos).max(1) } else { Nanos::MAX };
-        let next = end.min(until);
-        if next < Nanos::MAX {
-            self.events.at(next, Event::Looks { worker: index, version });
+        self.workers[index].running = Some(Running { range, copy, begun: now });
+        if self.execution.begin(index, work, now, &mut self.events) {
+            self.through(index);
         }
     }
 
     fn through(&mut self, index: usize) {
         let now = self.now;
         let state = &mut self.workers[index];
-        let Running { range, copy, begun, .. } = state.running.take().expect("it runs");
+        let Running { range, copy, begun } = state.running.take().expect("it runs");
         state.run.busy += now - begun;
         state.run.end = now;
         state.run.chunks += 1;
@@ -269,9 +223,7 @@ impl<'r> History<'r> {
             state.has_executed(range);
         }
         self.wants(index);
-        if self.workers[index].running.is_none() {
-            self.occupies(index, false);
-        }
+        self.execution.rest(index, now, &mut self.events);
     }
 
     fn over(mut self) -> PoolRun {

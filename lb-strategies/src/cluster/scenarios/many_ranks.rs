@@ -17,7 +17,7 @@ fn nanos(seconds: f64) -> Nanos {
 pub fn constant(ranks: u32, rtt_s: f64) -> Scenario {
     let pool = Pool::new(4_000_000 * u64::from(ranks), vec![4; ranks as usize]);
     let mut rng = SplitMix64::new(1);
-    let vcpus = PerWorker::new(&pool, |_| Series::constant(500.0 + 1500.0 * rng.uniform()));
+    let vcpus = PerWorker::new(&pool.workers, |_| Series::constant(500.0 + 1500.0 * rng.uniform()));
     let scenario = Scenario::new("M1", pool, move || Box::new(vcpus.clone()));
     Scenario { network: Network { rtt: nanos(rtt_s), ..Network::default() }, ..scenario }
 }
@@ -25,7 +25,7 @@ pub fn constant(ranks: u32, rtt_s: f64) -> Scenario {
 /// M3: two ranks of eight workers at 1000; rank 1 falls to 50 at `seconds`. Undisturbed they need 3000 s.
 pub fn collapse(seconds: f64) -> Scenario {
     let pool = Pool::new(48_000_000, vec![8; 2]);
-    let vcpus = PerWorker::new(&pool, |worker| {
+    let vcpus = PerWorker::new(&pool.workers, |worker| {
         let quiet = Series::constant(1000.0);
         if worker.rank == Rank(1) { quiet.then(seconds, 50.0) } else { quiet }
     });

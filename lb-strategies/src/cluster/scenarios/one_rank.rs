@@ -7,7 +7,7 @@ use crate::rank::Rank;
 
 fn series(iterations: u64, workers: u32, of: impl Fn(u32) -> Series + Send + Sync + 'static) -> Scenario {
     let pool = Pool::new(iterations, vec![workers]);
-    let vcpus = PerWorker::new(&pool, |worker| of(worker.number));
+    let vcpus = PerWorker::new(&pool.workers, |worker| of(worker.number));
     Scenario::new("L", pool, move || Box::new(vcpus.clone()))
 }
 
