@@ -14,10 +14,10 @@
 //! A first program: two equal ranks, one beside a busy neighbour that leaves it half of its vCPU.
 //!
 //! ```
-//! use lb_strategies::{ChunkId, ChunkLoad, Rank, RankLoad, Snapshot, ARRAYS};
+//! use lb_strategies::{ArrayId, ChunkId, ChunkLoad, Rank, RankLoad, Snapshot, ARRAYS};
 //!
 //! let chunk = |key: u64| ChunkLoad {
-//!     id: ChunkId { array: 0, key },
+//!     id: ChunkId { array: ArrayId(0), key },
 //!     rank: Rank(if key < 6 { 0 } else { 1 }),
 //!     ticks: 1_000_000,
 //!     bytes: 4096,
@@ -63,7 +63,7 @@ pub mod table;
 pub mod tables;
 
 pub use arrays::accept::{MoveCost, Verdict, accept};
-pub use arrays::snapshot::{Assignment, ChunkId, ChunkLoad, Edge, RankLoad, Snapshot};
+pub use arrays::snapshot::{ArrayId, Assignment, ChunkId, ChunkLoad, Edge, RankLoad, Snapshot};
 pub use arrays::strategy::{Background, Preparation, Strategy};
 pub use arrays::{accept, balancer, metrics, predict, snapshot, strategies, strategy, synthetic};
 pub use choice::Choice;

@@ -6,7 +6,9 @@ mod recorded;
 use lb_strategies::ARRAYS;
 use lb_strategies::metrics::{completion_ns, max_ns, max_over_avg};
 use lb_strategies::synthetic::Workload;
-use lb_strategies::{Assignment, Background, ChunkId, ChunkLoad, Rank, RankLoad, Snapshot, Strategy};
+use lb_strategies::{
+    ArrayId, Assignment, Background, ChunkId, ChunkLoad, Rank, RankLoad, Snapshot, Strategy,
+};
 use proptest::prelude::*;
 
 /// Strategies that promise never to raise the maximum completion time.
@@ -96,7 +98,7 @@ prop_compose! {
         bytes: u64,
         migratable in prop::bool::weighted(0.9),
     )
-        -> ChunkLoad { ChunkLoad { id: ChunkId { array, key }, rank: Rank(rank), ticks, bytes, migratable } }
+        -> ChunkLoad { ChunkLoad { id: ChunkId { array: ArrayId(array), key }, rank: Rank(rank), ticks, bytes, migratable } }
 }
 
 prop_compose! {
@@ -116,7 +118,7 @@ prop_compose! {
         let rank_load = |(speed, share, background_ns)|
             RankLoad { speed, share, background_ns, ..RankLoad::default() };
         let chunk_load = |(key, (rank, ticks))| ChunkLoad {
-            id: ChunkId { array: 0, key }, rank: Rank(rank), ticks, bytes: 1, migratable: true,
+            id: ChunkId { array: ArrayId(0), key }, rank: Rank(rank), ticks, bytes: 1, migratable: true,
         };
         Snapshot {
             phase: 1,
@@ -134,7 +136,7 @@ prop_compose! {
         ranks in Just(ranks),
     ) -> Snapshot {
         let chunk_load = |(key, (rank, ticks))| ChunkLoad {
-            id: ChunkId { array: 0, key }, rank: Rank(rank), ticks: 1_000_000 * ticks, bytes: 1, migratable: true,
+            id: ChunkId { array: ArrayId(0), key }, rank: Rank(rank), ticks: 1_000_000 * ticks, bytes: 1, migratable: true,
         };
         Snapshot {
             phase: 1,

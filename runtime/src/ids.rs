@@ -1,10 +1,10 @@
 //! Names of things that outlive a place.
 //!
-//! [`Rank`] and [`ChunkId`] come from `lb_strategies`, which speaks of the same things and sits below this crate.
+//! [`Rank`], [`ArrayId`] and [`ChunkId`] come from `lb_strategies`, which speaks of the same things and sits below this crate.
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use lb_strategies::{ChunkId, Rank};
+pub(crate) use lb_strategies::{ArrayId, ChunkId, Rank};
 
 /// A place inside a rank that holds one chunk: an index into the rank's table of cells.
 ///
@@ -13,7 +13,7 @@ pub(crate) use lb_strategies::{ChunkId, Rank};
 pub(crate) struct CellId(pub(crate) u32);
 
 /// The sender of messages that no chunk sent: the runtime itself (start, resume, results of reductions).
-pub(crate) const RUNTIME: ChunkId = ChunkId { array: u32::MAX, key: u64::MAX };
+pub(crate) const RUNTIME: ChunkId = ChunkId { array: ArrayId(u32::MAX), key: u64::MAX };
 
 /// The rank that decides, numbers and gathers for all.
 pub(crate) const ROOT: Rank = Rank(0);
@@ -23,7 +23,7 @@ pub(crate) const ROOT: Rank = Rank(0);
 /// In the size of a [`ChunkId`]; chunks keep their own count, so that nothing has to be said to other ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sender {
-    pub(crate) array: u32,
+    pub(crate) array: ArrayId,
     /// Counts the chunk's messages to single chunks from 1; after 2^32 - 1 comes 1. 0 for all else.
     pub(crate) number: u32,
     pub(crate) key: u64,

@@ -28,7 +28,7 @@ mod writer;
 
 pub use crate::measure::measured::{Look, Sample, Taker};
 pub(crate) use event::UserEvent;
-pub use event::{ChunkId, Event, NameId, Part, RUNTIME, What};
+pub use event::{ArrayId, ChunkId, Event, NameId, Part, RUNTIME, What};
 pub use filter::Filter;
 pub use lb_strategies::Shape;
 pub use profile::{Activity, BINS_MAX, Profile, Row};

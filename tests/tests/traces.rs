@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use caribou::monitor::Status;
-use caribou::trace::{Activity, ChunkId, Event, Filter, RUNTIME, Shape, Trace, What};
+use caribou::trace::{Activity, ArrayId, ChunkId, Event, Filter, RUNTIME, Shape, Trace, What};
 use caribou::{Accumulator, Chunk, Config, Ctx, Error, Pin, Placement, Reducer, Report, Target, pool};
 use serde::{Deserialize, Serialize};
 
@@ -362,7 +362,7 @@ fn a_full_trace_says_how_many_events_it_dropped() {
     assert_eq!(last, [What::Dropped { events: trace.dropped() }]);
     // Samples and syncs are dropped as well: what is written ends with its limit.
     assert_eq!((trace.ranks[0].samples.len(), trace.syncs.len()), (0, 0));
-    assert_eq!(trace.chunk_index(ChunkId { array: 0, key: 0 }), None);
+    assert_eq!(trace.chunk_index(ChunkId { array: ArrayId(0), key: 0 }), None);
     assert!(trace.dropped() > 2 * u64::from(STRIPS) * STEPS, "{}", trace.dropped());
     assert!(!trace.ranks[0].profiles[0].rows.is_empty());
 }

@@ -61,8 +61,8 @@ pub struct RankReport {
 /// What is known of one chunk.
 ///
 /// ```
-/// use lb_strategies::{ChunkId, ChunkLoad, Rank, balancer::ChunkReport};
-/// let id = ChunkId { array: 0, key: 7 };
+/// use lb_strategies::{ArrayId, ChunkId, ChunkLoad, Rank, balancer::ChunkReport};
+/// let id = ChunkId { array: ArrayId(0), key: 7 };
 /// let load = ChunkLoad { id, rank: Rank(1), ticks: 2_000_000, bytes: 4096, migratable: true };
 /// assert!(!ChunkReport { load, declared: false }.declared, "2 ms of CPU time, at whatever speed");
 /// ```
@@ -77,8 +77,8 @@ pub struct ChunkReport {
 /// A chunk that changes its rank.
 ///
 /// ```
-/// use lb_strategies::{ChunkId, Rank, balancer::Move};
-/// let one = Move { chunk: ChunkId { array: 0, key: 7 }, from: Rank(0), to: Rank(1) };
+/// use lb_strategies::{ArrayId, ChunkId, Rank, balancer::Move};
+/// let one = Move { chunk: ChunkId { array: ArrayId(0), key: 7 }, from: Rank(0), to: Rank(1) };
 /// assert_ne!(one.from, one.to);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,7 +146,7 @@ impl Decision {
 ///
 /// ```
 /// use lb_strategies::balancer::{Balancer, ChunkReport, PhaseReport, RankPlace, RankReport, RankSample};
-/// use lb_strategies::{ARRAYS, ChunkId, ChunkLoad, Rank};
+/// use lb_strategies::{ARRAYS, ArrayId, ChunkId, ChunkLoad, Rank};
 ///
 /// // Two ranks of six chunks each, 1 s long; a neighbour takes half of the second rank's vCPU.
 /// let rank = |cpu_ns: u64| RankReport {
@@ -161,7 +161,7 @@ impl Decision {
 /// };
 /// let chunk = |key: u64| ChunkReport {
 ///     load: ChunkLoad {
-///         id: ChunkId { array: 0, key },
+///         id: ChunkId { array: ArrayId(0), key },
 ///         rank: Rank(u32::from(key >= 6)),
 ///         ticks: 80_000_000,
 ///         bytes: 4096,

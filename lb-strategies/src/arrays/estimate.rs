@@ -114,7 +114,7 @@ impl Estimate {
 mod tests {
     use super::*;
     use crate::arrays::metrics::completion_ns;
-    use crate::arrays::snapshot::{Assignment, ChunkId, ChunkLoad, Snapshot};
+    use crate::arrays::snapshot::{ArrayId, Assignment, ChunkId, ChunkLoad, Snapshot};
     use crate::arrays::strategy::Background;
     use crate::rank::Rank;
 
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn both_models_agree_on_the_placement_that_was_measured() {
         for workers in [1, 2, 4] {
-            let id = ChunkId { array: 0, key: 0 };
+            let id = ChunkId { array: ArrayId(0), key: 0 };
             let ticks = u64::from(workers) * SECOND_NS / 2;
             let chunk = ChunkLoad { id, rank: Rank(0), ticks, bytes: 0, migratable: true };
             let (ranks, chunks) = (vec![at_half_share(workers)], vec![chunk]);

@@ -3,20 +3,45 @@
 //! Loads are integer nanoseconds, so that sums do not depend on their order and every machine decides alike.
 //! Nothing here knows how the figures were measured or how a chunk is moved.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::rank::Rank;
 
+/// The number of an array: arrays count from 0, in the order in which they were set up.
+///
+/// ```
+/// use lb_strategies::ArrayId;
+/// assert_eq!(ArrayId(3).to_string(), "3");
+/// assert!(ArrayId(3) < ArrayId(10));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ArrayId(pub u32);
+
+impl ArrayId {
+    /// The array as a position in a list of all arrays.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for ArrayId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
 /// The name of a chunk: its array, and its packed index in it. Ordered by array, then by key.
 ///
 /// ```
-/// use lb_strategies::ChunkId;
-/// assert!(ChunkId { array: 0, key: 9 } < ChunkId { array: 1, key: 0 });
+/// use lb_strategies::{ArrayId, ChunkId};
+/// assert!(ChunkId { array: ArrayId(0), key: 9 } < ChunkId { array: ArrayId(1), key: 0 });
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ChunkId {
-    /// Which array the chunk belongs to.
-    pub array: u32,
+    /// The array the chunk belongs to.
+    pub array: ArrayId,
     /// The chunk's index in that array, packed into 64 bits.
     pub key: u64,
 }
@@ -54,8 +79,8 @@ impl Default for RankLoad {
 /// What a chunk cost in the phase, and where it is now.
 ///
 /// ```
-/// use lb_strategies::{ChunkId, ChunkLoad, Rank};
-/// let id = ChunkId { array: 0, key: 7 };
+/// use lb_strategies::{ArrayId, ChunkId, ChunkLoad, Rank};
+/// let id = ChunkId { array: ArrayId(0), key: 7 };
 /// let chunk = ChunkLoad { id, rank: Rank(1), ticks: 1_200_000, bytes: 524_288, migratable: true };
 /// assert_eq!(chunk.rank, Rank(1));
 /// ```

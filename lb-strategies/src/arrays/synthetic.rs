@@ -9,7 +9,7 @@ use std::f64::consts::TAU;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use crate::arrays::snapshot::{ChunkId, ChunkLoad, RankLoad, Snapshot};
+use crate::arrays::snapshot::{ArrayId, ChunkId, ChunkLoad, RankLoad, Snapshot};
 use crate::rank::Rank;
 
 const UNIT_TICKS: f64 = 1e6;
@@ -100,7 +100,7 @@ impl Workload {
                 Self::Giant | Self::TenthSlow | Self::Equal => 1.0,
             };
             snapshot.chunks.push(ChunkLoad {
-                id: ChunkId { array: 0, key: key as u64 },
+                id: ChunkId { array: ArrayId(0), key: key as u64 },
                 rank: Rank(rank as u32),
                 ticks: (load * UNIT_TICKS).round() as u64,
                 bytes: CHUNK_BYTES,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use lb_strategies::ARRAYS;
 use lb_strategies::metrics::{Moved, imbalance};
-use lb_strategies::{Background, ChunkId, ChunkLoad, Rank, RankLoad, Snapshot};
+use lb_strategies::{ArrayId, Background, ChunkId, ChunkLoad, Rank, RankLoad, Snapshot};
 use serde_json::Value;
 
 /// The snapshots of all phases, by phase.
@@ -83,7 +83,7 @@ fn empty(phase: u64, ranks: usize) -> Snapshot {
 }
 
 fn chunk(key: u64, rank: usize, seconds: f64, migratable: bool) -> ChunkLoad {
-    let (id, ticks) = (ChunkId { array: 0, key }, (seconds * 1e9).round() as u64);
+    let (id, ticks) = (ChunkId { array: ArrayId(0), key }, (seconds * 1e9).round() as u64);
     ChunkLoad { id, rank: Rank(rank as u32), ticks, bytes: 1, migratable }
 }
 

@@ -106,7 +106,7 @@ fn add_kinds(profile: &Profile, names: &[Name], arrays: &[String], kinds: &mut B
         let name = match row.activity {
             Activity::Kind(kind) => match names.get(kind.0 as usize) {
                 Some(Name { array: Some(array), text }) => {
-                    format!("{}::{text}", arrays.get(*array as usize).map_or("", String::as_str))
+                    format!("{}::{text}", arrays.get(array.index()).map_or("", String::as_str))
                 }
                 _ => continue,
             },

@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::event::{ChunkId, NameId};
+use super::event::{ArrayId, ChunkId, NameId};
 use super::recording::Recording;
 
 /// In place of an array: the worker has no work.
-const RESTING: u32 = u32::MAX - 1;
+const RESTING: ArrayId = ArrayId(u32::MAX - 1);
 /// In place of an array: the worker of a pool executes iterations, of which the key is the first.
-const ITERATIONS: u32 = u32::MAX - 2;
+const ITERATIONS: ArrayId = ArrayId(u32::MAX - 2);
 /// In place of an array: the strategy decides a sync, which is the key.
-const DECISION: u32 = u32::MAX - 3;
+const DECISION: ArrayId = ArrayId(u32::MAX - 3);
 const UNNAMED: u32 = u32::MAX;
 
 /// What one worker is running. Only that worker writes.
@@ -39,7 +39,7 @@ struct Sight {
 impl AtWork {
     pub(crate) fn new() -> AtWork {
         AtWork {
-            array: AtomicU32::new(RESTING),
+            array: AtomicU32::new(RESTING.0),
             key: AtomicU64::new(0),
             kind: AtomicU32::new(UNNAMED),
             begun: AtomicU64::new(0),
@@ -49,7 +49,7 @@ impl AtWork {
     /// The worker turns to this chunk.
     #[inline]
     pub(crate) fn turns_to(&self, chunk: ChunkId) {
-        self.array.store(chunk.array, Ordering::Relaxed);
+        self.array.store(chunk.array.0, Ordering::Relaxed);
         self.key.store(chunk.key, Ordering::Relaxed);
     }
 
@@ -85,12 +85,12 @@ impl AtWork {
     /// It has no work.
     #[inline]
     pub(crate) fn rests(&self) {
-        self.array.store(RESTING, Ordering::Relaxed);
+        self.array.store(RESTING.0, Ordering::Relaxed);
     }
 
     /// The parts may be of two handlers: then they are different at the next look.
     fn look(&self) -> Option<Sight> {
-        let array = self.array.load(Ordering::Relaxed);
+        let array = ArrayId(self.array.load(Ordering::Relaxed));
         let key = self.key.load(Ordering::Relaxed);
         let (kind, begun) = (self.kind.load(Ordering::Relaxed), self.begun.load(Ordering::Relaxed));
         (array != RESTING).then_some(Sight { chunk: ChunkId { array, key }, kind, begun })

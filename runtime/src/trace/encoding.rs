@@ -11,7 +11,7 @@
 //! | 6 | it takes no time |
 //! | 7 | it begins when the last one ended |
 
-use super::event::{ChunkId, Event, NameId, Part, RUNTIME, What};
+use super::event::{ArrayId, ChunkId, Event, NameId, Part, RUNTIME, What};
 
 const SAME_CHUNK: u8 = 1 << 5;
 const POINT: u8 = 1 << 6;
@@ -54,7 +54,7 @@ struct Last {
 }
 
 impl Last {
-    const NONE: Last = Last { end_ns: 0, chunk: ChunkId { array: 0, key: 0 }, number: 0, sent: 0 };
+    const NONE: Last = Last { end_ns: 0, chunk: ChunkId { array: ArrayId(0), key: 0 }, number: 0, sent: 0 };
 }
 
 /// Appends events to the bytes of one block.
@@ -98,7 +98,7 @@ impl Encoder {
         }
         self.last.end_ns = event.end_ns;
         if let Some(chunk) = chunk.filter(|_| !same) {
-            unsigned(u64::from(chunk.array), out);
+            unsigned(u64::from(chunk.array.0), out);
             signed(chunk.key.wrapping_sub(self.last.chunk.key), out);
             self.last.chunk = chunk;
         }
@@ -160,7 +160,7 @@ fn chunk_with(number: u64, chunk: ChunkId, base: ChunkId, out: &mut Vec<u8>) {
     };
     unsigned(number << other::BITS | how, out);
     if how == other::ANY {
-        unsigned(u64::from(chunk.array), out);
+        unsigned(u64::from(chunk.array.0), out);
     }
     if how != other::RUNTIME {
         signed(chunk.key.wrapping_sub(base.key), out);
@@ -221,7 +221,7 @@ impl<'b> Decoder<'b> {
         let end_ns = begin_ns.checked_add(duration_ns).ok_or_else(|| self.wrong("a time beyond 2^64 ns"))?;
         self.last.end_ns = end_ns;
         if head & SAME_CHUNK == 0 {
-            let array = self.small()?;
+            let array = ArrayId(self.small()?);
             let key = self.last.chunk.key.wrapping_add(self.signed()?);
             self.last.chunk = ChunkId { array, key };
         }
@@ -278,7 +278,7 @@ impl<'b> Decoder<'b> {
         let array = match both & ((1 << other::BITS) - 1) {
             other::RUNTIME => return Ok((number, RUNTIME)),
             other::SAME_ARRAY => base.array,
-            other::ANY => self.small()?,
+            other::ANY => ArrayId(self.small()?),
             _ => return Err(self.wrong("a chunk said in an unknown way")),
         };
         Ok((number, ChunkId { array, key: base.key.wrapping_add(self.signed()?) }))
@@ -335,8 +335,8 @@ mod tests {
 
     fn chunk() -> impl Strategy<Value = ChunkId> {
         prop_oneof![
-            (0u32..3, 0u64..100).prop_map(|(array, key)| ChunkId { array, key }),
-            (any::<u32>(), any::<u64>()).prop_map(|(array, key)| ChunkId { array, key }),
+            (0u32..3, 0u64..100).prop_map(|(array, key)| ChunkId { array: ArrayId(array), key }),
+            (any::<u32>(), any::<u64>()).prop_map(|(array, key)| ChunkId { array: ArrayId(array), key }),
             Just(RUNTIME),
         ]
     }
@@ -410,7 +410,7 @@ mod tests {
 
     #[test]
     fn a_handler_and_what_it_sends_take_about_fifteen_bytes() {
-        let chunk = |key| ChunkId { array: 0, key };
+        let chunk = |key| ChunkId { array: ArrayId(0), key };
         let (mut encoder, mut bytes) = (Encoder::new(), Vec::new());
         for turn in 0..100u64 {
             let (begin_ns, me) = (turn * 1000, chunk(turn % 64));

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-pub use lb_strategies::ChunkId;
+pub use lb_strategies::{ArrayId, ChunkId};
 
 /// In place of a chunk: the runtime itself, as sender of starts, resumes and results of reductions.
 pub const RUNTIME: ChunkId = crate::ids::RUNTIME;

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::block::Header;
-use super::event::{ChunkId, Event, NameId, RUNTIME};
+use super::event::{ArrayId, ChunkId, Event, NameId, RUNTIME};
 use super::profile::{Activity, Profile};
 use super::records::{End, Name, RunRecord};
 use crate::measure::measured::{Look, Sample};
@@ -199,8 +199,8 @@ impl Trace {
 
     /// The name of an array.
     #[must_use]
-    pub fn array_name(&self, array: u32) -> String {
-        self.arrays.get(array as usize).cloned().unwrap_or_else(|| format!("array {array}"))
+    pub fn array_name(&self, array: ArrayId) -> String {
+        self.arrays.get(array.index()).cloned().unwrap_or_else(|| format!("array {array}"))
     }
 
     /// A kind of message with its array, as people write it (`Block::Halo`), or the name of a mark, span or counter.

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use super::block::{Block, Kind};
 use super::encoding::Encoder;
 use super::event::UserEvent;
-use super::event::{ChunkId, Event, NameId, Part, What};
+use super::event::{ArrayId, ChunkId, Event, NameId, Part, What};
 use super::filter::Class;
 use super::profile::Activity;
 use super::recording::Recording;
@@ -35,9 +35,9 @@ pub(crate) struct Recorder {
     profile: Putby,
     /// The longest slice of a handler in this batch.
     longest: Option<Longest>,
-    known: FxHashMap<(u32, usize), NameId>,
+    known: FxHashMap<(ArrayId, usize), NameId>,
     /// The kind asked for last.
-    recent: Option<((u32, usize), NameId)>,
+    recent: Option<((ArrayId, usize), NameId)>,
     /// Of this batch.
     events: Vec<Event>,
     /// Of the batches before.
@@ -236,7 +236,7 @@ impl Recorder {
 
     /// The number of a kind. The texts are constants of the program: the same place is the same text.
     #[inline]
-    pub(crate) fn kind(&mut self, array: u32, kind: &'static str) -> NameId {
+    pub(crate) fn kind(&mut self, array: ArrayId, kind: &'static str) -> NameId {
         let key = (array, kind.as_ptr() as usize ^ kind.len() << 48);
         if let Some((recent, id)) = self.recent
             && recent == key
@@ -249,7 +249,7 @@ impl Recorder {
     }
 
     #[cold]
-    fn new_kind(&mut self, key: (u32, usize), kind: &'static str) -> NameId {
+    fn new_kind(&mut self, key: (ArrayId, usize), kind: &'static str) -> NameId {
         let id = self.recording.name(Some(key.0), kind);
         self.known.insert(key, id);
         let rows = self.profile.by_kind.len().max(id.0 as usize + 1);

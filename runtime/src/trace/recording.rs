@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::at_work::AtWork;
 use super::block::{Block, Header};
-use super::event::{ChunkId, Event, NameId, What};
+use super::event::{ArrayId, ChunkId, Event, NameId, What};
 use super::filter::{Class, Filter};
 use super::profile::Profile;
 use super::records::{End, Name, RunRecord};
@@ -87,7 +87,7 @@ pub(crate) struct Recording {
 
 #[derive(Default)]
 struct Table {
-    numbers: FxHashMap<(Option<u32>, &'static str), NameId>,
+    numbers: FxHashMap<(Option<ArrayId>, &'static str), NameId>,
     names: Vec<Name>,
 }
 
@@ -199,12 +199,12 @@ impl Recording {
         if self.log.is_some() { self.filter.arrows() } else { 0 }
     }
 
-    pub(crate) fn keeps_array(&self, array: u32) -> bool {
-        self.arrays.get(array as usize).copied().unwrap_or(true)
+    pub(crate) fn keeps_array(&self, array: ArrayId) -> bool {
+        self.arrays.get(array.index()).copied().unwrap_or(true)
     }
 
     /// The number of a name.
-    pub(crate) fn name(&self, array: Option<u32>, text: &'static str) -> NameId {
+    pub(crate) fn name(&self, array: Option<ArrayId>, text: &'static str) -> NameId {
         let Table { numbers, names } = &mut *lock(&self.names);
         *numbers.entry((array, text)).or_insert_with(|| {
             names.push(Name { array, text: text.into() });

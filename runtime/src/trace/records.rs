@@ -3,7 +3,7 @@
 use lb_strategies::Shape;
 use serde::{Deserialize, Serialize};
 
-use super::event::ChunkId;
+use super::event::{ArrayId, ChunkId};
 
 /// What a run was: written when it begins, the same by every rank but for `rank`, `host` and `pid`.
 ///
@@ -76,7 +76,7 @@ pub struct End {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Name {
     /// The array, if it is a kind of message; none for marks, spans and counters.
-    pub array: Option<u32>,
+    pub array: Option<ArrayId>,
     /// The name.
     pub text: String,
 }
@@ -87,7 +87,7 @@ pub struct Name {
 pub(crate) struct Names {
     pub(crate) names: Vec<Name>,
     /// Chunks: array, key, and the index as people write it.
-    pub(crate) chunks: Vec<(u32, u64, String)>,
+    pub(crate) chunks: Vec<(ArrayId, u64, String)>,
     /// Names of all arrays, in their order; said once.
     pub(crate) arrays: Vec<String>,
 }

@@ -6,7 +6,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use caribou::trace::{
-    Activity, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Sample, What, Writer,
+    Activity, ArrayId, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Sample, What,
+    Writer,
 };
 use caribou::{ClockOffset, SyncReport};
 
@@ -32,7 +33,9 @@ fn packed(scratch: &std::path::Path) -> std::io::Result<Vec<u8>> {
     let mut writer = Writer::create(scratch, &run)?;
     let path = writer.path().to_owned();
     writer.arrays(&["Ring".into()])?;
-    writer.names(&["Halo", "reduced", "mark"].map(|text| Name { array: Some(0), text: text.into() }))?;
+    writer.names(
+        &["Halo", "reduced", "mark"].map(|text| Name { array: Some(ArrayId(0)), text: text.into() }),
+    )?;
     writer.chunks(&[(chunk(1), "1, 2".into())])?;
     writer.events(0, &events(0))?;
     writer.events(1, &events(10))?;
@@ -57,7 +60,7 @@ fn packed(scratch: &std::path::Path) -> std::io::Result<Vec<u8>> {
 }
 
 fn chunk(key: u64) -> ChunkId {
-    ChunkId { array: 0, key }
+    ChunkId { array: ArrayId(0), key }
 }
 
 /// One of each kind.

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use caribou::SyncReport;
 use caribou::trace::{
-    Activity, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Sample, Shape, What,
-    Writer,
+    Activity, ArrayId, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Sample, Shape,
+    What, Writer,
 };
 
 use super::page::bytes;
@@ -165,7 +165,7 @@ fn begin(dir: &Path, options: &Options, rank: u32) -> std::io::Result<Rank> {
     };
     let mut writer = Writer::create(dir, &run)?;
     writer.arrays(&["Ring".into()])?;
-    let kind = |text: &str| Name { array: Some(0), text: text.into() };
+    let kind = |text: &str| Name { array: Some(ArrayId(0)), text: text.into() };
     let other = |text: &str| Name { array: None, text: text.into() };
     writer.names(&[kind("start"), kind("Halo"), other("residual"), other("checkpoint")])?;
     let first = u64::from(rank) * u64::from(options.chunks);
@@ -184,7 +184,7 @@ fn begin(dir: &Path, options: &Options, rank: u32) -> std::io::Result<Rank> {
 }
 
 fn chunk(key: u64) -> ChunkId {
-    ChunkId { array: 0, key }
+    ChunkId { array: ArrayId(0), key }
 }
 
 /// What the chunks have in common.

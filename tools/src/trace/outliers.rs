@@ -11,7 +11,7 @@ mod usual;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use caribou::trace::{Activity, ChunkId, RankTrace, Shape, Trace};
+use caribou::trace::{Activity, ArrayId, ChunkId, RankTrace, Shape, Trace};
 
 use self::noise::{Noise, Usuals};
 use self::score::{Scored, scored};
@@ -155,7 +155,7 @@ fn measured(rank: &RankTrace) -> [Option<f64>; 5] {
 
 /// The CPU time of each chunk, strangest first.
 fn of_chunks(trace: &Trace, cpu_ns: BTreeMap<ChunkId, f64>) -> Vec<Scored<String>> {
-    let mut by_array: BTreeMap<u32, Vec<(ChunkId, f64)>> = BTreeMap::new();
+    let mut by_array: BTreeMap<ArrayId, Vec<(ChunkId, f64)>> = BTreeMap::new();
     for (chunk, ns) in cpu_ns {
         by_array.entry(chunk.array).or_default().push((chunk, ns / 1e6));
     }

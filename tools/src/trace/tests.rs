@@ -5,7 +5,7 @@ mod pictures_and_counts;
 
 use std::path::PathBuf;
 
-use caribou::trace::{ChunkId, Event, NameId, RUNTIME, Trace, What};
+use caribou::trace::{ArrayId, ChunkId, Event, NameId, RUNTIME, Trace, What};
 
 use crate::tests::caribou;
 
@@ -36,7 +36,7 @@ impl Drop for Scratch {
 
 /// A chunk of the first array.
 pub(super) fn chunk(key: u64) -> ChunkId {
-    ChunkId { array: 0, key }
+    ChunkId { array: ArrayId(0), key }
 }
 
 /// A handler of the first kind; without a sender the runtime sent its message.

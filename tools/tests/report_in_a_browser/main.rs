@@ -11,8 +11,8 @@ mod open;
 mod scratch;
 
 use caribou::trace::{
-    Activity, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Shape, Trace, What,
-    Writer,
+    Activity, ArrayId, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Shape, Trace,
+    What, Writer,
 };
 use serde_json::{Value, json};
 
@@ -311,7 +311,7 @@ fn record(shape: Shape) -> RunRecord {
 }
 
 fn handler(begin_ns: u64, end_ns: u64) -> Event {
-    let chunk = ChunkId { array: 0, key: 1 };
+    let chunk = ChunkId { array: ArrayId(0), key: 1 };
     Event {
         begin_ns,
         end_ns,
@@ -326,10 +326,10 @@ fn names_with_markup_do_no_harm() {
         RunRecord { hosts: vec![EVIL.into()], lb: EVIL.into(), run_id: EVIL.into(), ..record(Shape::Arrays) };
     let mut writer = Writer::create(&scratch.trace(), &run).unwrap();
     writer.arrays(&[EVIL.into()]).unwrap();
-    let kind = Name { array: Some(0), text: EVIL.into() };
+    let kind = Name { array: Some(ArrayId(0)), text: EVIL.into() };
     let other = Name { array: None, text: format!("counter {EVIL}") };
     writer.names(&[kind, other]).unwrap();
-    let chunk = ChunkId { array: 0, key: 1 };
+    let chunk = ChunkId { array: ArrayId(0), key: 1 };
     writer.chunks(&[(chunk, EVIL.into())]).unwrap();
     let counter = What::Counter { chunk, name: NameId(1), value: 1.5 };
     let mark = What::Mark { chunk, name: NameId(1) };

@@ -1,12 +1,13 @@
 use super::*;
 use crate::ARRAYS;
+use crate::arrays::snapshot::ArrayId;
 
 fn balancer(spec: &str) -> Balancer {
     Balancer::new(ARRAYS.parse(spec).expect("listed").into())
 }
 
 fn chunk(key: u64, rank: u32, ticks: u64, declared: bool) -> ChunkReport {
-    let id = ChunkId { array: 0, key };
+    let id = ChunkId { array: ArrayId(0), key };
     ChunkReport { load: ChunkLoad { id, rank: Rank(rank), ticks, bytes: 0, migratable: true }, declared }
 }
 
@@ -80,6 +81,6 @@ fn a_chunk_that_did_not_move_is_where_it_is_and_one_that_did_where_it_was() {
     let chunks = [(1, 0), (2, 1), (3, 1)].map(|(key, rank)| chunk(key, rank, 1, true).load);
     let measured = Snapshot { phase: 1, ranks: Vec::new(), chunks: chunks.into(), edges: Vec::new() };
     // The first has been removed since.
-    let moved = [(0, 1), (3, 0)].map(|(key, rank)| (ChunkId { array: 0, key }, Rank(rank)));
+    let moved = [(0, 1), (3, 0)].map(|(key, rank)| (ChunkId { array: ArrayId(0), key }, Rank(rank)));
     assert_eq!(unmoved(&measured, &moved.into()).ranks, [Rank(0), Rank(1), Rank(0)]);
 }

@@ -10,7 +10,7 @@ use super::report::Gauges;
 use super::{Array, ArrayRun, Executed, RunArray, SyncRun};
 use crate::arrays::accept::MoveCost;
 use crate::arrays::balancer::{Balancer, ChunkReport, Move, PhaseReport, RankPlace, RankReport, RankSample};
-use crate::arrays::snapshot::{ChunkId, ChunkLoad};
+use crate::arrays::snapshot::{ArrayId, ChunkId, ChunkLoad};
 use crate::cluster::events::Events;
 use crate::cluster::execution::Execution;
 use crate::cluster::links::Links;
@@ -283,7 +283,7 @@ impl History<'_> {
         let it = &mut self.chunks[chunk as usize];
         it.waits = self.stops;
         let load = ChunkLoad {
-            id: ChunkId { array: 0, key: u64::from(chunk) },
+            id: ChunkId { array: ArrayId(0), key: u64::from(chunk) },
             rank: Rank(it.rank),
             ticks: std::mem::take(&mut it.cpu_ns) as u64,
             bytes: self.array.state_bytes,

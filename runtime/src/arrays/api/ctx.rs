@@ -12,7 +12,7 @@ use super::slot::Slot;
 use crate::arrays::core::envelope::{Delivery, Payload};
 use crate::arrays::core::handler::{Effect, Handler, Passport, SyncState};
 use crate::arrays::core::reduction::{Goal, Reducer, Terms, Values};
-use crate::ids::{ChunkId, Rank, Sender};
+use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::trace::UserEvent;
 use crate::wire;
 
@@ -46,12 +46,12 @@ use crate::wire;
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct Array<C: Chunk> {
-    id: u32,
+    id: ArrayId,
     chunk: PhantomData<fn() -> C>,
 }
 
 impl<C: Chunk> Array<C> {
-    pub(crate) fn new(id: u32) -> Array<C> {
+    pub(crate) fn new(id: ArrayId) -> Array<C> {
         Array { id, chunk: PhantomData }
     }
 }

@@ -13,7 +13,7 @@ use super::index::{Extent, Index};
 use super::slot::ArrayOf;
 use crate::arrays::core::erased::{Described, ErasedArray};
 use crate::error::Error;
-use crate::ids::Rank;
+use crate::ids::{ArrayId, Rank};
 
 /// Where chunks start. Every rank computes the same answer for every index.
 ///
@@ -138,7 +138,7 @@ impl Setup {
         syncs: bool,
         make: impl Fn(C::Index) -> C + Send + Sync + 'static,
     ) -> Array<C> {
-        let array = Array::new(self.arrays.len() as u32);
+        let array = Array::new(ArrayId(self.arrays.len() as u32));
         let keys: Arc<[u64]> = extent.keys().into();
         let disordered = keys.windows(2).find(|pair| pair[0] >= pair[1]).map(|pair| pair[1]);
         let new = ArrayOf { make, keys, placement, syncs, chunk: PhantomData };

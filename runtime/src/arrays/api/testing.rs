@@ -7,7 +7,7 @@ use super::ctx::Ctx;
 use super::index::Index;
 use crate::arrays::core::envelope::Payload;
 use crate::arrays::core::handler::{Effect, Facts, Handler, Outlet, Passport};
-use crate::ids::{ChunkId, Rank, Sender};
+use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::trace::UserEvent;
 use crate::wire;
 
@@ -115,7 +115,7 @@ impl<C: Chunk> Probe<'_, C> {
         let (mut passport, mut outbox, mut outlet) = (Passport::default(), Vec::new(), Nowhere);
         let facts =
             Facts { rank: Rank(0), ranks: 1, period: self.period, slowness: 1.0, services: Vec::new() };
-        let chunk = ChunkId { array: 0, key: self.index.pack() };
+        let chunk = ChunkId { array: ArrayId(0), key: self.index.pack() };
         let handle = Handler { chunk, outbox: &mut outbox, facts: &facts, outlet: &mut outlet };
         let mut ctx = Ctx::new(handle, &mut passport, self.chunk);
         handler(self.chunk, &mut ctx);
@@ -129,13 +129,13 @@ impl<C: Chunk> Effects<C> {
     fn add(&mut self, effect: Effect) {
         let decode = |bytes: &[u8]| wire::decode(bytes).expect("what was encoded a moment ago decodes");
         match effect {
-            Effect::Send { to, delivery: Some(mut delivery) } if to.array == 0 => {
+            Effect::Send { to, delivery: Some(mut delivery) } if to.array == ArrayId(0) => {
                 let Payload::Value(value) = &mut delivery.payload else { unreachable!("sent as a value") };
                 let message = value.downcast_mut::<Option<C::Message>>().and_then(Option::take);
                 let message = message.expect("array 0 is the probed chunk's own");
                 self.messages.push((C::Index::unpack(to.key), message));
             }
-            Effect::Broadcast { array: 0, message } => self.broadcasts.push(decode(&message)),
+            Effect::Broadcast { array: ArrayId(0), message } => self.broadcasts.push(decode(&message)),
             Effect::Multicast { keys, message, .. } => {
                 self.multicasts
                     .push((keys.iter().map(|&key| C::Index::unpack(key)).collect(), decode(&message)));

@@ -32,7 +32,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use lb_strategies::balancer::Move;
-use lb_strategies::{ChunkId, Rank};
+use lb_strategies::{ArrayId, ChunkId, Rank};
 
 use super::packet::{Journey, Traveller};
 use crate::ids::CellId;
@@ -85,7 +85,7 @@ enum Migration {
     Draining {
         leavers: BTreeMap<ChunkId, Leaver>,
         /// What leavers of each array remember of this rank.
-        journeys: BTreeMap<u32, Journey>,
+        journeys: BTreeMap<ArrayId, Journey>,
         arrivals: Arrivals,
     },
     Receiving(Arrivals),
@@ -133,7 +133,7 @@ impl Migrations {
     }
 
     /// No handler of one more leaver runs. `journey` is what chunks of an array that leave now remember of this rank.
-    pub(crate) fn held(&mut self, journey: impl Fn(u32) -> Journey) -> Vec<Step> {
+    pub(crate) fn held(&mut self, journey: impl Fn(ArrayId) -> Journey) -> Vec<Step> {
         match std::mem::take(&mut self.now) {
             Migration::Stopping { leavers, running: 1, arrivals } => {
                 let journeys = leavers.keys().map(|chunk| (chunk.array, journey(chunk.array))).collect();
@@ -175,7 +175,7 @@ impl Migrations {
     fn switch(
         &mut self,
         leavers: BTreeMap<ChunkId, Leaver>,
-        journeys: BTreeMap<u32, Journey>,
+        journeys: BTreeMap<ArrayId, Journey>,
         arrivals: Arrivals,
     ) -> Vec<Step> {
         let mut steps =

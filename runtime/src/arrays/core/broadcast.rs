@@ -12,6 +12,7 @@
 //! A chunk inserted by a handler is given the broadcasts that reach its rank after it did.
 
 use super::envelope::{Delivery, Payload};
+use crate::ids::ArrayId;
 
 #[derive(Debug, Default)]
 struct Stream {
@@ -35,15 +36,15 @@ impl Broadcasts {
     }
 
     /// Rank 0 gives a broadcast its number.
-    pub(crate) fn number(&mut self, array: u32) -> u64 {
-        let stream = &mut self.streams[array as usize];
+    pub(crate) fn number(&mut self, array: ArrayId) -> u64 {
+        let stream = &mut self.streams[array.index()];
         stream.numbered += 1;
         stream.numbered - 1
     }
 
     /// Notes that this rank applies a broadcast now.
-    pub(crate) fn apply(&mut self, array: u32, number: u64, delivery: &Delivery) {
-        let stream = &mut self.streams[array as usize];
+    pub(crate) fn apply(&mut self, array: ArrayId, number: u64, delivery: &Delivery) {
+        let stream = &mut self.streams[array.index()];
         assert_eq!(stream.next, number, "rank 0's packets arrive in order");
         stream.next += 1;
         if self.logging {
@@ -52,8 +53,8 @@ impl Broadcasts {
     }
 
     /// The number that this rank applies next.
-    pub(crate) fn next(&self, array: u32) -> u64 {
-        self.streams[array as usize].next
+    pub(crate) fn next(&self, array: ArrayId) -> u64 {
+        self.streams[array.index()].next
     }
 
     /// An assignment is known: keep what follows for those who arrive.
@@ -70,8 +71,8 @@ impl Broadcasts {
     }
 
     /// What a chunk missed that comes with `broadcasts` as its next number.
-    pub(crate) fn missed(&self, array: u32, broadcasts: u64) -> impl Iterator<Item = Delivery> {
-        let log = &self.streams[array as usize].log;
+    pub(crate) fn missed(&self, array: ArrayId, broadcasts: u64) -> impl Iterator<Item = Delivery> {
+        let log = &self.streams[array.index()].log;
         log.iter().filter(move |&&(number, _)| number >= broadcasts).map(|(_, delivery)| again(delivery))
     }
 }

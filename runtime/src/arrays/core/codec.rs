@@ -13,7 +13,7 @@ use super::envelope::{Delivery, Envelope, Payload};
 use super::erased::ErasedArray;
 use super::packet::{Cargo, Packet};
 use crate::error::Error;
-use crate::ids::{ChunkId, Rank, Sender};
+use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::wire::bulk::{Attachment, Block, gather, scatter};
 use crate::wire::codec::Codec;
 use crate::wire::{self, WireError};
@@ -118,7 +118,7 @@ impl ArrayCodec {
     }
 
     fn array(&self, chunk: ChunkId) -> Result<&dyn ErasedArray, WireError> {
-        let array = self.arrays.get(chunk.array as usize);
+        let array = self.arrays.get(chunk.array.index());
         array.map(|array| &**array).ok_or_else(|| WireError::new("there is no such array here"))
     }
 
@@ -153,17 +153,17 @@ impl Address {
     #[inline]
     fn append(self, bytes: &mut Vec<u8>) {
         let Address { to, from } = self;
-        if (to.array | from.array) < 1 << 8 && (to.key | from.key) < 1 << 32 {
+        if (to.array.0 | from.array.0) < 1 << 8 && (to.key | from.key) < 1 << 32 {
             let mut short = [0; SHORT_BYTES];
-            short[..3].copy_from_slice(&[MESSAGE, to.array as u8, from.array as u8]);
+            short[..3].copy_from_slice(&[MESSAGE, to.array.0 as u8, from.array.0 as u8]);
             short[3..7].copy_from_slice(&(to.key as u32).to_le_bytes());
             short[7..11].copy_from_slice(&(from.key as u32).to_le_bytes());
             short[11..].copy_from_slice(&from.number.to_le_bytes());
             bytes.extend_from_slice(&short);
         } else {
             bytes.push(FAR_MESSAGE);
-            bytes.extend_from_slice(&to.array.to_le_bytes());
-            bytes.extend_from_slice(&from.array.to_le_bytes());
+            bytes.extend_from_slice(&to.array.0.to_le_bytes());
+            bytes.extend_from_slice(&from.array.0.to_le_bytes());
             bytes.extend_from_slice(&from.number.to_le_bytes());
             bytes.extend_from_slice(&to.key.to_le_bytes());
             bytes.extend_from_slice(&from.key.to_le_bytes());
@@ -176,8 +176,8 @@ impl Address {
         let four = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         let eight = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         let address = |to: (u32, u64), from: (u32, u64), number| Address {
-            to: ChunkId { array: to.0, key: to.1 },
-            from: Sender { array: from.0, key: from.1, number },
+            to: ChunkId { array: ArrayId(to.0), key: to.1 },
+            from: Sender { array: ArrayId(from.0), key: from.1, number },
         };
         match bytes.first() {
             Some(&MESSAGE) if bytes.len() >= SHORT_BYTES => {
@@ -235,9 +235,9 @@ mod tests {
             message: Vec<u8>,
         ) {
             let [to, from] = [0, 1].map(|end| if short {
-                ChunkId { array: arrays[end] % 256, key: keys[end] % (1 << 32) }
+                ChunkId { array: ArrayId(arrays[end] % 256), key: keys[end] % (1 << 32) }
             } else {
-                ChunkId { array: arrays[end], key: keys[end] }
+                ChunkId { array: ArrayId(arrays[end]), key: keys[end] }
             });
             let (from, mut bytes) = (Sender::new(from, number), Vec::new());
             Address { to, from }.append(&mut bytes);
@@ -251,7 +251,7 @@ mod tests {
     fn what_is_no_packet_is_an_error_and_no_panic() {
         let codec = ArrayCodec::new(Rank(0), [].into());
         let mut address = Vec::new();
-        let chunk = ChunkId { array: 9, key: 9 };
+        let chunk = ChunkId { array: ArrayId(9), key: 9 };
         Address { to: chunk, from: Sender::new(chunk, 7) }.append(&mut address);
         for bytes in [&[][..], &[MESSAGE], &[FAR_MESSAGE, 0], &[CHUNK], &[9, 9, 9], &[PACKET, 250], &address]
         {

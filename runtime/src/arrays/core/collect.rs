@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::census::{Report, Tally};
-use crate::ids::{CellId, ChunkId};
+use crate::ids::{ArrayId, CellId, ChunkId};
 use crate::measure::measured::Sample;
 
 /// What is known of one chunk at a sync.
@@ -30,7 +30,7 @@ pub(crate) struct MeasuredChunk {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Collected {
     pub(crate) sync: u64,
-    pub(crate) tallies: Vec<(u32, Tally)>,
+    pub(crate) tallies: Vec<(ArrayId, Tally)>,
     pub(crate) chunks: Vec<MeasuredChunk>,
     /// How many of them stand still until the decision.
     pub(crate) waited: u64,
@@ -53,7 +53,7 @@ pub(crate) struct Arrival {
 
 #[derive(Debug, Default)]
 struct Gathering {
-    tallies: BTreeMap<u32, Tally>,
+    tallies: BTreeMap<ArrayId, Tally>,
     arrivals: Vec<Arrival>,
 }
 
@@ -61,7 +61,7 @@ struct Gathering {
 #[derive(Debug)]
 pub(crate) struct Reports {
     pub(crate) sync: u64,
-    pub(crate) tallies: Vec<(u32, Tally)>,
+    pub(crate) tallies: Vec<(ArrayId, Tally)>,
     pub(crate) arrivals: Vec<Arrival>,
 }
 
@@ -107,12 +107,12 @@ impl Syncs {
     }
 
     /// A chunk was removed: its last report to the syncs of its array.
-    pub(crate) fn removed(&mut self, array: u32, report: Report) {
+    pub(crate) fn removed(&mut self, array: ArrayId, report: Report) {
         self.left(report.sequence);
         self.report(array, report);
     }
 
-    fn report(&mut self, array: u32, report: Report) -> &mut Gathering {
+    fn report(&mut self, array: ArrayId, report: Report) -> &mut Gathering {
         let gathering = self.gathering.entry(report.sequence).or_default();
         gathering.tallies.entry(array).or_default().merge(&Tally::of(report));
         gathering
@@ -137,7 +137,7 @@ impl Syncs {
     }
 
     /// What chunks of this rank have reported to syncs to which others of it have not come.
-    pub(crate) fn reported(&self) -> Vec<(u64, u32, Tally)> {
+    pub(crate) fn reported(&self) -> Vec<(u64, ArrayId, Tally)> {
         let by_sync = self.gathering.iter();
         let its = |(&sync, gathering): (&u64, &Gathering)| {
             let tallies = gathering.tallies.iter();

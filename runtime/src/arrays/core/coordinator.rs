@@ -15,7 +15,7 @@ use super::balance::Move;
 use super::census::Tally;
 use super::collect::Collected;
 use super::sync_log::SyncLog;
-use crate::ids::Rank;
+use crate::ids::{ArrayId, Rank};
 use crate::measure::measured::Sample;
 use crate::trace::SyncReport;
 
@@ -106,7 +106,7 @@ impl Coordinator {
         gathering.last_ns = gathering.last_ns.max(collected.now_ns);
         gathering.waited += collected.waited;
         for (array, tally) in &collected.tallies {
-            gathering.tallies[*array as usize].merge(tally);
+            gathering.tallies[array.index()].merge(tally);
         }
         for chunk in collected.chunks {
             let load = ChunkLoad {
@@ -136,9 +136,9 @@ impl Coordinator {
     }
 
     /// Adds reports to syncs, with their arrays, of a rank that waits for more of them: the run has stalled.
-    pub(crate) fn hear(&mut self, reported: Vec<(u64, u32, Tally)>) {
+    pub(crate) fn hear(&mut self, reported: Vec<(u64, ArrayId, Tally)>) {
         for (sync, array, tally) in reported {
-            self.gathering(sync, 0).tallies[array as usize].merge(&tally);
+            self.gathering(sync, 0).tallies[array.index()].merge(&tally);
         }
     }
 
@@ -267,18 +267,19 @@ impl Coordinator {
     }
 
     /// What the next sync waits for, for a stall report.
-    pub(crate) fn explain(&self, name: impl Fn(u32) -> String) -> Vec<String> {
+    pub(crate) fn explain(&self, name: impl Fn(ArrayId) -> String) -> Vec<String> {
         // Who only left was never going to come.
         let come = |gathering: &&Gathering| gathering.tallies.iter().any(Tally::has_members);
         let Some(gathering) = self.gathering.get(&self.next).filter(come) else { return Vec::new() };
-        let line = |(array, (population, tally)): (usize, (&Option<u64>, &Tally))| {
+        let line = |(array, (population, tally)): (ArrayId, (&Option<u64>, &Tally))| {
             let members = (*population)?;
             tally.complete(members).is_none().then(|| {
-                let (sync, heard, name) = (self.next, tally.heard(), name(array as u32));
+                let (sync, heard, name) = (self.next, tally.heard(), name(array));
                 format!("sync {sync}: {heard} of {members} chunks of {name} have arrived")
             })
         };
-        self.populations.iter().zip(&gathering.tallies).enumerate().filter_map(line).collect()
+        let by_array = self.populations.iter().zip(&gathering.tallies);
+        (0..).map(ArrayId).zip(by_array).filter_map(line).collect()
     }
 }
 
@@ -297,15 +298,15 @@ fn smoothed(phases: &[u64], Smoothing { weight }: Smoothing) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use lb_strategies::ChunkId;
     use lb_strategies::predict::Predictor;
+    use lb_strategies::{ArrayId, ChunkId};
 
     use super::*;
 
     #[test]
     fn the_length_of_a_phase_is_predicted_as_the_loads_in_it_are() {
         let snapshot = |ticks| {
-            let id = ChunkId { array: 0, key: 1 };
+            let id = ChunkId { array: ArrayId(0), key: 1 };
             let chunks = vec![ChunkLoad { id, rank: Rank(0), ticks, bytes: 0, migratable: true }];
             Snapshot { phase: 0, ranks: Vec::new(), chunks, edges: Vec::new() }
         };

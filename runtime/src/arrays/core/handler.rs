@@ -13,7 +13,7 @@ use super::census::Membership;
 use super::envelope::Delivery;
 use super::erased::ErasedSlot;
 use super::reduction::{Terms, Values};
-use crate::ids::{ChunkId, Rank, Sender};
+use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::trace::UserEvent;
 
 /// One effect of a handler, carried out in order at the flush.
@@ -24,11 +24,11 @@ pub(crate) enum Effect {
         delivery: Option<Delivery>,
     },
     Broadcast {
-        array: u32,
+        array: ArrayId,
         message: Arc<[u8]>,
     },
     Multicast {
-        array: u32,
+        array: ArrayId,
         keys: Arc<[u64]>,
         message: Arc<[u8]>,
     },

@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 
 use super::envelope::Delivery;
 use super::erased::ErasedArray;
-use crate::ids::{CellId, ChunkId, Rank};
+use crate::ids::{ArrayId, CellId, ChunkId, Rank};
 
 /// Where a message goes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Location {
     /// The route of a message to `chunk`. O(1), but for the home of an array placed by the user's function or list.
     #[inline]
     pub(crate) fn route(&self, chunk: ChunkId) -> Route {
-        let places = &self.places[chunk.array as usize];
+        let places = &self.places[chunk.array.index()];
         if let Some(&cell) = places.here.get(&chunk.key) {
             return Route::Here(cell);
         }
@@ -66,25 +66,25 @@ impl Location {
 
     /// The rank that holds `chunk`, or will.
     pub(crate) fn rank_of(&self, chunk: ChunkId) -> Rank {
-        match self.places[chunk.array as usize].moved.get(&chunk.key) {
+        match self.places[chunk.array.index()].moved.get(&chunk.key) {
             Some(&rank) => rank,
-            None => self.arrays[chunk.array as usize].home(chunk.key, self.ranks),
+            None => self.arrays[chunk.array.index()].home(chunk.key, self.ranks),
         }
     }
 
     /// The cell of a chunk of this rank.
     pub(crate) fn cell(&self, chunk: ChunkId) -> Option<CellId> {
-        self.places[chunk.array as usize].here.get(&chunk.key).copied()
+        self.places[chunk.array.index()].here.get(&chunk.key).copied()
     }
 
     /// Chunks of `array` on this rank.
-    pub(crate) fn count(&self, array: u32) -> u64 {
-        self.places[array as usize].here.len() as u64
+    pub(crate) fn count(&self, array: ArrayId) -> u64 {
+        self.places[array.index()].here.len() as u64
     }
 
     /// The chunks of `array` on this rank, ascending.
-    pub(crate) fn residents(&self, array: u32) -> Vec<(ChunkId, CellId)> {
-        let here = self.places[array as usize].here.iter();
+    pub(crate) fn residents(&self, array: ArrayId) -> Vec<(ChunkId, CellId)> {
+        let here = self.places[array.index()].here.iter();
         let mut residents: Vec<_> = here.map(|(&key, &cell)| (ChunkId { array, key }, cell)).collect();
         residents.sort_unstable();
         residents
@@ -92,20 +92,20 @@ impl Location {
 
     /// A chunk has come to this rank. Returns the messages that waited for it, in the order they came.
     pub(crate) fn arrived(&mut self, chunk: ChunkId, cell: CellId) -> Vec<Delivery> {
-        let before = self.places[chunk.array as usize].here.insert(chunk.key, cell);
+        let before = self.places[chunk.array.index()].here.insert(chunk.key, cell);
         assert!(before.is_none(), "an index that is in use is refused before: {chunk:?}");
         self.stash.remove(&chunk).unwrap_or_default()
     }
 
     /// A chunk has left this rank, or was removed from its array.
     pub(crate) fn departed(&mut self, chunk: ChunkId) {
-        self.places[chunk.array as usize].here.remove(&chunk.key);
+        self.places[chunk.array.index()].here.remove(&chunk.key);
     }
 
     /// From now on messages to `chunk` go to `rank`.
     pub(crate) fn moved(&mut self, chunk: ChunkId, rank: Rank) {
-        let home = self.arrays[chunk.array as usize].home(chunk.key, self.ranks);
-        let moved = &mut self.places[chunk.array as usize].moved;
+        let home = self.arrays[chunk.array.index()].home(chunk.key, self.ranks);
+        let moved = &mut self.places[chunk.array.index()].moved;
         if rank == home {
             moved.remove(&chunk.key);
         } else {
@@ -118,10 +118,10 @@ impl Location {
         let waiting = self.stash.entry(to).or_default();
         waiting.push(delivery);
         if waiting.len() == MANY {
-            let (array, index) = (to.array, self.arrays[to.array as usize].index_text(to.key));
+            let (array, index) = (to.array, self.arrays[to.array.index()].index_text(to.key));
             tracing::warn!(
                 rank = self.rank.0,
-                array,
+                %array,
                 index,
                 MANY,
                 "messages wait for a chunk that is not here"

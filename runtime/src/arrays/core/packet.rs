@@ -14,7 +14,7 @@ use super::envelope::{Delivery, Envelope, Payload};
 use super::erased::{ErasedArray, ErasedSlot};
 use super::reduction::Partial;
 use crate::error::Error;
-use crate::ids::ChunkId;
+use crate::ids::{ArrayId, ChunkId};
 use crate::wire::WireError;
 
 /// One thing said by one rank to another.
@@ -25,17 +25,17 @@ pub(crate) enum Packet {
     /// One message to the chunks of a section that live on the receiving rank.
     Multicast {
         from: ChunkId,
-        array: u32,
+        array: ArrayId,
         keys: Vec<u64>,
         #[serde(with = "crate::wire::bulk")]
         message: Arc<[u8]>,
     },
     /// Asks rank 0 to number a broadcast.
-    Announce { array: u32, delivery: Box<Delivery> },
+    Announce { array: ArrayId, delivery: Box<Delivery> },
     /// A numbered broadcast: to every chunk of the array, in the order of the numbers.
-    Broadcast { array: u32, number: u64, delivery: Box<Delivery> },
+    Broadcast { array: ArrayId, number: u64, delivery: Box<Delivery> },
     /// Part of a reduction, to the parent.
-    Partial { array: u32, sequence: u64, partial: Box<Partial> },
+    Partial { array: ArrayId, sequence: u64, partial: Box<Partial> },
     /// A chunk, inserted or migrating.
     Arrive(Box<Traveller>),
     /// Loads and reports of a rank, to rank 0.
@@ -57,7 +57,7 @@ pub(crate) enum Packet {
     /// Nothing moves any more: say what waits.
     Explain,
     /// What waits on one rank; and its reports to syncs, with their arrays, that are not complete there.
-    Waiting { lines: Vec<String>, reported: Vec<(u64, u32, Tally)> },
+    Waiting { lines: Vec<String>, reported: Vec<(u64, ArrayId, Tally)> },
     /// The run is over.
     Exit,
     /// The run cannot go on.
@@ -115,12 +115,12 @@ impl Packet {
     /// Encodes every typed message inside, so that the packet can be serialised. A chunk stays as it is.
     pub(crate) fn seal(&mut self, arrays: &[Arc<dyn ErasedArray>]) -> Result<(), WireError> {
         match self {
-            Packet::Message(envelope) => seal(&mut envelope.delivery, &*arrays[envelope.to.array as usize]),
+            Packet::Message(envelope) => seal(&mut envelope.delivery, &*arrays[envelope.to.array.index()]),
             Packet::Announce { array, delivery } | Packet::Broadcast { array, delivery, .. } => {
-                seal(delivery, &*arrays[*array as usize])
+                seal(delivery, &*arrays[array.index()])
             }
             Packet::Arrive(traveller) => {
-                let array = &*arrays[traveller.chunk.array as usize];
+                let array = &*arrays[traveller.chunk.array.index()];
                 traveller.mail.iter_mut().try_for_each(|delivery| seal(delivery, array))
             }
             _ => Ok(()),

@@ -27,7 +27,7 @@ use super::reduction::{Goal, Partial, Reductions, Terms, Values};
 use super::sync_log::SyncLog;
 use super::undelivered::{Addressees, Leftover};
 use crate::error::Error;
-use crate::ids::{CellId, ChunkId, ROOT, Rank, Sender};
+use crate::ids::{ArrayId, CellId, ChunkId, ROOT, Rank, Sender};
 use crate::text::counted;
 
 mod syncs;
@@ -134,7 +134,7 @@ impl RankCore {
 
     /// Chunks on this rank.
     pub(crate) fn chunks(&self) -> u64 {
-        (0..self.arrays.len() as u32).map(|array| self.location.count(array)).sum()
+        (0..self.arrays.len() as u32).map(ArrayId).map(|array| self.location.count(array)).sum()
     }
 
     /// Tells rank 0 which arrays this rank has set up.
@@ -191,7 +191,7 @@ impl RankCore {
     pub(crate) fn multicast(
         &mut self,
         from: ChunkId,
-        array: u32,
+        array: ArrayId,
         keys: &[u64],
         message: &Arc<[u8]>,
         out: &mut Actions,
@@ -205,7 +205,7 @@ impl RankCore {
         }
     }
 
-    pub(crate) fn broadcast(&mut self, array: u32, delivery: Delivery, out: &mut Actions) {
+    pub(crate) fn broadcast(&mut self, array: ArrayId, delivery: Delivery, out: &mut Actions) {
         self.send(ROOT, Packet::Announce { array, delivery: Box::new(delivery) }, 0, out);
     }
 
@@ -228,7 +228,7 @@ impl RankCore {
     /// A part of a reduction was `added`, and is complete as far as this rank goes, or not: it moves on.
     fn advance_reductions(
         &mut self,
-        array: u32,
+        array: ArrayId,
         sequence: u64,
         added: Result<bool, String>,
         out: &mut Actions,
@@ -245,7 +245,7 @@ impl RankCore {
         self.finish_reductions(array, out);
     }
 
-    fn refuse(&mut self, array: u32, why: String, out: &mut Actions) {
+    fn refuse(&mut self, array: ArrayId, why: String, out: &mut Actions) {
         let array = array_text(&self.arrays, array);
         self.fail(Error::Reduction { rank: self.rank.0, array, why }, out);
     }
@@ -268,7 +268,7 @@ impl RankCore {
         let (sequence, local) = (report.sequence, self.location.count(chunk.array));
         let added = self.reductions.leave(chunk.array, sequence, Partial::leaving(report), local);
         self.advance_reductions(chunk.array, sequence, added, out);
-        if self.arrays[chunk.array as usize].syncs() {
+        if self.arrays[chunk.array.index()].syncs() {
             self.syncs.removed(chunk.array, passport.syncs.leave());
             self.sample_complete(out);
         }
@@ -374,12 +374,12 @@ impl RankCore {
         }
     }
 
-    fn announce(&mut self, array: u32, delivery: &Delivery, out: &mut Actions) {
+    fn announce(&mut self, array: ArrayId, delivery: &Delivery, out: &mut Actions) {
         let number = self.broadcasts.number(array);
         self.send_all(|| Packet::Broadcast { array, number, delivery: Box::new(again(delivery)) }, 0, out);
     }
 
-    fn apply(&mut self, array: u32, number: u64, delivery: &Delivery, out: &mut Actions) {
+    fn apply(&mut self, array: ArrayId, number: u64, delivery: &Delivery, out: &mut Actions) {
         self.broadcasts.apply(array, number, delivery);
         for (to, cell) in self.location.residents(array) {
             out.push_back(Action::Deliver { to, cell, delivery: again(delivery) });
@@ -387,13 +387,13 @@ impl RankCore {
     }
 
     /// Passes a partial result to the parent.
-    fn pass_on(&mut self, array: u32, sequence: u64, partial: Partial, out: &mut Actions) {
+    fn pass_on(&mut self, array: ArrayId, sequence: u64, partial: Partial, out: &mut Actions) {
         if let Some(parent) = self.reductions.parent() {
             self.send(parent, Packet::Partial { array, sequence, partial: Box::new(partial) }, 0, out);
         }
     }
 
-    fn finish_reductions(&mut self, array: u32, out: &mut Actions) {
+    fn finish_reductions(&mut self, array: ArrayId, out: &mut Actions) {
         if self.rank != ROOT {
             return;
         }
@@ -467,7 +467,7 @@ impl RankCore {
         lines.extend((unread.messages > 0).then(|| unread.to_string()));
         if self.root.is_some() {
             let name = |array| array_text(&self.arrays, array);
-            let empty = (0..).zip(&*self.arrays).filter(|(_, array)| array.population() == 0);
+            let empty = (0..).map(ArrayId).zip(&*self.arrays).filter(|(_, array)| array.population() == 0);
             lines.extend(empty.map(|(array, _)| format!("{} was set up without chunks", name(array))));
             lines.extend(self.reductions.explain(name));
         }
@@ -476,12 +476,12 @@ impl RankCore {
 
     /// A chunk's name for people.
     pub(crate) fn describe(&self, chunk: ChunkId) -> String {
-        let array = &self.arrays[chunk.array as usize];
+        let array = &self.arrays[chunk.array.index()];
         format!("{}[{}] of array {}", array.name(), array.index_text(chunk.key), chunk.array)
     }
 }
 
 /// An array's name for people.
-pub(crate) fn array_text(arrays: &[Arc<dyn ErasedArray>], array: u32) -> String {
-    format!("array {array} `{}`", arrays[array as usize].name())
+pub(crate) fn array_text(arrays: &[Arc<dyn ErasedArray>], array: ArrayId) -> String {
+    format!("array {array} `{}`", arrays[array.index()].name())
 }

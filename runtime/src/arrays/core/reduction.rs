@@ -15,7 +15,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::census::{Report, Tally};
-use crate::ids::Rank;
+use crate::ids::{ArrayId, Rank};
 
 /// Children per rank in the tree of partial results.
 const ARITY: u32 = 8;
@@ -169,7 +169,7 @@ fn combine(reducer: Reducer, ours: &mut Values, theirs: &Values) -> Result<(), S
 /// A finished reduction.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Finished {
-    pub(crate) array: u32,
+    pub(crate) array: ArrayId,
     pub(crate) terms: Terms,
     pub(crate) values: Arc<Values>,
 }
@@ -186,7 +186,7 @@ struct Pending {
 #[derive(Debug)]
 pub(crate) struct Reductions {
     rank: Rank,
-    pending: BTreeMap<(u32, u64), Pending>,
+    pending: BTreeMap<(ArrayId, u64), Pending>,
     /// For each array, the next reduction that own chunks have not all contributed to.
     open: Vec<u64>,
     /// Root only: per array, the next reduction to finish and the population it needs.
@@ -207,7 +207,7 @@ impl Reductions {
     /// Adds a contribution of an own chunk. True if all `local` chunks of the array here have now contributed.
     pub(crate) fn contribute(
         &mut self,
-        array: u32,
+        array: ArrayId,
         sequence: u64,
         partial: Partial,
         local: u64,
@@ -221,12 +221,12 @@ impl Reductions {
     /// there is nothing to wait for.
     pub(crate) fn receive(
         &mut self,
-        array: u32,
+        array: ArrayId,
         sequence: u64,
         partial: Partial,
         local: u64,
     ) -> Result<bool, String> {
-        let gone = sequence < self.open[array as usize];
+        let gone = sequence < self.open[array.index()];
         let pending = self.add(array, sequence, partial)?;
         Ok(gone || pending.own >= local)
     }
@@ -234,7 +234,7 @@ impl Reductions {
     /// Adds the leave of an own chunk. True if the `local` chunks that stay have all contributed, and there are any.
     pub(crate) fn leave(
         &mut self,
-        array: u32,
+        array: ArrayId,
         sequence: u64,
         partial: Partial,
         local: u64,
@@ -243,7 +243,7 @@ impl Reductions {
         Ok(pending.own > 0 && pending.own >= local)
     }
 
-    fn add(&mut self, array: u32, sequence: u64, partial: Partial) -> Result<&mut Pending, String> {
+    fn add(&mut self, array: ArrayId, sequence: u64, partial: Partial) -> Result<&mut Pending, String> {
         let pending = self.pending.entry((array, sequence)).or_default();
         match &mut pending.partial {
             None => pending.partial = Some(partial),
@@ -256,8 +256,8 @@ impl Reductions {
     ///
     /// That is all earlier ones too: a chunk contributes in order, so who has not contributed to an earlier one here has
     /// done so on the rank it came from.
-    pub(crate) fn complete(&mut self, array: u32, sequence: u64) -> Vec<(u64, Partial)> {
-        let open = &mut self.open[array as usize];
+    pub(crate) fn complete(&mut self, array: ArrayId, sequence: u64) -> Vec<(u64, Partial)> {
+        let open = &mut self.open[array.index()];
         *open = (*open).max(sequence + 1);
         let later = self.pending.split_off(&(array, sequence + 1));
         let mut earlier = std::mem::replace(&mut self.pending, later);
@@ -267,8 +267,8 @@ impl Reductions {
     }
 
     /// Takes everything that has not been passed on, in order.
-    pub(crate) fn take_all(&mut self) -> Vec<(u32, u64, Partial)> {
-        let take = |(&(array, sequence), pending): (&(u32, u64), &mut Pending)| {
+    pub(crate) fn take_all(&mut self) -> Vec<(ArrayId, u64, Partial)> {
+        let take = |(&(array, sequence), pending): (&(ArrayId, u64), &mut Pending)| {
             Some((array, sequence, pending.partial.take()?))
         };
         let taken = self.pending.iter_mut().filter_map(take).collect();
@@ -278,12 +278,12 @@ impl Reductions {
     }
 
     /// Root: the next finished reduction of `array`, in order of their numbers.
-    pub(crate) fn finish(&mut self, array: u32) -> Option<Finished> {
+    pub(crate) fn finish(&mut self, array: ArrayId) -> Option<Finished> {
         loop {
-            let (sequence, population) = self.roots[array as usize];
+            let (sequence, population) = self.roots[array.index()];
             let next = self.pending.get(&(array, sequence))?.partial.as_ref()?.tally.complete(population)?;
             let pending = self.pending.remove(&(array, sequence));
-            self.roots[array as usize] = (sequence + 1, next);
+            self.roots[array.index()] = (sequence + 1, next);
             // Leavers alone make a reduction that nobody contributed to: it has no result.
             let combined = pending.and_then(|pending| pending.partial).and_then(|partial| partial.combined);
             let Some((terms, mut values)) = combined else { continue };
@@ -295,9 +295,9 @@ impl Reductions {
     }
 
     /// One line per reduction that is not finished, for a stall report. Root only.
-    pub(crate) fn explain(&self, name: impl Fn(u32) -> String) -> Vec<String> {
-        let line = |(&(array, sequence), pending): (&(u32, u64), &Pending)| {
-            let (_, population) = self.roots.get(array as usize)?;
+    pub(crate) fn explain(&self, name: impl Fn(ArrayId) -> String) -> Vec<String> {
+        let line = |(&(array, sequence), pending): (&(ArrayId, u64), &Pending)| {
+            let (_, population) = self.roots.get(array.index())?;
             let tally = &pending.partial.as_ref()?.tally;
             let heard = tally.heard();
             // Who only left was never going to contribute.
@@ -314,6 +314,7 @@ mod tests {
     use super::*;
     use crate::arrays::core::census::Membership;
 
+    const ARRAY: ArrayId = ArrayId(0);
     const SUM: Terms = Terms { tag: 3, reducer: Reducer::Sum, goal: Goal::All };
 
     fn one(member: &mut Membership, value: u64) -> (u64, Partial) {
@@ -327,13 +328,13 @@ mod tests {
         let (mut a, mut b) = (Membership::default(), Membership::default());
         for _ in 0..2 {
             let (sequence, partial) = one(&mut a, 5);
-            root.contribute(0, sequence, partial, 2).expect("terms agree");
-            assert_eq!(root.finish(0), None);
+            root.contribute(ARRAY, sequence, partial, 2).expect("terms agree");
+            assert_eq!(root.finish(ARRAY), None);
         }
         for _ in 0..2 {
             let (sequence, partial) = one(&mut b, 7);
-            root.contribute(0, sequence, partial, 2).expect("terms agree");
-            let finished = root.finish(0).expect("both contributed");
+            root.contribute(ARRAY, sequence, partial, 2).expect("terms agree");
+            let finished = root.finish(ARRAY).expect("both contributed");
             assert_eq!(*finished.values, Values::U64(vec![12, 2]));
         }
     }
@@ -343,12 +344,12 @@ mod tests {
         let mut rank = Reductions::new(Rank(1), &[2]);
         let (mut a, mut b) = (Membership::default(), Membership::default());
         let (sequence, partial) = one(&mut a, 5);
-        assert_eq!(rank.contribute(0, sequence, partial, 2), Ok(false));
+        assert_eq!(rank.contribute(ARRAY, sequence, partial, 2), Ok(false));
         assert_eq!(rank.take_all().len(), 1);
         assert_eq!(rank.take_all().len(), 0);
         let (sequence, partial) = one(&mut b, 5);
-        assert_eq!(rank.contribute(0, sequence, partial, 2), Ok(true));
-        assert_eq!(rank.complete(0, sequence).len(), 1);
+        assert_eq!(rank.contribute(ARRAY, sequence, partial, 2), Ok(true));
+        assert_eq!(rank.complete(ARRAY, sequence).len(), 1);
     }
 
     #[test]
@@ -356,18 +357,18 @@ mod tests {
         let mut rank = Reductions::new(Rank(1), &[2]);
         let [mut a, mut b, mut child] = [Membership::default(); 3];
         let (sequence, partial) = one(&mut child, 5);
-        assert_eq!(rank.receive(0, sequence, partial, 2), Ok(false), "own chunks are to come");
+        assert_eq!(rank.receive(ARRAY, sequence, partial, 2), Ok(false), "own chunks are to come");
         for (member, all) in [(&mut a, false), (&mut b, true)] {
             let (sequence, partial) = one(member, 5);
-            assert_eq!(rank.contribute(0, sequence, partial, 2), Ok(all));
+            assert_eq!(rank.contribute(ARRAY, sequence, partial, 2), Ok(all));
         }
-        assert_eq!(rank.complete(0, sequence).len(), 1);
+        assert_eq!(rank.complete(ARRAY, sequence).len(), 1);
         let (_, partial) = one(&mut Membership::default(), 7);
-        assert_eq!(rank.receive(0, sequence, partial, 2), Ok(true));
-        assert_eq!(rank.complete(0, sequence).len(), 1);
+        assert_eq!(rank.receive(ARRAY, sequence, partial, 2), Ok(true));
+        assert_eq!(rank.complete(ARRAY, sequence).len(), 1);
         let (_, partial) = one(&mut Membership::default(), 7);
         assert_eq!(
-            rank.receive(0, sequence + 1, partial, 0),
+            rank.receive(ARRAY, sequence + 1, partial, 0),
             Ok(true),
             "a rank without chunks waits for none"
         );
@@ -380,9 +381,9 @@ mod tests {
         for key in [2u64, 0, 1] {
             let values = Values::Gathered(vec![(key, vec![key as u8])]);
             let report = Membership::default().report();
-            root.contribute(0, 0, Partial::contribution(report, terms, values), 3).expect("terms agree");
+            root.contribute(ARRAY, 0, Partial::contribution(report, terms, values), 3).expect("terms agree");
         }
-        let Some(Finished { values, .. }) = root.finish(0) else { panic!("three contributed") };
+        let Some(Finished { values, .. }) = root.finish(ARRAY) else { panic!("three contributed") };
         assert_eq!(*values, Values::Gathered(vec![(0, vec![0]), (1, vec![1]), (2, vec![2])]));
     }
 
@@ -390,11 +391,11 @@ mod tests {
     fn contributions_that_disagree_are_refused() {
         let mut root = Reductions::new(Rank(0), &[2]);
         let (sequence, partial) = one(&mut Membership::default(), 1);
-        root.contribute(0, sequence, partial.clone(), 2).expect("the first cannot disagree");
+        root.contribute(ARRAY, sequence, partial.clone(), 2).expect("the first cannot disagree");
         let other =
             Partial { combined: Some((Terms { tag: 4, ..SUM }, vec![1u64, 1].into())), ..partial.clone() };
-        assert!(root.contribute(0, sequence, other, 2).is_err());
+        assert!(root.contribute(ARRAY, sequence, other, 2).is_err());
         let shorter = Partial { combined: Some((SUM, vec![1u64].into())), ..partial };
-        assert!(root.contribute(0, sequence, shorter, 2).is_err());
+        assert!(root.contribute(ARRAY, sequence, shorter, 2).is_err());
     }
 }

@@ -108,7 +108,7 @@ impl SyncLog {
 #[cfg(test)]
 mod tests {
     use lb_strategies::balancer::ChunkReport;
-    use lb_strategies::{ChunkId, ChunkLoad};
+    use lb_strategies::{ArrayId, ChunkId, ChunkLoad};
 
     use super::*;
     use crate::ids::Rank;
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn what_ranks_reported_is_kept_of_the_newest_syncs_until_it_is_too_much() {
         let with_reports = |chunks: usize, syncs: u64| {
-            let id = ChunkId { array: 0, key: 0 };
+            let id = ChunkId { array: ArrayId(0), key: 0 };
             let load = ChunkLoad { id, rank: Rank(0), ticks: 1, bytes: 0, migratable: true };
             let chunks = vec![ChunkReport { load, declared: false }; chunks];
             let reported = Arc::new(PhaseReport { ranks: Vec::new(), chunks });

@@ -160,6 +160,7 @@ impl Undelivered {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::ArrayId;
 
     fn waiting(rank: u32, messages: u64) -> Leftover {
         let addressee = Addressee { chunk: "C[9]".into(), kind: "m".into(), messages, removed: false };
@@ -184,8 +185,8 @@ mod tests {
     #[test]
     fn only_the_first_are_named_and_all_are_counted() {
         let mut addressees = Addressees::default();
-        (0..1000).for_each(|key| addressees.add(ChunkId { array: 0, key }, "m"));
-        addressees.add(ChunkId { array: 0, key: 3 }, "m");
+        (0..1000).for_each(|key| addressees.add(ChunkId { array: ArrayId(0), key }, "m"));
+        addressees.add(ChunkId { array: ArrayId(0), key: 3 }, "m");
         let said = addressees.described(|_| true, |chunk| chunk.key.to_string());
         assert_eq!((said.messages, said.addressees.len(), said.addressees[3].messages), (1001, NAMED_MAX, 2));
         assert_eq!(

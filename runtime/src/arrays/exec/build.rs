@@ -20,7 +20,7 @@ use crate::arrays::core::erased::{Described, ErasedArray, ErasedSlot};
 use crate::arrays::core::handler::Facts;
 use crate::arrays::core::rank::RankCore;
 use crate::config::Config;
-use crate::ids::{ChunkId, Rank, Sender};
+use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::measure::sample::{BackgroundSource, Gauges};
 use crate::run::outcome::Outcome;
 use crate::threads::clock::Clock;
@@ -79,11 +79,11 @@ pub(crate) type NewChunk = (ChunkId, Box<dyn ErasedSlot>);
 
 /// Makes the chunks that start on `rank`.
 pub(crate) fn create_chunks(arrays: &[Arc<dyn ErasedArray>], rank: Rank, ranks: u32) -> Vec<NewChunk> {
-    let on_rank = |(number, array): (u32, &Arc<dyn ErasedArray>)| {
-        let make = |key| (ChunkId { array: number, key }, array.create(key));
+    let on_rank = |(id, array): (ArrayId, &Arc<dyn ErasedArray>)| {
+        let make = |key| (ChunkId { array: id, key }, array.create(key));
         array.keys_on(rank, ranks).into_iter().map(make).collect::<Vec<_>>()
     };
-    (0..).zip(arrays).flat_map(on_rank).collect()
+    (0..).map(ArrayId).zip(arrays).flat_map(on_rank).collect()
 }
 
 impl Worker<'_> {
@@ -93,7 +93,7 @@ impl Worker<'_> {
         let (workers, count) = (shared.record.workers(), chunks.len());
         if let Some(recorder) = self.instruments.recorder() {
             for &(chunk, _) in &chunks {
-                let index = || shared.arrays[chunk.array as usize].index_text(chunk.key);
+                let index = || shared.arrays[chunk.array.index()].index_text(chunk.key);
                 recorder.arrived(chunk, 0, false, index);
             }
         }
@@ -121,7 +121,7 @@ impl Worker<'_> {
 pub(crate) fn name_chunk(arrays: &Arc<[Arc<dyn ErasedArray>]>) -> NameChunk {
     let arrays = arrays.clone();
     Box::new(move |chunk| {
-        let array = arrays.get(chunk.array as usize)?;
+        let array = arrays.get(chunk.array.index())?;
         // The user's, which may panic.
         let index = catch_unwind(AssertUnwindSafe(|| array.index_text(chunk.key)));
         let index = index.unwrap_or_else(|_| chunk.key.to_string());

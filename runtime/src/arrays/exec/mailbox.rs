@@ -26,7 +26,7 @@
 
 use std::collections::VecDeque;
 
-use crate::ids::ChunkId;
+use crate::ids::{ArrayId, ChunkId};
 use crate::threads::guarded::{Guarded, Tag};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ pub(crate) enum Finished {
 
 impl<S, M> Mailbox<S, M> {
     pub(crate) fn new(owner: Tag) -> Mailbox<S, M> {
-        let nobody = ChunkId { array: u32::MAX, key: 0 };
+        let nobody = ChunkId { array: ArrayId(u32::MAX), key: 0 };
         let (state, gate) = (State::Vacant, Gate::Open);
         let inner = Inner { owner: nobody, chunk: None, mail: None, state, gate };
         Mailbox { inner: Guarded::new(owner, inner) }
@@ -218,8 +218,8 @@ impl<S, M> Mailbox<S, M> {
 mod tests {
     use super::*;
 
-    const CHUNK: ChunkId = ChunkId { array: 0, key: 7 };
-    const OTHER: ChunkId = ChunkId { array: 0, key: 8 };
+    const CHUNK: ChunkId = ChunkId { array: ArrayId(0), key: 7 };
+    const OTHER: ChunkId = ChunkId { array: ArrayId(0), key: 8 };
 
     fn occupied() -> Mailbox<&'static str, u32> {
         let mailbox = Mailbox::new(Tag::SHARED);
@@ -291,7 +291,7 @@ mod loom_tests {
     use loom::sync::Arc;
     use loom::thread;
 
-    const CHUNK: ChunkId = ChunkId { array: 0, key: 7 };
+    const CHUNK: ChunkId = ChunkId { array: ArrayId(0), key: 7 };
 
     fn occupied() -> Arc<Mailbox<Vec<u32>, u32>> {
         let mailbox = Mailbox::new(Tag::SHARED);

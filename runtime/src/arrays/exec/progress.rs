@@ -91,7 +91,7 @@ impl Worker<'_> {
             self.instruments.skip(Part::Migrate, next_sync.saturating_sub(1));
         }
         if let Some(recorder) = self.instruments.recorder() {
-            let array = &self.shared.arrays[chunk.array as usize];
+            let array = &self.shared.arrays[chunk.array.index()];
             recorder.arrived(chunk, bytes, in_handler, || array.index_text(chunk.key));
         }
         let cell = self.shared.cells.reserve();

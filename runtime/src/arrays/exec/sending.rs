@@ -172,7 +172,7 @@ impl Worker<'_> {
                 Route::There(rank) => rank,
                 Route::Here(_) | Route::Stash => shared.facts.rank,
             };
-            let bytes = shared.arrays[to.array as usize].encoded_bytes(&delivery.payload);
+            let bytes = shared.arrays[to.array.index()].encoded_bytes(&delivery.payload);
             let others_see_it = rank != shared.facts.rank || !shared.scheduler.lone();
             let clock = others_see_it.then_some(|| shared.clock.now_ns());
             recorder.sends(delivery.from, to, rank.0, bytes, clock);

@@ -88,7 +88,7 @@ impl Worker<'_> {
         for cell in self.shared.cells.iter() {
             let looked = cell.mailbox.inspect(|chunk, slot| (chunk, slot.kept(), slot.passport().clone()));
             let Some((chunk, kept, passport)) = looked else { continue };
-            let syncs = self.shared.arrays[chunk.array as usize].syncs();
+            let syncs = self.shared.arrays[chunk.array.index()].syncs();
             match open.filter(|&sync| syncs && passport.syncs.next <= sync) {
                 Some(sync) => missing.push(format!("{} has not come to sync {sync}", self.describe(chunk))),
                 None if !passport.goes_on() => {

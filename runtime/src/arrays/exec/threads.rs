@@ -87,7 +87,7 @@ impl Worker<'_> {
             let waiting = shared.plane.lock().rank.take_waiting();
             let mut addressees = Addressees::default();
             for (chunk, mail) in &waiting {
-                let array = &shared.arrays[chunk.array as usize];
+                let array = &shared.arrays[chunk.array.index()];
                 mail.iter().for_each(|delivery| addressees.add(*chunk, array.kind(&delivery.payload)));
             }
             let leftover = shared.plane.lock().rank.leftover(&addressees);

@@ -223,7 +223,7 @@ impl<'r> Worker<'r> {
     }
 
     fn at_sync(&mut self, chunk: ChunkId, slot: &mut dyn ErasedSlot, cell: CellId, bytes: u64) {
-        let array = &self.shared.arrays[chunk.array as usize];
+        let array = &self.shared.arrays[chunk.array.index()];
         assert!(array.syncs(), "chunks of an array without sync do not call at_sync");
         self.instruments.lap(cell);
         let declared = slot.declared_load();
@@ -250,7 +250,7 @@ impl<'r> Worker<'r> {
         let unread = kept.into_iter().chain(mail).chain(cell.mailbox.vacate());
         // Broadcasts and results for all have no number: they are for whoever is there.
         let own = unread.filter(|delivery| delivery.from.number > 0);
-        let array = &self.shared.arrays[chunk.array as usize];
+        let array = &self.shared.arrays[chunk.array.index()];
         let kinds: Vec<&'static str> = own.map(|delivery| array.kind(&delivery.payload)).collect();
         self.shared.cells.free(id);
         if !kinds.is_empty() {

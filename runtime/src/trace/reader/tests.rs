@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::Shape;
 use super::super::block::{Block, Kind, MAGIC};
-use super::super::event::{ChunkId, Event, NameId, Part, RUNTIME, What};
+use super::super::event::{ArrayId, ChunkId, Event, NameId, Part, RUNTIME, What};
 use super::super::profile::{Activity, Profile};
 use super::super::records::{End, Name, RunRecord};
 use super::super::writer::{Writer, file_name};
@@ -48,7 +48,7 @@ impl Drop for Scratch {
 }
 
 fn chunk(key: u64) -> ChunkId {
-    ChunkId { array: 0, key }
+    ChunkId { array: ArrayId(0), key }
 }
 
 fn run_record(rank: u32, ranks: u32, workers: u32) -> RunRecord {
@@ -105,8 +105,8 @@ fn end_record() -> End {
 fn small(dir: &Path, rank: u32, ranks: u32) -> PathBuf {
     let mut writer = Writer::create(dir, &run_record(rank, ranks, 2)).unwrap();
     writer.arrays(&["Ring".into()]).unwrap();
-    writer.names(&[Name { array: Some(0), text: format!("only on {rank}") }]).unwrap();
-    writer.names(&[Name { array: Some(0), text: "Halo".into() }]).unwrap();
+    writer.names(&[Name { array: Some(ArrayId(0)), text: format!("only on {rank}") }]).unwrap();
+    writer.names(&[Name { array: Some(ArrayId(0)), text: "Halo".into() }]).unwrap();
     writer.chunks(&[(chunk(u64::from(rank)), format!("{rank}, 0"))]).unwrap();
     writer.events(0, &one_of_each(0, NameId(1))).unwrap();
     writer.events(1, &[Event { begin_ns: 10, end_ns: 20, what: What::Idle }]).unwrap();

@@ -151,12 +151,14 @@ impl<T> Waiting<T> {
 
 #[cfg(test)]
 mod tests {
+    use caribou::trace::ArrayId;
+
     use super::*;
 
     #[test]
     fn a_full_table_gives_up_its_oldest_entry_and_counts_it() {
         let mut waiting = Waiting::new(3);
-        let key = |number| (ChunkId { array: 0, key: 7 }, number);
+        let key = |number| (ChunkId { array: ArrayId(0), key: 7 }, number);
         for number in 1..=3 {
             waiting.keep(key(number), number);
         }
@@ -173,7 +175,7 @@ mod tests {
     fn keys_that_come_and_go_take_no_memory() {
         let mut waiting = Waiting::new(10);
         for number in 0..10_000 {
-            let key = (ChunkId { array: 0, key: 7 }, number);
+            let key = (ChunkId { array: ArrayId(0), key: 7 }, number);
             waiting.keep(key, ());
             waiting.take(key);
         }

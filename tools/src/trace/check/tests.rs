@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use caribou::SyncReport;
-use caribou::trace::{Activity, End, Event, Name, NameId, Profile, RunRecord, Sample, What, Writer};
+use caribou::trace::{Activity, ArrayId, End, Event, Name, NameId, Profile, RunRecord, Sample, What, Writer};
 
 use crate::tests::{caribou, caribou_says};
 use crate::trace::tests::{Scratch, chunk, generated, handler, send};
@@ -37,7 +37,7 @@ fn write(dir: &Path, arrows: u32, ranks: &[Rank]) {
         };
         let mut writer = Writer::create(dir, &run).unwrap();
         writer.arrays(&["Ring".into()]).unwrap();
-        writer.names(&[Name { array: Some(0), text: "Halo".into() }]).unwrap();
+        writer.names(&[Name { array: Some(ArrayId(0)), text: "Halo".into() }]).unwrap();
         writer.events(0, &rank.events).unwrap();
         writer.samples(&rank.samples).unwrap();
         writer.syncs(&rank.syncs).unwrap();

@@ -175,11 +175,11 @@ impl Detail {
 
 #[cfg(test)]
 mod tests {
-    use caribou::trace::ChunkId;
+    use caribou::trace::{ArrayId, ChunkId};
 
     use super::*;
 
-    const ME: ChunkId = ChunkId { array: 0, key: 0 };
+    const ME: ChunkId = ChunkId { array: ArrayId(0), key: 0 };
 
     fn load(sync: u64, load_ns: u64) -> Event {
         Event::point(sync * 1000, What::Load { chunk: ME, sync, load_ns, bytes: 8 })

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use caribou::trace::{ChunkId, Trace};
+use caribou::trace::{ArrayId, ChunkId, Trace};
 use presentation::svg::{Anchor, Area, Svg};
 
 use super::history::History;
@@ -37,7 +37,7 @@ pub(super) fn draw<'c>(
     trace: &Trace,
     chunks: impl Iterator<Item = (ChunkId, &'c History)>,
 ) -> (Svg, Vec<String>) {
-    let mut arrays: BTreeMap<u32, Vec<Placed<'_>>> = BTreeMap::new();
+    let mut arrays: BTreeMap<ArrayId, Vec<Placed<'_>>> = BTreeMap::new();
     let mut without = 0u64;
     for (chunk, history) in chunks {
         match trace.chunk_index(chunk).and_then(place_of) {
@@ -67,7 +67,7 @@ pub(super) fn draw<'c>(
 }
 
 struct Panel {
-    array: u32,
+    array: ArrayId,
     cells: BTreeMap<(usize, usize), Cell>,
     columns: usize,
     rows: usize,
@@ -76,7 +76,7 @@ struct Panel {
 }
 
 impl Panel {
-    fn new(array: u32, chunks: &[Placed<'_>]) -> Panel {
+    fn new(array: ArrayId, chunks: &[Placed<'_>]) -> Panel {
         let side = |dimension: usize| {
             let of = || chunks.iter().map(|(_, place, _)| place[dimension]);
             Side::new(of().min().unwrap_or(0), of().max().unwrap_or(0))

@@ -78,10 +78,12 @@ impl Heaviest {
 
 #[cfg(test)]
 mod tests {
+    use caribou::trace::ArrayId;
+
     use super::*;
 
     fn pair(key: u64) -> Pair {
-        (ChunkId { array: 0, key }, ChunkId { array: 0, key: key + 1 })
+        (ChunkId { array: ArrayId(0), key }, ChunkId { array: ArrayId(0), key: key + 1 })
     }
 
     #[test]

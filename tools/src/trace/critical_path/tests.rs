@@ -1,6 +1,6 @@
 //! Paths through runs so small that they can be followed by hand.
 
-use caribou::trace::{End, Event, Name, Part, RunRecord, What, Writer};
+use caribou::trace::{ArrayId, End, Event, Name, Part, RunRecord, What, Writer};
 use serde_json::Value;
 
 use crate::tests::caribou;
@@ -21,7 +21,7 @@ fn write(name: &str, ranks: &[Vec<Event>]) -> Scratch {
         let workers = vec![1; count];
         let run = RunRecord { ranks: count as u32, workers, rank, arrows: 1, ..RunRecord::default() };
         let mut writer = Writer::create(dir.path(), &run).unwrap();
-        writer.names(&[Name { array: Some(0), text: "Halo".into() }]).unwrap();
+        writer.names(&[Name { array: Some(ArrayId(0)), text: "Halo".into() }]).unwrap();
         writer.events(0, events).unwrap();
         writer.finish(&End::default()).unwrap();
     }

@@ -1,7 +1,7 @@
 //! Runs that differ in one thing each.
 
 use caribou::SyncReport;
-use caribou::trace::{ChunkId, End, Event, Name, NameId, Part, RUNTIME, RunRecord, What, Writer};
+use caribou::trace::{ArrayId, ChunkId, End, Event, Name, NameId, Part, RUNTIME, RunRecord, What, Writer};
 use serde_json::Value;
 
 use crate::tests::{caribou, caribou_says};
@@ -21,8 +21,8 @@ fn run(name: &str, cpu_ns: [u64; 2], lost_ns: u64, elapsed_ns: u64) -> Scratch {
         };
         let mut writer = Writer::create(dir.path(), &run).unwrap();
         writer.arrays(&["Ring".into()]).unwrap();
-        writer.names(&[Name { array: Some(0), text: "Halo".into() }]).unwrap();
-        let chunk = ChunkId { array: 0, key: u64::from(rank) };
+        writer.names(&[Name { array: Some(ArrayId(0)), text: "Halo".into() }]).unwrap();
+        let chunk = ChunkId { array: ArrayId(0), key: u64::from(rank) };
         let what = What::Handler { chunk, kind: NameId(0), from: RUNTIME, number: 0, lost_ns };
         let begin_ns = 100;
         let end_ns = begin_ns + cpu_ns[rank as usize] + lost_ns;
@@ -98,7 +98,7 @@ fn imbalance_that_is_made_up_for_in_the_next_phase_is_imbalance() {
         for (rank, (begin_ns, end_ns)) in (0..2u32).zip(busy) {
             let run = RunRecord { ranks: 2, workers: vec![1; 2], rank, ..RunRecord::default() };
             let mut writer = Writer::create(dir.path(), &run).unwrap();
-            let chunk = ChunkId { array: 0, key: 0 };
+            let chunk = ChunkId { array: ArrayId(0), key: 0 };
             let what = What::Handler { chunk, kind: NameId(0), from: RUNTIME, number: 0, lost_ns: 0 };
             writer.events(0, &[Event { begin_ns, end_ns, what }]).unwrap();
             let mut sync = SyncReport::default();

@@ -95,12 +95,14 @@ impl Arrows {
 
 #[cfg(test)]
 mod tests {
+    use caribou::trace::ArrayId;
+
     use super::*;
 
     #[test]
     fn what_never_arrives_is_forgotten() {
         let mut arrows = Arrows { half: 4, ..Arrows::new() };
-        let from = ChunkId { array: 0, key: 7 };
+        let from = ChunkId { array: ArrayId(0), key: 7 };
         let left = |event| Left { position: 0, event, at_ns: 0, bytes: 0 };
         (1..=100).for_each(|number| arrows.sent(from, number, left(number)));
         assert!(arrows.messages.len() + arrows.older.len() <= 8);

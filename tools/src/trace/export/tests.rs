@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use caribou::trace::{ChunkId, End, Event, Name, NameId, Part, RUNTIME, RunRecord, Trace, What, Writer};
+use caribou::trace::{
+    ArrayId, ChunkId, End, Event, Name, NameId, Part, RUNTIME, RunRecord, Trace, What, Writer,
+};
 use proptest::prelude::*;
 
 use super::projections::parser::read_export;
@@ -84,8 +86,9 @@ fn write(dir: &Path, workers: &[Vec<Step>]) {
         };
         let mut writer = Writer::create(dir, &run).unwrap();
         writer.arrays(&["Ring".into()]).unwrap();
-        let kinds =
-            NAMES.iter().map(|name| Name { array: Some(0), text: name.replace("LONG", &"n".repeat(300)) });
+        let kinds = NAMES
+            .iter()
+            .map(|name| Name { array: Some(ArrayId(0)), text: name.replace("LONG", &"n".repeat(300)) });
         let given = ["span", "mark\n***", "count"].map(|name| Name { array: None, text: name.into() });
         writer.names(&kinds.chain(given).collect::<Vec<_>>()).unwrap();
         writer.chunks(&[(chunk(0), "[0, 1]".into()), (chunk(1), "far \"away\"".into())]).unwrap();
@@ -97,7 +100,7 @@ fn write(dir: &Path, workers: &[Vec<Step>]) {
 }
 
 fn chunk(key: u64) -> ChunkId {
-    ChunkId { array: 0, key }
+    ChunkId { array: ArrayId(0), key }
 }
 
 /// Every worker has a chunk of its own; what it sends, the chunk of the next worker handles by its number.

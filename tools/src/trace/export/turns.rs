@@ -189,13 +189,13 @@ fn nest(spans: &mut [Event]) {
 
 #[cfg(test)]
 mod tests {
-    use caribou::trace::NameId;
+    use caribou::trace::{ArrayId, ChunkId, NameId};
 
     use super::*;
 
     #[test]
     fn what_an_interrupted_handler_sent_belongs_to_the_slice_that_interrupted_it() {
-        let chunk = caribou::trace::ChunkId { array: 0, key: 0 };
+        let chunk = ChunkId { array: ArrayId(0), key: 0 };
         let event = |what| Event { begin_ns: 10, end_ns: 20, what };
         let turn = |what| Turn { event: event(what), spans: Vec::new(), points: Vec::new() };
         let runtime = turn(What::Runtime { part: caribou::trace::Part::Keep, sync: 0 });
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn spans_that_overlap_are_cut_so_that_they_nest() {
-        let chunk = caribou::trace::ChunkId { array: 0, key: 0 };
+        let chunk = ChunkId { array: ArrayId(0), key: 0 };
         let span = |name, begin_ns, end_ns| {
             let what = What::Span { chunk, name: NameId(name) };
             Event { begin_ns, end_ns, what }

@@ -154,7 +154,7 @@ impl User {
 
 #[cfg(test)]
 mod tests {
-    use caribou::trace::{ChunkId, End, Event, Name, NameId, RunRecord, What, Writer};
+    use caribou::trace::{ArrayId, ChunkId, End, Event, Name, NameId, RunRecord, What, Writer};
 
     use crate::tests::caribou;
     use crate::trace::tests::Scratch;
@@ -166,7 +166,7 @@ mod tests {
         let mut writer = Writer::create(scratch.path(), &run).unwrap();
         let name = |text: &str| Name { array: None, text: text.into() };
         writer.names(&[name("solve"), name("output"), name("residual")]).unwrap();
-        let chunk = ChunkId { array: 0, key: 1 };
+        let chunk = ChunkId { array: ArrayId(0), key: 1 };
         let span = |begin_ns, end_ns| Event { begin_ns, end_ns, what: What::Span { chunk, name: NameId(0) } };
         let counter = |at_ns, value| Event::point(at_ns, What::Counter { chunk, name: NameId(2), value });
         let mark = Event::point(50, What::Mark { chunk, name: NameId(1) });

@@ -2,7 +2,7 @@
 
 use caribou::SyncReport;
 use caribou::trace::{
-    ChunkId, End, Event, Name, NameId, RUNTIME, RunRecord, Sample, Shape, Trace, What, Writer,
+    ArrayId, ChunkId, End, Event, Name, NameId, RUNTIME, RunRecord, Sample, Shape, Trace, What, Writer,
 };
 
 use super::Report;
@@ -21,7 +21,7 @@ fn record(ranks: u32, rank: u32) -> RunRecord {
 }
 
 fn handler(begin_ns: u64, end_ns: u64, number: u32) -> Event {
-    let (chunk, from) = (ChunkId { array: 0, key: 1 }, ChunkId { array: 0, key: 2 });
+    let (chunk, from) = (ChunkId { array: ArrayId(0), key: 1 }, ChunkId { array: ArrayId(0), key: 2 });
     Event { begin_ns, end_ns, what: What::Handler { chunk, kind: NameId(0), from, number, lost_ns: 0 } }
 }
 
@@ -54,7 +54,7 @@ fn a_slice_says_who_sent_its_message_from_where_and_when() {
     let scratch = Scratch::new("report-arrows");
     for rank in 0..2 {
         let mut writer = Writer::create(scratch.path(), &record(2, rank)).unwrap();
-        let (chunk, to) = (ChunkId { array: 0, key: 2 }, ChunkId { array: 0, key: 1 });
+        let (chunk, to) = (ChunkId { array: ArrayId(0), key: 2 }, ChunkId { array: ArrayId(0), key: 1 });
         let send = What::Send { chunk, to, rank: 1, number: 7, bytes: 8 };
         let events = if rank == 0 {
             vec![Event::point(40, send)]
@@ -108,7 +108,7 @@ fn records_with_any_numbers_make_a_page() {
     writer.syncs(&[sync.clone(), other, sync]).unwrap();
     let sample = Sample { wait_ns: u64::MAX, steal_ns: u64::MAX, speed: 1e308, ..Sample::default() };
     writer.samples(&[sample, sample]).unwrap();
-    let chunk = ChunkId { array: 9, key: u64::MAX };
+    let chunk = ChunkId { array: ArrayId(9), key: u64::MAX };
     let events = [
         handler(0, 10, u32::MAX),
         Event::point(10, What::Send { chunk, to: RUNTIME, rank: u32::MAX, number: 1, bytes: u64::MAX }),
@@ -130,7 +130,8 @@ fn records_with_any_numbers_make_a_page() {
 fn kinds_beyond_those_told_apart_are_counted_as_one() {
     let scratch = Scratch::new("report-kinds");
     let mut writer = Writer::create(scratch.path(), &record(1, 0)).unwrap();
-    let names: Vec<Name> = (0..300).map(|n| Name { array: Some(0), text: format!("K{n}") }).collect();
+    let names: Vec<Name> =
+        (0..300).map(|n| Name { array: Some(ArrayId(0)), text: format!("K{n}") }).collect();
     writer.names(&names).unwrap();
     let event = |n: u64| {
         let Event { what: What::Handler { chunk, from, .. }, .. } = handler(0, 0, 0) else { unreachable!() };
@@ -149,7 +150,7 @@ fn kinds_beyond_those_told_apart_are_counted_as_one() {
 #[test]
 fn advice_is_that_of_the_summary() {
     let scratch = Scratch::new("report-advice");
-    let chunk = ChunkId { array: 0, key: 1 };
+    let chunk = ChunkId { array: ArrayId(0), key: 1 };
     for rank in 0..2 {
         let mut writer = Writer::create(scratch.path(), &record(2, rank)).unwrap();
         writer.arrays(&["Rod".into()]).unwrap();

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use caribou::SyncReport;
 use caribou::trace::{
-    Activity, End, Event, Name, NameId, Part, Profile, Row, RunRecord, Sample, Shape, Trace, What, Writer,
+    Activity, ArrayId, ChunkId, End, Event, Name, NameId, Part, Profile, Row, RunRecord, Sample, Shape,
+    Trace, What, Writer,
 };
 use serde_json::Value;
 
@@ -277,7 +278,7 @@ fn one_sync_lists_its_moves_with_their_loads() {
 fn the_load_of_a_move_is_that_of_its_own_sync() {
     let dir = Scratch::new("own-load");
     let mut writer = Writer::create(dir.path(), &run_of(2, 0)).unwrap();
-    let chunk = caribou::trace::ChunkId { array: 0, key: 1 };
+    let chunk = ChunkId { array: ArrayId(0), key: 1 };
     let load = |at_ns, sync, load_ns| Event::point(at_ns, What::Load { chunk, sync, load_ns, bytes: 8 });
     let depart = Event { begin_ns: 210, end_ns: 220, what: What::Depart { chunk, rank: 1, bytes: 8 } };
     writer.events(0, &[load(100, 0, 50), load(200, 1, 60), depart, load(300, 2, 70)]).unwrap();
@@ -355,7 +356,7 @@ fn run_of(ranks: u32, rank: u32) -> RunRecord {
 }
 
 fn handler(begin_ns: u64, end_ns: u64, lost_ns: u64) -> Event {
-    let chunk = caribou::trace::ChunkId { array: 0, key: 1 };
+    let chunk = ChunkId { array: ArrayId(0), key: 1 };
     let what = What::Handler { chunk, kind: NameId(0), from: chunk, number: 1, lost_ns };
     Event { begin_ns, end_ns, what }
 }
@@ -393,7 +394,7 @@ fn a_profile_without_events_is_enough() {
     let dir = Scratch::new("profile-only");
     let mut writer = Writer::create(dir.path(), &run_of(1, 0)).unwrap();
     writer.arrays(&["A<b>".into()]).unwrap();
-    writer.names(&[Name { array: Some(0), text: "Go".into() }]).unwrap();
+    writer.names(&[Name { array: Some(ArrayId(0)), text: "Go".into() }]).unwrap();
     let mut profile = Profile::default();
     profile.add(Activity::Kind(NameId(0)), 0, 6_000_000, 6_000_000, 3, 4_000_000);
     profile.add(Activity::Idle, 6_000_000, 7_000_000, 1_000_000, 1, 1_000_000);

@@ -5,8 +5,8 @@ use std::fs;
 
 use caribou::SyncReport;
 use caribou::trace::{
-    Activity, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Shape, Trace, What,
-    Writer,
+    Activity, ArrayId, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Shape, Trace,
+    What, Writer,
 };
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ const COMMANDS: [&str; 5] = ["timeline", "histogram", "outliers", "chunks", "com
 const STEP: NameId = NameId(0);
 
 fn chunk(key: u64) -> ChunkId {
-    ChunkId { array: 0, key }
+    ChunkId { array: ArrayId(0), key }
 }
 
 fn handler(begin_ns: u64, end_ns: u64, key: u64, from: u64, number: u32, lost_ns: u64) -> Event {
@@ -42,7 +42,7 @@ fn written(name: &str, run: &RunRecord, ranks: &[Vec<Event>]) -> Scratch {
         let run = RunRecord { ranks: count, workers, hosts, rank, ..run.clone() };
         let mut writer = Writer::create(dir.path(), &run).unwrap();
         writer.arrays(&["Block".into()]).unwrap();
-        writer.names(&[Name { array: Some(0), text: "Step".into() }]).unwrap();
+        writer.names(&[Name { array: Some(ArrayId(0)), text: "Step".into() }]).unwrap();
         let index = |key: u64| (chunk(key), format!("[{}, {}]", key / 2, key % 2));
         writer.chunks(&(0..4).map(index).collect::<Vec<_>>()).unwrap();
         writer.events(0, events).unwrap();

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::arrays::metrics::{Moved, max_over_avg};
-use crate::arrays::snapshot::{ChunkId, ChunkLoad, RankLoad};
+use crate::arrays::snapshot::{ArrayId, ChunkId, ChunkLoad, RankLoad};
 use crate::arrays::synthetic::Workload;
 use crate::rank::Rank;
 
@@ -18,7 +18,7 @@ fn apply(snapshot: &mut Snapshot, assignment: &Assignment) {
 
 fn snapshot_of(ticks: &[u64], ranks: &[u32], capacities: &[f64]) -> Snapshot {
     let chunk = |(key, (&ticks, &rank))| ChunkLoad {
-        id: ChunkId { array: 0, key },
+        id: ChunkId { array: ArrayId(0), key },
         rank: Rank(rank),
         ticks: ticks * 1_000_000,
         bytes: 1,

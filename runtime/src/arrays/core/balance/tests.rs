@@ -3,6 +3,8 @@ use std::collections::VecDeque;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 
+use lb_strategies::ArrayId;
+
 use super::*;
 use crate::arrays::core::packet::Cargo;
 
@@ -10,7 +12,7 @@ const SYNC: u64 = 7;
 const HERE: Rank = Rank(1);
 
 fn chunk(key: u64) -> ChunkId {
-    ChunkId { array: 0, key }
+    ChunkId { array: ArrayId(0), key }
 }
 
 /// Every chunk is in the cell of its own number.
@@ -26,7 +28,7 @@ fn traveller(key: u64) -> Traveller {
     Traveller { chunk: chunk(key), cargo: Cargo::Follows, mail: Vec::new(), bytes: 10, journey: None }
 }
 
-fn journey(_: u32) -> Journey {
+fn journey(_: ArrayId) -> Journey {
     Journey { broadcasts: 3 }
 }
 
@@ -39,7 +41,7 @@ fn switch(leavers: &[Leaver]) -> Step {
 }
 
 fn release(key: u64, to: u32) -> Step {
-    Step::Release { leaver: leaver(key, to), journey: journey(0) }
+    Step::Release { leaver: leaver(key, to), journey: journey(ArrayId(0)) }
 }
 
 fn flushed(moved_bytes: u64) -> Step {

@@ -26,7 +26,7 @@ impl RankCore {
     }
 
     pub(super) fn joined(&mut self, chunk: ChunkId, next_sync: u64) {
-        if self.arrays[chunk.array as usize].syncs() {
+        if self.arrays[chunk.array.index()].syncs() {
             self.syncs.joined(next_sync);
         }
     }
@@ -170,7 +170,7 @@ impl RankCore {
             return self.fail(Error::IndexInUse { chunk, rank: holder.0, by: by.0 }, out);
         }
         self.fates.admitted += 1;
-        if self.arrays[chunk.array as usize].syncs() {
+        if self.arrays[chunk.array.index()].syncs() {
             self.begin_phase(out);
         }
         out.push_back(Action::Admit(traveller));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lb_strategies::balancer::{ChunkReport, PhaseReport};
-use lb_strategies::{ChunkLoad, Rank};
+use lb_strategies::{ArrayId, ChunkLoad, Rank};
 
 use super::*;
 
@@ -39,7 +39,7 @@ fn a_trace_is_read_as_it_was_written() {
 fn a_trace_of_the_version_before_is_read_and_sends_may_lie_inside_their_handlers() {
     let dir = Scratch::new("versions");
     let mut writer = Writer::create(&dir.0, &run_record(0, 1, 1)).unwrap();
-    writer.names(&[Name { array: Some(0), text: "Halo".into() }]).unwrap();
+    writer.names(&[Name { array: Some(ArrayId(0)), text: "Halo".into() }]).unwrap();
     let what = What::Handler { chunk: chunk(0), kind: NameId(0), from: RUNTIME, number: 0, lost_ns: 0 };
     let handler = Event { begin_ns: 10, end_ns: 90, what };
     let what = What::Send { chunk: chunk(0), to: chunk(1), rank: 0, number: 1, bytes: 8 };
@@ -64,7 +64,7 @@ fn the_same_name_has_one_number_whatever_numbers_the_ranks_gave_it() {
     let names = [["Halo", "only here"], ["Stop", "Halo"]];
     for (rank, names) in names.iter().enumerate() {
         let mut writer = Writer::create(&dir.0, &run_record(rank as u32, 2, 1)).unwrap();
-        let names = names.map(|text| Name { array: Some(3), text: text.into() });
+        let names = names.map(|text| Name { array: Some(ArrayId(3)), text: text.into() });
         writer.names(&names).unwrap();
         let halo = names.iter().position(|name| name.text == "Halo").unwrap();
         let what = What::Mark { chunk: chunk(0), name: NameId(halo as u32) };

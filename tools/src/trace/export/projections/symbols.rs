@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use caribou::trace::{ChunkId, NameId, Part, Trace};
+use caribou::trace::{ArrayId, ChunkId, NameId, Part, Trace};
 
 use super::record::{plain, quoted};
 use crate::trace::export::names::{self, ITERATIONS, MIGRATE_IN, MIGRATE_OUT, UNKNOWN};
@@ -37,7 +37,7 @@ pub(super) struct Symbols {
     /// By [`NameId`].
     kinds: Vec<Option<u32>>,
     /// Entries of messages to an array whose kind is not known.
-    messages: BTreeMap<u32, u32>,
+    messages: BTreeMap<ArrayId, u32>,
     unknown: u32,
     iterations: u32,
     runtime: u32,
@@ -49,11 +49,11 @@ pub(super) struct Symbols {
 impl Symbols {
     pub(super) fn new(trace: &Trace) -> Symbols {
         let used = trace.names.iter().filter_map(|name| name.array);
-        let mut arrays: Vec<u32> = (0..trace.arrays.len() as u32).chain(used).collect();
+        let mut arrays: Vec<ArrayId> = (0..trace.arrays.len() as u32).map(ArrayId).chain(used).collect();
         arrays.sort_unstable();
         arrays.dedup();
         let mut chares: Vec<String> = arrays.iter().map(|&array| trace.array_name(array)).collect();
-        let chare_of: BTreeMap<u32, u32> = arrays.iter().copied().zip(0..).collect();
+        let chare_of: BTreeMap<ArrayId, u32> = arrays.iter().copied().zip(0..).collect();
         let (mut entries, mut given_names) = (Vec::new(), Vec::new());
         let (mut kinds, mut given) = (Vec::new(), Vec::new());
         for (id, name) in trace.names.iter().enumerate() {

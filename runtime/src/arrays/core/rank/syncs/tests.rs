@@ -2,6 +2,7 @@ use super::*;
 use crate::arrays::core::census::Report;
 use crate::arrays::core::erased::{ErasedArray, ErasedSlot};
 use crate::arrays::core::packet::Cargo;
+use crate::ids::ArrayId;
 use crate::wire::WireError;
 use lb_strategies::balancer::RankPlace;
 
@@ -70,7 +71,7 @@ impl ErasedArray for Idlers {
 
 fn arrival(key: u64, sync: u64) -> Arrival {
     let report = Report { sequence: sync, depth: 0, born: 0, leaving: false };
-    let chunk = ChunkId { array: 0, key };
+    let chunk = ChunkId { array: ArrayId(0), key };
     Arrival {
         chunk,
         cell: CellId(key as u32),
