@@ -2,9 +2,10 @@
 //!
 //! | module | answers |
 //! |---|---|
-//! | [`policy`] | what a policy is, what it promises, and what its driver does |
+//! | [`policy`] | what a policy is |
+//! | [`machine`] | the machine that it makes for a rank, what that promises, and what its driver does |
 //! | [`driver`] | drives the machine of a rank, for whoever runs a pool |
-//! | [`message`] | what the machines of a pool say to each other |
+//! | [`message`] | what the machines of a pool say to each other, for whoever carries it |
 //! | [`apportion`](mod@apportion) | whole numbers in proportion to speeds |
 //! | [`range_set`] | which indices |
 //! | [`sizer`] | how many iterations a worker takes at once |
@@ -28,6 +29,7 @@ pub mod equal;
 pub mod factoring;
 pub mod guided;
 pub mod leases;
+pub mod machine;
 pub mod master_worker;
 pub mod message;
 pub mod policy;
@@ -39,6 +41,7 @@ pub(crate) mod table;
 
 pub use apportion::apportion;
 pub use driver::{Driver, Errand, Order};
-pub use message::Message;
-pub use policy::{Input, Nanos, Output, Pool, PoolRank, PoolStrategy, SECOND};
+pub use machine::{Input, Machine, Nanos, Output, PoolRank, SECOND};
+pub use message::{Message, Unreadable};
+pub use policy::{Pool, PoolStrategy};
 pub use range_set::RangeSet;

@@ -46,6 +46,7 @@
 //! The examples of single items say `lb_strategies`, the crate they are from: read `caribou::lb`, which has the same names.
 //!
 //! A policy for pools is a [`pool::PoolStrategy`] with an `Entry<dyn PoolStrategy>`, for
-//! [`Config::register_pool_strategy`](crate::Config::register_pool_strategy).
+//! [`Config::register_pool_strategy`](crate::Config::register_pool_strategy). It makes a [`pool::Machine`] for each rank, and
+//! what these say to each other is a type of its own; the page `docs/pools.md` has one.
 
 pub use lb_strategies::*;

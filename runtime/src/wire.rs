@@ -1,4 +1,5 @@
-//! The encoding of everything that leaves a process. The only file that names bincode.
+//! The encoding of everything that leaves a process. The only file that names bincode, but for
+//! [`Message`](lb_strategies::pool::Message), which encodes what the machines of a pool say.
 //!
 //! Format: bincode 2, little-endian, variable-length integers, fixed-size floats. Bulk numeric fields should use
 //! [`bulk`](crate::bulk), which writes them as one byte string at memory speed.

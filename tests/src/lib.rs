@@ -6,10 +6,13 @@
 mod pages {
     #[doc = include_str!("../../README.md")]
     struct Readme;
+    #[doc = include_str!("../../docs/pools.md")]
+    struct Pools;
     #[doc = include_str!("../../docs/traces.md")]
     struct Traces;
 }
 
+pub mod counter;
 pub mod events;
 pub mod job;
 

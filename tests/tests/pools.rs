@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use caribou::{Accumulator, Cancel, Config, Error, Pool, pool, stream};
+use caribou_tests::counter::COUNTER;
 use lb_strategies::POOLS;
 use lb_strategies::Rank;
-use lb_strategies::pool::{Input, Output, PoolRank, PoolStrategy};
+use lb_strategies::pool::{Input, Machine, Output, PoolRank, PoolStrategy};
 use rand::RngExt;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 const ITERATIONS: u64 = 5_000;
@@ -213,14 +215,16 @@ impl PoolStrategy for Faulty {
         "faulty"
     }
 
-    fn rank(&self, _: &lb_strategies::pool::Pool, rank: Rank) -> Box<dyn PoolRank> {
+    fn rank(&self, _: &lb_strategies::pool::Pool, rank: Rank) -> Machine {
         assert!(!self.when_made || rank.0 == 0, "cannot be made");
-        Box::new(FaultyRank { begins: self.when_made })
+        Machine::new(FaultyRank { begins: self.when_made })
     }
 }
 
 impl PoolRank for FaultyRank {
-    fn step(&mut self, _: u64, input: Input, _: &mut Vec<Output>) {
+    type Message = ();
+
+    fn step(&mut self, _: u64, input: Input<()>, _: &mut Vec<Output<()>>) {
         assert!(self.begins || !matches!(input, Input::Begin), "will not begin");
     }
 }
@@ -231,6 +235,69 @@ fn a_policy_that_panics_ends_the_run_on_all_ranks() {
         let config = Config::default().ranks(2).workers(1).pool_strategy(Faulty { when_made });
         let error = pool(&config, 10, || 0, |_: &mut u64, _| {}).unwrap_err().to_string();
         assert!(error.contains("asking the policy `faulty`") && error.contains(words), "{error}");
+    }
+}
+
+fn has_messages_of_its_own(config: &Config) {
+    let config = config.clone().register_pool_strategy(COUNTER).lb("counter").unwrap();
+    let outcome = pool(&config, ITERATIONS, Sums::default, body).unwrap();
+    assert_eq!(outcome.result, serial());
+    assert!(outcome.report.messages > 0, "the other ranks ask");
+    assert_eq!(
+        outcome.report.decision.as_deref(),
+        Some(&*format!("{} questions", outcome.report.messages / 2))
+    );
+}
+
+#[test]
+fn a_policy_of_a_programs_own_has_messages_of_its_own() {
+    for seed in 0..50 {
+        has_messages_of_its_own(&Config::default().ranks(3).workers(2).simulate(seed));
+    }
+    for wire in [false, true] {
+        // Neither rank runs everything before the other asks.
+        let config = Config::default().ranks(2).workers(1).wire_always(wire);
+        has_messages_of_its_own(&config);
+    }
+}
+
+/// A policy whose ranks disagree on what a message is.
+struct Babel;
+
+impl PoolStrategy for Babel {
+    fn name(&self) -> &'static str {
+        "babel"
+    }
+
+    fn rank(&self, _: &lb_strategies::pool::Pool, rank: Rank) -> Machine {
+        if rank.0 == 0 { Machine::new(Says(7_u64)) } else { Machine::new(Says("seven".to_owned())) }
+    }
+}
+
+/// Says something to the next rank when the pool begins.
+struct Says<M>(M);
+
+impl<M: Clone + Send + Serialize + DeserializeOwned + 'static> PoolRank for Says<M> {
+    type Message = M;
+
+    fn step(&mut self, _: u64, input: Input<M>, out: &mut Vec<Output<M>>) {
+        if let (Input::Begin, true) = (input, size_of::<M>() == size_of::<u64>()) {
+            out.push(Output::Send { to: Rank(1), message: self.0.clone() });
+        }
+    }
+}
+
+#[test]
+fn a_message_that_cannot_be_read_ends_the_run_with_the_name_of_the_policy() {
+    let two = Config::default().ranks(2).workers(1).pool_strategy(Babel);
+    for (config, but) in
+        [(two.clone(), ", but `u64`"), (two.clone().wire_always(true), ""), (two.simulate(3), "")]
+    {
+        let error = pool(&config, 10, || 0, |_: &mut u64, _| {}).unwrap_err();
+        let expected = "rank 1: a message from rank 0 to the policy `babel` cannot cross the wire: it is no \
+                        `alloc::string::String`";
+        assert_eq!(error.to_string(), format!("{expected}{but}"));
+        assert!(matches!(error, Error::Wire { rank: 1, .. }), "{error:?}");
     }
 }
 

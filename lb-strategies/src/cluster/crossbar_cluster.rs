@@ -24,7 +24,8 @@ use std::ops::Range;
 use super::{Links, PoolRun, RunPool, Traces, Worker};
 use crate::POOLS;
 use crate::pools::caa::Choice;
-use crate::pools::policy::{Nanos, Pool, PoolStrategy, SECOND};
+use crate::pools::machine::{Nanos, SECOND};
+use crate::pools::policy::{Pool, PoolStrategy};
 use crate::rank::Rank;
 
 /// Tasks of the experiment.

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use crate::pools::policy::Nanos;
+use crate::pools::machine::Nanos;
 
 /// What is to happen, by its time; what happens at the same time happens in the order in which it was put in.
 ///

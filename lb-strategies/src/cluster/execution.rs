@@ -2,7 +2,7 @@
 
 use super::events::Events;
 use super::vcpus::{Vcpus, Worker};
-use crate::pools::policy::{Nanos, SECOND};
+use crate::pools::machine::{Nanos, SECOND};
 
 /// A worker is looked at: its speed changes, or it is through.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 
 use super::splitmix::SplitMix64;
 use super::vcpus::{Vcpus, Worker};
-use crate::pools::policy::{Nanos, Pool, SECOND};
+use crate::pools::machine::{Nanos, SECOND};
+use crate::pools::policy::Pool;
 use crate::rank::Rank;
 
 /// What such a host looks like.

@@ -1,7 +1,7 @@
 //! The best that any policy could do: all workers busy from their start, and all at their ends at once.
 
 use super::vcpus::{Vcpus, Worker};
-use crate::pools::policy::{Nanos, SECOND};
+use crate::pools::machine::{Nanos, SECOND};
 
 /// The seconds after which `work` units of work can be done: the smallest T at which the integral of the speeds of all
 /// `workers` up to T reaches it. Infinite if the speeds stay 0.

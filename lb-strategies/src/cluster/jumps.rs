@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::splitmix::SplitMix64;
 use super::vcpus::{Vcpus, Worker};
-use crate::pools::policy::{Nanos, SECOND};
+use crate::pools::machine::{Nanos, SECOND};
 
 /// A speed and how likely it is drawn.
 ///

@@ -1,7 +1,7 @@
 //! What lies between ranks: the same delay everywhere, one a pair, any of them with jitter, or the worst of them.
 
 use super::splitmix::SplitMix64;
-use crate::pools::policy::Nanos;
+use crate::pools::machine::Nanos;
 use crate::rank::Rank;
 
 /// What lies between ranks.

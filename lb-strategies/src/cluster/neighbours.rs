@@ -112,7 +112,7 @@ pub fn fair_share(mut duties: Vec<f64>) -> f64 {
 #[expect(clippy::float_cmp, reason = "the sums are exact, or are to be the same to the bit")]
 mod tests {
     use super::*;
-    use crate::pools::policy::SECOND;
+    use crate::pools::machine::SECOND;
 
     #[test]
     fn a_neighbour_takes_from_those_beside_it_while_it_is_there() {

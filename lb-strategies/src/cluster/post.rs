@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::links::Links;
 use crate::Rank;
-use crate::pools::policy::Nanos;
+use crate::pools::machine::Nanos;
 
 /// What is on its way between ranks, over links.
 ///

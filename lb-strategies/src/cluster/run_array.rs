@@ -32,7 +32,7 @@ use super::vcpus::{Vcpus, Worker};
 use crate::arrays::accept::MoveCost;
 use crate::arrays::balancer::{Decision, MOVE_COST, PhaseReport};
 use crate::arrays::strategy::Strategy;
-use crate::pools::policy::Nanos;
+use crate::pools::machine::Nanos;
 
 /// An array, and the ranks that it is on. Chunks begin in blocks: of C chunks on P ranks, rank p has pC/P up to (p+1)C/P.
 ///

@@ -9,7 +9,8 @@ use self::history::History;
 use super::links::Links;
 use super::vcpus::{Vcpus, Worker};
 use crate::pools::driver::Driver;
-use crate::pools::policy::{Nanos, Pool, PoolStrategy};
+use crate::pools::machine::Nanos;
+use crate::pools::policy::{Pool, PoolStrategy};
 use crate::pools::range_set::RangeSet;
 use crate::rank::Rank;
 

@@ -7,7 +7,8 @@ use super::ideal::ideal_s;
 use super::links::{Jitter, Links};
 use super::run_pool::{PoolRun, RunPool};
 use super::vcpus::{Vcpus, Worker, all_workers};
-use crate::pools::policy::{Nanos, Pool, PoolStrategy, SECOND};
+use crate::pools::machine::{Nanos, SECOND};
+use crate::pools::policy::{Pool, PoolStrategy};
 
 /// A pool on a cluster; the same for every policy that runs it, and every time.
 ///

@@ -15,7 +15,7 @@ pub mod paper;
 pub mod sweeps;
 
 use self::many_ranks::{H_ALTERNATE, H_TOGETHER};
-use super::Scenario;
+use super::scenario::Scenario;
 use crate::choice::Choice;
 
 /// A line of the table.

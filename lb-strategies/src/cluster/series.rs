@@ -1,7 +1,7 @@
 //! Values that hold for a while and then jump: a speed or a share as it was written down.
 
 use super::vcpus::{Vcpus, Worker};
-use crate::pools::policy::{Nanos, SECOND};
+use crate::pools::machine::{Nanos, SECOND};
 use crate::rank::Rank;
 
 /// A value as a function of time, constant between jumps; the last value holds for ever.

@@ -1,6 +1,6 @@
 //! What each worker can give, and when that changes.
 
-use crate::pools::policy::{Nanos, SECOND};
+use crate::pools::machine::{Nanos, SECOND};
 use crate::rank::Rank;
 
 /// A worker of the cluster.

@@ -47,14 +47,14 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::central::{Letters, SizeRule};
+use super::central::{Letters, QueueMessage, SizeRule};
 use super::equal::{CHUNK, chunk};
 use super::steps::Pace;
 use crate::entry::Entry;
 use crate::parameters::{Parameter, Parameters};
 use crate::parse_error::ParseError;
-use crate::pools::message::Message;
-use crate::pools::policy::{Input, Nanos, Output, Pool, PoolRank, PoolStrategy};
+use crate::pools::machine::{Input, Machine, Nanos, Output, PoolRank};
+use crate::pools::policy::{Pool, PoolStrategy};
 use crate::rank::Rank;
 use decide::{Conditions, Tally};
 use head::Head;
@@ -149,7 +149,7 @@ pub struct WorkerReport {
     pub tally: Tally,
 }
 
-/// What the ranks say to each other while nobody asks. Indices are those of tasks.
+/// A message between rank 0 and another rank. Indices are those of tasks.
 ///
 /// ```
 /// use lb_strategies::pool::caa::CaaMessage;
@@ -177,6 +177,8 @@ pub enum CaaMessage {
     },
     /// To all: workers ask for what is left, one by one.
     Serve,
+    /// Of workers that ask, and what they get.
+    Queue(QueueMessage),
 }
 
 struct Caa {
@@ -193,7 +195,7 @@ impl PoolStrategy for Caa {
         ENTRY.name
     }
 
-    fn rank(&self, pool: &Pool, rank: Rank) -> Box<dyn PoolRank> {
+    fn rank(&self, pool: &Pool, rank: Rank) -> Machine {
         let task = self.task.unwrap_or(1);
         let tasks = Pool {
             iterations: pool.iterations.div_ceil(task),
@@ -204,7 +206,7 @@ impl PoolStrategy for Caa {
             Some(_) => (Pace::Single, SizeRule::Fixed(1)),
             None => (Pace::Fitting, SizeRule::Fitting),
         };
-        Box::new(CaaRank {
+        Machine::new(CaaRank {
             rank,
             member: Member::new(&tasks, rank, pace, self.chunk),
             head: (rank == Rank(0)).then(|| Head::new(&tasks, self.conditions, rule, self.later)),
@@ -233,9 +235,9 @@ impl CaaRank {
         &mut self,
         now: Nanos,
         from: Rank,
-        message: Message,
-        letters: &mut Letters<Message>,
-        out: &mut Vec<Output>,
+        message: CaaMessage,
+        letters: &mut Letters<CaaMessage>,
+        out: &mut Vec<Output<CaaMessage>>,
     ) {
         match &mut self.head {
             Some(head) if head.is_for(&message) => head.hear(from, message, letters),
@@ -244,7 +246,7 @@ impl CaaRank {
     }
 
     /// Tasks become iterations.
-    fn scale(&self, out: &mut [Output]) {
+    fn scale(&self, out: &mut [Output<CaaMessage>]) {
         for output in out {
             if let Output::Run { range, .. } = output {
                 let end = range.end.saturating_mul(self.task).min(self.iterations);
@@ -255,7 +257,9 @@ impl CaaRank {
 }
 
 impl PoolRank for CaaRank {
-    fn step(&mut self, now: Nanos, input: Input, out: &mut Vec<Output>) {
+    type Message = CaaMessage;
+
+    fn step(&mut self, now: Nanos, input: Input<CaaMessage>, out: &mut Vec<Output<CaaMessage>>) {
         let before = out.len();
         let mut letters = Letters::new();
         match input {

@@ -23,8 +23,8 @@ pub mod size;
 use std::collections::VecDeque;
 
 use super::steps::Pace;
-use crate::pools::message::Message;
-use crate::pools::policy::{Input, Nanos, Output, Pool, PoolRank};
+use crate::pools::machine::{Input, Nanos, Output, PoolRank};
+use crate::pools::policy::Pool;
 use crate::rank::Rank;
 
 pub use desk::Desk;
@@ -65,7 +65,7 @@ impl CentralRank {
         from: Rank,
         message: QueueMessage,
         letters: &mut Letters<QueueMessage>,
-        out: &mut Vec<Output>,
+        out: &mut Vec<Output<QueueMessage>>,
     ) {
         match message {
             QueueMessage::Ask { worker, fitting } => {
@@ -83,7 +83,9 @@ impl CentralRank {
 }
 
 impl PoolRank for CentralRank {
-    fn step(&mut self, now: Nanos, input: Input, out: &mut Vec<Output>) {
+    type Message = QueueMessage;
+
+    fn step(&mut self, now: Nanos, input: Input<QueueMessage>, out: &mut Vec<Output<QueueMessage>>) {
         let mut letters = Letters::new();
         match input {
             Input::Wants { worker } => {
@@ -92,16 +94,14 @@ impl PoolRank for CentralRank {
                     letters.push_back((Rank(0), self.desk.ask(worker)));
                 }
             }
-            Input::Message { from, message: Message::Queue(message) } => {
-                self.hear(now, from, message, &mut letters, out);
-            }
-            Input::Begin | Input::Timer | Input::Message { .. } => {}
+            Input::Message { from, message } => self.hear(now, from, message, &mut letters, out),
+            Input::Begin | Input::Timer => {}
         }
         while let Some((to, message)) = letters.pop_front() {
             if to == self.rank {
                 self.hear(now, to, message, &mut letters, out);
             } else {
-                out.push(Output::Send { to, message: Message::Queue(message) });
+                out.push(Output::Send { to, message });
             }
         }
     }

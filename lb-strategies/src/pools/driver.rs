@@ -7,12 +7,12 @@
 //! ```
 //!
 //! The runtime and the [`cluster`](crate::cluster) in virtual time use the same; they carry out the errands. What a machine
-//! says against its [promises](super::policy) is a panic.
+//! says against its [promises](super::machine) is a panic.
 
 use std::ops::Range;
 
-use super::message::Message;
-use super::policy::{Input, Nanos, Output, PoolRank};
+use super::machine::{Input, Machine, Nanos, Output};
+use super::message::{Message, Unreadable};
 use crate::rank::Rank;
 
 /// What a worker is to do.
@@ -30,7 +30,7 @@ pub enum Order {
 }
 
 /// What has to be done at once, in this order.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub enum Errand {
     /// Tell another rank's machine.
     Send {
@@ -58,14 +58,14 @@ pub enum Errand {
 /// let mut errands = Vec::new();
 /// driver.begin(0, &mut errands);
 /// driver.wants(0, 0, &mut errands);
-/// assert_eq!(errands, [Errand::Call { worker: 0 }]);
+/// assert!(matches!(errands[..], [Errand::Call { worker: 0 }]));
 /// assert!(matches!(driver.take_order(0), Some((None, Order::Run { .. }))));
 /// # Ok::<(), lb_strategies::ParseError>(())
 /// ```
 pub struct Driver {
-    machine: Box<dyn PoolRank>,
+    machine: Machine,
     /// Empty; kept for its memory.
-    outputs: Vec<Output>,
+    outputs: Vec<Output<Message>>,
     desks: Vec<Desk>,
     wake_at: Option<Nanos>,
     closed: bool,
@@ -92,7 +92,7 @@ impl Desk {
 
 impl Driver {
     /// Of a rank with so many workers.
-    pub fn new(machine: Box<dyn PoolRank>, workers: u32) -> Self {
+    pub fn new(machine: Machine, workers: u32) -> Self {
         Self {
             machine,
             outputs: Vec::new(),
@@ -119,8 +119,17 @@ impl Driver {
     }
 
     /// Another rank's machine says something.
-    pub fn hear(&mut self, from: Rank, message: Message, now: Nanos, errands: &mut Vec<Errand>) {
-        self.tell(now, Input::Message { from, message }, errands);
+    ///
+    /// # Errors
+    /// It is nothing that this machine can read.
+    pub fn hear(
+        &mut self,
+        from: Rank,
+        message: Message,
+        now: Nanos,
+        errands: &mut Vec<Errand>,
+    ) -> Result<(), Unreadable> {
+        self.step(now, Input::Message { from, message }, errands)
     }
 
     /// Tells the machine the time if that is what it waits for. True if it was.
@@ -185,19 +194,29 @@ impl Driver {
         self.machine.said()
     }
 
-    fn tell(&mut self, now: Nanos, input: Input, errands: &mut Vec<Errand>) {
+    fn tell(&mut self, now: Nanos, input: Input<Message>, errands: &mut Vec<Errand>) {
+        self.step(now, input, errands).expect("only a message can be unreadable");
+    }
+
+    fn step(
+        &mut self,
+        now: Nanos,
+        input: Input<Message>,
+        errands: &mut Vec<Errand>,
+    ) -> Result<(), Unreadable> {
         if self.cancelled {
-            return;
+            return Ok(());
         }
         let mut outputs = std::mem::take(&mut self.outputs);
-        self.machine.step(now, input, &mut outputs);
+        self.machine.step(now, input, &mut outputs)?;
         for output in outputs.drain(..) {
             self.hear_machine(output, errands);
         }
         self.outputs = outputs;
+        Ok(())
     }
 
-    fn hear_machine(&mut self, output: Output, errands: &mut Vec<Errand>) {
+    fn hear_machine(&mut self, output: Output<Message>, errands: &mut Vec<Errand>) {
         match output {
             Output::Run { worker, range, copy } => {
                 assert!(range.start < range.end, "a policy gives a worker something to run");
@@ -235,18 +254,21 @@ impl Driver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pools::machine::PoolRank;
 
     /// Says whatever it is made of.
-    struct Says(Vec<Output>);
+    struct Says(Vec<Output<()>>);
 
     impl PoolRank for Says {
-        fn step(&mut self, _now: Nanos, _input: Input, out: &mut Vec<Output>) {
+        type Message = ();
+
+        fn step(&mut self, _now: Nanos, _input: Input<()>, out: &mut Vec<Output<()>>) {
             out.append(&mut self.0);
         }
     }
 
-    fn says(outputs: Vec<Output>) -> Driver {
-        let mut driver = Driver::new(Box::new(Says(outputs)), 1);
+    fn says(outputs: Vec<Output<()>>) -> Driver {
+        let mut driver = Driver::new(Machine::new(Says(outputs)), 1);
         driver.begin(0, &mut Vec::new());
         driver
     }
@@ -258,7 +280,7 @@ mod tests {
         let mut errands = Vec::new();
         driver.cancel(&mut errands);
         driver.cancel(&mut errands);
-        assert_eq!((errands, driver.wake_at()), (vec![Errand::Call { worker: 0 }], None));
+        assert!(matches!(errands[..], [Errand::Call { worker: 0 }]) && driver.wake_at().is_none());
         // It was running, and may also be told so when it comes back.
         driver.wants(0, 2, &mut Vec::new());
         assert_eq!(driver.take_order(0), Some((Some(false), Order::Leave)));
@@ -271,7 +293,7 @@ mod tests {
         assert_eq!(driver.take_order(0), Some((None, Order::Leave)));
         let mut errands = Vec::new();
         driver.cancel(&mut errands);
-        assert_eq!((errands, driver.has_order(0)), (vec![], false));
+        assert!(errands.is_empty() && !driver.has_order(0));
     }
 
     #[test]

@@ -10,7 +10,8 @@ use super::steps::{Pace, Steps};
 use crate::entry::Entry;
 use crate::parameters::{Parameter, Parameters};
 use crate::parse_error::ParseError;
-use crate::pools::policy::{Input, Nanos, Output, Pool, PoolRank, PoolStrategy, SECOND};
+use crate::pools::machine::{Input, Machine, Nanos, Output, PoolRank, SECOND};
+use crate::pools::policy::{Pool, PoolStrategy};
 use crate::rank::Rank;
 
 /// The parameter that all policies share: how long a worker runs before it looks up.
@@ -41,10 +42,10 @@ impl PoolStrategy for Static {
         ENTRY.name
     }
 
-    fn rank(&self, pool: &Pool, rank: Rank) -> Box<dyn PoolRank> {
+    fn rank(&self, pool: &Pool, rank: Rank) -> Machine {
         let steps = |share| Steps::new(Pace::Fitting, self.chunk, pool.cost_hint).with(share);
         let shares: Vec<Steps> = shares(pool, rank).into_iter().map(steps).collect();
-        Box::new(StaticRank { working: shares.len(), shares })
+        Machine::new(StaticRank { working: shares.len(), shares })
     }
 }
 
@@ -74,7 +75,9 @@ struct StaticRank {
 }
 
 impl PoolRank for StaticRank {
-    fn step(&mut self, now: Nanos, input: Input, out: &mut Vec<Output>) {
+    type Message = ();
+
+    fn step(&mut self, now: Nanos, input: Input<()>, out: &mut Vec<Output<()>>) {
         let Input::Wants { worker } = input else { return };
         let share = &mut self.shares[worker as usize];
         share.through(now);

@@ -9,7 +9,8 @@ use super::equal::{CHUNK, chunk};
 use super::guided::LEAST;
 use crate::entry::Entry;
 use crate::parameters::Parameter;
-use crate::pools::policy::{Nanos, Pool, PoolRank, PoolStrategy};
+use crate::pools::machine::{Machine, Nanos};
+use crate::pools::policy::{Pool, PoolStrategy};
 use crate::rank::Rank;
 
 pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
@@ -40,8 +41,8 @@ impl PoolStrategy for Factoring {
         ENTRY.name
     }
 
-    fn rank(&self, pool: &Pool, rank: Rank) -> Box<dyn PoolRank> {
+    fn rank(&self, pool: &Pool, rank: Rank) -> Machine {
         let rule = SizeRule::factoring(self.x, self.least);
-        Box::new(CentralRank::new(pool, rank, rule, Master::Works, self.chunk))
+        Machine::new(CentralRank::new(pool, rank, rule, Master::Works, self.chunk))
     }
 }

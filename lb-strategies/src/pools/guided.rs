@@ -8,7 +8,8 @@ use super::central::{CentralRank, Master, SizeRule};
 use super::equal::{CHUNK, chunk};
 use crate::entry::Entry;
 use crate::parameters::Parameter;
-use crate::pools::policy::{Nanos, Pool, PoolRank, PoolStrategy};
+use crate::pools::machine::{Machine, Nanos};
+use crate::pools::policy::{Pool, PoolStrategy};
 use crate::rank::Rank;
 
 /// The smallest grant, common to the rules that begin with large ones.
@@ -34,8 +35,8 @@ impl PoolStrategy for Guided {
         ENTRY.name
     }
 
-    fn rank(&self, pool: &Pool, rank: Rank) -> Box<dyn PoolRank> {
+    fn rank(&self, pool: &Pool, rank: Rank) -> Machine {
         let rule = SizeRule::Guided { least: self.least };
-        Box::new(CentralRank::new(pool, rank, rule, Master::Works, self.chunk))
+        Machine::new(CentralRank::new(pool, rank, rule, Master::Works, self.chunk))
     }
 }

@@ -49,6 +49,7 @@ pub use range_pool::RangePool;
 pub use size::Batch;
 pub use speed::SpeedEstimator;
 
+use message::Output;
 use rank::{Copies, LeaseRank};
 use root::{LeaseRoot, Orders, RootSettings};
 use size::Bounds;
@@ -57,8 +58,8 @@ use super::equal::{CHUNK, chunk};
 use crate::entry::Entry;
 use crate::parameters::{Parameter, Parameters};
 use crate::parse_error::ParseError;
-use crate::pools::message::Message;
-use crate::pools::policy::{Input, Nanos, Output, Pool, PoolRank, PoolStrategy, SECOND};
+use crate::pools::machine::{Input, Machine, Nanos, PoolRank, SECOND};
+use crate::pools::policy::{Pool, PoolStrategy};
 use crate::rank::Rank;
 
 const BETA: Parameter = Parameter {
@@ -133,12 +134,12 @@ impl PoolStrategy for Leases {
         self.name
     }
 
-    fn rank(&self, pool: &Pool, rank: Rank) -> Box<dyn PoolRank> {
+    fn rank(&self, pool: &Pool, rank: Rank) -> Machine {
         let workers = pool.workers_of(rank);
         let ranges = RangePool::new(workers, self.chunk, pool.cost_hint).with_pace(self.pace);
         let alone = pool.ranks() == 1;
         let root = || LeaseRoot::new(self.root, pool.iterations, &pool.workers);
-        Box::new(LeasesRank {
+        Machine::new(LeasesRank {
             rank: LeaseRank::new(rank, ranges, workers, self.chunk, alone, self.copies),
             root: (rank == Rank(0)).then(root),
             closed: false,
@@ -154,7 +155,9 @@ struct LeasesRank {
 }
 
 impl PoolRank for LeasesRank {
-    fn step(&mut self, now: Nanos, input: Input, out: &mut Vec<Output>) {
+    type Message = LeaseMessage;
+
+    fn step(&mut self, now: Nanos, input: Input<LeaseMessage>, out: &mut Vec<Output>) {
         if self.closed {
             return;
         }
@@ -163,10 +166,10 @@ impl PoolRank for LeasesRank {
             (Input::Begin, Some(root)) => root.begin(now, &mut orders),
             (Input::Wants { worker }, _) => self.rank.wants(now, worker, out),
             (Input::Timer, _) => self.rank.timer(now, out),
-            (Input::Message { from, message: Message::Leases(LeaseMessage::Report(report)) }, Some(root)) => {
+            (Input::Message { from, message: LeaseMessage::Report(report) }, Some(root)) => {
                 root.hear(now, from, report, &mut orders);
             }
-            (Input::Message { message: Message::Leases(LeaseMessage::Order(order)), .. }, None) => {
+            (Input::Message { message: LeaseMessage::Order(order), .. }, None) => {
                 self.rank.obey(now, order, out);
             }
             (Input::Begin | Input::Message { .. }, _) => {}
@@ -187,8 +190,7 @@ impl LeasesRank {
                 if to == Rank(0) {
                     self.rank.obey(now, order, out);
                 } else {
-                    let message = Message::Leases(LeaseMessage::Order(order));
-                    out.push(Output::Send { to, message });
+                    out.push(Output::Send { to, message: LeaseMessage::Order(order) });
                 }
             }
             let reports = self.rank.reports();
@@ -199,8 +201,7 @@ impl LeasesRank {
                 if let Some(root) = &mut self.root {
                     root.hear(now, Rank(0), report, &mut orders);
                 } else {
-                    let message = Message::Leases(LeaseMessage::Report(report));
-                    out.push(Output::Send { to: Rank(0), message });
+                    out.push(Output::Send { to: Rank(0), message: LeaseMessage::Report(report) });
                 }
             }
         }

@@ -10,7 +10,8 @@ use super::central::{CentralRank, Master, SizeRule};
 use super::equal::{CHUNK, chunk};
 use crate::entry::Entry;
 use crate::parameters::Parameter;
-use crate::pools::policy::{Nanos, Pool, PoolRank, PoolStrategy};
+use crate::pools::machine::{Machine, Nanos};
+use crate::pools::policy::{Pool, PoolStrategy};
 use crate::rank::Rank;
 
 pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
@@ -40,7 +41,7 @@ impl PoolStrategy for MasterWorker {
         ENTRY.name
     }
 
-    fn rank(&self, pool: &Pool, rank: Rank) -> Box<dyn PoolRank> {
-        Box::new(CentralRank::new(pool, rank, self.rule, Master::Apart, self.chunk))
+    fn rank(&self, pool: &Pool, rank: Rank) -> Machine {
+        Machine::new(CentralRank::new(pool, rank, self.rule, Master::Apart, self.chunk))
     }
 }

@@ -1,41 +1,7 @@
-//! A policy for pools, and the machine that it makes for each rank.
-//!
-//! Every rank has one machine, a [`PoolRank`]: a state machine without clock, thread or socket. Whoever drives it (the
-//! runtime, or [`cluster`](crate::cluster) in virtual time) tells it what happened and when, as [`Input`]s, and carries
-//! out its [`Output`]s:
-//!
-//! ```text
-//!  Begin, Wants, Message, Timer            Run, Send, WakeAt, Release, Closed
-//! ------------------------------> PoolRank ---------------------------------->
-//! ```
-//!
-//! The machine of rank 0 also holds what there is one of in a pool: the root pool, the monitor, the master.
-//!
-//! # What a driver promises
-//! 1. `Begin` comes first and once. A worker says `Wants` when it begins, and then once after each `Run`, when it has
-//!    executed the whole range; never otherwise.
-//! 2. Messages between two ranks arrive once and in order. If a rank is lost, the driver ends the pool with an error.
-//! 3. `now` is a clock of that rank that never goes back. Times of different ranks are never compared.
-//! 4. `Timer` comes at or soon after the instant of the last `WakeAt`. One that comes for no reason does no harm.
-//!
-//! # What a machine promises
-//! 1. Over all ranks each index of `0..iterations` is run exactly once, unless a policy says that its runs are *copies*
-//!    ([`Output::Run`]), whatever the speeds, delays and orders.
-//! 2. A worker that `Wants` is answered, at once or later, by a `Run` with a range that is not empty, or by `Release`,
-//!    after which it does nothing more.
-//! 3. `Closed` comes once, when all its workers are released and it expects no message; what comes later it ignores.
-//! 4. It never fails, panics or spins: an `Output` costs the driver something, a `WakeAt` in the past is one `Timer`.
+//! A policy for pools: with what is known of a pool it makes a [`Machine`](super::machine) for each rank.
 
-use std::ops::Range;
-
-use super::message::Message;
+use super::machine::{Machine, Nanos};
 use crate::rank::Rank;
-
-/// Nanoseconds on the clock of one rank.
-pub type Nanos = u64;
-
-/// Nanoseconds in a second.
-pub const SECOND: Nanos = 1_000_000_000;
 
 /// What is known of a pool before it begins.
 ///
@@ -94,7 +60,7 @@ pub trait PoolStrategy: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// The machine of one rank.
-    fn rank(&self, pool: &Pool, rank: Rank) -> Box<dyn PoolRank>;
+    fn rank(&self, pool: &Pool, rank: Rank) -> Machine;
 
     /// Whether each index is run exactly once. If not, only how many are run counts: their indices are other numbers, each
     /// used once, and there may be a few too many.
@@ -106,76 +72,4 @@ pub trait PoolStrategy: Send + Sync {
     fn asks_for_clock_speed(&self) -> bool {
         false
     }
-}
-
-/// The part of a policy that one rank runs.
-pub trait PoolRank: Send {
-    /// Takes what happened at `now`, and adds what is to be done to `out`, in order.
-    fn step(&mut self, now: Nanos, input: Input, out: &mut Vec<Output>);
-
-    /// What it has decided so far, in one line for a person, if it decides anything.
-    fn said(&self) -> Option<String> {
-        None
-    }
-}
-
-/// What happened.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Input {
-    /// The pool begins.
-    Begin,
-    /// This worker has nothing to do: it has just begun, or has executed the whole of its last range.
-    Wants {
-        /// Its number on this rank.
-        worker: u32,
-    },
-    /// Another rank's machine says something.
-    Message {
-        /// Who.
-        from: Rank,
-        /// What.
-        message: Message,
-    },
-    /// The instant of the last `WakeAt` has come.
-    Timer,
-}
-
-/// What is to be done.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Output {
-    /// This worker executes these iterations. They are never none.
-    Run {
-        /// Its number on this rank.
-        worker: u32,
-        /// Their indices.
-        range: Range<u64>,
-        /// Others may be executing the same: keep the result apart until `Commit` or `Discard` for this worker.
-        copy: bool,
-    },
-    /// The result this worker keeps apart counts.
-    Commit {
-        /// Its number on this rank.
-        worker: u32,
-    },
-    /// The result this worker keeps apart does not count: somebody else was first.
-    Discard {
-        /// Its number on this rank.
-        worker: u32,
-    },
-    /// Tell another rank's machine.
-    Send {
-        /// Whom; never this rank.
-        to: Rank,
-        /// What.
-        message: Message,
-    },
-    /// Give it a `Timer` then. Replaces the last.
-    WakeAt(Nanos),
-    /// This worker gets nothing more.
-    Release {
-        /// Its number on this rank.
-        worker: u32,
-    },
-    /// This rank's part is over.
-    Closed,
 }

@@ -62,7 +62,8 @@ mod task;
 mod worker;
 
 use crate::entry::Entry;
-use crate::pools::policy::{Pool, PoolRank, PoolStrategy};
+use crate::pools::machine::Machine;
+use crate::pools::policy::{Pool, PoolStrategy};
 use crate::rank::Rank;
 use parameters::{Counts, Settings};
 use rank::RuperRank;
@@ -89,7 +90,7 @@ impl PoolStrategy for Ruper {
         self.settings.counts == Counts::Indexed
     }
 
-    fn rank(&self, pool: &Pool, rank: Rank) -> Box<dyn PoolRank> {
-        Box::new(RuperRank::new(&self.settings, pool, rank))
+    fn rank(&self, pool: &Pool, rank: Rank) -> Machine {
+        Machine::new(RuperRank::new(&self.settings, pool, rank))
     }
 }

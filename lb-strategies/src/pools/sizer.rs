@@ -3,7 +3,7 @@
 //! A worker that comes back often costs locks and clock readings; one that comes back rarely cannot be told anything. The
 //! time between is given; how many iterations that is, each worker shows by its last ranges.
 
-use crate::pools::policy::{Nanos, SECOND};
+use crate::pools::machine::{Nanos, SECOND};
 
 /// How much more than before a worker takes at most: a first iteration may be untypically cheap.
 const GROWTH: u64 = 8;

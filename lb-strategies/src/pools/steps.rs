@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::sizer::Sizer;
-use crate::pools::policy::Nanos;
+use crate::pools::machine::Nanos;
 use crate::pools::range_set::RangeSet;
 
 /// How large a step is.

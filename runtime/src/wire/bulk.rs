@@ -253,6 +253,23 @@ pub(crate) fn scatter<R>(blocks: VecDeque<Block>, decode: impl FnOnce() -> R) ->
     decoded
 }
 
+/// Serialises a value with all its numbers in its bytes, also in [`gather`]: it is decoded later than what it is part of.
+pub(crate) fn serialize_inline<T: Serialize, S: Serializer>(
+    value: &T,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    struct Before(Mode);
+
+    impl Drop for Before {
+        fn drop(&mut self) {
+            MODE.set(self.0);
+        }
+    }
+
+    let _before = Before(MODE.replace(Mode::Plain));
+    value.serialize(serializer)
+}
+
 /// Keeps numbers to travel beside the bytes: as which run, counted from 1; 0 if they belong into the bytes.
 fn put_beside<T: Number>(numbers: &(impl Numbers<T> + ?Sized)) -> u8 {
     let all = numbers.numbers();

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use caribou::trace::Activity;
 use caribou::{Chunk, Config, Ctx, Error, Launch, Placement, Pool, Report, Runtime, stream};
+use caribou_tests::counter::COUNTER;
 use mpi::traits::{Communicator, CommunicatorCollectives};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
@@ -141,12 +142,13 @@ fn pools() -> Result<(), Error> {
     };
     let mut serial = 0;
     draw(&mut serial, 0..ITERATIONS);
-    let base = Config::from_env()?;
-    for entry in lb_strategies::POOLS.iter() {
+    let base = Config::from_env()?.register_pool_strategy(COUNTER);
+    let ours = lb_strategies::POOLS.iter().map(|entry| format!("{},chunk=0.0001", entry.name));
+    for lb in ours.chain([COUNTER.name.to_owned()]) {
         for workers in [1, 2] {
-            let config = base.clone().workers(workers).lb(&format!("{},chunk=0.0001", entry.name))?;
+            let config = base.clone().workers(workers).lb(&lb)?;
             let outcome = caribou::pool(&config, ITERATIONS, || 0, draw)?;
-            assert_eq!((outcome.result, outcome.report.iterations), (serial, ITERATIONS), "{}", entry.name);
+            assert_eq!((outcome.result, outcome.report.iterations), (serial, ITERATIONS), "{lb}");
         }
     }
     let told = AtomicU64::new(0);

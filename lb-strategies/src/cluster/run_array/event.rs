@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::arrays::balancer::{ChunkReport, Move, RankSample};
 use crate::cluster::execution::Look;
-use crate::pools::policy::Nanos;
+use crate::pools::machine::Nanos;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {

@@ -15,7 +15,7 @@ use crate::cluster::events::Events;
 use crate::cluster::execution::Execution;
 use crate::cluster::links::Links;
 use crate::cluster::post::Post;
-use crate::pools::policy::Nanos;
+use crate::pools::machine::Nanos;
 use crate::rank::Rank;
 
 /// What a worker executes.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::arrays::balancer::RankSample;
 use crate::cluster::execution::{Execution, Spent};
-use crate::pools::policy::Nanos;
+use crate::pools::machine::Nanos;
 
 /// Bursts of so many syncs are kept, and their median is the clock of a worker.
 const BURSTS: usize = 5;

@@ -1,7 +1,7 @@
 //! What can happen on the cluster, and a number that stands for a whole history.
 
 use crate::cluster::execution::Look;
-use crate::pools::policy::Nanos;
+use crate::pools::machine::Nanos;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {

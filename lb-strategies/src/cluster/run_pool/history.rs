@@ -10,8 +10,8 @@ use crate::cluster::links::Links;
 use crate::cluster::post::Post;
 use crate::cluster::vcpus::Worker;
 use crate::pools::driver::{Driver, Errand, Order};
+use crate::pools::machine::Nanos;
 use crate::pools::message::Message;
-use crate::pools::policy::Nanos;
 use crate::pools::range_set::RangeSet;
 use crate::rank::Rank;
 
@@ -133,7 +133,10 @@ impl<'r> History<'r> {
             }
             Event::Served { from, to } => {
                 let message = self.post.take(Rank(from), Rank(to)).expect("it is on its way");
-                self.tell(to, |driver, now, errands| driver.hear(Rank(from), message, now, errands));
+                self.tell(to, |driver, now, errands| {
+                    let heard = driver.hear(Rank(from), message, now, errands);
+                    heard.expect("the machines of a policy send what they can read");
+                });
             }
             Event::Timer { rank } => {
                 let due = self.drivers[rank as usize].wake_at().is_some_and(|at| at <= self.now);

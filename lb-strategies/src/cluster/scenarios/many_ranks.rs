@@ -1,7 +1,11 @@
 //! Scenarios of several ranks: what one rank does to the others.
 
-use crate::cluster::{Network, PerWorker, Scenario, Series, SplitMix64, Traces, Worker};
-use crate::pools::policy::{Nanos, Pool, SECOND};
+use crate::cluster::scenario::{Network, Scenario};
+use crate::cluster::series::{PerWorker, Series};
+use crate::cluster::splitmix::SplitMix64;
+use crate::cluster::vcpus::{Traces, Worker};
+use crate::pools::machine::{Nanos, SECOND};
+use crate::pools::policy::Pool;
 use crate::rank::Rank;
 
 /// Workers of M4: every other one is in the other half of the period.

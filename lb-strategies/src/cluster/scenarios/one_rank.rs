@@ -1,8 +1,12 @@
 //! Scenarios of one rank: what a policy makes of workers that are unequal, collapse, stop or come late, and of iterations
 //! that are few or cost very different amounts.
 
-use crate::cluster::{Costs, PerWorker, Scenario, Series, Traces, Worker};
-use crate::pools::policy::{Pool, SECOND};
+use crate::cluster::costs::Costs;
+use crate::cluster::scenario::Scenario;
+use crate::cluster::series::{PerWorker, Series};
+use crate::cluster::vcpus::{Traces, Worker};
+use crate::pools::machine::SECOND;
+use crate::pools::policy::Pool;
 use crate::rank::Rank;
 
 fn series(iterations: u64, workers: u32, of: impl Fn(u32) -> Series + Send + Sync + 'static) -> Scenario {

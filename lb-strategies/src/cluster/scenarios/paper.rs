@@ -6,8 +6,13 @@
 
 use std::f64::consts::TAU;
 
-use crate::cluster::{Beside, HardwareThreads, Host, Jumps, Level, Scenario, Traces, Worker};
-use crate::pools::policy::{Pool, SECOND};
+use crate::cluster::hardware_threads::{HardwareThreads, Host};
+use crate::cluster::jumps::{Jumps, Level};
+use crate::cluster::neighbours::Beside;
+use crate::cluster::scenario::Scenario;
+use crate::cluster::vcpus::{Traces, Worker};
+use crate::pools::machine::SECOND;
+use crate::pools::policy::Pool;
 use crate::rank::Rank;
 
 const WORKERS: u32 = 8;

@@ -2,8 +2,8 @@
 
 use super::many_ranks::{self, H_ALTERNATE, H_TOGETHER};
 use super::{one_rank, scenario};
-use crate::cluster::{Network, Scenario};
-use crate::pools::policy::SECOND;
+use crate::cluster::scenario::{Network, Scenario};
+use crate::pools::machine::SECOND;
 
 /// A line of the table of sweeps.
 ///

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::POOLS;
-use crate::pools::policy::SECOND;
+use crate::pools::machine::SECOND;
 
 /// Ideal seconds, and the seconds of each rank under `static`, as exact integrals give them.
 const EXPECTED: &[(&str, f64, &[f64])] = &[

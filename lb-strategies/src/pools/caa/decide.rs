@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::pools::policy::Nanos;
+use crate::pools::machine::Nanos;
 
 /// What one worker, or all together, have finished.
 ///

@@ -10,7 +10,6 @@ use super::decide::{Choice, Conditions, Facts, Tally, decide};
 use super::{CaaMessage, Until, WorkerReport};
 use crate::pools::apportion::{apportion, equal};
 use crate::pools::central::{Letters, Master, Queue, QueueMessage, SizeRule};
-use crate::pools::message::Message;
 use crate::pools::policy::Pool;
 use crate::rank::Rank;
 
@@ -54,39 +53,38 @@ impl Head {
     }
 
     /// Whether it is rank 0's affair, not that of its workers.
-    pub(super) fn is_for(&self, message: &Message) -> bool {
+    pub(super) fn is_for(&self, message: &CaaMessage) -> bool {
         matches!(
             message,
-            Message::Caa(CaaMessage::First | CaaMessage::Report { .. })
-                | Message::Queue(QueueMessage::Ask { .. })
+            CaaMessage::First | CaaMessage::Report { .. } | CaaMessage::Queue(QueueMessage::Ask { .. })
         )
     }
 
-    pub(super) fn hear(&mut self, from: Rank, message: Message, letters: &mut Letters<Message>) {
+    pub(super) fn hear(&mut self, from: Rank, message: CaaMessage, letters: &mut Letters<CaaMessage>) {
         match message {
-            Message::Caa(CaaMessage::First) => self.stop(letters),
-            Message::Caa(CaaMessage::Report { workers, left }) => {
+            CaaMessage::First => self.stop(letters),
+            CaaMessage::Report { workers, left } => {
                 self.reports[from.index()] = Some(workers);
                 for range in left {
                     self.queue.give_back(range);
                 }
                 self.decide_if_all_reported(letters);
             }
-            Message::Queue(QueueMessage::Ask { worker, fitting }) => {
+            CaaMessage::Queue(QueueMessage::Ask { worker, fitting }) => {
                 self.with_queue(letters, |queue, letters| queue.ask(from, worker, fitting, letters));
             }
             _ => {}
         }
     }
 
-    fn stop(&mut self, letters: &mut Letters<Message>) {
+    fn stop(&mut self, letters: &mut Letters<CaaMessage>) {
         if self.phase == Phase::Shares {
             self.phase = Phase::Stopping;
-            self.tell_all(&Message::Caa(CaaMessage::Stop), letters);
+            self.tell_all(&CaaMessage::Stop, letters);
         }
     }
 
-    fn decide_if_all_reported(&mut self, letters: &mut Letters<Message>) {
+    fn decide_if_all_reported(&mut self, letters: &mut Letters<CaaMessage>) {
         if self.reports.iter().any(Option::is_none) {
             return;
         }
@@ -101,14 +99,14 @@ impl Head {
             Choice::OneEach => self.share(&there, &one_each(&facts), letters),
             Choice::Shares => self.share(&there, &in_proportion(&facts), letters),
             Choice::Master => {
-                self.tell_all(&Message::Caa(CaaMessage::Serve), letters);
+                self.tell_all(&CaaMessage::Serve, letters);
                 self.serve(letters);
             }
         }
     }
 
     /// The queue goes on. If nothing is left, it dismisses all.
-    fn serve(&mut self, letters: &mut Letters<Message>) {
+    fn serve(&mut self, letters: &mut Letters<CaaMessage>) {
         self.phase = Phase::Serving;
         self.with_queue(letters, Queue::serve);
     }
@@ -129,7 +127,7 @@ impl Head {
         (there, facts)
     }
 
-    fn share(&mut self, there: &[(Rank, u32)], parts: &[u64], letters: &mut Letters<Message>) {
+    fn share(&mut self, there: &[(Rank, u32)], parts: &[u64], letters: &mut Letters<CaaMessage>) {
         self.phase = Phase::Shares;
         for rank in self.ranks() {
             let mut shares = Vec::new();
@@ -140,11 +138,11 @@ impl Head {
                     shares.push((worker, range));
                 }
             }
-            letters.push_back((rank, Message::Caa(CaaMessage::Shares { shares, until: self.later })));
+            letters.push_back((rank, CaaMessage::Shares { shares, until: self.later }));
         }
     }
 
-    fn tell_all(&self, message: &Message, letters: &mut Letters<Message>) {
+    fn tell_all(&self, message: &CaaMessage, letters: &mut Letters<CaaMessage>) {
         letters.extend(self.ranks().map(|rank| (rank, message.clone())));
     }
 
@@ -154,12 +152,12 @@ impl Head {
 
     fn with_queue(
         &mut self,
-        letters: &mut Letters<Message>,
+        letters: &mut Letters<CaaMessage>,
         act: impl FnOnce(&mut Queue, &mut Letters<QueueMessage>),
     ) {
         let mut of_queue = Letters::new();
         act(&mut self.queue, &mut of_queue);
-        letters.extend(of_queue.into_iter().map(|(rank, message)| (rank, Message::Queue(message))));
+        letters.extend(of_queue.into_iter().map(|(rank, message)| (rank, CaaMessage::Queue(message))));
     }
 
     fn line(&self, facts: &Facts, choice: Choice) -> String {
@@ -200,7 +198,7 @@ mod tests {
             let mut head = Head::new(&pool, clocks_only, SizeRule::Fixed(1), Until::AllThrough);
             for (rank, (clock, left)) in (0..).map(Rank).zip(clocks.into_iter().zip([10..20, 30..40])) {
                 let workers = vec![WorkerReport { there: true, clock, tally: Tally::default() }];
-                let report = Message::Caa(CaaMessage::Report { workers, left: vec![left] });
+                let report = CaaMessage::Report { workers, left: vec![left] };
                 head.hear(rank, report, &mut Letters::new());
             }
             head.said().expect("all have reported")

@@ -13,8 +13,8 @@ use super::decide::Tally;
 use super::{CaaMessage, Until, WorkerReport};
 use crate::pools::central::{Desk, Letters, QueueMessage};
 use crate::pools::equal::shares;
-use crate::pools::message::Message;
-use crate::pools::policy::{Nanos, Output, Pool};
+use crate::pools::machine::{Nanos, Output};
+use crate::pools::policy::Pool;
 use crate::pools::steps::Pace;
 use crate::rank::Rank;
 
@@ -56,8 +56,8 @@ impl Member {
         &mut self,
         now: Nanos,
         worker: u32,
-        letters: &mut Letters<Message>,
-        out: &mut Vec<Output>,
+        letters: &mut Letters<CaaMessage>,
+        out: &mut Vec<Output<CaaMessage>>,
     ) {
         if let Some((count, took)) = self.desk.through(now, worker, out) {
             self.tallies[worker as usize].add(count, took);
@@ -70,20 +70,20 @@ impl Member {
     pub(super) fn hear(
         &mut self,
         now: Nanos,
-        message: Message,
-        letters: &mut Letters<Message>,
-        out: &mut Vec<Output>,
+        message: CaaMessage,
+        letters: &mut Letters<CaaMessage>,
+        out: &mut Vec<Output<CaaMessage>>,
     ) {
         match message {
-            Message::Caa(CaaMessage::Stop) => {
+            CaaMessage::Stop => {
                 if matches!(self.phase, Phase::Shares(_)) {
                     self.stop(letters);
                 }
             }
-            Message::Caa(CaaMessage::Shares { shares, until }) => {
+            CaaMessage::Shares { shares, until } => {
                 self.share(now, shares, until, letters, out);
             }
-            Message::Caa(CaaMessage::Serve) => {
+            CaaMessage::Serve => {
                 self.phase = Phase::Asking;
                 for worker in 0..self.desk.workers() {
                     if self.desk.is_waiting(worker) {
@@ -91,24 +91,30 @@ impl Member {
                     }
                 }
             }
-            Message::Queue(QueueMessage::Grant { worker, range }) => {
+            CaaMessage::Queue(QueueMessage::Grant { worker, range }) => {
                 self.desk.give(worker, range);
                 self.desk.run(now, worker, out);
             }
-            Message::Queue(QueueMessage::Dismiss) => self.desk.dismiss(out),
+            CaaMessage::Queue(QueueMessage::Dismiss) => self.desk.dismiss(out),
             _ => {}
         }
     }
 
     /// A worker waits: what does it do?
-    fn go_on(&mut self, now: Nanos, worker: u32, letters: &mut Letters<Message>, out: &mut Vec<Output>) {
+    fn go_on(
+        &mut self,
+        now: Nanos,
+        worker: u32,
+        letters: &mut Letters<CaaMessage>,
+        out: &mut Vec<Output<CaaMessage>>,
+    ) {
         match self.phase {
             Phase::Shares(until) => {
                 if self.desk.run(now, worker, out) {
                     return;
                 }
                 match until {
-                    Until::FirstThrough => letters.push_back((Rank(0), Message::Caa(CaaMessage::First))),
+                    Until::FirstThrough => letters.push_back((Rank(0), CaaMessage::First)),
                     Until::AllThrough => self.stop_if_through(letters),
                 }
             }
@@ -117,7 +123,7 @@ impl Member {
             Phase::Asking => {
                 // A grant may be longer than a step.
                 if !self.desk.run(now, worker, out) {
-                    letters.push_back((Rank(0), Message::Queue(self.desk.ask(worker))));
+                    letters.push_back((Rank(0), CaaMessage::Queue(self.desk.ask(worker))));
                 }
             }
         }
@@ -128,8 +134,8 @@ impl Member {
         now: Nanos,
         shares: Vec<(u32, Range<u64>)>,
         until: Until,
-        letters: &mut Letters<Message>,
-        out: &mut Vec<Output>,
+        letters: &mut Letters<CaaMessage>,
+        out: &mut Vec<Output<CaaMessage>>,
     ) {
         self.phase = Phase::Shares(until);
         self.tallies.fill(Tally::default());
@@ -147,18 +153,18 @@ impl Member {
     }
 
     /// Only those who are there have shares in a round that ends with the last one, so all at rest means all through.
-    fn stop_if_through(&mut self, letters: &mut Letters<Message>) {
+    fn stop_if_through(&mut self, letters: &mut Letters<CaaMessage>) {
         if self.desk.is_at_rest() {
             self.stop(letters);
         }
     }
 
-    fn stop(&mut self, letters: &mut Letters<Message>) {
+    fn stop(&mut self, letters: &mut Letters<CaaMessage>) {
         self.phase = Phase::Stopping;
         self.report_if_at_rest(letters);
     }
 
-    fn report_if_at_rest(&mut self, letters: &mut Letters<Message>) {
+    fn report_if_at_rest(&mut self, letters: &mut Letters<CaaMessage>) {
         if !self.desk.is_at_rest() {
             return;
         }
@@ -169,6 +175,6 @@ impl Member {
         };
         let workers = (0..).zip(&self.tallies).map(report).collect();
         let left = self.desk.take_rest().ranges().collect();
-        letters.push_back((Rank(0), Message::Caa(CaaMessage::Report { workers, left })));
+        letters.push_back((Rank(0), CaaMessage::Report { workers, left }));
     }
 }

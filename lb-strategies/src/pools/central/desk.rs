@@ -14,7 +14,8 @@
 use std::ops::Range;
 
 use super::QueueMessage;
-use crate::pools::policy::{Nanos, Output, Pool};
+use crate::pools::machine::{Nanos, Output};
+use crate::pools::policy::Pool;
 use crate::pools::range_set::RangeSet;
 use crate::pools::steps::{Pace, Steps};
 use crate::rank::Rank;
@@ -32,7 +33,7 @@ enum Place {
 /// ```
 /// use lb_strategies::{Rank, pool::{Output, Pool, central::Desk, steps::Pace}};
 /// let mut desk = Desk::new(&Pool::new(9, vec![1]), Rank(0), Pace::Single, 100);
-/// let mut out = Vec::new();
+/// let mut out: Vec<Output<()>> = Vec::new();
 /// desk.through(0, 0, &mut out);
 /// assert!(desk.is_waiting(0));
 /// desk.dismiss(&mut out);
@@ -59,7 +60,7 @@ impl Desk {
     }
 
     /// A worker `Wants`: its step, if it was at one, is over. How many indices that was, and how long it took.
-    pub fn through(&mut self, now: Nanos, worker: u32, out: &mut Vec<Output>) -> Option<(u64, Nanos)> {
+    pub fn through<M>(&mut self, now: Nanos, worker: u32, out: &mut Vec<Output<M>>) -> Option<(u64, Nanos)> {
         let ran = self.steps[worker as usize].through(now);
         self.places[worker as usize] = Place::Waiting;
         if self.dismissed {
@@ -74,7 +75,7 @@ impl Desk {
     }
 
     /// A worker that waits begins its next step; false if there is none.
-    pub fn run(&mut self, now: Nanos, worker: u32, out: &mut Vec<Output>) -> bool {
+    pub fn run<M>(&mut self, now: Nanos, worker: u32, out: &mut Vec<Output<M>>) -> bool {
         debug_assert_eq!(self.places[worker as usize], Place::Waiting, "only who waits begins");
         let Some(range) = self.steps[worker as usize].next(now) else { return false };
         self.places[worker as usize] = Place::Running;
@@ -112,7 +113,7 @@ impl Desk {
     }
 
     /// Everything was run: releases who waits, and later whoever comes.
-    pub fn dismiss(&mut self, out: &mut Vec<Output>) {
+    pub fn dismiss<M>(&mut self, out: &mut Vec<Output<M>>) {
         self.dismissed = true;
         for worker in 0..self.workers() {
             if self.is_waiting(worker) {
@@ -121,7 +122,7 @@ impl Desk {
         }
     }
 
-    fn release(&mut self, worker: u32, out: &mut Vec<Output>) {
+    fn release<M>(&mut self, worker: u32, out: &mut Vec<Output<M>>) {
         self.places[worker as usize] = Place::Released;
         out.push(Output::Release { worker });
         if self.places.iter().all(|&place| place == Place::Released) {

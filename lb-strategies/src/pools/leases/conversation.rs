@@ -11,7 +11,7 @@
 use std::ops::Range;
 
 use super::message::{Occasion, Report, Standing, list};
-use crate::pools::policy::{Nanos, SECOND};
+use crate::pools::machine::{Nanos, SECOND};
 use crate::pools::range_set::RangeSet;
 
 /// The end of a pool may be off by this part before the root hears of it.

@@ -4,11 +4,14 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::pools::policy::Nanos;
+use crate::pools::machine::{self, Nanos};
 use crate::pools::range_set::RangeSet;
 use crate::rank::Rank;
 
-/// A message of the policy `leases`.
+/// What a machine of these policies wants done.
+pub(super) type Output = machine::Output<LeaseMessage>;
+
+/// A message of the policies `leases` and `auto`.
 ///
 /// ```
 /// use lb_strategies::pool::leases::{LeaseMessage, Order};

@@ -1,7 +1,7 @@
 //! How long pieces are: as a person says, or as the first pieces showed.
 
 use super::size::EVEN;
-use crate::pools::policy::Nanos;
+use crate::pools::machine::Nanos;
 
 /// Even iterations as short as this part of a piece may come in long pieces.
 const CHEAP: Nanos = 100;

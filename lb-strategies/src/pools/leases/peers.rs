@@ -8,7 +8,7 @@ use std::ops::{Index, IndexMut};
 use super::conversation::seconds;
 use super::message::Standing;
 use super::steal::Holder;
-use crate::pools::policy::Nanos;
+use crate::pools::machine::Nanos;
 use crate::rank::Rank;
 
 /// All ranks.

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::{Pace, SpeedEstimator};
-use crate::pools::policy::{Nanos, SECOND};
+use crate::pools::machine::{Nanos, SECOND};
 use crate::pools::range_set::RangeSet;
 
 /// How much more than before a worker takes at most: a first iteration may be untypically cheap.

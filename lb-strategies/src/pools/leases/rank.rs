@@ -17,10 +17,10 @@ use std::collections::BTreeSet;
 use copying::verdict;
 
 use super::conversation::{Conversation, seconds};
-use super::message::{Occasion, Order, Report, Standing, list};
+use super::message::{Occasion, Order, Output, Report, Standing, list};
 use super::range_pool::RangePool;
 use super::tail::{Role, Tail};
-use crate::pools::policy::{Nanos, Output, SECOND};
+use crate::pools::machine::{Nanos, SECOND};
 use crate::rank::Rank;
 
 /// A rank looks at itself when this many pieces should have been executed, or after this many round trips.

@@ -21,7 +21,7 @@ use super::peers::Peers;
 use super::size::{self, Batch, Bounds, Speeds};
 use super::steal::{Holder, Theft, steal};
 use crate::pools::apportion::apportion;
-use crate::pools::policy::Nanos;
+use crate::pools::machine::Nanos;
 use crate::rank::Rank;
 
 /// What a person can set of the root.

@@ -4,7 +4,7 @@
 //! even. How large a part depends on how little the time of a lease can be foretold.
 
 use super::conversation::seconds;
-use crate::pools::policy::Nanos;
+use crate::pools::machine::Nanos;
 
 /// Which part of what is free the ranks get in one round.
 ///
@@ -76,7 +76,7 @@ pub(super) fn first(iterations: u64, workers: u32, of_all: u32, part: f64) -> u6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pools::policy::SECOND;
+    use crate::pools::machine::SECOND;
 
     #[test]
     fn leases_shrink_but_not_below_the_shortest() {

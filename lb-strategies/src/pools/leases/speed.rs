@@ -4,7 +4,7 @@
 //! iterations over seconds, so that a thousand short ranges do not outvote a long one. It does not predict a trend, and
 //! knows nothing of ranges that are still being executed; [`range_pool`](super::range_pool) bounds the speed by those.
 
-use crate::pools::policy::{Nanos, SECOND};
+use crate::pools::machine::{Nanos, SECOND};
 
 /// Time after which a sample counts `1/e`: three times 2 s, in which a neighbour shows.
 const MEMORY: f64 = 6.0;

@@ -12,7 +12,7 @@
 
 use super::conversation::seconds;
 use super::message::Thieves;
-use crate::pools::policy::Nanos;
+use crate::pools::machine::Nanos;
 use crate::rank::Rank;
 
 /// A theft must even out at least this part of a piece.
@@ -102,7 +102,7 @@ fn richest<'h>(mut victims: Vec<&'h Holder>, end: f64, thieves: &Thieves) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pools::policy::SECOND;
+    use crate::pools::machine::SECOND;
 
     fn holder(rank: u32, pool: u64, wants: bool) -> Holder {
         Holder {

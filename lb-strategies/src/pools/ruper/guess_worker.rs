@@ -8,7 +8,7 @@
 //! a speed that is known is corrected over `report-floor` at least.
 
 use super::parameters::{Settings, seconds};
-use crate::pools::policy::Nanos;
+use crate::pools::machine::Nanos;
 
 /// A rank, by its predictions.
 #[derive(Clone, Debug, Default)]
@@ -87,7 +87,7 @@ impl GuessWorker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pools::policy::SECOND;
+    use crate::pools::machine::SECOND;
 
     fn measure(guess: &mut GuessWorker, elapsed_seconds: u64, predicted: u64) -> f64 {
         guess.measure(0, elapsed_seconds * SECOND, predicted, &Settings::of(""))

@@ -1,7 +1,7 @@
 //! The workers of a rank as it sees them itself: who waits, who is at how many iterations since when.
 
 use super::parameters::{Settings, seconds};
-use crate::pools::policy::{Nanos, SECOND};
+use crate::pools::machine::{Nanos, SECOND};
 use crate::pools::sizer::Sizer;
 
 /// How much longer than expected a worker may take before its rank reports for it.

@@ -1,7 +1,7 @@
 //! When a worker reports next (paper, Fig. 2 and the equation below it), and when a rank does.
 
 use super::parameters::{Settings, seconds};
-use crate::pools::policy::{Nanos, SECOND};
+use crate::pools::machine::{Nanos, SECOND};
 
 /// The most by which an interval shrinks at once.
 const SHRINK: f64 = 0.8;

@@ -8,7 +8,10 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::pools::policy::Nanos;
+use crate::pools::machine::{self, Nanos};
+
+/// What a machine of this policy wants done.
+pub(super) type Output = machine::Output<RuperMessage>;
 
 /// A message between rank 0 and another rank.
 ///

@@ -6,7 +6,7 @@
 use crate::parameters::{Parameter, Parameters};
 use crate::parse_error::ParseError;
 use crate::pools::equal;
-use crate::pools::policy::{Nanos, SECOND};
+use crate::pools::machine::{Nanos, SECOND};
 
 /// The largest duration that can be set, in seconds.
 const LONGEST: f64 = 1e6;

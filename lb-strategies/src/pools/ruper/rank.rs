@@ -8,13 +8,14 @@ mod serve;
 
 use super::command::{Command, TaskView};
 use super::hands::{Doing, Hand};
+use super::messages::{Output, RuperMessage};
 use super::parameters::{Counts, Settings};
 use super::rank_monitor::RankMonitor;
 use super::root_monitor::RootMonitor;
 use super::supply::Supply;
 use super::task::{Report, Task, Urgency};
-use crate::pools::message::Message;
-use crate::pools::policy::{Input, Nanos, Output, Pool, PoolRank};
+use crate::pools::machine::{Input, Nanos, PoolRank};
+use crate::pools::policy::Pool;
 use crate::rank::Rank;
 
 /// Its link to the other ranks.
@@ -67,7 +68,7 @@ impl RuperRank {
         Self { settings: settings.clone(), task: None, link, supply, hands, said: Said::default() }
     }
 
-    fn hear(&mut self, now: Nanos, input: Input, commands: &mut Vec<Command>) {
+    fn hear(&mut self, now: Nanos, input: Input<RuperMessage>, commands: &mut Vec<Command>) {
         let view = self.view(now);
         match (input, &mut self.link) {
             (Input::Begin, Link::Alone { iterations }) => {
@@ -76,10 +77,10 @@ impl RuperRank {
             (Input::Begin, Link::Root(root)) => root.boot(now, commands),
             (Input::Begin, Link::Peer(monitor)) => monitor.boot(commands),
             (Input::Wants { worker }, _) => self.hands[worker as usize].wants(now),
-            (Input::Message { from, message: Message::Ruper(message) }, Link::Root(root)) => {
+            (Input::Message { from, message }, Link::Root(root)) => {
                 root.receive(now, from, message, view, commands);
             }
-            (Input::Message { message: Message::Ruper(message), .. }, Link::Peer(monitor)) => {
+            (Input::Message { message, .. }, Link::Peer(monitor)) => {
                 monitor.receive(now, message, view, commands);
             }
             (Input::Timer | Input::Message { .. }, _) => {}
@@ -97,7 +98,7 @@ impl RuperRank {
     fn carry_out(&mut self, now: Nanos, command: Command, out: &mut Vec<Output>) {
         match (command, &mut self.task) {
             (Command::Send { to, message }, _) => {
-                out.push(Output::Send { to, message: Message::Ruper(message) });
+                out.push(Output::Send { to, message });
             }
             (Command::SetTotal(total), Some(task)) => task.set_total(total),
             (Command::SetTotal(total), none) => {
@@ -193,7 +194,9 @@ impl RuperRank {
 }
 
 impl PoolRank for RuperRank {
-    fn step(&mut self, now: Nanos, input: Input, out: &mut Vec<Output>) {
+    type Message = RuperMessage;
+
+    fn step(&mut self, now: Nanos, input: Input<RuperMessage>, out: &mut Vec<Output>) {
         if self.said.closed {
             return;
         }

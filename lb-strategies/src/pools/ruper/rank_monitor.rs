@@ -16,7 +16,7 @@ use super::command::{Command, TaskView};
 use super::messages::{Reason, RuperMessage};
 use super::parameters::Settings;
 use super::task::Urgency;
-use crate::pools::policy::Nanos;
+use crate::pools::machine::Nanos;
 use crate::rank::Rank;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +143,7 @@ fn send(message: RuperMessage) -> Command {
 #[expect(clippy::single_range_in_vec_init, reason = "sets of indices are lists of ranges, some of one")]
 mod tests {
     use super::*;
-    use crate::pools::policy::SECOND;
+    use crate::pools::machine::SECOND;
 
     fn balancing() -> RankMonitor {
         let (mut monitor, mut out) = (RankMonitor::new(&Settings::of("")), Vec::new());

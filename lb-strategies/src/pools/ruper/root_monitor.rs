@@ -22,7 +22,8 @@ use super::messages::{Reason, RuperMessage};
 use super::parameters::{Counts, Settings, seconds};
 use super::task::Urgency;
 use crate::pools::apportion::apportion;
-use crate::pools::policy::{Nanos, Pool};
+use crate::pools::machine::Nanos;
+use crate::pools::policy::Pool;
 use crate::rank::Rank;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

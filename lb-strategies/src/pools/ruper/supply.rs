@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::parameters::{Settings, seconds};
-use crate::pools::policy::Nanos;
+use crate::pools::machine::Nanos;
 use crate::pools::range_set::RangeSet;
 
 /// A rank claims for this part of the time that is left to it, but not for longer than until its next report.
@@ -113,7 +113,7 @@ impl Supply {
 #[expect(clippy::single_range_in_vec_init, reason = "sets of indices are lists of ranges, some of one")]
 mod tests {
     use super::*;
-    use crate::pools::policy::SECOND;
+    use crate::pools::machine::SECOND;
 
     fn need(total: u64, speed: f64, hungry: u64) -> Need {
         Need { total, speed, hungry }

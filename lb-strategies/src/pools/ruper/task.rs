@@ -12,7 +12,7 @@ use super::interval::next_interval;
 use super::parameters::{Counts, Settings};
 use super::worker::{Measure, Stage, Worker};
 use crate::pools::apportion;
-use crate::pools::policy::Nanos;
+use crate::pools::machine::Nanos;
 
 pub(crate) use checkpoint::Urgency;
 pub(crate) use finish::{Denial, Finish};

@@ -5,7 +5,7 @@
 
 use super::parameters::{Settings, seconds};
 use super::task::TaskError;
-use crate::pools::policy::Nanos;
+use crate::pools::machine::Nanos;
 
 /// Where a worker is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,7 +157,7 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pools::policy::SECOND;
+    use crate::pools::machine::SECOND;
     use proptest::prelude::*;
 
     fn started() -> Worker {

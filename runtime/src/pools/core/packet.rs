@@ -18,10 +18,10 @@ use crate::error::Error;
 use crate::pools::report::PoolWorker;
 
 /// What the ranks of a pool say to each other.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum PoolPacket {
     /// From one machine to another.
-    Machine(Message),
+    Machine(#[serde(serialize_with = "crate::wire::bulk::serialize_inline")] Message),
     /// Rank 0 wants to hear of progress so often.
     Follow { every_ns: u64 },
     /// Iterations that a rank has executed, to rank 0.

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::sync::PoisonError;
 
-use lb_strategies::pool::{Driver, Errand, PoolRank};
+use lb_strategies::pool::{Driver, Errand, Machine};
 
 use crate::ids::Rank;
 use crate::pools::core::packet::{PoolPacket, Tally};
@@ -66,7 +66,7 @@ impl Inner {
 }
 
 impl Meeting {
-    pub(super) fn new(crew: Arc<Crew>, machine: Box<dyn PoolRank>, workers: u32) -> Meeting {
+    pub(super) fn new(crew: Arc<Crew>, machine: Machine, workers: u32) -> Meeting {
         let driver = Driver::new(machine, workers);
         let inner = Inner { driver, working: workers, outbound: Vec::new(), parts: Vec::new() };
         Meeting { crew, inner: Mutex::new(inner) }
@@ -125,8 +125,7 @@ impl Meeting {
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
-    use lb_strategies::pool::central::QueueMessage;
-    use lb_strategies::pool::{Input, Message, Order, Output};
+    use lb_strategies::pool::{Input, Message, Order, Output, PoolRank};
     use loom::thread;
 
     /// What somebody who wants something makes the machine ask for.
@@ -143,12 +142,14 @@ mod loom_tests {
     }
 
     impl PoolRank for Asks {
-        fn step(&mut self, now: u64, input: Input, out: &mut Vec<Output>) {
+        type Message = ();
+
+        fn step(&mut self, now: u64, input: Input<()>, out: &mut Vec<Output<()>>) {
             match input {
                 Input::Wants { worker } => {
                     self.wants = Some(worker);
                     out.push(match self.way {
-                        Way::Message => Output::Send { to: Rank(1), message: speech() },
+                        Way::Message => Output::Send { to: Rank(1), message: () },
                         Way::Time => Output::WakeAt(now + 1),
                     });
                 }
@@ -162,12 +163,8 @@ mod loom_tests {
         }
     }
 
-    fn speech() -> Message {
-        Message::Queue(QueueMessage::Dismiss)
-    }
-
     fn meeting(way: Way) -> Arc<Meeting> {
-        let machine = Box::new(Asks { way, wants: None, heard: false });
+        let machine = Machine::new(Asks { way, wants: None, heard: false });
         Arc::new(Meeting::new(Arc::new(Crew::new(2)), machine, 1))
     }
 
@@ -198,7 +195,9 @@ mod loom_tests {
             while meeting.lock().outbound.is_empty() {
                 meeting.monitor().park(None, || meeting.calls_monitor(None, false));
             }
-            meeting.with(|inner, errands| inner.driver.hear(Rank(1), speech(), 1, errands));
+            let heard =
+                |inner: &mut Inner, errands: &mut _| inner.driver.hear(Rank(1), Message::new(()), 1, errands);
+            meeting.with(heard).expect("the machine reads it");
             let order = worker.join().expect("the worker does not panic");
             assert_eq!(order, Some(Order::Run { range: 0..1, apart: false }));
         });

@@ -5,9 +5,12 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
+
+use lb_strategies::Shape;
 
 use super::rank::Shared;
 use super::steps::{Life, Next};
@@ -39,6 +42,8 @@ pub(super) struct Monitor<'m> {
     wire: bool,
     /// See [`Config::watchdog`].
     patience: Duration,
+    /// As it was chosen.
+    policy: &'m str,
     /// Parts that have come, by rank: what was accumulated, and the rest.
     parts: BTreeMap<Rank, (Accumulated, Part)>,
     handed_over: bool,
@@ -71,7 +76,7 @@ impl<'m> Monitor<'m> {
         shared: &'m Shared<'m>,
         transport: Option<Box<dyn Transport<PoolPacket> + 'm>>,
         ranks: u32,
-        config: &Config,
+        config: &'m Config,
         deliver: &'m dyn Fn(Accumulated, Whole),
     ) -> Monitor<'m> {
         let every_ns = shared.work.follow_every_ns().filter(|_| shared.rank == ROOT);
@@ -82,6 +87,7 @@ impl<'m> Monitor<'m> {
             processes: config.launch() != Launch::Alone,
             wire: config.wire,
             patience: config.watchdog,
+            policy: config.lb_spec(Shape::Pools),
             parts: BTreeMap::new(),
             handed_over: false,
             told: false,
@@ -161,7 +167,13 @@ impl<'m> Monitor<'m> {
     fn hear(&mut self, from: Rank, packet: PoolPacket) -> Result<Option<Conclusion>, Error> {
         match packet {
             PoolPacket::Machine(message) => {
-                self.shared.with(|inner, now_ns, errands| inner.driver.hear(from, message, now_ns, errands));
+                let heard = self
+                    .shared
+                    .with(|inner, now_ns, errands| inner.driver.hear(from, message, now_ns, errands));
+                heard.map_err(|why| {
+                    let what = format!("a message from rank {from} to the policy `{}`", self.policy);
+                    garbled(self.shared.rank, &what, &why)
+                })?;
             }
             PoolPacket::Follow { every_ns } => self.follow.every_ns = Some(every_ns),
             PoolPacket::Progress { done } => {
@@ -338,6 +350,6 @@ impl Life for Monitor<'_> {
 
 const ACCUMULATED: &str = "what the pool has accumulated";
 
-fn garbled(rank: Rank, what: &str, why: &WireError) -> Error {
+fn garbled(rank: Rank, what: &str, why: &impl fmt::Display) -> Error {
     Error::Wire { rank: rank.0, what: what.into(), why: why.to_string() }
 }

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use lb_strategies::Shape;
-use lb_strategies::pool::{Errand, Input, Output, PoolRank};
+use lb_strategies::pool::{Errand, Input, Machine, Output, PoolRank};
 
 use super::meeting::{Inner, Meeting};
 use super::monitor::Monitor;
@@ -41,7 +41,7 @@ pub(crate) struct PoolRun<'p> {
     pub(crate) work: &'p dyn PoolWork,
     pub(crate) seat: Seat<'p, PoolPacket>,
     /// Makes the policy's machine of this rank.
-    pub(crate) make: &'p dyn Fn() -> Box<dyn PoolRank>,
+    pub(crate) make: &'p dyn Fn() -> Machine,
     /// Takes the result, in each process once.
     pub(crate) deliver: &'p (dyn Fn(Accumulated, Whole) + Sync),
 }
@@ -116,16 +116,16 @@ impl PoolRun<'_> {
 struct Silent;
 
 impl PoolRank for Silent {
-    fn step(&mut self, _now: u64, _input: Input, _out: &mut Vec<Output>) {}
+    type Message = ();
+
+    fn step(&mut self, _now: u64, _input: Input<()>, _out: &mut Vec<Output<()>>) {}
 }
 
 /// The policy's machine; another, and the panic, if it could not be made.
-pub(super) fn machine(
-    make: &dyn Fn() -> Box<dyn PoolRank>,
-) -> (Box<dyn PoolRank>, Option<Box<dyn Any + Send>>) {
+pub(super) fn machine(make: &dyn Fn() -> Machine) -> (Machine, Option<Box<dyn Any + Send>>) {
     match catch_unwind(AssertUnwindSafe(make)) {
         Ok(machine) => (machine, None),
-        Err(panic) => (Box::new(Silent), Some(panic)),
+        Err(panic) => (Machine::new(Silent), Some(panic)),
     }
 }
 
@@ -267,7 +267,7 @@ mod tests {
             session: &session,
             transport: None,
         };
-        PoolRun { work: &Untouched, seat, make: &|| Box::new(Silent), deliver: &|_, _| {} }.run();
+        PoolRun { work: &Untouched, seat, make: &|| Machine::new(Silent), deliver: &|_, _| {} }.run();
         let Some(Error::PoolPanicked { doing, .. }) = outcome.error() else { panic!("no panic") };
         assert_eq!(doing, "starting a worker");
     }

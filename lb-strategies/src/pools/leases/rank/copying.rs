@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::{Copies, LeaseRank, Stage};
-use crate::pools::leases::message::Occasion;
+use crate::pools::leases::message::{Occasion, Output};
 use crate::pools::leases::tail::Role;
-use crate::pools::policy::{Nanos, Output};
+use crate::pools::machine::Nanos;
 use crate::rank::Rank;
 
 impl LeaseRank {

@@ -1,10 +1,10 @@
 //! What a rank does for workers that wait: indices within their quotas, or their release.
 
 use super::{Link, RuperRank};
-use crate::pools::policy::{Nanos, Output};
+use crate::pools::machine::Nanos;
 use crate::pools::ruper::command::Command;
 use crate::pools::ruper::hands::{Doing, Hand};
-use crate::pools::ruper::messages::RuperMessage;
+use crate::pools::ruper::messages::{Output, RuperMessage};
 use crate::pools::ruper::supply::Need;
 use crate::pools::ruper::task::{Denial, Finish, Report, Task, Urgency};
 use crate::pools::ruper::worker::Stage;

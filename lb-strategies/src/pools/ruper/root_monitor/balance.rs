@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{Phase, RootMonitor, Stage};
-use crate::pools::policy::Nanos;
+use crate::pools::machine::Nanos;
 use crate::pools::ruper::interval::next_mpi_interval;
 use crate::pools::ruper::messages::Reason;
 use crate::pools::ruper::share::{Party, share};

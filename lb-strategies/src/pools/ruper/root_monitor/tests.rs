@@ -2,7 +2,7 @@
 
 use super::super::messages::Reason;
 use super::*;
-use crate::pools::policy::SECOND;
+use crate::pools::machine::SECOND;
 use proptest::prelude::*;
 
 fn balancing(iterations: u64, ranks: usize, settings: &str) -> RootMonitor {

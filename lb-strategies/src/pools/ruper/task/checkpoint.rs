@@ -1,7 +1,7 @@
 //! The checkpoint of a task (paper, Fig. 3 left), and what it expects of the time to the end.
 
 use super::Task;
-use crate::pools::policy::Nanos;
+use crate::pools::machine::Nanos;
 use crate::pools::ruper::parameters::seconds;
 use crate::pools::ruper::share::{Party, share};
 use crate::pools::ruper::worker::{Stage, Worker};

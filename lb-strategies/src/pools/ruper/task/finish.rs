@@ -1,7 +1,7 @@
 //! May a worker leave that has reached its quota? (paper, §2.1 and §2.2)
 
 use super::{Task, TaskError};
-use crate::pools::policy::Nanos;
+use crate::pools::machine::Nanos;
 use crate::pools::ruper::parameters::seconds;
 
 /// The answer to a worker that has reached its quota.

@@ -1,7 +1,7 @@
 //! The golden vectors of a task, and what holds whatever its workers report.
 
 use super::*;
-use crate::pools::policy::SECOND;
+use crate::pools::machine::SECOND;
 use proptest::prelude::*;
 
 fn settings(more: &str) -> Settings {
