@@ -121,7 +121,8 @@ fn kinds(trace: &Trace, spent: &Spent, selection: &Selection) -> Table {
     let mut table = Table::new("activities", "", &KIND_COLUMNS);
     for (activity, line) in in_order(&total) {
         if activity != Activity::Lost {
-            table.row(kind(trace, activity, line, &parts));
+            let named = [trace.activity_name(activity), part(activity).into()].map(Cell::Text);
+            table.row(named.into_iter().chain(cells(line, &parts)));
         }
     }
     let taken = Taken::by(trace, spent, selection);
@@ -143,11 +144,10 @@ fn kinds(trace: &Trace, spent: &Spent, selection: &Selection) -> Table {
     table
 }
 
-fn kind(trace: &Trace, activity: Activity, line: &Line, parts: &Parts) -> [Cell; 7] {
+/// The columns of a kind after its name and part.
+pub(crate) fn cells(line: &Line, parts: &Parts) -> [Cell; 5] {
     let calls = line.calls.round();
     [
-        Cell::text_of(trace.activity_name(activity)),
-        Cell::text_of(part(activity)),
         Cell::Ns(line.total_ns),
         Cell::Share(parts.share(line.total_ns)),
         Cell::Count(calls as u64),
@@ -222,8 +222,8 @@ fn kinds_by_rank(trace: &Trace, spent: &Spent) -> Table {
     let mut table = Table::new("activities_by_rank", "activities by rank", &columns).text_rows(40);
     for (rank, (lines, parts)) in ranks(spent) {
         for (activity, line) in in_order(&lines) {
-            let [name, _, time, share, calls, mean, longest] = kind(trace, activity, line, &parts);
-            table.row([Cell::Count(rank.into()), name, time, share, calls, mean, longest]);
+            let named = [Cell::Count(rank.into()), Cell::Text(trace.activity_name(activity))];
+            table.row(named.into_iter().chain(cells(line, &parts)));
         }
     }
     table

@@ -6,16 +6,15 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`activities`], [`account`], [`lanes`], [`chunks`], [`figures`] | what a page draws and counts, worker by worker |
+//! | [`activities`], [`lanes`], [`chunks`], [`figures`] | what a page draws and counts for itself, worker by worker |
 //! | [`stretches`] | some stretches of time again: slices one by one, with who sent their messages |
 //! | [`balance`], [`verdict`] | what the records of syncs say, and sentences; in the words of `lb` and `summary` |
 //! | [`charts`], [`maps`], [`plots`], [`sections`], [`tables`] | HTML and SVG |
 //! | [`data`] | the same figures for the script |
 //!
-//! What else is known of the run is in [`Facts`], and what commands of their own find and say is taken from them: advice,
+//! Sums of time, and what else is known of the run, are those of [`Facts`], as in all commands; what commands of their own find and say is taken from them: advice,
 //! syncs, durations, the critical path, outliers.
 
-mod account;
 mod activities;
 mod balance;
 mod charts;
@@ -37,16 +36,14 @@ use std::path::PathBuf;
 use caribou::trace::{ChunkId, Trace};
 
 use super::advice::{Advice, Symptoms};
-use super::analysis::efficiency::Efficiency;
 use super::analysis::events::{Observer, Scope, in_order};
 use super::analysis::facts::Facts;
-use super::analysis::taken::beside_text;
 use super::critical_path::slices::Reading;
 use super::open::{Input, warn};
 use super::outliers::noise::{Noise, Usuals};
 use super::page::{Page, bytes};
 use super::select::Selection;
-use super::{critical_path, histogram, outliers, page};
+use super::{critical_path, histogram, outliers};
 use crate::{Error, output};
 
 /// What to write.
@@ -62,13 +59,11 @@ pub(crate) struct Options {
 /// What a page shows.
 struct Report<'t> {
     trace: &'t Trace,
+    facts: Facts<'t>,
     figures: figures::Figures,
     balance: balance::Balance<'t>,
     stretches: stretches::Stretches,
     advice: Advice,
-    efficiency: Option<page::Table>,
-    /// What was lost beside handlers, in words.
-    beside: Option<String>,
     /// Not of long traces.
     details: Option<Details>,
 }
@@ -79,7 +74,7 @@ const EVENTS_MAX: usize = 5_000_000;
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let trace = options.input.open()?;
     let report = Report::of(&trace);
-    warn(&report.figures.problems);
+    warn(&report.facts.problems);
     let html = sections::html(&report).into_string();
     let file = &options.output;
     output::write(file, &html)?;
@@ -103,15 +98,13 @@ impl<'t> Report<'t> {
         if few {
             observers.push(&mut usual);
         }
-        let mut facts = Facts::read(trace, &mut observers);
-        let figures = gathering.finish(std::mem::take(&mut facts.problems));
+        let facts = Facts::read(trace, &mut observers);
+        let figures = gathering.finish();
         let balance = balance::Balance::of(&facts);
         let stretches = stretches::Stretches::of(trace, &figures, &balance);
         let advice = Symptoms::of(&facts).advice();
-        let efficiency = facts.efficiency.as_ref().map(Efficiency::table);
-        let beside = beside_text(&facts.spent, &facts.taken);
         let details = few.then(|| Details::read(&facts, figures.chunks.cpu_ns(), usual));
-        Report { trace, figures, balance, stretches, advice, efficiency, beside, details }
+        Report { trace, facts, figures, balance, stretches, advice, details }
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use caribou::trace::{Activity, NameId, Part, Trace};
 
+use crate::trace::analysis::spent::Parts;
 use crate::trace::palette;
 
 /// Kinds that have a number of their own.
@@ -38,6 +39,15 @@ impl State {
             1..LOST => State::Runtime,
             LOST => State::Lost,
             _ => State::Chunks,
+        }
+    }
+
+    pub(super) fn ns(self, parts: &Parts) -> f64 {
+        match self {
+            State::Chunks => parts.chunks_ns,
+            State::Runtime => parts.runtime_ns,
+            State::Lost => parts.lost_ns,
+            State::Idle => parts.idle_ns,
         }
     }
 

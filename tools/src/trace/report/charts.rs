@@ -60,10 +60,10 @@ pub(super) fn word_at(x: f64, y: usize, word: &str) -> Markup {
 /// What a row of the timeline is called.
 pub(super) fn row_name(figures: &Figures, row: usize) -> String {
     let first = row * figures.workers_per_row;
-    let of = |number: usize| figures.workers.get(number).map_or((0, 0), |all| (all.rank, all.worker));
+    let of = |number: usize| figures.workers.get(number).copied().unwrap_or_default();
     let last = (first + figures.workers_per_row).min(figures.workers.len()).saturating_sub(1);
     match (of(first), of(last)) {
-        (a, b) if a == b && figures.workers.iter().any(|all| all.worker > 0) => {
+        (a, b) if a == b && figures.workers.iter().any(|place| place.1 > 0) => {
             format!("rank {}.{}", a.0, a.1)
         }
         (a, b) if a == b => format!("rank {}", a.0),

@@ -1,13 +1,13 @@
-//! What a page draws and counts: from events, and from the profiles where events are missing.
+//! Pictures, and what is counted for a page alone: from events, and from the profiles where events are missing. Sums of
+//! time are those of [`Spent`](crate::trace::analysis::spent::Spent).
 
 use std::collections::{BTreeMap, VecDeque};
 
-use caribou::trace::{ChunkId, Event, NameId, Problem, Profile, Trace, What};
+use caribou::trace::{ChunkId, Event, NameId, Profile, Trace, What};
 
-use super::account::{Account, Total, state_ns};
 use super::activities::{Activities, State};
 use super::chunks::Chunks;
-use super::lanes::{Grid, Row, Slice, levels};
+use super::lanes::{Grid, Lane, Row, Slice, levels};
 use crate::trace::analysis::events::{Observer, Place};
 use crate::trace::analysis::spent::activity;
 
@@ -30,15 +30,6 @@ const SPANS_MAX: usize = 200;
 /// Resumes that are remembered.
 const RESUMES_MAX: usize = 100_000;
 
-/// One worker.
-#[derive(Clone, Debug)]
-pub(super) struct Worker {
-    pub(super) rank: u32,
-    pub(super) worker: u32,
-    pub(super) totals: Vec<Total>,
-    pub(super) from_profile: bool,
-}
-
 /// The values of one counter.
 #[derive(Clone, Debug)]
 pub(super) struct Counter {
@@ -48,23 +39,31 @@ pub(super) struct Counter {
     pub(super) values: u64,
 }
 
+/// Time of each activity in each bin, ns.
+type Stack = BTreeMap<u8, Vec<u64>>;
+
 /// Everything that a pass over the events tells.
 #[derive(Debug)]
 pub(super) struct Figures {
     pub(super) elapsed_ns: u64,
     pub(super) activities: Activities,
-    pub(super) workers: Vec<Worker>,
+    /// Rank and worker, in order.
+    pub(super) workers: Vec<(u32, u32)>,
+    /// Workers whose events tell of less time than their profile, which is drawn instead.
+    pub(super) from_profile: usize,
     /// Workers that share a row of the timeline.
     pub(super) workers_per_row: usize,
     pub(super) rows: Vec<Row>,
     pub(super) levels: Vec<Grid>,
-    /// Time of each activity in each bin, over all workers.
-    pub(super) stack: BTreeMap<u8, Vec<u64>>,
+    /// Over all workers.
+    pub(super) stack: Stack,
     pub(super) stack_grid: Grid,
     /// Slices in each of some thousand bins.
     pub(super) counts: Vec<u64>,
     pub(super) count_grid: Grid,
     pub(super) chunks: Chunks,
+    /// What events say was lost in each activity.
+    pub(super) lost_ns: BTreeMap<u8, u64>,
     /// From the place of a rank to that of another, in the order of the trace: messages, bytes.
     pub(super) sent: BTreeMap<(usize, usize), (u64, u64)>,
     /// Messages to ranks that left no trace.
@@ -76,7 +75,6 @@ pub(super) struct Figures {
     /// When one chunk resumed, and which.
     pub(super) resumes_ns: Vec<u64>,
     pub(super) resumes_of: Option<ChunkId>,
-    pub(super) problems: Vec<Problem>,
 }
 
 /// Figures as events are shown, worker by worker.
@@ -85,14 +83,34 @@ pub(super) struct Gathering<'t> {
     figures: Figures,
     /// The worker whose events come, and those after it.
     workers: VecDeque<(usize, Place<'t>)>,
-    account: Option<Open>,
+    open: Option<Open>,
 }
 
-/// A worker while it is added to its row.
+/// A worker while it is drawn.
 struct Open {
-    account: Account,
+    lane: Lane,
     /// Its row without it.
     before: Row,
+    stack: Stack,
+    stack_grid: Grid,
+    /// CPU time, and wall time of what has none.
+    drawn_ns: u64,
+}
+
+impl Open {
+    fn new(before: Row, stack_grid: Grid) -> Open {
+        Open { lane: before.clone().worker(), before, stack: Stack::new(), stack_grid, drawn_ns: 0 }
+    }
+
+    fn draw(&mut self, slice: &Slice) {
+        self.lane.add(slice);
+        let (stack, bins) = (&mut self.stack, self.stack_grid.bins);
+        self.stack_grid.split(slice, |bin, activity, ns| {
+            if ns > 0 {
+                stack.entry(activity).or_insert_with(|| vec![0; bins])[bin] += ns;
+            }
+        });
+    }
 }
 
 impl<'t> Gathering<'t> {
@@ -100,15 +118,13 @@ impl<'t> Gathering<'t> {
         let ranks = trace.ranks.iter().enumerate();
         let places = ranks
             .flat_map(|(number, rank)| (0..rank.workers).map(move |worker| (number, Place { rank, worker })));
-        Gathering { trace, figures: Figures::empty(trace), workers: places.collect(), account: None }
+        Gathering { trace, figures: Figures::empty(trace), workers: places.collect(), open: None }
     }
 
-    /// What was gathered, and what could not be read.
-    pub(super) fn finish(mut self, problems: Vec<Problem>) -> Figures {
+    pub(super) fn finish(mut self) -> Figures {
         while !self.workers.is_empty() {
             self.close();
         }
-        self.figures.problems = problems;
         self.figures.resumes_ns.sort_unstable();
         self.figures.marks.sort_unstable();
         self.figures
@@ -116,32 +132,32 @@ impl<'t> Gathering<'t> {
 
     fn open(&mut self) -> &mut Open {
         let figures = &mut self.figures;
-        self.account.get_or_insert_with(|| {
+        self.open.get_or_insert_with(|| {
             let shared = !figures.workers.len().is_multiple_of(figures.workers_per_row);
             let row = figures.rows.pop_if(|_| shared).unwrap_or_else(|| Row::new(&figures.levels));
-            Open { before: row.clone(), account: Account::new(row, figures.stack_grid) }
+            Open::new(row, figures.stack_grid)
         })
     }
 
     /// Ends the worker in front: by its profile, if its events tell of less time.
     fn close(&mut self) {
         self.open();
-        let Some(Open { mut account, before }) = self.account.take() else { return };
+        let Some(mut open) = self.open.take() else { return };
         let Some((_, Place { rank, worker })) = self.workers.pop_front() else { return };
         let profile = rank.profiles.get(worker as usize).filter(|profile| !profile.rows.is_empty());
-        let more = profile.filter(|profile| (account.sum_ns() as f64) < 0.99 * profile_ns(profile));
+        let more = profile.filter(|profile| (open.drawn_ns as f64) < 0.99 * profile_ns(profile));
         if let Some(profile) = more {
-            account = Account::new(before, self.figures.stack_grid);
-            self.figures.add_profile(self.trace, profile, &mut account);
+            open = Open::new(open.before, self.figures.stack_grid);
+            self.figures.draw_profile(self.trace, profile, &mut open);
         }
-        let (row, totals, stack) = account.finish();
         let figures = &mut self.figures;
-        for (activity, bins) in stack {
+        for (activity, bins) in open.stack {
             let sums = figures.stack.entry(activity).or_insert_with(|| vec![0; bins.len()]);
             sums.iter_mut().zip(&bins).for_each(|(sum, ns)| *sum += ns);
         }
-        figures.rows.push(row);
-        figures.workers.push(Worker { rank: rank.rank, worker, totals, from_profile: more.is_some() });
+        figures.rows.push(open.lane.finish());
+        figures.workers.push((rank.rank, worker));
+        figures.from_profile += usize::from(more.is_some());
     }
 }
 
@@ -156,7 +172,10 @@ impl<'t> Observer<'t> for Gathering<'t> {
         if let Some(slice) = self.figures.slice(self.trace, event) {
             let bin = self.figures.count_grid.bin(slice.begin_ns);
             self.figures.counts[bin] += 1;
-            self.open().account.add(&slice, event.cpu_ns());
+            *self.figures.lost_ns.entry(slice.activity).or_default() += slice.lost_ns;
+            let open = self.open();
+            open.draw(&slice);
+            open.drawn_ns = open.drawn_ns.saturating_add(event.cpu_ns()).saturating_add(slice.lost_ns);
         }
     }
 }
@@ -174,14 +193,16 @@ impl Figures {
             elapsed_ns,
             activities: Activities::of(trace),
             workers: Vec::new(),
+            from_profile: 0,
             workers_per_row,
             rows: Vec::new(),
             levels: levels(elapsed_ns, workers.div_ceil(workers_per_row).max(1), least_ns),
-            stack: BTreeMap::new(),
+            stack: Stack::new(),
             stack_grid: Grid::new(elapsed_ns, STACK_BINS, least_ns),
             counts: vec![0; Grid::new(elapsed_ns, COUNT_BINS, 0).bins],
             count_grid: Grid::new(elapsed_ns, COUNT_BINS, 0),
             chunks: Chunks::default(),
+            lost_ns: BTreeMap::new(),
             sent: BTreeMap::new(),
             sent_elsewhere: 0,
             counters: Vec::new(),
@@ -190,12 +211,11 @@ impl Figures {
             spans: BTreeMap::new(),
             resumes_ns: Vec::new(),
             resumes_of: None,
-            problems: Vec::new(),
         }
     }
 
     /// Lays what a profile has in each bin one after the other: the shares are right, the order is not known.
-    fn add_profile(&mut self, trace: &Trace, profile: &Profile, account: &mut Account) {
+    fn draw_profile(&mut self, trace: &Trace, profile: &Profile, open: &mut Open) {
         let rows: Vec<_> =
             profile.rows.iter().map(|row| (self.activities.number(trace, row.activity), row)).collect();
         for bin in 0..rows.iter().map(|(_, row)| row.ns.len()).max().unwrap_or(0) {
@@ -204,16 +224,10 @@ impl Figures {
             for (activity, row) in &rows {
                 let end_ns = (at_ns + row.ns.get(bin).copied().unwrap_or(0)).min(bin_end_ns);
                 if end_ns > at_ns {
-                    account.draw(&Slice { begin_ns: at_ns, end_ns, activity: *activity, lost_ns: 0 });
+                    open.draw(&Slice { begin_ns: at_ns, end_ns, activity: *activity, lost_ns: 0 });
                 }
                 at_ns = end_ns;
             }
-        }
-        for (activity, row) in rows {
-            let total = account.total(activity);
-            total.ns += row.total_ns();
-            total.calls += row.calls();
-            total.longest_ns = total.longest_ns.max(row.longest_ns());
         }
     }
 
@@ -291,29 +305,10 @@ impl Figures {
         }
     }
 
-    /// Sums over all workers, by activity.
-    pub(super) fn totals(&self) -> Vec<Total> {
-        let mut totals = vec![Total::default(); self.activities.len()];
-        for worker in &self.workers {
-            for (sum, total) in totals.iter_mut().zip(&worker.totals) {
-                sum.ns = sum.ns.saturating_add(total.ns);
-                sum.calls = sum.calls.saturating_add(total.calls);
-                sum.longest_ns = sum.longest_ns.max(total.longest_ns);
-                sum.lost_ns = sum.lost_ns.saturating_add(total.lost_ns);
-            }
-        }
-        totals
-    }
-
     /// The row of a worker.
     pub(super) fn row_of(&self, rank: u32, worker: u32) -> Option<usize> {
-        let place = self.workers.binary_search_by_key(&(rank, worker), |other| (other.rank, other.worker));
-        place.ok().map(|place| place / self.workers_per_row)
-    }
-
-    /// Time that workers had, all together, ns.
-    pub(super) fn worker_time_ns(&self) -> f64 {
-        self.elapsed_ns as f64 * self.workers.len() as f64
+        let place = self.workers.binary_search(&(rank, worker)).ok()?;
+        Some(place / self.workers_per_row)
     }
 
     /// The kinds that get a colour of their own in the picture of utilisation, the heaviest first.
@@ -322,13 +317,6 @@ impl Figures {
         let mut sums: Vec<_> = sums.map(|(&activity, bins)| (activity, bins.iter().sum::<u64>())).collect();
         sums.sort_by_key(|&(activity, ns)| (std::cmp::Reverse(ns), activity));
         sums.into_iter().take(KINDS_SHOWN).map(|(activity, _)| activity).collect()
-    }
-}
-
-impl Worker {
-    /// Time in a state, ns.
-    pub(super) fn state_ns(&self, state: State) -> u64 {
-        state_ns(&self.totals, state)
     }
 }
 

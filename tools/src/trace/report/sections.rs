@@ -10,6 +10,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::maps::SHADES;
 use super::tables::{Table, prose};
 use super::{Report, data, verdict};
+use crate::trace::analysis::efficiency::Efficiency;
 use crate::trace::page::{duration, moment};
 use crate::trace::palette;
 
@@ -111,7 +112,7 @@ fn summary(report: &Report<'_>) -> Markup {
         @for sentence in verdict::sentences(report) {
             p.verdict.worry[sentence.worry] { @if sentence.worry { strong { "Note: " } } (prose(&sentence.text)) }
         }
-        @if let Some(efficiency) = &report.efficiency {
+        @if let Some(efficiency) = &report.facts.efficiency.as_ref().map(Efficiency::table) {
             (Table::of("efficiency-table", "Efficiency: what the time of the workers was lost to", efficiency, usize::MAX, &report.figures).html())
         }
     }
@@ -136,7 +137,7 @@ fn record(report: &Report<'_>) -> Markup {
     ];
     html! {
         dl { @for (term, text) in rows { dt { (term) } dd { (text) } } }
-        @let problems = || report.trace.problems.iter().chain(&report.figures.problems);
+        @let problems = || report.trace.problems.iter().chain(&report.facts.problems);
         @if problems().next().is_some() {
             h3 { "What could not be read" }
             ul { @for problem in problems().take(20) { li { (problem.to_string()) } } }

@@ -2,8 +2,10 @@
 
 use caribou::SyncReport;
 use caribou::trace::{
-    ArrayId, ChunkId, End, Event, Name, NameId, RUNTIME, RunRecord, Sample, Shape, Trace, What, Writer,
+    Activity, ArrayId, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Sample, Shape,
+    Trace, What, Writer,
 };
+use serde_json::Value;
 
 use super::Report;
 use super::stretches::Stretches;
@@ -14,6 +16,17 @@ fn page(trace: &Scratch) -> String {
     let file = trace.path().join("report.html");
     caribou(&["trace", "report", trace.text(), "-o", file.to_str().unwrap()]).unwrap();
     std::fs::read_to_string(file).unwrap()
+}
+
+/// The rows of a table: what a script sorts by, or the text of cells without.
+fn rows(html: &str, table: &str) -> Vec<Vec<String>> {
+    let (_, table) = html.split_once(&format!("<table id=\"{table}\"")).unwrap();
+    let rows = table.split("</table>").next().unwrap().split("<tr").skip(2);
+    let cell = |cell: &str| match cell.split_once("data-v=\"") {
+        Some((_, value)) => value.split('"').next().unwrap().to_owned(),
+        None => cell.split(['>', '<']).nth(1).unwrap().to_owned(),
+    };
+    rows.map(|row| row.split("<t").skip(1).map(cell).collect()).collect()
 }
 
 fn record(ranks: u32, rank: u32) -> RunRecord {
@@ -85,7 +98,7 @@ fn more_workers_than_rows_share_them_and_no_time_is_lost() {
     let trace = Trace::open(scratch.path()).unwrap();
     let report = Report::of(&trace);
     assert_eq!(report.figures.rows.len(), 200);
-    let sum: u64 = report.figures.totals().iter().map(|total| total.ns).sum();
+    let sum: u64 = rows(&html, "worker-table").iter().map(|row| row[1].parse::<f64>().unwrap() as u64).sum();
     let stacked: u64 = report.figures.stack.values().flatten().sum();
     let expected = (0..600).map(|rank| 1000 + rank).sum::<u64>();
     assert_eq!((sum, stacked), (expected, expected));
@@ -140,11 +153,62 @@ fn kinds_beyond_those_told_apart_are_counted_as_one() {
     };
     writer.events(0, &(0..300).map(event).collect::<Vec<_>>()).unwrap();
     writer.finish(&End { elapsed_ns: 3000, ..End::default() }).unwrap();
-    assert!(page(&scratch).contains("100 kinds are merged into one"));
-    let trace = Trace::open(scratch.path()).unwrap();
-    let totals = Report::of(&trace).figures.totals();
-    assert_eq!(totals.iter().map(|total| total.ns).sum::<u64>(), 3000);
-    assert_eq!(totals.iter().map(|total| total.calls).max(), Some(100));
+    let html = page(&scratch);
+    assert!(html.contains("100 kinds are merged into one"));
+    let kinds = rows(&html, "profile-table");
+    let column = |place: usize| kinds.iter().map(move |row| row[place].parse::<f64>().unwrap() as u64);
+    assert_eq!((kinds.len(), column(2).sum::<u64>(), column(4).max()), (201, 3000, Some(100)));
+}
+
+#[test]
+fn sums_of_time_are_those_of_the_summary_and_of_the_profile() {
+    let scratch = Scratch::new("report-totals");
+    for rank in 0..2u32 {
+        let mut writer = Writer::create(scratch.path(), &record(2, rank)).unwrap();
+        writer
+            .names(&["Halo", "Edge"].map(|text| Name { array: Some(ArrayId(0)), text: text.into() }))
+            .unwrap();
+        writer.events(0, &[handler(0, 9_950_000 + u64::from(rank), 0)]).unwrap();
+        // What the profile knows exactly, events tell nearly.
+        let mut profile = Profile::default();
+        let mut add = |activity, at_ns, ns| profile.add(activity, at_ns, at_ns + ns, ns, 3, ns / 2);
+        add(Activity::Kind(NameId(0)), 0, 7_000_003 + u64::from(rank));
+        add(Activity::Kind(NameId(1)), 7_100_000, 1_000_001);
+        add(Activity::Runtime(Part::Measure), 8_200_000, 900_007);
+        add(Activity::Lost, 9_100_000, 500_009);
+        add(Activity::Idle, 9_600_000, 300_011);
+        writer.profile(0, &profile).unwrap();
+        writer.finish(&End { elapsed_ns: 10_000_000, ..End::default() }).unwrap();
+    }
+    let html = page(&scratch);
+    let json = |command| -> Value {
+        serde_json::from_str(&caribou(&["trace", command, scratch.text(), "--json"]).unwrap()).unwrap()
+    };
+    let (summary, profile) = (json("summary"), json("profile"));
+    let of = |table: &Value, key: &str, name: &str| {
+        let row = table.as_array().unwrap().iter().find(|row| row[key] == name);
+        row.unwrap_or_else(|| panic!("{name} in {table}"))["time_ns"].as_f64().unwrap() as u64
+    };
+    let parts = ["chunks", "runtime", "lost, unexplained", "idle", "unaccounted"];
+    let parts = parts.map(|part| of(&summary["tables"]["time"], "part", part));
+    assert_eq!(parts, [16_000_009, 1_800_014, 1_000_018, 600_022, 599_937]);
+    let sum = |table: &str, column: usize| {
+        rows(&html, table).iter().map(|row| row[column].parse::<f64>().unwrap() as u64).sum::<u64>()
+    };
+    assert_eq!([1, 2, 3, 4, 5].map(|column| sum("worker-table", column)), parts);
+    assert_eq!([3, 4, 5, 6].map(|column| sum("rank-table", column)), parts[..4]);
+    let kinds = rows(&html, "profile-table");
+    assert_eq!(kinds.len(), 5);
+    for row in kinds.iter().filter(|row| row[0] != "lost") {
+        assert_eq!(
+            row[2].parse::<f64>().unwrap() as u64,
+            of(&profile["tables"]["activities"], "activity", &row[0])
+        );
+    }
+    assert!(
+        html.contains("of the workers' time 80.0\u{a0}% chunks, 9.0\u{a0}% runtime, 5.0\u{a0}% lost"),
+        "{html}"
+    );
 }
 
 #[test]

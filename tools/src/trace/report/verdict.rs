@@ -1,9 +1,9 @@
 //! The first sentences of a report: what happened, whether balancing helped, what to look at.
 
 use super::Report;
-use super::account::state_ns;
 use super::activities::State;
 use super::tables::percent;
+use crate::trace::analysis::taken::beside_text;
 use crate::trace::lb::answer;
 use crate::trace::page::{counted, duration};
 use crate::trace::takers;
@@ -21,7 +21,8 @@ pub(super) fn sentences(report: &Report<'_>) -> Vec<Sentence> {
     sentences.push(say(time(report)));
     sentences.push(say(sentence(&answer(report.trace, &report.balance.syncs))));
     sentences.extend(takers::says(report.trace).iter().map(|text| say(sentence(text))));
-    sentences.extend(report.beside.iter().map(|text| say(sentence(text))));
+    let beside = beside_text(&report.facts.spent, &report.facts.taken);
+    sentences.extend(beside.iter().map(|text| say(sentence(text))));
     let advice = report.advice.says.iter().map(|text| sentence(text));
     sentences.extend(advice.map(|text| Sentence { text, worry: report.advice.worry }));
     sentences
@@ -68,18 +69,16 @@ fn failures(report: &Report<'_>) -> Vec<String> {
 }
 
 fn time(report: &Report<'_>) -> String {
-    let (trace, figures) = (report.trace, &report.figures);
-    let (totals, all_ns) = (figures.totals(), figures.worker_time_ns());
+    let (trace, spent) = (report.trace, &report.facts.spent);
+    let parts = spent.parts();
     let program = trace.run.arguments.first().map_or("The program", String::as_str);
-    let shares = State::ALL.map(|state| {
-        let share = if all_ns > 0.0 { state_ns(&totals, state) as f64 / all_ns } else { 0.0 };
-        format!("{} {}", percent(share), state.name())
-    });
+    let shares =
+        State::ALL.map(|state| format!("{} {}", percent(parts.share(state.ns(&parts))), state.name()));
     format!(
         "{program} ran {} on {} with {}; of the workers' time {}.",
-        duration(figures.elapsed_ns as f64),
+        duration(report.figures.elapsed_ns as f64),
         counted(trace.ranks.len(), "rank"),
-        counted(figures.workers.len(), "worker"),
+        counted(spent.workers.len(), "worker"),
         shares.join(", "),
     )
 }

@@ -19,10 +19,10 @@ use crate::trace::takers;
 const ROWS_MAX: usize = 500;
 
 pub(super) fn ranks(report: &Report<'_>) -> Markup {
-    let figures = &report.figures;
+    let by_rank = report.facts.spent.by_rank();
     let row = |rank: &RankTrace| {
-        let workers = figures.workers.iter().filter(|worker| worker.rank == rank.rank);
-        let of = |state| workers.clone().fold(0u64, |sum, worker| sum.saturating_add(worker.state_ns(state)));
+        let parts = by_rank.get(&rank.rank).copied().unwrap_or_default();
+        let [chunks, runtime, lost, idle] = State::ALL.map(|state| Cell::Ns(state.ns(&parts)));
         let sum = |value: fn(&Sample) -> u64| {
             if rank.samples.is_empty() {
                 return Cell::Empty;
@@ -43,10 +43,10 @@ pub(super) fn ranks(report: &Report<'_>) -> Markup {
             Cell::Count(rank.rank.into()),
             Cell::Text(rank.host.clone()),
             Cell::Count(rank.workers.into()),
-            Cell::ns(of(State::Chunks)),
-            Cell::ns(of(State::Runtime)),
-            Cell::ns(of(State::Lost)),
-            Cell::ns(of(State::Idle)),
+            chunks,
+            runtime,
+            lost,
+            idle,
             sum(|sample| sample.wait_ns),
             sum(|sample| sample.steal_ns),
             sum(|sample| sample.throttled_ns.min(sample.wait_ns)),
@@ -81,7 +81,7 @@ pub(super) fn ranks(report: &Report<'_>) -> Markup {
     html! {
         (table.html())
         @if let Some(takers) = &takers {
-            (Table::of("taker-table", "Processes on the vCPUs of ranks that lost time", takers, ROWS_MAX, figures).html())
+            (Table::of("taker-table", "Processes on the vCPUs of ranks that lost time", takers, ROWS_MAX, &report.figures).html())
         }
     }
 }

@@ -1,12 +1,15 @@
 //! Where time went: the timeline, the utilisation, and the profile by kind.
 
+use std::collections::BTreeMap;
+
 use maud::{Markup, html};
 
 use super::nothing;
+use crate::trace::analysis::spent::{Line, Parts, Worker};
 use crate::trace::page::{Cell, duration};
+use crate::trace::profile;
 use crate::trace::report::Report;
-use crate::trace::report::account::Total;
-use crate::trace::report::activities::{LOST, State};
+use crate::trace::report::activities::State;
 use crate::trace::report::charts::{self, legend, row_name, stretch};
 use crate::trace::report::figures::MARKS_MAX;
 use crate::trace::report::maps;
@@ -17,7 +20,7 @@ const TIMES_MAX: usize = 24;
 
 pub(super) fn timeline(report: &Report<'_>) -> Markup {
     let (figures, stretches) = (&report.figures, &report.stretches);
-    if figures.workers.iter().all(|worker| worker.totals.is_empty()) {
+    if report.facts.spent.workers.iter().all(|worker| worker.lines.is_empty()) {
         return nothing("Nothing that takes time was recorded: run with CARIBOU_TRACE set.");
     }
     let finest = figures.levels.last().map_or(0, |grid| grid.bin_ns);
@@ -56,7 +59,8 @@ pub(super) fn timeline(report: &Report<'_>) -> Markup {
 fn cuts(report: &Report<'_>, finest_ns: u64) -> Markup {
     let (figures, stretches) = (&report.figures, &report.stretches);
     let slices: u64 = figures.counts.iter().sum();
-    let profiles = figures.workers.iter().filter(|worker| worker.from_profile).count();
+    let (profiles, unread) =
+        (figures.from_profile, report.facts.problems.len() + report.trace.problems.len());
     html! {
         p.note {
             @if slices == 0 {
@@ -90,32 +94,28 @@ fn cuts(report: &Report<'_>, finest_ns: u64) -> Markup {
                 " " (figures.marks_total) " marks, of which " (figures.marks_total.min(MARKS_MAX as u64)) " are drawn below the axis."
             }
             @if figures.activities.others > 0 { " " (figures.activities.others) " kinds are merged into one." }
-            @if !figures.problems.is_empty() || !report.trace.problems.is_empty() {
-                " " (figures.problems.len() + report.trace.problems.len()) " parts of the trace could not be read: " code { "caribou trace check" } " lists them."
+            @if unread > 0 {
+                " " (unread) " parts of the trace could not be read: " code { "caribou trace check" } " lists them."
             }
         }
     }
 }
 
 fn workers(report: &Report<'_>) -> Table<'static> {
-    let figures = &report.figures;
-    let row = |number: usize| {
-        let first = number * figures.workers_per_row;
-        let workers = figures.workers.iter().skip(first).take(figures.workers_per_row);
-        let all_ns = figures.elapsed_ns as f64 * figures.rows[number].workers as f64;
-        let of = |state| workers.clone().map(|worker| worker.state_ns(state) as f64).sum::<f64>();
-        let sums = State::ALL.map(of);
+    let (figures, spent) = (&report.figures, &report.facts.spent);
+    let row = |(number, workers): (usize, &[Worker])| {
+        let mut parts = Parts::default();
+        workers.iter().for_each(|worker| parts += worker.parts(&spent.bins));
         let mut cells = vec![Cell::Text(row_name(figures, number))];
-        cells.extend(sums.map(Cell::Ns));
-        cells.push(Cell::Ns((all_ns - sums.iter().sum::<f64>()).max(0.0)));
-        cells.push(Cell::Share(if all_ns > 0.0 { sums[0] / all_ns } else { 0.0 }));
+        cells.extend(State::ALL.map(|state| Cell::Ns(state.ns(&parts))));
+        cells.extend([Cell::Ns(parts.rest_ns), Cell::Share(parts.share(parts.chunks_ns))]);
         cells
     };
     Table {
         id: "worker-table",
         caption: "Time of each worker".into(),
         heads: vec!["worker", "in chunks", "runtime", "lost", "idle", "not recorded", "share in chunks"],
-        rows: (0..figures.rows.len()).map(row).collect(),
+        rows: spent.workers.chunks(figures.workers_per_row).enumerate().map(row).collect(),
         ..Table::default()
     }
 }
@@ -189,37 +189,32 @@ fn utilisation_table(report: &Report<'_>) -> Table<'static> {
 }
 
 pub(super) fn profile(report: &Report<'_>) -> Markup {
-    let figures = &report.figures;
-    let totals = figures.totals();
-    let all_ns = figures.worker_time_ns().max(1.0);
-    let mut order: Vec<(u8, Total)> =
-        totals.iter().enumerate().map(|(activity, &total)| (activity as u8, total)).collect();
-    order.retain(|(_, total)| *total != Total::default());
-    if order.is_empty() {
+    let (figures, spent) = (&report.figures, &report.facts.spent);
+    let (total, parts) = (spent.total(), spent.parts());
+    let mut lines: BTreeMap<u8, Line> = BTreeMap::new();
+    for (activity, line) in profile::in_order(&total) {
+        lines.entry(figures.activities.known(activity)).or_default().merge(line);
+    }
+    if lines.is_empty() {
         return nothing("Nothing that takes time was recorded: run with CARIBOU_TRACE set.");
     }
-    order.sort_by_key(|&(activity, total)| (State::of(activity), std::cmp::Reverse(total.ns)));
-    let row = |(activity, total): &(u8, Total)| {
+    let mut lines: Vec<(u8, Line)> = lines.into_iter().collect();
+    lines.sort_by(|(one, one_line), (other, other_line)| {
+        let state = State::of(*one).cmp(&State::of(*other));
+        state.then(other_line.total_ns.total_cmp(&one_line.total_ns))
+    });
+    let row = |(activity, line): &(u8, Line)| {
         let state = State::of(*activity);
-        let mean = if total.calls > 0 { Cell::Ns(total.ns as f64 / total.calls as f64) } else { Cell::Empty };
-        let lost =
-            if state == State::Chunks && *activity != LOST { Cell::ns(total.lost_ns) } else { Cell::Empty };
-        vec![
-            Cell::Text(figures.activities.name(*activity).to_owned()),
-            Cell::Text(state.name().into()),
-            Cell::ns(total.ns),
-            Cell::Share(total.ns as f64 / all_ns),
-            Cell::Count(total.calls),
-            mean,
-            Cell::ns(total.longest_ns),
-            lost,
-        ]
+        let lost_ns = figures.lost_ns.get(activity).copied().unwrap_or(0);
+        let lost = if state == State::Chunks { Cell::ns(lost_ns) } else { Cell::Empty };
+        let named = [figures.activities.name(*activity), state.name()].map(Cell::text_of);
+        named.into_iter().chain(profile::cells(line, &parts)).chain([lost]).collect()
     };
     let table = Table {
         id: "profile-table",
         caption: "Time by kind and state, over all workers; that of chunks is CPU time".into(),
         heads: vec!["kind", "state", "time", "of workers' time", "calls", "mean", "longest", "lost in it"],
-        rows: order.iter().map(row).collect(),
+        rows: lines.iter().map(row).collect(),
         ..Table::default()
     };
     html! {
