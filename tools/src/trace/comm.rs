@@ -140,13 +140,13 @@ fn count(options: &Options, trace: &Trace) -> Counted {
             }
             _ => {}
         }
-        if let Some(message) = matcher.see(place, &event)
+        if let Some(message) = matcher.see(place, &event).other()
             && options.selection.has(message.sent.rank)
         {
             counted.kinds.entry(message.begun.kind).or_default().add(Volume::of(weight, message.sent.bytes));
         }
     }
-    counted.unmatched = matcher.unmatched();
+    counted.unmatched = matcher.unhandled();
     warn(&events.problems());
     counted
 }

@@ -14,7 +14,7 @@ use caribou::trace::{Event, NameId, Shape, Trace, What};
 
 use super::analysis::bins::Bins;
 use super::analysis::events::{NO_EVENTS, Observer, Place, Scope, in_order};
-use super::analysis::messages::Matcher;
+use super::analysis::messages::{Begun, Matcher, Sent};
 use super::analysis::spread::Spread;
 use super::open::{Input, warn};
 use super::page::{Format, Page, duration};
@@ -114,7 +114,7 @@ pub(crate) struct Durations<'q> {
     kinds: Option<&'q [NameId]>,
     /// What ended in the window, so that stretches that follow each other add up.
     whole: Bins,
-    matcher: Matcher,
+    matcher: Matcher<Sent, Begun>,
     found: Found,
 }
 
@@ -125,7 +125,7 @@ impl<'q> Durations<'q> {
     }
 
     pub(crate) fn finish(self) -> Found {
-        Found { given_up: self.matcher.given_up(), ..self.found }
+        Found { given_up: self.matcher.given_up().0, ..self.found }
     }
 }
 
@@ -140,13 +140,13 @@ impl Observer<'_> for Durations<'_> {
             What::Idle if here && self.kinds.is_none() => found.idle.add(event.duration_ns()),
             _ => {}
         }
-        if let Some(message) = self.matcher.see(place, event)
+        if let Some(message) = self.matcher.see(place, event).other()
             && selected(message.begun.rank)
             && chosen(&message.begun.kind)
         {
             found.size.add(message.sent.bytes);
             found.latency.add(message.latency_ns());
-            found.early += u64::from(message.is_early());
+            found.early += u64::from(message.early_ns() > 0);
         }
     }
 }

@@ -1,21 +1,137 @@
-//! Finds the handler that handled a message, or the message that a handler handled.
+//! Puts the two halves of a message together: its send and its handler.
 //!
-//! A [`What::Send`] and a [`What::Handler`] are one message if sender and number agree. Those that wait for their other half
-//! are kept, at most [`UNDER_WAY_MAX`] of them; beyond that the oldest is given up and counted. Memory does not grow with the
-//! trace. Events come in the order of their ends ([`Merged`](crate::trace::merged::Merged)); since clocks differ a little, a handler
-//! may come before its message, and waits for it a while.
+//! - A message is named by its sender and the sender's count. What has no count (broadcasts, results for all) and what the
+//!   runtime sends has no send on record, and is never matched.
+//! - The half that is seen first waits for the other. Where events come in the order of their ends, or turns in that of
+//!   their begins, that is nearly always the send; since clocks differ a little, a handler may come first, and whoever
+//!   wants such messages lets handlers wait too.
+//! - Of each half at most so many wait; beyond that the oldest are given up and counted. Memory does not grow with the trace.
+//! - What waits at the end has no other half in the trace: it was under way when the run ended, the trace was cut off, a
+//!   filter or a sample left it out, or it lies outside of the window.
+//! - Counts begin again after 2^32 - 1 messages of a sender. A half that still waits then is replaced.
 
-use std::collections::VecDeque;
-
-use caribou::trace::{ChunkId, Event, NameId, What};
+use caribou::trace::{ChunkId, Event, NameId, RUNTIME, What};
 use rustc_hash::FxHashMap;
 
 use super::events::Place;
 
-/// Messages that wait for their handler, at most.
-const UNDER_WAY_MAX: usize = 1 << 20;
-/// Handlers that wait for their message, at most. They do so only if a clock is wrong, or if the message was not recorded.
+/// Sends that wait for their handler, at most, where nobody says otherwise.
+pub(crate) const UNDER_WAY_MAX: usize = 1 << 20;
+/// Handlers that wait for their send, at most. They do so only if a clock is wrong, or if the send was not recorded.
 const EARLY_MAX: usize = 1 << 14;
+
+/// A message, by its sender and the sender's count.
+pub(crate) type Name = (ChunkId, u32);
+
+/// The name of a message; none of one whose send is never recorded.
+pub(crate) fn name(from: ChunkId, number: u32) -> Option<Name> {
+    (number != 0 && from != RUNTIME).then_some((from, number))
+}
+
+/// Messages of which one half has been seen; what is kept of sends, and of handlers.
+pub(crate) struct Matcher<S, H> {
+    sent: Waiting<S>,
+    handled: Waiting<H>,
+}
+
+/// A half of a message, when it is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Met<T> {
+    /// The other half had been seen before.
+    Other(T),
+    /// The other half has not been seen, and this one waits for it.
+    Waits,
+    /// The same, and in place of a half of the same name.
+    Twice,
+    /// It is never matched.
+    Nameless,
+}
+
+impl<T> Met<T> {
+    pub(crate) fn other(self) -> Option<T> {
+        match self {
+            Met::Other(other) => Some(other),
+            Met::Waits | Met::Twice | Met::Nameless => None,
+        }
+    }
+}
+
+impl<S, H> Matcher<S, H> {
+    /// Lets so many sends and handlers wait.
+    pub(crate) fn new(sent_max: usize, handled_max: usize) -> Self {
+        Self { sent: Waiting::new(sent_max), handled: Waiting::new(handled_max) }
+    }
+
+    /// Takes a send; meets its handler.
+    pub(crate) fn sent(&mut self, from: ChunkId, number: u32, send: S) -> Met<H> {
+        meet(&mut self.handled, &mut self.sent, name(from, number), send)
+    }
+
+    /// Takes a handler; meets its send.
+    pub(crate) fn handled(&mut self, from: ChunkId, number: u32, handler: H) -> Met<S> {
+        meet(&mut self.sent, &mut self.handled, name(from, number), handler)
+    }
+
+    /// Sends whose handler has not been seen.
+    pub(crate) fn unhandled(&self) -> u64 {
+        self.sent.all().count() as u64 + self.sent.given_up
+    }
+
+    /// Handlers whose send has not been seen, as far as they are kept; in no order.
+    pub(crate) fn unsent(&self) -> impl Iterator<Item = (&Name, &H)> {
+        self.handled.all()
+    }
+
+    /// Sends and handlers that were given up since too many were waiting.
+    pub(crate) fn given_up(&self) -> (u64, u64) {
+        (self.sent.given_up, self.handled.given_up)
+    }
+}
+
+fn meet<T, W>(others: &mut Waiting<T>, same: &mut Waiting<W>, name: Option<Name>, half: W) -> Met<T> {
+    let Some(name) = name else { return Met::Nameless };
+    match others.take(&name) {
+        Some(other) => Met::Other(other),
+        None if same.keep(name, half) => Met::Twice,
+        None => Met::Waits,
+    }
+}
+
+/// A table of at most so many entries, which gives up the older half of them when it is full.
+struct Waiting<T> {
+    young: FxHashMap<Name, T>,
+    old: FxHashMap<Name, T>,
+    most: usize,
+    given_up: u64,
+}
+
+impl<T> Waiting<T> {
+    fn new(most: usize) -> Self {
+        Self { young: FxHashMap::default(), old: FxHashMap::default(), most, given_up: 0 }
+    }
+
+    fn take(&mut self, name: &Name) -> Option<T> {
+        self.young.remove(name).or_else(|| self.old.remove(name))
+    }
+
+    /// Returns whether it replaced another of that name.
+    fn keep(&mut self, name: Name, half: T) -> bool {
+        if self.most == 0 {
+            return false;
+        }
+        let replaced = self.take(&name).is_some();
+        if self.young.len() >= self.most.div_ceil(2) {
+            self.given_up += self.old.len() as u64;
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(name, half);
+        replaced
+    }
+
+    fn all(&self) -> impl Iterator<Item = (&Name, &T)> {
+        self.old.iter().chain(&self.young)
+    }
+}
 
 /// A message, from being sent to being handled.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,15 +145,17 @@ pub(crate) struct Message {
 pub(crate) struct Sent {
     pub(crate) from: ChunkId,
     pub(crate) to: ChunkId,
+    pub(crate) number: u32,
     pub(crate) bytes: u64,
     pub(crate) at_ns: u64,
     pub(crate) rank: u32,
     pub(crate) worker: u32,
 }
 
-/// Where and when its handler ran. The message was found somewhere between.
+/// Where, when and by whom it was handled. It was found somewhere between.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Begun {
+    pub(crate) by: ChunkId,
     pub(crate) kind: NameId,
     pub(crate) at_ns: u64,
     pub(crate) end_ns: u64,
@@ -56,95 +174,44 @@ impl Message {
         self.begun.at_ns.max(self.sent.at_ns)
     }
 
-    /// Whether the clocks say that it was handled before it was sent.
-    pub(crate) fn is_early(&self) -> bool {
-        self.begun.end_ns < self.sent.at_ns
+    /// How long before it was sent it had been handled, ns; 0 if clocks agree.
+    pub(crate) fn early_ns(&self) -> u64 {
+        self.sent.at_ns.saturating_sub(self.begun.end_ns)
     }
 }
 
-/// Puts halves of messages together.
-pub(crate) struct Matcher {
-    sent: Waiting<Sent>,
-    begun: Waiting<Begun>,
-}
-
-impl Default for Matcher {
+impl Default for Matcher<Sent, Begun> {
     fn default() -> Self {
-        Self { sent: Waiting::new(UNDER_WAY_MAX), begun: Waiting::new(EARLY_MAX) }
+        Self::new(UNDER_WAY_MAX, EARLY_MAX)
     }
 }
 
-impl Matcher {
-    /// The message that this event completes.
-    pub(crate) fn see(&mut self, place: Place<'_>, event: &Event) -> Option<Message> {
+impl Matcher<Sent, Begun> {
+    /// Takes an event, in the order of ends; meets the message that it completes.
+    pub(crate) fn see(&mut self, place: Place<'_>, event: &Event) -> Met<Message> {
         let (rank, worker) = (place.rank.rank, place.worker);
+        let Event { begin_ns: at_ns, end_ns, .. } = *event;
         match event.what {
-            What::Send { chunk: from, to, number, bytes, .. } if number != 0 => {
-                let sent = Sent { from, to, bytes, at_ns: event.begin_ns, rank, worker };
-                match self.begun.take((from, number)) {
-                    Some(begun) => Some(Message { sent, begun }),
-                    None => {
-                        self.sent.keep((from, number), sent);
-                        None
-                    }
-                }
+            What::Send { chunk: from, to, number, bytes, .. } => {
+                let sent = Sent { from, to, number, bytes, at_ns, rank, worker };
+                self.sent(from, number, sent).map(|begun| Message { sent, begun })
             }
-            What::Handler { kind, from, number, .. } if number != 0 => {
-                let begun = Begun { kind, at_ns: event.begin_ns, end_ns: event.end_ns, rank, worker };
-                match self.sent.take((from, number)) {
-                    Some(sent) => Some(Message { sent, begun }),
-                    None => {
-                        self.begun.keep((from, number), begun);
-                        None
-                    }
-                }
+            What::Handler { chunk: by, kind, from, number, .. } => {
+                let begun = Begun { by, kind, at_ns, end_ns, rank, worker };
+                self.handled(from, number, begun).map(|sent| Message { sent, begun })
             }
-            _ => None,
+            _ => Met::Nameless,
         }
-    }
-
-    /// Messages whose handler has not been found.
-    pub(crate) fn unmatched(&self) -> u64 {
-        self.sent.entries.len() as u64 + self.sent.given_up
-    }
-
-    /// Messages that were given up since too many were under way.
-    pub(crate) fn given_up(&self) -> u64 {
-        self.sent.given_up
     }
 }
 
-type Key = (ChunkId, u32);
-
-/// A bounded table that gives up its oldest entries.
-struct Waiting<T> {
-    entries: FxHashMap<Key, T>,
-    /// In the order in which they came; some have been taken since.
-    order: VecDeque<Key>,
-    most: usize,
-    given_up: u64,
-}
-
-impl<T> Waiting<T> {
-    fn new(most: usize) -> Self {
-        Self { entries: FxHashMap::default(), order: VecDeque::new(), most, given_up: 0 }
-    }
-
-    fn take(&mut self, key: Key) -> Option<T> {
-        self.entries.remove(&key)
-    }
-
-    fn keep(&mut self, key: Key, entry: T) {
-        while self.entries.len() >= self.most {
-            let oldest = self.order.pop_front().expect("every entry is in the order");
-            self.given_up += u64::from(self.entries.remove(&oldest).is_some());
-        }
-        if self.order.len() >= 2 * self.most {
-            let entries = &self.entries;
-            self.order.retain(|key| entries.contains_key(key));
-        }
-        if self.entries.insert(key, entry).is_none() {
-            self.order.push_back(key);
+impl<T> Met<T> {
+    fn map<U>(self, to: impl FnOnce(T) -> U) -> Met<U> {
+        match self {
+            Met::Other(other) => Met::Other(to(other)),
+            Met::Waits => Met::Waits,
+            Met::Twice => Met::Twice,
+            Met::Nameless => Met::Nameless,
         }
     }
 }
@@ -155,30 +222,69 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_full_table_gives_up_its_oldest_entry_and_counts_it() {
-        let mut waiting = Waiting::new(3);
-        let key = |number| (ChunkId { array: ArrayId(0), key: 7 }, number);
-        for number in 1..=3 {
-            waiting.keep(key(number), number);
-        }
-        assert_eq!(waiting.take(key(1)), Some(1));
-        for number in 4..=6 {
-            waiting.keep(key(number), number);
-        }
-        assert_eq!(waiting.given_up, 2);
-        let left: Vec<_> = (1..=6).filter_map(|number| waiting.take(key(number))).collect();
-        assert_eq!(left, [4, 5, 6]);
+    const SENDER: ChunkId = ChunkId { array: ArrayId(0), key: 7 };
+
+    fn matcher(sent_max: usize, handled_max: usize) -> Matcher<&'static str, u32> {
+        Matcher::new(sent_max, handled_max)
     }
 
     #[test]
-    fn keys_that_come_and_go_take_no_memory() {
-        let mut waiting = Waiting::new(10);
-        for number in 0..10_000 {
-            let key = (ChunkId { array: ArrayId(0), key: 7 }, number);
-            waiting.keep(key, ());
-            waiting.take(key);
+    fn halves_meet_once_in_either_order() {
+        let mut matcher = matcher(10, 10);
+        assert_eq!(matcher.sent(SENDER, 1, "one"), Met::Waits);
+        assert_eq!(matcher.handled(SENDER, 1, 11), Met::Other("one"));
+        assert_eq!(matcher.handled(SENDER, 2, 12), Met::Waits);
+        let other = ChunkId { key: 8, ..SENDER };
+        assert_eq!(matcher.sent(other, 2, "of another"), Met::Waits);
+        assert_eq!(matcher.sent(SENDER, 2, "two"), Met::Other(12));
+        assert_eq!(matcher.handled(SENDER, 1, 11), Met::Waits, "it has been handled");
+        assert_eq!(
+            (matcher.unhandled(), matcher.unsent().collect::<Vec<_>>()),
+            (1, vec![(&(SENDER, 1), &11)])
+        );
+    }
+
+    #[test]
+    fn broadcasts_and_messages_of_the_runtime_are_never_matched() {
+        let mut matcher = matcher(10, 10);
+        for (from, number) in [(SENDER, 0), (RUNTIME, 0), (RUNTIME, 3)] {
+            assert_eq!(matcher.sent(from, number, "all"), Met::Nameless);
+            assert_eq!(matcher.handled(from, number, 1), Met::Nameless);
         }
-        assert!(waiting.order.len() <= 20, "{}", waiting.order.len());
+        assert_eq!((matcher.unhandled(), matcher.unsent().count()), (0, 0));
+    }
+
+    #[test]
+    fn a_count_that_begins_again_replaces_what_was_never_handled() {
+        let mut matcher = matcher(4, 0);
+        assert_eq!(matcher.sent(SENDER, 1, "lost"), Met::Waits);
+        (u32::MAX - 2..=u32::MAX).for_each(|number| assert_eq!(matcher.sent(SENDER, number, ""), Met::Waits));
+        assert_eq!(matcher.sent(SENDER, 1, "new"), Met::Twice, "it is among the older ones");
+        assert_eq!(matcher.handled(SENDER, 1, 0), Met::Other("new"));
+        assert_eq!(matcher.handled(SENDER, 1, 0), Met::Waits);
+        assert_eq!(matcher.unsent().count(), 0, "handlers do not wait where nobody wants them");
+    }
+
+    #[test]
+    fn a_full_table_gives_up_its_oldest_entries_and_counts_them() {
+        let mut matcher = matcher(6, 6);
+        (1..=100).for_each(|number| assert_eq!(matcher.sent(SENDER, number, ""), Met::Waits));
+        let kept: Vec<u32> =
+            (1..=100).filter(|&number| matcher.handled(SENDER, number, number).other().is_some()).collect();
+        assert!((3..=6).contains(&kept.len()) && kept.ends_with(&[99, 100]) && kept.is_sorted(), "{kept:?}");
+        assert!(matcher.unsent().count() <= 6);
+        let (missing, unsent) = (100 - kept.len() as u64, matcher.unsent().count() as u64);
+        assert_eq!(matcher.given_up(), (missing, missing - unsent));
+    }
+
+    #[test]
+    fn halves_that_come_and_go_take_no_memory() {
+        let mut matcher = matcher(10, 10);
+        for number in 1..10_000 {
+            matcher.sent(SENDER, number, "");
+            assert_eq!(matcher.handled(SENDER, number, 0), Met::Other(""));
+        }
+        assert_eq!((matcher.unhandled(), matcher.given_up()), (0, (0, 0)));
+        assert!(matcher.sent.young.capacity() <= 16, "{}", matcher.sent.young.capacity());
     }
 }

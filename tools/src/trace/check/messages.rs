@@ -2,109 +2,87 @@
 //!
 //! A message is sent after the moment that its send names, and found before its handler ends; between two workers with one
 //! clock the first never comes after the second. Clocks of two hosts explain that it does, up to their error.
-//!
-//! Events come in the order of their ends, so a message is kept only from its send to its handler. A handler whose send
-//! comes later waits for it.
 
-use std::collections::BTreeMap;
+use std::path::Path;
 
-use caribou::trace::{ChunkId, Event, RUNTIME, RankTrace, Trace, What};
+use caribou::trace::{ChunkId, Event, Trace, What};
 
 use super::finding::{Findings, Place, Severity};
 use super::sound::Clocks;
 use crate::trace::analysis::events;
+use crate::trace::analysis::messages::{Begun, Matcher, Message, Met, Name, Sent};
 
 const BACKWARDS: (Severity, &str) = (Severity::Wrong, "handled before it was sent");
 const UNSENT: (Severity, &str) = (Severity::Wrong, "handled, but never sent");
+const ASTRAY: (Severity, &str) = (Severity::Wrong, "handled by another chunk");
 const TWICE: (Severity, &str) = (Severity::Wrong, "two messages with one number");
-
-/// Sender, number, receiver.
-type Message = (ChunkId, u32, ChunkId);
-
-/// One end of an arrow.
-#[derive(Clone, Copy)]
-struct Ending<'t> {
-    rank: &'t RankTrace,
-    worker: u32,
-    ns: u64,
-}
 
 /// Messages under way.
 pub(crate) struct Messages<'t> {
     trace: &'t Trace,
     clocks: &'t Clocks,
-    most: usize,
-    sent: BTreeMap<Message, Ending<'t>>,
-    handled: BTreeMap<Message, Ending<'t>>,
+    matcher: Matcher<Sent, Begun>,
     arrows: u64,
-    /// Not compared, for want of memory.
-    skipped: u64,
     /// Arrows that run backwards within the error of the clocks, and the furthest.
     early: (u64, u64),
 }
 
 impl<'t> Messages<'t> {
+    /// Keeps at most so many.
     pub(crate) fn new(trace: &'t Trace, clocks: &'t Clocks, most: usize) -> Messages<'t> {
-        let (sent, handled) = (BTreeMap::new(), BTreeMap::new());
-        Messages { trace, clocks, most, sent, handled, arrows: 0, skipped: 0, early: (0, 0) }
+        // Where not all sends are recorded, a handler without one is nothing to keep.
+        let matcher = Matcher::new(most, if trace.run.arrows == 1 { most } else { 0 });
+        Messages { trace, clocks, matcher, arrows: 0, early: (0, 0) }
     }
 
     pub(crate) fn event(&mut self, place: events::Place<'t>, event: &Event, findings: &mut Findings) {
-        let events::Place { rank, worker } = place;
+        match self.matcher.see(place, event) {
+            Met::Other(message) => self.arrow(&message, findings),
+            Met::Twice => self.twice(place, event, findings),
+            Met::Waits | Met::Nameless => {}
+        }
+    }
+
+    fn twice(
+        &self,
+        events::Place { rank, worker }: events::Place<'t>,
+        event: &Event,
+        findings: &mut Findings,
+    ) {
+        let mut found =
+            |ns, what: String| findings.add(TWICE, &rank.path, Place::Time { worker, ns }, || what);
         match event.what {
-            What::Send { chunk, to, number, .. } if number != 0 => {
-                let send = Ending { rank, worker, ns: event.begin_ns };
-                self.send((chunk, number, to), send, findings);
+            What::Send { chunk, number, to, .. } => {
+                let text = self.text((chunk, number), to);
+                found(event.begin_ns, format!("{text} was sent before with the same number"));
             }
             What::Handler { chunk, from, number, .. } => {
-                if number == 0 || from == RUNTIME {
-                    return;
-                }
-                // Its slice begins where the last one ended: looking for the message is part of it.
-                let handler = Ending { rank, worker, ns: event.end_ns };
-                self.handler((from, number, chunk), handler, findings);
+                let text = self.text((from, number), chunk);
+                found(event.end_ns, format!("{text} was handled before, and its send is not recorded"));
             }
             _ => {}
         }
     }
 
-    fn send(&mut self, message: Message, send: Ending<'t>, findings: &mut Findings) {
-        if let Some(handler) = self.handled.remove(&message) {
-            self.arrow(message, send, handler, findings);
-        } else if self.sent.len() >= self.most {
-            self.skipped += 1;
-        } else if self.sent.insert(message, send).is_some() {
-            let what = || format!("{} was sent before with the same number", self.text(message));
-            findings.add(TWICE, &send.rank.path, send.place(), what);
-        }
-    }
-
-    fn handler(&mut self, message: Message, handler: Ending<'t>, findings: &mut Findings) {
-        if let Some(send) = self.sent.remove(&message) {
-            self.arrow(message, send, handler, findings);
-        } else if self.trace.run.arrows != 1 || self.skipped > 0 {
-            // Its send need not be recorded.
-        } else if self.handled.len() >= self.most {
-            self.skipped += 1;
-        } else if self.handled.insert(message, handler).is_some() {
-            let what = || format!("{} was handled before, and its send is not recorded", self.text(message));
-            findings.add(TWICE, &handler.rank.path, handler.place(), what);
-        }
-    }
-
-    fn arrow(&mut self, message: Message, send: Ending<'t>, handler: Ending<'t>, findings: &mut Findings) {
+    fn arrow(&mut self, message: &Message, findings: &mut Findings) {
+        let Message { sent, begun } = message;
         self.arrows += 1;
-        let early_ns = send.ns.saturating_sub(handler.ns);
-        let error_ns = self.clocks.error_ns(send.rank.rank, handler.rank.rank);
+        let text = || self.text((sent.from, sent.number), sent.to);
+        if sent.to != begun.by {
+            let what = || format!("{} is handled by {}", text(), self.trace.chunk_name(begun.by));
+            findings.add(ASTRAY, self.file(begun), place(begun), what);
+        }
+        let early_ns = message.early_ns();
+        let error_ns = self.clocks.error_ns(sent.rank, begun.rank);
         if early_ns > error_ns {
             let what = || {
                 format!(
                     "{} is handled {early_ns} ns before rank {} sent it; clocks explain {error_ns} ns",
-                    self.text(message),
-                    send.rank.rank
+                    text(),
+                    sent.rank
                 )
             };
-            findings.add(BACKWARDS, &handler.rank.path, handler.place(), what);
+            findings.add(BACKWARDS, self.file(begun), place(begun), what);
         } else if early_ns > 0 {
             self.early = (self.early.0 + 1, self.early.1.max(early_ns));
         }
@@ -122,8 +100,11 @@ impl<'t> Messages<'t> {
             );
             note("clock error", what);
         }
-        if self.skipped > 0 {
-            let what = format!("{} messages were not compared, --messages-max is too low", self.skipped);
+        let (sends, handlers) = self.matcher.given_up();
+        // A message of which both halves were given up is one.
+        let given_up = sends.max(handlers);
+        if given_up > 0 {
+            let what = format!("{given_up} messages were not compared, --messages-max is too low");
             note("messages not compared", what);
             return;
         }
@@ -134,29 +115,35 @@ impl<'t> Messages<'t> {
             );
             return;
         }
-        if !self.sent.is_empty() {
-            let what = format!("{} messages were sent and never handled", self.sent.len());
-            note("sent, never handled", what);
+        let unhandled = self.matcher.unhandled();
+        if unhandled > 0 {
+            note("sent, never handled", format!("{unhandled} messages were sent and never handled"));
         }
-        if !complete && !self.handled.is_empty() {
-            let what =
-                format!("{} messages were handled, their sends are not in the trace", self.handled.len());
+        let mut unsent: Vec<(&Name, &Begun)> = self.matcher.unsent().collect();
+        unsent.sort_unstable_by_key(|(name, _)| **name);
+        if !complete && !unsent.is_empty() {
+            let what = format!("{} messages were handled, their sends are not in the trace", unsent.len());
             note("sends not in the trace", what);
             return;
         }
-        for (message, handler) in &self.handled {
-            let what = || format!("{} was handled, but never sent or handled before", self.text(*message));
-            findings.add(UNSENT, &handler.rank.path, handler.place(), what);
+        for (&name, handler) in unsent {
+            let what =
+                || format!("{} was handled, but never sent or handled before", self.text(name, handler.by));
+            findings.add(UNSENT, self.file(handler), place(handler), what);
         }
     }
 
-    fn text(&self, (from, number, to): Message) -> String {
+    fn text(&self, (from, number): Name, to: ChunkId) -> String {
         format!("message {number} of {} to {}", self.trace.chunk_name(from), self.trace.chunk_name(to))
+    }
+
+    fn file(&self, handler: &Begun) -> &Path {
+        let rank = self.trace.ranks.iter().find(|rank| rank.rank == handler.rank);
+        rank.map_or(&self.trace.path, |rank| &rank.path)
     }
 }
 
-impl Ending<'_> {
-    fn place(&self) -> Place {
-        Place::Time { worker: self.worker, ns: self.ns }
-    }
+/// Where a handler ends: its slice begins where the last one ended, since looking for the message is part of it.
+fn place(handler: &Begun) -> Place {
+    Place::Time { worker: handler.worker, ns: handler.end_ns }
 }

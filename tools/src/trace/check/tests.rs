@@ -125,6 +125,13 @@ fn a_message_that_nobody_sent_is_found_if_all_sends_are_recorded() {
 }
 
 #[test]
+fn a_message_that_another_chunk_handled_is_found() {
+    let mut ranks = two_ranks();
+    ranks[1].events = vec![handler(1500, 9000, 3, Some(1), 1)];
+    finds("astray", &ranks, "worker 0 at 9000 ns: message 1 of Ring[#1] to Ring[#2] is handled by Ring[#3]");
+}
+
+#[test]
 fn one_number_for_two_messages_is_found() {
     let mut ranks = two_ranks();
     ranks[0].events.push(send(1000, 1, 2, 1));

@@ -4,6 +4,7 @@ use caribou::trace::{Activity, ChunkId, Event, RUNTIME, Trace, What};
 use rustc_hash::FxHashMap;
 
 use crate::trace::analysis::events::{Observer, Place};
+use crate::trace::analysis::messages::{Matcher, Met, UNDER_WAY_MAX};
 use crate::trace::select::Window;
 
 /// The place of a slice among all.
@@ -72,8 +73,8 @@ pub(crate) struct Reading {
     lanes: FxHashMap<(u32, u32), Lane>,
     numbers: FxHashMap<ChunkId, u32>,
     of_chunk: Vec<Option<Number>>,
-    /// Messages under way.
-    sends: FxHashMap<(u32, u32), Number>,
+    /// The slices that sent what is under way. No handler waits for its send: a path never leads to a later slice.
+    messages: Matcher<Number, ()>,
 }
 
 impl Slices {
@@ -114,13 +115,13 @@ impl Reading {
             lanes: FxHashMap::default(),
             numbers: FxHashMap::default(),
             of_chunk: Vec::new(),
-            sends: FxHashMap::default(),
+            messages: Matcher::new(UNDER_WAY_MAX, 0),
         }
     }
 
-    /// Whether there are more than so many events in memory, or as many as there are numbers for.
+    /// Whether there are more than so many slices in memory, or as many as there are numbers for.
     pub(super) fn is_over(&self, events_max: usize) -> bool {
-        self.slices.all.len() + self.sends.len() > events_max.min(Number::MAX as usize - 1)
+        self.slices.all.len() > events_max.min(Number::MAX as usize - 1)
     }
 }
 
@@ -139,7 +140,9 @@ impl Reading {
             What::Handler { chunk, kind, from, number, lost_ns } => {
                 let chunk = self.chunk(chunk);
                 let from_runtime = from == RUNTIME;
-                let sender = if number == 0 || from_runtime { None } else { self.sender(from, number) };
+                let send = self.messages.handled(from, number, ());
+                self.slices.senders_unknown += u64::from(matches!(send, Met::Waits | Met::Twice));
+                let sender = send.other();
                 let slice = Slice { lost_ns, chunk: Some(chunk), sender, from_runtime, ..empty(event) };
                 self.push(lane, Slice { activity: Activity::Kind(kind), ..slice });
             }
@@ -155,10 +158,9 @@ impl Reading {
                 let number = self.push(lane, Slice { chunk, ..empty(event) });
                 self.slices.parts.push(number);
             }
-            What::Send { chunk, number, .. } if number != 0 => {
-                let chunk = self.chunk(chunk);
+            What::Send { chunk, number, .. } => {
                 if let Some(last) = self.lanes.get(&lane).and_then(|lane| lane.last) {
-                    self.sends.insert((chunk, number), last);
+                    self.messages.sent(chunk, number, last);
                 }
             }
             What::Contribute { .. } => {
@@ -169,13 +171,6 @@ impl Reading {
             }
             _ => {}
         }
-    }
-
-    fn sender(&mut self, from: ChunkId, number: u32) -> Option<Number> {
-        let from = self.chunk(from);
-        let sender = self.sends.remove(&(from, number));
-        self.slices.senders_unknown += u64::from(sender.is_none());
-        sender
     }
 
     fn chunk(&mut self, chunk: ChunkId) -> u32 {

@@ -1,13 +1,11 @@
 //! Which handler handles which message, and where a chunk that comes had left: the arrows of a picture.
 //!
-//! Only what is under way is remembered, and of that no more than [`UNDER_WAY_MAX`]: the messages of a rank whose file is
-//! missing are never seen to arrive.
+//! Slices come in the order of their begins, so what left is seen first, and no handler waits for its send.
 
-use caribou::trace::{ChunkId, RUNTIME};
+use caribou::trace::ChunkId;
 use rustc_hash::FxHashMap;
 
-/// Messages remembered; of more than these the oldest are forgotten, and have no arrow.
-const UNDER_WAY_MAX: usize = 1 << 21;
+use crate::trace::analysis::messages::{Matcher, UNDER_WAY_MAX};
 
 /// Where a message, or a chunk, left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,12 +21,9 @@ pub(super) struct Left {
 
 /// What is under way.
 pub(super) struct Arrows {
-    messages: FxHashMap<(ChunkId, u32), Left>,
-    /// Those that were sent before any of `messages`.
-    older: FxHashMap<(ChunkId, u32), Left>,
+    messages: Matcher<Left, ()>,
     /// Chunks between two ranks, with the rank that they go to.
     chunks: FxHashMap<ChunkId, (u32, Left)>,
-    half: usize,
     /// What was handled or landed in a slice that began before it had left: its worker looked for work by then, or clocks
     /// differ by more than the way took.
     pub(super) backwards: u64,
@@ -36,33 +31,17 @@ pub(super) struct Arrows {
 
 impl Arrows {
     pub(super) fn new() -> Arrows {
-        Arrows {
-            messages: FxHashMap::default(),
-            older: FxHashMap::default(),
-            chunks: FxHashMap::default(),
-            half: UNDER_WAY_MAX / 2,
-            backwards: 0,
-        }
+        Arrows { messages: Matcher::new(UNDER_WAY_MAX, 0), chunks: FxHashMap::default(), backwards: 0 }
     }
 
     /// A message left.
     pub(super) fn sent(&mut self, from: ChunkId, number: u32, left: Left) {
-        if number == 0 || from == RUNTIME {
-            return;
-        }
-        if self.messages.len() >= self.half {
-            self.older = std::mem::take(&mut self.messages);
-        }
-        self.messages.insert((from, number), left);
+        self.messages.sent(from, number, left);
     }
 
     /// A message begins to be handled; where it came from, if that is known.
     pub(super) fn handled(&mut self, from: ChunkId, number: u32, at_ns: u64) -> Option<Left> {
-        if number == 0 {
-            return None;
-        }
-        let key = (from, number);
-        let left = self.messages.remove(&key).or_else(|| self.older.remove(&key))?;
+        let left = self.messages.handled(from, number, ()).other()?;
         self.forwards(left, at_ns)
     }
 
@@ -90,24 +69,5 @@ impl Arrows {
         let forwards = left.at_ns <= at_ns;
         self.backwards += u64::from(!forwards);
         forwards.then_some(left)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use caribou::trace::ArrayId;
-
-    use super::*;
-
-    #[test]
-    fn what_never_arrives_is_forgotten() {
-        let mut arrows = Arrows { half: 4, ..Arrows::new() };
-        let from = ChunkId { array: ArrayId(0), key: 7 };
-        let left = |event| Left { position: 0, event, at_ns: 0, bytes: 0 };
-        (1..=100).for_each(|number| arrows.sent(from, number, left(number)));
-        assert!(arrows.messages.len() + arrows.older.len() <= 8);
-        assert_eq!(arrows.handled(from, 1, 5), None);
-        assert_eq!(arrows.handled(from, 100, 5), Some(left(100)));
-        assert_eq!(arrows.handled(from, 100, 5), None, "a message is handled once");
     }
 }

@@ -7,6 +7,7 @@ use super::activities::IDLE;
 use super::balance::Balance;
 use super::figures::Figures;
 use crate::trace::analysis::events::{Observer, Place, Scope, by_worker};
+use crate::trace::analysis::messages::{Name, name};
 use crate::trace::select::Window;
 
 /// Slices that are kept: of the whole run if it has no more, else of a first stretch and of a second one.
@@ -64,7 +65,7 @@ impl Stretches {
         // Rows of several workers have no room for slices that overlap.
         let ranges = if figures.workers_per_row == 1 { ranges } else { Vec::new() };
         let all = ranges.iter().map(|range| Stretch::read(trace, figures, range, &mut names)).collect();
-        Stretches { whole, all, names: names.known.iter().map(|chunk| name(trace, *chunk)).collect() }
+        Stretches { whole, all, names: names.known.iter().map(|chunk| chunk_name(trace, *chunk)).collect() }
     }
 
     /// Slices of all of them.
@@ -79,7 +80,7 @@ impl Stretches {
     }
 }
 
-fn name(trace: &Trace, chunk: ChunkId) -> String {
+fn chunk_name(trace: &Trace, chunk: ChunkId) -> String {
     if chunk == RUNTIME { "the runtime".into() } else { trace.chunk_name(chunk) }
 }
 
@@ -147,9 +148,6 @@ fn around(counts: &[u64], focus: usize, most: u64, taken: (usize, usize)) -> (us
     }
 }
 
-/// A message, by its sender and the sender's number.
-type Message = (ChunkId, u32);
-
 impl Stretch {
     fn read(trace: &Trace, figures: &Figures, range: &Range, names: &mut Names) -> Stretch {
         let grid = figures.count_grid;
@@ -173,12 +171,13 @@ fn row(figures: &Figures, place: Place<'_>) -> usize {
     figures.row_of(place.rank.rank, place.worker).unwrap_or(usize::from(UNKNOWN))
 }
 
-/// Collects slices, and which of them handled which message.
+/// Collects slices, and which of them handled which message. Handlers are read before sends, worker by worker: they are
+/// few, and their senders may be anywhere.
 struct Slices<'s> {
     figures: &'s Figures,
     names: &'s mut Names,
     stretch: Stretch,
-    handled: FxHashMap<Message, usize>,
+    handled: FxHashMap<Name, usize>,
 }
 
 impl Observer<'_> for Slices<'_> {
@@ -187,9 +186,9 @@ impl Observer<'_> for Slices<'_> {
         stretch.offsets.resize(row(self.figures, place) + 1, stretch.slices.len());
         let Some(slice) = exact(self.figures, event, self.names) else { return };
         if let What::Handler { from, number, .. } = event.what
-            && number > 0
+            && let Some(name) = name(from, number)
         {
-            self.handled.insert((from, number), stretch.slices.len());
+            self.handled.insert(name, stretch.slices.len());
         }
         stretch.slices.push(slice);
     }
@@ -198,7 +197,7 @@ impl Observer<'_> for Slices<'_> {
 /// Finds where the messages of slices were sent from.
 struct Senders<'s> {
     figures: &'s Figures,
-    handled: &'s FxHashMap<Message, usize>,
+    handled: &'s FxHashMap<Name, usize>,
     slices: &'s mut [Exact],
 }
 

@@ -10,7 +10,7 @@ use caribou::trace::{Event, Trace, What};
 use presentation::svg::{Anchor, Area, Svg};
 
 use super::super::analysis::events::Place;
-use super::super::analysis::messages::{Matcher, Message};
+use super::super::analysis::messages::{Begun, Matcher, Message, Sent};
 use super::super::page::duration;
 use super::super::palette;
 use super::super::select::Window;
@@ -33,7 +33,7 @@ pub(super) struct Picture {
     colours: BTreeMap<String, &'static str>,
     lanes: Vec<Lane>,
     seen: BTreeSet<Class>,
-    matcher: Option<Matcher>,
+    matcher: Option<Matcher<Sent, Begun>>,
     slowest: Slowest,
 }
 
@@ -100,9 +100,8 @@ impl Picture {
 
     /// Keeps the messages that were longest under way.
     pub(super) fn message(&mut self, place: Place<'_>, event: &Event) {
-        let Some(message) = self.matcher.as_mut().and_then(|matcher| matcher.see(place, event)) else {
-            return;
-        };
+        let Some(matcher) = &mut self.matcher else { return };
+        let Some(message) = matcher.see(place, event).other() else { return };
         let window = self.window;
         if message.sent.at_ns < window.from_ns || message.begun.at_ns > window.to_ns {
             return;
