@@ -16,9 +16,9 @@ use caribou::Config;
 /// What the runtime measures of a run: both parts share one clock reading a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Whether the cost of chunks is measured.
+    /// Tells whether the cost of chunks is measured.
     pub measure: bool,
-    /// Whether a profile of each worker's time is kept.
+    /// Tells whether a profile of each worker's time is kept.
     pub profile: bool,
 }
 

@@ -110,7 +110,7 @@ impl Job {
         self.limit = limit;
     }
 
-    /// Whether it is still running.
+    /// Tells whether it is still running.
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().expect("it can be asked").is_none()
     }

@@ -51,9 +51,9 @@ struct Node {
     pongs: u64,
     gossip: u64,
     visitor: bool,
-    /// Whether it goes on at syncs instead of waiting.
+    /// Tells whether it goes on at syncs instead of waiting.
     nowait: bool,
-    /// Whether it declares its load; else the seed has drawn one.
+    /// Tells whether it declares its load; else the seed has drawn one.
     declares: bool,
 }
 

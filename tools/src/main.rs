@@ -51,7 +51,7 @@ enum Command {
     Top(top::Options),
 }
 
-/// Why the command did not do what was asked.
+/// Reasons that the command did not do what was asked.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     /// Correct the command line.
@@ -62,7 +62,7 @@ enum Error {
     Strategy {
         /// The specification as written.
         spec: String,
-        /// What is wrong with it.
+        /// Its fault.
         source: ParseError,
     },
     /// Correct the specification of a policy for pools.
@@ -70,7 +70,7 @@ enum Error {
     Policy {
         /// The specification as written.
         spec: String,
-        /// What is wrong with it.
+        /// Its fault.
         source: ParseError,
     },
     /// Correct the file of host traces.
@@ -81,7 +81,7 @@ enum Error {
     Unwritable {
         /// The file named.
         file: std::path::PathBuf,
-        /// What the system or a library said.
+        /// Message of the system or a library.
         source: io::Error,
     },
     /// Correct the snapshot file.
@@ -90,7 +90,7 @@ enum Error {
     /// Choose other policies: these left some of the work undone, as the table says.
     #[error("{incomplete} of {runs} runs are incomplete, first {first}")]
     Incomplete {
-        /// How many.
+        /// Number of them.
         incomplete: usize,
         /// Of how many.
         runs: usize,
@@ -103,9 +103,9 @@ enum Error {
     /// Start the program with CARIBOU_MONITOR, or name the address that it has.
     #[error("{address}: {why}")]
     Unreachable {
-        /// Who was asked.
+        /// Address that was asked.
         address: String,
-        /// Why there was no answer, or not the right one.
+        /// Reason that there was no answer, or not the right one.
         why: String,
     },
     /// Do not trust this trace: what is wrong with it was said.
@@ -113,7 +113,7 @@ enum Error {
     Unsound {
         /// The trace named.
         trace: std::path::PathBuf,
-        /// How many.
+        /// Number of them.
         wrong: u64,
     },
     /// The run is not what the command was to make sure of.
@@ -165,7 +165,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -> Re
     }
 }
 
-/// What clap has to say, without the usage that follows it.
+/// Message of clap, without the usage that follows it.
 fn one_line(error: &clap::Error) -> String {
     let text = error.to_string();
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::Error;
 
-/// How every trace begins, of whatever version.
+/// Begin of every trace, of whatever version.
 const TRACE: &[u8] = b"caribou-trace ";
 
 /// A file to be written, in place of an older one. Not in place of a trace: that can be recorded only once, and may be
@@ -25,7 +25,7 @@ pub(crate) fn write(file: &Path, result: impl AsRef<[u8]>) -> Result<(), Error> 
     written.map_err(|source| Error::Unwritable { file: file.to_owned(), source })
 }
 
-/// Why values separated by commas could not be written. A reader that has gone away is known by the kind of the error.
+/// Error of values separated by commas that could not be written. A reader that has gone away is known by its kind.
 pub(crate) fn unwritten(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(source) => source,

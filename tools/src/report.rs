@@ -1,4 +1,4 @@
-//! What came of a comparison: rows of figures, as a table for people or as JSON for programs.
+//! Results of a comparison: rows of figures, as a table for people or as JSON for programs.
 
 use std::io::{self, Write};
 use std::time::Duration;

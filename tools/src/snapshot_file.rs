@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use lb_strategies::Snapshot;
 
-/// Why a file is no snapshot.
+/// Reasons that a file is no snapshot.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// Name a file that can be read.
@@ -16,7 +16,7 @@ pub(crate) enum Error {
     Unreadable {
         /// The file named.
         file: PathBuf,
-        /// What the system said.
+        /// Message of the system.
         source: io::Error,
     },
     /// Name a file that holds a snapshot in JSON.
@@ -24,7 +24,7 @@ pub(crate) enum Error {
     Malformed {
         /// The file named.
         file: PathBuf,
-        /// What was expected, with line and column.
+        /// Expected text, with line and column.
         source: serde_json::Error,
     },
     /// The file is JSON of the right shape, but contradicts itself.
@@ -32,7 +32,7 @@ pub(crate) enum Error {
     Inconsistent {
         /// The file named.
         file: PathBuf,
-        /// Where, what, and what was expected.
+        /// Place, text, and what was expected.
         what: String,
     },
 }

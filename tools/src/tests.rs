@@ -15,7 +15,7 @@ pub(crate) fn caribou(arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-/// What the command wrote, also if it then failed.
+/// Output of the command, also if it then failed.
 pub(crate) fn caribou_says(arguments: &[&str]) -> (String, Option<Error>) {
     let mut out = Vec::new();
     let arguments = ["caribou"].iter().chain(arguments).map(OsString::from);

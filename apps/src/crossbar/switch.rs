@@ -100,7 +100,7 @@ impl Switch {
 }
 
 impl Output {
-    /// Whether the packet from this input found a place.
+    /// Tells whether the packet from this input found a place.
     fn accept(&mut self, input: usize, buffer: u32) -> bool {
         let length = &mut self.lengths[input];
         if *length == buffer {

@@ -81,9 +81,9 @@ fn grey(settings: &str) -> Result<Medium, String> {
 pub struct Slab {
     /// What it is made of.
     pub medium: Medium,
-    /// Where it begins.
+    /// Its begin.
     pub from_cm: f64,
-    /// Where it ends.
+    /// Its end.
     pub to_cm: f64,
 }
 

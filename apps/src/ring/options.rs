@@ -89,7 +89,7 @@ pub enum Neighbourhood {
     RoundRobin,
 }
 
-/// What was measured.
+/// Measurements.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// The measured time over the messages.
@@ -110,9 +110,9 @@ pub struct Outcome {
     pub ranks: u32,
     /// Workers a rank.
     pub workers: u32,
-    /// Whether chunks were measured.
+    /// Tells whether chunks were measured.
     pub measure: Switch,
-    /// Whether a profile was kept.
+    /// Tells whether a profile was kept.
     pub profile: Switch,
     /// Where chunks were.
     pub placement: Neighbourhood,

@@ -24,31 +24,31 @@ pub struct Chart {
     pub bands: Vec<Band>,
     /// A level that others are compared with.
     pub level: Option<f64>,
-    /// What is plotted.
+    /// Title of the plot.
     pub series: Vec<Series>,
 }
 
 /// An axis.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// What the numbers are, with their unit.
+    /// Meaning of the numbers, with their unit.
     pub title: String,
     /// Its least number.
     pub from: f64,
     /// Its largest.
     pub to: f64,
-    /// Whether there is nothing between whole numbers, as with workers.
+    /// Tells whether there is nothing between whole numbers, as with workers.
     pub whole: bool,
 }
 
 /// A stretch of the horizontal axis.
 #[derive(Clone, Debug)]
 pub struct Band {
-    /// What is said of it.
+    /// Hint.
     pub label: String,
-    /// Where it begins.
+    /// Its begin.
     pub from: f64,
-    /// Where it ends.
+    /// Its end.
     pub to: f64,
 }
 
@@ -61,7 +61,7 @@ pub struct Series {
     pub dots: Vec<(f64, f64)>,
     /// Radius of a dot, in pixels.
     pub radius: f64,
-    /// How opaque a dot is, up to 1.
+    /// Opacity of a dot, up to 1.
     pub opacity: f64,
     /// The points that a line goes through; it may have none.
     pub line: Vec<(f64, f64)>,

@@ -11,7 +11,7 @@ pub struct Svg {
     text: String,
 }
 
-/// Where words are from the place they are put at.
+/// Side of words from the place they are put at.
 #[derive(Clone, Copy, Debug)]
 pub enum Anchor {
     /// It begins there.

@@ -14,7 +14,7 @@ use super::{Named, strategies};
 use crate::Error;
 use crate::trace::open::warn;
 
-/// What one strategy decides at one sync.
+/// Decision of one strategy at one sync.
 #[derive(Serialize)]
 struct Row<'r> {
     strategy: &'r str,
@@ -94,7 +94,7 @@ fn refused<T>(why: impl std::fmt::Display) -> Result<T, Error> {
     Err(Error::Usage(format!("--trace: {why}")))
 }
 
-/// What was reported to all syncs: a decision follows from those before it as well.
+/// Reports to all syncs: a decision follows from those before it as well.
 fn reports(trace: &Trace) -> Result<Vec<&PhaseReport>, Error> {
     if trace.run.shape != Shape::Arrays {
         return refused(format!("it is of {}, which has no syncs", trace.run.shape.program()));

@@ -38,7 +38,7 @@ impl Policy {
         }
     }
 
-    /// Whether it has this parameter.
+    /// Tells whether it has this parameter.
     pub(super) fn takes(&self, parameter: &str) -> bool {
         let entry = POOLS.find(&self.spec);
         entry.is_some_and(|entry| entry.parameters.iter().any(|known| known.name == parameter))
@@ -52,14 +52,14 @@ fn specs(list: &str) -> Result<Vec<String>, Error> {
     })
 }
 
-/// What all policies made of one scenario.
+/// Results of all policies in one scenario.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Comparison {
     pub(super) scenario: String,
     pub(super) iterations: u64,
     /// Workers of each rank.
     pub(super) workers: Vec<u32>,
-    /// What the best schedule would take, in seconds.
+    /// Time of the best schedule, in seconds.
     pub(super) ideal_s: f64,
     pub(super) outcomes: Vec<Outcome>,
 }

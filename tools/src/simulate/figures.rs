@@ -14,7 +14,7 @@ use super::compare::{Comparison, Policy, compare};
 use super::outcome::Outcome;
 use crate::Error;
 
-/// What is compared with the paper: its own policy, which counts iterations and does not know them apart, and ours.
+/// Policies compared with the paper: its own, which counts iterations and does not know them apart, and ours.
 const POLICIES: &str = "ruper,counts=fungible;leases";
 
 /// A figure with the time of each rank.

@@ -27,7 +27,7 @@ const PLANETLAB_STEP_S: f64 = 300.0;
 /// Characters of a field that an error shows.
 const FIELD_MAX: usize = 40;
 
-/// Why a file is no trace of hosts.
+/// Reasons that a file is no trace of hosts.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// Name a file that can be read.
@@ -35,7 +35,7 @@ pub(crate) enum Error {
     Unreadable {
         /// The file named.
         file: PathBuf,
-        /// What the system said.
+        /// Message of the system.
         source: io::Error,
     },
     /// Correct this line.
@@ -45,7 +45,7 @@ pub(crate) enum Error {
         file: PathBuf,
         /// Counted from 1.
         line: u64,
-        /// What was found, and what was expected.
+        /// The text that was found, and what was expected.
         what: String,
     },
     /// Name a file with a host in it.
@@ -200,7 +200,7 @@ fn use_in_percent(records: &[Record], step_s: Option<f64>) -> Result<Vec<Series>
     records.iter().map(host).collect()
 }
 
-/// What a share of 1 stands for: the middle value that was measured, of two the larger; 1 if there is none or it is 0.
+/// Value of a share of 1: the middle value that was measured, of two the larger; 1 if there is none or it is 0.
 fn reference(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().filter(|&middle| middle > 0.0).unwrap_or(1.0)

@@ -4,7 +4,7 @@ use lb_strategies::cluster::{PoolRun, Scenario, WorkerRun};
 use lb_strategies::pool::Nanos;
 use serde::Serialize;
 
-/// What one policy made of one scenario. Times are in seconds; ranks that died count nowhere but in `worker_ends_s`.
+/// Result of one policy in one scenario. Times are in seconds; ranks that died count nowhere but in `worker_ends_s`.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Outcome {
     pub(super) policy: String,
@@ -73,7 +73,7 @@ impl Outcome {
         }
     }
 
-    /// What went wrong, in words; nothing if all iterations were executed and all ranks closed.
+    /// Faults in words; nothing if all iterations were executed and all ranks closed.
     pub(super) fn complaint(&self) -> Option<String> {
         let missing = (self.missing > 0).then(|| format!("{} iterations missing", self.missing));
         let hung = (self.hung > 0).then(|| format!("{} ranks hang", self.hung));

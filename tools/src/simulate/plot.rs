@@ -1,4 +1,4 @@
-//! When each worker ended, a panel a scenario and a colour a policy; a line at the ideal.
+//! Plots when each worker ended, a panel a scenario and a colour a policy; a line at the ideal.
 
 use presentation::chart::{Axis, Chart, Series};
 use presentation::svg::{Area, Svg};

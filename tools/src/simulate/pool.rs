@@ -163,7 +163,7 @@ impl Options {
     }
 }
 
-/// What a scenario is, before its size.
+/// A scenario before it has its size.
 fn about(scenario: &Scenario) -> String {
     let entry = SCENARIOS.iter().find(|entry| entry.name == scenario.name);
     entry.map_or_else(String::new, |entry| format!("{}; ", entry.about))

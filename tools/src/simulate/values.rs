@@ -38,7 +38,7 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "expected seconds, a number from 0.001 to 1e9".to_owned())
 }
 
-/// What iterations cost.
+/// Costs of iterations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Cost {
     Constant,

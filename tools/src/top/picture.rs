@@ -33,7 +33,7 @@ pub(super) struct Picture {
     pub(super) moved_total: u64,
     /// Since the run began, the most expensive first.
     pub(super) kinds: Vec<KindPicture>,
-    /// What is wrong with what was heard, a line each.
+    /// Faults of what was heard, a line each.
     pub(super) problems: Vec<String>,
 }
 
@@ -84,7 +84,7 @@ pub(super) struct KindPicture {
     pub(super) longest_ns: u64,
 }
 
-/// What one program said: now, and before that if it has.
+/// Answers of one program: now, and before that if it has.
 pub(super) type Pair<'a> = (Option<&'a Status>, &'a Status);
 
 impl Picture {

@@ -1,4 +1,4 @@
-//! How a picture looks on a terminal of any size.
+//! Draws a picture on a terminal of any size.
 //!
 //! Lines are cut, columns and blocks left out, the least important first, until what is left fits. Nothing here fails
 //! for want of room.
@@ -15,7 +15,7 @@ use super::view::{KEYS, Sort, View};
 use super::watch::Watch;
 use crate::trace::page::duration;
 
-/// What a bar is made of: its cell, its colour, its name. Cells differ without colours too.
+/// Parts of a bar: its cell, its colour, its name. Cells differ without colours too.
 const CHUNKS: (char, Color, &str) = ('█', Color::Green, "chunks");
 const RUNTIME: (char, Color, &str) = ('▓', Color::Yellow, "runtime");
 const LOST: (char, Color, &str) = ('▒', Color::Red, "lost");
@@ -73,7 +73,7 @@ fn heights(rows: u16, picture: &Picture) -> (u16, u16) {
     (history + (free - more).min(HISTORY_ROWS.1 - HISTORY_ROWS.0), tables + more)
 }
 
-/// What runs, and what is to be said of all of it.
+/// Program, and what is to be said of all of it.
 fn draw_head(frame: &mut Frame<'_>, area: Rect, watch: &Watch, view: &View) {
     let picture = watch.picture();
     let mut first = vec![Span::from(title(picture, watch.is_over())).bold()];
@@ -130,7 +130,7 @@ fn draw_ranks(frame: &mut Frame<'_>, area: Rect, picture: &Picture, view: &View)
     scrollable
 }
 
-/// How wide bars are, and the figures that fit beside them.
+/// Width of bars, and the figures that fit beside them.
 fn columns(room: usize) -> (usize, &'static [Figure]) {
     let width = |count: usize| FIGURES[..count].iter().map(|(_, width, _)| width).sum::<usize>();
     let count = (0..=FIGURES.len()).rev().find(|&count| BAR_MIN + width(count) <= room).unwrap_or(0);

@@ -6,9 +6,9 @@ use caribou::monitor::{SCHEMA, Status};
 
 use crate::Error;
 
-/// How long an answer may take.
+/// Longest time of an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
-/// How long an answer may be; programs keep to a twentieth of it.
+/// Longest answer; programs keep to a twentieth of it.
 const BYTES_MAX: u64 = 4 << 20;
 /// Programs that are asked at most.
 const SOURCES_MAX: usize = 256;
@@ -59,7 +59,7 @@ impl Source {
         Source { address, agent: config.new_agent() }
     }
 
-    /// What the program says now, or in a line why it does not.
+    /// Asks what the program says now, or in a line why it does not.
     pub(super) fn ask(&self) -> Result<Status, String> {
         let answer = self.agent.get(format!("http://{}/status", self.address)).call();
         let body =

@@ -17,7 +17,7 @@ use super::source::Source;
 use super::view::View;
 use super::watch::Watch;
 
-/// How long an answer waits to be shown; a key does not wait.
+/// Time that an answer waits to be shown; a key does not wait.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The number of a program, and what it said.

@@ -26,7 +26,7 @@ pub(super) fn write(picture: &Picture, out: &mut dyn Write) -> io::Result<()> {
     picture.problems.iter().try_for_each(|problem| writeln!(out, "note: {problem}"))
 }
 
-/// What runs, and whether it still does. One that ended may have had no time to say so.
+/// Program, and whether it still runs. One that ended may have had no time to say so.
 pub(super) fn title(picture: &Picture, is_over: bool) -> String {
     let elapsed = clock(picture.elapsed_ns);
     let state = match &picture.failed {

@@ -1,10 +1,10 @@
-//! What the person at the keys wants to see.
+//! View of the person at the keys.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::picture::{Picture, RankPicture};
 
-/// What the keys say.
+/// Commands of the keys.
 pub(super) const KEYS: [(&str, &str); 7] = [
     ("q Esc Ctrl-C", "leave"),
     ("up down", "scroll the ranks by one"),
@@ -15,7 +15,7 @@ pub(super) const KEYS: [(&str, &str); 7] = [
     ("?", "this help"),
 ];
 
-/// How to show a picture.
+/// View of a picture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct View {
     pub(super) sort: Sort,
@@ -26,7 +26,7 @@ pub(super) struct View {
     pub(super) quit: bool,
 }
 
-/// Which ranks come first.
+/// Order of ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Sort {
     #[default]

@@ -23,7 +23,7 @@ struct Program {
     address: String,
     before: Option<Status>,
     now: Option<Status>,
-    /// Why it did not answer the last time.
+    /// Reason that it did not answer the last time.
     silent: Option<String>,
 }
 
@@ -75,7 +75,7 @@ impl Watch {
         &self.picture
     }
 
-    /// Whether nothing new is to be expected: all that were heard of have ended or gone.
+    /// Tells whether nothing new is to be expected: all that were heard of have ended or gone.
     pub(super) fn is_over(&self) -> bool {
         self.programs.iter().all(Program::is_over)
     }
@@ -106,7 +106,7 @@ impl Watch {
     }
 }
 
-/// What an answer brought.
+/// News of an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Heard {
     Nothing,

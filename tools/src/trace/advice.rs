@@ -1,4 +1,4 @@
-//! What to look at first: fixed rules, each with its number, so that two people reading one trace are told the same.
+//! Advice on what to look at first: fixed rules with numbers, so that two people reading one trace are told the same.
 
 use std::collections::BTreeMap;
 
@@ -29,34 +29,34 @@ const SHORT_NS: f64 = 20_000.0;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Symptoms {
     pub(crate) parts: Parts,
-    /// What the run was: a pool has no syncs.
+    /// Shape of the run: a pool has no syncs.
     pub(crate) shape: Shape,
     /// The strategy, as given.
     pub(crate) strategy: String,
     pub(crate) syncs: usize,
-    /// Whether there may have been others.
+    /// Tells whether there may have been others.
     pub(crate) cut: bool,
     /// Syncs that moved something.
     pub(crate) moving: usize,
     /// From sync to sync: time of phases with an imbalance above [`UNEVEN`], over that until the last sync.
     pub(crate) uneven: f64,
-    /// What made most of that.
+    /// The rank that made most of that.
     pub(crate) slowest: Option<Slowest>,
     /// The worst imbalance of all phases.
     pub(crate) worst: f64,
-    /// What moves saved of what they should have, where that was next to nothing; and what changed meanwhile.
+    /// Savings of moves as a part of what was promised, where that was next to nothing; and what changed meanwhile.
     pub(crate) in_vain: Option<InVain>,
     /// Over all phases; without syncs, the largest of the ranks' busy times over their average.
     pub(crate) imbalance: Option<f64>,
     /// The heaviest chunk over the average load of a worker, in the phase in the middle; and the heaviest of all.
     pub(crate) heaviest: Option<(f64, String)>,
-    /// What syncs took, of the run.
+    /// Part of the run that syncs took.
     pub(crate) syncs_share: f64,
     /// The rank that lost most, and how much of its time.
     pub(crate) loser: Option<(u32, f64)>,
-    /// What was lost beside handlers, ns; much of it in the time of the runtime.
+    /// Time lost beside handlers, ns; much of it in the time of the runtime.
     pub(crate) beside_ns: f64,
-    /// What workers of a pool were idle for after their last iteration.
+    /// Idle time of workers of a pool after their last iteration.
     pub(crate) ending: Ending,
     /// Time that workers spent on writing the trace, ns.
     pub(crate) tracing_ns: f64,
@@ -68,16 +68,16 @@ pub(crate) struct Symptoms {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct InVain {
     saved: f64,
-    /// Where work is changed, rather than what vCPUs can do.
+    /// True if work changed, rather than what vCPUs can do.
     work_moved: bool,
 }
 
-/// What the rules say.
+/// Sentences of the rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Advice {
     /// The most important first; at least one.
     pub(crate) says: Vec<String>,
-    /// Whether there is something to do about the run.
+    /// Tells whether there is something to do about the run.
     pub(crate) worry: bool,
 }
 
@@ -219,7 +219,7 @@ fn lost(symptoms: &Symptoms) -> Option<String> {
     ))
 }
 
-/// What the trace itself cost: figures of other parts are larger by it.
+/// Tells the cost of the trace itself: figures of other parts are larger by it.
 fn tracing(symptoms: &Symptoms) -> Option<String> {
     let share = symptoms.parts.share(symptoms.tracing_ns);
     (share > NOTABLE).then(|| {
@@ -283,7 +283,7 @@ fn handler_ns(total: &BTreeMap<Activity, Line>) -> Option<f64> {
     finite(ns / calls)
 }
 
-/// What phases have in common.
+/// Figures of all phases.
 struct Phases {
     uneven: f64,
     slowest: Option<Slowest>,
@@ -329,7 +329,7 @@ fn phases(outcomes: &[Outcome<'_>]) -> Phases {
     }
 }
 
-/// How heavy the heaviest chunk is in the middle one of the phases, and which it is in the worst.
+/// Weight of the heaviest chunk in the middle one of the phases, and its name in the worst.
 fn heaviest_chunk(trace: &Trace, spent: &Spent, census: &Census) -> Option<(f64, String)> {
     let workers = spent.workers.len() as f64;
     let times = census.loads.values().filter_map(|loads| {
@@ -342,7 +342,7 @@ fn heaviest_chunk(trace: &Trace, spent: &Spent, census: &Census) -> Option<(f64,
     Some((times[times.len() / 2].0, trace.chunk_name(*chunk)))
 }
 
-/// Whether what was predicted of moves did not come true, and what changed meanwhile.
+/// Tells whether what was predicted of moves did not come true, and what changed meanwhile.
 fn moved_in_vain(outcomes: &[Outcome<'_>]) -> Option<InVain> {
     let (mut gain_ns, mut saved_ns, mut phases_ns) = (0.0, 0.0, 0.0);
     let (mut work, mut capacity) = (0.0, 0.0);
@@ -357,7 +357,7 @@ fn moved_in_vain(outcomes: &[Outcome<'_>]) -> Option<InVain> {
     (saved < SAVED_MIN).then_some(InVain { saved, work_moved: work > capacity })
 }
 
-/// Where chunks stand still for a sync it holds everybody up; measuring holds up each worker that does it.
+/// Part of the run that syncs took: chunks that stand still hold everybody up, measuring the worker that does it.
 fn syncs_share(spent: &Spent, outcomes: &[Outcome<'_>]) -> f64 {
     let elapsed_ns = spent.bins.window.length_ns() as f64;
     let total = spent.total();

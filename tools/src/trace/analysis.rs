@@ -1,4 +1,4 @@
-//! What is known of a run. Commands, the report and the exports are views of it.
+//! Knowledge of a run. Commands, the report and the exports are views of it.
 //!
 //! [`events`] reads: whoever collects something is an [`Observer`](events::Observer), and all that a command asks for are
 //! shown the same events in one pass. [`facts::Facts`] is what a summary, a comparison of runs and the report begin with;

@@ -21,7 +21,7 @@ use super::page::bytes;
 use crate::Error;
 use finding::{Finding, Findings, Severity};
 
-/// What to look at.
+/// Options of the command.
 #[derive(clap::Args)]
 #[command(after_help = "Exit code 0: nothing is wrong; 1: something is; 2: it cannot be read at all.")]
 pub(crate) struct Options {

@@ -29,7 +29,7 @@ const BLIND: f64 = 1.5;
 /// Ranks named in a row.
 const RANKS_NAMED: usize = 6;
 
-/// What to show.
+/// Options of the command.
 #[derive(clap::Args)]
 #[command(after_help = "Flags are explained under the table.\nMemory: some hundred bytes a chunk.")]
 pub(crate) struct Options {
@@ -53,7 +53,7 @@ pub(crate) struct Options {
     format: Format,
 }
 
-/// What flags mean.
+/// Meaning of flags.
 const FLAGS: [(&str, &str); 4] = [
     ("too big", "heavier than the average rank, so that nothing can balance it"),
     ("too small", "most of its CPU time is in executions of less than 20 us"),
@@ -73,7 +73,7 @@ enum Order {
     Size,
 }
 
-/// What is known of all chunks.
+/// Figures of all chunks.
 #[derive(Default)]
 struct Chunks {
     histories: BTreeMap<ChunkId, History>,
@@ -173,7 +173,7 @@ impl Chunks {
         (sum(History::load_ns), sum(|history| history.cpu_ns))
     }
 
-    /// What counts as the load of a chunk, ns.
+    /// Load of a chunk, ns.
     fn load_ns(&self, history: &History) -> f64 {
         if self.phases > 0 { history.load_ns() } else { history.cpu_ns }
     }
@@ -294,7 +294,7 @@ fn ranks_named(ranks: &[u32]) -> String {
     }
 }
 
-/// Whether people may mean this chunk: `Block[3]`, `Block[3, 4]` or all of `Block`.
+/// Tells whether people may mean this chunk: `Block[3]`, `Block[3, 4]` or all of `Block`.
 pub(super) fn is_called(trace: &Trace, chunk: ChunkId, name: &str) -> bool {
     let plain = plain(name);
     plain == self::plain(&trace.chunk_name(chunk)) || plain == trace.array_name(chunk.array)

@@ -28,7 +28,7 @@ const PAIRS_MAX: usize = 1 << 17;
 /// Pairs of ranks in text.
 const PAIRS_IN_TEXT: usize = 12;
 
-/// What to show.
+/// Options of the command.
 #[derive(clap::Args)]
 #[command(
     after_help = "Needs sends: CARIBOU_TRACE_FILTER. --rank chooses the senders. Memory: at most 131072 pairs of chunks are \
@@ -52,7 +52,7 @@ pub(crate) struct Options {
     format: Format,
 }
 
-/// What was counted.
+/// Counts.
 struct Counted {
     matrix: Matrix,
     pairs: Heaviest,
@@ -151,7 +151,7 @@ fn count(options: &Options, trace: &Trace) -> Counted {
     counted
 }
 
-/// How many messages one that was recorded stands for.
+/// Number of messages that one that was recorded stands for.
 fn weight(trace: &Trace) -> f64 {
     f64::from(trace.run.arrows.max(1))
 }

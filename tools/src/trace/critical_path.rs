@@ -31,7 +31,7 @@ use walk::{Part, Path};
 /// Rows of each table in text.
 const ROWS: usize = 8;
 
-/// What to show.
+/// Options of the command.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]

@@ -21,7 +21,7 @@ use limit::Limit;
 use measures::{Cause, Measures};
 use side::{Change, Side, changes};
 
-/// What to compare.
+/// Options of the command.
 #[derive(clap::Args)]
 #[command(after_help = "Exit code 0: compared; 1: what --fail-if says is so; 2: a trace cannot be read.")]
 pub(crate) struct Options {
@@ -114,7 +114,7 @@ fn page(options: &Options, before: &Side, after: &Side, notes: Vec<String>) -> P
     page
 }
 
-/// Which way it went, and why.
+/// Tells which way it went, and why.
 fn sentence(causes: &[Change]) -> String {
     let total = &causes[0];
     let signed = |ns: f64| format!("{}{}", if ns < 0.0 { "-" } else { "+" }, duration(ns.abs()));

@@ -38,7 +38,7 @@ use super::page::bytes;
 use super::select::Selection;
 use crate::{Error, output};
 
-/// What to write, and where.
+/// Options of the command.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]

@@ -15,7 +15,7 @@ use caribou::trace::{
 use super::page::bytes;
 use crate::Error;
 
-/// What to make up.
+/// Options of the command.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Options {
     /// The directory to make, which must not have a trace
@@ -51,7 +51,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     )?)
 }
 
-/// What was made.
+/// Result of the making.
 pub(crate) struct Written {
     pub(crate) events: u64,
     pub(crate) bytes: u64,
@@ -74,7 +74,7 @@ struct Rank {
     profile: Profile,
     chunks: Vec<u64>,
     now_ns: u64,
-    /// When the last sample was taken, and what happened since.
+    /// Time of the last sample, and sums since then.
     sample: Sample,
     handled: u64,
 }
@@ -187,7 +187,7 @@ fn chunk(key: u64) -> ChunkId {
     ChunkId { array: ArrayId(0), key }
 }
 
-/// What the chunks have in common.
+/// Settings of all chunks.
 struct Ring {
     seed: u64,
     /// Of each chunk and step: some cost twice as much as others.

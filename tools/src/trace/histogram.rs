@@ -24,7 +24,7 @@ use crate::{Error, output};
 /// Shorter calls are called short: the runtime's own work per message begins to be seen.
 const SHORT_NS: u64 = 20_000;
 
-/// What to show.
+/// Options of the command.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]
@@ -41,7 +41,7 @@ pub(crate) struct Options {
     format: Format,
 }
 
-/// What was measured.
+/// Measurements.
 #[derive(Default)]
 pub(crate) struct Found {
     wall: Spread,
@@ -71,7 +71,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     Ok(page(&trace, &found).write(options.format, out)?)
 }
 
-/// What was found, in all formats.
+/// Findings in all formats.
 pub(crate) fn page(trace: &Trace, found: &Found) -> Page {
     let mut page = Page::new("histogram", trace);
     if trace.events() == 0 {
@@ -163,7 +163,7 @@ impl Found {
     }
 }
 
-/// What to make of it.
+/// Conclusions.
 fn advice(found: &Found, shape: Shape) -> Vec<String> {
     let mut says = Vec::new();
     let (what, more) = match shape {

@@ -19,7 +19,7 @@ use super::page::{Format, Page, bytes, counted, duration};
 use super::takers;
 use crate::{Error, output};
 
-/// What to show.
+/// Options of the command.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]
@@ -84,11 +84,11 @@ fn page(trace: &Trace, outcomes: &[Outcome<'_>]) -> Page {
     page
 }
 
-/// What the figure of a sync is.
+/// Meaning of the figure of a sync.
 pub(crate) const IMBALANCE: &str = "Completion time of the slowest rank over what it would be with all work divided by \
     the measured capacities; 1 is the best";
 
-/// What a sync did, in a few words.
+/// Outcome of a sync in a few words.
 fn verdict(outcome: &Outcome<'_>) -> &'static str {
     match outcome.verdict() {
         Verdict::Balanced if outcome.report.imbalance_before > EVEN_MAX => "nothing proposed",
@@ -98,7 +98,7 @@ fn verdict(outcome: &Outcome<'_>) -> &'static str {
     }
 }
 
-/// Whether balancing happened, saved anything, and was predicted well, in one sentence.
+/// Tells whether balancing happened, saved anything, and was predicted well, in one sentence.
 pub(crate) fn answer(trace: &Trace, outcomes: &[Outcome<'_>]) -> String {
     let with = |verdict| outcomes.iter().filter(|outcome| outcome.verdict() == verdict).count();
     let (moving, refused) = (with(Verdict::Moved), with(Verdict::Refused));
@@ -123,7 +123,7 @@ pub(crate) fn answer(trace: &Trace, outcomes: &[Outcome<'_>]) -> String {
     )
 }
 
-/// Why there are no syncs.
+/// Reason that there are no syncs.
 fn why_none(trace: &Trace) -> &'static str {
     match trace.run.shape {
         Shape::Pools => "a pool: its policy balances all the time, there are no syncs",
@@ -137,7 +137,7 @@ fn why_none(trace: &Trace) -> &'static str {
     }
 }
 
-/// What moves should have saved, and what they did.
+/// Savings that moves promised, and those they made.
 fn saving(outcomes: &[Outcome<'_>]) -> String {
     let gain = |of: &Outcome<'_>| of.gain_ns();
     let known = outcomes.iter().filter_map(|outcome| Some((gain(outcome), outcome.saved_ns()?)));
@@ -157,7 +157,7 @@ fn saving(outcomes: &[Outcome<'_>]) -> String {
     }
 }
 
-/// What syncs cost, and with what.
+/// Cost of syncs, by its parts.
 fn cost(outcomes: &[Outcome<'_>]) -> String {
     let Cost { collect_ns, decide_ns, migrate_ns } = outcomes.iter().map(Outcome::cost).sum();
     let all = duration(collect_ns + decide_ns + migrate_ns);

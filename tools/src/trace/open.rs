@@ -10,7 +10,7 @@ use crate::Error;
 /// Problems told one by one.
 const PROBLEMS_MAX: usize = 5;
 
-/// Which trace.
+/// The trace.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Input {
     /// A run: the directory that CARIBOU_TRACE named, one run in it, or one rank's file

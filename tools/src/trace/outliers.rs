@@ -27,7 +27,7 @@ const STRANGE: f64 = 5.0;
 /// Of fewer, the median is no better than either.
 const RANKS_MIN: usize = 3;
 
-/// What to show.
+/// Options of the command.
 #[derive(clap::Args)]
 #[command(
     after_help = "Memory: some bytes a chunk; with --noise a hundred a chunk and kind, and events are read twice."
@@ -66,7 +66,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
 /// Rows of each table.
 pub(crate) const ROWS: usize = 10;
 
-/// What stands out among ranks, and among chunks with this CPU time in ns; and the long executions.
+/// Lists what stands out among ranks, and among chunks with this CPU time in ns; and the long executions.
 pub(crate) fn page(
     trace: &Trace,
     chunks_ns: BTreeMap<ChunkId, f64>,

@@ -1,4 +1,4 @@
-//! What a command shows: sentences and tables, as text for people, JSON for programs, CSV for spreadsheets.
+//! Pages of commands: sentences and tables, as text for people, JSON for programs, CSV for spreadsheets.
 
 use std::io::{self, Write};
 use std::time::{Duration, UNIX_EPOCH};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::output::unwritten;
 
-/// How to write a page.
+/// The format of a page.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub(crate) struct Format {
     /// One JSON object; times in ns, shares as fractions
@@ -103,12 +103,12 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// Whether people get it.
+    /// Tells whether people get it.
     pub(crate) fn is_shown(&self) -> bool {
         !self.data_only
     }
 
-    /// What is said above it.
+    /// The title above it.
     pub(crate) fn title(&self) -> &str {
         &self.title
     }
@@ -205,7 +205,7 @@ impl Cell {
     }
 }
 
-/// What a command shows.
+/// A page of a command.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
     /// Of the command: `profile`.

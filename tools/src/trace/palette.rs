@@ -43,7 +43,7 @@ pub(crate) fn picture(width: f64, height: f64, title: &str) -> Svg {
     svg
 }
 
-/// What iterations of a pool are called.
+/// The name of the iterations of a pool.
 pub(crate) const ITERATIONS: &str = "iterations";
 
 /// The colour of each kind of a run by its name, and of iterations: the same in all pictures of the run.

@@ -19,7 +19,7 @@ use super::page::{Cell, Format, Page, Table, duration};
 use super::select::Selection;
 use crate::{Error, output};
 
-/// What to show.
+/// Options of the command.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub(crate) struct Options {
     format: Format,
 }
 
-/// What to have a row of.
+/// The unit of a row.
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
 enum By {
     Rank,

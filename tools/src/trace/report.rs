@@ -46,7 +46,7 @@ use super::select::Selection;
 use super::{critical_path, histogram, outliers};
 use crate::{Error, output};
 
-/// What to write.
+/// Options of the command.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]
@@ -56,7 +56,7 @@ pub(crate) struct Options {
     output: PathBuf,
 }
 
-/// What a page shows.
+/// Contents of a page.
 struct Report<'t> {
     trace: &'t Trace,
     facts: Facts<'t>,
@@ -82,7 +82,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     Ok(writeln!(out, "{}: {size}, from {events} events of {} ranks", file.display(), trace.ranks.len())?)
 }
 
-/// What is told of runs whose events are few: it takes memory or time for each.
+/// Parts for runs whose events are few: they take memory or time for each.
 struct Details {
     durations: Page,
     path: (Page, Vec<critical_path::Step>),

@@ -1,4 +1,4 @@
-//! Which part of a trace a command looks at.
+//! Selects the part of a trace that a command looks at.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -56,12 +56,12 @@ impl Selection {
         Window { from_ns, to_ns: to_ns.max(from_ns) }
     }
 
-    /// Whether it is less than the whole run.
+    /// Tells whether it is less than the whole run.
     pub(crate) fn is_part(&self) -> bool {
         self.time.is_some() || self.rank.is_some()
     }
 
-    /// Whether there is anything of it in the trace.
+    /// Tells whether there is anything of it in the trace.
     pub(crate) fn check(&self, trace: &Trace) -> Result<(), Error> {
         if self.ranks(trace).next().is_none() {
             return Err(Error::Usage("the trace has none of the ranks in --rank".into()));
@@ -76,12 +76,12 @@ impl Selection {
         }
     }
 
-    /// Whether a stretch of time was chosen at all.
+    /// Tells whether a stretch of time was chosen at all.
     pub(crate) fn has_time(&self) -> bool {
         self.time.is_some()
     }
 
-    /// Whether this rank was chosen.
+    /// Tells whether this rank was chosen.
     pub(crate) fn has(&self, rank: u32) -> bool {
         self.rank.as_ref().is_none_or(|ranks| ranks.0.contains(&rank))
     }

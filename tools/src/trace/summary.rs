@@ -17,7 +17,7 @@ use super::page::{Format, Page};
 use super::takers;
 use crate::Error;
 
-/// What to show.
+/// Options of the command.
 #[derive(clap::Args)]
 #[command(
     after_help = "Efficiency: parallel = available vCPU (computed / computed and lost) x load balance (average / largest \

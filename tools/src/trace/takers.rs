@@ -1,4 +1,4 @@
-//! Which processes took the vCPUs of ranks that lost time, as far as the ranks saw any.
+//! Processes that took the vCPUs of ranks that lost time, as far as the ranks saw any.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const PROCESSES_MAX: usize = 10;
 struct Loss<'t> {
     rank: u32,
     lost: f64,
-    /// What handlers, or iterations, lost of it; none without a profile.
+    /// The part that handlers, or iterations, lost; none without a profile.
     in_handlers: Option<f64>,
     /// Name, number and share: those that took most first.
     takers: Vec<(&'t str, u32, f64)>,

@@ -29,7 +29,7 @@ const EVENTS_MANY: u64 = 2_000_000;
 /// Syncs that are listed in text.
 const SYNCS_IN_TEXT: usize = 8;
 
-/// What to show.
+/// Options of the command.
 #[derive(clap::Args)]
 #[command(
     after_help = "A run of more than 2 million events is shown around its worst sync, unless --time or --around-sync \

@@ -19,7 +19,7 @@ use super::page::{Cell, Format, Page, Table, counted, duration};
 use super::select::Selection;
 use crate::{Error, output};
 
-/// What to show.
+/// Options of the command.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]

@@ -18,7 +18,7 @@ impl Bins {
         Bins { window, count: count.clamp(1, BINS_MAX) }
     }
 
-    /// When one begins, ns; the end of the last for the number after it.
+    /// Begin of a bin, ns; the end of the last for the number after it.
     pub(crate) fn edge_ns(&self, bin: usize) -> u64 {
         self.window.from_ns + self.window.length_ns() * bin as u64 / self.count as u64
     }

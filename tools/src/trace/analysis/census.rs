@@ -1,4 +1,4 @@
-//! How many events there are of which sort, how much was sent, and the heaviest chunk of each sync.
+//! Counts events by sort and what was sent, and finds the heaviest chunk of each sync.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use caribou::trace::{ChunkId, Event, Trace, What};
 
 use super::events::{Observer, Place};
 
-/// What there is to count, in the order of [`sort`].
+/// Sorts of events, in the order of [`sort`].
 pub(crate) const SORTS: [&str; 14] = [
     "handler",
     "send",
@@ -24,7 +24,7 @@ pub(crate) const SORTS: [&str; 14] = [
     "dropped",
 ];
 
-/// Where in [`SORTS`] an event is.
+/// Place of an event in [`SORTS`].
 fn sort(what: &What) -> usize {
     match what {
         What::Handler { .. } => 0,
@@ -51,7 +51,7 @@ pub(crate) struct Traffic {
     pub(crate) bytes: u64,
 }
 
-/// What was counted.
+/// Counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Census {
     pub(crate) counts: [u64; SORTS.len()],
@@ -112,7 +112,7 @@ impl Census {
 }
 
 impl Traffic {
-    /// What it stands for if only one in so many was recorded.
+    /// Estimate of all traffic if only one message in so many was recorded.
     pub(crate) fn times(self, arrows: u32) -> Traffic {
         let arrows = u64::from(arrows.max(1));
         Traffic { messages: self.messages.saturating_mul(arrows), bytes: self.bytes.saturating_mul(arrows) }

@@ -1,4 +1,4 @@
-//! How much of the machine the program used, as a product of causes, and how fast it could have been.
+//! Efficiency: the use of the machine as a product of causes, and how fast the program could have been.
 //!
 //! The hierarchy of POP and TALP, with what others left of the vCPUs as a factor of its own. Of worker i in phase p, let
 //! `u` be the time it computed (chunks, or iterations), `l` what was lost there, `r` what the runtime took; of T ns on n
@@ -59,7 +59,7 @@ struct Most {
     occupied_ns: f64,
 }
 
-/// What part of the time that a worker wanted it had.
+/// Part of the time that a worker had of what it wanted.
 fn capacity(parts: &Parts) -> Option<f64> {
     (parts.occupied_ns() > 0.0).then(|| parts.busy_ns() / parts.occupied_ns())
 }

@@ -24,7 +24,7 @@ const BATCH: usize = 1024;
 /// Batches of a worker that are read ahead.
 const AHEAD: usize = 4;
 
-/// Where an event happened.
+/// The worker that an event happened on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'t> {
     pub(crate) rank: &'t RankTrace,
@@ -49,7 +49,7 @@ impl<'t> Scope<'t> {
         Scope::of(&trace.ranks, Window { from_ns: 0, to_ns: u64::MAX })
     }
 
-    /// What was selected.
+    /// The ranks and times that were selected.
     pub(crate) fn selected(trace: &'t Trace, selection: &Selection) -> Scope<'t> {
         Scope::of(selection.ranks(trace), selection.window(trace))
     }
@@ -81,7 +81,7 @@ impl<'t> Events<'t> {
         Events { merge: Merge::new(streams, |event| event.end_ns), scope }
     }
 
-    /// What could not be read so far.
+    /// Problems so far.
     pub(crate) fn problems(&self) -> Vec<Problem> {
         self.merge.sources().iter().flat_map(|stream| stream.problems().to_vec()).collect()
     }

@@ -1,4 +1,4 @@
-//! What is known of a whole run: where its time went, who took of it, what syncs did, and what happened how often.
+//! Facts of a whole run: where its time went, who took of it, what syncs did, and what happened how often.
 
 use caribou::trace::{Problem, Trace};
 
@@ -19,7 +19,7 @@ pub(crate) struct Facts<'t> {
     /// None if there are no events, or nobody read them.
     pub(crate) census: Option<Census>,
     pub(crate) efficiency: Option<Efficiency>,
-    /// What could not be read.
+    /// Problems.
     pub(crate) problems: Vec<Problem>,
 }
 

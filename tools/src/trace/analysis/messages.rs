@@ -140,7 +140,7 @@ pub(crate) struct Message {
     pub(crate) begun: Begun,
 }
 
-/// Where, when and to whom it was sent.
+/// The send: place, time and receiver.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sent {
     pub(crate) from: ChunkId,
@@ -152,7 +152,7 @@ pub(crate) struct Sent {
     pub(crate) worker: u32,
 }
 
-/// Where, when and by whom it was handled. It was found somewhere between.
+/// The handler: place, times and chunk. The message was found somewhere between.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Begun {
     pub(crate) by: ChunkId,
@@ -169,12 +169,12 @@ impl Message {
         self.begun.at_ns.saturating_sub(self.sent.at_ns)
     }
 
-    /// When it was found, at the earliest: a worker that did not wait begins to look when its last handler ends.
+    /// Earliest time at which it can have been found: a worker that did not wait looks when its last handler ends.
     pub(crate) fn found_ns(&self) -> u64 {
         self.begun.at_ns.max(self.sent.at_ns)
     }
 
-    /// How long before it was sent it had been handled, ns; 0 if clocks agree.
+    /// Time by which it was handled before it was sent, ns; 0 if clocks agree.
     pub(crate) fn early_ns(&self) -> u64 {
         self.sent.at_ns.saturating_sub(self.begun.end_ns)
     }

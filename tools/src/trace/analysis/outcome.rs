@@ -1,4 +1,4 @@
-//! What became of a sync: what it did, what it cost, and what the next one measured.
+//! Outcome of a sync: what it did, what it cost, and what the next one measured.
 //!
 //! Records may come from anywhere: figures are `f64`, lists may be of any length, and whatever is no number is none.
 
@@ -14,7 +14,7 @@ pub(crate) struct Outcome<'t> {
     next: Option<&'t SyncReport>,
 }
 
-/// What a sync did.
+/// Verdict on a sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The strategy had nothing to move.
@@ -24,7 +24,7 @@ pub(crate) enum Verdict {
     Refused,
 }
 
-/// Why the slowest rank of a phase was it.
+/// Reason that the slowest rank of a phase was it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Cause {
     /// It had so many times the average work.
@@ -42,7 +42,7 @@ pub(crate) struct Slowest {
     pub(crate) causes: Vec<Cause>,
 }
 
-/// What the slowest rank had, in words.
+/// Says what the slowest rank had.
 pub(crate) fn causes_text(causes: &[Cause]) -> String {
     let had = |cause: &Cause| match cause {
         Cause::Work(work) => format!("{work:.3} times the average work"),
@@ -69,7 +69,7 @@ pub(crate) fn outcomes(syncs: &[SyncReport]) -> Vec<Outcome<'_>> {
     syncs.iter().enumerate().map(|(at, report)| Outcome { report, next: next(at, report) }).collect()
 }
 
-/// When the first rank came to a sync, ns.
+/// Time at which the first rank came to a sync, ns.
 pub(crate) fn began_ns(report: &SyncReport) -> u64 {
     report.at_ns.saturating_sub(report.decide_ns).saturating_sub(report.collect_ns)
 }
@@ -127,7 +127,7 @@ impl<'t> Outcome<'t> {
         self.next.map(|next| self.scaled(&next.before_ns, next.deliveries))
     }
 
-    /// Whether these times are of equally many steps; if not, they are as they were recorded.
+    /// Tells whether these times are of equally many steps; if not, they are as they were recorded.
     pub(crate) fn is_per_step(&self) -> bool {
         self.length_of_next().is_some()
     }
@@ -143,17 +143,17 @@ impl<'t> Outcome<'t> {
         max_over_average(&scaled(&self.report.before_ns, &self.report.capacity))
     }
 
-    /// Whether chunks stood still for it. Those that came with `at_sync_nowait` went on.
+    /// Tells whether chunks stood still for it. Those that came with `at_sync_nowait` went on.
     pub(crate) fn stops(&self) -> bool {
         stops(self.report)
     }
 
-    /// What it cost, ns. Where nobody stood still, collecting and migrating went on beside the work.
+    /// Its cost, ns. Where nobody stood still, collecting and migrating went on beside the work.
     pub(crate) fn cost(&self) -> Cost {
         Cost::of(self.report)
     }
 
-    /// What moves should have saved in the next phase, as long as that was, ns; nothing if there were none.
+    /// Time that moves should have saved in the next phase, as long as that was, ns; nothing if there were none.
     pub(crate) fn gain_ns(&self) -> f64 {
         let length = self.length_of_next().unwrap_or(1.0);
         if self.report.moved > 0 { self.report.gain_ns as f64 * length } else { 0.0 }
@@ -183,7 +183,7 @@ impl<'t> Outcome<'t> {
         Some((work, apart(&self.report.capacity, &next.capacity)?))
     }
 
-    /// How much longer the phase took than with its work divided by capacity, ns.
+    /// Time that the phase took longer than with its work divided by capacity, ns.
     pub(crate) fn excess_ns(&self) -> f64 {
         let imbalance = finite(self.report.imbalance_before).unwrap_or(1.0).max(1.0);
         self.report.makespan_before_ns as f64 * (1.0 - 1.0 / imbalance)
@@ -226,7 +226,7 @@ impl<'t> Outcome<'t> {
     }
 }
 
-/// What syncs cost, ns.
+/// Costs of syncs, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Cost {
     /// From the first rank that came to the last: mostly waiting for the slowest.
@@ -258,12 +258,12 @@ impl std::iter::Sum for Cost {
     }
 }
 
-/// Whether chunks stood still for a sync; an older trace does not say.
+/// Tells whether chunks stood still for a sync; an older trace does not say.
 fn stops(report: &SyncReport) -> bool {
     report.waited != Some(0)
 }
 
-/// How far off a prediction was; none where nothing was predicted.
+/// Error of a prediction; none where nothing was predicted.
 pub(crate) fn error(measured_ns: f64, predicted_ns: f64) -> Option<f64> {
     (predicted_ns > 0.0).then(|| (measured_ns - predicted_ns) / predicted_ns)
 }
@@ -272,7 +272,7 @@ fn ratio(one: u64, other: u64) -> Option<f64> {
     (one > 0 && other > 0).then(|| one as f64 / other as f64)
 }
 
-/// Which part of a whole is elsewhere in another division of it.
+/// Part of a whole that is elsewhere in another division of it.
 fn apart(one: &[f64], other: &[f64]) -> Option<f64> {
     let (sum, other_sum) = (one.iter().sum::<f64>(), other.iter().sum::<f64>());
     let off = one.iter().zip(other).map(|(one, other)| (one / sum - other / other_sum).abs());

@@ -1,4 +1,4 @@
-//! Where the time of workers went: by worker, activity and bin of time; from profiles, or from events.
+//! Time of workers: by worker, activity and bin of time; from profiles, or from events.
 //!
 //! Profiles are always there and small, and know the whole run exactly. Events are exact between any two moments, but
 //! there may be 10^8 of them, or none. [`spent`] takes the profile where it is as good.
@@ -11,14 +11,14 @@ use super::bins::Bins;
 use super::events::{Observer, Place, Scope, by_worker};
 use crate::trace::select::Selection;
 
-/// What the figures were made from.
+/// Source of the figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Profile,
     Events,
 }
 
-/// Where the time of some workers went.
+/// Time of some workers.
 pub(crate) struct Spent {
     pub(crate) bins: Bins,
     pub(crate) source: Source,
@@ -29,7 +29,7 @@ pub(crate) struct Spent {
     pub(crate) coarse: bool,
 }
 
-/// Where one worker's time went.
+/// Time of one worker.
 pub(crate) struct Worker {
     pub(crate) rank: u32,
     pub(crate) worker: u32,
@@ -47,7 +47,7 @@ pub(crate) struct Line {
     pub(crate) longest_ns: u64,
 }
 
-/// What all activities come to.
+/// Sums over activities.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Parts {
     /// CPU time of chunks, or of iterations.
@@ -71,7 +71,7 @@ pub(crate) fn spent(trace: &Trace, selection: &Selection, bins: Bins) -> Spent {
     time.spent
 }
 
-/// Where time goes, event by event, unless the profile knows it already.
+/// Adds up time event by event, unless the profile knows it already.
 pub(crate) struct Time {
     pub(crate) spent: Spent,
     /// The place of the worker that was seen last.
@@ -93,7 +93,7 @@ impl Time {
         Time { spent: Spent { bins, source, workers, problems: Vec::new(), coarse }, last: 0 }
     }
 
-    /// Whether it has to be shown all events of the ranks and the window.
+    /// Tells whether it has to be shown all events of the ranks and the window.
     pub(crate) fn needs_events(&self) -> bool {
         self.spent.source == Source::Events
     }
@@ -120,7 +120,7 @@ fn source(ranks: &[&RankTrace], coarse: bool) -> Source {
     if recorded && (coarse || !complete) { Source::Events } else { Source::Profile }
 }
 
-/// Whether profiles do not show what the bins ask for: a part of the run, or bins hardly wider than theirs.
+/// Tells whether profiles do not show what the bins ask for: a part of the run, or bins hardly wider than theirs.
 fn is_coarse(ranks: &[&RankTrace], bins: &Bins, elapsed_ns: u64) -> bool {
     let whole = bins.window.from_ns == 0 && bins.window.to_ns == elapsed_ns;
     let widest_ns = ranks.iter().flat_map(|rank| &rank.profiles).map(|profile| profile.bin_ns).max();
@@ -146,7 +146,7 @@ impl Spent {
         sum
     }
 
-    /// What all workers' time comes to.
+    /// Sums over all workers.
     pub(crate) fn parts(&self) -> Parts {
         let mut sum = Parts::default();
         self.workers.iter().for_each(|worker| sum += worker.parts(&self.bins));
@@ -160,7 +160,7 @@ impl Spent {
         sum
     }
 
-    /// What each rank's time comes to.
+    /// Sums over the workers of each rank.
     pub(crate) fn by_rank(&self) -> BTreeMap<u32, Parts> {
         let mut sums = BTreeMap::<u32, Parts>::new();
         for worker in &self.workers {
@@ -169,7 +169,7 @@ impl Spent {
         sums
     }
 
-    /// How to name the source under a table.
+    /// Note on the source, for under a table.
     pub(crate) fn note(&self) -> String {
         match (self.source, self.coarse) {
             (Source::Profile, false) => "times are from the profile of the run".into(),
@@ -183,7 +183,7 @@ impl Spent {
     }
 }
 
-/// What workers of a pool were idle for after their last iteration, sums over them in ns. As exact as the bins of profiles.
+/// Idle time of workers of a pool after their last iteration, sums over them in ns. As exact as the bins of profiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Ending {
     /// Until the last worker had executed its last iteration: work that was not spread evenly.
@@ -217,7 +217,7 @@ impl Ending {
     }
 }
 
-/// What an event is that takes a worker's time, and how much of that was lost, ns; none of a point.
+/// Activity of an event that takes a worker's time, and how much of that was lost, ns; none of a point.
 pub(crate) fn activity(event: &Event) -> Option<(Activity, u64)> {
     match event.what {
         What::Handler { kind, lost_ns, .. } => Some((Activity::Kind(kind), lost_ns)),
@@ -236,7 +236,7 @@ fn worked_until_ns(profile: &Profile) -> u64 {
     bins.map_or(0, |last| (last as u64 + 1).saturating_mul(profile.bin_ns))
 }
 
-/// When the bins of a profile begin, ns.
+/// Begins of the bins of a profile, ns.
 fn begins_ns(profile: &Profile) -> impl Iterator<Item = u64> {
     (0u64..).map(|bin| bin.saturating_mul(profile.bin_ns))
 }
@@ -285,7 +285,7 @@ impl Worker {
         }
     }
 
-    /// What its time comes to.
+    /// Sums over its activities.
     pub(crate) fn parts(&self, bins: &Bins) -> Parts {
         let lines = self.lines.iter().map(|(&activity, line)| (activity, line.total_ns));
         Parts::of(lines, bins.window.length_ns() as f64)

@@ -1,4 +1,4 @@
-//! How values are spread: counts by size, in bins that are wide where values are large.
+//! Spread of values: counts by size, in bins that are wide where values are large.
 //!
 //! Sixteen bins an octave, so that quantiles are right within 3 %, for any value and in 16 KiB. (The idea of HdrHistogram.)
 

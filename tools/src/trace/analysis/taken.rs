@@ -1,4 +1,4 @@
-//! Who had the time that workers lost: other threads, a quota, the hypervisor, or nobody knows.
+//! Takers of the time that workers lost: other threads, a quota, the hypervisor, or nobody knows.
 //!
 //! Handlers know that they lost time, and ranks sample where such time goes. The two are measured apart and seldom agree
 //! to the microsecond: what handlers lost is what counts, and the samples say in which proportion to divide it.
@@ -12,7 +12,7 @@ use crate::trace::select::Selection;
 /// A part of the time that is worth a sentence.
 const BESIDE_MIN: f64 = 0.005;
 
-/// Who had the time that workers lost, as their ranks sampled it.
+/// Lost time by who had it, as ranks sampled it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Taken {
     /// Somebody else ran on the vCPU; without what a quota kept from running.
@@ -21,7 +21,7 @@ pub(crate) struct Taken {
     pub(crate) steal_ns: f64,
     /// The handler slept or did I/O, or the host does not say.
     pub(crate) unexplained_ns: f64,
-    /// What samples say was lost beside handlers: it lies in the time of the runtime, and in idle time.
+    /// Time lost beside handlers, by samples: it lies in the time of the runtime, and in idle time.
     pub(crate) beside_ns: f64,
 }
 
@@ -55,7 +55,7 @@ impl Taken {
     }
 }
 
-/// What was lost beside handlers, in words; none if it was next to nothing.
+/// Says what was lost beside handlers; none if it was next to nothing.
 pub(crate) fn beside_text(spent: &Spent, taken: &Taken) -> Option<String> {
     let beside = spent.parts().share(taken.beside_ns);
     let percent = 100.0 * beside;

@@ -1,10 +1,10 @@
-//! What was found: so many of a kind, the first of them in words.
+//! Findings: so many of a kind, the first of them in words.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// How bad it is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Severity {
     /// A sound trace does not have it.
@@ -22,7 +22,7 @@ impl Severity {
     }
 }
 
-/// Where in a file or run.
+/// A place in a file or run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Byte(u64),

@@ -143,7 +143,7 @@ impl<'t> Messages<'t> {
     }
 }
 
-/// Where a handler ends: its slice begins where the last one ended, since looking for the message is part of it.
+/// End of a handler: its slice begins where the last one ended, since looking for the message is part of it.
 fn place(handler: &Begun) -> Place {
     Place::Time { worker: handler.worker, ns: handler.end_ns }
 }

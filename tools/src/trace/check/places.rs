@@ -14,7 +14,7 @@ const EARLY: (Severity, &str) = (Severity::Wrong, "arrived before it departed");
 const NEVER_CAME: (Severity, &str) = (Severity::Wrong, "departed more often than it arrived");
 const MANY_PLACES: (Severity, &str) = (Severity::Wrong, "a chunk on several ranks at the end");
 
-/// What was last seen of each chunk, and how often it came to and left each rank.
+/// Last place of each chunk, and how often it came to and left each rank.
 pub(crate) struct Places<'t> {
     trace: &'t Trace,
     clocks: &'t Clocks,

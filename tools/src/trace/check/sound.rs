@@ -8,7 +8,7 @@ use super::places::Places;
 use super::totals::Totals;
 use crate::trace::analysis::events::{Events, Scope};
 
-/// Whether everything that happened is in the trace; if not, what is missing need not be wrong.
+/// Tells whether everything that happened is in the trace; if not, what is missing need not be wrong.
 pub(crate) fn complete(trace: &Trace) -> bool {
     let all = trace.ranks.len() as u64 == u64::from(trace.run.ranks) && trace.problems.is_empty();
     let ended = |end: &caribou::trace::End| end.dropped == 0;
@@ -19,7 +19,7 @@ fn unfiltered(trace: &Trace) -> bool {
     matches!(trace.run.filter.as_str(), "" | "all")
 }
 
-/// How far the clocks of two ranks may be apart, ns: the error of both and what they drifted.
+/// Distances that the clocks of ranks may have, ns: the error of both and what they drifted.
 pub(crate) struct Clocks(Vec<u64>);
 
 impl Clocks {

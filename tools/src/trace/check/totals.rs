@@ -1,4 +1,4 @@
-//! What is told twice must agree: profiles and events, samples and the length of the run, syncs and their lists.
+//! Compares what is told twice: profiles and events, samples and the length of the run, syncs and their lists.
 
 use std::collections::BTreeMap;
 
@@ -122,7 +122,7 @@ fn differ(one_ns: f64, other_ns: f64) -> bool {
     (one_ns - other_ns).abs() > DIFFERENCE_NS.max(DIFFERENCE * one_ns.max(other_ns))
 }
 
-/// Whether the first is more than the second, and not by rounding.
+/// Tells whether the first is more than the second, and not by rounding.
 fn exceeds(one_ns: f64, other_ns: f64) -> bool {
     one_ns > other_ns && differ(one_ns, other_ns)
 }
@@ -159,7 +159,7 @@ fn samples(rank: &RankTrace, findings: &mut Findings) {
     }
 }
 
-/// What is wrong with the record of a sync.
+/// Faults of the record of a sync.
 fn sync_faults(sync: &SyncReport, last: Option<&SyncReport>, trace: &Trace) -> Vec<String> {
     let mut faults = Vec::new();
     if let Some(last) = last {

@@ -1,4 +1,4 @@
-//! What happened to one chunk.
+//! The history of one chunk.
 
 use caribou::trace::{Event, What};
 
@@ -24,11 +24,11 @@ pub(super) struct History {
     /// The size of its state when last said.
     pub(super) bytes: u64,
     pub(super) moves: u64,
-    /// How often it came back to a rank that it had left shortly before.
+    /// Number of times that it came back to a rank that it had left shortly before.
     pub(super) returns: u64,
-    /// Where it is.
+    /// Its rank.
     pub(super) rank: Option<u32>,
-    /// Where it was, each rank once.
+    /// Its ranks, each once.
     pub(super) visited: Vec<u32>,
     /// Ranks that it left, and in which phase.
     left: Vec<(u32, u64)>,
@@ -40,13 +40,13 @@ pub(super) struct History {
     squares: f64,
 }
 
-/// What `--index` shows besides.
+/// Details for `--index`.
 #[derive(Default)]
 pub(super) struct Detail {
     pub(super) loads: Vec<Load>,
-    /// When, from where, to where.
+    /// Moves: time, from and to.
     pub(super) moves: Vec<(u64, u32, u32)>,
-    /// Whether there were too many to list.
+    /// Tells whether there were too many to list.
     pub(super) cut: bool,
 }
 

@@ -21,7 +21,7 @@ const RANKS_NAMED: usize = 12;
 /// A chunk with the row and column of its index.
 type Placed<'h> = (ChunkId, [i64; 2], &'h History);
 
-/// What lies in one cell.
+/// Chunks of one cell.
 #[derive(Clone, Copy, Default)]
 struct Cell {
     load_ns: f64,
@@ -71,7 +71,7 @@ struct Panel {
     cells: BTreeMap<(usize, usize), Cell>,
     columns: usize,
     rows: usize,
-    /// Whether it has more than one chunk in a cell.
+    /// Tells whether it has more than one chunk in a cell.
     shared: bool,
 }
 

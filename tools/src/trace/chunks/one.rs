@@ -10,7 +10,7 @@ use crate::trace::page::{Cell, Page, Table, counted, duration};
 const SPARKS: usize = 100;
 
 impl Chunks {
-    /// What `--index` shows.
+    /// The page of `--index`.
     pub(super) fn tell_one(&self, trace: &Trace, chunk: ChunkId, detail: &Detail, page: &mut Page) {
         let Some(history) = self.histories.get(&chunk) else { return };
         let (name, rank_ns) = (trace.chunk_name(chunk), self.rank_ns());

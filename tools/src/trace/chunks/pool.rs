@@ -1,4 +1,4 @@
-//! What takes the place of chunks in a pool: its workers, and the ranges that each executed.
+//! A pool in place of chunks: its workers, and the ranges that each executed.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::trace::open::warn;
 use crate::trace::page::{Cell, Page, Table, counted, duration};
 use crate::trace::select::{Selection, Window};
 
-/// What one worker executed.
+/// Work of one worker.
 #[derive(Default)]
 struct Worker {
     ranges: u64,
@@ -17,7 +17,7 @@ struct Worker {
     cpu_ns: f64,
     lost_ns: f64,
     longest_ns: u64,
-    /// When its last range ended.
+    /// End of its last range.
     last_ns: u64,
 }
 

@@ -13,11 +13,11 @@ use crate::trace::page::bytes;
 /// Sender and receiver.
 pub(super) type Pair = (ChunkId, ChunkId);
 
-/// What pairs of chunks send.
+/// Volumes of pairs of chunks.
 pub(super) struct Heaviest {
     pairs: FxHashMap<Pair, Volume>,
     most: usize,
-    /// How many times pairs were forgotten, and what one of them can have sent in all.
+    /// Number of times that pairs were forgotten, and what one of them can have sent in all.
     forgotten: u64,
     error: Volume,
 }
@@ -63,7 +63,7 @@ impl Heaviest {
         pairs
     }
 
-    /// How far off it may be.
+    /// Note on how far off it may be.
     pub(super) fn note(&self) -> Option<String> {
         (self.forgotten > 0).then(|| {
             format!(

@@ -24,7 +24,7 @@ pub(super) struct Volume {
     pub(super) bytes: f64,
 }
 
-/// What each rank sends to each.
+/// Messages of each rank to each.
 #[derive(Default)]
 pub(super) struct Matrix {
     pairs: BTreeMap<(u32, u32), Volume>,
@@ -33,7 +33,7 @@ pub(super) struct Matrix {
 }
 
 impl Volume {
-    /// What a message that stands for `weight` messages adds.
+    /// Volume of a message that stands for `weight` messages.
     pub(super) fn of(weight: f64, bytes: u64) -> Volume {
         Volume { messages: weight, bytes: weight * bytes as f64 }
     }
@@ -63,7 +63,7 @@ impl Matrix {
         self.all
     }
 
-    /// Whether there were too many pairs to tell apart.
+    /// Tells whether there were too many pairs to tell apart.
     pub(super) fn merged(&self) -> bool {
         self.merged
     }

@@ -1,4 +1,4 @@
-//! How fast the run could have been if only work that needs each other had to wait for each other.
+//! Bounds: how fast the run could have been if only work that needs each other had to wait for each other.
 
 use super::slices::Slices;
 use crate::trace::select::Window;

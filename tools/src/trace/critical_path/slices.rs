@@ -27,14 +27,14 @@ pub(super) struct Slice {
     pub(super) of_chunk: Option<Number>,
     /// The one that sent its message.
     pub(super) sender: Option<Number>,
-    /// Whether the runtime sent its message.
+    /// Tells whether the runtime sent its message.
     pub(super) from_runtime: bool,
-    /// When its worker woke, if it was idle just before.
+    /// Time at which its worker woke, if it was idle just before.
     pub(super) woke_ns: Option<u64>,
 }
 
 impl Slice {
-    /// Whether it is work of the program, as opposed to the runtime's.
+    /// Tells whether it is work of the program, as opposed to the runtime's.
     pub(super) fn is_work(&self) -> bool {
         matches!(self.activity, Activity::Kind(_) | Activity::Iterations)
     }
@@ -59,7 +59,7 @@ pub(super) struct Slices {
     chunks: Vec<ChunkId>,
 }
 
-/// What is remembered of one worker.
+/// Memory of one worker.
 #[derive(Clone, Copy, Default)]
 struct Lane {
     last: Option<Number>,
@@ -119,7 +119,7 @@ impl Reading {
         }
     }
 
-    /// Whether there are more than so many slices in memory, or as many as there are numbers for.
+    /// Tells whether there are more than so many slices in memory, or as many as there are numbers for.
     pub(super) fn is_over(&self, events_max: usize) -> bool {
         self.slices.all.len() > events_max.min(Number::MAX as usize - 1)
     }

@@ -8,7 +8,7 @@ use caribou::trace::{Activity, Part as RuntimePart};
 use super::slices::{Number, Slice, Slices};
 use crate::trace::select::Window;
 
-/// What time on the path was spent with.
+/// Kinds of time on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
     ChunkCpu,
@@ -75,7 +75,7 @@ pub(super) struct Path {
     longest_max: usize,
 }
 
-/// Why a slice did not begin earlier.
+/// Reason that a slice did not begin earlier.
 enum Cause {
     Worker,
     Chunk,
@@ -209,7 +209,7 @@ fn largest_first<K: Copy + Ord>(sums_ns: &BTreeMap<K, u64>) -> Vec<(K, u64)> {
     sums
 }
 
-/// What a slice waited for; always a slice with a lower number.
+/// Finds what a slice waited for; always a slice with a lower number.
 fn cause(slices: &Slices, number: Number) -> Option<(Number, Cause)> {
     let slice = &slices.all[number as usize];
     let end_ns = |number: Number| slices.all[number as usize].end_ns;
@@ -235,7 +235,7 @@ fn worker_end(slices: &Slices, slice: &Slice) -> u64 {
     slice.on_worker.map_or(0, |before| slices.all[before as usize].end_ns)
 }
 
-/// What a part of a sync, or a message of the runtime, follows.
+/// Finds what a part of a sync, or a message of the runtime, follows.
 fn sync(slices: &Slices, number: Number) -> Option<(Number, Cause)> {
     let slice = &slices.all[number as usize];
     let (before, guessed) = match slice.activity {

@@ -15,7 +15,7 @@ pub(super) struct Limit {
 }
 
 impl Limit {
-    /// How the limit was broken, if it was.
+    /// Tells how the limit was broken, if it was.
     pub(super) fn broken(&self, before: &Side, after: &Side) -> Option<String> {
         let ratio = Change::of(self.cause.name(), before, after, |run| run.cause_ns(self.cause)).ratio();
         let broken = if self.over { ratio > self.ratio } else { ratio < self.ratio };

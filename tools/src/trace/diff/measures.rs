@@ -1,4 +1,4 @@
-//! What is compared of one run.
+//! Measures of one run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub(super) enum Cause {
     Runtime,
     /// Phase by phase, the worker that had most of the three over the average.
     Imbalance,
-    /// What is left: for messages, at syncs, for anything that is not recorded.
+    /// Rest: for messages, at syncs, for anything that is not recorded.
     Waiting,
     /// Idle time: no cause of its own, but part of imbalance and waiting.
     Idle,
@@ -53,7 +53,7 @@ impl Cause {
     }
 }
 
-/// How a run was started, and how much it had to do.
+/// Start of a run, and how much it had to do.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Started {
     pub(super) program: String,
@@ -84,7 +84,7 @@ impl Started {
         }
     }
 
-    /// Why a difference in time from this run to another may be one of what was run.
+    /// Reason that a difference in time from this run to another may be one of what was run.
     pub(super) fn unlike(&self, other: &Started) -> Option<String> {
         if (&self.program, &self.shape) != (&other.program, &other.shape) {
             return Some(format!("not the same program: {} and {}", self.program, other.program));

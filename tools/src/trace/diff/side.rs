@@ -14,12 +14,12 @@ impl Side {
         Side(runs)
     }
 
-    /// Whether there are runs enough to see noise.
+    /// Tells whether there are runs enough to see noise.
     pub(super) fn noise_known(&self) -> bool {
         self.0.len() > 1
     }
 
-    /// Why the sides cannot be compared, if so.
+    /// Reason that the sides cannot be compared, if there is one.
     pub(super) fn unlike(&self, other: &Side) -> Option<String> {
         let runs = self.0.iter().chain(&other.0);
         runs.skip(1).find_map(|run| self.0[0].started.unlike(&run.started))
@@ -71,7 +71,7 @@ impl Change {
         if self.ns() == 0.0 { 1.0 } else { self.after.median / self.before.median }
     }
 
-    /// Which way it changed, and whether at all; none if nobody can tell.
+    /// Direction of the change, if there was any; none if nobody can tell.
     pub(super) fn verdict(&self) -> Option<&'static str> {
         let spread = match (self.before.spread, self.after.spread) {
             (Some(before), Some(after)) => before.max(after),

@@ -1,4 +1,4 @@
-//! Which handler handles which message, and where a chunk that comes had left: the arrows of a picture.
+//! Arrows of a picture: from sends to handlers, and from where a chunk left to where it came.
 //!
 //! Slices come in the order of their begins, so what left is seen first, and no handler waits for its send.
 
@@ -7,24 +7,24 @@ use rustc_hash::FxHashMap;
 
 use crate::trace::analysis::messages::{Matcher, UNDER_WAY_MAX};
 
-/// Where a message, or a chunk, left.
+/// The place that a message, or a chunk, left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Left {
     /// The position of the row.
     pub(super) position: usize,
     /// Counts what left from that row.
     pub(super) event: u32,
-    /// When.
+    /// Time of it.
     pub(super) at_ns: u64,
     pub(super) bytes: u64,
 }
 
-/// What is under way.
+/// Messages and chunks under way.
 pub(super) struct Arrows {
     messages: Matcher<Left, ()>,
     /// Chunks between two ranks, with the rank that they go to.
     chunks: FxHashMap<ChunkId, (u32, Left)>,
-    /// What was handled or landed in a slice that began before it had left: its worker looked for work by then, or clocks
+    /// Number handled or landed in a slice that began before it had left: its worker looked for work by then, or clocks
     /// differ by more than the way took.
     pub(super) backwards: u64,
 }
@@ -50,7 +50,7 @@ impl Arrows {
         self.chunks.insert(chunk, (rank, left));
     }
 
-    /// Whether a chunk has left for this rank.
+    /// Tells whether a chunk has left for this rank.
     pub(super) fn is_under_way(&self, chunk: ChunkId, rank: u32) -> bool {
         self.chunks.get(&chunk).is_some_and(|&(to, _)| to == rank)
     }

@@ -24,7 +24,7 @@ pub(super) struct Chrome<'w> {
     written: u64,
 }
 
-/// Why a write failed, if it is that the file would have become too large.
+/// True if a write failed because the file would have become too large.
 pub(super) fn is_too_large(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::FileTooLarge
 }

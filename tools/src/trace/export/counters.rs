@@ -1,4 +1,4 @@
-//! What is known of a rank at each sync and in each bin of its profiles, as counters over time.
+//! Figures of a rank at each sync and in each bin of its profiles, as counters over time.
 
 use caribou::trace::{Activity, Profile, Sample};
 

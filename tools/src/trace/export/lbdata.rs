@@ -60,7 +60,7 @@ pub(super) fn export(
     Ok(writeln!(out, "{}: {phases} of {ranks}", dir.display())?)
 }
 
-/// What is said of a chunk wherever it is named.
+/// Fields of a chunk wherever it is named.
 fn objects(trace: &Trace, known: &Known) -> Result<BTreeMap<ChunkId, Value>, Error> {
     let mut objects = BTreeMap::new();
     for (number, (&chunk, &(_, home))) in (0u64..).zip(&known.homes) {

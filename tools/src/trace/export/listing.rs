@@ -18,13 +18,13 @@ const HEADS: [&str; 13] = [
     "value", "lost_ns",
 ];
 
-/// What an event says, in words and numbers; empty where it says nothing.
+/// Columns of an event, in words and numbers; empty where it says nothing.
 #[derive(Default)]
 struct Said {
     event: &'static str,
     name: String,
     chunk: String,
-    /// Who sent the message, or to whom it goes.
+    /// Sender of the message, or its receiver.
     other: String,
     number: Option<u64>,
     to_rank: Option<u32>,
@@ -46,7 +46,7 @@ pub(super) fn export(
     listing.written.and_then(|()| listing.form.finish())
 }
 
-/// What events become.
+/// Lines of events.
 enum Form<'o> {
     Lines(&'o mut dyn Write),
     Values(Box<csv::Writer<&'o mut dyn Write>>),

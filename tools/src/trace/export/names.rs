@@ -1,10 +1,10 @@
-//! What slices and chunks are called in other tools.
+//! Names of slices and chunks in other tools.
 
 use caribou::trace::{ChunkId, NameId, Trace};
 
-/// What a kind of message is called whose name was lost.
+/// Name of a kind of message whose name was lost.
 pub(super) const UNKNOWN: &str = "unknown";
-/// What a range of a pool is called.
+/// Name of a range of a pool.
 pub(super) const ITERATIONS: &str = "pool::iterations";
 /// The slice in which a chunk leaves, and the one in which it comes.
 pub(super) const MIGRATE_OUT: &str = "migrate_out";

@@ -33,7 +33,7 @@ pub(super) struct Perfetto<'w> {
     out: &'w mut dyn Write,
     /// Packets of this turn.
     bytes: Vec<u8>,
-    /// When each of them is, and where it begins.
+    /// Time of each of them, and where it begins.
     held: Vec<(u64, usize)>,
     names: FxHashMap<String, u64>,
     counters: FxHashMap<(Option<u32>, String), u64>,

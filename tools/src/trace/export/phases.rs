@@ -1,4 +1,4 @@
-//! What each phase cost: the loads that chunks came to a sync with, and what they had sent since the last one.
+//! Costs of phases: the loads that chunks came to a sync with, and what they had sent since the last one.
 //!
 //! A rank's phases come one by one, so memory is bounded by the chunks of a rank and the pairs that talk in a phase. What
 //! happened after the last sync is in no phase.
@@ -22,7 +22,7 @@ pub(super) struct Load {
     pub(super) bytes: u64,
 }
 
-/// What the chunks of one rank did between two syncs.
+/// Work and messages of the chunks of one rank between two syncs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Phase {
     /// The sync that ended it.
@@ -36,7 +36,7 @@ pub(super) struct Phase {
 #[derive(Debug)]
 pub(super) struct Known {
     window: Window,
-    /// When and on which rank each chunk was first seen.
+    /// Time and rank at which each chunk was first seen.
     pub(super) homes: BTreeMap<ChunkId, (u64, u32)>,
     /// The syncs in the window.
     pub(super) phases: BTreeSet<u64>,

@@ -94,7 +94,7 @@ struct Export<'t> {
     sums: Vec<Sum>,
     rows: Vec<Row>,
     logs: Vec<Log>,
-    /// What is known beforehand of each row, in order of time: (us, record).
+    /// Records of each row that are known beforehand, in order of time: (us, record).
     due: Vec<VecDeque<(u64, Record)>>,
     arrows: Arrows,
     phase_ends_ns: Vec<u64>,

@@ -124,9 +124,9 @@ struct Show<'a> {
     drawn: Option<&'a Drawn>,
     viewer: &'a mut dyn Viewer,
     arrows: Arrows,
-    /// What has left from each row.
+    /// Number of messages and chunks that left each row.
     left: Vec<u32>,
-    /// Whether the last slice of each row was idle.
+    /// Tells whether the last slice of each row was idle.
     waited: Vec<bool>,
     landed: BTreeMap<ChunkId, Landed>,
     phase_ends_ns: Vec<u64>,
@@ -160,7 +160,7 @@ impl<'a> Show<'a> {
         Ok(())
     }
 
-    /// What is known of a rank without its events.
+    /// Shows what is known of a rank without its events.
     fn rank(&mut self, rank: &RankTrace, window: Window) -> io::Result<()> {
         let place = Place::Rank(rank.rank);
         let inside = |at_ns: u64| (window.from_ns..=window.to_ns).contains(&at_ns);
@@ -227,7 +227,7 @@ impl<'a> Show<'a> {
         turn.points.iter().try_for_each(|point| self.point(position, &event, point))
     }
 
-    /// What a handler says besides its time, and the arrows that end in it.
+    /// Adds what a handler says besides its time, and the arrows that end in it.
     fn handler(
         &mut self,
         position: usize,

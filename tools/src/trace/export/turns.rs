@@ -21,7 +21,7 @@ pub(super) struct Turn {
     pub(super) event: Event,
     /// Inside it, outer before inner, strictly nested.
     pub(super) spans: Vec<Event>,
-    /// What the handler did, in order; all at its end.
+    /// Points of the handler, in order; all at its end.
     pub(super) points: Vec<Event>,
 }
 
@@ -117,7 +117,7 @@ impl Merge<Turns> {
         Merge::new(rows.iter().map(turns).collect(), |turn| turn.event.begin_ns)
     }
 
-    /// What could not be read so far.
+    /// Problems so far.
     pub(super) fn problems(&self) -> Vec<Problem> {
         self.sources().iter().flat_map(|turns| turns.stream.problems().to_vec()).collect()
     }
@@ -150,12 +150,12 @@ impl Iterator for Turns {
     }
 }
 
-/// Whether the program runs in it: what it does belongs to it.
+/// Tells whether the program runs in it: what it does belongs to it.
 fn runs_program(event: &Event) -> bool {
     matches!(event.what, What::Handler { .. } | What::Range { .. })
 }
 
-/// Whether a point was made by the turn at whose end it lies.
+/// Tells whether a point was made by the turn at whose end it lies.
 fn belongs(point: &Event, open: Option<&Turn>) -> bool {
     let Some(open) = open else { return false };
     match (point.what, open.event.what) {

@@ -1,4 +1,4 @@
-//! What a viewer of timelines is shown: slices, points, counters and arrows, whatever its format.
+//! Input of a viewer of timelines: slices, points, counters and arrows, whatever its format.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use super::names::{ITERATIONS, MIGRATE_IN, MIGRATE_OUT};
 use super::rows::Row;
 
-/// Which messages have arrows.
+/// Messages that have arrows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Flows {
     /// Those for which a worker had waited, and chunks that migrated
@@ -66,7 +66,7 @@ pub(super) const NAMES: [&str; 12] = [
     "run",
 ];
 
-/// Whose.
+/// Owner of a point or counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Run,
@@ -105,7 +105,7 @@ pub(super) struct Point<'a> {
     pub(super) name: &'a str,
     pub(super) arguments: Arguments,
     pub(super) arrow: Option<Arrow>,
-    /// Whether it says that events are missing.
+    /// Tells whether it says that events are missing.
     pub(super) dropped: bool,
 }
 

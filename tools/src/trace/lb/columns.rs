@@ -30,7 +30,7 @@ const COLUMNS: [Column; 18] = [
     ("migrate_ns", "migrate", |_, sync| Cell::ns(sync.report.migrate_ns)),
 ];
 
-/// What some heads mean.
+/// Meaning of some heads.
 pub(crate) const WORDS: &str = "imbalance: completion time of the slowest rank over what it would be with all work \
     divided by the measured capacities, 1 is the best; work: largest over average work of the ranks, as if all were \
     equally fast and alone; predicted, actual: imbalance of the next phase; error: how much longer a step of it took than \

@@ -139,7 +139,7 @@ pub(crate) fn ranks(trace: &Trace, outcome: &Outcome<'_>) -> Table {
     table
 }
 
-/// When chunks of this sync can have left, and when they can have been measured.
+/// Times at which chunks of this sync can have left, and can have been measured.
 fn times(trace: &Trace, outcome: &Outcome<'_>, all: &[Outcome<'_>]) -> (Window, Window) {
     let (before, next) = neighbours(all, outcome.report.sync);
     let to_ns = next.map_or(trace.elapsed_ns(), |next| began_ns(next.report));

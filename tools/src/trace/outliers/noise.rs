@@ -20,7 +20,7 @@ const LONG: f64 = 5.0;
 /// Executions of a chunk and kind, below which nothing is usual.
 const FEW: u32 = 8;
 
-/// What is usual of each chunk and kind, event by event.
+/// Usual values of each chunk and kind, event by event.
 #[derive(Default)]
 pub(crate) struct Usuals(FxHashMap<(ChunkId, NameId), Usual>);
 

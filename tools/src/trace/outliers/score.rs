@@ -1,4 +1,4 @@
-//! How far a value is from the others.
+//! Scores how far a value is from the others.
 
 use std::cmp::Ordering;
 

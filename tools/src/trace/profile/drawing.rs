@@ -14,7 +14,7 @@ const SIZE: (f64, f64) = (960.0, 460.0);
 /// Bars, at most: more ranks than this are drawn as averages of several.
 const BARS_MAX: usize = 256;
 
-/// What is stacked, from below: a name, a colour, and of which activities it is the time.
+/// Layers from below: a name, a colour, and the activities whose time it is.
 pub(crate) struct Layers {
     layers: Vec<(String, &'static str, Vec<Activity>)>,
 }

@@ -1,4 +1,4 @@
-//! What the program itself named: spans, marks and counters, by name.
+//! Names of the program itself: spans, marks and counters.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::trace::analysis::events::{Observer, Place, Scope, by_worker};
 use crate::trace::page::{Cell, Page, Table};
 use crate::trace::select::{Selection, Window};
 
-/// What is known of the spans of one name. Times are ns.
+/// Figures of the spans of one name. Times are ns.
 #[derive(Default)]
 struct Span {
     count: u64,
@@ -16,14 +16,14 @@ struct Span {
     longest_ns: u64,
 }
 
-/// What is known of the marks of one name.
+/// Figures of the marks of one name.
 struct Mark {
     count: u64,
     first_ns: u64,
     last_ns: u64,
 }
 
-/// What is known of the values of one counter.
+/// Figures of the values of one counter.
 struct Counter {
     count: u64,
     sum: f64,

@@ -1,4 +1,4 @@
-//! What workers do, numbered so that a byte says which: a page has millions of them.
+//! Activities of workers, numbered so that a byte says which: a page has millions of them.
 //!
 //! States have fixed numbers, message kinds come after them, the heaviest first as far as profiles tell. Kinds beyond
 //! [`KINDS_MAX`] share one number.

@@ -57,7 +57,7 @@ pub(super) fn word_at(x: f64, y: usize, word: &str) -> Markup {
     html! { text.middle x=(format!("{:.2}%", 100.0 * x / PLOT as f64)) y=(y) { (word) } }
 }
 
-/// What a row of the timeline is called.
+/// Name of a row of the timeline.
 pub(super) fn row_name(figures: &Figures, row: usize) -> String {
     let first = row * figures.workers_per_row;
     let of = |number: usize| figures.workers.get(number).copied().unwrap_or_default();
@@ -82,7 +82,7 @@ pub(super) fn row_height(rows: usize) -> usize {
     }
 }
 
-/// Whether each row has room for its name.
+/// Tells whether each row has room for its name.
 pub(super) fn named(row: usize, height: usize) -> bool {
     height >= 10 || row.is_multiple_of(12usize.div_ceil(height))
 }
@@ -204,7 +204,7 @@ fn time_axis(elapsed_ns: u64, bottom: usize) -> (Markup, Markup) {
     (lines, html! { @for (at_ns, x) in places() { (word_at(x, bottom + 18, &tick(at_ns))) } })
 }
 
-/// How all workers' time was split, over time: with chunks as one, and by kind.
+/// Draws how all workers' time was split, over time: with chunks as one, and by kind.
 pub(super) fn utilisation(report: &Report<'_>) -> Markup {
     let figures = &report.figures;
     let kinds = figures.heaviest_kinds();
@@ -275,7 +275,7 @@ pub(super) fn legend(entries: impl IntoIterator<Item = (String, String)>) -> Mar
     }
 }
 
-/// Where and how long, as people write it.
+/// A stretch of time as people write it.
 pub(super) fn stretch(from_ns: u64, to_ns: u64) -> String {
     format!("{} to {}", duration(from_ns as f64), duration(to_ns as f64))
 }

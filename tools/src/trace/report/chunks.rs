@@ -1,4 +1,4 @@
-//! What is known of each chunk. Memory grows with chunks, not with events.
+//! Figures of each chunk. Memory grows with chunks, not with events.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(super) struct Chunk {
     pub(super) lost_ns: u64,
     pub(super) executions: u64,
     pub(super) longest_ns: u64,
-    /// Where the longest execution is.
+    /// Place of the longest execution.
     pub(super) longest: Option<Place>,
     /// From when on it was on which rank, as the ranks tell: in no order.
     pub(super) places: Vec<(u64, u32)>,
@@ -25,7 +25,7 @@ pub(super) struct Chunk {
     /// Its state at the last sync.
     pub(super) state_bytes: u64,
     pub(super) moves: u64,
-    /// Where it was last.
+    /// Its last rank.
     pub(super) rank: u32,
     seen_ns: u64,
     load_sync: u64,
@@ -95,7 +95,7 @@ impl Chunks {
         self.known.iter().filter(|(id, _)| **id != RUNTIME).map(|(&id, chunk)| (id, chunk))
     }
 
-    /// Whether not all arrivals are remembered.
+    /// Tells whether not all arrivals are remembered.
     pub(super) fn forgot_arrivals(&self) -> bool {
         self.arrivals > ARRIVALS_MAX
     }

@@ -62,7 +62,7 @@ pub(super) struct Figures {
     pub(super) counts: Vec<u64>,
     pub(super) count_grid: Grid,
     pub(super) chunks: Chunks,
-    /// What events say was lost in each activity.
+    /// Lost time in each activity, as events tell.
     pub(super) lost_ns: BTreeMap<u8, u64>,
     /// From the place of a rank to that of another, in the order of the trace: messages, bytes.
     pub(super) sent: BTreeMap<(usize, usize), (u64, u64)>,
@@ -72,7 +72,7 @@ pub(super) struct Figures {
     pub(super) marks: Vec<(u64, NameId)>,
     pub(super) marks_total: u64,
     pub(super) spans: BTreeMap<NameId, (u64, u64)>,
-    /// When one chunk resumed, and which.
+    /// Resumes of one chunk, and which it is.
     pub(super) resumes_ns: Vec<u64>,
     pub(super) resumes_of: Option<ChunkId>,
 }

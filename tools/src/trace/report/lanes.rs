@@ -19,7 +19,7 @@ pub(super) struct Slice {
     pub(super) begin_ns: u64,
     pub(super) end_ns: u64,
     pub(super) activity: u8,
-    /// What of it was not CPU time.
+    /// The part of it that was not CPU time.
     pub(super) lost_ns: u64,
 }
 
@@ -188,7 +188,7 @@ impl Open {
     }
 }
 
-/// Whether nothing but idle time is in a bin.
+/// Tells whether nothing but idle time is in a bin.
 pub(super) fn is_idle(bin: &Bin) -> bool {
     bin.kind == NOTHING || bin.kind == IDLE
 }

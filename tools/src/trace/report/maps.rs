@@ -16,7 +16,7 @@ pub(super) const SHADES: usize = 16;
 /// Cells of the heat map, and of a row of it.
 const CELLS_MAX: usize = 12_000;
 const ROW_CELLS_MAX: usize = 264;
-/// What heat maps show: a class, and its place among the shares of a bin.
+/// Heat maps: a class, and its place among the shares of a bin.
 const PARTS: [(&str, usize); 3] = [("busy", 0), ("lost", 2), ("idle", 3)];
 /// Rows of the map of chunks.
 pub(super) const CHUNKS_MAX: usize = 400;
@@ -59,7 +59,7 @@ fn add(sum: &mut [f64; 4], other: &[f64; 4]) {
     sum.iter_mut().zip(other).for_each(|(sum, other)| *sum += other);
 }
 
-/// How much of the time each rank was busy, lost and idle: a map for each.
+/// Draws how much of the time each rank was busy, lost and idle: a map for each.
 pub(super) fn heat(report: &Report<'_>) -> Markup {
     let rows = rows(&report.figures);
     let high = row_height(rows.len());
@@ -104,7 +104,7 @@ fn shades(bins: &[[f64; 4]], part: usize, rows: usize) -> Vec<(usize, usize, usi
     shades
 }
 
-/// Where each chunk was over time, coloured by rank; none if no chunk is known to have been anywhere.
+/// Draws where each chunk was over time, coloured by rank; none if no chunk is known to have been anywhere.
 pub(super) fn chunks(report: &Report<'_>) -> Option<Markup> {
     let (trace, figures) = (report.trace, &report.figures);
     let mut chunks: Vec<_> = figures.chunks.all().filter(|(_, chunk)| !chunk.places.is_empty()).collect();
@@ -145,7 +145,7 @@ fn rank_class(rank: u32) -> String {
     format!("k{}", rank as usize % KINDS.len())
 }
 
-/// Where a chunk was, in the order of time.
+/// Places of a chunk in the order of time.
 fn in_order(chunk: &Chunk) -> Vec<(u64, u32)> {
     let by_time: BTreeMap<u64, u32> = chunk.places.iter().copied().collect();
     by_time.into_iter().collect()

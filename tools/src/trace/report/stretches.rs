@@ -22,7 +22,7 @@ pub(super) const UNKNOWN: u16 = u16::MAX;
 /// Slices one by one.
 #[derive(Debug, Default)]
 pub(super) struct Stretches {
-    /// Whether they are the whole run.
+    /// Tells whether they are the whole run.
     pub(super) whole: bool,
     /// In the order of time; they do not overlap.
     pub(super) all: Vec<Stretch>,
@@ -35,11 +35,11 @@ pub(super) struct Stretches {
 pub(super) struct Stretch {
     pub(super) from_ns: u64,
     pub(super) to_ns: u64,
-    /// What it shows, after "that lead".
+    /// Reason that it is shown, after "that lead".
     pub(super) why: &'static str,
     /// In the order of workers, then of time; idle time is not among them.
     pub(super) slices: Vec<Exact>,
-    /// Where the slices of each row begin.
+    /// Begin of the slices of each row.
     pub(super) offsets: Vec<usize>,
 }
 

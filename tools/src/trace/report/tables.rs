@@ -27,7 +27,7 @@ fn value(cell: &Cell) -> Option<String> {
     (!matches!(cell, Cell::Text(_))).then(|| cell.value())
 }
 
-/// Where in the timeline something is.
+/// A place in the timeline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Place {
     from_ns: u64,
@@ -54,7 +54,7 @@ pub(super) struct Table<'h> {
     pub(super) caption: String,
     pub(super) heads: Vec<&'h str>,
     pub(super) rows: Vec<Vec<Cell>>,
-    /// Where each row is in the timeline, and the row of the worker there; none if no row is.
+    /// Place of each row in the timeline, and the row of the worker there; none if no row is.
     pub(super) places: Vec<Option<(Place, Option<usize>)>>,
 }
 
@@ -113,7 +113,7 @@ impl<'h> Table<'h> {
     }
 }
 
-/// Where a row of the table of another command is, if its columns say so: by their names in JSON.
+/// Place of a row of the table of another command, if its columns say so: by their names in JSON.
 fn place(table: &page::Table, row: &[Cell]) -> Option<Place> {
     let number = |key: &str| match row.get(table.column(key)?)? {
         Cell::Ns(number) if *number >= 0.0 => Some(*number as u64),

@@ -28,7 +28,7 @@ pub(super) fn sentences(report: &Report<'_>) -> Vec<Sentence> {
     sentences
 }
 
-/// What a command says in a line, with a capital and a full stop.
+/// Makes a sentence of a line that a command says: a capital and a full stop.
 pub(super) fn sentence(text: &str) -> String {
     capital(text) + "."
 }

@@ -31,7 +31,7 @@ pub(super) fn headline(trace: &Trace) -> String {
     )
 }
 
-/// Whether all of the run is there.
+/// Tells whether all of the run is there.
 fn state(trace: &Trace) -> String {
     let failed = trace.ranks.iter().find_map(|rank| Some((rank.rank, rank.end.as_ref()?.failed.as_ref()?)));
     let cut_off = trace.ranks.iter().filter(|rank| rank.end.is_none()).count();
@@ -169,7 +169,7 @@ pub(super) fn traffic(trace: &Trace, spent: &Spent, census: Option<&Census>) -> 
     table
 }
 
-/// How many events there are of each sort.
+/// Numbers of events of each sort.
 pub(super) fn events(census: &Census) -> Table {
     let mut table = Table::new("events", "", &[("sort", "events"), ("count", "count")]);
     for (sort, &count) in SORTS.iter().zip(&census.counts).filter(|(_, count)| **count > 0) {

@@ -10,7 +10,7 @@ pub(super) struct Slowest {
     /// The fastest of them on top.
     arrows: BinaryHeap<Reverse<Arrow>>,
     most: usize,
-    /// How many there were in all.
+    /// Number in all.
     pub(super) seen: u64,
 }
 

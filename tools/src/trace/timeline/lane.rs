@@ -72,7 +72,7 @@ impl Lane {
         }
     }
 
-    /// Whether there is a mark in this pixel already; if there is, the next one is merged with it.
+    /// Tells whether there is a mark in this pixel already; if there is, the next one is merged with it.
     pub(super) fn has_mark(&mut self, pixel: i64) -> bool {
         let has = self.marked.replace(pixel) == Some(pixel);
         self.merged += u64::from(has);

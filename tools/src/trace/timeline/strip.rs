@@ -15,7 +15,7 @@ const DIGITS: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 /// For those that are left without a letter.
 const OTHER: char = '+';
 
-/// What happened in each column of a row.
+/// Classes in each column of a row.
 pub(super) struct Strip {
     window: Window,
     /// Few classes share a column: a list is the fastest map.
@@ -54,7 +54,7 @@ impl Strip {
         }
     }
 
-    /// Where a column begins.
+    /// Begin of a column.
     fn edge_ns(&self, number: usize) -> u64 {
         let along = u128::from(self.window.length_ns()) * number as u128;
         // Columns begin at the first ns of which `column` says that it is theirs.
@@ -92,7 +92,7 @@ pub(super) fn column(window: Window, width: usize, at_ns: u64) -> usize {
     (column as usize).min(width - 1)
 }
 
-/// What the letters mean.
+/// Meaning of the letters.
 pub(super) struct Legend {
     entries: Vec<(char, Class, u64)>,
     letters: BTreeMap<Class, char>,

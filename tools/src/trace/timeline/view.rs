@@ -1,4 +1,4 @@
-//! Which rows a timeline has, and what an event is there.
+//! Rows of a timeline, and what an event is there.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ const WORKERS_MAX: usize = 512;
 /// Rows of chunks, at most.
 const CHUNKS_MAX: usize = 100;
 
-/// What a stretch of a row is.
+/// Classes of stretches of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Class {
     Kind(NameId),
@@ -94,7 +94,7 @@ impl View {
         places
     }
 
-    /// How many rows there are by now.
+    /// Number of rows by now.
     pub(super) fn rows(&self) -> usize {
         match self {
             View::Workers { rows, .. } => rows.len(),
@@ -148,7 +148,7 @@ impl View {
         self.row_of_chunk(trace, chunk_of(&event.what)?)
     }
 
-    /// Where a message ends: at a worker, or at a chunk.
+    /// End of a message: at a worker, or at a chunk.
     pub(super) fn known_row(&self, place: (u32, u32), chunk: ChunkId) -> Option<usize> {
         match self {
             View::Workers { rows, .. } => rows.get(&place).copied(),
@@ -171,7 +171,7 @@ impl View {
         row
     }
 
-    /// What has no row for want of room.
+    /// Note on what has no row for want of room.
     pub(super) fn left_out(&self) -> Option<String> {
         match self {
             View::Workers { left_out, .. } if *left_out > 0 => {

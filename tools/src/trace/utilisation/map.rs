@@ -1,4 +1,4 @@
-//! What ranks did in each bin of time, and where the syncs are.
+//! Map of ranks over time, and where the syncs are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,16 +29,16 @@ pub(crate) struct Row {
     pub(crate) bins: Vec<Cut>,
 }
 
-/// What became of a stretch of time.
+/// Parts of a stretch of time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cut {
     pub(crate) parts: Parts,
-    /// What of the lost time the hypervisor took.
+    /// Lost time that the hypervisor took.
     pub(crate) steal_ns: f64,
 }
 
 impl Row {
-    /// How much of the time it was busy with chunks.
+    /// Part of the time that it was busy with chunks.
     pub(crate) fn busy(&self) -> f64 {
         self.total.parts.share(self.total.parts.chunks_ns)
     }

@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use super::record::{NUMBER_MAX, Record, Source};
 use crate::Error;
 
-/// What a row collects before it is written.
+/// Records of a row before they are written.
 const BUFFER: usize = 64 << 10;
 /// A log longer than this is compressed.
 const PLAIN_MAX: u64 = 1 << 20;
@@ -76,7 +76,7 @@ impl Log {
         written.map_err(|source| Error::Unwritable { file: self.path.clone(), source })
     }
 
-    /// When its last record was, us.
+    /// Time of its last record, us.
     pub(super) fn last_us(&self) -> u64 {
         self.last_us
     }

@@ -14,7 +14,7 @@ use crate::trace::select::Window;
 /// Intervals are whole microseconds.
 const US: u64 = 1_000;
 
-/// What one row did.
+/// Sums of one row.
 pub(super) struct Sum {
     bins: Bins,
     busy_ns: Vec<f64>,

@@ -16,7 +16,7 @@ pub(super) const LB_PLAN: u32 = 2;
 /// end of nearly every entry.
 const EVENTS: [&str; 4] = ["***LB step***", "LB plan", "***checkpoint***", UNKNOWN];
 
-/// What is told of a rank at each sync, in this order; counters of the program come after.
+/// Figures of a rank at each sync, in this order; counters of the program come after.
 const STATISTICS: [&str; 7] =
     ["imbalance", "max_load_cpu", "avg_load_cpu", "background", "steal", "vcpu_speed", "chunks"];
 
@@ -28,7 +28,7 @@ fn of_runtime() -> impl Iterator<Item = &'static str> {
     Part::ALL.into_iter().map(Part::name).chain(OTHERS)
 }
 
-/// Which number stands for what.
+/// Numbers and what they stand for.
 pub(super) struct Symbols {
     /// Arrays, as chares: their numbers and names.
     chares: Vec<String>,
@@ -114,7 +114,7 @@ impl Symbols {
         given.map(|given| STATISTICS.len() as u32 + given)
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     pub(super) fn entries(&self) -> usize {
         self.entries.len()
     }

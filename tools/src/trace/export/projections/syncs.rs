@@ -19,7 +19,7 @@ struct Loads {
     ranks: u32,
 }
 
-/// What is known of each row before its events are read, in order of time, us from the window's begin.
+/// Records of each row that are known before its events are read, in order of time, us from the window's begin.
 pub(super) fn due(trace: &Trace, rows: &Rows, window: Window) -> Vec<VecDeque<(u64, Record)>> {
     let mut loads: BTreeMap<u64, Loads> = BTreeMap::new();
     for sample in trace.ranks.iter().flat_map(|rank| &rank.samples) {

@@ -1,4 +1,4 @@
-//! What other commands find, as they say it.
+//! Findings of other commands, as they say them.
 
 use maud::{Markup, html};
 

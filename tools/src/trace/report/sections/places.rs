@@ -149,7 +149,7 @@ pub(super) fn chunks(report: &Report<'_>) -> Markup {
     }
 }
 
-/// Where each chunk was.
+/// Places of each chunk.
 fn places(report: &Report<'_>) -> Markup {
     let Some(map) = maps::chunks(report) else { return html! {} };
     let (ranks, known) = (report.trace.ranks.len(), report.figures.chunks.all().count());

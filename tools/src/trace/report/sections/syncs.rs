@@ -1,4 +1,4 @@
-//! What happened at syncs and between them.
+//! Syncs, and the steps between them.
 
 use lb_strategies::median;
 use maud::{Markup, html};

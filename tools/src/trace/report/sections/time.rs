@@ -1,4 +1,4 @@
-//! Where time went: the timeline, the utilisation, and the profile by kind.
+//! Time: the timeline, the utilisation, and the profile by kind.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ pub(super) fn timeline(report: &Report<'_>) -> Markup {
     }
 }
 
-/// What was merged or left out.
+/// Tells what was merged or left out.
 fn cuts(report: &Report<'_>, finest_ns: u64) -> Markup {
     let (figures, stretches) = (&report.figures, &report.stretches);
     let slices: u64 = figures.counts.iter().sum();
