@@ -4,9 +4,7 @@
 //! so slices that did not overlap do not now.
 
 mod log;
-#[cfg(test)]
-pub(super) mod parser;
-mod record;
+pub(super) mod record;
 mod sum;
 mod symbols;
 mod syncs;
@@ -19,8 +17,6 @@ use std::path::Path;
 use caribou::trace::{ChunkId, Event, Trace, What};
 
 use self::log::Log;
-#[cfg(test)]
-pub(super) use self::record::quoted;
 use self::record::{Record, Source, plain};
 use self::sum::Sum;
 use self::symbols::Symbols;

@@ -8,7 +8,8 @@ use caribou::trace::{
 };
 use proptest::prelude::*;
 
-use super::projections::parser::read_export;
+use self::parser::read_export;
+use super::projections::record::quoted;
 use crate::tests::caribou;
 use crate::trace::tests::{Scratch, generated};
 
@@ -161,7 +162,7 @@ fn check_projections(dir: &Scratch, out: &Scratch) {
         trace.ranks.iter().flat_map(|rank| vec![rank.rank; rank.workers as usize]).collect();
     assert_eq!(read.symbols.processors, rank_of_row.len() as i64);
     for ((rank, name), (ns, calls)) in totals(&trace) {
-        let written = super::projections::quoted(&name);
+        let written = quoted(&name);
         let (us, times) = read.total_us(&written, |row| rank_of_row[row as usize] == rank);
         assert_eq!(times as u64, calls, "{name} on rank {rank}");
         let off_ns = (us * 1000 - ns as i64).unsigned_abs();
@@ -223,4 +224,5 @@ fn a_large_log_is_compressed() {
 }
 
 mod others;
+mod parser;
 mod perfetto;

@@ -8,52 +8,52 @@ use std::path::Path;
 
 /// The symbol table.
 #[derive(Debug, Default)]
-pub(in crate::trace::export) struct Symbols {
+pub(super) struct Symbols {
     version: f64,
-    pub(in crate::trace::export) processors: i64,
+    pub(super) processors: i64,
     totals: BTreeMap<String, i64>,
     chares: BTreeMap<i64, String>,
-    pub(in crate::trace::export) entries: BTreeMap<i64, String>,
-    pub(in crate::trace::export) events: BTreeMap<i64, String>,
-    pub(in crate::trace::export) statistics: BTreeMap<i64, String>,
+    pub(super) entries: BTreeMap<i64, String>,
+    pub(super) events: BTreeMap<i64, String>,
+    pub(super) statistics: BTreeMap<i64, String>,
 }
 
 /// An entry that ran.
 #[derive(Debug, PartialEq)]
-pub(in crate::trace::export) struct Slice {
-    pub(in crate::trace::export) entry: i64,
-    pub(in crate::trace::export) begin_us: i64,
-    pub(in crate::trace::export) end_us: i64,
-    pub(in crate::trace::export) event: i64,
-    pub(in crate::trace::export) source: i64,
-    pub(in crate::trace::export) bytes: i64,
-    pub(in crate::trace::export) ids: [i64; 4],
+pub(super) struct Slice {
+    pub(super) entry: i64,
+    pub(super) begin_us: i64,
+    pub(super) end_us: i64,
+    pub(super) event: i64,
+    pub(super) source: i64,
+    pub(super) bytes: i64,
+    pub(super) ids: [i64; 4],
 }
 
 /// What a row says.
 #[derive(Debug, Default)]
-pub(in crate::trace::export) struct Row {
-    pub(in crate::trace::export) slices: Vec<Slice>,
-    pub(in crate::trace::export) idle: Vec<(i64, i64)>,
+pub(super) struct Row {
+    pub(super) slices: Vec<Slice>,
+    pub(super) idle: Vec<(i64, i64)>,
     /// Event numbers of what was sent.
-    pub(in crate::trace::export) sent: BTreeSet<i64>,
-    pub(in crate::trace::export) spans: Vec<(i64, i64, i64)>,
-    pub(in crate::trace::export) marks: Vec<(i64, i64)>,
-    pub(in crate::trace::export) notes: Vec<String>,
+    pub(super) sent: BTreeSet<i64>,
+    pub(super) spans: Vec<(i64, i64, i64)>,
+    pub(super) marks: Vec<(i64, i64)>,
+    pub(super) notes: Vec<String>,
     /// (phase or -1, value, which).
-    pub(in crate::trace::export) statistics: Vec<(f64, f64, i64)>,
-    pub(in crate::trace::export) end_us: i64,
+    pub(super) statistics: Vec<(f64, f64, i64)>,
+    pub(super) end_us: i64,
 }
 
 /// A whole export.
 #[derive(Debug)]
-pub(in crate::trace::export) struct Export {
-    pub(in crate::trace::export) symbols: Symbols,
-    pub(in crate::trace::export) rows: BTreeMap<i64, Row>,
+pub(super) struct Export {
+    pub(super) symbols: Symbols,
+    pub(super) rows: BTreeMap<i64, Row>,
 }
 
 /// Reads a directory with one export in it.
-pub(in crate::trace::export) fn read_export(dir: &Path) -> Result<Export, String> {
+pub(super) fn read_export(dir: &Path) -> Result<Export, String> {
     let mut names: Vec<String> = fs::read_dir(dir)
         .map_err(|error| error.to_string())?
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -115,7 +115,7 @@ impl Export {
     }
 
     /// Time in an entry, us, and how often it ran, of the rows that `of` chooses.
-    pub(in crate::trace::export) fn total_us(&self, entry: &str, of: impl Fn(i64) -> bool) -> (i64, i64) {
+    pub(super) fn total_us(&self, entry: &str, of: impl Fn(i64) -> bool) -> (i64, i64) {
         let slices = self.rows.iter().filter(|(number, _)| of(**number)).flat_map(|(_, row)| &row.slices);
         let named = slices.filter(|slice| self.symbols.entries[&slice.entry] == entry);
         named.fold((0, 0), |(us, calls), slice| (us + slice.end_us - slice.begin_us, calls + 1))
@@ -148,7 +148,7 @@ fn in_quotes(text: &str) -> Result<(String, &str), String> {
     Ok((inner.to_owned(), after.trim_start()))
 }
 
-pub(in crate::trace::export) fn read_symbols(text: &str) -> Result<Symbols, String> {
+pub(super) fn read_symbols(text: &str) -> Result<Symbols, String> {
     let mut symbols = Symbols::default();
     let mut ended = false;
     for (number, line) in text.lines().enumerate() {
@@ -270,7 +270,7 @@ struct Reading {
     last_cpu_us: i64,
 }
 
-pub(in crate::trace::export) fn read_log(text: &str, symbols: &Symbols, number: i64) -> Result<Row, String> {
+pub(super) fn read_log(text: &str, symbols: &Symbols, number: i64) -> Result<Row, String> {
     if number >= symbols.processors {
         return Err(format!("row {number} of {} is ignored", symbols.processors));
     }
