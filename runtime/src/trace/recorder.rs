@@ -243,6 +243,12 @@ impl Recorder {
         {
             return id;
         }
+        self.other_kind(key, kind)
+    }
+
+    /// The same, of a kind that was not asked for last.
+    #[inline(never)]
+    fn other_kind(&mut self, key: (ArrayId, usize), kind: &'static str) -> NameId {
         let id = self.known.get(&key).copied().unwrap_or_else(|| self.new_kind(key, kind));
         self.recent = Some((key, id));
         id

@@ -1,5 +1,6 @@
 //! What a handler can do besides changing its chunk.
 
+use std::iter::once_with;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -211,11 +212,13 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     pub fn send_to<D: Chunk>(&mut self, array: Array<D>, to: D::Index, message: D::Message) {
         tracing::trace!(hop = 1, "Ctx::send");
         let to = ChunkId { array: array.id, key: to.pack() };
-        let payload = Payload::Value(smallbox!(Some(message)));
         self.passport.sent = self.passport.sent.wrapping_add(1).max(1);
         let from = Sender::new(self.handler.chunk, self.passport.sent);
-        let delivery = Some(Delivery { from, payload });
-        self.handler.outbox.push(Effect::Send { to, delivery });
+        // Made where it is to lie.
+        self.handler.outbox.extend(once_with(|| {
+            let payload = Payload::Value(smallbox!(Some(message)));
+            Effect::Send { to, delivery: Some(Delivery { from, payload }) }
+        }));
     }
 
     /// Sends a message to every chunk of this array, this one included, exactly once.

@@ -36,10 +36,14 @@ impl<C: Chunk> Slot<C> {
         Slot { chunk, passport: Passport::default(), kept: VecDeque::new(), unnamed: false }
     }
 
-    #[inline]
-    fn offer(&mut self, from: Sender, message: C::Message, mut handler: Handler<'_>) {
-        handler.outlet.note(name_of(&message, &mut self.unnamed), self.passport.syncs.next, from);
-        if !self.passport.goes_on() || !self.chunk.ready(&message) {
+    /// Takes the message where it is about to be handled, or kept.
+    #[inline(always)]
+    fn offer(&mut self, from: Sender, message: &mut Option<C::Message>, mut handler: Handler<'_>) {
+        let asked = message.as_ref().expect("it is delivered once");
+        handler.outlet.note(name_of(asked, &mut self.unnamed), self.passport.syncs.next, from);
+        let goes_on = self.passport.goes_on() && self.chunk.ready(asked);
+        let Some(message) = message.take() else { return };
+        if !goes_on {
             handler.outlet.keeps();
             self.kept.push_back((from, message));
             return;
@@ -114,22 +118,29 @@ impl<C: Chunk> ErasedSlot for Slot<C> {
     fn deliver(&mut self, delivery: &mut Delivery, handler: Handler<'_>) -> Result<(), WireError> {
         tracing::trace!(hop = 5, "Slot::deliver");
         let from = delivery.from;
-        match &mut delivery.payload {
-            Payload::Value(value) => {
-                let message = value.downcast_mut::<Option<C::Message>>().and_then(Option::take);
-                let message = message.expect("its array's handle fixed the type, and it is delivered once");
-                self.offer(from, message, handler);
+        let mut made;
+        let message = match &mut delivery.payload {
+            Payload::Value(value) => value.downcast_mut().expect("its array's handle fixed the type"),
+            Payload::Encoded(bytes) => {
+                made = Some(wire::decode(&std::mem::take(bytes))?);
+                &mut made
             }
-            Payload::Encoded(bytes) => self.offer(from, wire::decode(bytes)?, handler),
             Payload::Reduced { tag, values } => {
                 handler.outlet.note("reduced", self.passport.syncs.next, from);
-                let message = C::reduced(*tag, Values::clone(values));
+                made = Some(C::reduced(*tag, Values::clone(values)));
                 handler.outlet.keeps();
-                self.offer(from, message, handler);
+                &mut made
             }
-            Payload::Start => self.call("start", handler, C::start),
-            Payload::Resume => self.resume(handler),
-        }
+            Payload::Start => {
+                self.call("start", handler, C::start);
+                return Ok(());
+            }
+            Payload::Resume => {
+                self.resume(handler);
+                return Ok(());
+            }
+        };
+        self.offer(from, message, handler);
         Ok(())
     }
 

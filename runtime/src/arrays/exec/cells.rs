@@ -3,7 +3,6 @@
 //! A ready token is a cell's number, so scheduling a chunk counts no references. Cells never move: the table grows by
 //! segments, each twice as long as the one before, and is never shrunk; freed cells are used again.
 
-use std::collections::VecDeque;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -76,7 +75,7 @@ impl Cells {
         id: CellId,
         chunk: ChunkId,
         slot: Box<dyn ErasedSlot>,
-        mail: VecDeque<Delivery>,
+        mail: Vec<Delivery>,
     ) -> bool {
         let cell = self.get(id);
         cell.load_ns.store(0, Ordering::Relaxed);

@@ -24,7 +24,7 @@
 //! 3. A push names the chunk it is for; a mailbox that holds another one (or none) refuses it.
 //! 4. No user code runs while the lock is held, and no other lock is taken.
 
-use std::collections::VecDeque;
+use std::iter::once_with;
 
 use crate::ids::{ArrayId, ChunkId};
 use crate::threads::guarded::{Guarded, Tag};
@@ -48,7 +48,7 @@ struct Inner<S, M> {
     owner: ChunkId,
     chunk: Option<S>,
     /// None as long as there is none: a mailbox that waits keeps no buffer.
-    mail: Option<VecDeque<M>>,
+    mail: Option<Vec<M>>,
     state: State,
     gate: Gate,
 }
@@ -82,7 +82,7 @@ pub(crate) enum Pushed {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Begun<S, M> {
     /// The chunk's name, the chunk, and its mail.
-    Run(ChunkId, S, VecDeque<M>),
+    Run(ChunkId, S, Vec<M>),
     /// Nothing: the chunk is held, and it is now certain that no handler of it runs.
     Held,
 }
@@ -106,7 +106,7 @@ impl<S, M> Mailbox<S, M> {
     }
 
     /// Moves a chunk in, with mail. True if the caller now has its token.
-    pub(crate) fn settle(&self, owner: ChunkId, chunk: S, mail: VecDeque<M>) -> bool {
+    pub(crate) fn settle(&self, owner: ChunkId, chunk: S, mail: Vec<M>) -> bool {
         let mut inner = self.inner.lock();
         assert_eq!(inner.state, State::Vacant, "a cell is used by one chunk at a time");
         let ready = !mail.is_empty();
@@ -116,13 +116,13 @@ impl<S, M> Mailbox<S, M> {
     }
 
     /// Hop 4: takes a message for chunk `to` and appends it. A mailbox without a buffer takes one from `spares`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(
         &self,
         to: ChunkId,
         message: &mut Option<M>,
         by: By,
-        spares: &mut Vec<VecDeque<M>>,
+        spares: &mut Vec<Vec<M>>,
     ) -> Pushed {
         tracing::trace!(hop = 4, "Mailbox::push");
         let mut inner = self.inner.lock();
@@ -132,10 +132,9 @@ impl<S, M> Mailbox<S, M> {
         {
             return Pushed::Refused;
         }
-        if let Some(message) = message.take() {
-            let mail = inner.mail.get_or_insert_with(|| spares.pop().unwrap_or_default());
-            mail.push_back(message);
-        }
+        let mail = inner.mail.get_or_insert_with(|| spares.pop().unwrap_or_default());
+        // Written in its place: one that is pushed by value is copied on the way.
+        mail.extend(once_with(|| message.take().expect("nobody has taken it yet")));
         if inner.state == State::Idle && inner.gate == Gate::Open {
             inner.state = State::Ready;
             return Pushed::Token;
@@ -159,11 +158,12 @@ impl<S, M> Mailbox<S, M> {
 
     /// Ends a run; `rest` is mail that was taken and not handled, and goes first.
     #[inline]
-    pub(crate) fn finish(&self, chunk: S, rest: &mut VecDeque<M>) -> Finished {
+    pub(crate) fn finish(&self, chunk: S, rest: &mut Vec<M>) -> Finished {
         let mut inner = self.inner.lock();
         inner.chunk = Some(chunk);
-        while let Some(message) = rest.pop_back() {
-            inner.mail.get_or_insert_default().push_front(message);
+        if !rest.is_empty() {
+            rest.extend(inner.mail.take().into_iter().flatten());
+            inner.mail = Some(std::mem::take(rest));
         }
         if inner.gate != Gate::Open {
             inner.state = State::Idle;
@@ -178,7 +178,7 @@ impl<S, M> Mailbox<S, M> {
     }
 
     /// Ends the run of a chunk that was removed; returns the mail nobody will read.
-    pub(crate) fn vacate(&self) -> VecDeque<M> {
+    pub(crate) fn vacate(&self) -> Vec<M> {
         let mut inner = self.inner.lock();
         assert_eq!(inner.state, State::Running, "a chunk removes itself, so it runs");
         inner.state = State::Vacant;
@@ -198,7 +198,7 @@ impl<S, M> Mailbox<S, M> {
     }
 
     /// Moves a held chunk out with its mail.
-    pub(crate) fn take(&self) -> (S, VecDeque<M>) {
+    pub(crate) fn take(&self) -> (S, Vec<M>) {
         let mut inner = self.inner.lock();
         assert_eq!(inner.state, State::Idle, "a chunk is taken when no handler of it can run");
         inner.state = State::Vacant;
@@ -223,7 +223,7 @@ mod tests {
 
     fn occupied() -> Mailbox<&'static str, u32> {
         let mailbox = Mailbox::new(Tag::SHARED);
-        assert!(!mailbox.settle(CHUNK, "chunk", VecDeque::new()));
+        assert!(!mailbox.settle(CHUNK, "chunk", Vec::new()));
         mailbox
     }
 
@@ -295,7 +295,7 @@ mod loom_tests {
 
     fn occupied() -> Arc<Mailbox<Vec<u32>, u32>> {
         let mailbox = Mailbox::new(Tag::SHARED);
-        mailbox.settle(CHUNK, Vec::new(), VecDeque::new());
+        mailbox.settle(CHUNK, Vec::new(), Vec::new());
         Arc::new(mailbox)
     }
 

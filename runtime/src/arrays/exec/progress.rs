@@ -5,8 +5,6 @@
 //! What user code does run under the lock has no way back into the runtime: placement functions and index conversions.
 //! Packets are encoded after the lock, in the order in which the core gave them out.
 
-use std::collections::VecDeque;
-
 use super::in_hand::InHand;
 use super::mailbox::By;
 use super::plane::Core;
@@ -82,7 +80,7 @@ impl Worker<'_> {
 
     /// A chunk has come: gives it a cell, its mail, and what waited for it.
     fn admit(&mut self, core: &mut Core, traveller: Traveller) {
-        let Traveller { chunk, cargo, mail, journey, bytes } = traveller;
+        let Traveller { chunk, cargo, mut mail, journey, bytes } = traveller;
         let Cargo::Live(mut slot) = cargo else { unreachable!("chunks are decoded with their packets") };
         let next_sync = slot.passport().syncs.next;
         let in_handler = self.instruments.in_handler();
@@ -95,7 +93,6 @@ impl Worker<'_> {
             recorder.arrived(chunk, bytes, in_handler, || array.index_text(chunk.key));
         }
         let cell = self.shared.cells.reserve();
-        let mut mail = VecDeque::from(mail);
         mail.extend(core.rank.admit(chunk, cell, journey, next_sync));
         // Only now can others find it: whatever they send comes after what waited.
         if self.shared.cells.settle(cell, chunk, slot, mail) {
@@ -127,8 +124,7 @@ impl Worker<'_> {
         slot.on_depart();
         tracing::debug!(?chunk, to = to.0, "departs");
         let journey = Some(journey);
-        let traveller =
-            Box::new(Traveller { chunk, cargo: Cargo::Live(slot), mail: mail.into(), bytes, journey });
+        let traveller = Box::new(Traveller { chunk, cargo: Cargo::Live(slot), mail, bytes, journey });
         self.with_core(|core, now_ns, out| core.released(traveller, to, now_ns, out));
         if let Some(recorder) = self.instruments.recorder() {
             recorder.departed(chunk, to.0, bytes, self.shared.clock.now_ns());

@@ -94,6 +94,15 @@ impl Ready {
                 *taken = taken.wrapping_add(1);
                 if taken.is_multiple_of(OLDEST_EVERY) { tokens.pop_front() } else { tokens.pop_back() }
             }
+            Ready::Stealing { .. } | Ready::Seeded { .. } => self.find_among(me, queues),
+        }
+    }
+
+    /// The same for a worker that is not alone, or that a seed directs.
+    #[inline(never)]
+    fn find_among(&mut self, me: u32, queues: &Queues) -> Option<CellId> {
+        match self {
+            Ready::Alone { .. } => unreachable!("a lone worker has one queue"),
             Ready::Seeded { tokens, .. } if tokens.is_empty() => None,
             Ready::Seeded { tokens, rng } => Some(tokens.swap_remove(rng.random_range(0..tokens.len()))),
             Ready::Stealing { deque, taken } => {

@@ -1,11 +1,12 @@
 //! Sends messages: hop 2 finds the mailbox or the rank, hop 4 is the push, and a push that made a token queues it.
 
-use std::collections::VecDeque;
+use std::ops::DerefMut;
 use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
 
 use super::mailbox::{By, Pushed};
+use super::plane::Core;
 use super::worker::Worker;
 use crate::arrays::core::envelope::{Delivery, Envelope, Payload};
 use crate::arrays::core::handler::Effect;
@@ -19,10 +20,8 @@ const SPARES_MAX: usize = 256;
 
 /// What a worker keeps in order to send.
 pub(crate) struct Outgoing {
-    /// Empty; kept for its memory.
-    outbox: Vec<Effect>,
     /// Buffers for mailboxes that have none.
-    spares: Vec<VecDeque<Delivery>>,
+    spares: Vec<Vec<Delivery>>,
     /// Cells of chunks of this rank, as far as this worker knows; a refused push corrects it. Unused by a lone worker.
     known: FxHashMap<ChunkId, CellId>,
     /// Messages are recorded, or forced through the encoder, when they are sent.
@@ -31,24 +30,12 @@ pub(crate) struct Outgoing {
 
 impl Outgoing {
     pub(crate) fn new(looks_at_sends: bool) -> Outgoing {
-        Outgoing { outbox: Vec::new(), spares: Vec::new(), known: FxHashMap::default(), looks_at_sends }
-    }
-
-    /// An outbox for the handlers of one run.
-    #[inline]
-    pub(crate) fn take_outbox(&mut self) -> Vec<Effect> {
-        std::mem::take(&mut self.outbox)
-    }
-
-    /// Takes it back, empty.
-    #[inline]
-    pub(crate) fn put_outbox(&mut self, outbox: Vec<Effect>) {
-        self.outbox = outbox;
+        Outgoing { spares: Vec::new(), known: FxHashMap::default(), looks_at_sends }
     }
 
     /// Keeps the buffer of a mailbox whose mail was handled.
     #[inline]
-    pub(crate) fn keep_buffer(&mut self, mail: VecDeque<Delivery>) {
+    pub(crate) fn keep_buffer(&mut self, mail: Vec<Delivery>) {
         if self.spares.len() < SPARES_MAX && mail.capacity() > 0 {
             self.spares.push(mail);
         }
@@ -62,51 +49,71 @@ impl Worker<'_> {
         if self.outgoing.looks_at_sends && !self.look_at_send(to, delivery) {
             return;
         }
-        if !self.shared.scheduler.lone()
-            && let Some(&cell) = self.outgoing.known.get(&to)
-        {
-            if self.push(cell, to, delivery, By::Chunk) {
-                return;
-            }
-            self.outgoing.known.remove(&to);
-        }
-        loop {
-            let mut core = self.shared.plane.lock();
-            match core.rank.location.route(to) {
-                Route::Here(cell) => {
-                    drop(core);
-                    // A refusal means that the routes changed between the look and the push: look again.
-                    if self.push(cell, to, delivery, By::Chunk) {
-                        if !self.shared.scheduler.lone() {
-                            self.outgoing.known.insert(to, cell);
-                        }
-                        return;
-                    }
-                }
-                Route::There(rank) => {
-                    let delivery = delivery.take().expect("no mailbox has taken it");
-                    core.rank.message_sent();
-                    if self.gateway.drives() && !core.has_outbound() {
-                        drop(core);
-                        tracing::trace!(hop = 3, "Transport::send");
-                        self.gateway.hand_over(rank, Packet::Message(Envelope { to, delivery }));
-                        return self.fail_if_failed();
-                    }
-                    self.gateway.transmit(&mut core, rank, Packet::Message(Envelope { to, delivery }));
-                    drop(core);
-                    self.gateway.hand_over_all();
-                    return self.fail_if_failed();
-                }
-                Route::Stash => {
-                    let delivery = delivery.take().expect("no mailbox has taken it");
-                    return core.rank.location.stash(to, delivery);
-                }
-            }
+        let lone = self.shared.scheduler.lone();
+        if lone || !self.push_to_known(to, delivery) {
+            self.look_up_and_push(lone, to, delivery);
         }
     }
 
-    /// Hop 4, and the token on its way if the push made one. False if the mailbox refused.
+    /// Asks the routes, and pushes if the chunk is here.
     #[inline]
+    fn look_up_and_push(&mut self, lone: bool, to: ChunkId, delivery: &mut Option<Delivery>) {
+        let shared = self.shared;
+        let core = shared.plane.lock();
+        let route = core.rank.location.route(to);
+        let Route::Here(cell) = route else { return self.send_away(core, route, to, delivery) };
+        drop(core);
+        if !self.push(cell, to, delivery, By::Chunk) {
+            return self.look_again(lone, to, delivery);
+        }
+        if !lone {
+            self.outgoing.known.insert(to, cell);
+        }
+    }
+
+    /// A mailbox has refused: the routes changed between the look and the push.
+    #[cold]
+    fn look_again(&mut self, lone: bool, to: ChunkId, delivery: &mut Option<Delivery>) {
+        self.look_up_and_push(lone, to, delivery);
+    }
+
+    /// Pushes without a look at the routes, which takes the lock of the core.
+    #[inline(never)]
+    fn push_to_known(&mut self, to: ChunkId, delivery: &mut Option<Delivery>) -> bool {
+        let Some(&cell) = self.outgoing.known.get(&to) else { return false };
+        let pushed = self.push(cell, to, delivery, By::Chunk);
+        if !pushed {
+            self.outgoing.known.remove(&to);
+        }
+        pushed
+    }
+
+    /// The chunk is not on this rank, or has not arrived.
+    #[inline(never)]
+    fn send_away(
+        &mut self,
+        mut core: impl DerefMut<Target = Core>,
+        route: Route,
+        to: ChunkId,
+        delivery: &mut Option<Delivery>,
+    ) {
+        let delivery = delivery.take().expect("no mailbox has taken it");
+        let Route::There(rank) = route else { return core.rank.location.stash(to, delivery) };
+        core.rank.message_sent();
+        if self.gateway.drives() && !core.has_outbound() {
+            drop(core);
+            tracing::trace!(hop = 3, "Transport::send");
+            self.gateway.hand_over(rank, Packet::Message(Envelope { to, delivery }));
+        } else {
+            self.gateway.transmit(&mut core, rank, Packet::Message(Envelope { to, delivery }));
+            drop(core);
+            self.gateway.hand_over_all();
+        }
+        self.fail_if_failed();
+    }
+
+    /// Hop 4, and the token on its way if the push made one. False if the mailbox refused.
+    #[inline(always)]
     pub(crate) fn push(
         &mut self,
         cell: CellId,
@@ -130,6 +137,12 @@ impl Worker<'_> {
         if self.shared.scheduler.lone() {
             return self.ready.push(token);
         }
+        self.put_for_all(token);
+    }
+
+    /// The same where the rank has several workers.
+    #[inline(never)]
+    fn put_for_all(&mut self, token: CellId) {
         let last = self.shared.cells.get(token).last_worker.load(Ordering::Relaxed);
         self.shared.scheduler.put(token, last, self.id, &mut self.ready);
     }

@@ -1,7 +1,5 @@
 //! What a seed decides about a worker, and what the worker tells the simulation.
 
-use std::collections::VecDeque;
-
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 
@@ -23,8 +21,8 @@ impl Simulated {
 
     /// Reorders what a mailbox holds, as far as the promised order allows, and says how much of it to handle.
     #[inline]
-    pub(crate) fn mix(&mut self, mail: &mut VecDeque<Delivery>) -> usize {
-        self.mail.as_mut().map_or(usize::MAX, |rng| mix(mail, rng))
+    pub(crate) fn mix(&mut self, mail: &mut Vec<Delivery>) -> usize {
+        self.mail.as_mut().map_or(mail.len(), |rng| mix(mail, rng))
     }
 
     /// A handler declares load.
@@ -39,16 +37,15 @@ impl Simulated {
 }
 
 /// Picks mail of random senders next, keeping each sender's order, and lets a run handle a random part of it.
-fn mix(mail: &mut VecDeque<Delivery>, rng: &mut Pcg32) -> usize {
-    let started = usize::from(matches!(mail.front(), Some(Delivery { payload: Payload::Start, .. })));
+fn mix(mail: &mut Vec<Delivery>, rng: &mut Pcg32) -> usize {
+    let started = usize::from(matches!(mail.first(), Some(Delivery { payload: Payload::Start, .. })));
     for place in started..mail.len() {
         let pick = rng.random_range(place..mail.len());
         let from = mail[pick].from.chunk();
         let same = |&earlier: &usize| mail[earlier].from.chunk() == from;
         let first = (place..=pick).find(same).expect("the pick itself matches");
-        if let Some(delivery) = mail.remove(first) {
-            mail.insert(place, delivery);
-        }
+        let delivery = mail.remove(first);
+        mail.insert(place, delivery);
     }
-    rng.random_range(1..=mail.len().max(1))
+    rng.random_range(1..=mail.len())
 }

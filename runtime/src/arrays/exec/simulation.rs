@@ -208,7 +208,7 @@ impl Simulation<'_> {
         let (weights, mut took_ns) = (self.weights, 0);
         self.on(rank, |worker| {
             worker.simulated.take_charged_ns();
-            worker.step();
+            worker.step(&mut Vec::new());
             took_ns = worker.simulated.take_charged_ns();
             if took_ns == 0 {
                 took_ns =

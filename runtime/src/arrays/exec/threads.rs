@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::in_hand::InHand;
 use super::patience;
 use super::worker::Worker;
+use crate::arrays::core::handler::Effect;
 use crate::arrays::core::sync_log::SyncLog;
 use crate::arrays::core::undelivered::Addressees;
 use crate::error::Error;
@@ -31,8 +32,9 @@ const UNSENT_NAP_MAX: Duration = Duration::from_millis(2);
 impl Worker<'_> {
     /// Works until the rank stops.
     pub(crate) fn work(&mut self) {
+        let mut outbox = Vec::new();
         while !self.shared.scheduler.stopped() {
-            self.catching(|worker| worker.turn());
+            self.catching(|worker| worker.turn(&mut outbox));
         }
         self.hand_in_leftover();
         self.instruments.rest();
@@ -105,9 +107,11 @@ impl Worker<'_> {
         }
     }
 
-    fn turn(&mut self) {
+    fn turn(&mut self, outbox: &mut Vec<Effect>) {
+        // What a handler that panicked left.
+        outbox.clear();
         for _ in 0..STEPS_MAX {
-            let worked = !self.gateway.congested() && self.step();
+            let worked = !self.gateway.congested() && self.step(outbox);
             if !self.progress() && !worked {
                 return self.idle();
             }

@@ -10,7 +10,6 @@
 //! [`Transport`] send and poll (3), [`Mailbox::push`](super::mailbox::Mailbox::push) (4) and
 //! [`Slot::deliver`](crate::arrays::api::slot::Slot) (5).
 
-use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 use super::gateway::Gateway;
@@ -81,14 +80,14 @@ impl<'r> Worker<'r> {
 
     /// Looks for a ready chunk and runs it. False if there is none.
     #[inline]
-    pub(crate) fn step(&mut self) -> bool {
+    pub(crate) fn step(&mut self, outbox: &mut Vec<Effect>) -> bool {
         let Some(cell) = self.shared.scheduler.find(self.id, &mut self.ready) else { return false };
-        self.run(cell);
+        self.run(cell, outbox);
         true
     }
 
     /// Runs the chunk whose token this is, for the mail it has now.
-    fn run(&mut self, id: CellId) {
+    fn run(&mut self, id: CellId, outbox: &mut Vec<Effect>) {
         let shared = self.shared;
         let cell = shared.cells.get(id);
         let (chunk, mut slot, mut mail) = match cell.mailbox.begin() {
@@ -99,10 +98,13 @@ impl<'r> Worker<'r> {
             cell.last_worker.store(self.id, Ordering::Relaxed);
         }
         self.instruments.turn_to(chunk);
-        let mut outbox = self.outgoing.take_outbox();
         let left = self.simulated.mix(&mut mail);
-        let fate = self.handle(chunk, &mut *slot, &mut mail, left, &mut outbox, id);
-        self.outgoing.put_outbox(outbox);
+        let (handled, fate) = self.handle(chunk, &mut *slot, &mut mail[..left], outbox, id);
+        if handled == mail.len() {
+            mail.clear();
+        } else {
+            mail.drain(..handled);
+        }
         if fate == Chunk::Removed {
             return self.vacate(chunk, id, slot, mail);
         }
@@ -114,47 +116,39 @@ impl<'r> Worker<'r> {
         self.outgoing.keep_buffer(mail);
     }
 
-    /// Handles up to `left` messages. Each is a function (state, message) -> (state, outbox), flushed before the next.
+    /// Handles messages, and says how many. Each is a function (state, message) -> (state, outbox), flushed before the next.
     #[inline]
     fn handle(
         &mut self,
         chunk: ChunkId,
         slot: &mut dyn ErasedSlot,
-        mail: &mut VecDeque<Delivery>,
-        mut left: usize,
+        mail: &mut [Delivery],
         outbox: &mut Vec<Effect>,
         cell: CellId,
-    ) -> Chunk {
+    ) -> (usize, Chunk) {
         let facts = &self.shared.facts;
-        while left > 0
-            && let Some(delivery) = mail.front_mut()
-        {
-            left -= 1;
+        let mut handled = 0;
+        while let Some(delivery) = mail.get_mut(handled) {
+            handled += 1;
             self.instruments.begin();
-            let delivered = slot.deliver(delivery, Handler { chunk, outbox, facts, outlet: self });
-            mail.pop_front();
-            if let Err(why) = delivered {
+            if let Err(why) = slot.deliver(delivery, Handler { chunk, outbox, facts, outlet: self }) {
                 let what = format!("a message to {}", self.describe(chunk));
                 self.fail(Error::Wire { rank: facts.rank.0, what, why: why.to_string() });
-                return Chunk::Stays;
+                return (handled, Chunk::Stays);
             }
-            let fate = if outbox.is_empty() {
-                Chunk::Stays
-            } else {
-                self.carry_out_effects(chunk, slot, outbox, cell)
-            };
+            let fate = self.carry_out_effects(chunk, slot, outbox, cell);
             self.instruments.lap(cell);
             if fate == Chunk::Removed {
-                return fate;
+                return (handled, fate);
             }
-            if self.gateway.drives() && !mail.is_empty() && self.has_run_long() {
+            if self.gateway.drives() && handled < mail.len() && self.has_run_long() {
                 self.look_around(chunk);
                 if self.shared.scheduler.stopped() {
-                    return Chunk::Stays;
+                    return (handled, Chunk::Stays);
                 }
             }
         }
-        Chunk::Stays
+        (handled, Chunk::Stays)
     }
 
     /// Whether it is time to look at the transport, though the chunk that runs has more mail: by the clock where handlers
@@ -174,7 +168,9 @@ impl<'r> Worker<'r> {
         self.instruments.turn_to(chunk);
     }
 
-    /// Hop 2, the flush: carries out the effects of a handler that has returned, in order.
+    /// Hop 2, the flush: carries out the effects of a handler that has returned, in order. Messages are sent from where
+    /// they lie; most handlers leave nothing else.
+    #[inline]
     fn carry_out_effects(
         &mut self,
         chunk: ChunkId,
@@ -182,14 +178,29 @@ impl<'r> Worker<'r> {
         outbox: &mut Vec<Effect>,
         cell: CellId,
     ) -> Chunk {
-        let mut fate = Chunk::Stays;
-        if let [Effect::Send { .. }] = outbox[..]
-            && let Some(Effect::Send { to, mut delivery }) = outbox.pop()
-        {
-            self.send(to, &mut delivery);
+        let mut sent = 0;
+        while let Some(Effect::Send { to, delivery }) = outbox.get_mut(sent) {
+            self.send(*to, delivery);
+            sent += 1;
+        }
+        if sent == outbox.len() {
+            outbox.clear();
             return Chunk::Stays;
         }
-        for effect in outbox.drain(..) {
+        self.carry_out_others(chunk, slot, outbox.drain(..).skip(sent), cell)
+    }
+
+    /// The same from the first effect on that is no message to a chunk.
+    #[inline(never)]
+    fn carry_out_others(
+        &mut self,
+        chunk: ChunkId,
+        slot: &mut dyn ErasedSlot,
+        effects: impl Iterator<Item = Effect>,
+        cell: CellId,
+    ) -> Chunk {
+        let mut fate = Chunk::Stays;
+        for effect in effects {
             match effect {
                 Effect::Send { to, mut delivery } => self.send(to, &mut delivery),
                 Effect::Broadcast { .. } | Effect::Multicast { .. } => self.spread(chunk, effect),
@@ -244,7 +255,7 @@ impl<'r> Worker<'r> {
 
     /// Gives back the cell of a chunk that was removed. Mail it did not handle is counted and dropped: it was for this
     /// chunk, and not for the next of its index.
-    fn vacate(&mut self, chunk: ChunkId, id: CellId, slot: Box<dyn ErasedSlot>, mail: VecDeque<Delivery>) {
+    fn vacate(&mut self, chunk: ChunkId, id: CellId, slot: Box<dyn ErasedSlot>, mail: Vec<Delivery>) {
         let cell = self.shared.cells.get(id);
         let kept = slot.into_kept();
         let unread = kept.into_iter().chain(mail).chain(cell.mailbox.vacate());
