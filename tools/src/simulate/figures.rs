@@ -28,38 +28,22 @@ struct Figure {
 }
 
 const FIGURES: [Figure; 6] = [
-    Figure {
-        title: "figure 6, run 1",
-        scenario: "F6-1",
-        without_s: &[2935.0, 3883.0],
-        with_s: &[3752.0, 3700.0],
-    },
-    Figure {
-        title: "figure 6, run 2",
-        scenario: "F6-2",
-        without_s: &[2892.0, 4904.0],
-        with_s: &[3723.0, 3650.0],
-    },
-    Figure {
-        title: "figure 6, run 3",
-        scenario: "F6-3",
-        without_s: &[2858.0, 4553.0],
-        with_s: &[3706.0, 3657.0],
-    },
-    Figure {
-        title: "figure 6, run 4",
-        scenario: "F6-4",
-        without_s: &[2888.0, 4976.0],
-        with_s: &[3646.0, 3740.0],
-    },
-    Figure { title: "figure 7", scenario: "F7", without_s: &[11468.0, 18744.0], with_s: &[14162.0, 14311.0] },
-    Figure {
-        title: "figure 8",
-        scenario: "F8b",
-        without_s: &[2412.0, 2398.0, 2439.0, 2392.0],
-        with_s: &[2272.0, 2288.0, 2286.0, 2267.0],
-    },
+    figure("figure 6, run 1", "F6-1", &[2935.0, 3883.0], &[3752.0, 3700.0]),
+    figure("figure 6, run 2", "F6-2", &[2892.0, 4904.0], &[3723.0, 3650.0]),
+    figure("figure 6, run 3", "F6-3", &[2858.0, 4553.0], &[3706.0, 3657.0]),
+    figure("figure 6, run 4", "F6-4", &[2888.0, 4976.0], &[3646.0, 3740.0]),
+    figure("figure 7", "F7", &[11468.0, 18744.0], &[14162.0, 14311.0]),
+    figure("figure 8", "F8b", &[2412.0, 2398.0, 2439.0, 2392.0], &[2272.0, 2288.0, 2286.0, 2267.0]),
 ];
+
+const fn figure(
+    title: &'static str,
+    scenario: &'static str,
+    without_s: &'static [f64],
+    with_s: &'static [f64],
+) -> Figure {
+    Figure { title, scenario, without_s, with_s }
+}
 
 /// Figure 7, right: when each thread of each rank ended, with balance.
 const THREADS_S: [[f64; 8]; 2] = [

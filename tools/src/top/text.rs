@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::picture::{Parts, Picture, RankPicture, SyncPicture};
-use crate::trace::page::{Cell, Table, bytes, duration};
+use crate::trace::page::{Cell, Table, bytes, columns, duration};
 
 /// Kinds in `--once`.
 const KINDS_MAX: usize = 10;
@@ -55,19 +55,10 @@ pub(super) fn summary(picture: &Picture) -> String {
 }
 
 fn ranks(picture: &Picture) -> Table {
-    let columns = [
-        ("rank", "rank"),
-        ("worker", "worker"),
-        ("chunks_share", "in chunks"),
-        ("runtime", "runtime"),
-        ("lost", "lost"),
-        ("idle", "idle"),
-        ("vcpu_share", "vCPU share"),
-        ("steal", "steal"),
-        ("chunks", "chunks"),
-        ("messages_per_s", "messages/s"),
-        ("host", "host"),
-    ];
+    let columns = columns(
+        "rank | worker | chunks_share: in chunks | runtime | lost | idle | vcpu_share: vCPU share | \
+         steal | chunks | messages_per_s: messages/s | host",
+    );
     let mut table = Table::new("ranks", "", &columns);
     for rank in &picture.ranks {
         for (number, (worker, parts)) in rank.workers.iter().enumerate() {
@@ -93,15 +84,7 @@ fn of_rank(rank: &RankPicture) -> [Cell; 5] {
 }
 
 fn syncs(picture: &Picture) -> Table {
-    let columns = [
-        ("sync", "sync"),
-        ("at", "at"),
-        ("before", "imbalance"),
-        ("predicted", "predicted"),
-        ("moved", "moved"),
-        ("bytes", "state"),
-        ("cost", "cost"),
-    ];
+    let columns = columns("sync | at | before: imbalance | predicted | moved | bytes: state | cost");
     let mut table = Table::new("syncs", "", &columns);
     for sync in &picture.syncs {
         table.row([

@@ -18,7 +18,7 @@ use clap::ValueEnum;
 use self::history::{Detail, History};
 use super::analysis::events::{Events, NO_EVENTS, Scope};
 use super::open::{Input, warn};
-use super::page::{Cell, Format, Page, Table, counted, duration};
+use super::page::{Cell, Format, Page, Table, columns, counted, duration};
 use super::select::Selection;
 use crate::{Error, output};
 
@@ -221,20 +221,10 @@ impl Chunks {
             Order::Size => history.bytes as f64,
         };
         sorted.sort_by(|(a, one), (b, other)| key(other).total_cmp(&key(one)).then(a.cmp(b)));
-        let columns = [
-            ("chunk", "chunk"),
-            ("load_ns", "load"),
-            ("load_share", "of all"),
-            ("phase_ns", "a phase"),
-            ("cv", "cv"),
-            ("moves", "moves"),
-            ("ranks", "ranks"),
-            ("executions", "runs"),
-            ("mean_ns", "mean"),
-            ("wall_over_cpu", "wall/CPU"),
-            ("bytes", "size"),
-            ("flags", "flags"),
-        ];
+        let columns = columns(
+            "chunk | load_ns: load | load_share: of all | phase_ns: a phase | cv | moves | ranks | \
+             executions: runs | mean_ns: mean | wall_over_cpu: wall/CPU | bytes: size | flags",
+        );
         let mut table = Table::new("chunks", "", &columns);
         let all_ns: f64 = self.histories.values().map(|history| self.load_ns(history)).sum();
         for &(&chunk, history) in sorted.iter().take(options.top) {

@@ -19,7 +19,7 @@ use self::matrix::{Matrix, Volume};
 use super::analysis::events::{Events, NO_EVENTS, Scope};
 use super::analysis::messages::Matcher;
 use super::open::{Input, warn};
-use super::page::{Cell, Format, Page, Table, bytes};
+use super::page::{Cell, Format, Page, Table, bytes, columns};
 use super::select::Selection;
 use crate::{Error, output};
 
@@ -214,13 +214,8 @@ fn chunks(trace: &Trace, counted: &Counted, top: usize) -> Table {
 }
 
 fn over_time(options: &Options, trace: &Trace, counted: &Counted) -> Table {
-    let columns = [
-        ("from_ns", "from"),
-        ("messages", "messages"),
-        ("bytes", "bytes"),
-        ("remote_messages", "to other ranks"),
-        ("remote_bytes", "bytes"),
-    ];
+    let columns =
+        columns("from_ns: from | messages | bytes | remote_messages: to other ranks | remote_bytes: bytes");
     let mut table = Table::new("over_time", "", &columns).text_rows(40);
     let window = options.selection.window(trace);
     let stretch_ns = window.length_ns() as f64 / counted.stretches.len().max(1) as f64;

@@ -21,7 +21,7 @@ use super::analysis::events::{Events, Observer, Scope};
 use super::analysis::facts::Facts;
 use super::analysis::spent::Time;
 use super::open::{Input, warn};
-use super::page::{Cell, Format, Page, Table, duration};
+use super::page::{Cell, Format, Page, Table, columns, duration};
 use super::select::{Selection, Window};
 use crate::Error;
 use bounds::longest_chain_ns;
@@ -168,14 +168,7 @@ fn bounds(efficiency: Option<&Efficiency>, slices: &Slices, window: Window) -> T
 }
 
 fn segments(trace: &Trace, slices: &Slices, path: &Path) -> Table {
-    let columns = [
-        ("begin_ns", "from"),
-        ("time_ns", "time"),
-        ("part", "part"),
-        ("rank", "rank"),
-        ("chunk", "chunk"),
-        ("kind", "kind"),
-    ];
+    let columns = columns("begin_ns: from | time_ns: time | part | rank | chunk | kind");
     let mut table = Table::new("segments", "longest stretches", &columns);
     for segment in path.longest() {
         let slice = &slices.all[segment.slice as usize];

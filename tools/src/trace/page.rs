@@ -41,6 +41,12 @@ pub(crate) enum Cell {
 /// A column: its name in JSON and CSV, with the unit; and its head in text.
 pub(crate) type Column = (&'static str, String);
 
+/// Columns as `key: head | key: head`; one word where key and head are the same.
+pub(crate) fn columns(text: &'static str) -> Vec<(&'static str, &'static str)> {
+    let column = |column: &'static str| column.split_once(':').unwrap_or((column, column));
+    text.split('|').map(|text| column(text.trim())).map(|(key, head)| (key, head.trim())).collect()
+}
+
 /// Rows of cells under named columns.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {

@@ -15,7 +15,7 @@ use super::analysis::bins::{BINS_MAX, Bins};
 use super::analysis::spent::{Line, Parts, Spent, spent};
 use super::analysis::taken::Taken;
 use super::open::{Input, warn};
-use super::page::{Cell, Format, Page, Table, duration};
+use super::page::{Cell, Format, Page, Table, columns, duration};
 use super::select::Selection;
 use crate::{Error, output};
 
@@ -181,16 +181,8 @@ pub(crate) fn in_order(total: &BTreeMap<Activity, Line>) -> Vec<(Activity, &Line
 }
 
 fn by_rank(trace: &Trace, spent: &Spent) -> Table {
-    let columns = [
-        ("rank", "rank"),
-        ("host", "host"),
-        ("worker_ns", "worker-time"),
-        ("chunks", "chunks"),
-        ("runtime", "runtime"),
-        ("idle", "idle"),
-        ("lost", "lost"),
-        ("rest", "unaccounted"),
-    ];
+    let columns =
+        columns("rank | host | worker_ns: worker-time | chunks | runtime | idle | lost | rest: unaccounted");
     let mut table = Table::new("ranks", "by rank", &columns).text_rows(33);
     let row = |rank: Cell, host: Cell, parts: &Parts| {
         let shares = [parts.chunks_ns, parts.runtime_ns, parts.idle_ns, parts.lost_ns, parts.rest_ns];
@@ -210,15 +202,8 @@ fn by_rank(trace: &Trace, spent: &Spent) -> Table {
 }
 
 fn kinds_by_rank(trace: &Trace, spent: &Spent) -> Table {
-    let columns = [
-        ("rank", "rank"),
-        ("activity", "activity"),
-        ("time_ns", "time"),
-        ("share", "share"),
-        ("calls", "calls"),
-        ("mean_ns", "mean"),
-        ("longest_ns", "longest"),
-    ];
+    let columns =
+        columns("rank | activity | time_ns: time | share | calls | mean_ns: mean | longest_ns: longest");
     let mut table = Table::new("activities_by_rank", "activities by rank", &columns).text_rows(40);
     for (rank, (lines, parts)) in ranks(spent) {
         for (activity, line) in in_order(&lines) {
@@ -241,15 +226,7 @@ fn ranks(spent: &Spent) -> BTreeMap<u32, (BTreeMap<Activity, Line>, Parts)> {
 }
 
 fn over_time(spent: &Spent) -> Table {
-    let columns = [
-        ("from_ns", "from"),
-        ("to_ns", "to"),
-        ("chunks", "chunks"),
-        ("runtime", "runtime"),
-        ("idle", "idle"),
-        ("lost", "lost"),
-        ("rest", "unaccounted"),
-    ];
+    let columns = columns("from_ns: from | to_ns: to | chunks | runtime | idle | lost | rest: unaccounted");
     let mut table = Table::new("bins", "over time", &columns).text_rows(40);
     for bin in 0..spent.bins.count {
         let window = spent.bins.bin(bin);

@@ -20,7 +20,7 @@ use self::strip::{Legend, Strip};
 use self::view::{Class, View};
 use super::analysis::events::{Events, NO_EVENTS, Scope};
 use super::open::{Input, warn};
-use super::page::{Cell, Format, Page, Table, duration};
+use super::page::{Cell, Format, Page, Table, columns, duration};
 use super::select::{Selection, Window};
 use crate::{Error, output};
 
@@ -156,14 +156,9 @@ fn tell(options: &Options, trace: &Trace, view: &View, strips: &[Strip], page: &
     let column = duration(long_ns / f64::from(options.width));
     page.says.push(format!("{from} to {to}, {column} a character, which shows what took most of it"));
     let legend = Legend::new(strips);
-    let columns = [
-        ("row", "row"),
-        ("strip", ""),
-        ("busy_share", "busy"),
-        ("idle_share", "idle"),
-        ("runtime_share", "runtime"),
-        ("lost_share", "lost"),
-    ];
+    let columns = columns(
+        "row | strip: | busy_share: busy | idle_share: idle | runtime_share: runtime | lost_share: lost",
+    );
     let mut table = Table::new("rows", "", &columns);
     let width = options.width as usize;
     let syncs = || trace.syncs.iter().map(|sync| sync.at_ns).filter(|&at_ns| inside(window, at_ns));

@@ -344,9 +344,7 @@ impl Parts {
     pub(crate) fn share(&self, ns: f64) -> f64 {
         if self.wall_ns > 0.0 { ns / self.wall_ns } else { 0.0 }
     }
-}
 
-impl Parts {
     /// In chunks or in the runtime.
     pub(crate) fn busy_ns(&self) -> f64 {
         self.chunks_ns + self.runtime_ns
@@ -359,25 +357,17 @@ impl Parts {
 
     /// Makes an average of a sum.
     pub(crate) fn divide(&mut self, by: f64) {
-        let all = [
-            &mut self.chunks_ns,
-            &mut self.runtime_ns,
-            &mut self.lost_ns,
-            &mut self.idle_ns,
-            &mut self.rest_ns,
-            &mut self.wall_ns,
-        ];
-        all.into_iter().for_each(|ns| *ns /= by);
+        self.all().into_iter().for_each(|ns| *ns /= by);
+    }
+
+    fn all(&mut self) -> [&mut f64; 6] {
+        let Parts { chunks_ns, runtime_ns, lost_ns, idle_ns, rest_ns, wall_ns } = self;
+        [chunks_ns, runtime_ns, lost_ns, idle_ns, rest_ns, wall_ns]
     }
 }
 
 impl std::ops::AddAssign for Parts {
-    fn add_assign(&mut self, other: Parts) {
-        self.chunks_ns += other.chunks_ns;
-        self.runtime_ns += other.runtime_ns;
-        self.lost_ns += other.lost_ns;
-        self.idle_ns += other.idle_ns;
-        self.rest_ns += other.rest_ns;
-        self.wall_ns += other.wall_ns;
+    fn add_assign(&mut self, mut other: Parts) {
+        self.all().into_iter().zip(other.all()).for_each(|(sum, ns)| *sum += *ns);
     }
 }

@@ -6,7 +6,7 @@ use caribou::trace::{Event, Trace, What};
 
 use crate::trace::analysis::events::{Observer, Place, Scope, by_worker};
 use crate::trace::open::warn;
-use crate::trace::page::{Cell, Page, Table, counted, duration};
+use crate::trace::page::{Cell, Page, Table, columns, counted, duration};
 use crate::trace::select::{Selection, Window};
 
 /// Work of one worker.
@@ -60,18 +60,10 @@ pub(super) fn tell(trace: &Trace, selection: &Selection, page: &mut Page) {
 }
 
 fn table(workers: &BTreeMap<(u32, u32), Worker>, last_ns: u64) -> Table {
-    let columns = [
-        ("rank", "rank"),
-        ("worker", "worker"),
-        ("ranges", "ranges"),
-        ("iterations", "iterations"),
-        ("cpu_ns", "CPU"),
-        ("lost_ns", "lost"),
-        ("mean_ns", "CPU an iteration"),
-        ("longest_ns", "longest range"),
-        ("last_ns", "last ended"),
-        ("tail_ns", "waited for the last"),
-    ];
+    let columns = columns(
+        "rank | worker | ranges | iterations | cpu_ns: CPU | lost_ns: lost | mean_ns: CPU an iteration | \
+         longest_ns: longest range | last_ns: last ended | tail_ns: waited for the last",
+    );
     let mut table = Table::new("workers", "", &columns);
     for (&(rank, number), worker) in workers {
         table.row([

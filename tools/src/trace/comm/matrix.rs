@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use caribou::trace::Trace;
 use presentation::svg::{Anchor, Area, Svg};
 
-use crate::trace::page::{Cell, Table, bytes};
+use crate::trace::page::{Cell, Table, bytes, columns};
 use crate::trace::palette;
 
 /// Pairs of ranks that are told apart.
@@ -90,13 +90,8 @@ impl Matrix {
 
     /// Every pair, heaviest first.
     pub(super) fn pairs(&self) -> Table {
-        let columns = [
-            ("from_rank", "from rank"),
-            ("to_rank", "to rank"),
-            ("messages", "messages"),
-            ("bytes", "bytes"),
-            ("bytes_share", "of all bytes"),
-        ];
+        let columns =
+            columns("from_rank: from rank | to_rank: to rank | messages | bytes | bytes_share: of all bytes");
         let mut table = Table::new("ranks", "", &columns);
         let mut pairs: Vec<_> = self.pairs.iter().collect();
         pairs.sort_by(|(a, one), (b, other)| {
@@ -112,13 +107,10 @@ impl Matrix {
 
     /// A row a sender, with the matrix as shades of characters.
     pub(super) fn senders(&self, trace: &Trace) -> Table {
-        let columns = [
-            ("rank", "rank"),
-            ("sent_messages", "sent"),
-            ("sent_bytes", "bytes"),
-            ("local_share", "to itself"),
-            ("to", "to ranks, in order"),
-        ];
+        let columns = columns(
+            "rank | sent_messages: sent | sent_bytes: bytes | local_share: to itself | \
+             to: to ranks, in order",
+        );
         let title = format!("senders; '{}' is the pair with most messages", SHADES[SHADES.len() - 1]);
         let mut table = Table::new("senders", title, &columns).text_rows(SENDERS_IN_TEXT);
         let axis = Axis::new(self.ranks(trace), 100);

@@ -1,23 +1,14 @@
 //! The bins and quantiles as tables.
 
 use super::super::analysis::spread::{Octave, Spread};
-use super::super::page::{Cell, Column, Table};
+use super::super::page::{Cell, Column, Table, columns};
 use super::Found;
 
 /// Characters of the longest bar.
 const BAR: f64 = 40.0;
 
 pub(super) fn quantiles(found: &Found) -> Table {
-    let columns = [
-        ("what", "what"),
-        ("unit", "unit"),
-        ("count", "count"),
-        ("p50", "p50"),
-        ("p90", "p90"),
-        ("p99", "p99"),
-        ("longest", "longest"),
-        ("sum", "sum"),
-    ];
+    let columns = columns("what | unit | count | p50 | p90 | p99 | longest | sum");
     let mut table = Table::new("quantiles", "quantiles", &columns);
     let spreads = [
         ("execution, wall", &found.wall, true),
@@ -41,16 +32,10 @@ pub(super) fn quantiles(found: &Found) -> Table {
 
 /// Wall and CPU side by side.
 pub(super) fn executions(found: &Found) -> Table {
-    let columns = [
-        ("from_ns", "from"),
-        ("to_ns", "below"),
-        ("calls", "calls"),
-        ("calls_share", "of calls"),
-        ("wall_share", "of wall"),
-        ("cpu_calls", "by CPU"),
-        ("cpu_share", "of CPU"),
-        ("bar", "share of wall time"),
-    ];
+    let columns = columns(
+        "from_ns: from | to_ns: below | calls | calls_share: of calls | wall_share: of wall | \
+         cpu_calls: by CPU | cpu_share: of CPU | bar: share of wall time",
+    );
     let mut table = Table::new("executions", "executions, by wall time and by CPU time", &columns);
     let (wall, cpu) = (found.wall.octaves(), found.cpu.octaves());
     let mut edges: Vec<(u64, u64)> = wall.iter().chain(&cpu).map(|octave| (octave.from, octave.to)).collect();

@@ -6,7 +6,7 @@ use caribou::trace::{ChunkId, Event, Trace, What};
 
 use super::super::analysis::events::{Observer, Place, Scope, by_worker};
 use super::super::open::warn;
-use super::super::page::{Cell, Page, Table, bytes, counted, duration};
+use super::super::page::{Cell, Page, Table, bytes, columns, counted, duration};
 use super::super::select::Window;
 use super::verdict;
 use crate::trace::analysis::outcome::{
@@ -42,14 +42,7 @@ pub(super) fn page(trace: &Trace, outcome: &Outcome<'_>, all: &[Outcome<'_>], mo
         page.notes.push(format!("{} moves more; --moves lists more", moves.len() - most));
     }
     if !moves.is_empty() {
-        let columns = [
-            ("chunk", "chunk"),
-            ("from", "from"),
-            ("to", "to"),
-            ("bytes", "bytes"),
-            ("load_ns", "load"),
-            ("at_ns", "at"),
-        ];
+        let columns = columns("chunk | from | to | bytes | load_ns: load | at_ns: at");
         let mut table = Table::new("moves", "moves", &columns);
         for one in moves.iter().take(most) {
             table.row([
@@ -102,17 +95,10 @@ fn answer(trace: &Trace, outcome: &Outcome<'_>) -> String {
 /// Loads of all ranks.
 pub(crate) fn ranks(trace: &Trace, outcome: &Outcome<'_>) -> Table {
     let report = outcome.report;
-    let columns = [
-        ("rank", "rank"),
-        ("host", "host"),
-        ("before_ns", "before"),
-        ("predicted_ns", "predicted"),
-        ("measured_ns", "measured"),
-        ("prediction_error", "error"),
-        ("share", "share"),
-        ("capacity", "capacity"),
-        ("chunks", "chunks after"),
-    ];
+    let columns = columns(
+        "rank | host | before_ns: before | predicted_ns: predicted | measured_ns: measured | \
+         prediction_error: error | share | capacity | chunks: chunks after",
+    );
     let title = if outcome.is_per_step() {
         "completion times, of as many steps as the phase before had"
     } else {

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use super::usual::Usual;
 use crate::trace::analysis::events::{Observer, Place};
-use crate::trace::page::{Cell, Page, Table, duration};
+use crate::trace::page::{Cell, Page, Table, columns, duration};
 
 /// Times what is usual, from which on an execution is long.
 const LONG: f64 = 5.0;
@@ -134,15 +134,10 @@ impl Noise {
             all.noise,
             duration(all.noise_ns)
         ));
-        let columns = [
-            ("rank", "rank"),
-            ("executions", "executions"),
-            ("work", "long by work"),
-            ("work_ns", "surplus"),
-            ("noise", "by noise"),
-            ("noise_ns", "surplus"),
-            ("noise_share", "noise of handler time"),
-        ];
+        let columns = columns(
+            "rank | executions | work: long by work | work_ns: surplus | noise: by noise | \
+             noise_ns: surplus | noise_share: noise of handler time",
+        );
         let mut table = Table::new("noise_by_rank", "", &columns).text_rows(20);
         for (&rank, found) in &self.ranks {
             table.row([
@@ -163,17 +158,9 @@ impl Noise {
     }
 
     fn longest(self, trace: &Trace) -> Table {
-        let columns = [
-            ("at_ns", "at"),
-            ("rank", "rank"),
-            ("worker", "worker"),
-            ("chunk", "chunk"),
-            ("kind", "kind"),
-            ("wall_ns", "wall"),
-            ("cpu_ns", "CPU"),
-            ("usual_ns", "usual"),
-            ("by", "by"),
-        ];
+        let columns = columns(
+            "at_ns: at | rank | worker | chunk | kind | wall_ns: wall | cpu_ns: CPU | usual_ns: usual | by",
+        );
         let mut table = Table::new("longest", "", &columns);
         for Reverse(execution) in self.longest.into_sorted_vec() {
             table.row([

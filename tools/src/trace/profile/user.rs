@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use caribou::trace::{Event, NameId, Problem, Trace, What};
 
 use crate::trace::analysis::events::{Observer, Place, Scope, by_worker};
-use crate::trace::page::{Cell, Page, Table};
+use crate::trace::page::{Cell, Page, Table, columns};
 use crate::trace::select::{Selection, Window};
 
 /// Figures of the spans of one name. Times are ns.
@@ -99,14 +99,7 @@ impl Observer<'_> for User {
 impl User {
     /// Those with most time first.
     fn spans(&self, trace: &Trace, all_ns: f64) -> Table {
-        let columns = [
-            ("span", "span"),
-            ("count", "count"),
-            ("time_ns", "total"),
-            ("mean_ns", "mean"),
-            ("longest_ns", "longest"),
-            ("share", "share"),
-        ];
+        let columns = columns("span | count | time_ns: total | mean_ns: mean | longest_ns: longest | share");
         let mut table = Table::new("spans", "spans", &columns);
         let mut spans: Vec<_> = self.spans.iter().collect();
         spans.sort_by(|(a, one), (b, other)| other.total_ns.total_cmp(&one.total_ns).then(a.cmp(b)));
@@ -134,14 +127,7 @@ impl User {
     }
 
     fn counters(&self, trace: &Trace) -> Table {
-        let columns = [
-            ("counter", "counter"),
-            ("count", "count"),
-            ("mean", "mean"),
-            ("least", "least"),
-            ("most", "most"),
-            ("last", "last"),
-        ];
+        let columns = columns("counter | count | mean | least | most | last");
         let mut table = Table::new("counters", "counters", &columns);
         for (name, counter) in &self.counters {
             let mean = counter.sum / counter.count as f64;

@@ -7,7 +7,7 @@ use caribou::trace::{Activity, Shape, Trace};
 use super::super::analysis::census::{Census, SORTS, Traffic};
 use super::super::analysis::spent::{Ending, Source, Spent};
 use super::super::analysis::taken::Taken;
-use super::super::page::{Cell, Table, counted, duration, moment};
+use super::super::page::{Cell, Table, columns, counted, duration, moment};
 
 /// Idle time of a pool at its end.
 const TAIL: &str = "idle, waiting for the last worker";
@@ -125,13 +125,7 @@ pub(super) fn time(trace: &Trace, spent: &Spent, taken: &Taken) -> Table {
 
 /// Handlers and messages, in all and by second.
 pub(super) fn traffic(trace: &Trace, spent: &Spent, census: Option<&Census>) -> Table {
-    let columns = [
-        ("what", "counted"),
-        ("count", "count"),
-        ("per_second", "per second"),
-        ("bytes", "bytes"),
-        ("from", "from"),
-    ];
+    let columns = columns("what: counted | count | per_second: per second | bytes | from");
     let mut table = Table::new("traffic", "", &columns);
     let seconds = spent.bins.window.length_ns() as f64 / 1e9;
     let mut row = |name: &str, count: u64, bytes: Option<u64>, from: &str| {

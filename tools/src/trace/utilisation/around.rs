@@ -11,7 +11,7 @@ use super::super::analysis::outcome::{Outcome, began_ns, largest, neighbours, ou
 use super::super::analysis::spent::{Line, Parts, Spent, Worker, spent};
 use super::super::lb::the_one;
 use super::super::open::warn;
-use super::super::page::{Cell, Page, Table, counted};
+use super::super::page::{Cell, Page, Table, columns, counted};
 use super::super::palette;
 use super::super::profile::drawing::Layers;
 use super::super::select::Window;
@@ -98,18 +98,11 @@ fn answer(trace: &Trace, chosen: &Outcome<'_>, before: &Spent, after: &Spent) ->
 }
 
 fn table(before: &Spent, after: &Spent, pairs: &[Pair<'_>]) -> Table {
-    let columns = [
-        ("rank", "rank"),
-        ("worker", "worker"),
-        ("chunks_before", "chunks before"),
-        ("runtime_before", "runtime before"),
-        ("lost_before", "lost before"),
-        ("idle_before", "idle before"),
-        ("chunks_after", "chunks after"),
-        ("runtime_after", "runtime after"),
-        ("lost_after", "lost after"),
-        ("idle_after", "idle after"),
-    ];
+    let columns = columns(
+        "rank | worker | chunks_before: chunks before | runtime_before: runtime before | \
+         lost_before: lost before | idle_before: idle before | chunks_after: chunks after | \
+         runtime_after: runtime after | lost_after: lost after | idle_after: idle after",
+    );
     let mut table = Table::new("workers", "each worker before and after", &columns).text_rows(33);
     let row = |named: [Cell; 2], before: &Parts, after: &Parts| {
         let shares = [before, after].into_iter().flat_map(|parts| {

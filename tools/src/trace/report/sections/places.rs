@@ -59,21 +59,10 @@ pub(super) fn ranks(report: &Report<'_>) -> Markup {
     let table = Table {
         id: "rank-table",
         caption: "Ranks: how their workers spent their time, and what samples say of their vCPUs".into(),
-        heads: vec![
-            "rank",
-            "host",
-            "workers",
-            "in chunks",
-            "runtime",
-            "lost",
-            "idle",
-            "waited for vCPU",
-            "stolen",
-            "throttled",
-            "speed, turns/us",
-            "chunks",
-            "end",
-        ],
+        heads: "rank | host | workers | in chunks | runtime | lost | idle | waited for vCPU | \
+               stolen | throttled | speed, turns/us | chunks | end"
+            .split(" | ")
+            .collect(),
         rows: report.trace.ranks.iter().map(row).collect(),
         ..Table::default()
     };
@@ -115,19 +104,10 @@ pub(super) fn chunks(report: &Report<'_>) -> Markup {
     let table = Table {
         id: "chunk-table",
         caption: "Chunks, by the CPU time of their handlers".into(),
-        heads: vec![
-            "chunk",
-            "last rank",
-            "CPU time",
-            "of all",
-            "executions",
-            "mean",
-            "longest",
-            "lost",
-            "last load",
-            "state",
-            "moves",
-        ],
+        heads: "chunk | last rank | CPU time | of all | executions | mean | longest | lost | \
+               last load | state | moves"
+            .split(" | ")
+            .collect(),
         rows: chunks.iter().take(ROWS_MAX).map(row).collect(),
         ..Table::default()
     };
