@@ -8,15 +8,19 @@
 //! | [`vcpus`] | what each worker can give, and when that changes |
 //! | [`series`], [`jumps`], [`hardware_threads`] | vCPUs as written down, drawn at random, or shared by workers that wander |
 //! | [`neighbours`], [`hosts`] | what neighbours take, and what measured hosts have left |
-//! | [`costs`] | what iterations cost |
+//! | [`costs`], [`chunk_costs`] | what iterations cost, and chunks |
 //! | [`links`], [`post`] | what lies between ranks, and what is on its way there |
 //! | [`events`], `execution` | what is to happen when, and who executes how much until then |
 //! | [`run_pool`], [`run_array`] | how long a pool, or an array of chunks, takes there under a policy, and what was lost |
 //! | [`ideal`] | how long the best policy would take |
 //! | [`scenario`](mod@scenario), [`scenarios`] | all of that together, and the scenarios that have names |
+//! | [`array_scenario`](mod@array_scenario), [`array_scenarios`] | the same of arrays |
 //! | [`crossbar_cluster`] | the tasks and the cluster of a paper |
 //! | [`splitmix`] | random numbers that anybody can repeat |
 
+pub mod array_scenario;
+pub mod array_scenarios;
+pub mod chunk_costs;
 pub mod costs;
 pub mod crossbar_cluster;
 pub mod events;
@@ -36,6 +40,9 @@ pub mod series;
 pub mod splitmix;
 pub mod vcpus;
 
+pub use array_scenario::ArrayScenario;
+pub use array_scenarios::{ARRAY_SCENARIOS, ArrayScenarioEntry, array_scenario};
+pub use chunk_costs::{ChunkCosts, Grid};
 pub use costs::Costs;
 pub use events::Events;
 pub use hardware_threads::{HardwareThreads, Host};

@@ -4,8 +4,8 @@
 
 use lb_strategies::balancer::{Balancer, Decision};
 use lb_strategies::cluster::{
-    Array, ArrayRun, Beside, Erratic, Executed, Neighbour, PerWorker, RunArray, Series, Shared, SplitMix64,
-    Traces, Vcpus, Worker, ideal_s,
+    Array, ArrayRun, ArrayScenario, Beside, Erratic, Executed, Neighbour, PerWorker, RunArray, Series,
+    Shared, SplitMix64, Traces, Vcpus, Worker, array_scenario, ideal_s,
 };
 use lb_strategies::pool::{Nanos, SECOND};
 use lb_strategies::{ARRAYS, MoveCost, Rank};
@@ -242,4 +242,68 @@ fn moves_take_the_time_that_they_cost() {
     let (free, dear) = (run(0.0), run(f64::from(1 << 30)));
     assert_eq!(free.moves(), 4);
     assert_eq!(dear.makespan() - free.makespan(), 2 * SECOND, "two chunks of a second each leave each rank");
+}
+
+fn named(name: &str) -> ArrayScenario {
+    array_scenario(name).expect("it is listed")
+}
+
+fn run_of(scenario: &ArrayScenario, spec: &str) -> ArrayRun {
+    let run = scenario.run(ARRAYS.parse(spec).expect("it is listed").into());
+    assert!(run.is_complete(&scenario.array), "{} under {spec}", scenario.name);
+    run
+}
+
+fn seconds(run: &ArrayRun) -> f64 {
+    run.makespan() as f64 / 1e9
+}
+
+#[test]
+fn named_scenarios_take_what_arithmetic_says() {
+    // One phase of 25 as under none, the others by the longest rank: of demo 171 chunks on a vCPU; of R6a 33 chunks in place
+    // of 32, of R6b 24 on a slow vCPU. An iteration of R6 takes 0.1 s.
+    let slow_s = 50.0 / 0.71;
+    let demo_s = 3.64 / 128.0;
+    for (name, ideal_s, none_s, refine_s) in [
+        ("demo", 256.0 / 1.5 * demo_s, 256.0 * demo_s, 0.04 * 256.0 * demo_s + 0.96 * 171.0 * demo_s),
+        ("R6a", 50.0 * 32.0 / 31.5, 100.0, 4.0 + 48.0 * 33.0 / 32.0),
+        ("R6b", 50.0 * 32.0 / (28.0 + 4.0 * 0.71), slow_s, slow_s * (0.04 + 0.96 * 24.0 / 32.0)),
+    ] {
+        let scenario = named(name);
+        let near = |ours: f64, expected: f64| (ours / expected - 1.0).abs() < 0.01;
+        let ideal = scenario.ideal_s();
+        let [none, refine] = ["none", "refine"].map(|spec| seconds(&run_of(&scenario, spec)));
+        assert!(near(ideal, ideal_s), "{name}: ideal {ideal}, not {ideal_s}");
+        assert!(near(none, none_s), "{name}: none {none}, not {none_s}");
+        assert!(near(refine, refine_s), "{name}: refine {refine}, not {refine_s}");
+    }
+}
+
+#[test]
+fn as_in_figure_3_refinement_takes_a_few_syncs_after_the_neighbour_comes() {
+    let scenario = named("R3");
+    let [none, refine] = ["none", "refine"].map(|spec| run_of(&scenario, spec));
+    let disturbed = |run: &ArrayRun| {
+        let slow = run.iteration_times().into_iter().enumerate().filter(|(_, time)| *time > 150_000_000);
+        slow.map(|(iteration, _)| iteration).collect::<Vec<_>>()
+    };
+    let (without, with) = (disturbed(&none), disturbed(&refine));
+    // All 200 iterations of the neighbour, and of those at most three phases.
+    assert!((198..=202).contains(&without.len()), "{without:?}");
+    assert!((1..=60).contains(&with.len()), "{with:?}");
+    assert!(with.last().unwrap() - with[0] < 60, "{with:?}");
+}
+
+#[test]
+fn refining_pays_while_the_hot_spot_is_slow_and_not_when_it_is_fast() {
+    let saved = |name: &str, spec: &str| {
+        let scenario = named(name);
+        let scenario =
+            ArrayScenario { array: Array { iterations: 200, ..scenario.array.clone() }, ..scenario };
+        1.0 - seconds(&run_of(&scenario, spec)) / seconds(&run_of(&scenario, "none"))
+    };
+    let [still, slow, fast] = ["spot", "spot-0", "spot-5"].map(|name| saved(name, "refine"));
+    assert!(still > slow && slow > 0.3 && fast < 0.0, "{still} {slow} {fast}");
+    // Chunks that are spread over ranks stay balanced wherever it is.
+    assert!(saved("spot-5", "greedy") > 0.2);
 }

@@ -2,16 +2,19 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `pool` | pools of independent iterations: what can be asked, and who answers |
+//! | `pool`, `array` | pools of independent iterations, arrays of chunks: what can be asked, and who answers |
 //! | `cluster`, `neighbour`, `host_trace`, `values` | a cluster as described on the command line, and its input |
+//! | `pool_described` | a pool on it |
 //! | `compare` | runs scenarios under policies |
-//! | `outcome` | the figures of one run |
-//! | `table`, `files`, `plot` | outcomes for people, programs and eyes |
+//! | `outcome`, `array_outcome` | the figures of one run |
+//! | `table`, `files` | outcomes for people, programs and eyes |
 //! | `sweep`, `figures` | many runs in few lines; figures 6 to 9 of the RUPER-LB paper |
 //! | `caa_figures` | figures 3 to 5 of the CAA paper |
 //!
 //! The cluster itself is a library: `lb_strategies::cluster`.
 
+mod array;
+mod array_outcome;
 mod caa_figures;
 mod cluster;
 mod compare;
@@ -20,8 +23,8 @@ mod files;
 mod host_trace;
 mod neighbour;
 mod outcome;
-mod plot;
 mod pool;
+mod pool_described;
 mod sweep;
 mod table;
 mod values;
@@ -45,12 +48,15 @@ pub(crate) struct Options {
 enum Program {
     /// A pool of independent iterations.
     Pool(Box<pool::Options>),
+    /// An array of chunks, moved by the balancer that moves those of a run.
+    Array(Box<array::Options>),
 }
 
 /// Simulates it and writes what came of it.
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     match &options.program {
         Program::Pool(options) => pool::run(options, out),
+        Program::Array(options) => array::run(options, out),
     }
 }
 

@@ -105,18 +105,34 @@ impl<'r> Execution<'r> {
 
     #[expect(clippy::float_cmp, reason = "it is the same number or another speed")]
     fn look_at_all_but<E: From<Look>>(&mut self, but: usize, now: Nanos, events: &mut Events<E>) {
-        for (worker, state) in self.states.iter_mut().enumerate() {
-            let Some(running) = &state.running else { continue };
+        for worker in 0..self.states.len() {
+            let Some(running) = &self.states[worker].running else { continue };
             // An earlier look stays planned, and is right as long as the speed is.
-            if worker != but && self.vcpus.speed(self.names[worker], now).0 != running.speed {
-                state.version += 1;
-                events.at(now, Look { worker, version: state.version }.into());
+            if worker == but || self.vcpus.speed(self.names[worker], now).0 == running.speed {
+                continue;
+            }
+            if self.account(worker, now) {
+                // Whoever drives this hears of it by a look.
+                events.at(now, Look { worker, version: self.states[worker].version }.into());
+            } else {
+                self.plan(worker, now, events);
             }
         }
     }
 
-    /// Accounts for what a worker has executed since the last look, and says when to look again.
+    /// Goes on from the last look to the next. True if the worker is through.
     fn advance<E: From<Look>>(&mut self, worker: usize, now: Nanos, events: &mut Events<E>) -> bool {
+        let through = self.account(worker, now);
+        if through {
+            self.states[worker].running = None;
+        } else {
+            self.plan(worker, now, events);
+        }
+        through
+    }
+
+    /// Accounts for what a worker has executed since the last look. True if nothing is left.
+    fn account(&mut self, worker: usize, now: Nanos) -> bool {
         let state = &mut self.states[worker];
         state.version += 1;
         let running = state.running.as_mut().expect("only who runs is looked at");
@@ -125,10 +141,13 @@ impl<'r> Execution<'r> {
         running.since = now;
         state.spent.cpu_ns += running.share * since;
         state.spent.wait_ns += (1.0 - running.share) * since;
-        if running.left <= 1e-9 * running.speed.max(1.0) {
-            state.running = None;
-            return true;
-        }
+        running.left <= 1e-9 * running.speed.max(1.0)
+    }
+
+    /// Says when to look again.
+    fn plan<E: From<Look>>(&mut self, worker: usize, now: Nanos, events: &mut Events<E>) {
+        let state = &mut self.states[worker];
+        let running = state.running.as_mut().expect("only who runs is looked at");
         let (speed, until) = self.vcpus.speed(self.names[worker], now);
         debug_assert!(until > now, "a speed holds for a while");
         running.speed = speed;
@@ -141,6 +160,5 @@ impl<'r> Execution<'r> {
         if next < Nanos::MAX {
             events.at(next, Look { worker, version: state.version }.into());
         }
-        false
     }
 }

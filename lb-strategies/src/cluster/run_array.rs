@@ -72,14 +72,13 @@ impl Array {
 /// ```
 /// use lb_strategies::ARRAYS;
 /// use lb_strategies::cluster::{Array, RunArray, Traces};
-/// use lb_strategies::pool::SECOND;
 /// // Rank 1 is half as fast: of 12 chunks it should have 4.
 /// let array = Array { chunks: 12, iterations: 100, period: 10, state_bytes: 0, workers: vec![1, 1] };
 /// let mut vcpus = Traces::constant(|worker| if worker.rank.0 == 0 { 60.0 } else { 30.0 });
 /// let run = RunArray::new(&array, ARRAYS.parse("refine")?.into(), &mut vcpus).run();
 /// assert!(run.is_complete(&array));
 /// assert_eq!(run.moves(), 2);
-/// assert_eq!(run.makespan().div_ceil(SECOND / 1000), 10 * 200 + 90 * 134 - 60, "8 chunks a rank take 0.1333 s");
+/// assert_eq!(run.makespan() / 1_000_000, 10 * 200 + 12_000, "90 iterations of 8 chunks, a sixtieth of a second each");
 /// # Ok::<(), lb_strategies::ParseError>(())
 /// ```
 pub struct RunArray<'r> {

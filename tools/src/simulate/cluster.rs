@@ -1,31 +1,64 @@
-//! A cluster described on the command line: ranks, speeds, neighbours, measured hosts, costs.
+//! A cluster described on the command line: ranks, speeds, neighbours, measured hosts, and the network.
 
 use std::path::PathBuf;
 
-use lb_strategies::cluster::{Beside, Costs, Neighbour, PerWorker, Scenario, Series, Shared, on_hosts};
-use lb_strategies::pool::Pool;
+use lb_strategies::cluster::{Beside, Neighbour, Network, PerWorker, Series, Shared, Vcpus, on_hosts};
 
-use super::{host_trace, neighbour, values};
+use super::host_trace::{self, Hosts};
+use super::{neighbour, values};
 use crate::Error;
-
-/// The name of such a cluster in reports.
-const NAME: &str = "described";
 
 /// Three years: a hundred times as long, which a policy may take, is still a number of nanoseconds.
 const IDEAL_MOST_S: f64 = 1e8;
 
-/// Simulated in minutes, for each policy.
-const SIMULATED_MOST: f64 = 1e9;
-
-/// How long a chunk takes under most policies unless they are told otherwise.
-const CHUNK_S: f64 = 0.1;
-
 /// Ranks are connected in pairs, all of which are kept in memory.
 const RANKS_MOST: i64 = 1024;
 
-/// A pool and the cluster under it.
+/// Refuses what nobody ends, or not in time; `ideal_s` is what the best schedule takes, about.
+pub(super) fn check_ideal(ideal_s: f64, iterations: u64) -> Result<(), Error> {
+    if !ideal_s.is_finite() {
+        let words = "from some time on all speeds are 0, expected a worker that can end it";
+        return Err(Error::Usage(words.to_owned()));
+    }
+    if ideal_s > IDEAL_MOST_S {
+        return Err(Error::Usage(format!(
+            "--iterations {:e}: even the best schedule takes {ideal_s:.0e} s, expected {IDEAL_MOST_S:e} s at most",
+            iterations as f64
+        )));
+    }
+    Ok(())
+}
+
+/// Neighbours on the other hardware thread, in `--beside`.
+const CORE: &str = "core";
+
+/// The network between ranks, whoever described the rest.
 #[derive(clap::Args)]
-#[group(id = "described", multiple = true)]
+#[group(skip)]
+pub(super) struct Wires {
+    /// From one rank to another and back, as in 0.1ms, 200us or 2s; if not given what the scenario says, of a cluster
+    /// described 10ms for a pool and 0.1ms for an array.
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    rtt: Option<u64>,
+    /// How much longer a message may take, one way, by chance.
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = values::time)]
+    jitter: u64,
+    /// Seed of costs, jitter and the choice of hosts of the cluster described; of a scenario, of its jitter only.
+    #[arg(long, default_value_t = 0)]
+    pub(super) seed: u64,
+}
+
+impl Wires {
+    /// Lays them.
+    pub(super) fn connect(&self, network: &mut Network) {
+        network.rtt = self.rtt.unwrap_or(network.rtt);
+        (network.jitter, network.seed) = (self.jitter, self.seed);
+    }
+}
+
+/// Ranks and the vCPUs under them.
+#[derive(clap::Args)]
+#[group(id = "cluster", multiple = true)]
 #[command(next_help_heading = "A cluster described")]
 pub(super) struct Options {
     /// Ranks of the cluster.
@@ -34,10 +67,7 @@ pub(super) struct Options {
     /// Workers of each rank.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1024))]
     workers: u32,
-    /// Iterations of the pool, as in 100000000 or 1e8.
-    #[arg(long, value_name = "COUNT", default_value = "1e8", value_parser = values::count)]
-    iterations: u64,
-    /// Iterations per second of each worker.
+    /// Iterations per second of each worker, of an array those of a chunk.
     #[arg(long, default_value = "1000", value_parser = values::speed)]
     speed: f64,
     /// Iterations per second of each rank's workers, or of each worker: a list as in 1000,2000, or a file of one.
@@ -48,7 +78,7 @@ pub(super) struct Options {
     #[arg(long = "neighbour", value_name = "RANK[.WORKER][:FROM-TO][:DUTY]", value_parser = neighbour::parse)]
     neighbours: Vec<Neighbour>,
     /// Where neighbours run: on the same vCPU, or on the other hardware thread of the core.
-    #[arg(long, default_value = "vcpu", value_parser = ["vcpu", "core"])]
+    #[arg(long, default_value = "vcpu", value_parser = ["vcpu", CORE])]
     beside: String,
     /// Speeds of hosts as they were measured, one host for each rank: CSV as `time_s,host,share`, `starttime,value`, `vm,value` or
     /// `name,percent,percent,...` every 300 s. --seed N begins with the N-th group of so many hosts.
@@ -57,61 +87,42 @@ pub(super) struct Options {
     /// Seconds between two samples of a host, instead of what its trace says.
     #[arg(long, value_name = "SECONDS", requires = "hosts_trace", value_parser = values::seconds)]
     trace_step: Option<f64>,
-    /// What iterations cost: all the same, or lognormal with this sigma and a mean of 1.
-    #[arg(long, value_name = "constant|lognormal:SIGMA", default_value = "constant", value_parser = values::cost)]
-    cost: values::Cost,
 }
 
 impl Options {
-    /// The scenario described.
-    pub(super) fn scenario(&self, seed: u64) -> Result<Scenario, Error> {
-        let pool = Pool::new(self.iterations, vec![self.workers; self.ranks as usize]);
-        let speeds = self.speeds(&pool)?;
-        let neighbours = self.neighbour_shares(&pool)?;
-        let hosts = self.host_shares(&pool, seed)?;
-        let scenario = Scenario::new(NAME, pool, move || {
-            let beside_neighbours = Shared::new(Box::new(speeds.clone()), neighbours.clone());
-            Box::new(Shared::new(Box::new(beside_neighbours), hosts.clone()))
-        });
-        let costs = match self.cost {
-            values::Cost::Constant => Costs::Equal,
-            values::Cost::Lognormal(sigma) => Costs::lognormal(sigma, seed),
-        };
-        // The mean cost is 1, and to add up costs may take too long.
-        self.check_size(scenario.ideal_s())?;
-        Ok(Scenario { costs, ..scenario })
+    /// Workers of each rank.
+    pub(super) fn workers(&self) -> Vec<u32> {
+        vec![self.workers; self.ranks as usize]
     }
 
-    /// Refuses what cannot be simulated, or by nobody's patience; `ideal_s` is what the best schedule takes, about.
-    fn check_size(&self, ideal_s: f64) -> Result<(), Error> {
-        if !ideal_s.is_finite() {
-            let words = "from some time on all speeds are 0, expected a worker that can end the pool";
-            return Err(Error::Usage(words.to_owned()));
-        }
-        if ideal_s > IDEAL_MOST_S {
-            return Err(Error::Usage(format!(
-                "--iterations {:e}: even the best schedule takes {ideal_s:.0e} s, expected {IDEAL_MOST_S:e} s at most",
-                self.iterations as f64
-            )));
-        }
-        let workers = f64::from(self.ranks) * f64::from(self.workers);
-        let iterations = self.iterations as f64;
-        let (simulated, what) = match self.cost {
-            values::Cost::Constant => ((ideal_s * workers / CHUNK_S).min(iterations), "chunks of 0.1 s"),
-            values::Cost::Lognormal(_) => (iterations, "iterations of different costs"),
-        };
-        if simulated > SIMULATED_MOST {
-            return Err(Error::Usage(format!(
-                "--iterations {iterations:e}: {simulated:.0e} {what} to simulate, expected {SIMULATED_MOST:e} at most"
-            )));
-        }
-        Ok(())
+    /// The vCPUs under them; the group of measured hosts is by the seed.
+    pub(super) fn vcpus(
+        &self,
+        seed: u64,
+    ) -> Result<impl Fn() -> Box<dyn Vcpus> + Send + Sync + use<>, Error> {
+        let speeds = self.speeds()?;
+        let neighbours = self.neighbour_parts()?;
+        let beside_core = self.beside == CORE;
+        let (hosts, turns) = self.host_parts(seed)?;
+        Ok(move || {
+            let speeds = Box::new(speeds.clone());
+            let neighbours = neighbours.clone();
+            // Who is on the same core slows a worker down; who is on its vCPU takes turns with it.
+            let beside = if beside_core {
+                Shared::slowed(speeds, neighbours)
+            } else {
+                Shared::new(speeds, neighbours)
+            };
+            let (beside, hosts) = (Box::new(beside), hosts.clone());
+            let on_hosts = if turns { Shared::new(beside, hosts) } else { Shared::slowed(beside, hosts) };
+            Box::new(on_hosts) as Box<dyn Vcpus>
+        })
     }
 
-    fn speeds(&self, pool: &Pool) -> Result<PerWorker, Error> {
-        let (ranks, all) = (self.ranks as usize, pool.workers() as usize);
+    fn speeds(&self) -> Result<PerWorker, Error> {
+        let (ranks, all) = (self.ranks as usize, self.ranks as usize * self.workers as usize);
         let Some(list) = &self.speeds else {
-            return Ok(PerWorker::new(&pool.workers, |_| Series::constant(self.speed)));
+            return Ok(PerWorker::new(&self.workers(), |_| Series::constant(self.speed)));
         };
         let speeds = values::speeds(list).map_err(Error::Usage)?;
         if speeds.len() != ranks && speeds.len() != all {
@@ -121,13 +132,13 @@ impl Options {
             )));
         }
         let of_workers = speeds.len() == all;
-        Ok(PerWorker::new(&pool.workers, |worker| {
+        Ok(PerWorker::new(&self.workers(), |worker| {
             let index = worker.rank.index() * self.workers as usize + worker.number as usize;
             Series::constant(speeds[if of_workers { index } else { worker.rank.index() }])
         }))
     }
 
-    fn neighbour_shares(&self, pool: &Pool) -> Result<PerWorker, Error> {
+    fn neighbour_parts(&self) -> Result<PerWorker, Error> {
         for neighbour in &self.neighbours {
             if neighbour.rank.0 >= self.ranks {
                 let (rank, last) = (neighbour.rank, self.ranks - 1);
@@ -140,17 +151,18 @@ impl Options {
                 )));
             }
         }
-        let beside = if self.beside == "core" { Beside::Core } else { Beside::Vcpu };
-        Ok(beside.shares(&pool.workers, &self.neighbours))
+        let beside = if self.beside == CORE { Beside::Core } else { Beside::Vcpu };
+        Ok(beside.shares(&self.workers(), &self.neighbours))
     }
 
-    fn host_shares(&self, pool: &Pool, seed: u64) -> Result<PerWorker, Error> {
+    /// The parts that hosts leave, and whether others take turns with the workers there.
+    fn host_parts(&self, seed: u64) -> Result<(PerWorker, bool), Error> {
         let Some(file) = &self.hosts_trace else {
-            return Ok(PerWorker::new(&pool.workers, |_| Series::constant(1.0)));
+            return Ok((PerWorker::new(&self.workers(), |_| Series::constant(1.0)), false));
         };
-        let mut hosts = host_trace::read(file, self.trace_step)?;
-        let group = (u128::from(seed) * u128::from(self.ranks) % hosts.len() as u128) as usize;
-        hosts.rotate_left(group);
-        Ok(on_hosts(&pool.workers, &hosts))
+        let Hosts { mut parts, turns } = host_trace::read(file, self.trace_step)?;
+        let group = (u128::from(seed) * u128::from(self.ranks) % parts.len() as u128) as usize;
+        parts.rotate_left(group);
+        Ok((on_hosts(&self.workers(), &parts), turns))
     }
 }

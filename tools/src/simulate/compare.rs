@@ -2,46 +2,39 @@
 //!
 //! Each run is alone in its virtual time, so that the outcome does not depend on how many run at once.
 
-use std::io::{IsTerminal, stderr};
-use std::sync::Mutex;
+use std::io::{IsTerminal, Write, stderr};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use lb_strategies::POOLS;
-use lb_strategies::cluster::Scenario;
-use lb_strategies::pool::PoolStrategy;
+use lb_strategies::Table;
 use lb_strategies::spec::split_list;
+use presentation::chart::Chart;
 use serde::Serialize;
 
-use super::outcome::Outcome;
+use super::table;
 use crate::Error;
 
 /// A policy with the specification that a person wrote for it.
-pub(super) struct Policy {
+pub(super) struct Policy<P: ?Sized> {
     pub(super) spec: String,
-    strategy: Box<dyn PoolStrategy>,
+    strategy: Arc<P>,
 }
 
-impl Policy {
+impl<P: ?Sized + 'static> Policy<P> {
     /// The policy that `spec` describes.
-    pub(super) fn parse(spec: &str) -> Result<Self, Error> {
-        let strategy = POOLS.parse(spec);
+    pub(super) fn parse(table: &Table<P>, spec: &str) -> Result<Self, Error> {
+        let strategy = table.parse(spec);
         let strategy = strategy.map_err(|source| Error::Policy { spec: spec.to_owned(), source })?;
-        Ok(Self { spec: spec.to_owned(), strategy })
+        Ok(Self { spec: spec.to_owned(), strategy: strategy.into() })
     }
 
     /// The policies in a list as `--compare` takes it; all in the table if there is no list.
-    pub(super) fn list(list: Option<&str>) -> Result<Vec<Self>, Error> {
+    pub(super) fn list(table: &Table<P>, list: Option<&str>) -> Result<Vec<Self>, Error> {
         match list {
-            Some(list) => specs(list)?.iter().map(|spec| Self::parse(spec)).collect(),
-            None => POOLS.iter().map(|entry| Self::parse(entry.name)).collect(),
+            Some(list) => specs(list)?.iter().map(|spec| Self::parse(table, spec)).collect(),
+            None => table.iter().map(|entry| Self::parse(table, entry.name)).collect(),
         }
-    }
-
-    /// Tells whether it has this parameter.
-    pub(super) fn takes(&self, parameter: &str) -> bool {
-        let entry = POOLS.find(&self.spec);
-        entry.is_some_and(|entry| entry.parameters.iter().any(|known| known.name == parameter))
     }
 }
 
@@ -52,36 +45,112 @@ fn specs(list: &str) -> Result<Vec<String>, Error> {
     })
 }
 
+/// A scenario that can be run under policies: of pools, or of arrays.
+pub(super) trait Compared: Sync {
+    type Policy: ?Sized + Send + Sync + 'static;
+    type Outcome: Figures + Send;
+
+    /// The seconds that the best schedule would take.
+    fn ideal_s(&self) -> f64;
+
+    /// Its outcome under a policy.
+    fn outcome(&self, spec: &str, policy: &Arc<Self::Policy>, ideal_s: f64) -> Self::Outcome;
+
+    /// Its outcomes under all of them.
+    fn comparison(&self, ideal_s: f64, outcomes: Vec<Self::Outcome>) -> Comparison<Self::Outcome>;
+}
+
+/// The figures of a run as tables, files and plots show them.
+pub(super) trait Figures: Serialize {
+    /// Heads of the table; the first column is of words, and so is the last, which says what is wrong.
+    const HEADS: &'static [&'static str];
+    /// Heads of the CSV file after those that all have.
+    const COLUMNS: &'static [&'static str];
+    /// Above the plot.
+    const PLOT: &'static str;
+
+    fn policy(&self) -> &str;
+    fn makespan_s(&self) -> f64;
+    /// Over the ideal; none if not everything was done.
+    fn excess_percent(&self) -> Option<f64>;
+    fn cells(&self) -> Vec<String>;
+    fn values(&self) -> Vec<String>;
+
+    /// Faults in words; nothing if all was done.
+    fn complaint(&self) -> Option<String>;
+
+    /// A panel of the plot.
+    fn chart(comparison: &Comparison<Self>) -> Chart
+    where
+        Self: Sized;
+}
+
 /// Results of all policies in one scenario.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Comparison {
+pub(super) struct Comparison<O> {
     pub(super) scenario: String,
+    /// Of an array.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) chunks: Option<u32>,
     pub(super) iterations: u64,
     /// Workers of each rank.
     pub(super) workers: Vec<u32>,
     /// Time of the best schedule, in seconds.
     pub(super) ideal_s: f64,
-    pub(super) outcomes: Vec<Outcome>,
+    pub(super) outcomes: Vec<O>,
 }
 
 /// Runs each scenario under each policy; the order is theirs.
-pub(super) fn compare(scenarios: &[Scenario], policies: &[Policy]) -> Vec<Comparison> {
-    let ideals: Vec<f64> = scenarios.iter().map(Scenario::ideal_s).collect();
+pub(super) fn compare<S: Compared>(
+    scenarios: &[S],
+    policies: &[Policy<S::Policy>],
+) -> Vec<Comparison<S::Outcome>> {
+    let ideals: Vec<f64> = scenarios.iter().map(S::ideal_s).collect();
     let runs = scenarios.len() * policies.len();
     let outcomes = in_parallel(runs, |index| {
         let (which, policy) = (index / policies.len(), &policies[index % policies.len()]);
-        let scenario = &scenarios[which];
-        Outcome::new(&policy.spec, scenario, ideals[which], &scenario.run(&*policy.strategy))
+        scenarios[which].outcome(&policy.spec, &policy.strategy, ideals[which])
     });
     let mut outcomes = outcomes.into_iter();
-    let of_scenario = |(scenario, &ideal_s): (&Scenario, &f64)| Comparison {
-        scenario: scenario.name.clone(),
-        iterations: scenario.pool.iterations,
-        workers: scenario.pool.workers.clone(),
-        ideal_s,
-        outcomes: outcomes.by_ref().take(policies.len()).collect(),
+    let of_scenario = |(scenario, &ideal_s): (&S, &f64)| {
+        scenario.comparison(ideal_s, outcomes.by_ref().take(policies.len()).collect())
     };
     scenarios.iter().zip(&ideals).map(of_scenario).collect()
+}
+
+/// One table a scenario, each as soon as it is known; `about` says what it is, before its size.
+pub(super) fn write_tables<S: Compared>(
+    scenarios: &[S],
+    policies: &[Policy<S::Policy>],
+    about: impl Fn(&S) -> String,
+    out: &mut dyn Write,
+) -> Result<Vec<Comparison<S::Outcome>>, Error> {
+    let mut comparisons = Vec::new();
+    for (place, scenario) in scenarios.iter().enumerate() {
+        if place > 0 {
+            writeln!(out)?;
+        }
+        let comparison = compare(std::slice::from_ref(scenario), policies);
+        table::write(&comparison[0], &about(scenario), out)?;
+        out.flush()?;
+        comparisons.extend(comparison);
+    }
+    Ok(comparisons)
+}
+
+/// An error if a run left something undone.
+pub(super) fn all_complete<O: Figures>(comparisons: &[Comparison<O>]) -> Result<(), Error> {
+    let runs: usize = comparisons.iter().map(|comparison| comparison.outcomes.len()).sum();
+    let incomplete = comparisons.iter().flat_map(|comparison| {
+        comparison.outcomes.iter().filter_map(|outcome| {
+            Some(format!("{} in {}: {}", outcome.policy(), comparison.scenario, outcome.complaint()?))
+        })
+    });
+    let incomplete: Vec<String> = incomplete.collect();
+    match incomplete.first() {
+        None => Ok(()),
+        Some(first) => Err(Error::Incomplete { incomplete: incomplete.len(), runs, first: first.clone() }),
+    }
 }
 
 /// The results of `run` for `0..runs`, in order; shows on a terminal how far they are.

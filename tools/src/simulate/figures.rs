@@ -6,7 +6,9 @@
 
 use std::io::Write;
 
+use lb_strategies::POOLS;
 use lb_strategies::cluster::scenario;
+use lb_strategies::pool::PoolStrategy;
 use presentation::Table;
 
 use super::caa_figures;
@@ -70,14 +72,14 @@ pub(super) fn write(policies: Option<&str>, out: &mut dyn Write) -> Result<(), E
 }
 
 /// `static`, then those asked for.
-fn available(policies: Option<&str>, out: &mut dyn Write) -> Result<Vec<Policy>, Error> {
-    let mut all = vec![Policy::parse("static")?];
+fn available(policies: Option<&str>, out: &mut dyn Write) -> Result<Vec<Policy<dyn PoolStrategy>>, Error> {
+    let mut all = vec![Policy::parse(&POOLS, "static")?];
     if policies.is_some() {
-        all.extend(Policy::list(policies)?);
+        all.extend(Policy::list(&POOLS, policies)?);
         return Ok(all);
     }
     for spec in POLICIES.split(';') {
-        match Policy::parse(spec) {
+        match Policy::parse(&POOLS, spec) {
             Ok(policy) => all.push(policy),
             Err(error) => writeln!(out, "{error}")?,
         }
@@ -85,7 +87,7 @@ fn available(policies: Option<&str>, out: &mut dyn Write) -> Result<Vec<Policy>,
     Ok(all)
 }
 
-fn write_ranks(figure: &Figure, comparison: &Comparison, out: &mut dyn Write) -> Result<(), Error> {
+fn write_ranks(figure: &Figure, comparison: &Comparison<Outcome>, out: &mut dyn Write) -> Result<(), Error> {
     writeln!(out, "\n{}: seconds of each rank ({})", figure.title, comparison.scenario)?;
     let mut heads = vec![String::new()];
     heads.extend((0..comparison.workers.len()).map(|rank| format!("rank {rank}")));
@@ -110,7 +112,7 @@ fn write_ranks(figure: &Figure, comparison: &Comparison, out: &mut dyn Write) ->
     Ok(write!(out, "{table}")?)
 }
 
-fn write_threads(comparison: &Comparison, out: &mut dyn Write) -> Result<(), Error> {
+fn write_threads(comparison: &Comparison<Outcome>, out: &mut dyn Write) -> Result<(), Error> {
     writeln!(out, "\nfigure 7: seconds of each thread ({})", comparison.scenario)?;
     let row = |name: &str, rank: usize, ends: &[f64]| {
         let mut cells = vec![format!("{name}, rank {rank}")];
@@ -130,7 +132,7 @@ fn write_threads(comparison: &Comparison, out: &mut dyn Write) -> Result<(), Err
     Ok(write!(out, "{table}")?)
 }
 
-fn write_speeds(comparison: &Comparison, out: &mut dyn Write) -> Result<(), Error> {
+fn write_speeds(comparison: &Comparison<Outcome>, out: &mut dyn Write) -> Result<(), Error> {
     writeln!(
         out,
         "\nfigure 9: of all threads, mean speed (iterations/s) and end (s) ({})",

@@ -1,57 +1,86 @@
-//! Comparisons for programs: JSON with everything, CSV with a line a run.
+//! Comparisons for programs and eyes: JSON with everything, CSV with a line a run, a plot as SVG.
 
 use std::io;
+use std::path::PathBuf;
 
-use super::compare::Comparison;
-use super::outcome::Outcome;
-use crate::output::unwritten;
+use presentation::svg::{Area, Svg};
 
-/// Heads of the values.
-const HEADS: [&str; 15] = [
-    "scenario",
-    "policy",
-    "ranks",
-    "workers",
-    "iterations",
-    "ideal_s",
-    "makespan_s",
-    "excess_percent",
-    "worker_spread_s",
-    "rank_spread_s",
-    "idle_worker_s",
-    "messages",
-    "overshoot_percent",
-    "missing",
-    "hung",
-];
+use super::compare::{Comparison, Figures};
+use crate::Error;
+use crate::output::{self, unwritten};
+
+/// Heads of the values that all have.
+const HEADS: [&str; 8] =
+    ["scenario", "policy", "ranks", "workers", "iterations", "ideal_s", "makespan_s", "excess_percent"];
+
+/// Of one panel of the plot, in pixels.
+const SIZE: (f64, f64) = (960.0, 360.0);
+
+/// Files to write them to.
+#[derive(clap::Args)]
+#[group(skip)]
+pub(super) struct Files {
+    /// Write all figures, down to each worker or iteration, as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write a line a scenario and policy, as CSV.
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Draw a panel a scenario: when each worker of a pool ends, how long each iteration of an array takes.
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+}
+
+impl Files {
+    /// Writes those that are asked for.
+    pub(super) fn write<O: Figures>(&self, comparisons: &[Comparison<O>]) -> Result<(), Error> {
+        if let Some(file) = &self.json {
+            output::write(file, json(comparisons)?)?;
+        }
+        if let Some(file) = &self.csv {
+            output::write(file, csv(comparisons)?)?;
+        }
+        if let Some(file) = &self.plot {
+            output::write(file, svg(comparisons))?;
+        }
+        Ok(())
+    }
+}
 
 /// One array, an object a scenario.
-pub(super) fn json(comparisons: &[Comparison]) -> io::Result<String> {
+fn json<O: Figures>(comparisons: &[Comparison<O>]) -> io::Result<String> {
     Ok(serde_json::to_string_pretty(comparisons)? + "\n")
 }
 
 /// A header, then a line a scenario and policy. The excess of a run that did not do everything is empty.
-pub(super) fn csv(comparisons: &[Comparison]) -> io::Result<Vec<u8>> {
+fn csv<O: Figures>(comparisons: &[Comparison<O>]) -> io::Result<Vec<u8>> {
     let mut csv = csv::Writer::from_writer(Vec::new());
-    csv.write_record(HEADS).map_err(unwritten)?;
+    csv.write_record(HEADS.iter().chain(O::COLUMNS)).map_err(unwritten)?;
     for comparison in comparisons {
         let Comparison { scenario, iterations, workers, ideal_s, .. } = comparison;
         let (ranks, all) = (workers.len(), workers.iter().sum::<u32>());
         for outcome in &comparison.outcomes {
-            let Outcome { policy, messages, missing, hung, .. } = outcome;
-            csv.serialize((
-                (scenario, policy, ranks, all, iterations, text(*ideal_s), text(outcome.makespan_s)),
-                outcome.excess_percent.map(text),
-                (text(outcome.worker_spread_s), text(outcome.rank_spread_s), text(outcome.idle_worker_s)),
-                (messages, text(outcome.overshoot_percent), missing, hung),
-            ))
-            .map_err(unwritten)?;
+            let mut line = vec![scenario.clone(), outcome.policy().to_owned(), ranks.to_string()];
+            line.extend([all.to_string(), iterations.to_string()]);
+            line.extend([*ideal_s, outcome.makespan_s()].map(text));
+            line.push(outcome.excess_percent().map_or_else(String::new, text));
+            line.extend(outcome.values());
+            csv.write_record(line).map_err(unwritten)?;
         }
     }
     csv.into_inner().map_err(|error| error.into_error())
 }
 
 /// A number without decimals where it is a whole one.
-fn text(number: f64) -> String {
+pub(super) fn text(number: f64) -> String {
     number.to_string()
+}
+
+fn svg<O: Figures>(comparisons: &[Comparison<O>]) -> String {
+    let panels = comparisons.len().max(1) as f64;
+    let mut svg = Svg::new(SIZE.0, SIZE.1 * panels, O::PLOT);
+    for (number, comparison) in comparisons.iter().enumerate() {
+        O::chart(comparison).draw(&mut svg, Area::at((0.0, SIZE.1 * number as f64), SIZE));
+    }
+    svg.finish()
 }

@@ -9,6 +9,8 @@
 //! | `vm,value` | many hosts, each measured once (Azure VM noise, short) | value / median |
 //! | no header | `name,u0,u1,...`: CPU use in percent, every 300 s (PlanetLab) | 1 - u/100, at least 0.05 |
 //!
+//! Others take turns with the workers in the first and last of them; the others measured how fast a vCPU was.
+//!
 //! In the last, what others use is taken from the host: a model, since the traces measured use and not speed. After the
 //! last sample the last share holds.
 
@@ -57,14 +59,23 @@ pub(crate) enum Error {
     },
 }
 
+/// Measured hosts.
+#[derive(Debug, PartialEq)]
+pub(super) struct Hosts {
+    /// Which part of its speed each has left.
+    pub(super) parts: Vec<Series>,
+    /// Whether others take turns on its vCPUs with whoever is there, or make them slower.
+    pub(super) turns: bool,
+}
+
 /// The hosts in `file`, in the order of their first lines. `step_s` replaces the times of samples: they then follow each
 /// other in so many seconds.
-pub(super) fn read(file: &Path, step_s: Option<f64>) -> Result<Vec<Series>, Error> {
+pub(super) fn read(file: &Path, step_s: Option<f64>) -> Result<Hosts, Error> {
     let text =
         fs::read_to_string(file).map_err(|source| Error::Unreadable { file: file.to_owned(), source })?;
     let malformed = |(line, what)| Error::Malformed { file: file.to_owned(), line, what };
     let hosts = parse(&text, step_s).map_err(malformed)?;
-    if hosts.is_empty() {
+    if hosts.parts.is_empty() {
         return Err(Error::Empty { file: file.to_owned() });
     }
     Ok(hosts)
@@ -79,15 +90,19 @@ struct Record {
     fields: StringRecord,
 }
 
-fn parse(text: &str, step_s: Option<f64>) -> Result<Vec<Series>, Complaint> {
+fn parse(text: &str, step_s: Option<f64>) -> Result<Hosts, Complaint> {
     let records = records(text);
-    let Some((first, others)) = records.split_first() else { return Ok(Vec::new()) };
-    match first.fields.iter().collect::<Vec<_>>()[..] {
-        ["time_s", "host", "share"] => shares(others, step_s),
-        ["starttime", "value"] => one_host(others, step_s),
-        ["vm", "value"] => one_sample_each(others),
-        _ => use_in_percent(&records, step_s),
-    }
+    let Some((first, others)) = records.split_first() else {
+        return Ok(Hosts { parts: Vec::new(), turns: false });
+    };
+    // A benchmark that was slow says how fast the vCPU was, use by others that they had it.
+    let (parts, turns) = match first.fields.iter().collect::<Vec<_>>()[..] {
+        ["time_s", "host", "share"] => (shares(others, step_s)?, true),
+        ["starttime", "value"] => (one_host(others, step_s)?, false),
+        ["vm", "value"] => (one_sample_each(others)?, false),
+        _ => (use_in_percent(&records, step_s)?, true),
+    };
+    Ok(Hosts { parts, turns })
 }
 
 /// All lines but empty ones.
@@ -211,33 +226,42 @@ fn reference(mut values: Vec<f64>) -> f64 {
 mod tests {
     use super::*;
 
+    fn parts(text: &str, step_s: Option<f64>) -> Vec<Series> {
+        parse(text, step_s).unwrap().parts
+    }
+
+    #[test]
+    fn others_take_turns_where_their_use_was_measured() {
+        let turns = |text| parse(text, None).unwrap().turns;
+        assert!(turns("time_s,host,share\n0,a,1\n") && turns("a,0,50\n"));
+        assert!(!turns("vm,value\n0,5\n") && !turns("starttime,value\n2024-02-28 23:00:00.0,4\n"));
+    }
+
     fn at(series: &Series, seconds: u64) -> f64 {
         series.at(seconds * 1_000_000_000).0
     }
 
     #[test]
     fn each_format_is_known_by_its_first_line() {
-        let hosts = parse("time_s,host,share\n0,a,1\n0,b,0.8\n60,a,0.5\n", None).unwrap();
+        let hosts = parts("time_s,host,share\n0,a,1\n0,b,0.8\n60,a,0.5\n", None);
         assert_eq!(hosts, [Series::constant(1.0).then(60.0, 0.5), Series::constant(0.8)]);
-        let hosts =
-            parse("starttime,value\n2024-02-28 23:00:00.0,4\n2024-03-01 01:00:00.5,2\n", None).unwrap();
+        let hosts = parts("starttime,value\n2024-02-28 23:00:00.0,4\n2024-03-01 01:00:00.5,2\n", None);
         assert_eq!(hosts, [Series::constant(1.0).then(93_600.5, 0.5)], "a leap day lies between");
-        let hosts = parse("vm,value\n0,5\n1,10\n2,20\n", None).unwrap();
+        let hosts = parts("vm,value\n0,5\n1,10\n2,20\n", None);
         assert_eq!(hosts.iter().map(|host| at(host, 0)).collect::<Vec<_>>(), [0.5, 1.0, 2.0]);
-        let hosts = parse("\u{feff}vm , value\r\n\r\n\"0,b\",5\r\n1,10", None).unwrap();
+        let hosts = parts("\u{feff}vm , value\r\n\r\n\"0,b\",5\r\n1,10", None);
         assert_eq!(
             hosts.iter().map(|host| at(host, 0)).collect::<Vec<_>>(),
             [0.5, 1.0],
             "blanks, CRLF and quotes"
         );
-        let hosts = parse("a host_x,0,50,99\n", None).unwrap();
+        let hosts = parts("a host_x,0,50,99\n", None);
         assert_eq!([0, 299, 300, 600].map(|seconds| at(&hosts[0], seconds)), [1.0, 1.0, 0.5, 0.05]);
     }
 
     #[test]
     fn samples_can_follow_each_other_faster_than_they_did() {
-        let hosts =
-            parse("starttime,value\n2023-05-28 23:00:00,4\n2023-05-29 23:00:00,2\n", Some(10.0)).unwrap();
+        let hosts = parts("starttime,value\n2023-05-28 23:00:00,4\n2023-05-29 23:00:00,2\n", Some(10.0));
         assert_eq!(hosts, [Series::constant(1.0).then(10.0, 0.5)]);
     }
 
@@ -264,7 +288,7 @@ mod tests {
             assert_eq!(at, line, "{text:?}");
             assert!(what.contains(words), "{text:?}: {what}");
         }
-        assert_eq!(parse("", None), Ok(vec![]));
+        assert_eq!(parts("", None), []);
     }
 
     #[test]
@@ -280,7 +304,7 @@ mod tests {
                 println!("skip: ../shared/data/{name} not found");
                 continue;
             }
-            let hosts = read(&file, None).unwrap();
+            let hosts = read(&file, None).unwrap().parts;
             assert_eq!(hosts.len(), count, "{name}");
             let shares: Vec<f64> = hosts.iter().map(|host| at(host, 0)).collect();
             assert!(shares.iter().all(|&share| share > 0.0 && share < 10.0), "{name}");

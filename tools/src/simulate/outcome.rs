@@ -1,8 +1,14 @@
-//! The figures of one run: how long, how far from the best, and what it cost.
+//! The figures of one run of a pool: how long, how far from the best, and what it cost.
+
+use std::sync::Arc;
 
 use lb_strategies::cluster::{PoolRun, Scenario, WorkerRun};
-use lb_strategies::pool::Nanos;
+use lb_strategies::pool::{Nanos, PoolStrategy};
+use presentation::chart::{Axis, Chart, Series};
 use serde::Serialize;
+
+use super::compare::{Compared, Comparison, Figures};
+use super::files::text;
 
 /// Result of one policy in one scenario. Times are in seconds; ranks that died count nowhere but in `worker_ends_s`.
 #[derive(Clone, Debug, Serialize)]
@@ -72,13 +78,114 @@ impl Outcome {
             worker_speeds: by_rank(scenario, run, |worker| worker.done as f64 / seconds(worker.end.max(1))),
         }
     }
+}
 
-    /// Faults in words; nothing if all iterations were executed and all ranks closed.
-    pub(super) fn complaint(&self) -> Option<String> {
+impl Compared for Scenario {
+    type Policy = dyn PoolStrategy;
+    type Outcome = Outcome;
+
+    fn ideal_s(&self) -> f64 {
+        Scenario::ideal_s(self)
+    }
+
+    fn outcome(&self, spec: &str, policy: &Arc<dyn PoolStrategy>, ideal_s: f64) -> Outcome {
+        Outcome::new(spec, self, ideal_s, &self.run(&**policy))
+    }
+
+    fn comparison(&self, ideal_s: f64, outcomes: Vec<Outcome>) -> Comparison<Outcome> {
+        Comparison {
+            scenario: self.name.clone(),
+            chunks: None,
+            iterations: self.pool.iterations,
+            workers: self.pool.workers.clone(),
+            ideal_s,
+            outcomes,
+        }
+    }
+}
+
+impl Figures for Outcome {
+    const HEADS: &'static [&'static str] = &[
+        "policy",
+        "makespan s",
+        "excess %",
+        "spread s",
+        "of ranks s",
+        "idle s",
+        "messages",
+        "overshoot %",
+        "",
+    ];
+    const COLUMNS: &'static [&'static str] = &[
+        "worker_spread_s",
+        "rank_spread_s",
+        "idle_worker_s",
+        "messages",
+        "overshoot_percent",
+        "missing",
+        "hung",
+    ];
+    const PLOT: &'static str = "when each worker ended";
+
+    fn policy(&self) -> &str {
+        &self.policy
+    }
+
+    fn makespan_s(&self) -> f64 {
+        self.makespan_s
+    }
+
+    fn excess_percent(&self) -> Option<f64> {
+        self.excess_percent
+    }
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            format!("{:.1}", self.worker_spread_s),
+            format!("{:.1}", self.rank_spread_s),
+            format!("{:.0}", self.idle_worker_s),
+            self.messages.to_string(),
+            format!("{:.2}", self.overshoot_percent),
+        ]
+    }
+
+    fn values(&self) -> Vec<String> {
+        let spreads_and_idle = [self.worker_spread_s, self.rank_spread_s, self.idle_worker_s].map(text);
+        let counts = [self.messages.to_string(), text(self.overshoot_percent)];
+        let wrong = [self.missing.to_string(), self.hung.to_string()];
+        spreads_and_idle.into_iter().chain(counts).chain(wrong).collect()
+    }
+
+    fn complaint(&self) -> Option<String> {
         let missing = (self.missing > 0).then(|| format!("{} iterations missing", self.missing));
         let hung = (self.hung > 0).then(|| format!("{} ranks hang", self.hung));
         let words: Vec<String> = missing.into_iter().chain(hung).collect();
         (!words.is_empty()).then(|| words.join(", "))
+    }
+
+    fn chart(comparison: &Comparison<Self>) -> Chart {
+        let workers = f64::from(comparison.workers.iter().sum::<u32>());
+        let ends = comparison.outcomes.iter().map(|outcome| outcome.makespan_s);
+        let top = 1.08 * ends.fold(comparison.ideal_s, f64::max).max(1e-9);
+        Chart {
+            caption: comparison.scenario.clone(),
+            horizontal: Axis { title: "worker, by rank".into(), from: -0.5, to: workers - 0.5, whole: true },
+            vertical: Axis { title: "end (s)".into(), from: 0.0, to: top, whole: false },
+            bands: Vec::new(),
+            level: Some(comparison.ideal_s),
+            series: comparison.outcomes.iter().map(ends_of_workers).collect(),
+        }
+    }
+}
+
+fn ends_of_workers(outcome: &Outcome) -> Series {
+    let ends = outcome.worker_ends_s.iter().flatten();
+    Series {
+        name: format!("{}: {:.0} s", outcome.policy, outcome.makespan_s),
+        dots: (0..).map(f64::from).zip(ends.copied()).collect(),
+        radius: 4.0,
+        opacity: 1.0,
+        line: Vec::new(),
     }
 }
 

@@ -1,33 +1,34 @@
 //! `caribou simulate pool`: one pool or many, under some policies or all.
 
 use std::io::Write;
-use std::path::PathBuf;
 
 use lb_strategies::cluster::{SCENARIOS, SWEEPS, Scenario, Sweep, scenario};
 use lb_strategies::{Choice, Listing, POOLS};
 
-use super::compare::{Comparison, Policy, compare};
-use super::{cluster, figures, files, plot, sweep, table, values};
-use crate::{Error, output};
+use super::cluster::{self, Wires};
+use super::compare::{Comparison, Policy, all_complete, write_tables};
+use super::files::Files;
+use super::outcome::Outcome;
+use super::{figures, pool_described, sweep};
+use crate::Error;
 
 /// A pool with a name, a cluster described, a sweep, or the figures of the paper.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Options {
     /// Scenarios with names, or `all`; --list says which there are. Without one, the cluster described below.
-    #[arg(long, value_name = "NAME[,NAME..]|all", value_delimiter = ',', conflicts_with = "described")]
+    #[arg(long, value_name = "NAME[,NAME..]|all", value_delimiter = ',', conflicts_with_all = ["described", "cluster"])]
     scenario: Vec<String>,
     /// Mean, median and worst excess over many scenarios of one kind, S1 to S8 or `all`.
     #[arg(
         long,
         value_name = "NAME[,NAME..]|all",
         value_delimiter = ',',
-        conflicts_with = "described",
-        conflicts_with = "scenario"
+        conflicts_with_all = ["described", "cluster", "scenario", "plot"]
     )]
     sweep: Vec<String>,
     /// Figures 6 to 9 of the RUPER-LB paper, and 3 to 5 of the CAA paper, beside what comes out here.
-    #[arg(long, conflicts_with_all = ["described", "scenario", "sweep", "json", "csv", "plot"])]
+    #[arg(long, conflicts_with_all = ["described", "cluster", "scenario", "sweep", "json", "csv", "plot"])]
     figures: bool,
     /// List scenarios, sweeps and policies.
     #[arg(long, exclusive = true)]
@@ -35,26 +36,14 @@ pub(super) struct Options {
     /// Policies for pools with their parameters, as in static,leases,chunk=0.05; all of them if not given.
     #[arg(long, value_name = "SPEC[,SPEC..]")]
     compare: Option<String>,
-    /// From one rank to another and back, as in 0.1ms, 200us or 2s; if not given what the scenario says, else 10ms.
-    #[arg(long, value_name = "TIME", value_parser = values::time)]
-    rtt: Option<u64>,
-    /// How much longer a message may take, one way, by chance.
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = values::time)]
-    jitter: u64,
-    /// Seed of costs, jitter and the choice of hosts of the cluster described; of a scenario, of its jitter only.
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
-    /// Write all figures, down to the end of each worker, as JSON.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write a line a scenario and policy, as CSV.
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
-    /// Draw when each worker ends, a panel a scenario.
-    #[arg(long, value_name = "FILE.svg", conflicts_with = "sweep")]
-    plot: Option<PathBuf>,
+    #[command(flatten)]
+    wires: Wires,
+    #[command(flatten)]
+    files: Files,
     #[command(flatten)]
     cluster: cluster::Options,
+    #[command(flatten)]
+    described: pool_described::Options,
 }
 
 const AFTER_HELP: &str = "\
@@ -69,67 +58,34 @@ The paper's figure 7 under two policies, one of them with its parameters
 /// Runs what was asked for, and writes what came of it.
 pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     if options.list {
-        return list(out);
+        return write_list(out);
     }
-    let policies = options.compare.as_deref();
+    let list = options.compare.as_deref();
     if options.figures {
-        return figures::write(policies, out);
+        return figures::write(list, out);
     }
-    let comparisons = if options.sweep.is_empty() { options.tables(out)? } else { options.sweeps(out)? };
-    options.write_files(&comparisons)?;
+    let comparisons = if options.sweep.is_empty() {
+        write_tables(&options.scenarios()?, &Policy::list(&POOLS, list)?, about, out)?
+    } else {
+        options.sweeps(out)?
+    };
+    options.files.write(&comparisons)?;
     all_complete(&comparisons)
-}
-
-/// An error if a run left iterations undone or ranks waiting.
-fn all_complete(comparisons: &[Comparison]) -> Result<(), Error> {
-    let runs: usize = comparisons.iter().map(|comparison| comparison.outcomes.len()).sum();
-    let incomplete = comparisons.iter().flat_map(|comparison| {
-        comparison.outcomes.iter().filter_map(|outcome| {
-            Some(format!("{} in {}: {}", outcome.policy, comparison.scenario, outcome.complaint()?))
-        })
-    });
-    let incomplete: Vec<String> = incomplete.collect();
-    match incomplete.first() {
-        None => Ok(()),
-        Some(first) => Err(Error::Incomplete { incomplete: incomplete.len(), runs, first: first.clone() }),
-    }
 }
 
 impl Options {
     /// Those named, or the one described, on the network asked for.
     fn scenarios(&self) -> Result<Vec<Scenario>, Error> {
         let mut scenarios = match &self.scenario[..] {
-            [] => vec![self.cluster.scenario(self.seed)?],
+            [] => vec![self.described.scenario(&self.cluster, self.wires.seed)?],
             [all] if all == "all" => SCENARIOS.iter().map(|entry| entry.build()).collect(),
             names => names.iter().map(|name| named(name)).collect::<Result<_, _>>()?,
         };
-        scenarios.iter_mut().for_each(|scenario| self.connect(scenario));
+        scenarios.iter_mut().for_each(|scenario| self.wires.connect(&mut scenario.network));
         Ok(scenarios)
     }
 
-    /// One table a scenario, each as soon as it is known.
-    fn tables(&self, out: &mut dyn Write) -> Result<Vec<Comparison>, Error> {
-        let policies = Policy::list(self.compare.as_deref())?;
-        let mut comparisons = Vec::new();
-        for (place, scenario) in self.scenarios()?.iter().enumerate() {
-            if place > 0 {
-                writeln!(out)?;
-            }
-            let comparison = compare(std::slice::from_ref(scenario), &policies);
-            table::write(&comparison[0], &about(scenario), out)?;
-            out.flush()?;
-            comparisons.extend(comparison);
-        }
-        Ok(comparisons)
-    }
-
-    fn connect(&self, scenario: &mut Scenario) {
-        let network = &mut scenario.network;
-        network.rtt = self.rtt.unwrap_or(network.rtt);
-        (network.jitter, network.seed) = (self.jitter, self.seed);
-    }
-
-    fn sweeps(&self, out: &mut dyn Write) -> Result<Vec<Comparison>, Error> {
+    fn sweeps(&self, out: &mut dyn Write) -> Result<Vec<Comparison<Outcome>>, Error> {
         let sweeps: Vec<&Sweep> = match &self.sweep[..] {
             [all] if all == "all" => SWEEPS.iter().collect(),
             names => names.iter().map(|name| named_sweep(name)).collect::<Result<_, _>>()?,
@@ -142,28 +98,15 @@ impl Options {
             comparisons.extend(sweep::run(
                 one,
                 self.compare.as_deref(),
-                |scenario| self.connect(scenario),
+                |scenario| self.wires.connect(&mut scenario.network),
                 out,
             )?);
         }
         Ok(comparisons)
     }
-
-    fn write_files(&self, comparisons: &[Comparison]) -> Result<(), Error> {
-        if let Some(file) = &self.json {
-            output::write(file, files::json(comparisons)?)?;
-        }
-        if let Some(file) = &self.csv {
-            output::write(file, files::csv(comparisons)?)?;
-        }
-        if let Some(file) = &self.plot {
-            output::write(file, plot::svg(comparisons))?;
-        }
-        Ok(())
-    }
 }
 
-/// A scenario before it has its size.
+/// Description of a scenario, before its size.
 fn about(scenario: &Scenario) -> String {
     let entry = SCENARIOS.iter().find(|entry| entry.name == scenario.name);
     entry.map_or_else(String::new, |entry| format!("{}; ", entry.about))
@@ -182,7 +125,7 @@ fn named_sweep(name: &str) -> Result<&'static Sweep, Error> {
     })
 }
 
-fn list(out: &mut dyn Write) -> Result<(), Error> {
+fn write_list(out: &mut dyn Write) -> Result<(), Error> {
     writeln!(out, "scenarios")?;
     for entry in SCENARIOS {
         writeln!(out, "  {:<12}{}", entry.name, entry.about)?;

@@ -3,10 +3,12 @@
 use std::io::{self, Write};
 
 use lb_strategies::cluster::Sweep;
-use lb_strategies::median;
+use lb_strategies::pool::PoolStrategy;
+use lb_strategies::{POOLS, median};
 use presentation::Table;
 
 use super::compare::{Comparison, Policy, compare};
+use super::outcome::Outcome;
 use super::table::NO_EXCESS;
 use crate::Error;
 
@@ -19,35 +21,46 @@ pub(super) fn run(
     compare_list: Option<&str>,
     prepare: impl Fn(&mut lb_strategies::cluster::Scenario),
     out: &mut dyn Write,
-) -> Result<Vec<Comparison>, Error> {
+) -> Result<Vec<Comparison<Outcome>>, Error> {
     let mut scenarios = sweep.scenarios();
     scenarios.iter_mut().for_each(prepare);
-    let policies = with_checkpoints(sweep, Policy::list(compare_list)?)?;
+    let policies = with_checkpoints(sweep, Policy::list(&POOLS, compare_list)?)?;
     let comparisons = compare(&scenarios, &policies);
     writeln!(out, "{}: {}; {} runs", sweep.name, sweep.about, scenarios.len())?;
     write_table(&policies, &comparisons, out)?;
     Ok(comparisons)
 }
 
-fn with_checkpoints(sweep: &Sweep, policies: Vec<Policy>) -> Result<Vec<Policy>, Error> {
+type PoolPolicy = Policy<dyn PoolStrategy>;
+
+fn takes_checkpoint(policy: &PoolPolicy) -> bool {
+    let entry = POOLS.find(&policy.spec);
+    entry.is_some_and(|entry| entry.parameters.iter().any(|known| known.name == CHECKPOINT))
+}
+
+fn with_checkpoints(sweep: &Sweep, policies: Vec<PoolPolicy>) -> Result<Vec<PoolPolicy>, Error> {
     let mut all = Vec::new();
     for policy in policies {
-        if sweep.checkpoints_s.is_empty() || !policy.takes(CHECKPOINT) {
+        if sweep.checkpoints_s.is_empty() || !takes_checkpoint(&policy) {
             all.push(policy);
             continue;
         }
         for seconds in sweep.checkpoints_s {
-            all.push(Policy::parse(&format!("{},{CHECKPOINT}={seconds}", policy.spec))?);
+            all.push(Policy::parse(&POOLS, &format!("{},{CHECKPOINT}={seconds}", policy.spec))?);
         }
     }
     Ok(all)
 }
 
-fn write_table(policies: &[Policy], comparisons: &[Comparison], out: &mut dyn Write) -> io::Result<()> {
+fn write_table(
+    policies: &[PoolPolicy],
+    comparisons: &[Comparison<Outcome>],
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let heads = ["policy", "mean excess %", "median", "max", "worst scenario", ""];
     let mut table = Table::new(heads).words([true, false, false, false, true, true]);
     for (place, policy) in policies.iter().enumerate() {
-        let excess = |comparison: &Comparison| comparison.outcomes[place].excess_percent;
+        let excess = |comparison: &Comparison<Outcome>| comparison.outcomes[place].excess_percent;
         let complete = comparisons.iter().filter_map(|one| Some((excess(one)?, one.scenario.as_str())));
         table.row(row(&policy.spec, complete.collect(), comparisons.len()));
     }

@@ -5,48 +5,47 @@ use std::io::{self, Write};
 use presentation::Table;
 use presentation::words::decimal;
 
-use super::compare::Comparison;
-use super::outcome::Outcome;
-
-const HEADS: [&str; 9] =
-    ["policy", "makespan s", "excess %", "spread s", "of ranks s", "idle s", "messages", "overshoot %", ""];
-
-/// The policy, and after the figures what is wrong.
-const WORDS: [bool; 9] = [true, false, false, false, false, false, false, false, true];
+use super::compare::{Comparison, Figures};
 
 /// In place of the excess of a run that did not do everything.
 pub(super) const NO_EXCESS: &str = "n/a";
 
 /// Writes the table of one scenario; `about` says what it is.
-pub(super) fn write(comparison: &Comparison, about: &str, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write<O: Figures>(
+    comparison: &Comparison<O>,
+    about: &str,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     writeln!(out, "{}: {about}{}", comparison.scenario, size(comparison))?;
-    let mut table = Table::new(HEADS).words(WORDS);
+    let last = O::HEADS.len() - 1;
+    let words = (0..=last).map(|column| column == 0 || column == last);
+    let mut table = Table::new(O::HEADS.iter().copied()).words(words);
     comparison.outcomes.iter().for_each(|outcome| table.row(cells(outcome)));
     write!(out, "{table}")
 }
 
-fn size(comparison: &Comparison) -> String {
+/// The policy, how long it took, what that is over the ideal; its own figures; what is wrong.
+fn cells<O: Figures>(outcome: &O) -> Vec<String> {
+    let excess = outcome.excess_percent();
+    let mut cells = vec![
+        outcome.policy().to_owned(),
+        seconds(outcome.makespan_s()),
+        excess.map_or_else(|| NO_EXCESS.to_owned(), |excess| decimal(excess, 2)),
+    ];
+    cells.extend(outcome.cells());
+    cells.push(outcome.complaint().unwrap_or_default());
+    cells
+}
+
+fn size<O>(comparison: &Comparison<O>) -> String {
     let Comparison { workers, iterations, ideal_s, .. } = comparison;
     let ranks = workers.len();
     let each = workers.first().copied().unwrap_or(0);
-    format!("{ranks} x {each} workers, {iterations} iterations, ideal {} s", seconds(*ideal_s))
+    let chunks = comparison.chunks.map_or_else(String::new, |chunks| format!("{chunks} chunks, "));
+    format!("{ranks} x {each} workers, {chunks}{iterations} iterations, ideal {} s", seconds(*ideal_s))
 }
 
 /// To a tenth, or to a tenth of a millisecond where that would hide all of it.
 fn seconds(value: f64) -> String {
     if value > 0.0 && value < 1.0 { format!("{value:.4}") } else { format!("{value:.1}") }
-}
-
-fn cells(outcome: &Outcome) -> Vec<String> {
-    vec![
-        outcome.policy.clone(),
-        seconds(outcome.makespan_s),
-        outcome.excess_percent.map_or_else(|| NO_EXCESS.to_owned(), |excess| decimal(excess, 2)),
-        format!("{:.1}", outcome.worker_spread_s),
-        format!("{:.1}", outcome.rank_spread_s),
-        format!("{:.0}", outcome.idle_worker_s),
-        outcome.messages.to_string(),
-        format!("{:.2}", outcome.overshoot_percent),
-        outcome.complaint().unwrap_or_default(),
-    ]
 }

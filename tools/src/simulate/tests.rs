@@ -1,4 +1,4 @@
-//! `caribou simulate pool` as a person meets it. Only `static` is taken for granted; the table may hold any others.
+//! `caribou simulate pool` and `caribou simulate array` as a person meets them. Only `static` is taken for granted; the table may hold any others.
 
 use std::fs;
 use std::path::PathBuf;
@@ -206,6 +206,7 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
         ),
         (&["--sweep", "S9"], "--sweep: unknown sweep \"S9\""),
         (&["--scenario", "F7", "--ranks", "3"], "cannot be used with"),
+        (&["--scenario", "F7", "--iterations", "3"], "cannot be used with"),
         (&["--figures", "--sweep", "S1"], "cannot be used with"),
         (
             &["--compare", "statik"],
@@ -262,4 +263,118 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
         assert_eq!(line.lines().count(), 1, "{line:?}");
     }
     assert!(caribou(&["simulate"]).unwrap_err().lines().count() == 1);
+}
+
+fn array(arguments: &[&str]) -> Result<String, String> {
+    caribou(&[&["simulate", "array"], arguments].concat())
+}
+
+/// The columns of the line of a strategy: strategy, makespan, excess, saved, idle, syncs, moves, messages.
+fn line_of(strategy: &str, text: &str) -> Vec<String> {
+    let line = text.lines().find(|line| line.starts_with(&format!("{strategy} "))).expect("it is compared");
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Two ranks, 32 chunks of a millisecond.
+const TWO_RANKS: [&str; 8] = ["--ranks", "2", "--workers", "1", "--chunks", "32", "--iterations", "100"];
+
+#[test]
+fn an_array_is_a_table_with_a_line_a_strategy() {
+    let text = array(&[&TWO_RANKS[..], &["--neighbour", "1"]].concat()).unwrap();
+    assert!(text.starts_with("described: 2 x 1 workers, 32 chunks, 100 iterations, ideal 2.1 s\n"), "{text}");
+    let none = line_of("none", &text);
+    assert_eq!(none[3..7], ["0.00", "1.6", "4", "0"], "{none:?}");
+    // A fifth as under none; then 21 of 32 chunks here, and 11 there that take 22 ms.
+    let saved: f64 = line_of("refine", &text)[3].parse().unwrap();
+    assert!((24.5..25.5).contains(&saved), "{text}");
+    for strategy in ["refine-best", "refine-paper", "greedy-refine", "greedy"] {
+        assert!(line_of(strategy, &text).len() >= 8, "{strategy}");
+    }
+}
+
+#[test]
+fn measured_hosts_and_core_neighbours_are_slow_clocks() {
+    let hosts = File::new("array-hosts", "vm,value\n0,1\n1,2\n2,2\n");
+    let json = File::new("array-json", "");
+    let share_and_capacity = |more: &[&str]| {
+        let arguments = [&TWO_RANKS[..], more, &["--compare", "refine", "--json", json.name()]].concat();
+        array(&arguments).unwrap();
+        let read: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(json.name()).unwrap()).unwrap();
+        let sync = &read[0]["outcomes"][0]["syncs"][0];
+        [sync["share"][0].as_f64().unwrap(), sync["capacity"][0].as_f64().unwrap()]
+    };
+    let near = |[share, capacity]: [f64; 2], expected: [f64; 2]| {
+        assert!(
+            (share - expected[0]).abs() < 1e-3 && (capacity - expected[1]).abs() < 1e-3,
+            "{share} {capacity}"
+        );
+    };
+    near(share_and_capacity(&["--hosts-trace", hosts.name()]), [1.0, 0.5]);
+    near(share_and_capacity(&["--neighbour", "0", "--beside", "core"]), [1.0, 0.47]);
+    near(share_and_capacity(&["--neighbour", "0"]), [0.5, 0.5]);
+}
+
+#[test]
+fn files_of_an_array_say_the_same_as_the_table() {
+    let files = ["json", "csv", "svg"].map(|name| File::new(&format!("array.{name}"), ""));
+    let [json, csv, svg] = [&files[0], &files[1], &files[2]].map(|file| file.name());
+    let more = ["--compare", "none,refine", "--json", json, "--csv", csv, "--plot", svg];
+    let text = array(&[&TWO_RANKS[..], &["--cost", "hot-spot:3"], &more].concat()).unwrap();
+    let read: serde_json::Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
+    assert_eq!(read[0]["chunks"], 32);
+    assert_eq!(read[0]["outcomes"][1]["iteration_times_s"].as_array().unwrap().len(), 100);
+    let lines: Vec<String> = fs::read_to_string(csv).unwrap().lines().map(str::to_owned).collect();
+    assert!(
+        lines[0]
+            .starts_with("scenario,policy,ranks,workers,iterations,ideal_s,makespan_s,excess_percent,saved")
+    );
+    assert!(lines[2].starts_with("described,refine,2,2,100,1.6,") && lines.len() == 3, "{lines:?}");
+    assert_eq!(lines[2].split(',').nth(11), Some(line_of("refine", &text)[6].as_str()), "{lines:?}");
+    let text = fs::read_to_string(svg).unwrap();
+    for words in ["<svg", "iteration", "time (s)", "none: ", "refine: "] {
+        assert!(text.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn bad_options_of_an_array_are_one_line() {
+    for (arguments, expected) in [
+        (&["--scenario", "R9"][..], "--scenario: unknown scenario \"R9\", did you mean \"R3\"?"),
+        (&["--scenario", "R3", "--ranks", "3"], "cannot be used with"),
+        (&["--scenario", "R3", "--period", "3"], "cannot be used with"),
+        (&["--compare", "leases"], "`leases` balances pools, but this is an array of chunks"),
+        (&["--cost", "hot-spot:x"], "expected hot-spot:K with a whole number"),
+        (&["--cost", "drift"], "expected constant, lognormal:SIGMA, drift:ITERATIONS or hot-spot[:K]"),
+        (&["--cost", "drift:0"], "expected drift:ITERATIONS with a whole number from 1"),
+        (&["--chunks", "0"], "0 is not in 1..=1000000"),
+        (&["--iterations", "1e9"], "iterations of chunks to simulate, expected 1e9 at most"),
+        (&["--speeds", "0,0,0,0"], "from some time on all speeds are 0"),
+    ] {
+        let line = array(arguments).expect_err("refused");
+        assert!(line.contains(expected), "{arguments:?} gave {line:?}");
+        assert_eq!(line.lines().count(), 1, "{line:?}");
+    }
+}
+
+#[test]
+fn scenarios_of_arrays_are_listed() {
+    let text = array(&["--list"]).unwrap();
+    for words in ["demo ", "R6c ", "spot-20 ", "refine-paper "] {
+        assert!(text.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn arrays_run_on_public_host_traces() {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/planetlab/20110303.csv");
+    if !file.exists() {
+        println!("skip: ../shared/data/planetlab/20110303.csv not found");
+        return;
+    }
+    let cluster =
+        ["--ranks", "8", "--workers", "1", "--iterations", "100", "--hosts-trace", file.to_str().unwrap()];
+    let text = array(&[&cluster[..], &["--trace-step", "1", "--compare", "none,refine"]].concat()).unwrap();
+    let saved: f64 = line_of("refine", &text)[3].parse().unwrap();
+    assert!(saved > 5.0, "{text}");
 }

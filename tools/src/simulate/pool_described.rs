@@ -1,0 +1,61 @@
+//! A pool on a cluster described on the command line.
+
+use lb_strategies::cluster::{Costs, Scenario};
+use lb_strategies::pool::Pool;
+
+use super::{cluster, values};
+use crate::Error;
+
+/// The name of such a pool in reports.
+const NAME: &str = "described";
+
+/// Simulated in minutes, for each policy.
+const SIMULATED_MOST: f64 = 1e9;
+
+/// How long a chunk takes under most policies unless they are told otherwise.
+const CHUNK_S: f64 = 0.1;
+
+/// A pool.
+#[derive(clap::Args)]
+#[group(id = "described", multiple = true)]
+#[command(next_help_heading = "A cluster described")]
+pub(super) struct Options {
+    /// Iterations of the pool, as in 100000000 or 1e8.
+    #[arg(long, value_name = "COUNT", default_value = "1e8", value_parser = values::count)]
+    iterations: u64,
+    /// What iterations cost: all the same, or lognormal with this sigma and a mean of 1.
+    #[arg(long, value_name = "constant|lognormal:SIGMA", default_value = "constant", value_parser = values::cost)]
+    cost: values::Cost,
+}
+
+impl Options {
+    /// The pool on this cluster.
+    pub(super) fn scenario(&self, cluster: &cluster::Options, seed: u64) -> Result<Scenario, Error> {
+        let pool = Pool::new(self.iterations, cluster.workers());
+        let workers = f64::from(pool.workers());
+        let scenario = Scenario::new(NAME, pool, cluster.vcpus(seed)?);
+        let costs = match self.cost {
+            values::Cost::Constant => Costs::Equal,
+            values::Cost::Lognormal(sigma) => Costs::lognormal(sigma, seed),
+        };
+        // The mean cost is 1, and to add up costs may take too long.
+        self.check_size(scenario.ideal_s(), workers)?;
+        Ok(Scenario { costs, ..scenario })
+    }
+
+    /// Refuses what cannot be simulated, or by nobody's patience; `ideal_s` is what the best schedule takes, about.
+    fn check_size(&self, ideal_s: f64, workers: f64) -> Result<(), Error> {
+        cluster::check_ideal(ideal_s, self.iterations)?;
+        let iterations = self.iterations as f64;
+        let (simulated, what) = match self.cost {
+            values::Cost::Constant => ((ideal_s * workers / CHUNK_S).min(iterations), "chunks of 0.1 s"),
+            values::Cost::Lognormal(_) => (iterations, "iterations of different costs"),
+        };
+        if simulated > SIMULATED_MOST {
+            return Err(Error::Usage(format!(
+                "--iterations {iterations:e}: {simulated:.0e} {what} to simulate, expected {SIMULATED_MOST:e} at most"
+            )));
+        }
+        Ok(())
+    }
+}
