@@ -11,6 +11,7 @@ pub(crate) const NO_COMMA: [char; 4] = [':', '=', ';', ' '];
 /// use lb_strategies::Choice;
 /// let choice = Choice::new("gredy", ["none", "greedy"]);
 /// assert_eq!(choice.to_string(), "\"gredy\", did you mean \"greedy\"? known: none, greedy");
+/// assert_eq!(Choice::new("GREEDY", ["none", "greedy"]).nearest, Some("greedy"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
@@ -27,8 +28,8 @@ impl Choice {
     /// differ.
     pub fn new(given: &str, known: impl IntoIterator<Item = &'static str>) -> Self {
         let known: Vec<_> = known.into_iter().collect();
-        let given_name = given.split(NO_COMMA).next().unwrap_or(given).trim();
-        let distance = |name: &&str| strsim::damerau_levenshtein(given_name, name);
+        let given_name = given.split(NO_COMMA).next().unwrap_or(given).trim().to_lowercase();
+        let distance = |name: &&str| strsim::damerau_levenshtein(&given_name, &name.to_lowercase());
         let nearest =
             known.iter().copied().min_by_key(distance).filter(|name| 3 * distance(name) <= name.len().max(3));
         Self { given: given.to_owned(), nearest, known }

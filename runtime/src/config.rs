@@ -23,6 +23,8 @@ use crate::launch::{self, Launch};
 use crate::measure::cgroup::vcpus_within;
 pub use crate::measure::sample::BackgroundSource;
 pub use crate::measure::topology::plan::Pin;
+use crate::text::counted;
+use crate::threads::room::check_room;
 use crate::trace::Filter;
 use crate::warn::warn;
 
@@ -139,7 +141,7 @@ impl Config {
     /// are.
     #[must_use]
     pub fn ranks(mut self, ranks: u32) -> Config {
-        self.ranks = Some(ranks.max(1));
+        self.ranks = Some(ranks);
         self
     }
 
@@ -147,7 +149,7 @@ impl Config {
     /// under `mpirun` one for each physical core in the rank's part of its host. A CPU quota bounds them like ranks.
     #[must_use]
     pub fn workers(mut self, workers: u32) -> Config {
-        self.workers = Some(workers.max(1));
+        self.workers = Some(workers);
         self
     }
 
@@ -425,7 +427,7 @@ impl Config {
 
     /// Workers that each rank will have; under `mpirun` and unless set, the run may choose more.
     pub fn worker_count(&self) -> u32 {
-        self.workers.unwrap_or(1)
+        self.workers.unwrap_or(1).max(1)
     }
 
     /// Ranks and workers of each that a pool will have; under `mpirun` and unless set, the run may choose more workers.
@@ -434,18 +436,39 @@ impl Config {
     pub fn pool_size(&self) -> (u32, u32) {
         let ranks = match self.launch() {
             Launch::Together { processes, .. } => processes,
-            Launch::Alone => self.ranks.unwrap_or(1),
+            Launch::Alone => self.ranks.unwrap_or(1).max(1),
         };
         if self.simulate.is_some() {
-            return (self.ranks.unwrap_or(4), self.workers.unwrap_or(2));
+            return (self.ranks.unwrap_or(4).max(1), self.workers.unwrap_or(2).max(1));
         }
         let share = (useful_vcpus() / ranks).max(1);
-        (ranks, self.workers.unwrap_or(share))
+        (ranks, self.workers.unwrap_or(share).max(1))
     }
 
     /// Steps between two syncs.
     pub fn sync_period(&self) -> u64 {
         self.period
+    }
+
+    /// Refuses numbers that no run of so many ranks and workers can have.
+    fn check_numbers(&self, ranks: u32, workers: u32) -> Result<(), Error> {
+        for (setting, asked) in [("ranks", self.ranks), ("workers", self.workers)] {
+            if asked == Some(0) {
+                return Err(wrong(setting, "0 is too few: expected at least 1".into()));
+            }
+        }
+        for &(rank, factor) in &self.slowed {
+            let why = if rank >= ranks {
+                format!("there is no rank {rank}, but {}", counted(ranks as usize, "rank", "ranks"))
+            } else if !factor.is_finite() || factor <= 0.0 {
+                format!("rank {rank} cannot be {factor} times slower: expected a number above 0")
+            } else {
+                continue;
+            };
+            return Err(wrong("slowed", why));
+        }
+        // Ranks of threads are counted when they are started, processes by who started them.
+        if self.simulate.is_some() { check_room(ranks, workers) } else { Ok(()) }
     }
 }
 

@@ -37,6 +37,17 @@ pub enum Error {
         panic: String,
     },
 
+    /// The setup function panicked, or what makes or places chunks. The place is on standard error.
+    #[error("rank {rank} panicked {doing}: {panic}")]
+    SetupPanicked {
+        /// The rank it ran on.
+        rank: u32,
+        /// Where: in its setup, or where it made which chunk.
+        doing: String,
+        /// The panic's text.
+        panic: String,
+    },
+
     /// An iteration of a pool panicked, or what merges the results. The place is on standard error.
     #[error("rank {rank} panicked while {doing}: {panic}")]
     PoolPanicked {

@@ -194,10 +194,11 @@ fn a_panic_while_a_chunk_is_made_or_set_up_ends_the_run_too() {
                     });
                 })
             });
-            let Err(Error::HandlerPanicked { message, phase: 0, panic, .. }) = &result else {
+            let Err(Error::SetupPanicked { doing, panic, .. }) = &result else {
                 panic!("{what}: {result:?}");
             };
-            assert_eq!((message.as_str(), panic.as_str()), ("setup", "dropped"));
+            let place = if in_setup { "in its setup" } else { "where it made Juggler[CLUMSY] of array 0" };
+            assert_eq!((doing, panic.as_str()), (&place.replace("CLUMSY", &CLUMSY.to_string()), "dropped"));
         }
     }
 }

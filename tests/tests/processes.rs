@@ -247,7 +247,7 @@ fn processes_with_different_settings_do_not_begin() {
         ("period", "CARIBOU_LB_PERIOD: rank 1 has `7`, rank 0 `20`"),
         ("trace", "CARIBOU_TRACE: rank 1 has `traces`, rank 0 `no trace`"),
         ("own", "--seed: rank 1 has `2`, rank 0 `1`"),
-        ("workers", "CARIBOU_WORKERS: 1 rank x 100000 workers are too many for one process"),
+        ("workers", "workers: 1 rank x 100000 workers are too many for one process"),
     ] {
         let Some(ended) = run(2, &["differ", setting]) else { return };
         assert!(!ended.status.success());

@@ -1,6 +1,5 @@
 //! Runs arrays of chunks: one shape of program.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use lb_strategies::Strategy;
@@ -10,7 +9,7 @@ use super::api::setup::Setup;
 use super::core::codec::ArrayCodec;
 use super::core::erased::Described;
 use super::core::packet::Packet;
-use super::exec::build::{NewChunk, create_chunks};
+use super::exec::build::{NewChunk, set_up};
 use super::exec::simulation;
 use super::exec::start::Start;
 use super::report::{Figures, Report};
@@ -22,7 +21,6 @@ use crate::run::job::Runtime;
 use crate::run::run_shape;
 use crate::run::seat::Seat;
 use crate::run::shape::{ReadyRank, Shape};
-use crate::text::of_panic;
 use crate::threads::guarded::Badge;
 use crate::warn::warn;
 
@@ -168,30 +166,5 @@ fn describing(
         let mut described = Setup::default();
         setup(&mut described);
         described.finish()
-    }
-}
-
-/// The chunks of a rank and what they belong to.
-fn set_up(
-    rank: Rank,
-    ranks: u32,
-    describe: &(dyn Fn() -> Result<Described, Error> + Sync),
-) -> Result<(Described, Vec<NewChunk>), Error> {
-    let built = catch_unwind(AssertUnwindSafe(|| {
-        let described = describe()?;
-        let chunks = create_chunks(&described.arrays, rank, ranks);
-        Ok((described, chunks))
-    }));
-    built.unwrap_or_else(|panic| Err(setup_panicked(rank, &*panic)))
-}
-
-/// A panic in the setup function, or where a chunk was made.
-fn setup_panicked(rank: Rank, panic: &(dyn std::any::Any + Send)) -> Error {
-    Error::HandlerPanicked {
-        rank: rank.0,
-        chunk: "none yet".into(),
-        message: "setup".into(),
-        phase: 0,
-        panic: of_panic(panic),
     }
 }

@@ -1,13 +1,18 @@
 //! Which strategy balances a run, and which can be selected by name.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use lb_strategies::pool::PoolStrategy;
-use lb_strategies::{ARRAYS, Entry, Listing, POOLS, Shape, Strategy, Table, check_own, help, unknown};
+use lb_strategies::{
+    ARRAYS, Assignment, Background, Entry, Listing, POOLS, Preparation, Shape, Snapshot, Strategy, Table,
+    check_own, help, unknown,
+};
 
 use super::{Config, wrong};
 use crate::error::Error;
+use crate::text::of_panic;
 
 /// What balances: each strategy is for one shape of program.
 #[derive(Clone)]
@@ -111,11 +116,17 @@ impl Config {
         if matches!(self.lb.chosen, Chosen::Default) { shape.default_spec() } else { &self.lb.spec }
     }
 
-    /// Checks that programs of this shape can be run: the strategy is one for them, or none was chosen.
+    /// Checks that programs of this shape can be run: the strategy is one for them, or none was chosen, and the numbers of
+    /// ranks and workers make sense.
     ///
     /// # Errors
-    /// [`Error::Config`], with the strategies that are for this shape.
+    /// [`Error::Config`], with the strategies that are for this shape, or the number.
     pub fn check_shape(&self, shape: Shape) -> Result<(), Error> {
+        let (ranks, workers) = match shape {
+            Shape::Arrays => (self.rank_count(), self.worker_count()),
+            Shape::Pools => self.pool_size(),
+        };
+        self.check_numbers(ranks, workers)?;
         let (name, of) = match &self.lb.chosen {
             Chosen::Default => return Ok(()),
             Chosen::Arrays(strategy) => (strategy.name(), Shape::Arrays),
@@ -131,7 +142,7 @@ impl Config {
     pub(crate) fn balance_arrays(&self) -> Result<Arc<dyn Strategy>, Error> {
         self.check_shape(Shape::Arrays)?;
         match &self.lb.chosen {
-            Chosen::Arrays(strategy) => Ok(strategy.clone()),
+            Chosen::Arrays(strategy) => Ok(Arc::new(Asked::once(strategy)?)),
             _ => Ok(ARRAYS.default_policy().into()),
         }
     }
@@ -143,5 +154,57 @@ impl Config {
             Chosen::Pools(policy) => Ok(policy.clone()),
             _ => Ok(POOLS.default_policy().into()),
         }
+    }
+}
+
+/// A strategy that was asked before the run what it is like. In the middle of a sync it is asked for assignments alone: it
+/// may be the user's own, and panic.
+struct Asked {
+    strategy: Arc<dyn Strategy>,
+    background: Background,
+    moves: bool,
+    must_pay: bool,
+    preparation: Preparation,
+}
+
+impl Asked {
+    fn once(strategy: &Arc<dyn Strategy>) -> Result<Asked, Error> {
+        let ask = || Asked {
+            background: strategy.background(),
+            moves: strategy.moves(),
+            must_pay: strategy.must_pay(),
+            preparation: strategy.preparation(),
+            strategy: strategy.clone(),
+        };
+        catch_unwind(AssertUnwindSafe(ask)).map_err(|panic| {
+            let why = format!("it panicked before the run: {}", of_panic(&*panic));
+            wrong(&format!("the strategy `{}`", strategy.name()), why)
+        })
+    }
+}
+
+impl Strategy for Asked {
+    fn name(&self) -> &'static str {
+        self.strategy.name()
+    }
+
+    fn assign(&self, snapshot: &Snapshot) -> Assignment {
+        self.strategy.assign(snapshot)
+    }
+
+    fn background(&self) -> Background {
+        self.background
+    }
+
+    fn moves(&self) -> bool {
+        self.moves
+    }
+
+    fn must_pay(&self) -> bool {
+        self.must_pay
+    }
+
+    fn preparation(&self) -> Preparation {
+        self.preparation
     }
 }

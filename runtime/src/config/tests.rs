@@ -1,6 +1,6 @@
 //! What settings understand, and say where they do not.
 
-use lb_strategies::{ARRAYS, Entry, POOLS};
+use lb_strategies::{ARRAYS, Assignment, Background, Entry, POOLS, Preparation, Shape, Snapshot, Strategy};
 
 use super::*;
 
@@ -105,4 +105,69 @@ fn a_bad_value_says_what_was_expected() {
         let error = set(name, value).expect_err("the value is bad").to_string();
         assert!(error.starts_with(name) && error.contains(expected), "{error}");
     }
+}
+
+#[test]
+fn numbers_that_no_run_can_have_are_refused() {
+    let two = || Config::default().ranks(2).workers(1);
+    for (config, expected) in [
+        (Config::default().ranks(0), "ranks: 0 is too few"),
+        (Config::default().workers(0), "workers: 0 is too few"),
+        (two().slowed(2, 2.0), "slowed: there is no rank 2, but 2 ranks"),
+        (two().slowed(1, -2.0), "slowed: rank 1 cannot be -2 times slower"),
+        (two().slowed(1, f64::NAN), "slowed: rank 1 cannot be NaN times slower"),
+        (Config::default().simulate(1).ranks(u32::MAX), "ranks: 4294967295 ranks"),
+    ] {
+        for shape in [Shape::Arrays, Shape::Pools] {
+            let error = config.check_shape(shape).expect_err(expected).to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+    assert_eq!(two().slowed(1, 1.5).check_shape(Shape::Arrays), Ok(()));
+}
+
+#[test]
+fn a_strategy_that_panics_before_the_run_is_named() {
+    struct Panics(&'static str);
+    impl Panics {
+        fn asked(&self, what: &str) {
+            assert_ne!(self.0, what, "asked");
+        }
+    }
+    impl Strategy for Panics {
+        fn name(&self) -> &'static str {
+            "panics"
+        }
+        fn assign(&self, snapshot: &Snapshot) -> Assignment {
+            Assignment::current(snapshot)
+        }
+        fn background(&self) -> Background {
+            self.asked("background");
+            Background::Additive
+        }
+        fn moves(&self) -> bool {
+            self.asked("moves");
+            false
+        }
+        fn must_pay(&self) -> bool {
+            self.asked("must_pay");
+            false
+        }
+        fn preparation(&self) -> Preparation {
+            self.asked("preparation");
+            Preparation { smoothing: 0.25, ..Preparation::default() }
+        }
+    }
+    let asked = |what| Config::default().strategy(Panics(what)).balance_arrays();
+    for what in ["background", "moves", "must_pay", "preparation"] {
+        let Err(error) = asked(what) else { panic!("{what} was not asked for") };
+        assert!(
+            error.to_string().starts_with("the strategy `panics`: it panicked before the run: "),
+            "{error}"
+        );
+    }
+    let strategy = asked("nothing").expect("it answers");
+    let told =
+        (strategy.background(), strategy.moves(), strategy.must_pay(), strategy.preparation().smoothing);
+    assert_eq!(told, (Background::Additive, false, false, 0.25));
 }

@@ -38,7 +38,7 @@ pub(crate) fn find_room(ranks: u32, workers: u32) -> Result<(), Error> {
 /// ```
 ///
 /// # Errors
-/// [`Error::Config`], naming the variable for the number that is too large.
+/// [`Error::Config`], naming the number that is too large.
 pub fn check_room(ranks: u32, workers: u32) -> Result<(), Error> {
     let threads = u64::from(ranks) * u64::from(workers);
     let wrong = |setting: &str, most: &str| {
@@ -48,10 +48,10 @@ pub fn check_room(ranks: u32, workers: u32) -> Result<(), Error> {
         })
     };
     if ranks > RANKS_MAX {
-        return wrong("CARIBOU_RANKS", &format!("{RANKS_MAX} ranks"));
+        return wrong("ranks", &format!("{RANKS_MAX} ranks"));
     }
     if threads > THREADS_MAX {
-        return wrong("CARIBOU_WORKERS", &format!("{THREADS_MAX} threads"));
+        return wrong("workers", &format!("{THREADS_MAX} threads"));
     }
     Ok(())
 }
@@ -94,14 +94,10 @@ mod tests {
             (
                 1,
                 100_000,
-                "CARIBOU_WORKERS: 1 rank x 100000 workers are too many for one process: at most 4096 threads",
+                "workers: 1 rank x 100000 workers are too many for one process: at most 4096 threads",
             ),
-            (
-                5000,
-                1,
-                "CARIBOU_RANKS: 5000 ranks x 1 worker are too many for one process: at most 1024 ranks",
-            ),
-            (u32::MAX, u32::MAX, "CARIBOU_RANKS: "),
+            (5000, 1, "ranks: 5000 ranks x 1 worker are too many for one process: at most 1024 ranks"),
+            (u32::MAX, u32::MAX, "ranks: "),
         ] {
             let why = check_room(ranks, workers).expect_err("too many").to_string();
             assert!(why.starts_with(expected), "{why}");

@@ -326,7 +326,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
 
     /// Declares load for this phase instead of having it measured: ns of work on a vCPU of speed 1. Calls add up.
     pub fn charge(&mut self, ticks_ns: u64) {
-        *self.passport.charged.get_or_insert(0) += ticks_ns;
+        let charged = self.passport.charged.get_or_insert(0);
+        *charged = charged.saturating_add(ticks_ns);
         self.handler.outlet.charge(ticks_ns);
     }
 
@@ -345,13 +346,13 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// [`Report::undelivered`](crate::Report::undelivered); those that come later wait for the next chunk of its index.
     ///
     /// # Panics
-    /// Between `at_sync` and `resume`. Afterwards the chunk can only send.
+    /// Between `at_sync` or `at_sync_nowait` and `resume`. Afterwards the chunk can only send.
     #[track_caller]
     pub fn remove(&mut self) {
         self.assert_not_removed("remove itself");
         assert!(
             self.passport.sync == SyncState::Running,
-            "a chunk is not removed between at_sync and resume"
+            "a chunk does not remove itself between at_sync or at_sync_nowait and resume"
         );
         self.passport.removed = true;
         self.handler.outbox.push(Effect::Remove);

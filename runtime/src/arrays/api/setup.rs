@@ -140,11 +140,17 @@ impl Setup {
     ) -> Array<C> {
         let array = Array::new(ArrayId(self.arrays.len() as u32));
         let keys: Arc<[u64]> = extent.keys().into();
-        let disordered = keys.windows(2).find(|pair| pair[0] >= pair[1]).map(|pair| pair[1]);
+        let disordered = keys.windows(2).find(|pair| pair[0] >= pair[1]).map(|pair| (pair[0], pair[1]));
         let new = ArrayOf { make, keys, placement, syncs, chunk: PhantomData };
-        if let Some(key) = disordered {
+        if let Some((before, key)) = disordered {
             let setting = format!("the extent of array {} `{}`", self.arrays.len(), new.name());
-            let why = format!("the index {} is there twice, or not in its place", new.index_text(key));
+            let (earlier, index) = (new.index_text(before), new.index_text(key));
+            let why = match before == key {
+                true => format!("the index {index} is there twice"),
+                false => format!(
+                    "the index {index} comes after {earlier}: an extent has its indices in rising order"
+                ),
+            };
             self.refused.get_or_insert(Error::Config { setting, why });
         }
         self.arrays.push(Arc::new(new));

@@ -199,7 +199,10 @@ impl Migrations {
                     Migration::Receiving(arrivals)
                 }
                 Migration::Receiving(arrivals) if arrivals.travellers.len() == arrivals.expected.len() => {
-                    let moved_bytes = arrivals.travellers.iter().map(|traveller| traveller.bytes).sum();
+                    let moved_bytes = arrivals
+                        .travellers
+                        .iter()
+                        .fold(0, |sum: u64, traveller| sum.saturating_add(traveller.bytes));
                     steps.push(Step::Flushed { sync: arrivals.sync, moved_bytes });
                     Migration::Flushed(arrivals)
                 }

@@ -223,17 +223,17 @@ impl Coordinator {
         tracing::info!(
             phase = self.next,
             moved = report.moved,
-            before = report.imbalance_before,
-            predicted = report.imbalance_predicted,
-            decide_ns,
+            before = format_args!("{:.3}", report.imbalance_before),
+            predicted = format_args!("{:.3}", report.imbalance_predicted),
+            decide_us = decide_ns / 1_000,
             "balanced"
         );
         if !accepted && proposed > 0 {
             let SyncReport { gain_ns, cost_ns, .. } = report;
             tracing::info!(
                 phase = self.next,
-                gain_ns,
-                cost_ns,
+                gain_us = gain_ns / 1_000,
+                cost_us = cost_ns / 1_000,
                 "proposed {proposed} moves, not done: gain below cost"
             );
         }

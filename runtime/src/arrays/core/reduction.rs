@@ -10,6 +10,7 @@
 //! else is [`Reducer::Gather`] plus a fold in the handler that receives it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,17 @@ pub enum Reducer {
     Or,
     /// Every contribution, ordered by packed index: the same on every placement.
     Gather,
+}
+
+impl Reducer {
+    /// What it combines, for people.
+    fn takes(self) -> &'static str {
+        match self {
+            Reducer::Sum | Reducer::Min | Reducer::Max => "numbers",
+            Reducer::And | Reducer::Or => "u64",
+            Reducer::Gather => "bytes (from a Vec<u8>)",
+        }
+    }
 }
 
 /// What a chunk contributes, and what comes back.
@@ -86,7 +98,7 @@ impl Values {
             Values::F64(v) => format!("{} f64", v.len()),
             Values::U64(v) => format!("{} u64", v.len()),
             Values::I64(v) => format!("{} i64", v.len()),
-            Values::Gathered(_) => "bytes".into(),
+            Values::Gathered(_) => "bytes (from a Vec<u8>)".into(),
         }
     }
 }
@@ -104,6 +116,16 @@ pub(crate) struct Terms {
     pub(crate) tag: u32,
     pub(crate) reducer: Reducer,
     pub(crate) goal: Goal,
+}
+
+impl fmt::Display for Terms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} under tag {}, told to ", self.reducer, self.tag)?;
+        f.write_str(match self.goal {
+            Goal::All => "all chunks",
+            Goal::Chunk(_) => "one chunk",
+        })
+    }
 }
 
 /// Contributions added up so far. A leaver's report has no terms and no values.
@@ -127,7 +149,9 @@ impl Partial {
         let Some((terms, theirs)) = other.combined else { return Ok(()) };
         match &mut self.combined {
             None => self.combined = Some((terms, theirs)),
-            Some((mine, _)) if *mine != terms => return Err(format!("{mine:?} here, {terms:?} there")),
+            Some((mine, _)) if *mine != terms => {
+                return Err(format!("contributions must agree, but some are for {mine}, others for {terms}"));
+            }
             Some((_, ours)) => combine(terms.reducer, ours, &theirs)?,
         }
         Ok(())
@@ -138,7 +162,7 @@ fn combine(reducer: Reducer, ours: &mut Values, theirs: &Values) -> Result<(), S
     fn each<T: Copy>(ours: &mut [T], theirs: &[T], f: impl Fn(T, T) -> T) {
         ours.iter_mut().zip(theirs).for_each(|(a, b)| *a = f(*a, *b));
     }
-    let mismatch = || format!("{} cannot combine with it under {reducer:?}", theirs.describe());
+    let mismatch = || format!("{reducer:?} takes {}, not {}", reducer.takes(), theirs.describe());
     match (reducer, &mut *ours, theirs) {
         (Reducer::Gather, Values::Gathered(a), Values::Gathered(b)) => a.extend_from_slice(b),
         (_, Values::F64(a), Values::F64(b)) if a.len() == b.len() => match reducer {
@@ -161,7 +185,13 @@ fn combine(reducer: Reducer, ours: &mut Values, theirs: &Values) -> Result<(), S
             Reducer::Max => each(a, b, i64::max),
             Reducer::And | Reducer::Or | Reducer::Gather => return Err(mismatch()),
         },
-        _ => return Err(format!("{} against {}", ours.describe(), theirs.describe())),
+        (Reducer::Gather, ..) | (_, _, Values::Gathered(_)) => return Err(mismatch()),
+        _ => {
+            let (ours, theirs) = (ours.describe(), theirs.describe());
+            return Err(format!(
+                "contributions must be of one type and length, but some are {ours}, others {theirs}"
+            ));
+        }
     }
     Ok(())
 }
@@ -392,10 +422,20 @@ mod tests {
         let mut root = Reductions::new(Rank(0), &[2]);
         let (sequence, partial) = one(&mut Membership::default(), 1);
         root.contribute(ARRAY, sequence, partial.clone(), 2).expect("the first cannot disagree");
-        let other =
-            Partial { combined: Some((Terms { tag: 4, ..SUM }, vec![1u64, 1].into())), ..partial.clone() };
-        assert!(root.contribute(ARRAY, sequence, other, 2).is_err());
-        let shorter = Partial { combined: Some((SUM, vec![1u64].into())), ..partial };
-        assert!(root.contribute(ARRAY, sequence, shorter, 2).is_err());
+        let mut refused = |terms: Terms, values: Values| {
+            let partial = Partial { combined: Some((terms, values)), ..partial.clone() };
+            root.contribute(ARRAY, sequence, partial, 2).expect_err("it disagrees")
+        };
+        let why = refused(Terms { tag: 4, ..SUM }, vec![1u64, 1].into());
+        assert!(
+            why.ends_with(
+                "Sum under tag 3, told to all chunks, others for Sum under tag 4, told to all chunks"
+            ),
+            "{why}"
+        );
+        let why = refused(SUM, vec![1u64].into());
+        assert!(why.ends_with("some are 2 u64, others 1 u64"), "{why}");
+        let why = refused(SUM, vec![1u8].into());
+        assert!(why.ends_with("Sum takes numbers, not bytes (from a Vec<u8>)"), "{why}");
     }
 }

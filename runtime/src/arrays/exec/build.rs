@@ -20,9 +20,11 @@ use crate::arrays::core::erased::{Described, ErasedArray, ErasedSlot};
 use crate::arrays::core::handler::Facts;
 use crate::arrays::core::rank::RankCore;
 use crate::config::Config;
+use crate::error::Error;
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::measure::sample::{BackgroundSource, Gauges};
 use crate::run::outcome::Outcome;
+use crate::text::of_panic;
 use crate::threads::clock::Clock;
 use crate::threads::guarded::Badge;
 use crate::trace::Part;
@@ -77,13 +79,27 @@ pub(crate) fn build_rank(
 /// A chunk that was made and has no cell yet.
 pub(crate) type NewChunk = (ChunkId, Box<dyn ErasedSlot>);
 
-/// Makes the chunks that start on `rank`.
-pub(crate) fn create_chunks(arrays: &[Arc<dyn ErasedArray>], rank: Rank, ranks: u32) -> Vec<NewChunk> {
-    let on_rank = |(id, array): (ArrayId, &Arc<dyn ErasedArray>)| {
-        let make = |key| (ChunkId { array: id, key }, array.create(key));
-        array.keys_on(rank, ranks).into_iter().map(make).collect::<Vec<_>>()
+/// What the user's setup function describes, and the chunks that start on `rank`. Both are user code, which may panic.
+pub(crate) fn set_up(
+    rank: Rank,
+    ranks: u32,
+    describe: &dyn Fn() -> Result<Described, Error>,
+) -> Result<(Described, Vec<NewChunk>), Error> {
+    let mut doing = "in its setup".to_owned();
+    let set_up = || {
+        let described = describe()?;
+        let mut chunks = Vec::new();
+        for (id, array) in (0..).map(ArrayId).zip(&*described.arrays) {
+            doing = format!("where it placed the chunks of array {id}");
+            for key in array.keys_on(rank, ranks) {
+                doing = format!("where it made {}[{}] of array {id}", array.name(), array.index_text(key));
+                chunks.push((ChunkId { array: id, key }, array.create(key)));
+            }
+        }
+        Ok((described, chunks))
     };
-    (0..).map(ArrayId).zip(arrays).flat_map(on_rank).collect()
+    catch_unwind(AssertUnwindSafe(set_up))
+        .unwrap_or_else(|panic| Err(Error::SetupPanicked { rank: rank.0, doing, panic: of_panic(&*panic) }))
 }
 
 impl Worker<'_> {

@@ -15,7 +15,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 use rustc_hash::FxHasher;
 
-use super::build::{NewChunk, RankParts, build_rank, create_chunks, name_chunk};
+use super::build::{NewChunk, RankParts, build_rank, name_chunk, set_up};
 use super::ready::{Queues, Ready};
 use super::scheduler::Scheduler;
 use super::shared::RankShared;
@@ -112,8 +112,7 @@ fn build(
 ) -> Result<(SimRank, Vec<NewChunk>), Error> {
     let badge = Badge::new();
     badge.wear();
-    let described = describe()?;
-    let chunks = create_chunks(&described.arrays, rank, ranks);
+    let (described, chunks) = set_up(rank, ranks, describe)?;
     let now_ns = Arc::new(AtomicU64::new(0));
     recording.describe(name_chunk(&described.arrays), strategy.name());
     let parts = RankParts {
