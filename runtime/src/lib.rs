@@ -108,7 +108,7 @@ pub use lb_strategies::pool::PoolStrategy;
 pub use lb_strategies::{Assignment, Background, Rank, Snapshot, Strategy};
 pub use measure::cgroup::{available_memory, cpu_quota};
 pub use measure::topology::{allowed_vcpus as vcpus, pin_to};
-pub use pools::api::pool::{Accumulator, Cancel, Pool, PoolOutcome, PoolProgress};
+pub use pools::api::pool::{Accumulator, Cancel, Collected, Pool, PoolOutcome, PoolProgress};
 pub use pools::api::stream::{Stream, stream};
 pub use pools::report::{PoolReport, PoolWorker};
 pub use pools::run::pool;

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use caribou::{Accumulator, Cancel, Config, Error, Pool, pool, stream};
+use caribou::{Accumulator, Cancel, Collected, Config, Error, Pool, pool, stream};
 use caribou_tests::counter::COUNTER;
 use lb_strategies::POOLS;
 use lb_strategies::Rank;
@@ -349,11 +349,11 @@ fn what_is_neutral_need_not_be_anything_special_but_neutral() {
     let made = AtomicU64::new(0);
     let init = || {
         made.fetch_add(1, Ordering::Relaxed);
-        vec![1_u64]
+        Collected(vec![7_u64])
     };
-    let outcome = pool(&config("static", 2, 2), 100, init, |ones, _| ones.push(1)).unwrap();
+    let outcome = pool(&config("static", 2, 2), 100, init, |_, _| ()).unwrap();
     assert_eq!(made.into_inner(), 4, "one for each worker");
-    assert_eq!(outcome.result.first(), Some(&4));
+    assert_eq!(outcome.result.0, [7; 4]);
 }
 
 #[test]

@@ -16,6 +16,8 @@ const RESTING: ArrayId = ArrayId(u32::MAX - 1);
 const ITERATIONS: ArrayId = ArrayId(u32::MAX - 2);
 /// In place of an array: the strategy decides a sync, which is the key.
 const DECISION: ArrayId = ArrayId(u32::MAX - 3);
+/// In place of an array: the worker of a pool waits for an order from its policy.
+const WAITING: ArrayId = ArrayId(u32::MAX - 4);
 const UNNAMED: u32 = u32::MAX;
 
 /// What one worker is running. Only that worker writes.
@@ -68,6 +70,11 @@ impl AtWork {
     /// It executes iterations from this one on.
     pub(crate) fn iterates(&self, first: u64) {
         self.turns_to(ChunkId { array: ITERATIONS, key: first });
+    }
+
+    /// It waits for an order, which nobody gives while all workers do.
+    pub(crate) fn waits(&self) {
+        self.serves(ChunkId { array: WAITING, key: 0 });
     }
 
     /// It asks the strategy to decide this sync.
@@ -153,6 +160,11 @@ impl Sightings {
                 self.seen.insert(place, (sight, long_ns));
             }
         }
+        // Who waits while another worker executes may have good reason to.
+        if self.seen.values().any(|(sight, _)| sight.chunk.array != WAITING) {
+            let waiting = self.seen.values_mut().filter(|(sight, _)| sight.chunk.array == WAITING);
+            waiting.for_each(|(_, long_ns)| *long_ns = 0);
+        }
         let in_words = |rank: &Arc<Recording>| {
             let its = self.seen.range((rank.rank(), 0)..=(rank.rank(), u32::MAX));
             let its = its.filter(|&(_, &(_, long_ns))| long_ns > 0);
@@ -169,11 +181,10 @@ impl Recording {
         let Sight { chunk, kind, .. } = sight;
         let named = self.name_chunk.get().and_then(|name| name(chunk));
         let is_chunk = named.is_some();
+        let strategy = self.strategy.get().map_or("", |name| name);
         let what = named.unwrap_or_else(|| match chunk.array {
-            DECISION => {
-                let strategy = self.strategy.get().map_or("", |name| name);
-                format!("the strategy `{strategy}` for sync {}", chunk.key)
-            }
+            DECISION => format!("the strategy `{strategy}` for sync {}", chunk.key),
+            WAITING => format!("nothing, for want of an order from the policy `{strategy}`,"),
             ITERATIONS => format!("iterations from {} on", chunk.key),
             _ => "what the runtime does itself".into(),
         });
@@ -221,6 +232,22 @@ mod tests {
         let [first, second] =
             [0, 1].map(|worker: usize| std::ptr::from_ref::<AtWork>(&rank.at_work[worker]).addr());
         assert!(second - first >= 64, "{first:#x} {second:#x}");
+    }
+
+    #[test]
+    fn workers_that_wait_are_told_of_once_nobody_executes() {
+        let rank = Arc::new(Recording::nothing(2));
+        rank.describe(Box::new(|_| None), "mine");
+        let mut sightings = Sightings::default();
+        rank.at_work[0].iterates(7);
+        rank.at_work[1].waits();
+        told(&mut sightings, &rank, 1);
+        let executes = ["rank 0, worker 0 has run iterations from 7 on for 1.0 s"];
+        assert_eq!(told(&mut sightings, &rank, 2), executes);
+        rank.at_work[0].rests();
+        let waits =
+            ["rank 0, worker 1 has run nothing, for want of an order from the policy `mine`, for 1.0 s"];
+        assert_eq!(told(&mut sightings, &rank, 3), waits);
     }
 
     #[test]

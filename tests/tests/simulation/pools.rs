@@ -22,7 +22,7 @@ enum Fate {
 }
 
 /// Iterations executed, the sum of their numbers, and of the squares.
-type Sums = Vec<u64>;
+type Sums = Box<[u64]>;
 
 fn add(sums: &mut Sums, range: Range<u64>) {
     for iteration in range {
@@ -71,13 +71,13 @@ fn simulate(seed: u64) -> (u64, Fate, Result<PoolOutcome<Sums>, Error>) {
         }
         add(sums, range);
     };
-    let outcome = pool.run(|| vec![0; 3], body);
+    let outcome = pool.run(|| Sums::from([0; 3]), body);
     (iterations, fate, outcome)
 }
 
 fn check(seed: u64) {
     let (iterations, fate, outcome) = simulate(seed);
-    let mut serial = vec![0; 3];
+    let mut serial = Sums::from([0; 3]);
     add(&mut serial, 0..iterations);
     let outcome = match (fate, outcome) {
         (Fate::PanicsIn(_), Err(error)) if iterations > 0 => {

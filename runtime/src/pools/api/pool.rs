@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::pools::core::work::{Accumulated, PoolWork};
@@ -34,6 +34,13 @@ use crate::wire::{self, WireError};
 /// hits.merge(Hits { inside: 3, all: 3 });
 /// assert_eq!((hits.inside, hits.all), (4, 5));
 /// ```
+///
+/// Results can be added (numbers, tuples, `Box<[u64]>`) or collected ([`Collected`]).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say how two of it are merged",
+    note = "to collect results use `Collected<T>`, to add them element by element `Box<[T]>`; your own type implements \
+            `Accumulator`"
+)]
 pub trait Accumulator: Serialize + DeserializeOwned + Send + 'static {
     /// Adds what another has accumulated.
     fn merge(&mut self, other: Self);
@@ -53,12 +60,74 @@ impl Accumulator for f64 {
     }
 }
 
-/// Element by element; the longer one's rest stays.
-impl<A: Accumulator> Accumulator for Vec<A> {
-    fn merge(&mut self, mut other: Vec<A>) {
-        let rest = other.split_off(other.len().min(self.len()));
+/// Their sum.
+impl Accumulator for i64 {
+    fn merge(&mut self, other: i64) {
+        *self += other;
+    }
+}
+
+/// Nothing: what the iterations do is done elsewhere.
+impl Accumulator for () {
+    fn merge(&mut self, (): ()) {}
+}
+
+/// Each for itself.
+impl<A: Accumulator, B: Accumulator> Accumulator for (A, B) {
+    fn merge(&mut self, other: (A, B)) {
+        self.0.merge(other.0);
+        self.1.merge(other.1);
+    }
+}
+
+/// Element by element.
+///
+/// ```
+/// use caribou::{Config, pool};
+/// let last_digits = pool(&Config::default(), 1000, || vec![0_u64; 10].into_boxed_slice(), |counts, range| {
+///     range.for_each(|number| counts[number as usize % 10] += 1);
+/// })?;
+/// assert_eq!(*last_digits.result, [100; 10]);
+/// # Ok::<(), caribou::Error>(())
+/// ```
+///
+/// # Panics
+/// If they are not of the same length.
+impl<A: Accumulator> Accumulator for Box<[A]> {
+    fn merge(&mut self, other: Box<[A]>) {
+        let (ours, theirs) = (self.len(), other.len());
+        assert_eq!(ours, theirs, "slices are added element by element, so all workers need the same length");
         self.iter_mut().zip(other).for_each(|(mine, its)| mine.merge(its));
-        self.extend(rest);
+    }
+}
+
+/// What the iterations have found, in no particular order.
+///
+/// ```
+/// use caribou::{Collected, Config, pool};
+/// let found = pool(&Config::default(), 1000, Collected::default, |found: &mut Collected<u64>, range| {
+///     found.0.extend(range.filter(|number| number % 250 == 7));
+/// })?;
+/// let mut found = found.result.0;
+/// found.sort();
+/// assert_eq!(found, [7, 257, 507, 757]);
+/// # Ok::<(), caribou::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Collected<T>(
+    /// All of it.
+    pub Vec<T>,
+);
+
+impl<T> Default for Collected<T> {
+    fn default() -> Collected<T> {
+        Collected(Vec::new())
+    }
+}
+
+impl<T: Serialize + DeserializeOwned + Send + 'static> Accumulator for Collected<T> {
+    fn merge(&mut self, other: Collected<T>) {
+        self.0.extend(other.0);
     }
 }
 

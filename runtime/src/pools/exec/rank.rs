@@ -27,6 +27,7 @@ use super::worker::Worker;
 use crate::config::Config;
 use crate::error::Error;
 use crate::ids::Rank;
+use crate::launch::Launch;
 use crate::measure::sample::{Gauges, Observed};
 use crate::pools::core::packet::{Part, PoolPacket, Whole};
 use crate::pools::core::work::{Accumulated, PoolWork};
@@ -60,6 +61,8 @@ pub(super) struct Shared<'p> {
     pub(super) gauges: Gauges,
     /// Asking the policy, in words.
     pub(super) asking: String,
+    /// Whether all ranks are in this process, so that whoever watches it sees them all.
+    pub(super) alone: bool,
 }
 
 impl PoolRun<'_> {
@@ -79,7 +82,9 @@ impl PoolRun<'_> {
             done: (0..seats.workers).map(|_| AtomicU64::new(0)).collect(),
             gauges: Gauges::new(seats.workers, config.background),
             asking: asking(config),
+            alone: config.launch() == Launch::Alone,
         };
+        shared.recording.describe(Box::new(|_| None), config.lb_spec(Shape::Pools));
         shared.meeting.monitor().occupy();
         if shared.recording.writes() {
             shared.gauges.begin_to_look(clock.now_ns());

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use lb_strategies::Shape;
 use lb_strategies::cluster::{Erratic, Events, Post, SplitMix64, Worker as Place};
 use lb_strategies::pool::{Pool, PoolStrategy};
 
@@ -79,6 +80,7 @@ pub(crate) fn run(
                 done: (0..workers).map(|_| AtomicU64::new(0)).collect(),
                 gauges: Gauges::new(workers, config.background),
                 asking: asking(config),
+                alone: false,
             };
             (shared, refused)
         })
@@ -101,7 +103,10 @@ pub(crate) fn run(
         simulation.enter(shared, mail, monitor);
     }
     if !simulation.run() {
-        let why = format!("nothing will ever happen again, but {} not ended", simulation.live());
+        let (live, policy) = (simulation.live(), config.lb_spec(Shape::Pools));
+        let why = format!(
+            "nothing will ever happen again, but {live} not ended: the policy `{policy}` is at fault"
+        );
         outcome.fail(Error::System { what: format!("simulation by seed {seed}"), why });
     }
     drop(simulation);

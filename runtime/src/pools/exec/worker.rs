@@ -156,13 +156,19 @@ impl<'p> Worker<'p> {
 
     /// From now on it is idle.
     fn rests(&self, state: State) -> State {
-        self.shared.gauges.workers[self.number as usize].parks(self.shared.clock.now_ns());
+        let shared = self.shared;
+        shared.gauges.workers[self.number as usize].parks(shared.clock.now_ns());
+        // Other processes cannot be seen: they may execute what it waits for.
+        if shared.alone && matches!(state, State::Waits) {
+            shared.recording.at_work[self.number as usize].waits();
+        }
         state
     }
 
     fn wakes(&mut self) {
         let now_ns = self.shared.clock.now_ns();
         self.shared.gauges.workers[self.number as usize].wakes(now_ns);
+        self.shared.recording.at_work[self.number as usize].rests();
         self.diary.waited(now_ns);
     }
 
