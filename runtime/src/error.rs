@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ids::Rank;
+
 /// Why a run could not start or could not go on.
 ///
 /// ```
@@ -26,7 +28,7 @@ pub enum Error {
     #[error("rank {rank}: chunk {chunk} panicked in its handler of `{message}` in phase {phase}: {panic}")]
     HandlerPanicked {
         /// The rank it ran on.
-        rank: u32,
+        rank: Rank,
         /// Array and index.
         chunk: String,
         /// Message kind: the enum variant, or `start`, `resume`, `reduced`.
@@ -41,7 +43,7 @@ pub enum Error {
     #[error("rank {rank} panicked {doing}: {panic}")]
     SetupPanicked {
         /// The rank it ran on.
-        rank: u32,
+        rank: Rank,
         /// Where: in its setup, or where it made which chunk.
         doing: String,
         /// The panic's text.
@@ -52,7 +54,7 @@ pub enum Error {
     #[error("rank {rank} panicked while {doing}: {panic}")]
     PoolPanicked {
         /// The rank it ran on.
-        rank: u32,
+        rank: Rank,
         /// What it did.
         doing: String,
         /// The panic's text.
@@ -94,16 +96,16 @@ pub enum Error {
         /// Array and index.
         chunk: String,
         /// The rank of the chunk that is there.
-        rank: u32,
+        rank: Rank,
         /// The rank of the handler that inserted another.
-        by: u32,
+        by: Rank,
     },
 
     /// Contributions to one reduction do not agree, or do not combine.
     #[error("rank {rank}: {array}: {why}")]
     Reduction {
         /// The rank that noticed.
-        rank: u32,
+        rank: Rank,
         /// The array's number and name.
         array: String,
         /// What disagrees.
@@ -114,7 +116,7 @@ pub enum Error {
     #[error("rank {rank}: {what} cannot cross the wire: {why}")]
     Wire {
         /// The rank that noticed.
-        rank: u32,
+        rank: Rank,
         /// Array and index, and what was encoded or decoded.
         what: String,
         /// What the codec said.
@@ -125,14 +127,14 @@ pub enum Error {
     #[error("rank {rank} set up other arrays than rank 0: the setup function must do the same on every rank")]
     SetupDiffers {
         /// The rank that differs.
-        rank: u32,
+        rank: Rank,
     },
 
     /// The processes of a job do not run the same.
     #[error("rank {rank} runs {its}, rank 0 {first}: it must be the same in all processes")]
     ProgramDiffers {
         /// The rank that differs.
-        rank: u32,
+        rank: Rank,
         /// What it runs.
         its: String,
         /// What rank 0 runs.
@@ -145,7 +147,7 @@ pub enum Error {
         /// Its name.
         setting: String,
         /// The rank that differs.
-        rank: u32,
+        rank: Rank,
         /// What it has.
         its: String,
         /// What rank 0 has.
@@ -156,7 +158,7 @@ pub enum Error {
     #[error("rank {rank} is gone: {why}")]
     RankLost {
         /// The rank.
-        rank: u32,
+        rank: Rank,
         /// What is known of its end.
         why: String,
     },

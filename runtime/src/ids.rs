@@ -1,16 +1,36 @@
 //! Names of things that outlive a place.
 //!
-//! [`Rank`], [`ArrayId`] and [`ChunkId`] come from `lb_strategies`, which speaks of the same things and sits below this crate.
+//! [`Rank`], [`WorkerId`], [`ArrayId`] and [`ChunkId`] come from `lb_strategies`, which speaks of the same things and sits below this crate.
+
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use lb_strategies::{ArrayId, ChunkId, Rank};
+pub(crate) use lb_strategies::{ArrayId, ChunkId, Rank, WorkerId};
 
 /// A place inside a rank that holds one chunk: an index into the rank's table of cells.
 ///
 /// Cells are reused; a [`ChunkId`] is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct CellId(pub(crate) u32);
+
+/// The number of a sync: syncs count from 0 in a run, for all arrays together.
+/// What is recorded of it has the bare number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct SyncId(pub(crate) u64);
+
+impl SyncId {
+    /// The sync after this one.
+    pub(crate) fn next(self) -> SyncId {
+        SyncId(self.0 + 1)
+    }
+}
+
+impl fmt::Display for SyncId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
 
 /// The sender of messages that no chunk sent: the runtime itself (start, resume, results of reductions).
 pub(crate) const RUNTIME: ChunkId = ChunkId { array: ArrayId(u32::MAX), key: u64::MAX };

@@ -32,6 +32,7 @@ use std::thread::JoinHandle;
 pub use status::{KindStatus, RankStatus, RunningStatus, SCHEMA, Status, WorkerStatus};
 
 use crate::Error;
+use crate::ids::Rank;
 
 /// The server of one process; stops when dropped.
 pub(crate) struct Monitor {
@@ -50,7 +51,7 @@ impl Monitor {
     ///
     /// # Errors
     /// [`Error::Config`] if that is no address, or not one that this process may listen on.
-    pub(crate) fn start(address: &str, rank: u32, collect: Collect) -> Result<Monitor, Error> {
+    pub(crate) fn start(address: &str, rank: Rank, collect: Collect) -> Result<Monitor, Error> {
         let wrong = |why: String| Error::Config { setting: "CARIBOU_MONITOR".into(), why };
         let listener = listen::listen(address).map_err(wrong)?;
         let cannot = |error: std::io::Error| wrong(format!("cannot listen on {address:?}: {error}"));
@@ -61,7 +62,7 @@ impl Monitor {
             .name("caribou monitor".into())
             .spawn(move || server::serve(&listener, &woken, pages))
             .map_err(cannot)?;
-        tracing::info!(rank, %address, "monitor: http://{address}/status");
+        tracing::info!(rank = rank.0, %address, "monitor: http://{address}/status");
         Ok(Monitor {
             #[cfg(test)]
             address,

@@ -162,7 +162,7 @@ fn a_panic_names_rank_chunk_message_and_phase() {
             Place::Arrive => 1,
             _ => 2,
         };
-        assert_eq!(*rank, (ranks - 1 + moves) % ranks, "{what}: {error}");
+        assert_eq!(rank.0, (ranks - 1 + moves) % ranks, "{what}: {error}");
         assert_eq!(chunk, "Juggler[5] of array 0", "{what}");
         assert_eq!(panic, &format!("dropped in {place:?}"), "{what}");
     }

@@ -198,7 +198,9 @@ fn a_result_that_does_not_survive_encoding_is_an_error() {
     }
     let outcome = pool(&config("static", 2, 1), 10, || Loud(0), |loud, range| loud.0 += range.count() as u64);
     let error = outcome.err().expect("the part of rank 1 cannot be read");
-    assert!(matches!(&error, Error::Wire { rank: 0, .. }) && error.to_string().contains("cannot be read"));
+    assert!(
+        matches!(&error, Error::Wire { rank: Rank(0), .. }) && error.to_string().contains("cannot be read")
+    );
 }
 
 /// A policy that panics when a rank's machine is made, or when the pool begins.
@@ -297,7 +299,7 @@ fn a_message_that_cannot_be_read_ends_the_run_with_the_name_of_the_policy() {
         let expected = "rank 1: a message from rank 0 to the policy `babel` cannot cross the wire: it is no \
                         `alloc::string::String`";
         assert_eq!(error.to_string(), format!("{expected}{but}"));
-        assert!(matches!(error, Error::Wire { rank: 1, .. }), "{error:?}");
+        assert!(matches!(error, Error::Wire { rank: Rank(1), .. }), "{error:?}");
     }
 }
 

@@ -246,7 +246,7 @@ fn set_up_differently(what: &str, ranks: u32, setup: fn(&mut Setup, u32)) {
     let calls = Arc::new(AtomicU32::new(0));
     let result = run(what, config(ranks), move |described| setup(described, calls.fetch_add(1, SeqCst)));
     let Err(Error::SetupDiffers { rank }) = result else { panic!("{what}: {result:?}") };
-    assert!((1..ranks).contains(&rank), "{what}: rank {rank}");
+    assert!((1..ranks).contains(&rank.0), "{what}: rank {rank}");
 }
 
 #[test]
@@ -298,8 +298,8 @@ fn an_index_that_is_in_use_is_refused() {
         let result = run("a twin", config(ranks).workers(workers), |setup| {
             setup.array(4, |_| Twin);
         });
-        let last = ranks - 1;
-        let twin = Error::IndexInUse { chunk: "Twin[3] of array 0".into(), rank: last, by: 0 };
+        let last = Rank(ranks - 1);
+        let twin = Error::IndexInUse { chunk: "Twin[3] of array 0".into(), rank: last, by: Rank(0) };
         assert_eq!(result.expect_err("there are two"), twin, "{ranks} ranks x {workers} workers");
         assert!(
             twin.to_string().starts_with(&format!("rank 0 inserted Twin[3] of array 0, but rank {last} has"))

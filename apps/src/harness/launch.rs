@@ -95,7 +95,8 @@ mod tests {
     #[test]
     fn an_error_is_printed_once_unless_others_may_not_know_it() {
         let usage = Error::Usage("no".to_owned());
-        let lost = Error::Runtime(caribou::Error::RankLost { rank: 1, why: "killed".to_owned() });
+        let lost =
+            Error::Runtime(caribou::Error::RankLost { rank: caribou::Rank(1), why: "killed".to_owned() });
         assert!(tells(Launch::Alone, &usage) && tells(Launch::Alone, &lost));
         assert!(tells(Launch::Together { process: 0, processes: 4 }, &usage));
         assert!(!tells(LAST, &usage) && tells(LAST, &lost));

@@ -17,6 +17,7 @@ use super::meter::Published;
 use super::speed::Rounds;
 use super::takers::Takers;
 use super::topology::Thread;
+use crate::ids::SyncId;
 use crate::measure::measured::{Look, Sample};
 use crate::warn::warn;
 
@@ -74,7 +75,7 @@ const OBSERVED_NS: u64 = 500_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Observed {
     /// At this one.
-    AtSync(u64),
+    AtSync(SyncId),
     /// Now and then.
     Between,
     /// Last of all.

@@ -49,7 +49,7 @@ fn made_up() -> Status {
 }
 
 fn started(status: Status) -> Monitor {
-    Monitor::start("127.0.0.1:0", 0, Arc::new(move || status.clone())).expect("a free port")
+    Monitor::start("127.0.0.1:0", Rank(0), Arc::new(move || status.clone())).expect("a free port")
 }
 
 /// Sends this and reads until the server closes: status line, head, body.
@@ -265,7 +265,7 @@ fn many_clients_at_once_are_all_answered_and_figures_are_collected_four_times_a_
         count.fetch_add(1, Ordering::Relaxed);
         made_up()
     });
-    let monitor = Monitor::start("127.0.0.1:0", 0, collect).unwrap();
+    let monitor = Monitor::start("127.0.0.1:0", Rank(0), collect).unwrap();
     assert_eq!(collected.load(Ordering::Relaxed), 0, "nobody has asked");
     std::thread::scope(|scope| {
         for client in 0..8 {
@@ -301,7 +301,7 @@ fn an_address_that_cannot_be_used_is_one_line_that_names_the_variable() {
         ("192.0.2.1:9", "cannot listen on \"192.0.2.1:9\": "),
         ("no-such-host.invalid:9", "cannot look up the host"),
     ] {
-        let error = Monitor::start(address, 0, Arc::new(Status::default)).err().expect("refused");
+        let error = Monitor::start(address, Rank(0), Arc::new(Status::default)).err().expect("refused");
         assert!(matches!(error, Error::Config { .. }));
         assert!(error.to_string().contains(expected), "{error}");
         assert_eq!(error.to_string().lines().count(), 1);

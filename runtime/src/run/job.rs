@@ -35,7 +35,7 @@ use super::report::RunReport;
 use super::shape::{ReadyRank, Shape};
 use crate::config::Config;
 use crate::error::Error;
-use crate::ids::Rank;
+use crate::ids::{ROOT, Rank};
 use crate::liveness::{Door, How, Invitation, Liveness, Lost};
 use crate::measure::topology::plan::{Place, Plan, plan};
 use crate::measure::topology::{self, SavedMask};
@@ -293,7 +293,7 @@ impl Job {
         }
         let begin = Alignment::measure(&self.links, &plan).map_err(|why| self.failed(&why))?;
         let session = Session::begin(config, shape.recorded(), shape.lb(config), &plan, name);
-        let _monitor = match session.monitored(config, self.rank.0) {
+        let _monitor = match session.monitored(config, self.rank) {
             Ok(monitor) => monitor,
             Err(why) => {
                 tracing::warn!(rank = self.rank.0, %why, "nobody can watch this rank");
@@ -359,11 +359,11 @@ impl Job {
         if let Some(error) = all.iter().find_map(|hello| hello.failed.clone()) {
             return Err(error);
         }
-        if let Some((rank, _)) = (0..).zip(&all).find(|(_, hello)| hello.shape != all[0].shape) {
-            let [its, first] = [rank as usize, 0].map(|rank| all[rank].shape.clone());
+        if let Some((rank, _)) = (0..).map(Rank).zip(&all).find(|(_, hello)| hello.shape != all[0].shape) {
+            let [its, first] = [rank, ROOT].map(|rank| all[rank.index()].shape.clone());
             return Err(Error::ProgramDiffers { rank, its, first });
         }
-        for (rank, hello) in (0..).zip(&all) {
+        for (rank, hello) in (0..).map(Rank).zip(&all) {
             let differs = hello.agreed.iter().zip(&all[0].agreed).find(|(its, first)| its != first);
             if let Some(((setting, its), (_, first))) = differs {
                 return Err(Error::SettingDiffers {
@@ -544,7 +544,7 @@ impl Lost {
             How::Died => "its process was killed or has crashed",
             How::Left => "its process has ended while others were still in the run",
         };
-        Error::RankLost { rank: self.rank.0, why: why.into() }
+        Error::RankLost { rank: self.rank, why: why.into() }
     }
 }
 

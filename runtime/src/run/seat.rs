@@ -6,7 +6,7 @@ use super::outcome::Outcome;
 use super::session::Session;
 use crate::config::Config;
 use crate::error::Error;
-use crate::ids::Rank;
+use crate::ids::{Rank, WorkerId};
 use crate::measure::topology::plan::{Plan, Seats};
 use crate::measure::watch::{Bound, Watch};
 use crate::threads::clock::Clock;
@@ -30,16 +30,16 @@ pub(crate) struct Seat<'s, P> {
 
 impl Seats {
     /// The vCPU of a worker, if it is pinned.
-    fn of(&self, worker: u32) -> Option<usize> {
-        self.vcpus.as_ref().map(|vcpus| vcpus[worker as usize])
+    fn of(&self, worker: WorkerId) -> Option<usize> {
+        self.vcpus.as_ref().map(|vcpus| vcpus[worker.index()])
     }
 
     /// Pins the calling thread to a worker's vCPU, if it has one.
-    pub(crate) fn take<'w>(&self, rank: Rank, worker: u32, watch: &'w Watch) -> Option<Bound<'w>> {
+    pub(crate) fn take<'w>(&self, rank: Rank, worker: WorkerId, watch: &'w Watch) -> Option<Bound<'w>> {
         let vcpu = self.of(worker)?;
         let bound = watch.bind(vcpu);
         if bound.is_none() {
-            tracing::warn!(rank = rank.0, worker, vcpu, "cannot be pinned");
+            tracing::warn!(rank = rank.0, worker = worker.0, vcpu, "cannot be pinned");
         }
         bound
     }

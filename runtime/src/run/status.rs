@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::session::Session;
 use crate::config::Config;
 use crate::error::Error;
+use crate::ids::{ROOT, Rank, WorkerId};
 use crate::monitor::{KindStatus, Monitor, RankStatus, RunningStatus, Status, WorkerStatus};
 use crate::trace::at_work::Running;
 use crate::trace::recording::Recording;
@@ -18,7 +19,7 @@ impl Session {
     pub(crate) fn monitored(
         self: &Arc<Session>,
         config: &Config,
-        rank: u32,
+        rank: Rank,
     ) -> Result<Option<Monitor>, Error> {
         let Some(address) = &config.monitor else { return Ok(None) };
         let session = self.clone();
@@ -34,8 +35,8 @@ impl Session {
         let ranks = recordings.iter().map(|rank| rank_status(rank, self.run(), elapsed_ns, &mut kinds));
         let mut ranks: Vec<RankStatus> = ranks.collect();
         for Running { rank, worker, what, kind, long_ns } in self.running() {
-            if let Some(status) = ranks.iter_mut().find(|status| status.rank == rank) {
-                status.running.push(RunningStatus { worker, what, kind, long_ns });
+            if let Some(status) = ranks.iter_mut().find(|status| status.rank == rank.0) {
+                status.running.push(RunningStatus { worker: worker.0, what, kind, long_ns });
             }
         }
         // Rank 0 has them, if it is in this process.
@@ -73,10 +74,10 @@ fn rank_status(
         add_kinds(&profile, &names, recording.array_names(), kinds);
         worker_status(worker, &profile, elapsed_ns)
     };
-    let workers: Vec<WorkerStatus> = (0..recording.workers()).map(worker).collect();
+    let workers: Vec<WorkerStatus> = (0..recording.workers()).map(WorkerId).map(worker).collect();
     RankStatus {
-        rank: recording.rank(),
-        host: run.hosts.get(recording.rank() as usize).cloned().unwrap_or_default(),
+        rank: recording.rank().0,
+        host: run.hosts.get(recording.rank().index()).cloned().unwrap_or_default(),
         messages: workers.iter().map(|worker| worker.handlers).sum(),
         chunks: sample.map_or(0, |sample| sample.chunks),
         workers,
@@ -85,8 +86,8 @@ fn rank_status(
     }
 }
 
-fn worker_status(worker: u32, profile: &Profile, elapsed_ns: u64) -> WorkerStatus {
-    let mut status = WorkerStatus { worker, wall_ns: elapsed_ns, ..WorkerStatus::default() };
+fn worker_status(worker: WorkerId, profile: &Profile, elapsed_ns: u64) -> WorkerStatus {
+    let mut status = WorkerStatus { worker: worker.0, wall_ns: elapsed_ns, ..WorkerStatus::default() };
     for row in &profile.rows {
         match row.activity {
             Activity::Kind(_) | Activity::Iterations => {
@@ -121,10 +122,10 @@ fn add_kinds(profile: &Profile, names: &[Name], arrays: &[String], kinds: &mut B
 }
 
 /// The address with the port of this rank. What is no address is told by whoever listens on it.
-fn with_rank(address: &str, rank: u32) -> String {
+fn with_rank(address: &str, rank: Rank) -> String {
     let (host, port) = address.rsplit_once(':').unwrap_or(("", address));
     match port.parse::<u32>() {
-        Ok(port) if port > 0 && rank > 0 => format!("{host}:{}", port.saturating_add(rank)),
+        Ok(port) if port > 0 && rank != ROOT => format!("{host}:{}", port.saturating_add(rank.0)),
         _ => address.to_owned(),
     }
 }
@@ -135,10 +136,10 @@ mod tests {
 
     #[test]
     fn each_process_has_a_port_of_its_own() {
-        assert_eq!(with_rank("9000", 0), "9000");
-        assert_eq!(with_rank("9000", 3), ":9003");
-        assert_eq!(with_rank("host:9000", 1), "host:9001");
-        assert_eq!(with_rank("[::1]:9000", 1), "[::1]:9001");
-        assert_eq!(with_rank("host:0", 1), "host:0");
+        assert_eq!(with_rank("9000", Rank(0)), "9000");
+        assert_eq!(with_rank("9000", Rank(3)), ":9003");
+        assert_eq!(with_rank("host:9000", Rank(1)), "host:9001");
+        assert_eq!(with_rank("[::1]:9000", Rank(1)), "[::1]:9001");
+        assert_eq!(with_rank("host:0", Rank(1)), "host:0");
     }
 }

@@ -13,7 +13,7 @@ use super::shape::{ReadyRank, Shape};
 use super::watchdog::Watchdog;
 use crate::config::Config;
 use crate::error::Error;
-use crate::ids::Rank;
+use crate::ids::{ROOT, Rank};
 use crate::measure::topology;
 use crate::measure::topology::plan::{Plan, plan};
 use crate::measure::watch::Watch;
@@ -57,7 +57,7 @@ pub(super) fn run<S: Shape>(config: &Config, shape: &S) -> Result<Finished<S>, E
         outcome: Arc::default(),
     };
     tracing::info!(lb = shape.lb(config), "{}", process.plan);
-    let _monitor = process.session.monitored(config, 0)?;
+    let _monitor = process.session.monitored(config, ROOT)?;
     let watched = process.session.clone();
     let _watchdog = Watchdog::start(config, &process.outcome, move || watched.running());
     let crews: Vec<Arc<Crew>> = (0..ranks).map(|_| Arc::new(Crew::new(shape.sleepers(workers)))).collect();

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::outcome::Outcome;
 use crate::config::Config;
+use crate::ids::{Rank, WorkerId};
 use crate::trace::at_work::Running;
 use crate::warn::warn;
 
@@ -66,7 +67,7 @@ impl Drop for Watchdog {
 struct Warnings {
     after_ns: u64,
     /// By rank and worker.
-    told: BTreeMap<(u32, u32), Told>,
+    told: BTreeMap<(Rank, WorkerId), Told>,
     failed: bool,
 }
 
@@ -121,7 +122,8 @@ mod tests {
         let mut warnings = Warnings::after(LIMIT);
         let is_told = |&second: &u64| {
             let long_ns = second * 1_000_000_000;
-            let running = Running { rank: 1, worker: 0, what: "X[3]".into(), kind: None, long_ns };
+            let running =
+                Running { rank: Rank(1), worker: WorkerId(0), what: "X[3]".into(), kind: None, long_ns };
             !warnings.due(&[running], (second >= fails).then_some("it failed")).is_empty()
         };
         (0..end).filter(is_told).collect()
@@ -140,8 +142,8 @@ mod tests {
     #[test]
     fn the_next_handler_begins_anew() {
         let running = |worker, long_s: u64| Running {
-            rank: 0,
-            worker,
+            rank: Rank(0),
+            worker: WorkerId(worker),
             what: "X[3]".into(),
             kind: Some("Go".into()),
             long_ns: long_s * 1_000_000_000,

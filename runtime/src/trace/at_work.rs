@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::event::{ArrayId, ChunkId, NameId};
 use super::recording::Recording;
+use crate::ids::{Rank, SyncId, WorkerId};
 
 /// In place of an array: the worker has no work.
 const RESTING: ArrayId = ArrayId(u32::MAX - 1);
@@ -78,8 +79,8 @@ impl AtWork {
     }
 
     /// It asks the strategy to decide this sync.
-    pub(crate) fn decides(&self, sync: u64) {
-        self.serves(ChunkId { array: DECISION, key: sync });
+    pub(crate) fn decides(&self, sync: SyncId) {
+        self.serves(ChunkId { array: DECISION, key: sync.0 });
     }
 
     /// It turns to a hook of this chunk, or to work of the runtime: no handler.
@@ -107,8 +108,8 @@ impl AtWork {
 /// What a worker has been running for some time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Running {
-    pub(crate) rank: u32,
-    pub(crate) worker: u32,
+    pub(crate) rank: Rank,
+    pub(crate) worker: WorkerId,
     /// The chunk by name; or that it is no chunk.
     pub(crate) what: String,
     /// The kind of the message, if that is known.
@@ -118,7 +119,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn place(&self) -> (u32, u32) {
+    pub(crate) fn place(&self) -> (Rank, WorkerId) {
         (self.rank, self.worker)
     }
 }
@@ -139,7 +140,7 @@ impl std::fmt::Display for Running {
 pub(crate) struct Sightings {
     last_ns: u64,
     /// By rank and worker: since the first look at it.
-    seen: BTreeMap<(u32, u32), (Sight, u64)>,
+    seen: BTreeMap<(Rank, WorkerId), (Sight, u64)>,
 }
 
 impl Sightings {
@@ -150,7 +151,7 @@ impl Sightings {
         self.last_ns = now_ns;
         let before = std::mem::take(&mut self.seen);
         for rank in ranks {
-            for (worker, at_work) in (0..).zip(&rank.at_work) {
+            for (worker, at_work) in (0..).map(WorkerId).zip(&rank.at_work) {
                 let Some(sight) = at_work.look() else { continue };
                 let place = (rank.rank(), worker);
                 let long_ns = match before.get(&place) {
@@ -166,7 +167,7 @@ impl Sightings {
             waiting.for_each(|(_, long_ns)| *long_ns = 0);
         }
         let in_words = |rank: &Arc<Recording>| {
-            let its = self.seen.range((rank.rank(), 0)..=(rank.rank(), u32::MAX));
+            let its = self.seen.range((rank.rank(), WorkerId(0))..=(rank.rank(), WorkerId(u32::MAX)));
             let its = its.filter(|&(_, &(_, long_ns))| long_ns > 0);
             its.map(|(&(_, worker), &(sight, long_ns))| rank.running(worker, sight, long_ns))
                 .collect::<Vec<_>>()
@@ -177,7 +178,7 @@ impl Sightings {
 
 impl Recording {
     /// In words.
-    fn running(&self, worker: u32, sight: Sight, long_ns: u64) -> Running {
+    fn running(&self, worker: WorkerId, sight: Sight, long_ns: u64) -> Running {
         let Sight { chunk, kind, .. } = sight;
         let named = self.name_chunk.get().and_then(|name| name(chunk));
         let is_chunk = named.is_some();
@@ -254,7 +255,7 @@ mod tests {
     fn a_strategy_at_work_is_named() {
         let rank = Arc::new(Recording::nothing(1));
         rank.describe(Box::new(|_| None), "mine");
-        rank.at_work[0].decides(3);
+        rank.at_work[0].decides(SyncId(3));
         let mut sightings = Sightings::default();
         told(&mut sightings, &rank, 1);
         assert_eq!(

@@ -17,7 +17,7 @@ use super::event::{ArrayId, ChunkId, Event, NameId, Part, What};
 use super::filter::Class;
 use super::profile::Activity;
 use super::recording::Recording;
-use crate::ids::Sender;
+use crate::ids::{Rank, Sender, SyncId, WorkerId};
 
 /// Bytes of a block before compression.
 const BLOCK_BYTES: usize = 256 << 10;
@@ -27,7 +27,7 @@ const BLOCK_AGE_MAX_NS: u64 = 1_000_000_000;
 /// One worker's record.
 pub(crate) struct Recorder {
     recording: Arc<Recording>,
-    worker: u32,
+    worker: WorkerId,
     keeps: Keeps,
     /// The end of the last slice. A clock that goes back, as those of virtual machines do that move between hosts, has
     /// stood still.
@@ -149,7 +149,7 @@ impl Unwritten {
 
 impl Recorder {
     /// None where nothing is recorded.
-    pub(crate) fn new(recording: &Arc<Recording>, worker: u32, now_ns: u64) -> Option<Recorder> {
+    pub(crate) fn new(recording: &Arc<Recording>, worker: WorkerId, now_ns: u64) -> Option<Recorder> {
         let keeps = Keeps {
             any: recording.keeps_events(),
             handlers: recording.keeps(Class::Handlers),
@@ -283,12 +283,12 @@ impl Recorder {
         &mut self,
         from: Sender,
         to: ChunkId,
-        rank: u32,
+        rank: Rank,
         bytes: u64,
         clock: Option<impl FnOnce() -> u64>,
     ) {
         let since_ns = clock.map(|clock| *self.flush_ns.get_or_insert_with(clock));
-        let what = What::Send { chunk: from.chunk(), to, rank, number: from.number, bytes };
+        let what = What::Send { chunk: from.chunk(), to, rank: rank.0, number: from.number, bytes };
         self.pending.push(Pending { since_ns, what });
     }
 
@@ -325,9 +325,9 @@ impl Recorder {
     }
 
     /// The runtime itself was at work since the last slice.
-    pub(crate) fn runtime(&mut self, part: Part, sync: u64, now_ns: u64) {
+    pub(crate) fn runtime(&mut self, part: Part, sync: SyncId, now_ns: u64) {
         let keep = self.keeps.runtime;
-        self.slice(Activity::Runtime(part), What::Runtime { part, sync }, keep, now_ns);
+        self.slice(Activity::Runtime(part), What::Runtime { part, sync: sync.0 }, keep, now_ns);
     }
 
     fn slice(&mut self, activity: Activity, what: What, keep: bool, now_ns: u64) {
@@ -380,15 +380,20 @@ impl Recorder {
     }
 
     /// A chunk has left this rank.
-    pub(crate) fn departed(&mut self, chunk: ChunkId, rank: u32, bytes: u64, now_ns: u64) {
+    pub(crate) fn departed(&mut self, chunk: ChunkId, rank: Rank, bytes: u64, now_ns: u64) {
         let keep = self.keeps.chunks && self.recording.keeps_array(chunk.array);
-        self.slice(Activity::Runtime(Part::Migrate), What::Depart { chunk, rank, bytes }, keep, now_ns);
+        self.slice(
+            Activity::Runtime(Part::Migrate),
+            What::Depart { chunk, rank: rank.0, bytes },
+            keep,
+            now_ns,
+        );
     }
 
     /// A chunk has come to a sync.
-    pub(crate) fn loaded(&mut self, chunk: ChunkId, sync: u64, load_ns: u64, bytes: u64) {
+    pub(crate) fn loaded(&mut self, chunk: ChunkId, sync: SyncId, load_ns: u64, bytes: u64) {
         if self.keeps.chunks && self.recording.keeps_array(chunk.array) {
-            self.events.push(Event::point(self.last_ns, What::Load { chunk, sync, load_ns, bytes }));
+            self.events.push(Event::point(self.last_ns, What::Load { chunk, sync: sync.0, load_ns, bytes }));
         }
     }
 
@@ -465,7 +470,7 @@ impl Recorder {
 
     fn write(&mut self) {
         let Unwritten { bytes, events, first_ns, last_ns, .. } = &mut self.block;
-        let block = Block::new(Kind::Events, self.worker, *events, (*first_ns, *last_ns), bytes);
+        let block = Block::new(Kind::Events, self.worker.0, *events, (*first_ns, *last_ns), bytes);
         bytes.clear();
         self.block = Unwritten { bytes: std::mem::take(bytes), ..Unwritten::new() };
         self.recording.write(&block);

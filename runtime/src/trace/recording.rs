@@ -21,6 +21,7 @@ use super::profile::Profile;
 use super::records::{End, Name, RunRecord};
 use super::writer::Writer;
 use crate::error::Error;
+use crate::ids::{Rank, WorkerId};
 use crate::measure::measured::{Look, Sample};
 use crate::trace::{SyncReport, SyncTotals};
 use crate::warn::warn;
@@ -65,7 +66,7 @@ pub(crate) type NameChunk = Box<dyn Fn(ChunkId) -> Option<String> + Send + Sync>
 
 /// One rank's record.
 pub(crate) struct Recording {
-    rank: u32,
+    rank: Rank,
     pub(crate) profiled: bool,
     filter: Filter,
     /// Whether each array's chunks are recorded.
@@ -124,14 +125,14 @@ impl Log {
 
 impl Recording {
     /// Of a rank with one worker, of a run that records nothing.
-    pub(crate) fn nothing_of(rank: u32, workers: u32) -> Recording {
+    pub(crate) fn nothing_of(rank: Rank, workers: u32) -> Recording {
         Recording { rank, ..Recording::nothing(workers) }
     }
 
     /// Of a run that records nothing.
     pub(crate) fn nothing(workers: u32) -> Recording {
         Recording {
-            rank: 0,
+            rank: Rank(0),
             profiled: false,
             filter: Filter::default(),
             arrays: Vec::new(),
@@ -152,7 +153,7 @@ impl Recording {
     pub(crate) fn begin(wanted: &Wanted, run: &RunRecord, arrays: &[String]) -> (Recording, Option<Error>) {
         let workers = run.workers.get(run.rank as usize).copied().unwrap_or(1);
         let mut recording = Recording {
-            rank: run.rank,
+            rank: Rank(run.rank),
             profiled: wanted.profile || wanted.dir.is_some(),
             filter: wanted.filter.clone(),
             arrays: arrays.iter().map(|array| wanted.filter.keeps_array(array)).collect(),
@@ -222,8 +223,8 @@ impl Recording {
         }
     }
 
-    pub(crate) fn profile(&self, worker: u32) -> MutexGuard<'_, Profile> {
-        lock(&self.profiles[worker as usize])
+    pub(crate) fn profile(&self, worker: WorkerId) -> MutexGuard<'_, Profile> {
+        lock(&self.profiles[worker.index()])
     }
 
     /// Writes a block of events of one worker, or counts them as dropped.
@@ -361,7 +362,7 @@ impl Recording {
             broken = log.broken.take();
         }
         let (names, samples) = (lock(&self.names).names.clone(), lock(&self.samples).clone());
-        RankProfile { rank: self.rank, names, workers, samples, broken }
+        RankProfile { rank: self.rank.0, names, workers, samples, broken }
     }
 
     pub(crate) fn names(&self) -> Vec<Name> {
@@ -372,7 +373,7 @@ impl Recording {
         &self.array_names
     }
 
-    pub(crate) fn rank(&self) -> u32 {
+    pub(crate) fn rank(&self) -> Rank {
         self.rank
     }
 

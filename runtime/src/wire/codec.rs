@@ -43,7 +43,7 @@ impl<P> Plain<P> {
     }
 
     fn error(&self, why: &WireError) -> Error {
-        Error::Wire { rank: self.rank.0, what: "a packet".into(), why: why.to_string() }
+        Error::Wire { rank: self.rank, what: "a packet".into(), why: why.to_string() }
     }
 }
 

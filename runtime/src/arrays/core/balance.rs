@@ -32,10 +32,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use lb_strategies::balancer::Move;
-use lb_strategies::{ArrayId, ChunkId, Rank};
 
 use super::packet::{Journey, Traveller};
-use crate::ids::CellId;
+use crate::ids::{ArrayId, CellId, ChunkId, Rank, SyncId};
 
 #[cfg(test)]
 mod tests;
@@ -54,11 +53,11 @@ pub(crate) enum Step {
     /// Start no more handlers of these chunks: [`Migrations::held`] for each, once none of it runs.
     Hold(Vec<CellId>),
     /// Let the new routes of these leavers be in force; then send the markers.
-    Switch { sync: u64, leavers: Vec<Leaver> },
+    Switch { sync: SyncId, leavers: Vec<Leaver> },
     /// Send this chunk with its mail.
     Release { leaver: Leaver, journey: Journey },
     /// Tell rank 0 that this rank has all markers and all arrivals.
-    Flushed { sync: u64, moved_bytes: u64 },
+    Flushed { sync: SyncId, moved_bytes: u64 },
 }
 
 /// The migrations of one rank, one after the other.
@@ -67,7 +66,7 @@ pub(crate) struct Migrations {
     rank: Rank,
     others: u32,
     /// Markers of other ranks, by sync.
-    markers: BTreeMap<u64, u32>,
+    markers: BTreeMap<SyncId, u32>,
     now: Migration,
 }
 
@@ -95,7 +94,7 @@ enum Migration {
 /// The chunks that come to this rank at a sync.
 #[derive(Debug)]
 struct Arrivals {
-    sync: u64,
+    sync: SyncId,
     expected: BTreeSet<ChunkId>,
     travellers: Vec<Traveller>,
 }
@@ -108,7 +107,7 @@ impl Migrations {
     /// Rank 0 has decided who moves, if anybody does. `cell` finds a chunk of this rank.
     pub(crate) fn begin(
         &mut self,
-        sync: u64,
+        sync: SyncId,
         moves: &[Move],
         cell: impl Fn(ChunkId) -> Option<CellId>,
     ) -> Vec<Step> {
@@ -148,7 +147,7 @@ impl Migrations {
     }
 
     /// A marker of another rank has come.
-    pub(crate) fn marker(&mut self, sync: u64) -> Vec<Step> {
+    pub(crate) fn marker(&mut self, sync: SyncId) -> Vec<Step> {
         *self.markers.entry(sync).or_default() += 1;
         self.advance()
     }
@@ -163,7 +162,7 @@ impl Migrations {
     }
 
     /// Rank 0 has heard of all ranks that they have flushed. Returns the arrivals, which may run.
-    pub(crate) fn land(&mut self, sync: u64) -> Vec<Traveller> {
+    pub(crate) fn land(&mut self, sync: SyncId) -> Vec<Traveller> {
         let Migration::Flushed(arrivals) = std::mem::take(&mut self.now) else {
             unreachable!("all ranks have flushed, this one too")
         };
@@ -214,7 +213,7 @@ impl Migrations {
         }
     }
 
-    fn has_all_markers(&self, sync: u64) -> bool {
+    fn has_all_markers(&self, sync: SyncId) -> bool {
         self.markers.get(&sync).copied().unwrap_or(0) == self.others
     }
 

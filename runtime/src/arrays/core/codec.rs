@@ -133,7 +133,7 @@ impl ArrayCodec {
             Subject::Other(what) => format!("a packet `{what}`"),
             Subject::Unknown => "a packet".into(),
         };
-        Error::Wire { rank: self.rank.0, what, why: why.to_string() }
+        Error::Wire { rank: self.rank, what, why: why.to_string() }
     }
 }
 
@@ -256,7 +256,7 @@ mod tests {
         for bytes in [&[][..], &[MESSAGE], &[FAR_MESSAGE, 0], &[CHUNK], &[9, 9, 9], &[PACKET, 250], &address]
         {
             let error = codec.decode(bytes, VecDeque::new()).expect_err("it is no packet");
-            assert!(matches!(error, Error::Wire { rank: 0, .. }), "{bytes:?}: {error}");
+            assert!(matches!(error, Error::Wire { rank: Rank(0), .. }), "{bytes:?}: {error}");
         }
     }
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::census::{Report, Tally};
-use crate::ids::{ArrayId, CellId, ChunkId};
+use crate::ids::{ArrayId, CellId, ChunkId, SyncId};
 use crate::measure::measured::Sample;
 
 /// What is known of one chunk at a sync.
@@ -29,7 +29,7 @@ pub(crate) struct MeasuredChunk {
 /// A rank's report to rank 0; a rank may send several for one sync.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Collected {
-    pub(crate) sync: u64,
+    pub(crate) sync: SyncId,
     pub(crate) tallies: Vec<(ArrayId, Tally)>,
     pub(crate) chunks: Vec<MeasuredChunk>,
     /// How many of them stand still until the decision.
@@ -60,7 +60,7 @@ struct Gathering {
 /// What a rank has to say about a sync, but for the loads.
 #[derive(Debug)]
 pub(crate) struct Reports {
-    pub(crate) sync: u64,
+    pub(crate) sync: SyncId,
     pub(crate) tallies: Vec<(ArrayId, Tally)>,
     pub(crate) arrivals: Vec<Arrival>,
 }
@@ -68,16 +68,16 @@ pub(crate) struct Reports {
 /// One rank's syncs.
 #[derive(Debug, Default)]
 pub(crate) struct Syncs {
-    gathering: BTreeMap<u64, Gathering>,
+    gathering: BTreeMap<SyncId, Gathering>,
     /// Chunks of this rank, counted by the sync they come to next.
-    due: BTreeMap<u64, u64>,
+    due: BTreeMap<SyncId, u64>,
     /// Chunks of this rank that hear of the decision, by sync: a newcomer may come to the next one before this one's.
-    waiting: BTreeMap<u64, Vec<(ChunkId, CellId)>>,
+    waiting: BTreeMap<SyncId, Vec<(ChunkId, CellId)>>,
 }
 
 impl Syncs {
     /// A chunk has come to this rank, or was made here: `next` is the sync it comes to next.
-    pub(crate) fn joined(&mut self, next: u64) {
+    pub(crate) fn joined(&mut self, next: SyncId) {
         *self.due.entry(next).or_default() += 1;
     }
 
@@ -87,7 +87,7 @@ impl Syncs {
     }
 
     /// It is on this rank no more.
-    pub(crate) fn left(&mut self, next: u64) {
+    pub(crate) fn left(&mut self, next: SyncId) {
         let count = self.due.get_mut(&next).expect("it was counted when it came");
         *count -= 1;
         if *count == 0 {
@@ -97,33 +97,33 @@ impl Syncs {
 
     /// A chunk has come to a sync; it hears of the decision if one will be made.
     pub(crate) fn arrive(&mut self, arrival: Arrival, decides: bool) {
-        let sync = arrival.report.sequence;
+        let sync = SyncId(arrival.report.sequence);
         if decides {
             self.waiting.entry(sync).or_default().push((arrival.chunk, arrival.cell));
         }
         self.left(sync);
-        self.joined(sync + 1);
+        self.joined(sync.next());
         self.report(arrival.chunk.array, arrival.report).arrivals.push(arrival);
     }
 
     /// A chunk was removed: its last report to the syncs of its array.
     pub(crate) fn removed(&mut self, array: ArrayId, report: Report) {
-        self.left(report.sequence);
+        self.left(SyncId(report.sequence));
         self.report(array, report);
     }
 
     fn report(&mut self, array: ArrayId, report: Report) -> &mut Gathering {
-        let gathering = self.gathering.entry(report.sequence).or_default();
+        let gathering = self.gathering.entry(SyncId(report.sequence)).or_default();
         gathering.tallies.entry(array).or_default().merge(&Tally::of(report));
         gathering
     }
 
     /// Takes the reports to syncs to which every chunk of this rank has come.
     pub(crate) fn complete(&mut self) -> Vec<Reports> {
-        let first_due = self.due.keys().next().copied().unwrap_or(u64::MAX);
+        let first_due = self.due.keys().next().copied().unwrap_or(SyncId(u64::MAX));
         let open = self.gathering.split_off(&first_due);
         let complete = std::mem::replace(&mut self.gathering, open);
-        let reports = |(sync, gathering): (u64, Gathering)| {
+        let reports = |(sync, gathering): (SyncId, Gathering)| {
             let tallies = gathering.tallies.into_iter().collect();
             Reports { sync, tallies, arrivals: gathering.arrivals }
         };
@@ -131,15 +131,16 @@ impl Syncs {
     }
 
     /// The first sync that some chunks of this rank have come to and others have not.
-    pub(crate) fn open(&self) -> Option<u64> {
-        let come = |(&sync, gathering): (&u64, &Gathering)| (!gathering.arrivals.is_empty()).then_some(sync);
+    pub(crate) fn open(&self) -> Option<SyncId> {
+        let come =
+            |(&sync, gathering): (&SyncId, &Gathering)| (!gathering.arrivals.is_empty()).then_some(sync);
         self.gathering.iter().find_map(come)
     }
 
     /// What chunks of this rank have reported to syncs to which others of it have not come.
-    pub(crate) fn reported(&self) -> Vec<(u64, ArrayId, Tally)> {
+    pub(crate) fn reported(&self) -> Vec<(SyncId, ArrayId, Tally)> {
         let by_sync = self.gathering.iter();
-        let its = |(&sync, gathering): (&u64, &Gathering)| {
+        let its = |(&sync, gathering): (&SyncId, &Gathering)| {
             let tallies = gathering.tallies.iter();
             tallies.map(|(&array, tally)| (sync, array, tally.clone())).collect::<Vec<_>>()
         };
@@ -147,7 +148,7 @@ impl Syncs {
     }
 
     /// The decision on a sync is known: who hears of it.
-    pub(crate) fn decided(&mut self, sync: u64) -> Vec<(ChunkId, CellId)> {
+    pub(crate) fn decided(&mut self, sync: SyncId) -> Vec<(ChunkId, CellId)> {
         self.waiting.remove(&sync).unwrap_or_default()
     }
 }

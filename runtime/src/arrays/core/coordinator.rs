@@ -15,7 +15,7 @@ use super::balance::Move;
 use super::census::Tally;
 use super::collect::Collected;
 use super::sync_log::SyncLog;
-use crate::ids::{ArrayId, Rank};
+use crate::ids::{ArrayId, Rank, SyncId};
 use crate::measure::measured::Sample;
 use crate::trace::SyncReport;
 
@@ -56,8 +56,8 @@ pub(crate) struct Coordinator {
     keeps_reports: bool,
     /// Members of each array; none for arrays that do not sync.
     populations: Vec<Option<u64>>,
-    next: u64,
-    gathering: BTreeMap<u64, Gathering>,
+    next: SyncId,
+    gathering: BTreeMap<SyncId, Gathering>,
     /// Messages handled in each of the phases that the balancer looks back on.
     deliveries: Vec<u64>,
     /// The phase whose sync the strategy is thinking about.
@@ -68,7 +68,7 @@ pub(crate) struct Coordinator {
 
 /// What rank 0 tells everybody.
 pub(crate) struct Decision {
-    pub(crate) sync: u64,
+    pub(crate) sync: SyncId,
     pub(crate) moves: Vec<Move>,
 }
 
@@ -84,7 +84,7 @@ impl Coordinator {
             places: places.into(),
             keeps_reports,
             populations,
-            next: 0,
+            next: SyncId(0),
             gathering: BTreeMap::new(),
             deliveries: Vec::new(),
             deciding: None,
@@ -100,7 +100,7 @@ impl Coordinator {
     /// Adds a rank's report. When the last member of every array has reported, the
     /// snapshot expected for the next phase comes out.
     pub(crate) fn collect(&mut self, from: Rank, collected: Collected) -> Option<Snapshot> {
-        let open = self.next + u64::from(self.deciding.is_some());
+        let open = if self.deciding.is_some() { self.next.next() } else { self.next };
         assert!(collected.sync >= open, "a census is complete only when nobody is left to report");
         let gathering = self.gathering(collected.sync, collected.now_ns);
         gathering.last_ns = gathering.last_ns.max(collected.now_ns);
@@ -123,7 +123,7 @@ impl Coordinator {
         self.snapshot()
     }
 
-    fn gathering(&mut self, sync: u64, now_ns: u64) -> &mut Gathering {
+    fn gathering(&mut self, sync: SyncId, now_ns: u64) -> &mut Gathering {
         let (arrays, ranks) = (self.populations.len(), self.places.len());
         self.gathering.entry(sync).or_insert_with(|| Gathering {
             tallies: vec![Tally::default(); arrays],
@@ -136,7 +136,7 @@ impl Coordinator {
     }
 
     /// Adds reports to syncs, with their arrays, of a rank that waits for more of them: the run has stalled.
-    pub(crate) fn hear(&mut self, reported: Vec<(u64, ArrayId, Tally)>) {
+    pub(crate) fn hear(&mut self, reported: Vec<(SyncId, ArrayId, Tally)>) {
         for (sync, array, tally) in reported {
             self.gathering(sync, 0).tallies[array.index()].merge(&tally);
         }
@@ -174,7 +174,7 @@ impl Coordinator {
     fn ranks(&self, samples: &[Option<Sample>]) -> Vec<RankReport> {
         let rank = |(rank, (&place, sample)): (usize, (&RankPlace, &Option<Sample>))| {
             if let Some(sample) = sample {
-                tracing::debug!(phase = self.next, rank, ?sample, "measured");
+                tracing::debug!(phase = self.next.0, rank, ?sample, "measured");
             }
             RankReport { place, sample: sample.as_ref().map(told) }
         };
@@ -194,7 +194,7 @@ impl Coordinator {
         let (accepted, proposed) = (decided.accepted, decided.proposed);
         let makespan_before_ns = decided.makespan_before_ns();
         let report = SyncReport {
-            sync: self.next,
+            sync: self.next.0,
             at_ns: now_ns,
             imbalance_before: decided.imbalance_before,
             imbalance_predicted: decided.imbalance_predicted,
@@ -221,7 +221,7 @@ impl Coordinator {
             reported: phase.reported,
         };
         tracing::info!(
-            phase = self.next,
+            phase = self.next.0,
             moved = report.moved,
             before = format_args!("{:.3}", report.imbalance_before),
             predicted = format_args!("{:.3}", report.imbalance_predicted),
@@ -231,14 +231,14 @@ impl Coordinator {
         if !accepted && proposed > 0 {
             let SyncReport { gain_ns, cost_ns, .. } = report;
             tracing::info!(
-                phase = self.next,
+                phase = self.next.0,
                 gain_us = gain_ns / 1_000,
                 cost_us = cost_ns / 1_000,
                 "proposed {proposed} moves, not done: gain below cost"
             );
         }
         let decision = Decision { sync: self.next, moves: decided.moves };
-        self.next += 1;
+        self.next = self.next.next();
         if decision.moves.is_empty() {
             self.log.push(report);
         } else {

@@ -14,7 +14,7 @@ use super::envelope::{Delivery, Envelope, Payload};
 use super::erased::{ErasedArray, ErasedSlot};
 use super::reduction::Partial;
 use crate::error::Error;
-use crate::ids::{ArrayId, ChunkId};
+use crate::ids::{ArrayId, ChunkId, SyncId};
 use crate::wire::WireError;
 
 /// One thing said by one rank to another.
@@ -41,13 +41,13 @@ pub(crate) enum Packet {
     /// Loads and reports of a rank, to rank 0.
     Collected(Box<Collected>),
     /// Rank 0's decision: who moves where; who stays may resume.
-    Moves { sync: u64, moves: Arc<[Move]> },
+    Moves { sync: SyncId, moves: Arc<[Move]> },
     /// "Every message I sent under the old routes is before this one."
-    Marker { sync: u64 },
+    Marker { sync: SyncId },
     /// "I have all markers, and everybody who moves to me." To rank 0.
-    Flushed { sync: u64, moved_bytes: u64 },
+    Flushed { sync: SyncId, moved_bytes: u64 },
     /// Who has moved may resume.
-    Land { sync: u64 },
+    Land { sync: SyncId },
     /// Checksum of the arrays a rank has set up, to rank 0.
     Hello { checksum: u64 },
     /// Asks for an answer once the receiver has nothing to do.
@@ -57,7 +57,7 @@ pub(crate) enum Packet {
     /// Nothing moves any more: say what waits.
     Explain,
     /// What waits on one rank; and its reports to syncs, with their arrays, that are not complete there.
-    Waiting { lines: Vec<String>, reported: Vec<(u64, ArrayId, Tally)> },
+    Waiting { lines: Vec<String>, reported: Vec<(SyncId, ArrayId, Tally)> },
     /// The run is over.
     Exit,
     /// The run cannot go on.

@@ -27,7 +27,7 @@ use super::reduction::{Goal, Partial, Reductions, Terms, Values};
 use super::sync_log::SyncLog;
 use super::undelivered::{Addressees, Leftover};
 use crate::error::Error;
-use crate::ids::{ArrayId, CellId, ChunkId, ROOT, Rank, Sender};
+use crate::ids::{ArrayId, CellId, ChunkId, ROOT, Rank, Sender, SyncId};
 use crate::text::counted;
 
 mod syncs;
@@ -60,7 +60,7 @@ pub(crate) struct RankCore {
 struct Fates {
     unread: Addressees,
     migrations: u64,
-    inserted: BTreeMap<u32, u64>,
+    inserted: BTreeMap<Rank, u64>,
     admitted: u64,
     /// Chunks that removed themselves on this rank, as many as are remembered: messages to them that come later wait here.
     removed: BTreeSet<ChunkId>,
@@ -119,7 +119,7 @@ impl RankCore {
     }
 
     /// The first sync that some chunks of this rank have come to and others have not.
-    pub(crate) fn open_sync(&self) -> Option<u64> {
+    pub(crate) fn open_sync(&self) -> Option<SyncId> {
         self.syncs.open()
     }
 
@@ -247,13 +247,13 @@ impl RankCore {
 
     fn refuse(&mut self, array: ArrayId, why: String, out: &mut Actions) {
         let array = array_text(&self.arrays, array);
-        self.fail(Error::Reduction { rank: self.rank.0, array, why }, out);
+        self.fail(Error::Reduction { rank: self.rank, array, why }, out);
     }
 
     /// A chunk was inserted by one of this rank's handlers.
     pub(crate) fn insert(&mut self, traveller: Box<Traveller>, out: &mut Actions) {
         let to = self.location.rank_of(traveller.chunk);
-        *self.fates.inserted.entry(to.0).or_default() += 1;
+        *self.fates.inserted.entry(to).or_default() += 1;
         self.send(to, Packet::Arrive(traveller), 0, out);
     }
 
@@ -291,7 +291,7 @@ impl RankCore {
         let Fates { unread, migrations, inserted, admitted, removed } = &self.fates;
         let describe = |chunk| self.describe(chunk);
         Leftover {
-            rank: self.rank.0,
+            rank: self.rank,
             unread: unread.described(|_| true, describe),
             waiting: waiting.described(|chunk| removed.contains(&chunk), describe),
             migrations: *migrations,
@@ -345,7 +345,7 @@ impl RankCore {
             Packet::Land { sync } => self.land(sync, out),
             Packet::Hello { checksum } => {
                 if self.root.is_some() && self.checksum != checksum {
-                    self.fail(Error::SetupDiffers { rank: from.0 }, out);
+                    self.fail(Error::SetupDiffers { rank: from }, out);
                 }
             }
             Packet::Probe { wave } => self.traffic.probe = Some(wave),

@@ -17,7 +17,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::ChunkId;
+use crate::ids::{ChunkId, Rank};
 
 /// Addressees that a rank, and the report of a run, call by name.
 const NAMED_MAX: usize = 8;
@@ -124,13 +124,13 @@ impl Addressees {
 /// What a rank knows when it stops.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Leftover {
-    pub(crate) rank: u32,
+    pub(crate) rank: Rank,
     pub(crate) unread: Undelivered,
     pub(crate) waiting: Undelivered,
     /// Migrations it has heard of.
     pub(crate) migrations: u64,
     /// Chunks that its handlers have inserted, by the rank they were sent to.
-    pub(crate) inserted: BTreeMap<u32, u64>,
+    pub(crate) inserted: BTreeMap<Rank, u64>,
     /// Inserted chunks that have come to it.
     pub(crate) admitted: u64,
 }
@@ -138,7 +138,7 @@ pub(crate) struct Leftover {
 /// What reached nobody, from what all ranks know.
 pub(crate) fn undelivered(ranks: &[Leftover]) -> Undelivered {
     let migrations = ranks.iter().map(|rank| rank.migrations).max().unwrap_or(0);
-    let inserted = |to: u32| ranks.iter().filter_map(|rank| rank.inserted.get(&to)).sum::<u64>();
+    let inserted = |to: Rank| ranks.iter().filter_map(|rank| rank.inserted.get(&to)).sum::<u64>();
     let mut all = Undelivered::default();
     for rank in ranks {
         all.add(&rank.unread);
@@ -165,7 +165,7 @@ mod tests {
     fn waiting(rank: u32, messages: u64) -> Leftover {
         let addressee = Addressee { chunk: "C[9]".into(), kind: "m".into(), messages, removed: false };
         Leftover {
-            rank,
+            rank: Rank(rank),
             waiting: Undelivered { messages, addressees: vec![addressee] },
             ..Leftover::default()
         }
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(lost([waiting(0, 2), waiting(1, 3)]), 5);
         let moved = Leftover { migrations: 1, ..waiting(0, 2) };
         assert_eq!(lost([moved, waiting(1, 3)]), 2, "rank 1 has not heard of the moves");
-        let inserts = Leftover { inserted: [(1, 1)].into(), ..waiting(0, 2) };
+        let inserts = Leftover { inserted: [(Rank(1), 1)].into(), ..waiting(0, 2) };
         assert_eq!(lost([inserts.clone(), waiting(1, 3)]), 2, "a chunk is on its way to rank 1");
         assert_eq!(lost([inserts, Leftover { admitted: 1, ..waiting(1, 3) }]), 5);
     }

@@ -21,7 +21,7 @@ use crate::arrays::core::handler::Facts;
 use crate::arrays::core::rank::RankCore;
 use crate::config::Config;
 use crate::error::Error;
-use crate::ids::{ArrayId, ChunkId, Rank, Sender};
+use crate::ids::{ArrayId, ChunkId, Rank, Sender, SyncId, WorkerId};
 use crate::measure::sample::{BackgroundSource, Gauges};
 use crate::run::outcome::Outcome;
 use crate::text::of_panic;
@@ -99,7 +99,7 @@ pub(crate) fn set_up(
         Ok((described, chunks))
     };
     catch_unwind(AssertUnwindSafe(set_up))
-        .unwrap_or_else(|panic| Err(Error::SetupPanicked { rank: rank.0, doing, panic: of_panic(&*panic) }))
+        .unwrap_or_else(|panic| Err(Error::SetupPanicked { rank, doing, panic: of_panic(&*panic) }))
 }
 
 impl Worker<'_> {
@@ -125,11 +125,11 @@ impl Worker<'_> {
         // Nobody starts before everybody is here: the first message of the first chunk may be to the last.
         let cells: Vec<_> = chunks.into_iter().enumerate().map(settle).collect();
         cells.into_iter().for_each(|cell| self.put(cell));
-        if self.id == 0 {
+        if self.id == WorkerId(0) {
             self.with_core(|core, _, out| core.hello(out));
             shared.record.begin(shared.clock.now_ns());
         }
-        self.instruments.skip(Part::Start, 0);
+        self.instruments.skip(Part::Start, SyncId(0));
     }
 }
 

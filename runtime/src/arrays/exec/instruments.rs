@@ -5,7 +5,7 @@
 
 use super::in_hand::InHand;
 use super::shared::RankShared;
-use crate::ids::{CellId, ChunkId, ROOT, RUNTIME, Sender};
+use crate::ids::{CellId, ChunkId, ROOT, RUNTIME, Sender, SyncId, WorkerId};
 use crate::measure::meter::Meter;
 use crate::measure::sample::Observed;
 use crate::measure::speed::Speed;
@@ -16,7 +16,7 @@ use crate::trace::{Part, UserEvent};
 /// One worker's instruments.
 pub(crate) struct Instruments<'r> {
     shared: &'r RankShared,
-    worker: u32,
+    worker: WorkerId,
     meter: Option<Meter>,
     recorder: Option<Recorder>,
     speed: Option<Speed>,
@@ -28,7 +28,7 @@ pub(crate) struct Instruments<'r> {
 }
 
 impl<'r> Instruments<'r> {
-    pub(crate) fn new(shared: &'r RankShared, worker: u32) -> Instruments<'r> {
+    pub(crate) fn new(shared: &'r RankShared, worker: WorkerId) -> Instruments<'r> {
         let now_ns = shared.clock.now_ns();
         let recording = shared.record.recording();
         let recorder = Recorder::new(recording, worker, now_ns);
@@ -39,7 +39,7 @@ impl<'r> Instruments<'r> {
             recorder,
             speed: None,
             in_hand: InHand::nothing("nothing"),
-            at_work: &recording.at_work[worker as usize],
+            at_work: &recording.at_work[worker.index()],
             handled: 0,
         }
     }
@@ -127,7 +127,7 @@ impl<'r> Instruments<'r> {
     }
 
     /// The strategy is asked to decide this sync.
-    pub(crate) fn begin_decision(&mut self, sync: u64) {
+    pub(crate) fn begin_decision(&mut self, sync: SyncId) {
         self.interrupt();
         self.at_work.decides(sync);
     }
@@ -172,7 +172,7 @@ impl<'r> Instruments<'r> {
     pub(crate) fn close_batch(&mut self) {
         if let Some(recorder) = self.recorder.as_mut().filter(|recorder| recorder.keeps_events()) {
             recorder.encode();
-            self.skip(Part::Flush, 0);
+            self.skip(Part::Flush, SyncId(0));
         }
         let Some(meter) = &mut self.meter else { return };
         let (refund, published) = meter.close();
@@ -185,7 +185,7 @@ impl<'r> Instruments<'r> {
         gauge.set_deliveries(self.handled);
         if let Some(recorder) = &mut self.recorder {
             recorder.close_batch(lost_ns);
-            if self.worker == 0 {
+            if self.worker == WorkerId(0) {
                 self.observe(Observed::Between);
             }
         }
@@ -202,7 +202,7 @@ impl<'r> Instruments<'r> {
     }
 
     /// What has just happened was the runtime's own time.
-    pub(crate) fn skip(&mut self, part: Part, sync: u64) {
+    pub(crate) fn skip(&mut self, part: Part, sync: SyncId) {
         let now_ns = self.shared.clock.now_ns();
         if let Some(meter) = &mut self.meter {
             meter.skip(now_ns);
@@ -255,7 +255,7 @@ impl<'r> Instruments<'r> {
             && speed.answer(record.rounds())
         {
             record.gauge(self.worker).set_speed(speed.turns_per_us());
-            self.skip(Part::Measure, 0);
+            self.skip(Part::Measure, SyncId(0));
         }
     }
 
@@ -285,7 +285,7 @@ impl<'r> Instruments<'r> {
         if let Some(recorder) = &mut self.recorder {
             recorder.finish();
         }
-        if self.worker == 0 {
+        if self.worker == WorkerId(0) {
             self.observe(Observed::AtEnd);
         }
     }

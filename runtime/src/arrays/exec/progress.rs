@@ -14,7 +14,7 @@ use crate::arrays::core::envelope::{Delivery, Envelope};
 use crate::arrays::core::packet::{Cargo, Journey, Packet, Traveller};
 use crate::arrays::core::rank::{Actions, RankCore};
 use crate::error::Error;
-use crate::ids::{CellId, ChunkId, Rank};
+use crate::ids::{CellId, ChunkId, Rank, SyncId};
 use crate::trace::Part;
 
 /// Packets taken from the transport before looking at ready chunks again.
@@ -82,11 +82,11 @@ impl Worker<'_> {
     fn admit(&mut self, core: &mut Core, traveller: Traveller) {
         let Traveller { chunk, cargo, mut mail, journey, bytes } = traveller;
         let Cargo::Live(mut slot) = cargo else { unreachable!("chunks are decoded with their packets") };
-        let next_sync = slot.passport().syncs.next;
+        let next_sync = SyncId(slot.passport().syncs.next);
         let in_handler = self.instruments.in_handler();
         if journey.is_some() && !in_handler {
             // Its arrival is now, and not when the last slice ended: that may have been before it departed.
-            self.instruments.skip(Part::Migrate, next_sync.saturating_sub(1));
+            self.instruments.skip(Part::Migrate, SyncId(next_sync.0.saturating_sub(1)));
         }
         if let Some(recorder) = self.instruments.recorder() {
             let array = &self.shared.arrays[chunk.array.index()];
@@ -127,7 +127,7 @@ impl Worker<'_> {
         let traveller = Box::new(Traveller { chunk, cargo: Cargo::Live(slot), mail, bytes, journey });
         self.with_core(|core, now_ns, out| core.released(traveller, to, now_ns, out));
         if let Some(recorder) = self.instruments.recorder() {
-            recorder.departed(chunk, to.0, bytes, self.shared.clock.now_ns());
+            recorder.departed(chunk, to, bytes, self.shared.clock.now_ns());
         }
     }
 

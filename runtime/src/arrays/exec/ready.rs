@@ -12,7 +12,7 @@ use crossbeam_deque::{Injector, Stealer, Worker as Deque};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 
-use crate::ids::CellId;
+use crate::ids::{CellId, WorkerId};
 
 /// A lone worker takes the newest token, but every so many times the oldest.
 const OLDEST_EVERY: u32 = 8;
@@ -88,7 +88,7 @@ impl Ready {
     /// own deque.pop()  or  inbox[me].steal_batch_and_pop()  or  for other in me+1.. : deque[other].steal() or inbox[other].steal()
     /// ```
     #[inline]
-    pub(crate) fn find(&mut self, me: u32, queues: &Queues) -> Option<CellId> {
+    pub(crate) fn find(&mut self, me: WorkerId, queues: &Queues) -> Option<CellId> {
         match self {
             Ready::Alone { tokens, taken } => {
                 *taken = taken.wrapping_add(1);
@@ -100,16 +100,16 @@ impl Ready {
 
     /// The same for a worker that is not alone, or that a seed directs.
     #[inline(never)]
-    fn find_among(&mut self, me: u32, queues: &Queues) -> Option<CellId> {
+    fn find_among(&mut self, me: WorkerId, queues: &Queues) -> Option<CellId> {
         match self {
             Ready::Alone { .. } => unreachable!("a lone worker has one queue"),
             Ready::Seeded { tokens, .. } if tokens.is_empty() => None,
             Ready::Seeded { tokens, rng } => Some(tokens.swap_remove(rng.random_range(0..tokens.len()))),
             Ready::Stealing { deque, taken } => {
                 *taken = taken.wrapping_add(1);
-                let inbox = &queues.inboxes[me as usize];
+                let inbox = &queues.inboxes[me.index()];
                 let sent = taken.is_multiple_of(OLDEST_EVERY).then(|| inbox.steal().success()).flatten();
-                sent.or_else(|| deque.pop()).or_else(|| steal(deque, me as usize, queues))
+                sent.or_else(|| deque.pop()).or_else(|| steal(deque, me.index(), queues))
             }
         }
     }
@@ -141,7 +141,7 @@ mod tests {
         let mut waited = 0;
         for newer in 1.. {
             ready[0].push(CellId(newer));
-            match ready[0].find(0, &queues) {
+            match ready[0].find(WorkerId(0), &queues) {
                 Some(CellId(0)) => break,
                 found => assert_eq!(found, Some(CellId(newer))),
             }
@@ -156,7 +156,7 @@ mod tests {
         queues.inboxes[0].push(CellId(99));
         let found = (0..2 * OLDEST_EVERY).any(|own| {
             ready[0].push(CellId(own));
-            ready[0].find(0, &queues) == Some(CellId(99))
+            ready[0].find(WorkerId(0), &queues) == Some(CellId(99))
         });
         assert!(found);
     }
@@ -171,7 +171,7 @@ mod tests {
         }
         queues.inboxes[0].push(CellId(20));
         let mut found: Vec<u32> =
-            std::iter::from_fn(|| thief.find(0, &queues)).map(|token| token.0).collect();
+            std::iter::from_fn(|| thief.find(WorkerId(0), &queues)).map(|token| token.0).collect();
         found.sort_unstable();
         assert_eq!(found, [0, 1, 10, 11, 20]);
     }

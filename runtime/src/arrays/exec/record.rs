@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::ids::WorkerId;
 use crate::measure::measured::Sample;
 use crate::measure::sample::{Gauge, Gauges, Observed};
 use crate::measure::speed::Rounds;
@@ -32,8 +33,8 @@ impl Record {
         self.gauges.workers.len()
     }
 
-    pub(crate) fn gauge(&self, worker: u32) -> &Gauge {
-        &self.gauges.workers[worker as usize]
+    pub(crate) fn gauge(&self, worker: WorkerId) -> &Gauge {
+        &self.gauges.workers[worker.index()]
     }
 
     /// When workers are to measure their speed again.
@@ -69,7 +70,7 @@ impl Record {
             && let Some(measured) = self.gauges.observe(now_ns, when)
         {
             let sync = match when {
-                Observed::AtSync(sync) => Some(sync),
+                Observed::AtSync(sync) => Some(sync.0),
                 Observed::Between | Observed::AtEnd => None,
             };
             self.recording.sample(Sample { sync, chunks: chunks(), ..measured });

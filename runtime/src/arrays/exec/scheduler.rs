@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::ready::{Queues, Ready};
-use crate::ids::CellId;
+use crate::ids::{CellId, WorkerId};
 use crate::threads::crew::Crew;
 
 /// The queues of a rank and the sleeping places of its workers.
@@ -31,23 +31,23 @@ impl Scheduler {
 
     /// The next token for worker `me`, whose own queue is `ready`.
     #[inline]
-    pub(crate) fn find(&self, me: u32, ready: &mut Ready) -> Option<CellId> {
+    pub(crate) fn find(&self, me: WorkerId, ready: &mut Ready) -> Option<CellId> {
         ready.find(me, &self.queues)
     }
 
     /// Puts a token on the queue of the worker that ran its chunk last; `ready` is that of worker `me`, the caller.
     #[inline]
-    pub(crate) fn put(&self, token: CellId, last: u32, me: u32, ready: &mut Ready) {
+    pub(crate) fn put(&self, token: CellId, last: WorkerId, me: WorkerId, ready: &mut Ready) {
         if last == me {
             let busy = !ready.is_empty();
             ready.push(token);
             if busy {
-                self.crew.wake_one(me);
+                self.crew.wake_one(me.0);
             }
         } else {
-            self.queues.inboxes[last as usize].push(token);
-            if !self.crew.sleepers[last as usize].wake() {
-                self.crew.wake_one(me);
+            self.queues.inboxes[last.index()].push(token);
+            if !self.crew.sleepers[last.index()].wake() {
+                self.crew.wake_one(me.0);
             }
         }
     }
@@ -78,13 +78,13 @@ impl Scheduler {
     }
 
     /// A worker's thread takes its sleeping place.
-    pub(crate) fn occupy(&self, worker: u32) {
-        self.crew.sleepers[worker as usize].occupy();
+    pub(crate) fn occupy(&self, worker: WorkerId) {
+        self.crew.sleepers[worker.index()].occupy();
     }
 
     /// Parks worker `me`, the calling thread, until woken or until `timeout` has passed; not at all if `work` finds some.
-    pub(crate) fn park(&self, me: u32, timeout: Option<Duration>, work: impl FnOnce() -> bool) {
-        self.crew.park(me, timeout, work);
+    pub(crate) fn park(&self, me: WorkerId, timeout: Option<Duration>, work: impl FnOnce() -> bool) {
+        self.crew.park(me.0, timeout, work);
     }
 
     pub(crate) fn others_are_parked(&self) -> bool {
@@ -92,8 +92,8 @@ impl Scheduler {
     }
 
     /// Wakes one worker other than `me`, if one is parked.
-    pub(crate) fn wake_one(&self, me: u32) {
-        self.crew.wake_one(me);
+    pub(crate) fn wake_one(&self, me: WorkerId) {
+        self.crew.wake_one(me.0);
     }
 
     /// Wakes worker 0, which has something to send.

@@ -12,7 +12,7 @@ use crate::arrays::core::envelope::{Delivery, Envelope, Payload};
 use crate::arrays::core::handler::Effect;
 use crate::arrays::core::location::Route;
 use crate::arrays::core::packet::Packet;
-use crate::ids::{CellId, ChunkId, Sender};
+use crate::ids::{CellId, ChunkId, Sender, WorkerId};
 use crate::wire::codec::Codec;
 
 /// Buffers of mailboxes kept for reuse.
@@ -143,7 +143,7 @@ impl Worker<'_> {
     /// The same where the rank has several workers.
     #[inline(never)]
     fn put_for_all(&mut self, token: CellId) {
-        let last = self.shared.cells.get(token).last_worker.load(Ordering::Relaxed);
+        let last = WorkerId(self.shared.cells.get(token).last_worker.load(Ordering::Relaxed));
         self.shared.scheduler.put(token, last, self.id, &mut self.ready);
     }
 
@@ -188,7 +188,7 @@ impl Worker<'_> {
             let bytes = shared.arrays[to.array.index()].encoded_bytes(&delivery.payload);
             let others_see_it = rank != shared.facts.rank || !shared.scheduler.lone();
             let clock = others_see_it.then_some(|| shared.clock.now_ns());
-            recorder.sends(delivery.from, to, rank.0, bytes, clock);
+            recorder.sends(delivery.from, to, rank, bytes, clock);
         }
     }
 }

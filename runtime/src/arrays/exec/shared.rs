@@ -11,6 +11,7 @@ use crate::arrays::core::codec::ArrayCodec;
 use crate::arrays::core::erased::ErasedArray;
 use crate::arrays::core::handler::Facts;
 use crate::error::Error;
+use crate::ids::WorkerId;
 use crate::text::of_panic;
 use crate::threads::clock::Clock;
 use crate::threads::guarded::Tag;
@@ -37,7 +38,7 @@ impl RankShared {
     }
 
     /// A worker's thread dies of a panic that nothing else has caught.
-    pub(crate) fn worker_died(&self, worker: u32, panic: &(dyn std::any::Any + Send)) {
+    pub(crate) fn worker_died(&self, worker: WorkerId, panic: &(dyn std::any::Any + Send)) {
         let what = format!("worker {worker} of rank {}", self.facts.rank);
         self.give_up(Error::System { what, why: format!("its thread panicked: {}", of_panic(panic)) });
     }

@@ -26,7 +26,7 @@ use crate::arrays::core::packet::Packet;
 use crate::arrays::report::Report;
 use crate::config::Config;
 use crate::error::Error;
-use crate::ids::{ChunkId, Rank};
+use crate::ids::{ChunkId, Rank, WorkerId};
 use crate::run::outcome::Outcome;
 use crate::run::report::RunReport;
 use crate::run::session::LOOK_COUNTS_NS;
@@ -62,7 +62,7 @@ pub(crate) fn run(
     let config = config.clone().workers(1);
     let count = config.rank_count();
     let outcome: Arc<Outcome> = Arc::default();
-    let recordings: Vec<_> = (0..count).map(|rank| Arc::new(Recording::nothing_of(rank, 1))).collect();
+    let recordings: Vec<_> = (0..count).map(|rank| Arc::new(Recording::nothing_of(Rank(rank), 1))).collect();
     let build_one =
         |(rank, recording)| build(&config, strategy, Rank(rank), count, describe, &outcome, recording);
     let built: Result<Vec<(SimRank, Vec<NewChunk>)>, Error> = (0..).zip(&recordings).map(build_one).collect();
@@ -82,7 +82,7 @@ pub(crate) fn run(
         let (transport, mail) = Sim::connect(None);
         simulation.mail.push(mail);
         let ready = Ready::seeded(seed.wrapping_mul(31) + number);
-        let mut worker = Worker::new(&rank.shared, 0, ready, Some(Box::new(transport)));
+        let mut worker = Worker::new(&rank.shared, WorkerId(0), ready, Some(Box::new(transport)));
         worker.simulated = Simulated::seeded(seed.wrapping_mul(37) + number);
         worker.begin(own);
         simulation.workers.push(worker);

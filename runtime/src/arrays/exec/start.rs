@@ -16,6 +16,7 @@ use crate::arrays::core::erased::Described;
 use crate::arrays::core::packet::Packet;
 use crate::arrays::report::Figures;
 use crate::error::Error;
+use crate::ids::WorkerId;
 use crate::run::seat::{Seat, thread_refused};
 use crate::threads::guarded::Badge;
 use crate::transport::Transport;
@@ -40,7 +41,7 @@ impl Start<'_> {
         let seats = &plan.seats[rank.index()];
         let badge = Badge::new();
         badge.wear();
-        let _bound = seats.take(rank, 0, watch);
+        let _bound = seats.take(rank, WorkerId(0), watch);
         let (queues, readies) = Queues::new(seats.workers);
         let spins = if seats.frugal { 0 } else { SPINS };
         let places = plan.seats.iter().map(|seats| RankPlace { host: seats.host, workers: seats.workers });
@@ -56,7 +57,7 @@ impl Start<'_> {
             let mut readies = readies.into_iter();
             let ready = readies.next().expect("a rank has a worker");
             let mut refused = untraced;
-            for (id, ready) in (1..).zip(readies) {
+            for (id, ready) in (1..).map(WorkerId).zip(readies) {
                 let builder = thread::Builder::new().name(format!("caribou {rank}.{id}"));
                 let run = move || {
                     let _bound = seats.take(rank, id, watch);
@@ -69,7 +70,7 @@ impl Start<'_> {
                 });
                 refused = started.err().map(|why| thread_refused(rank, &why)).or(refused);
             }
-            run_worker(shared, 0, ready, transport, chunks, refused);
+            run_worker(shared, WorkerId(0), ready, transport, chunks, refused);
         });
         built.ending.into_figures()
     }
@@ -77,7 +78,7 @@ impl Start<'_> {
 
 fn run_worker<'r>(
     shared: &'r RankShared,
-    id: u32,
+    id: WorkerId,
     ready: Ready,
     transport: Option<Box<dyn Transport<Packet> + 'r>>,
     chunks: Vec<NewChunk>,

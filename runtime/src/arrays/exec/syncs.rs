@@ -7,6 +7,7 @@ use lb_strategies::{Assignment, Snapshot};
 use super::worker::Worker;
 use crate::arrays::core::collect::{Arrival, Reports};
 use crate::error::Error;
+use crate::ids::SyncId;
 use crate::measure::sample::Observed;
 use crate::text::{counted, of_panic};
 use crate::trace::Part;
@@ -18,7 +19,8 @@ impl Worker<'_> {
     /// Asks the strategy, which may be the user's own, and may be wrong.
     pub(super) fn decide(&mut self, expected: &Snapshot) {
         let strategy = self.shared.plane.lock().rank.strategy().expect("rank 0 has the strategy");
-        self.instruments.begin_decision(expected.phase);
+        let sync = SyncId(expected.phase);
+        self.instruments.begin_decision(sync);
         let start_ns = self.shared.clock.now_ns();
         let answer = catch_unwind(AssertUnwindSafe(|| strategy.assign(expected)));
         self.instruments.end_decision();
@@ -30,12 +32,12 @@ impl Worker<'_> {
             }),
             Err(why) => {
                 let strategy = strategy.name().to_owned();
-                self.fail(Error::StrategyFailed { strategy, sync: expected.phase, why });
+                self.fail(Error::StrategyFailed { strategy, sync: sync.0, why });
             }
         }
         // Here and not with a sample: rank 0 may have no chunks.
         self.instruments.record_syncs();
-        self.instruments.skip(Part::Decide, expected.phase);
+        self.instruments.skip(Part::Decide, sync);
     }
 
     /// The assignment, if it can be carried out; else what is wrong with it.
@@ -89,7 +91,7 @@ impl Worker<'_> {
             let looked = cell.mailbox.inspect(|chunk, slot| (chunk, slot.kept(), slot.passport().clone()));
             let Some((chunk, kept, passport)) = looked else { continue };
             let syncs = self.shared.arrays[chunk.array.index()].syncs();
-            match open.filter(|&sync| syncs && passport.syncs.next <= sync) {
+            match open.filter(|&sync| syncs && passport.syncs.next <= sync.0) {
                 Some(sync) => missing.push(format!("{} has not come to sync {sync}", self.describe(chunk))),
                 None if !passport.goes_on() => {
                     waiting.push(format!("{} waits at a sync", self.describe(chunk)));

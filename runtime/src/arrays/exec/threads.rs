@@ -10,7 +10,7 @@ use crate::arrays::core::handler::Effect;
 use crate::arrays::core::sync_log::SyncLog;
 use crate::arrays::core::undelivered::Addressees;
 use crate::error::Error;
-use crate::ids::ROOT;
+use crate::ids::{ROOT, WorkerId};
 use crate::text::of_panic;
 
 /// Chunks run in one turn: between two looks at what waits for company in the core.
@@ -63,7 +63,7 @@ impl Worker<'_> {
             let InHand { chunk, kind, phase, .. } = *self.instruments.in_hand();
             let name = catch_unwind(AssertUnwindSafe(|| self.describe(chunk)));
             let error = Error::HandlerPanicked {
-                rank: self.shared.facts.rank.0,
+                rank: self.shared.facts.rank,
                 chunk: name.unwrap_or_else(|_| format!("{chunk:?}")),
                 message: kind.into(),
                 phase,
@@ -80,7 +80,7 @@ impl Worker<'_> {
 
     /// Worker 0 says what its rank knows of messages that reached nobody.
     pub(crate) fn hand_in_leftover(&mut self) {
-        if self.id != 0 || self.shared.ending.has_failed() {
+        if self.id != WorkerId(0) || self.shared.ending.has_failed() {
             return;
         }
         // The kind of a message is known to user code, which may panic.
@@ -99,7 +99,7 @@ impl Worker<'_> {
 
     /// Rank 0 hands in the record of all syncs.
     pub(crate) fn record_syncs(&self) {
-        if self.id == 0 {
+        if self.id == WorkerId(0) {
             let record = self.shared.plane.lock().rank.sync_log().map(SyncLog::take);
             if let Some((syncs, totals)) = record {
                 self.shared.ending.tell(|figures| (figures.syncs, figures.sync_totals) = (syncs, totals));
@@ -120,7 +120,7 @@ impl Worker<'_> {
                 return;
             }
         }
-        if self.id == 0 {
+        if self.id == WorkerId(0) {
             self.with_core(|core, _, out| core.hurry(out));
         }
     }
@@ -184,7 +184,7 @@ impl Worker<'_> {
         // Others sleep until they are woken, but first wake once or twice to write the events that are in no file.
         let unwritten = self.instruments.has_unwritten();
         let mut nap = (unwritten && self.patience.rested_ns() < NAPS_NS).then_some(UNWRITTEN_NAP);
-        if self.id == 0 {
+        if self.id == WorkerId(0) {
             let idle = scheduler.others_are_parked() && !scheduler.is_congested();
             self.with_core(|core, now_ns, out| if idle { core.idle(now_ns, out) } else { core.hurry(out) });
             nap = Some(self.pass_on());
@@ -198,7 +198,7 @@ impl Worker<'_> {
         let start_ns = shared.clock.now_ns();
         let gauge = shared.record.gauge(self.id);
         gauge.parks(start_ns);
-        let root = self.id == 0 && shared.facts.rank == ROOT;
+        let root = self.id == WorkerId(0) && shared.facts.rank == ROOT;
         scheduler.park(self.id, nap, || self.work_in_sight());
         let parked_ns = gauge.wakes(shared.clock.now_ns());
         self.patience.rested(parked_ns);

@@ -27,7 +27,7 @@ use crate::arrays::core::handler::{Effect, Handler, Outlet};
 use crate::arrays::core::packet::{Cargo, Packet, Traveller};
 use crate::arrays::core::rank::Actions;
 use crate::error::Error;
-use crate::ids::{CellId, ChunkId, RUNTIME, Sender};
+use crate::ids::{CellId, ChunkId, RUNTIME, Sender, WorkerId};
 use crate::trace::UserEvent;
 use crate::transport::Transport;
 
@@ -39,7 +39,7 @@ const RUN_HANDLERS_MAX: u64 = 8;
 /// One thread of a rank.
 pub(crate) struct Worker<'r> {
     pub(super) shared: &'r RankShared,
-    pub(super) id: u32,
+    pub(super) id: WorkerId,
     pub(super) ready: Ready,
     pub(super) patience: Patience,
     pub(super) outgoing: Outgoing,
@@ -60,7 +60,7 @@ enum Chunk {
 impl<'r> Worker<'r> {
     pub(crate) fn new(
         shared: &'r RankShared,
-        id: u32,
+        id: WorkerId,
         ready: Ready,
         transport: Option<Box<dyn Transport<Packet> + 'r>>,
     ) -> Worker<'r> {
@@ -95,7 +95,7 @@ impl<'r> Worker<'r> {
             Begun::Held => return self.with_core(|core, now_ns, out| core.held(now_ns, out)),
         };
         if !shared.scheduler.lone() {
-            cell.last_worker.store(self.id, Ordering::Relaxed);
+            cell.last_worker.store(self.id.0, Ordering::Relaxed);
         }
         self.instruments.turn_to(chunk);
         let left = self.simulated.mix(&mut mail);
@@ -133,7 +133,7 @@ impl<'r> Worker<'r> {
             self.instruments.begin();
             if let Err(why) = slot.deliver(delivery, Handler { chunk, outbox, facts, outlet: self }) {
                 let what = format!("a message to {}", self.describe(chunk));
-                self.fail(Error::Wire { rank: facts.rank.0, what, why: why.to_string() });
+                self.fail(Error::Wire { rank: facts.rank, what, why: why.to_string() });
                 return (handled, Chunk::Stays);
             }
             let fate = self.carry_out_effects(chunk, slot, outbox, cell);

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::ids::{Rank, SyncId, WorkerId};
 use crate::measure::meter::Published;
 use crate::pools::report::PoolWorker;
 use crate::trace::Part;
@@ -22,8 +23,8 @@ pub(super) struct Diary {
 }
 
 impl Diary {
-    pub(super) fn new(recording: &Arc<Recording>, rank: u32, worker: u32, now_ns: u64) -> Diary {
-        let record = PoolWorker { rank, worker, ..PoolWorker::default() };
+    pub(super) fn new(recording: &Arc<Recording>, rank: Rank, worker: WorkerId, now_ns: u64) -> Diary {
+        let record = PoolWorker { rank: rank.0, worker: worker.0, ..PoolWorker::default() };
         let recorder = Recorder::new(recording, worker, now_ns);
         Diary { record, recorder, last_ns: now_ns, idle_ns: 0, published_cpu_ns: 0 }
     }
@@ -33,7 +34,7 @@ impl Diary {
         self.record.policy_ns += now_ns - self.last_ns;
         self.last_ns = now_ns;
         if let Some(recorder) = &mut self.recorder {
-            recorder.runtime(Part::Decide, 0, now_ns);
+            recorder.runtime(Part::Decide, SyncId(0), now_ns);
             recorder.pool_sent(sent);
         }
     }
@@ -66,7 +67,7 @@ impl Diary {
             if recorder.keeps_events() {
                 recorder.encode();
                 self.last_ns = clock();
-                recorder.runtime(Part::Flush, 0, self.last_ns);
+                recorder.runtime(Part::Flush, SyncId(0), self.last_ns);
             }
         }
     }

@@ -351,5 +351,5 @@ impl Life for Monitor<'_> {
 const ACCUMULATED: &str = "what the pool has accumulated";
 
 fn garbled(rank: Rank, what: &str, why: &impl fmt::Display) -> Error {
-    Error::Wire { rank: rank.0, what: what.into(), why: why.to_string() }
+    Error::Wire { rank, what: what.into(), why: why.to_string() }
 }

@@ -26,7 +26,7 @@ use super::steps::live;
 use super::worker::Worker;
 use crate::config::Config;
 use crate::error::Error;
-use crate::ids::Rank;
+use crate::ids::{Rank, WorkerId};
 use crate::launch::Launch;
 use crate::measure::sample::{Gauges, Observed};
 use crate::pools::core::packet::{Part, PoolPacket, Whole};
@@ -98,7 +98,7 @@ impl PoolRun<'_> {
             for worker in 0..seats.workers {
                 let builder = thread::Builder::new().name(format!("caribou {rank}.{worker}"));
                 let run = move || {
-                    let _bound = seats.take(rank, worker, watch);
+                    let _bound = seats.take(rank, WorkerId(worker), watch);
                     let bed = shared.meeting.worker(worker);
                     bed.occupy();
                     shared.gauges.workers[worker as usize].occupy();
@@ -154,11 +154,7 @@ impl Shared<'_> {
     /// A panic of user code, or of the policy, ends the run.
     pub(super) fn catching(&self, doing: &str, act: impl FnOnce()) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(act)) {
-            self.fail(Error::PoolPanicked {
-                rank: self.rank.0,
-                doing: doing.into(),
-                panic: of_panic(&*panic),
-            });
+            self.fail(Error::PoolPanicked { rank: self.rank, doing: doing.into(), panic: of_panic(&*panic) });
         }
     }
 

@@ -75,7 +75,7 @@ pub(crate) fn run(
                 rank,
                 clock: &clock,
                 outcome: &outcome,
-                recording: Arc::new(Recording::nothing_of(rank.0, workers)),
+                recording: Arc::new(Recording::nothing_of(rank, workers)),
                 meeting: Meeting::new(Arc::new(Crew::new(workers + 1)), machine, workers),
                 done: (0..workers).map(|_| AtomicU64::new(0)).collect(),
                 gauges: Gauges::new(workers, config.background),

@@ -20,6 +20,7 @@ use super::meeting::Inner;
 use super::rank::Shared;
 use super::steps::{Life, Next};
 use crate::error::Error;
+use crate::ids::WorkerId;
 use crate::measure::cpu::thread_cpu_ns;
 use crate::measure::sample::Observed;
 use crate::pools::core::packet::Tally;
@@ -55,7 +56,7 @@ enum State {
 
 impl<'p> Worker<'p> {
     pub(super) fn new(shared: &'p Shared<'p>, number: u32) -> Worker<'p> {
-        let diary = Diary::new(&shared.recording, shared.rank.0, number, shared.clock.now_ns());
+        let diary = Diary::new(&shared.recording, shared.rank, WorkerId(number), shared.clock.now_ns());
         let tally = Tally::default();
         Worker { shared, number, state: State::New, accumulated: None, tally, apart: None, diary }
     }
@@ -128,7 +129,7 @@ impl<'p> Worker<'p> {
         if let Err(panic) = executed {
             let doing = format!("executing iterations {}..{}", range.start, range.end);
             let panic = of_panic(&*panic);
-            shared.fail(Error::PoolPanicked { rank: shared.rank.0, doing, panic });
+            shared.fail(Error::PoolPanicked { rank: shared.rank, doing, panic });
             return State::Over;
         }
         let cpu_clock_ns = self.cpu_ns();

@@ -3,12 +3,10 @@ use std::collections::VecDeque;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 
-use lb_strategies::ArrayId;
-
 use super::*;
 use crate::arrays::core::packet::Cargo;
 
-const SYNC: u64 = 7;
+const SYNC: SyncId = SyncId(7);
 const HERE: Rank = Rank(1);
 
 fn chunk(key: u64) -> ChunkId {
@@ -48,7 +46,7 @@ fn flushed(moved_bytes: u64) -> Step {
     Step::Flushed { sync: SYNC, moved_bytes }
 }
 
-fn landed(migrations: &mut Migrations, sync: u64) -> Vec<ChunkId> {
+fn landed(migrations: &mut Migrations, sync: SyncId) -> Vec<ChunkId> {
     migrations.land(sync).into_iter().map(|traveller| traveller.chunk).collect()
 }
 
@@ -56,7 +54,7 @@ fn landed(migrations: &mut Migrations, sync: u64) -> Vec<ChunkId> {
 fn a_sync_that_moves_nothing_changes_nothing() {
     let mut migrations = Migrations::new(HERE, 2);
     assert_eq!(migrations.begin(SYNC, &[], cell), []);
-    assert_eq!(migrations.begin(SYNC + 1, &[one_move(1, 0, 1)], cell).len(), 1);
+    assert_eq!(migrations.begin(SYNC.next(), &[one_move(1, 0, 1)], cell).len(), 1);
 }
 
 #[test]
@@ -115,20 +113,24 @@ fn the_markers_of_two_syncs_are_counted_apart() {
     migrations.begin(SYNC, &[one_move(1, 0, 1)], cell);
     migrations.marker(SYNC);
     migrations.arrive(traveller(1));
-    assert_eq!(migrations.marker(SYNC + 1), [], "the other rank has landed and been told of the next moves");
+    assert_eq!(
+        migrations.marker(SYNC.next()),
+        [],
+        "the other rank has landed and been told of the next moves"
+    );
     assert_eq!(landed(&mut migrations, SYNC), [chunk(1)]);
-    let steps = migrations.begin(SYNC + 1, &[one_move(2, 0, 1)], cell);
-    assert_eq!(steps, [Step::Switch { sync: SYNC + 1, leavers: Vec::new() }]);
-    assert_eq!(migrations.arrive(traveller(2)), [Step::Flushed { sync: SYNC + 1, moved_bytes: 10 }]);
+    let steps = migrations.begin(SYNC.next(), &[one_move(2, 0, 1)], cell);
+    assert_eq!(steps, [Step::Switch { sync: SYNC.next(), leavers: Vec::new() }]);
+    assert_eq!(migrations.arrive(traveller(2)), [Step::Flushed { sync: SYNC.next(), moved_bytes: 10 }]);
 }
 
 /// What ranks say to each other.
 enum Said {
-    Moves(u64),
-    Marker(u64),
+    Moves(SyncId),
+    Marker(SyncId),
     Arrive(u64),
-    Flushed(u64),
-    Land(u64),
+    Flushed(SyncId),
+    Land(SyncId),
 }
 
 /// The machines of some ranks, and what is under way between them, in order for each pair.
@@ -139,9 +141,9 @@ struct World {
     /// Leavers of each rank whose handlers run.
     running: Vec<usize>,
     /// Ranks that have switched, flushed and landed, by sync.
-    switched: BTreeMap<u64, usize>,
-    flushed: BTreeMap<u64, usize>,
-    landed: BTreeMap<u64, usize>,
+    switched: BTreeMap<SyncId, usize>,
+    flushed: BTreeMap<SyncId, usize>,
+    landed: BTreeMap<SyncId, usize>,
 }
 
 impl World {
@@ -156,7 +158,7 @@ impl World {
             flushed: BTreeMap::new(),
             landed: BTreeMap::new(),
         };
-        world.say_all(0, || Said::Moves(0));
+        world.say_all(0, || Said::Moves(SyncId(0)));
         loop {
             let stopping: Vec<usize> = (0..ranks).filter(|&rank| world.running[rank] > 0).collect();
             let coming: Vec<(usize, usize)> = world.under_way.keys().copied().collect();
@@ -168,7 +170,7 @@ impl World {
                 },
             }
         }
-        let all = (0..syncs.len() as u64).map(|sync| (sync, ranks)).collect();
+        let all = (0..syncs.len() as u64).map(|sync| (SyncId(sync), ranks)).collect();
         assert_eq!(world.landed, all, "every rank is through every sync");
     }
 
@@ -193,7 +195,7 @@ impl World {
             self.under_way.remove(&(from, to));
         }
         let steps = match next {
-            Said::Moves(sync) => self.machines[to].begin(sync, &self.syncs[sync as usize], cell),
+            Said::Moves(sync) => self.machines[to].begin(sync, &self.syncs[sync.0 as usize], cell),
             Said::Marker(sync) => self.machines[to].marker(sync),
             Said::Arrive(key) => self.machines[to].arrive(traveller(key)),
             Said::Flushed(sync) => return self.count_flushed(sync),
@@ -221,23 +223,23 @@ impl World {
         }
     }
 
-    fn count_flushed(&mut self, sync: u64) {
+    fn count_flushed(&mut self, sync: SyncId) {
         let flushed = self.flushed.entry(sync).or_default();
         *flushed += 1;
         if *flushed == self.machines.len() {
             self.say_all(0, || Said::Land(sync));
             // At once: others may have landed and be told of it while one has not landed yet.
-            if sync + 1 < self.syncs.len() as u64 {
-                self.say_all(0, || Said::Moves(sync + 1));
+            if sync.next().0 < self.syncs.len() as u64 {
+                self.say_all(0, || Said::Moves(sync.next()));
             }
         }
     }
 
-    fn land(&mut self, rank: usize, sync: u64) {
+    fn land(&mut self, rank: usize, sync: SyncId) {
         let mut arrivals = landed(&mut self.machines[rank], sync);
         arrivals.sort_unstable();
         let here = |one: &&Move| one.to.index() == rank;
-        let expected: Vec<_> = self.syncs[sync as usize].iter().filter(here).map(|one| one.chunk).collect();
+        let expected: Vec<_> = self.syncs[sync.0 as usize].iter().filter(here).map(|one| one.chunk).collect();
         assert_eq!(arrivals, expected, "who lands on rank {rank} at sync {sync}");
         *self.landed.entry(sync).or_default() += 1;
     }

@@ -12,7 +12,7 @@ use crate::arrays::core::collect::{Arrival, Collected, MeasuredChunk, Reports};
 use crate::arrays::core::envelope::{Delivery, Payload};
 use crate::arrays::core::packet::{Journey, Packet, Traveller};
 use crate::error::Error;
-use crate::ids::{CellId, ChunkId, ROOT, Rank, Sender};
+use crate::ids::{CellId, ChunkId, ROOT, Rank, Sender, SyncId};
 use crate::measure::measured::Sample;
 
 #[cfg(test)]
@@ -22,10 +22,10 @@ impl RankCore {
     /// A chunk of this rank was made at the start of the run.
     pub(crate) fn created(&mut self, chunk: ChunkId, cell: CellId) {
         self.location.arrived(chunk, cell);
-        self.joined(chunk, 0);
+        self.joined(chunk, SyncId(0));
     }
 
-    pub(super) fn joined(&mut self, chunk: ChunkId, next_sync: u64) {
+    pub(super) fn joined(&mut self, chunk: ChunkId, next_sync: SyncId) {
         if self.arrays[chunk.array.index()].syncs() {
             self.syncs.joined(next_sync);
         }
@@ -86,7 +86,7 @@ impl RankCore {
         out.extend(root.coordinator.snapshot().map(|expected| Action::Decide(Box::new(expected))));
     }
 
-    pub(super) fn moves(&mut self, sync: u64, moves: &[Move], now_ns: u64, out: &mut Actions) {
+    pub(super) fn moves(&mut self, sync: SyncId, moves: &[Move], now_ns: u64, out: &mut Actions) {
         let steps = self.migrations.begin(sync, moves, |chunk| self.location.cell(chunk));
         for (chunk, cell) in self.syncs.decided(sync) {
             if self.migrations.leaver(chunk).is_none() {
@@ -112,7 +112,7 @@ impl RankCore {
         self.migrate(steps, now_ns, out);
     }
 
-    pub(super) fn marker(&mut self, sync: u64, now_ns: u64, out: &mut Actions) {
+    pub(super) fn marker(&mut self, sync: SyncId, now_ns: u64, out: &mut Actions) {
         let steps = self.migrations.marker(sync);
         self.migrate(steps, now_ns, out);
     }
@@ -132,11 +132,11 @@ impl RankCore {
         }
     }
 
-    fn switch_routes(&mut self, sync: u64, leavers: &[Leaver], now_ns: u64, out: &mut Actions) {
+    fn switch_routes(&mut self, sync: SyncId, leavers: &[Leaver], now_ns: u64, out: &mut Actions) {
         for &Leaver { chunk, cell, to } in leavers {
             self.location.departed(chunk);
             self.location.moved(chunk, to);
-            self.syncs.left(sync + 1);
+            self.syncs.left(sync.next());
             out.push_back(Action::Close(cell));
         }
         // Those who stay may all have come to the next sync before the last leaver stopped.
@@ -167,7 +167,7 @@ impl RankCore {
         // Rank `by` may know of a move to this rank that this one has not heard of yet.
         if holder != self.rank || comes || self.cell_of(chunk).is_some() {
             let chunk = self.describe(chunk);
-            return self.fail(Error::IndexInUse { chunk, rank: holder.0, by: by.0 }, out);
+            return self.fail(Error::IndexInUse { chunk, rank: holder, by }, out);
         }
         self.fates.admitted += 1;
         if self.arrays[chunk.array.index()].syncs() {
@@ -182,7 +182,7 @@ impl RankCore {
         chunk: ChunkId,
         cell: CellId,
         journey: Option<Journey>,
-        next_sync: u64,
+        next_sync: SyncId,
     ) -> Vec<Delivery> {
         self.joined(chunk, next_sync);
         let payload = if journey.is_some() { Payload::Resume } else { Payload::Start };
@@ -194,7 +194,7 @@ impl RankCore {
         mail
     }
 
-    pub(super) fn land(&mut self, sync: u64, out: &mut Actions) {
+    pub(super) fn land(&mut self, sync: SyncId, out: &mut Actions) {
         let travellers = self.migrations.land(sync);
         if !travellers.is_empty() {
             self.begin_phase(out);

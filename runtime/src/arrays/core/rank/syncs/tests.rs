@@ -2,12 +2,12 @@ use super::*;
 use crate::arrays::core::census::Report;
 use crate::arrays::core::erased::{ErasedArray, ErasedSlot};
 use crate::arrays::core::packet::Cargo;
-use crate::ids::ArrayId;
+use crate::ids::{ArrayId, SyncId};
 use crate::wire::WireError;
 use lb_strategies::balancer::RankPlace;
 
 /// A report to `sync` from a rank that has nothing to report on.
-fn collected(sync: u64) -> Packet {
+fn collected(sync: SyncId) -> Packet {
     let sample = Sample::default();
     Packet::Collected(Box::new(Collected {
         sync,
@@ -69,8 +69,8 @@ impl ErasedArray for Idlers {
     }
 }
 
-fn arrival(key: u64, sync: u64) -> Arrival {
-    let report = Report { sequence: sync, depth: 0, born: 0, leaving: false };
+fn arrival(key: u64, sync: SyncId) -> Arrival {
+    let report = Report { sequence: sync.0, depth: 0, born: 0, leaving: false };
     let chunk = ChunkId { array: ArrayId(0), key };
     Arrival {
         chunk,
@@ -87,7 +87,7 @@ fn arrival(key: u64, sync: u64) -> Arrival {
 fn a_sync_that_completes_when_the_last_leaver_stops_is_reported() {
     let mut core = rank_of(2, Rank(1));
     let mut out = Actions::new();
-    let syncs_to_sample = |out: &mut Actions| -> Vec<u64> {
+    let syncs_to_sample = |out: &mut Actions| -> Vec<SyncId> {
         let sample = |action| match action {
             Action::Sample(reports) => Some(reports.sync),
             _ => None,
@@ -96,17 +96,17 @@ fn a_sync_that_completes_when_the_last_leaver_stops_is_reported() {
     };
     let (stayer, leaver) = (0, 1);
     for key in [stayer, leaver] {
-        core.created(arrival(key, 0).chunk, arrival(key, 0).cell);
+        core.created(arrival(key, SyncId(0)).chunk, arrival(key, SyncId(0)).cell);
     }
-    core.at_sync(arrival(stayer, 0), &mut out);
-    core.at_sync(arrival(leaver, 0), &mut out);
-    assert_eq!(syncs_to_sample(&mut out), [0]);
-    let moves = [Move { chunk: arrival(leaver, 0).chunk, from: Rank(1), to: ROOT }];
-    core.receive(ROOT, Packet::Moves { sync: 0, moves: moves.into() }, 0, &mut out);
-    core.at_sync(arrival(stayer, 1), &mut out);
-    assert_eq!(syncs_to_sample(&mut out), [0u64; 0], "the leaver may still be running");
+    core.at_sync(arrival(stayer, SyncId(0)), &mut out);
+    core.at_sync(arrival(leaver, SyncId(0)), &mut out);
+    assert_eq!(syncs_to_sample(&mut out), [SyncId(0)]);
+    let moves = [Move { chunk: arrival(leaver, SyncId(0)).chunk, from: Rank(1), to: ROOT }];
+    core.receive(ROOT, Packet::Moves { sync: SyncId(0), moves: moves.into() }, 0, &mut out);
+    core.at_sync(arrival(stayer, SyncId(1)), &mut out);
+    assert_eq!(syncs_to_sample(&mut out), [SyncId(0); 0], "the leaver may still be running");
     core.held(0, &mut out);
-    assert_eq!(syncs_to_sample(&mut out), [1]);
+    assert_eq!(syncs_to_sample(&mut out), [SyncId(1)]);
 }
 
 fn rank_of(ranks: usize, rank: Rank) -> RankCore {
@@ -116,7 +116,7 @@ fn rank_of(ranks: usize, rank: Rank) -> RankCore {
 }
 
 fn traveller(key: u64, journey: Option<Journey>) -> Packet {
-    let chunk = arrival(key, 0).chunk;
+    let chunk = arrival(key, SyncId(0)).chunk;
     Packet::Arrive(Box::new(Traveller { chunk, cargo: Cargo::Follows, mail: Vec::new(), bytes: 0, journey }))
 }
 
@@ -124,12 +124,12 @@ fn traveller(key: u64, journey: Option<Journey>) -> Packet {
 fn on_arrival(core: &mut RankCore, migrates: bool) -> Vec<&'static str> {
     let (mut out, from) = (Actions::new(), Rank(2));
     if migrates {
-        let moves = [Move { chunk: arrival(5, 0).chunk, from, to: Rank(1) }];
-        core.receive(ROOT, Packet::Moves { sync: 0, moves: moves.into() }, 0, &mut out);
-        core.receive(ROOT, Packet::Marker { sync: 0 }, 0, &mut out);
-        core.receive(from, Packet::Marker { sync: 0 }, 0, &mut out);
+        let moves = [Move { chunk: arrival(5, SyncId(0)).chunk, from, to: Rank(1) }];
+        core.receive(ROOT, Packet::Moves { sync: SyncId(0), moves: moves.into() }, 0, &mut out);
+        core.receive(ROOT, Packet::Marker { sync: SyncId(0) }, 0, &mut out);
+        core.receive(from, Packet::Marker { sync: SyncId(0) }, 0, &mut out);
         core.receive(from, traveller(5, Some(Journey { broadcasts: 0 })), 0, &mut out);
-        core.receive(ROOT, Packet::Land { sync: 0 }, 0, &mut out);
+        core.receive(ROOT, Packet::Land { sync: SyncId(0) }, 0, &mut out);
     } else {
         core.receive(from, traveller(5, None), 0, &mut out);
     }
@@ -148,7 +148,7 @@ fn the_phase_of_a_rank_without_chunks_begins_when_it_gets_one() {
         let mut core = rank_of(3, Rank(1));
         assert_eq!(on_arrival(&mut core, migrates), ["begin a phase", "admit"], "{migrates}");
         let mut core = rank_of(3, Rank(1));
-        core.created(arrival(0, 0).chunk, arrival(0, 0).cell);
+        core.created(arrival(0, SyncId(0)).chunk, arrival(0, SyncId(0)).cell);
         assert_eq!(on_arrival(&mut core, migrates), ["admit"], "{migrates}");
     }
 }
@@ -160,7 +160,10 @@ fn an_index_is_in_use_though_only_its_inserter_knows_that_it_moves_here() {
     // Rank 3 has heard that the chunk moves from its home, rank 1, to rank 2.
     core.receive(Rank(3), traveller(0, None), 0, &mut out);
     let Some(Action::Stop(Err(error))) = out.pop_back() else { panic!("{out:?}") };
-    assert_eq!(*error, Error::IndexInUse { chunk: "Idlers[0] of array 0".into(), rank: 1, by: 3 });
+    assert_eq!(
+        *error,
+        Error::IndexInUse { chunk: "Idlers[0] of array 0".into(), rank: Rank(1), by: Rank(3) }
+    );
     assert!(!out.iter().any(|action| matches!(action, Action::Admit(_))), "{out:?}");
 }
 
@@ -171,9 +174,9 @@ fn a_sync_that_completes_during_a_decision_is_decided_next_whether_anybody_waits
         let alone = [RankPlace { host: 0, workers: 1 }];
         let mut core = RankCore::new(ROOT, &alone, [].into(), strategy, false, 0);
         let mut out = Actions::new();
-        core.receive(ROOT, collected(0), 0, &mut out);
+        core.receive(ROOT, collected(SyncId(0)), 0, &mut out);
         let first = phases_to_decide(&mut out).pop().expect("nobody is missing");
-        core.receive(ROOT, collected(1), 0, &mut out);
+        core.receive(ROOT, collected(SyncId(1)), 0, &mut out);
         assert!(phases_to_decide(&mut out).is_empty(), "one decision at a time");
         core.decided(&first.1, Assignment::current(&first.1), 0, 0, &mut out);
         let next: Vec<u64> = phases_to_decide(&mut out).into_iter().map(|(phase, _)| phase).collect();
