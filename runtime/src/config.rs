@@ -1,4 +1,4 @@
-//! How a run is set up: a builder whose every field is also a `CARIBOU_*` variable, but for what a program has to
+//! The settings of a run: a builder whose every field is also a `CARIBOU_*` variable, but for what a program has to
 //! answer for: strategies of its own, and ranks it slows down.
 //!
 //! A setting is a field with its default, a method, and a row of [`VARIABLES`]. The environment is read in
@@ -28,7 +28,7 @@ use crate::threads::room::check_room;
 use crate::trace::Filter;
 use crate::warn::warn;
 
-/// What ranks are.
+/// The nature of ranks: threads, or processes.
 ///
 /// ```
 /// assert_eq!(caribou::Processes::default(), caribou::Processes::Auto);
@@ -74,7 +74,7 @@ pub struct Config {
     pub(crate) watchdog: Duration,
     pub(crate) simulate: Option<u64>,
     slowed: Vec<(u32, f64)>,
-    /// What else must be the same in all processes: names and values.
+    /// Settings besides these that must be the same in all processes: names and values.
     also_agreed: Vec<(String, String)>,
 }
 
@@ -189,7 +189,7 @@ impl Config {
         self
     }
 
-    /// Whether the report on each sync, in the trace as well, has what ranks reported to it
+    /// Keeps in the report on each sync, in the trace as well, what ranks reported to it
     /// ([`SyncReport::reported`](crate::SyncReport::reported)): all that a
     /// [`Balancer`](crate::lb::balancer::Balancer) needs to decide again. Takes some 100 bytes a chunk and sync; the
     /// report of the run has it of as many of the newest syncs as fit in some 64 MB.
@@ -199,14 +199,14 @@ impl Config {
         self
     }
 
-    /// Whether workers are bound to vCPUs.
+    /// Binds workers to vCPUs, or leaves them free.
     #[must_use]
     pub fn pin(mut self, pin: Pin) -> Config {
         self.pin = pin;
         self
     }
 
-    /// Whether the CPU time of chunks is measured. If not, what a chunk declares is its load.
+    /// Measures the CPU time of chunks, or not: then the load of a chunk is what it declares.
     ///
     /// Measuring and the [profile](Config::profile) share one clock reading a message: it is saved only with both off.
     #[must_use]
@@ -215,7 +215,7 @@ impl Config {
         self
     }
 
-    /// Where the background load comes from.
+    /// Sets the source of the background load.
     #[must_use]
     pub fn background(mut self, source: BackgroundSource) -> Config {
         self.background = source;
@@ -229,14 +229,14 @@ impl Config {
         self
     }
 
-    /// Whether ranks are threads of this process or processes of an MPI job.
+    /// Makes ranks threads of this process, or processes of an MPI job.
     #[must_use]
     pub fn processes(mut self, processes: Processes) -> Config {
         self.processes = processes;
         self
     }
 
-    /// Whether processes of one host exchange messages through shared memory. To compare and to test.
+    /// Lets processes of one host exchange messages through shared memory, or not: to compare and to test.
     #[must_use]
     pub fn shared_memory(mut self, shared: bool) -> Config {
         self.shared_memory = shared;
@@ -282,20 +282,20 @@ impl Config {
         self
     }
 
-    /// Whether a bounded profile of each worker's time is kept. A trace has it in any case.
+    /// Keeps a bounded profile of each worker's time, or not. A trace has it in any case.
     #[must_use]
     pub fn profile(mut self, profile: bool) -> Config {
         self.profile = profile;
         self
     }
 
-    /// Whether the CPU time of chunks is measured.
+    /// True if the CPU time of chunks is measured.
     #[must_use]
     pub fn measures(&self) -> bool {
         self.measure
     }
 
-    /// Whether a profile of each worker's time is kept.
+    /// True if a profile of each worker's time is kept.
     #[must_use]
     pub fn profiles(&self) -> bool {
         self.profile || self.trace.is_some()
@@ -329,7 +329,7 @@ impl Config {
         self.slowed.iter().filter(|(slow, _)| *slow == rank.0).map(|(_, factor)| factor).product()
     }
 
-    /// How this process was started, as far as it matters to the run.
+    /// The way this process was started, as far as it matters to the run.
     ///
     /// Under `mpirun` ranks share no memory: what a handler stores in a service is in the process of its chunk, and in no
     /// other. So send results to a chunk that is on rank 0 and stays there, and let the process that speaks print them:
@@ -402,7 +402,7 @@ impl Config {
         Ok(seed)
     }
 
-    /// What was asked for that a simulated run does not do.
+    /// Tells which settings have no effect in a simulated run, a line each.
     fn unsimulated(&self) -> impl Iterator<Item = &'static str> {
         let asked = [
             (self.trace.is_some(), "is not recorded: CARIBOU_TRACE has no effect"),

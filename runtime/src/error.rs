@@ -20,7 +20,7 @@ pub enum Error {
     Config {
         /// The variable, field or flag.
         setting: String,
-        /// What is wrong and what was expected.
+        /// The fault, and the value that was expected.
         why: String,
     },
 
@@ -55,7 +55,7 @@ pub enum Error {
     PoolPanicked {
         /// The rank it ran on.
         rank: Rank,
-        /// What it did.
+        /// Its work at that moment.
         doing: String,
         /// The panic's text.
         panic: String,
@@ -75,7 +75,7 @@ pub enum Error {
     /// No message is on its way, nobody has called `exit`, and so nothing will ever happen again.
     #[error("the run has stalled: nothing is left to do and nobody called exit{}", list(waiting))]
     Stalled {
-        /// What waits for what, a line each.
+        /// Those that wait and the thing each waits for, a line each.
         waiting: Vec<String>,
     },
 
@@ -86,7 +86,7 @@ pub enum Error {
         strategy: String,
         /// The sync that it was to decide.
         sync: u64,
-        /// What the panic said, or what is wrong with its answer.
+        /// The panic's text, or the fault in its answer.
         why: String,
     },
 
@@ -108,7 +108,7 @@ pub enum Error {
         rank: Rank,
         /// The array's number and name.
         array: String,
-        /// What disagrees.
+        /// The disagreement.
         why: String,
     },
 
@@ -119,7 +119,7 @@ pub enum Error {
         rank: Rank,
         /// Array and index, and what was encoded or decoded.
         what: String,
-        /// What the codec said.
+        /// The codec's words.
         why: String,
     },
 
@@ -135,9 +135,9 @@ pub enum Error {
     ProgramDiffers {
         /// The rank that differs.
         rank: Rank,
-        /// What it runs.
+        /// The program it runs.
         its: String,
-        /// What rank 0 runs.
+        /// The program of rank 0.
         first: String,
     },
 
@@ -148,9 +148,9 @@ pub enum Error {
         setting: String,
         /// The rank that differs.
         rank: Rank,
-        /// What it has.
+        /// Its value there.
         its: String,
-        /// What rank 0 has.
+        /// The value on rank 0.
         first: String,
     },
 
@@ -159,16 +159,16 @@ pub enum Error {
     RankLost {
         /// The rank.
         rank: Rank,
-        /// What is known of its end.
+        /// The signs of its end.
         why: String,
     },
 
     /// The operating system refused something the run cannot do without.
     #[error("{what}: {why}")]
     System {
-        /// What was asked of it.
+        /// The request.
         what: String,
-        /// What it said.
+        /// Its answer.
         why: String,
     },
 }

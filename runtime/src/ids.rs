@@ -1,6 +1,7 @@
 //! Names of things that outlive a place.
 //!
-//! [`Rank`], [`WorkerId`], [`ArrayId`] and [`ChunkId`] come from `lb_strategies`, which speaks of the same things and sits below this crate.
+//! [`Rank`], [`WorkerId`], [`ArrayId`] and [`ChunkId`] come from `lb_strategies`, which speaks of the same things and sits
+//! below this crate.
 
 use std::fmt;
 
@@ -15,7 +16,7 @@ pub(crate) use lb_strategies::{ArrayId, ChunkId, Rank, WorkerId};
 pub(crate) struct CellId(pub(crate) u32);
 
 /// The number of a sync: syncs count from 0 in a run, for all arrays together.
-/// What is recorded of it has the bare number.
+/// Records and reports have the bare number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct SyncId(pub(crate) u64);
 
@@ -38,7 +39,7 @@ pub(crate) const RUNTIME: ChunkId = ChunkId { array: ArrayId(u32::MAX), key: u64
 /// The rank that decides, numbers and gathers for all.
 pub(crate) const ROOT: Rank = Rank(0);
 
-/// Who sent a delivery, and which of its messages it is: together they name the message.
+/// The sender of a delivery and its count of messages: together they name the message.
 ///
 /// In the size of a [`ChunkId`]; chunks keep their own count, so that nothing has to be said to other ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

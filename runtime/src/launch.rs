@@ -1,9 +1,9 @@
-//! How this process was started: alone, or as one of several by a launcher such as `mpirun` or `srun`.
+//! The way this process was started: alone, or as one of several by a launcher such as `mpirun` or `srun`.
 //!
 //! Launchers say so in the environment. MPI itself would know better, but to ask it is to start it, and a program that is
 //! not to use it must not pay for that.
 
-/// How a process was started.
+/// The way a process was started.
 ///
 /// ```
 /// use caribou::Launch;
@@ -19,13 +19,13 @@ pub enum Launch {
     Together {
         /// Its number, which is its rank.
         process: u32,
-        /// How many there are.
+        /// Number of processes.
         processes: u32,
     },
 }
 
 impl Launch {
-    /// Whether this process speaks for all: it prints results, and has the report's syncs. True for the first of several.
+    /// True if this process speaks for all: it prints results, and has the report's syncs. True for the first of several.
     /// What else a process has of the program's own is explained at [`Config::launch`](crate::Config::launch).
     pub fn speaks(&self) -> bool {
         matches!(self, Launch::Alone | Launch::Together { process: 0, .. })
@@ -43,7 +43,7 @@ const LAUNCHERS: [(&str, &str); 4] = [
     ("PMIX_RANK", "SLURM_NTASKS"),
 ];
 
-/// What the environment says.
+/// Reads in the environment how this process was started.
 pub(crate) fn found() -> Launch {
     #[expect(
         clippy::disallowed_methods,

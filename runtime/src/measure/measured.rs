@@ -1,8 +1,8 @@
-//! What a rank measures about itself and its vCPUs, as it is told and recorded.
+//! Measurements of a rank and its vCPUs, as they are told and recorded.
 
 use serde::{Deserialize, Serialize};
 
-/// What a rank measured about itself since its last sample, summed over its workers. Times are ns.
+/// Measurements of a rank since its last sample, summed over its workers. Times are ns.
 ///
 /// One is taken at each sync, and where those are rare at least twice a second.
 ///
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Sample {
-    /// When it was taken, ns since the run began.
+    /// The time at which it was taken, ns since the run began.
     pub at_ns: u64,
     /// The sync at which it was taken, if at one.
     pub sync: Option<u64>,
@@ -53,9 +53,9 @@ pub struct Sample {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Look {
-    /// When it ended, ns since the run began.
+    /// The time at which it ended, ns since the run began.
     pub at_ns: u64,
-    /// How long it was, ns.
+    /// Its length, ns.
     pub over_ns: u64,
     /// Those with most CPU time first.
     pub takers: Vec<Taker>,

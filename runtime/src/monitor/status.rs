@@ -1,4 +1,4 @@
-//! What there is to say about a run while it runs.
+//! The status of a run while it runs.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ const OTHER_KINDS: &str = "(others)";
 /// Characters of a name or of why a run failed.
 const TEXT_MAX: usize = 2000;
 
-/// How a run is doing, as one of its processes knows it. Times are totals since the run began: whoever wants to know
+/// The state of a run, as one of its processes knows it. Times are totals since the run began: whoever wants to know
 /// about an interval asks twice.
 ///
 /// ```
@@ -37,7 +37,7 @@ pub struct Status {
     pub schema: String,
     /// Tells this run from all others.
     pub run_id: String,
-    /// What runs.
+    /// The name of the program.
     pub program: String,
     /// The strategy or policy and its parameters, as given.
     pub lb: String,
@@ -47,7 +47,7 @@ pub struct Status {
     pub ranks_total: u32,
     /// The ranks in this process.
     pub ranks: Vec<RankStatus>,
-    /// Where the CPU time of this process went, largest first. What is beyond the first hundred is one, `(others)`.
+    /// CPU time of this process by kind of message, largest first. All beyond the first hundred is one, `(others)`.
     pub kinds: Vec<KindStatus>,
     /// The last twenty syncs, oldest first; on rank 0 alone. Lists of older ones are empty where there are many ranks.
     pub syncs: Vec<SyncReport>,
@@ -55,19 +55,19 @@ pub struct Status {
     pub syncs_total: u64,
     /// Chunks that have been moved.
     pub moved_total: u64,
-    /// Whether the run is over.
+    /// True when the run is over.
     pub finished: bool,
     /// Why it failed, if it did.
     pub failed: Option<String>,
 }
 
-/// How one rank is doing.
+/// The state of one rank.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RankStatus {
     /// Which.
     pub rank: u32,
-    /// Where it runs.
+    /// The host it runs on.
     pub host: String,
     /// Its workers, in order.
     pub workers: Vec<WorkerStatus>,
@@ -75,14 +75,14 @@ pub struct RankStatus {
     pub chunks: u64,
     /// Deliveries handled so far.
     pub messages: u64,
-    /// What it last measured about itself, if it has.
+    /// Its last measurement of itself, if it has one.
     pub sample: Option<Sample>,
-    /// What its workers have been running since somebody looked before: at least once a second somebody does, unless
+    /// Work that its workers have been at since somebody looked before: at least once a second somebody does, unless
     /// `CARIBOU_WATCHDOG` is 0.
     pub running: Vec<RunningStatus>,
 }
 
-/// What one worker is running.
+/// The work that one worker is at.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunningStatus {
@@ -96,7 +96,7 @@ pub struct RunningStatus {
     pub long_ns: u64,
 }
 
-/// What one worker has done so far. Of its wall time, what is not told here was not looked at.
+/// Work of one worker so far. Wall time that is not told here was not looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkerStatus {
@@ -116,7 +116,7 @@ pub struct WorkerStatus {
     pub handlers: u64,
 }
 
-/// What one kind of message has cost so far.
+/// Cost of one kind of message so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KindStatus {
@@ -124,7 +124,7 @@ pub struct KindStatus {
     pub name: String,
     /// CPU time of its handlers, ns.
     pub cpu_ns: u64,
-    /// How many there were.
+    /// Number of calls.
     pub calls: u64,
     /// The longest, ns.
     pub longest_ns: u64,

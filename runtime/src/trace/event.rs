@@ -1,4 +1,4 @@
-//! What a trace says happened: one [`Event`] a thing.
+//! Events of a trace: one [`Event`] for each thing that happened.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,15 +18,15 @@ pub struct NameId(pub u32);
 /// have `begin_ns == end_ns`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Event {
-    /// When it began.
+    /// The time at which it began.
     pub begin_ns: u64,
-    /// When it ended.
+    /// The time at which it ended.
     pub end_ns: u64,
-    /// What it was.
+    /// Its kind and its details.
     pub what: What,
 }
 
-/// What an [`Event`] was.
+/// The kind of an [`Event`], with its details.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum What {
     /// A handler ran, and its messages left. It begins where the last slice of the worker ended: to find the message and
@@ -36,7 +36,7 @@ pub enum What {
         chunk: ChunkId,
         /// The kind of message; its name may also be `start`, `resume` or `reduced`.
         kind: NameId,
-        /// Who sent the message.
+        /// The sender of the message.
         from: ChunkId,
         /// Counts the messages of `from` to single chunks from 1 (after 2^32 - 1 comes 1); 0 for anything else. With `from`
         /// it names the message.
@@ -50,15 +50,15 @@ pub enum What {
     /// one clock no handler ends before its message begins, though its slice may begin before: to look for messages is part
     /// of it.
     Send {
-        /// Who sent it.
+        /// The sender.
         chunk: ChunkId,
-        /// Who will handle it.
+        /// The receiver.
         to: ChunkId,
         /// The rank that the receiver was on.
         rank: u32,
         /// See [`What::Handler`].
         number: u32,
-        /// How long it is when encoded, whether it was or not.
+        /// Its length when encoded, whether it was or not.
         bytes: u64,
     },
     /// The worker had nothing to do.
@@ -122,9 +122,9 @@ pub enum What {
     Counter {
         /// The chunk that did.
         chunk: ChunkId,
-        /// What.
+        /// The name of the counter.
         name: NameId,
-        /// How much.
+        /// Its value.
         value: f64,
     },
     /// A range of iterations of a pool was executed.
@@ -148,7 +148,7 @@ pub enum What {
     },
 }
 
-/// What the runtime does besides running handlers.
+/// Work of the runtime besides running handlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
@@ -192,7 +192,7 @@ impl Event {
         Event { begin_ns: at_ns, end_ns: at_ns, what }
     }
 
-    /// How long it took, ns.
+    /// Its duration, ns.
     #[must_use]
     pub fn duration_ns(&self) -> u64 {
         self.end_ns - self.begin_ns
@@ -210,7 +210,7 @@ impl Event {
     }
 }
 
-/// What a program may tell about itself, for the trace.
+/// Events that a program may tell about itself, for the trace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum UserEvent {
     Mark { name: &'static str },

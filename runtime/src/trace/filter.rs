@@ -1,4 +1,4 @@
-//! What a trace keeps: `CARIBOU_TRACE_FILTER`.
+//! Choice of the events that a trace keeps: `CARIBOU_TRACE_FILTER`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -26,7 +26,7 @@ pub struct Filter {
     arrays: Vec<String>,
 }
 
-/// What can be kept or left out.
+/// Events that are kept or left out together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Handlers,
@@ -59,12 +59,12 @@ impl Default for Filter {
 }
 
 impl Filter {
-    /// Whether events of this class are kept.
+    /// True if events of this class are kept.
     pub(crate) fn keeps(&self, class: Class) -> bool {
         self.kept[class as usize]
     }
 
-    /// Whether any event is.
+    /// True if any event is kept.
     pub(crate) fn keeps_any(&self) -> bool {
         self.kept.contains(&true)
     }
@@ -74,7 +74,7 @@ impl Filter {
         if self.keeps(Class::Messages) { self.arrows } else { 0 }
     }
 
-    /// Whether events of chunks of this array are kept.
+    /// True if events of chunks of this array are kept.
     pub(crate) fn keeps_array(&self, name: &str) -> bool {
         self.arrays.is_empty() || self.arrays.iter().any(|array| array == name)
     }

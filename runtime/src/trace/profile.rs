@@ -13,7 +13,7 @@ pub const BINS_MAX: usize = 1000;
 /// Width of the bins of a short run, ns.
 const FIRST_BIN_NS: u64 = 1_000_000;
 
-/// What a worker did with its time.
+/// A use of a worker's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
@@ -29,7 +29,7 @@ pub enum Activity {
     Lost,
 }
 
-/// How one worker spent its time.
+/// Time of one worker by activity.
 ///
 /// ```
 /// use caribou::trace::{Activity, Profile};
@@ -50,11 +50,11 @@ pub struct Profile {
 /// One activity over time. Columns end with the last bin in which something happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// What.
+    /// The activity.
     pub activity: Activity,
     /// Time it took in each bin, ns.
     pub ns: Vec<u64>,
-    /// How often it ended in each bin.
+    /// Number of times it ended in each bin.
     pub calls: Vec<u64>,
     /// The longest that ended in each bin, ns.
     pub longest_ns: Vec<u64>,
@@ -129,7 +129,7 @@ impl Profile {
         self.rows.iter().filter(|row| row.activity == activity).map(Row::total_ns).sum()
     }
 
-    /// Whether what it says can be true: it may come from a file. Sums of what passes do not overflow.
+    /// Checks that it can be true: it may come from a file. Sums of what passes do not overflow.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         const MOST: u64 = super::TIME_MAX_NS;
         if self.bin_ns == 0 || self.bin_ns > MOST {

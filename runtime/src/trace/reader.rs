@@ -34,9 +34,9 @@ pub enum TraceError {
     /// Name another file or directory.
     #[error("{}: {why}", path.display())]
     NotATrace {
-        /// What was to be read.
+        /// The file that was to be read.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault in it.
         why: String,
     },
     /// Name one of the runs.
@@ -44,7 +44,7 @@ pub enum TraceError {
     SeveralRuns {
         /// The directory.
         path: PathBuf,
-        /// What is in it.
+        /// The runs in it.
         runs: Vec<String>,
     },
     /// The system would not read it.
@@ -52,7 +52,7 @@ pub enum TraceError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -62,9 +62,9 @@ pub enum TraceError {
 pub struct Problem {
     /// The file.
     pub file: PathBuf,
-    /// Where in it, bytes from its start.
+    /// The place in it, bytes from its start.
     pub at: u64,
-    /// What is wrong, and what that means.
+    /// The fault, and what it means.
     pub what: String,
 }
 
@@ -80,38 +80,38 @@ impl std::fmt::Display for Problem {
 pub struct Trace {
     /// The directory.
     pub path: PathBuf,
-    /// What the run was.
+    /// The record of the run.
     pub run: RunRecord,
-    /// What ranks recorded, in rank order. Not all need to be there.
+    /// Records of ranks, in rank order. Not all need to be there.
     pub ranks: Vec<RankTrace>,
     /// All names; events of all ranks refer to this table.
     pub names: Vec<Name>,
     /// Names of the arrays, in their order.
     pub arrays: Vec<String>,
-    /// What syncs found and did, in order.
+    /// Reports of syncs, in order.
     pub syncs: Vec<SyncReport>,
-    /// What was wrong with the files, as far as it has been looked at: events are looked at when they are read.
+    /// Faults in the files, as far as it has been looked at: events are looked at when they are read.
     pub problems: Vec<Problem>,
     chunks: FxHashMap<ChunkId, String>,
 }
 
-/// What one rank recorded.
+/// The record of one rank.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct RankTrace {
     /// Which.
     pub rank: u32,
-    /// How many workers it had.
+    /// Number of its workers.
     pub workers: u32,
-    /// Where it ran.
+    /// The host it ran on.
     pub host: String,
-    /// What it measured about itself, in order.
+    /// Its measurements of itself, in order.
     pub samples: Vec<Sample>,
     /// Which processes were on its vCPUs when much time was lost, in order.
     pub looks: Vec<Look>,
     /// The profile of each worker; of those that left none, empty.
     pub profiles: Vec<Profile>,
-    /// How it ended; none if it was cut off.
+    /// Its end; none if it was cut off.
     pub end: Option<End>,
     /// Its file.
     pub path: PathBuf,
@@ -213,7 +213,7 @@ impl Trace {
         }
     }
 
-    /// What an activity is called in tables.
+    /// The name of an activity in tables.
     #[must_use]
     pub fn activity_name(&self, activity: Activity) -> String {
         match activity {

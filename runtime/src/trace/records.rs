@@ -1,11 +1,11 @@
-//! What a trace says besides events: JSON in blocks of their own.
+//! Records of a trace besides events: JSON in blocks of their own.
 
 use lb_strategies::Shape;
 use serde::{Deserialize, Serialize};
 
 use super::event::{ArrayId, ChunkId};
 
-/// What a run was: written when it begins, the same by every rank but for `rank`, `host` and `pid`.
+/// The description of a run: written when it begins, the same by every rank but for `rank`, `host` and `pid`.
 ///
 /// ```
 /// let run = caribou::trace::RunRecord { ranks: 2, workers: vec![1, 4], ..Default::default() };
@@ -24,9 +24,9 @@ pub struct RunRecord {
     pub version: String,
     /// The commit that Caribou was built from, if that is known.
     pub git_hash: String,
-    /// When it began, ns since 1970.
+    /// The time at which it began, ns since 1970.
     pub started_unix_ns: u64,
-    /// What sort of program it was.
+    /// The shape of the program.
     pub shape: Shape,
     /// The strategy or policy and its parameters, as given.
     pub lb: String,
@@ -38,11 +38,11 @@ pub struct RunRecord {
     pub hosts: Vec<String>,
     /// Hosts, ranks, workers and where they sit, in one line.
     pub placement: String,
-    /// Whether every worker had a vCPU to itself.
+    /// True if every worker had a vCPU to itself.
     pub pinned: bool,
     /// The directory of its trace, as the rank knows it; empty if it has none.
     pub trace: String,
-    /// What was recorded: `CARIBOU_TRACE_FILTER`.
+    /// The choice of what was recorded: `CARIBOU_TRACE_FILTER`.
     pub filter: String,
     /// One in so many messages has its send recorded; 0 for none.
     pub arrows: u32,
@@ -52,7 +52,7 @@ pub struct RunRecord {
     pub pid: u32,
 }
 
-/// How a run ended, as one rank knows it.
+/// The end of a run, as one rank knows it.
 ///
 /// ```
 /// assert_eq!(caribou::trace::End::default().failed, None);
@@ -112,7 +112,7 @@ impl Names {
 pub struct ClockOffset {
     /// Its clock minus rank 0's when the run began, ns.
     pub begin_ns: i64,
-    /// How much that has grown by the end of the run, ns.
+    /// Growth of that by the end of the run, ns.
     pub drift_ns: i64,
     /// The error of both, at most, ns; 0 where both clocks are one.
     pub error_ns: u64,

@@ -1,4 +1,4 @@
-//! What is recorded of each sync.
+//! The record of each sync.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 #[non_exhaustive]
 pub struct SyncTotals {
-    /// How many there were.
+    /// Number of syncs.
     pub syncs: u64,
     /// Chunks moved.
     pub moved: u64,
@@ -47,7 +47,7 @@ impl SyncTotals {
     }
 }
 
-/// What one sync found and did.
+/// The findings and the work of one sync.
 ///
 /// Makespans and imbalance follow from the snapshot under the strategy's background model; `collect_ns`, `decide_ns` and
 /// `migrate_ns` were measured.
@@ -57,7 +57,7 @@ impl SyncTotals {
 pub struct SyncReport {
     /// Number of the sync, from 0.
     pub sync: u64,
-    /// When it was decided, ns since the run began.
+    /// The time of the decision, ns since the run began.
     pub at_ns: u64,
     /// Completion time of the slowest rank in the phase that was measured, over what it would be with all work divided by
     /// the capacities; 1 is perfect.
@@ -108,7 +108,7 @@ pub struct SyncReport {
     pub makespan_unmoved_ns: u64,
     /// Chunks that stood still until the decision. None did that came with `at_sync_nowait`.
     pub waited: Option<u64>,
-    /// What ranks reported to it, where that is kept ([`Config::lb_reports`](crate::Config::lb_reports)). In a
+    /// Reports of the ranks to it, where they are kept ([`Config::lb_reports`](crate::Config::lb_reports)). In a
     /// [`Report`](crate::Report) the newest syncs have it, up to a million chunks together; in a trace all whose record is
     /// not above 4 MiB with it.
     #[serde(skip_serializing_if = "Option::is_none")]

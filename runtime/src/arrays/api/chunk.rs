@@ -7,7 +7,7 @@ use super::ctx::Ctx;
 use super::index::Index;
 use crate::arrays::core::reduction::Values;
 
-/// How much work a chunk is, for the balancer.
+/// The work of a chunk, for the balancer.
 ///
 /// ```
 /// use caribou::Load;
@@ -76,7 +76,7 @@ pub trait Chunk: Serialize + DeserializeOwned + Send + Sized + 'static {
     /// The chunk's name within its array.
     type Index: Index;
 
-    /// What it understands: usually an enum, whose variants name the messages in error messages.
+    /// The messages it understands: usually an enum, whose variants name the messages in error messages.
     ///
     /// It is encoded when it leaves the process, in a format without names and types: what serde writes it must read in
     /// the same order. Its attributes `untagged`, `tag`, `flatten` and `skip_serializing_if` work among threads and fail on
@@ -89,7 +89,7 @@ pub trait Chunk: Serialize + DeserializeOwned + Send + Sized + 'static {
         let _ = ctx;
     }
 
-    /// Whether the chunk can handle this message now. If not, the runtime keeps it and asks again after the next handler;
+    /// True if the chunk can handle this message now. If not, the runtime keeps it and asks again after the next handler;
     /// of several that have become ready the oldest goes first. Not asked between `at_sync` and `resume`.
     fn ready(&self, message: &Self::Message) -> bool {
         let _ = message;
@@ -120,7 +120,7 @@ pub trait Chunk: Serialize + DeserializeOwned + Send + Sized + 'static {
         Load::Measured
     }
 
-    /// Whether the balancer may move it, asked at `at_sync`. A pinned chunk still counts as load.
+    /// True if the balancer may move it, asked at `at_sync`. A pinned chunk still counts as load.
     fn migratable(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! What a handler can do besides changing its chunk.
+//! Effects of a handler besides changing its chunk.
 
 use std::iter::once_with;
 use std::marker::PhantomData;
@@ -107,7 +107,7 @@ impl<C: Chunk> Clone for Section<C> {
     }
 }
 
-/// Where the result of a reduction goes.
+/// The receivers of the result of a reduction.
 ///
 /// ```
 /// use caribou::Target;
@@ -162,7 +162,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.facts.rank
     }
 
-    /// How many times slower than it can this rank is to compute, for an experiment: see
+    /// The factor by which this rank is to compute slower than it can, for an experiment: see
     /// [`Config::slowed`](crate::Config::slowed). Else 1.
     pub fn slowness(&self) -> f64 {
         self.handler.facts.slowness
@@ -271,7 +271,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.outbox.push(Effect::Contribute { terms: Terms { tag, reducer, goal }, values });
     }
 
-    /// Whether the step that was just completed ends a phase: every [`period`](crate::Config::period) steps, and, where the
+    /// True if the step that was just completed ends a phase: every [`period`](crate::Config::period) steps, and, where the
     /// period is 8 or longer, once after a quarter of the first, so that a bad start does not last.
     pub fn sync_due(&self, step: u64) -> bool {
         let period = self.handler.facts.period;

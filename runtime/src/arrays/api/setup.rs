@@ -1,4 +1,4 @@
-//! What a run consists of: arrays, placed, and services.
+//! The parts of a run: arrays, placed, and services.
 
 use std::any::Any;
 use std::hash::Hasher;
@@ -15,7 +15,7 @@ use crate::arrays::core::erased::{Described, ErasedArray};
 use crate::error::Error;
 use crate::ids::{ArrayId, Rank};
 
-/// Where chunks start. Every rank computes the same answer for every index.
+/// The ranks that chunks start on. Every rank computes the same answer for every index.
 ///
 /// ```
 /// use caribou::{Placement, Index};
@@ -97,7 +97,7 @@ impl Placement {
 pub struct Setup {
     pub(crate) arrays: Vec<Arc<dyn ErasedArray>>,
     pub(crate) services: Vec<Box<dyn Any + Send + Sync>>,
-    /// What is wrong with an array.
+    /// The fault in an array, if there is one.
     refused: Option<Error>,
 }
 

@@ -104,7 +104,7 @@ fn name_of<M: Serialize>(message: &M, unnamed: &mut bool) -> &'static str {
     })
 }
 
-/// What a message is called that is no variant of an enum.
+/// The name of a message that is no variant of an enum.
 const UNNAMED: &str = "message";
 
 /// The variant's name for an enum, else "message".

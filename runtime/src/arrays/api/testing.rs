@@ -34,11 +34,11 @@ pub struct Effects<C: Chunk> {
     pub inserted: Vec<C::Index>,
     /// Messages to other arrays.
     pub elsewhere: usize,
-    /// Whether it came to a sync, with `at_sync` or `at_sync_nowait`.
+    /// True if it came to a sync, with `at_sync` or `at_sync_nowait`.
     pub at_sync: bool,
-    /// Whether it removed its chunk.
+    /// True if it removed its chunk.
     pub removed: bool,
-    /// Whether it ended the run.
+    /// True if it ended the run.
     pub exit: bool,
     /// Load it declared, ns of ticks.
     pub charged: Option<u64>,
