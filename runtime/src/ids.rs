@@ -50,6 +50,8 @@ pub(crate) struct Sender {
     pub(crate) key: u64,
 }
 
+const _: () = assert!(size_of::<Sender>() == size_of::<ChunkId>(), "a message carries one");
+
 impl Sender {
     pub(crate) const RUNTIME: Sender = Sender { array: RUNTIME.array, number: 0, key: RUNTIME.key };
 

@@ -15,7 +15,7 @@ use serde::Deserializer;
 use serde::de::{DeserializeOwned, Error, SeqAccess, Visitor};
 
 use super::super::block::{Header, Kind, MAGIC};
-use super::super::event::{ChunkId, NameId};
+use super::super::event::{ArrayId, ChunkId, NameId};
 use super::super::profile::{Activity, Profile, Row};
 use super::super::records::{End, Name, Names, RunRecord};
 use super::super::writer::file_name;
@@ -273,7 +273,7 @@ impl Records {
 /// About the memory that the records of a block take: they may be much smaller as JSON.
 fn size_of_records(header: &Header) -> u64 {
     let each = match header.kind {
-        Kind::Names => 2 * size_of::<(u32, u64, String)>(),
+        Kind::Names => 2 * size_of::<(ArrayId, u64, String)>(),
         Kind::Syncs => size_of::<SyncReport>(),
         Kind::Samples => size_of::<Sample>(),
         Kind::Looks => size_of::<Look>(),
