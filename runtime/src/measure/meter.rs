@@ -33,7 +33,7 @@ pub(crate) struct Published {
     pub(crate) cpu_clock_ns: u64,
     /// CPU time charged to chunks.
     pub(crate) charged_ns: u64,
-    /// Time without work.
+    /// Time without work, but for what it was parked.
     pub(crate) idle_ns: u64,
 }
 
@@ -83,8 +83,8 @@ impl Meter {
     /// The worker had no work from the last lap until now; of that it was parked for `parked_ns`.
     pub(crate) fn gap(&mut self, now_ns: u64, parked_ns: u64) {
         let wall_ns = self.passed_ns(now_ns);
-        self.batch_totals.idle_ns += wall_ns;
         let awake_ns = wall_ns.saturating_sub(parked_ns);
+        self.batch_totals.idle_ns += awake_ns;
         self.batch.wall_ns += awake_ns;
         self.batch.longest_gap_ns = self.batch.longest_gap_ns.max(awake_ns);
     }

@@ -89,10 +89,11 @@ pub(crate) struct Gauge {
     cpu_ns: AtomicU64,
     charged_ns: AtomicU64,
     deliveries: AtomicU64,
+    /// Time without work in which it was awake.
     idle_ns: AtomicU64,
-    parked_ns: AtomicU64,
-    /// When it parked, plus 1; 0 while it is awake.
-    parked_since_ns: AtomicU64,
+    /// Twice the time that it was parked so far; while it is parked, twice what lacks to the present for that, plus 1. One
+    /// number, so that whoever reads it in the middle of a long rest counts that part of it, and none twice.
+    parked: AtomicU64,
     speed_bits: AtomicU64,
 }
 
@@ -105,22 +106,27 @@ impl Gauge {
             charged_ns: AtomicU64::new(0),
             deliveries: AtomicU64::new(0),
             idle_ns: AtomicU64::new(0),
-            parked_ns: AtomicU64::new(0),
-            parked_since_ns: AtomicU64::new(0),
+            parked: AtomicU64::new(0),
             speed_bits: AtomicU64::new(0),
         }
     }
 
     /// The worker parks.
     pub(crate) fn parks(&self, now_ns: u64) {
-        self.parked_since_ns.store(now_ns + 1, Ordering::Relaxed);
+        self.parked.store(2 * now_ns.saturating_sub(self.parked_ns(now_ns)) + 1, Ordering::Relaxed);
     }
 
-    /// It is awake again. Returns how long it was parked.
-    pub(crate) fn wakes(&self, now_ns: u64) -> u64 {
-        let parked_ns = (now_ns + 1).saturating_sub(self.parked_since_ns.swap(0, Ordering::Relaxed));
-        self.parked_ns.fetch_add(parked_ns, Ordering::Relaxed);
-        parked_ns
+    /// It is awake again.
+    pub(crate) fn wakes(&self, now_ns: u64) {
+        self.parked.store(2 * self.parked_ns(now_ns), Ordering::Relaxed);
+    }
+
+    /// Time that it was parked in all.
+    fn parked_ns(&self, now_ns: u64) -> u64 {
+        match self.parked.load(Ordering::Relaxed) {
+            parked if parked % 2 == 1 => now_ns.saturating_sub(parked / 2),
+            parked => parked / 2,
+        }
     }
 
     /// Called once by the worker's own thread.
@@ -153,15 +159,14 @@ impl Gauge {
     fn read(&self, now_ns: u64, stat: &Stat) -> Totals {
         let scheduled = self.schedstat.get().and_then(Option::as_ref).and_then(SchedStat::read);
         let cpu_ns = self.cpu_ns.load(Ordering::Relaxed);
-        let since_ns = self.parked_since_ns.load(Ordering::Relaxed);
-        let parked_now_ns = if since_ns > 0 { (now_ns + 1).saturating_sub(since_ns) } else { 0 };
+        let parked_ns = self.parked_ns(now_ns);
         Totals {
             cpu_ns: scheduled.map_or(cpu_ns, |scheduled| scheduled.cpu_ns),
             delay_ns: scheduled.map(|scheduled| scheduled.wait_ns),
             charged_ns: self.charged_ns.load(Ordering::Relaxed),
             deliveries: self.deliveries.load(Ordering::Relaxed),
-            idle_ns: self.idle_ns.load(Ordering::Relaxed),
-            parked_ns: self.parked_ns.load(Ordering::Relaxed) + parked_now_ns,
+            idle_ns: self.idle_ns.load(Ordering::Relaxed) + parked_ns,
+            parked_ns,
             vcpu: self.thread.get().and_then(Thread::pinned_to).map(|vcpu| (vcpu, stat.vcpu(vcpu))),
         }
     }
@@ -303,7 +308,7 @@ impl Gauges {
             self.source.load_ns(&intervals, wall_ns, unknown.into_iter().flatten().next());
         let sum = |part: fn(&Interval) -> u64| intervals.iter().map(part).sum();
         let added = |part: fn(&Totals) -> u64| {
-            totals.iter().zip(&last.workers).map(|(now, before)| part(now) - part(before)).sum()
+            totals.iter().zip(&last.workers).map(|(now, before)| part(now).saturating_sub(part(before))).sum()
         };
         let sample = Sample {
             at_ns: now_ns,
@@ -379,6 +384,19 @@ mod tests {
         assert_eq!(gauges.sample(30).wall_ns, 2 * 20);
         gauges.begin_phase(500);
         assert_eq!(gauges.sample(510).wall_ns, 2 * 10);
+    }
+
+    #[test]
+    fn a_sample_in_the_middle_of_a_rest_has_its_part_of_it() {
+        let gauges = Gauges::new(1, BackgroundSource::Off);
+        gauges.begin(10);
+        gauges.workers[0].parks(100);
+        assert_eq!(gauges.sample(300).idle_ns, 200);
+        gauges.workers[0].wakes(500);
+        gauges.workers[0].publish(Published { idle_ns: 30, ..Published::default() });
+        assert_eq!(gauges.sample(600).idle_ns, 200 + 30);
+        gauges.workers[0].parks(700);
+        assert_eq!((gauges.sample(750).idle_ns, gauges.sample(800).idle_ns), (50, 50));
     }
 
     #[test]

@@ -161,7 +161,10 @@ impl Trace {
             let bins = profile.rows.iter().map(|row| row.ns.len()).max().unwrap_or(0) as u64;
             bins.saturating_sub(1).saturating_mul(profile.bin_ns)
         });
-        let known = ends.chain(events).chain(profiles).max().unwrap_or(0);
+        // The end of a run has its last samples too.
+        let cut = self.ranks.iter().filter(|rank| rank.end.is_none());
+        let samples = cut.flat_map(|rank| &rank.samples).map(|sample| sample.at_ns);
+        let known = ends.chain(events).chain(profiles).chain(samples).max().unwrap_or(0);
         known.min(super::TIME_MAX_NS)
     }
 

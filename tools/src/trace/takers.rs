@@ -126,6 +126,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn no_more_than_all_of_the_time_is_lost_where_a_trace_was_cut_off() {
+        let scratch = Scratch::new("takers-cut");
+        let run = RunRecord { ranks: 1, workers: vec![1], shape: Shape::Arrays, ..RunRecord::default() };
+        let mut writer = Writer::create(scratch.path(), &run).unwrap();
+        writer.samples(&[Sample { at_ns: 500, wall_ns: 500, wait_ns: 450, ..Sample::default() }]).unwrap();
+        writer.looks(&[Look { at_ns: 500, over_ns: 500, takers: Vec::new() }]).unwrap();
+        drop(writer);
+        let text = caribou(&["trace", "summary", scratch.text()]).unwrap();
+        assert!(text.contains("rank 0 did not have its vCPU for 90.0 % of the time"), "{text}");
+    }
+
     fn taker(pid: u32, command: &str, cpu_ns: u64) -> Taker {
         Taker { pid, command: command.into(), cpu_ns }
     }

@@ -200,7 +200,9 @@ impl Worker<'_> {
         gauge.parks(start_ns);
         let root = self.id == WorkerId(0) && shared.facts.rank == ROOT;
         scheduler.park(self.id, nap, || self.work_in_sight());
-        let parked_ns = gauge.wakes(shared.clock.now_ns());
+        let end_ns = shared.clock.now_ns();
+        gauge.wakes(end_ns);
+        let parked_ns = end_ns.saturating_sub(start_ns);
         self.patience.rested(parked_ns);
         if root && self.patience.rested_ns() >= SUSPECT.as_nanos() as u64 {
             self.patience.count_rest_anew();

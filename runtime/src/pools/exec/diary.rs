@@ -14,9 +14,9 @@ use crate::trace::recording::Recording;
 pub(super) struct Diary {
     pub(super) record: PoolWorker,
     recorder: Option<Recorder>,
-    /// When the last stretch ended.
+    /// End of the last stretch.
     last_ns: u64,
-    /// Time without work since it was published last.
+    /// Time without work, but for that when it was parked, since it was published last.
     idle_ns: u64,
     /// CPU time in iterations when it was published last.
     published_cpu_ns: u64,
@@ -39,9 +39,19 @@ impl Diary {
         }
     }
 
-    /// It waited for an order, or merged what it had kept apart.
+    /// End of the last stretch.
+    pub(super) fn last_ns(&self) -> u64 {
+        self.last_ns
+    }
+
+    /// It took an order, or merged what it had kept apart.
     pub(super) fn waited(&mut self, now_ns: u64) {
         self.idle_ns += now_ns - self.last_ns;
+        self.rested(now_ns);
+    }
+
+    /// It was parked.
+    pub(super) fn rested(&mut self, now_ns: u64) {
         self.last_ns = now_ns;
         if let Some(recorder) = &mut self.recorder {
             recorder.idle(now_ns);

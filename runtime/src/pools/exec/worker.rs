@@ -158,7 +158,7 @@ impl<'p> Worker<'p> {
     /// From now on it is idle.
     fn rests(&self, state: State) -> State {
         let shared = self.shared;
-        shared.gauges.workers[self.number as usize].parks(shared.clock.now_ns());
+        shared.gauges.workers[self.number as usize].parks(self.diary.last_ns());
         // Other processes cannot be seen: they may execute what it waits for.
         if shared.alone && matches!(state, State::Waits) {
             shared.recording.at_work[self.number as usize].waits();
@@ -170,7 +170,7 @@ impl<'p> Worker<'p> {
         let now_ns = self.shared.clock.now_ns();
         self.shared.gauges.workers[self.number as usize].wakes(now_ns);
         self.shared.recording.at_work[self.number as usize].rests();
-        self.diary.waited(now_ns);
+        self.diary.rested(now_ns);
     }
 
     fn leave(&mut self, idle: bool) -> State {

@@ -190,7 +190,18 @@ fn samples_that_cannot_be_are_found() {
     let sample = Sample { at_ns: 5_000_000, wall_ns: 5_000_000, cpu_ns: 9_000_000, ..Sample::default() };
     let mut ranks = two_ranks();
     ranks[0].samples = vec![sample];
-    finds("sample", &ranks, "has 9000000 ns of CPU time, but there were 5000000 ns");
+    finds(
+        "sample",
+        &ranks,
+        "samples until 5000000 ns have 9000000 ns of CPU time, but there were 5000000 ns",
+    );
+    // A handler of 9 ms is counted when it ends.
+    let quiet = Sample { cpu_ns: 0, ..sample };
+    ranks[0].samples = vec![quiet, Sample { at_ns: 10_000_000, ..sample }];
+    let (text, sound) = checked("late", 10, &ranks);
+    assert!(sound, "{text}");
+    ranks[0].samples = vec![sample, Sample { at_ns: 10_000_000, ..quiet }];
+    finds("early", &ranks, "samples until 5000000 ns have 9000000 ns of CPU time");
     ranks[0].samples = vec![Sample { wall_ns: 50_000_000, cpu_ns: 0, ..sample }];
     finds("wall", &ranks, "samples cover 50000000 ns of its workers, the run has 10000000 ns");
     ranks[0].samples =

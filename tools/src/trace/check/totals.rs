@@ -127,27 +127,41 @@ fn exceeds(one_ns: f64, other_ns: f64) -> bool {
     one_ns > other_ns && differ(one_ns, other_ns)
 }
 
+/// A part of the time of workers: its name, and how much a sample has of it.
+type TimePart = (&'static str, fn(&Sample) -> u64);
+
+const PARTS: [TimePart; 3] = [
+    ("CPU time", |sample| sample.cpu_ns),
+    ("idle time", |sample| sample.idle_ns),
+    ("CPU time of chunks", |sample| sample.chunk_ns),
+];
+
 fn samples(rank: &RankTrace, findings: &mut Findings) {
+    let mut wrong = |what: String| findings.add(SAMPLE, &rank.path, Place::Whole, || what);
     let mut before_ns = 0;
-    let mut wall_ns = 0.0;
-    for sample in &rank.samples {
-        let Sample { at_ns, cpu_ns, chunk_ns, idle_ns, .. } = *sample;
-        let mut wrong = |what: String| {
-            findings.add(SAMPLE, &rank.path, Place::Whole, || format!("the sample at {at_ns} ns {what}"));
-        };
+    for &Sample { at_ns, .. } in &rank.samples {
         if at_ns < before_ns {
-            wrong("comes after a later one".into());
-        }
-        let own_ns = sample.wall_ns as f64;
-        wall_ns += own_ns;
-        // CPU time of chunks is charged a batch at a time, and may be a little ahead of the clock of the thread.
-        let parts = [("CPU time", cpu_ns), ("idle time", idle_ns), ("CPU time of chunks", chunk_ns)];
-        for (name, ns, most_ns) in parts.map(|(name, ns)| (name, ns, own_ns)) {
-            if exceeds(ns as f64, most_ns) {
-                wrong(format!("has {ns} ns of {name}, but there were {most_ns} ns"));
-            }
+            wrong(format!("the sample at {at_ns} ns comes after a later one"));
         }
         before_ns = at_ns;
+    }
+    // Sums from the first sample on: what a worker does is added up when it is over, a long handler at its end. A sample in
+    // the middle of it has too little, and the next too much.
+    let mut wall_ns = 0.0;
+    let mut sums_ns = [0.0; PARTS.len()];
+    let mut sound = [true; PARTS.len()];
+    for sample in &rank.samples {
+        wall_ns += sample.wall_ns as f64;
+        for (((name, part), sum_ns), sound) in PARTS.iter().zip(&mut sums_ns).zip(&mut sound) {
+            *sum_ns += part(sample) as f64;
+            if *sound && exceeds(*sum_ns, wall_ns) {
+                *sound = false;
+                let at_ns = sample.at_ns;
+                wrong(format!(
+                    "samples until {at_ns} ns have {sum_ns} ns of {name}, but there were {wall_ns} ns"
+                ));
+            }
+        }
     }
     let Some(end) = &rank.end else { return };
     // The last sample is taken when the rank has heard that the run is over.
