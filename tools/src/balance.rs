@@ -12,6 +12,7 @@ use std::time::Instant;
 use lb_strategies::ARRAYS;
 use lb_strategies::synthetic::Workload;
 use lb_strategies::{Snapshot, Strategy};
+use presentation::counts;
 
 use crate::report::{Report, Row};
 use crate::{Error, snapshot_file};
@@ -20,10 +21,10 @@ use crate::{Error, snapshot_file};
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Chunks of the synthetic snapshot.
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 10_000, value_parser = counts(1..=u32::MAX))]
     chunks: u32,
     /// Ranks of the synthetic snapshot.
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 100, value_parser = counts(1..=u32::MAX))]
     ranks: u32,
     /// Shape of the synthetic snapshot: uniform, lognormal, ramp, tenth-slow, noisy-rank, giant, equal or hot-spots.
     #[arg(long, default_value = "uniform", value_parser = Workload::ALL.map(Workload::name))]
@@ -34,7 +35,9 @@ pub(crate) struct Options {
     /// A recorded snapshot in JSON, instead of a synthetic one.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["chunks", "ranks", "workload", "seed"])]
     snapshot: Option<PathBuf>,
-    /// A run recorded with CARIBOU_TRACE and CARIBOU_LB_REPORTS=on: decides each of its syncs again.
+    /// A run recorded with CARIBOU_TRACE and CARIBOU_LB_REPORTS=on: decides each of its syncs again. The
+    /// gain expected is what moves are held against their cost by, for a phase as long as those before on average;
+    /// `caribou trace lb` has the gain for the phase that came.
     #[arg(
         long,
         value_name = "TRACE",
@@ -47,6 +50,26 @@ pub(crate) struct Options {
     /// Print JSON instead of a table.
     #[arg(long)]
     json: bool,
+}
+
+/// Memory that a snapshot and what is decided of it take, about.
+const CHUNK_BYTES: u64 = 100;
+const RANK_BYTES: u64 = 200;
+
+impl Options {
+    /// Refuses a synthetic snapshot for which the memory `available` is too little.
+    fn check_room(&self, available: Option<u64>) -> Result<(), Error> {
+        let Options { chunks, ranks, .. } = self;
+        let needed = u64::from(*chunks) * CHUNK_BYTES + u64::from(*ranks) * RANK_BYTES;
+        match available {
+            Some(available) if needed > available => Err(Error::Usage(format!(
+                "--chunks {chunks} --ranks {ranks}: the snapshot needs {:.1} GB of memory, and {:.1} GB are available",
+                needed as f64 / 1e9,
+                available as f64 / 1e9
+            ))),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Runs every strategy asked for and writes what came of it.
@@ -84,6 +107,7 @@ fn snapshot(options: &Options) -> Result<Snapshot, Error> {
     if let Some(file) = &options.snapshot {
         return Ok(snapshot_file::read(file)?);
     }
+    options.check_room(caribou::available_memory())?;
     let workload = Workload::named(&options.workload).expect("clap lets only listed names pass");
     Ok(workload.snapshot(options.chunks as usize, options.ranks as usize, options.seed))
 }

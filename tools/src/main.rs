@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod balance;
+mod input;
 mod output;
 mod report;
 mod simulate;
@@ -25,8 +26,10 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, error::ErrorKind};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use lb_strategies::{ARRAYS, POOLS, ParseError};
+use presentation::words::visible;
 
 /// Study load-balancing strategies offline.
 #[derive(Parser)]
@@ -141,7 +144,7 @@ fn main() -> ExitCode {
         Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             // If standard error is closed as well, the exit code is all that is left.
-            let _ = writeln!(io::stderr(), "caribou: {error}");
+            let _ = writeln!(io::stderr(), "{}", visible(&format!("caribou: {error}")));
             ExitCode::from(error.exit_code())
         }
     }
@@ -149,7 +152,7 @@ fn main() -> ExitCode {
 
 /// The whole command, with its arguments and output as values.
 fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -> Result<(), Error> {
-    let options = match Options::try_parse_from(arguments) {
+    let options = match parse(arguments) {
         Ok(options) => options,
         Err(help) if matches!(help.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             return Ok(write!(out, "{help}")?);
@@ -165,6 +168,33 @@ fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -> Re
     }
 }
 
+fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Options, clap::Error> {
+    let mut command = with_negatives(Options::command());
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    Options::from_arg_matches(&matches)
+}
+
+/// A number below 0 is a wrong value of an option, rather than an unknown option.
+fn with_negatives(command: clap::Command) -> clap::Command {
+    let options = |argument: Arg| {
+        let negative = argument.get_action().takes_values() && !argument.is_positional();
+        argument.allow_negative_numbers(negative)
+    };
+    command.mut_args(options).mut_subcommands(with_negatives)
+}
+
+/// The commands that have an option, as a person types them.
+fn owners(option: &str, command: &clap::Command, path: &str) -> Vec<String> {
+    let has = command
+        .get_arguments()
+        .any(|argument| argument.get_long().is_some_and(|long| option.strip_prefix("--") == Some(long)));
+    let below = command.get_subcommands().flat_map(|below| {
+        let path = format!("{path} {}", below.get_name());
+        owners(option, below, path.trim_start())
+    });
+    has.then(|| path.to_owned()).into_iter().chain(below).collect()
+}
+
 /// Message of clap, without the usage that follows it.
 fn one_line(error: &clap::Error) -> String {
     let text = error.to_string();
@@ -176,6 +206,13 @@ fn one_line(error: &clap::Error) -> String {
             .filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|name| !name.is_empty()));
         let names: Vec<&str> = names.filter(|name| *name != "help").collect();
         return format!("no command; expected one of {} (--help explains)", names.join(", "));
+    }
+    if let (ErrorKind::UnknownArgument, Some(ContextValue::String(option))) =
+        (error.kind(), error.get(ContextKind::InvalidArg))
+        && let owners = owners(option, &Options::command(), "")
+        && !owners.is_empty()
+    {
+        return format!("unexpected argument '{option}' found: it is an option of {}", owners.join(", "));
     }
     let lines = text
         .lines()

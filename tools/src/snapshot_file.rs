@@ -2,11 +2,12 @@
 //!
 //! Strategies put up with any snapshot; a person who passes a damaged file wants to hear about it.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use lb_strategies::Snapshot;
+
+use crate::input;
 
 /// Reasons that a file is no snapshot.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +40,7 @@ pub(crate) enum Error {
 
 /// Reads the snapshot in `file`.
 pub(crate) fn read(file: &Path) -> Result<Snapshot, Error> {
-    let bytes = fs::read(file).map_err(|source| Error::Unreadable { file: file.to_owned(), source })?;
+    let bytes = input::read(file).map_err(|source| Error::Unreadable { file: file.to_owned(), source })?;
     let snapshot = serde_json::from_slice(&bytes)
         .map_err(|source| Error::Malformed { file: file.to_owned(), source })?;
     match contradiction(&snapshot) {

@@ -51,7 +51,8 @@ fn strategies_lists_every_strategy_and_parameter() {
 
 #[test]
 fn balance_prints_a_row_a_strategy() {
-    let text = caribou(&["balance", "--chunks", "256", "--ranks", "2", "--workload", "noisy-rank"]).unwrap();
+    let text =
+        caribou(&["balance", "--chunks", "2.56e2", "--ranks", "2", "--workload", "noisy-rank"]).unwrap();
     assert_eq!(text.lines().count(), 2 + ARRAYS.iter().count());
     let text = caribou(&["balance", "--lb", "refine,tolerance=0.1;none"]).unwrap();
     assert!(text.lines().nth(2).unwrap().starts_with("refine,tolerance=0.1 "));
@@ -81,7 +82,7 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
     for (arguments, expected) in [
         (&["balance", "--workload", "steady"][..], "uniform, lognormal, ramp"),
         (&["balance", "--chunks", "many"], "invalid value 'many' for '--chunks <CHUNKS>'"),
-        (&["balance", "--ranks", "0"], "0 is not in 1.."),
+        (&["balance", "--ranks", "0"], "expected a whole number from 1 to 4294967295, as in 1000 or 1e3"),
         (
             &["balance", "--lb", "refin"],
             "--lb \"refin\": unknown strategy \"refin\", did you mean \"refine\"?",
@@ -92,6 +93,22 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
         ),
         (&["balance", "--snapshot", "/nowhere.json"], "/nowhere.json: cannot be read: "),
         (&["balance", "--snapshot", "x", "--seed", "1"], "cannot be used with"),
+        (
+            &["balance", "--chunks", "-1"],
+            "invalid value '-1' for '--chunks <CHUNKS>': expected a whole number",
+        ),
+        (
+            &["trace", "summary", "x", "--time", "1s..2s"],
+            "unexpected argument '--time' found: it is an option of trace profile, trace timeline, ",
+        ),
+        (
+            &["balance", "--chunks", "4294967295"],
+            "--chunks 4294967295 --ranks 100: the snapshot needs 429.5 GB",
+        ),
+        (
+            &["balance", "--ranks", "4294967295"],
+            "--chunks 10000 --ranks 4294967295: the snapshot needs 859.0 GB",
+        ),
         (&["strategie"], "similar subcommands exist: 'trace', 'strategies'"),
         (&[], "no command; expected one of strategies, balance, simulate, trace, top (--help explains)"),
         (&["trace"], "no command; expected one of summary, "),

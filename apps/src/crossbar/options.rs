@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use presentation::counts;
+
 use super::grid::Grid;
 use super::scheduler::Scheduler;
 use crate::harness::Error;
@@ -11,14 +13,14 @@ use crate::harness::Error;
 #[command(name = "crossbar", version, after_help = AFTER_HELP)]
 pub struct Options {
     /// Simulations; they go through the grid of loads, buffers and schedulers again and again, and each point needs one
-    #[arg(long, value_name = "COUNT", default_value_t = 3072, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "COUNT", default_value_t = 3072, value_parser = counts(1..=u64::MAX))]
     pub tasks: u64,
     /// Packets that arrive in each simulation
     #[arg(long, value_name = "PACKETS", default_value_t = 50_000,
-          value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
+          value_parser = counts(1..=1_000_000_000_000u64))]
     pub requests: u64,
     /// Inputs of the switch, and as many outputs; up to 64
-    #[arg(long, value_name = "COUNT", default_value_t = 16)]
+    #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = counts(0..=usize::MAX))]
     pub ports: usize,
     /// Packets a slot that arrive at each input, from 0.001 to 1, as a list [default: 0.25,0.3,..,1]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]

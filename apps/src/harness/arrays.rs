@@ -9,6 +9,7 @@ mod syncs;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use caribou::{Config, Report, Setup, lb};
+use presentation::counts;
 
 pub use self::observers::{Observers, Part};
 #[cfg(test)]
@@ -28,7 +29,7 @@ pub struct Array;
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ArrayOptions {
     /// Iterations between two syncs [default: CARIBOU_LB_PERIOD, then 20; 0 for never]
-    #[arg(long, value_name = "ITERATIONS")]
+    #[arg(long, value_name = "ITERATIONS", value_parser = counts(0..=u64::MAX))]
     pub period: Option<u64>,
     /// Let that rank compute FACTOR times slower, as on a slower vCPU: its kernel, and the loop by which the runtime
     /// measures speed; repeatable

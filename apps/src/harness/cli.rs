@@ -4,9 +4,10 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use caribou::Launch;
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{Arg, Parser};
 use lb_strategies::spec::split_list;
+use presentation::words::visible;
 
 use crate::harness::error::Error;
 use crate::harness::launch;
@@ -46,7 +47,15 @@ impl Refusal {
 /// # Errors
 /// [`Refusal`] with the help that was asked for, or with one line that says what is wrong.
 pub fn parse<T: Parser>(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<T, Refusal> {
-    T::try_parse_from(arguments).map_err(|error| {
+    let options = |argument: Arg| {
+        let negative = argument.get_action().takes_values() && !argument.is_positional();
+        argument.allow_negative_numbers(negative)
+    };
+    // So that a number below 0 is a wrong value, and no unknown option.
+    let mut command = T::command().mut_args(options);
+    let matches = command.try_get_matches_from_mut(arguments);
+    let parsed = matches.and_then(|matches| T::from_arg_matches(&matches));
+    parsed.map_err(|error| {
         let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
         let text = error.render().to_string();
         Refusal { text: if asked_for { text } else { one_line(&text) }, asked_for }
@@ -62,7 +71,7 @@ fn one_line(text: &str) -> String {
     if let Some(tip) = paragraphs.find(|paragraph| paragraph.starts_with("tip:")) {
         line = format!("{line} ({tip})");
     }
-    format!("{line}; --help lists the options")
+    visible(&format!("{line}; --help lists the options"))
 }
 
 /// Splits a list of strategies, each of which may carry parameters: `none,refine,tolerance=0.1,greedy` are three.
@@ -99,6 +108,8 @@ mod tests {
         for (arguments, words) in [
             (&["--gird", "5", "--must", "1"][..], "'--grid'"),
             (&["--grid", "x", "--must", "1"], "invalid value 'x' for '--grid <GRID>'"),
+            (&["--grid", "-1", "--must", "1"], "invalid value '-1' for '--grid <GRID>'"),
+            (&["--grid", "\u{1b}[31m", "--must", "1"], "invalid value '\\u{1b}[31m'"),
             (&[], "not provided: --must"),
             (&["stray", "--must", "1"], "'stray'"),
         ] {

@@ -8,9 +8,17 @@ pub enum Error {
     /// An option that cannot be met: change the command line.
     #[error("{0}")]
     Usage(String),
-    /// A file that cannot be written: choose another path, or change its permissions.
+    /// An output that was lost on the way, on a full disk for instance: make room.
     #[error("cannot write {}: {source}", path.display())]
     Output {
+        /// The path as it was given.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// A file named on the command line that cannot be opened: choose another path, or change its permissions.
+    #[error("cannot write {}: {source}", path.display())]
+    Unwritable {
         /// The path as it was given.
         path: PathBuf,
         /// The system's answer.
@@ -48,7 +56,10 @@ impl Error {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Usage(_) | Self::NotPinned { .. } | Self::Runtime(caribou::Error::Config { .. }) => 2,
+            Self::Usage(_)
+            | Self::Unwritable { .. }
+            | Self::NotPinned { .. }
+            | Self::Runtime(caribou::Error::Config { .. }) => 2,
             Self::Output { .. } | Self::System { .. } | Self::Differs { .. } | Self::Runtime(_) => 1,
         }
     }
@@ -64,9 +75,11 @@ impl Error {
             Self::Runtime(error) => {
                 !matches!(error, caribou::Error::RankLost { .. } | caribou::Error::System { .. })
             }
-            Self::Output { .. } | Self::System { .. } | Self::NotPinned { .. } | Self::Differs { .. } => {
-                false
-            }
+            Self::Output { .. }
+            | Self::Unwritable { .. }
+            | Self::System { .. }
+            | Self::NotPinned { .. }
+            | Self::Differs { .. } => false,
         }
     }
 }

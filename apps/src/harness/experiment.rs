@@ -67,9 +67,9 @@ impl Experiment {
         }
         for spec in &self.disturbances.neighbours {
             if spec.from >= self.steps {
+                let (Self { step, steps, .. }, rank, from) = (self, spec.rank, spec.from);
                 return Err(Error::Usage(format!(
-                    "--neighbour {}:{}-...: the run ends at {} {}",
-                    spec.rank, spec.from, self.step, self.steps
+                    "--neighbour on rank {rank} from {step} {from} on: the run ends at {step} {steps}"
                 )));
             }
         }
@@ -157,7 +157,10 @@ mod tests {
     fn a_disturbance_nobody_would_feel_is_refused() {
         let complaint = |experiment: &Experiment| experiment.check().unwrap_err().to_string();
         assert!(complaint(&experiment(&["2"])).contains("the last one is 1"));
-        assert!(complaint(&experiment(&["1:8-9"])).contains("ends at iteration 8"));
+        assert!(
+            complaint(&experiment(&["1:8-9"]))
+                .contains("rank 1 from iteration 8 on: the run ends at iteration 8")
+        );
         let crowded = Experiment { workers: Some(2), ..experiment(&["1"]) };
         assert!(complaint(&crowded).contains("do not fit 2 vCPUs"));
         let mut quota = experiment(&[]);

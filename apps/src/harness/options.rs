@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use caribou::Config;
 use clap::builder::Resettable;
 use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser};
+use presentation::counts;
 
 use super::disturbance::{Disturbances, NeighbourSpec, QuotaSpec};
 use super::error::Error;
@@ -28,10 +29,10 @@ pub struct Options {
     #[arg(long, value_name = "LIST")]
     pub compare: Option<String>,
     /// Ranks
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "COUNT", value_parser = counts(1..=u32::MAX))]
     pub ranks: Option<u32>,
     /// Worker threads of each rank
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "COUNT", value_parser = counts(1..=u32::MAX))]
     pub workers: Option<u32>,
     /// A busy process on the vCPU of that rank's first worker, for the iterations FROM to TO (of a pool: from
     /// percent to percent of it), asking for DUTY of that vCPU (0.5 or 50%); repeatable
@@ -71,7 +72,7 @@ impl Options {
     /// The files for the plot and the numbers, open.
     ///
     /// # Errors
-    /// [`Error::Output`], naming the first that cannot be written.
+    /// [`Error::Unwritable`], naming the first that cannot be written.
     pub(super) fn files(&self) -> Result<[Option<Output>; 2], Error> {
         let open = |path: &Option<PathBuf>| path.as_deref().map(Output::open).transpose();
         Ok([open(&self.plot)?, open(&self.json)?])

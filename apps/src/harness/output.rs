@@ -35,12 +35,12 @@ impl Output {
     /// Opens the file, or makes it.
     ///
     /// # Errors
-    /// [`Error::Output`], naming the path.
+    /// [`Error::Unwritable`], naming the path.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
         file.and_then(alone)
             .map(|file| Self { path: path.to_owned(), file })
-            .map_err(|source| Error::Output { path: path.to_owned(), source })
+            .map_err(|source| Error::Unwritable { path: path.to_owned(), source })
     }
 
     /// Replaces what the file holds.

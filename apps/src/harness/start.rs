@@ -5,6 +5,7 @@ use std::io::{Write, stderr};
 use std::process::ExitCode;
 
 use caribou::Launch;
+use presentation::words::visible;
 
 use super::cli;
 use super::comparison::Comparison;
@@ -42,9 +43,10 @@ pub fn start<O: clap::Parser>(
     match run(options, launch) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            launch.refuse(&format!("error: {error}"), error.exit_code());
+            let line = visible(&format!("error: {error}"));
+            launch.refuse(&line, error.exit_code());
             if launch::tells(launch, &error) {
-                complain(&error);
+                complain(&line);
             } else {
                 launch::give_way();
             }
@@ -53,7 +55,7 @@ pub fn start<O: clap::Parser>(
     }
 }
 
-fn complain(error: &Error) {
+fn complain(line: &str) {
     // In one piece: other processes may be speaking too. A closed stream leaves nobody to tell.
-    let _ = stderr().write_all(format!("error: {error}\n").as_bytes());
+    let _ = stderr().write_all(format!("{line}\n").as_bytes());
 }

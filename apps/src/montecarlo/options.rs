@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use presentation::counts;
+
 use super::cost::{Cost, Spread};
 use super::energy::Energy;
 use super::medium::Medium;
@@ -14,7 +16,7 @@ use crate::harness::Error;
 #[command(name = "montecarlo", version, after_help = AFTER_HELP)]
 pub struct Options {
     /// Photons to follow
-    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = counts(1..=u64::MAX))]
     pub histories: u64,
     /// A slab, from the source on; repeatable. Materials: water, aluminium, iron, lead, and grey, which takes
     /// absorption=PER_CM and scattering=PER_CM (0.5 each if not given) and asymmetry=COSINE (0) [default: water:10 lead:1]
@@ -24,7 +26,7 @@ pub struct Options {
     #[arg(long, value_name = "KEV", default_value_t = 1000.0, value_parser = energy_kev)]
     pub energy: f64,
     /// Parts of the depth in which deposited energy is told apart
-    #[arg(long, value_name = "COUNT", default_value_t = 55, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "COUNT", default_value_t = 55, value_parser = counts(1..=100_000u32))]
     pub bins: u32,
     /// Where all random numbers come from: the same seed gives the same result
     #[arg(long, default_value_t = 1)]

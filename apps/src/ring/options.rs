@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use caribou::{Config, Launch, Report};
+use presentation::counts;
 use serde::Serialize;
 
 use crate::harness::error::Error;
@@ -16,25 +17,25 @@ use crate::harness::table::traces;
 #[command(name = "ring", version, after_help = AFTER_HELP)]
 pub struct Options {
     /// Chunks in the ring
-    #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = counts(1..=10_000_000u32))]
     pub chunks: u32,
     /// Tokens under way at once, started at chunks evenly spaced
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = counts(1..=1_000_000u32))]
     pub tokens: u32,
     /// Hops of each token: tokens x hops messages in all
-    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = counts(1..=u32::MAX))]
     pub hops: u32,
     /// Bytes each token carries; up to 8 travel inside the message, more in a vector
-    #[arg(long, value_name = "BYTES", default_value_t = 8)]
+    #[arg(long, value_name = "BYTES", default_value_t = 8, value_parser = counts(0..=usize::MAX))]
     pub payload: usize,
     /// Work of each hop: iterations of Task Bench's compute-bound kernel, of 128 operations each
-    #[arg(long, value_name = "ITERATIONS", default_value_t = 0)]
+    #[arg(long, value_name = "ITERATIONS", default_value_t = 0, value_parser = counts(0..=u32::MAX))]
     pub work: u32,
     /// Ranks [default: 1; under mpirun each process is one]
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "COUNT", value_parser = counts(1..=u32::MAX))]
     pub ranks: Option<u32>,
     /// Worker threads of each rank
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = counts(1..=u32::MAX))]
     pub workers: u32,
     /// Whether the runtime measures what each chunk costs [default: CARIBOU_MEASURE, then on]
     #[arg(long, value_name = "ON|OFF")]

@@ -1,6 +1,7 @@
 //! The options of `stencil2d`.
 
 use caribou::Launch;
+use presentation::counts;
 
 use super::plate::Shape;
 use crate::harness::{Conditions, Error, memory};
@@ -12,13 +13,13 @@ use crate::harness::{Conditions, Error, memory};
 #[command(name = "stencil2d", version, after_help = AFTER_HELP)]
 pub struct Options {
     /// Cells along one side of the plate
-    #[arg(long, value_name = "CELLS", default_value_t = 4096)]
+    #[arg(long, value_name = "CELLS", default_value_t = 4096, value_parser = counts(1..=usize::MAX))]
     pub grid: usize,
     /// Cells along one side of a chunk [default: 256, less where a rank would have few chunks]
-    #[arg(long, value_name = "CELLS")]
+    #[arg(long, value_name = "CELLS", value_parser = counts(1..=usize::MAX))]
     pub chunk: Option<usize>,
     /// Iterations of each run
-    #[arg(long, value_name = "COUNT", default_value_t = 800, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    #[arg(long, value_name = "COUNT", default_value_t = 800, value_parser = counts(1..=100_000_000u32))]
     pub iterations: u32,
 }
 
@@ -67,7 +68,7 @@ impl Options {
 
 /// The largest side of 256 or less that leaves each rank the twenty chunks that balancing needs.
 fn default_chunk(grid: usize, ranks: u32) -> usize {
-    let enough = |chunk: &usize| (grid / chunk).pow(2) >= 20 * ranks as usize;
+    let enough = |chunk: &usize| (grid / chunk).saturating_pow(2) >= 20 * ranks as usize;
     [256, 128, 64, 32, 16, 8, 4, 2].into_iter().find(enough).unwrap_or(1)
 }
 

@@ -78,10 +78,10 @@ impl Shape {
     /// # Errors
     /// [`Error::Usage`] when either side is zero, the chunk is larger than the grid, or an index would not fit 16 bits.
     pub fn new(grid: usize, chunk: usize) -> Result<Self, Error> {
-        if grid == 0 || chunk == 0 {
-            return Err(Error::Usage(format!(
-                "--grid and --chunk must be at least 1 cell, got a grid of {grid} and a chunk of {chunk}"
-            )));
+        for (option, cells) in [("--grid", grid), ("--chunk", chunk)] {
+            if cells == 0 {
+                return Err(Error::Usage(format!("{option} 0: expected at least 1 cell")));
+            }
         }
         if chunk > grid {
             return Err(Error::Usage(format!(

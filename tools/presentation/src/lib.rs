@@ -1,4 +1,4 @@
-//! Results as people see them: tables of text, pictures as SVG, numbers with their words.
+//! Results as people see them: tables of text, pictures as SVG, numbers with their words; and counts as people write them.
 //!
 //! The programs and the `caribou` command show the same kinds of things and must not depend on each other. The runtime
 //! lies below both, and shows nothing. So what both need lies here. It knows nothing of runs or traces, does no IO, and
@@ -6,8 +6,10 @@
 #![forbid(unsafe_code)]
 
 pub mod chart;
+mod counts;
 pub mod svg;
 pub mod table;
 pub mod words;
 
+pub use counts::counts;
 pub use table::Table;

@@ -42,6 +42,20 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
+/// Text of unknown origin as a terminal may have it: characters that would command it are written out, as `\u{1b}`.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    let mut seen = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_control() && !matches!(letter, '\n' | '\t') {
+            seen.extend(letter.escape_unicode());
+        } else {
+            seen.push(letter);
+        }
+    }
+    seen
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,6 +70,11 @@ mod tests {
         let texts = [-0.01, -0.04, 0.0, -0.06, -12.3].map(|value| decimal(value, 1));
         assert_eq!(texts, ["0.0", "0.0", "0.0", "-0.1", "-12.3"]);
         assert_eq!(decimal(-0.4, 0), "0");
+    }
+
+    #[test]
+    fn nothing_commands_a_terminal() {
+        assert_eq!(visible("a\u{1b}[31mb\r\u{9b}\nc\td"), "a\\u{1b}[31mb\\u{d}\\u{9b}\nc\td");
     }
 
     #[test]

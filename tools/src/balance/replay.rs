@@ -25,8 +25,8 @@ struct Row<'r> {
     makespan_predicted_ns: u64,
     proposed: u64,
     moved: u64,
-    gain_ns: u64,
-    cost_ns: u64,
+    expected_gain_ns: u64,
+    expected_cost_ns: u64,
 }
 
 impl<'r> Row<'r> {
@@ -40,8 +40,8 @@ impl<'r> Row<'r> {
             makespan_predicted_ns: decision.makespan_predicted_ns(),
             proposed: decision.proposed,
             moved: decision.moves.len() as u64,
-            gain_ns: decision.gain_ns,
-            cost_ns: decision.cost_ns,
+            expected_gain_ns: decision.gain_ns,
+            expected_cost_ns: decision.cost_ns,
         }
     }
 
@@ -53,14 +53,22 @@ impl<'r> Row<'r> {
             format!("{:.4}", self.imbalance_predicted),
             self.proposed.to_string(),
             self.moved.to_string(),
-            decimal(self.gain_ns as f64 / 1e6, 3),
-            decimal(self.cost_ns as f64 / 1e6, 3),
+            decimal(self.expected_gain_ns as f64 / 1e6, 3),
+            decimal(self.expected_cost_ns as f64 / 1e6, 3),
         ]
     }
 }
 
-const HEADS: [&str; 8] =
-    ["strategy", "sync", "imbalance before", "predicted", "proposed", "moved", "gain ms", "cost ms"];
+const HEADS: [&str; 8] = [
+    "strategy",
+    "sync",
+    "imbalance before",
+    "predicted",
+    "proposed",
+    "moved",
+    "gain expected ms",
+    "cost expected ms",
+];
 
 /// Decides the syncs of the trace again, by these strategies or by that of the run.
 pub(super) fn run(path: &Path, specs: &[String], json: bool, out: &mut dyn Write) -> Result<(), Error> {

@@ -69,8 +69,9 @@ fn the_strategy_of_a_recorded_run_decides_each_of_its_syncs_again() {
     assert_eq!(rows.len(), SYNCS as usize);
     assert!(trace.syncs.iter().any(|sync| sync.moved > 0));
     for (row, sync) in rows.iter().zip(&trace.syncs) {
-        let again = ["sync", "proposed", "moved", "gain_ns", "cost_ns", "makespan_predicted_ns"]
-            .map(|field| row[field].as_u64().expect("a number"));
+        let again =
+            ["sync", "proposed", "moved", "expected_gain_ns", "expected_cost_ns", "makespan_predicted_ns"]
+                .map(|field| row[field].as_u64().expect("a number"));
         let SyncReport { sync, proposed, moved, gain_ns, cost_ns, makespan_predicted_ns, .. } = *sync;
         assert_eq!(again, [sync, proposed, moved, gain_ns, cost_ns, makespan_predicted_ns]);
     }

@@ -53,7 +53,7 @@ pub(super) struct Options {
 #[command(next_help_heading = "An array described")]
 struct Described {
     /// Chunks; if not given 16 for each worker.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_parser = presentation::counts(1..=1_000_000u32))]
     chunks: Option<u32>,
     /// Iterations of each chunk.
     #[arg(long, value_name = "COUNT", default_value = "500", value_parser = values::count)]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use lb_strategies::cluster::{Beside, Neighbour, Network, PerWorker, Series, Shared, Vcpus, on_hosts};
+use presentation::counts;
 
 use super::host_trace::{self, Hosts};
 use super::{neighbour, values};
@@ -12,7 +13,7 @@ use crate::Error;
 const IDEAL_MOST_S: f64 = 1e8;
 
 /// Ranks are connected in pairs, all of which are kept in memory.
-const RANKS_MOST: i64 = 1024;
+const RANKS_MOST: u32 = 1024;
 
 /// Refuses what nobody ends, or not in time; `ideal_s` is what the best schedule takes, about.
 pub(super) fn check_ideal(ideal_s: f64, iterations: u64) -> Result<(), Error> {
@@ -62,10 +63,10 @@ impl Wires {
 #[command(next_help_heading = "A cluster described")]
 pub(super) struct Options {
     /// Ranks of the cluster.
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=RANKS_MOST))]
+    #[arg(long, default_value_t = 4, value_parser = counts(1..=RANKS_MOST))]
     ranks: u32,
     /// Workers of each rank.
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, default_value_t = 8, value_parser = counts(1..=1024u32))]
     workers: u32,
     /// Iterations per second of each worker, of an array those of a chunk.
     #[arg(long, default_value = "1000", value_parser = values::speed)]

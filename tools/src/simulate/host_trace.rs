@@ -14,13 +14,14 @@
 //! In the last, what others use is taken from the host: a model, since the traces measured use and not speed. After the
 //! last sample the last share holds.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 use humantime::parse_rfc3339_weak;
 use lb_strategies::cluster::Series;
+
+use crate::input;
 
 /// A host never leaves less than this, however busy others keep it.
 const LEAST_SHARE: f64 = 0.05;
@@ -72,7 +73,7 @@ pub(super) struct Hosts {
 /// other in so many seconds.
 pub(super) fn read(file: &Path, step_s: Option<f64>) -> Result<Hosts, Error> {
     let text =
-        fs::read_to_string(file).map_err(|source| Error::Unreadable { file: file.to_owned(), source })?;
+        input::read_text(file).map_err(|source| Error::Unreadable { file: file.to_owned(), source })?;
     let malformed = |(line, what)| Error::Malformed { file: file.to_owned(), line, what };
     let hosts = parse(&text, step_s).map_err(malformed)?;
     if hosts.parts.is_empty() {

@@ -233,9 +233,9 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
             "--iterations 1e15: 1e15 iterations of different costs to simulate, expected 1e9 at most",
         ),
         (&["--compare", "static,,"], "expected names of policies as in static,leases"),
-        (&["--ranks", "0"], "0 is not in 1..=1024"),
-        (&["--iterations", "1.5"], "expected a whole number from 0 to 1e15"),
-        (&["--speed", "-1"], "unexpected argument"),
+        (&["--ranks", "0"], "expected a whole number from 1 to 1024"),
+        (&["--iterations", "1.5"], "expected a whole number from 0 to 1000000000000000"),
+        (&["--speed", "-1"], "expected iterations per second, a number from 1e-6"),
         (&["--speed", "0"], "expected iterations per second, a number from 1e-6"),
         (
             &["--speeds", "1,2,3"],

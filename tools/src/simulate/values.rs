@@ -1,14 +1,14 @@
-//! Values on the command line: counts that may be written as 1e8, times with a unit, costs, lists of speeds.
+//! Values on the command line: times with a unit, costs, lists of speeds.
 
 use std::path::Path;
 
 use lb_strategies::cluster::{ChunkCosts, Costs};
 
-/// A whole number, also as `1e8`.
+use crate::input;
+
+/// A whole number that is not too large to be simulated.
 pub(super) fn count(text: &str) -> Result<u64, String> {
-    let number: Option<f64> = text.parse().ok();
-    let whole = number.filter(|number| (0.0..=1e15).contains(number) && number.fract() == 0.0);
-    whole.map(|number| number as u64).ok_or_else(|| "expected a whole number from 0 to 1e15".to_owned())
+    presentation::counts(0..=1_000_000_000_000_000)(text)
 }
 
 /// A time in nanoseconds, from `0.1ms`, `200us` or `2s`.
@@ -108,7 +108,7 @@ pub(super) fn speeds(list_or_file: &str) -> Result<Vec<f64>, String> {
     let list = if is_list {
         list_or_file
     } else {
-        read = std::fs::read_to_string(Path::new(list_or_file)).map_err(|error| {
+        read = input::read_text(Path::new(list_or_file)).map_err(|error| {
             format!("--speeds {list_or_file}: neither a list as in 1000,2000 nor a file: {error}")
         })?;
         &read

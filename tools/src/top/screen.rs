@@ -198,7 +198,7 @@ fn draw_history(frame: &mut Frame<'_>, area: Rect, watch: &Watch) {
 }
 
 fn draw_syncs(frame: &mut Frame<'_>, area: Rect, picture: &Picture) {
-    let heads = ["sync", "at", "before", "predicted", "moved", "cost", "state"].map(str::to_owned);
+    let heads = ["sync", "at", "before", "predicted", "moved", "cost", "bytes"].map(str::to_owned);
     let rows = picture.syncs.iter().rev().map(sync_words);
     table(frame, area, std::iter::once(heads).chain(rows), &[6, 8, 7, 10, 6, 10, 11]);
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::picture::{Parts, Picture, RankPicture, SyncPicture};
-use crate::trace::page::{Cell, Table, bytes, columns, duration};
+use crate::trace::page::{Cell, Table, bytes, columns, counted, duration};
 
 /// Kinds in `--once`.
 const KINDS_MAX: usize = 10;
@@ -49,9 +49,10 @@ pub(super) fn summary(picture: &Picture) -> String {
     let seen = picture.ranks.len();
     let ranks = match usize::try_from(*ranks_total) {
         Ok(total) if total > seen => format!("{seen} of {total} ranks"),
-        _ => format!("{seen} ranks"),
+        _ => counted(seen, "rank"),
     };
-    format!("{lb}  {ranks}  {imbalance}  {syncs_total} syncs  {moved_total} chunks moved  run {run_id}")
+    let (syncs, moved) = (counted(syncs_total, "sync"), counted(moved_total, "chunk"));
+    format!("{lb}  {ranks}  {imbalance}  {syncs}  {moved} moved  run {run_id}")
 }
 
 fn ranks(picture: &Picture) -> Table {
@@ -84,7 +85,7 @@ fn of_rank(rank: &RankPicture) -> [Cell; 5] {
 }
 
 fn syncs(picture: &Picture) -> Table {
-    let columns = columns("sync | at | before: imbalance | predicted | moved | bytes: state | cost");
+    let columns = columns("sync | at | before: imbalance | predicted | moved | bytes | cost");
     let mut table = Table::new("syncs", "", &columns);
     for sync in &picture.syncs {
         table.row([
@@ -116,7 +117,7 @@ fn kinds(picture: &Picture) -> Table {
     table
 }
 
-/// Number, time, imbalance before and predicted, chunks moved, cost, their state.
+/// Number, time, imbalance before and predicted, chunks moved, cost, their bytes.
 pub(super) fn sync_words(sync: &SyncPicture) -> [String; 7] {
     [
         sync.sync.to_string(),

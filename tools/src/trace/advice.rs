@@ -34,7 +34,7 @@ pub(crate) struct Symptoms {
     /// The strategy, as given.
     pub(crate) strategy: String,
     pub(crate) syncs: usize,
-    /// Tells whether there may have been others.
+    /// Tells whether there may have been others, of which one may not have come to its end.
     pub(crate) cut: bool,
     /// Syncs that moved something.
     pub(crate) moving: usize,
@@ -42,6 +42,8 @@ pub(crate) struct Symptoms {
     pub(crate) uneven: f64,
     /// The rank that made most of that.
     pub(crate) slowest: Option<Slowest>,
+    /// The sync from which on phases were even, if that was the greater part of them.
+    pub(crate) mended: Option<u64>,
     /// The worst imbalance of all phases.
     pub(crate) worst: f64,
     /// Savings of moves as a part of what was promised, where that was next to nothing; and what changed meanwhile.
@@ -107,8 +109,9 @@ fn uneven(symptoms: &Symptoms) -> Option<String> {
     if symptoms.uneven <= NOTABLE {
         return uneven_without_syncs(symptoms);
     }
+    let mended = symptoms.mended.map_or(String::new(), |sync| format!(", until sync {sync} mended it"));
     let when = format!(
-        "imbalance was above {UNEVEN} for {:.1} % of the time, at worst {:.3}",
+        "imbalance was above {UNEVEN} for {:.1} % of the time, at worst {:.3}{mended}",
         100.0 * symptoms.uneven,
         symptoms.worst
     );
@@ -125,6 +128,9 @@ fn uneven(symptoms: &Symptoms) -> Option<String> {
     let had = format!("rank {rank} had {}", causes_text(causes));
     let too_much = causes.iter().any(|cause| matches!(cause, Cause::Work(_)));
     Some(match causes[0] {
+        Cause::Work(_) if symptoms.mended.is_some() => {
+            format!("{when}: {had}: place chunks by their loads from the start, or balance sooner")
+        }
         Cause::Work(_) => {
             // Who is told below that syncs take too long is not told here to have more of them.
             let more = if symptoms.syncs_share > NOTABLE { "" } else { "more often, or " };
@@ -193,9 +199,17 @@ fn heaviest(symptoms: &Symptoms) -> Option<String> {
 }
 
 fn syncs(symptoms: &Symptoms) -> Option<String> {
-    let share = 100.0 * symptoms.syncs_share;
-    (symptoms.syncs_share > NOTABLE)
-        .then(|| format!("syncs took {share:.1} % of the run: balance less often"))
+    let (share, beside) = (symptoms.syncs_share, symptoms.parts.share(symptoms.beside_ns));
+    let others = if 2.0 * beside > share {
+        format!(
+            ", much of it perhaps while others had the vCPU, which took {:.1} % beside handlers",
+            100.0 * beside
+        )
+    } else {
+        String::new()
+    };
+    (share > NOTABLE)
+        .then(|| format!("syncs took {:.1} % of the run{others}: balance less often", 100.0 * share))
 }
 
 fn idle(symptoms: &Symptoms) -> Option<String> {
@@ -258,10 +272,13 @@ impl Symptoms {
             shape: trace.run.shape,
             strategy: trace.run.lb.clone(),
             syncs: outcomes.len(),
-            cut: trace.dropped() > 0 || trace.ranks.iter().all(|rank| rank.rank != 0),
+            cut: trace.dropped() > 0
+                || trace.ranks.iter().all(|rank| rank.rank != 0)
+                || total.contains_key(&Activity::Runtime(Part::Migrate)),
             moving: outcomes.iter().filter(|outcome| outcome.report.moved > 0).count(),
             uneven: phases.uneven,
             slowest: phases.slowest,
+            mended: phases.mended,
             worst: phases.worst,
             in_vain: moved_in_vain(outcomes),
             imbalance: if outcomes.is_empty() { max_over_average(&busy) } else { phases.imbalance },
@@ -287,6 +304,7 @@ fn handler_ns(total: &BTreeMap<Activity, Line>) -> Option<f64> {
 struct Phases {
     uneven: f64,
     slowest: Option<Slowest>,
+    mended: Option<u64>,
     worst: f64,
     imbalance: Option<f64>,
 }
@@ -324,9 +342,19 @@ fn phases(outcomes: &[Outcome<'_>]) -> Phases {
     Phases {
         uneven: if until_ns > 0 { uneven_ns as f64 / until_ns as f64 } else { 0.0 },
         slowest: first.map(|(_, _, slowest)| slowest),
+        mended: mended(outcomes),
         worst,
         imbalance: finite(all_ns / average_ns),
     }
+}
+
+/// The last sync of those at the begin that ended uneven phases, if moves made all later phases even, and these are more.
+fn mended(outcomes: &[Outcome<'_>]) -> Option<u64> {
+    let even = |outcome: &Outcome<'_>| outcome.report.imbalance_before <= UNEVEN;
+    let (before, after) = outcomes.split_at(outcomes.iter().position(even)?);
+    let moved = before.iter().any(|outcome| outcome.report.moved > 0);
+    let last = before.last().filter(|_| moved && after.len() > before.len() && after.iter().all(even))?;
+    Some(last.report.sync)
 }
 
 /// Weight of the heaviest chunk in the middle one of the phases, and its name in the worst.
@@ -459,6 +487,42 @@ mod tests {
         let syncs = [sync(0, 900, 1.0), sync(1, 1000, 2.0)];
         let phases = phases(&outcomes(&syncs));
         assert!((phases.uneven - 0.1).abs() < 1e-9, "{}", phases.uneven);
+    }
+
+    #[test]
+    fn what_balancing_has_mended_asks_for_no_other_strategy() {
+        let syncs = |imbalances: &[f64]| -> Vec<SyncReport> {
+            let sync = |(sync, &imbalance_before): (u64, &f64)| {
+                let mut report = SyncReport::default();
+                (report.sync, report.moved, report.imbalance_before) = (sync, 3, imbalance_before);
+                report
+            };
+            (0..).zip(imbalances).map(sync).collect()
+        };
+        let mended = |imbalances: &[f64]| mended(&outcomes(&syncs(imbalances)));
+        assert_eq!(mended(&[2.5, 1.28, 1.02, 1.01, 1.0]), Some(1));
+        assert_eq!(mended(&[2.5, 1.28, 1.02, 1.3, 1.0, 1.0]), None, "it came back");
+        assert_eq!(mended(&[1.0, 1.0]), None);
+        assert_eq!(mended(&[2.5, 1.0]), None, "nobody knows yet");
+        let symptoms = Symptoms { uneven: 0.134, mended: Some(1), worst: 2.497, ..quiet() };
+        let said = only(&Symptoms { slowest: late(0, &[Cause::Work(1.9)]), ..symptoms });
+        assert_eq!(
+            said,
+            "imbalance was above 1.2 for 13.4 % of the time, at worst 2.497, until sync 1 mended it: rank 0 had 1.900 \
+             times the average work: place chunks by their loads from the start, or balance sooner"
+        );
+    }
+
+    #[test]
+    fn syncs_that_others_held_up_are_told_with_what_others_took() {
+        let parts = Parts { wall_ns: 100.0, chunks_ns: 95.0, ..Parts::default() };
+        let with = |beside_ns| only(&Symptoms { parts, beside_ns, syncs_share: 0.055, ..quiet() });
+        assert_eq!(
+            with(4.0),
+            "syncs took 5.5 % of the run, much of it perhaps while others had the vCPU, which took 4.0 % beside \
+             handlers: balance less often"
+        );
+        assert_eq!(with(2.0), "syncs took 5.5 % of the run: balance less often");
     }
 
     #[test]

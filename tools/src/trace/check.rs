@@ -14,6 +14,7 @@ mod totals;
 use std::io::Write;
 
 use caribou::trace::Trace;
+use presentation::counts;
 use serde_json::{Value, json};
 
 use super::open::Input;
@@ -31,10 +32,10 @@ pub(crate) struct Options {
     #[arg(long)]
     json: bool,
     /// Findings of one kind that are told one by one
-    #[arg(long, default_value_t = 5, value_name = "N")]
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = counts(0..=usize::MAX))]
     examples: usize,
     /// Messages under way that are kept in memory, about 100 bytes each; beyond it they are not compared
-    #[arg(long, default_value_t = 4_000_000, value_name = "N")]
+    #[arg(long, default_value_t = 4_000_000, value_name = "N", value_parser = counts(0..=usize::MAX))]
     messages_max: usize,
 }
 

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 
 use caribou::trace::{ChunkId, Shape, Trace, What};
 use clap::ValueEnum;
+use presentation::counts;
 
 use self::history::{Detail, History};
 use super::analysis::events::{Events, NO_EVENTS, Scope};
@@ -41,7 +42,7 @@ pub(crate) struct Options {
     #[arg(long, value_enum, default_value_t = Order::Load)]
     sort: Order,
     /// Chunks to show
-    #[arg(long, value_name = "CHUNKS", default_value_t = 20)]
+    #[arg(long, value_name = "CHUNKS", default_value_t = 20, value_parser = counts(0..=usize::MAX))]
     top: usize,
     /// One chunk in all its phases, such as Block[3]
     #[arg(long, value_name = "NAME")]

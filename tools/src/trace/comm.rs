@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
-use caribou::trace::{ChunkId, NameId, Trace, What};
+use caribou::trace::{ChunkId, NameId, Shape, Trace, What};
+use presentation::counts;
 
 use self::heaviest::Heaviest;
 use self::matrix::{Matrix, Volume};
@@ -40,10 +41,10 @@ pub(crate) struct Options {
     #[command(flatten)]
     selection: Selection,
     /// Pairs of chunks to show
-    #[arg(long, value_name = "PAIRS", default_value_t = 10)]
+    #[arg(long, value_name = "PAIRS", default_value_t = 10, value_parser = counts(0..=usize::MAX))]
     top: usize,
     /// Also how it changed, in so many stretches of equal length
-    #[arg(long, value_name = "STRETCHES", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "STRETCHES", value_parser = counts(1..=10_000u32))]
     over_time: Option<u32>,
     /// Draw the matrix of ranks to this file; with --over-time, how much was sent when
     #[arg(long, value_name = "FILE.svg")]
@@ -74,6 +75,9 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let counted = count(options, &trace);
     if counted.matrix.all().messages == 0.0 {
         page.says.push(match options.selection.is_part() {
+            _ if trace.run.shape == Shape::Pools && trace.run.ranks == 1 => {
+                "a pool on one rank sends nothing: its workers ask the policy under a lock".into()
+            }
             true => "nothing was sent there, or sends were not recorded".into(),
             false => "no sends were recorded: this needs sends, CARIBOU_TRACE_FILTER".into(),
         });

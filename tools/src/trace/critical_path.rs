@@ -15,6 +15,7 @@ mod walk;
 use std::io::Write;
 
 use caribou::trace::{Shape, Trace};
+use presentation::counts;
 
 use super::analysis::efficiency::{Efficiency, bounds_table, phases};
 use super::analysis::events::{Events, Observer, Scope};
@@ -41,10 +42,10 @@ pub(crate) struct Options {
     #[command(flatten)]
     format: Format,
     /// Rows of each table in text
-    #[arg(long, default_value_t = ROWS, value_name = "N")]
+    #[arg(long, default_value_t = ROWS, value_name = "N", value_parser = counts(0..=usize::MAX))]
     top: usize,
     /// Events that are taken into memory, about 100 bytes each
-    #[arg(long, default_value_t = 20_000_000, value_name = "N")]
+    #[arg(long, default_value_t = 20_000_000, value_name = "N", value_parser = counts(0..=usize::MAX))]
     events_max: usize,
 }
 
@@ -111,7 +112,7 @@ fn page(
     let shares: Vec<String> = path
         .parts()
         .filter(|(_, ns)| *ns > 0)
-        .map(|(part, ns)| format!("{} {}", part.name(), duration(ns as f64)))
+        .map(|(part, ns)| format!("{} {}", part.name(trace.run.shape), duration(ns as f64)))
         .collect();
     page.says.push(format!(
         "path {} of {}, {} slices: {}",
@@ -127,7 +128,7 @@ fn page(
         &[("part", "part"), ("time_ns", "time"), ("share", "share")],
     );
     for (part, ns) in path.parts() {
-        parts.row([Cell::text_of(part.name()), Cell::Ns(ns as f64), share(ns)]);
+        parts.row([Cell::text_of(part.name(trace.run.shape)), Cell::Ns(ns as f64), share(ns)]);
     }
     page.tables.push(parts);
     page.tables.push(bounds(efficiency, slices, window));
@@ -175,7 +176,7 @@ fn segments(trace: &Trace, slices: &Slices, path: &Path) -> Table {
         table.row([
             Cell::Ns(segment.begin_ns as f64),
             Cell::Ns(segment.ns as f64),
-            Cell::text_of(segment.part.name()),
+            Cell::text_of(segment.part.name(trace.run.shape)),
             Cell::Count(u64::from(slice.rank)),
             slice.chunk.map_or(Cell::Empty, |chunk| Cell::Text(slices.chunk_name(trace, chunk))),
             Cell::Text(trace.activity_name(slice.activity)),

@@ -13,6 +13,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use caribou::trace::Trace;
+use presentation::counts;
 
 use super::open::warn;
 use super::page::{Cell, Format, Page, Table, duration};
@@ -34,7 +35,7 @@ pub(crate) struct Options {
     #[command(flatten)]
     format: Format,
     /// Rows of the tables of kinds, ranks and chunks in text
-    #[arg(long, default_value_t = 8, value_name = "N")]
+    #[arg(long, default_value_t = 8, value_name = "N", value_parser = counts(0..=usize::MAX))]
     top: usize,
     /// Fail if this is so of medians, after over before: `total > 1.05`; also cpu, lost, runtime, imbalance, waiting, idle
     #[arg(long, value_name = "LIMIT")]

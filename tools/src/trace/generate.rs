@@ -11,6 +11,7 @@ use caribou::trace::{
     Activity, ArrayId, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Sample, Shape,
     What, Writer,
 };
+use presentation::counts;
 
 use super::page::bytes;
 use crate::Error;
@@ -22,16 +23,16 @@ pub(crate) struct Options {
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     /// About how many events
-    #[arg(long, default_value_t = 100_000)]
+    #[arg(long, default_value_t = 100_000, value_parser = counts(0..=u64::MAX))]
     pub(crate) events: u64,
     /// Ranks
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, default_value_t = 4, value_parser = counts(1..=10_000u32))]
     pub(crate) ranks: u32,
     /// Chunks a rank, at first
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, default_value_t = 8, value_parser = counts(1..=100_000u32))]
     pub(crate) chunks: u32,
     /// Steps between two syncs
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 20, value_parser = counts(1..=u64::MAX))]
     pub(crate) period: u64,
     /// Another number, other costs
     #[arg(long, default_value_t = 1)]

@@ -166,9 +166,9 @@ impl Found {
 /// Conclusions.
 fn advice(found: &Found, shape: Shape) -> Vec<String> {
     let mut says = Vec::new();
-    let (what, more) = match shape {
-        Shape::Arrays => ("handlers", " --noise"),
-        Shape::Pools => ("ranges", ""),
+    let (what, why) = match shape {
+        Shape::Arrays => ("handlers", "see `outliers --noise`"),
+        Shape::Pools => ("ranges", "others had the vCPU, or iterations slept or did I/O; see `summary`"),
     };
     let (calls, wall_ns, cpu_ns) = (found.wall.count() as f64, found.wall.sum(), found.cpu.sum());
     if calls > 0.0 && wall_ns > 0.0 {
@@ -182,7 +182,7 @@ fn advice(found: &Found, shape: Shape) -> Vec<String> {
         });
         let lost = 100.0 * (1.0 - cpu_ns / wall_ns);
         if lost >= 1.0 {
-            says.push(format!("{lost:.1} % of the time in {what} was not CPU time: see `outliers{more}`"));
+            says.push(format!("{lost:.1} % of the time in {what} was not CPU time: {why}"));
         }
     }
     if found.latency.count() > 0 {

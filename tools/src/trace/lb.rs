@@ -9,8 +9,9 @@ pub(crate) mod one;
 use std::io::Write;
 use std::path::PathBuf;
 
-use caribou::trace::{Shape, Trace};
+use caribou::trace::{Activity, Part, Shape, Trace};
 use lb_strategies::median;
+use presentation::counts;
 
 use self::columns::{WORDS, table};
 use super::analysis::outcome::{Cost, EVEN_MAX, Outcome, Verdict, largest, outcomes};
@@ -28,7 +29,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N")]
     sync: Option<u64>,
     /// Moves of --sync to list, the largest first
-    #[arg(long, value_name = "N", default_value_t = 1000, requires = "sync")]
+    #[arg(long, value_name = "N", default_value_t = 1000, requires = "sync", value_parser = counts(0..=usize::MAX))]
     moves: usize,
     /// Draw the ranks of --sync, or of the sync that moved most: before, predicted, measured next
     #[arg(long, value_name = "FILE")]
@@ -123,6 +124,12 @@ pub(crate) fn answer(trace: &Trace, outcomes: &[Outcome<'_>]) -> String {
     )
 }
 
+/// Tells whether chunks were moved: a sync is in the record when it is over.
+fn began(trace: &Trace) -> bool {
+    let mut rows = trace.ranks.iter().flat_map(|rank| &rank.profiles).flat_map(|profile| &profile.rows);
+    rows.any(|row| row.activity == Activity::Runtime(Part::Migrate))
+}
+
 /// Reason that there are no syncs.
 fn why_none(trace: &Trace) -> &'static str {
     match trace.run.shape {
@@ -133,6 +140,7 @@ fn why_none(trace: &Trace) -> &'static str {
         Shape::Arrays if trace.dropped() > 0 => {
             "no syncs are in the trace, but it was full: see CARIBOU_TRACE_LIMIT"
         }
+        Shape::Arrays if began(trace) => "no sync came to its end, though one had begun",
         Shape::Arrays => "no syncs: nothing was balanced",
     }
 }

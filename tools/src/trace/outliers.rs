@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use caribou::trace::{Activity, ArrayId, ChunkId, RankTrace, Shape, Trace};
+use presentation::counts;
 
 use self::noise::{Noise, Usuals};
 use self::score::{Scored, scored};
@@ -39,7 +40,7 @@ pub(crate) struct Options {
     #[arg(long)]
     noise: bool,
     /// Rows of each table
-    #[arg(long, value_name = "ROWS", default_value_t = ROWS)]
+    #[arg(long, value_name = "ROWS", default_value_t = ROWS, value_parser = counts(0..=usize::MAX))]
     top: usize,
     #[command(flatten)]
     format: Format,
@@ -79,10 +80,15 @@ pub(crate) fn page(
     let chunks = of_chunks(trace, chunks_ns);
     let strange = |scores: &[Scored<String>]| scores.iter().filter(|score| score.score >= STRANGE).count();
     let (ranks_strange, chunks_strange) = (strange(&ranks), strange(&chunks));
-    let ranks_strange = if judged { format!("{ranks_strange} figures of ranks and ") } else { String::new() };
-    page.says.push(format!(
-        "{ranks_strange}{chunks_strange} chunks are unlike the others: {STRANGE} or more times as far from the median as is usual"
-    ));
+    let of_ranks_strange = judged.then(|| format!("{ranks_strange} figures of ranks"));
+    let of_chunks_strange = (trace.run.shape == Shape::Arrays).then(|| format!("{chunks_strange} chunks"));
+    let judged_strange: Vec<String> = of_ranks_strange.into_iter().chain(of_chunks_strange).collect();
+    if !judged_strange.is_empty() {
+        page.says.push(format!(
+            "{} are unlike the others: {STRANGE} or more times as far from the median as is usual",
+            judged_strange.join(" and ")
+        ));
+    }
     let of_ranks = table("ranks", "rank", &ranks, top);
     page.tables.push(if judged { of_ranks } else { of_ranks.data_only() });
     if !judged {

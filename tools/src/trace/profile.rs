@@ -10,6 +10,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use caribou::trace::{Activity, Trace};
+use presentation::counts;
 
 use super::analysis::bins::{BINS_MAX, Bins};
 use super::analysis::spent::{Line, Parts, Spent, spent};
@@ -30,7 +31,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "WHAT")]
     by: Option<By>,
     /// Also cut the time into so many bins
-    #[arg(long, value_name = "BINS", value_parser = clap::value_parser!(u16).range(1..=BINS_MAX as i64))]
+    #[arg(long, value_name = "BINS", value_parser = counts(1..=BINS_MAX as u16))]
     over_time: Option<u16>,
     /// The spans, marks and counters that the program itself named
     #[arg(long, conflicts_with_all = ["by", "over_time", "svg"])]

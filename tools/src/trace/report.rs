@@ -41,7 +41,7 @@ use super::analysis::facts::Facts;
 use super::critical_path::slices::Reading;
 use super::open::{Input, warn};
 use super::outliers::noise::{Noise, Usuals};
-use super::page::{Page, bytes};
+use super::page::{Page, bytes, counted};
 use super::select::Selection;
 use super::{critical_path, histogram, outliers};
 use crate::{Error, output};
@@ -79,7 +79,13 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let file = &options.output;
     output::write(file, &html)?;
     let (events, size) = (trace.events(), bytes(html.len() as u64));
-    Ok(writeln!(out, "{}: {size}, from {events} events of {} ranks", file.display(), trace.ranks.len())?)
+    Ok(writeln!(
+        out,
+        "{}: {size}, from {} of {}",
+        file.display(),
+        counted(events, "event"),
+        counted(trace.ranks.len(), "rank")
+    )?)
 }
 
 /// Parts for runs whose events are few: they take memory or time for each.

@@ -8,7 +8,7 @@ mod tables;
 use std::io::Write;
 
 use super::advice::Symptoms;
-use super::analysis::efficiency::Efficiency;
+use super::analysis::efficiency::{Efficiency, FACTORS};
 use super::analysis::facts::Facts;
 use super::analysis::taken::beside_text;
 use super::lb::answer;
@@ -19,10 +19,7 @@ use crate::Error;
 
 /// Options of the command.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Efficiency: parallel = available vCPU (computed / computed and lost) x load balance (average / largest \
-    time in chunks, phase by phase) x runtime x communication (neither waiting for messages nor at syncs)."
-)]
+#[command(after_help = FACTORS)]
 pub(crate) struct Options {
     #[command(flatten)]
     input: Input,

@@ -14,6 +14,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use caribou::trace::{Trace, What};
+use presentation::counts;
 
 use self::picture::Picture;
 use self::strip::{Legend, Strip};
@@ -47,16 +48,16 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NAME")]
     chunk: Vec<String>,
     /// Characters of a row
-    #[arg(long, value_name = "CHARACTERS", default_value_t = 100, value_parser = clap::value_parser!(u32).range(10..=1000))]
+    #[arg(long, value_name = "CHARACTERS", default_value_t = 100, value_parser = counts(10..=1000u32))]
     width: u32,
     /// Draw it to this file
     #[arg(long, value_name = "FILE.svg")]
     svg: Option<PathBuf>,
     /// Pixels of a row in the picture
-    #[arg(long, value_name = "PIXELS", default_value_t = 1200, value_parser = clap::value_parser!(u32).range(100..=20_000))]
+    #[arg(long, value_name = "PIXELS", default_value_t = 1200, value_parser = counts(100..=20_000u32))]
     pixels: u32,
     /// Arrows for messages between rows in the picture, at most: those that were longest under way
-    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    #[arg(long, default_value_t = 200, value_parser = counts(0..=100_000u32))]
     arrows: u32,
     #[command(flatten)]
     format: Format,

@@ -9,7 +9,8 @@ mod map;
 use std::io::Write;
 use std::path::PathBuf;
 
-use caribou::trace::Trace;
+use caribou::trace::{Shape, Trace};
+use presentation::counts;
 
 use self::map::{Map, Row};
 use super::analysis::bins::{BINS_MAX, Bins};
@@ -27,7 +28,7 @@ pub(crate) struct Options {
     #[command(flatten)]
     selection: Selection,
     /// Bins to cut the time into
-    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u16).range(1..=BINS_MAX as i64))]
+    #[arg(long, default_value_t = 60, value_parser = counts(1..=BINS_MAX as u16))]
     bins: u16,
     /// Order of ranks and workers: the least busy first, or by number
     #[arg(long, value_name = "ORDER", default_value = "busy")]
@@ -77,13 +78,21 @@ impl Part {
         })
     }
 
-    fn name(self) -> &'static str {
+    fn name(self, shape: Shape) -> &'static str {
         match self {
-            Part::Chunks => "busy with chunks",
+            Part::Chunks => busy(shape),
             Part::Runtime => "busy with the runtime",
             Part::Idle => "idle",
             Part::Lost => "lost to others",
         }
+    }
+}
+
+/// Time in handlers or iterations, in words.
+fn busy(shape: Shape) -> &'static str {
+    match shape {
+        Shape::Arrays => "busy with chunks",
+        Shape::Pools => "busy with iterations",
     }
 }
 
@@ -113,8 +122,9 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
 
 fn page(trace: &Trace, map: &Map, options: &Options) -> Page {
     let mut page = Page::new("utilisation", trace);
-    page.says.push(answer(map));
-    page.tables = vec![ranks(&map.rows), strips(map, options.part), over_time(map), cells(map)];
+    page.says.push(answer(map, trace.run.shape));
+    page.tables =
+        vec![ranks(&map.rows), strips(map, options.part, trace.run.shape), over_time(map), cells(map)];
     page.notes.push(
         "lost: wall time of handlers that was not CPU time; of it steal is sampled a rank, the rest measured a worker"
             .into(),
@@ -122,7 +132,7 @@ fn page(trace: &Trace, map: &Map, options: &Options) -> Page {
     page
 }
 
-fn answer(map: &Map) -> String {
+fn answer(map: &Map, shape: Shape) -> String {
     let parts = map.total.parts;
     let share = |ns: f64| format!("{:.1} %", 100.0 * parts.share(ns));
     let by_busy = |one: &&Row, other: &&Row| one.busy().total_cmp(&other.busy());
@@ -135,9 +145,10 @@ fn answer(map: &Map) -> String {
         )
     });
     format!(
-        "{} for {}: busy with chunks {}, runtime {}, idle {}, lost {}{}",
+        "{} for {}: {} {}, runtime {}, idle {}, lost {}{}",
         counted(map.rows.len(), "rank"),
         duration(map.bins.window.length_ns() as f64),
+        busy(shape),
         share(parts.chunks_ns),
         share(parts.runtime_ns),
         share(parts.idle_ns),
@@ -173,9 +184,10 @@ fn ranks(rows: &[Row]) -> Table {
 }
 
 /// A line of blocks a rank, and where the syncs are.
-fn strips(map: &Map, part: Part) -> Table {
+fn strips(map: &Map, part: Part, shape: Shape) -> Table {
     let each = map.bins.window.length_ns() as f64 / map.bins.count as f64;
-    let title = format!("{}: {} bins of {}, ^ syncs", part.name(), map.bins.count, duration(each));
+    let syncs = if shape == Shape::Arrays { ", ^ syncs" } else { "" };
+    let title = format!("{}: {} bins of {}{syncs}", part.name(shape), map.bins.count, duration(each));
     let columns: Vec<_> =
         [("rank", "rank")].into_iter().chain(PARTS).chain([("over_time", "over time")]).collect();
     let mut table = Table::new("map", title, &columns);

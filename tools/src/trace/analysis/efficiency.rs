@@ -22,6 +22,11 @@ use super::spent::{Parts, Spent, Worker};
 use crate::trace::page::{Cell, Table};
 use crate::trace::select::Window;
 
+/// Meaning of the factors.
+pub(crate) const FACTORS: &str = "Efficiency: parallel = available vCPU (computed / computed and lost) x load balance \
+    (average / largest time in chunks, phase by phase) x runtime (time in chunks / that and the runtime's) x \
+    communication (neither waiting for messages nor at syncs).";
+
 /// Bins of the profile that a phase has at least.
 const BINS_IN_PHASE: u64 = 4;
 /// A worker that was not idle for less than this part of a phase showed no capacity there: its own over the run counts.

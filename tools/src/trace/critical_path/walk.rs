@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use caribou::trace::{Activity, Part as RuntimePart};
+use caribou::trace::{Activity, Part as RuntimePart, Shape};
 
 use super::slices::{Number, Slice, Slices};
 use crate::trace::select::Window;
@@ -33,9 +33,12 @@ impl Part {
         Part::UnknownWait,
     ];
 
-    pub(super) fn name(self) -> &'static str {
+    pub(super) fn name(self, shape: Shape) -> &'static str {
         match self {
-            Part::ChunkCpu => "chunk CPU",
+            Part::ChunkCpu => match shape {
+                Shape::Arrays => "chunk CPU",
+                Shape::Pools => "iterations CPU",
+            },
             Part::Lost => "lost",
             Part::QueueWait => "queue wait",
             Part::Latency => "message latency",

@@ -38,7 +38,8 @@ pub(super) fn executions(found: &Found) -> Table {
     );
     let mut table = Table::new("executions", "executions, by wall time and by CPU time", &columns);
     let (wall, cpu) = (found.wall.octaves(), found.cpu.octaves());
-    let mut edges: Vec<(u64, u64)> = wall.iter().chain(&cpu).map(|octave| (octave.from, octave.to)).collect();
+    let filled = wall.iter().chain(&cpu).filter(|octave| octave.count > 0);
+    let mut edges: Vec<(u64, u64)> = filled.map(|octave| (octave.from, octave.to)).collect();
     edges.sort_unstable();
     edges.dedup();
     let (calls, wall_ns, cpu_ns) = (found.wall.count() as f64, found.wall.sum(), found.cpu.sum());
@@ -80,7 +81,7 @@ pub(super) fn bins(name: &'static str, title: &str, spread: &Spread) -> Table {
         ("bar", "share of count"),
     ];
     let mut table = Table::new(name, title, &columns);
-    for octave in spread.octaves() {
+    for octave in spread.octaves().into_iter().filter(|octave| octave.count > 0) {
         let edge = |value: u64| if sizes { Cell::Bytes(value) } else { Cell::Ns(value as f64) };
         let (count, all) = (octave.count as f64, spread.count() as f64);
         table.row([

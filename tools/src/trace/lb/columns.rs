@@ -34,7 +34,7 @@ const COLUMNS: [Column; 18] = [
 pub(crate) const WORDS: &str = "imbalance: completion time of the slowest rank over what it would be with all work \
     divided by the measured capacities, 1 is the best; work: largest over average work of the ranks, as if all were \
     equally fast and alone; predicted, actual: imbalance of the next phase; error: how much longer a step of it took than \
-    predicted, counted by messages handled; gain: predicted for the next phase; saved: how much longer that would \
+    predicted, counted by messages handled; gain: predicted for the next phase, as many steps as that had; saved: how much longer that would \
     have taken had nothing moved, by its own loads; collect: from the first rank to the last, mostly waiting for the \
     slowest; decide: the strategy itself, on rank 0; migrate: until the last chunk has landed. What workers did for \
     syncs meanwhile, snapshots and packing among it, is in `profile` as measure, decide and migrate";

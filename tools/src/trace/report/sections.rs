@@ -10,7 +10,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::maps::SHADES;
 use super::tables::{Table, prose};
 use super::{Report, data, verdict};
-use crate::trace::analysis::efficiency::Efficiency;
+use crate::trace::analysis::efficiency::{Efficiency, FACTORS};
 use crate::trace::page::{duration, moment};
 use crate::trace::palette;
 
@@ -114,6 +114,7 @@ fn summary(report: &Report<'_>) -> Markup {
         }
         @if let Some(efficiency) = &report.facts.efficiency.as_ref().map(Efficiency::table) {
             (Table::of("efficiency-table", "Efficiency: what the time of the workers was lost to", efficiency, usize::MAX, &report.figures).html())
+            p { (FACTORS) }
         }
     }
 }
