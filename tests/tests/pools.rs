@@ -241,8 +241,9 @@ fn a_policy_that_panics_ends_the_run_on_all_ranks() {
 }
 
 fn has_messages_of_its_own(config: &Config) {
-    let config = config.clone().register_pool_strategy(COUNTER).lb("counter").unwrap();
-    let outcome = pool(&config, ITERATIONS, Sums::default, body).unwrap();
+    let config =
+        config.clone().register_pool_strategy(COUNTER).lb("counter").expect("it has a name of its own");
+    let outcome = pool(&config, ITERATIONS, Sums::default, body).expect("it ends");
     assert_eq!(outcome.result, serial());
     assert!(outcome.report.messages > 0, "the other ranks ask");
     assert_eq!(
