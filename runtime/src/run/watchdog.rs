@@ -1,4 +1,4 @@
-//! Warns of handlers that do not return.
+//! Warns of handlers that do not return, and of workers of a pool that all wait for orders.
 //!
 //! A thread that looks once a second at what the workers are running. It ends nothing: threads cannot be killed, they
 //! borrow what the caller of `run` lends, so a run can only wait for its handlers, failed or not. It says for which.

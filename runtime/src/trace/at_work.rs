@@ -73,8 +73,9 @@ impl AtWork {
         self.turns_to(ChunkId { array: ITERATIONS, key: first });
     }
 
-    /// It waits for an order, which nobody gives while all workers do.
+    /// It begins to wait for an order, which nobody gives while all workers do.
     pub(crate) fn waits(&self) {
+        self.begins(self.begun.load(Ordering::Relaxed).wrapping_add(1));
         self.serves(ChunkId { array: WAITING, key: 0 });
     }
 
@@ -249,6 +250,8 @@ mod tests {
         let waits =
             ["rank 0, worker 1 has run nothing, for want of an order from the policy `mine`, for 1.0 s"];
         assert_eq!(told(&mut sightings, &rank, 3), waits);
+        rank.at_work[1].waits();
+        assert_eq!(told(&mut sightings, &rank, 4), [""; 0], "it had an order in between");
     }
 
     #[test]
