@@ -21,29 +21,6 @@ impl Rank {
     }
 }
 
-/// The number of a worker within its rank. Workers of different ranks may have the same.
-///
-/// ```
-/// use lb_strategies::WorkerId;
-/// assert_eq!(WorkerId(3).to_string(), "3");
-/// assert!(WorkerId(3) < WorkerId(10));
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct WorkerId(pub u32);
-
-impl WorkerId {
-    /// The worker as a position in a list of all workers of its rank.
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-impl fmt::Display for WorkerId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(formatter)
-    }
-}
-
 impl fmt::Display for Rank {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(formatter)

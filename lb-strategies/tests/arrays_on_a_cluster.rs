@@ -2,10 +2,10 @@
 //!
 //! Clusters are drawn by a seed, which a failure names with the strategy.
 
-use lb_strategies::balancer::{Balancer, Decision};
+use lb_strategies::balancer::{Balancer, Decision, PhaseReport};
 use lb_strategies::cluster::{
     Array, ArrayRun, ArrayScenario, Beside, Erratic, Executed, Neighbour, PerWorker, RunArray, Series,
-    Shared, SplitMix64, Traces, Vcpus, Worker, array_scenario, ideal_s,
+    Shared, SplitMix64, SyncRun, Traces, Vcpus, Worker, array_scenario, ideal_s,
 };
 use lb_strategies::pool::{Nanos, SECOND};
 use lb_strategies::{ARRAYS, MoveCost, Rank};
@@ -20,6 +20,10 @@ struct Drawn {
     /// How far away the chunks are that each sends to; chunks are in a ring.
     reach: u32,
     move_cost: MoveCost,
+}
+
+fn reported(sync: &SyncRun) -> &PhaseReport {
+    sync.report.as_ref().expect("reports are kept")
 }
 
 impl Drawn {
@@ -62,6 +66,7 @@ impl Drawn {
         let (mut vcpus, mut history) = (self.vcpus(), Vec::new());
         let strategy = ARRAYS.parse(spec).expect("it is listed");
         let run = RunArray::new(&self.array, strategy.into(), &mut vcpus)
+            .keep_reports()
             .links(Erratic::new(self.seed))
             .work(|chunk, iteration| SplitMix64::new(u64::from(chunk) << 32 | iteration).uniform())
             .exchange(|chunk| self.sends_to(chunk))
@@ -113,7 +118,7 @@ fn check_places(array: &Array, run: &ArrayRun, history: &[Executed], whose: &str
             assert_eq!(*rank, one.worker.rank, "{whose}: {one:?} in phase {phase}");
         }
         let Some(sync) = run.syncs.get(phase) else { break };
-        assert_eq!(sync.report.chunks.len(), array.chunks as usize, "{whose}");
+        assert_eq!(reported(sync).chunks.len(), array.chunks as usize, "{whose}");
         for one in &sync.decision.moves {
             let rank = &mut ranks[one.chunk.key as usize];
             assert_eq!(*rank, Some(one.from), "{whose}: {one:?}");
@@ -151,7 +156,7 @@ fn a_fresh_balancer_decides_the_same_from_the_reports() {
         for seed in 0..CLUSTERS {
             let (run, _) = Drawn::new(seed).run(entry.name);
             let mut balancer = Balancer::new(ARRAYS.parse(entry.name).expect("it is listed").into());
-            let again: Vec<Decision> = run.syncs.iter().map(|sync| balancer.decide(&sync.report)).collect();
+            let again: Vec<Decision> = run.syncs.iter().map(|sync| balancer.decide(reported(sync))).collect();
             let first: Vec<&Decision> = run.syncs.iter().map(|sync| &sync.decision).collect();
             assert_eq!(again.iter().collect::<Vec<_>>(), first, "{} on cluster {seed}", entry.name);
         }
@@ -172,7 +177,7 @@ fn grid(chunk: u32) -> Vec<u32> {
 
 fn with(spec: &str, array: &Array, vcpus: &mut dyn Vcpus) -> ArrayRun {
     let strategy = ARRAYS.parse(spec).expect("it is listed").into();
-    RunArray::new(array, strategy, vcpus).links(20_000u64).exchange(grid).run()
+    RunArray::new(array, strategy, vcpus).keep_reports().links(20_000u64).exchange(grid).run()
 }
 
 #[test]
@@ -205,7 +210,7 @@ fn a_slow_clock_is_seen_as_speed_and_a_neighbour_as_share() {
     let [slow, shared] = [&mut slowed, &mut beside].map(|vcpus| with("refine", &array, vcpus));
     assert_eq!(slow.makespan(), shared.makespan(), "both are half of a vCPU");
     let first = |run: &ArrayRun| {
-        (run.syncs[0].report.ranks[1].sample.expect("it has chunks"), run.syncs[0].decision.clone())
+        (reported(&run.syncs[0]).ranks[1].sample.expect("it has chunks"), run.syncs[0].decision.clone())
     };
     let ((slow, at_slow), (shared, at_shared)) = (first(&slow), first(&shared));
     assert_eq!((slow.wait_ns, slow.speed, at_slow.share[1], at_slow.capacity[1]), (0, 500.0, 1.0, 0.5));

@@ -24,7 +24,6 @@ use crate::measure::cgroup::vcpus_within;
 pub use crate::measure::sample::BackgroundSource;
 pub use crate::measure::topology::plan::Pin;
 use crate::text::counted;
-use crate::threads::room::check_room;
 use crate::trace::Filter;
 use crate::warn::warn;
 
@@ -77,6 +76,9 @@ pub struct Config {
     /// Settings besides these that must be the same in all processes: names and values.
     also_agreed: Vec<(String, String)>,
 }
+
+/// Workers of a simulated run, at most: ranks keep something for each other, and are looked at in turn.
+const SIMULATED_MAX: u64 = 16_384;
 
 impl Default for Config {
     fn default() -> Config {
@@ -138,7 +140,7 @@ impl Config {
 
     /// Ranks in this process; by default one per vCPU that the process may use, and no more than a CPU quota, rounded up,
     /// keeps busy; of a pool one. Under `mpirun` each process is one rank, and this may only say how many processes there
-    /// are.
+    /// are. A run refuses 0.
     #[must_use]
     pub fn ranks(mut self, ranks: u32) -> Config {
         self.ranks = Some(ranks);
@@ -146,7 +148,8 @@ impl Config {
     }
 
     /// Workers of each rank; idle ones steal ready chunks from each other. By default 1, of a pool one per vCPU;
-    /// under `mpirun` one for each physical core in the rank's part of its host. A CPU quota bounds them like ranks.
+    /// under `mpirun` one for each physical core in the rank's part of its host. A CPU quota bounds them like ranks. A
+    /// run refuses 0.
     #[must_use]
     pub fn workers(mut self, workers: u32) -> Config {
         self.workers = Some(workers);
@@ -307,7 +310,8 @@ impl Config {
     /// that is the load measured: strategies have something to balance. Only these weights are random: every rank has the
     /// same speed and nobody beside it, so capacities are 1. (The workers of a pool do differ in speed.)
     ///
-    /// By default there are 4 ranks, of a pool 4 ranks with 2 workers each. A simulated run is not recorded
+    /// By default there are 4 ranks, of a pool 4 ranks with 2 workers each; more than 16384 workers are refused, and of ranks
+    /// by the thousand a sync takes seconds. A simulated run is not recorded
     /// ([`trace`](Self::trace)), has no profile, and slows no rank ([`slowed`](Self::slowed)); a warning says so where one
     /// was asked for. Under `mpirun` it is refused, unless `CARIBOU_PROCESSES=threads` lets every process make the same run.
     #[must_use]
@@ -318,7 +322,7 @@ impl Config {
 
     /// Takes the vCPUs of a rank for `factor` times slower than they are, for experiments with unequal vCPUs on equal ones:
     /// the calibration loop does that much more. What the rank computes the program has to make as much longer: see
-    /// [`Ctx::slowness`](crate::Ctx::slowness).
+    /// [`Ctx::slowness`](crate::Ctx::slowness). A run refuses a rank that it does not have, and a factor that is not above 0.
     #[must_use]
     pub fn slowed(mut self, rank: u32, factor: f64) -> Config {
         self.slowed.push((rank, factor));
@@ -468,7 +472,14 @@ impl Config {
             return Err(wrong("slowed", why));
         }
         // Ranks of threads are counted when they are started, processes by who started them.
-        if self.simulate.is_some() { check_room(ranks, workers) } else { Ok(()) }
+        if self.simulate.is_some() && u64::from(ranks) * u64::from(workers) > SIMULATED_MAX {
+            let all = format!("{} x {workers}", counted(ranks as usize, "rank", "ranks"));
+            return Err(wrong(
+                "ranks",
+                format!("{all} workers are too many to simulate: at most {SIMULATED_MAX}"),
+            ));
+        }
+        Ok(())
     }
 }
 

@@ -10,6 +10,7 @@ use crate::parse_error::ParseError;
 ///
 /// Every strategy of this crate keeps four promises: the assignment has one rank a chunk, pinned chunks stay,
 /// chunks are placed on available ranks only (`none` excepted), and the same snapshot gives the same answer.
+/// A run asks it what it is like (all but `assign`) once, before it begins.
 /// A strategy never fails: numbers that make no sense (a speed of zero, loads near `u64::MAX`) lead to a poor
 /// placement, not to a panic.
 ///

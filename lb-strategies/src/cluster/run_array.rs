@@ -5,7 +5,7 @@
 //!   chunks that send to it ([`RunArray::exchange`]; nobody if that is not said). There is no barrier: chunks run ahead as
 //!   far as their neighbours let them. A rank's workers take its ready chunks in the order in which they became ready.
 //! - Every `period` iterations is a sync, as in the runtime: chunks wait, unless the strategy never moves anything; a rank
-//!   reports to rank 0 when all of its chunks have come; the [`Balancer`] decides; ranks hear of the moves; those who stay
+//!   reports to rank 0 when all of its chunks have come; the [balancer](crate::balancer::Balancer) decides; ranks hear of the moves; those who stay
 //!   go on at once; leavers go one after another when a marker of every rank has come; arrivals go on when rank 0 knows
 //!   that all have arrived. All of this is messages over [`Links`].
 //! - Reports say what a rank would have measured: the CPU time of its chunks and workers, what they waited for a vCPU that
@@ -92,6 +92,7 @@ pub struct RunArray<'r> {
     sends_to: Vec<Vec<u32>>,
     move_cost: MoveCost,
     end: Nanos,
+    keeps_reports: bool,
     watch: Box<dyn FnMut(Executed) + 'r>,
 }
 
@@ -123,8 +124,16 @@ impl<'r> RunArray<'r> {
             sends_to: vec![Vec::new(); array.chunks as usize],
             move_cost: MOVE_COST,
             end: Nanos::MAX,
+            keeps_reports: false,
             watch: Box::new(|_| ()),
         }
+    }
+
+    /// Keeps what each sync was decided from: of all chunks, so it may be much.
+    #[must_use]
+    pub fn keep_reports(mut self) -> Self {
+        self.keeps_reports = true;
+        self
     }
 
     /// With these links between ranks.
@@ -197,8 +206,8 @@ pub struct ArrayRun {
 pub struct SyncRun {
     /// When it was decided.
     pub at: Nanos,
-    /// What ranks reported.
-    pub report: PhaseReport,
+    /// What ranks reported, if that is [kept](RunArray::keep_reports).
+    pub report: Option<PhaseReport>,
     /// What was decided.
     pub decision: Decision,
 }

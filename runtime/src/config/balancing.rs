@@ -123,6 +123,8 @@ impl Config {
     /// [`Error::Config`], with the strategies that are for this shape, or the number.
     pub fn check_shape(&self, shape: Shape) -> Result<(), Error> {
         let (ranks, workers) = match shape {
+            // Of a simulated array each has one.
+            Shape::Arrays if self.simulate.is_some() => (self.rank_count(), 1),
             Shape::Arrays => (self.rank_count(), self.worker_count()),
             Shape::Pools => self.pool_size(),
         };

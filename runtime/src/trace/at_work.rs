@@ -73,7 +73,7 @@ impl AtWork {
         self.turns_to(ChunkId { array: ITERATIONS, key: first });
     }
 
-    /// It begins to wait for an order, which nobody gives while all workers do.
+    /// It begins to wait for an order of the policy: with all others, in vain.
     pub(crate) fn waits(&self) {
         self.begins(self.begun.load(Ordering::Relaxed).wrapping_add(1));
         self.serves(ChunkId { array: WAITING, key: 0 });
@@ -186,7 +186,7 @@ impl Recording {
         let strategy = self.strategy.get().map_or("", |name| name);
         let what = named.unwrap_or_else(|| match chunk.array {
             DECISION => format!("the strategy `{strategy}` for sync {}", chunk.key),
-            WAITING => format!("nothing, for want of an order from the policy `{strategy}`,"),
+            WAITING => format!("nothing for want of an order from the policy `{strategy}`"),
             ITERATIONS => format!("iterations from {} on", chunk.key),
             _ => "what the runtime does itself".into(),
         });
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(told(&mut sightings, &rank, 2), executes);
         rank.at_work[0].rests();
         let waits =
-            ["rank 0, worker 1 has run nothing, for want of an order from the policy `mine`, for 1.0 s"];
+            ["rank 0, worker 1 has run nothing for want of an order from the policy `mine` for 1.0 s"];
         assert_eq!(told(&mut sightings, &rank, 3), waits);
         rank.at_work[1].waits();
         assert_eq!(told(&mut sightings, &rank, 4), [""; 0], "it had an order in between");

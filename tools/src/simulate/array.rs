@@ -22,6 +22,10 @@ const CHUNKS_PER_WORKER: u32 = 16;
 
 /// Simulated in minutes, for each strategy.
 const SIMULATED_MOST: f64 = 1e9;
+/// When each iteration was through is kept.
+const ITERATIONS_MOST: u64 = 10_000_000;
+/// Chunks that ranks look at in all syncs together.
+const LOOKED_AT_MOST: f64 = 1e10;
 
 /// An array with a name, or one described.
 #[derive(clap::Args)]
@@ -74,7 +78,7 @@ struct Described {
     #[arg(long, default_value = "grid", value_parser = ["grid", "none"])]
     exchange: String,
     /// Bytes of a chunk that travel when it moves.
-    #[arg(long, value_name = "BYTES", default_value = "524288", value_parser = values::count)]
+    #[arg(long, value_name = "BYTES", default_value = "524288", value_parser = presentation::counts(0..=1_000_000_000_000u64))]
     state_bytes: u64,
 }
 
@@ -130,6 +134,18 @@ impl Described {
             return Err(Error::Usage(format!(
                 "--iterations {}: {simulated:.0e} iterations of chunks to simulate, expected {SIMULATED_MOST:e} at most",
                 array.iterations
+            )));
+        }
+        if array.iterations > ITERATIONS_MOST {
+            let why = format!("--iterations {}: expected {ITERATIONS_MOST} at most", array.iterations);
+            return Err(Error::Usage(why));
+        }
+        let looked_at = array.syncs() as f64 * f64::from(array.chunks) * array.workers.len() as f64;
+        if looked_at > LOOKED_AT_MOST {
+            let why = "each rank looks at all chunks in each sync";
+            return Err(Error::Usage(format!(
+                "--period {}: {why}, {looked_at:.0e} times, expected {LOOKED_AT_MOST:e} at most",
+                array.period
             )));
         }
         let scenario = ArrayScenario {

@@ -347,7 +347,7 @@ fn bad_options_of_an_array_are_one_line() {
         (&["--cost", "hot-spot:x"], "expected hot-spot:K with a whole number"),
         (&["--cost", "drift"], "expected constant, lognormal:SIGMA, drift:ITERATIONS or hot-spot[:K]"),
         (&["--cost", "drift:0"], "expected drift:ITERATIONS with a whole number from 1"),
-        (&["--chunks", "0"], "0 is not in 1..=1000000"),
+        (&["--chunks", "0"], "expected a whole number from 1 to 1000000"),
         (&["--iterations", "1e9"], "iterations of chunks to simulate, expected 1e9 at most"),
         (&["--speeds", "0,0,0,0"], "from some time on all speeds are 0"),
     ] {

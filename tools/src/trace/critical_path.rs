@@ -44,7 +44,7 @@ pub(crate) struct Options {
     /// Rows of each table in text
     #[arg(long, default_value_t = ROWS, value_name = "N", value_parser = counts(0..=usize::MAX))]
     top: usize,
-    /// Events that are taken into memory, about 100 bytes each
+    /// Slices of work that are taken into memory, about 100 bytes each
     #[arg(long, default_value_t = 20_000_000, value_name = "N", value_parser = counts(0..=usize::MAX))]
     events_max: usize,
 }
@@ -62,7 +62,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         if reading.is_over(options.events_max) {
             let most = options.events_max;
             return Err(Error::Usage(format!(
-                "more than {most} events: choose a stretch with --time, or allow more with --events-max"
+                "more than {most} slices of work: choose a stretch with --time, or allow more with --events-max"
             )));
         }
     }

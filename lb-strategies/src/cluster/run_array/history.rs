@@ -43,6 +43,7 @@ pub(super) struct History<'r> {
     watch: Box<dyn FnMut(Executed) + 'r>,
     now: Nanos,
     end: Nanos,
+    keeps_reports: bool,
     events: Events<Event>,
     execution: Execution<'r>,
     /// By worker.
@@ -65,7 +66,8 @@ pub(super) struct History<'r> {
 
 impl<'r> History<'r> {
     pub(super) fn new(plan: RunArray<'r>) -> Self {
-        let RunArray { array, strategy, vcpus, links, work, sends_to, move_cost, end, watch } = plan;
+        let RunArray { array, strategy, vcpus, links, work, sends_to, move_cost, end, keeps_reports, watch } =
+            plan;
         let ranks = array.workers.len();
         let names: Vec<_> = array.all_workers().collect();
         let mut firsts = vec![0];
@@ -87,6 +89,7 @@ impl<'r> History<'r> {
         Self {
             chunks: senders.iter().enumerate().map(chunk).collect(),
             stops: strategy.moves(),
+            keeps_reports,
             balancer: Balancer::new(Arc::clone(&strategy)),
             work,
             sends_to,
@@ -320,6 +323,7 @@ impl History<'_> {
         let report = PhaseReport { ranks: ranks.collect(), chunks: gathered.chunks };
         let decision = self.balancer.decide(&report);
         let moves: Rc<[Move]> = decision.moves.as_slice().into();
+        let report = self.keeps_reports.then_some(report);
         self.run.syncs.push(SyncRun { at: self.now, report, decision });
         if self.stops {
             moves.iter().for_each(|one| self.chunks[one.chunk.key as usize].rank = one.to.0);

@@ -85,21 +85,29 @@ pub(crate) fn set_up(
     ranks: u32,
     describe: &dyn Fn() -> Result<Described, Error>,
 ) -> Result<(Described, Vec<NewChunk>), Error> {
-    let mut doing = "in its setup".to_owned();
+    // In words only if it panics: there may be millions.
+    let (mut placing, mut making) = (None, None);
     let set_up = || {
         let described = describe()?;
         let mut chunks = Vec::new();
         for (id, array) in (0..).map(ArrayId).zip(&*described.arrays) {
-            doing = format!("where it placed the chunks of array {id}");
+            placing = Some(id);
             for key in array.keys_on(rank, ranks) {
-                doing = format!("where it made {}[{}] of array {id}", array.name(), array.index_text(key));
+                making = Some((id, array.clone(), key));
                 chunks.push((ChunkId { array: id, key }, array.create(key)));
             }
+            making = None;
         }
         Ok((described, chunks))
     };
-    catch_unwind(AssertUnwindSafe(set_up))
-        .unwrap_or_else(|panic| Err(Error::SetupPanicked { rank, doing, panic: of_panic(&*panic) }))
+    catch_unwind(AssertUnwindSafe(set_up)).unwrap_or_else(|panic| {
+        let doing = match (making, placing) {
+            (Some((id, array, key)), _) => format!("where it made {}", chunk_name(&array, id, key)),
+            (None, Some(id)) => format!("where it placed the chunks of array {id}"),
+            (None, None) => "in its setup".into(),
+        };
+        Err(Error::SetupPanicked { rank, doing, panic: of_panic(&*panic) })
+    })
 }
 
 impl Worker<'_> {
@@ -138,9 +146,12 @@ pub(crate) fn name_chunk(arrays: &Arc<[Arc<dyn ErasedArray>]>) -> NameChunk {
     let arrays = arrays.clone();
     Box::new(move |chunk| {
         let array = arrays.get(chunk.array.index())?;
-        // The user's, which may panic.
-        let index = catch_unwind(AssertUnwindSafe(|| array.index_text(chunk.key)));
-        let index = index.unwrap_or_else(|_| chunk.key.to_string());
-        Some(format!("{}[{index}] of array {}", array.name(), chunk.array))
+        Some(chunk_name(array, chunk.array, chunk.key))
     })
+}
+
+fn chunk_name(array: &Arc<dyn ErasedArray>, id: ArrayId, key: u64) -> String {
+    // The index is the user's, and may panic.
+    let index = catch_unwind(AssertUnwindSafe(|| array.index_text(key)));
+    format!("{}[{}] of array {id}", array.name(), index.unwrap_or_else(|_| key.to_string()))
 }

@@ -35,7 +35,7 @@ use crate::wire::{self, WireError};
 /// assert_eq!((hits.inside, hits.all), (4, 5));
 /// ```
 ///
-/// Results can be added (numbers, tuples, `Box<[u64]>`) or collected ([`Collected`]).
+/// Results can be added (`u64`, `i64`, `f64`, pairs of them, `Box<[u64]>`) or collected ([`Collected`]).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say how two of it are merged",
     note = "to collect results use `Collected<T>`, to add them element by element `Box<[T]>`; your own type implements \

@@ -8,7 +8,8 @@
 //! - Of each half at most so many wait; beyond that the oldest are given up and counted. Memory does not grow with the trace.
 //! - What waits at the end has no other half in the trace: it was under way when the run ended, the trace was cut off, a
 //!   filter or a sample left it out, or it lies outside of the window.
-//! - Counts begin again after 2^32 - 1 messages of a sender. A half that still waits then is replaced.
+//! - Counts begin again after 2^32 - 1 messages of a sender, and when an index is inserted whose chunk was removed. A half that
+//!   still waits then is replaced.
 
 use caribou::trace::{ChunkId, Event, NameId, RUNTIME, What};
 use rustc_hash::FxHashMap;

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use caribou::trace::{ChunkId, Event, Trace, What};
+use rustc_hash::FxHashSet;
 
 use super::finding::{Findings, Place, Severity};
 use super::sound::Clocks;
@@ -16,12 +17,16 @@ const BACKWARDS: (Severity, &str) = (Severity::Wrong, "handled before it was sen
 const UNSENT: (Severity, &str) = (Severity::Wrong, "handled, but never sent");
 const ASTRAY: (Severity, &str) = (Severity::Wrong, "handled by another chunk");
 const TWICE: (Severity, &str) = (Severity::Wrong, "two messages with one number");
+/// A chunk that is removed and inserted again under its index counts anew.
+const REUSED: (Severity, &str) = (Severity::Note, "sent again under a number");
 
 /// Messages under way.
 pub(crate) struct Messages<'t> {
     trace: &'t Trace,
     clocks: &'t Clocks,
     matcher: Matcher<Sent, Begun>,
+    /// Of two messages under way: which is which cannot be told.
+    reused: FxHashSet<Name>,
     arrows: u64,
     /// Arrows that run backwards within the error of the clocks, and the furthest.
     early: (u64, u64),
@@ -32,7 +37,7 @@ impl<'t> Messages<'t> {
     pub(crate) fn new(trace: &'t Trace, clocks: &'t Clocks, most: usize) -> Messages<'t> {
         // Where not all sends are recorded, a handler without one is nothing to keep.
         let matcher = Matcher::new(most, if trace.run.arrows == 1 { most } else { 0 });
-        Messages { trace, clocks, matcher, arrows: 0, early: (0, 0) }
+        Messages { trace, clocks, matcher, reused: FxHashSet::default(), arrows: 0, early: (0, 0) }
     }
 
     pub(crate) fn event(&mut self, place: events::Place<'t>, event: &Event, findings: &mut Findings) {
@@ -44,21 +49,28 @@ impl<'t> Messages<'t> {
     }
 
     fn twice(
-        &self,
+        &mut self,
         events::Place { rank, worker }: events::Place<'t>,
         event: &Event,
         findings: &mut Findings,
     ) {
         let mut found =
-            |ns, what: String| findings.add(TWICE, &rank.path, Place::Time { worker, ns }, || what);
+            |kind, ns, what: String| findings.add(kind, &rank.path, Place::Time { worker, ns }, || what);
         match event.what {
             What::Send { chunk, number, to, .. } => {
                 let text = self.text((chunk, number), to);
-                found(event.begin_ns, format!("{text} was sent before with the same number"));
+                let what =
+                    format!("{text}, while another is under way: was its sender removed and inserted again?");
+                found(REUSED, event.begin_ns, what);
+                self.reused.insert((chunk, number));
             }
-            What::Handler { chunk, from, number, .. } => {
+            What::Handler { chunk, from, number, .. } if !self.reused.contains(&(from, number)) => {
                 let text = self.text((from, number), chunk);
-                found(event.end_ns, format!("{text} was handled before, and its send is not recorded"));
+                found(
+                    TWICE,
+                    event.end_ns,
+                    format!("{text} was handled before, and its send is not recorded"),
+                );
             }
             _ => {}
         }
@@ -68,7 +80,7 @@ impl<'t> Messages<'t> {
         let Message { sent, begun } = message;
         self.arrows += 1;
         let text = || self.text((sent.from, sent.number), sent.to);
-        if sent.to != begun.by {
+        if sent.to != begun.by && !self.reused.contains(&(sent.from, sent.number)) {
             let what = || format!("{} is handled by {}", text(), self.trace.chunk_name(begun.by));
             findings.add(ASTRAY, self.file(begun), place(begun), what);
         }
@@ -119,7 +131,9 @@ impl<'t> Messages<'t> {
         if unhandled > 0 {
             note("sent, never handled", format!("{unhandled} messages were sent and never handled"));
         }
-        let mut unsent: Vec<(&Name, &Begun)> = self.matcher.unsent().collect();
+        let reused = &self.reused;
+        let mut unsent: Vec<(&Name, &Begun)> =
+            self.matcher.unsent().filter(|(name, _)| !reused.contains(name)).collect();
         unsent.sort_unstable_by_key(|(name, _)| **name);
         if !complete && !unsent.is_empty() {
             let what = format!("{} messages were handled, their sends are not in the trace", unsent.len());

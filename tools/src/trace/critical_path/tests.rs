@@ -139,7 +139,10 @@ fn a_stretch_of_time_has_its_own_path_and_no_more_events_than_allowed_are_kept()
     let found = json(&dir, &["--time", "500ns.."]);
     assert_eq!(parts(&found)[..4], [1300, 0, 50, 150]);
     let error = caribou(&["trace", "critical-path", dir.text(), "--events-max", "2"]).unwrap_err();
-    assert_eq!(error, "more than 2 events: choose a stretch with --time, or allow more with --events-max");
+    assert_eq!(
+        error,
+        "more than 2 slices of work: choose a stretch with --time, or allow more with --events-max"
+    );
 }
 
 #[test]
