@@ -40,7 +40,7 @@ pub mod steps;
 pub(crate) mod table;
 
 pub use apportion::apportion;
-pub use driver::{Driver, Errand, Order};
+pub use driver::{Action, Driver, Order};
 pub use machine::{Input, Machine, Nanos, Output, PoolRank, SECOND};
 pub use message::{Message, Unreadable};
 pub use policy::{Pool, PoolStrategy};

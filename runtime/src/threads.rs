@@ -2,9 +2,9 @@
 //! where a rank has one worker.
 
 pub(crate) mod clock;
-pub(crate) mod crew;
 pub(crate) mod gate;
 pub(crate) mod guarded;
 pub(crate) mod room;
 pub(crate) mod sleep;
 pub(crate) mod sync;
+pub(crate) mod team;

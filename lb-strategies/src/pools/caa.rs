@@ -47,7 +47,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::central::{Letters, QueueMessage, SizeRule};
+use super::central::{Outbox, QueueMessage, SizeRule};
 use super::equal::{CHUNK, chunk};
 use super::steps::Pace;
 use crate::entry::Entry;
@@ -236,12 +236,12 @@ impl CaaRank {
         now: Nanos,
         from: Rank,
         message: CaaMessage,
-        letters: &mut Letters<CaaMessage>,
+        outbox: &mut Outbox<CaaMessage>,
         out: &mut Vec<Output<CaaMessage>>,
     ) {
         match &mut self.head {
-            Some(head) if head.is_for(&message) => head.hear(from, message, letters),
-            _ => self.member.hear(now, message, letters, out),
+            Some(head) if head.is_for(&message) => head.hear(from, message, outbox),
+            _ => self.member.hear(now, message, outbox, out),
         }
     }
 
@@ -261,15 +261,15 @@ impl PoolRank for CaaRank {
 
     fn step(&mut self, now: Nanos, input: Input<CaaMessage>, out: &mut Vec<Output<CaaMessage>>) {
         let before = out.len();
-        let mut letters = Letters::new();
+        let mut outbox = Outbox::new();
         match input {
-            Input::Wants { worker } => self.member.wants(now, worker, &mut letters, out),
-            Input::Message { from, message } => self.hear(now, from, message, &mut letters, out),
+            Input::Wants { worker } => self.member.wants(now, worker, &mut outbox, out),
+            Input::Message { from, message } => self.hear(now, from, message, &mut outbox, out),
             Input::Begin | Input::Timer => {}
         }
-        while let Some((to, message)) = letters.pop_front() {
+        while let Some((to, message)) = outbox.pop_front() {
             if to == self.rank {
-                self.hear(now, to, message, &mut letters, out);
+                self.hear(now, to, message, &mut outbox, out);
             } else {
                 out.push(Output::Send { to, message });
             }

@@ -14,11 +14,11 @@
 //! |---|---|
 //! | [`queue`] | who gets what next, and when everything was run |
 //! | [`size`] | how large the next grant is |
-//! | [`desk`] | which workers of a rank wait, run or are gone |
+//! | [`workers`] | which workers of a rank wait, run or are gone |
 
-pub mod desk;
 pub mod queue;
 pub mod size;
+pub mod workers;
 
 use std::collections::VecDeque;
 
@@ -27,12 +27,12 @@ use crate::pools::machine::{Input, Nanos, Output, PoolRank};
 use crate::pools::policy::Pool;
 use crate::rank::Rank;
 
-pub use desk::Desk;
 pub use queue::{Master, Queue, QueueMessage};
 pub use size::SizeRule;
+pub use workers::Workers;
 
 /// What a machine says in one step: to whom, what. What it says to itself it hears before the step ends.
-pub type Letters<M> = VecDeque<(Rank, M)>;
+pub type Outbox<M> = VecDeque<(Rank, M)>;
 
 /// One rank of a policy with a central queue.
 ///
@@ -47,7 +47,7 @@ pub type Letters<M> = VecDeque<(Rank, M)>;
 /// ```
 pub struct CentralRank {
     rank: Rank,
-    desk: Desk,
+    workers: Workers,
     /// Of rank 0.
     queue: Option<Queue>,
 }
@@ -56,7 +56,7 @@ impl CentralRank {
     /// The machine of `rank`, whose workers look up every `chunk`.
     pub fn new(pool: &Pool, rank: Rank, rule: SizeRule, master: Master, chunk: Nanos) -> Self {
         let queue = (rank == Rank(0)).then(|| Queue::new(pool, rule, master));
-        Self { rank, desk: Desk::new(pool, rank, Pace::Fitting, chunk), queue }
+        Self { rank, workers: Workers::new(pool, rank, Pace::Fitting, chunk), queue }
     }
 
     fn hear(
@@ -64,20 +64,20 @@ impl CentralRank {
         now: Nanos,
         from: Rank,
         message: QueueMessage,
-        letters: &mut Letters<QueueMessage>,
+        outbox: &mut Outbox<QueueMessage>,
         out: &mut Vec<Output<QueueMessage>>,
     ) {
         match message {
             QueueMessage::Ask { worker, fitting } => {
                 if let Some(queue) = &mut self.queue {
-                    queue.ask(from, worker, fitting, letters);
+                    queue.ask(from, worker, fitting, outbox);
                 }
             }
             QueueMessage::Grant { worker, range } => {
-                self.desk.give(worker, range);
-                self.desk.run(now, worker, out);
+                self.workers.give(worker, range);
+                self.workers.run(now, worker, out);
             }
-            QueueMessage::Dismiss => self.desk.dismiss(out),
+            QueueMessage::Dismiss => self.workers.dismiss(out),
         }
     }
 }
@@ -86,20 +86,20 @@ impl PoolRank for CentralRank {
     type Message = QueueMessage;
 
     fn step(&mut self, now: Nanos, input: Input<QueueMessage>, out: &mut Vec<Output<QueueMessage>>) {
-        let mut letters = Letters::new();
+        let mut outbox = Outbox::new();
         match input {
             Input::Wants { worker } => {
-                self.desk.through(now, worker, out);
-                if self.desk.is_waiting(worker) && !self.desk.run(now, worker, out) {
-                    letters.push_back((Rank(0), self.desk.ask(worker)));
+                self.workers.through(now, worker, out);
+                if self.workers.is_waiting(worker) && !self.workers.run(now, worker, out) {
+                    outbox.push_back((Rank(0), self.workers.ask(worker)));
                 }
             }
-            Input::Message { from, message } => self.hear(now, from, message, &mut letters, out),
+            Input::Message { from, message } => self.hear(now, from, message, &mut outbox, out),
             Input::Begin | Input::Timer => {}
         }
-        while let Some((to, message)) = letters.pop_front() {
+        while let Some((to, message)) = outbox.pop_front() {
             if to == self.rank {
-                self.hear(now, to, message, &mut letters, out);
+                self.hear(now, to, message, &mut outbox, out);
             } else {
                 out.push(Output::Send { to, message });
             }

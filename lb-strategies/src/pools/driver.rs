@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! worker wants ---+                        +--> an order for a worker, until it takes it
-//! message --------+--> Driver -- machine --+--> errands: messages, workers to call, a time to come back
+//! message --------+--> Driver -- machine --+--> actions: messages, workers to call, a time to come back
 //! time -----------+                        +--> closed
 //! ```
 //!
-//! The runtime and the [`cluster`](crate::cluster) in virtual time use the same; they carry out the errands. What a machine
+//! The runtime and the [`cluster`](crate::cluster) in virtual time use the same; they carry out the actions. What a machine
 //! says against its [promises](super::machine) is a panic.
 
 use std::ops::Range;
@@ -31,7 +31,7 @@ pub enum Order {
 
 /// What has to be done at once, in this order.
 #[derive(Debug)]
-pub enum Errand {
+pub enum Action {
     /// Tell another rank's machine.
     Send {
         /// Whom.
@@ -51,14 +51,14 @@ pub enum Errand {
 /// One rank's machine, and what it has said so far.
 ///
 /// ```
-/// use lb_strategies::pool::{Driver, Errand, Order, Pool};
+/// use lb_strategies::pool::{Driver, Action, Order, Pool};
 /// use lb_strategies::{POOLS, Rank};
 /// let policy = POOLS.parse("static")?;
 /// let mut driver = Driver::new(policy.rank(&Pool::new(5, vec![1]), Rank(0)), 1);
-/// let mut errands = Vec::new();
-/// driver.begin(0, &mut errands);
-/// driver.wants(0, 0, &mut errands);
-/// assert!(matches!(errands[..], [Errand::Call { worker: 0 }]));
+/// let mut actions = Vec::new();
+/// driver.begin(0, &mut actions);
+/// driver.wants(0, 0, &mut actions);
+/// assert!(matches!(actions[..], [Action::Call { worker: 0 }]));
 /// assert!(matches!(driver.take_order(0), Some((None, Order::Run { .. }))));
 /// # Ok::<(), lb_strategies::ParseError>(())
 /// ```
@@ -66,7 +66,7 @@ pub struct Driver {
     machine: Machine,
     /// Empty; kept for its memory.
     outputs: Vec<Output<Message>>,
-    desks: Vec<Desk>,
+    states: Vec<WorkerState>,
     wake_at: Option<Nanos>,
     closed: bool,
     cancelled: bool,
@@ -75,14 +75,14 @@ pub struct Driver {
 
 /// What is told to a worker.
 #[derive(Debug, Default)]
-struct Desk {
+struct WorkerState {
     order: Option<Order>,
     /// Whether the result it kept apart counts.
     counts: Option<bool>,
     released: bool,
 }
 
-impl Desk {
+impl WorkerState {
     fn dismiss(&mut self) {
         self.order = Some(Order::Leave);
         // What is kept apart and was not decided on may be somebody else's too: it is not counted.
@@ -96,7 +96,7 @@ impl Driver {
         Self {
             machine,
             outputs: Vec::new(),
-            desks: (0..workers).map(|_| Desk::default()).collect(),
+            states: (0..workers).map(|_| WorkerState::default()).collect(),
             wake_at: None,
             closed: false,
             cancelled: false,
@@ -105,17 +105,17 @@ impl Driver {
     }
 
     /// The pool begins.
-    pub fn begin(&mut self, now: Nanos, errands: &mut Vec<Errand>) {
-        self.tell(now, Input::Begin, errands);
+    pub fn begin(&mut self, now: Nanos, actions: &mut Vec<Action>) {
+        self.tell(now, Input::Begin, actions);
     }
 
     /// A worker has nothing to do.
-    pub fn wants(&mut self, worker: u32, now: Nanos, errands: &mut Vec<Errand>) {
+    pub fn wants(&mut self, worker: u32, now: Nanos, actions: &mut Vec<Action>) {
         if self.cancelled {
-            self.desks[worker as usize].dismiss();
+            self.states[worker as usize].dismiss();
             return;
         }
-        self.tell(now, Input::Wants { worker }, errands);
+        self.tell(now, Input::Wants { worker }, actions);
     }
 
     /// Another rank's machine says something.
@@ -127,17 +127,17 @@ impl Driver {
         from: Rank,
         message: Message,
         now: Nanos,
-        errands: &mut Vec<Errand>,
+        actions: &mut Vec<Action>,
     ) -> Result<(), Unreadable> {
-        self.step(now, Input::Message { from, message }, errands)
+        self.step(now, Input::Message { from, message }, actions)
     }
 
     /// Tells the machine the time if that is what it waits for. True if it was.
-    pub fn pass_time(&mut self, now: Nanos, errands: &mut Vec<Errand>) -> bool {
+    pub fn pass_time(&mut self, now: Nanos, actions: &mut Vec<Action>) -> bool {
         let due = self.wake_at.is_some_and(|at| at <= now);
         if due {
             self.wake_at = None;
-            self.tell(now, Input::Timer, errands);
+            self.tell(now, Input::Timer, actions);
         }
         due
     }
@@ -149,27 +149,27 @@ impl Driver {
 
     /// What a worker is told, once: whether what it kept apart counts, and what to do.
     pub fn take_order(&mut self, worker: u32) -> Option<(Option<bool>, Order)> {
-        let desk = &mut self.desks[worker as usize];
-        let order = desk.order.take()?;
-        Some((desk.counts.take(), order))
+        let state = &mut self.states[worker as usize];
+        let order = state.order.take()?;
+        Some((state.counts.take(), order))
     }
 
     /// Whether [`take_order`](Self::take_order) would return something.
     pub fn has_order(&self, worker: u32) -> bool {
-        self.desks[worker as usize].order.is_some()
+        self.states[worker as usize].order.is_some()
     }
 
     /// From now on workers that want something leave, and nobody asks the machine.
-    pub fn cancel(&mut self, errands: &mut Vec<Errand>) {
+    pub fn cancel(&mut self, actions: &mut Vec<Action>) {
         if std::mem::replace(&mut self.cancelled, true) {
             return;
         }
         self.wake_at = None;
-        for (worker, desk) in (0..).zip(&mut self.desks) {
+        for (worker, state) in (0..).zip(&mut self.states) {
             // Who waits for an order leaves; who runs asks again; who was released asks no more.
-            if desk.order.is_none() && !desk.released {
-                desk.dismiss();
-                errands.push(Errand::Call { worker });
+            if state.order.is_none() && !state.released {
+                state.dismiss();
+                actions.push(Action::Call { worker });
             }
         }
     }
@@ -194,15 +194,15 @@ impl Driver {
         self.machine.said()
     }
 
-    fn tell(&mut self, now: Nanos, input: Input<Message>, errands: &mut Vec<Errand>) {
-        self.step(now, input, errands).expect("only a message can be unreadable");
+    fn tell(&mut self, now: Nanos, input: Input<Message>, actions: &mut Vec<Action>) {
+        self.step(now, input, actions).expect("only a message can be unreadable");
     }
 
     fn step(
         &mut self,
         now: Nanos,
         input: Input<Message>,
-        errands: &mut Vec<Errand>,
+        actions: &mut Vec<Action>,
     ) -> Result<(), Unreadable> {
         if self.cancelled {
             return Ok(());
@@ -210,31 +210,31 @@ impl Driver {
         let mut outputs = std::mem::take(&mut self.outputs);
         self.machine.step(now, input, &mut outputs)?;
         for output in outputs.drain(..) {
-            self.hear_machine(output, errands);
+            self.hear_machine(output, actions);
         }
         self.outputs = outputs;
         Ok(())
     }
 
-    fn hear_machine(&mut self, output: Output<Message>, errands: &mut Vec<Errand>) {
+    fn hear_machine(&mut self, output: Output<Message>, actions: &mut Vec<Action>) {
         match output {
             Output::Run { worker, range, copy } => {
                 assert!(range.start < range.end, "a policy gives a worker something to run");
-                self.order(worker, Order::Run { range, apart: copy }, errands);
+                self.order(worker, Order::Run { range, apart: copy }, actions);
             }
             Output::Release { worker } => {
-                self.order(worker, Order::Leave, errands);
-                self.desks[worker as usize].released = true;
+                self.order(worker, Order::Leave, actions);
+                self.states[worker as usize].released = true;
             }
-            Output::Commit { worker } => self.desks[worker as usize].counts = Some(true),
-            Output::Discard { worker } => self.desks[worker as usize].counts = Some(false),
+            Output::Commit { worker } => self.states[worker as usize].counts = Some(true),
+            Output::Discard { worker } => self.states[worker as usize].counts = Some(false),
             Output::Send { to, message } => {
                 self.messages += 1;
-                errands.push(Errand::Send { to, message });
+                actions.push(Action::Send { to, message });
             }
             Output::WakeAt(at) => {
                 self.wake_at = Some(at);
-                errands.push(Errand::WakeAt(at));
+                actions.push(Action::WakeAt(at));
             }
             Output::Closed => {
                 assert!(!std::mem::replace(&mut self.closed, true), "a policy closes a rank once");
@@ -242,12 +242,12 @@ impl Driver {
         }
     }
 
-    fn order(&mut self, worker: u32, order: Order, errands: &mut Vec<Errand>) {
-        let desk = &mut self.desks[worker as usize];
-        assert!(!desk.released, "a policy gives a worker nothing after its release");
-        let before = desk.order.replace(order);
+    fn order(&mut self, worker: u32, order: Order, actions: &mut Vec<Action>) {
+        let state = &mut self.states[worker as usize];
+        assert!(!state.released, "a policy gives a worker nothing after its release");
+        let before = state.order.replace(order);
         assert!(before.is_none(), "a policy gives a worker one order at a time");
-        errands.push(Errand::Call { worker });
+        actions.push(Action::Call { worker });
     }
 }
 
@@ -277,10 +277,10 @@ mod tests {
     fn a_cancelled_pool_gives_out_nothing_more() {
         let mut driver = says(vec![Output::Run { worker: 0, range: 0..3, copy: true }, Output::WakeAt(9)]);
         assert!(matches!(driver.take_order(0), Some((None, Order::Run { .. }))));
-        let mut errands = Vec::new();
-        driver.cancel(&mut errands);
-        driver.cancel(&mut errands);
-        assert!(matches!(errands[..], [Errand::Call { worker: 0 }]) && driver.wake_at().is_none());
+        let mut actions = Vec::new();
+        driver.cancel(&mut actions);
+        driver.cancel(&mut actions);
+        assert!(matches!(actions[..], [Action::Call { worker: 0 }]) && driver.wake_at().is_none());
         // It was running, and may also be told so when it comes back.
         driver.wants(0, 2, &mut Vec::new());
         assert_eq!(driver.take_order(0), Some((Some(false), Order::Leave)));
@@ -291,9 +291,9 @@ mod tests {
     fn a_released_worker_is_not_called_again() {
         let mut driver = says(vec![Output::Release { worker: 0 }]);
         assert_eq!(driver.take_order(0), Some((None, Order::Leave)));
-        let mut errands = Vec::new();
-        driver.cancel(&mut errands);
-        assert!(errands.is_empty() && !driver.has_order(0));
+        let mut actions = Vec::new();
+        driver.cancel(&mut actions);
+        assert!(actions.is_empty() && !driver.has_order(0));
     }
 
     #[test]

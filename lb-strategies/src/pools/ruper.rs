@@ -11,7 +11,7 @@
 //! ```text
 //!   Wants, Timer            Report, Claim                       one rank
 //!  -------------> RankMonitor ----------> RootMonitor    Task ------------ Worker ...
-//!      Run        + Task <---------- Assign, Granted       \ Supply, Hand ...
+//!      Run        + Task <---------- Assign, Granted       \ Supply, OwnWorker ...
 //! ```
 //!
 //! # What differs from the paper
@@ -49,9 +49,9 @@
 mod command;
 mod grants;
 mod guess_worker;
-mod hands;
 mod interval;
 mod messages;
+mod own_workers;
 mod parameters;
 mod rank;
 mod rank_monitor;

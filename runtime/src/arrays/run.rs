@@ -21,7 +21,7 @@ use crate::run::job::Runtime;
 use crate::run::run_shape;
 use crate::run::seat::Seat;
 use crate::run::shape::{ReadyRank, Shape};
-use crate::threads::guarded::Badge;
+use crate::threads::guarded::Owner;
 use crate::warn::warn;
 
 /// Runs a program until one of its chunks calls [`Ctx::exit`](crate::Ctx::exit).
@@ -126,9 +126,9 @@ impl<D: Fn() -> Result<Described, Error> + Sync> Shape for Arrays<D> {
     }
 
     fn set_up(&self, rank: Rank, ranks: u32) -> Result<ArraysOfRank, Error> {
-        // Chunks are made with the badge on: what they are kept in asks for it.
-        let badge = Badge::new();
-        badge.wear();
+        // Before chunks are made: what they are kept in is guarded for it.
+        let owner = Owner::new();
+        owner.enter();
         let (described, chunks) = set_up(rank, ranks, &self.describe)?;
         Ok(ArraysOfRank { described, chunks, strategy: self.strategy.clone() })
     }

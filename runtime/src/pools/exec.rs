@@ -1,6 +1,6 @@
 //! What workers and monitors of a pool do, in threads or by seed, and the whole of what all ranks have done.
 
-mod diary;
+mod log;
 mod meeting;
 mod monitor;
 pub(crate) mod rank;

@@ -45,9 +45,9 @@ use crate::run::seat::Seat;
 use crate::run::session::{RunName, Session};
 use crate::run::watchdog::Watchdog;
 use crate::threads::clock::monotonic_ns;
-use crate::threads::crew::Crew;
 use crate::threads::guarded::Restore;
 use crate::threads::room::find_room;
+use crate::threads::team::Team;
 use crate::trace::End as TraceEnd;
 use crate::transport::Transport;
 use crate::transport::mpi::raw::{
@@ -211,7 +211,7 @@ struct Watched {
 
 struct Going {
     outcome: Arc<Outcome>,
-    crew: Weak<Crew>,
+    team: Weak<Team>,
 }
 
 /// The processes of a communicator, connected.
@@ -286,7 +286,7 @@ impl Job {
         if let Some(lost) = self.lock().lost {
             return Err(lost.error());
         }
-        let (_mask, _badge) = (SavedMask::of_this_thread(), Restore::later());
+        let (_mask, _owner) = (SavedMask::of_this_thread(), Restore::later());
         let (plan, name, ready) = self.agree(config, shape, shape.set_up(self.rank, self.ranks))?;
         if self.rank.0 == 0 {
             tracing::info!(lb = shape.lb(config), "{plan}");
@@ -404,11 +404,11 @@ impl Job {
         let outcome: Arc<Outcome> = Arc::default();
         let watched = session.clone();
         let _watchdog = Watchdog::start(config, &outcome, move || watched.running());
-        let crew = Arc::new(Crew::new(shape.sleepers(plan.seats[self.rank.index()].workers)));
+        let team = Arc::new(Team::new(shape.sleepers(plan.seats[self.rank.index()].workers)));
         if let Some(bed) = self.links.bed() {
-            crew.sleepers[0].share(bed);
+            team.sleepers[0].share(bed);
         }
-        let going = Going { outcome: outcome.clone(), crew: Arc::downgrade(&crew) };
+        let going = Going { outcome: outcome.clone(), team: Arc::downgrade(&team) };
         let lost = {
             let mut watched = self.lock();
             watched.run = Some(going);
@@ -417,7 +417,7 @@ impl Job {
         if let Some(lost) = lost {
             self.lock().broken = true;
             outcome.lose(lost.error());
-            crew.stop();
+            team.stop();
         }
         let clock = begin.clock();
         let codec = ready.codec(self.rank);
@@ -429,7 +429,7 @@ impl Job {
             rank,
             plan,
             watch,
-            crew,
+            team,
             clock,
             outcome: outcome_of_run,
             session,
@@ -486,10 +486,10 @@ fn lose(watched: &Arc<Mutex<Watched>>, lost: Lost) {
     let mut state = watched.lock().unwrap_or_else(PoisonError::into_inner);
     // Nobody leaves in order before all have said their figures, and that comes after the run.
     let going = state.run.as_ref();
-    if let Some(Going { outcome, crew }) = going {
+    if let Some(Going { outcome, team }) = going {
         outcome.lose(lost.error());
-        if let Some(crew) = crew.upgrade() {
-            crew.stop();
+        if let Some(team) = team.upgrade() {
+            team.stop();
         }
         let outcome = Arc::downgrade(outcome);
         let last_word = move || {

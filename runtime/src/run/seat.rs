@@ -10,7 +10,7 @@ use crate::ids::{Rank, WorkerId};
 use crate::measure::topology::plan::{Plan, Seats};
 use crate::measure::watch::{Bound, Watch};
 use crate::threads::clock::Clock;
-use crate::threads::crew::Crew;
+use crate::threads::team::Team;
 use crate::transport::Transport;
 
 /// What a rank gets for a run.
@@ -19,7 +19,7 @@ pub(crate) struct Seat<'s, P> {
     pub(crate) rank: Rank,
     pub(crate) plan: &'s Plan,
     pub(crate) watch: &'s Watch,
-    pub(crate) crew: Arc<Crew>,
+    pub(crate) team: Arc<Team>,
     pub(crate) clock: Clock,
     pub(crate) outcome: Arc<Outcome>,
     /// What is recorded.

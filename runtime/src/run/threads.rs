@@ -19,9 +19,9 @@ use crate::measure::topology::plan::{Plan, plan};
 use crate::measure::watch::Watch;
 use crate::text::of_panic;
 use crate::threads::clock::Clock;
-use crate::threads::crew::Crew;
 use crate::threads::gate::Gate;
 use crate::threads::room::find_room;
+use crate::threads::team::Team;
 use crate::trace::End;
 use crate::transport::Transport;
 use crate::transport::local::{Local, Wake};
@@ -60,15 +60,15 @@ pub(super) fn run<S: Shape>(config: &Config, shape: &S) -> Result<Finished<S>, E
     let _monitor = process.session.monitored(config, ROOT)?;
     let watched = process.session.clone();
     let _watchdog = Watchdog::start(config, &process.outcome, move || watched.running());
-    let crews: Vec<Arc<Crew>> = (0..ranks).map(|_| Arc::new(Crew::new(shape.sleepers(workers)))).collect();
-    let wake = |crew: &Arc<Crew>| {
-        let crew = crew.clone();
+    let teams: Vec<Arc<Team>> = (0..ranks).map(|_| Arc::new(Team::new(shape.sleepers(workers)))).collect();
+    let wake = |team: &Arc<Team>| {
+        let team = team.clone();
         Arc::new(move || {
-            crew.sleepers[0].wake();
+            team.sleepers[0].wake();
         }) as Wake
     };
-    let all = &crews[..];
-    let transports = Local::connect(&crews.iter().map(wake).collect::<Vec<_>>());
+    let all = &teams[..];
+    let transports = Local::connect(&teams.iter().map(wake).collect::<Vec<_>>());
     let figures = thread::scope(|scope| {
         let process = &process;
         let start = |(rank, transport): (Rank, Local<S::Packet>)| {
@@ -78,7 +78,7 @@ pub(super) fn run<S: Shape>(config: &Config, shape: &S) -> Result<Finished<S>, E
                     let why = format!("its thread panicked: {}", of_panic(&*panic));
                     process.fail(Error::System { what: format!("rank {rank}"), why });
                     // Nobody is left who could tell them in order.
-                    all.iter().for_each(|crew| crew.stop());
+                    all.iter().for_each(|team| team.stop());
                     S::Figures::default()
                 })
             };
@@ -111,7 +111,7 @@ pub(super) fn run<S: Shape>(config: &Config, shape: &S) -> Result<Finished<S>, E
 
 impl<S: Shape> Process<'_, S> {
     /// The main function of a rank, on the thread that drives its transport.
-    fn run_rank(&self, rank: Rank, crew: Arc<Crew>, transport: Local<S::Packet>) -> S::Figures {
+    fn run_rank(&self, rank: Rank, team: Arc<Team>, transport: Local<S::Packet>) -> S::Figures {
         let ready = match self.shape.set_up(rank, self.ranks) {
             Ok(ready) => ready,
             Err(error) => {
@@ -127,7 +127,7 @@ impl<S: Shape> Process<'_, S> {
             rank,
             plan: &self.plan,
             watch: &self.watch,
-            crew,
+            team,
             clock: self.clock.get_or_init(Clock::machine).clone(),
             outcome: self.outcome.clone(),
             session: &self.session,

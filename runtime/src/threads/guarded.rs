@@ -10,15 +10,16 @@
 //! | shared | guard | guard | waits |
 //!
 //! Rules:
-//! 1. An *alone* value is created for a [`Tag`] and touched only by the thread that wears the tag ([`Badge::wear`]).
-//! 2. No two threads wear a tag at the same time: tags are minted once and worn by the thread that minted them, or by the
+//! 1. An *alone* value is created for a [`Tag`] and touched only by the thread that has entered with the tag
+//!    ([`Owner::enter`]).
+//! 2. No two threads have entered with a tag at the same time: it is minted once, and entered with by the thread that minted it, or by the
 //!    simulation, which is one thread.
 
 #[cfg(not(loom))]
 pub(crate) use real::Guarded;
 
 #[cfg(loom)]
-pub(crate) use modelled::{Badge, Guarded, Restore};
+pub(crate) use modelled::{Guarded, Owner, Restore};
 
 /// The identity of a worker; 0 stands for "any thread".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +53,7 @@ mod real {
     use super::Tag;
 
     thread_local! {
-        static WORN: Cell<u32> = const { Cell::new(0) };
+        static ENTERED: Cell<u32> = const { Cell::new(0) };
     }
 
     /// A value that one worker, or the workers of one rank, may touch.
@@ -64,45 +65,45 @@ mod real {
     }
 
     // SAFETY: in shared mode `value` is reached through `lock` only. In alone mode `value` and `busy` are reached by
-    // the thread that wears `owner` only (rule 1, checked in `lock`), and a tag is worn by one thread at a time (rule 2,
-    // upheld by `Badge`, which alone can put a tag on and never leaves the thread that minted it). `T: Send` because the value may be dropped on another thread.
+    // the thread that has entered with `owner` only (rule 1, checked in `lock`), which is one thread at a time (rule 2,
+    // upheld by `Owner`, which alone can enter and never leaves the thread that minted it). `T: Send` because the value may be dropped on another thread.
     unsafe impl<T: Send> Sync for Guarded<T> {}
 
     /// A thread's claim to a tag. It cannot be sent to another thread.
-    pub(crate) struct Badge {
+    pub(crate) struct Owner {
         tag: Tag,
         stays: PhantomData<*const ()>,
     }
 
-    impl Badge {
+    impl Owner {
         /// Mints a tag for this thread.
-        pub(crate) fn new() -> Badge {
-            Badge { tag: Tag::mint(), stays: PhantomData }
+        pub(crate) fn new() -> Owner {
+            Owner { tag: Tag::mint(), stays: PhantomData }
         }
 
         pub(crate) fn tag(&self) -> Tag {
             self.tag
         }
 
-        /// Puts the tag on, replacing what the thread wore.
+        /// From now on the thread owns what is guarded for this tag, and nothing else.
         #[inline]
-        pub(crate) fn wear(&self) {
-            WORN.set(self.tag.0);
+        pub(crate) fn enter(&self) {
+            ENTERED.set(self.tag.0);
         }
     }
 
-    /// Puts back on, when dropped, the tag that the thread wore when this was made.
+    /// Enters again, when dropped, with the tag that the thread had when this was made.
     pub(crate) struct Restore(u32);
 
     impl Restore {
         pub(crate) fn later() -> Restore {
-            Restore(WORN.get())
+            Restore(ENTERED.get())
         }
     }
 
     impl Drop for Restore {
         fn drop(&mut self) {
-            WORN.set(self.0);
+            ENTERED.set(self.0);
         }
     }
 
@@ -115,7 +116,7 @@ mod real {
         /// Exclusive access. Blocks in shared mode while another thread has it.
         ///
         /// # Panics
-        /// In alone mode, if the thread does not wear the tag or holds a guard already: a defect of the runtime.
+        /// In alone mode, if the thread does not enter the tag or holds a guard already: a defect of the runtime.
         #[inline]
         pub(crate) fn lock(&self) -> Guard<'_, T> {
             if self.owner == Tag::SHARED {
@@ -123,7 +124,7 @@ mod real {
                 let held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
                 return Guard { guarded: self, held: Some(held), access: PhantomData };
             }
-            assert!(WORN.get() == self.owner.0, "a rank with one worker is touched by that worker only");
+            assert!(ENTERED.get() == self.owner.0, "a rank with one worker is touched by that worker only");
             assert!(!self.busy.replace(true), "no guard is alive when a worker takes one");
             Guard { guarded: self, held: None, access: PhantomData }
         }
@@ -167,28 +168,28 @@ mod real {
 }
 
 #[cfg(not(loom))]
-pub(crate) use real::{Badge, Restore};
+pub(crate) use real::{Owner, Restore};
 
 #[cfg(loom)]
 mod modelled {
     use super::Tag;
 
     /// Under loom nobody is alone.
-    pub(crate) struct Badge;
+    pub(crate) struct Owner;
 
-    impl Badge {
-        pub(crate) fn new() -> Badge {
-            Badge
+    impl Owner {
+        pub(crate) fn new() -> Owner {
+            Owner
         }
 
         pub(crate) fn tag(&self) -> Tag {
             Tag::SHARED
         }
 
-        pub(crate) fn wear(&self) {}
+        pub(crate) fn enter(&self) {}
     }
 
-    /// Under loom no tag is worn.
+    /// Under loom no tag is entered with.
     pub(crate) struct Restore;
 
     impl Restore {
@@ -218,7 +219,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "touched by that worker only")]
     fn a_stranger_is_refused() {
-        let worker = Badge::new();
+        let worker = Owner::new();
         let guarded = Guarded::new(worker.tag(), 1);
         let _ = guarded.lock();
     }
@@ -226,8 +227,8 @@ mod tests {
     #[test]
     #[should_panic(expected = "no guard is alive")]
     fn a_second_guard_is_refused() {
-        let worker = Badge::new();
-        worker.wear();
+        let worker = Owner::new();
+        worker.enter();
         let guarded = Guarded::new(worker.tag(), 1);
         let _first = guarded.lock();
         let _second = guarded.lock();
@@ -235,8 +236,8 @@ mod tests {
 
     #[test]
     fn alone_and_shared_give_the_same_access() {
-        let worker = Badge::new();
-        worker.wear();
+        let worker = Owner::new();
+        worker.enter();
         for owner in [worker.tag(), Tag::SHARED] {
             let guarded = Guarded::new(owner, 1);
             *guarded.lock() += 1;

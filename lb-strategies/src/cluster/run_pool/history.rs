@@ -9,7 +9,7 @@ use crate::cluster::execution::Execution;
 use crate::cluster::links::Links;
 use crate::cluster::post::Post;
 use crate::cluster::vcpus::Worker;
-use crate::pools::driver::{Driver, Errand, Order};
+use crate::pools::driver::{Action, Driver, Order};
 use crate::pools::machine::Nanos;
 use crate::pools::message::Message;
 use crate::pools::range_set::RangeSet;
@@ -54,7 +54,7 @@ pub(super) struct History<'r> {
     /// Until when a rank is busy with messages.
     serving: Vec<Nanos>,
     /// Empty; kept for its memory.
-    errands: Vec<Errand>,
+    actions: Vec<Action>,
     run: PoolRun,
 }
 
@@ -96,7 +96,7 @@ impl<'r> History<'r> {
             execution: Execution::new(vcpus, names),
             post: Post::new(ranks as u32, links),
             serving: vec![0; ranks],
-            errands: Vec::new(),
+            actions: Vec::new(),
             run,
         }
     }
@@ -133,15 +133,15 @@ impl<'r> History<'r> {
             }
             Event::Served { from, to } => {
                 let message = self.post.take(Rank(from), Rank(to)).expect("it is on its way");
-                self.tell(to, |driver, now, errands| {
-                    let heard = driver.hear(Rank(from), message, now, errands);
+                self.tell(to, |driver, now, actions| {
+                    let heard = driver.hear(Rank(from), message, now, actions);
                     heard.expect("the machines of a policy send what they can read");
                 });
             }
             Event::Timer { rank } => {
                 let due = self.drivers[rank as usize].wake_at().is_some_and(|at| at <= self.now);
                 if due {
-                    self.tell(rank, |driver, now, errands| _ = driver.pass_time(now, errands));
+                    self.tell(rank, |driver, now, actions| _ = driver.pass_time(now, actions));
                 }
             }
         }
@@ -149,32 +149,32 @@ impl<'r> History<'r> {
 
     fn wants(&mut self, index: usize) {
         let Worker { rank, number } = self.execution.name(index);
-        self.tell(rank.0, |driver, now, errands| driver.wants(number, now, errands));
+        self.tell(rank.0, |driver, now, actions| driver.wants(number, now, actions));
     }
 
-    fn tell(&mut self, rank: u32, tell: impl FnOnce(&mut Driver, Nanos, &mut Vec<Errand>)) {
+    fn tell(&mut self, rank: u32, tell: impl FnOnce(&mut Driver, Nanos, &mut Vec<Action>)) {
         self.run.inputs += 1;
-        let mut errands = std::mem::take(&mut self.errands);
+        let mut actions = std::mem::take(&mut self.actions);
         let driver = &mut self.drivers[rank as usize];
-        tell(driver, self.now, &mut errands);
+        tell(driver, self.now, &mut actions);
         if driver.is_over() {
             self.run.closed[rank as usize].get_or_insert(self.now);
         }
-        for errand in errands.drain(..) {
-            self.carry_out(rank, errand);
+        for action in actions.drain(..) {
+            self.carry_out(rank, action);
         }
-        self.errands = errands;
+        self.actions = actions;
     }
 
-    fn carry_out(&mut self, rank: u32, errand: Errand) {
-        match errand {
-            Errand::Send { to, message } => {
+    fn carry_out(&mut self, rank: u32, action: Action) {
+        match action {
+            Action::Send { to, message } => {
                 assert_ne!(to.0, rank, "a rank does not write to itself");
                 let arrival = self.post.send(Rank(rank), to, message, self.now);
                 self.events.at(arrival, Event::Delivered { from: rank, to: to.0 });
             }
-            Errand::WakeAt(when) => self.events.at(when.max(self.now), Event::Timer { rank }),
-            Errand::Call { worker } => {
+            Action::WakeAt(when) => self.events.at(when.max(self.now), Event::Timer { rank }),
+            Action::Call { worker } => {
                 let order = self.drivers[rank as usize].take_order(worker);
                 let (counts, order) = order.expect("who is called has an order");
                 self.obey(rank, worker, counts, order);

@@ -9,7 +9,7 @@
 use super::decide::{Choice, Conditions, Facts, Tally, decide};
 use super::{CaaMessage, Until, WorkerReport};
 use crate::pools::apportion::{apportion, equal};
-use crate::pools::central::{Letters, Master, Queue, QueueMessage, SizeRule};
+use crate::pools::central::{Master, Outbox, Queue, QueueMessage, SizeRule};
 use crate::pools::policy::Pool;
 use crate::rank::Rank;
 
@@ -60,55 +60,55 @@ impl Head {
         )
     }
 
-    pub(super) fn hear(&mut self, from: Rank, message: CaaMessage, letters: &mut Letters<CaaMessage>) {
+    pub(super) fn hear(&mut self, from: Rank, message: CaaMessage, outbox: &mut Outbox<CaaMessage>) {
         match message {
-            CaaMessage::First => self.stop(letters),
+            CaaMessage::First => self.stop(outbox),
             CaaMessage::Report { workers, left } => {
                 self.reports[from.index()] = Some(workers);
                 for range in left {
                     self.queue.give_back(range);
                 }
-                self.decide_if_all_reported(letters);
+                self.decide_if_all_reported(outbox);
             }
             CaaMessage::Queue(QueueMessage::Ask { worker, fitting }) => {
-                self.with_queue(letters, |queue, letters| queue.ask(from, worker, fitting, letters));
+                self.with_queue(outbox, |queue, outbox| queue.ask(from, worker, fitting, outbox));
             }
             _ => {}
         }
     }
 
-    fn stop(&mut self, letters: &mut Letters<CaaMessage>) {
+    fn stop(&mut self, outbox: &mut Outbox<CaaMessage>) {
         if self.phase == Phase::Shares {
             self.phase = Phase::Stopping;
-            self.tell_all(&CaaMessage::Stop, letters);
+            self.tell_all(&CaaMessage::Stop, outbox);
         }
     }
 
-    fn decide_if_all_reported(&mut self, letters: &mut Letters<CaaMessage>) {
+    fn decide_if_all_reported(&mut self, outbox: &mut Outbox<CaaMessage>) {
         if self.reports.iter().any(Option::is_none) {
             return;
         }
         if self.queue.waiting() == 0 {
-            return self.serve(letters);
+            return self.serve(outbox);
         }
         let (there, facts) = self.facts();
         let choice = decide(&facts, &self.conditions);
         self.decisions.push(self.line(&facts, choice));
         self.reports.fill(None);
         match choice {
-            Choice::OneEach => self.share(&there, &one_each(&facts), letters),
-            Choice::Shares => self.share(&there, &in_proportion(&facts), letters),
+            Choice::OneEach => self.share(&there, &one_each(&facts), outbox),
+            Choice::Shares => self.share(&there, &in_proportion(&facts), outbox),
             Choice::Master => {
-                self.tell_all(&CaaMessage::Serve, letters);
-                self.serve(letters);
+                self.tell_all(&CaaMessage::Serve, outbox);
+                self.serve(outbox);
             }
         }
     }
 
     /// The queue goes on. If nothing is left, it dismisses all.
-    fn serve(&mut self, letters: &mut Letters<CaaMessage>) {
+    fn serve(&mut self, outbox: &mut Outbox<CaaMessage>) {
         self.phase = Phase::Serving;
-        self.with_queue(letters, Queue::serve);
+        self.with_queue(outbox, Queue::serve);
     }
 
     /// Who is there, and what is known.
@@ -127,7 +127,7 @@ impl Head {
         (there, facts)
     }
 
-    fn share(&mut self, there: &[(Rank, u32)], parts: &[u64], letters: &mut Letters<CaaMessage>) {
+    fn share(&mut self, there: &[(Rank, u32)], parts: &[u64], outbox: &mut Outbox<CaaMessage>) {
         self.phase = Phase::Shares;
         for rank in self.ranks() {
             let mut shares = Vec::new();
@@ -138,12 +138,12 @@ impl Head {
                     shares.push((worker, range));
                 }
             }
-            letters.push_back((rank, CaaMessage::Shares { shares, until: self.later }));
+            outbox.push_back((rank, CaaMessage::Shares { shares, until: self.later }));
         }
     }
 
-    fn tell_all(&self, message: &CaaMessage, letters: &mut Letters<CaaMessage>) {
-        letters.extend(self.ranks().map(|rank| (rank, message.clone())));
+    fn tell_all(&self, message: &CaaMessage, outbox: &mut Outbox<CaaMessage>) {
+        outbox.extend(self.ranks().map(|rank| (rank, message.clone())));
     }
 
     fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {
@@ -152,12 +152,12 @@ impl Head {
 
     fn with_queue(
         &mut self,
-        letters: &mut Letters<CaaMessage>,
-        act: impl FnOnce(&mut Queue, &mut Letters<QueueMessage>),
+        outbox: &mut Outbox<CaaMessage>,
+        act: impl FnOnce(&mut Queue, &mut Outbox<QueueMessage>),
     ) {
-        let mut of_queue = Letters::new();
+        let mut of_queue = Outbox::new();
         act(&mut self.queue, &mut of_queue);
-        letters.extend(of_queue.into_iter().map(|(rank, message)| (rank, CaaMessage::Queue(message))));
+        outbox.extend(of_queue.into_iter().map(|(rank, message)| (rank, CaaMessage::Queue(message))));
     }
 
     fn line(&self, facts: &Facts, choice: Choice) -> String {
@@ -199,7 +199,7 @@ mod tests {
             for (rank, (clock, left)) in (0..).map(Rank).zip(clocks.into_iter().zip([10..20, 30..40])) {
                 let workers = vec![WorkerReport { there: true, clock, tally: Tally::default() }];
                 let report = CaaMessage::Report { workers, left: vec![left] };
-                head.hear(rank, report, &mut Letters::new());
+                head.hear(rank, report, &mut Outbox::new());
             }
             head.said().expect("all have reported")
         };

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use super::decide::Tally;
 use super::{CaaMessage, Until, WorkerReport};
-use crate::pools::central::{Desk, Letters, QueueMessage};
+use crate::pools::central::{Outbox, QueueMessage, Workers};
 use crate::pools::equal::shares;
 use crate::pools::machine::{Nanos, Output};
 use crate::pools::policy::Pool;
@@ -32,7 +32,7 @@ enum Phase {
 
 /// The workers of one rank.
 pub(super) struct Member {
-    desk: Desk,
+    workers: Workers,
     /// Clock speed of the rank's vCPUs.
     clock: f64,
     /// Of this round.
@@ -43,27 +43,27 @@ pub(super) struct Member {
 impl Member {
     /// Workers with equal shares.
     pub(super) fn new(pool: &Pool, rank: Rank, pace: Pace, chunk: Nanos) -> Self {
-        let mut desk = Desk::new(pool, rank, pace, chunk);
+        let mut workers = Workers::new(pool, rank, pace, chunk);
         for (worker, share) in (0..).zip(shares(pool, rank)) {
-            desk.give(worker, share);
+            workers.give(worker, share);
         }
-        let tallies = vec![Tally::default(); desk.workers() as usize];
+        let tallies = vec![Tally::default(); workers.workers() as usize];
         let clock = pool.clock_speeds[rank.index()];
-        Self { desk, clock, tallies, phase: Phase::Shares(Until::FirstThrough) }
+        Self { workers, clock, tallies, phase: Phase::Shares(Until::FirstThrough) }
     }
 
     pub(super) fn wants(
         &mut self,
         now: Nanos,
         worker: u32,
-        letters: &mut Letters<CaaMessage>,
+        outbox: &mut Outbox<CaaMessage>,
         out: &mut Vec<Output<CaaMessage>>,
     ) {
-        if let Some((count, took)) = self.desk.through(now, worker, out) {
+        if let Some((count, took)) = self.workers.through(now, worker, out) {
             self.tallies[worker as usize].add(count, took);
         }
-        if self.desk.is_waiting(worker) {
-            self.go_on(now, worker, letters, out);
+        if self.workers.is_waiting(worker) {
+            self.go_on(now, worker, outbox, out);
         }
     }
 
@@ -71,31 +71,31 @@ impl Member {
         &mut self,
         now: Nanos,
         message: CaaMessage,
-        letters: &mut Letters<CaaMessage>,
+        outbox: &mut Outbox<CaaMessage>,
         out: &mut Vec<Output<CaaMessage>>,
     ) {
         match message {
             CaaMessage::Stop => {
                 if matches!(self.phase, Phase::Shares(_)) {
-                    self.stop(letters);
+                    self.stop(outbox);
                 }
             }
             CaaMessage::Shares { shares, until } => {
-                self.share(now, shares, until, letters, out);
+                self.share(now, shares, until, outbox, out);
             }
             CaaMessage::Serve => {
                 self.phase = Phase::Asking;
-                for worker in 0..self.desk.workers() {
-                    if self.desk.is_waiting(worker) {
-                        self.go_on(now, worker, letters, out);
+                for worker in 0..self.workers.workers() {
+                    if self.workers.is_waiting(worker) {
+                        self.go_on(now, worker, outbox, out);
                     }
                 }
             }
             CaaMessage::Queue(QueueMessage::Grant { worker, range }) => {
-                self.desk.give(worker, range);
-                self.desk.run(now, worker, out);
+                self.workers.give(worker, range);
+                self.workers.run(now, worker, out);
             }
-            CaaMessage::Queue(QueueMessage::Dismiss) => self.desk.dismiss(out),
+            CaaMessage::Queue(QueueMessage::Dismiss) => self.workers.dismiss(out),
             _ => {}
         }
     }
@@ -105,25 +105,25 @@ impl Member {
         &mut self,
         now: Nanos,
         worker: u32,
-        letters: &mut Letters<CaaMessage>,
+        outbox: &mut Outbox<CaaMessage>,
         out: &mut Vec<Output<CaaMessage>>,
     ) {
         match self.phase {
             Phase::Shares(until) => {
-                if self.desk.run(now, worker, out) {
+                if self.workers.run(now, worker, out) {
                     return;
                 }
                 match until {
-                    Until::FirstThrough => letters.push_back((Rank(0), CaaMessage::First)),
-                    Until::AllThrough => self.stop_if_through(letters),
+                    Until::FirstThrough => outbox.push_back((Rank(0), CaaMessage::First)),
+                    Until::AllThrough => self.stop_if_through(outbox),
                 }
             }
-            Phase::Stopping => self.report_if_at_rest(letters),
+            Phase::Stopping => self.report_if_at_rest(outbox),
             Phase::Resting => {}
             Phase::Asking => {
                 // A grant may be longer than a step.
-                if !self.desk.run(now, worker, out) {
-                    letters.push_back((Rank(0), CaaMessage::Queue(self.desk.ask(worker))));
+                if !self.workers.run(now, worker, out) {
+                    outbox.push_back((Rank(0), CaaMessage::Queue(self.workers.ask(worker))));
                 }
             }
         }
@@ -134,47 +134,47 @@ impl Member {
         now: Nanos,
         shares: Vec<(u32, Range<u64>)>,
         until: Until,
-        letters: &mut Letters<CaaMessage>,
+        outbox: &mut Outbox<CaaMessage>,
         out: &mut Vec<Output<CaaMessage>>,
     ) {
         self.phase = Phase::Shares(until);
         self.tallies.fill(Tally::default());
         for (worker, range) in shares {
-            self.desk.give(worker, range);
+            self.workers.give(worker, range);
         }
-        for worker in 0..self.desk.workers() {
-            if self.desk.is_waiting(worker) {
-                self.desk.run(now, worker, out);
+        for worker in 0..self.workers.workers() {
+            if self.workers.is_waiting(worker) {
+                self.workers.run(now, worker, out);
             }
         }
         if until == Until::AllThrough {
-            self.stop_if_through(letters);
+            self.stop_if_through(outbox);
         }
     }
 
     /// Only those who are there have shares in a round that ends with the last one, so all at rest means all through.
-    fn stop_if_through(&mut self, letters: &mut Letters<CaaMessage>) {
-        if self.desk.is_at_rest() {
-            self.stop(letters);
+    fn stop_if_through(&mut self, outbox: &mut Outbox<CaaMessage>) {
+        if self.workers.is_at_rest() {
+            self.stop(outbox);
         }
     }
 
-    fn stop(&mut self, letters: &mut Letters<CaaMessage>) {
+    fn stop(&mut self, outbox: &mut Outbox<CaaMessage>) {
         self.phase = Phase::Stopping;
-        self.report_if_at_rest(letters);
+        self.report_if_at_rest(outbox);
     }
 
-    fn report_if_at_rest(&mut self, letters: &mut Letters<CaaMessage>) {
-        if !self.desk.is_at_rest() {
+    fn report_if_at_rest(&mut self, outbox: &mut Outbox<CaaMessage>) {
+        if !self.workers.is_at_rest() {
             return;
         }
         self.phase = Phase::Resting;
         let report = |(worker, &tally)| {
-            let there = self.desk.is_there(worker);
+            let there = self.workers.is_there(worker);
             WorkerReport { there, clock: self.clock, tally }
         };
         let workers = (0..).zip(&self.tallies).map(report).collect();
-        let left = self.desk.take_rest().ranges().collect();
-        letters.push_back((Rank(0), CaaMessage::Report { workers, left }));
+        let left = self.workers.take_rest().ranges().collect();
+        outbox.push_back((Rank(0), CaaMessage::Report { workers, left }));
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Letters, SizeRule};
+use super::{Outbox, SizeRule};
 use crate::pools::policy::Pool;
 use crate::pools::range_set::RangeSet;
 use crate::rank::Rank;
@@ -61,16 +61,16 @@ struct Asks {
 ///
 /// ```
 /// use lb_strategies::{Rank, pool::Pool};
-/// use lb_strategies::pool::central::{Letters, Master, Queue, QueueMessage, SizeRule};
+/// use lb_strategies::pool::central::{Outbox, Master, Queue, QueueMessage, SizeRule};
 /// let pool = Pool::new(5, vec![1, 1]);
 /// let mut queue = Queue::new(&pool, SizeRule::Fixed(5), Master::Apart);
-/// let mut letters = Letters::new();
-/// queue.ask(Rank(0), 0, 1, &mut letters);
-/// assert!(letters.is_empty(), "it is the master");
-/// queue.ask(Rank(1), 0, 1, &mut letters);
-/// assert_eq!(letters.pop_front(), Some((Rank(1), QueueMessage::Grant { worker: 0, range: 0..5 })));
-/// queue.ask(Rank(1), 0, 1, &mut letters);
-/// assert_eq!(letters, [(Rank(0), QueueMessage::Dismiss), (Rank(1), QueueMessage::Dismiss)]);
+/// let mut outbox = Outbox::new();
+/// queue.ask(Rank(0), 0, 1, &mut outbox);
+/// assert!(outbox.is_empty(), "it is the master");
+/// queue.ask(Rank(1), 0, 1, &mut outbox);
+/// assert_eq!(outbox.pop_front(), Some((Rank(1), QueueMessage::Grant { worker: 0, range: 0..5 })));
+/// queue.ask(Rank(1), 0, 1, &mut outbox);
+/// assert_eq!(outbox, [(Rank(0), QueueMessage::Dismiss), (Rank(1), QueueMessage::Dismiss)]);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Queue {
@@ -118,14 +118,14 @@ impl Queue {
     }
 
     /// A worker has nothing; it is served when its turn comes.
-    pub fn ask(&mut self, rank: Rank, worker: u32, fitting: u64, letters: &mut Letters<QueueMessage>) {
+    pub fn ask(&mut self, rank: Rank, worker: u32, fitting: u64, outbox: &mut Outbox<QueueMessage>) {
         self.granted.remove(&(rank, worker));
         self.asking.push_back(Asks { rank, worker, fitting });
-        self.serve(letters);
+        self.serve(outbox);
     }
 
     /// Gives to those who ask while something waits; dismisses all when everything was run.
-    pub fn serve(&mut self, letters: &mut Letters<QueueMessage>) {
+    pub fn serve(&mut self, outbox: &mut Outbox<QueueMessage>) {
         while self.waiting() > 0 {
             let next = self.asking.iter().position(|asks| self.works(asks));
             let Some(Asks { rank, worker, fitting }) = next.and_then(|at| self.asking.remove(at)) else {
@@ -134,11 +134,11 @@ impl Queue {
             let count = self.rule.next(self.waiting(), self.working(), fitting);
             let range = self.take(count).expect("some wait, and a size is at least 1");
             self.granted.insert((rank, worker));
-            letters.push_back((rank, QueueMessage::Grant { worker, range }));
+            outbox.push_back((rank, QueueMessage::Grant { worker, range }));
         }
         if self.granted.is_empty() && !self.dismissed {
             self.dismissed = true;
-            letters.extend((0..self.ranks).map(|rank| (Rank(rank), QueueMessage::Dismiss)));
+            outbox.extend((0..self.ranks).map(|rank| (Rank(rank), QueueMessage::Dismiss)));
         }
     }
 

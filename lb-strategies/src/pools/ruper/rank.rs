@@ -7,8 +7,8 @@
 mod serve;
 
 use super::command::{Command, TaskView};
-use super::hands::{Doing, Hand};
 use super::messages::{Output, RuperMessage};
+use super::own_workers::{Doing, OwnWorker};
 use super::parameters::{Counts, Settings};
 use super::rank_monitor::RankMonitor;
 use super::root_monitor::RootMonitor;
@@ -43,7 +43,7 @@ pub(super) struct RuperRank {
     task: Option<Task>,
     link: Link,
     supply: Supply,
-    hands: Vec<Hand>,
+    own_workers: Vec<OwnWorker>,
     said: Said,
 }
 
@@ -64,8 +64,9 @@ impl RuperRank {
             (Counts::Indexed, Link::Alone { iterations }) => Supply::complete(0..*iterations),
             (Counts::Indexed, _) => Supply::claiming(),
         };
-        let hands = (0..pool.workers_of(rank)).map(|_| Hand::new(settings, pool.cost_hint)).collect();
-        Self { settings: settings.clone(), task: None, link, supply, hands, said: Said::default() }
+        let own_workers =
+            (0..pool.workers_of(rank)).map(|_| OwnWorker::new(settings, pool.cost_hint)).collect();
+        Self { settings: settings.clone(), task: None, link, supply, own_workers, said: Said::default() }
     }
 
     fn hear(&mut self, now: Nanos, input: Input<RuperMessage>, commands: &mut Vec<Command>) {
@@ -76,7 +77,7 @@ impl RuperRank {
             }
             (Input::Begin, Link::Root(root)) => root.boot(now, commands),
             (Input::Begin, Link::Peer(monitor)) => monitor.boot(commands),
-            (Input::Wants { worker }, _) => self.hands[worker as usize].wants(now),
+            (Input::Wants { worker }, _) => self.own_workers[worker as usize].wants(now),
             (Input::Message { from, message }, Link::Root(root)) => {
                 root.receive(now, from, message, view, commands);
             }
@@ -102,7 +103,7 @@ impl RuperRank {
             }
             (Command::SetTotal(total), Some(task)) => task.set_total(total),
             (Command::SetTotal(total), none) => {
-                *none = Some(Task::new(&self.settings, total, self.hands.len()));
+                *none = Some(Task::new(&self.settings, total, self.own_workers.len()));
             }
             (Command::Grant(ranges), _) => self.supply.receive(now, ranges),
             (Command::Checkpoint(urgency), Some(task)) => task.checkpoint(now, urgency),
@@ -120,10 +121,10 @@ impl RuperRank {
         if task.checkpoint_at() <= now {
             task.checkpoint(now, Urgency::Usual);
         }
-        for (worker, hand) in (0..).zip(&self.hands) {
-            let overdue = hand.overdue_at(task.report_at(worker), &self.settings);
+        for (worker, own) in (0..).zip(&self.own_workers) {
+            let overdue = own.overdue_at(task.report_at(worker), &self.settings);
             if overdue.is_some_and(|at| at <= now) {
-                let reported = task.report(now, worker, hand.done, Report::Periodic);
+                let reported = task.report(now, worker, own.done, Report::Periodic);
                 reported.expect("a worker that runs is started and not finished");
             }
         }
@@ -155,7 +156,7 @@ impl RuperRank {
     /// same age reach them together, and the answer shall not find the first of them fresh and the others as of their last
     /// reports. Where none runs there is nobody to wait for.
     fn finish_at(&self, now: Nanos) -> Nanos {
-        let runs = self.hands.iter().any(|hand| matches!(hand.doing, Doing::Running { .. }));
+        let runs = self.own_workers.iter().any(|own| matches!(own.doing, Doing::Running { .. }));
         if runs { now.saturating_add(self.settings.spacing) } else { now }
     }
 
@@ -166,14 +167,15 @@ impl RuperRank {
             Link::Peer(monitor) => monitor.wake_at(),
         };
         let Some(task) = &self.task else { return monitor };
-        let overdue = |(worker, hand): (u32, &Hand)| hand.overdue_at(task.report_at(worker), &self.settings);
-        let reports = (0..).zip(&self.hands).filter_map(overdue).min().unwrap_or(Nanos::MAX);
+        let overdue =
+            |(worker, own): (u32, &OwnWorker)| own.overdue_at(task.report_at(worker), &self.settings);
+        let reports = (0..).zip(&self.own_workers).filter_map(overdue).min().unwrap_or(Nanos::MAX);
         monitor.min(task.checkpoint_at()).min(reports)
     }
 
     /// Says when to wake it, if that has changed, and that it is closed, once.
     fn conclude(&mut self, now: Nanos, out: &mut Vec<Output>) {
-        let released = self.hands.iter().all(|hand| hand.doing == Doing::Released);
+        let released = self.own_workers.iter().all(|own| own.doing == Doing::Released);
         let linked = match &self.link {
             Link::Alone { .. } => false,
             Link::Root(root) => !root.is_closed(),

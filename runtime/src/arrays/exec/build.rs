@@ -26,7 +26,7 @@ use crate::measure::sample::{BackgroundSource, Gauges};
 use crate::run::outcome::Outcome;
 use crate::text::of_panic;
 use crate::threads::clock::Clock;
-use crate::threads::guarded::Badge;
+use crate::threads::guarded::Owner;
 use crate::trace::Part;
 use crate::trace::recording::{NameChunk, Recording};
 
@@ -46,13 +46,13 @@ pub(crate) fn build_rank(
     config: &Config,
     rank: Rank,
     described: Described,
-    badge: &Badge,
+    owner: &Owner,
     parts: RankParts,
 ) -> RankShared {
     let Described { arrays, services, checksum } = described;
     let ranks = parts.places.len() as u32;
     let workers = parts.places[rank.index()].workers;
-    let tag = sharing(workers, badge.tag());
+    let tag = sharing(workers, owner.tag());
     let background = match config.background {
         BackgroundSource::Auto if parts.strategy.preparation().background_by_idle => {
             BackgroundSource::Procstat

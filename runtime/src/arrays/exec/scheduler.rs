@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use super::ready::{Queues, Ready};
 use crate::ids::{CellId, WorkerId};
-use crate::threads::crew::Crew;
+use crate::threads::team::Team;
 
 /// The queues of a rank and the sleeping places of its workers.
 pub(crate) struct Scheduler {
     queues: Queues,
-    crew: Arc<Crew>,
+    team: Arc<Team>,
     /// Turns an idle worker spins before it parks.
     spins: u32,
     /// So much waits for a slow rank that no chunk of this one should run.
@@ -19,8 +19,8 @@ pub(crate) struct Scheduler {
 }
 
 impl Scheduler {
-    pub(crate) fn new(queues: Queues, crew: Arc<Crew>, spins: u32) -> Scheduler {
-        Scheduler { queues, crew, spins, congested: AtomicBool::new(false) }
+    pub(crate) fn new(queues: Queues, team: Arc<Team>, spins: u32) -> Scheduler {
+        Scheduler { queues, team, spins, congested: AtomicBool::new(false) }
     }
 
     /// Whether the rank is one thread.
@@ -42,12 +42,12 @@ impl Scheduler {
             let busy = !ready.is_empty();
             ready.push(token);
             if busy {
-                self.crew.wake_one(me.0);
+                self.team.wake_one(me.0);
             }
         } else {
             self.queues.inboxes[last.index()].push(token);
-            if !self.crew.sleepers[last.index()].wake() {
-                self.crew.wake_one(me.0);
+            if !self.team.sleepers[last.index()].wake() {
+                self.team.wake_one(me.0);
             }
         }
     }
@@ -72,42 +72,42 @@ impl Scheduler {
         if now != self.is_congested() {
             self.congested.store(now, Ordering::Relaxed);
             if !now {
-                self.crew.wake_all();
+                self.team.wake_all();
             }
         }
     }
 
     /// A worker's thread takes its sleeping place.
     pub(crate) fn occupy(&self, worker: WorkerId) {
-        self.crew.sleepers[worker.index()].occupy();
+        self.team.sleepers[worker.index()].occupy();
     }
 
     /// Parks worker `me`, the calling thread, until woken or until `timeout` has passed; not at all if `work` finds some.
     pub(crate) fn park(&self, me: WorkerId, timeout: Option<Duration>, work: impl FnOnce() -> bool) {
-        self.crew.park(me.0, timeout, work);
+        self.team.park(me.0, timeout, work);
     }
 
     pub(crate) fn others_are_parked(&self) -> bool {
-        self.crew.others_are_parked()
+        self.team.others_are_parked()
     }
 
     /// Wakes one worker other than `me`, if one is parked.
     pub(crate) fn wake_one(&self, me: WorkerId) {
-        self.crew.wake_one(me.0);
+        self.team.wake_one(me.0);
     }
 
     /// Wakes worker 0, which has something to send.
     pub(crate) fn wake_driver(&self) {
-        self.crew.sleepers[0].wake();
+        self.team.sleepers[0].wake();
     }
 
     #[inline]
     pub(crate) fn stopped(&self) -> bool {
-        self.crew.stopped()
+        self.team.stopped()
     }
 
     /// Every worker leaves at its next look.
     pub(crate) fn stop(&self) {
-        self.crew.stop();
+        self.team.stop();
     }
 }

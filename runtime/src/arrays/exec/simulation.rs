@@ -32,8 +32,8 @@ use crate::run::report::RunReport;
 use crate::run::session::LOOK_COUNTS_NS;
 use crate::run::watchdog::Watchdog;
 use crate::threads::clock::Clock;
-use crate::threads::crew::Crew;
-use crate::threads::guarded::{Badge, Restore};
+use crate::threads::guarded::{Owner, Restore};
+use crate::threads::team::Team;
 use crate::trace::at_work::Sightings;
 use crate::trace::recording::Recording;
 use crate::transport::sim::{Sim, SimMail};
@@ -46,7 +46,7 @@ const SEARCHES_MAX: u32 = 16;
 
 struct SimRank {
     shared: RankShared,
-    badge: Badge,
+    owner: Owner,
     now_ns: Arc<AtomicU64>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn run(
     describe: &dyn Fn() -> Result<Described, Error>,
 ) -> Result<Report, Error> {
     // A handler may run a simulation of its own.
-    let _worn = Restore::later();
+    let _restore = Restore::later();
     let config = config.clone().workers(1);
     let count = config.rank_count();
     let outcome: Arc<Outcome> = Arc::default();
@@ -78,7 +78,7 @@ pub(crate) fn run(
         weights: config.measure.then_some(seed),
     };
     for ((rank, own), number) in ranks.iter().zip(chunks).zip(0_u64..) {
-        rank.badge.wear();
+        rank.owner.enter();
         let (transport, mail) = Sim::connect(None);
         simulation.mail.push(mail);
         let ready = Ready::seeded(seed.wrapping_mul(31) + number);
@@ -110,21 +110,21 @@ fn build(
     outcome: &Arc<Outcome>,
     recording: &Arc<Recording>,
 ) -> Result<(SimRank, Vec<NewChunk>), Error> {
-    let badge = Badge::new();
-    badge.wear();
+    let owner = Owner::new();
+    owner.enter();
     let (described, chunks) = set_up(rank, ranks, describe)?;
     let now_ns = Arc::new(AtomicU64::new(0));
     recording.describe(name_chunk(&described.arrays), strategy.name());
     let parts = RankParts {
-        scheduler: Scheduler::new(Queues::default(), Arc::new(Crew::new(1)), 0),
+        scheduler: Scheduler::new(Queues::default(), Arc::new(Team::new(1)), 0),
         clock: Clock::Virtual { now_ns: now_ns.clone() },
         outcome: outcome.clone(),
         strategy: strategy.clone(),
         recording: recording.clone(),
         places: vec![RankPlace { host: 0, workers: 1 }; ranks as usize].into(),
     };
-    let shared = build_rank(config, rank, described, &badge, parts);
-    Ok((SimRank { shared, badge, now_ns }, chunks))
+    let shared = build_rank(config, rank, described, &owner, parts);
+    Ok((SimRank { shared, owner, now_ns }, chunks))
 }
 
 struct Simulation<'r> {
@@ -231,9 +231,9 @@ impl Simulation<'_> {
         self.on(to, |worker| worker.receive(from, packet));
     }
 
-    /// Lets a rank's worker do something, wearing its badge.
+    /// Lets a rank's worker do something, as the owner of what it guards.
     fn on(&mut self, rank: usize, act: impl FnOnce(&mut Worker<'_>)) {
-        self.ranks[rank].badge.wear();
+        self.ranks[rank].owner.enter();
         self.workers[rank].catching(act);
         self.workers[rank].instruments.rest();
         let (from, now_ns) = (Rank(rank as u32), self.ranks[rank].now_ns.load(Ordering::Relaxed));

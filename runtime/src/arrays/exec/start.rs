@@ -18,7 +18,7 @@ use crate::arrays::report::Figures;
 use crate::error::Error;
 use crate::ids::WorkerId;
 use crate::run::seat::{Seat, thread_refused};
-use crate::threads::guarded::Badge;
+use crate::threads::guarded::Owner;
 use crate::transport::Transport;
 
 /// Turns an idle worker spins before it parks, where every worker has a vCPU of its own: about 20 us.
@@ -37,10 +37,10 @@ impl Start<'_> {
     /// Runs the rank with the calling thread as its worker 0.
     pub(crate) fn run(self) -> Figures {
         let Start { seat, described, chunks, strategy } = self;
-        let Seat { config, rank, plan, watch, crew, clock, outcome, transport, session } = seat;
+        let Seat { config, rank, plan, watch, team, clock, outcome, transport, session } = seat;
         let seats = &plan.seats[rank.index()];
-        let badge = Badge::new();
-        badge.wear();
+        let owner = Owner::new();
+        owner.enter();
         let _bound = seats.take(rank, WorkerId(0), watch);
         let (queues, readies) = Queues::new(seats.workers);
         let spins = if seats.frugal { 0 } else { SPINS };
@@ -49,9 +49,9 @@ impl Start<'_> {
         let (recording, untraced) = session.rank(rank, &names, &clock);
         recording.describe(name_chunk(&described.arrays), strategy.name());
         let places = places.collect();
-        let scheduler = Scheduler::new(queues, crew, spins);
+        let scheduler = Scheduler::new(queues, team, spins);
         let parts = RankParts { scheduler, clock, outcome, strategy, recording, places };
-        let built = build_rank(config, rank, described, &badge, parts);
+        let built = build_rank(config, rank, described, &owner, parts);
         let shared = &built;
         thread::scope(|scope| {
             let mut readies = readies.into_iter();

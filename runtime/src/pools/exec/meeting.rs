@@ -10,21 +10,21 @@
 use std::sync::Arc;
 use std::sync::PoisonError;
 
-use lb_strategies::pool::{Driver, Errand, Machine};
+use lb_strategies::pool::{Action, Driver, Machine};
 
 use crate::ids::Rank;
 use crate::pools::core::packet::{PoolPacket, Tally};
 use crate::pools::core::work::Accumulated;
 use crate::pools::report::PoolWorker;
-use crate::threads::crew::Crew;
 use crate::threads::sleep::Sleeper;
 use crate::threads::sync::{Mutex, MutexGuard};
+use crate::threads::team::Team;
 
 /// The bed of the monitor; workers' follow.
 const MONITOR: usize = 0;
 
 pub(super) struct Meeting {
-    pub(super) crew: Arc<Crew>,
+    pub(super) team: Arc<Team>,
     inner: Mutex<Inner>,
 }
 
@@ -51,14 +51,14 @@ impl Inner {
     }
 
     /// Leaves messages to the monitor; says which workers to call, and whether there are messages.
-    fn leave(&mut self, errands: Vec<Errand>) -> (Vec<u32>, bool) {
+    fn leave(&mut self, actions: Vec<Action>) -> (Vec<u32>, bool) {
         let (mut called, left) = (Vec::new(), self.outbound.len());
-        for errand in errands {
-            match errand {
-                Errand::Send { to, message } => self.outbound.push((to, PoolPacket::Machine(message))),
-                Errand::Call { worker } => called.push(worker),
+        for action in actions {
+            match action {
+                Action::Send { to, message } => self.outbound.push((to, PoolPacket::Machine(message))),
+                Action::Call { worker } => called.push(worker),
                 // It is asked for that.
-                Errand::WakeAt(_) => {}
+                Action::WakeAt(_) => {}
             }
         }
         (called, self.outbound.len() > left)
@@ -66,10 +66,10 @@ impl Inner {
 }
 
 impl Meeting {
-    pub(super) fn new(crew: Arc<Crew>, machine: Machine, workers: u32) -> Meeting {
+    pub(super) fn new(team: Arc<Team>, machine: Machine, workers: u32) -> Meeting {
         let driver = Driver::new(machine, workers);
         let inner = Inner { driver, working: workers, outbound: Vec::new(), parts: Vec::new() };
-        Meeting { crew, inner: Mutex::new(inner) }
+        Meeting { team, inner: Mutex::new(inner) }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -77,13 +77,13 @@ impl Meeting {
     }
 
     /// Changes what all share, and wakes whom that concerns.
-    pub(super) fn with<T>(&self, change: impl FnOnce(&mut Inner, &mut Vec<Errand>) -> T) -> T {
-        let mut errands = Vec::new();
+    pub(super) fn with<T>(&self, change: impl FnOnce(&mut Inner, &mut Vec<Action>) -> T) -> T {
+        let mut actions = Vec::new();
         let (answer, called, concerns_monitor) = {
             let mut inner = self.lock();
             let wake_at_ns = inner.driver.wake_at();
-            let answer = change(&mut inner, &mut errands);
-            let (called, messages) = inner.leave(errands);
+            let answer = change(&mut inner, &mut actions);
+            let (called, messages) = inner.leave(actions);
             let news = messages || inner.driver.wake_at() != wake_at_ns;
             (answer, called, news || inner.is_through())
         };
@@ -98,19 +98,19 @@ impl Meeting {
 
     /// Where the monitor sleeps.
     pub(super) fn monitor(&self) -> &Sleeper {
-        &self.crew.sleepers[MONITOR]
+        &self.team.sleepers[MONITOR]
     }
 
     /// Where a worker sleeps.
     pub(super) fn worker(&self, worker: u32) -> &Sleeper {
-        &self.crew.sleepers[MONITOR + 1 + worker as usize]
+        &self.team.sleepers[MONITOR + 1 + worker as usize]
     }
 
     /// Whether there is something for a monitor that sleeps: something to send, the time that the driver waits for is
     /// not `wake_at_ns` any more, or nothing is left to do, and it `expects` that.
     pub(super) fn calls_monitor(&self, wake_at_ns: Option<u64>, expects_end: bool) -> bool {
         let inner = self.lock();
-        self.crew.stopped()
+        self.team.stopped()
             || !inner.outbound.is_empty()
             || inner.driver.wake_at() != wake_at_ns
             || (expects_end && inner.is_through())
@@ -118,7 +118,7 @@ impl Meeting {
 
     /// Whether there is something for a worker that sleeps: an order, if it `expects` one, or the end.
     pub(super) fn calls_worker(&self, worker: u32, expects_order: bool) -> bool {
-        self.crew.stopped() || (expects_order && self.lock().driver.has_order(worker))
+        self.team.stopped() || (expects_order && self.lock().driver.has_order(worker))
     }
 }
 
@@ -165,13 +165,13 @@ mod loom_tests {
 
     fn meeting(way: Way) -> Arc<Meeting> {
         let machine = Machine::new(Asks { way, wants: None, heard: false });
-        Arc::new(Meeting::new(Arc::new(Crew::new(2)), machine, 1))
+        Arc::new(Meeting::new(Arc::new(Team::new(2)), machine, 1))
     }
 
     /// As the worker's steps do it, on a thread.
     fn order_for_worker_0(meeting: &Meeting) -> Option<Order> {
         meeting.worker(0).occupy();
-        while !meeting.crew.stopped() {
+        while !meeting.team.stopped() {
             let answer = meeting.lock().driver.take_order(0);
             if let Some((_, order)) = answer {
                 return Some(order);
@@ -188,7 +188,7 @@ mod loom_tests {
             let meeting = meeting(Way::Message);
             let its = meeting.clone();
             let worker = thread::spawn(move || {
-                its.with(|inner, errands| inner.driver.wants(0, 0, errands));
+                its.with(|inner, actions| inner.driver.wants(0, 0, actions));
                 order_for_worker_0(&its)
             });
             meeting.monitor().occupy();
@@ -196,7 +196,7 @@ mod loom_tests {
                 meeting.monitor().park(None, || meeting.calls_monitor(None, false));
             }
             let heard =
-                |inner: &mut Inner, errands: &mut _| inner.driver.hear(Rank(1), Message::new(()), 1, errands);
+                |inner: &mut Inner, actions: &mut _| inner.driver.hear(Rank(1), Message::new(()), 1, actions);
             meeting.with(heard).expect("the machine reads it");
             let order = worker.join().expect("the worker does not panic");
             assert_eq!(order, Some(Order::Run { range: 0..1, apart: false }));
@@ -208,7 +208,7 @@ mod loom_tests {
         loom::model(|| {
             let meeting = meeting(Way::Time);
             let its = meeting.clone();
-            let worker = thread::spawn(move || its.with(|inner, errands| inner.driver.wants(0, 0, errands)));
+            let worker = thread::spawn(move || its.with(|inner, actions| inner.driver.wants(0, 0, actions)));
             meeting.monitor().occupy();
             while meeting.lock().driver.wake_at().is_none() {
                 meeting.monitor().park(None, || meeting.calls_monitor(None, false));
@@ -223,7 +223,7 @@ mod loom_tests {
             let meeting = meeting(Way::Message);
             let its = meeting.clone();
             let worker = thread::spawn(move || order_for_worker_0(&its));
-            meeting.crew.stop();
+            meeting.team.stop();
             assert_eq!(worker.join().expect("the worker does not panic"), None);
         });
     }

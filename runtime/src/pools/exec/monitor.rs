@@ -106,7 +106,7 @@ impl<'m> Monitor<'m> {
             if let Some(panic) = refused {
                 resume_unwind(panic);
             }
-            shared.with(|inner, now_ns, errands| inner.driver.begin(now_ns, errands));
+            shared.with(|inner, now_ns, actions| inner.driver.begin(now_ns, actions));
         });
         if let Some(every_ns) = self.follow.every_ns {
             self.tell_all(|| PoolPacket::Follow { every_ns });
@@ -131,13 +131,13 @@ impl<'m> Monitor<'m> {
             }
         }
         if self.shared.work.is_cancelled() {
-            self.shared.with(|inner, _, errands| inner.driver.cancel(errands));
+            self.shared.with(|inner, _, actions| inner.driver.cancel(actions));
         }
         if !self.cancel_told && self.shared.meeting.lock().driver.is_cancelled() {
             self.cancel_told = true;
             self.tell_all(|| PoolPacket::Cancel);
         }
-        self.shared.with(|inner, now_ns, errands| inner.driver.pass_time(now_ns, errands));
+        self.shared.with(|inner, now_ns, actions| inner.driver.pass_time(now_ns, actions));
         self.follow();
         let outbound = std::mem::take(&mut self.shared.meeting.lock().outbound);
         for (to, packet) in outbound {
@@ -169,7 +169,7 @@ impl<'m> Monitor<'m> {
             PoolPacket::Machine(message) => {
                 let heard = self
                     .shared
-                    .with(|inner, now_ns, errands| inner.driver.hear(from, message, now_ns, errands));
+                    .with(|inner, now_ns, actions| inner.driver.hear(from, message, now_ns, actions));
                 heard.map_err(|why| {
                     let what = format!("a message from rank {from} to the policy `{}`", self.policy);
                     garbled(self.shared.rank, &what, &why)
@@ -185,7 +185,7 @@ impl<'m> Monitor<'m> {
             PoolPacket::Cancel => {
                 // Who cancelled tells all.
                 self.cancel_told = true;
-                self.shared.with(|inner, _, errands| inner.driver.cancel(errands));
+                self.shared.with(|inner, _, actions| inner.driver.cancel(actions));
             }
             PoolPacket::Abort(error) => {
                 self.told = true;
@@ -308,7 +308,7 @@ impl<'m> Monitor<'m> {
 
 impl Life for Monitor<'_> {
     fn step(&mut self) -> Next {
-        if self.shared.meeting.crew.stopped() {
+        if self.shared.meeting.team.stopped() {
             return Next::Over;
         }
         match self.turn() {
@@ -343,7 +343,7 @@ impl Life for Monitor<'_> {
         // While all workers are there to be looked at.
         self.shared.catching("observing its workers", || self.shared.observe(Observed::AtEnd));
         // Those that are still in a range come back from it; others need not wait for that.
-        self.shared.meeting.crew.stop();
+        self.shared.meeting.team.stop();
         self.shared.catching("telling others why it failed", || self.say_why());
     }
 }

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use lb_strategies::Shape;
-use lb_strategies::pool::{Errand, Input, Machine, Output, PoolRank};
+use lb_strategies::pool::{Action, Input, Machine, Output, PoolRank};
 
 use super::meeting::{Inner, Meeting};
 use super::monitor::Monitor;
@@ -68,7 +68,7 @@ pub(super) struct Shared<'p> {
 impl PoolRun<'_> {
     /// Runs the rank; returns when its part and all others' are in the result, or when the run has failed.
     pub(crate) fn run(self) {
-        let Seat { config, rank, plan, watch, crew, clock, outcome, transport, session } = self.seat;
+        let Seat { config, rank, plan, watch, team, clock, outcome, transport, session } = self.seat;
         let (recording, untraced) = session.rank(rank, &[], &clock);
         let seats = &plan.seats[rank.index()];
         let (machine, refused) = machine(self.make);
@@ -78,7 +78,7 @@ impl PoolRun<'_> {
             clock: &clock,
             outcome: &outcome,
             recording,
-            meeting: Meeting::new(crew, machine, seats.workers),
+            meeting: Meeting::new(team, machine, seats.workers),
             done: (0..seats.workers).map(|_| AtomicU64::new(0)).collect(),
             gauges: Gauges::new(seats.workers, config.background),
             asking: asking(config),
@@ -141,14 +141,14 @@ pub(super) fn asking(config: &Config) -> String {
 
 impl Shared<'_> {
     /// Gives the driver an input, and sees to what follows from it.
-    pub(super) fn with<T>(&self, input: impl FnOnce(&mut Inner, u64, &mut Vec<Errand>) -> T) -> T {
-        self.meeting.with(|inner, errands| input(inner, self.clock.now_ns(), errands))
+    pub(super) fn with<T>(&self, input: impl FnOnce(&mut Inner, u64, &mut Vec<Action>) -> T) -> T {
+        self.meeting.with(|inner, actions| input(inner, self.clock.now_ns(), actions))
     }
 
     /// Ends the run on this rank; the monitor tells the others.
     pub(super) fn fail(&self, error: Error) {
         self.outcome.fail(error);
-        self.meeting.crew.stop();
+        self.meeting.team.stop();
     }
 
     /// A panic of user code, or of the policy, ends the run.
@@ -208,7 +208,7 @@ mod tests {
     use crate::measure::topology::{self, plan::plan};
     use crate::measure::watch::Watch;
     use crate::run::session::{RunName, Session};
-    use crate::threads::crew::Crew;
+    use crate::threads::team::Team;
     use crate::wire::WireError;
 
     /// Work that nobody begins.
@@ -262,7 +262,7 @@ mod tests {
             rank: Rank(0),
             plan: &plan,
             watch: &Watch::start(),
-            crew: Arc::new(Crew::new(2)),
+            team: Arc::new(Team::new(2)),
             clock: Clock::machine(),
             outcome: outcome.clone(),
             session: &session,

@@ -36,7 +36,7 @@ use crate::run::outcome::Outcome;
 use crate::run::session::LOOK_COUNTS_NS;
 use crate::run::watchdog::Watchdog;
 use crate::threads::clock::Clock;
-use crate::threads::crew::Crew;
+use crate::threads::team::Team;
 use crate::trace::at_work::Sightings;
 use crate::trace::recording::Recording;
 use crate::transport::Transport;
@@ -76,7 +76,7 @@ pub(crate) fn run(
                 clock: &clock,
                 outcome: &outcome,
                 recording: Arc::new(Recording::nothing_of(rank, workers)),
-                meeting: Meeting::new(Arc::new(Crew::new(workers + 1)), machine, workers),
+                meeting: Meeting::new(Arc::new(Team::new(workers + 1)), machine, workers),
                 done: (0..workers).map(|_| AtomicU64::new(0)).collect(),
                 gauges: Gauges::new(workers, config.background),
                 asking: asking(config),

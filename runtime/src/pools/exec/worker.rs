@@ -13,9 +13,9 @@
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use lb_strategies::pool::{Errand, Order};
+use lb_strategies::pool::{Action, Order};
 
-use super::diary::Diary;
+use super::log::WorkerLog;
 use super::meeting::Inner;
 use super::rank::Shared;
 use super::steps::{Life, Next};
@@ -36,7 +36,7 @@ pub(super) struct Worker<'p> {
     tally: Tally,
     /// What does not count before it is told so.
     apart: Option<(Accumulated, Tally)>,
-    diary: Diary,
+    log: WorkerLog,
 }
 
 #[derive(Default)]
@@ -56,30 +56,30 @@ enum State {
 
 impl<'p> Worker<'p> {
     pub(super) fn new(shared: &'p Shared<'p>, number: u32) -> Worker<'p> {
-        let diary = Diary::new(&shared.recording, shared.rank, WorkerId(number), shared.clock.now_ns());
+        let log = WorkerLog::new(&shared.recording, shared.rank, WorkerId(number), shared.clock.now_ns());
         let tally = Tally::default();
-        Worker { shared, number, state: State::New, accumulated: None, tally, apart: None, diary }
+        Worker { shared, number, state: State::New, accumulated: None, tally, apart: None, log }
     }
 
     fn ask(&mut self) -> State {
         let (shared, number) = (self.shared, self.number);
         let cancelled = shared.work.is_cancelled();
-        let ask = |inner: &mut Inner, now_ns, errands: &mut Vec<Errand>| {
+        let ask = |inner: &mut Inner, now_ns, actions: &mut Vec<Action>| {
             // At once: until the monitor looks, cheap iterations may all be executed.
             if cancelled {
-                inner.driver.cancel(errands);
+                inner.driver.cancel(actions);
             }
-            inner.driver.wants(number, now_ns, errands);
-            let receiver = |errand: &Errand| match errand {
-                Errand::Send { to, .. } => Some(to.0),
+            inner.driver.wants(number, now_ns, actions);
+            let receiver = |action: &Action| match action {
+                Action::Send { to, .. } => Some(to.0),
                 _ => None,
             };
-            let sent: Vec<u32> = errands.iter().filter_map(receiver).collect();
+            let sent: Vec<u32> = actions.iter().filter_map(receiver).collect();
             (inner.driver.take_order(number), sent)
         };
         let (answer, sent) = shared.with(ask);
-        self.diary.asked(&sent, shared.clock.now_ns());
-        if shared.meeting.crew.stopped() {
+        self.log.asked(&sent, shared.clock.now_ns());
+        if shared.meeting.team.stopped() {
             return self.leave(false);
         }
         match answer {
@@ -101,16 +101,16 @@ impl<'p> Worker<'p> {
                 self.shared.work.merge(self.accumulated.as_mut().expect(BEGUN), kept);
                 self.count(tally);
             } else {
-                self.diary.record.discarded += tally.count;
+                self.log.record.discarded += tally.count;
             }
         }
         let fresh = matches!(order, Order::Run { apart: true, .. }).then(|| self.shared.work.init());
-        self.diary.waited(self.shared.clock.now_ns());
+        self.log.waited(self.shared.clock.now_ns());
         match order {
             Order::Run { range, .. } => State::Runs { range, fresh },
             Order::Leave => {
                 let accumulated = self.accumulated.take().expect(BEGUN);
-                let (tally, record) = (self.tally, self.diary.record);
+                let (tally, record) = (self.tally, self.log.record);
                 self.shared.with(|inner, _, _| inner.hand_in(accumulated, tally, record));
                 self.rests(State::Through)
             }
@@ -133,8 +133,8 @@ impl<'p> Worker<'p> {
             return State::Over;
         }
         let cpu_clock_ns = self.cpu_ns();
-        self.diary.executed(&range, cpu_clock_ns - cpu_start_ns, end_ns, || shared.clock.now_ns());
-        shared.gauges.workers[self.number as usize].publish(self.diary.published(cpu_clock_ns));
+        self.log.executed(&range, cpu_clock_ns - cpu_start_ns, end_ns, || shared.clock.now_ns());
+        shared.gauges.workers[self.number as usize].publish(self.log.published(cpu_clock_ns));
         shared.observe(Observed::Between);
         match fresh {
             Some(kept) => self.apart = Some((kept, Tally::of(&range))),
@@ -146,7 +146,7 @@ impl<'p> Worker<'p> {
     /// Some iterations count.
     fn count(&mut self, its: Tally) {
         self.tally.add(its);
-        self.diary.record.iterations = self.tally.count;
+        self.log.record.iterations = self.tally.count;
         self.shared.count(self.number, self.tally.count);
     }
 
@@ -158,7 +158,7 @@ impl<'p> Worker<'p> {
     /// From now on it is idle.
     fn rests(&self, state: State) -> State {
         let shared = self.shared;
-        shared.gauges.workers[self.number as usize].parks(self.diary.last_ns());
+        shared.gauges.workers[self.number as usize].parks(self.log.last_ns());
         // Other processes cannot be seen: they may execute what it waits for.
         if shared.alone && matches!(state, State::Waits) {
             shared.recording.at_work[self.number as usize].waits();
@@ -170,14 +170,14 @@ impl<'p> Worker<'p> {
         let now_ns = self.shared.clock.now_ns();
         self.shared.gauges.workers[self.number as usize].wakes(now_ns);
         self.shared.recording.at_work[self.number as usize].rests();
-        self.diary.rested(now_ns);
+        self.log.rested(now_ns);
     }
 
     fn leave(&mut self, idle: bool) -> State {
         if idle {
             self.wakes();
         }
-        self.diary.waited(self.shared.clock.now_ns());
+        self.log.waited(self.shared.clock.now_ns());
         State::Over
     }
 }
@@ -186,13 +186,13 @@ const BEGUN: &str = "it has begun and not handed in";
 
 impl Life for Worker<'_> {
     fn step(&mut self) -> Next {
-        let over = self.shared.meeting.crew.stopped();
+        let over = self.shared.meeting.team.stopped();
         // A step that panics is its last.
         self.state = match std::mem::take(&mut self.state) {
             state if over => self.leave(matches!(state, State::Waits | State::Through)),
             State::New => {
                 self.accumulated = Some(self.shared.work.init());
-                self.diary.waited(self.shared.clock.now_ns());
+                self.log.waited(self.shared.clock.now_ns());
                 State::Wants
             }
             State::Runs { range, fresh } => self.execute(range, fresh),

@@ -132,10 +132,15 @@ fn a_message_that_another_chunk_handled_is_found() {
 }
 
 #[test]
-fn one_number_for_two_messages_is_found() {
+fn one_number_for_two_messages_is_noted_since_a_chunk_that_is_inserted_again_counts_anew() {
     let mut ranks = two_ranks();
-    ranks[0].events.push(send(1000, 1, 2, 1));
-    finds("twice", &ranks, "was sent before with the same number");
+    ranks[0].events.push(send(1000, 1, 3, 1));
+    ranks[1].end.messages = 2;
+    ranks[1].events = vec![handler(1500, 9000, 2, Some(1), 1), handler(9000, 9500, 3, Some(1), 1)];
+    let (text, sound) = checked("twice", 1, &ranks);
+    assert!(sound && text.contains("was its sender removed and inserted again?"), "{text}");
+    ranks[0].events.pop();
+    finds("handled-twice", &ranks, "message 1 of Ring[#1] to Ring[#3] was handled, but never sent");
 }
 
 #[test]

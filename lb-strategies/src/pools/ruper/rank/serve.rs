@@ -3,8 +3,8 @@
 use super::{Link, RuperRank};
 use crate::pools::machine::Nanos;
 use crate::pools::ruper::command::Command;
-use crate::pools::ruper::hands::{Doing, Hand};
 use crate::pools::ruper::messages::{Output, RuperMessage};
+use crate::pools::ruper::own_workers::{Doing, OwnWorker};
 use crate::pools::ruper::supply::Need;
 use crate::pools::ruper::task::{Denial, Finish, Report, Task, Urgency};
 use crate::pools::ruper::worker::Stage;
@@ -15,8 +15,8 @@ impl RuperRank {
     pub(super) fn serve(&mut self, now: Nanos, out: &mut Vec<Output>) {
         loop {
             let before = self.task.as_ref().map(Task::checkpoints);
-            for worker in 0..self.hands.len() as u32 {
-                if self.hands[worker as usize].doing == Doing::Waiting {
+            for worker in 0..self.own_workers.len() as u32 {
+                if self.own_workers[worker as usize].doing == Doing::Waiting {
                     self.serve_one(now, worker, out);
                 }
             }
@@ -28,24 +28,24 @@ impl RuperRank {
 
     fn serve_one(&mut self, now: Nanos, worker: u32, out: &mut Vec<Output>) {
         let Some(task) = &mut self.task else { return };
-        let hand = &mut self.hands[worker as usize];
+        let own = &mut self.own_workers[worker as usize];
         if task.stage(worker) == Stage::Absent {
             task.start(now, worker).expect("it has not started");
         }
-        if task.quota(worker) <= hand.done {
+        if task.quota(worker) <= own.done {
             return self.may_it_leave(now, worker, out);
         }
         if task.stage(worker) == Stage::Parked {
             task.unpark(now, worker);
         }
         if task.report_at(worker) <= now {
-            task.report(now, worker, hand.done, Report::Periodic).expect("it is working");
+            task.report(now, worker, own.done, Report::Periodic).expect("it is working");
         }
-        let count = hand.next(now, task.report_at(worker)).min(task.quota(worker) - hand.done);
+        let count = own.next(now, task.report_at(worker)).min(task.quota(worker) - own.done);
         if let Some(range) = self.supply.take(count) {
             let iterations = range.end - range.start;
             task.took(worker, iterations);
-            hand.doing = Doing::Running { iterations, since: now };
+            own.doing = Doing::Running { iterations, since: now };
             out.push(Output::Run { worker, range, copy: false });
         } else if self.supply.is_exhausted(task.total()) {
             // Its quota is older than the total: a checkpoint makes them agree.
@@ -56,13 +56,13 @@ impl RuperRank {
     /// A worker has reached its quota (paper, §2.1 and §2.2).
     fn may_it_leave(&mut self, now: Nanos, worker: u32, out: &mut Vec<Output>) {
         let Some(task) = &mut self.task else { return };
-        let hand = &mut self.hands[worker as usize];
+        let own = &mut self.own_workers[worker as usize];
         if task.stage(worker) == Stage::Running {
-            task.report(now, worker, hand.done, Report::Final).expect("it is working");
+            task.report(now, worker, own.done, Report::Final).expect("it is working");
         }
         match task.finish(worker).expect("it is working") {
             Finish::Release => {
-                hand.doing = Doing::Released;
+                own.doing = Doing::Released;
                 out.push(Output::Release { worker });
             }
             Finish::Denied(Denial::MoreWork) => {}
@@ -77,13 +77,13 @@ impl RuperRank {
     /// Claims indices, if they will soon be short.
     pub(super) fn claim(&mut self, now: Nanos, commands: &mut Vec<Command>) {
         let Some(task) = &self.task else { return };
-        let short = |(worker, hand): &(u32, &Hand)| {
-            hand.doing == Doing::Waiting && task.stage(*worker) == Stage::Running
+        let short = |(worker, own): &(u32, &OwnWorker)| {
+            own.doing == Doing::Waiting && task.stage(*worker) == Stage::Running
         };
         let need = Need {
             total: task.total(),
-            speed: self.hands.iter().filter_map(|hand| hand.sizer.speed()).sum(),
-            hungry: (0..).zip(&self.hands).filter(short).count() as u64,
+            speed: self.own_workers.iter().filter_map(|own| own.sizer.speed()).sum(),
+            hungry: (0..).zip(&self.own_workers).filter(short).count() as u64,
         };
         let Some(count) = self.supply.claim(now, need, &self.settings) else { return };
         if let Link::Root(root) = &mut self.link {

@@ -22,14 +22,14 @@ pub(crate) enum Doing {
 
 /// One worker, as its rank sees it.
 #[derive(Clone, Debug)]
-pub(crate) struct Hand {
+pub(crate) struct OwnWorker {
     pub(crate) doing: Doing,
     /// Iterations it has executed.
     pub(crate) done: u64,
     pub(crate) sizer: Sizer,
 }
 
-impl Hand {
+impl OwnWorker {
     pub(crate) fn new(settings: &Settings, cost_hint: Option<Nanos>) -> Self {
         Self { doing: Doing::Nothing, done: 0, sizer: Sizer::new(settings.chunk, cost_hint) }
     }
@@ -71,24 +71,24 @@ mod tests {
     #[test]
     fn a_worker_is_overdue_when_its_range_takes_much_longer_than_it_should() {
         let settings = Settings::of("");
-        let mut hand = Hand::new(&settings, None);
-        assert_eq!(hand.overdue_at(0, &settings), None);
-        hand.doing = Doing::Running { iterations: 1, since: 0 };
-        hand.wants(5 * SECOND);
-        assert_eq!((hand.done, hand.doing), (1, Doing::Waiting));
-        hand.doing = Doing::Running { iterations: 2, since: 5 * SECOND };
-        assert_eq!(hand.overdue_at(0, &settings), Some(45 * SECOND), "10 s were expected");
-        assert_eq!(hand.overdue_at(99 * SECOND, &settings), Some(99 * SECOND));
+        let mut own = OwnWorker::new(&settings, None);
+        assert_eq!(own.overdue_at(0, &settings), None);
+        own.doing = Doing::Running { iterations: 1, since: 0 };
+        own.wants(5 * SECOND);
+        assert_eq!((own.done, own.doing), (1, Doing::Waiting));
+        own.doing = Doing::Running { iterations: 2, since: 5 * SECOND };
+        assert_eq!(own.overdue_at(0, &settings), Some(45 * SECOND), "10 s were expected");
+        assert_eq!(own.overdue_at(99 * SECOND, &settings), Some(99 * SECOND));
     }
 
     #[test]
     fn a_range_ends_when_the_worker_reports() {
-        let mut hand = Hand::new(&Settings::of("chunk=1"), None);
+        let mut own = OwnWorker::new(&Settings::of("chunk=1"), None);
         for _ in 0..9 {
-            hand.doing = Doing::Running { iterations: hand.next(0, Nanos::MAX), since: 0 };
-            let Doing::Running { iterations, .. } = hand.doing else { unreachable!() };
-            hand.wants(iterations * SECOND / 1000);
+            own.doing = Doing::Running { iterations: own.next(0, Nanos::MAX), since: 0 };
+            let Doing::Running { iterations, .. } = own.doing else { unreachable!() };
+            own.wants(iterations * SECOND / 1000);
         }
-        assert_eq!([2000, 1000, 250, 0].map(|left| hand.next(0, left * SECOND / 1000)), [1000, 1000, 250, 1]);
+        assert_eq!([2000, 1000, 250, 0].map(|left| own.next(0, left * SECOND / 1000)), [1000, 1000, 250, 1]);
     }
 }

@@ -11,7 +11,7 @@ use crate::trace::recorder::Recorder;
 use crate::trace::recording::Recording;
 
 /// One worker's notes. Its time is cut into stretches that follow each other; each is noted when it ends.
-pub(super) struct Diary {
+pub(super) struct WorkerLog {
     pub(super) record: PoolWorker,
     recorder: Option<Recorder>,
     /// End of the last stretch.
@@ -22,11 +22,11 @@ pub(super) struct Diary {
     published_cpu_ns: u64,
 }
 
-impl Diary {
-    pub(super) fn new(recording: &Arc<Recording>, rank: Rank, worker: WorkerId, now_ns: u64) -> Diary {
+impl WorkerLog {
+    pub(super) fn new(recording: &Arc<Recording>, rank: Rank, worker: WorkerId, now_ns: u64) -> WorkerLog {
         let record = PoolWorker { rank: rank.0, worker: worker.0, ..PoolWorker::default() };
         let recorder = Recorder::new(recording, worker, now_ns);
-        Diary { record, recorder, last_ns: now_ns, idle_ns: 0, published_cpu_ns: 0 }
+        WorkerLog { record, recorder, last_ns: now_ns, idle_ns: 0, published_cpu_ns: 0 }
     }
 
     /// It asked the policy, which sent messages to these ranks.
@@ -91,7 +91,7 @@ impl Diary {
 }
 
 /// Also when it panics.
-impl Drop for Diary {
+impl Drop for WorkerLog {
     fn drop(&mut self) {
         if let Some(recorder) = &mut self.recorder {
             recorder.finish();

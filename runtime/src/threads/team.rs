@@ -12,17 +12,17 @@ use super::sleep::Sleeper;
 use super::sync::{AtomicBool, AtomicU64, Ordering, fence};
 
 /// The workers of one rank, as far as they sleep.
-pub(crate) struct Crew {
+pub(crate) struct Team {
     pub(crate) sleepers: Vec<Sleeper>,
     /// Workers that are parked, or about to be.
     parked: AtomicU64,
     stop: AtomicBool,
 }
 
-impl Crew {
-    pub(crate) fn new(workers: u32) -> Crew {
+impl Team {
+    pub(crate) fn new(workers: u32) -> Team {
         let sleepers = (0..workers).map(|_| Sleeper::new()).collect();
-        Crew { sleepers, parked: AtomicU64::new(0), stop: AtomicBool::new(false) }
+        Team { sleepers, parked: AtomicU64::new(0), stop: AtomicBool::new(false) }
     }
 
     pub(crate) fn stopped(&self) -> bool {
@@ -75,10 +75,10 @@ mod loom_tests {
     #[test]
     fn loom_a_token_put_on_a_queue_of_ones_own_is_seen_by_a_worker_that_parks_or_wakes_it() {
         loom::model(|| {
-            let crew = Arc::new(Crew::new(2));
+            let team = Arc::new(Team::new(2));
             let queue = Arc::new(AtomicU32::new(0));
-            let (owner_crew, owner_queue) = (crew.clone(), queue.clone());
-            crew.sleepers[1].occupy();
+            let (owner_crew, owner_queue) = (team.clone(), queue.clone());
+            team.sleepers[1].occupy();
             let owner = thread::spawn(move || {
                 // As the owner of a deque does it.
                 owner_queue.store(1, Ordering::Release);
@@ -86,7 +86,7 @@ mod loom_tests {
             });
             // A lost wake-up is a park that never ends: loom reports it as a deadlock.
             while queue.load(Ordering::Acquire) == 0 {
-                crew.park(1, None, || queue.load(Ordering::Acquire) == 1);
+                team.park(1, None, || queue.load(Ordering::Acquire) == 1);
             }
             owner.join().expect("the owner does not panic");
         });

@@ -9,7 +9,7 @@
 //!       `--------------> released
 //! ```
 //!
-//! It decides nothing: what a worker gets, the machine that owns the desk says.
+//! It decides nothing: what a worker gets, the machine that owns them says.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ use crate::pools::steps::{Pace, Steps};
 use crate::rank::Rank;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum State {
     Away,
     Waiting,
     Running,
@@ -31,27 +31,27 @@ enum Place {
 /// The workers of one rank.
 ///
 /// ```
-/// use lb_strategies::{Rank, pool::{Output, Pool, central::Desk, steps::Pace}};
-/// let mut desk = Desk::new(&Pool::new(9, vec![1]), Rank(0), Pace::Single, 100);
+/// use lb_strategies::{Rank, pool::{Output, Pool, central::Workers, steps::Pace}};
+/// let mut workers = Workers::new(&Pool::new(9, vec![1]), Rank(0), Pace::Single, 100);
 /// let mut out: Vec<Output<()>> = Vec::new();
-/// desk.through(0, 0, &mut out);
-/// assert!(desk.is_waiting(0));
-/// desk.dismiss(&mut out);
+/// workers.through(0, 0, &mut out);
+/// assert!(workers.is_waiting(0));
+/// workers.dismiss(&mut out);
 /// assert_eq!(out, [Output::Release { worker: 0 }, Output::Closed]);
 /// ```
 #[derive(Clone, Debug)]
-pub struct Desk {
+pub struct Workers {
     steps: Vec<Steps>,
-    places: Vec<Place>,
+    states: Vec<State>,
     dismissed: bool,
 }
 
-impl Desk {
+impl Workers {
     /// Nobody is there yet, and nobody has anything.
     pub fn new(pool: &Pool, rank: Rank, pace: Pace, chunk: Nanos) -> Self {
         let workers = pool.workers_of(rank) as usize;
         let steps = vec![Steps::new(pace, chunk, pool.cost_hint); workers];
-        Self { steps, places: vec![Place::Away; workers], dismissed: false }
+        Self { steps, states: vec![State::Away; workers], dismissed: false }
     }
 
     /// How many workers, there or not.
@@ -62,7 +62,7 @@ impl Desk {
     /// A worker `Wants`: its step, if it was at one, is over. How many indices that was, and how long it took.
     pub fn through<M>(&mut self, now: Nanos, worker: u32, out: &mut Vec<Output<M>>) -> Option<(u64, Nanos)> {
         let ran = self.steps[worker as usize].through(now);
-        self.places[worker as usize] = Place::Waiting;
+        self.states[worker as usize] = State::Waiting;
         if self.dismissed {
             self.release(worker, out);
         }
@@ -76,9 +76,9 @@ impl Desk {
 
     /// A worker that waits begins its next step; false if there is none.
     pub fn run<M>(&mut self, now: Nanos, worker: u32, out: &mut Vec<Output<M>>) -> bool {
-        debug_assert_eq!(self.places[worker as usize], Place::Waiting, "only who waits begins");
+        debug_assert_eq!(self.states[worker as usize], State::Waiting, "only who waits begins");
         let Some(range) = self.steps[worker as usize].next(now) else { return false };
-        self.places[worker as usize] = Place::Running;
+        self.states[worker as usize] = State::Running;
         out.push(Output::Run { worker, range, copy: false });
         true
     }
@@ -90,17 +90,17 @@ impl Desk {
 
     /// Whether a worker is there and has nothing to do.
     pub fn is_waiting(&self, worker: u32) -> bool {
-        self.places[worker as usize] == Place::Waiting
+        self.states[worker as usize] == State::Waiting
     }
 
     /// Whether a worker has shown up.
     pub fn is_there(&self, worker: u32) -> bool {
-        self.places[worker as usize] != Place::Away
+        self.states[worker as usize] != State::Away
     }
 
     /// Whether nobody is at a step.
     pub fn is_at_rest(&self) -> bool {
-        self.places.iter().all(|&place| place != Place::Running)
+        self.states.iter().all(|&place| place != State::Running)
     }
 
     /// Takes from all workers what they have not begun.
@@ -123,9 +123,9 @@ impl Desk {
     }
 
     fn release<M>(&mut self, worker: u32, out: &mut Vec<Output<M>>) {
-        self.places[worker as usize] = Place::Released;
+        self.states[worker as usize] = State::Released;
         out.push(Output::Release { worker });
-        if self.places.iter().all(|&place| place == Place::Released) {
+        if self.states.iter().all(|&place| place == State::Released) {
             out.push(Output::Closed);
         }
     }
