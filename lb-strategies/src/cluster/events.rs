@@ -78,3 +78,8 @@ impl<E> PartialEq for Planned<E> {
 }
 
 impl<E> Eq for Planned<E> {}
+
+/// A number that stands for a history with one more event, of which `event` says what it was.
+pub(super) fn digested(before: u64, now: Nanos, event: u64) -> u64 {
+    (before ^ now.rotate_left(17) ^ event).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+}

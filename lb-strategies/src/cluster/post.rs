@@ -20,6 +20,8 @@ pub struct Post<L, M> {
     ranks: u32,
     /// By sender and receiver.
     ways: Vec<Way<M>>,
+    /// By receiver, when it is through with the messages that it has taken.
+    free: Vec<Nanos>,
 }
 
 struct Way<M> {
@@ -33,7 +35,8 @@ impl<L: Links, M> Post<L, M> {
     pub fn new(ranks: u32, links: L) -> Self {
         let way = || Way { messages: VecDeque::new(), last: 0 };
         let pairs = ranks as usize * ranks as usize;
-        Self { links, ranks, ways: std::iter::repeat_with(way).take(pairs).collect() }
+        let ways = std::iter::repeat_with(way).take(pairs).collect();
+        Self { links, ranks, ways, free: vec![0; ranks as usize] }
     }
 
     /// A message leaves now; says when it arrives.
@@ -50,9 +53,12 @@ impl<L: Links, M> Post<L, M> {
         self.way(from, to).messages.pop_front()
     }
 
-    /// How long a rank is busy with one message.
-    pub fn service(&mut self, rank: Rank) -> Nanos {
-        self.links.service(rank)
+    /// A message has arrived now; says when its receiver has served it. It serves one after the other.
+    pub fn serve(&mut self, to: Rank, now: Nanos) -> Nanos {
+        let service = self.links.service(to);
+        let free = &mut self.free[to.index()];
+        *free = (*free).max(now) + service;
+        *free
     }
 
     fn way(&mut self, from: Rank, to: Rank) -> &mut Way<M> {

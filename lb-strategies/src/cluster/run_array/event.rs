@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use crate::arrays::balancer::{ChunkReport, Move, RankSample};
+use crate::cluster::events::digested;
 use crate::cluster::execution::Look;
 use crate::pools::machine::Nanos;
 
@@ -63,5 +64,5 @@ pub(super) fn digest(before: u64, now: Nanos, event: &Event) -> u64 {
         Event::Served { from, to } => 3 + 8 * u64::from(*from) + (u64::from(*to) << 32),
         Event::Leaves { chunk, from } => 4 + 8 * u64::from(*chunk) + (u64::from(*from) << 32),
     };
-    (before ^ now.rotate_left(17) ^ kind).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+    digested(before, now, kind)
 }

@@ -54,8 +54,6 @@ pub(super) struct History<'r> {
     places: Vec<Place>,
     gauges: Vec<Gauges>,
     post: Post<Box<dyn Links + 'r>, Packet>,
-    /// Until when a rank is busy with messages.
-    serving: Vec<Nanos>,
     gathered: BTreeMap<u64, Gathered>,
     /// Ranks that have flushed.
     flushed: u32,
@@ -104,7 +102,6 @@ impl<'r> History<'r> {
             places,
             gauges,
             post: Post::new(ranks as u32, links),
-            serving: vec![0; ranks],
             gathered: BTreeMap::new(),
             flushed: 0,
             through: Vec::new(),
@@ -150,10 +147,8 @@ impl<'r> History<'r> {
             }
             Event::Through { worker } => self.be_through(worker),
             Event::Delivered { from, to } => {
-                let service = self.post.service(Rank(to));
-                let free = self.serving[to as usize].max(self.now) + service;
-                self.serving[to as usize] = free;
-                self.events.at(free, Event::Served { from, to });
+                let served = self.post.serve(Rank(to), self.now);
+                self.events.at(served, Event::Served { from, to });
             }
             Event::Served { from, to } => {
                 let packet = self.post.take(Rank(from), Rank(to)).expect("it is on its way");

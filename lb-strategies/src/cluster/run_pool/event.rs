@@ -1,5 +1,6 @@
 //! What can happen on the cluster, and a number that stands for a whole history.
 
+use crate::cluster::events::digested;
 use crate::cluster::execution::Look;
 use crate::pools::machine::Nanos;
 
@@ -39,5 +40,5 @@ pub(super) fn digest(before: u64, now: Nanos, event: &Event) -> u64 {
         Event::Served { from, to } => 4 + 8 * u64::from(*from) + (u64::from(*to) << 32),
         Event::Timer { rank } => 5 + 8 * u64::from(*rank),
     };
-    (before ^ now.rotate_left(17) ^ kind).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+    digested(before, now, kind)
 }

@@ -51,8 +51,6 @@ pub(super) struct History<'r> {
     firsts: Vec<usize>,
     workers: Vec<State>,
     post: Post<Box<dyn Links + 'r>, Message>,
-    /// Until when a rank is busy with messages.
-    serving: Vec<Nanos>,
     /// Empty; kept for its memory.
     actions: Vec<Action>,
     run: PoolRun,
@@ -95,7 +93,6 @@ impl<'r> History<'r> {
             workers: names.iter().map(|_| State::default()).collect(),
             execution: Execution::new(vcpus, names),
             post: Post::new(ranks as u32, links),
-            serving: vec![0; ranks],
             actions: Vec::new(),
             run,
         }
@@ -126,10 +123,8 @@ impl<'r> History<'r> {
                 }
             }
             Event::Delivered { from, to } => {
-                let service = self.post.service(Rank(to));
-                let free = self.serving[to as usize].max(self.now) + service;
-                self.serving[to as usize] = free;
-                self.events.at(free, Event::Served { from, to });
+                let served = self.post.serve(Rank(to), self.now);
+                self.events.at(served, Event::Served { from, to });
             }
             Event::Served { from, to } => {
                 let message = self.post.take(Rank(from), Rank(to)).expect("it is on its way");
