@@ -72,7 +72,7 @@ pub use median::median;
 pub use parameters::{Parameter, Parameters};
 pub use parse_error::ParseError;
 pub use pools as pool;
-pub use rank::Rank;
+pub use rank::{Rank, WorkerId};
 pub use shape::Shape;
 pub use table::{Listing, Table};
 pub use tables::{ARRAYS, BadName, POOLS, check_own, help, unknown};

@@ -1,4 +1,4 @@
-//! The name of a rank.
+//! The names of ranks and of their workers.
 
 use std::fmt;
 
@@ -22,6 +22,29 @@ impl Rank {
 }
 
 impl fmt::Display for Rank {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+/// The number of a worker within its rank. Workers of different ranks may have the same.
+///
+/// ```
+/// use lb_strategies::WorkerId;
+/// assert_eq!(WorkerId(3).to_string(), "3");
+/// assert_eq!(["first", "second"][WorkerId(1).index()], "second");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct WorkerId(pub u32);
+
+impl WorkerId {
+    /// The worker as a position in a list of all workers of its rank.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for WorkerId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(formatter)
     }

@@ -1,30 +1,13 @@
 //! Names of things that outlive a place.
 //!
-//! [`Rank`], [`ArrayId`] and [`ChunkId`] come from `lb_strategies`, which speaks of the same things and sits
+//! [`Rank`], [`WorkerId`], [`ArrayId`] and [`ChunkId`] come from `lb_strategies`, which speaks of the same things and sits
 //! below this crate.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use lb_strategies::{ArrayId, ChunkId, Rank};
-
-/// The number of a worker within its rank. Workers of different ranks may have the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub(crate) struct WorkerId(pub(crate) u32);
-
-impl WorkerId {
-    /// The worker as a position in a list of all workers of its rank.
-    pub(crate) fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-impl fmt::Display for WorkerId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(formatter)
-    }
-}
+pub(crate) use lb_strategies::{ArrayId, ChunkId, Rank, WorkerId};
 
 /// A place inside a rank that holds one chunk: an index into the rank's table of cells.
 ///

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use caribou::lb::pool::{Input, Machine, Nanos, Output, Pool, PoolRank, PoolStrategy};
-use caribou::lb::{Entry, Rank};
+use caribou::lb::{Entry, Rank, WorkerId};
 use serde::{Deserialize, Serialize};
 
 /// Iterations a worker gets at once.
@@ -33,10 +33,10 @@ impl PoolStrategy for Counter {
 #[derive(Serialize, Deserialize)]
 enum Message {
     Ask {
-        worker: u32,
+        worker: WorkerId,
     },
     Answer {
-        worker: u32,
+        worker: WorkerId,
         range: Range<u64>,
         why: String,
         /// So many that they would travel beside what a chunk sends.
@@ -60,7 +60,7 @@ impl CounterRank {
         begin..self.left.start
     }
 
-    fn give(&mut self, worker: u32, range: Range<u64>, out: &mut Vec<Output<Message>>) {
+    fn give(&mut self, worker: WorkerId, range: Range<u64>, out: &mut Vec<Output<Message>>) {
         if range.is_empty() {
             out.push(Output::Release { worker });
             self.one_less(out);

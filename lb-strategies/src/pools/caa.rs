@@ -55,7 +55,7 @@ use crate::parameters::{Parameter, Parameters};
 use crate::parse_error::ParseError;
 use crate::pools::machine::{Input, Machine, Nanos, Output, PoolRank};
 use crate::pools::policy::{Pool, PoolStrategy};
-use crate::rank::Rank;
+use crate::rank::{Rank, WorkerId};
 use decide::{Conditions, Tally};
 use head::Head;
 use member::Member;
@@ -171,7 +171,7 @@ pub enum CaaMessage {
     /// To a rank: its part of the next round.
     Shares {
         /// Which worker, which indices; those that are not named get nothing.
-        shares: Vec<(u32, Range<u64>)>,
+        shares: Vec<(WorkerId, Range<u64>)>,
         /// When the round ends.
         until: Until,
     },

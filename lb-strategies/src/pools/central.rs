@@ -37,13 +37,13 @@ pub type Outbox<M> = VecDeque<(Rank, M)>;
 /// One rank of a policy with a central queue.
 ///
 /// ```
-/// use lb_strategies::{Rank, pool::{Input, Output, Pool, PoolRank}};
+/// use lb_strategies::{Rank, WorkerId, pool::{Input, Output, Pool, PoolRank}};
 /// use lb_strategies::pool::central::{CentralRank, Master, SizeRule};
 /// let pool = Pool::new(10, vec![1]);
 /// let mut machine = CentralRank::new(&pool, Rank(0), SizeRule::Fixed(4), Master::Works, 100);
 /// let mut out = Vec::new();
-/// machine.step(0, Input::Wants { worker: 0 }, &mut out);
-/// assert_eq!(out, [Output::Run { worker: 0, range: 0..1, copy: false }], "the first step of 0..4");
+/// machine.step(0, Input::Wants { worker: WorkerId(0) }, &mut out);
+/// assert_eq!(out, [Output::Run { worker: WorkerId(0), range: 0..1, copy: false }], "the first step of 0..4");
 /// ```
 pub struct CentralRank {
     rank: Rank,

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use super::machine::{Input, Machine, Nanos, Output};
 use super::message::{Message, Unreadable};
-use crate::rank::Rank;
+use crate::rank::{Rank, WorkerId};
 
 /// What a worker is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub enum Action {
     /// This worker, which may be asleep, has an order.
     Call {
         /// Its number on this rank.
-        worker: u32,
+        worker: WorkerId,
     },
     /// [`Driver::pass_time`] then.
     WakeAt(Nanos),
@@ -52,14 +52,14 @@ pub enum Action {
 ///
 /// ```
 /// use lb_strategies::pool::{Driver, Action, Order, Pool};
-/// use lb_strategies::{POOLS, Rank};
+/// use lb_strategies::{POOLS, Rank, WorkerId};
 /// let policy = POOLS.parse("static")?;
 /// let mut driver = Driver::new(policy.rank(&Pool::new(5, vec![1]), Rank(0)), 1);
 /// let mut actions = Vec::new();
 /// driver.begin(0, &mut actions);
-/// driver.wants(0, 0, &mut actions);
-/// assert!(matches!(actions[..], [Action::Call { worker: 0 }]));
-/// assert!(matches!(driver.take_order(0), Some((None, Order::Run { .. }))));
+/// driver.wants(WorkerId(0), 0, &mut actions);
+/// assert!(matches!(actions[..], [Action::Call { worker: WorkerId(0) }]));
+/// assert!(matches!(driver.take_order(WorkerId(0)), Some((None, Order::Run { .. }))));
 /// # Ok::<(), lb_strategies::ParseError>(())
 /// ```
 pub struct Driver {
@@ -110,9 +110,9 @@ impl Driver {
     }
 
     /// A worker has nothing to do.
-    pub fn wants(&mut self, worker: u32, now: Nanos, actions: &mut Vec<Action>) {
+    pub fn wants(&mut self, worker: WorkerId, now: Nanos, actions: &mut Vec<Action>) {
         if self.cancelled {
-            self.states[worker as usize].dismiss();
+            self.states[worker.index()].dismiss();
             return;
         }
         self.tell(now, Input::Wants { worker }, actions);
@@ -148,15 +148,15 @@ impl Driver {
     }
 
     /// What a worker is told, once: whether what it kept apart counts, and what to do.
-    pub fn take_order(&mut self, worker: u32) -> Option<(Option<bool>, Order)> {
-        let state = &mut self.states[worker as usize];
+    pub fn take_order(&mut self, worker: WorkerId) -> Option<(Option<bool>, Order)> {
+        let state = &mut self.states[worker.index()];
         let order = state.order.take()?;
         Some((state.counts.take(), order))
     }
 
     /// Whether [`take_order`](Self::take_order) would return something.
-    pub fn has_order(&self, worker: u32) -> bool {
-        self.states[worker as usize].order.is_some()
+    pub fn has_order(&self, worker: WorkerId) -> bool {
+        self.states[worker.index()].order.is_some()
     }
 
     /// From now on workers that want something leave, and nobody asks the machine.
@@ -165,7 +165,7 @@ impl Driver {
             return;
         }
         self.wake_at = None;
-        for (worker, state) in (0..).zip(&mut self.states) {
+        for (worker, state) in (0..).map(WorkerId).zip(&mut self.states) {
             // Who waits for an order leaves; who runs asks again; who was released asks no more.
             if state.order.is_none() && !state.released {
                 state.dismiss();
@@ -224,10 +224,10 @@ impl Driver {
             }
             Output::Release { worker } => {
                 self.order(worker, Order::Leave, actions);
-                self.states[worker as usize].released = true;
+                self.states[worker.index()].released = true;
             }
-            Output::Commit { worker } => self.states[worker as usize].counts = Some(true),
-            Output::Discard { worker } => self.states[worker as usize].counts = Some(false),
+            Output::Commit { worker } => self.states[worker.index()].counts = Some(true),
+            Output::Discard { worker } => self.states[worker.index()].counts = Some(false),
             Output::Send { to, message } => {
                 self.messages += 1;
                 actions.push(Action::Send { to, message });
@@ -242,8 +242,8 @@ impl Driver {
         }
     }
 
-    fn order(&mut self, worker: u32, order: Order, actions: &mut Vec<Action>) {
-        let state = &mut self.states[worker as usize];
+    fn order(&mut self, worker: WorkerId, order: Order, actions: &mut Vec<Action>) {
+        let state = &mut self.states[worker.index()];
         assert!(!state.released, "a policy gives a worker nothing after its release");
         let before = state.order.replace(order);
         assert!(before.is_none(), "a policy gives a worker one order at a time");
@@ -275,54 +275,61 @@ mod tests {
 
     #[test]
     fn a_cancelled_pool_gives_out_nothing_more() {
-        let mut driver = says(vec![Output::Run { worker: 0, range: 0..3, copy: true }, Output::WakeAt(9)]);
-        assert!(matches!(driver.take_order(0), Some((None, Order::Run { .. }))));
+        let mut driver =
+            says(vec![Output::Run { worker: WorkerId(0), range: 0..3, copy: true }, Output::WakeAt(9)]);
+        assert!(matches!(driver.take_order(WorkerId(0)), Some((None, Order::Run { .. }))));
         let mut actions = Vec::new();
         driver.cancel(&mut actions);
         driver.cancel(&mut actions);
-        assert!(matches!(actions[..], [Action::Call { worker: 0 }]) && driver.wake_at().is_none());
+        assert!(matches!(actions[..], [Action::Call { worker: WorkerId(0) }]) && driver.wake_at().is_none());
         // It was running, and may also be told so when it comes back.
-        driver.wants(0, 2, &mut Vec::new());
-        assert_eq!(driver.take_order(0), Some((Some(false), Order::Leave)));
+        driver.wants(WorkerId(0), 2, &mut Vec::new());
+        assert_eq!(driver.take_order(WorkerId(0)), Some((Some(false), Order::Leave)));
         assert!(driver.is_over());
     }
 
     #[test]
     fn a_released_worker_is_not_called_again() {
-        let mut driver = says(vec![Output::Release { worker: 0 }]);
-        assert_eq!(driver.take_order(0), Some((None, Order::Leave)));
+        let mut driver = says(vec![Output::Release { worker: WorkerId(0) }]);
+        assert_eq!(driver.take_order(WorkerId(0)), Some((None, Order::Leave)));
         let mut actions = Vec::new();
         driver.cancel(&mut actions);
-        assert!(actions.is_empty() && !driver.has_order(0));
+        assert!(actions.is_empty() && !driver.has_order(WorkerId(0)));
     }
 
     #[test]
     fn a_worker_is_told_what_becomes_of_what_it_kept_apart_with_its_next_order() {
-        let run = Output::Run { worker: 0, range: 3..5, copy: true };
-        let mut driver = says(vec![Output::Discard { worker: 0 }, run]);
-        assert!(driver.has_order(0));
-        assert_eq!(driver.take_order(0), Some((Some(false), Order::Run { range: 3..5, apart: true })));
-        assert_eq!(driver.take_order(0), None);
+        let run = Output::Run { worker: WorkerId(0), range: 3..5, copy: true };
+        let mut driver = says(vec![Output::Discard { worker: WorkerId(0) }, run]);
+        assert!(driver.has_order(WorkerId(0)));
+        assert_eq!(
+            driver.take_order(WorkerId(0)),
+            Some((Some(false), Order::Run { range: 3..5, apart: true }))
+        );
+        assert_eq!(driver.take_order(WorkerId(0)), None);
     }
 
     #[test]
     #[should_panic(expected = "one order at a time")]
     fn two_orders_at_once_are_refused() {
         says(vec![
-            Output::Run { worker: 0, range: 0..1, copy: false },
-            Output::Run { worker: 0, range: 1..2, copy: false },
+            Output::Run { worker: WorkerId(0), range: 0..1, copy: false },
+            Output::Run { worker: WorkerId(0), range: 1..2, copy: false },
         ]);
     }
 
     #[test]
     #[should_panic(expected = "nothing after its release")]
     fn an_order_after_a_release_is_refused() {
-        says(vec![Output::Release { worker: 0 }, Output::Run { worker: 0, range: 0..1, copy: false }]);
+        says(vec![
+            Output::Release { worker: WorkerId(0) },
+            Output::Run { worker: WorkerId(0), range: 0..1, copy: false },
+        ]);
     }
 
     #[test]
     #[should_panic(expected = "something to run")]
     fn an_order_to_run_nothing_is_refused() {
-        says(vec![Output::Run { worker: 0, range: 4..4, copy: false }]);
+        says(vec![Output::Run { worker: WorkerId(0), range: 4..4, copy: false }]);
     }
 }

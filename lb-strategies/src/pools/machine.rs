@@ -33,7 +33,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::message::{Message, Unreadable};
-use crate::rank::Rank;
+use crate::rank::{Rank, WorkerId};
 
 /// Nanoseconds on the clock of one rank.
 pub type Nanos = u64;
@@ -44,7 +44,7 @@ pub const SECOND: Nanos = 1_000_000_000;
 /// The part of a policy that one rank runs.
 ///
 /// ```
-/// use lb_strategies::Rank;
+/// use lb_strategies::{Rank, WorkerId};
 /// use lb_strategies::pool::{Input, Nanos, Output, PoolRank};
 /// /// Runs what rank 0 says it may: the message is where a range begins.
 /// struct Told;
@@ -54,7 +54,7 @@ pub const SECOND: Nanos = 1_000_000_000;
 ///
 ///     fn step(&mut self, _now: Nanos, input: Input<u64>, out: &mut Vec<Output<u64>>) {
 ///         if let Input::Message { from: Rank(0), message: begin } = input {
-///             out.push(Output::Run { worker: 0, range: begin..begin + 10, copy: false });
+///             out.push(Output::Run { worker: WorkerId(0), range: begin..begin + 10, copy: false });
 ///         }
 ///     }
 /// }
@@ -154,7 +154,7 @@ pub enum Input<M> {
     /// This worker has nothing to do: it has just begun, or has executed the whole of its last range.
     Wants {
         /// Its number on this rank.
-        worker: u32,
+        worker: WorkerId,
     },
     /// Another rank's machine says something.
     Message {
@@ -173,7 +173,7 @@ pub enum Output<M> {
     /// This worker executes these iterations. They are never none.
     Run {
         /// Its number on this rank.
-        worker: u32,
+        worker: WorkerId,
         /// Their indices.
         range: Range<u64>,
         /// Others may be executing the same: keep the result apart until `Commit` or `Discard` for this worker.
@@ -182,12 +182,12 @@ pub enum Output<M> {
     /// The result this worker keeps apart counts.
     Commit {
         /// Its number on this rank.
-        worker: u32,
+        worker: WorkerId,
     },
     /// The result this worker keeps apart does not count: somebody else was first.
     Discard {
         /// Its number on this rank.
-        worker: u32,
+        worker: WorkerId,
     },
     /// Tell another rank's machine.
     Send {
@@ -201,7 +201,7 @@ pub enum Output<M> {
     /// This worker gets nothing more.
     Release {
         /// Its number on this rank.
-        worker: u32,
+        worker: WorkerId,
     },
     /// This rank's part is over.
     Closed,

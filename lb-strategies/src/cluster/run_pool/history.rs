@@ -13,7 +13,7 @@ use crate::pools::driver::{Action, Driver, Order};
 use crate::pools::machine::Nanos;
 use crate::pools::message::Message;
 use crate::pools::range_set::RangeSet;
-use crate::rank::Rank;
+use crate::rank::{Rank, WorkerId};
 
 struct Running {
     range: Range<u64>,
@@ -144,7 +144,7 @@ impl<'r> History<'r> {
 
     fn wants(&mut self, index: usize) {
         let Worker { rank, number } = self.execution.name(index);
-        self.tell(rank.0, |driver, now, actions| driver.wants(number, now, actions));
+        self.tell(rank.0, |driver, now, actions| driver.wants(WorkerId(number), now, actions));
     }
 
     fn tell(&mut self, rank: u32, tell: impl FnOnce(&mut Driver, Nanos, &mut Vec<Action>)) {
@@ -177,7 +177,7 @@ impl<'r> History<'r> {
         }
     }
 
-    fn obey(&mut self, rank: u32, worker: u32, counts: Option<bool>, order: Order) {
+    fn obey(&mut self, rank: u32, worker: WorkerId, counts: Option<bool>, order: Order) {
         let now = self.now;
         let state = self.state(rank, worker);
         assert!(state.running.is_none(), "{rank}.{worker} is not through");
@@ -194,13 +194,13 @@ impl<'r> History<'r> {
         }
     }
 
-    fn state(&mut self, rank: u32, worker: u32) -> &mut State {
-        &mut self.workers[self.firsts[rank as usize] + worker as usize]
+    fn state(&mut self, rank: u32, worker: WorkerId) -> &mut State {
+        &mut self.workers[self.firsts[rank as usize] + worker.index()]
     }
 
-    fn start(&mut self, rank: u32, worker: u32, range: Range<u64>, copy: bool) {
+    fn start(&mut self, rank: u32, worker: WorkerId, range: Range<u64>, copy: bool) {
         let (now, work) = (self.now, (self.work)(range.clone()));
-        let index = self.firsts[rank as usize] + worker as usize;
+        let index = self.firsts[rank as usize] + worker.index();
         self.workers[index].running = Some(Running { range, copy, begun: now });
         if self.execution.begin(index, work, now, &mut self.events) {
             self.through(index);

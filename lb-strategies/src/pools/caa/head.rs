@@ -11,7 +11,7 @@ use super::{CaaMessage, Until, WorkerReport};
 use crate::pools::apportion::{apportion, equal};
 use crate::pools::central::{Master, Outbox, Queue, QueueMessage, SizeRule};
 use crate::pools::policy::Pool;
-use crate::rank::Rank;
+use crate::rank::{Rank, WorkerId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -112,12 +112,12 @@ impl Head {
     }
 
     /// Who is there, and what is known.
-    fn facts(&self) -> (Vec<(Rank, u32)>, Facts) {
+    fn facts(&self) -> (Vec<(Rank, WorkerId)>, Facts) {
         let mut there = Vec::new();
         let mut facts = Facts { left: self.queue.waiting(), ..Facts::default() };
         for (rank, workers) in (0..).map(Rank).zip(&self.reports) {
             let workers = workers.iter().flatten();
-            for (worker, report) in (0..).zip(workers).filter(|(_, report)| report.there) {
+            for (worker, report) in (0..).map(WorkerId).zip(workers).filter(|(_, report)| report.there) {
                 there.push((rank, worker));
                 facts.clocks.push(report.clock);
                 facts.done.push(report.tally.done);
@@ -127,7 +127,7 @@ impl Head {
         (there, facts)
     }
 
-    fn share(&mut self, there: &[(Rank, u32)], parts: &[u64], outbox: &mut Outbox<CaaMessage>) {
+    fn share(&mut self, there: &[(Rank, WorkerId)], parts: &[u64], outbox: &mut Outbox<CaaMessage>) {
         self.phase = Phase::Shares;
         for rank in self.ranks() {
             let mut shares = Vec::new();

@@ -16,7 +16,7 @@ use crate::pools::equal::shares;
 use crate::pools::machine::{Nanos, Output};
 use crate::pools::policy::Pool;
 use crate::pools::steps::Pace;
-use crate::rank::Rank;
+use crate::rank::{Rank, WorkerId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -44,7 +44,7 @@ impl Member {
     /// Workers with equal shares.
     pub(super) fn new(pool: &Pool, rank: Rank, pace: Pace, chunk: Nanos) -> Self {
         let mut workers = Workers::new(pool, rank, pace, chunk);
-        for (worker, share) in (0..).zip(shares(pool, rank)) {
+        for (worker, share) in (0..).map(WorkerId).zip(shares(pool, rank)) {
             workers.give(worker, share);
         }
         let tallies = vec![Tally::default(); workers.workers() as usize];
@@ -55,12 +55,12 @@ impl Member {
     pub(super) fn wants(
         &mut self,
         now: Nanos,
-        worker: u32,
+        worker: WorkerId,
         outbox: &mut Outbox<CaaMessage>,
         out: &mut Vec<Output<CaaMessage>>,
     ) {
         if let Some((count, took)) = self.workers.through(now, worker, out) {
-            self.tallies[worker as usize].add(count, took);
+            self.tallies[worker.index()].add(count, took);
         }
         if self.workers.is_waiting(worker) {
             self.go_on(now, worker, outbox, out);
@@ -85,7 +85,7 @@ impl Member {
             }
             CaaMessage::Serve => {
                 self.phase = Phase::Asking;
-                for worker in 0..self.workers.workers() {
+                for worker in self.workers.all() {
                     if self.workers.is_waiting(worker) {
                         self.go_on(now, worker, outbox, out);
                     }
@@ -104,7 +104,7 @@ impl Member {
     fn go_on(
         &mut self,
         now: Nanos,
-        worker: u32,
+        worker: WorkerId,
         outbox: &mut Outbox<CaaMessage>,
         out: &mut Vec<Output<CaaMessage>>,
     ) {
@@ -132,7 +132,7 @@ impl Member {
     fn share(
         &mut self,
         now: Nanos,
-        shares: Vec<(u32, Range<u64>)>,
+        shares: Vec<(WorkerId, Range<u64>)>,
         until: Until,
         outbox: &mut Outbox<CaaMessage>,
         out: &mut Vec<Output<CaaMessage>>,
@@ -142,7 +142,7 @@ impl Member {
         for (worker, range) in shares {
             self.workers.give(worker, range);
         }
-        for worker in 0..self.workers.workers() {
+        for worker in self.workers.all() {
             if self.workers.is_waiting(worker) {
                 self.workers.run(now, worker, out);
             }
@@ -173,7 +173,7 @@ impl Member {
             let there = self.workers.is_there(worker);
             WorkerReport { there, clock: self.clock, tally }
         };
-        let workers = (0..).zip(&self.tallies).map(report).collect();
+        let workers = self.workers.all().zip(&self.tallies).map(report).collect();
         let left = self.workers.take_rest().ranges().collect();
         outbox.push_back((Rank(0), CaaMessage::Report { workers, left }));
     }

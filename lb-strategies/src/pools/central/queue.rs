@@ -8,27 +8,27 @@ use serde::{Deserialize, Serialize};
 use super::{Outbox, SizeRule};
 use crate::pools::policy::Pool;
 use crate::pools::range_set::RangeSet;
-use crate::rank::Rank;
+use crate::rank::{Rank, WorkerId};
 
 /// What the queue and the ranks say to each other.
 ///
 /// ```
-/// use lb_strategies::pool::central::QueueMessage;
-/// assert_ne!(QueueMessage::Ask { worker: 0, fitting: 1 }, QueueMessage::Dismiss);
+/// use lb_strategies::{WorkerId, pool::central::QueueMessage};
+/// assert_ne!(QueueMessage::Ask { worker: WorkerId(0), fitting: 1 }, QueueMessage::Dismiss);
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum QueueMessage {
     /// A worker is through with all it had.
     Ask {
         /// Its number on the rank that asks.
-        worker: u32,
+        worker: WorkerId,
         /// How many iterations it does in the time that `chunk` sets.
         fitting: u64,
     },
     /// A worker gets these.
     Grant {
         /// Its number on the rank that is told.
-        worker: u32,
+        worker: WorkerId,
         /// Their indices.
         range: Range<u64>,
     },
@@ -53,23 +53,23 @@ pub enum Master {
 #[derive(Clone, Copy, Debug)]
 struct Asks {
     rank: Rank,
-    worker: u32,
+    worker: WorkerId,
     fitting: u64,
 }
 
 /// The queue of rank 0: indices that wait for workers, or workers that wait for indices or the end.
 ///
 /// ```
-/// use lb_strategies::{Rank, pool::Pool};
+/// use lb_strategies::{Rank, WorkerId, pool::Pool};
 /// use lb_strategies::pool::central::{Outbox, Master, Queue, QueueMessage, SizeRule};
 /// let pool = Pool::new(5, vec![1, 1]);
 /// let mut queue = Queue::new(&pool, SizeRule::Fixed(5), Master::Apart);
 /// let mut outbox = Outbox::new();
-/// queue.ask(Rank(0), 0, 1, &mut outbox);
+/// queue.ask(Rank(0), WorkerId(0), 1, &mut outbox);
 /// assert!(outbox.is_empty(), "it is the master");
-/// queue.ask(Rank(1), 0, 1, &mut outbox);
-/// assert_eq!(outbox.pop_front(), Some((Rank(1), QueueMessage::Grant { worker: 0, range: 0..5 })));
-/// queue.ask(Rank(1), 0, 1, &mut outbox);
+/// queue.ask(Rank(1), WorkerId(0), 1, &mut outbox);
+/// assert_eq!(outbox.pop_front(), Some((Rank(1), QueueMessage::Grant { worker: WorkerId(0), range: 0..5 })));
+/// queue.ask(Rank(1), WorkerId(0), 1, &mut outbox);
 /// assert_eq!(outbox, [(Rank(0), QueueMessage::Dismiss), (Rank(1), QueueMessage::Dismiss)]);
 /// ```
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ pub struct Queue {
     workers: u32,
     asking: VecDeque<Asks>,
     /// Workers with a grant that they have not come back from.
-    granted: BTreeSet<(Rank, u32)>,
+    granted: BTreeSet<(Rank, WorkerId)>,
     dismissed: bool,
 }
 
@@ -118,7 +118,7 @@ impl Queue {
     }
 
     /// A worker has nothing; it is served when its turn comes.
-    pub fn ask(&mut self, rank: Rank, worker: u32, fitting: u64, outbox: &mut Outbox<QueueMessage>) {
+    pub fn ask(&mut self, rank: Rank, worker: WorkerId, fitting: u64, outbox: &mut Outbox<QueueMessage>) {
         self.granted.remove(&(rank, worker));
         self.asking.push_back(Asks { rank, worker, fitting });
         self.serve(outbox);
@@ -151,6 +151,6 @@ impl Queue {
     }
 
     fn works(&self, asks: &Asks) -> bool {
-        (asks.rank, asks.worker) != (Rank(0), 0) || !self.has_master()
+        (asks.rank, asks.worker) != (Rank(0), WorkerId(0)) || !self.has_master()
     }
 }

@@ -18,7 +18,7 @@ use crate::pools::machine::{Nanos, Output};
 use crate::pools::policy::Pool;
 use crate::pools::range_set::RangeSet;
 use crate::pools::steps::{Pace, Steps};
-use crate::rank::Rank;
+use crate::rank::{Rank, WorkerId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -31,13 +31,13 @@ enum State {
 /// The workers of one rank.
 ///
 /// ```
-/// use lb_strategies::{Rank, pool::{Output, Pool, central::Workers, steps::Pace}};
+/// use lb_strategies::{Rank, WorkerId, pool::{Output, Pool, central::Workers, steps::Pace}};
 /// let mut workers = Workers::new(&Pool::new(9, vec![1]), Rank(0), Pace::Single, 100);
 /// let mut out: Vec<Output<()>> = Vec::new();
-/// workers.through(0, 0, &mut out);
-/// assert!(workers.is_waiting(0));
+/// workers.through(0, WorkerId(0), &mut out);
+/// assert!(workers.is_waiting(WorkerId(0)));
 /// workers.dismiss(&mut out);
-/// assert_eq!(out, [Output::Release { worker: 0 }, Output::Closed]);
+/// assert_eq!(out, [Output::Release { worker: WorkerId(0) }, Output::Closed]);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Workers {
@@ -59,10 +59,20 @@ impl Workers {
         self.steps.len() as u32
     }
 
+    /// The workers, there or not, in order.
+    pub fn all(&self) -> impl Iterator<Item = WorkerId> + use<> {
+        (0..self.workers()).map(WorkerId)
+    }
+
     /// A worker `Wants`: its step, if it was at one, is over. How many indices that was, and how long it took.
-    pub fn through<M>(&mut self, now: Nanos, worker: u32, out: &mut Vec<Output<M>>) -> Option<(u64, Nanos)> {
-        let ran = self.steps[worker as usize].through(now);
-        self.states[worker as usize] = State::Waiting;
+    pub fn through<M>(
+        &mut self,
+        now: Nanos,
+        worker: WorkerId,
+        out: &mut Vec<Output<M>>,
+    ) -> Option<(u64, Nanos)> {
+        let ran = self.steps[worker.index()].through(now);
+        self.states[worker.index()] = State::Waiting;
         if self.dismissed {
             self.release(worker, out);
         }
@@ -70,32 +80,32 @@ impl Workers {
     }
 
     /// Gives a worker indices, for when it runs.
-    pub fn give(&mut self, worker: u32, range: Range<u64>) {
-        self.steps[worker as usize].give(range);
+    pub fn give(&mut self, worker: WorkerId, range: Range<u64>) {
+        self.steps[worker.index()].give(range);
     }
 
     /// A worker that waits begins its next step; false if there is none.
-    pub fn run<M>(&mut self, now: Nanos, worker: u32, out: &mut Vec<Output<M>>) -> bool {
-        debug_assert_eq!(self.states[worker as usize], State::Waiting, "only who waits begins");
-        let Some(range) = self.steps[worker as usize].next(now) else { return false };
-        self.states[worker as usize] = State::Running;
+    pub fn run<M>(&mut self, now: Nanos, worker: WorkerId, out: &mut Vec<Output<M>>) -> bool {
+        debug_assert_eq!(self.states[worker.index()], State::Waiting, "only who waits begins");
+        let Some(range) = self.steps[worker.index()].next(now) else { return false };
+        self.states[worker.index()] = State::Running;
         out.push(Output::Run { worker, range, copy: false });
         true
     }
 
     /// What a worker without indices asks the queue.
-    pub fn ask(&self, worker: u32) -> QueueMessage {
-        QueueMessage::Ask { worker, fitting: self.steps[worker as usize].fitting() }
+    pub fn ask(&self, worker: WorkerId) -> QueueMessage {
+        QueueMessage::Ask { worker, fitting: self.steps[worker.index()].fitting() }
     }
 
     /// Whether a worker is there and has nothing to do.
-    pub fn is_waiting(&self, worker: u32) -> bool {
-        self.states[worker as usize] == State::Waiting
+    pub fn is_waiting(&self, worker: WorkerId) -> bool {
+        self.states[worker.index()] == State::Waiting
     }
 
     /// Whether a worker has shown up.
-    pub fn is_there(&self, worker: u32) -> bool {
-        self.states[worker as usize] != State::Away
+    pub fn is_there(&self, worker: WorkerId) -> bool {
+        self.states[worker.index()] != State::Away
     }
 
     /// Whether nobody is at a step.
@@ -115,15 +125,15 @@ impl Workers {
     /// Everything was run: releases who waits, and later whoever comes.
     pub fn dismiss<M>(&mut self, out: &mut Vec<Output<M>>) {
         self.dismissed = true;
-        for worker in 0..self.workers() {
+        for worker in self.all() {
             if self.is_waiting(worker) {
                 self.release(worker, out);
             }
         }
     }
 
-    fn release<M>(&mut self, worker: u32, out: &mut Vec<Output<M>>) {
-        self.states[worker as usize] = State::Released;
+    fn release<M>(&mut self, worker: WorkerId, out: &mut Vec<Output<M>>) {
+        self.states[worker.index()] = State::Released;
         out.push(Output::Release { worker });
         if self.states.iter().all(|&place| place == State::Released) {
             out.push(Output::Closed);

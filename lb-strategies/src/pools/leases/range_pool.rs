@@ -9,6 +9,7 @@ use std::ops::Range;
 use super::{Pace, SpeedEstimator};
 use crate::pools::machine::{Nanos, SECOND};
 use crate::pools::range_set::RangeSet;
+use crate::rank::WorkerId;
 
 /// How much more than before a worker takes at most: a first iteration may be untypically cheap.
 const GROWTH: u64 = 8;
@@ -16,12 +17,14 @@ const GROWTH: u64 = 8;
 /// The ranges of one rank and who executes what.
 ///
 /// ```
+/// use lb_strategies::WorkerId;
 /// use lb_strategies::pool::{SECOND, leases::RangePool};
+/// let worker = WorkerId(0);
 /// let mut pool = RangePool::new(2, SECOND / 10, None);
 /// pool.insert(0..1000);
-/// assert_eq!(pool.claim(0, 0), Some(0..1), "nothing is known of this worker");
-/// assert_eq!(pool.finish(SECOND / 1000, 0), Some(0..1));
-/// assert_eq!(pool.claim(SECOND / 1000, 0), Some(1..9), "a hundred fit, but not at once");
+/// assert_eq!(pool.claim(0, worker), Some(0..1), "nothing is known of this worker");
+/// assert_eq!(pool.finish(SECOND / 1000, worker), Some(0..1));
+/// assert_eq!(pool.claim(SECOND / 1000, worker), Some(1..9), "a hundred fit, but not at once");
 /// assert_eq!(pool.speed(SECOND / 1000), Some(2000.0), "the other worker is taken to be as fast");
 /// ```
 #[derive(Debug)]
@@ -75,13 +78,17 @@ impl RangePool {
     }
 
     /// Who executes something.
-    pub fn running(&self) -> impl Iterator<Item = u32> {
-        (0..).zip(&self.workers).filter(|(_, worker)| worker.running.is_some()).map(|(number, _)| number)
+    pub fn running(&self) -> impl Iterator<Item = WorkerId> {
+        (0..)
+            .map(WorkerId)
+            .zip(&self.workers)
+            .filter(|(_, worker)| worker.running.is_some())
+            .map(|(number, _)| number)
     }
 
     /// How long a worker will still be at its piece: as it should, or if it is late, as long again as it has been.
-    pub fn rest(&self, now: Nanos, worker: u32) -> Nanos {
-        let Worker { estimator, running, .. } = &self.workers[worker as usize];
+    pub fn rest(&self, now: Nanos, worker: WorkerId) -> Nanos {
+        let Worker { estimator, running, .. } = &self.workers[worker.index()];
         let Some((range, since)) = running else { return 0 };
         let age = now.saturating_sub(*since);
         let whole = estimator.speed().map_or(0, |speed| took(range.end - range.start, speed));
@@ -95,8 +102,8 @@ impl RangePool {
     }
 
     /// A worker executes what is no piece of this pool.
-    pub fn begin(&mut self, now: Nanos, worker: u32, range: Range<u64>) {
-        self.workers[worker as usize].running = Some((range, now));
+    pub fn begin(&mut self, now: Nanos, worker: WorkerId, range: Range<u64>) {
+        self.workers[worker.index()].running = Some((range, now));
     }
 
     /// Adds iterations.
@@ -105,9 +112,9 @@ impl RangePool {
     }
 
     /// The next piece for a worker that executes nothing; `None` if the pool is empty.
-    pub fn claim(&mut self, now: Nanos, worker: u32) -> Option<Range<u64>> {
+    pub fn claim(&mut self, now: Nanos, worker: WorkerId) -> Option<Range<u64>> {
         let share = self.ranges.len() / (2 * self.workers.len() as u64);
-        let worker = &mut self.workers[worker as usize];
+        let worker = &mut self.workers[worker.index()];
         debug_assert!(worker.running.is_none(), "a worker executes one range at a time");
         let fitting = worker.estimator.speed().map_or(u64::MAX, |speed| {
             let iteration = (SECOND as f64 / speed) as Nanos;
@@ -120,8 +127,8 @@ impl RangePool {
     }
 
     /// The worker has executed its piece; `None` if it had none.
-    pub fn finish(&mut self, now: Nanos, worker: u32) -> Option<Range<u64>> {
-        let worker = &mut self.workers[worker as usize];
+    pub fn finish(&mut self, now: Nanos, worker: WorkerId) -> Option<Range<u64>> {
+        let worker = &mut self.workers[worker.index()];
         let (range, since) = worker.running.take()?;
         worker.last = range.end - range.start;
         worker.estimator.sample(worker.last, now.saturating_sub(since));
@@ -185,9 +192,9 @@ mod tests {
         pool.insert(0..800);
         let mut sizes = Vec::new();
         for step in 1.. {
-            let Some(range) = pool.claim(step, 0) else { break };
+            let Some(range) = pool.claim(step, WorkerId(0)) else { break };
             sizes.push(range.end - range.start);
-            pool.finish(step + sizes.last().unwrap() * 1_000_000, 0);
+            pool.finish(step + sizes.last().unwrap() * 1_000_000, WorkerId(0));
         }
         assert_eq!(sizes.iter().sum::<u64>(), 800);
         assert_eq!(sizes[0], 100);
@@ -199,9 +206,9 @@ mod tests {
     fn a_worker_that_stands_still_shows_it() {
         let mut pool = RangePool::new(1, SECOND, None);
         pool.insert(0..800);
-        pool.claim(0, 0);
-        pool.finish(SECOND / 100, 0);
-        pool.claim(SECOND / 100, 0);
+        pool.claim(0, WorkerId(0));
+        pool.finish(SECOND / 100, WorkerId(0));
+        pool.claim(SECOND / 100, WorkerId(0));
         assert_eq!(pool.speed(SECOND / 100), Some(100.0));
         let speed = pool.speed(10 * SECOND).unwrap();
         assert!(speed < 1.0, "{speed}");
@@ -211,7 +218,7 @@ mod tests {
     fn what_is_cut_comes_from_the_tail() {
         let mut pool = RangePool::new(1, SECOND, None);
         pool.insert(0..10);
-        assert_eq!(pool.claim(0, 0), Some(0..1));
+        assert_eq!(pool.claim(0, WorkerId(0)), Some(0..1));
         assert_eq!(pool.cut(4), RangeSet::from(6..10));
         assert_eq!(pool.len(), 5);
     }

@@ -21,7 +21,7 @@ use super::message::{Occasion, Order, Output, Report, Standing, list};
 use super::range_pool::RangePool;
 use super::tail::{Role, Tail};
 use crate::pools::machine::{Nanos, SECOND};
-use crate::rank::Rank;
+use crate::rank::{Rank, WorkerId};
 
 /// A rank looks at itself when this many pieces should have been executed, or after this many round trips.
 const PULSE_PIECES: u64 = 3;
@@ -39,7 +39,7 @@ pub(super) struct LeaseRank {
     me: Rank,
     pool: RangePool,
     talk: Conversation,
-    waiting: BTreeSet<u32>,
+    waiting: BTreeSet<WorkerId>,
     /// Workers that are not released.
     workers: u32,
     stage: Stage,
@@ -90,7 +90,7 @@ impl LeaseRank {
     }
 
     /// A worker has come, or has executed its piece.
-    pub(super) fn wants(&mut self, now: Nanos, worker: u32, out: &mut Vec<Output>) {
+    pub(super) fn wants(&mut self, now: Nanos, worker: WorkerId, out: &mut Vec<Output>) {
         let range = self.pool.finish(now, worker);
         match (range, self.tail.finish(worker)) {
             (Some(range), None) => self.talk.done(range),

@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::rank::Rank;
+use crate::rank::{Rank, WorkerId};
 
 /// What a worker executes, if it is a piece with a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,7 +28,7 @@ pub(super) enum Role {
 #[derive(Debug)]
 struct Open {
     range: Range<u64>,
-    owner: u32,
+    owner: WorkerId,
     /// There is a copy, or the root was offered one.
     copied: bool,
 }
@@ -37,27 +37,27 @@ struct Open {
 #[derive(Debug, Default)]
 pub(super) struct Tail {
     open: BTreeMap<u64, Open>,
-    roles: BTreeMap<u32, Role>,
+    roles: BTreeMap<WorkerId, Role>,
     /// Workers that keep a result apart until the owner has answered.
-    asking: BTreeMap<(Rank, u64), u32>,
+    asking: BTreeMap<(Rank, u64), WorkerId>,
     next: u64,
 }
 
 impl Tail {
     /// A worker begins a piece of its own rank.
-    pub(super) fn begin(&mut self, worker: u32, range: Range<u64>) {
+    pub(super) fn begin(&mut self, worker: WorkerId, range: Range<u64>) {
         self.open.insert(self.next, Open { range, owner: worker, copied: false });
         self.roles.insert(worker, Role::Own(self.next));
         self.next += 1;
     }
 
     /// A worker begins a copy.
-    pub(super) fn copy(&mut self, worker: u32, role: Role) {
+    pub(super) fn copy(&mut self, worker: WorkerId, role: Role) {
         self.roles.insert(worker, role);
     }
 
     /// What the worker was at; it is through.
-    pub(super) fn finish(&mut self, worker: u32) -> Option<Role> {
+    pub(super) fn finish(&mut self, worker: WorkerId) -> Option<Role> {
         self.roles.remove(&worker)
     }
 
@@ -67,7 +67,7 @@ impl Tail {
     }
 
     /// Whether what the worker executes can still count for this rank.
-    pub(super) fn matters(&self, worker: u32) -> bool {
+    pub(super) fn matters(&self, worker: WorkerId) -> bool {
         match self.roles.get(&worker) {
             None => true,
             Some(Role::Own(piece)) => self.open.contains_key(piece),
@@ -76,7 +76,7 @@ impl Tail {
     }
 
     /// Open pieces without a copy: number, range and worker.
-    pub(super) fn alone(&self) -> impl Iterator<Item = (u64, Range<u64>, u32)> {
+    pub(super) fn alone(&self) -> impl Iterator<Item = (u64, Range<u64>, WorkerId)> {
         let alone = self.open.iter().filter(|(_, open)| !open.copied);
         alone.map(|(&piece, open)| (piece, open.range.clone(), open.owner))
     }
@@ -89,17 +89,17 @@ impl Tail {
     }
 
     /// The worker keeps its copy apart until the owner answers.
-    pub(super) fn ask(&mut self, owner: Rank, piece: u64, worker: u32) {
+    pub(super) fn ask(&mut self, owner: Rank, piece: u64, worker: WorkerId) {
         self.asking.insert((owner, piece), worker);
     }
 
     /// Who waited for this answer.
-    pub(super) fn answered(&mut self, owner: Rank, piece: u64) -> Option<u32> {
+    pub(super) fn answered(&mut self, owner: Rank, piece: u64) -> Option<WorkerId> {
         self.asking.remove(&(owner, piece))
     }
 
     /// All who wait for answers that will not come.
-    pub(super) fn give_up(&mut self) -> Vec<u32> {
+    pub(super) fn give_up(&mut self) -> Vec<WorkerId> {
         std::mem::take(&mut self.asking).into_values().collect()
     }
 }

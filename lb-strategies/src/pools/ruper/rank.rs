@@ -16,7 +16,7 @@ use super::supply::Supply;
 use super::task::{Report, Task, Urgency};
 use crate::pools::machine::{Input, Nanos, PoolRank};
 use crate::pools::policy::Pool;
-use crate::rank::Rank;
+use crate::rank::{Rank, WorkerId};
 
 /// Its link to the other ranks.
 enum Link {
@@ -77,7 +77,7 @@ impl RuperRank {
             }
             (Input::Begin, Link::Root(root)) => root.boot(now, commands),
             (Input::Begin, Link::Peer(monitor)) => monitor.boot(commands),
-            (Input::Wants { worker }, _) => self.own_workers[worker as usize].wants(now),
+            (Input::Wants { worker }, _) => self.own_workers[worker.index()].wants(now),
             (Input::Message { from, message }, Link::Root(root)) => {
                 root.receive(now, from, message, view, commands);
             }
@@ -121,7 +121,7 @@ impl RuperRank {
         if task.checkpoint_at() <= now {
             task.checkpoint(now, Urgency::Usual);
         }
-        for (worker, own) in (0..).zip(&self.own_workers) {
+        for (worker, own) in (0..).map(WorkerId).zip(&self.own_workers) {
             let overdue = own.overdue_at(task.report_at(worker), &self.settings);
             if overdue.is_some_and(|at| at <= now) {
                 let reported = task.report(now, worker, own.done, Report::Periodic);
@@ -168,8 +168,9 @@ impl RuperRank {
         };
         let Some(task) = &self.task else { return monitor };
         let overdue =
-            |(worker, own): (u32, &OwnWorker)| own.overdue_at(task.report_at(worker), &self.settings);
-        let reports = (0..).zip(&self.own_workers).filter_map(overdue).min().unwrap_or(Nanos::MAX);
+            |(worker, own): (WorkerId, &OwnWorker)| own.overdue_at(task.report_at(worker), &self.settings);
+        let reports =
+            (0..).map(WorkerId).zip(&self.own_workers).filter_map(overdue).min().unwrap_or(Nanos::MAX);
         monitor.min(task.checkpoint_at()).min(reports)
     }
 

@@ -13,6 +13,7 @@ use super::parameters::{Counts, Settings};
 use super::worker::{Measure, Stage, Worker};
 use crate::pools::apportion;
 use crate::pools::machine::Nanos;
+use crate::rank::WorkerId;
 
 pub(crate) use checkpoint::Urgency;
 pub(crate) use finish::{Denial, Finish};
@@ -97,18 +98,18 @@ impl Task {
     }
 
     /// Where a worker is.
-    pub(crate) fn stage(&self, worker: u32) -> Stage {
-        self.workers[worker as usize].stage
+    pub(crate) fn stage(&self, worker: WorkerId) -> Stage {
+        self.workers[worker.index()].stage
     }
 
     /// Iterations a worker may execute in all.
-    pub(crate) fn quota(&self, worker: u32) -> u64 {
-        self.workers[worker as usize].assigned
+    pub(crate) fn quota(&self, worker: WorkerId) -> u64 {
+        self.workers[worker.index()].assigned
     }
 
     /// When a worker reports next.
-    pub(crate) fn report_at(&self, worker: u32) -> Nanos {
-        self.reports[worker as usize].at
+    pub(crate) fn report_at(&self, worker: WorkerId) -> Nanos {
+        self.reports[worker.index()].at
     }
 
     /// When the next checkpoint is due.
@@ -142,7 +143,7 @@ impl Task {
     }
 
     /// A worker starts. Who starts after the first checkpoint gets an equal part of what is left.
-    pub(crate) fn start(&mut self, now: Nanos, worker: u32) -> Result<(), TaskError> {
+    pub(crate) fn start(&mut self, now: Nanos, worker: WorkerId) -> Result<(), TaskError> {
         let index = self.index(worker)?;
         self.workers[index].start(now)?;
         self.reports[index].at = now.saturating_add(self.settings.first_interval);
@@ -156,9 +157,9 @@ impl Task {
     }
 
     /// A worker has taken iterations upon itself: no checkpoint relieves it of them.
-    pub(crate) fn took(&mut self, worker: u32, iterations: u64) {
+    pub(crate) fn took(&mut self, worker: WorkerId, iterations: u64) {
         if self.settings.counts == Counts::Indexed {
-            self.workers[worker as usize].taken += iterations;
+            self.workers[worker.index()].taken += iterations;
         }
     }
 
@@ -166,7 +167,7 @@ impl Task {
     pub(crate) fn report(
         &mut self,
         now: Nanos,
-        worker: u32,
+        worker: WorkerId,
         done: u64,
         report: Report,
     ) -> Result<(), TaskError> {
@@ -186,13 +187,13 @@ impl Task {
         self.across = Across { over: true, finish_raised: false };
     }
 
-    fn index(&self, worker: u32) -> Result<usize, TaskError> {
-        let index = worker as usize;
+    fn index(&self, worker: WorkerId) -> Result<usize, TaskError> {
+        let index = worker.index();
         if index < self.workers.len() { Ok(index) } else { Err(TaskError::WorkerOutOfRange) }
     }
 
     /// The index of a worker that is started and not finished.
-    fn working(&self, worker: u32) -> Result<usize, TaskError> {
+    fn working(&self, worker: WorkerId) -> Result<usize, TaskError> {
         let index = self.index(worker)?;
         match self.workers[index].stage {
             Stage::Absent => Err(TaskError::NotStarted),

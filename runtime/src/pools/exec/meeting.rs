@@ -12,7 +12,7 @@ use std::sync::PoisonError;
 
 use lb_strategies::pool::{Action, Driver, Machine};
 
-use crate::ids::Rank;
+use crate::ids::{Rank, WorkerId};
 use crate::pools::core::packet::{PoolPacket, Tally};
 use crate::pools::core::work::Accumulated;
 use crate::pools::report::PoolWorker;
@@ -51,7 +51,7 @@ impl Inner {
     }
 
     /// Leaves messages to the monitor; says which workers to call, and whether there are messages.
-    fn leave(&mut self, actions: Vec<Action>) -> (Vec<u32>, bool) {
+    fn leave(&mut self, actions: Vec<Action>) -> (Vec<WorkerId>, bool) {
         let (mut called, left) = (Vec::new(), self.outbound.len());
         for action in actions {
             match action {
@@ -102,8 +102,8 @@ impl Meeting {
     }
 
     /// Where a worker sleeps.
-    pub(super) fn worker(&self, worker: u32) -> &Sleeper {
-        &self.team.sleepers[MONITOR + 1 + worker as usize]
+    pub(super) fn worker(&self, worker: WorkerId) -> &Sleeper {
+        &self.team.sleepers[MONITOR + 1 + worker.index()]
     }
 
     /// Whether there is something for a monitor that sleeps: something to send, the time that the driver waits for is
@@ -117,7 +117,7 @@ impl Meeting {
     }
 
     /// Whether there is something for a worker that sleeps: an order, if it `expects` one, or the end.
-    pub(super) fn calls_worker(&self, worker: u32, expects_order: bool) -> bool {
+    pub(super) fn calls_worker(&self, worker: WorkerId, expects_order: bool) -> bool {
         self.team.stopped() || (expects_order && self.lock().driver.has_order(worker))
     }
 }
@@ -128,6 +128,8 @@ mod loom_tests {
     use lb_strategies::pool::{Input, Message, Order, Output, PoolRank};
     use loom::thread;
 
+    const WORKER: WorkerId = WorkerId(0);
+
     /// What somebody who wants something makes the machine ask for.
     enum Way {
         Message,
@@ -137,7 +139,7 @@ mod loom_tests {
     /// Answers whoever wants something when the other rank has spoken.
     struct Asks {
         way: Way,
-        wants: Option<u32>,
+        wants: Option<WorkerId>,
         heard: bool,
     }
 
@@ -169,14 +171,14 @@ mod loom_tests {
     }
 
     /// As the worker's steps do it, on a thread.
-    fn order_for_worker_0(meeting: &Meeting) -> Option<Order> {
-        meeting.worker(0).occupy();
+    fn order_for_the_worker(meeting: &Meeting) -> Option<Order> {
+        meeting.worker(WORKER).occupy();
         while !meeting.team.stopped() {
-            let answer = meeting.lock().driver.take_order(0);
+            let answer = meeting.lock().driver.take_order(WORKER);
             if let Some((_, order)) = answer {
                 return Some(order);
             }
-            meeting.worker(0).park(None, || meeting.calls_worker(0, true));
+            meeting.worker(WORKER).park(None, || meeting.calls_worker(WORKER, true));
         }
         None
     }
@@ -188,8 +190,8 @@ mod loom_tests {
             let meeting = meeting(Way::Message);
             let its = meeting.clone();
             let worker = thread::spawn(move || {
-                its.with(|inner, actions| inner.driver.wants(0, 0, actions));
-                order_for_worker_0(&its)
+                its.with(|inner, actions| inner.driver.wants(WORKER, 0, actions));
+                order_for_the_worker(&its)
             });
             meeting.monitor().occupy();
             while meeting.lock().outbound.is_empty() {
@@ -208,7 +210,8 @@ mod loom_tests {
         loom::model(|| {
             let meeting = meeting(Way::Time);
             let its = meeting.clone();
-            let worker = thread::spawn(move || its.with(|inner, actions| inner.driver.wants(0, 0, actions)));
+            let worker =
+                thread::spawn(move || its.with(|inner, actions| inner.driver.wants(WORKER, 0, actions)));
             meeting.monitor().occupy();
             while meeting.lock().driver.wake_at().is_none() {
                 meeting.monitor().park(None, || meeting.calls_monitor(None, false));
@@ -222,7 +225,7 @@ mod loom_tests {
         loom::model(|| {
             let meeting = meeting(Way::Message);
             let its = meeting.clone();
-            let worker = thread::spawn(move || order_for_worker_0(&its));
+            let worker = thread::spawn(move || order_for_the_worker(&its));
             meeting.team.stop();
             assert_eq!(worker.join().expect("the worker does not panic"), None);
         });

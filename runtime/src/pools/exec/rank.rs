@@ -95,13 +95,13 @@ impl PoolRun<'_> {
         }
         monitor.begin(refused);
         thread::scope(|scope| {
-            for worker in 0..seats.workers {
+            for worker in (0..seats.workers).map(WorkerId) {
                 let builder = thread::Builder::new().name(format!("caribou {rank}.{worker}"));
                 let run = move || {
-                    let _bound = seats.take(rank, WorkerId(worker), watch);
+                    let _bound = seats.take(rank, worker, watch);
                     let bed = shared.meeting.worker(worker);
                     bed.occupy();
-                    shared.gauges.workers[worker as usize].occupy();
+                    shared.gauges.workers[worker.index()].occupy();
                     live(&mut Worker::new(shared, worker), shared, bed);
                 };
                 let started = builder.spawn_scoped(scope, move || shared.catching("starting a worker", run));
@@ -174,8 +174,8 @@ impl Shared<'_> {
     }
 
     /// A worker has executed so many iterations that count.
-    pub(super) fn count(&self, worker: u32, done: u64) {
-        self.done[worker as usize].store(done, Ordering::Relaxed);
+    pub(super) fn count(&self, worker: WorkerId, done: u64) {
+        self.done[worker.index()].store(done, Ordering::Relaxed);
     }
 
     /// What this rank has done, once all workers have handed in; what they accumulated merged in their order.

@@ -28,7 +28,7 @@ use super::rank::{Shared, asking, machine};
 use super::worker::Worker;
 use crate::config::Config;
 use crate::error::Error;
-use crate::ids::Rank;
+use crate::ids::{Rank, WorkerId};
 use crate::measure::sample::Gauges;
 use crate::pools::core::packet::{PoolPacket, Whole};
 use crate::pools::core::work::{Accumulated, PoolWork};
@@ -173,8 +173,8 @@ impl<'r> Simulation<'r> {
         self.monitors.push(self.actors.len());
         self.actors.push(Actor::new(shared, place(0), None, Box::new(monitor)));
         for number in 0..shared.done.len() as u32 {
-            let worker = Worker::new(shared, number);
-            self.actors.push(Actor::new(shared, place(number), Some(number), Box::new(worker)));
+            let worker = Worker::new(shared, WorkerId(number));
+            self.actors.push(Actor::new(shared, place(number), Some(WorkerId(number)), Box::new(worker)));
         }
         (self.monitors[shared.rank.index()]..self.actors.len()).for_each(|actor| self.acts_soon(actor));
     }

@@ -29,7 +29,7 @@ use crate::text::of_panic;
 
 pub(super) struct Worker<'p> {
     shared: &'p Shared<'p>,
-    number: u32,
+    id: WorkerId,
     state: State,
     /// None before it begins, and when it has handed in.
     accumulated: Option<Accumulated>,
@@ -55,27 +55,27 @@ enum State {
 }
 
 impl<'p> Worker<'p> {
-    pub(super) fn new(shared: &'p Shared<'p>, number: u32) -> Worker<'p> {
-        let log = WorkerLog::new(&shared.recording, shared.rank, WorkerId(number), shared.clock.now_ns());
+    pub(super) fn new(shared: &'p Shared<'p>, id: WorkerId) -> Worker<'p> {
+        let log = WorkerLog::new(&shared.recording, shared.rank, id, shared.clock.now_ns());
         let tally = Tally::default();
-        Worker { shared, number, state: State::New, accumulated: None, tally, apart: None, log }
+        Worker { shared, id, state: State::New, accumulated: None, tally, apart: None, log }
     }
 
     fn ask(&mut self) -> State {
-        let (shared, number) = (self.shared, self.number);
+        let (shared, id) = (self.shared, self.id);
         let cancelled = shared.work.is_cancelled();
         let ask = |inner: &mut Inner, now_ns, actions: &mut Vec<Action>| {
             // At once: until the monitor looks, cheap iterations may all be executed.
             if cancelled {
                 inner.driver.cancel(actions);
             }
-            inner.driver.wants(number, now_ns, actions);
+            inner.driver.wants(id, now_ns, actions);
             let receiver = |action: &Action| match action {
                 Action::Send { to, .. } => Some(to.0),
                 _ => None,
             };
             let sent: Vec<u32> = actions.iter().filter_map(receiver).collect();
-            (inner.driver.take_order(number), sent)
+            (inner.driver.take_order(id), sent)
         };
         let (answer, sent) = shared.with(ask);
         self.log.asked(&sent, shared.clock.now_ns());
@@ -89,7 +89,7 @@ impl<'p> Worker<'p> {
     }
 
     fn look_for_order(&mut self) -> State {
-        let answer = self.shared.meeting.lock().driver.take_order(self.number);
+        let answer = self.shared.meeting.lock().driver.take_order(self.id);
         let Some((counts, order)) = answer else { return State::Waits };
         self.wakes();
         self.follow(counts, order)
@@ -121,7 +121,7 @@ impl<'p> Worker<'p> {
         let shared = self.shared;
         let cpu_start_ns = self.cpu_ns();
         let into = fresh.as_mut().or(self.accumulated.as_mut()).expect(BEGUN);
-        let at_work = &shared.recording.at_work[self.number as usize];
+        let at_work = &shared.recording.at_work[self.id.index()];
         at_work.iterates(range.start);
         let executed = catch_unwind(AssertUnwindSafe(|| shared.work.execute(into, range.clone())));
         at_work.rests();
@@ -134,7 +134,7 @@ impl<'p> Worker<'p> {
         }
         let cpu_clock_ns = self.cpu_ns();
         self.log.executed(&range, cpu_clock_ns - cpu_start_ns, end_ns, || shared.clock.now_ns());
-        shared.gauges.workers[self.number as usize].publish(self.log.published(cpu_clock_ns));
+        shared.gauges.workers[self.id.index()].publish(self.log.published(cpu_clock_ns));
         shared.observe(Observed::Between);
         match fresh {
             Some(kept) => self.apart = Some((kept, Tally::of(&range))),
@@ -147,7 +147,7 @@ impl<'p> Worker<'p> {
     fn count(&mut self, its: Tally) {
         self.tally.add(its);
         self.log.record.iterations = self.tally.count;
-        self.shared.count(self.number, self.tally.count);
+        self.shared.count(self.id, self.tally.count);
     }
 
     /// CPU time of its thread; in virtual time it has none of its own.
@@ -158,18 +158,18 @@ impl<'p> Worker<'p> {
     /// From now on it is idle.
     fn rests(&self, state: State) -> State {
         let shared = self.shared;
-        shared.gauges.workers[self.number as usize].parks(self.log.last_ns());
+        shared.gauges.workers[self.id.index()].parks(self.log.last_ns());
         // Other processes cannot be seen: they may execute what it waits for.
         if shared.alone && matches!(state, State::Waits) {
-            shared.recording.at_work[self.number as usize].waits();
+            shared.recording.at_work[self.id.index()].waits();
         }
         state
     }
 
     fn wakes(&mut self) {
         let now_ns = self.shared.clock.now_ns();
-        self.shared.gauges.workers[self.number as usize].wakes(now_ns);
-        self.shared.recording.at_work[self.number as usize].rests();
+        self.shared.gauges.workers[self.id.index()].wakes(now_ns);
+        self.shared.recording.at_work[self.id.index()].rests();
         self.log.rested(now_ns);
     }
 
@@ -209,7 +209,7 @@ impl Life for Worker<'_> {
     }
 
     fn is_called(&mut self) -> bool {
-        self.shared.meeting.calls_worker(self.number, matches!(self.state, State::Waits))
+        self.shared.meeting.calls_worker(self.id, matches!(self.state, State::Waits))
     }
 
     fn doing(&self) -> String {

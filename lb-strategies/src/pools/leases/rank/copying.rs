@@ -6,7 +6,7 @@ use super::{Copies, LeaseRank, Stage};
 use crate::pools::leases::message::{Occasion, Output};
 use crate::pools::leases::tail::Role;
 use crate::pools::machine::Nanos;
-use crate::rank::Rank;
+use crate::rank::{Rank, WorkerId};
 
 impl LeaseRank {
     pub(super) fn stop(&mut self, out: &mut Vec<Output>) {
@@ -22,7 +22,7 @@ impl LeaseRank {
         if self.copies != Copies::Now || !self.pool.is_empty() {
             return;
         }
-        let is_late = |&(_, ref range, worker): &(u64, Range<u64>, u32)| {
+        let is_late = |&(_, ref range, worker): &(u64, Range<u64>, WorkerId)| {
             let typical = self.pool.typical(range.end - range.start);
             typical.is_some_and(|copy| self.pool.rest(now, worker) > 2 * (copy + self.talk.rtt()))
         };
@@ -53,7 +53,14 @@ impl LeaseRank {
         self.run_copy(now, worker, role, range, out);
     }
 
-    fn run_copy(&mut self, now: Nanos, worker: u32, role: Role, range: Range<u64>, out: &mut Vec<Output>) {
+    fn run_copy(
+        &mut self,
+        now: Nanos,
+        worker: WorkerId,
+        role: Role,
+        range: Range<u64>,
+        out: &mut Vec<Output>,
+    ) {
         self.tail.copy(worker, role);
         self.pool.begin(now, worker, range.clone());
         out.push(Output::Run { worker, range, copy: true });
@@ -61,6 +68,6 @@ impl LeaseRank {
 }
 
 /// Says whether the result that a worker keeps apart counts.
-pub(super) fn verdict(worker: u32, counts: bool) -> Output {
+pub(super) fn verdict(worker: WorkerId, counts: bool) -> Output {
     if counts { Output::Commit { worker } } else { Output::Discard { worker } }
 }

@@ -8,15 +8,15 @@ use crate::pools::ruper::own_workers::{Doing, OwnWorker};
 use crate::pools::ruper::supply::Need;
 use crate::pools::ruper::task::{Denial, Finish, Report, Task, Urgency};
 use crate::pools::ruper::worker::Stage;
-use crate::rank::Rank;
+use crate::rank::{Rank, WorkerId};
 
 impl RuperRank {
     /// Serves all who wait, again after each checkpoint: quotas may have changed.
     pub(super) fn serve(&mut self, now: Nanos, out: &mut Vec<Output>) {
         loop {
             let before = self.task.as_ref().map(Task::checkpoints);
-            for worker in 0..self.own_workers.len() as u32 {
-                if self.own_workers[worker as usize].doing == Doing::Waiting {
+            for worker in (0..self.own_workers.len() as u32).map(WorkerId) {
+                if self.own_workers[worker.index()].doing == Doing::Waiting {
                     self.serve_one(now, worker, out);
                 }
             }
@@ -26,9 +26,9 @@ impl RuperRank {
         }
     }
 
-    fn serve_one(&mut self, now: Nanos, worker: u32, out: &mut Vec<Output>) {
+    fn serve_one(&mut self, now: Nanos, worker: WorkerId, out: &mut Vec<Output>) {
         let Some(task) = &mut self.task else { return };
-        let own = &mut self.own_workers[worker as usize];
+        let own = &mut self.own_workers[worker.index()];
         if task.stage(worker) == Stage::Absent {
             task.start(now, worker).expect("it has not started");
         }
@@ -54,9 +54,9 @@ impl RuperRank {
     }
 
     /// A worker has reached its quota (paper, §2.1 and §2.2).
-    fn may_it_leave(&mut self, now: Nanos, worker: u32, out: &mut Vec<Output>) {
+    fn may_it_leave(&mut self, now: Nanos, worker: WorkerId, out: &mut Vec<Output>) {
         let Some(task) = &mut self.task else { return };
-        let own = &mut self.own_workers[worker as usize];
+        let own = &mut self.own_workers[worker.index()];
         if task.stage(worker) == Stage::Running {
             task.report(now, worker, own.done, Report::Final).expect("it is working");
         }
@@ -77,13 +77,13 @@ impl RuperRank {
     /// Claims indices, if they will soon be short.
     pub(super) fn claim(&mut self, now: Nanos, commands: &mut Vec<Command>) {
         let Some(task) = &self.task else { return };
-        let short = |(worker, own): &(u32, &OwnWorker)| {
+        let short = |(worker, own): &(WorkerId, &OwnWorker)| {
             own.doing == Doing::Waiting && task.stage(*worker) == Stage::Running
         };
         let need = Need {
             total: task.total(),
             speed: self.own_workers.iter().filter_map(|own| own.sizer.speed()).sum(),
-            hungry: (0..).zip(&self.own_workers).filter(short).count() as u64,
+            hungry: (0..).map(WorkerId).zip(&self.own_workers).filter(short).count() as u64,
         };
         let Some(count) = self.supply.claim(now, need, &self.settings) else { return };
         if let Link::Root(root) = &mut self.link {

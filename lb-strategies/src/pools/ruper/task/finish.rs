@@ -3,6 +3,7 @@
 use super::{Task, TaskError};
 use crate::pools::machine::Nanos;
 use crate::pools::ruper::parameters::seconds;
+use crate::rank::WorkerId;
 
 /// The answer to a worker that has reached its quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub(crate) enum Denial {
 
 impl Task {
     /// A worker that has made its final report asks to leave. The first reason that applies, applies.
-    pub(crate) fn finish(&mut self, worker: u32) -> Result<Finish, TaskError> {
+    pub(crate) fn finish(&mut self, worker: WorkerId) -> Result<Finish, TaskError> {
         let index = self.working(worker)?;
         let worker = &mut self.workers[index];
         if worker.done < worker.assigned {
@@ -44,13 +45,13 @@ impl Task {
     }
 
     /// A worker waits for another quota, or for its release.
-    pub(crate) fn park(&mut self, now: Nanos, worker: u32) {
-        self.workers[worker as usize].park(now);
+    pub(crate) fn park(&mut self, now: Nanos, worker: WorkerId) {
+        self.workers[worker.index()].park(now);
     }
 
     /// A worker goes on; its next report is a whole interval away.
-    pub(crate) fn unpark(&mut self, now: Nanos, worker: u32) {
-        let index = worker as usize;
+    pub(crate) fn unpark(&mut self, now: Nanos, worker: WorkerId) {
+        let index = worker.index();
         self.workers[index].unpark(now);
         self.reports[index].at = now.saturating_add(self.reports[index].interval);
     }

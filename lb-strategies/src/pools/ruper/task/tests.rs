@@ -4,6 +4,10 @@ use super::*;
 use crate::pools::machine::SECOND;
 use proptest::prelude::*;
 
+const A: WorkerId = WorkerId(0);
+const B: WorkerId = WorkerId(1);
+const C: WorkerId = WorkerId(2);
+
 fn settings(more: &str) -> Settings {
     Settings::of(&format!("t-min=20,{more}"))
 }
@@ -11,7 +15,7 @@ fn settings(more: &str) -> Settings {
 /// Total 1000 at 100 s: A has done 100 at 10 a second, as of 90 s; B 60 at 5, as of 95 s; C has finished with 40.
 fn three_workers(settings: &Settings) -> Task {
     let mut task = Task::new(settings, 1000, 3);
-    let starts = [(0, 80, 100, 90), (1, 83, 60, 95), (2, 80, 40, 90)];
+    let starts = [(A, 80, 100, 90), (B, 83, 60, 95), (C, 80, 40, 90)];
     for (worker, start, done, reported) in starts {
         task.start(start * SECOND, worker).unwrap();
         task.report(reported * SECOND, worker, done, Report::Periodic).unwrap();
@@ -41,7 +45,7 @@ fn a_checkpoint_shares_what_is_left_by_speed_and_adds_up() {
 fn quotas_based_on_registered_counts_end_as_far_apart_as_the_reports_were() {
     let mut task = three_workers(&settings(""));
     task.checkpoint(100 * SECOND, Urgency::Usual);
-    let ends = [(0, 90.0, 100.0, 10.0), (1, 95.0, 60.0, 5.0)]
+    let ends = [(A, 90.0, 100.0, 10.0), (B, 95.0, 60.0, 5.0)]
         .map(|(worker, reported, done, speed)| reported + (task.quota(worker) as f64 - done) / speed);
     assert!((ends[0] - 143.3).abs() < 0.05 && (ends[1] - 148.4).abs() < 0.05, "{ends:?}");
 }
@@ -65,21 +69,21 @@ fn another_total_moves_the_end_and_back() {
 #[test]
 fn the_first_reason_to_stay_is_the_one_given() {
     let mut task = Task::new(&settings(""), 40, 2);
-    assert_eq!(task.finish(0), Err(TaskError::NotStarted));
-    task.start(0, 0).unwrap();
-    task.start(0, 1).unwrap();
-    task.report(SECOND, 0, 15, Report::Final).unwrap();
-    assert_eq!(task.finish(0), Ok(Finish::Denied(Denial::MoreWork)));
-    task.report(2 * SECOND, 0, 20, Report::Final).unwrap();
-    assert_eq!(task.finish(0), Ok(Finish::Denied(Denial::Checkpoint)), "no checkpoint yet");
-    task.report(2 * SECOND, 1, 20, Report::Final).unwrap();
+    assert_eq!(task.finish(A), Err(TaskError::NotStarted));
+    task.start(0, A).unwrap();
+    task.start(0, B).unwrap();
+    task.report(SECOND, A, 15, Report::Final).unwrap();
+    assert_eq!(task.finish(A), Ok(Finish::Denied(Denial::MoreWork)));
+    task.report(2 * SECOND, A, 20, Report::Final).unwrap();
+    assert_eq!(task.finish(A), Ok(Finish::Denied(Denial::Checkpoint)), "no checkpoint yet");
+    task.report(2 * SECOND, B, 20, Report::Final).unwrap();
     task.checkpoint(2 * SECOND, Urgency::Usual);
-    assert_eq!(task.finish(0), Ok(Finish::Denied(Denial::BalancePending)));
+    assert_eq!(task.finish(A), Ok(Finish::Denied(Denial::BalancePending)));
     assert!(task.take_finish_raised() && !task.take_finish_raised());
     task.balance_over();
-    assert_eq!(task.finish(0), Ok(Finish::Release));
-    assert_eq!(task.finish(0), Err(TaskError::Finished));
-    assert_eq!(task.finish(2), Err(TaskError::WorkerOutOfRange));
+    assert_eq!(task.finish(A), Ok(Finish::Release));
+    assert_eq!(task.finish(A), Err(TaskError::Finished));
+    assert_eq!(task.finish(C), Err(TaskError::WorkerOutOfRange));
 }
 
 /// Golden vector 7.
@@ -91,14 +95,14 @@ fn a_remainder_goes_to_the_first_workers() {
 #[test]
 fn a_final_report_leaves_the_interval_and_one_too_soon_keeps_it() {
     let mut task = Task::new(&settings(""), 1000, 1);
-    task.start(0, 0).unwrap();
-    assert_eq!(task.report_at(0), 200 * SECOND);
-    task.report(100 * SECOND, 0, 10, Report::Final).unwrap();
-    assert_eq!(task.report_at(0), 300 * SECOND);
-    task.report(300 * SECOND, 0, 30, Report::Periodic).unwrap();
-    assert_eq!(task.report_at(0), 510 * SECOND);
-    task.report(300 * SECOND + 1, 0, 31, Report::Periodic).unwrap();
-    assert_eq!(task.report_at(0), 510 * SECOND + 1);
+    task.start(0, A).unwrap();
+    assert_eq!(task.report_at(A), 200 * SECOND);
+    task.report(100 * SECOND, A, 10, Report::Final).unwrap();
+    assert_eq!(task.report_at(A), 300 * SECOND);
+    task.report(300 * SECOND, A, 30, Report::Periodic).unwrap();
+    assert_eq!(task.report_at(A), 510 * SECOND);
+    task.report(300 * SECOND + 1, A, 31, Report::Periodic).unwrap();
+    assert_eq!(task.report_at(A), 510 * SECOND + 1);
 }
 
 #[test]
@@ -120,7 +124,7 @@ fn near_the_end_quotas_stay_once_the_balance_between_ranks_is_over() {
     assert!(task.take_finish_raised());
     let before = quotas(&task);
     task.balance_over();
-    task.report(110 * SECOND, 0, 400, Report::Periodic).unwrap();
+    task.report(110 * SECOND, A, 400, Report::Periodic).unwrap();
     task.checkpoint(110 * SECOND, Urgency::Usual);
     assert_eq!(quotas(&task), before);
     assert!(!task.take_finish_raised());
@@ -133,7 +137,7 @@ fn near_the_end_quotas_stay_once_the_balance_between_ranks_is_over() {
 fn a_worker_is_relieved_of_what_it_is_at_only_if_iterations_are_fungible() {
     for (counts, expected) in [("indexed", [700, 260, 40]), ("fungible", [633, 327, 40])] {
         let mut task = three_workers(&settings(&format!("counts={counts}")));
-        task.took(0, 600);
+        task.took(A, 600);
         task.workers[2].assigned = 40;
         task.checkpoint(100 * SECOND, Urgency::Usual);
         assert_eq!(quotas(&task), expected, "{counts}");
@@ -142,22 +146,26 @@ fn a_worker_is_relieved_of_what_it_is_at_only_if_iterations_are_fungible() {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Start(u32),
+    Start(WorkerId),
     /// Takes iterations within the quota, and reports those it had before.
-    Report(u32, u64),
+    Report(WorkerId, u64),
     Checkpoint,
     Total(u64),
-    Finish(u32),
+    Finish(WorkerId),
+}
+
+fn worker() -> impl Strategy<Value = WorkerId> {
+    (0..5u32).prop_map(WorkerId)
 }
 
 fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
     let step = prop_oneof![
-        (0..5u32).prop_map(Step::Start),
-        (0..5u32, 0..300u64).prop_map(|(worker, iterations)| Step::Report(worker, iterations)),
-        (0..5u32, 0..300u64).prop_map(|(worker, iterations)| Step::Report(worker, iterations)),
+        worker().prop_map(Step::Start),
+        (worker(), 0..300u64).prop_map(|(worker, iterations)| Step::Report(worker, iterations)),
+        (worker(), 0..300u64).prop_map(|(worker, iterations)| Step::Report(worker, iterations)),
         Just(Step::Checkpoint),
         (0..3000u64).prop_map(Step::Total),
-        (0..5u32).prop_map(Step::Finish),
+        worker().prop_map(Step::Finish),
     ];
     prop::collection::vec((0..50 * SECOND, step), 0..60)
 }
@@ -191,7 +199,7 @@ proptest! {
                     }
                 }
                 Step::Report(worker, iterations) => {
-                    let Worker { assigned, done, taken, .. } = task.workers[worker as usize];
+                    let Worker { assigned, done, taken, .. } = task.workers[worker.index()];
                     let before = task.clone();
                     if task.report(now, worker, done.max(taken), Report::Periodic).is_ok() {
                         task.took(worker, iterations.min(assigned.saturating_sub(done.max(taken))));
@@ -215,7 +223,7 @@ proptest! {
                 Step::Finish(worker) => {
                     let before = task.clone();
                     if task.finish(worker) == Ok(Finish::Release) {
-                        let worker = &before.workers[worker as usize];
+                        let worker = &before.workers[worker.index()];
                         prop_assert!(worker.done >= worker.assigned && before.forecast.eta <= 20.0 && over);
                     } else if now % 4 == 0 {
                         over = true;

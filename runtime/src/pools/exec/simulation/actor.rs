@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lb_strategies::cluster::Worker as Place;
 
+use crate::ids::WorkerId;
 use crate::pools::exec::rank::Shared;
 use crate::pools::exec::steps::{Life, Next};
 use crate::threads::sleep::Sleeper;
@@ -14,7 +15,7 @@ pub(super) struct Actor<'r> {
     /// The vCPU that it has; a monitor that of worker 0.
     pub(super) place: Place,
     /// None is the monitor.
-    pub(super) worker: Option<u32>,
+    pub(super) worker: Option<WorkerId>,
     life: Box<dyn Life + 'r>,
     pub(super) sleeper: &'r Sleeper,
     /// What it does next.
@@ -41,7 +42,7 @@ impl<'r> Actor<'r> {
     pub(super) fn new(
         shared: &'r Shared<'r>,
         place: Place,
-        worker: Option<u32>,
+        worker: Option<WorkerId>,
         life: Box<dyn Life + 'r>,
     ) -> Actor<'r> {
         let meeting = &shared.meeting;
