@@ -336,58 +336,20 @@ impl Config {
 
     /// The way this process was started, as far as it matters to the run.
     ///
-    /// Under `mpirun` ranks share no memory: what a handler stores in a service is in the process of its chunk, and in no
-    /// other. So send results to a chunk that is on rank 0 and stays there, and let the process that speaks print them:
+    /// Under `mpirun` every process runs the same `main`, and its result is [`Report::value`](crate::Report::value) in all of
+    /// them; one prints it:
     ///
     /// ```
-    /// use std::sync::{Arc, Mutex};
-    /// use caribou::{Array, Chunk, Config, Ctx, Placement};
-    /// use serde::{Deserialize, Serialize};
-    ///
-    /// type Answer = Arc<Mutex<Option<u64>>>;
-    ///
-    /// #[derive(Serialize, Deserialize)]
-    /// struct Square { sum: Array<Sum> }
-    ///
-    /// impl Chunk for Square {
-    ///     type Index = u32;
-    ///     type Message = ();
-    ///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
-    ///         let me = u64::from(ctx.index());
-    ///         ctx.send_to(self.sum, 0, me * me);
-    ///     }
-    ///     fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
-    /// }
-    ///
-    /// #[derive(Serialize, Deserialize)]
-    /// struct Sum { heard: u32, sum: u64 }
-    ///
-    /// impl Chunk for Sum {
-    ///     type Index = u32;
-    ///     type Message = u64;
-    ///     fn receive(&mut self, square: u64, ctx: &mut Ctx<'_, Self>) {
-    ///         (self.heard, self.sum) = (self.heard + 1, self.sum + square);
-    ///         if self.heard == 10 {
-    ///             *ctx.service::<Answer>().lock().expect("nobody panics with it") = Some(self.sum);
-    ///             ctx.exit();
-    ///         }
-    ///     }
-    /// }
-    ///
-    /// let config = Config::default().ranks(2);
+    /// # let config = caribou::Config::default();
+    /// # fn compute(_: caribou::Config) -> u64 { 285 }
     /// let speaks = config.launch().speaks();
-    /// let answer = Answer::default();
-    /// caribou::run(config, |setup| {
-    ///     setup.service(answer.clone());
-    ///     // One chunk, placed in blocks: on rank 0. An array without sync does not migrate.
-    ///     let sum = setup.array_without_sync(1, Placement::Block, |_| Sum { heard: 0, sum: 0 });
-    ///     setup.array(10, move |_| Square { sum });
-    /// })?;
+    /// let sum = compute(config);
     /// if speaks {
-    ///     assert_eq!(*answer.lock().expect("the run is over"), Some(285));
+    ///     println!("{sum}");
     /// }
-    /// # Ok::<(), caribou::Error>(())
     /// ```
+    ///
+    /// Ranks share no memory then: what a handler stores in a service is in the process of its chunk, and in no other.
     pub fn launch(&self) -> Launch {
         match launch::found() {
             _ if self.processes == Processes::Threads => Launch::Alone,

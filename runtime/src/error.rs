@@ -154,6 +154,13 @@ pub enum Error {
         first: String,
     },
 
+    /// The run ended without a value, or with one of another type than the one asked for.
+    #[error("the value of the run: {why}")]
+    Value {
+        /// The type it has, or why there is none.
+        why: String,
+    },
+
     /// A process of the job is gone, killed or ended early; its chunks are gone with it.
     #[error("rank {rank} is gone: {why}")]
     RankLost {

@@ -6,46 +6,44 @@
 //! program runs, to where they finish soonest.
 //!
 //! ```
-//! use caribou::{Chunk, Config, Ctx};
+//! use caribou::{Chunk, Config, Ctx, Halo, Halos, Reducer, Target};
 //! use serde::{Deserialize, Serialize};
 //!
-//! /// One strip of a bar, cooled by its neighbours.
+//! /// One strip of a ring-shaped bar, which takes on the heat of its neighbours.
 //! #[derive(Serialize, Deserialize)]
-//! struct Strip { step: u64, heat: f64, heard: Vec<f64> }
-//!
-//! #[derive(Serialize, Deserialize)]
-//! enum Message { Halo { step: u64, heat: f64 } }
+//! struct Strip { heat: f64, halos: Halos<f64> }
 //!
 //! const STRIPS: u32 = 64;
 //!
 //! impl Chunk for Strip {
 //!     type Index = u32;
-//!     type Message = Message;
+//!     type Message = Halo<f64>;
 //!
 //!     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
 //!         let me = ctx.index();
-//!         for neighbour in [(me + 1) % STRIPS, (me + STRIPS - 1) % STRIPS] {
-//!             ctx.send(neighbour, Message::Halo { step: self.step, heat: self.heat });
-//!         }
+//!         ctx.send((me + 1) % STRIPS, self.halos.halo(0, self.heat));
+//!         ctx.send((me + STRIPS - 1) % STRIPS, self.halos.halo(1, self.heat));
 //!     }
 //!
 //!     // A neighbour may be one step ahead; the runtime keeps its message until we catch up.
-//!     fn ready(&self, Message::Halo { step, .. }: &Message) -> bool { *step == self.step }
+//!     fn ready(&self, halo: &Halo<f64>) -> bool { self.halos.expects(halo) }
 //!
-//!     fn receive(&mut self, Message::Halo { heat, .. }: Message, ctx: &mut Ctx<'_, Self>) {
-//!         self.heard.push(heat);
-//!         if self.heard.len() < 2 { return; }
-//!         self.heat = 0.5 * self.heat + 0.25 * self.heard.drain(..).sum::<f64>();
-//!         self.step += 1;
-//!         if self.step == 100 { return if ctx.index() == 0 { ctx.exit() }; }
-//!         if ctx.sync_due(self.step) { ctx.at_sync() } else { self.start(ctx) }
+//!     fn receive(&mut self, halo: Halo<f64>, ctx: &mut Ctx<'_, Self>) {
+//!         let Some(heats) = self.halos.add(halo) else { return };
+//!         self.heat = 0.5 * self.heat + 0.25 * heats.sum::<f64>();
+//!         match self.halos.step() {
+//!             100 => ctx.contribute(0, Reducer::Max, vec![self.heat], Target::Exit),
+//!             step if ctx.sync_due(step) => ctx.at_sync(),
+//!             _ => self.start(ctx),
+//!         }
 //!     }
 //! }
 //!
 //! fn main() -> Result<(), caribou::Error> {
-//!     caribou::run(Config::default().ranks(2), |setup| {
-//!         setup.array(STRIPS, |i| Strip { step: 0, heat: f64::from(i), heard: Vec::new() });
+//!     let report = caribou::run(Config::default().ranks(2), |setup| {
+//!         setup.array(STRIPS, |i| Strip { heat: f64::from(i), halos: Halos::new(2) });
 //!     })?;
+//!     assert!(report.value::<Vec<f64>>()?[0] < 63.0);
 //!     Ok(())
 //! }
 //! ```
@@ -94,6 +92,7 @@ mod wire;
 
 pub use arrays::api::chunk::{Chunk, Load};
 pub use arrays::api::ctx::{Array, Ctx, Section, Target};
+pub use arrays::api::halos::{Halo, Halos};
 pub use arrays::api::index::{Extent, Index};
 pub use arrays::api::setup::{Placement, Setup};
 pub use arrays::api::testing;

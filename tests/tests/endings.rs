@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use caribou::{Chunk, Config, Ctx, Error, Placement, Undelivered};
+use caribou::{Chunk, Config, Ctx, Error, Placement, Reducer, Report, Target, Undelivered};
 use caribou_tests::within_patience;
 use serde::{Deserialize, Serialize};
 
@@ -95,6 +95,88 @@ fn an_exit_does_not_get_stuck_behind_messages_that_nobody_will_read() {
 #[test]
 fn a_panic_does_not_get_stuck_behind_messages_that_nobody_will_read() {
     [0, CHUNKS - 1].into_iter().for_each(|ends| flood(2, 1, ends, Ending::Panic, 20_000, 0));
+}
+
+/// The way a value comes out of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+enum Gives {
+    /// A chunk hears of all others and ends the run with their sum.
+    One,
+    /// A reduction ends the run.
+    Reduction,
+    /// Every chunk ends the run with its own index.
+    All,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Giver {
+    gives: Gives,
+    heard: Vec<u32>,
+}
+
+impl Chunk for Giver {
+    type Index = u32;
+    type Message = u32;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let me = ctx.index();
+        match self.gives {
+            Gives::One => ctx.send(LAST, me),
+            Gives::Reduction => {
+                ctx.contribute(0, Reducer::Sum, vec![i64::from(me), -1], Target::Exit);
+            }
+            Gives::All => ctx.exit_with(&(me, format!("chunk {me}"))),
+        }
+    }
+
+    fn receive(&mut self, from: u32, ctx: &mut Ctx<'_, Self>) {
+        self.heard.push(from);
+        if self.heard.len() == CHUNKS as usize {
+            self.heard.sort_unstable();
+            ctx.exit_with(&self.heard);
+        }
+    }
+}
+
+fn given(config: &Config, gives: Gives) -> Report {
+    let (config, what) = (config.clone(), format!("{gives:?}: {config:?}"));
+    let run = move || {
+        caribou::run(config, |setup| {
+            setup.array(CHUNKS, move |_| Giver { gives, heard: Vec::new() });
+        })
+    };
+    within_patience(&what, run).unwrap_or_else(|error| panic!("{what}: {error}"))
+}
+
+#[test]
+fn a_value_comes_out_of_every_kind_of_run() {
+    let threads = [(1, 1), (3, 1), (1, 3), (2, 2)]
+        .map(|(ranks, workers)| Config::default().ranks(ranks).workers(workers).wire_always(ranks == 3));
+    let simulated = (0..50).map(|seed| Config::default().ranks(3).simulate(seed));
+    for config in threads.into_iter().chain(simulated) {
+        assert_eq!(given(&config, Gives::One).value::<Vec<u32>>(), Ok((0..CHUNKS).collect()));
+        let sums = given(&config, Gives::Reduction).value::<Vec<i64>>();
+        assert_eq!(sums, Ok(vec![66, -i64::from(CHUNKS)]));
+        let (index, name): (u32, String) = given(&config, Gives::All).value().expect("all gave one");
+        assert_eq!(name, format!("chunk {index}"));
+    }
+}
+
+#[test]
+fn a_value_that_nobody_gave_or_of_another_type_is_an_error() {
+    let said = |result: Result<u64, Error>| result.expect_err("there is no such value").to_string();
+    let report = given(&Config::default().ranks(2), Gives::Reduction);
+    assert_eq!(
+        said(report.value()),
+        "the value of the run: the run ended with a `alloc::vec::Vec<i64>`, not a `u64`"
+    );
+    let none = caribou::run(Config::default(), |setup| {
+        setup.array(CHUNKS, |_| Flooder { ends: 0, ending: Ending::Exit, messages: 0, pause_ms: 0 });
+    });
+    assert_eq!(
+        said(none.and_then(|report| report.value())),
+        "the value of the run: no chunk gave one: see Ctx::exit_with and Target::Exit"
+    );
 }
 
 /// How messages come to reach nobody, or seem to.

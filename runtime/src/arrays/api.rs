@@ -2,6 +2,7 @@
 
 pub(crate) mod chunk;
 pub(crate) mod ctx;
+pub(crate) mod halos;
 pub(crate) mod index;
 pub(crate) mod setup;
 pub(crate) mod slot;

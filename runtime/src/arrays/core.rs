@@ -13,6 +13,7 @@ pub(crate) mod collect;
 pub(crate) mod coordinator;
 pub(crate) mod envelope;
 pub(crate) mod erased;
+pub(crate) mod exit_value;
 pub(crate) mod handler;
 pub(crate) mod location;
 pub(crate) mod packet;

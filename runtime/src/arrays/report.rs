@@ -1,8 +1,11 @@
 //! What a run of arrays tells when it is over.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::core::exit_value::ExitValue;
 use super::core::undelivered::{Leftover, Undelivered, undelivered};
+use crate::error::Error;
 use crate::run::report::RunReport;
 use crate::trace::{SyncReport, SyncTotals};
 
@@ -27,6 +30,8 @@ pub struct Report {
     pub sync_totals: SyncTotals,
     /// Messages that nobody received, on all ranks: if there are any, a warning says so too.
     pub undelivered: Undelivered,
+    #[serde(skip)]
+    value: Option<ExitValue>,
 }
 
 /// What a rank knows when it stops.
@@ -35,6 +40,8 @@ pub(crate) struct Figures {
     /// Deliveries handled.
     pub(crate) messages: u64,
     pub(crate) leftover: Leftover,
+    /// The first value that a chunk of the rank ended the run with.
+    pub(crate) value: Option<ExitValue>,
     /// Rank 0's record; other processes do without.
     #[serde(skip)]
     pub(crate) syncs: Vec<SyncReport>,
@@ -49,8 +56,43 @@ impl Report {
             .first_mut()
             .map(|root| (std::mem::take(&mut root.syncs), root.sync_totals))
             .unwrap_or_default();
+        let value = ranks.iter_mut().find_map(|rank| rank.value.take());
         let messages = ranks.iter().map(|rank| rank.messages).sum();
         let leftovers: Vec<Leftover> = ranks.into_iter().map(|rank| rank.leftover).collect();
-        Report { run, messages, syncs, sync_totals, undelivered: undelivered(&leftovers) }
+        Report { run, messages, syncs, sync_totals, undelivered: undelivered(&leftovers), value }
+    }
+
+    /// The value that the run ended with, in every process the same: what [`Ctx::exit_with`](crate::Ctx::exit_with) was
+    /// given, or the result of a reduction to [`Target::Exit`](crate::Target::Exit), which is a vector of the contributors'
+    /// type (`Vec<f64>`, `Vec<u64>`, `Vec<i64>`; of a gather `Vec<(u64, Vec<u8>)>`, by packed index).
+    ///
+    /// If several chunks ended the run at once, each with a value, it is that of the lowest rank, the first one there.
+    ///
+    /// ```
+    /// use caribou::{Chunk, Config, Ctx, Reducer, Target};
+    /// use serde::{Deserialize, Serialize};
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Square;
+    /// impl Chunk for Square {
+    ///     type Index = u32;
+    ///     type Message = ();
+    ///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+    ///         let me = u64::from(ctx.index());
+    ///         ctx.contribute(0, Reducer::Sum, vec![me * me], Target::Exit);
+    ///     }
+    ///     fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+    /// }
+    /// let report = caribou::run(Config::default().ranks(2), |setup| {
+    ///     setup.array(10, |_| Square);
+    /// })?;
+    /// assert_eq!(report.value::<Vec<u64>>()?, [285]);
+    /// # Ok::<(), caribou::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Value`] if the run ended without one ([`Ctx::exit`](crate::Ctx::exit)), or with one of another type.
+    pub fn value<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        let none = || Error::Value { why: "no chunk gave one: see Ctx::exit_with and Target::Exit".into() };
+        self.value.as_ref().ok_or_else(none)?.read()
     }
 }

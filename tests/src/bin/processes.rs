@@ -289,19 +289,17 @@ impl Chunk for Flood {
                 }
             }
             Drop::Full { sum } => {
-                ctx.service::<Arc<AtomicU64>>().store(sum, Ordering::Relaxed);
-                ctx.exit();
+                ctx.exit_with(&sum);
             }
         }
     }
 }
 
 fn flood(messages: u64, numbers: u64) -> Result<(), Error> {
-    let (total, weight) = (Arc::new(AtomicU64::new(0)), Arc::new((0..numbers).collect::<Vec<_>>()));
+    let weight = Arc::new((0..numbers).collect::<Vec<_>>());
     let config = config()?;
     let speaks = config.launch().speaks();
-    caribou::run(config, |setup| {
-        setup.service(total.clone());
+    let report = caribou::run(config, |setup| {
         let weight = weight.clone();
         setup.array_with(2u32, Placement::RoundRobin, move |_| Flood {
             weight: weight.clone(),
@@ -311,8 +309,9 @@ fn flood(messages: u64, numbers: u64) -> Result<(), Error> {
             messages,
         });
     })?;
+    // In every process.
+    assert_eq!(report.value::<u64>()?, messages * (messages - 1) / 2);
     if speaks {
-        assert_eq!(total.load(Ordering::Relaxed), messages * (messages - 1) / 2);
         println!("all {messages} messages have come");
     }
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

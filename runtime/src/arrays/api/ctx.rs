@@ -11,6 +11,7 @@ use super::chunk::Chunk;
 use super::index::Index;
 use super::slot::Slot;
 use crate::arrays::core::envelope::{Delivery, Payload};
+use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::handler::{Effect, Handler, Passport, SyncState};
 use crate::arrays::core::reduction::{Goal, Reducer, Terms, Values};
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
@@ -119,6 +120,8 @@ pub enum Target<I> {
     All,
     /// To one of them.
     Chunk(I),
+    /// To the caller of [`run`](crate::run()): the run ends, and [`Report::value`](crate::Report::value) has it.
+    Exit,
 }
 
 /// The runtime as a handler of chunk type `C` sees it.
@@ -267,6 +270,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         let goal = match target {
             Target::All => Goal::All,
             Target::Chunk(index) => Goal::Chunk(index.pack()),
+            Target::Exit => Goal::Exit,
         };
         self.handler.outbox.push(Effect::Contribute { terms: Terms { tag, reducer, goal }, values });
     }
@@ -385,7 +389,41 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// Ends the run on all ranks when the handler returns. Messages under way are dropped; those to an index that no chunk
     /// has are counted in [`Report::undelivered`](crate::Report::undelivered).
     pub fn exit(&mut self) {
-        self.handler.outbox.push(Effect::Exit);
+        self.handler.outbox.push(Effect::Exit(None));
+    }
+
+    /// Ends the run as [`exit`](Self::exit) does, with a value for the caller of [`run`](crate::run()), in every process:
+    /// see [`Report::value`](crate::Report::value).
+    ///
+    /// ```
+    /// use caribou::{Chunk, Config, Ctx};
+    /// use serde::{Deserialize, Serialize};
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Counter { count: u64 }
+    /// impl Chunk for Counter {
+    ///     type Index = u32;
+    ///     type Message = ();
+    ///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) { ctx.send(0, ()); }
+    ///     fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+    ///         self.count += 1;
+    ///         if self.count == 8 { ctx.exit_with(&self.count); }
+    ///     }
+    /// }
+    /// let report = caribou::run(Config::default().ranks(2), |setup| {
+    ///     setup.array(8, |_| Counter { count: 0 });
+    /// })?;
+    /// assert_eq!(report.value::<u64>()?, 8);
+    /// # Ok::<(), caribou::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If the value's `Serialize` implementation fails.
+    #[track_caller]
+    pub fn exit_with<T: Serialize>(&mut self, value: &T) {
+        match ExitValue::new(value) {
+            Ok(value) => self.handler.outbox.push(Effect::Exit(Some(Box::new(value)))),
+            Err(why) => panic!("the value of the run cannot be encoded: {why}"),
+        }
     }
 }
 

@@ -2,10 +2,13 @@
 //!
 //! A handler is a function (state, message) -> (state, outbox); [`probe`] calls it and returns the outbox.
 
+use serde::de::DeserializeOwned;
+
 use super::chunk::Chunk;
 use super::ctx::Ctx;
 use super::index::Index;
 use crate::arrays::core::envelope::Payload;
+use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::handler::{Effect, Facts, Handler, Outlet, Passport};
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::trace::UserEvent;
@@ -42,6 +45,7 @@ pub struct Effects<C: Chunk> {
     pub exit: bool,
     /// Load it declared, ns of ticks.
     pub charged: Option<u64>,
+    value: Option<Box<ExitValue>>,
 }
 
 impl<C: Chunk> Default for Effects<C> {
@@ -57,6 +61,7 @@ impl<C: Chunk> Default for Effects<C> {
             removed: false,
             exit: false,
             charged: None,
+            value: None,
         }
     }
 }
@@ -126,6 +131,19 @@ impl<C: Chunk> Probe<'_, C> {
 }
 
 impl<C: Chunk> Effects<C> {
+    /// The value that it ended the run with.
+    ///
+    /// # Panics
+    /// If there is none, or it is of another type.
+    #[track_caller]
+    pub fn exit_value<T: DeserializeOwned>(&self) -> T {
+        match self.value.as_ref().map(|value| value.read()) {
+            Some(Ok(value)) => value,
+            Some(Err(why)) => panic!("{why}"),
+            None => panic!("the handler called no exit_with"),
+        }
+    }
+
     fn add(&mut self, effect: Effect) {
         let decode = |bytes: &[u8]| wire::decode(bytes).expect("what was encoded a moment ago decodes");
         match effect {
@@ -145,7 +163,10 @@ impl<C: Chunk> Effects<C> {
             Effect::Insert { key, .. } => self.inserted.push(C::Index::unpack(key)),
             Effect::AtSync { .. } => self.at_sync = true,
             Effect::Remove => self.removed = true,
-            Effect::Exit => self.exit = true,
+            Effect::Exit(value) => {
+                self.exit = true;
+                self.value = self.value.take().or(value);
+            }
         }
     }
 }

@@ -1,10 +1,13 @@
 //! What the core asks its executor to do.
 
+use std::sync::Arc;
+
 use lb_strategies::Snapshot;
 
 use super::collect::Reports;
 use super::envelope::Delivery;
 use super::packet::{Journey, Packet, Traveller};
+use super::reduction::Values;
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, Rank};
 
@@ -37,6 +40,8 @@ pub(crate) enum Action {
     Decide(Box<Snapshot>),
     /// Say what every chunk of this rank waits for; answer with `RankCore::explained`.
     Explain,
+    /// Keep the result of a reduction for the caller of `run`.
+    Yield(Arc<Values>),
     /// Leave the scheduler.
     Stop(Result<(), Box<Error>>),
 }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::census::Membership;
 use super::envelope::Delivery;
 use super::erased::ErasedSlot;
+use super::exit_value::ExitValue;
 use super::reduction::{Terms, Values};
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::trace::UserEvent;
@@ -45,7 +46,7 @@ pub(crate) enum Effect {
         bytes: u64,
     },
     Remove,
-    Exit,
+    Exit(Option<Box<ExitValue>>),
 }
 
 /// The runtime's own record of a chunk; it travels with it.

@@ -398,13 +398,19 @@ impl RankCore {
             return;
         }
         while let Some(finished) = self.reductions.finish(array) {
-            let payload = Payload::Reduced { tag: finished.terms.tag, values: finished.values };
-            let delivery = Delivery { from: Sender::RUNTIME, payload };
+            let told = |values| {
+                let payload = Payload::Reduced { tag: finished.terms.tag, values };
+                Delivery { from: Sender::RUNTIME, payload }
+            };
             match finished.terms.goal {
-                Goal::All => self.announce(array, &delivery, out),
+                Goal::All => self.announce(array, &told(finished.values), out),
                 Goal::Chunk(key) => {
-                    let to = ChunkId { array, key };
+                    let (to, delivery) = (ChunkId { array, key }, told(finished.values));
                     self.send(self.location.rank_of(to), Packet::Message(Envelope { to, delivery }), 0, out);
+                }
+                Goal::Exit => {
+                    out.push_back(Action::Yield(finished.values));
+                    self.exit(out);
                 }
             }
         }

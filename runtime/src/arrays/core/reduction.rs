@@ -108,6 +108,7 @@ impl Values {
 pub(crate) enum Goal {
     All,
     Chunk(u64),
+    Exit,
 }
 
 /// What all contributions to one reduction must agree on.
@@ -124,6 +125,7 @@ impl fmt::Display for Terms {
         f.write_str(match self.goal {
             Goal::All => "all chunks",
             Goal::Chunk(_) => "one chunk",
+            Goal::Exit => "the caller of run",
         })
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::report::Figures;
 use crate::error::Error;
 use crate::run::outcome::Outcome;
@@ -51,6 +52,13 @@ impl Ending {
     /// Says when to wait no longer for other ranks, see [`Outcome::gives_up`].
     pub(crate) fn gives_up<'a>(&'a self, clock: &'a Clock) -> impl Fn() -> bool + 'a {
         self.outcome.gives_up(clock, self.patience)
+    }
+
+    /// Keeps the value that the run ends with. The first one of a rank counts.
+    pub(crate) fn yields(&self, value: ExitValue) {
+        self.tell(|figures| {
+            figures.value.get_or_insert(value);
+        });
     }
 
     /// Adds to what the rank knows at the end.

@@ -11,6 +11,7 @@ use super::plane::Core;
 use super::worker::Worker;
 use crate::arrays::core::action::Action;
 use crate::arrays::core::envelope::{Delivery, Envelope};
+use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::packet::{Cargo, Journey, Packet, Traveller};
 use crate::arrays::core::rank::{Actions, RankCore};
 use crate::error::Error;
@@ -110,6 +111,10 @@ impl Worker<'_> {
                 let lines = self.explain();
                 self.with_core(|core, _, out| core.explained(lines, out));
             }
+            Action::Yield(values) => match ExitValue::reduced(&values) {
+                Ok(value) => self.shared.ending.yields(value),
+                Err(why) => unreachable!("numbers and bytes encode: {why}"),
+            },
             Action::Stop(result) => self.shared.stop(result.map_err(|error| *error)),
             first => unreachable!("{first:?} is carried out under the lock"),
         }

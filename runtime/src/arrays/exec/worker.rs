@@ -227,7 +227,10 @@ impl<'r> Worker<'r> {
                     self.with_core(|core, _, out| core.remove(chunk, passport, out));
                     fate = Chunk::Removed;
                 }
-                Effect::Exit => self.with_core(|core, _, out| core.exit(out)),
+                Effect::Exit(value) => {
+                    value.into_iter().for_each(|value| self.shared.ending.yields(*value));
+                    self.with_core(|core, _, out| core.exit(out));
+                }
             }
         }
         fate

@@ -1,0 +1,175 @@
+//! The halo counter: tells a chunk when all messages of a step have come.
+
+use serde::{Deserialize, Serialize};
+
+/// A message of one step, from one of the neighbours that a chunk hears of in every step. Made by [`Halos::halo`].
+///
+/// ```
+/// use caribou::{Halo, Halos};
+/// let halo: Halo<f64> = Halos::new(2).halo(1, 0.5);
+/// assert_eq!(halo.value, 0.5);
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Halo<T> {
+    step: u64,
+    slot: u32,
+    /// The content.
+    pub value: T,
+}
+
+/// The messages of the current step that have come to a chunk, and its number. Every chunk of the program hears of as many
+/// neighbours in each step as it was told to expect; each of them has a *slot* of the receiver's, below any number you like.
+///
+/// The messages of a step are given out together and in the order of their slots, so that what is computed of them does not
+/// depend on the order in which they came. A neighbour may be a step ahead: [`Chunk::ready`](crate::Chunk::ready) answers
+/// with [`expects`](Self::expects), and the runtime keeps what is early.
+///
+/// ```
+/// use caribou::{Chunk, Config, Ctx, Halo, Halos, Reducer, Target};
+/// use serde::{Deserialize, Serialize};
+///
+/// /// The mean of both neighbours, ten times, in a ring of six.
+/// #[derive(Serialize, Deserialize)]
+/// struct Mean { value: f64, halos: Halos<f64> }
+///
+/// impl Chunk for Mean {
+///     type Index = u32;
+///     type Message = Halo<f64>;
+///
+///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+///         for (slot, to) in [(0, ctx.index() + 1), (1, ctx.index() + 5)] {
+///             ctx.send(to % 6, self.halos.halo(slot, self.value));
+///         }
+///     }
+///
+///     fn ready(&self, halo: &Halo<f64>) -> bool { self.halos.expects(halo) }
+///
+///     fn receive(&mut self, halo: Halo<f64>, ctx: &mut Ctx<'_, Self>) {
+///         let Some(values) = self.halos.add(halo) else { return };
+///         self.value = values.sum::<f64>() / 2.0;
+///         match self.halos.step() {
+///             10 => ctx.contribute(0, Reducer::Sum, vec![self.value], Target::Exit),
+///             _ => self.start(ctx),
+///         }
+///     }
+/// }
+///
+/// let report = caribou::run(Config::default().ranks(2), |setup| {
+///     setup.array(6, |i| Mean { value: f64::from(i), halos: Halos::new(2) });
+/// })?;
+/// assert!((report.value::<Vec<f64>>()?[0] - 15.0).abs() < 1e-9, "means keep the sum");
+/// # Ok::<(), caribou::Error>(())
+/// ```
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Halos<T> {
+    /// Steps that are complete.
+    step: u64,
+    expected: u32,
+    /// By slot.
+    come: Vec<(u32, T)>,
+}
+
+impl<T> Halos<T> {
+    /// Step 0, and so many messages in each step. Where a chunk expects none, no step of its own is ever complete.
+    pub fn new(expected: u32) -> Halos<T> {
+        Halos { step: 0, expected, come: Vec::with_capacity(expected as usize) }
+    }
+
+    /// Changes how many messages the current step and those after it have. To be called before the first of the step
+    /// comes, in [`Chunk::start`](crate::Chunk::start) or right after a step is complete.
+    pub fn expect(&mut self, expected: u32) {
+        self.expected = expected;
+    }
+
+    /// The current step: as many are complete.
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+
+    /// A message of this chunk's current step, for slot `slot` of its receiver. Call it before [`add`](Self::add) completes
+    /// the step: chunks that exchange messages count the same steps.
+    pub fn halo(&self, slot: u32, value: T) -> Halo<T> {
+        Halo { step: self.step, slot, value }
+    }
+
+    /// Whether a message is of the current step.
+    #[inline]
+    pub fn expects(&self, halo: &Halo<T>) -> bool {
+        halo.step == self.step
+    }
+
+    /// Adds a message. The last one of a step completes it: its contents, by slot, and the next step begins. Takes time
+    /// proportional to the number of messages of the step that have come before.
+    ///
+    /// # Panics
+    /// If the message is of another step, or its slot was filled in this one.
+    #[inline]
+    #[track_caller]
+    pub fn add(&mut self, halo: Halo<T>) -> Option<impl ExactSizeIterator<Item = T> + '_> {
+        let Halo { step, slot, value } = halo;
+        let now = self.step;
+        assert!(
+            step == now,
+            "a halo of step {step} came in step {now}: answer with Halos::expects in `ready`"
+        );
+        let place = self.come.iter().rposition(|&(other, _)| other <= slot).map_or(0, |before| before + 1);
+        let free = place == 0 || self.come[place - 1].0 != slot;
+        assert!(free, "slot {slot} of step {step} is filled twice");
+        self.come.insert(place, (slot, value));
+        if self.come.len() < self.expected as usize {
+            return None;
+        }
+        self.step += 1;
+        Some(self.come.drain(..).map(|(_, value)| value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn added(halos: &mut Halos<char>, halo: Halo<char>) -> Option<String> {
+        halos.add(halo).map(Iterator::collect)
+    }
+
+    #[test]
+    fn a_step_is_complete_with_its_last_message_and_ordered_by_slot() {
+        let mut halos = Halos::new(3);
+        let [a, b, c] = [(0, 'a'), (1, 'b'), (7, 'c')].map(|(slot, value)| halos.halo(slot, value));
+        assert_eq!(added(&mut halos, c), None);
+        assert_eq!(added(&mut halos, a.clone()), None);
+        assert_eq!(halos.step(), 0);
+        assert_eq!(added(&mut halos, b).as_deref(), Some("abc"));
+        assert_eq!(halos.step(), 1);
+        assert!(!halos.expects(&a));
+    }
+
+    #[test]
+    fn what_is_not_consumed_is_gone_and_the_number_may_change() {
+        let mut halos = Halos::new(1);
+        assert!(halos.add(halos.halo(0, 'a')).is_some());
+        halos.expect(2);
+        assert_eq!(added(&mut halos.clone(), halos.halo(5, 'b')), None);
+        let first = halos.halo(5, 'b');
+        assert_eq!(added(&mut halos, first), None);
+        let second = halos.halo(4, 'c');
+        assert_eq!(added(&mut halos, second).as_deref(), Some("cb"));
+    }
+
+    #[test]
+    #[should_panic(expected = "a halo of step 0 came in step 1")]
+    fn a_message_of_another_step_is_refused() {
+        let mut halos = Halos::new(1);
+        let late = halos.halo(0, 'a');
+        halos.add(late.clone());
+        halos.add(late);
+    }
+
+    #[test]
+    #[should_panic(expected = "slot 3 of step 0 is filled twice")]
+    fn a_slot_is_filled_once() {
+        let mut halos = Halos::new(2);
+        halos.add(halos.halo(3, 'a'));
+        halos.add(halos.halo(3, 'b'));
+    }
+}

@@ -1,0 +1,67 @@
+//! The value that a run ends with, as bytes: ranks need not know its type.
+
+use std::any::type_name;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::reduction::Values;
+use crate::error::Error;
+use crate::wire::{self, WireError};
+
+/// A value of any type, encoded, with the name of its type.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ExitValue {
+    type_name: String,
+    bytes: Vec<u8>,
+}
+
+impl ExitValue {
+    pub(crate) fn new<T: Serialize>(value: &T) -> Result<ExitValue, WireError> {
+        Ok(ExitValue { type_name: type_name::<T>().into(), bytes: wire::encode(value)? })
+    }
+
+    /// The vector that a reduction gave.
+    pub(crate) fn reduced(values: &Values) -> Result<ExitValue, WireError> {
+        match values {
+            Values::F64(numbers) => ExitValue::new(numbers),
+            Values::U64(numbers) => ExitValue::new(numbers),
+            Values::I64(numbers) => ExitValue::new(numbers),
+            Values::Gathered(parts) => ExitValue::new(parts),
+        }
+    }
+
+    /// The value, if it is a `T`.
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        if self.type_name != type_name::<T>() {
+            let why = format!("the run ended with a `{}`, not a `{}`", self.type_name, type_name::<T>());
+            return Err(Error::Value { why });
+        }
+        wire::decode(&self.bytes).map_err(|why| {
+            let why = format!("a `{}` cannot be decoded: {why}", self.type_name);
+            Error::Value { why }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_read_as_the_type_it_was_written_as_and_no_other() {
+        let value = ExitValue::new(&vec![1.5, 2.5]).expect("numbers encode");
+        assert_eq!(value.read::<Vec<f64>>(), Ok(vec![1.5, 2.5]));
+        let error = value.read::<Vec<u64>>().expect_err("it is another type");
+        assert_eq!(
+            error.to_string(),
+            "the value of the run: the run ended with a `alloc::vec::Vec<f64>`, not a `alloc::vec::Vec<u64>`"
+        );
+    }
+
+    #[test]
+    fn a_reduction_gives_the_vector_that_its_chunks_contributed() {
+        let value = ExitValue::reduced(&Values::from(vec![7u64])).expect("numbers encode");
+        assert_eq!(value.read::<Vec<u64>>(), Ok(vec![7]));
+    }
+}
