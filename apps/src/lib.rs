@@ -11,5 +11,6 @@ pub mod crossbar;
 pub mod estimate;
 pub mod harness;
 pub mod montecarlo;
+pub mod pic;
 pub mod ring;
 pub mod stencil2d;

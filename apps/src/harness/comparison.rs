@@ -30,6 +30,8 @@ pub struct Comparison<P> {
     /// A configuration for each run, in order; at least one.
     configs: Vec<Config>,
     options: Options,
+    /// The name of a run in its progress, if it is not its strategy's.
+    label: Option<String>,
 }
 
 impl<P: Program> Comparison<P> {
@@ -64,7 +66,13 @@ impl<P: Program> Comparison<P> {
         experiment.check()?;
         let (lb, compare) = (options.lb.as_deref(), options.compare.as_deref());
         let configs = strategies::configs(P::Shape::SHAPE, &config, lb, compare)?;
-        Ok(Self { program, experiment, configs, options })
+        Ok(Self { program, experiment, configs, options, label: None })
+    }
+
+    /// The same, whose runs are called so where their progress is shown.
+    #[must_use]
+    pub fn labelled(self, label: String) -> Self {
+        Self { label: Some(label), ..self }
     }
 
     /// Makes the runs, and tells what came out on standard output and in the files that were asked for. Of several processes
@@ -133,9 +141,10 @@ impl<P: Program> Comparison<P> {
         reference: Option<&P::Result>,
     ) -> Result<(Run<FactsOf<P>>, Last<P>), Error> {
         let lb = config.lb_spec(P::Shape::SHAPE);
+        let label = self.label.as_deref().unwrap_or(lb);
         let gathers = self.options.check;
         let Disturbed { outcome: Outcome { result, report }, quotas_held, clock } =
-            self.experiment.run(lb, |clock| self.program.run(&Stage { config, clock, gathers }))?;
+            self.experiment.run(label, |clock| self.program.run(&Stage { config, clock, gathers }))?;
         let difference =
             result.as_ref().zip(reference).and_then(|(result, reference)| P::difference(result, reference));
         if let Some(difference) = difference {

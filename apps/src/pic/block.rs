@@ -1,0 +1,122 @@
+//! The work of one tile: moving its particles, and parting with those that leave it.
+
+use std::iter::zip;
+
+use serde::{Deserialize, Serialize};
+
+use super::particle::{Particle, flat};
+use super::problem::Problem;
+use super::tally::Tally;
+use super::tiling::WAYS;
+
+/// The particles of one tile.
+///
+/// ```
+/// use caribou_apps::pic::block::Block;
+/// # use caribou_apps::pic::{distribution::Distribution, problem::Problem, tiling::Tiling};
+/// let tiling = Tiling::new(20, 4).expect("more cells than tiles");
+/// let distribution = Distribution::Geometric { ratio: 0.9 };
+/// let problem = Problem { tiling, particles: 2000, distribution, k: 1, m: -1, iterations: 1 };
+/// let mut block = Block::new(&problem, [0, 0]);
+/// let before = block.len();
+/// let left: usize = block.step(&problem, [0, 0]).iter().map(Vec::len).sum();
+/// assert_eq!(block.len() + left, before);
+/// ```
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Block {
+    #[serde(with = "flat")]
+    particles: Vec<Particle>,
+}
+
+impl Block {
+    /// The particles that begin in a tile, without IDs.
+    #[must_use]
+    pub fn new(problem: &Problem, tile: [u16; 2]) -> Self {
+        Self { particles: problem.beginners(problem.tiling.part(tile)).collect() }
+    }
+
+    /// Particles.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.particles.len()
+    }
+
+    /// Tells if there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.particles.is_empty()
+    }
+
+    /// Gives them the IDs from `first` on.
+    pub fn number(&mut self, first: u64) {
+        for (particle, id) in zip(&mut self.particles, first..) {
+            *particle = particle.with_id(id);
+        }
+    }
+
+    /// One step. Returns those that left the tile, by their [way](WAYS).
+    pub fn step(&mut self, problem: &Problem, tile: [u16; 2]) -> [Vec<Particle>; WAYS.len()] {
+        let (tiling, side) = (problem.tiling, problem.side());
+        let part = tiling.part(tile);
+        let mut leavers: [Vec<Particle>; WAYS.len()] = Default::default();
+        let stays = |particle: &mut Particle| {
+            particle.step(side);
+            let cell = particle.cell();
+            let stays = part.contains(cell) || tiling.owner(cell) == tile;
+            if !stays {
+                leavers[tiling.way(tile, tiling.owner(cell))].push(*particle);
+            }
+            stays
+        };
+        self.particles.retain_mut(stays);
+        leavers
+    }
+
+    /// Takes in particles that came from a neighbour.
+    pub fn take_in(&mut self, mut arrivals: Vec<Particle>) {
+        self.particles.append(&mut arrivals);
+    }
+
+    /// Gives back memory that a hot spot left behind.
+    pub fn tidy(&mut self) {
+        let count = self.particles.len();
+        if self.particles.capacity() > 4 * count {
+            self.particles.shrink_to(2 * count);
+        }
+    }
+
+    /// Verifies every particle.
+    #[must_use]
+    pub fn tally(&self, problem: &Problem) -> Tally {
+        Tally::of(&self.particles, problem.steps(), problem.side())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pic::problem::tests::problem;
+
+    #[test]
+    fn leavers_go_to_the_tile_that_they_are_in_now() {
+        let problem = Problem { k: 1, m: -3, ..problem(20, 4, 2000, "sinusoidal") };
+        let here = [3, 0];
+        let mut block = Block::new(&problem, here);
+        let leavers = block.step(&problem, here);
+        assert!(leavers.iter().filter(|particles| !particles.is_empty()).count() == 3);
+        for (way, particles) in zip(WAYS, &leavers) {
+            let there = problem.tiling.neighbour(here, way);
+            assert!(particles.iter().all(|particle| problem.tiling.owner(particle.cell()) == there));
+        }
+        assert!(block.particles.iter().all(|particle| problem.tiling.owner(particle.cell()) == here));
+    }
+
+    #[test]
+    fn a_tile_that_the_hot_spot_has_left_keeps_little_memory() {
+        let problem = problem(20, 1, 2000, "sinusoidal");
+        let mut block = Block::new(&problem, [0, 0]);
+        block.particles.truncate(10);
+        block.tidy();
+        assert!(block.particles.capacity() <= 40);
+    }
+}

@@ -1,0 +1,275 @@
+//! The grid as an array of chunks: what one tile does when particles arrive.
+//!
+//! A tile moves its particles, sends each neighbour those that went there, none being a message too, and goes on when all
+//! eight have sent theirs. There is no barrier: a neighbour may be one step ahead, and its particles wait with the runtime
+//! until we are `ready` for them. Once a step every tile adds itself and its particles to a sum; tile [0, 0] learns of it
+//! when all have, checks that no particle is missing, and tells the observers.
+//!
+//! The index of a tile is its column and its row: each rank begins with columns that lie together, through which the hot spot
+//! travels.
+
+use std::iter::zip;
+
+use caribou::{Chunk, Ctx, Index, Reducer, Target, Values};
+use serde::{Deserialize, Serialize};
+
+use super::block::Block;
+use super::particle::{Particle, flat};
+use super::problem::Problem;
+use super::tally::Tally;
+use super::tiling::WAYS;
+use crate::harness::arrays::Observers;
+use crate::harness::disturbance::slow::stretched;
+
+/// The tile that keeps the time.
+const TIMEKEEPER: [u16; 2] = [0, 0];
+
+/// The tag of the reduction that comes before the first step.
+const BEFORE: u32 = 0;
+
+/// One tile of the grid, and where it stands in its computation.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Tile {
+    problem: Problem,
+    block: Block,
+    /// Particles of all tiles.
+    all: u64,
+    /// Steps that its particles have made.
+    step: u32,
+    /// Neighbours that have not sent their particles of this step yet.
+    missing: u8,
+}
+
+/// Messages between tiles.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Message {
+    /// The particles that each tile begins with, in the order of their keys.
+    Counts(Vec<(u64, u64)>),
+    /// Those that came from a neighbour in that step.
+    Arrivals {
+        /// The sender's step.
+        step: u32,
+        /// Particles, or none.
+        #[serde(with = "flat")]
+        particles: Vec<Particle>,
+    },
+    /// All tiles have done `step` steps.
+    Complete {
+        /// Steps done.
+        step: u32,
+        /// Tiles that have done them.
+        tiles: u64,
+        /// Particles that they hold.
+        particles: u64,
+    },
+}
+
+impl Tile {
+    /// The tile `index` before the first step.
+    #[must_use]
+    pub fn new(problem: Problem, index: [u16; 2]) -> Self {
+        Self { problem, block: Block::new(&problem, index), all: 0, step: 0, missing: 0 }
+    }
+
+    /// Gives its particles the IDs after those of the tiles before it.
+    fn number(&mut self, counts: &[(u64, u64)], here: [u16; 2]) {
+        let before: u64 = counts.iter().filter(|(key, _)| *key < here.pack()).map(|(_, count)| count).sum();
+        self.block.number(before + 1);
+        self.all = counts.iter().map(|(_, count)| count).sum();
+    }
+
+    /// Moves the particles, and sends each neighbour its own.
+    fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let (problem, here) = (self.problem, ctx.index());
+        let leavers = stretched(ctx.slowness(), || self.block.step(&problem, here));
+        self.step += 1;
+        for (way, particles) in zip(WAYS, leavers) {
+            let there = problem.tiling.neighbour(here, way);
+            ctx.send(there, Message::Arrivals { step: self.step, particles });
+        }
+        self.missing = WAYS.len() as u8;
+    }
+
+    /// All particles of this step are here: the next, a sync, or the end.
+    fn complete(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.block.tidy();
+        let is_last = self.step == self.problem.steps();
+        if is_last {
+            ctx.service::<Observers<Tally>>().deliver(ctx, || self.block.tally(&self.problem));
+        }
+        let values = vec![1, self.block.len() as u64];
+        ctx.contribute(self.step, Reducer::Sum, values, Target::Chunk(TIMEKEEPER));
+        if is_last {
+            return;
+        }
+        if ctx.sync_due(u64::from(self.step - 1)) {
+            ctx.at_sync_nowait();
+        }
+        self.advance(ctx);
+    }
+}
+
+impl Chunk for Tile {
+    type Index = [u16; 2];
+    type Message = Message;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let count = self.block.len() as u64;
+        ctx.contribute(BEFORE, Reducer::Gather, count.to_le_bytes().to_vec(), Target::All);
+    }
+
+    fn ready(&self, message: &Message) -> bool {
+        match message {
+            Message::Arrivals { step, .. } => *step == self.step,
+            Message::Counts(_) | Message::Complete { .. } => true,
+        }
+    }
+
+    fn receive(&mut self, message: Message, ctx: &mut Ctx<'_, Self>) {
+        match message {
+            Message::Counts(counts) => {
+                self.number(&counts, ctx.index());
+                self.advance(ctx);
+            }
+            Message::Arrivals { particles, .. } => {
+                self.block.take_in(particles);
+                self.missing -= 1;
+                if self.missing == 0 {
+                    self.complete(ctx);
+                }
+            }
+            Message::Complete { step, tiles, particles } => {
+                let expected = (self.problem.tiling.tiles(), self.all);
+                assert_eq!((tiles, particles), expected, "no tile and no particle is lost in step {step}");
+                let observers = ctx.service::<Observers<Tally>>();
+                // The first step comes before what is timed.
+                match step - 1 {
+                    0 => observers.begin(ctx),
+                    iterations => observers.complete(ctx, iterations),
+                }
+            }
+        }
+    }
+
+    /// Nothing waited, so nothing has to start again.
+    fn resume(&mut self, _ctx: &mut Ctx<'_, Self>) {}
+
+    fn reduced(tag: u32, values: Values) -> Message {
+        match values {
+            Values::Gathered(counts) => {
+                let count = |(key, bytes): (u64, Vec<u8>)| {
+                    (key, u64::from_le_bytes(bytes.try_into().expect("a count has eight bytes")))
+                };
+                Message::Counts(counts.into_iter().map(count).collect())
+            }
+            Values::U64(sums) => Message::Complete { step: tag, tiles: sums[0], particles: sums[1] },
+            other => panic!("tiles contribute counts, not {other:?}"),
+        }
+    }
+
+    fn state_bytes(&self) -> u64 {
+        (size_of::<Self>() + self.block.len() * size_of::<Particle>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pic::problem::tests::problem;
+    use caribou::testing::{Effects, probe};
+
+    const HERE: [u16; 2] = [0, 2];
+
+    fn tile() -> Tile {
+        Tile::new(problem(20, 4, 2000, "sinusoidal"), HERE)
+    }
+
+    /// A tile that has made its first step, and what it did.
+    fn started() -> (Tile, Effects<Tile>) {
+        let mut tile = tile();
+        let counts =
+            vec![([0_u16, 0].pack(), 100), (HERE.pack(), tile.block.len() as u64), ([2_u16, 0].pack(), 9)];
+        let effects = probe(&mut tile, HERE).receive(Message::Counts(counts));
+        (tile, effects)
+    }
+
+    fn arrivals(step: u32, particles: Vec<Particle>) -> Message {
+        Message::Arrivals { step, particles }
+    }
+
+    #[test]
+    fn a_tile_says_how_many_begin_in_it_before_anybody_moves() {
+        let mut tile = tile();
+        let effects = probe(&mut tile, HERE).start();
+        assert!(effects.messages.is_empty() && effects.contributions.len() == 1);
+        assert!(!tile.ready(&arrivals(1, Vec::new())));
+    }
+
+    #[test]
+    fn ids_follow_those_of_the_tiles_before_and_all_are_known() {
+        let (tile, effects) = started();
+        let sent = effects.messages.iter().flat_map(|(_, message)| match message {
+            Message::Arrivals { particles, .. } => particles.clone(),
+            other => panic!("{other:?}"),
+        });
+        let mut all = tile;
+        all.block.take_in(sent.collect());
+        let count = all.block.len() as u64;
+        assert_eq!(all.block.tally(&all.problem).id_sum, (101..=100 + count).sum::<u64>());
+        assert_eq!(all.all, 109 + count);
+    }
+
+    #[test]
+    fn a_tile_sends_all_eight_neighbours_their_particles_and_be_it_none() {
+        let (tile, effects) = started();
+        let (tiling, mut empty) = (tile.problem.tiling, 0);
+        for (way, (to, message)) in zip(WAYS, &effects.messages) {
+            assert_eq!(*to, tiling.neighbour(HERE, way));
+            let Message::Arrivals { step: 1, particles } = message else { panic!("{message:?}") };
+            empty += usize::from(particles.is_empty());
+        }
+        // One column to the right and one row up: three neighbours get some.
+        assert_eq!((effects.messages.len(), empty), (8, 5));
+    }
+
+    #[test]
+    fn the_particles_of_a_neighbour_that_is_ahead_have_to_wait() {
+        let (tile, _) = started();
+        assert!(tile.ready(&arrivals(1, Vec::new())));
+        assert!(!tile.ready(&arrivals(2, Vec::new())));
+    }
+
+    #[test]
+    fn the_eighth_arrival_brings_the_contribution_and_the_next_step() {
+        let (mut tile, _) = started();
+        let before = tile.block.len() as u64;
+        for _ in 0..7 {
+            let effects = probe(&mut tile, HERE).receive(arrivals(1, vec![Particle::new([3, 11], 0, 1)]));
+            assert!(effects.messages.is_empty() && effects.contributions.is_empty());
+        }
+        let effects = probe(&mut tile, HERE).period(1).receive(arrivals(1, Vec::new()));
+        assert_eq!(effects.contributions, [(1, Values::U64(vec![1, before + 7]))]);
+        assert_eq!(effects.messages.len(), 8);
+        assert!(tile.ready(&arrivals(2, Vec::new())) && !effects.at_sync, "the first step is not timed");
+        for _ in 0..7 {
+            probe(&mut tile, HERE).receive(arrivals(2, Vec::new()));
+        }
+        assert!(probe(&mut tile, HERE).period(1).receive(arrivals(2, Vec::new())).at_sync);
+    }
+
+    #[test]
+    fn a_tile_is_as_large_as_its_particles() {
+        let mut tile = tile();
+        let before = tile.state_bytes();
+        tile.block.take_in(vec![Particle::new([3, 11], 0, 1); 5]);
+        assert_eq!(tile.state_bytes() - before, 5 * 80);
+    }
+
+    #[test]
+    #[should_panic(expected = "no particle is lost in step 3")]
+    fn a_lost_particle_is_noticed_at_once() {
+        let (mut tile, _) = started();
+        let particles = tile.all - 1;
+        probe(&mut tile, TIMEKEEPER).receive(Message::Complete { step: 3, tiles: 16, particles });
+    }
+}

@@ -1,0 +1,225 @@
+//! One particle: where it is, how it moves, and where it has to be.
+//!
+//! Charges of one unit sit at the corners of the cells: +1 in even columns, -1 in odd ones. A particle begins in the middle
+//! of a cell, with a charge such that the four corners of its cell push it by 2(2k+1) to the right; one step later, in a column
+//! of the other sign, they brake it by as much. So it moves 2k+1 columns each step, and m rows, which nothing changes.
+
+use serde::{Deserialize, Serialize};
+
+/// The numbers of a particle as it travels.
+const NUMBERS: usize = 10;
+
+/// Half of a cell: particles begin, and stay, in the middle.
+const HALF: f64 = 0.5;
+
+/// A particle in a periodic grid. Positions in cells, velocities in cells a step; its mass is 1.
+///
+/// ```
+/// use caribou_apps::pic::particle::Particle;
+/// let mut particle = Particle::new([2, 7], 1, -2);
+/// particle.step(10.0);
+/// assert_eq!(particle.cell(), [5, 5]);
+/// assert_eq!(particle.astray(1, 10.0), None);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Particle {
+    x: f64,
+    y: f64,
+    velocity_x: f64,
+    velocity_y: f64,
+    charge: f64,
+    first_x: f64,
+    first_y: f64,
+    k: f64,
+    m: f64,
+    id: f64,
+}
+
+/// A particle that is not where it has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Astray {
+    /// Its ID.
+    pub id: u64,
+    /// Where it is.
+    pub at: [f64; 2],
+    /// Where it has to be.
+    pub expected: [f64; 2],
+}
+
+impl Particle {
+    /// The distance at which a particle is astray.
+    const TOLERANCE: f64 = 1e-6;
+
+    /// A particle at rest in the middle of the cell `[column, row]`, that will move `2k + 1` columns and `m` rows a step.
+    #[must_use]
+    pub fn new([column, row]: [u32; 2], k: u32, m: i32) -> Self {
+        let [x, y] = [column, row].map(|at| f64::from(at) + HALF);
+        // The force on a charge of 1 by a charge of 1 at each of the lower corners.
+        let (push, _) = coulomb(1.0, HALF, HALF);
+        let (k, m) = (f64::from(k), f64::from(m));
+        let charge = sign(column) * (2.0 * k + 1.0) / (push + push);
+        Self { x, y, velocity_x: 0.0, velocity_y: m, charge, first_x: x, first_y: y, k, m, id: 0.0 }
+    }
+
+    /// The same with an ID.
+    #[must_use]
+    pub fn with_id(self, id: u64) -> Self {
+        Self { id: id as f64, ..self }
+    }
+
+    /// Its ID; 0 if it has none.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.id as u64
+    }
+
+    /// The cell that it is in, as column and row.
+    #[must_use]
+    pub fn cell(&self) -> [u32; 2] {
+        [self.x as u32, self.y as u32]
+    }
+
+    /// One step in a grid of so many cells a side: the force of the four corners, and what follows from it.
+    #[inline]
+    pub fn step(&mut self, grid: f64) {
+        let (column, row) = (self.x.floor(), self.y.floor());
+        let (right_of, above) = (self.x - column, self.y - row);
+        let left = self.charge * sign(column as u32);
+        let corners = [
+            coulomb(left, right_of, above),
+            coulomb(left, right_of, 1.0 - above),
+            coulomb(-left, 1.0 - right_of, above),
+            coulomb(-left, 1.0 - right_of, 1.0 - above),
+        ];
+        let force_x = corners[0].0 + corners[1].0 - corners[2].0 - corners[3].0;
+        let force_y = corners[0].1 - corners[1].1 + corners[2].1 - corners[3].1;
+        self.x = (self.x + self.velocity_x + 0.5 * force_x + grid) % grid;
+        self.y = (self.y + self.velocity_y + 0.5 * force_y + grid) % grid;
+        self.velocity_x += force_x;
+        self.velocity_y += force_y;
+    }
+
+    /// Verifies that it is where it has to be after `steps` steps; tells where it is if not.
+    #[must_use]
+    pub fn astray(&self, steps: u32, grid: f64) -> Option<Astray> {
+        let to_the_right = self.charge * sign(self.first_x as u32) > 0.0;
+        let columns = f64::from(steps) * (2.0 * self.k + 1.0) * if to_the_right { 1.0 } else { -1.0 };
+        let rows = f64::from(steps) * self.m;
+        let expected = [self.first_x + columns, self.first_y + rows].map(|at| at.rem_euclid(grid));
+        let at = [self.x, self.y];
+        let right = |(at, expected): (f64, f64)| (at - expected).abs() <= Self::TOLERANCE;
+        let is_right = at.into_iter().zip(expected).all(right);
+        (!is_right).then(|| Astray { id: self.id(), at, expected })
+    }
+
+    /// A number that follows from all its bits but the ID's.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        let mix = |digest: u64, number: &f64| {
+            (digest ^ number.to_bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+        };
+        self.numbers()[..NUMBERS - 1].iter().fold(1, mix)
+    }
+
+    /// What travels of it.
+    fn numbers(&self) -> [f64; NUMBERS] {
+        let Self { x, y, velocity_x, velocity_y, charge, first_x, first_y, k, m, id } = *self;
+        [x, y, velocity_x, velocity_y, charge, first_x, first_y, k, m, id]
+    }
+}
+
+impl From<[f64; NUMBERS]> for Particle {
+    fn from([x, y, velocity_x, velocity_y, charge, first_x, first_y, k, m, id]: [f64; NUMBERS]) -> Self {
+        Self { x, y, velocity_x, velocity_y, charge, first_x, first_y, k, m, id }
+    }
+}
+
+/// The fixed charge at the corners of a column.
+fn sign(column: u32) -> f64 {
+    if column.is_multiple_of(2) { 1.0 } else { -1.0 }
+}
+
+/// The force between charges whose product this is, so far apart, along both axes.
+#[inline]
+fn coulomb(charges: f64, across: f64, along: f64) -> (f64, f64) {
+    let square = across * across + along * along;
+    let distance = square.sqrt();
+    let force = charges / square;
+    (force * across / distance, force * along / distance)
+}
+
+/// Particles as one run of plain numbers, for `#[serde(with = "flat")]`: encoded as one block.
+pub mod flat {
+    use super::{NUMBERS, Particle};
+    use serde::de::Error;
+    use serde::{Deserializer, Serializer};
+
+    /// Encodes them.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize<S: Serializer>(particles: &[Particle], serializer: S) -> Result<S::Ok, S::Error> {
+        let numbers: Vec<f64> = particles.iter().flat_map(Particle::numbers).collect();
+        caribou::bulk::serialize(&numbers, serializer)
+    }
+
+    /// Decodes them.
+    ///
+    /// # Errors
+    /// Those of the deserializer, and a number that no particle has.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Particle>, D::Error> {
+        let numbers: Vec<f64> = caribou::bulk::deserialize(deserializer)?;
+        match numbers.as_chunks::<NUMBERS>() {
+            (particles, []) => Ok(particles.iter().copied().map(Particle::from).collect()),
+            _ => Err(D::Error::custom("a particle is cut off")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_particle_moves_by_its_columns_and_rows_and_stays_in_the_middle() {
+        for (k, m) in [(0, 0), (1, 2), (20, -3), (3, -1)] {
+            for column in [4, 5] {
+                let mut particle = Particle::new([column, 9], k, m);
+                for step in 1..=1000 {
+                    particle.step(50.0);
+                    assert_eq!(particle.astray(step, 50.0), None, "step {step}");
+                }
+                assert!((particle.x.fract() - HALF).abs() < 1e-9, "{particle:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_particle_that_missed_a_step_or_went_a_hair_too_far_is_astray() {
+        let mut particle = Particle::new([3, 4], 2, 1).with_id(7);
+        particle.step(20.0);
+        assert_eq!(particle.astray(2, 20.0), Some(Astray { id: 7, at: [8.5, 5.5], expected: [13.5, 6.5] }));
+        particle.y += 2e-6;
+        assert!(particle.astray(1, 20.0).is_some());
+    }
+
+    #[test]
+    fn the_digest_sees_the_last_bit_and_no_id() {
+        let particle = Particle::new([3, 4], 2, 1);
+        assert_eq!(particle.digest(), particle.with_id(9).digest());
+        let mut other = particle;
+        other.velocity_x = f64::from_bits(1);
+        assert_ne!(particle.digest(), other.digest());
+    }
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Group(#[serde(with = "flat")] Vec<Particle>);
+
+    #[test]
+    fn particles_are_the_same_after_a_journey() {
+        let some = Group((0..5).map(|at| Particle::new([at, 1], at, 3).with_id(at.into())).collect());
+        let json = serde_json::to_string(&some).unwrap();
+        assert_eq!(serde_json::from_str::<Group>(&json).unwrap(), some);
+        assert!(serde_json::from_str::<Group>(&json.replacen("0,", "", 1)).is_err());
+    }
+}

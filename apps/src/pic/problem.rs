@@ -1,0 +1,131 @@
+//! The problem: a grid and its tiles, particles and how they move.
+
+use serde::{Deserialize, Serialize};
+
+use super::distribution::Distribution;
+use super::particle::Particle;
+use super::random::Counts;
+use super::tiling::{Part, Tiling};
+
+/// All that decides a run's result.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Problem {
+    /// The grid, and how it is cut.
+    pub tiling: Tiling,
+    /// Particles asked for. How many there are is left to chance; see [`count`](Self::count).
+    pub particles: u64,
+    /// Where they begin.
+    pub distribution: Distribution,
+    /// Each moves `2k + 1` columns a step.
+    pub k: u32,
+    /// Each moves so many rows a step.
+    pub m: i32,
+    /// Steps that are timed; one comes before them.
+    pub iterations: u32,
+}
+
+impl Problem {
+    /// Steps in all.
+    #[must_use]
+    pub fn steps(&self) -> u32 {
+        self.iterations + 1
+    }
+
+    /// The grid's side, as positions have it.
+    #[must_use]
+    pub fn side(&self) -> f64 {
+        f64::from(self.tiling.grid())
+    }
+
+    /// The particles that begin in these cells, without IDs: column by column, upwards.
+    pub fn beginners(&self, part: Part) -> impl Iterator<Item = Particle> {
+        let (k, m) = (self.k, self.m);
+        let same = move |(cell, count)| (0..count).map(move |_| Particle::new(cell, k, m));
+        self.counts(part).flat_map(same)
+    }
+
+    /// Particles in all. Draws as often as there are cells.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        let grid = self.tiling.grid();
+        self.counts(Part { columns: 0..grid, rows: 0..grid }).map(|(_, count)| count).sum()
+    }
+
+    /// The count of each of these cells.
+    fn counts(&self, Part { columns, rows }: Part) -> impl Iterator<Item = ([u32; 2], u64)> {
+        let Self { tiling, particles, distribution, .. } = *self;
+        let grid = tiling.grid();
+        let column = move |column: u32| {
+            let mut counts = Counts::from_cell(u64::from(column) * u64::from(grid) + u64::from(rows.start));
+            let cell = move |row| [column, row];
+            rows.clone().map(cell).map(move |cell| {
+                let drawn = counts.next(distribution.mean(cell, grid, particles as f64));
+                // Outside of a patch nobody begins, though a mean of 0 may draw one.
+                (cell, if distribution.has(cell) { drawn } else { 0 })
+            })
+        };
+        columns.flat_map(column)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// The kernel's small examples.
+    pub(in crate::pic) const SMALL: [&str; 4] =
+        ["geometric:0.9", "sinusoidal", "linear:1,3", "patch:0,4,2,6"];
+
+    pub(in crate::pic) fn problem(grid: u32, side: u16, particles: u64, distribution: &str) -> Problem {
+        Problem {
+            tiling: Tiling::new(grid, side).unwrap(),
+            particles,
+            distribution: Distribution::parse(distribution).unwrap(),
+            k: 0,
+            m: 1,
+            iterations: 10,
+        }
+    }
+
+    #[test]
+    fn as_many_particles_begin_as_in_the_reference_program() {
+        for (distribution, count) in SMALL.iter().zip([1994, 1985, 1982, 2029]) {
+            assert_eq!(problem(20, 1, 2000, distribution).count(), count, "{distribution}");
+        }
+        for (distribution, count) in [
+            ("geometric:0.99", 9643),
+            ("sinusoidal", 10041),
+            ("linear:1,3", 9559),
+            ("patch:0,20,10,20", 10041),
+        ] {
+            assert_eq!(problem(100, 1, 10_000, distribution).count(), count, "{distribution}");
+        }
+        assert_eq!(problem(1000, 1, 1_000_000, "geometric:0.99").count(), 997_651);
+    }
+
+    #[test]
+    fn they_begin_in_the_same_columns() {
+        let problem = problem(20, 1, 2000, "geometric:0.9");
+        let mut columns = [0; 20];
+        problem
+            .beginners(problem.tiling.part([0, 0]))
+            .for_each(|particle| columns[particle.cell()[0] as usize] += 1);
+        assert_eq!((&columns[..6], columns[19]), (&[239, 198, 187, 172, 139, 131][..], 28));
+    }
+
+    #[test]
+    fn tiles_together_begin_with_what_the_grid_does() {
+        for distribution in SMALL {
+            let [whole, cut] = [1, 3].map(|side| problem(20, side, 2000, distribution));
+            let mut parts: Vec<_> = (0..3)
+                .flat_map(|column| (0..3).map(move |row| cut.tiling.part([column, row])))
+                .flat_map(|part| cut.beginners(part))
+                .map(|particle| particle.cell())
+                .collect();
+            parts.sort_unstable();
+            let all: Vec<_> =
+                whole.beginners(whole.tiling.part([0, 0])).map(|particle| particle.cell()).collect();
+            assert_eq!(parts, all, "{distribution}");
+        }
+    }
+}

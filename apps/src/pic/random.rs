@@ -1,0 +1,77 @@
+//! The kernel's own random numbers: how many particles begin in a cell.
+//!
+//! There is one sequence for the whole grid, and two numbers of it for each cell. Whoever needs those of some cells jumps to
+//! them, so that every tile draws its own particles and nobody those of all.
+
+/// A linear congruential generator modulo 2^64.
+const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
+const INCREMENT: u64 = 1_442_695_040_888_963_407;
+const SEED: u64 = 27_182_818_285;
+
+/// The standard deviation of a count, over its mean.
+const DEVIATION: f64 = 0.15;
+
+/// The counts of cells that follow each other in the sequence.
+///
+/// ```
+/// use caribou_apps::pic::random::Counts;
+/// let mut all = Counts::from_cell(0);
+/// let [_, second] = [all.next(9.0), all.next(9.0)];
+/// assert_eq!(Counts::from_cell(1).next(9.0), second);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Counts {
+    state: u64,
+}
+
+impl Counts {
+    /// The counts from that cell on, by its place in the sequence. O(log cell).
+    #[must_use]
+    pub fn from_cell(cell: u64) -> Self {
+        // A step is an affine map, and so are two, four, eight of them.
+        let (mut multiplier, mut increment, mut state) = (MULTIPLIER, INCREMENT, SEED);
+        let mut steps = 2 * cell;
+        while steps > 0 {
+            if steps % 2 == 1 {
+                state = state.wrapping_mul(multiplier).wrapping_add(increment);
+            }
+            increment = increment.wrapping_mul(multiplier.wrapping_add(1));
+            multiplier = multiplier.wrapping_mul(multiplier);
+            steps /= 2;
+        }
+        Self { state }
+    }
+
+    /// The count of the next cell, whose mean this is: about normal from 1 on, and below it one particle or none.
+    pub fn next(&mut self, mean: f64) -> u64 {
+        let [first, second] = [self.step(), self.step()];
+        if mean >= 1.0 {
+            let [radius, angle] = [first, second].map(|state| (state % u64::MAX) as f64 / u64::MAX as f64);
+            let normal = (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos();
+            (normal * (DEVIATION * mean) + mean + 0.5) as u64
+        } else {
+            const MAX: u64 = u32::MAX as u64;
+            u64::from(second % MAX <= (mean * MAX as f64) as u64)
+        }
+    }
+
+    fn step(&mut self) -> u64 {
+        self.state = self.state.wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT);
+        self.state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_jump_lands_where_steps_lead() {
+        let mut counts = Counts::from_cell(0);
+        for cell in 0..1000 {
+            assert_eq!(Counts::from_cell(cell).state, counts.state, "cell {cell}");
+            // Every cell draws twice, whatever its mean.
+            counts.next(if cell % 2 == 0 { 0.3 } else { 7.0 });
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The program as the harness sees it.
+
+use presentation::words::counted;
+
+use super::chunk::Tile;
+use super::options::Options;
+use super::problem::Problem;
+use super::serial;
+use super::tally::Tally;
+use crate::harness::arrays::{self, Array};
+use crate::harness::{Conditions, Error, Outcome, Program, Stage, Total};
+
+/// Particles that move for so many steps.
+#[derive(Clone, Copy, Debug)]
+pub struct Pic {
+    /// All that decides the result.
+    pub problem: Problem,
+}
+
+impl Program for Pic {
+    const NAME: &'static str = "pic";
+    type Shape = Array;
+    type Options = Options;
+    type Result = Tally;
+
+    fn new(options: Options, conditions: Conditions) -> Result<Self, Error> {
+        let problem = options.problem()?;
+        options.check_memory(&problem, conditions)?;
+        Ok(Self { problem })
+    }
+
+    fn total(&self) -> Total {
+        Total { count: self.problem.iterations.into(), unit: "iterations" }
+    }
+
+    fn title(&self) -> String {
+        let Problem { tiling, particles, distribution, k, m, .. } = self.problem;
+        let (grid, side) = (tiling.grid(), tiling.side());
+        let columns = counted(2 * u64::from(k) + 1, "column");
+        let rows = counted(m, "row");
+        format!(
+            "about {particles} particles ({distribution}) on {grid} x {grid} cells in {side} x {side} tiles, \
+             moving {columns} and {rows} a step"
+        )
+    }
+
+    fn description(&self) -> serde_json::Value {
+        let Problem { tiling, particles, distribution, k, m, .. } = self.problem;
+        serde_json::json!({
+            "grid": tiling.grid(),
+            "tiles": tiling.side(),
+            "chunks": tiling.tiles(),
+            "particles_asked": particles,
+            "particles": self.problem.count(),
+            "distribution": distribution.to_string(),
+            "k": k,
+            "m": m,
+        })
+    }
+
+    fn run(&self, stage: &Stage<'_>) -> Result<Outcome<Self>, Error> {
+        let problem = self.problem;
+        let (tallies, report) = arrays::run::<Tally>(stage, problem.tiling.tiles(), |setup| {
+            let side = problem.tiling.side();
+            setup.array([side, side], move |index| Tile::new(problem, index));
+        })?;
+        Ok(Outcome { result: stage.gathers.then(|| tallies.into_iter().sum()), report })
+    }
+
+    fn reference(&self) -> Tally {
+        serial::run(&self.problem)
+    }
+
+    fn difference(tally: &Tally, reference: &Tally) -> Option<String> {
+        tally.difference(reference)
+    }
+
+    fn results(&self, tally: &Tally) -> String {
+        let Tally { particles, id_sum, .. } = tally;
+        format!("{particles} particles, each where it has to be; their IDs add up to {id_sum}.\n")
+    }
+}

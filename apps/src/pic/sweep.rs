@@ -1,0 +1,297 @@
+//! The gain of balancing against the speed of the hot spot, for several sync periods.
+//!
+//! At each speed one run moves nothing, and one a curve balances: a strategy with a fixed number of iterations between two
+//! syncs. The runs of a speed follow each other, so that what else happens on the machine is about the same for all of them.
+
+use caribou::Launch;
+use presentation::Table;
+use presentation::chart::{Axis, Chart, Series};
+use presentation::svg::{Area, Svg};
+use presentation::words::decimal;
+use serde::Serialize;
+
+use super::options::Options;
+use super::run::Pic;
+use crate::harness::arrays::{ArrayOptions, Syncs};
+use crate::harness::output::{Output, print};
+use crate::harness::{self, CommandLine, Comparison, Error, Program, Run, Summary, cli};
+
+/// The strategy that others gain over.
+const UNBALANCED: &str = "none";
+
+const SIZE: (f64, f64) = (960.0, 520.0);
+
+/// A strategy and its period.
+#[derive(Clone, Debug, Serialize)]
+struct Curve {
+    lb: String,
+    period: u64,
+}
+
+/// The runs at one speed.
+struct Runs {
+    speed: u32,
+    unbalanced: Comparison<Pic>,
+    /// One a curve.
+    balanced: Vec<Comparison<Pic>>,
+}
+
+/// All runs of a sweep. Everything is checked when one of these exists.
+pub struct Sweep {
+    launch: Launch,
+    shared: harness::Options,
+    curves: Vec<Curve>,
+    runs: Vec<Runs>,
+}
+
+/// The result of a sweep, as `--json` has it.
+#[derive(Debug, Serialize)]
+struct Gains {
+    program: &'static str,
+    /// The settings of the first run, whose speed is but the first.
+    settings: harness::Settings,
+    machine: harness::machine::Machine,
+    placement: String,
+    points: Vec<Point>,
+}
+
+/// The times at one speed.
+#[derive(Debug, Serialize)]
+struct Point {
+    /// The hot spot moves 2k + 1 columns a step.
+    k: u32,
+    /// Seconds without balancing.
+    unbalanced_s: f64,
+    /// The gain at best, by what was measured without balancing.
+    possible_gain: Option<f64>,
+    balanced: Vec<Balanced>,
+}
+
+/// One run with balancing.
+#[derive(Debug, Serialize)]
+struct Balanced {
+    #[serde(flatten)]
+    curve: Curve,
+    total_s: f64,
+    gain: f64,
+    imbalance: Option<f64>,
+    moves: u64,
+    moved_bytes: u64,
+    sync_ms: f64,
+}
+
+impl Sweep {
+    /// Checks a command line with `--sweep-speed`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] or [`Error::Runtime`], naming the option or variable that cannot be met.
+    pub fn prepare(line: CommandLine<Pic>, launch: Launch) -> Result<Self, Error> {
+        let CommandLine { own, of_shape, shared } = line;
+        let speeds = own.sweep_speed.clone().map_or_else(|| vec![own.speed], |speeds| speeds.0);
+        let fastest = Options { speed: speeds.iter().copied().max().unwrap_or(0), ..own.clone() };
+        // Also the fastest hot spot skips no tile, and all have the same ones.
+        let own = Options { tiles: Some(fastest.problem()?.tiling.side()), ..own };
+        let periods = of_shape.period.map_or_else(|| own.sweep_period.clone(), |period| vec![period]);
+        let lbs = match (&shared.compare, &shared.lb) {
+            (Some(list), _) => cli::strategies(list)?.into_iter().filter(|lb| lb != UNBALANCED).collect(),
+            (None, Some(lb)) => vec![lb.clone()],
+            (None, None) => {
+                vec![harness::launch::config()?.lb_spec(caribou::lb::Shape::Arrays).to_owned()]
+            }
+        };
+        let of_lb = |lb: &String| periods.iter().map(|&period| Curve { lb: lb.clone(), period }).collect();
+        let curves: Vec<Curve> = lbs.iter().flat_map(|lb| -> Vec<Curve> { of_lb(lb) }).collect();
+        let comparison = |speed: u32, lb: &str, period: u64| {
+            let line = CommandLine {
+                own: Options { speed, ..own.clone() },
+                of_shape: ArrayOptions { period: Some(period), ..of_shape.clone() },
+                shared: harness::Options { lb: Some(lb.to_owned()), compare: None, ..shared.clone() },
+            };
+            let label = format!("speed {speed}, {lb} every {period}");
+            Ok(Comparison::prepare(line, false)?.labelled(label))
+        };
+        let runs = |&speed: &u32| {
+            let balanced = curves.iter().map(|curve| comparison(speed, &curve.lb, curve.period));
+            // Its syncs move nothing, and measure.
+            let unbalanced = comparison(speed, UNBALANCED, periods.iter().copied().max().unwrap_or(0))?;
+            Ok(Runs { speed, unbalanced, balanced: balanced.collect::<Result<_, Error>>()? })
+        };
+        let runs = speeds.iter().map(runs).collect::<Result<_, Error>>()?;
+        Ok(Self { launch, shared, curves, runs })
+    }
+
+    /// Makes the runs, and tells what came out on standard output and in the files that were asked for. Of several processes
+    /// all call this, and one tells.
+    ///
+    /// # Errors
+    /// Those of [`Comparison::run`], or [`Error::Output`], naming a file that cannot be written.
+    pub fn tell(&self) -> Result<(), Error> {
+        if !self.launch.speaks() {
+            return self.run().map(|_| ());
+        }
+        let open = |path: &Option<std::path::PathBuf>| path.as_deref().map(Output::open).transpose();
+        let [picture, numbers] = [open(&self.shared.plot)?, open(&self.shared.json)?];
+        let Some(gains) = self.run()? else { return Ok(()) };
+        if let Some(numbers) = numbers {
+            let text = serde_json::to_string_pretty(&gains).expect("gains have only names as keys");
+            numbers.write(&(text + "\n"))?;
+        }
+        if let Some(picture) = picture {
+            picture.write(&svg(&gains, &self.curves))?;
+        }
+        print(&table(&gains, &self.curves))
+    }
+
+    /// Makes the runs, the slowest hot spot first. Without speeds there is nothing to tell.
+    fn run(&self) -> Result<Option<Gains>, Error> {
+        let mut first = None;
+        let mut points = Vec::new();
+        for Runs { speed, unbalanced, balanced } in &self.runs {
+            let (summary, _) = unbalanced.run()?;
+            let mut totals = Vec::new();
+            for comparison in balanced {
+                totals.push(comparison.run()?.0);
+            }
+            points.push(point(*speed, &summary, &self.curves, &totals));
+            first.get_or_insert(summary);
+        }
+        Ok(first.map(|Summary { settings, machine, placement, .. }| Gains {
+            program: Pic::NAME,
+            settings,
+            machine,
+            placement,
+            points,
+        }))
+    }
+}
+
+fn point(k: u32, unbalanced: &Summary<Syncs>, curves: &[Curve], balanced: &[Summary<Syncs>]) -> Point {
+    let only = |summary: &Summary<Syncs>| summary.runs.first().cloned();
+    let unbalanced = only(unbalanced);
+    let unbalanced_s = unbalanced.as_ref().map_or(0.0, |run| run.total_s);
+    let gain = |total_s: f64| if unbalanced_s > 0.0 { 1.0 - total_s / unbalanced_s } else { 0.0 };
+    let one = |(curve, run): (&Curve, Run<Syncs>)| Balanced {
+        curve: curve.clone(),
+        total_s: run.total_s,
+        gain: gain(run.total_s),
+        imbalance: run.facts.imbalance,
+        moves: run.facts.moves,
+        moved_bytes: run.facts.moved_bytes,
+        sync_ms: run.facts.sync_ms,
+    };
+    Point {
+        k,
+        unbalanced_s,
+        possible_gain: unbalanced.and_then(|run| run.bound_s).map(gain),
+        balanced: curves.iter().zip(balanced.iter().filter_map(only)).map(one).collect(),
+    }
+}
+
+fn name(curve: &Curve) -> String {
+    format!("{} every {}", curve.lb, curve.period)
+}
+
+fn percent(part: f64) -> String {
+    format!("{} %", decimal(100.0 * part, 1))
+}
+
+/// A line a speed, a column a curve.
+fn table(gains: &Gains, curves: &[Curve]) -> String {
+    let heads = ["k", UNBALANCED, "possible"].map(str::to_owned).into_iter();
+    let mut rows = Table::new(heads.chain(curves.iter().map(name))).words([]);
+    for point in &gains.points {
+        let possible = point.possible_gain.map_or_else(|| "-".to_owned(), percent);
+        let mut cells = vec![point.k.to_string(), format!("{:.3} s", point.unbalanced_s), possible];
+        cells.extend(point.balanced.iter().map(|run| percent(run.gain)));
+        rows.row(cells);
+    }
+    let place = if gains.placement.is_empty() { String::new() } else { format!("{}\n", gains.placement) };
+    format!("{place}The gain over `{UNBALANCED}`, where the hot spot moves 2k + 1 columns a step:\n{rows}")
+}
+
+/// The gain against the speed, a line a curve.
+fn svg(gains: &Gains, curves: &[Curve]) -> String {
+    let series = |name: String, line: Vec<(f64, f64)>| Series {
+        name,
+        dots: line.clone(),
+        radius: 3.0,
+        opacity: 0.8,
+        line,
+    };
+    let at = |point: &Point, gain: f64| (f64::from(point.k), 100.0 * gain);
+    let balanced = curves.iter().enumerate().map(|(curve, of)| {
+        let line = gains.points.iter().filter_map(|point| Some(at(point, point.balanced.get(curve)?.gain)));
+        series(name(of), line.collect())
+    });
+    let possible = gains.points.iter().filter_map(|point| Some(at(point, point.possible_gain?)));
+    let series: Vec<Series> = balanced.chain([series("possible".to_owned(), possible.collect())]).collect();
+    let all = || series.iter().flat_map(|series| series.line.iter().copied());
+    let caption = format!("{}: gain of balancing over `{UNBALANCED}`", gains.program);
+    let chart = Chart {
+        caption: caption.clone(),
+        horizontal: Axis {
+            title: "k: the hot spot moves 2k + 1 columns a step".to_owned(),
+            from: all().map(|(k, _)| k).fold(f64::INFINITY, f64::min).min(1e9),
+            to: all().map(|(k, _)| k).fold(0.0, f64::max),
+            whole: true,
+        },
+        vertical: Axis {
+            title: "time saved (%)".to_owned(),
+            from: all().map(|(_, gain)| gain - 2.0).fold(0.0, f64::min),
+            to: all().map(|(_, gain)| gain + 5.0).fold(10.0, f64::max),
+            whole: false,
+        },
+        bands: Vec::new(),
+        level: Some(0.0),
+        series: series.clone(),
+    };
+    let mut svg = Svg::new(SIZE.0, SIZE.1, &caption);
+    chart.draw(&mut svg, Area::at((0.0, 0.0), SIZE));
+    svg.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn sweep(arguments: &str) -> Result<Sweep, Error> {
+        let line = format!("pic --grid 40 --particles 500 --iterations 6 --ranks 2 --workers 1 {arguments}");
+        Sweep::prepare(CommandLine::try_parse_from(line.split_whitespace()).unwrap(), Launch::Alone)
+    }
+
+    #[test]
+    fn every_strategy_has_a_curve_a_period_and_all_speeds_the_same_tiles() {
+        let sweep = sweep("--sweep-speed 0..=2,5 --sweep-period 2,3 --compare none,rotate,refine").unwrap();
+        let curves: Vec<String> = sweep.curves.iter().map(name).collect();
+        assert_eq!(curves, ["rotate every 2", "rotate every 3", "refine every 2", "refine every 3"]);
+        let gains = sweep.run().unwrap().unwrap();
+        assert_eq!(gains.points.iter().map(|point| point.k).collect::<Vec<_>>(), [0, 1, 2, 5]);
+        assert_eq!(gains.settings.problem["tiles"], 3);
+        let moves = |curve: usize| gains.points[3].balanced[curve].moves;
+        // After iterations 2 and 4, or after 3, all nine tiles move; but for the unbalanced run.
+        assert_eq!((moves(0), moves(1)), (18, 9));
+        let table = table(&gains, &sweep.curves);
+        assert_eq!(table.lines().count(), 2 + 1 + 4, "{table}");
+        let picture = svg(&gains, &sweep.curves);
+        for words in ["rotate every 2", "time saved (%)", "possible", "2k + 1 columns"] {
+            assert!(picture.contains(words), "{words}");
+        }
+        let numbers = serde_json::to_value(&gains).unwrap();
+        for pointer in ["/points/0/balanced/0/gain", "/points/0/balanced/0/period", "/points/3/unbalanced_s"]
+        {
+            assert!(
+                numbers.pointer(pointer).is_some_and(serde_json::Value::is_number),
+                "{pointer}: {numbers}"
+            );
+        }
+    }
+
+    #[test]
+    fn one_period_may_be_asked_for_and_a_speed_too_high_is_refused_before_anything_runs() {
+        let one = sweep("--sweep-speed 1 --period 4 --lb rotate").unwrap();
+        assert_eq!(one.curves.iter().map(name).collect::<Vec<_>>(), ["rotate every 4"]);
+        assert!(sweep("--sweep-speed 0..=20").is_err_and(|error| error.to_string().contains("--speed 20")));
+        assert!(sweep("--sweep-speed 1 --lb refien").is_err());
+    }
+}

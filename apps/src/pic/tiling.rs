@@ -1,0 +1,183 @@
+//! The grid and its tiles: which cells a tile has, whose a cell is, who is next to whom.
+//!
+//! The grid is periodic, so every tile has eight neighbours; with few tiles one may be several of them, or the tile itself.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::harness::Error;
+
+/// The way from a tile to a neighbour, in columns and rows of tiles.
+pub type Way = [i8; 2];
+
+/// The ways to all eight.
+pub const WAYS: [Way; 8] = [[-1, -1], [-1, 0], [-1, 1], [0, -1], [0, 1], [1, -1], [1, 0], [1, 1]];
+
+/// A square grid cut into `side` x `side` tiles, whose sides differ by a cell at most.
+///
+/// ```
+/// use caribou_apps::pic::tiling::Tiling;
+/// let tiling = Tiling::new(1000, 16).expect("more cells than tiles");
+/// assert_eq!(tiling.part([1, 0]).columns, 62..125);
+/// assert_eq!(tiling.owner([62, 999]), [1, 15]);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tiling {
+    grid: u32,
+    side: u16,
+}
+
+/// The cells of a tile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Its columns.
+    pub columns: Range<u32>,
+    /// Its rows.
+    pub rows: Range<u32>,
+}
+
+impl Part {
+    /// Tells if the cell `[column, row]` is one of them.
+    #[must_use]
+    pub fn contains(&self, [column, row]: [u32; 2]) -> bool {
+        self.columns.contains(&column) && self.rows.contains(&row)
+    }
+}
+
+impl Tiling {
+    /// Cuts a grid of `grid` cells a side into `side` tiles a side.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when the grid is not even, or has fewer cells than tiles a side.
+    pub fn new(grid: u32, side: u16) -> Result<Self, Error> {
+        if grid < 2 || !grid.is_multiple_of(2) {
+            return Err(Error::Usage(format!(
+                "--grid {grid}: expected an even number of cells, as charges alternate"
+            )));
+        }
+        if side == 0 || u32::from(side) > grid {
+            return Err(Error::Usage(format!("--tiles {side}: expected from 1 to --grid {grid}")));
+        }
+        Ok(Self { grid, side })
+    }
+
+    /// Cells along one side of the grid.
+    #[must_use]
+    pub fn grid(self) -> u32 {
+        self.grid
+    }
+
+    /// Tiles along one side of the grid.
+    #[must_use]
+    pub fn side(self) -> u16 {
+        self.side
+    }
+
+    /// Cells along the shortest side of a tile.
+    #[must_use]
+    pub fn narrowest(self) -> u32 {
+        self.grid / u32::from(self.side)
+    }
+
+    /// Tiles in all.
+    #[must_use]
+    pub fn tiles(self) -> u64 {
+        u64::from(self.side).pow(2)
+    }
+
+    /// The cells of the tile `[column, row]`.
+    #[must_use]
+    pub fn part(self, tile: [u16; 2]) -> Part {
+        let first = |at: u32| (u64::from(at) * u64::from(self.grid) / u64::from(self.side)) as u32;
+        let [columns, rows] = tile.map(|at| first(at.into())..first(u32::from(at) + 1));
+        Part { columns, rows }
+    }
+
+    /// The tile that has the cell `[column, row]`.
+    #[must_use]
+    pub fn owner(self, cell: [u32; 2]) -> [u16; 2] {
+        let (grid, side) = (u64::from(self.grid), u64::from(self.side));
+        cell.map(|at| (((u64::from(at) + 1) * side - 1) / grid) as u16)
+    }
+
+    /// The tile that lies on that way of another.
+    #[must_use]
+    pub fn neighbour(self, [column, row]: [u16; 2], [to_right, up]: Way) -> [u16; 2] {
+        let side = i32::from(self.side);
+        [(column, to_right), (row, up)]
+            .map(|(at, by)| (i32::from(at) + i32::from(by)).rem_euclid(side) as u16)
+    }
+
+    /// The number in [`WAYS`] of the way from one tile to another.
+    ///
+    /// # Panics
+    /// When they are the same, or no neighbours.
+    #[must_use]
+    pub fn way(self, from: [u16; 2], to: [u16; 2]) -> usize {
+        let side = i32::from(self.side);
+        let step = |at: usize| match (i32::from(to[at]) - i32::from(from[at])).rem_euclid(side) {
+            0 => 0,
+            1 => 1,
+            by if by == side - 1 => -1,
+            _ => panic!("a particle goes from tile {from:?} to {to:?}, which is no neighbour"),
+        };
+        let way = [step(0), step(1)];
+        WAYS.iter().position(|&other| other == way).expect("it goes to another tile")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cell_is_of_the_tile_that_owns_it() {
+        for (grid, side) in [(10, 1), (10, 3), (16, 4), (22, 7), (6, 6)] {
+            let tiling = Tiling::new(grid, side).unwrap();
+            let mut cells = 0;
+            for tile in (0..side).flat_map(|column| (0..side).map(move |row| [column, row])) {
+                let part = tiling.part(tile);
+                for cell in
+                    part.columns.clone().flat_map(|column| part.rows.clone().map(move |row| [column, row]))
+                {
+                    assert_eq!(tiling.owner(cell), tile);
+                    assert!(part.contains(cell));
+                    cells += 1;
+                }
+                assert!(part.columns.len() as u32 >= tiling.narrowest());
+            }
+            assert_eq!(cells, grid * grid);
+        }
+    }
+
+    #[test]
+    fn a_way_there_leads_to_the_neighbour_also_around_the_edge() {
+        for side in [1, 2, 3, 5] {
+            let tiling = Tiling::new(30, side).unwrap();
+            for way in WAYS {
+                let there = tiling.neighbour([0, side - 1], way);
+                if there == [0, side - 1] {
+                    continue;
+                }
+                let found = WAYS[tiling.way([0, side - 1], there)];
+                assert_eq!(tiling.neighbour([0, side - 1], found), there);
+                assert!(side < 3 || found == way);
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "no neighbour")]
+    fn nobody_skips_a_tile() {
+        let _ = Tiling::new(10, 5).unwrap().way([0, 0], [2, 0]);
+    }
+
+    #[test]
+    fn impossible_grids_are_refused_in_words() {
+        assert!(Tiling::new(7, 1).unwrap_err().to_string().contains("even number"));
+        assert!(Tiling::new(0, 1).is_err());
+        assert!(Tiling::new(8, 9).unwrap_err().to_string().contains("from 1 to --grid 8"));
+        assert!(Tiling::new(8, 0).is_err());
+    }
+}
