@@ -59,7 +59,7 @@ fn compare(workload: Workload, snapshot: &Snapshot) {
         let strategy = ARRAYS.parse(entry.name).expect("defaults are valid");
         let ratio = shortest(|| strategy.assign(snapshot)) / limit;
         let assignment = strategy.assign(snapshot);
-        let after = max_over_avg(snapshot, &assignment, strategy.background());
+        let after = max_over_avg(snapshot, &assignment, strategy.terms().background);
         let moved = 100.0 * Moved::of(snapshot, &assignment).chunks as f64 / chunks as f64;
         eprintln!("  {:<14} {ratio:>7.2} x sort   max/avg {after:.4}   moved {moved:>6.2} %", entry.name);
     }

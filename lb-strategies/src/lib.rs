@@ -64,7 +64,7 @@ pub mod tables;
 
 pub use arrays::accept::{MoveCost, Verdict, accept};
 pub use arrays::snapshot::{ArrayId, Assignment, ChunkId, ChunkLoad, Edge, RankLoad, Snapshot};
-pub use arrays::strategy::{Background, Preparation, Strategy};
+pub use arrays::strategy::{Background, Strategy, Terms};
 pub use arrays::{accept, balancer, metrics, predict, snapshot, strategies, strategy, synthetic};
 pub use choice::Choice;
 pub use entry::Entry;

@@ -13,7 +13,7 @@ use crate::spec::name_of;
 ///
 /// ```
 /// use lb_strategies::{ARRAYS, Background};
-/// assert_eq!(ARRAYS.parse("refine, tolerance=0.1, background=additive")?.background(), Background::Additive);
+/// assert_eq!(ARRAYS.parse("refine, tolerance=0.1, background=additive")?.terms().background, Background::Additive);
 /// let Err(error) = ARRAYS.parse("refin") else { unreachable!() };
 /// let line = error.to_string();
 /// assert!(line.starts_with("unknown strategy \"refin\", did you mean \"refine\"? known: none, rotate, "));

@@ -53,7 +53,7 @@ fn check(strategy: &dyn Strategy, snapshot: &Snapshot) -> Result<(), TestCaseErr
 
     let forced = snapshot.chunks.iter().any(|chunk| chunk.migratable && !is_available(snapshot, chunk.rank));
     if NEVER_WORSE.contains(&name) && !forced {
-        let model = strategy.background();
+        let model = strategy.terms().background;
         let before = max_ns(snapshot, &Assignment::current(snapshot), model);
         let after = max_ns(snapshot, &assignment, model);
         prop_assert!(after <= before, "{} raised the maximum from {} to {}", name, before, after);
@@ -191,7 +191,7 @@ proptest! {
         for settings in ["", ",background=additive", ",tolerance=0.3"] {
             let [plain_ns, best_ns] = ["refine", "refine-best"].map(|name| {
                 let strategy = ARRAYS.parse(&format!("{name}{settings}")).expect("listed");
-                max_ns(&snapshot, &strategy.assign(&snapshot), strategy.background())
+                max_ns(&snapshot, &strategy.assign(&snapshot), strategy.terms().background)
             });
             prop_assert!(best_ns <= plain_ns, "{} against {}", best_ns, plain_ns);
         }

@@ -34,7 +34,7 @@ impl Row {
         assignment: &Assignment,
         decide: Duration,
     ) -> Self {
-        let model = strategy.background();
+        let model = strategy.terms().background;
         let current = Assignment::current(snapshot);
         let [before_ns, after_ns] =
             [&current, assignment].map(|placement| max_ns(snapshot, placement, model) as f64);

@@ -21,7 +21,7 @@ pub use super::estimate::{RankPlace, RankSample};
 use super::metrics::{Moved, bound_ns, completion_ns, max_over_avg};
 use super::predict::{Predictor, Smoothing};
 use super::snapshot::{Assignment, ChunkId, ChunkLoad, Snapshot};
-use super::strategy::Strategy;
+use super::strategy::{Strategy, Terms};
 use crate::rank::Rank;
 
 /// Phases that the expected loads of chunks are made from.
@@ -225,7 +225,7 @@ impl Balancer {
         if self.estimates.is_empty() {
             self.estimates = ranks.iter().map(|rank| Estimate::unknown(rank.place)).collect();
         }
-        let speed_noise = self.strategy.preparation().speed_noise;
+        let speed_noise = self.strategy.terms().speed_noise;
         let samples = ranks.iter().map(|rank| rank.sample.as_ref());
         let fastest = samples.clone().flatten().map(|sample| sample.speed).fold(0.0, f64::max);
         for (estimate, sample) in self.estimates.iter_mut().zip(samples) {
@@ -242,16 +242,16 @@ impl Balancer {
 
     /// How the strategy wants phases to be smoothed.
     pub fn smoothing(&self) -> Smoothing {
-        Smoothing { weight: self.strategy.preparation().smoothing }
+        Smoothing { weight: self.strategy.terms().smoothing }
     }
 
     /// Takes what the strategy says to the expected phase that [`report`](Self::report) gave, and decides whether that is
     /// carried out.
     pub fn settle(&mut self, expected: &Snapshot, assignment: Assignment) -> Decision {
-        let model = self.strategy.background();
+        let Terms { background: model, must_pay, .. } = self.strategy.terms();
         let verdict = accept(expected, &assignment, model, 1, &MOVE_COST);
         let proposed = Moved::of(expected, &assignment).chunks as u64;
-        let accepted = verdict.accepted || !self.strategy.must_pay();
+        let accepted = verdict.accepted || !must_pay;
         let current = Assignment::current(expected);
         let assignment = if accepted { assignment } else { current.clone() };
         let moves: Vec<Move> = (expected.chunks.iter().zip(&assignment.ranks))

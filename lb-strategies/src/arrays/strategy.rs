@@ -1,4 +1,4 @@
-//! The trait of a policy, what it asks of whoever runs it, and the two readings of a neighbour's load.
+//! The trait of a strategy, the terms on which it is run, and the two models of a neighbour's load.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ use crate::parse_error::ParseError;
 ///
 /// Every strategy of this crate keeps four promises: the assignment has one rank a chunk, pinned chunks stay,
 /// chunks are placed on available ranks only (`none` excepted), and the same snapshot gives the same answer.
-/// A run asks it what it is like (all but `assign`) once, before it begins.
+/// A run asks it for its terms once, before it begins.
 /// A strategy never fails: numbers that make no sense (a speed of zero, loads near `u64::MAX`) lead to a poor
 /// placement, not to a panic.
 ///
 /// ```
-/// use lb_strategies::{Assignment, ChunkLoad, Rank, Snapshot, Strategy, synthetic::Workload};
+/// use lb_strategies::{Assignment, ChunkLoad, Rank, Snapshot, Strategy, Terms, synthetic::Workload};
 ///
 /// /// Everything that may move on the first rank that may be used.
 /// struct Gather;
@@ -31,8 +31,8 @@ use crate::parse_error::ParseError;
 ///         Assignment { ranks: snapshot.chunks.iter().map(place).collect() }
 ///     }
 ///     // To gather makes nothing faster: without this the runtime would leave every chunk where it is.
-///     fn must_pay(&self) -> bool {
-///         false
+///     fn terms(&self) -> Terms {
+///         Terms { must_pay: false, ..Terms::default() }
 ///     }
 /// }
 /// assert_eq!(Gather.assign(&Workload::Equal.snapshot(4, 2, 1)).ranks, [Rank(0); 4]);
@@ -44,56 +44,54 @@ pub trait Strategy: Send + Sync {
     /// Where every chunk should be in the coming phase.
     fn assign(&self, snapshot: &Snapshot) -> Assignment;
 
-    /// How this strategy counts a neighbour's load, so that its plan is judged by the model it was made with. By default
-    /// as a share of the vCPU.
-    fn background(&self) -> Background {
-        Background::Share
-    }
-
-    /// Whether this strategy ever moves anything. If not, a sync stops nobody: loads are collected while chunks go on, and the
-    /// assignment is not carried out. True by default.
-    fn moves(&self) -> bool {
-        true
-    }
-
-    /// Whether a plan must pay for its moves to be carried out: none is made unless the longest rank of the next phase is
-    /// predicted to gain more than all moves cost, or a chunk leaves an unavailable rank (see [`accept`](crate::accept())).
-    /// True by default. False for strategies that move for another reason, such as a test.
-    fn must_pay(&self) -> bool {
-        true
-    }
-
-    /// What is done with measurements before this strategy sees them. By default they are smoothed over phases, and ranks
-    /// of nearly the same speed count as equally fast: see [`Preparation`].
-    fn preparation(&self) -> Preparation {
-        Preparation::default()
+    /// The terms on which it is run.
+    fn terms(&self) -> Terms {
+        Terms::default()
     }
 }
 
-/// How measurements become the snapshot that a strategy sees. The default is what our own strategies want.
+/// The terms on which a strategy is run: how measurements are prepared for it, and how its assignments are judged and
+/// carried out. The default is what most strategies want.
 ///
 /// ```
-/// use lb_strategies::{Preparation, ARRAYS};
-/// assert_eq!(ARRAYS.parse("refine")?.preparation(), Preparation::default());
-/// let paper = Preparation { smoothing: 1.0, speed_noise: 0.0, background_by_idle: true };
-/// assert_eq!(ARRAYS.parse("refine-paper")?.preparation(), paper);
+/// use lb_strategies::{ARRAYS, Background, Terms};
+/// assert_eq!(ARRAYS.parse("refine")?.terms(), Terms::default());
+/// let paper = ARRAYS.parse("refine-paper")?.terms();
+/// assert_eq!((paper.smoothing, paper.background, paper.must_pay), (1.0, Background::Additive, false));
 /// # Ok::<(), lb_strategies::ParseError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Preparation {
-    /// Weight of the newest phase in the expected load of a chunk, in (0, 1]; 1 takes the last phase as it was.
+pub struct Terms {
+    /// The model of a neighbour's load, by which its assignments are judged. By default a share of the vCPU.
+    pub background: Background,
+    /// Whether it ever moves anything. If not, no chunk waits at a sync: loads are collected while chunks go on, and the
+    /// assignment is not carried out. True by default.
+    pub moves: bool,
+    /// Whether an assignment must pay for its moves to be carried out: the longest rank of the next phase is predicted to
+    /// gain more than all moves cost, or a chunk leaves an unavailable rank (see [`accept`](crate::accept())). True by
+    /// default. False for strategies that move for another reason, such as a test.
+    pub must_pay: bool,
+    /// Weight of the newest phase in the expected load of a chunk, in (0, 1]; 1 takes the last phase as it was. 0.5 by
+    /// default.
     pub smoothing: f64,
-    /// Ranks whose speed is less than this part below the fastest one's count as equally fast.
+    /// Ranks whose speed is less than this part below the fastest one's count as equally fast. 0.08 by default.
     pub speed_noise: f64,
     /// Whether the background load is what the wall time of a phase has beyond CPU time and the idle time of the
-    /// vCPU (equation 2 of the refinement paper), where a person does not choose another source. Otherwise it is
-    /// the time in which the rank wanted to run and did not.
+    /// vCPU (equation 2 of the refinement paper), where a person does not choose another source. Otherwise, and by default,
+    /// it is the time in which the rank wanted to run and did not.
     pub background_by_idle: bool,
 }
 
-impl Default for Preparation {
+impl Default for Terms {
     fn default() -> Self {
-        Self { smoothing: 0.5, speed_noise: 0.08, background_by_idle: false }
+        Self {
+            background: Background::Share,
+            moves: true,
+            must_pay: true,
+            smoothing: 0.5,
+            speed_noise: 0.08,
+            background_by_idle: false,
+        }
     }
 }
 

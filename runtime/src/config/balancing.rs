@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use lb_strategies::pool::PoolStrategy;
 use lb_strategies::{
-    ARRAYS, Assignment, Background, Entry, Listing, POOLS, Preparation, Shape, Snapshot, Strategy, Table,
-    check_own, help, unknown,
+    ARRAYS, Assignment, Entry, Listing, POOLS, Shape, Snapshot, Strategy, Table, Terms, check_own, help,
+    unknown,
 };
 
 use super::{Config, wrong};
@@ -159,25 +159,16 @@ impl Config {
     }
 }
 
-/// A strategy that was asked before the run what it is like. In the middle of a sync it is asked for assignments alone: it
-/// may be the user's own, and panic.
+/// A strategy that was asked for its terms before the run. In the middle of a sync it is asked for assignments alone: it may
+/// be the user's own, and panic.
 struct Asked {
     strategy: Arc<dyn Strategy>,
-    background: Background,
-    moves: bool,
-    must_pay: bool,
-    preparation: Preparation,
+    terms: Terms,
 }
 
 impl Asked {
     fn once(strategy: &Arc<dyn Strategy>) -> Result<Asked, Error> {
-        let ask = || Asked {
-            background: strategy.background(),
-            moves: strategy.moves(),
-            must_pay: strategy.must_pay(),
-            preparation: strategy.preparation(),
-            strategy: strategy.clone(),
-        };
+        let ask = || Asked { terms: strategy.terms(), strategy: strategy.clone() };
         catch_unwind(AssertUnwindSafe(ask)).map_err(|panic| {
             let why = format!("it panicked before the run: {}", of_panic(&*panic));
             wrong(&format!("the strategy `{}`", strategy.name()), why)
@@ -194,19 +185,7 @@ impl Strategy for Asked {
         self.strategy.assign(snapshot)
     }
 
-    fn background(&self) -> Background {
-        self.background
-    }
-
-    fn moves(&self) -> bool {
-        self.moves
-    }
-
-    fn must_pay(&self) -> bool {
-        self.must_pay
-    }
-
-    fn preparation(&self) -> Preparation {
-        self.preparation
+    fn terms(&self) -> Terms {
+        self.terms
     }
 }

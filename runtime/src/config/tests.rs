@@ -1,6 +1,6 @@
 //! What settings understand, and say where they do not.
 
-use lb_strategies::{ARRAYS, Assignment, Background, Entry, POOLS, Preparation, Shape, Snapshot, Strategy};
+use lb_strategies::{ARRAYS, Assignment, Entry, POOLS, Shape, Snapshot, Strategy, Terms};
 
 use super::*;
 
@@ -128,11 +128,8 @@ fn numbers_that_no_run_can_have_are_refused() {
 
 #[test]
 fn a_strategy_that_panics_before_the_run_is_named() {
-    struct Panics(&'static str);
-    impl Panics {
-        fn asked(&self, what: &str) {
-            assert_ne!(self.0, what, "asked");
-        }
+    struct Panics {
+        before_the_run: bool,
     }
     impl Strategy for Panics {
         fn name(&self) -> &'static str {
@@ -141,33 +138,14 @@ fn a_strategy_that_panics_before_the_run_is_named() {
         fn assign(&self, snapshot: &Snapshot) -> Assignment {
             Assignment::current(snapshot)
         }
-        fn background(&self) -> Background {
-            self.asked("background");
-            Background::Additive
-        }
-        fn moves(&self) -> bool {
-            self.asked("moves");
-            false
-        }
-        fn must_pay(&self) -> bool {
-            self.asked("must_pay");
-            false
-        }
-        fn preparation(&self) -> Preparation {
-            self.asked("preparation");
-            Preparation { smoothing: 0.25, ..Preparation::default() }
+        fn terms(&self) -> Terms {
+            assert!(!self.before_the_run, "asked");
+            Terms { moves: false, ..Terms::default() }
         }
     }
-    let asked = |what| Config::default().strategy(Panics(what)).balance_arrays();
-    for what in ["background", "moves", "must_pay", "preparation"] {
-        let Err(error) = asked(what) else { panic!("{what} was not asked for") };
-        assert!(
-            error.to_string().starts_with("the strategy `panics`: it panicked before the run: "),
-            "{error}"
-        );
-    }
-    let strategy = asked("nothing").expect("it answers");
-    let told =
-        (strategy.background(), strategy.moves(), strategy.must_pay(), strategy.preparation().smoothing);
-    assert_eq!(told, (Background::Additive, false, false, 0.25));
+    let asked = |before_the_run| Config::default().strategy(Panics { before_the_run }).balance_arrays();
+    let Err(error) = asked(true) else { panic!("it was not asked") };
+    assert!(error.to_string().starts_with("the strategy `panics`: it panicked before the run: "), "{error}");
+    let strategy = asked(false).expect("it answers");
+    assert_eq!(strategy.terms(), Terms { moves: false, ..Terms::default() });
 }

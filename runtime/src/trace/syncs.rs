@@ -91,7 +91,7 @@ pub struct SyncReport {
     /// Completion time of each rank expected after the moves, ns.
     pub predicted_ns: Vec<u64>,
     /// Chunks that the strategy wanted to move. They stay (`moved` is 0) where that is not worth its cost, unless the strategy says
-    /// otherwise: see [`Strategy::must_pay`](crate::Strategy::must_pay).
+    /// otherwise: see [`Terms::must_pay`](crate::lb::Terms::must_pay).
     pub proposed: u64,
     /// Time that moving them was expected to save in the next phase, ns.
     pub gain_ns: u64,

@@ -7,7 +7,7 @@
 use crate::arrays::finish_first::{FinishFirst, by_falling_load};
 use crate::arrays::loads::Loads;
 use crate::arrays::snapshot::{Assignment, Snapshot};
-use crate::arrays::strategy::{Background, Strategy};
+use crate::arrays::strategy::{Background, Strategy, Terms};
 use crate::entry::Entry;
 
 /// The table's line.
@@ -24,7 +24,7 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
 /// use lb_strategies::{Strategy, metrics::max_over_avg, strategies::greedy::Greedy, synthetic::Workload};
 /// let snapshot = Workload::Uniform.snapshot(1000, 10, 1);
 /// let greedy = Greedy::default();
-/// assert!(max_over_avg(&snapshot, &greedy.assign(&snapshot), greedy.background()) < 1.001);
+/// assert!(max_over_avg(&snapshot, &greedy.assign(&snapshot), greedy.terms().background) < 1.001);
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Greedy {
@@ -50,7 +50,7 @@ impl Strategy for Greedy {
         assignment
     }
 
-    fn background(&self) -> Background {
-        self.background
+    fn terms(&self) -> Terms {
+        Terms { background: self.background, ..Terms::default() }
     }
 }

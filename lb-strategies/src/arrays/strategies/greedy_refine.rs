@@ -8,7 +8,7 @@
 use crate::arrays::finish_first::{FinishFirst, by_falling_load};
 use crate::arrays::loads::Loads;
 use crate::arrays::snapshot::{Assignment, Snapshot};
-use crate::arrays::strategy::{Background, Strategy};
+use crate::arrays::strategy::{Background, Strategy, Terms};
 use crate::entry::Entry;
 use crate::parameters::Parameter;
 
@@ -57,8 +57,8 @@ impl Strategy for GreedyRefine {
         assignment.unless_worse(snapshot, &loads, self.background)
     }
 
-    fn background(&self) -> Background {
-        self.background
+    fn terms(&self) -> Terms {
+        Terms { background: self.background, ..Terms::default() }
     }
 }
 

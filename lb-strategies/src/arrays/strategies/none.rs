@@ -1,7 +1,7 @@
 //! `none`: every chunk stays where it is. The baseline that every other strategy is measured against.
 
 use crate::arrays::snapshot::{Assignment, Snapshot};
-use crate::arrays::strategy::Strategy;
+use crate::arrays::strategy::{Strategy, Terms};
 use crate::entry::Entry;
 
 /// The table's line.
@@ -27,8 +27,8 @@ impl Strategy for Stay {
         ENTRY.name
     }
 
-    fn moves(&self) -> bool {
-        false
+    fn terms(&self) -> Terms {
+        Terms { moves: false, ..Terms::default() }
     }
 
     fn assign(&self, snapshot: &Snapshot) -> Assignment {

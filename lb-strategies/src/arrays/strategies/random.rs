@@ -6,7 +6,7 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::arrays::loads::Loads;
 use crate::arrays::snapshot::{Assignment, Snapshot};
-use crate::arrays::strategy::{Background, Strategy};
+use crate::arrays::strategy::{Background, Strategy, Terms};
 use crate::entry::Entry;
 use crate::parameters::Parameter;
 
@@ -39,8 +39,8 @@ impl Strategy for Random {
         ENTRY.name
     }
 
-    fn must_pay(&self) -> bool {
-        false
+    fn terms(&self) -> Terms {
+        Terms { must_pay: false, ..Terms::default() }
     }
 
     fn assign(&self, snapshot: &Snapshot) -> Assignment {

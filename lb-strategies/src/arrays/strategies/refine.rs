@@ -43,7 +43,7 @@ pub(crate) use plan::Plan;
 use drain::Limits;
 
 use crate::arrays::snapshot::{Assignment, Snapshot};
-use crate::arrays::strategy::{Background, Strategy};
+use crate::arrays::strategy::{Background, Strategy, Terms};
 use crate::entry::Entry;
 use crate::parameters::Parameter;
 
@@ -175,8 +175,8 @@ impl Strategy for Refine {
         plan.assignment
     }
 
-    fn background(&self) -> Background {
-        self.background
+    fn terms(&self) -> Terms {
+        Terms { background: self.background, ..Terms::default() }
     }
 }
 

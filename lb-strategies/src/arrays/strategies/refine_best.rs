@@ -8,7 +8,7 @@
 use super::refine::{Donors, PARAMETERS, Plan, Refine, exchange};
 use crate::arrays::metrics::Moved;
 use crate::arrays::snapshot::{Assignment, Snapshot};
-use crate::arrays::strategy::{Background, Strategy};
+use crate::arrays::strategy::{Strategy, Terms};
 use crate::entry::Entry;
 
 /// The table's line.
@@ -78,7 +78,7 @@ impl Strategy for RefineBest {
         best.assignment
     }
 
-    fn background(&self) -> Background {
-        self.refine.background
+    fn terms(&self) -> Terms {
+        Terms { background: self.refine.background, ..Terms::default() }
     }
 }

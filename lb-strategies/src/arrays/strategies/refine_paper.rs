@@ -27,7 +27,7 @@
 
 use super::refine::Refine;
 use crate::arrays::snapshot::{Assignment, Snapshot};
-use crate::arrays::strategy::{Background, Preparation, Strategy};
+use crate::arrays::strategy::{Strategy, Terms};
 use crate::entry::Entry;
 use crate::parameters::Parameter;
 use crate::parameters::Parameters;
@@ -105,10 +105,8 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
 pub struct RefinePaper {
     /// The algorithm.
     pub refine: Refine,
-    /// What is done with measurements.
-    pub preparation: Preparation,
-    /// Whether a plan must pay for its moves.
-    pub must_pay: bool,
+    /// The terms on which it is run.
+    pub terms: Terms,
 }
 
 impl RefinePaper {
@@ -119,12 +117,14 @@ impl RefinePaper {
             coarse: parameters.switch("coarse")?,
             ..Refine::from_parameters(parameters)?
         };
-        let preparation = Preparation {
+        let terms = Terms {
+            must_pay: parameters.switch("pay")?,
             smoothing: parameters.number("smoothing", 0.01..=1.0)?,
             speed_noise: parameters.number("speed-noise", 0.0..=1.0)?,
             background_by_idle: true,
+            ..refine.terms()
         };
-        Ok(Self { refine, preparation, must_pay: parameters.switch("pay")? })
+        Ok(Self { refine, terms })
     }
 }
 
@@ -137,16 +137,8 @@ impl Strategy for RefinePaper {
         self.refine.assign(snapshot)
     }
 
-    fn background(&self) -> Background {
-        self.refine.background
-    }
-
-    fn must_pay(&self) -> bool {
-        self.must_pay
-    }
-
-    fn preparation(&self) -> Preparation {
-        self.preparation
+    fn terms(&self) -> Terms {
+        self.terms
     }
 }
 
@@ -156,6 +148,7 @@ mod tests {
     use crate::ARRAYS;
     use crate::arrays::metrics::{completion_ns, max_ns};
     use crate::arrays::snapshot::RankLoad;
+    use crate::arrays::strategy::Background;
     use crate::arrays::synthetic::Workload;
     use crate::rank::Rank;
 
@@ -257,9 +250,7 @@ mod tests {
             let snapshot = workload.snapshot(288, 32, 1);
             assert_eq!(changed.assign(&snapshot), refine.assign(&snapshot), "{workload:?}");
         }
-        assert_eq!((changed.must_pay(), changed.background()), (refine.must_pay(), refine.background()));
-        let prepared = Preparation { background_by_idle: false, ..changed.preparation() };
-        assert_eq!(prepared, refine.preparation());
+        assert_eq!(Terms { background_by_idle: false, ..changed.terms() }, refine.terms());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use crate::arrays::loads::Loads;
 use crate::arrays::snapshot::{Assignment, Snapshot};
-use crate::arrays::strategy::{Background, Strategy};
+use crate::arrays::strategy::{Background, Strategy, Terms};
 use crate::entry::Entry;
 use crate::rank::Rank;
 
@@ -30,8 +30,8 @@ impl Strategy for Rotate {
         ENTRY.name
     }
 
-    fn must_pay(&self) -> bool {
-        false
+    fn terms(&self) -> Terms {
+        Terms { must_pay: false, ..Terms::default() }
     }
 
     fn assign(&self, snapshot: &Snapshot) -> Assignment {

@@ -86,7 +86,7 @@ impl<'r> History<'r> {
         };
         Self {
             chunks: senders.iter().enumerate().map(chunk).collect(),
-            stops: strategy.moves(),
+            stops: strategy.terms().moves,
             keeps_reports,
             balancer: Balancer::new(Arc::clone(&strategy)),
             work,

@@ -93,7 +93,7 @@ impl RankCore {
     ) -> RankCore {
         let ranks = places.len() as u32;
         let populations: Vec<u64> = arrays.iter().map(|array| array.population()).collect();
-        let blocking = strategy.moves();
+        let blocking = strategy.terms().moves;
         let root = (rank == ROOT).then(|| {
             let syncing = arrays.iter().map(|array| array.syncs().then(|| array.population())).collect();
             Root {

@@ -54,9 +54,7 @@ pub(crate) fn build_rank(
     let workers = parts.places[rank.index()].workers;
     let tag = sharing(workers, owner.tag());
     let background = match config.background {
-        BackgroundSource::Auto if parts.strategy.preparation().background_by_idle => {
-            BackgroundSource::Procstat
-        }
+        BackgroundSource::Auto if parts.strategy.terms().background_by_idle => BackgroundSource::Procstat,
         chosen => chosen,
     };
     let (strategy, reports) = (parts.strategy, config.lb_reports);
