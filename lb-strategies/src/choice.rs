@@ -1,8 +1,8 @@
-//! What to say to somebody who writes a name that is not on a list.
+//! The message for a name that is not on a list.
 
 use std::fmt;
 
-/// What people write where a comma belongs.
+/// Characters that people write where a comma belongs.
 pub(crate) const NO_COMMA: [char; 4] = [':', '=', ';', ' '];
 
 /// A name that is not on a list, with the list and the nearest name on it.
@@ -15,11 +15,11 @@ pub(crate) const NO_COMMA: [char; 4] = [':', '=', ';', ' '];
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// What was written.
+    /// The name as it was written.
     pub given: String,
-    /// What could have been meant.
+    /// The nearest known name, if one is near.
     pub nearest: Option<&'static str>,
-    /// What may be written.
+    /// All names that are known.
     pub known: Vec<&'static str>,
 }
 

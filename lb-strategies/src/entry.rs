@@ -23,9 +23,9 @@ use crate::spec::settings_of;
 pub struct Entry<P: ?Sized> {
     /// The name before the first comma of a specification.
     pub name: &'static str,
-    /// What the policy does, in one line.
+    /// The policy in one line.
     pub summary: &'static str,
-    /// What can be set, with defaults.
+    /// Its parameters, with defaults.
     pub parameters: &'static [Parameter],
     /// Makes the policy; fails if a value has the wrong form.
     pub build: fn(&Parameters) -> Result<Box<P>, ParseError>,
@@ -44,7 +44,7 @@ impl<P: ?Sized> Entry<P> {
     /// Makes this policy with the parameters in `spec`, which begins with its name.
     ///
     /// # Errors
-    /// What is wrong with the parameters; or that the policy panicked when it was made.
+    /// If the parameters are wrong, or the policy panicked when it was made.
     pub fn make(&self, spec: &str) -> Result<Box<P>, ParseError> {
         let parameters = Parameters::read(self.name, self.parameters, settings_of(spec))?;
         catch_unwind(AssertUnwindSafe(|| (self.build)(&parameters))).unwrap_or_else(|panic| {

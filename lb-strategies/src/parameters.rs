@@ -20,7 +20,7 @@ pub struct Parameter {
     pub name: &'static str,
     /// The value when the key is not given.
     pub default: &'static str,
-    /// What it does, in one line.
+    /// Its effect, in one line.
     pub meaning: &'static str,
 }
 

@@ -1,9 +1,9 @@
-//! What can be wrong with a specification.
+//! Errors in a specification.
 
 use crate::choice::{Choice, NO_COMMA};
 use crate::shape::Shape;
 
-/// Why a specification was refused; one line that says what, where, and what was expected.
+/// The fault in a specification; one line that says what, where, and what was expected.
 ///
 /// ```
 /// let Err(error) = lb_strategies::ARRAYS.parse("refine,tolerence=0.1") else { unreachable!() };
@@ -59,7 +59,7 @@ pub enum ParseError {
     Panicked {
         /// The strategy that was named.
         strategy: &'static str,
-        /// What the panic said.
+        /// The message of the panic.
         panic: String,
     },
     /// Correct the value.
@@ -69,9 +69,9 @@ pub enum ParseError {
         strategy: &'static str,
         /// The parameter.
         key: &'static str,
-        /// What was written.
+        /// The value as it was written.
         value: String,
-        /// What would be right.
+        /// The values that are allowed.
         expected: String,
     },
 }

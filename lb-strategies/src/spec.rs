@@ -9,7 +9,7 @@ pub fn name_of(spec: &str) -> &str {
     spec.split(',').next().unwrap_or(spec).trim()
 }
 
-/// What follows the name in a specification.
+/// The part of a specification after the name.
 pub(crate) fn settings_of(spec: &str) -> &str {
     spec.split_once(',').map_or("", |(_, settings)| settings)
 }

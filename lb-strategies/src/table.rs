@@ -60,7 +60,7 @@ impl<P: ?Sized> Table<P> {
     /// Makes the policy that `spec` describes: a name, then `key=value` pairs, separated by commas.
     ///
     /// # Errors
-    /// What is wrong with `spec`: its name is unknown, or of a policy for another shape; or its parameters.
+    /// If the name in `spec` is unknown, or of a policy for another shape, or its parameters are wrong.
     pub fn parse(&self, spec: &str) -> Result<Box<P>, ParseError> {
         let name = name_of(spec);
         match (self.find(spec), (self.shape_of)(name)) {
@@ -78,7 +78,7 @@ impl<P: ?Sized> Table<P> {
     }
 }
 
-/// What can be asked of every table, whatever its policies are.
+/// The queries that every table answers, whatever its policies are.
 pub trait Listing {
     /// The shape of the programs that the policies balance.
     fn shape(&self) -> Shape;
@@ -97,7 +97,7 @@ pub trait Listing {
     /// ```
     fn help(&self) -> String;
 
-    /// What to say where the policy `name`, which is for programs of the shape `of`, is given to one of this shape.
+    /// The error where the policy `name`, which is for programs of the shape `of`, is given to one of this shape.
     ///
     /// ```
     /// use lb_strategies::{Listing, POOLS, Shape};

@@ -56,7 +56,7 @@ pub fn unknown(tables: &[&dyn Listing], spec: &str) -> ParseError {
 pub struct BadName {
     /// The name.
     pub name: &'static str,
-    /// What is wrong with it.
+    /// The fault in it.
     pub why: String,
 }
 

@@ -1,4 +1,4 @@
-//! Whether a move pays: the gain predicted for the coming period against the cost of moving.
+//! The acceptance test: the gain predicted for the coming period against the cost of moving.
 //!
 //! Pure arithmetic on a plan somebody else made. It does not choose between plans and knows nothing of what
 //! really happened afterwards; the caller measures its own cost of moving and passes it in.
@@ -7,7 +7,7 @@ use crate::arrays::metrics::{Moved, max_ns};
 use crate::arrays::snapshot::{Assignment, Snapshot};
 use crate::arrays::strategy::Background;
 
-/// What moving costs on this machine.
+/// The cost of moving chunks on this machine.
 ///
 /// ```
 /// use lb_strategies::MoveCost;
@@ -42,7 +42,7 @@ impl MoveCost {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether to carry the assignment out.
+    /// True if the assignment is to be carried out.
     pub accepted: bool,
     /// Time the assignment is predicted to save over the coming period.
     pub gain_ns: u64,

@@ -26,10 +26,10 @@ use crate::rank::Rank;
 
 /// Phases that the expected loads of chunks are made from.
 pub const HISTORY: usize = 4;
-/// What moving costs, as it is taken to by the acceptance test: packing, sending and landing one chunk, and its bytes.
+/// The cost of moving that the acceptance test assumes: packing, sending and landing one chunk, and its bytes.
 pub const MOVE_COST: MoveCost = MoveCost { per_chunk_ns: 5_000, bytes_per_second: 4e9 };
 
-/// What all ranks reported of one phase.
+/// The reports of all ranks on one phase.
 ///
 /// ```
 /// let nothing = lb_strategies::balancer::PhaseReport::default();
@@ -43,7 +43,7 @@ pub struct PhaseReport {
     pub chunks: Vec<ChunkReport>,
 }
 
-/// What is known of one rank.
+/// The report of one rank.
 ///
 /// ```
 /// use lb_strategies::balancer::{RankPlace, RankReport};
@@ -52,13 +52,13 @@ pub struct PhaseReport {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RankReport {
-    /// Where it is.
+    /// The place of the rank.
     pub place: RankPlace,
-    /// What it measured; a rank without chunks measures nothing.
+    /// Its measurements; a rank without chunks has none.
     pub sample: Option<RankSample>,
 }
 
-/// What is known of one chunk.
+/// The report on one chunk.
 ///
 /// ```
 /// use lb_strategies::{ArrayId, ChunkId, ChunkLoad, Rank, balancer::ChunkReport};
@@ -70,7 +70,7 @@ pub struct RankReport {
 pub struct ChunkReport {
     /// Its load; where it is not declared, the ticks are ns of CPU time on its rank.
     pub load: ChunkLoad,
-    /// Whether the chunk says itself how many ticks it took.
+    /// True if the chunk itself declares how many ticks it took.
     pub declared: bool,
 }
 
@@ -83,7 +83,7 @@ pub struct ChunkReport {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Move {
-    /// Which.
+    /// The chunk.
     pub chunk: ChunkId,
     /// The rank it leaves.
     pub from: Rank,
@@ -91,7 +91,7 @@ pub struct Move {
     pub to: Rank,
 }
 
-/// What was decided at the end of a phase, and what is expected of it. Vectors are by rank.
+/// The decision at the end of a phase, with its expected effect. Vectors are by rank.
 ///
 /// ```
 /// assert!(lb_strategies::balancer::Decision::default().moves.is_empty());
@@ -102,25 +102,25 @@ pub struct Decision {
     pub phase: u64,
     /// The moves to be made, in the order of the chunks.
     pub moves: Vec<Move>,
-    /// How many the strategy proposed.
+    /// Number of moves that the strategy proposed.
     pub proposed: u64,
-    /// Whether its proposal is carried out.
+    /// True if its proposal is carried out.
     pub accepted: bool,
-    /// What the proposal gains in one phase, ns.
+    /// Gain of the proposal in one phase, ns.
     pub gain_ns: u64,
-    /// What its moves cost, ns.
+    /// Cost of its moves, ns.
     pub cost_ns: u64,
     /// Maximum over average of the phase that ended.
     pub imbalance_before: f64,
     /// The same of the next one, as expected.
     pub imbalance_predicted: f64,
-    /// When each rank was through with the phase that ended, by its loads.
+    /// Completion time of each rank in the phase that ended, by its loads.
     pub before_ns: Vec<u64>,
-    /// When each is expected to be through with the next one.
+    /// Completion time of each rank expected in the next phase.
     pub predicted_ns: Vec<u64>,
     /// The least that any placement could reach in it.
     pub bound_ns: u64,
-    /// How long the phase that ended would have been without the moves before it; none after no phase.
+    /// Length that the phase that ended would have had without the moves before it, ns; none before the first phase.
     pub unmoved_ns: Option<u64>,
     /// Chunks in the next phase.
     pub chunks_per_rank: Vec<u32>,
@@ -131,12 +131,12 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// How long the phase that ended was, by its loads.
+    /// Length of the phase that ended, by its loads.
     pub fn makespan_before_ns(&self) -> u64 {
         self.before_ns.iter().copied().max().unwrap_or(0)
     }
 
-    /// How long the next one is expected to be.
+    /// Expected length of the next phase.
     pub fn makespan_predicted_ns(&self) -> u64 {
         self.predicted_ns.iter().copied().max().unwrap_or(0)
     }
@@ -182,7 +182,7 @@ pub struct Balancer {
     history: Vec<Snapshot>,
     /// The phase that is reported next.
     phase: u64,
-    /// Where the chunks were that the last decision moved; none before the first.
+    /// Former ranks of the chunks that the last decision moved; none before the first.
     moved_from: Option<BTreeMap<ChunkId, Rank>>,
 }
 
@@ -192,7 +192,7 @@ impl Balancer {
         Self { strategy, estimates: Vec::new(), history: Vec::new(), phase: 0, moved_from: None }
     }
 
-    /// Who is asked.
+    /// The strategy that is asked.
     pub fn strategy(&self) -> &Arc<dyn Strategy> {
         &self.strategy
     }
@@ -240,7 +240,7 @@ impl Balancer {
         load
     }
 
-    /// How the strategy wants phases to be smoothed.
+    /// The smoothing that the strategy asks for.
     pub fn smoothing(&self) -> Smoothing {
         Smoothing { weight: self.strategy.terms().smoothing }
     }
@@ -290,7 +290,7 @@ impl Balancer {
     }
 }
 
-/// Where the chunks of a phase would have been without these moves.
+/// The placement of a phase had these moves not been made.
 fn unmoved(measured: &Snapshot, moved_from: &BTreeMap<ChunkId, Rank>) -> Assignment {
     let home = |chunk: &ChunkLoad| moved_from.get(&chunk.id).copied().unwrap_or(chunk.rank);
     Assignment { ranks: measured.chunks.iter().map(home).collect() }

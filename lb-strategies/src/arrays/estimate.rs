@@ -1,4 +1,4 @@
-//! What a rank can give, as far as its samples tell.
+//! The capacity of a rank, estimated from its samples.
 //!
 //! *Share* (`cpu / (cpu + wait + steal)` while the rank wanted to run) follows a phase at once when the rank wanted to
 //! run for at least [`TRUSTED_NS`], slower when it saw less. A rank that had next to nothing to do showed no share: its
@@ -16,10 +16,10 @@ use super::snapshot::RankLoad;
 const TRUSTED_NS: f64 = 50e6;
 /// Below this part of the phase a rank did not want to run enough to show a share.
 const WANTED_MIN: f64 = 0.05;
-/// How far an idle rank's share moves towards 1 in a phase, and its background load towards 0.
+/// The part of the way that an idle rank's share moves towards 1 in a phase, and its background load towards 0.
 const DECAY: f64 = 0.25;
 
-/// Where a rank is, and how many vCPUs it can keep busy.
+/// The place of a rank, and the number of vCPUs it can keep busy.
 ///
 /// ```
 /// let place = lb_strategies::balancer::RankPlace { host: 0, workers: 4 };
@@ -29,11 +29,11 @@ const DECAY: f64 = 0.25;
 pub struct RankPlace {
     /// The number of its host.
     pub host: u32,
-    /// How many workers it has.
+    /// Number of its workers.
     pub workers: u32,
 }
 
-/// What a rank measured about itself in a phase, summed over its workers. Times are ns.
+/// The measurements of a rank in one phase, summed over its workers. Times are ns.
 ///
 /// ```
 /// let half = lb_strategies::balancer::RankSample { cpu_ns: 500, wait_ns: 500, ..Default::default() };
@@ -61,7 +61,7 @@ pub(super) struct Estimate {
     pub(super) share: f64,
     /// Of one of its vCPUs.
     pub(super) speed: f64,
-    /// What others took of one of its vCPUs in the phase, in the mean.
+    /// Time that others took of one of its vCPUs in the phase, in the mean.
     background_ns: u64,
 }
 

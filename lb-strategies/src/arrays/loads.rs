@@ -66,17 +66,17 @@ impl Loads {
         loads
     }
 
-    /// What a chunk of `ticks` counts for.
+    /// The load of a chunk of `ticks`, at most `limit`.
     pub(crate) fn cut(&self, ticks: u64) -> u64 {
         ticks.min(self.limit)
     }
 
-    /// When a rank finishes what it holds.
+    /// Completion time of a rank with its present load.
     pub(crate) fn completion_ns(&self, rank: Rank) -> u64 {
         self.completion_with(rank, 0)
     }
 
-    /// When a rank would finish with `extra` ticks more.
+    /// Completion time of a rank with `extra` ticks more.
     pub(crate) fn completion_with(&self, rank: Rank, extra: u64) -> u64 {
         ((self.ticks[rank.index()] + extra) as f64 / self.capacity[rank.index()]) as u64
     }
@@ -91,12 +91,12 @@ impl Loads {
         if overshoots { ticks.saturating_sub((ticks >> 50) + 1) } else { ticks }
     }
 
-    /// When the last rank finishes.
+    /// Completion time of the last rank.
     pub(crate) fn max_ns(&self) -> u64 {
         (0..self.ticks.len()).map(|rank| self.completion_ns(Rank(rank as u32))).max().unwrap_or(0)
     }
 
-    /// When the last available rank finishes if these loads are pinned, and the heaviest chunk that may move is
+    /// Completion time of the last available rank if these loads are pinned, and the heaviest chunk that may move is
     /// put where it finishes first. No placement finishes earlier.
     pub(crate) fn heaviest_ns(&self, snapshot: &Snapshot) -> u64 {
         let movable = snapshot.chunks.iter().filter(|chunk| chunk.migratable);

@@ -1,4 +1,4 @@
-//! How good a placement is, and how good one could be.
+//! Measures of a placement, and bounds for the best one.
 //!
 //! All figures follow from the snapshot and a placement under one [`Background`] model; for the placement
 //! that was measured pass [`Assignment::current`]. They are predictions: what really happened is in the next
@@ -9,13 +9,13 @@ use crate::arrays::snapshot::{Assignment, Snapshot};
 use crate::arrays::strategy::Background;
 use crate::rank::Rank;
 
-/// When each rank finishes its phase: (ticks of its chunks + ticks of its background) / capacity.
+/// Completion time of each rank: (ticks of its chunks + ticks of its background) / capacity.
 pub fn completion_ns(snapshot: &Snapshot, assignment: &Assignment, model: Background) -> Vec<u64> {
     let loads = Loads::placed(snapshot, assignment, model);
     (0..snapshot.ranks.len()).map(|rank| loads.completion_ns(Rank(rank as u32))).collect()
 }
 
-/// When the last rank finishes: the length of the phase for a program that waits for everybody.
+/// Completion time of the last rank: the length of the phase for a program that waits for everybody.
 pub fn max_ns(snapshot: &Snapshot, assignment: &Assignment, model: Background) -> u64 {
     Loads::placed(snapshot, assignment, model).max_ns()
 }
@@ -53,7 +53,7 @@ pub fn gain_bound(snapshot: &Snapshot, model: Background) -> f64 {
     if max == 0 { 0.0 } else { (1.0 - bound_ns(snapshot, model) as f64 / max as f64).max(0.0) }
 }
 
-/// What an assignment moves.
+/// The amount that an assignment moves.
 ///
 /// ```
 /// use lb_strategies::{metrics::Moved, ARRAYS, synthetic::Workload};

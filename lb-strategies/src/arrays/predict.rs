@@ -1,4 +1,4 @@
-//! What the next phase will look like, guessed from the phases that were measured.
+//! Prediction of the next phase from the phases that were measured.
 //!
 //! A predictor maps a history of snapshots, oldest first, to the snapshot a strategy should plan for. It
 //! changes loads only: placement, ranks and edges are those of the last snapshot, since a chunk is where it

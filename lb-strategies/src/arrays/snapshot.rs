@@ -1,4 +1,4 @@
-//! What a strategy sees and what it answers: [`Snapshot`] and [`Assignment`].
+//! The input of a strategy and its answer: [`Snapshot`] and [`Assignment`].
 //!
 //! Loads are integer nanoseconds, so that sums do not depend on their order and every machine decides alike.
 //! Nothing here knows how the figures were measured or how a chunk is moved.
@@ -46,7 +46,7 @@ pub struct ChunkId {
     pub key: u64,
 }
 
-/// What a rank can give. The default is a whole, quiet vCPU of speed 1.
+/// The capacity of a rank. The default is a whole, quiet vCPU of speed 1.
 ///
 /// ```
 /// use lb_strategies::RankLoad;
@@ -63,9 +63,9 @@ pub struct RankLoad {
     /// CPU time others took in the phase, `O_p` of the paper's equation 2; where the rank has several vCPUs, of each of
     /// them in the mean.
     pub background_ns: u64,
-    /// Whether chunks may be placed here. An unavailable rank is to be emptied.
+    /// True if chunks may be placed here. An unavailable rank is to be emptied.
     pub available: bool,
-    /// Which host the rank is on, counted from 0: ranks of one host share its memory.
+    /// Number of the rank's host, counted from 0: ranks of one host share its memory.
     #[serde(default)]
     pub host: u32,
 }
@@ -76,7 +76,7 @@ impl Default for RankLoad {
     }
 }
 
-/// What a chunk cost in the phase, and where it is now.
+/// The cost of a chunk in the phase, and its present place.
 ///
 /// ```
 /// use lb_strategies::{ArrayId, ChunkId, ChunkLoad, Rank};
@@ -94,7 +94,7 @@ pub struct ChunkLoad {
     pub ticks: u64,
     /// Size of the state that travels when the chunk moves.
     pub bytes: u64,
-    /// Whether the chunk may move at all. A pinned chunk stays, even on an unavailable rank.
+    /// True if the chunk may move at all. A pinned chunk stays, even on an unavailable rank.
     pub migratable: bool,
 }
 

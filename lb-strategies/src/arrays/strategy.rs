@@ -41,7 +41,7 @@ pub trait Strategy: Send + Sync {
     /// The name in the table, in `CARIBOU_LB` and in reports.
     fn name(&self) -> &'static str;
 
-    /// Where every chunk should be in the coming phase.
+    /// Places every chunk for the coming phase.
     fn assign(&self, snapshot: &Snapshot) -> Assignment;
 
     /// The terms on which it is run.
@@ -64,20 +64,20 @@ pub trait Strategy: Send + Sync {
 pub struct Terms {
     /// The model of a neighbour's load, by which its assignments are judged. By default a share of the vCPU.
     pub background: Background,
-    /// Whether it ever moves anything. If not, no chunk waits at a sync: loads are collected while chunks go on, and the
-    /// assignment is not carried out. True by default.
+    /// True if it ever moves anything. If not, no chunk waits at a sync: loads are collected while chunks go on, and
+    /// the assignment is not carried out. True by default.
     pub moves: bool,
-    /// Whether an assignment must pay for its moves to be carried out: the longest rank of the next phase is predicted to
-    /// gain more than all moves cost, or a chunk leaves an unavailable rank (see [`accept`](crate::accept())). True by
-    /// default. False for strategies that move for another reason, such as a test.
+    /// True if an assignment must pay for its moves to be carried out: the longest rank of the next phase is predicted
+    /// to gain more than all moves cost, or a chunk leaves an unavailable rank (see [`accept`](crate::accept())). True
+    /// by default. False for strategies that move for another reason, such as a test.
     pub must_pay: bool,
     /// Weight of the newest phase in the expected load of a chunk, in (0, 1]; 1 takes the last phase as it was. 0.5 by
     /// default.
     pub smoothing: f64,
     /// Ranks whose speed is less than this part below the fastest one's count as equally fast. 0.08 by default.
     pub speed_noise: f64,
-    /// Whether the background load is what the wall time of a phase has beyond CPU time and the idle time of the
-    /// vCPU (equation 2 of the refinement paper), where a person does not choose another source. Otherwise, and by default,
+    /// True if the background load is what the wall time of a phase has beyond CPU time and the idle time of the vCPU
+    /// (equation 2 of the refinement paper), where a person does not choose another source. Otherwise, and by default,
     /// it is the time in which the rank wanted to run and did not.
     pub background_by_idle: bool,
 }
@@ -95,7 +95,7 @@ impl Default for Terms {
     }
 }
 
-/// How the load of others on a rank's vCPU counts.
+/// The model of the load of others on a rank's vCPU.
 ///
 /// ```
 /// use lb_strategies::{Assignment, Background, metrics, synthetic::Workload};

@@ -17,7 +17,8 @@ fn rank(speed: f64) -> RankReport {
     RankReport { place: RankPlace { host: 0, workers: 1 }, sample: Some(sample) }
 }
 
-/// What `spec` sees of a chunk that took 100 and then 300 ns, and of a rank 5 % slower than the other.
+/// The expected load of a chunk that took 100 and then 300 ns, and the speed of a rank 5 % slower than the other, as
+/// `spec` is told of them.
 fn prepared(spec: &str) -> (u64, f64) {
     let mut balancer = balancer(spec);
     let phase = |ns| {

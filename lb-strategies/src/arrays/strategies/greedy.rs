@@ -28,7 +28,7 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Greedy {
-    /// How a neighbour counts.
+    /// The model of a neighbour's load.
     pub background: Background,
 }
 

@@ -39,7 +39,7 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
 pub struct GreedyRefine {
     /// Maximum completion time allowed, over greedy's; at least 1.
     pub tolerance: f64,
-    /// How a neighbour counts.
+    /// The model of a neighbour's load.
     pub background: Background,
 }
 

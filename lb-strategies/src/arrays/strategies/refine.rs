@@ -6,7 +6,7 @@
 //! updated, and so on until no donor is left. A donor none of whose chunks fits is set aside, so the loop
 //! ends. A chunk moves at most once.
 //!
-//! Where we read the paper freely:
+//! The paper is read freely in these points:
 //!
 //! - **Completion time, not ticks.** Equation 3 taken literally equalises ticks, so a slow vCPU would get as
 //!   much work as a fast one. We equalise completion time = ticks / capacity: the fair part of rank p is
@@ -55,7 +55,7 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
     build: |parameters| Ok(Box::new(Refine::from_parameters(parameters)?)),
 };
 
-/// What can be set, here and in `refine-best`.
+/// The parameters of this strategy and of `refine-best`.
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "tolerance",
@@ -87,19 +87,19 @@ const LEVEL_MIN: f64 = 0.005;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Refine {
-    /// How far above the least possible completion time a rank must be before anything moves; 0.05 is 5 %.
+    /// The part above the least possible completion time at which a rank must be before anything moves; 0.05 is 5 %.
     pub tolerance: f64,
-    /// How far above it ranks may stay once something moves; at most `tolerance`.
+    /// The part above it at which ranks may stay once something moves; at most `tolerance`.
     pub settle: f64,
     /// Loads within this part of each other are taken in index order.
     pub band: f64,
-    /// How a neighbour counts.
+    /// The model of a neighbour's load.
     pub background: Background,
-    /// Whether ticks are to be equal, rather than the times that ranks take for them.
+    /// True if ticks are to be equal, rather than the times that ranks take for them.
     pub equal_ticks: bool,
-    /// Whether only ranks receive that are below the fair time by as much as donors are above it.
+    /// True if only ranks receive that are below the fair time by as much as donors are above it.
     pub only_light_receive: bool,
-    /// Whether the placement is planned anew where chunks are too coarse for Algorithm 1.
+    /// True if the placement is planned anew where chunks are too coarse for Algorithm 1.
     pub coarse: bool,
 }
 
@@ -126,14 +126,14 @@ impl Refine {
         Ok(Self { tolerance, settle, band, background, ..Self::default() })
     }
 
-    /// Where everything is, without a chunk on an unavailable rank.
+    /// The current placement with unavailable ranks emptied.
     pub(crate) fn start(&self, snapshot: &Snapshot) -> Plan {
         let plan = Plan::evacuated(snapshot, self.background);
         let plan = if self.equal_ticks { plan.in_ticks() } else { plan };
         if self.coarse && self.is_due(&plan) { plan.above_heaviest(snapshot, self.background) } else { plan }
     }
 
-    /// Whether some rank is so late that a refinement starts.
+    /// Tells whether some rank is so late that a refinement starts.
     pub(crate) fn is_due(&self, plan: &Plan) -> bool {
         plan.max_ns() > plan.limit_ns(self.tolerance)
     }

@@ -1,4 +1,4 @@
-//! What follows where Algorithm 1 stalls: chunks so coarse that no donor has one that fits.
+//! A new plan where Algorithm 1 stalls: chunks are so coarse that no donor has one that fits.
 //!
 //! The placement is planned anew in three ways, each with more moves than the one before, and each followed by
 //! exchanges between the latest rank and the earliest ones. The first plan that reaches the tolerance is taken:
@@ -9,7 +9,7 @@
 //! 3. Packing as in `greedy-refine`: heaviest first, what does not fit goes where it finishes first. It alone
 //!    clears a rank for a chunk that nearly fills one.
 //!
-//! Where none reaches it, the plan that ends first is taken, and of those about equal the one with fewest moves.
+//! If none reaches it, the plan that ends first is taken, and of those about equal the one with fewest moves.
 //!
 //! Half of the tolerance is aimed at because at the tolerance itself the noise of the next phase would start the
 //! next refinement, and more chunks would move in the long run.

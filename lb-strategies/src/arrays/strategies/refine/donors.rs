@@ -35,7 +35,7 @@ pub(crate) struct Donors<'a> {
 #[derive(Clone, Default)]
 struct Held {
     all: Range<usize>,
-    /// What is left of the class whose turn it is, by rising id.
+    /// The rest of the class in turn, by rising id.
     class: VecDeque<Offer>,
     /// Those of the lighter classes.
     lighter: Range<usize>,
@@ -93,7 +93,7 @@ impl<'a> Donors<'a> {
     /// Takes from `donor` the largest chunk of at most `room` ticks that it holds in `plan`, and among its like,
     /// those within `band` of each other, the one nearest `end`.
     ///
-    /// What does not fit is not looked at again before [`Donors::offer_all`]: there must not be more room than
+    /// A chunk that does not fit is not looked at again before [`Donors::offer_all`]: there must not be more room than
     /// the last time.
     pub(crate) fn take(&mut self, plan: &Plan, donor: Rank, room: u64, end: End, band: f64) -> Option<Offer> {
         let held = &mut self.of[donor.index()];

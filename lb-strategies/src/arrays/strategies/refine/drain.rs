@@ -28,7 +28,7 @@ impl Entry {
     }
 }
 
-/// Who gives and who receives.
+/// The completion times above which ranks give and up to which they receive.
 pub(super) struct Limits {
     /// Ranks that finish later give chunks away until they do not.
     pub(super) donor_ns: u64,

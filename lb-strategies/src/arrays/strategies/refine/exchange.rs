@@ -7,7 +7,7 @@ use super::Plan;
 use crate::arrays::snapshot::Snapshot;
 use crate::rank::Rank;
 
-/// How many of the earliest ranks are tried against the latest one.
+/// The number of earliest ranks that are tried against the latest one.
 const PARTNERS: usize = 8;
 
 /// Chunks of a rank that may move: (ticks, position in the snapshot), by rising load. Empty until somebody looks.

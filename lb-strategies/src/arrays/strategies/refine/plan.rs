@@ -11,7 +11,7 @@ use crate::rank::Rank;
 pub(crate) struct Plan {
     pub(crate) assignment: Assignment,
     pub(crate) loads: Loads,
-    /// What levels are relative to: no placement finishes earlier.
+    /// The time that levels are relative to: no placement finishes earlier.
     pub(crate) least_ns: f64,
 }
 
@@ -57,7 +57,7 @@ impl Plan {
         self
     }
 
-    /// What no plan can move, on ranks of the same capacities.
+    /// The loads that no plan can move, on ranks of the same capacities.
     pub(crate) fn pinned(&self, snapshot: &Snapshot, model: Background) -> Loads {
         let mut loads = Loads::pinned(snapshot, model);
         loads.capacity.clone_from(&self.loads.capacity);
@@ -69,12 +69,13 @@ impl Plan {
         (self.least_ns * (1.0 + level)) as u64
     }
 
-    /// How far above the least completion time this placement finishes.
+    /// The part by which this placement finishes above the least completion time.
     pub(crate) fn level(&self) -> f64 {
         self.max_ns() as f64 / self.least_ns - 1.0
     }
 
-    /// When the last available rank finishes. What is pinned to an unavailable rank is beyond any strategy.
+    /// Completion time of the last available rank. No strategy can change the load that is pinned to an unavailable
+    /// rank.
     pub(crate) fn max_ns(&self) -> u64 {
         self.loads.available.iter().map(|&rank| self.loads.completion_ns(rank)).max().unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! What `refine` promises beyond the promises of every strategy.
+//! Promises of `refine` beyond those of every strategy.
 
 use super::*;
 use crate::arrays::metrics::{Moved, max_over_avg};
