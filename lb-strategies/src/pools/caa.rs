@@ -120,7 +120,7 @@ fn conditions(parameters: &Parameters) -> Result<Conditions, ParseError> {
     })
 }
 
-/// When a round of shares ends.
+/// The end of a round of shares.
 ///
 /// ```
 /// use lb_strategies::pool::caa::Until;
@@ -134,18 +134,18 @@ pub enum Until {
     AllThrough,
 }
 
-/// What one worker has to report.
+/// The report of one worker.
 ///
 /// ```
 /// assert!(!lb_strategies::pool::caa::WorkerReport::default().there);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkerReport {
-    /// Whether it has shown up.
+    /// True if it has shown up.
     pub there: bool,
     /// Clock speed of its vCPU.
     pub clock: f64,
-    /// What it has finished in this round.
+    /// The tasks it has finished in this round.
     pub tally: Tally,
 }
 
@@ -165,14 +165,14 @@ pub enum CaaMessage {
     Report {
         /// Every worker of the rank, in order.
         workers: Vec<WorkerReport>,
-        /// What they have not begun.
+        /// The indices that they have not begun.
         left: Vec<Range<u64>>,
     },
     /// To a rank: its part of the next round.
     Shares {
-        /// Which worker, which indices; those that are not named get nothing.
+        /// Workers with their indices; a worker that is not named gets nothing.
         shares: Vec<(WorkerId, Range<u64>)>,
-        /// When the round ends.
+        /// The end of the round.
         until: Until,
     },
     /// To all: workers ask for what is left, one by one.
@@ -185,7 +185,7 @@ struct Caa {
     conditions: Conditions,
     /// Iterations in a task, unless it is what fits into `chunk`.
     task: Option<u64>,
-    /// How rounds after the first end.
+    /// The end of the rounds after the first.
     later: Until,
     chunk: Nanos,
 }

@@ -31,7 +31,7 @@ pub use queue::{Master, Queue, QueueMessage};
 pub use size::SizeRule;
 pub use workers::Workers;
 
-/// What a machine says in one step: to whom, what. What it says to itself it hears before the step ends.
+/// Messages of a machine in one step, with their receivers. Those to itself are handled before the step ends.
 pub type Outbox<M> = VecDeque<(Rank, M)>;
 
 /// One rank of a policy with a central queue.

@@ -15,28 +15,28 @@ use super::machine::{Input, Machine, Nanos, Output};
 use super::message::{Message, Unreadable};
 use crate::rank::{Rank, WorkerId};
 
-/// What a worker is to do.
+/// An order to a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Execute these iterations.
     Run {
         /// Their indices.
         range: Range<u64>,
-        /// Whether to keep the result apart until told what becomes of it.
+        /// True if the result is to be kept apart until the worker is told whether it counts.
         apart: bool,
     },
     /// Hand in what was accumulated, and go.
     Leave,
 }
 
-/// What has to be done at once, in this order.
+/// An action that a driver asks for. Actions are carried out at once, in their order.
 #[derive(Debug)]
 pub enum Action {
     /// Tell another rank's machine.
     Send {
         /// Whom.
         to: Rank,
-        /// What.
+        /// The message.
         message: Message,
     },
     /// This worker, which may be asleep, has an order.
@@ -73,11 +73,11 @@ pub struct Driver {
     messages: u64,
 }
 
-/// What is told to a worker.
+/// The state of a worker: what it is to be told.
 #[derive(Debug, Default)]
 struct WorkerState {
     order: Option<Order>,
-    /// Whether the result it kept apart counts.
+    /// Tells whether the result it kept apart counts.
     counts: Option<bool>,
     released: bool,
 }
@@ -142,19 +142,19 @@ impl Driver {
         due
     }
 
-    /// When the machine wants to know the time.
+    /// The time at which the machine wants [`pass_time`](Self::pass_time).
     pub fn wake_at(&self) -> Option<Nanos> {
         self.wake_at
     }
 
-    /// What a worker is told, once: whether what it kept apart counts, and what to do.
+    /// Takes the order of a worker, with whether the result it kept apart counts.
     pub fn take_order(&mut self, worker: WorkerId) -> Option<(Option<bool>, Order)> {
         let state = &mut self.states[worker.index()];
         let order = state.order.take()?;
         Some((state.counts.take(), order))
     }
 
-    /// Whether [`take_order`](Self::take_order) would return something.
+    /// Tells whether [`take_order`](Self::take_order) would return something.
     pub fn has_order(&self, worker: WorkerId) -> bool {
         self.states[worker.index()].order.is_some()
     }
@@ -174,12 +174,12 @@ impl Driver {
         }
     }
 
-    /// Whether it was cancelled.
+    /// Tells whether it was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled
     }
 
-    /// Whether the machine is through: `Closed`, or cancelled.
+    /// Tells whether the machine is through: `Closed`, or cancelled.
     pub fn is_over(&self) -> bool {
         self.closed || self.cancelled
     }
@@ -189,7 +189,7 @@ impl Driver {
         self.messages
     }
 
-    /// What the machine has decided, in one line.
+    /// The decision of the machine, in one line.
     pub fn said(&self) -> Option<String> {
         self.machine.said()
     }

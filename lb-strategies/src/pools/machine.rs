@@ -60,15 +60,15 @@ pub const SECOND: Nanos = 1_000_000_000;
 /// }
 /// ```
 pub trait PoolRank: Send {
-    /// What the machines of the policy say to each other; `()` where they say nothing. All machines of a policy have the
-    /// same. It is encoded only to leave a process, without names and types: serde's `untagged`, `tag`, `flatten` and
+    /// The messages between machines of the policy; `()` if there are none. All machines of a policy have the same. It
+    /// is encoded only to leave a process, without names and types: serde's `untagged`, `tag`, `flatten` and
     /// `skip_serializing_if` do not work with it.
     type Message: Serialize + DeserializeOwned + Send + 'static;
 
     /// Takes what happened at `now`, and adds what is to be done to `out`, in order.
     fn step(&mut self, now: Nanos, input: Input<Self::Message>, out: &mut Vec<Output<Self::Message>>);
 
-    /// What it has decided so far, in one line for a person, if it decides anything.
+    /// The decision so far, in one line for a person, if it decides anything.
     fn said(&self) -> Option<String> {
         None
     }
@@ -146,7 +146,7 @@ impl<R: PoolRank> Erased for Typed<R> {
     }
 }
 
-/// What happened.
+/// An input of a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input<M> {
     /// The pool begins.
@@ -158,16 +158,16 @@ pub enum Input<M> {
     },
     /// Another rank's machine says something.
     Message {
-        /// Who.
+        /// The sender.
         from: Rank,
-        /// What.
+        /// The message.
         message: M,
     },
     /// The instant of the last `WakeAt` has come.
     Timer,
 }
 
-/// What is to be done.
+/// An output of a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output<M> {
     /// This worker executes these iterations. They are never none.
@@ -193,7 +193,7 @@ pub enum Output<M> {
     Send {
         /// Whom; never this rank.
         to: Rank,
-        /// What.
+        /// The message.
         message: M,
     },
     /// Give it a `Timer` then. Replaces the last.

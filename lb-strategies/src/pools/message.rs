@@ -40,7 +40,7 @@ impl Message {
         Self(Content::Value(Box::new(value)))
     }
 
-    /// What it says.
+    /// Reads the message as a `T`.
     ///
     /// # Errors
     /// It is of another type, or is damaged.

@@ -3,7 +3,7 @@
 use super::machine::{Machine, Nanos};
 use crate::rank::Rank;
 
-/// What is known of a pool before it begins.
+/// The facts of a pool that are known before it begins.
 ///
 /// ```
 /// use lb_strategies::pool::Pool;
@@ -12,11 +12,11 @@ use crate::rank::Rank;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pool {
-    /// How many iterations there are; their indices begin at 0.
+    /// Number of iterations; their indices begin at 0.
     pub iterations: u64,
-    /// How many workers each rank has, at least one; there is at least one rank.
+    /// Number of workers of each rank, at least one; there is at least one rank.
     pub workers: Vec<u32>,
-    /// What one iteration costs, roughly, if anybody knows.
+    /// Rough cost of an iteration, if anybody knows.
     pub cost_hint: Option<Nanos>,
     /// Relative clock speed of each rank's vCPUs, as far as it is known here: a rank knows at most its own for certain.
     /// 1 where nobody has measured it.
@@ -30,17 +30,17 @@ impl Pool {
         Self { iterations, workers, cost_hint: None, clock_speeds }
     }
 
-    /// How many ranks.
+    /// Number of ranks.
     pub fn ranks(&self) -> u32 {
         self.workers.len() as u32
     }
 
-    /// How many workers on all ranks.
+    /// Number of workers on all ranks.
     pub fn workers(&self) -> u32 {
         self.workers.iter().sum()
     }
 
-    /// How many workers a rank has.
+    /// Number of workers of a rank.
     pub fn workers_of(&self, rank: Rank) -> u32 {
         self.workers[rank.0 as usize]
     }
@@ -62,13 +62,13 @@ pub trait PoolStrategy: Send + Sync {
     /// The machine of one rank.
     fn rank(&self, pool: &Pool, rank: Rank) -> Machine;
 
-    /// Whether each index is run exactly once. If not, only how many are run counts: their indices are other numbers, each
-    /// used once, and there may be a few too many.
+    /// Tells whether each index is run exactly once. If not, only the number of iterations counts: their indices are
+    /// other numbers, each used once, and there may be a few too many.
     fn is_exact(&self) -> bool {
         true
     }
 
-    /// Whether a rank's clock speed is to be measured before its machine is made; it takes about a millisecond.
+    /// Tells whether a rank's clock speed is to be measured before its machine is made; that takes about a millisecond.
     fn asks_for_clock_speed(&self) -> bool {
         false
     }

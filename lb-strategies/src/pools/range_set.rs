@@ -1,4 +1,4 @@
-//! Which indices: disjoint ranges, in ascending order.
+//! Sets of indices: disjoint ranges, in ascending order.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -41,12 +41,12 @@ impl FromIterator<Range<u64>> for RangeSet {
 }
 
 impl RangeSet {
-    /// How many indices.
+    /// Number of indices.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether there is none.
+    /// Tells whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -98,7 +98,7 @@ impl RangeSet {
         before - self.len
     }
 
-    /// Whether an index is there.
+    /// Tells whether an index is in the set.
     pub fn contains(&self, index: u64) -> bool {
         self.ends.range(..=index).next_back().is_some_and(|(_, &end)| end > index)
     }

@@ -1,11 +1,11 @@
-//! How many iterations a worker takes at once: as many as it does in a given time.
+//! The number of iterations that a worker takes at once: as many as it does in a given time.
 //!
 //! A worker that comes back often costs locks and clock readings; one that comes back rarely cannot be told anything. The
 //! time between is given; how many iterations that is, each worker shows by its last ranges.
 
 use crate::pools::machine::{Nanos, SECOND};
 
-/// How much more than before a worker takes at most: a first iteration may be untypically cheap.
+/// The factor by which a worker takes more than before at most: a first iteration may be untypically cheap.
 const GROWTH: u64 = 8;
 
 /// The speed of one worker, and what it takes at once.
@@ -44,7 +44,7 @@ impl Sizer {
         self.speed
     }
 
-    /// How many it should take next; at least one.
+    /// Number of iterations to take next; at least one.
     pub fn next(&self) -> u64 {
         let fitting = self.speed.map_or(1, |speed| (speed * self.target as f64 / SECOND as f64) as u64);
         let fitting = if self.speed.is_none() { self.last.max(1) } else { fitting };

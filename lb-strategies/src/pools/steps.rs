@@ -1,4 +1,4 @@
-//! How a worker goes through what it was given: in steps, so that it can be told something between two of them.
+//! The steps of a worker through its range, so that it can be told something between two of them.
 //!
 //! The one place where policies measure workers. It knows nothing of how a worker came by its indices.
 
@@ -8,7 +8,7 @@ use super::sizer::Sizer;
 use crate::pools::machine::Nanos;
 use crate::pools::range_set::RangeSet;
 
-/// How large a step is.
+/// The size of a step.
 ///
 /// ```
 /// use lb_strategies::pool::steps::Pace;
@@ -22,7 +22,7 @@ pub enum Pace {
     Fitting,
 }
 
-/// What one worker was given and has not begun, and the step it is at.
+/// The indices that one worker was given and has not begun, and its present step.
 ///
 /// ```
 /// use lb_strategies::pool::steps::{Pace, Steps};
@@ -37,7 +37,7 @@ pub struct Steps {
     left: RangeSet,
     pace: Pace,
     sizer: Sizer,
-    /// How many indices the present step has, and since when it runs.
+    /// Number of indices in the present step, and its start.
     running: Option<(u64, Nanos)>,
 }
 
@@ -78,17 +78,17 @@ impl Steps {
         Some(range)
     }
 
-    /// How many indices fit into a step; at least one.
+    /// Number of indices that fit into a step; at least one.
     pub fn fitting(&self) -> u64 {
         self.sizer.next()
     }
 
-    /// Whether it is at a step.
+    /// Tells whether it is at a step.
     pub fn is_running(&self) -> bool {
         self.running.is_some()
     }
 
-    /// Whether nothing is left to begin.
+    /// Tells whether nothing is left to begin.
     pub fn is_empty(&self) -> bool {
         self.left.is_empty()
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pools::machine::Nanos;
 
-/// What one worker, or all together, have finished.
+/// The tasks that one worker, or all together, have finished.
 ///
 /// ```
 /// use lb_strategies::pool::caa::decide::Tally;
@@ -24,7 +24,7 @@ use crate::pools::machine::Nanos;
 pub struct Tally {
     /// Tasks finished.
     pub done: u64,
-    /// How many durations were measured: one for each step, which may be several short tasks.
+    /// Number of durations measured: one for each step, which may be several short tasks.
     pub measured: u64,
     /// Sum of the durations of a task, in seconds.
     pub sum: f64,
@@ -59,7 +59,7 @@ impl Tally {
     }
 }
 
-/// What is known at the end of a round. Workers are those that have shown up, on ranks that live.
+/// The facts at the end of a round. Workers are those that have shown up, on ranks that live.
 ///
 /// ```
 /// use lb_strategies::pool::caa::Facts;
@@ -114,7 +114,7 @@ impl Conditions {
     }
 }
 
-/// What comes next.
+/// The next phase.
 ///
 /// ```
 /// use lb_strategies::pool::caa::Choice;

@@ -1,4 +1,4 @@
-//! What rank 0 does with reports: phase 2, and the master of phase 3.
+//! The part of rank 0: it takes reports and decides in phase 2, and is the master of phase 3.
 //!
 //! Numbered rules:
 //! 1. A round of shares ends with one report from every rank. Nobody is told anything new before.
@@ -47,12 +47,12 @@ impl Head {
         }
     }
 
-    /// What was decided after each round.
+    /// The decisions, one a round.
     pub(super) fn said(&self) -> Option<String> {
         (!self.decisions.is_empty()).then(|| self.decisions.join("; "))
     }
 
-    /// Whether it is rank 0's affair, not that of its workers.
+    /// Tells whether rank 0 handles this message, rather than its workers' part.
     pub(super) fn is_for(&self, message: &CaaMessage) -> bool {
         matches!(
             message,
@@ -111,7 +111,7 @@ impl Head {
         self.with_queue(outbox, Queue::serve);
     }
 
-    /// Who is there, and what is known.
+    /// The workers that are there, and the facts to decide by.
     fn facts(&self) -> (Vec<(Rank, WorkerId)>, Facts) {
         let mut there = Vec::new();
         let mut facts = Facts { left: self.queue.waiting(), ..Facts::default() };

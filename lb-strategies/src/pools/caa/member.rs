@@ -1,4 +1,4 @@
-//! What every rank does with its workers.
+//! The part that every rank has: its workers.
 //!
 //! ```text
 //!            Stop, or all are through         all at rest            Serve

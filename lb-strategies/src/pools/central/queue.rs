@@ -1,4 +1,4 @@
-//! Who gets what next, and when everything was run.
+//! The queue: grants indices to workers that ask, and dismisses all when everything was run.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
@@ -10,7 +10,7 @@ use crate::pools::policy::Pool;
 use crate::pools::range_set::RangeSet;
 use crate::rank::{Rank, WorkerId};
 
-/// What the queue and the ranks say to each other.
+/// A message between the queue and a rank.
 ///
 /// ```
 /// use lb_strategies::{WorkerId, pool::central::QueueMessage};
@@ -22,7 +22,7 @@ pub enum QueueMessage {
     Ask {
         /// Its number on the rank that asks.
         worker: WorkerId,
-        /// How many iterations it does in the time that `chunk` sets.
+        /// Number of iterations it does in the time that `chunk` sets.
         fitting: u64,
     },
     /// A worker gets these.
@@ -36,7 +36,7 @@ pub enum QueueMessage {
     Dismiss,
 }
 
-/// What worker 0 of rank 0 does.
+/// The role of worker 0 of rank 0.
 ///
 /// ```
 /// use lb_strategies::pool::central::Master;
@@ -46,7 +46,7 @@ pub enum QueueMessage {
 pub enum Master {
     /// It executes nothing as long as there is another worker: it hands out.
     Apart,
-    /// What all do.
+    /// It executes as all do.
     Works,
 }
 
@@ -102,7 +102,7 @@ impl Queue {
         }
     }
 
-    /// How many indices wait.
+    /// Number of indices that wait.
     pub fn waiting(&self) -> u64 {
         self.waiting.len()
     }

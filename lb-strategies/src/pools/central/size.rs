@@ -1,4 +1,4 @@
-//! How large the next grant of a central queue is: the rules that tell loop schedules apart.
+//! The size of the next grant of a central queue: the rules that tell loop schedules apart.
 
 /// A rule for the size of the next grant, from how many indices wait and how many workers work.
 ///
@@ -31,13 +31,13 @@ pub enum SizeRule {
     /// Batches of as many equal chunks as there are workers, each batch one `x`-th of what waits: Hummel, Schonberg and
     /// Flynn, 1992.
     Factoring {
-        /// What part of what waits is a batch; 2 is a half.
+        /// A batch is one `x`-th of what waits; 2 is a half.
         x: f64,
         /// The smallest chunk.
         least: u64,
         /// The chunk size of the present batch.
         chunk: u64,
-        /// How many chunks the present batch still has.
+        /// Number of chunks left in the present batch.
         left: u64,
     },
 }
@@ -48,7 +48,8 @@ impl SizeRule {
         Self::Factoring { x, least, chunk: 0, left: 0 }
     }
 
-    /// How many a worker gets when `rest` wait, `workers` work, and `fitting` fit into its time; from 1 to `rest`.
+    /// The size of a worker's grant when `rest` wait, `workers` work, and `fitting` fit into its time; from 1 to
+    /// `rest`.
     pub fn next(&mut self, rest: u64, workers: u64, fitting: u64) -> u64 {
         let part = rest.div_ceil(workers.max(1));
         let size = match self {

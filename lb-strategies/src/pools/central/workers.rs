@@ -1,4 +1,4 @@
-//! Which workers of a rank wait, run or are gone.
+//! The states of a rank's workers: away, waiting, running or released.
 //!
 //! ```text
 //!             through              run
@@ -54,7 +54,7 @@ impl Workers {
         Self { steps, states: vec![State::Away; workers], dismissed: false }
     }
 
-    /// How many workers, there or not.
+    /// Number of workers, there or not.
     pub fn workers(&self) -> u32 {
         self.steps.len() as u32
     }
@@ -93,22 +93,22 @@ impl Workers {
         true
     }
 
-    /// What a worker without indices asks the queue.
+    /// The request of a worker without indices to the queue.
     pub fn ask(&self, worker: WorkerId) -> QueueMessage {
         QueueMessage::Ask { worker, fitting: self.steps[worker.index()].fitting() }
     }
 
-    /// Whether a worker is there and has nothing to do.
+    /// Tells whether a worker is there and has nothing to do.
     pub fn is_waiting(&self, worker: WorkerId) -> bool {
         self.states[worker.index()] == State::Waiting
     }
 
-    /// Whether a worker has shown up.
+    /// Tells whether a worker has shown up.
     pub fn is_there(&self, worker: WorkerId) -> bool {
         self.states[worker.index()] != State::Away
     }
 
-    /// Whether nobody is at a step.
+    /// Tells whether no worker is at a step.
     pub fn is_at_rest(&self) -> bool {
         self.states.iter().all(|&place| place != State::Running)
     }

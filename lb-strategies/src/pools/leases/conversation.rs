@@ -1,4 +1,4 @@
-//! What a rank has told the root, and when it must say more.
+//! The reports of a rank to the root: those it has sent, and the rules for the next.
 //!
 //! The root thinks that a rank goes on as it said. So a rank speaks only
 //! 1. when it will soon have nothing to do (`Want`, by [`rank`](super::rank)),
@@ -26,7 +26,7 @@ pub(super) struct Conversation {
     told_at: Nanos,
     leases: u64,
     rtt: Nanos,
-    /// What the root has not heard of.
+    /// Executed indices that are not reported yet.
     done: RangeSet,
     outbox: Vec<Report>,
 }

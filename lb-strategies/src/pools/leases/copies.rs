@@ -8,7 +8,7 @@ use super::root::Orders;
 use crate::rank::Rank;
 use std::ops::Range;
 
-/// What was offered, and which answers are owed.
+/// Offers that are not taken yet, and answers that are owed.
 #[derive(Debug, Default)]
 pub(super) struct Copies {
     offers: Vec<(Rank, u64, Range<u64>)>,

@@ -1,4 +1,4 @@
-//! Who has which index, as the root knows it.
+//! The holder of each index, as the root knows it.
 //!
 //! | an index is | moves to | when |
 //! |---|---|---|
@@ -11,7 +11,7 @@ use std::ops::Range;
 use crate::pools::range_set::RangeSet;
 use crate::rank::Rank;
 
-/// What is free, what each rank holds, and how much is done.
+/// Free indices, indices that each rank holds, and the number done.
 ///
 /// ```
 /// use lb_strategies::{Rank, pool::leases::Holdings};
@@ -28,7 +28,7 @@ pub struct Holdings {
     free: RangeSet,
     /// By rank.
     held: Vec<RangeSet>,
-    /// How many are not done.
+    /// Number of indices that are not done.
     left: u64,
 }
 
@@ -39,12 +39,12 @@ impl Holdings {
         Self { free: RangeSet::from(0..iterations), held, left: iterations }
     }
 
-    /// How many are free.
+    /// Number of free indices.
     pub fn free(&self) -> u64 {
         self.free.len()
     }
 
-    /// Whether all are done.
+    /// Tells whether all indices are done.
     pub fn are_done(&self) -> bool {
         self.left == 0
     }
@@ -61,7 +61,7 @@ impl Holdings {
         leased
     }
 
-    /// What a rank held is executed, by itself or by another.
+    /// Marks a range that a rank held as executed, by itself or by another.
     pub fn done(&mut self, holder: Rank, range: Range<u64>) {
         self.take(holder, &range);
         self.left -= range.end - range.start;
@@ -73,7 +73,7 @@ impl Holdings {
         self.free.insert(range);
     }
 
-    /// Whether a rank holds this.
+    /// Tells whether a rank holds this range.
     pub fn holds(&self, rank: Rank, range: &Range<u64>) -> bool {
         self.held[rank.index()].contains(range.start)
     }

@@ -1,4 +1,4 @@
-//! What ranks and the root of `leases` say to each other. Two directions, two types: nobody hears what is not for it.
+//! Messages between ranks and the root of `leases`. Each direction has its own type.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::pools::machine::{self, Nanos};
 use crate::pools::range_set::RangeSet;
 use crate::rank::Rank;
 
-/// What a machine of these policies wants done.
+/// An output of a machine of these policies.
 pub(super) type Output = machine::Output<LeaseMessage>;
 
 /// A message of the policies `leases` and `auto`.
@@ -25,7 +25,7 @@ pub enum LeaseMessage {
     Order(Order),
 }
 
-/// What a rank tells the root.
+/// A report of a rank to the root.
 ///
 /// ```
 /// use lb_strategies::pool::leases::{Occasion, Report, Standing};
@@ -34,15 +34,15 @@ pub enum LeaseMessage {
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Why now.
+    /// The occasion for the report.
     pub occasion: Occasion,
-    /// How things stand there.
+    /// The state of the rank.
     pub standing: Standing,
-    /// What it has executed since its last report.
+    /// Indices executed since its last report.
     pub done: Vec<Range<u64>>,
 }
 
-/// Why a rank reports.
+/// The occasion on which a rank reports.
 ///
 /// ```
 /// use lb_strategies::pool::leases::Occasion;
@@ -81,7 +81,7 @@ pub enum Occasion {
     Bye,
 }
 
-/// How things stand on a rank.
+/// The state of a rank.
 ///
 /// ```
 /// use lb_strategies::pool::leases::Standing;
@@ -103,7 +103,7 @@ pub struct Standing {
     pub variation: Option<f64>,
 }
 
-/// What the root tells a rank.
+/// An order of the root to a rank.
 ///
 /// ```
 /// use lb_strategies::pool::leases::Order;
@@ -114,9 +114,9 @@ pub struct Standing {
 pub enum Order {
     /// These are yours; at least one.
     Lease {
-        /// Which.
+        /// The indices.
         ranges: Vec<Range<u64>>,
-        /// How long the `Want` has waited at the root.
+        /// Time that the `Want` has waited at the root.
         queued: Nanos,
         /// The root has nothing left.
         last: bool,
@@ -143,7 +143,7 @@ pub enum Order {
         owner: Rank,
         /// Its number there.
         piece: u64,
-        /// Whether the copy counts.
+        /// True if the copy counts.
         counts: bool,
     },
     /// All is done: release the workers.
@@ -162,16 +162,16 @@ pub enum Order {
 pub struct Thieves {
     /// Iterations per second.
     pub speed: f64,
-    /// What they still hold.
+    /// Iterations they still hold.
     pub pool: u64,
     /// Workers that wait.
     pub waiting: u32,
-    /// How fast the victim is thought to be, for one that has not measured.
+    /// Speed assumed for a victim that has not measured its own.
     pub victim: f64,
 }
 
 impl Thieves {
-    /// What a victim with `pool` iterations and `speed` gives, so that all end together.
+    /// The number of iterations that a victim with `pool` iterations and `speed` gives, so that all end together.
     ///
     /// `(pool V_k - pool_k V) / (V_k + V)`, rounded down; if a worker waits at least one, if there is one.
     ///

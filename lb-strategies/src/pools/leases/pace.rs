@@ -1,4 +1,4 @@
-//! How long pieces are: as a person says, or as the first pieces showed.
+//! The length of pieces: fixed, or by what the first pieces showed.
 
 use super::size::EVEN;
 use crate::pools::machine::Nanos;
@@ -7,10 +7,10 @@ use crate::pools::machine::Nanos;
 const CHEAP: Nanos = 100;
 /// Erratic ones as long as this part of a piece come singly.
 const HEAVY: Nanos = 10;
-/// How much longer long pieces are.
+/// The factor by which long pieces are longer.
 const LONG: Nanos = 5;
 
-/// How long a worker runs between two looks at the policy.
+/// The rule for how long a worker runs between two looks at the policy.
 ///
 /// ```
 /// use lb_strategies::pool::{SECOND, leases::Pace};
@@ -29,7 +29,7 @@ pub enum Pace {
 }
 
 impl Pace {
-    /// How long a piece should be, if one of `base` was asked for, an iteration takes `iteration` and that varies so.
+    /// The length of a piece, if one of `base` was asked for, an iteration takes `iteration` and that varies so.
     pub fn piece(self, base: Nanos, iteration: Nanos, variation: Option<f64>) -> Nanos {
         match (self, variation) {
             (Self::Fixed, _) | (_, None) => base,

@@ -1,4 +1,4 @@
-//! What the root knows of the ranks, and what it concludes: who wants, how fast they are, what they must hold by now.
+//! The ranks as the root knows them: their requests, their speeds, and what they must hold by now.
 //!
 //! It believes that a rank goes on as it said; the ranks see to it that this is nearly so, by
 //! [`conversation`](super::conversation).
@@ -63,17 +63,17 @@ impl Peers {
         Self { all: workers.iter().map(peer).collect() }
     }
 
-    /// How many ranks there were in the beginning.
+    /// Number of ranks in the beginning.
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether somebody is being cut for this rank.
+    /// Tells whether somebody is being cut for this rank.
     pub(super) fn is_engaged(&self, rank: Rank) -> bool {
         self.all.iter().any(|peer| peer.cut_for.as_ref().is_some_and(|thieves| thieves.contains(&rank)))
     }
 
-    /// What a rank must hold by now, if it goes on as it said.
+    /// The state of a rank by now, if it goes on as it said.
     pub(super) fn holder(&self, now: Nanos, rank: Rank, wants: bool) -> Holder {
         let Peer { standing, leases, leased, heard, .. } = &self[rank];
         let unseen = if standing.leases < *leases { *leased } else { 0 };
@@ -83,7 +83,7 @@ impl Peers {
         Holder { rank, pool, speed, waiting: standing.waiting, rtt: standing.rtt, wants }
     }
 
-    /// Who has not said `Bye`.
+    /// The ranks that have not said `Bye`.
     pub(super) fn here(&self) -> impl Iterator<Item = Rank> + '_ {
         (0..).map(Rank).zip(&self.all).filter(|(_, peer)| peer.here).map(|(rank, _)| rank)
     }

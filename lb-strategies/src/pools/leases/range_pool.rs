@@ -11,7 +11,8 @@ use crate::pools::machine::{Nanos, SECOND};
 use crate::pools::range_set::RangeSet;
 use crate::rank::WorkerId;
 
-/// How much more than before a worker takes at most: a first iteration may be untypically cheap.
+/// The factor by which a worker's next piece is larger than its last at most: a first iteration may be untypically
+/// cheap.
 const GROWTH: u64 = 8;
 
 /// The ranges of one rank and who executes what.
@@ -38,7 +39,7 @@ pub struct RangePool {
 #[derive(Debug)]
 struct Worker {
     estimator: SpeedEstimator,
-    /// What it executes, and since when.
+    /// The range that it executes, and its start.
     running: Option<(Range<u64>, Nanos)>,
     last: u64,
 }
@@ -62,22 +63,22 @@ impl RangePool {
         Self { pace, ..self }
     }
 
-    /// How many iterations nobody has begun.
+    /// Number of iterations not begun.
     pub fn len(&self) -> u64 {
         self.ranges.len()
     }
 
-    /// Whether there are none that nobody has begun.
+    /// Tells whether all iterations are begun.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// Whether a worker executes something.
+    /// Tells whether a worker executes something.
     pub fn is_running(&self) -> bool {
         self.workers.iter().any(|worker| worker.running.is_some())
     }
 
-    /// Who executes something.
+    /// The workers that execute something.
     pub fn running(&self) -> impl Iterator<Item = WorkerId> {
         (0..)
             .map(WorkerId)
@@ -86,7 +87,8 @@ impl RangePool {
             .map(|(number, _)| number)
     }
 
-    /// How long a worker will still be at its piece: as it should, or if it is late, as long again as it has been.
+    /// The time that a worker still needs for its piece: as expected, or if it is late, as long again as it has been at
+    /// it.
     pub fn rest(&self, now: Nanos, worker: WorkerId) -> Nanos {
         let Worker { estimator, running, .. } = &self.workers[worker.index()];
         let Some((range, since)) = running else { return 0 };
@@ -95,7 +97,7 @@ impl RangePool {
         if age < whole { whole - age } else { age }
     }
 
-    /// How long a worker like the others here takes for so many iterations; `None` while nothing is known.
+    /// The time that the fastest worker of this rank takes for so many iterations; `None` while no speed is known.
     pub fn typical(&self, iterations: u64) -> Option<Nanos> {
         let speeds = self.workers.iter().filter_map(|worker| worker.estimator.speed());
         speeds.reduce(f64::max).map(|speed| took(iterations, speed))
@@ -172,12 +174,12 @@ impl Worker {
     }
 }
 
-/// How long iterations take at a speed.
+/// The time that iterations take at a speed.
 fn took(iterations: u64, speed: f64) -> Nanos {
     (iterations as f64 / speed * SECOND as f64) as Nanos
 }
 
-/// How many iterations at a speed fit in a time.
+/// Number of iterations that fit into a time at a speed.
 fn per(speed: f64, time: Nanos) -> u64 {
     (speed * time as f64 / SECOND as f64) as u64
 }

@@ -48,7 +48,7 @@ pub(super) struct LeaseRank {
     copies: Copies,
 }
 
-/// Whether pieces may be executed twice.
+/// The state of tail replication: pieces may be executed twice, or not.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Copies {
     Never,
@@ -58,7 +58,7 @@ pub(super) enum Copies {
     Now,
 }
 
-/// When to look whether the rank still runs as it said.
+/// The time to look whether the rank still runs as it said.
 #[derive(Debug)]
 struct Pulse {
     /// Of a rank that is alone there is nobody to tell.
@@ -165,12 +165,12 @@ impl LeaseRank {
         self.beat(now, out);
     }
 
-    /// What is to be told to the root, in order.
+    /// Takes the reports to the root, in order.
     pub(super) fn reports(&mut self) -> Vec<Report> {
         self.talk.take()
     }
 
-    /// Whether no worker is left.
+    /// Tells whether no worker is left.
     pub(super) fn is_closed(&self) -> bool {
         self.workers == 0
     }

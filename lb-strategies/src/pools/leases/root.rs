@@ -24,18 +24,18 @@ use crate::pools::apportion::apportion;
 use crate::pools::machine::Nanos;
 use crate::rank::Rank;
 
-/// What a person can set of the root.
+/// The settings of the root.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RootSettings {
     pub(super) batch: Batch,
     pub(super) bounds: Bounds,
     /// Part of a rank's fair share in its first lease.
     pub(super) first: f64,
-    /// How long pieces are.
+    /// Length of pieces.
     pub(super) chunk: Nanos,
 }
 
-/// What the root has to say, and to whom.
+/// Orders of the root, with their receivers.
 pub(super) type Orders = Vec<(Rank, Order)>;
 
 /// The machine of the root, without the rank it lives on.
@@ -97,7 +97,7 @@ impl LeaseRoot {
         self.serve(now, orders);
     }
 
-    /// Whether nobody will say anything any more.
+    /// Tells whether no message will come or go any more.
     pub(super) fn is_closed(&self) -> bool {
         self.stopped && self.peers.here().next().is_none()
     }

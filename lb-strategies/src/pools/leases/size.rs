@@ -1,4 +1,4 @@
-//! How much the root leases at once: factoring.
+//! The size of a lease: factoring.
 //!
 //! A lease is a part of what is free, so that leases shrink as the end comes near: early ones are cheap, late ones are
 //! even. How large a part depends on how little the time of a lease can be foretold.
@@ -6,7 +6,7 @@
 use super::conversation::seconds;
 use crate::pools::machine::Nanos;
 
-/// Which part of what is free the ranks get in one round.
+/// The part of what is free that the ranks get in one round.
 ///
 /// ```
 /// use lb_strategies::pool::leases::Batch;
@@ -44,7 +44,7 @@ impl Batch {
     }
 }
 
-/// What bounds a lease.
+/// The bounds of a lease, in time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// Shortest and longest lease.

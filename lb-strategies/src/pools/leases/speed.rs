@@ -1,4 +1,4 @@
-//! How fast is a worker? An average that forgets, how much it errs, and when to start anew.
+//! The speed of a worker: an average that forgets, its deviation, and a new start at a step change.
 //!
 //! A sample is one executed range: so many iterations in so long. It weighs by its duration: what is averaged is
 //! iterations over seconds, so that a thousand short ranges do not outvote a long one. It does not predict a trend, and
@@ -15,7 +15,7 @@ const SAMPLES: f64 = 8.0;
 /// A deviation below this fraction of the speed is no change, however steady the speed was.
 const STEADY: f64 = 0.1;
 
-/// How many standard deviations two samples in a row must be off to be a step change.
+/// The deviations by which two samples in a row must be off to be a step change.
 const SURPRISE: f64 = 3.0;
 
 /// One range says at most this of the square of the coefficient of variation: a collapse is no property of the iterations.
@@ -49,7 +49,7 @@ struct Estimate {
     /// Iterations per second.
     speed: f64,
     variance: f64,
-    /// What the last sample was off by, if that was a surprise.
+    /// The error of the last sample, if it was a surprise.
     surprise: Option<f64>,
     /// Seconds of all samples, and of a recent one.
     seen: f64,

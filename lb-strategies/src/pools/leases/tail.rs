@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use crate::rank::{Rank, WorkerId};
 
-/// What a worker executes, if it is a piece with a number.
+/// The role of a worker that executes a piece with a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Role {
     /// A piece of this rank, first or second.
@@ -56,7 +56,7 @@ impl Tail {
         self.roles.insert(worker, role);
     }
 
-    /// What the worker was at; it is through.
+    /// Ends the role of a worker, and returns it.
     pub(super) fn finish(&mut self, worker: WorkerId) -> Option<Role> {
         self.roles.remove(&worker)
     }
@@ -66,7 +66,7 @@ impl Tail {
         self.open.remove(&piece).map(|open| open.range)
     }
 
-    /// Whether what the worker executes can still count for this rank.
+    /// Tells whether what the worker executes can still count for this rank.
     pub(super) fn matters(&self, worker: WorkerId) -> bool {
         match self.roles.get(&worker) {
             None => true,
@@ -93,7 +93,7 @@ impl Tail {
         self.asking.insert((owner, piece), worker);
     }
 
-    /// Who waited for this answer.
+    /// Takes the worker that waits for this answer.
     pub(super) fn answered(&mut self, owner: Rank, piece: u64) -> Option<WorkerId> {
         self.asking.remove(&(owner, piece))
     }

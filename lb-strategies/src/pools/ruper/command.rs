@@ -1,4 +1,4 @@
-//! What a monitor wants done.
+//! Commands of a monitor to its rank.
 
 use std::ops::Range;
 
@@ -6,14 +6,14 @@ use super::messages::RuperMessage;
 use super::task::Urgency;
 use crate::rank::Rank;
 
-/// What a monitor wants done, in the order given.
+/// A command of a monitor; a list of them is carried out in its order.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Command {
     /// Tell another rank's monitor.
     Send {
         /// Whom.
         to: Rank,
-        /// What.
+        /// The message.
         message: RuperMessage,
     },
     /// The task has another total.
@@ -26,13 +26,13 @@ pub(crate) enum Command {
     BalanceOver,
 }
 
-/// What a monitor knows of its rank's task at some instant.
+/// The state of a rank's task at some instant, as its monitor knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct TaskView {
     /// Iterations probably done.
     pub(crate) predicted: u64,
     /// Iterations registered.
     pub(crate) registered: u64,
-    /// Whether a worker waits for a quota or its release.
+    /// True if a worker waits for a quota or its release.
     pub(crate) any_parked: bool,
 }

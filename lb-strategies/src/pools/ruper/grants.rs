@@ -1,4 +1,4 @@
-//! Who was granted how many indices, as rank 0 knows it, and which are left.
+//! The indices that are left, and the number granted to each rank, as rank 0 knows them.
 //!
 //! A rank never gives an index back. Therefore no quota may fall below what its rank was granted: this is the floor of the
 //! balance between ranks, and with it the quotas and the free indices always match, so that in the end nothing is left over
@@ -22,7 +22,7 @@ impl Grants {
         Self { free: RangeSet::from(0..iterations), granted: vec![0; ranks] }
     }
 
-    /// How many indices a rank was granted.
+    /// Number of indices that a rank was granted.
     pub(crate) fn granted(&self, rank: Rank) -> u64 {
         self.granted[rank.index()]
     }

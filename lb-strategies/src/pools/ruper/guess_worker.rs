@@ -1,7 +1,7 @@
 //! One whole rank as rank 0 sees it: by predictions (paper, Fig. 3 right).
 //!
-//! What a rank says it has done is itself a guess, and may turn out to have been too much: then its speed is corrected by
-//! what it did on average. Its clock is made of the durations that the rank sends, so that clocks need not agree.
+//! The count that a rank reports is itself a guess, and may turn out to have been too much: then its speed is corrected
+//! by what it did on average. Its clock is made of the durations that the rank sends, so that clocks need not agree.
 //!
 //! Two predictions are the difference of large numbers, each off by as much as its workers' reports are old. A rank that
 //! asks to finish twice within seconds would seem to be anything between stopped and twice as fast, and quotas with it: so
@@ -19,12 +19,12 @@ pub(crate) struct GuessWorker {
     speed: Option<f64>,
     /// Time from its start to its last report, by its own clock.
     age: Nanos,
-    /// When that report came, by the clock of rank 0.
+    /// Arrival of that report, by the clock of rank 0.
     seen: Nanos,
     base: Base,
 }
 
-/// Where a rank was when its speed was last measured.
+/// The count and time of a rank when its speed was last measured.
 #[derive(Clone, Copy, Debug, Default)]
 struct Base {
     done: u64,

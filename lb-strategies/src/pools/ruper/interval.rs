@@ -1,4 +1,4 @@
-//! When a worker reports next (paper, Fig. 2 and the equation below it), and when a rank does.
+//! The time to the next report of a worker (paper, Fig. 2 and the equation below it), and of a rank.
 
 use super::parameters::{Settings, seconds};
 use crate::pools::machine::{Nanos, SECOND};
@@ -33,7 +33,7 @@ pub(crate) fn next_mpi_interval(settings: &Settings, interval: Nanos, ratio: f64
     }
 }
 
-/// What an interval is multiplied by.
+/// The factor of an interval.
 fn factor(settings: &Settings, ratio: f64) -> f64 {
     let (deviation, limit) = ((ratio - 1.0).abs(), settings.ds_max);
     if deviation > limit {

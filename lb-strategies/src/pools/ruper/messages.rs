@@ -1,4 +1,4 @@
-//! What rank 0 and the other ranks say to each other (paper, §2.2 and Fig. 4).
+//! Messages between rank 0 and the other ranks (paper, §2.2 and Fig. 4).
 //!
 //! The paper's monitors petition each other and wait for the answer. Here nobody waits: a request to finish carries a
 //! number that its answer echoes, so that requests of both sides may be on their way at once. A rank's durations are of
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pools::machine::{self, Nanos};
 
-/// What a machine of this policy wants done.
+/// An output of a machine of this policy.
 pub(super) type Output = machine::Output<RuperMessage>;
 
 /// A message between rank 0 and another rank.
@@ -33,7 +33,7 @@ pub enum RuperMessage {
     ReportRequest,
     /// To rank 0: how far a rank is (instruction 2, or the answer to 1).
     Report {
-        /// Why it reports.
+        /// The reason for the report.
         reason: Reason,
         /// Iterations it believes its workers have done by now.
         predicted: u64,
@@ -58,12 +58,12 @@ pub enum RuperMessage {
     },
     /// To rank 0: indices, please.
     Claim {
-        /// How many.
+        /// Number of indices.
         count: u64,
     },
     /// To a rank: these are yours.
     Granted {
-        /// Which.
+        /// The indices.
         ranges: Vec<Range<u64>>,
         /// Its quota, if that allows fewer than it claimed.
         quota: Option<u64>,
@@ -75,7 +75,7 @@ pub enum RuperMessage {
     },
 }
 
-/// Why a rank reports.
+/// The reason for a report of a rank.
 ///
 /// ```
 /// use lb_strategies::pool::ruper::Reason;

@@ -4,10 +4,10 @@ use super::parameters::{Settings, seconds};
 use crate::pools::machine::{Nanos, SECOND};
 use crate::pools::sizer::Sizer;
 
-/// How much longer than expected a worker may take before its rank reports for it.
+/// The factor by which a worker may take longer than expected before its rank reports for it.
 const PATIENCE: f64 = 4.0;
 
-/// What a worker is doing.
+/// The state of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Doing {
     /// It has not come.
@@ -43,16 +43,16 @@ impl OwnWorker {
         self.doing = Doing::Waiting;
     }
 
-    /// How many iterations it should take next, if it reports at `report_at`: not many more than it does until then, for a
-    /// report that is late at the end of every range comes after the checkpoint that it was meant for.
+    /// The number of iterations to take next, if it reports at `report_at`: not many more than it does until then, for
+    /// a report that is late at the end of every range comes after the checkpoint that it was meant for.
     pub(crate) fn next(&self, now: Nanos, report_at: Nanos) -> u64 {
         let until = seconds(report_at.saturating_sub(now));
         let fitting = self.sizer.speed().map_or(u64::MAX, |speed| (speed * until).ceil() as u64);
         self.sizer.next().min(fitting).max(1)
     }
 
-    /// When its rank reports in its place a report that was due at `due`: it is at its range for much longer than that
-    /// should have taken. `None` if it can report itself.
+    /// The time at which its rank reports for it, if a report was due at `due`: it is at its range for much longer than
+    /// that should have taken. `None` if it can report itself.
     pub(crate) fn overdue_at(&self, due: Nanos, settings: &Settings) -> Option<Nanos> {
         let Doing::Running { iterations, since } = self.doing else { return None };
         let expected = match self.sizer.speed() {

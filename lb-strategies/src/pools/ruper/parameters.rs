@@ -1,4 +1,4 @@
-//! What can be set of `ruper`, and what follows from the checkpoint interval where it is not set.
+//! The parameters of `ruper`, and their defaults as parts of the checkpoint interval.
 //!
 //! The paper states one duration, 300 s between checkpoints, of runs of an hour. All other durations are fractions of it
 //! by default, so that one number fits the policy to runs of seconds as well.
@@ -63,7 +63,7 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     equal::CHUNK,
 ];
 
-/// What a quota counts.
+/// The unit of a quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counts {
     /// Indices, each of which is run exactly once.
@@ -83,7 +83,7 @@ pub(crate) struct Settings {
     pub(crate) t_min_mpi: Nanos,
     /// Time between reports of a rank, at first.
     pub(crate) mpi_interval: Nanos,
-    /// Whether that time follows how steady the rank is (paper, Fig. 4: Δt_report), or stays as it is.
+    /// True if that time follows how steady the rank is (paper, Fig. 4: Δt_report).
     pub(crate) mpi_adapt: bool,
     /// Time to the first report of a worker.
     pub(crate) first_interval: Nanos,
@@ -93,13 +93,13 @@ pub(crate) struct Settings {
     pub(crate) min_measure: Nanos,
     /// Shortest time between two checkpoints of a task, and between two requests of a rank to finish.
     pub(crate) spacing: Nanos,
-    /// When a rank that has not started counts as absent.
+    /// Time after which a rank that has not started counts as absent.
     pub(crate) start_deadline: Nanos,
     /// Change of speed above which the next report comes sooner (paper, Fig. 2: ds_max).
     pub(crate) ds_max: f64,
-    /// What a quota counts.
+    /// The unit of a quota.
     pub(crate) counts: Counts,
-    /// How long a worker runs before it asks again.
+    /// Time that a worker runs before it asks again.
     pub(crate) chunk: Nanos,
 }
 

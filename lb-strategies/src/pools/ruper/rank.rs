@@ -28,7 +28,7 @@ enum Link {
     Peer(RankMonitor),
 }
 
-/// What a rank has said to its driver.
+/// The outputs of a rank that must not be repeated.
 #[derive(Default)]
 struct Said {
     /// The last `WakeAt`.
@@ -115,7 +115,7 @@ impl RuperRank {
         }
     }
 
-    /// What the task has due by now: the checkpoint, and reports of workers that cannot report themselves.
+    /// Does what the task has due by now: the checkpoint, and reports of workers that cannot report themselves.
     fn make_due(&mut self, now: Nanos) {
         let Some(task) = &mut self.task else { return };
         if task.checkpoint_at() <= now {
@@ -130,7 +130,7 @@ impl RuperRank {
         }
     }
 
-    /// What the monitor has due by now, and what the task asks of it.
+    /// Runs what the monitor has due by now, and asks to finish if the task wants to.
     fn monitor(&mut self, now: Nanos, commands: &mut Vec<Command>) {
         let raised = self.task.as_mut().is_some_and(Task::take_finish_raised);
         let finish_at = self.finish_at(now);
@@ -152,9 +152,9 @@ impl RuperRank {
         }
     }
 
-    /// When rank 0 is asked whether the task may finish. While workers run, a little later: those whose quotas are of the
-    /// same age reach them together, and the answer shall not find the first of them fresh and the others as of their last
-    /// reports. Where none runs there is nobody to wait for.
+    /// The time at which rank 0 is asked whether the task may finish. While workers run, a little later: those whose
+    /// quotas are of the same age reach them together, and the answer shall not find the first of them fresh and the
+    /// others as of their last reports. Where none runs there is nobody to wait for.
     fn finish_at(&self, now: Nanos) -> Nanos {
         let runs = self.own_workers.iter().any(|own| matches!(own.doing, Doing::Running { .. }));
         if runs { now.saturating_add(self.settings.spacing) } else { now }

@@ -32,12 +32,12 @@ enum Stage {
 pub(crate) struct RankMonitor {
     spacing: Nanos,
     stage: Stage,
-    /// When it last reported (or started).
+    /// Time of its last report (or start).
     reported: Nanos,
     asking: Asking,
 }
 
-/// What a rank asks rank 0: may we finish?
+/// The request of a rank to rank 0: may we finish?
 #[derive(Clone, Debug, Default)]
 struct Asking {
     /// The task wants to (paper: finish_req), and from then on it may be asked.
@@ -46,7 +46,7 @@ struct Asking {
     sequence: u64,
     /// It is not answered (paper: finish_sent).
     in_flight: bool,
-    /// When the next one may be sent.
+    /// Earliest time of the next request.
     next: Nanos,
 }
 
@@ -70,7 +70,7 @@ impl RankMonitor {
         self.asking.raised = Some(raised.min(at));
     }
 
-    /// When it wants to be called again.
+    /// The time at which it wants to be called again.
     pub(crate) fn wake_at(&self) -> Nanos {
         let asks = self.stage == Stage::Balancing && !self.asking.in_flight;
         let raised = self.asking.raised.filter(|_| asks);

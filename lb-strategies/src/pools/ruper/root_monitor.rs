@@ -46,11 +46,11 @@ struct Peer {
     confirmed: u64,
     /// Time between its reports.
     interval: Nanos,
-    /// When it shall report.
+    /// Time at which it shall report.
     due: Nanos,
 }
 
-/// Where the balance is.
+/// The phase of the balance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Nobody has reported yet: shares are as at the beginning.
@@ -65,7 +65,7 @@ pub(crate) struct RootMonitor {
     settings: Settings,
     iterations: u64,
     peers: Vec<Peer>,
-    /// Which indices are left, if they are more than numbers.
+    /// The indices that are left; none if only their number matters.
     grants: Option<Grants>,
     phase: Phase,
     own: Own,
@@ -114,7 +114,7 @@ impl RootMonitor {
         out.push(Command::SetTotal(self.peers[0].assigned));
     }
 
-    /// Whether nobody will say anything more.
+    /// Tells whether no message will come any more.
     pub(crate) fn is_closed(&self) -> bool {
         self.phase == Phase::Over && self.peers[1..].iter().all(|peer| peer.stage == Stage::Gone)
     }
@@ -125,7 +125,7 @@ impl RootMonitor {
         self.own.finish = Some(at);
     }
 
-    /// When it wants to be called again: the first of all that is due.
+    /// The time at which it wants to be called again: the first of all that is due.
     pub(crate) fn wake_at(&self) -> Nanos {
         if self.phase == Phase::Over {
             return Nanos::MAX;

@@ -30,9 +30,9 @@ impl Party {
 
 /// Assigns `budget` iterations, those done included.
 ///
-/// Who was never measured keeps its quota; the measured share what is left. Where nobody has a speed all quotas stay, if
-/// they add up to the budget, and else share the rest as they shared before. Afterwards the quotas add up to the budget,
-/// unless what is done or cannot be taken back exceeds it.
+/// A party that was never measured keeps its quota; the measured share what is left. Where nobody has a speed all
+/// quotas stay, if they add up to the budget, and else share the rest as they shared before. Afterwards the quotas add
+/// up to the budget, unless what is done or cannot be taken back exceeds it.
 pub(crate) fn share(budget: u64, parties: &mut [Party]) {
     let done: u64 = parties.iter().map(|party| party.done).fold(0, u64::saturating_add);
     let rest = budget.saturating_sub(done);

@@ -19,12 +19,12 @@ const FIRST_PART: u64 = 64;
 #[derive(Clone, Debug)]
 pub(crate) struct Supply {
     held: RangeSet,
-    /// How many it was granted, those it has run included.
+    /// Number of indices it was granted, those it has run included.
     granted: u64,
     claims: Claims,
 }
 
-/// Whether more can be had.
+/// The state of its claims.
 #[derive(Clone, Debug)]
 enum Claims {
     /// Everything is here already.
@@ -35,7 +35,7 @@ enum Claims {
     Sent { at: Nanos },
 }
 
-/// What a rank needs indices for.
+/// The need of a rank for indices.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Need {
     /// Its quota.
@@ -63,7 +63,7 @@ impl Supply {
         self.held.take_front(count)
     }
 
-    /// Whether there is none and none to come.
+    /// Tells whether it has no index and gets no more.
     pub(crate) fn is_exhausted(&self, total: u64) -> bool {
         match self.claims {
             _ if !self.held.is_empty() => false,

@@ -20,7 +20,7 @@ pub(crate) use finish::{Denial, Finish};
 
 use checkpoint::{Checkpoints, Forecast};
 
-/// What an owner of a task did wrong. The task is as it was before.
+/// A mistake of the owner of a task. The task is as it was before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TaskError {
     /// Name a worker of the task.
@@ -40,7 +40,7 @@ pub(crate) enum TaskError {
     DecreasingCount,
 }
 
-/// Why a worker reports.
+/// The occasion on which a worker reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Report {
     /// It is time to.
@@ -62,14 +62,14 @@ pub(crate) struct Task {
     across: Across,
 }
 
-/// When a worker reports next, and the interval that led to it.
+/// The time of a worker's next report, and the interval that led to it.
 #[derive(Clone, Debug)]
 struct Schedule {
     at: Nanos,
     interval: Nanos,
 }
 
-/// What the task knows of the balance between ranks.
+/// The balance between ranks, as far as the task knows it.
 #[derive(Clone, Debug)]
 struct Across {
     over: bool,
@@ -97,7 +97,7 @@ impl Task {
         self.total
     }
 
-    /// Where a worker is.
+    /// The stage of a worker.
     pub(crate) fn stage(&self, worker: WorkerId) -> Stage {
         self.workers[worker.index()].stage
     }
@@ -107,17 +107,17 @@ impl Task {
         self.workers[worker.index()].assigned
     }
 
-    /// When a worker reports next.
+    /// The time of a worker's next report.
     pub(crate) fn report_at(&self, worker: WorkerId) -> Nanos {
         self.reports[worker.index()].at
     }
 
-    /// When the next checkpoint is due.
+    /// The time of the next checkpoint.
     pub(crate) fn checkpoint_at(&self) -> Nanos {
         self.checkpoints.next
     }
 
-    /// How many checkpoints there were: if there are more than before, quotas may have changed.
+    /// Number of checkpoints so far: if it has grown, quotas may have changed.
     pub(crate) fn checkpoints(&self) -> u64 {
         self.checkpoints.made
     }
@@ -132,12 +132,12 @@ impl Task {
         self.workers.iter().map(|worker| worker.predicted(now)).fold(0, u64::saturating_add)
     }
 
-    /// Whether a worker has nothing to do and may not leave.
+    /// Tells whether a worker has nothing to do and may not leave.
     pub(crate) fn any_parked(&self) -> bool {
         self.workers.iter().any(|worker| worker.stage == Stage::Parked)
     }
 
-    /// Whether the task asks that the balance between ranks may end; asks once.
+    /// Tells whether the task asks that the balance between ranks may end; true once.
     pub(crate) fn take_finish_raised(&mut self) -> bool {
         std::mem::take(&mut self.across.finish_raised)
     }

@@ -7,7 +7,7 @@ use super::parameters::{Settings, seconds};
 use super::task::TaskError;
 use crate::pools::machine::Nanos;
 
-/// Where a worker is.
+/// The stage of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// It has not started.
@@ -20,7 +20,7 @@ pub(crate) enum Stage {
     Finished,
 }
 
-/// What a report told of a worker's speed.
+/// The outcome of a report for a worker's speed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Measure {
     /// It is `ratio` times what it was; 1 where there was none before.
@@ -47,7 +47,7 @@ pub(crate) struct Worker {
     clock: Clock,
 }
 
-/// When a worker last reported, and for how long it has run since its speed was last measured.
+/// The time of a worker's last report, and its running time since its speed was last measured.
 #[derive(Clone, Debug, Default)]
 struct Clock {
     reported: Nanos,
@@ -74,7 +74,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Whether it is started and not finished; a parked worker is working.
+    /// Tells whether it is started and not finished; a parked worker is working.
     pub(crate) fn is_working(&self) -> bool {
         matches!(self.stage, Stage::Running | Stage::Parked)
     }
@@ -89,7 +89,7 @@ impl Worker {
         self.speed.unwrap_or(0.0)
     }
 
-    /// When it last reported, or began to run again.
+    /// The time at which it last reported, or began to run again.
     pub(crate) fn reported(&self) -> Nanos {
         self.clock.reported
     }

@@ -1,4 +1,4 @@
-//! What a rank does about copies: begins them, offers its own late pieces, and gives up what nobody will answer.
+//! Copies on a rank: it begins them, offers its own late pieces, and gives up those that nobody will settle.
 
 use std::ops::Range;
 
@@ -17,7 +17,8 @@ impl LeaseRank {
         }
     }
 
-    /// Pieces whose rest takes longer than two copies: a waiting worker copies them, or the root is offered them.
+    /// Copies late pieces, whose rest takes longer than two copies and round trips: by a waiting worker, or by an offer
+    /// to the root.
     pub(super) fn copy_late(&mut self, now: Nanos, out: &mut Vec<Output>) {
         if self.copies != Copies::Now || !self.pool.is_empty() {
             return;

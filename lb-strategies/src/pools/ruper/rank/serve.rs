@@ -1,4 +1,4 @@
-//! What a rank does for workers that wait: indices within their quotas, or their release.
+//! Serves workers that wait: indices within their quotas, or their release.
 
 use super::{Link, RuperRank};
 use crate::pools::machine::Nanos;

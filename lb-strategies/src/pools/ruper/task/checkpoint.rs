@@ -6,7 +6,7 @@ use crate::pools::ruper::parameters::seconds;
 use crate::pools::ruper::share::{Party, share};
 use crate::pools::ruper::worker::{Stage, Worker};
 
-/// Whether a checkpoint may wait, and whether it may leave quotas as they are.
+/// The urgency of a checkpoint: it may wait, or it must be made now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Urgency {
     /// It keeps its distance to the last, and near the end it leaves quotas alone.
@@ -15,7 +15,7 @@ pub(crate) enum Urgency {
     Forced,
 }
 
-/// What the last checkpoint expected.
+/// The forecast of the last checkpoint.
 #[derive(Clone, Debug)]
 pub(super) struct Forecast {
     /// Iterations not registered then.
@@ -24,7 +24,7 @@ pub(super) struct Forecast {
     pub(super) eta: f64,
 }
 
-/// When checkpoints are made.
+/// The times of checkpoints.
 #[derive(Clone, Debug)]
 pub(super) struct Checkpoints {
     pub(super) last: Option<Nanos>,
@@ -76,7 +76,7 @@ impl Task {
         self.total = total;
     }
 
-    /// When a checkpoint may be made again.
+    /// The earliest time of the next checkpoint.
     fn spaced(&self) -> Nanos {
         self.checkpoints.last.map_or(0, |last| last.saturating_add(self.settings.spacing))
     }

@@ -1,4 +1,4 @@
-//! May a worker leave that has reached its quota? (paper, §2.1 and §2.2)
+//! The answer to a worker that has reached its quota and asks to leave (paper, §2.1 and §2.2)
 
 use super::{Task, TaskError};
 use crate::pools::machine::Nanos;
@@ -14,7 +14,7 @@ pub(crate) enum Finish {
     Denied(Denial),
 }
 
-/// Why a worker may not leave.
+/// The reason why a worker may not leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Denial {
     /// It has reported less than its quota.

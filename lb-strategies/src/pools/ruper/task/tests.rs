@@ -132,7 +132,7 @@ fn near_the_end_quotas_stay_once_the_balance_between_ranks_is_over() {
     assert_ne!(quotas(&task), before);
 }
 
-/// What a worker is at is its own, unless one iteration is as good as another.
+/// A worker keeps the iterations it is at, unless one iteration is as good as another.
 #[test]
 fn a_worker_is_relieved_of_what_it_is_at_only_if_iterations_are_fungible() {
     for (counts, expected) in [("indexed", [700, 260, 40]), ("fungible", [633, 327, 40])] {
