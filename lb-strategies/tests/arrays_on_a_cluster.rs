@@ -1,4 +1,5 @@
-//! What arrays of chunks promise on a cluster in virtual time, under every strategy: a new one is tested by being listed.
+//! The promises of arrays of chunks on a cluster in virtual time, under every strategy: a new one is tested by being
+//! listed.
 //!
 //! Clusters are drawn by a seed, which a failure names with the strategy.
 
@@ -13,11 +14,11 @@ use lb_strategies::{ARRAYS, MoveCost, Rank};
 /// Clusters on which each strategy is tried.
 const CLUSTERS: u64 = 40;
 
-/// What of a random cluster does not depend on the strategy.
+/// The part of a random cluster that does not depend on the strategy.
 struct Drawn {
     seed: u64,
     array: Array,
-    /// How far away the chunks are that each sends to; chunks are in a ring.
+    /// Distance of the chunks that each sends to; chunks are in a ring.
     reach: u32,
     move_cost: MoveCost,
 }

@@ -1,5 +1,5 @@
-//! What policies promise on the named scenarios: `leases` and `auto` end within a piece of the ideal whatever happens,
-//! `ruper` shows what the RUPER-LB paper claims of it, and what it does not.
+//! The promises of policies on the named scenarios: `leases` and `auto` end within a piece of the ideal whatever
+//! happens, `ruper` shows what the RUPER-LB paper claims of it, and what it does not.
 //!
 //! Pieces of a second instead of a tenth: a tenth of the events, and the same shape.
 
@@ -44,8 +44,8 @@ fn sweep(name: &str, step: usize) -> Vec<Scenario> {
     sweep.scenarios().into_iter().step_by(step).collect()
 }
 
-/// How much longer than the ideal a policy may take that leaves nobody idle: the longest iteration, or two pieces, at the
-/// end, and four round trips to learn of it.
+/// The time beyond the ideal that a policy may take if it leaves nobody idle: the longest iteration, or two pieces, at
+/// the end, and four round trips to learn of it.
 fn allowed_s(scenario: &Scenario, piece_s: f64) -> f64 {
     let longest_s = match scenario.costs {
         Costs::Equal => 0.0,
@@ -54,7 +54,7 @@ fn allowed_s(scenario: &Scenario, piece_s: f64) -> f64 {
     0.001 * scenario.ideal_s() + longest_s.max(2.0 * piece_s) + 4.0 * seconds(scenario.network.rtt)
 }
 
-/// What a unit of work takes, where all workers are equal.
+/// The time for a unit of work, where all workers are equal.
 fn unit_s(scenario: &Scenario) -> f64 {
     let work = scenario.costs.work(0..scenario.pool.iterations);
     scenario.ideal_s() * f64::from(scenario.pool.workers()) / work
@@ -161,8 +161,9 @@ fn ruper_gains_on_one_host_although_ranks_look_alike() {
     }
 }
 
-/// How far from the ideal in the mean, in percent: no more than a model of the published program with its polls and whole
-/// seconds, and in the sweep S2, where a worker collapses near the end, as much as that, for `ruper` does not look there.
+/// The distance from the ideal in the mean, in percent: no more than a model of the published program with its polls
+/// and whole seconds, and in the sweep S2, where a worker collapses near the end, as much as that, for `ruper` does not
+/// look there.
 #[test]
 fn ruper_is_no_worse_than_the_published_program() {
     for (name, least, published) in

@@ -27,15 +27,16 @@ use crate::pools::machine::SECOND;
 /// ```
 #[derive(Clone)]
 pub struct ArrayScenario {
-    /// What reports call it.
+    /// Name in reports.
     pub name: String,
-    /// How many chunks, iterations and workers.
+    /// Number of chunks, iterations and workers.
     pub array: Array,
-    /// What chunks cost.
+    /// The cost of chunks.
     pub costs: ChunkCosts,
-    /// Whether each chunk of the grid needs those beside it; if not, chunks need nothing of each other.
+    /// True if each chunk of the grid exchanges messages with those beside it; if not, chunks need nothing of each
+    /// other.
     pub exchange: bool,
-    /// What lies between ranks.
+    /// The network between ranks.
     pub network: Network,
     /// Makes the vCPUs of one run, as they are when it begins.
     pub make_vcpus: MakeVcpus,

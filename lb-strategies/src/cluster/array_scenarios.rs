@@ -24,7 +24,7 @@ use crate::rank::Rank;
 pub struct ArrayScenarioEntry {
     /// Its name.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// The scenario in one line.
     pub about: &'static str,
     build: fn() -> ArrayScenario,
 }
@@ -58,7 +58,7 @@ pub const ARRAY_SCENARIOS: &[ArrayScenarioEntry] = &[
 /// The scenario of that name.
 ///
 /// # Errors
-/// Who the name may have meant, or all names.
+/// If no scenario has this name: those that may have been meant, or all names.
 ///
 /// ```
 /// use lb_strategies::cluster::array_scenario;
@@ -87,7 +87,7 @@ fn demonstration() -> ArrayScenario {
 const VMS: u32 = 32;
 /// Those of a slow node.
 const SLOW: u32 = 4;
-/// How fast they are.
+/// Speed of a slow node's clock.
 const SLOW_CLOCK: f64 = 2.13 / 3.0;
 /// Chunks of each VM.
 const CHUNKS_PER_VM: u32 = 32;

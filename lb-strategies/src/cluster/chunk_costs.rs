@@ -1,4 +1,4 @@
-//! What chunks cost, and how that changes while they run: always the same, drifting, or a hot spot that moves over them.
+//! The cost of chunks over time: constant, drifting, or a hot spot that moves over them.
 
 use std::f64::consts::TAU;
 
@@ -35,13 +35,13 @@ pub enum ChunkCosts {
     /// The cost of a column of the grid is `1 + cos` of its distance to the hot spot: the density of particles that the PIC
     /// kernel calls sinusoidal. It moves `2k + 1` of 1000 columns of cells an iteration, or stands still.
     HotSpot {
-        /// How fast; none if it stands still.
+        /// The `k` of its speed; none if it stands still.
         k: Option<u32>,
     },
 }
 
 impl ChunkCosts {
-    /// What a chunk of the grid costs in an iteration.
+    /// The cost of a chunk of the grid in an iteration.
     pub fn work(&self, grid: Grid, chunk: u32, iteration: u64) -> f64 {
         match self {
             Self::Fixed(costs) => costs.work(u64::from(chunk)..u64::from(chunk) + 1),
@@ -59,7 +59,7 @@ impl ChunkCosts {
         }
     }
 
-    /// What all chunks cost in all iterations.
+    /// The cost of all chunks in all iterations.
     pub fn total(&self, grid: Grid, iterations: u64) -> f64 {
         let all = || 0..grid.chunks();
         match self {
@@ -84,7 +84,7 @@ impl ChunkCosts {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
-    /// How many columns.
+    /// Number of columns.
     pub columns: u32,
     /// Chunks in each.
     pub rows: u32,

@@ -1,11 +1,11 @@
-//! What iterations cost: all the same, or a few of them much.
+//! The cost of iterations: all equal, or a few of them dear.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::splitmix::{SplitMix64, mix};
 
-/// How many different costs there are; so many that the costliest is rare, so few that they stay in the cache.
+/// Number of different costs: so many that the costliest is rare, so few that they stay in the cache.
 const DRAWS: usize = 1 << 16;
 
 /// Units of work of each iteration; the mean is 1.
@@ -40,7 +40,7 @@ impl Costs {
         Self::Drawn { draws: draws.iter().map(|draw| draw / mean).collect(), seed: rng.number() }
     }
 
-    /// What these iterations cost together. O(length) unless all are equal.
+    /// The cost of these iterations together. O(length) unless all are equal.
     pub fn work(&self, range: Range<u64>) -> f64 {
         match self {
             Self::Equal => (range.end - range.start) as f64,
@@ -50,7 +50,7 @@ impl Costs {
         }
     }
 
-    /// What the costliest of these iterations costs.
+    /// The cost of the costliest of these iterations.
     pub fn most(&self, range: Range<u64>) -> f64 {
         range.map(|index| self.work(index..index + 1)).fold(0.0, f64::max)
     }

@@ -39,7 +39,7 @@ pub const CORES: [u32; 4] = [16, 32, 64, 128];
 
 const MILLISECOND: Nanos = SECOND / 1000;
 
-/// What the paper does not say. A task is one second long in the middle; only ratios count.
+/// The assumptions about what the paper does not say. A task is one second long in the middle; only ratios count.
 ///
 /// ```
 /// use lb_strategies::cluster::crossbar_cluster::{CrossbarModel, TASKS};
@@ -53,16 +53,16 @@ const MILLISECOND: Nanos = SECOND / 1000;
 pub struct CrossbarModel {
     /// Durations are anything from one second less this to one more, equally likely; the deviation is this over root 3.
     pub task_spread: f64,
-    /// How likely it is that one core of a node is disturbed throughout a run.
+    /// Probability that one core of a node is disturbed throughout a run.
     pub disturbed: f64,
-    /// What part of its speed a disturbed core loses on eight nodes; nothing on one, in between in proportion: the larger
-    /// the part of a cluster that a job has, the more of what others do comes its way.
+    /// The part of its speed that a disturbed core loses on eight nodes; nothing on one, in between in proportion: the
+    /// larger the part of a cluster that a job has, the more of what others do comes its way.
     pub disturbance: f64,
-    /// How long a message with a task's data takes within a node.
+    /// Delay of a message with a task's data within a node.
     pub near: Nanos,
     /// The same between nodes.
     pub far: Nanos,
-    /// How long rank 0 is busy with one message.
+    /// Time that rank 0 is busy with one message.
     pub service: Nanos,
 }
 
@@ -88,7 +88,7 @@ impl CrossbarModel {
         RunPool::new(&pool, policy, &mut vcpus).links(*self).work(work).run()
     }
 
-    /// What the tasks would take if they could be divided and every core were busy to the end, in seconds.
+    /// The time that the tasks would take if they could be divided and every core were busy to the end, in seconds.
     pub fn ideal_s(&self, cores: u32, seed: u64) -> f64 {
         let work: f64 = (0..TASKS).map(|task| self.duration(seed, task)).sum();
         let speeds = (0..cores).map(|core| self.speed(seed, cores, Worker { rank: Rank(core), number: 0 }));
@@ -147,7 +147,7 @@ impl Links for CrossbarModel {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
-    /// How many cores, the master's among them.
+    /// Number of cores, the master's among them.
     pub cores: u32,
     /// Mean makespan of DD, in seconds.
     pub shares: f64,
@@ -162,12 +162,12 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// What part of DD's time CAA saves.
+    /// The part of DD's time that CAA saves.
     pub fn below_shares(&self) -> f64 {
         1.0 - self.adaptive / self.shares
     }
 
-    /// What part of MS's time CAA saves.
+    /// The part of MS's time that CAA saves.
     pub fn below_master(&self) -> f64 {
         1.0 - self.adaptive / self.master
     }

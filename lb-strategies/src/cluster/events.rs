@@ -1,11 +1,11 @@
-//! What is to happen when: the queue of every event loop in virtual time.
+//! Events to come: the queue of every event loop in virtual time.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use crate::pools::machine::Nanos;
 
-/// What is to happen, by its time; what happens at the same time happens in the order in which it was put in.
+/// Events by their time; those of the same time happen in the order in which they were put in.
 ///
 /// ```
 /// use lb_strategies::cluster::Events;
@@ -41,7 +41,7 @@ impl<E> Events<E> {
         self.heap.push(Planned { at, sequence: self.sequence, event });
     }
 
-    /// When the next of them happens.
+    /// Time of the next event.
     pub fn next_at(&self) -> Option<Nanos> {
         self.heap.peek().map(|planned| planned.at)
     }

@@ -1,4 +1,5 @@
-//! Who executes how much, at the speed of their vCPUs: the part of every history that does not ask what is executed.
+//! The execution of work by workers, at the speed of their vCPUs: the part of every history that does not ask what is
+//! executed.
 
 use super::events::Events;
 use super::vcpus::{Vcpus, Worker};
@@ -12,7 +13,7 @@ pub(super) struct Look {
     pub(super) version: u64,
 }
 
-/// Where the time of a worker went while it had something to execute, in nanoseconds.
+/// The time of a worker while it had something to execute, by its use, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Spent {
     /// It ran.
@@ -30,7 +31,7 @@ pub(super) struct Execution<'r> {
 #[derive(Default)]
 struct State {
     running: Option<Running>,
-    /// Whether the vCPUs take it for running: between two pieces of work without a pause it does not stop for them.
+    /// True if the vCPUs count it as running: between two pieces of work without a pause it does not stop for them.
     occupies: bool,
     version: u64,
     spent: Spent,

@@ -11,7 +11,7 @@ use crate::pools::machine::{Nanos, SECOND};
 use crate::pools::policy::Pool;
 use crate::rank::Rank;
 
-/// What such a host looks like.
+/// The parameters of such a host.
 ///
 /// ```
 /// use lb_strategies::cluster::Host;
@@ -52,11 +52,11 @@ pub struct HardwareThreads {
     host: Host,
     rng: SplitMix64,
     firsts: Vec<usize>,
-    /// Who has a hardware thread; `h` and `h + cores` are one core.
+    /// The worker on each hardware thread; `h` and `h + cores` are one core.
     slots: Vec<Option<usize>>,
     places: Vec<usize>,
     running: Vec<bool>,
-    /// When the worker's stay is over.
+    /// The end of each worker's stay.
     moves: BTreeSet<(Nanos, usize)>,
 }
 
@@ -115,7 +115,7 @@ impl HardwareThreads {
         self.firsts[rank as usize] + number as usize
     }
 
-    /// Whether somebody runs on the other hardware thread of this worker's core.
+    /// Tells whether another worker runs on the other hardware thread of this worker's core.
     fn is_beside(&self, index: usize) -> bool {
         let other = (self.places[index] + self.host.cores) % self.slots.len();
         self.slots[other].is_some_and(|neighbour| self.running[neighbour])

@@ -1,7 +1,7 @@
 //! Threads whose speed jumps at random: each level for a while, then the next, independent of all others.
 //!
-//! What a thread sees that the host moves about, where only the speeds it met are known and not who shared a core with
-//! whom. For that see [`hardware_threads`](super::hardware_threads).
+//! The speeds of a thread that the host moves about, where only the speeds it met are known and not who shared a core
+//! with whom. For that see [`hardware_threads`](super::hardware_threads).
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::pools::machine::{Nanos, SECOND};
 pub struct Level {
     /// Units of work per second.
     pub speed: f64,
-    /// Which part of the draws gives it; the last level gets what the others leave of 1.
+    /// The part of the draws that give this level; the last level gets what the others leave of 1.
     pub part: f64,
 }
 

@@ -1,10 +1,10 @@
-//! What lies between ranks: the same delay everywhere, one a pair, any of them with jitter, or the worst of them.
+//! Delays between ranks: the same everywhere, one a pair, any of them with jitter, or the worst of them.
 
 use super::splitmix::SplitMix64;
 use crate::pools::machine::Nanos;
 use crate::rank::Rank;
 
-/// What lies between ranks.
+/// The links between ranks.
 ///
 /// ```
 /// use lb_strategies::{Rank, cluster::Links};
@@ -12,10 +12,10 @@ use crate::rank::Rank;
 /// assert_eq!(everywhere.delay(Rank(0), Rank(1), 0), 5_000_000);
 /// ```
 pub trait Links {
-    /// How long a message that leaves now is on its way. Messages between two ranks never overtake each other.
+    /// The delay of a message that leaves now. Messages between two ranks never overtake each other.
     fn delay(&mut self, from: Rank, to: Rank, now: Nanos) -> Nanos;
 
-    /// How long a rank is busy with one message; it takes them one after the other.
+    /// The time that a rank is busy with one message; it takes them one after the other.
     fn service(&mut self, _rank: Rank) -> Nanos {
         0
     }

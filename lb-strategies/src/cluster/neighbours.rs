@@ -17,11 +17,11 @@ pub struct Neighbour {
     pub rank: Rank,
     /// Beside which of the rank's workers; each of them has one if `None`.
     pub worker: Option<u32>,
-    /// When it comes, in seconds.
+    /// Its first second.
     pub from_s: f64,
-    /// When it goes, in seconds.
+    /// Its last second.
     pub to_s: f64,
-    /// Which part of a vCPU it asks for while it is there, 0 to 1.
+    /// The part of a vCPU that it asks for while it is there, 0 to 1.
     pub duty: f64,
 }
 
@@ -40,7 +40,7 @@ impl Neighbour {
     }
 }
 
-/// What neighbours take from a worker.
+/// The effect of neighbours on a worker.
 ///
 /// ```
 /// use lb_strategies::cluster::Beside;
@@ -85,7 +85,7 @@ impl Beside {
     }
 }
 
-/// What a process that always wants to run gets of a vCPU that it shares with processes of these duties.
+/// The part of a vCPU for a process that always wants to run and shares it with processes of these duties.
 ///
 /// The scheduler gives nobody more than they ask for, and shares the rest equally: whoever asks for less than an equal
 /// part is served in full, smallest first.

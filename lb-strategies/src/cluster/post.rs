@@ -6,7 +6,7 @@ use super::links::Links;
 use crate::Rank;
 use crate::pools::machine::Nanos;
 
-/// What is on its way between ranks, over links.
+/// Messages under way between ranks, over links.
 ///
 /// ```
 /// use lb_strategies::Rank;
@@ -26,7 +26,7 @@ pub struct Post<L, M> {
 
 struct Way<M> {
     messages: VecDeque<M>,
-    /// When the last of them arrives.
+    /// Arrival of the last of them.
     last: Nanos,
 }
 

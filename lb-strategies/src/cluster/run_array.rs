@@ -43,20 +43,20 @@ use crate::pools::machine::Nanos;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Array {
-    /// How many chunks.
+    /// Number of chunks.
     pub chunks: u32,
-    /// How many iterations each executes.
+    /// Number of iterations that each executes.
     pub iterations: u64,
     /// Iterations from one sync to the next; 0 for no sync at all.
     pub period: u64,
-    /// What travels when a chunk moves.
+    /// Bytes that travel when a chunk moves.
     pub state_bytes: u64,
-    /// How many workers each rank has, at least one; there is at least one rank.
+    /// Number of workers of each rank, at least one; there is at least one rank.
     pub workers: Vec<u32>,
 }
 
 impl Array {
-    /// How many syncs a run has.
+    /// Number of syncs in a run.
     pub fn syncs(&self) -> u64 {
         self.iterations.saturating_sub(1).checked_div(self.period).unwrap_or(0)
     }
@@ -99,15 +99,15 @@ pub struct RunArray<'r> {
 /// A chunk has executed an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Executed {
-    /// Which chunk.
+    /// The chunk.
     pub chunk: u32,
-    /// Which iteration, counted from 0.
+    /// The iteration, counted from 0.
     pub iteration: u64,
     /// By whom.
     pub worker: Worker,
-    /// When it began.
+    /// Time at which it began.
     pub begun: Nanos,
-    /// When it was through.
+    /// Time at which it was through.
     pub end: Nanos,
 }
 
@@ -184,10 +184,10 @@ impl<'r> RunArray<'r> {
     }
 }
 
-/// What happened.
+/// The record of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArrayRun {
-    /// When the last chunk had executed each iteration.
+    /// Time at which the last chunk had executed each iteration.
     pub iteration_ends: Vec<Nanos>,
     /// The syncs, in order.
     pub syncs: Vec<SyncRun>,
@@ -204,21 +204,21 @@ pub struct ArrayRun {
 /// A sync.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SyncRun {
-    /// When it was decided.
+    /// Time of the decision.
     pub at: Nanos,
-    /// What ranks reported, if that is [kept](RunArray::keep_reports).
+    /// The reports of ranks, if they are [kept](RunArray::keep_reports).
     pub report: Option<PhaseReport>,
-    /// What was decided.
+    /// The decision.
     pub decision: Decision,
 }
 
 impl ArrayRun {
-    /// When the last iteration was done.
+    /// Time at which the last iteration was done.
     pub fn makespan(&self) -> Nanos {
         self.iteration_ends.last().copied().unwrap_or(0)
     }
 
-    /// How long each iteration took: from the end of the one before to its own.
+    /// Length of each iteration: from the end of the one before to its own.
     pub fn iteration_times(&self) -> Vec<Nanos> {
         let begins = std::iter::once(&0).chain(&self.iteration_ends);
         begins.zip(&self.iteration_ends).map(|(begin, end)| end - begin).collect()
@@ -235,7 +235,7 @@ impl ArrayRun {
         self.syncs.iter().map(|sync| sync.decision.moves.len() as u64).sum()
     }
 
-    /// Whether each chunk has executed each iteration.
+    /// Tells whether each chunk has executed each iteration.
     pub fn is_complete(&self, array: &Array) -> bool {
         self.executed == u64::from(array.chunks) * array.iterations
             && self.iteration_ends.len() as u64 == if array.chunks > 0 { array.iterations } else { 0 }

@@ -86,10 +86,10 @@ impl<'r> RunPool<'r> {
     }
 }
 
-/// What happened.
+/// The record of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PoolRun {
-    /// Which indices were executed.
+    /// The indices that were executed.
     pub executed: RangeSet,
     /// Iterations executed more than once, copies not counted.
     pub repeated: u64,
@@ -97,15 +97,15 @@ pub struct PoolRun {
     pub discarded: u64,
     /// Every worker of every rank, in order.
     pub workers: Vec<WorkerRun>,
-    /// What each of them executed that counts, in the order in which it did.
+    /// The ranges that each of them executed and that count, in its order.
     pub ranges: Vec<Vec<Range<u64>>>,
-    /// When each rank was `Closed`; `None` if never, which is a hang.
+    /// Time at which each rank was `Closed`; `None` if never, which is a hang.
     pub closed: Vec<Option<Nanos>>,
     /// Messages between ranks.
     pub messages: u64,
     /// `Wants` and what else the machines were told.
     pub inputs: u64,
-    /// What the machine of rank 0 said it decided, at the end.
+    /// The decision of the machine of rank 0, at the end.
     pub said: Option<String>,
     /// Of all events in their order: two runs with the same number had the same history.
     pub digest: u64,
@@ -120,14 +120,14 @@ pub struct WorkerRun {
     pub chunks: u64,
     /// Time in ranges, at whatever speed.
     pub busy: Nanos,
-    /// When its last range ended.
+    /// End of its last range.
     pub end: Nanos,
-    /// When it was released.
+    /// Time of its release.
     pub released: Option<Nanos>,
 }
 
 impl PoolRun {
-    /// When the last iteration was done.
+    /// Time at which the last iteration was done.
     pub fn makespan(&self) -> Nanos {
         self.workers.iter().map(|worker| worker.end).max().unwrap_or(0)
     }
@@ -144,14 +144,14 @@ impl PoolRun {
         self.makespan() - first
     }
 
-    /// When the last range of each rank ended. `pool` is the one that was run.
+    /// End of the last range of each rank. `pool` is the one that was run.
     pub fn rank_ends(&self, pool: &Pool) -> Vec<Nanos> {
         let mut workers = self.workers.iter();
         let end_of = |&count: &u32| workers.by_ref().take(count as usize).map(|worker| worker.end).max();
         pool.workers.iter().map(end_of).map(|end| end.unwrap_or(0)).collect()
     }
 
-    /// Whether all ranks were closed, all workers released, and each index below `iterations` was executed once.
+    /// Tells whether all ranks were closed, all workers released, and each index below `iterations` was executed once.
     pub fn is_complete(&self, iterations: u64) -> bool {
         self.repeated == 0
             && self.executed == RangeSet::from(0..iterations)

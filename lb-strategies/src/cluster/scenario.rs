@@ -25,13 +25,13 @@ use crate::pools::policy::{Pool, PoolStrategy};
 /// ```
 #[derive(Clone)]
 pub struct Scenario {
-    /// What reports call it.
+    /// Name in reports.
     pub name: String,
-    /// How many iterations and workers.
+    /// Number of iterations and workers.
     pub pool: Pool,
-    /// What iterations cost.
+    /// The cost of iterations.
     pub costs: Costs,
-    /// What lies between ranks.
+    /// The network between ranks.
     pub network: Network,
     /// Workers that are there only from some time on.
     pub late: Vec<(Worker, Nanos)>,
@@ -52,7 +52,7 @@ pub type MakeVcpus = Arc<dyn Fn() -> Box<dyn Vcpus> + Send + Sync>;
 pub struct Network {
     /// There and back.
     pub rtt: Nanos,
-    /// How much longer a message may take, on one way.
+    /// The most that a message takes longer, on one way.
     pub jitter: Nanos,
     /// Of the jitter.
     pub seed: u64,

@@ -29,7 +29,7 @@ use crate::choice::Choice;
 pub struct ScenarioEntry {
     /// Its name.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// The scenario in one line.
     pub about: &'static str,
     build: fn() -> Scenario,
 }
@@ -88,7 +88,7 @@ pub const SCENARIOS: &[ScenarioEntry] = &[
 /// The scenario of that name.
 ///
 /// # Errors
-/// Who the name may have meant, or all names.
+/// If no scenario has this name: those that may have been meant, or all names.
 ///
 /// ```
 /// use lb_strategies::cluster::scenario;

@@ -14,7 +14,7 @@ use crate::rank::Rank;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// When each value begins to hold, ascending; the first at 0.
+    /// The values, each with the time from which it holds; ascending, the first at 0.
     pieces: Vec<(Nanos, f64)>,
 }
 
@@ -47,7 +47,7 @@ impl Series {
         (self.pieces[next - 1].1, until)
     }
 
-    /// When it jumps, in seconds.
+    /// The times at which it jumps, in seconds.
     pub fn jumps(&self) -> impl Iterator<Item = f64> + '_ {
         self.pieces[1..].iter().map(|&(begin, _)| begin as f64 / SECOND as f64)
     }
@@ -103,7 +103,7 @@ impl Vcpus for PerWorker {
 pub struct Shared {
     vcpus: Box<dyn Vcpus>,
     parts: PerWorker,
-    /// Whether others take turns with the worker, or slow it down while it runs.
+    /// True if others take turns with the worker, rather than slow it down while it runs.
     turns: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What each worker can give, and when that changes.
+//! The speed of each worker, and the times at which it changes.
 
 use crate::pools::machine::{Nanos, SECOND};
 use crate::rank::Rank;
@@ -48,7 +48,7 @@ pub trait Vcpus {
         false
     }
 
-    /// When a worker is through that begins so much work now, if its speed depends on nobody else.
+    /// The time at which a worker is through that begins so much work now, if its speed depends on no other.
     fn through_at(&mut self, worker: Worker, work: f64, now: Nanos) -> Nanos {
         let (mut left, mut at) = (work, now);
         while at < Nanos::MAX {

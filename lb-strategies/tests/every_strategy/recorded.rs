@@ -1,4 +1,4 @@
-//! What `refine` makes of loads that were recorded in real runs: `../shared/data/lbaf`, where it is present.
+//! The assignments of `refine` for loads that were recorded in real runs: `../shared/data/lbaf`, where it is present.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -12,7 +12,7 @@ use serde_json::Value;
 /// The snapshots of all phases, by phase.
 type Phases = BTreeMap<u64, Snapshot>;
 
-/// What `strategy` leaves of the imbalance, and how many chunks it moves.
+/// The imbalance after an assignment by `strategy`, and the number of chunks it moves.
 fn outcome(strategy: &str, snapshot: &Snapshot) -> (f64, usize) {
     let assignment = ARRAYS.parse(strategy).expect("listed").assign(snapshot);
     (imbalance(snapshot, &assignment, Background::Share), Moved::of(snapshot, &assignment).chunks)

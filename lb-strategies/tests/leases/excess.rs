@@ -1,4 +1,4 @@
-//! How much longer than ideal: scenarios of the RUPER-LB paper and its sweeps, and whole tasks of unequal cost.
+//! Time beyond the ideal: scenarios of the RUPER-LB paper and its sweeps, and whole tasks of unequal cost.
 
 use lb_strategies::POOLS;
 use lb_strategies::Rank;
@@ -43,7 +43,7 @@ impl<'s> Scenario<'s> {
         ranks.flat_map(|(rank, &workers)| (0..workers).map(move |number| Worker { rank, number })).collect()
     }
 
-    /// When all could be done at the earliest: `min {T : sum of speeds integrated up to T >= I}`.
+    /// The earliest time at which all could be done: `min {T : sum of speeds integrated up to T >= I}`.
     fn ideal(&self) -> f64 {
         let (names, step) = (self.names(), self.step as f64 / SECOND as f64);
         let (mut left, mut time) = (self.iterations as f64, 0.0);

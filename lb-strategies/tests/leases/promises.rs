@@ -1,4 +1,4 @@
-//! What a pool is promised under any speeds, delays and late comers, over thousands of seeds.
+//! Promises of a pool under any speeds, delays and late comers, over thousands of seeds.
 //!
 //! A failure names its seed; `Trial::new(seed)` is the whole story of a run.
 
@@ -126,7 +126,8 @@ fn with_copies_every_index_is_committed_once() {
     assert!(discarded > 100, "only {discarded} iterations were copied in vain");
 }
 
-/// When the pool is over if worker 1 of rank `of` stands still for an hour in the last tasks of a second each.
+/// The second at which worker 0 is released if worker 1 of rank `of` stands still for an hour in the last tasks of a
+/// second each.
 fn over_despite_a_standstill(of: u32, workers: Vec<u32>, spec: &str) -> f64 {
     let mut vcpus = Traces::new(SECOND / 10, move |worker: Worker, t: f64| {
         if worker.rank.0 == of && worker.number == 1 && (9.5..3600.0).contains(&t) { 0.0 } else { 1.0 }

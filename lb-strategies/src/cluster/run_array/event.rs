@@ -1,4 +1,4 @@
-//! What can happen on the cluster, what ranks tell each other, and a number that stands for a whole history.
+//! Events of an array on the cluster, packets between its ranks, and a digest of a whole history.
 
 use std::rc::Rc;
 
@@ -37,9 +37,9 @@ impl From<Look> for Event {
     }
 }
 
-/// What one rank tells another.
+/// A packet from one rank to another.
 pub(super) enum Packet {
-    /// What a chunk needs of another for this iteration.
+    /// The message that a chunk needs of another for this iteration.
     Halo { to: u32, iteration: u64 },
     /// All chunks of a rank have come to the sync at the end of this phase.
     Collected { phase: u64, sample: RankSample, chunks: Vec<ChunkReport> },

@@ -18,15 +18,15 @@ use crate::cluster::post::Post;
 use crate::pools::machine::Nanos;
 use crate::rank::Rank;
 
-/// What a worker executes.
+/// The execution of a chunk by a worker.
 struct Running {
     chunk: u32,
     begun: Nanos,
-    /// What the worker had spent when it began.
+    /// CPU time of the worker when it began.
     cpu_ns: f64,
 }
 
-/// What rank 0 has been told of a phase.
+/// The reports on a phase that rank 0 has so far.
 struct Gathered {
     samples: Vec<Option<RankSample>>,
     chunks: Vec<ChunkReport>,
@@ -35,7 +35,7 @@ struct Gathered {
 pub(super) struct History<'r> {
     array: Array,
     balancer: Balancer,
-    /// Whether a sync stops chunks.
+    /// True if a sync stops chunks.
     stops: bool,
     work: Box<dyn Fn(u32, u64) -> f64 + 'r>,
     sends_to: Vec<Vec<u32>>,

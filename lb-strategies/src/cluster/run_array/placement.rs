@@ -7,15 +7,15 @@ use crate::arrays::balancer::ChunkReport;
 pub(super) struct Chunk {
     /// The iteration that it executes next.
     pub(super) next: u64,
-    /// How many chunks send to it.
+    /// Number of chunks that send to it.
     pub(super) senders: u32,
-    /// How many of them it has heard from: what it needs for `next`, for the iteration after it, and so on.
+    /// Number of messages that have come for `next`, for the iteration after it, and so on.
     heard: VecDeque<u32>,
     /// Whom messages to it are sent to; it may still be on its way there.
     pub(super) rank: u32,
-    /// Whether it is ready or being executed.
+    /// True if it is ready or being executed.
     pub(super) taken: bool,
-    /// Whether it waits for the end of a sync.
+    /// True if it waits for the end of a sync.
     pub(super) waits: bool,
     /// CPU time since it last came to a sync.
     pub(super) cpu_ns: f64,
@@ -60,13 +60,13 @@ impl Chunk {
 pub(super) struct Place {
     /// Chunks that can be executed, the first ready first.
     pub(super) ready: VecDeque<u32>,
-    /// How many chunks it has, those on their way here included.
+    /// Number of its chunks, those on their way here included.
     pub(super) chunks: usize,
     /// By phase, the chunks that have come to its end.
     pub(super) collected: BTreeMap<u64, Vec<ChunkReport>>,
     /// Ranks of which a marker has come.
     pub(super) markers: u32,
-    /// What it does after it has heard of moves.
+    /// Its part in a migration, from the moves on.
     pub(super) migration: Option<Migration>,
 }
 

@@ -1,4 +1,4 @@
-//! What ranks would have measured: from what their workers spent, and the clocks of their vCPUs.
+//! The measurements that ranks would have made: from the time that their workers spent, and the clocks of their vCPUs.
 
 use std::collections::VecDeque;
 
@@ -9,11 +9,11 @@ use crate::pools::machine::Nanos;
 /// Bursts of so many syncs are kept, and their median is the clock of a worker.
 const BURSTS: usize = 5;
 
-/// What a rank has measured of itself.
+/// The measurements of a rank.
 pub(super) struct Gauges {
     /// The numbers of its workers.
     workers: std::ops::Range<usize>,
-    /// When it was last sampled, and what its workers had spent by then.
+    /// Time of the last sample, and the time that its workers had spent by then.
     since: Nanos,
     spent: Spent,
     /// Bursts of each worker.
@@ -27,7 +27,7 @@ impl Gauges {
         Self { bursts: bursts.collect(), workers, since: 0, spent: Spent::default() }
     }
 
-    /// What happened since the last sample.
+    /// The sample since the last one.
     pub(super) fn sample(&mut self, execution: &mut Execution<'_>, now: Nanos) -> RankSample {
         let mut spent = Spent::default();
         for worker in self.workers.clone() {

@@ -1,4 +1,4 @@
-//! What can happen on the cluster, and a number that stands for a whole history.
+//! Events of a pool on the cluster, and a digest of a whole history.
 
 use crate::cluster::events::digested;
 use crate::cluster::execution::Look;

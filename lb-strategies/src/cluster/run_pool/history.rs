@@ -24,7 +24,7 @@ struct Running {
 #[derive(Default)]
 struct State {
     running: Option<Running>,
-    /// What it keeps apart.
+    /// The range whose result it keeps apart.
     apart: Option<Range<u64>>,
     run: WorkerRun,
     executed: Vec<Range<u64>>,

@@ -55,7 +55,7 @@ pub fn figure_7() -> Scenario {
     })
 }
 
-/// How much figure 8 computes: figure 9, of the same run, adds up to this.
+/// The pool of figure 8: figure 9, of the same run, adds up to as many iterations.
 fn figure_8_pool() -> Pool {
     Pool::new(104_000_000, vec![WORKERS; 4])
 }

@@ -16,7 +16,7 @@ use crate::pools::machine::SECOND;
 pub struct Sweep {
     /// Its name.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// The sweep in one line.
     pub about: &'static str,
     /// Values of the parameter `checkpoint` (seconds) to try on each policy that has one; none: policies as they are.
     pub checkpoints_s: &'static [u32],
