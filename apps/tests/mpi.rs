@@ -17,8 +17,9 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use caribou::trace::{Trace, What};
+use caribou::trace::What;
 use rustix::process::{Pid, Signal, kill_process};
+use trace_reader::Trace;
 
 const STENCIL: &str = env!("CARGO_BIN_EXE_stencil2d");
 const RING: &str = env!("CARGO_BIN_EXE_ring");

@@ -1,4 +1,4 @@
-//! What happened in a run: recorded while it runs, written as a trace, and read again.
+//! What happened in a run: recorded while it runs, and written as a trace.
 //!
 //! | always | on request (`CARIBOU_TRACE`) |
 //! |---|---|
@@ -8,18 +8,17 @@
 //! | the [`RunRecord`] | |
 //!
 //! On request both are written, a file a rank, block by block: memory is bounded, and a run that died leaves what it had
-//! written. [`Trace`] reads it; `caribou trace` shows it.
+//! written. The package `trace-reader` reads it; `caribou trace` shows it.
 //!
 //! Layers, each knowing only those above it: what there is to say (`event`, `records`, `profile`), events as bytes
-//! (`encoding`), blocks and checksums (`block`), files ([`Writer`], [`Trace`]).
+//! ([`encoding`]), blocks and checksums ([`block`]), files ([`Writer`]).
 
 pub(crate) mod at_work;
-pub(crate) mod block;
-pub(crate) mod encoding;
+pub mod block;
+pub mod encoding;
 mod event;
 pub(crate) mod filter;
 mod profile;
-mod reader;
 pub(crate) mod recorder;
 pub(crate) mod recording;
 pub(crate) mod records;
@@ -32,11 +31,10 @@ pub use event::{ArrayId, ChunkId, Event, NameId, Part, RUNTIME, What};
 pub use filter::Filter;
 pub use lb_strategies::Shape;
 pub use profile::{Activity, BINS_MAX, Profile, Row};
-pub use reader::{Problem, RankTrace, Stream, Trace, TraceError};
 pub use recording::RankProfile;
-pub use records::{ClockOffset, End, Name, RunRecord};
+pub use records::{ClockOffset, End, Name, Names, RunRecord};
 pub use syncs::{SyncReport, SyncTotals};
-pub use writer::Writer;
+pub use writer::{Writer, file_name};
 
 /// The longest run that a trace can hold: 104 days. Below it sums over some thousand workers do not overflow, and times
 /// are whole numbers even as `f64`.

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use caribou::monitor::Status;
-use caribou::trace::{Activity, ArrayId, ChunkId, Event, Filter, RUNTIME, Shape, Trace, What};
+use caribou::trace::{Activity, ArrayId, ChunkId, Event, Filter, RUNTIME, Shape, What};
 use caribou::{Accumulator, Chunk, Config, Ctx, Error, Pin, Placement, Reducer, Report, Target, pool};
 use serde::{Deserialize, Serialize};
+use trace_reader::Trace;
 
 const STRIPS: u32 = 12;
 const STEPS: u64 = 40;

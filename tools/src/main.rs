@@ -102,7 +102,7 @@ enum Error {
     },
     /// Name a trace, or one that can be read.
     #[error(transparent)]
-    Trace(#[from] caribou::trace::TraceError),
+    Trace(#[from] trace_reader::TraceError),
     /// Start the program with CARIBOU_MONITOR, or name the address that it has.
     #[error("{address}: {why}")]
     Unreachable {

@@ -14,28 +14,28 @@
 //! arrives at the end of the slice before it did. So messages and chunks may seem to come before they left.
 
 /// The first bytes of a file.
-pub(crate) const MAGIC: &[u8; 16] = b"caribou-trace 2\n";
+pub const MAGIC: &[u8; 16] = b"caribou-trace 2\n";
 /// Those of an older one that can be read as well.
-pub(crate) const MAGIC_1: &[u8; 16] = b"caribou-trace 1\n";
+pub const MAGIC_1: &[u8; 16] = b"caribou-trace 1\n";
 /// The last bytes of a file that was closed.
-pub(crate) const INDEX_MAGIC: &[u8; 16] = b"caribou-index 1\n";
+pub const INDEX_MAGIC: &[u8; 16] = b"caribou-index 1\n";
 /// Place of the index, and [`INDEX_MAGIC`].
-pub(crate) const TRAILER: usize = 24;
+pub const TRAILER: usize = 24;
 /// The first bytes of a block.
 const BLOCK_MAGIC: [u8; 4] = *b"cblk";
 /// Bytes of a header.
-pub(crate) const HEADER: usize = 44;
+pub const HEADER: usize = 44;
 /// Bytes that a block may hold at most: what a reader has to have memory for.
-pub(crate) const RAW_MAX: usize = 4 << 20;
+pub const RAW_MAX: usize = 4 << 20;
 /// Blocks that an index can name; files with more have none.
-pub(crate) const INDEXED_MAX: usize = RAW_MAX / (HEADER + 8);
+pub const INDEXED_MAX: usize = RAW_MAX / (HEADER + 8);
 
 /// Events that a block may hold at most: they are longer in memory.
-pub(crate) const EVENTS_MAX: usize = 1 << 18;
+pub const EVENTS_MAX: usize = 1 << 18;
 
 /// What is in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// [`RunRecord`](super::RunRecord), first of all.
     Run,
     /// [`Names`](super::records::Names) used by what follows.
@@ -70,7 +70,7 @@ impl Kind {
     ];
 
     /// For people.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Kind::Run => "run record",
             Kind::Names => "names",
@@ -87,26 +87,31 @@ impl Kind {
 
 /// What a block's header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
-    pub(crate) kind: Kind,
-    pub(crate) compressed: bool,
-    pub(crate) worker: u16,
+pub struct Header {
+    /// The kind of its content.
+    pub kind: Kind,
+    /// Whether the bytes in the file are compressed.
+    pub compressed: bool,
+    /// The worker it is about; 0 where it is about none.
+    pub worker: u16,
     /// Bytes after decompression.
-    pub(crate) raw: u32,
+    pub raw: u32,
     /// Bytes in the file.
-    pub(crate) stored: u32,
+    pub stored: u32,
     /// Events, or records.
-    pub(crate) items: u32,
+    pub items: u32,
     /// When the first event begins.
-    pub(crate) first_ns: u64,
+    pub first_ns: u64,
     /// When the last event ends.
-    pub(crate) last_ns: u64,
+    pub last_ns: u64,
     /// Checksum of the bytes in the file.
-    pub(crate) checksum: u32,
+    pub checksum: u32,
 }
 
 impl Header {
-    pub(crate) fn to_bytes(self) -> [u8; HEADER] {
+    /// The header as it stands in a file.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         let kind = Kind::ALL.iter().position(|&kind| kind == self.kind).expect("all kinds are in the list");
         bytes[..4].copy_from_slice(&BLOCK_MAGIC);
@@ -124,7 +129,11 @@ impl Header {
         bytes
     }
 
-    pub(crate) fn from_bytes(bytes: &[u8; HEADER]) -> Result<Header, &'static str> {
+    /// A header from a file, or what is wrong with it.
+    ///
+    /// # Errors
+    /// One line if it is no header, or promises more than a block may hold.
+    pub fn from_bytes(bytes: &[u8; HEADER]) -> Result<Header, &'static str> {
         let four = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         let eight = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         if bytes[..4] != BLOCK_MAGIC {
@@ -167,14 +176,17 @@ impl Header {
 }
 
 /// A block ready to be written.
-pub(crate) struct Block {
-    pub(crate) header: Header,
-    pub(crate) bytes: Vec<u8>,
+pub struct Block {
+    /// The header.
+    pub header: Header,
+    /// The bytes that follow it in the file.
+    pub bytes: Vec<u8>,
 }
 
 impl Block {
     /// A block of these bytes, compressed if that makes it smaller. `raw` is at most [`RAW_MAX`] long.
-    pub(crate) fn new(kind: Kind, worker: u32, items: usize, times_ns: (u64, u64), raw: &[u8]) -> Block {
+    #[must_use]
+    pub fn new(kind: Kind, worker: u32, items: usize, times_ns: (u64, u64), raw: &[u8]) -> Block {
         assert!(raw.len() <= RAW_MAX, "a block holds at most 4 MiB");
         assert!(kind != Kind::Events || items <= EVENTS_MAX, "a block holds at most 2^18 events");
         let packed = lz4_flex::block::compress(raw);
@@ -195,8 +207,11 @@ impl Block {
     }
 }
 
-/// The bytes of a block as they were before it was written.
-pub(crate) fn unpack(header: &Header, stored: &[u8], raw: &mut Vec<u8>) -> Result<(), &'static str> {
+/// Fills `raw` with the bytes of a block as they were before it was written.
+///
+/// # Errors
+/// One line if the bytes are not those that the header is about.
+pub fn unpack(header: &Header, stored: &[u8], raw: &mut Vec<u8>) -> Result<(), &'static str> {
     if crc32fast::hash(stored) != header.checksum {
         return Err("the checksum of the block's bytes does not match");
     }

@@ -53,22 +53,21 @@ struct Last {
     sent: u32,
 }
 
-impl Last {
-    const NONE: Last = Last { end_ns: 0, chunk: ChunkId { array: ArrayId(0), key: 0 }, number: 0, sent: 0 };
+impl Default for Last {
+    fn default() -> Last {
+        Last { end_ns: 0, chunk: ChunkId { array: ArrayId(0), key: 0 }, number: 0, sent: 0 }
+    }
 }
 
 /// Appends events to the bytes of one block.
-pub(crate) struct Encoder {
+#[derive(Default)]
+pub struct Encoder {
     last: Last,
 }
 
 impl Encoder {
-    pub(crate) fn new() -> Encoder {
-        Encoder { last: Last::NONE }
-    }
-
     /// Appends one event.
-    pub(crate) fn encode(&mut self, event: &Event, out: &mut Vec<u8>) {
+    pub fn encode(&mut self, event: &Event, out: &mut Vec<u8>) {
         let (which, chunk) = match event.what {
             What::Handler { chunk, .. } => (tag::HANDLER, Some(chunk)),
             What::Send { chunk, .. } => (tag::SEND, Some(chunk)),
@@ -189,7 +188,7 @@ fn signed32(difference: u32, out: &mut Vec<u8>) {
 }
 
 /// Takes events off the bytes of one block.
-pub(crate) struct Decoder<'b> {
+pub struct Decoder<'b> {
     bytes: &'b [u8],
     at: usize,
     last: Last,
@@ -197,20 +196,26 @@ pub(crate) struct Decoder<'b> {
 
 /// Bytes that are no event.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Undecodable {
+pub struct Undecodable {
     /// Where in the block.
-    pub(crate) at: usize,
-    pub(crate) why: &'static str,
+    pub at: usize,
+    /// The fault, in some words.
+    pub why: &'static str,
 }
 
 impl<'b> Decoder<'b> {
-    pub(crate) fn new(bytes: &'b [u8]) -> Decoder<'b> {
-        Decoder { bytes, at: 0, last: Last::NONE }
+    /// A decoder of the bytes of one block.
+    #[must_use]
+    pub fn new(bytes: &'b [u8]) -> Decoder<'b> {
+        Decoder { bytes, at: 0, last: Last::default() }
     }
 
-    /// The next event; none at the end of the bytes.
+    /// Takes the next event; none at the end of the bytes.
+    ///
+    /// # Errors
+    /// [`Undecodable`] if the bytes are no event.
     #[inline]
-    pub(crate) fn next(&mut self) -> Result<Option<Event>, Undecodable> {
+    pub fn decode(&mut self) -> Result<Option<Event>, Undecodable> {
         if self.at == self.bytes.len() {
             return Ok(None);
         }
@@ -390,13 +395,13 @@ mod tests {
 
     fn decoded(bytes: &[u8]) -> Result<Vec<Event>, Undecodable> {
         let mut decoder = Decoder::new(bytes);
-        std::iter::from_fn(|| decoder.next().transpose()).collect()
+        std::iter::from_fn(|| decoder.decode().transpose()).collect()
     }
 
     proptest! {
         #[test]
         fn what_was_encoded_is_decoded(events in prop::collection::vec(event(), 0..40)) {
-            let (mut encoder, mut bytes) = (Encoder::new(), Vec::new());
+            let (mut encoder, mut bytes) = (Encoder::default(), Vec::new());
             events.iter().for_each(|event| encoder.encode(event, &mut bytes));
             prop_assert_eq!(decoded(&bytes), Ok(events));
         }
@@ -411,7 +416,7 @@ mod tests {
     #[test]
     fn a_handler_and_what_it_sends_take_about_fifteen_bytes() {
         let chunk = |key| ChunkId { array: ArrayId(0), key };
-        let (mut encoder, mut bytes) = (Encoder::new(), Vec::new());
+        let (mut encoder, mut bytes) = (Encoder::default(), Vec::new());
         for turn in 0..100u64 {
             let (begin_ns, me) = (turn * 1000, chunk(turn % 64));
             let from = chunk((turn + 1) % 64);

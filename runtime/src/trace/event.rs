@@ -7,7 +7,7 @@ pub use lb_strategies::{ArrayId, ChunkId};
 /// In place of a chunk: the runtime itself, as sender of starts, resumes and results of reductions.
 pub const RUNTIME: ChunkId = crate::ids::RUNTIME;
 
-/// The number of a name in [`Trace::names`](super::Trace): a message kind, or a name given to a mark, span or counter.
+/// The number of a name in a trace's table of names: a message kind, or a name given to a mark, span or counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NameId(pub u32);
 

@@ -130,7 +130,10 @@ impl Profile {
     }
 
     /// Checks that it can be true: it may come from a file. Sums of what passes do not overflow.
-    pub(crate) fn check(&self) -> Result<(), &'static str> {
+    ///
+    /// # Errors
+    /// One line if it cannot.
+    pub fn check(&self) -> Result<(), &'static str> {
         const MOST: u64 = super::TIME_MAX_NS;
         if self.bin_ns == 0 || self.bin_ns > MOST {
             return Err("a profile with bins of no sensible width");

@@ -143,7 +143,13 @@ struct Unwritten {
 
 impl Unwritten {
     fn new() -> Unwritten {
-        Unwritten { encoder: Encoder::new(), bytes: Vec::new(), events: 0, first_ns: u64::MAX, last_ns: 0 }
+        Unwritten {
+            encoder: Encoder::default(),
+            bytes: Vec::new(),
+            events: 0,
+            first_ns: u64::MAX,
+            last_ns: 0,
+        }
     }
 }
 

@@ -84,12 +84,13 @@ pub struct Name {
 /// Names that become known. Numbers go on from those of the blocks before.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Names {
-    pub(crate) names: Vec<Name>,
+pub struct Names {
+    /// Names: they get the next numbers.
+    pub names: Vec<Name>,
     /// Chunks: array, key, and the index as people write it.
-    pub(crate) chunks: Vec<(ArrayId, u64, String)>,
+    pub chunks: Vec<(ArrayId, u64, String)>,
     /// Names of all arrays, in their order; said once.
-    pub(crate) arrays: Vec<String>,
+    pub arrays: Vec<String>,
 }
 
 impl Names {
@@ -97,7 +98,8 @@ impl Names {
         self.names.is_empty() && self.chunks.is_empty() && self.arrays.is_empty()
     }
 
-    pub(crate) fn chunk_names(&self) -> impl Iterator<Item = (ChunkId, &str)> {
+    /// Chunks, and their indices as people write them.
+    pub fn chunk_names(&self) -> impl Iterator<Item = (ChunkId, &str)> {
         self.chunks.iter().map(|(array, key, text)| (ChunkId { array: *array, key: *key }, text.as_str()))
     }
 }

@@ -27,7 +27,7 @@ mod trace {
 
 use std::path::{Path, PathBuf};
 
-use caribou::trace::Trace;
+use trace_reader::Trace;
 use libfuzzer_sys::fuzz_target;
 use trace::check::{finding::Findings, sound};
 

@@ -4,11 +4,12 @@
 use std::io::Write;
 use std::path::Path;
 
-use caribou::trace::{Shape, SyncReport, Trace};
+use caribou::trace::{Shape, SyncReport};
 use lb_strategies::balancer::{Balancer, Decision, PhaseReport};
 use presentation::Table;
 use presentation::words::decimal;
 use serde::Serialize;
+use trace_reader::Trace;
 
 use super::{Named, strategies};
 use crate::Error;

@@ -1,11 +1,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use caribou::trace::{End, RunRecord, Trace, Writer};
+use caribou::trace::{End, RunRecord, Writer};
 use caribou::{Chunk, Config, Ctx, Load, Pin, Reducer, SyncReport, Target, Values};
 use lb_strategies::Rank;
 use lb_strategies::balancer::PhaseReport;
 use serde::{Deserialize, Serialize};
+use trace_reader::Trace;
 
 use crate::tests::caribou;
 

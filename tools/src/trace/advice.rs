@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use caribou::trace::{Activity, Part, Shape, Trace};
+use caribou::trace::{Activity, Part, Shape};
+use trace_reader::Trace;
 
 use super::analysis::census::Census;
 use super::analysis::facts::Facts;

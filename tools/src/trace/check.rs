@@ -13,9 +13,9 @@ mod totals;
 
 use std::io::Write;
 
-use caribou::trace::Trace;
 use presentation::counts;
 use serde_json::{Value, json};
+use trace_reader::Trace;
 
 use super::open::Input;
 use super::page::bytes;

@@ -12,9 +12,10 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
-use caribou::trace::{ChunkId, Shape, Trace, What};
+use caribou::trace::{ChunkId, Shape, What};
 use clap::ValueEnum;
 use presentation::counts;
+use trace_reader::Trace;
 
 use self::history::{Detail, History};
 use super::analysis::events::{Events, NO_EVENTS, Scope};

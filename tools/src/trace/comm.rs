@@ -12,8 +12,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
-use caribou::trace::{ChunkId, NameId, Shape, Trace, What};
+use caribou::trace::{ChunkId, NameId, Shape, What};
 use presentation::counts;
+use trace_reader::Trace;
 
 use self::heaviest::Heaviest;
 use self::matrix::{Matrix, Volume};

@@ -14,8 +14,9 @@ mod walk;
 
 use std::io::Write;
 
-use caribou::trace::{Shape, Trace};
+use caribou::trace::Shape;
 use presentation::counts;
+use trace_reader::Trace;
 
 use super::analysis::efficiency::{Efficiency, bounds_table, phases};
 use super::analysis::events::{Events, Observer, Scope};

@@ -12,8 +12,8 @@ mod side;
 use std::io::Write;
 use std::path::PathBuf;
 
-use caribou::trace::Trace;
 use presentation::counts;
+use trace_reader::Trace;
 
 use super::open::warn;
 use super::page::{Cell, Format, Page, Table, duration};

@@ -22,8 +22,9 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use caribou::trace::{Shape, Trace};
+use caribou::trace::Shape;
 use clap::ValueEnum;
+use trace_reader::Trace;
 
 use self::chrome::{Chrome, is_too_large};
 use self::names::Names;

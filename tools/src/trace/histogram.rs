@@ -10,7 +10,8 @@ mod tables;
 use std::io::Write;
 use std::path::PathBuf;
 
-use caribou::trace::{Event, NameId, Shape, Trace, What};
+use caribou::trace::{Event, NameId, Shape, What};
+use trace_reader::Trace;
 
 use super::analysis::bins::Bins;
 use super::analysis::events::{NO_EVENTS, Observer, Place, Scope, in_order};

@@ -9,9 +9,10 @@ pub(crate) mod one;
 use std::io::Write;
 use std::path::PathBuf;
 
-use caribou::trace::{Activity, Part, Shape, Trace};
+use caribou::trace::{Activity, Part, Shape};
 use lb_strategies::median;
 use presentation::counts;
+use trace_reader::Trace;
 
 use self::columns::{WORDS, table};
 use super::analysis::outcome::{Cost, EVEN_MAX, Outcome, Verdict, largest, outcomes};

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use caribou::trace::{Problem, Trace};
+use trace_reader::{Problem, Trace};
 
 use crate::Error;
 

@@ -11,8 +11,9 @@ mod usual;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use caribou::trace::{Activity, ArrayId, ChunkId, RankTrace, Shape, Trace};
+use caribou::trace::{Activity, ArrayId, ChunkId, Shape};
 use presentation::counts;
+use trace_reader::{RankTrace, Trace};
 
 use self::noise::{Noise, Usuals};
 use self::score::{Scored, scored};

@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 use std::time::{Duration, UNIX_EPOCH};
 
-use caribou::trace::Trace;
 use humantime::format_rfc3339_seconds;
 use presentation::table::plain;
 pub(crate) use presentation::words::{bytes, counted, duration};
 use serde_json::{Map, Value, json};
+use trace_reader::Trace;
 
 use crate::output::unwritten;
 

@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use caribou::trace::{NameId, Trace};
+use caribou::trace::NameId;
 use presentation::svg::Svg;
+use trace_reader::Trace;
 
 /// Time in which nothing was to be done.
 pub(crate) const IDLE: &str = "#f0f0f0";

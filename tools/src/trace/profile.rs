@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
-use caribou::trace::{Activity, Trace};
+use caribou::trace::Activity;
 use presentation::counts;
+use trace_reader::Trace;
 
 use super::analysis::bins::{BINS_MAX, Bins};
 use super::analysis::spent::{Line, Parts, Spent, spent};

@@ -33,7 +33,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
-use caribou::trace::{ChunkId, Trace};
+use caribou::trace::ChunkId;
+use trace_reader::Trace;
 
 use super::advice::{Advice, Symptoms};
 use super::analysis::events::{Observer, Scope, in_order};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-use caribou::trace::{RankTrace, Trace};
+use trace_reader::{RankTrace, Trace};
 
 use super::page::duration;
 use crate::Error;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use caribou::trace::{Activity, RankTrace, Trace};
+use caribou::trace::Activity;
+use trace_reader::{RankTrace, Trace};
 
 use super::page::{Cell, Table};
 

@@ -5,7 +5,8 @@ mod pictures_and_counts;
 
 use std::path::PathBuf;
 
-use caribou::trace::{ArrayId, ChunkId, Event, NameId, RUNTIME, Trace, What};
+use caribou::trace::{ArrayId, ChunkId, Event, NameId, RUNTIME, What};
+use trace_reader::Trace;
 
 use crate::tests::caribou;
 

@@ -13,8 +13,9 @@ mod view;
 use std::io::Write;
 use std::path::PathBuf;
 
-use caribou::trace::{Trace, What};
+use caribou::trace::What;
 use presentation::counts;
+use trace_reader::Trace;
 
 use self::picture::Picture;
 use self::strip::{Legend, Strip};

@@ -9,8 +9,9 @@ mod map;
 use std::io::Write;
 use std::path::PathBuf;
 
-use caribou::trace::{Shape, Trace};
+use caribou::trace::Shape;
 use presentation::counts;
+use trace_reader::Trace;
 
 use self::map::{Map, Row};
 use super::analysis::bins::{BINS_MAX, Bins};

@@ -11,10 +11,11 @@ mod open;
 mod scratch;
 
 use caribou::trace::{
-    Activity, ArrayId, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Shape, Trace,
-    What, Writer,
+    Activity, ArrayId, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Shape, What,
+    Writer,
 };
 use serde_json::{Value, json};
+use trace_reader::Trace;
 
 use crate::open::Open;
 use crate::scratch::{Scratch, caribou};

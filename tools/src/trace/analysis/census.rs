@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use caribou::trace::{ChunkId, Event, Trace, What};
+use caribou::trace::{ChunkId, Event, What};
+use trace_reader::Trace;
 
 use super::events::{Observer, Place};
 

@@ -15,7 +15,7 @@
 //! Bounds are times of a run with nothing but some of these: with nothing but the busy time, for one, nothing is lost and
 //! nobody waits. A *phase* is a stretch as long as one between two syncs, on average.
 
-use caribou::trace::Trace;
+use trace_reader::Trace;
 
 use super::bins::Bins;
 use super::spent::{Parts, Spent, Worker};

@@ -11,7 +11,8 @@
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
-use caribou::trace::{Event, Problem, RankTrace, Stream, Trace};
+use caribou::trace::Event;
+use trace_reader::{Problem, RankTrace, Stream, Trace};
 
 use super::merge::Merge;
 use crate::trace::select::{Selection, Window};

@@ -1,6 +1,6 @@
 //! Facts of a whole run: where its time went, who took of it, what syncs did, and what happened how often.
 
-use caribou::trace::{Problem, Trace};
+use trace_reader::{Problem, Trace};
 
 use super::census::{Census, Counting};
 use super::efficiency::{Efficiency, phases};

@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use caribou::trace::{Activity, Event, Part, Problem, Profile, RankTrace, Shape, Trace, What};
+use caribou::trace::{Activity, Event, Part, Profile, Shape, What};
+use trace_reader::{Problem, RankTrace, Trace};
 
 use super::bins::Bins;
 use super::events::{Observer, Place, Scope, by_worker};

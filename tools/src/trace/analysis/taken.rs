@@ -3,7 +3,8 @@
 //! Handlers know that they lost time, and ranks sample where such time goes. The two are measured apart and seldom agree
 //! to the microsecond: what handlers lost is what counts, and the samples say in which proportion to divide it.
 
-use caribou::trace::{RankTrace, Sample, Trace};
+use caribou::trace::Sample;
+use trace_reader::{RankTrace, Trace};
 
 use super::bins::Bins;
 use super::spent::Spent;

@@ -5,8 +5,9 @@
 
 use std::path::Path;
 
-use caribou::trace::{ChunkId, Event, Trace, What};
+use caribou::trace::{ChunkId, Event, What};
 use rustc_hash::FxHashSet;
+use trace_reader::Trace;
 
 use super::finding::{Findings, Place, Severity};
 use super::sound::Clocks;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use caribou::trace::{ChunkId, Event, RankTrace, Trace, What};
+use caribou::trace::{ChunkId, Event, What};
+use trace_reader::{RankTrace, Trace};
 
 use super::finding::{Findings, Place, Severity};
 use super::sound::Clocks;

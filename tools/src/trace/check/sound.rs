@@ -1,6 +1,6 @@
 //! Looks at all of a trace.
 
-use caribou::trace::Trace;
+use trace_reader::Trace;
 
 use super::finding::{Findings, Place, Severity};
 use super::messages::Messages;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use caribou::SyncReport;
-use caribou::trace::{Activity, Event, Part, RankTrace, Sample, Shape, Trace, What};
+use caribou::trace::{Activity, Event, Part, Sample, Shape, What};
+use trace_reader::{RankTrace, Trace};
 
 use super::finding::{Findings, Place, Severity};
 use crate::trace::analysis::events;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use caribou::trace::{ArrayId, ChunkId, Trace};
+use caribou::trace::{ArrayId, ChunkId};
 use presentation::svg::{Anchor, Area, Svg};
+use trace_reader::Trace;
 
 use super::history::History;
 use crate::trace::page::duration;

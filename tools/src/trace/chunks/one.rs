@@ -1,6 +1,7 @@
 //! One chunk in all its phases.
 
-use caribou::trace::{ChunkId, Trace};
+use caribou::trace::ChunkId;
+use trace_reader::Trace;
 
 use super::history::{Detail, LISTED_MAX};
 use super::{Chunks, ranks_named};

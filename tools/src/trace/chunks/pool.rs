@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use caribou::trace::{Event, Trace, What};
+use caribou::trace::{Event, What};
+use trace_reader::Trace;
 
 use crate::trace::analysis::events::{Observer, Place, Scope, by_worker};
 use crate::trace::open::warn;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use caribou::trace::Trace;
 use presentation::svg::{Anchor, Area, Svg};
+use trace_reader::Trace;
 
 use crate::trace::page::{Cell, Table, bytes, columns};
 use crate::trace::palette;

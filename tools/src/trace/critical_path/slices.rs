@@ -1,7 +1,8 @@
 //! All slices of a stretch of time, in the order of their ends, each with what it may have waited for.
 
-use caribou::trace::{Activity, ChunkId, Event, RUNTIME, Trace, What};
+use caribou::trace::{Activity, ChunkId, Event, RUNTIME, What};
 use rustc_hash::FxHashMap;
+use trace_reader::Trace;
 
 use crate::trace::analysis::events::{Observer, Place};
 use crate::trace::analysis::messages::{Matcher, Met, UNDER_WAY_MAX};

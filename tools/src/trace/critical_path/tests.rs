@@ -149,7 +149,7 @@ fn a_stretch_of_time_has_its_own_path_and_no_more_events_than_allowed_are_kept()
 fn the_path_of_a_whole_run_leaves_no_time_out() {
     let dir = generated("path-whole", 20_000);
     let found = json(&dir, &[]);
-    let elapsed_ns = caribou::trace::Trace::open(dir.path()).unwrap().elapsed_ns() as i64;
+    let elapsed_ns = trace_reader::Trace::open(dir.path()).unwrap().elapsed_ns() as i64;
     let total_ns: i64 = parts(&found).iter().sum();
     let last_idle_ns = 2_000;
     assert!((elapsed_ns - last_idle_ns - total_ns).abs() < 200_000, "{total_ns} of {elapsed_ns}");

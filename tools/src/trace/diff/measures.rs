@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use caribou::trace::{Shape, Trace};
+use caribou::trace::Shape;
+use trace_reader::Trace;
 
 use crate::trace::analysis::chunk_times::ChunkTimes;
 use crate::trace::analysis::facts::Facts;

@@ -4,8 +4,8 @@
 
 use std::io::{self, Write};
 
-use caribou::trace::Trace;
 use serde_json::{Map, Value as Json, json};
+use trace_reader::Trace;
 
 use super::rows::Row;
 use super::viewer::{Arguments, Arrow, Count, Place, Point, Slice, Value, Viewer};

@@ -8,8 +8,9 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use caribou::trace::{ChunkId, RankTrace, Trace};
+use caribou::trace::ChunkId;
 use serde_json::{Value, json};
+use trace_reader::{RankTrace, Trace};
 
 use super::names;
 use super::phases::{Known, Phase, for_each};

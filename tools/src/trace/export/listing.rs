@@ -4,7 +4,8 @@
 
 use std::io::{self, Write};
 
-use caribou::trace::{ChunkId, Event, RankTrace, Trace, What};
+use caribou::trace::{ChunkId, Event, What};
+use trace_reader::{RankTrace, Trace};
 
 use crate::output::unwritten;
 use crate::trace::analysis::events::{Observer, Place, Scope, by_worker};

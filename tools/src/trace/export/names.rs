@@ -1,6 +1,7 @@
 //! Names of slices and chunks in other tools.
 
-use caribou::trace::{ChunkId, NameId, Trace};
+use caribou::trace::{ChunkId, NameId};
+use trace_reader::Trace;
 
 /// Name of a kind of message whose name was lost.
 pub(super) const UNKNOWN: &str = "unknown";

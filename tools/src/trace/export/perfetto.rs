@@ -7,9 +7,9 @@ pub(super) mod proto;
 
 use std::io::{self, Write};
 
-use caribou::trace::Trace;
 use prost::Message;
 use rustc_hash::FxHashMap;
+use trace_reader::Trace;
 
 use self::proto::{
     CounterDescriptor, DebugAnnotation, EventType, Interned, InternedData, ProcessDescriptor,

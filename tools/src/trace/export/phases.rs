@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use caribou::trace::{ChunkId, Event, RUNTIME, RankTrace, Trace, What};
+use caribou::trace::{ChunkId, Event, RUNTIME, What};
+use trace_reader::{RankTrace, Trace};
 
 use super::rows::Row;
 use crate::Error;

@@ -14,7 +14,8 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use caribou::trace::{ChunkId, Event, Trace, What};
+use caribou::trace::{ChunkId, Event, What};
+use trace_reader::Trace;
 
 use self::log::Log;
 use self::record::{Record, Source, plain};

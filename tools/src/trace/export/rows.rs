@@ -1,6 +1,6 @@
 //! The row of each worker.
 
-use caribou::trace::Trace;
+use trace_reader::Trace;
 
 use crate::Error;
 use crate::trace::select::Selection;

@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use caribou::trace::{ChunkId, Event, RankTrace, Trace, What};
+use caribou::trace::{ChunkId, Event, What};
 use rustc_hash::FxHashSet;
+use trace_reader::{RankTrace, Trace};
 
 use super::arrows::{Arrows, Left};
 use super::counters::{busy, of_sample};

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
-use caribou::trace::{ChunkId, Trace};
+use caribou::trace::ChunkId;
 use lb_strategies::{ChunkLoad, Edge, Rank, RankLoad, Snapshot};
+use trace_reader::Trace;
 
 use super::phases::{Phase, for_each};
 use crate::trace::select::Selection;

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use caribou::trace::{
-    ArrayId, ChunkId, End, Event, Name, NameId, Part, RUNTIME, RunRecord, Trace, What, Writer,
-};
+use caribou::trace::{ArrayId, ChunkId, End, Event, Name, NameId, Part, RUNTIME, RunRecord, What, Writer};
 use proptest::prelude::*;
+use trace_reader::Trace;
 
 use self::parser::read_export;
 use super::projections::record::quoted;

@@ -5,7 +5,8 @@
 
 use std::collections::VecDeque;
 
-use caribou::trace::{Event, Problem, Stream, Trace, What};
+use caribou::trace::{Event, What};
+use trace_reader::{Problem, Stream, Trace};
 
 use super::rows::Row;
 use crate::trace::analysis::merge::Merge;

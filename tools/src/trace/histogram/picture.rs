@@ -1,7 +1,7 @@
 //! The bins as a picture.
 
-use caribou::trace::Trace;
 use presentation::svg::{Anchor, Area, Svg};
+use trace_reader::Trace;
 
 use super::super::page::{bytes, duration};
 use super::super::palette;

@@ -1,6 +1,6 @@
 //! The columns of `caribou trace lb`: one line each.
 
-use caribou::trace::Trace;
+use trace_reader::Trace;
 
 use super::verdict;
 use crate::trace::analysis::outcome::{Outcome, Verdict, finite};

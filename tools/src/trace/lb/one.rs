@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use caribou::trace::{ChunkId, Event, Trace, What};
+use caribou::trace::{ChunkId, Event, What};
+use trace_reader::Trace;
 
 use super::super::analysis::events::{Observer, Place, Scope, by_worker};
 use super::super::open::warn;

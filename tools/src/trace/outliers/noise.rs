@@ -8,8 +8,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use caribou::trace::{ChunkId, Event, NameId, Trace, What};
+use caribou::trace::{ChunkId, Event, NameId, What};
 use rustc_hash::FxHashMap;
+use trace_reader::Trace;
 
 use super::usual::Usual;
 use crate::trace::analysis::events::{Observer, Place};

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use caribou::trace::{Activity, Trace};
+use caribou::trace::Activity;
 use presentation::svg::{Anchor, Area, Svg};
+use trace_reader::Trace;
 
 use super::super::analysis::spent::{Line, Parts, Spent};
 use super::super::page::duration;

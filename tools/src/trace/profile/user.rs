@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use caribou::trace::{Event, NameId, Problem, Trace, What};
+use caribou::trace::{Event, NameId, What};
+use trace_reader::{Problem, Trace};
 
 use crate::trace::analysis::events::{Observer, Place, Scope, by_worker};
 use crate::trace::page::{Cell, Page, Table, columns};

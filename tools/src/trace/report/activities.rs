@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use caribou::trace::{Activity, NameId, Part, Trace};
+use caribou::trace::{Activity, NameId, Part};
+use trace_reader::Trace;
 
 use crate::trace::analysis::spent::Parts;
 use crate::trace::palette;

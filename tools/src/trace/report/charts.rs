@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use caribou::trace::Trace;
 use maud::{Markup, html};
 use presentation::svg::ticks;
+use trace_reader::Trace;
 
 use super::Report;
 use super::activities::{NOTHING, State};

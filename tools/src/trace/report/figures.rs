@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use caribou::trace::{ChunkId, Event, NameId, Profile, Trace, What};
+use caribou::trace::{ChunkId, Event, NameId, Profile, What};
+use trace_reader::Trace;
 
 use super::activities::{Activities, State};
 use super::chunks::Chunks;

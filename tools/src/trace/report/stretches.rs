@@ -1,7 +1,8 @@
 //! Stretches of the run in which each slice is kept as it was, with who sent its message: few enough for a page.
 
-use caribou::trace::{ChunkId, Event, RUNTIME, Trace, What};
+use caribou::trace::{ChunkId, Event, RUNTIME, What};
 use rustc_hash::FxHashMap;
+use trace_reader::Trace;
 
 use super::activities::IDLE;
 use super::balance::Balance;

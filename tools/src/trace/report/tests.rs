@@ -3,9 +3,10 @@
 use caribou::SyncReport;
 use caribou::trace::{
     Activity, ArrayId, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Sample, Shape,
-    Trace, What, Writer,
+    What, Writer,
 };
 use serde_json::Value;
+use trace_reader::Trace;
 
 use super::Report;
 use super::stretches::Stretches;

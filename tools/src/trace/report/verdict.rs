@@ -41,7 +41,7 @@ pub(super) fn capital(text: &str) -> String {
 
 fn failures(report: &Report<'_>) -> Vec<String> {
     let mut said = Vec::new();
-    let failed = |rank: &caribou::trace::RankTrace| {
+    let failed = |rank: &trace_reader::RankTrace| {
         rank.end.as_ref().and_then(|end| end.failed.clone()).map(|why| (rank.rank, why))
     };
     let failed: Vec<_> = report.trace.ranks.iter().filter_map(failed).collect();

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use caribou::trace::{Activity, Shape, Trace};
+use caribou::trace::{Activity, Shape};
+use trace_reader::Trace;
 
 use super::super::analysis::census::{Census, SORTS, Traffic};
 use super::super::analysis::spent::{Ending, Source, Spent};

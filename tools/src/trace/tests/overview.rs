@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 
 use caribou::SyncReport;
 use caribou::trace::{
-    Activity, ArrayId, ChunkId, End, Event, Name, NameId, Part, Profile, Row, RunRecord, Sample, Shape,
-    Trace, What, Writer,
+    Activity, ArrayId, ChunkId, End, Event, Name, NameId, Part, Profile, Row, RunRecord, Sample, Shape, What,
+    Writer,
 };
 use serde_json::Value;
+use trace_reader::Trace;
 
 use super::{Scratch, generated};
 use crate::tests::caribou;

@@ -5,10 +5,11 @@ use std::fs;
 
 use caribou::SyncReport;
 use caribou::trace::{
-    Activity, ArrayId, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Shape, Trace,
-    What, Writer,
+    Activity, ArrayId, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Shape, What,
+    Writer,
 };
 use serde_json::Value;
+use trace_reader::Trace;
 
 use super::{Scratch, generated};
 use crate::tests::caribou;

@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use caribou::trace::{Event, Trace, What};
+use caribou::trace::{Event, What};
 use presentation::svg::{Anchor, Area, Svg};
+use trace_reader::Trace;
 
 use super::super::analysis::events::Place;
 use super::super::analysis::messages::{Begun, Matcher, Message, Sent};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use caribou::trace::Trace;
+use trace_reader::Trace;
 
 use super::super::page::{Cell, Table};
 use super::super::select::Window;

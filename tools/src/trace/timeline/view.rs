@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use caribou::trace::{ChunkId, Event, NameId, Trace, What};
+use caribou::trace::{ChunkId, Event, NameId, What};
 use rustc_hash::FxHashMap;
+use trace_reader::Trace;
 
 use super::super::analysis::events::Place;
 use super::super::chunks::is_called;

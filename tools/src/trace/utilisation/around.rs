@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use caribou::trace::{Activity, Trace};
+use caribou::trace::Activity;
 use presentation::svg::{Anchor, Area, Svg};
+use trace_reader::Trace;
 
 use super::super::analysis::bins::Bins;
 use super::super::analysis::outcome::{Outcome, began_ns, largest, neighbours, outcomes};

@@ -1,7 +1,7 @@
 //! The parts of the time stacked over time, and below a map of ranks for each of the three that matter.
 
-use caribou::trace::Trace;
 use presentation::svg::{Anchor, Area, Svg};
+use trace_reader::Trace;
 
 use super::super::analysis::spent::Parts;
 use super::super::page::duration;

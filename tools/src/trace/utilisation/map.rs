@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use caribou::trace::Trace;
+use trace_reader::Trace;
 
 use super::super::analysis::bins::Bins;
 use super::super::analysis::spent::{Parts, Spent, Worker};
@@ -67,7 +67,7 @@ impl Map {
     }
 }
 
-fn row(rank: &caribou::trace::RankTrace, workers: &[&Worker], bins: &Bins) -> Row {
+fn row(rank: &trace_reader::RankTrace, workers: &[&Worker], bins: &Bins) -> Row {
     let sampled = sampled(rank, bins);
     let cut = |bin: usize| {
         let mut parts = Parts::default();

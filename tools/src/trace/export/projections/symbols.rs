@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use caribou::trace::{ArrayId, ChunkId, NameId, Part, Trace};
+use caribou::trace::{ArrayId, ChunkId, NameId, Part};
+use trace_reader::Trace;
 
 use super::record::{plain, quoted};
 use crate::trace::export::names::{self, ITERATIONS, MIGRATE_IN, MIGRATE_OUT, UNKNOWN};

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use caribou::SyncReport;
-use caribou::trace::{Sample, Trace};
+use caribou::trace::Sample;
+use trace_reader::Trace;
 
 use super::record::{Record, plain};
 use super::symbols::{LB_PLAN, LB_STEP};

@@ -1,10 +1,11 @@
 //! Chrome JSON, LB data, snapshots and listings, read again.
 
 use caribou::SyncReport;
-use caribou::trace::{Sample, Shape, Trace};
+use caribou::trace::{Sample, Shape};
 use lb_strategies::metrics::completion_ns;
 use lb_strategies::{Assignment, Background, Snapshot};
 use serde_json::Value;
+use trace_reader::Trace;
 
 use super::*;
 

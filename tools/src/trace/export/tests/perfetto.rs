@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use caribou::trace::Trace;
 use prost::Message;
+use trace_reader::Trace;
 
 use super::*;
 use crate::trace::export::perfetto::encode;

@@ -1,7 +1,8 @@
 //! Ranks, chunks, and who sends to whom.
 
-use caribou::trace::{ChunkId, RankTrace, Sample, Shape};
+use caribou::trace::{ChunkId, Sample, Shape};
 use maud::{Markup, html};
+use trace_reader::RankTrace;
 
 use super::nothing;
 use crate::trace::page::{Cell, bytes};

@@ -1,7 +1,7 @@
 //! Reads traces: whole ones, those that were cut off, damaged ones as far as they go, and nothing else.
 //!
 //! A trace may come from anywhere. Every length is bounded before memory is taken, every block has a checksum, and what
-//! comes out of [`Stream`] has been looked at: times are in order and below [`TIME_MAX_NS`](super::TIME_MAX_NS). Records
+//! comes out of [`Stream`] has been looked at: times are in order and below [`TIME_MAX_NS`]. Records
 //! that are JSON are as they were written; whoever adds up their figures must expect any.
 
 mod blocks;
@@ -17,13 +17,12 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::block::Header;
-use super::event::{ArrayId, ChunkId, Event, NameId, RUNTIME};
-use super::profile::{Activity, Profile};
-use super::records::{End, Name, RunRecord};
-use crate::measure::measured::{Look, Sample};
-use crate::trace::SyncReport;
 use blocks::Blocks;
+use caribou::trace::block::Header;
+use caribou::trace::{
+    Activity, ArrayId, ChunkId, End, Event, Look, Name, NameId, Profile, RUNTIME, RunRecord, Sample,
+    SyncReport, TIME_MAX_NS,
+};
 use opening::{Opening, files_of};
 pub use stream::Stream;
 
@@ -74,7 +73,23 @@ impl std::fmt::Display for Problem {
     }
 }
 
-/// A run, as it was recorded. [`Writer`](super::Writer) has an example.
+/// A run, as it was recorded.
+///
+/// ```
+/// use caribou::trace::{End, Event, RunRecord, What, Writer};
+/// use trace_reader::Trace;
+///
+/// let dir = std::env::temp_dir().join(format!("caribou-doc-reader-{}", std::process::id()));
+/// let run = RunRecord { ranks: 1, workers: vec![1], ..RunRecord::default() };
+/// let mut writer = Writer::create(&dir, &run)?;
+/// writer.events(0, &[Event { begin_ns: 0, end_ns: 70, what: What::Idle }])?;
+/// writer.finish(&End { elapsed_ns: 70, ..End::default() })?;
+///
+/// let trace = Trace::open(&dir)?;
+/// assert_eq!(trace.ranks[0].stream(0).map(|event| event.duration_ns()).sum::<u64>(), 70);
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Trace {
@@ -165,7 +180,7 @@ impl Trace {
         let cut = self.ranks.iter().filter(|rank| rank.end.is_none());
         let samples = cut.flat_map(|rank| &rank.samples).map(|sample| sample.at_ns);
         let known = ends.chain(events).chain(profiles).chain(samples).max().unwrap_or(0);
-        known.min(super::TIME_MAX_NS)
+        known.min(TIME_MAX_NS)
     }
 
     /// Events recorded, of all ranks.

@@ -7,15 +7,13 @@ mod whole;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::super::Shape;
-use super::super::block::{Block, Kind, MAGIC};
-use super::super::event::{ArrayId, ChunkId, Event, NameId, Part, RUNTIME, What};
-use super::super::profile::{Activity, Profile};
-use super::super::records::{End, Name, RunRecord};
-use super::super::writer::{Writer, file_name};
+use caribou::trace::block::{Block, Kind, MAGIC};
+use caribou::trace::{
+    Activity, ArrayId, ChunkId, ClockOffset, End, Event, Look, Name, NameId, Part, Profile, RUNTIME,
+    RunRecord, Sample, Shape, SyncReport, Taker, What, Writer, file_name,
+};
+
 use super::{Problem, Trace, TraceError};
-use crate::measure::measured::{Look, Sample, Taker};
-use crate::trace::{ClockOffset, SyncReport};
 
 /// A directory for one test; removed when it goes.
 struct Scratch(PathBuf);
@@ -88,7 +86,10 @@ fn one_of_each(from_ns: u64, name: NameId) -> Vec<Event> {
 }
 
 fn sync_report(sync: u64) -> SyncReport {
-    SyncReport { sync, at_ns: 250, imbalance_before: 1.25, before_ns: vec![50, 30], ..SyncReport::default() }
+    let mut report = SyncReport::default();
+    (report.sync, report.at_ns, report.imbalance_before) = (sync, 250, 1.25);
+    report.before_ns = vec![50, 30];
+    report
 }
 
 fn look() -> Look {

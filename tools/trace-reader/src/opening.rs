@@ -10,19 +10,17 @@ use std::io::Read;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
+use caribou::trace::block::{Header, Kind, MAGIC};
+use caribou::trace::{
+    Activity, ArrayId, ChunkId, End, Look, Name, NameId, Names, Profile, Row, RunRecord, Sample, SyncReport,
+    Taker, file_name,
+};
 use rustc_hash::FxHashMap;
 use serde::Deserializer;
 use serde::de::{DeserializeOwned, Error, SeqAccess, Visitor};
 
-use super::super::block::{Header, Kind, MAGIC};
-use super::super::event::{ArrayId, ChunkId, NameId};
-use super::super::profile::{Activity, Profile, Row};
-use super::super::records::{End, Name, Names, RunRecord};
-use super::super::writer::file_name;
 use super::blocks::{Blocks, check_magic, find, read_block};
 use super::{Problem, RankTrace, Trace, TraceError};
-use crate::measure::measured::{Look, Sample, Taker};
-use crate::trace::SyncReport;
 
 /// Bytes of each kind of records that a reader takes into memory; lists within records may add some to that. Names are
 /// those of all chunks.

@@ -1,8 +1,9 @@
 //! Files that somebody made up.
 
-use super::super::super::block::{HEADER, Header, INDEX_MAGIC, RAW_MAX};
+use caribou::trace::block::{HEADER, Header, INDEX_MAGIC, RAW_MAX};
+use caribou::trace::encoding::Encoder;
+
 use super::*;
-use crate::trace::encoding::Encoder;
 
 #[test]
 fn foreign_files_are_refused_with_one_line_that_says_what_was_expected() {
@@ -265,7 +266,7 @@ fn a_block_with_more_or_fewer_records_than_it_promises_is_left_out() {
 #[test]
 fn a_block_with_more_events_than_it_promises_takes_no_more_memory_than_those() {
     let dir = Scratch::new("events");
-    let (mut bytes, mut encoder) = (Vec::new(), Encoder::new());
+    let (mut bytes, mut encoder) = (Vec::new(), Encoder::default());
     let event = Event::point(7, What::Idle);
     (0..100_000).for_each(|_| encoder.encode(&event, &mut bytes));
     let block = |items| Block::new(Kind::Events, 0, items, (7, 7), &bytes);

@@ -141,7 +141,9 @@ fn what_ranks_reported_to_a_sync_is_left_out_where_it_is_too_long_for_a_block_an
         let load = ChunkLoad { id: chunk(7), rank: Rank(0), ticks: 1_000_000, bytes: 4096, migratable: true };
         let chunks = vec![ChunkReport { load, declared: false }; chunks];
         let reported = (chunks.len() > 1).then(|| Arc::new(PhaseReport { ranks: Vec::new(), chunks }));
-        SyncReport { reported, ..sync_report(sync) }
+        let mut report = sync_report(sync);
+        report.reported = reported;
+        report
     };
     let syncs = [sync(0, 0), sync(1, 0), sync(2, 25_000), sync(3, 50_000), sync(4, 25_000)];
     let mut writer = Writer::create(&scratch.0, &run_record(0, 1, 1)).unwrap();
@@ -149,6 +151,7 @@ fn what_ranks_reported_to_a_sync_is_left_out_where_it_is_too_long_for_a_block_an
     writer.finish(&end_record()).unwrap();
     let trace = Trace::open(&scratch.0).unwrap();
     assert_eq!(trace.problems, []);
-    let cut = SyncReport { reported: None, ..syncs[3].clone() };
+    let mut cut = syncs[3].clone();
+    cut.reported = None;
     assert!(trace.syncs.iter().eq([&syncs[0], &syncs[1], &syncs[2], &cut, &syncs[4]]));
 }

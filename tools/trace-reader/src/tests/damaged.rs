@@ -1,8 +1,9 @@
 //! Files that were whole once.
 
-use super::super::super::encoding::Encoder;
+use caribou::trace::block::INDEXED_MAX;
+use caribou::trace::encoding::Encoder;
+
 use super::*;
-use crate::trace::block::INDEXED_MAX;
 
 #[test]
 fn a_file_cut_at_any_byte_yields_what_came_before_or_one_line() {
@@ -65,14 +66,14 @@ fn a_block_that_cannot_be_read_does_not_take_the_next_with_it() {
     let early = Block::new(Kind::Events, 0, 2, (0, 1 << 52), &{
         // The second of these lies outside of the block's time, and would hide all that comes after it.
         let mut bytes = Vec::new();
-        let mut encoder = Encoder::new();
+        let mut encoder = Encoder::default();
         encoder.encode(&Event { begin_ns: 0, end_ns: 1 << 52, what: What::Idle }, &mut bytes);
         encoder.encode(&Event { begin_ns: 1 << 52, end_ns: (1 << 52) + 1, what: What::Idle }, &mut bytes);
         bytes
     });
     let mut bytes = Vec::new();
     let event = Event { begin_ns: 10, end_ns: 20, what: What::Idle };
-    Encoder::new().encode(&event, &mut bytes);
+    Encoder::default().encode(&event, &mut bytes);
     let good = Block::new(Kind::Events, 0, 1, (10, 20), &bytes);
     let trace = dir.open(&bytes_of(&[run_block(), early, good])).unwrap();
     let (found, problems) = events(&trace);
@@ -114,7 +115,7 @@ fn names_after_some_that_are_damaged_are_not_taken_for_them() {
     };
     let mut bytes = Vec::new();
     let mark = |name| Event::point(5, What::Mark { chunk: chunk(0), name: NameId(name) });
-    let mut encoder = Encoder::new();
+    let mut encoder = Encoder::default();
     (0..2).for_each(|name| encoder.encode(&mark(name), &mut bytes));
     let marks = || Block::new(Kind::Events, 0, 2, (5, 5), &bytes);
     let shown = |blocks: &[Block]| {

@@ -6,7 +6,9 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
-use super::super::block::{HEADER, Header, INDEX_MAGIC, INDEXED_MAX, Kind, MAGIC, MAGIC_1, TRAILER, unpack};
+use caribou::trace::block::{
+    HEADER, Header, INDEX_MAGIC, INDEXED_MAX, Kind, MAGIC, MAGIC_1, TRAILER, unpack,
+};
 
 /// Blocks, each with its place.
 pub(super) type Blocks = Vec<(u64, Header)>;

@@ -4,9 +4,10 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::super::block::Header;
-use super::super::encoding::Decoder;
-use super::super::event::{Event, NameId, What};
+use caribou::trace::block::Header;
+use caribou::trace::encoding::Decoder;
+use caribou::trace::{Event, NameId, What};
+
 use super::Problem;
 use super::blocks::read_block;
 
@@ -71,7 +72,7 @@ impl Stream {
         read_block(&mut file, at, header, &mut self.stored, &mut self.raw)?;
         let (mut decoder, mut last) = (Decoder::new(&self.raw), self.last);
         let wrong = |at: usize, why: &str| format!("{why}, at byte {at} of the block's events");
-        while let Some(mut event) = decoder.next().map_err(|error| wrong(error.at, error.why))? {
+        while let Some(mut event) = decoder.decode().map_err(|error| wrong(error.at, error.why))? {
             if self.events.len() == header.items as usize {
                 return Err(format!("more than the {} events that should be there", header.items));
             }
