@@ -1,4 +1,4 @@
-//! What a run of arrays tells when it is over.
+//! The report of a run of arrays.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ use crate::trace::{SyncReport, SyncTotals};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Report {
-    /// What every run has.
+    /// The part that every run has.
     #[serde(flatten)]
     pub run: RunReport,
     /// Deliveries handled, on all ranks: messages, starts, resumes, results.
@@ -34,7 +34,7 @@ pub struct Report {
     value: Option<ExitValue>,
 }
 
-/// What a rank knows when it stops.
+/// The figures of a rank when it stops.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Figures {
     /// Deliveries handled.

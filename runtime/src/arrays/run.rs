@@ -158,7 +158,7 @@ impl ReadyRank for ArraysOfRank {
     }
 }
 
-/// What a setup function describes.
+/// Calls a setup function, and returns what it describes.
 fn describing(
     setup: impl Fn(&mut Setup) + Send + Sync,
 ) -> impl Fn() -> Result<Described, Error> + Send + Sync {

@@ -364,8 +364,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
 
     /// Sends the messages of this handler that are in the outbox so far: for handlers that go on for long.
     ///
-    /// What is not a message (contributions, insertions, `at_sync`, ...) waits for the handler's end, and messages after
-    /// it with it.
+    /// Effects that are not messages (contributions, insertions, `at_sync`, ...) wait for the handler's end, and
+    /// messages after it with it.
     pub fn flush(&mut self) {
         let Handler { chunk, outbox, outlet, .. } = &mut self.handler;
         outlet.flush(*chunk, outbox);

@@ -92,7 +92,7 @@ impl<T> Halos<T> {
         Halo { step: self.step, slot, value }
     }
 
-    /// Whether a message is of the current step.
+    /// Tells whether a message is of the current step.
     #[inline]
     pub fn expects(&self, halo: &Halo<T>) -> bool {
         halo.step == self.step

@@ -1,4 +1,4 @@
-//! What the core asks its executor to do.
+//! The requests of the core to its executor.
 
 use std::sync::Arc;
 

@@ -83,7 +83,7 @@ enum Migration {
     },
     Draining {
         leavers: BTreeMap<ChunkId, Leaver>,
-        /// What leavers of each array remember of this rank.
+        /// The journeys of leavers from this rank, by array.
         journeys: BTreeMap<ArrayId, Journey>,
         arrivals: Arrivals,
     },
@@ -227,7 +227,7 @@ impl Migrations {
         }
     }
 
-    /// Whether a chunk comes to this rank, or has come and has not landed.
+    /// Tells whether a chunk is to come to this rank, or has come and has not landed.
     pub(crate) fn expects(&self, chunk: ChunkId) -> bool {
         match &self.now {
             Migration::Settled => false,

@@ -70,7 +70,7 @@ impl Broadcasts {
         }
     }
 
-    /// What a chunk missed that comes with `broadcasts` as its next number.
+    /// The broadcasts that a chunk missed, which comes with `broadcasts` as its next number.
     pub(crate) fn missed(&self, array: ArrayId, broadcasts: u64) -> impl Iterator<Item = Delivery> {
         let log = &self.streams[array.index()].log;
         log.iter().filter(move |&&(number, _)| number >= broadcasts).map(|(_, delivery)| again(delivery))

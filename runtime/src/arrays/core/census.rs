@@ -13,7 +13,7 @@
 //! A tally therefore keeps for each depth only who was heard *minus* who was announced by the depth above, and nothing
 //! where that is 0. A chain of thousands in which each inserts its successor and leaves is two numbers.
 //!
-//! What this does not do: carry values (see [`reduction`](super::reduction)) or decide when to send.
+//! It does not carry values (see [`reduction`](super::reduction)) or decide when to send.
 
 use std::collections::BTreeMap;
 
@@ -61,7 +61,7 @@ impl Tally {
         self.heard
     }
 
-    /// Whether somebody reported who did not leave with that report.
+    /// Tells whether a member reported that did not leave with that report.
     pub(crate) fn has_members(&self) -> bool {
         self.heard > self.left
     }
@@ -75,7 +75,7 @@ impl Tally {
     }
 }
 
-/// What one member says in one count.
+/// The report of one member in one count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Report {
     pub(crate) sequence: u64,

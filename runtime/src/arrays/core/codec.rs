@@ -137,8 +137,8 @@ impl ArrayCodec {
     }
 }
 
-/// Where a message goes and comes from. It stands before every message, so it is short: a form of fixed places for small
-/// arrays and keys, which nearly all are, and one for all.
+/// The receiver and the sender of a message. It stands before every message, so it is short: a form of fixed places for
+/// small arrays and keys, which nearly all are, and one for all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Address {
     to: ChunkId,
@@ -193,7 +193,7 @@ impl Address {
     }
 }
 
-/// What is being encoded or decoded, for the error that names it.
+/// The subject of an error: the thing that is being encoded or decoded.
 #[derive(Clone, Copy)]
 enum Subject {
     Message(ChunkId),

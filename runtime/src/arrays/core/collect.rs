@@ -15,7 +15,7 @@ use super::census::{Report, Tally};
 use crate::ids::{ArrayId, CellId, ChunkId, SyncId};
 use crate::measure::measured::Sample;
 
-/// What is known of one chunk at a sync.
+/// The measurements of one chunk at a sync.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MeasuredChunk {
     pub(crate) chunk: ChunkId,
@@ -32,7 +32,7 @@ pub(crate) struct Collected {
     pub(crate) sync: SyncId,
     pub(crate) tallies: Vec<(ArrayId, Tally)>,
     pub(crate) chunks: Vec<MeasuredChunk>,
-    /// How many of them stand still until the decision.
+    /// Number of them that wait for the decision.
     pub(crate) waited: u64,
     pub(crate) sample: Sample,
     pub(crate) now_ns: u64,
@@ -57,7 +57,7 @@ struct Gathering {
     arrivals: Vec<Arrival>,
 }
 
-/// What a rank has to say about a sync, but for the loads.
+/// The report of a rank at a sync, but for the loads.
 #[derive(Debug)]
 pub(crate) struct Reports {
     pub(crate) sync: SyncId,
@@ -81,7 +81,7 @@ impl Syncs {
         *self.due.entry(next).or_default() += 1;
     }
 
-    /// Whether no chunk of this rank comes to syncs.
+    /// Tells whether no chunk of this rank comes to syncs.
     pub(crate) fn nobody_due(&self) -> bool {
         self.due.is_empty()
     }
@@ -137,7 +137,7 @@ impl Syncs {
         self.gathering.iter().find_map(come)
     }
 
-    /// What chunks of this rank have reported to syncs to which others of it have not come.
+    /// The tallies of chunks that have come to syncs to which others of this rank have not.
     pub(crate) fn reported(&self) -> Vec<(SyncId, ArrayId, Tally)> {
         let by_sync = self.gathering.iter();
         let its = |(&sync, gathering): (&SyncId, &Gathering)| {

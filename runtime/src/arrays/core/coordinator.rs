@@ -1,6 +1,6 @@
 //! Rank 0's part of a sync: gathers the reports of all ranks, has them balanced, and keeps the record of it all.
 //!
-//! What is made of the reports is the [`Balancer`]'s affair.
+//! The [`Balancer`] decides by the reports.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,15 +28,15 @@ struct Gathering {
     last_ns: u64,
 }
 
-/// What is known of a phase besides what the balancer makes of it.
+/// The part of a phase's record that does not come from the balancer.
 struct Phase {
-    /// What it was told, if that is kept.
+    /// The report to the balancer, if reports are kept.
     reported: Option<Arc<PhaseReport>>,
     /// Messages that chunks handled in it.
     deliveries: u64,
     /// Chunks that stood still at its end.
     waited: u64,
-    /// When its first and its last report came.
+    /// Times of its first and its last report.
     first_ns: u64,
     last_ns: u64,
 }
@@ -52,7 +52,7 @@ struct Ongoing {
 pub(crate) struct Coordinator {
     balancer: Balancer,
     places: Vec<RankPlace>,
-    /// Whether the record has what was reported.
+    /// True if the record has the reports.
     keeps_reports: bool,
     /// Members of each array; none for arrays that do not sync.
     populations: Vec<Option<u64>>,
@@ -66,7 +66,7 @@ pub(crate) struct Coordinator {
     log: SyncLog,
 }
 
-/// What rank 0 tells everybody.
+/// The decision of rank 0 that goes to all ranks.
 pub(crate) struct Decision {
     pub(crate) sync: SyncId,
     pub(crate) moves: Vec<Move>,
@@ -266,7 +266,7 @@ impl Coordinator {
         &mut self.log
     }
 
-    /// What the next sync waits for, for a stall report.
+    /// The chunks that the next sync waits for, for a stall report.
     pub(crate) fn explain(&self, name: impl Fn(ArrayId) -> String) -> Vec<String> {
         // Who only left was never going to come.
         let come = |gathering: &&Gathering| gathering.tallies.iter().any(Tally::has_members);
@@ -283,13 +283,13 @@ impl Coordinator {
     }
 }
 
-/// What the balancer is told of a sample.
+/// The part of a sample that the balancer needs.
 fn told(sample: &Sample) -> RankSample {
     let &Sample { wall_ns, cpu_ns, wait_ns, steal_ns, background_ns, speed, .. } = sample;
     RankSample { wall_ns, cpu_ns, wait_ns, steal_ns, background_ns, speed }
 }
 
-/// What is expected of the next phase, from the same phases as the loads of chunks and with the same weights.
+/// The expected value of the next phase, from the same phases as the loads of chunks and with the same weights.
 fn smoothed(phases: &[u64], Smoothing { weight }: Smoothing) -> u64 {
     let weight = if weight > 0.0 && weight <= 1.0 { weight } else { 1.0 };
     let level = phases.iter().map(|&phase| phase as f64);

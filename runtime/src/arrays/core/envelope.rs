@@ -1,4 +1,4 @@
-//! What a mailbox holds: a delivery, and the payload inside it.
+//! The contents of a mailbox: a delivery, and the payload inside it.
 //!
 //! A payload is a typed value until it leaves the process; small values (up to four words) lie inline, so a message
 //! between neighbours allocates nothing. Only [`Slot::deliver`](crate::arrays::api::slot::Slot) and the wire ever look inside.
@@ -15,7 +15,7 @@ use crate::ids::{ChunkId, Sender};
 /// A typed message behind the erasure boundary: an `Option<Message>`, so that it can be taken out where it lies.
 pub(crate) type Value = SmallBox<dyn Any + Send, S4>;
 
-/// What a delivery says.
+/// The payload of a delivery.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Payload {
     /// A message, encoded; shared, because a broadcast delivers one encoding to many chunks.

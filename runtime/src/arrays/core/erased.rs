@@ -13,7 +13,7 @@ use crate::wire::WireError;
 /// One chunk with the messages it was not ready for.
 pub(crate) trait ErasedSlot: Send {
     /// Runs the handler that the delivery asks for, then those of kept messages that have become ready.
-    /// What is left of the delivery has no meaning.
+    /// The delivery is taken apart: nothing may read it afterwards.
     fn deliver(&mut self, delivery: &mut Delivery, handler: Handler<'_>) -> Result<(), WireError>;
     fn passport(&mut self) -> &mut Passport;
     /// Load for the phase as the chunk declares it, ns of ticks; none means: use what was measured.
@@ -35,9 +35,9 @@ pub(crate) trait ErasedSlot: Send {
 pub(crate) trait ErasedArray: Send + Sync {
     /// The chunk type's short name.
     fn name(&self) -> &str;
-    /// What a message is: the name of the enum variant, else "message".
+    /// The kind of a message: the name of the enum variant, else "message".
     fn kind(&self, payload: &Payload) -> &'static str;
-    /// How long a message would be, encoded; 0 if it cannot be.
+    /// The length of a message if it were encoded; 0 if it cannot be.
     fn encoded_bytes(&self, payload: &Payload) -> u64;
     /// Chunks at the start.
     fn population(&self) -> u64;
@@ -56,7 +56,7 @@ pub(crate) trait ErasedArray: Send + Sync {
     fn decode_slot(&self, key: u64, bytes: &[u8]) -> Result<Box<dyn ErasedSlot>, WireError>;
 }
 
-/// What the setup function of a rank has described.
+/// The arrays and services that the setup function of a rank has described.
 pub(crate) struct Described {
     pub(crate) arrays: Arc<[Arc<dyn ErasedArray>]>,
     pub(crate) services: Vec<Box<dyn Any + Send + Sync>>,

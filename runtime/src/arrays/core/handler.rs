@@ -1,4 +1,4 @@
-//! What one handler sees and leaves behind: its outbox of effects, and the passport of its chunk.
+//! The surroundings of one handler: its outbox of effects, and the passport of its chunk.
 //!
 //! A handler is a function (state, message) -> (state, outbox). Nothing in the outbox has happened until the worker
 //! flushes it after the handler returned, so user code never runs while a lock is held, cannot be re-entered, and can be
@@ -64,14 +64,14 @@ pub(crate) struct Passport {
 }
 
 impl Passport {
-    /// Whether the chunk handles further messages now.
+    /// Tells whether the chunk handles further messages now.
     #[inline]
     pub(crate) fn goes_on(&self) -> bool {
         matches!(self.sync, SyncState::Running | SyncState::Passing) && !self.removed
     }
 }
 
-/// Where a chunk is with respect to syncs.
+/// The state of a chunk with respect to syncs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum SyncState {
     /// Between `resume` and the next sync.
@@ -85,12 +85,12 @@ pub(crate) enum SyncState {
     Late,
 }
 
-/// What stays the same during a run.
+/// Facts that stay the same during a run.
 pub(crate) struct Facts {
     pub(crate) rank: Rank,
     pub(crate) ranks: u32,
     pub(crate) period: u64,
-    /// How many times slower than it is the rank is to be taken for.
+    /// The factor by which the rank is to be taken for slower than it is.
     pub(crate) slowness: f64,
     pub(crate) services: Vec<Box<dyn Any + Send + Sync>>,
 }
@@ -104,7 +104,7 @@ pub(crate) trait Outlet {
     /// The chunk is about to handle a message of this kind, by this sender and in this phase. Said before each of several
     /// handlers of one delivery, and for the error that names it should it panic.
     fn note(&mut self, kind: &'static str, phase: u64, from: Sender);
-    /// What was noted last led to no handler: its message is kept, or was only made.
+    /// Takes back the last note: no handler ran. The message is kept, or was only made.
     fn keeps(&mut self);
     /// The program tells something about the handler that is running.
     fn tell(&mut self, event: UserEvent);

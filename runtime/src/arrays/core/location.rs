@@ -1,4 +1,4 @@
-//! Where chunks are, as one rank knows it.
+//! The places of chunks, as one rank knows them.
 //!
 //! Every rank knows every move: the assignment of a sync goes to all of them, so a message takes one hop, always, and
 //! nothing is ever forwarded. What makes that safe is the order of the migration protocol, see
@@ -16,7 +16,7 @@ use super::envelope::Delivery;
 use super::erased::ErasedArray;
 use crate::ids::{ArrayId, CellId, ChunkId, Rank};
 
-/// Where a message goes next.
+/// The next hop of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     Here(CellId),

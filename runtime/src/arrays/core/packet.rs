@@ -1,4 +1,4 @@
-//! What the ranks of a program of arrays say to each other.
+//! Packets between the ranks of a program of arrays.
 //!
 //! A transport moves packets and keeps the order between each pair of ranks; it promises nothing else. Everything that
 //! rank 0 decides (numbers of broadcasts, assignments) relies on that order.
@@ -46,7 +46,7 @@ pub(crate) enum Packet {
     Marker { sync: SyncId },
     /// "I have all markers, and everybody who moves to me." To rank 0.
     Flushed { sync: SyncId, moved_bytes: u64 },
-    /// Who has moved may resume.
+    /// Chunks that have moved may resume.
     Land { sync: SyncId },
     /// Checksum of the arrays a rank has set up, to rank 0.
     Hello { checksum: u64 },
@@ -56,7 +56,7 @@ pub(crate) enum Packet {
     Answer { wave: u64, sent: u64, received: u64 },
     /// Nothing moves any more: say what waits.
     Explain,
-    /// What waits on one rank; and its reports to syncs, with their arrays, that are not complete there.
+    /// Chunks that wait on one rank; and its reports to syncs, with their arrays, that are not complete there.
     Waiting { lines: Vec<String>, reported: Vec<(SyncId, ArrayId, Tally)> },
     /// The run is over.
     Exit,
@@ -77,7 +77,7 @@ pub(crate) struct Traveller {
     pub(crate) journey: Option<Journey>,
 }
 
-/// What a migrating chunk remembers of the rank it left.
+/// The knowledge that a migrating chunk takes along from the rank it left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Journey {
     /// Number of the next broadcast of its array that it has not been given.
@@ -104,7 +104,7 @@ impl std::fmt::Debug for Cargo {
 }
 
 impl Packet {
-    /// Whether the packet belongs to the search for quiescence, which does not count itself.
+    /// Tells whether the packet counts in the search for quiescence; those of the search itself do not.
     pub(crate) fn counts(&self) -> bool {
         !matches!(
             self,

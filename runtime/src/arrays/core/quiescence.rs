@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use crate::ids::Rank;
 
-/// What rank 0 does next.
+/// The next step of rank 0.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Wait,

@@ -48,14 +48,14 @@ pub(crate) struct RankCore {
     /// Rank 0 only.
     root: Option<Root>,
     traffic: Traffic,
-    /// Whether `at_sync` waits for a decision.
+    /// True if `at_sync` waits for a decision.
     blocking: bool,
     fates: Fates,
     /// Of the arrays that were set up.
     checksum: u64,
 }
 
-/// What tells messages that are lost from those that are on their way, see [`undelivered`](super::undelivered).
+/// The counts that tell messages that are lost from those under way, see [`undelivered`](super::undelivered).
 #[derive(Default)]
 struct Fates {
     unread: Addressees,
@@ -286,7 +286,8 @@ impl RankCore {
         waiting
     }
 
-    /// What this rank knows of messages that reached nobody; `waiting` is what [`take_waiting`](Self::take_waiting) took.
+    /// The knowledge of this rank about messages that reached no chunk; `waiting` is what
+    /// [`take_waiting`](Self::take_waiting) took.
     pub(crate) fn leftover(&self, waiting: &Addressees) -> Leftover {
         let Fates { unread, migrations, inserted, admitted, removed } = &self.fates;
         let describe = |chunk| self.describe(chunk);
@@ -416,7 +417,7 @@ impl RankCore {
         }
     }
 
-    /// What waits for company goes now: this rank has nothing to do, or has not looked for long.
+    /// Passes on partial results at once: this rank has nothing to do, or has not looked for long.
     pub(crate) fn hurry(&mut self, out: &mut Actions) {
         if self.rank != ROOT {
             for (array, sequence, partial) in self.reductions.take_all() {

@@ -21,10 +21,10 @@ use crate::ids::{ArrayId, Rank};
 /// Children per rank in the tree of partial results.
 const ARITY: u32 = 8;
 
-/// How contributions combine, element by element.
+/// The operation that combines contributions, element by element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reducer {
-    /// The sum. Integer sums wrap never: they saturate. Floating-point sums may differ in the last bits with placement.
+    /// The sum. Integer sums saturate. Floating-point sums may differ in the last bits with placement.
     Sum,
     /// The smallest.
     Min,
@@ -39,7 +39,7 @@ pub enum Reducer {
 }
 
 impl Reducer {
-    /// What it combines, for people.
+    /// The type of values that it combines, for people.
     fn takes(self) -> &'static str {
         match self {
             Reducer::Sum | Reducer::Min | Reducer::Max => "numbers",
@@ -49,7 +49,7 @@ impl Reducer {
     }
 }
 
-/// What a chunk contributes, and what comes back.
+/// The values of a contribution, or of a result.
 ///
 /// ```
 /// use caribou::Values;
@@ -103,7 +103,7 @@ impl Values {
     }
 }
 
-/// Where a result goes.
+/// The receiver of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Goal {
     All,
@@ -111,7 +111,7 @@ pub(crate) enum Goal {
     Exit,
 }
 
-/// What all contributions to one reduction must agree on.
+/// The terms that all contributions to one reduction must agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Terms {
     pub(crate) tag: u32,
@@ -208,7 +208,7 @@ pub(crate) struct Finished {
 
 #[derive(Debug, Default)]
 struct Pending {
-    /// What has not been passed on.
+    /// The part that has not been passed on.
     partial: Option<Partial>,
     /// Contributions of this rank's own chunks, passed on or not.
     own: u64,

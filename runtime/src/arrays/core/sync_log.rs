@@ -1,8 +1,8 @@
 //! The record of all syncs of a run, in bounded memory: sums over all, and as many single ones as fit.
 //!
-//! When there is no more room every second one goes, so that those which stay are spread evenly over the run. The newest
-//! are kept as well, for whoever looks while the run goes on. What ranks reported to a sync is long: it is kept apart, of the
-//! newest syncs, as much as fits and of one sync at least.
+//! If there is no more room every second one goes, so that those which stay are spread evenly over the run. The
+//! newest are kept as well, for whoever looks while the run goes on. The reports of ranks to a sync are long: they are
+//! kept apart, of as many of the newest syncs as fit, and of one at least.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(crate) struct SyncLog {
     totals: SyncTotals,
 }
 
-/// What ranks reported to the newest syncs, in their order.
+/// The reports of ranks to the newest syncs, in their order.
 #[derive(Default)]
 struct Reported {
     syncs: VecDeque<(u64, Arc<PhaseReport>)>,

@@ -8,9 +8,9 @@
 //!
 //! # How the two are told apart
 //!
-//! What waits on a rank is for a chunk that should be there and is not. Such a chunk may be on its way: by a migration, of
-//! which its new rank knows unless it has not heard of the newest moves; or because it was inserted, and then more
-//! insertions were sent to that rank than it has admitted. Where neither holds nobody has that index.
+//! A message that waits on a rank is for a chunk that should be there and is not. Such a chunk may be on its way: by a
+//! migration, of which its new rank knows unless it has not heard of the newest moves; or because it was inserted, and
+//! then more insertions were sent to that rank than it has admitted. If neither holds, no chunk has that index.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,8 +25,8 @@ const NAMED_MAX: usize = 8;
 /// Messages to single chunks that nobody received: no chunk had the index they were sent to, or the one that had it
 /// removed itself before it read them.
 ///
-/// What was still on its way at [`exit`](crate::Ctx::exit) is not among them, nor what a chunk was not ready for that is
-/// still there, nor broadcasts. Its text is one line for people.
+/// Messages still under way at [`exit`](crate::Ctx::exit) are not among them, nor those that a chunk that is still
+/// there was not ready for, nor broadcasts. Its text is one line for people.
 ///
 /// ```
 /// use caribou::{Addressee, Undelivered};
@@ -39,7 +39,7 @@ const NAMED_MAX: usize = 8;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undelivered {
-    /// How many.
+    /// Number of messages.
     pub messages: u64,
     /// Whom the first of them were for.
     pub addressees: Vec<Addressee>,
@@ -55,11 +55,11 @@ pub struct Undelivered {
 pub struct Addressee {
     /// Array and index.
     pub chunk: String,
-    /// What the messages were: the enum variant, `reduced` for a reduction's result, or `message`.
+    /// The kind of the messages: the enum variant, `reduced` for a reduction's result, or `message`.
     pub kind: String,
-    /// How many of that kind.
+    /// Number of messages of that kind.
     pub messages: u64,
-    /// Whether it had been there and removed itself; else no chunk had that index when the run ended.
+    /// True if the chunk had been there and removed itself; else no chunk had that index when the run ended.
     pub removed: bool,
 }
 
@@ -121,7 +121,7 @@ impl Addressees {
     }
 }
 
-/// What a rank knows when it stops.
+/// The knowledge of a rank when it stops.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Leftover {
     pub(crate) rank: Rank,
@@ -135,7 +135,7 @@ pub(crate) struct Leftover {
     pub(crate) admitted: u64,
 }
 
-/// What reached nobody, from what all ranks know.
+/// The messages that reached no chunk, from what all ranks know.
 pub(crate) fn undelivered(ranks: &[Leftover]) -> Undelivered {
     let migrations = ranks.iter().map(|rank| rank.migrations).max().unwrap_or(0);
     let inserted = |to: Rank| ranks.iter().filter_map(|rank| rank.inserted.get(&to)).sum::<u64>();

@@ -30,7 +30,7 @@ use crate::threads::guarded::Owner;
 use crate::trace::Part;
 use crate::trace::recording::{NameChunk, Recording};
 
-/// What differs between a rank of threads and a simulated one.
+/// The parts of a rank that differ between threads and simulation.
 pub(crate) struct RankParts {
     pub(crate) scheduler: Scheduler,
     pub(crate) clock: Clock,
@@ -77,7 +77,8 @@ pub(crate) fn build_rank(
 /// A chunk that was made and has no cell yet.
 pub(crate) type NewChunk = (ChunkId, Box<dyn ErasedSlot>);
 
-/// What the user's setup function describes, and the chunks that start on `rank`. Both are user code, which may panic.
+/// The description by the user's setup function, and the chunks that start on `rank`. Both are user code, which may
+/// panic.
 pub(crate) fn set_up(
     rank: Rank,
     ranks: u32,
@@ -139,7 +140,7 @@ impl Worker<'_> {
     }
 }
 
-/// How people call the chunks of these arrays.
+/// The function that names the chunks of these arrays for people.
 pub(crate) fn name_chunk(arrays: &Arc<[Arc<dyn ErasedArray>]>) -> NameChunk {
     let arrays = arrays.clone();
     Box::new(move |chunk| {

@@ -1,4 +1,4 @@
-//! How the run ends on a rank, and what the rank can tell then.
+//! The end of the run on a rank, and what the rank can tell then.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ pub(crate) struct Ending {
     /// Of all ranks of the process.
     outcome: Arc<Outcome>,
     figures: Mutex<Figures>,
-    /// How long a run that has failed waits for ranks that do not answer.
+    /// Time that a run that has failed waits for ranks that do not answer.
     patience: Duration,
     /// The run has failed here in a way that the core could not tell the others of: worker 0 does so at the end.
     untold: AtomicBool,

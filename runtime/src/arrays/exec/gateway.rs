@@ -19,7 +19,7 @@ pub(crate) struct Gateway<'r> {
     transport: Option<Box<dyn Transport<Packet> + 'r>>,
     /// Packets that the transport gets as soon as the core is free.
     leaving: VecDeque<(Rank, Packet)>,
-    /// What could not be sent.
+    /// The error of a packet that could not be sent.
     failed: Option<Error>,
     /// The end of the lap before the transport was last polled, ns.
     looked_ns: u64,
@@ -33,7 +33,7 @@ impl<'r> Gateway<'r> {
         Gateway { shared, transport, leaving: VecDeque::new(), failed: None, looked_ns: 0 }
     }
 
-    /// Whether this worker calls the transport.
+    /// Tells whether this worker calls the transport.
     #[inline]
     pub(crate) fn drives(&self) -> bool {
         self.transport.is_some()
@@ -85,7 +85,7 @@ impl<'r> Gateway<'r> {
         }
     }
 
-    /// What could not be sent since this was last asked.
+    /// Takes the error of a packet that could not be sent.
     #[inline]
     pub(crate) fn take_failure(&mut self) -> Option<Error> {
         self.failed.take()
@@ -96,7 +96,7 @@ impl<'r> Gateway<'r> {
         self.leaving.clear();
     }
 
-    /// Whether other workers have left something to send.
+    /// Tells whether other workers have left something to send.
     pub(crate) fn outbound_waits(&self) -> bool {
         self.drives() && self.shared.plane.outbound_waits()
     }
@@ -106,7 +106,7 @@ impl<'r> Gateway<'r> {
         self.looked_ns = now_ns;
     }
 
-    /// When the last look began.
+    /// Time at which the last look began.
     #[inline]
     pub(crate) fn looked_ns(&self) -> u64 {
         self.looked_ns
@@ -118,17 +118,18 @@ impl<'r> Gateway<'r> {
         self.transport.as_mut().and_then(|transport| transport.poll())
     }
 
-    /// Whether a poll might find something.
+    /// Tells whether a poll might find something.
     pub(crate) fn is_ready(&mut self) -> bool {
         self.transport.as_mut().is_some_and(|transport| transport.ready())
     }
 
-    /// Whether something is on its way that will be complete soon.
+    /// Tells whether something is under way that will be complete soon.
     pub(crate) fn transfers(&self) -> bool {
         self.transport.as_ref().is_some_and(|transport| transport.transfers())
     }
 
-    /// Whether so much waits for a slow rank that nobody here should make more of it. Worker 0 asks, and tells the others.
+    /// Tells whether so much waits for a slow rank that workers here should make no more of it. Worker 0 asks, and
+    /// tells the others.
     #[inline]
     pub(crate) fn congested(&self) -> bool {
         let scheduler = &self.shared.scheduler;
@@ -143,7 +144,7 @@ impl<'r> Gateway<'r> {
         self.transport.as_mut().map(|transport| transport.idle())
     }
 
-    /// How long worker 0 may sleep without missing what arrives.
+    /// The time that worker 0 may sleep without missing what arrives.
     pub(crate) fn nap(&mut self) -> Option<Duration> {
         self.transport.as_mut().and_then(|transport| transport.nap())
     }

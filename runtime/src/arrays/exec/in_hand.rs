@@ -1,4 +1,4 @@
-//! What a worker is doing, for the error that names it and for the record.
+//! The present work of a worker, for the error that names it and for the record.
 
 use crate::ids::{ChunkId, RUNTIME, Sender};
 use crate::trace::NameId;
@@ -12,7 +12,7 @@ pub(crate) struct InHand {
     /// Its number, where a record is kept.
     pub(super) name: NameId,
     pub(crate) phase: u64,
-    /// Who sent the message.
+    /// The sender of the message.
     pub(super) from: Sender,
     /// A handler is running that has not been recorded.
     pub(super) running: bool,

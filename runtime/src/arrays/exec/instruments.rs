@@ -1,4 +1,4 @@
-//! What a worker measures and records of its own time, and what it is doing now.
+//! The instruments of a worker: they measure and record its time, and note its present work.
 //!
 //! Time is cut into slices at the same readings of the clock for the [`Meter`], which charges chunks, and for the
 //! [`Recorder`], which keeps a record. Either may be missing: a run may be neither measured nor recorded.
@@ -44,18 +44,18 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// What is told to the record besides time, if one is kept.
+    /// The recorder, if a record is kept, for what is not time.
     #[inline]
     pub(crate) fn recorder(&mut self) -> Option<&mut Recorder> {
         self.recorder.as_mut()
     }
 
-    /// Whether single events are recorded.
+    /// Tells whether single events are recorded.
     pub(crate) fn keeps_events(&self) -> bool {
         self.recorder.as_ref().is_some_and(Recorder::keeps_events)
     }
 
-    /// Whether there are events that are in no file yet.
+    /// Tells whether there are events that are in no file yet.
     pub(crate) fn has_unwritten(&self) -> bool {
         self.recorder.as_ref().is_some_and(Recorder::has_unwritten)
     }
@@ -65,7 +65,7 @@ impl<'r> Instruments<'r> {
         &self.in_hand
     }
 
-    /// Whether a handler is running that has not been recorded.
+    /// Tells whether a handler is running that has not been recorded.
     #[inline]
     pub(crate) fn in_handler(&self) -> bool {
         self.in_hand.running
@@ -120,7 +120,7 @@ impl<'r> Instruments<'r> {
         self.in_hand.running = true;
     }
 
-    /// What was noted last led to no handler.
+    /// Takes back the last note: no handler ran.
     #[inline]
     pub(crate) fn forget(&mut self) {
         self.in_hand.running = false;
@@ -201,7 +201,7 @@ impl<'r> Instruments<'r> {
         self.in_hand.running = false;
     }
 
-    /// What has just happened was the runtime's own time.
+    /// Counts the time since the last reading as the runtime's own.
     pub(crate) fn skip(&mut self, part: Part, sync: SyncId) {
         let now_ns = self.shared.clock.now_ns();
         if let Some(meter) = &mut self.meter {

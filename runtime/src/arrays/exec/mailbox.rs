@@ -58,7 +58,7 @@ pub(crate) struct Mailbox<S, M> {
     inner: Guarded<Inner<S, M>>,
 }
 
-/// Who pushes.
+/// The side that pushes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     /// A chunk of this rank, by a route that may have changed meanwhile.
@@ -67,7 +67,7 @@ pub(crate) enum By {
     Core,
 }
 
-/// What became of a push.
+/// The outcome of a push.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Pushed {
     /// The chunk will see it; somebody else has the token, or nobody may have one.
@@ -78,7 +78,7 @@ pub(crate) enum Pushed {
     Refused,
 }
 
-/// What a token was good for.
+/// The outcome of taking a token.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Begun<S, M> {
     /// The chunk's name, the chunk, and its mail.
@@ -87,7 +87,7 @@ pub(crate) enum Begun<S, M> {
     Held,
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Finished {
     Idle,

@@ -1,4 +1,4 @@
-//! How long a worker without work spins before it sleeps: for as long as answers have lately come soon.
+//! The time that a worker without work spins before it sleeps: long for as long as answers have lately come soon.
 //!
 //! A worker that sleeps gives its vCPU away, and beside a busy neighbour has to win it back, which may take a time slice
 //! of milliseconds; one that spins keeps it. What is waited for often takes just longer than the short spin that every
@@ -12,7 +12,7 @@
 //!
 //! Spins are counted in turns, not by the clock: a worker that is preempted in between has not spun.
 
-/// How many times as long as the short spin the long one is: some 250 us, in which a sleeper is awake and has answered.
+/// The factor from the short spin to the long one: some 250 us, in which a sleeper is awake and has answered.
 pub(super) const LONG: u32 = 12;
 /// The same as time, ns.
 pub(super) const LONG_NS: u64 = 250_000;
@@ -21,7 +21,7 @@ const TRUST_MAX: u32 = 8;
 /// Without trust every so many-th wait is spun on, to see.
 const TRY_EVERY: u32 = 32;
 
-/// What a worker has learnt of its waits.
+/// The experience of a worker with its waits.
 pub(crate) struct Patience {
     trust: u32,
     doubted: u32,
@@ -45,12 +45,12 @@ impl Patience {
         self.rested_ns += parked_ns;
     }
 
-    /// How long it has slept since it last found work, ns.
+    /// Time that it has slept since it last found work, ns.
     pub(super) fn rested_ns(&self) -> u64 {
         self.rested_ns
     }
 
-    /// Whether to spin on, once the short spin has found nothing.
+    /// Decides to spin on, or not, once the short spin has found nothing.
     pub(super) fn spins_on(&mut self) -> bool {
         if self.trust > 0 {
             return true;
@@ -69,7 +69,7 @@ impl Patience {
 mod tests {
     use super::*;
 
-    /// How many of so many waits are spun on, of which `soon` says whether they end soon.
+    /// Number of waits that are spun on, of so many, of which `soon` says whether they end soon.
     fn spun_on(patience: &mut Patience, waits: u32, soon: impl Fn(u32) -> bool) -> u32 {
         let mut spun = 0;
         for wait in 0..waits {

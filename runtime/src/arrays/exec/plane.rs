@@ -19,7 +19,7 @@ pub(crate) struct Plane {
     outbound_waits: AtomicBool,
 }
 
-/// What is locked together.
+/// The state that is locked together.
 pub(crate) struct Core {
     pub(crate) rank: RankCore,
     outbound: Vec<(Rank, Packet)>,
@@ -43,7 +43,7 @@ impl Plane {
         self.outbound_waits.store(true, Ordering::Release);
     }
 
-    /// Whether worker 0 should look: something may have been left.
+    /// Tells whether worker 0 should look: something may have been left.
     #[inline]
     pub(crate) fn outbound_waits(&self) -> bool {
         self.outbound_waits.load(Ordering::Acquire)
@@ -60,7 +60,7 @@ impl Plane {
 }
 
 impl Core {
-    /// Whether something waits for worker 0.
+    /// Tells whether something waits for worker 0.
     #[inline]
     pub(crate) fn has_outbound(&self) -> bool {
         !self.outbound.is_empty()

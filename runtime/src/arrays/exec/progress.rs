@@ -2,8 +2,8 @@
 //!
 //! Actions of the first group (see [`Action`]) are carried out while the core is locked, so that no other worker of the
 //! rank can see a state between two of them; those of the second group run handlers and hooks, and come after the lock.
-//! What user code does run under the lock has no way back into the runtime: placement functions and index conversions.
-//! Packets are encoded after the lock, in the order in which the core gave them out.
+//! Some user code does run under the lock, and has no way back into the runtime: placement functions and index
+//! conversions. Packets are encoded after the lock, in the order in which the core gave them out.
 
 use super::in_hand::InHand;
 use super::mailbox::By;

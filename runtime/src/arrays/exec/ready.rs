@@ -51,7 +51,7 @@ impl Queues {
         )
     }
 
-    /// Whether there is a token that `worker` could take.
+    /// Tells whether there is a token that `worker` could take.
     pub(crate) fn any(&self) -> bool {
         self.inboxes.iter().any(|inbox| !inbox.is_empty())
             || self.stealers.iter().any(|deque| !deque.is_empty())
@@ -72,7 +72,7 @@ impl Ready {
         }
     }
 
-    /// Whether the worker's own queue is empty.
+    /// Tells whether the worker's own queue is empty.
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Ready::Alone { tokens, .. } => tokens.is_empty(),

@@ -1,4 +1,4 @@
-//! What a rank measures of itself, and where its workers put by what is kept for the record.
+//! The measurements of a rank, and the place where its workers put by what is kept for the record.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::trace::recording::Recording;
 pub(crate) struct Record {
     gauges: Gauges,
     recording: Arc<Recording>,
-    /// What handlers cost is measured.
+    /// True if the cost of handlers is measured.
     measures: bool,
 }
 
@@ -37,7 +37,7 @@ impl Record {
         &self.gauges.workers[worker.index()]
     }
 
-    /// When workers are to measure their speed again.
+    /// The rounds in which workers measure their speed again.
     pub(crate) fn rounds(&self) -> &Rounds {
         &self.gauges.rounds
     }
@@ -59,7 +59,7 @@ impl Record {
         }
     }
 
-    /// What the rank did since its phase began, which ends the phase; nothing where nothing is measured.
+    /// The sample of the rank since its phase began, which ends the phase; empty where nothing is measured.
     pub(crate) fn sample(&self, now_ns: u64) -> Sample {
         if self.measures { self.gauges.sample(now_ns) } else { Sample::default() }
     }

@@ -1,4 +1,4 @@
-//! What the workers of a rank share in order to find work, and to sleep where there is none.
+//! The queues and sleepers that the workers of a rank share: to find work, and to sleep where there is none.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ impl Scheduler {
         Scheduler { queues, team, spins, congested: AtomicBool::new(false) }
     }
 
-    /// Whether the rank is one thread.
+    /// Tells whether the rank is one thread.
     #[inline]
     pub(crate) fn lone(&self) -> bool {
         self.queues.inboxes.is_empty()
@@ -52,7 +52,7 @@ impl Scheduler {
         }
     }
 
-    /// Whether there is a token that a worker could take from others.
+    /// Tells whether there is a token that a worker could take from others.
     pub(crate) fn has_tokens(&self) -> bool {
         self.queues.any()
     }

@@ -18,7 +18,7 @@ use crate::wire::codec::Codec;
 /// Buffers of mailboxes kept for reuse.
 const SPARES_MAX: usize = 256;
 
-/// What a worker keeps in order to send.
+/// The state of a worker for sending.
 pub(crate) struct Outgoing {
     /// Buffers for mailboxes that have none.
     spares: Vec<Vec<Delivery>>,
@@ -158,7 +158,8 @@ impl Worker<'_> {
         });
     }
 
-    /// What is done with messages besides sending them. False if one cannot be encoded, which ends the run.
+    /// Records a message, and sends it through the wire format where a run asks for that. False if it cannot be
+    /// encoded, which ends the run.
     #[cold]
     fn look_at_send(&mut self, to: ChunkId, delivery: &mut Option<Delivery>) -> bool {
         if self.instruments.keeps_events()

@@ -1,4 +1,4 @@
-//! What the workers of a rank share: one part for each thing that there is to know.
+//! The state that the workers of a rank share: one part for each thing that there is to know.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a seed decides about a worker, and what the worker tells the simulation.
+//! The choices of a seed about a worker, and the worker's side of a simulation.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;

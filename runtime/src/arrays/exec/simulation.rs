@@ -38,7 +38,8 @@ use crate::trace::at_work::Sightings;
 use crate::trace::recording::Recording;
 use crate::transport::sim::{Sim, SimMail};
 
-/// What a run of a chunk takes that declares no load: up to this, times the weight that the seed has drawn for the chunk.
+/// The time of a run of a chunk that declares no load: up to this, times the weight that the seed has drawn for the
+/// chunk.
 const RUN_MAX_NS: u64 = 2_000;
 const WEIGHT_MAX: u64 = 8;
 /// Searches for quiescence that may fail in a row before the simulation itself is at fault.
@@ -132,7 +133,7 @@ struct Simulation<'r> {
     ranks: &'r [SimRank],
     /// Ranks that have not been told that they are idle since they last did something.
     idle: Vec<bool>,
-    /// What each rank has sent.
+    /// The packets that each rank has sent.
     mail: Vec<SimMail<Packet>>,
     post: Post<Erratic, Packet>,
     /// Sender and receiver of what is on its way.
@@ -142,7 +143,7 @@ struct Simulation<'r> {
     weights: Option<u64>,
 }
 
-/// What happens next.
+/// The next event.
 enum Event {
     Step(usize),
     Arrival,
@@ -243,8 +244,8 @@ impl Simulation<'_> {
     }
 }
 
-/// How heavy a chunk is that declares no load. In a simulation nothing is measured, but were all chunks alike no strategy
-/// would ever have a reason to move one.
+/// The weight of a chunk that declares no load. In a simulation nothing is measured, but were all chunks alike no
+/// strategy would ever have a reason to move one.
 fn weight(seed: u64, chunk: ChunkId) -> u64 {
     let mut hasher = FxHasher::default();
     (seed, chunk).hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! What a worker does for a sync outside of the core: measures the rank, asks the strategy, says what is missing.
+//! The work of a worker for a sync outside of the core: it measures the rank, asks the strategy, says what is missing.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -83,7 +83,8 @@ impl Worker<'_> {
         self.instruments.skip(Part::Measure, sync);
     }
 
-    /// What every idle chunk of this rank waits for, or is waited for, where that can be seen from here.
+    /// The lines of a stall report: what every idle chunk of this rank waits for, or is waited for, where that can be
+    /// seen from here.
     pub(super) fn explain(&self) -> Vec<String> {
         let open = self.shared.plane.lock().rank.open_sync();
         let (mut missing, mut waiting) = (Vec::new(), Vec::new());

@@ -17,15 +17,15 @@ use crate::text::of_panic;
 const STEPS_MAX: u32 = 512;
 /// Looks between two pauses of a spinning worker: a pause is kind to the other thread of a core, but as long as a look.
 const LOOKS: u32 = 4;
-/// How many times longer a worker spins while a transfer is under way: one of 1 MiB takes some 100 us.
+/// The factor by which a worker spins longer while a transfer is under way: one of 1 MiB takes some 100 us.
 const TRANSFER_PATIENCE: u32 = 8;
-/// How long a worker sleeps on events that are in no file yet.
+/// Time that a worker sleeps on events that are in no file yet.
 const UNWRITTEN_NAP: Duration = Duration::from_secs(1);
-/// How long it does so; what it notes of its sleep is not worth waking for.
+/// Time for which it sleeps in such naps; its notes of a longer sleep are not worth waking for.
 const NAPS_NS: u64 = 2_000_000_000;
-/// How long rank 0 sleeps before it asks whether anybody is still at work.
+/// Time that rank 0 sleeps before it asks whether any rank is still at work.
 const SUSPECT: Duration = Duration::from_millis(100);
-/// How long worker 0 sleeps, at first and at most, while packets wait for a receiver that takes none.
+/// Time that worker 0 sleeps, at first and at most, while packets wait for a receiver that takes none.
 const UNSENT_NAP: Duration = Duration::from_micros(200);
 const UNSENT_NAP_MAX: Duration = Duration::from_millis(2);
 

@@ -31,8 +31,8 @@ use crate::ids::{CellId, ChunkId, RUNTIME, Sender, WorkerId};
 use crate::trace::UserEvent;
 use crate::transport::Transport;
 
-/// How long a chunk runs before its worker looks at the transport in between, ns; and how many handlers where no time is
-/// measured.
+/// Time that a chunk runs before its worker looks at the transport in between, ns; and number of handlers where no time
+/// is measured.
 const RUN_NS_MAX: u64 = 50_000;
 const RUN_HANDLERS_MAX: u64 = 8;
 
@@ -50,7 +50,7 @@ pub(crate) struct Worker<'r> {
     pub(super) actions: Actions,
 }
 
-/// Whether a chunk is still there after the effects of its handler.
+/// The state of a chunk after the effects of its handler: still there or not.
 #[derive(PartialEq)]
 enum Chunk {
     Stays,
@@ -151,8 +151,8 @@ impl<'r> Worker<'r> {
         (handled, Chunk::Stays)
     }
 
-    /// Whether it is time to look at the transport, though the chunk that runs has more mail: by the clock where handlers
-    /// are measured, else every so many handlers.
+    /// Tells whether it is time to look at the transport, though the chunk that runs has more mail: by the clock where
+    /// handlers are measured, else every so many handlers.
     #[inline]
     fn has_run_long(&self) -> bool {
         match self.instruments.last_ns() {

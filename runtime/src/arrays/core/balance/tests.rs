@@ -124,7 +124,7 @@ fn the_markers_of_two_syncs_are_counted_apart() {
     assert_eq!(migrations.arrive(traveller(2)), [Step::Flushed { sync: SYNC.next(), moved_bytes: 10 }]);
 }
 
-/// What ranks say to each other.
+/// A message between ranks.
 enum Said {
     Moves(SyncId),
     Marker(SyncId),

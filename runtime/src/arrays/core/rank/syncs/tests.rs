@@ -120,7 +120,7 @@ fn traveller(key: u64, journey: Option<Journey>) -> Packet {
     Packet::Arrive(Box::new(Traveller { chunk, cargo: Cargo::Follows, mail: Vec::new(), bytes: 0, journey }))
 }
 
-/// What rank 1 is to do with a chunk that comes to it at sync 0, or is inserted there.
+/// The actions of rank 1 for a chunk that comes to it at sync 0, or is inserted there.
 fn on_arrival(core: &mut RankCore, migrates: bool) -> Vec<&'static str> {
     let (mut out, from) = (Actions::new(), Rank(2));
     if migrates {
