@@ -1,4 +1,4 @@
-//! What happened in a run: recorded while it runs, and written as a trace.
+//! The trace of a run: recorded while it runs, and written to files.
 //!
 //! | always | on request (`CARIBOU_TRACE`) |
 //! |---|---|

@@ -37,7 +37,7 @@ pub(crate) fn encode_into<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Resul
         .map_err(|why| WireError(why.to_string()))
 }
 
-/// How long a value's encoding would be, except for numbers that [`bulk`](crate::bulk) would put beside it; 0 if it fails.
+/// The length of a value's encoding, except for numbers that [`bulk`](crate::bulk) would put beside it; 0 if it fails.
 #[inline]
 pub(crate) fn encoded_bytes<T: Serialize>(value: &T) -> u64 {
     let mut count = Count(0);
@@ -85,7 +85,7 @@ pub(crate) fn decode_first<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, 
     Ok(value)
 }
 
-/// What was written cannot be read. Nearly always the types do not say the same to serde both ways.
+/// The error of bytes that cannot be read. Nearly always the types do not say the same to serde both ways.
 #[cold]
 fn unreadable(why: &str) -> WireError {
     WireError(format!(

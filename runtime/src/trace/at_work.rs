@@ -1,4 +1,4 @@
-//! What each worker is running, for those who watch a run from outside.
+//! The present work of each worker, for those who watch a run from outside.
 //!
 //! A worker says it by plain stores that cost as much as keeping it to itself, and reads no clock for it. Whoever watches
 //! looks again and again: what is still the same has been running since the first look, so times are *at least*.
@@ -21,7 +21,7 @@ const DECISION: ArrayId = ArrayId(u32::MAX - 3);
 const WAITING: ArrayId = ArrayId(u32::MAX - 4);
 const UNNAMED: u32 = u32::MAX;
 
-/// What one worker is running. Only that worker writes.
+/// The present work of one worker. Only that worker writes.
 pub(crate) struct AtWork {
     array: AtomicU32,
     key: AtomicU64,
@@ -31,7 +31,7 @@ pub(crate) struct AtWork {
     begun: AtomicU64,
 }
 
-/// What a worker was seen to run.
+/// The work of a worker at a look.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Sight {
     chunk: ChunkId,
@@ -106,7 +106,7 @@ impl AtWork {
     }
 }
 
-/// What a worker has been running for some time.
+/// Work that a worker has been at for some time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Running {
     pub(crate) rank: Rank,
@@ -136,7 +136,7 @@ impl std::fmt::Display for Running {
     }
 }
 
-/// What all workers of a process were seen to run, look by look.
+/// The work of all workers of a process, look by look.
 #[derive(Default)]
 pub(crate) struct Sightings {
     last_ns: u64,

@@ -33,7 +33,7 @@ pub const INDEXED_MAX: usize = RAW_MAX / (HEADER + 8);
 /// Events that a block may hold at most: they are longer in memory.
 pub const EVENTS_MAX: usize = 1 << 18;
 
-/// What is in a block.
+/// The contents of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// [`RunRecord`](super::RunRecord), first of all.
@@ -85,12 +85,12 @@ impl Kind {
     }
 }
 
-/// What a block's header says.
+/// The header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The kind of its content.
     pub kind: Kind,
-    /// Whether the bytes in the file are compressed.
+    /// True if the bytes in the file are compressed.
     pub compressed: bool,
     /// The worker it is about; 0 where it is about none.
     pub worker: u16,
@@ -100,9 +100,9 @@ pub struct Header {
     pub stored: u32,
     /// Events, or records.
     pub items: u32,
-    /// When the first event begins.
+    /// Begin of the first event.
     pub first_ns: u64,
-    /// When the last event ends.
+    /// End of the last event.
     pub last_ns: u64,
     /// Checksum of the bytes in the file.
     pub checksum: u32,

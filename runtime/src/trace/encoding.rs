@@ -35,7 +35,7 @@ mod tag {
     pub(super) const DROPPED: u8 = 13;
 }
 
-/// How another chunk is said.
+/// The encoding of another chunk.
 mod other {
     pub(super) const RUNTIME: u64 = 0;
     pub(super) const SAME_ARRAY: u64 = 1;
@@ -44,7 +44,7 @@ mod other {
     pub(super) const BITS: u32 = 2;
 }
 
-/// What the last event leaves behind for the next.
+/// The values of the last event, from which the next differs.
 #[derive(Clone, Copy)]
 struct Last {
     end_ns: u64,
@@ -197,7 +197,7 @@ pub struct Decoder<'b> {
 /// Bytes that are no event.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Undecodable {
-    /// Where in the block.
+    /// The place in the block.
     pub at: usize,
     /// The fault, in some words.
     pub why: &'static str,

@@ -72,7 +72,7 @@ pub enum What {
     },
     /// A chunk left this rank for another: from when it was taken out of its cell until it was handed to the transport.
     Depart {
-        /// Which.
+        /// The chunk.
         chunk: ChunkId,
         /// The rank that it goes to.
         rank: u32,
@@ -81,21 +81,21 @@ pub enum What {
     },
     /// A chunk came to this rank: it was made here, inserted, or has migrated. A point; by one clock not before it departed.
     Arrive {
-        /// Which.
+        /// The chunk.
         chunk: ChunkId,
         /// The size of its state, if it came from another rank.
         bytes: u64,
     },
     /// A chunk contributed to a reduction. A point.
     Contribute {
-        /// Which.
+        /// The chunk.
         chunk: ChunkId,
         /// The number of the reduction among those of its array.
         number: u64,
     },
     /// A chunk came to a sync with this load. A point, at the time at which the rank was measured.
     Load {
-        /// Which.
+        /// The chunk.
         chunk: ChunkId,
         /// The sync.
         sync: u64,
@@ -131,7 +131,7 @@ pub enum What {
     Range {
         /// The first of them.
         first: u64,
-        /// How many.
+        /// Number of iterations.
         count: u64,
         /// Wall time in it that was not CPU time.
         lost_ns: u64,
@@ -143,7 +143,7 @@ pub enum What {
     },
     /// The trace was full: later events of this rank are not in it. A point, at the end.
     Dropped {
-        /// How many.
+        /// Number of events.
         events: u64,
     },
 }

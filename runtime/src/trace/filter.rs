@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Which events a trace keeps. The profile, samples and records of syncs are always kept.
+/// The choice of events that a trace keeps. The profile, samples and records of syncs are always kept.
 ///
 /// A list of words: `handlers`, `messages` (sends; `messages=16` one in sixteen of each chunk), `idle`, `runtime`, `chunks`
 /// (arrivals, departures, loads, contributions), `marks` (with spans and counters), `iterations` (of pools), `all`, `none`.

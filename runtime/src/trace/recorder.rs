@@ -1,4 +1,4 @@
-//! What one worker records: on the way of every message, so it touches nothing but its own memory.
+//! The recorder of one worker: on the way of every message, so it touches nothing but its own memory.
 //!
 //! A worker's time is cut into slices that follow each other, by the clock readings that measuring makes anyway: of
 //! handlers, idle, of the runtime itself. Slices and messages are put by as they are, and every batch of the meter (0.2 ms)
@@ -42,16 +42,16 @@ pub(crate) struct Recorder {
     events: Vec<Event>,
     /// Of the batches before.
     settled: Vec<Event>,
-    /// What a handler did: takes the time at which it ends, and comes after it.
+    /// Events inside the running handler: each takes the time at which that ends, and comes after it.
     pending: Vec<Pending>,
     /// Read before the first message of a flush was handed over.
     flush_ns: Option<u64>,
-    /// What the program told about the handler that is running.
+    /// Events of the program inside the running handler.
     told: Vec<Event>,
     block: Unwritten,
 }
 
-/// Which classes of events are kept.
+/// The classes of events that are kept.
 #[derive(Clone, Copy)]
 struct Keeps {
     any: bool,
@@ -107,13 +107,13 @@ impl Tally {
 struct Longest {
     ns: u64,
     kind: NameId,
-    /// Where it is among the events.
+    /// Its position among the events.
     event: Option<usize>,
 }
 
-/// What a handler did, until it ends.
+/// An event inside a handler, until that ends.
 struct Pending {
-    /// When it began at the earliest; none of what is known to have happened when the handler ended.
+    /// Earliest time of its begin; none of an event that is known to have happened when the handler ended.
     since_ns: Option<u64>,
     what: What,
 }
@@ -184,7 +184,7 @@ impl Recorder {
         })
     }
 
-    /// Whether events are kept at all.
+    /// Tells whether events are kept at all.
     pub(crate) fn keeps_events(&self) -> bool {
         self.keeps.any
     }
@@ -225,7 +225,7 @@ impl Recorder {
         self.settle_pending(now_ns);
     }
 
-    /// When the slice that ends now began, and when it ends: time never goes back.
+    /// The begin and the end of the slice that ends now: time never goes back.
     #[inline]
     fn end_slice(&mut self, now_ns: u64) -> (u64, u64) {
         let begin_ns = self.last_ns;
@@ -233,7 +233,7 @@ impl Recorder {
         (begin_ns, self.last_ns)
     }
 
-    /// What was done since the last slice is over.
+    /// Ends the events inside the last slice.
     #[inline]
     fn settle_pending(&mut self, now_ns: u64) {
         self.flush_ns = None;
@@ -269,7 +269,7 @@ impl Recorder {
         id
     }
 
-    /// Whether the send of a message is kept.
+    /// Tells whether the send of a message is kept.
     #[inline]
     pub(crate) fn wants_send(&self, from: Sender) -> bool {
         self.keeps.arrows != 0
@@ -482,7 +482,7 @@ impl Recorder {
         self.recording.write(&block);
     }
 
-    /// Whether there are events that are in no file.
+    /// Tells whether there are events that are in no file.
     pub(crate) fn has_unwritten(&self) -> bool {
         self.block.events > 0 || !self.events.is_empty() || !self.settled.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What one rank records: shared by its workers, and read by whoever watches the run.
+//! The record of one rank: shared by its workers, and read by whoever watches the run.
 //!
 //! Everything here is locked for a short time and rarely: a worker comes every 0.2 ms with what it has put by in its
 //! [`Recorder`](super::recorder::Recorder), and whenever a block of events is full. The file is behind one lock, and names are
@@ -31,7 +31,7 @@ const SAMPLES_MAX: usize = 1024;
 /// Syncs kept for whoever watches.
 const SYNCS_MAX: usize = 20;
 
-/// What is recorded in a run, as the configuration says.
+/// The parts of a run to record, as the configuration says.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     /// The directory of this run.
@@ -42,26 +42,27 @@ pub(crate) struct Wanted {
     pub(crate) profile: bool,
 }
 
-/// How a rank spent its time. [`Report`](crate::Report) has one of each rank of this process.
+/// The profile of a rank's time. [`Report`](crate::Report) has one of each rank of this process.
 ///
 /// ```
 /// assert!(caribou::trace::RankProfile::default().workers.is_empty());
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RankProfile {
-    /// Which rank.
+    /// The rank.
     pub rank: u32,
-    /// What the numbers of kinds stand for.
+    /// The names of kinds, by number.
     pub names: Vec<Name>,
     /// One of each worker.
     pub workers: Vec<Profile>,
-    /// What the rank measured about itself, in order; of a long run coarser.
+    /// The rank's measurements of itself, in order; of a long run coarser.
     pub samples: Vec<Sample>,
-    /// Why its trace could not be written to the end, such as a full disk. A trace that reached its limit is not broken.
+    /// The reason why its trace could not be written to the end, such as a full disk. A trace that reached its limit is not
+    /// broken.
     pub broken: Option<String>,
 }
 
-/// How people call a chunk; none if that is the name of something else.
+/// The function that names a chunk for people; none if the name is that of something else.
 pub(crate) type NameChunk = Box<dyn Fn(ChunkId) -> Option<String> + Send + Sync>;
 
 /// One rank's record.
@@ -69,14 +70,14 @@ pub(crate) struct Recording {
     rank: Rank,
     pub(crate) profiled: bool,
     filter: Filter,
-    /// Whether each array's chunks are recorded.
+    /// True for arrays whose chunks are recorded.
     arrays: Vec<bool>,
     array_names: Vec<String>,
-    /// How people call a chunk, once that is known.
+    /// The names of chunks, once they are known.
     pub(super) name_chunk: OnceLock<NameChunk>,
     /// The name of the strategy, once it is known.
     pub(super) strategy: OnceLock<String>,
-    /// What each worker is running: padded, since each writes its own with every message.
+    /// The present work of each worker: padded, since each writes its own with every message.
     pub(crate) at_work: Vec<CachePadded<AtWork>>,
     profiles: Vec<Mutex<Profile>>,
     names: Mutex<Table>,
@@ -104,7 +105,7 @@ pub(crate) struct Syncs {
 struct Log {
     /// None once it could not be written.
     writer: Option<Writer>,
-    /// Why it could not.
+    /// The reason why it could not.
     broken: Option<String>,
     bytes_max: u64,
     names_written: usize,
@@ -115,8 +116,8 @@ struct Log {
 }
 
 impl Log {
-    /// Whether no more of these are written. Samples, syncs and names are few: they go on where events have to stop, up to
-    /// an eighth more.
+    /// Tells whether no more of these are written. Samples, syncs and names are few: they go on where events have to
+    /// stop, up to an eighth more.
     fn is_full(&self, few: bool) -> bool {
         let bytes_max = self.bytes_max.saturating_add(if few { self.bytes_max / 8 } else { 0 });
         self.writer.as_ref().is_none_or(|writer| writer.bytes() >= bytes_max)
@@ -124,12 +125,12 @@ impl Log {
 }
 
 impl Recording {
-    /// Of a rank with one worker, of a run that records nothing.
+    /// The record of a rank in a run that records nothing.
     pub(crate) fn nothing_of(rank: Rank, workers: u32) -> Recording {
         Recording { rank, ..Recording::nothing(workers) }
     }
 
-    /// Of a run that records nothing.
+    /// The record of rank 0 in a run that records nothing.
     pub(crate) fn nothing(workers: u32) -> Recording {
         Recording {
             rank: Rank(0),
@@ -179,18 +180,18 @@ impl Recording {
         }
     }
 
-    /// How its chunks are called, and what balances them.
+    /// Gives the names of chunks, and the strategy.
     pub(crate) fn describe(&self, name_chunk: NameChunk, strategy: &str) {
         self.name_chunk.get_or_init(|| name_chunk);
         self.strategy.get_or_init(|| strategy.to_owned());
     }
 
-    /// Whether events of this class are wanted.
+    /// Tells whether events of this class are kept.
     pub(crate) fn keeps(&self, class: Class) -> bool {
         self.log.is_some() && self.filter.keeps(class)
     }
 
-    /// Whether any events are.
+    /// Tells whether any events are kept.
     pub(crate) fn keeps_events(&self) -> bool {
         self.log.is_some() && self.filter.keeps_any()
     }
@@ -298,7 +299,7 @@ impl Recording {
         }
     }
 
-    /// Whether there is a file.
+    /// Tells whether there is a file.
     pub(crate) fn writes(&self) -> bool {
         self.log.is_some()
     }

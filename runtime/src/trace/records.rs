@@ -64,7 +64,7 @@ pub struct End {
     pub elapsed_ns: u64,
     /// Deliveries handled on this rank.
     pub messages: u64,
-    /// Why it failed, if it did.
+    /// The reason why it failed, if it did.
     pub failed: Option<String>,
     /// Events that were not kept; samples and syncs as well.
     pub dropped: u64,

@@ -20,8 +20,8 @@ const NAMES_MAX: usize = 16_384;
 
 /// The file of one rank of a trace that is being written.
 ///
-/// What was written is in the file when the call returns: a process that dies leaves a trace that can be read up to there.
-/// The runtime writes traces when `CARIBOU_TRACE` says so; this is for those who make one otherwise.
+/// Records are in the file when the call returns: a process that dies leaves a trace that can be read up to there. The
+/// runtime writes traces when `CARIBOU_TRACE` says so; this is for those who make one otherwise.
 ///
 /// ```
 /// use caribou::trace::{End, Event, RunRecord, What, Writer};
@@ -42,7 +42,7 @@ pub struct Writer {
     at: u64,
     /// Place and header of each block.
     blocks: Vec<(u64, Header)>,
-    /// Whether what ranks reported to some sync was left out.
+    /// True if reports of ranks to some sync were left out.
     shortened: bool,
 }
 
@@ -67,7 +67,7 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Where the file is.
+    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -212,7 +212,7 @@ impl Writer {
     }
 }
 
-/// When the first of these events begins and the last ends.
+/// The begin of the first of these events, and the end of the last.
 pub(crate) fn times_of(events: &[Event]) -> (u64, u64) {
     let first_ns = events.iter().map(|event| event.begin_ns).min().unwrap_or(0);
     let last_ns = events.iter().map(|event| event.end_ns).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What every transport promises, as one test that each of them passes.
+//! The promises of every transport, as one test that each of them passes.
 //!
 //! Each rank is a [`Party`]: it sends every other rank a numbered series of packets of very different sizes, in bursts, and
 //! takes what comes. Whoever drives the parties (threads, one thread in turn, processes) steps them until all are done.
@@ -19,12 +19,12 @@ use super::local::{Local, Wake};
 use super::sim::Sim;
 use crate::ids::Rank;
 
-/// Where what is too long for one message is cut: shorter than in earnest, and longer than a batch.
+/// The length at which long packets are cut: shorter than in earnest, and longer than a batch.
 const PIECE_BYTES: usize = 64 * 1024;
 /// Packets that each rank sends to each other.
 const PACKETS: u64 = 3_000;
 
-/// What the ranks under test send each other.
+/// The packets between the ranks under test.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Packet {
     /// Encoded with the packet.
@@ -166,7 +166,7 @@ mod processes {
     use std::process::Command;
     use std::time::Duration;
 
-    /// What one process does. Twice over the same links: nothing of a run is left for the next.
+    /// The part of one process. Twice over the same links: nothing of a run is left for the next.
     #[test]
     #[ignore = "it is a process of an MPI job: started by processes_conform"]
     fn a_process() {

@@ -34,20 +34,21 @@ pub(crate) trait Transport<P> {
     /// The rank has nothing else to do: everything that still lies here should leave. True if it all has.
     fn idle(&mut self) -> bool;
 
-    /// Whether `poll` might return something. Takes nothing.
+    /// Tells whether `poll` might return something. Takes nothing.
     fn ready(&mut self) -> bool;
 
-    /// Whether so much waits for a slow receiver that this rank should make no more of it. It goes on taking packets.
+    /// Tells whether so much waits for a slow receiver that this rank should make no more of it. It goes on taking
+    /// packets.
     fn congested(&self) -> bool {
         false
     }
 
-    /// Whether something is on its way that will be complete soon, and wakes nobody.
+    /// Tells whether something is under way that will be complete soon, and wakes nobody.
     fn transfers(&self) -> bool {
         false
     }
 
-    /// How long this rank may sleep without missing what arrives: for ever where senders wake it.
+    /// The time that this rank may sleep without missing what arrives; none, which is for ever, where senders wake it.
     fn nap(&mut self) -> Option<Duration> {
         None
     }

@@ -42,7 +42,7 @@ use crate::wire::codec::Codec;
 const LINES_PER_RANK: usize = 1 << 17;
 const RING_LINES_MIN: usize = 1 << 10;
 const RING_LINES_MAX: usize = 1 << 13;
-/// How long a process sleeps at first, and at most, while something can come that wakes nobody.
+/// Shortest and longest sleep of a process while something can come that wakes nobody.
 const NAP_MIN: Duration = Duration::from_micros(20);
 const NAP_MAX: Duration = Duration::from_millis(1);
 
@@ -101,7 +101,8 @@ impl Links {
         Ok(Links { communicator, rank, peers, window, batches })
     }
 
-    /// Where the thread that drives the transport of this process sleeps, so that those of the same host can wake it.
+    /// The place where the thread that drives the transport of this process sleeps, so that those of the same host can
+    /// wake it.
     pub(crate) fn bed(&self) -> Option<Box<dyn SharedBed>> {
         let (window, parts) = self.window.as_ref()?;
         let part = parts[self.rank as usize]?;
@@ -239,7 +240,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(())
     }
 
-    /// What a process does now and then besides sending and receiving: retries, grants, letting go of what has left.
+    /// Does the work besides sending and receiving: retries, grants, letting go of what has left.
     fn upkeep(&mut self, all: bool) -> Result<bool, MpiError> {
         self.flush(all)?;
         if !self.waiting && !self.transfers {

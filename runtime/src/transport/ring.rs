@@ -34,11 +34,12 @@ pub(crate) const LINE_WORDS: usize = 8;
 pub(crate) const LINE_WORDS: usize = 3;
 /// Words of a batch in each line.
 const LOAD_WORDS: usize = LINE_WORDS - 1;
-/// Where a control word has its lap.
+/// The place of the lap in a control word.
 const LAP_SHIFT: u32 = 32;
 const LAP_MASK: u64 = (1 << (64 - LAP_SHIFT)) - 1;
 
-/// Where a ring's first line has its tail, how many runs its reader has received, and how many have left its writer.
+/// The words of a ring's first line: its tail, the number of runs that its reader has received, and the number that
+/// have left its writer.
 const TAIL: usize = 0;
 const RECEIVED: usize = 1;
 const LEFT: usize = 2;
@@ -133,7 +134,7 @@ impl<W: Deref<Target = [AtomicU64]>> Writer<W> {
         self.ring.say(LEFT, runs);
     }
 
-    /// How many runs the other has received.
+    /// Number of runs that the other has received.
     pub(crate) fn received(&self) -> u64 {
         self.ring.said[RECEIVED].load(Ordering::Relaxed)
     }
@@ -152,13 +153,14 @@ impl<W: Deref<Target = [AtomicU64]>> Reader<W> {
         Reader { ring, read: 0, told: 0 }
     }
 
-    /// Whether a batch is there, all of it.
+    /// Tells whether a whole batch is there.
     #[inline]
     pub(crate) fn ready(&self) -> bool {
         self.batch_words().is_some()
     }
 
-    /// How many words the next batch has, once its last line is there. None otherwise: who writes may be stopped, or dead.
+    /// Number of words in the next batch, once its last line is there. None otherwise: the writer may be stopped, or
+    /// dead.
     #[inline]
     fn batch_words(&self) -> Option<usize> {
         let words = self.control(self.read)? as u32 as usize;
@@ -181,7 +183,7 @@ impl<W: Deref<Target = [AtomicU64]>> Reader<W> {
         self.ring.say(RECEIVED, runs);
     }
 
-    /// How many runs have left the other.
+    /// Number of runs that have left the other.
     pub(crate) fn left(&self) -> u64 {
         self.ring.said[LEFT].load(Ordering::Relaxed)
     }

@@ -33,7 +33,7 @@ impl<P> Sim<P> {
 }
 
 impl<P> SimMail<P> {
-    /// What the rank has sent since this was last called.
+    /// Takes the packets that the rank has sent since the last call.
     pub(crate) fn take_sent(&self) -> Vec<(Rank, P)> {
         std::mem::take(&mut self.0.borrow_mut().sent)
     }

@@ -57,7 +57,7 @@ mod sealed {
     pub trait Holder<T> {}
 }
 
-/// What holds numbers in bulk: `Vec<T>`, `Box<[T]>`, `Arc<[T]>`, `Arc<Vec<T>>`, slices.
+/// A holder of numbers in bulk: `Vec<T>`, `Box<[T]>`, `Arc<[T]>`, `Arc<Vec<T>>`, slices.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -160,7 +160,7 @@ pub(crate) enum Block {
 }
 
 impl Block {
-    /// What arrives when this attachment is sent.
+    /// The block that arrives when this attachment is sent.
     pub(crate) fn copied(attachment: &Attachment) -> Block {
         let bytes = attachment.numbers.bytes();
         match attachment.width {
@@ -200,7 +200,7 @@ const ALIGNMENT_MAX: usize = 8;
 /// Runs that travel beside one packet at most; more stay in the encoding.
 pub(crate) const RUNS_MAX: usize = 250;
 
-/// What `serialize` and `deserialize` of this thread do with long runs.
+/// The treatment of long runs by `serialize` and `deserialize` of this thread.
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
     /// Nothing: everything is in the bytes.

@@ -15,7 +15,7 @@ pub(super) type Blocks = Vec<(u64, Header)>;
 /// A place in a file, and what is wrong there.
 pub(super) type Fault = (u64, String);
 
-/// Whether a file that begins so is a trace that can be read.
+/// Checks that a file that begins so is a trace that can be read.
 pub(super) fn check_magic(magic: &[u8]) -> Result<(), String> {
     if magic == MAGIC || magic == MAGIC_1 {
         return Ok(());
@@ -114,7 +114,7 @@ fn read_index(file: &mut File, at: u64, end: u64) -> Option<Blocks> {
     (expected == at && blocks.len() == header.items as usize).then_some(blocks)
 }
 
-/// Where the block after this one begins.
+/// The place of the block after this one.
 fn after(at: u64, header: &Header) -> Option<u64> {
     at.checked_add(HEADER as u64)?.checked_add(u64::from(header.stored))
 }

@@ -26,7 +26,7 @@ use caribou::trace::{
 use opening::{Opening, files_of};
 pub use stream::Stream;
 
-/// Why there is no trace to read: one line, saying what, where and what was expected.
+/// An error in place of a trace: one line, saying what, where and what was expected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
@@ -114,7 +114,7 @@ pub struct Trace {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct RankTrace {
-    /// Which.
+    /// The rank.
     pub rank: u32,
     /// Number of its workers.
     pub workers: u32,
@@ -122,7 +122,7 @@ pub struct RankTrace {
     pub host: String,
     /// Its measurements of itself, in order.
     pub samples: Vec<Sample>,
-    /// Which processes were on its vCPUs when much time was lost, in order.
+    /// Processes on its vCPUs when much time was lost, in order.
     pub looks: Vec<Look>,
     /// The profile of each worker; of those that left none, empty.
     pub profiles: Vec<Profile>,

@@ -1,8 +1,8 @@
 //! Puts a trace together from its files: records are read, names get the same numbers everywhere, events stay where they
 //! are.
 //!
-//! What a file says is kept only if the file belongs to the run. Memory is counted before it is taken: a record of three
-//! bytes in a file can be a hundred times as long when it is read.
+//! Contents of a file are kept only if the file belongs to the run. Memory is counted before it is taken: a record of
+//! three bytes in a file can be a hundred times as long when it is read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -119,7 +119,7 @@ impl Opening {
         Ok(())
     }
 
-    /// Whether a file of this run and rank belongs to the trace.
+    /// Checks that a file of this run and rank belongs to the trace.
     fn admit(&self, run: &RunRecord) -> Result<(), String> {
         if let Some(first) = &self.run
             && first.run_id != run.run_id

@@ -60,7 +60,7 @@ impl Stream {
         self.events.capacity()
     }
 
-    /// What could not be read so far, by the iterator.
+    /// The problems so far, met by the iterator.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         &self.problems
@@ -113,7 +113,7 @@ impl Iterator for Stream {
     }
 }
 
-/// What an event must not contradict.
+/// The times that the next event must not contradict.
 #[derive(Clone, Copy, Debug, Default)]
 struct Last {
     /// The end of the last event that was no span.
@@ -123,7 +123,7 @@ struct Last {
 }
 
 impl Last {
-    /// Whether an event may follow; returns what the next may follow.
+    /// Checks that an event may follow; returns the times for the one after it.
     ///
     /// Points may lie inside the handler that comes after them, and sends inside the one before: events are in the order of
     /// their ends.

@@ -144,7 +144,7 @@ fn run_block() -> Block {
     Block::new(Kind::Run, 0, 1, (0, 0), &serde_json::to_vec(&run_record(0, 1, 1)).unwrap())
 }
 
-/// What is said instead of a trace, which must be one line.
+/// The error in place of a trace, which must be one line.
 fn refused(opened: Result<Trace, TraceError>) -> String {
     let line = opened.expect_err("it should be refused").to_string();
     assert!(!line.contains('\n'), "{line}");

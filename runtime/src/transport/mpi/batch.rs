@@ -36,7 +36,7 @@ const OLD_NS: u64 = 10_000;
 /// Receives that wait for batches.
 const RECEIVES: usize = 4;
 
-/// How batches leave.
+/// The way by which batches leave.
 enum Out {
     Ring(Writer<Words>),
     Mpi(Credit),
@@ -53,7 +53,7 @@ struct Credit {
 /// Frames on their way to one process.
 pub(crate) struct Departures {
     batch: Vec<u8>,
-    /// Where the body of a frame begins that was begun and not ended.
+    /// Start of the body of the frame that was begun and not ended.
     open: Option<usize>,
     since_ns: u64,
     out: Out,
@@ -68,7 +68,7 @@ impl Departures {
         Departures { batch: Vec::new(), open: None, since_ns: 0, out: Out::Mpi(Credit::default()) }
     }
 
-    /// Whether age matters: a batch for a ring leaves at the next look anyway.
+    /// Tells whether age matters: a batch for a ring leaves at the next look anyway.
     #[inline]
     pub(crate) fn ages(&self) -> bool {
         matches!(self.out, Out::Mpi(_))
@@ -187,7 +187,7 @@ impl Departures {
         }
     }
 
-    /// Whether the other has received so many runs, as far as it matters here.
+    /// Tells whether the other has received so many runs, as far as it matters here.
     pub(crate) fn has_received(&self, runs: u64) -> bool {
         match &self.out {
             Out::Ring(ring) => ring.received() >= runs,
@@ -209,12 +209,12 @@ pub(crate) struct Arrivals {
     /// The batch being read, and how far.
     batch: Vec<u8>,
     read: usize,
-    /// Where the frame begins that was read last.
+    /// Start of the frame that was read last.
     last: usize,
     source: Source,
 }
 
-/// Where batches come from.
+/// The way by which batches come.
 enum Source {
     Ring(Reader<Words>),
     Mpi(Queue),
@@ -290,7 +290,7 @@ impl Arrivals {
         }
     }
 
-    /// Whether so many runs have left the other, as far as it matters here.
+    /// Tells whether so many runs have left the other, as far as it matters here.
     pub(crate) fn has_let_go_of(&self, runs: u64) -> bool {
         match &self.source {
             Source::Ring(ring) => ring.left() >= runs,
@@ -298,14 +298,14 @@ impl Arrivals {
         }
     }
 
-    /// What to tell the sender, if it may be waiting for it.
+    /// The grant to send in a message of its own, if the sender may be waiting for it.
     #[inline]
     pub(crate) fn owed_grant(&mut self) -> Option<u64> {
         let Source::Mpi(queue) = &mut self.source else { return None };
         (queue.taken - queue.told >= WINDOW_BYTES / 4).then(|| queue.tell())
     }
 
-    /// What a batch tells its receiver.
+    /// The grant to send with a batch.
     #[inline]
     pub(crate) fn grant(&mut self) -> u64 {
         match &mut self.source {
@@ -345,7 +345,7 @@ impl Waiting {
         Ok(Waiting { receives: receives.collect::<Result<_, _>>()? })
     }
 
-    /// Whether a batch has come.
+    /// Tells whether a batch has come.
     #[inline]
     pub(crate) fn ready(&mut self) -> Result<bool, MpiError> {
         self.receives.front_mut().map_or(Ok(false), Receiving::test)

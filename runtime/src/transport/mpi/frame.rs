@@ -1,4 +1,4 @@
-//! What rings and batches carry: a packet's bytes, and how much travels beside them.
+//! The frames in rings and batches: a packet's bytes, and how much travels beside them.
 //!
 //! ```text
 //! header   kind (2 bits) | runs beside it (8) | bytes of the body (24); a word
@@ -13,7 +13,7 @@ use Kind::{BodyBeside, Bye, Packet};
 use crate::transport::ring::WORD;
 use crate::wire::bulk::Attachment;
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
     /// A packet, its bytes in the body.

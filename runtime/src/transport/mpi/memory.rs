@@ -20,7 +20,7 @@ use super::raw::{Communicator, Mapping, MpiError};
 use crate::threads::clock::monotonic_ns;
 use crate::wire;
 
-/// Where parts are made.
+/// The place where parts are made.
 #[derive(Clone, Copy)]
 enum Place {
     /// In no directory; as large as there is memory.
@@ -36,11 +36,11 @@ struct Part {
     offer: Offer,
 }
 
-/// What a process tells the others of its part.
+/// The message of a process to the others about its part.
 #[derive(Serialize, Deserialize)]
 struct Offer {
     path: String,
-    /// What they find there must be this file.
+    /// The identity of the file that must be there.
     device: u64,
     inode: u64,
 }

@@ -28,7 +28,7 @@ const BESIDE_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes that may wait for one receiver before the sender counts as congested.
 const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// What can go wrong on a link.
+/// The failures of a link.
 pub(crate) enum Failure {
     /// A packet that does not survive encoding.
     Wire(Error),
@@ -226,13 +226,13 @@ impl Peer {
         self.waiting_bytes > WAITING_BYTES_MAX
     }
 
-    /// Whether a run is under way, in either direction: MPI has to be called for it to come on, here and there.
+    /// Tells whether a run is under way, in either direction: MPI has to be called for it to come on, here and there.
     #[inline]
     pub(crate) fn transfers(&self) -> bool {
         self.transfers
     }
 
-    /// Whether a frame is there to be read, or one that was read is whole.
+    /// Tells whether a frame is there to be read, or one that was read is whole.
     #[inline]
     pub(crate) fn ready(&mut self) -> Result<bool, MpiError> {
         if let Some(first) = self.arriving.front_mut() {

@@ -58,7 +58,7 @@ macro_rules! call {
     };
 }
 
-/// Whether the calling thread may call MPI.
+/// Tells whether the calling thread may call MPI.
 pub(crate) fn is_main_thread() -> bool {
     let mut flag: c_int = 0;
     // SAFETY: MPI writes the flag.
@@ -66,12 +66,12 @@ pub(crate) fn is_main_thread() -> bool {
     flag != 0
 }
 
-/// Whether the process may have threads that do not call MPI.
+/// Tells whether the process may have threads that do not call MPI.
 pub(crate) fn may_have_threads() -> bool {
     mpi::environment::threading_support() >= mpi::Threading::Funneled
 }
 
-/// Whether MPI has been started in this process.
+/// Tells whether MPI has been started in this process.
 pub(crate) fn is_initialised() -> bool {
     let mut flag: c_int = 0;
     // SAFETY: MPI writes the flag; the call is allowed at any time.
@@ -79,7 +79,7 @@ pub(crate) fn is_initialised() -> bool {
     flag != 0
 }
 
-/// Whether MPI has ended in this process.
+/// Tells whether MPI has ended in this process.
 pub(crate) fn is_finalized() -> bool {
     let mut flag: c_int = 0;
     // SAFETY: MPI writes the flag; the call is allowed at any time.
@@ -112,7 +112,7 @@ const PIECE_BYTES: usize = 1 << 30;
 const NEVER_SENT: c_int = 0;
 /// Between two tests of what takes long.
 const TURN: Duration = Duration::from_micros(50);
-/// How long an operation goes on after a process is gone: what it waits for may be under way.
+/// Time that an operation goes on after a process is gone: its messages may be under way.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Says that a process is gone, from any thread: whoever waits for all processes should not wait for ever.
@@ -133,7 +133,7 @@ impl Alarm {
 pub(crate) struct Communicator {
     handle: ffi::MPI_Comm,
     alarm: Alarm,
-    /// What is longer travels in pieces; the same for all processes.
+    /// The length at which messages are cut into pieces; the same for all processes.
     piece_bytes: usize,
     /// An operation was given up: MPI still waits for it.
     given_up: Cell<bool>,
@@ -195,7 +195,7 @@ impl Communicator {
         self.given_up.set(true);
     }
 
-    /// Whether MPI cannot be ended in order any more.
+    /// Tells whether MPI cannot be ended in order any more.
     pub(crate) fn has_given_up(&self) -> bool {
         self.given_up.get()
     }
@@ -313,7 +313,7 @@ impl Communicator {
         }
     }
 
-    /// What every process says, in the order of their ranks. Collective; waits for everybody.
+    /// Gathers the bytes of every process, in the order of their ranks. Collective; waits for everybody.
     pub(crate) fn all_say(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>, MpiError> {
         let size = self.size() as usize;
         let length = Box::new(count_of(mine.len())?);
@@ -432,7 +432,7 @@ impl Request {
         Request { handle, source: 0, bytes: 0, complete: false, here: PhantomData }
     }
 
-    /// Whether it is complete; lets MPI work on it.
+    /// Tells whether it is complete; lets MPI work on it.
     #[inline]
     pub(crate) fn test(&mut self) -> Result<bool, MpiError> {
         if self.complete {
@@ -460,7 +460,7 @@ impl Request {
 #[derive(Default)]
 struct Requests {
     pieces: Vec<Request>,
-    /// How many are known to be complete.
+    /// Number of pieces that are known to be complete.
     complete: usize,
 }
 
@@ -469,7 +469,7 @@ impl Requests {
         self.pieces.push(piece);
     }
 
-    /// Whether all are complete; lets MPI work on the first that is not.
+    /// Tells whether all are complete; lets MPI work on the first that is not.
     #[inline]
     fn test(&mut self) -> Result<bool, MpiError> {
         while let Some(piece) = self.pieces.get_mut(self.complete) {
@@ -493,7 +493,7 @@ pub(crate) struct Sending {
 }
 
 impl Sending {
-    /// Whether they have left: the memory is free again.
+    /// Tells whether they have left: the memory is free again.
     pub(crate) fn test(&mut self) -> Result<bool, MpiError> {
         self.requests.test()
     }
@@ -512,12 +512,12 @@ impl Drop for Sending {
     }
 }
 
-/// What is leaving, in the order in which it was sent.
+/// Messages that are leaving, in the order in which they were sent.
 #[derive(Default)]
 pub(crate) struct Sendings {
     queue: VecDeque<Sending>,
     bytes: usize,
-    /// How many have left since the start.
+    /// Number that have left since the start.
     left: u64,
 }
 
@@ -540,7 +540,7 @@ impl Sendings {
         Ok(true)
     }
 
-    /// How many have left since the start.
+    /// Number of messages that have left since the start.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
@@ -558,7 +558,7 @@ pub(crate) struct Receiving {
 }
 
 impl Receiving {
-    /// Whether they have come.
+    /// Tells whether they have come.
     #[inline]
     pub(crate) fn test(&mut self) -> Result<bool, MpiError> {
         self.requests.test()
@@ -690,7 +690,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// How long a part is with so many words.
+    /// The bytes of a part with so many words.
     pub(crate) fn part_bytes(words: usize) -> usize {
         LINE_BYTES + words * 8
     }

@@ -1,4 +1,4 @@
-//! What was written is read.
+//! Whole traces: read as they were written.
 
 use std::sync::Arc;
 
