@@ -254,7 +254,7 @@ impl Config {
         self
     }
 
-    /// Which events are recorded.
+    /// Selects the events that are recorded.
     #[must_use]
     pub fn trace_filter(mut self, filter: Filter) -> Config {
         self.trace_filter = filter;

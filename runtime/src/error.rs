@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::Rank;
 
-/// Why a run could not start or could not go on.
+/// The reason why a run could not start or could not go on.
 ///
 /// ```
 /// use caribou::{Config, Error};
@@ -44,7 +44,7 @@ pub enum Error {
     SetupPanicked {
         /// The rank it ran on.
         rank: Rank,
-        /// Where: in its setup, or where it made which chunk.
+        /// The part of the setup: the setup function, or the chunk that was being made.
         doing: String,
         /// The panic's text.
         panic: String,

@@ -26,7 +26,7 @@ pub enum Launch {
 
 impl Launch {
     /// True if this process speaks for all: it prints results, and has the report's syncs. True for the first of several.
-    /// What else a process has of the program's own is explained at [`Config::launch`](crate::Config::launch).
+    /// Other things that a process has of its own are explained at [`Config::launch`](crate::Config::launch).
     pub fn speaks(&self) -> bool {
         matches!(self, Launch::Alone | Launch::Together { process: 0, .. })
     }

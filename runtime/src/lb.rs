@@ -1,4 +1,5 @@
-//! What strategies are made of: all of the crate `lb_strategies`, so that one of your own needs no other crate than this.
+//! The parts that strategies are made of: all of the crate `lb_strategies`, so that one of your own needs no other
+//! crate than this.
 //!
 //! A strategy turns a [`Snapshot`] of what was measured into an [`Assignment`] of chunks to ranks. Set it with
 //! [`Config::strategy`](crate::Config::strategy), or offer it by name to whoever starts the program:

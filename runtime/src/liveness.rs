@@ -61,7 +61,7 @@ use crate::ids::Rank;
 
 pub(crate) use self::door::{Door, Invitation};
 
-/// How a rank was lost.
+/// The way in which a rank was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
     /// Its connection ended without a goodbye: killed, crashed, exited without dropping its [`Liveness`], or cut off.
@@ -77,8 +77,8 @@ pub(crate) struct Lost {
     pub(crate) how: How,
 }
 
-/// What to do about a lost rank. Called by the watching thread, at most once a rank. It must not block, above all not
-/// on the thread that drops the [`Liveness`], which waits for it.
+/// The action on a lost rank. Called by the watching thread, at most once a rank. It must not block, above all not on
+/// the thread that drops the [`Liveness`], which waits for it.
 pub(crate) type OnLost = Box<dyn Fn(Lost) + Send>;
 
 /// A process's part in the watch. Dropping it says goodbye; that takes 200 ms at most.
@@ -91,7 +91,7 @@ pub(crate) struct Liveness {
 impl Liveness {
     /// Rank 0's part: lets in the other `ranks - 1`, and watches them. Returns at once.
     ///
-    /// Who has not come after 10 s is not watched; one warning says how many these are.
+    /// A rank that has not come after 10 s is not watched; one warning says how many these are.
     pub(crate) fn host(door: Door, ranks: u32, on_lost: OnLost) -> io::Result<Liveness> {
         Liveness::start(move |stop| host::Host::new(door, ranks, stop, on_lost).watch())
     }

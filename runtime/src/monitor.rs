@@ -71,7 +71,7 @@ impl Monitor {
         })
     }
 
-    /// Where it listens.
+    /// The address where it listens.
     #[cfg(test)]
     pub(crate) fn address(&self) -> SocketAddr {
         self.address

@@ -1,5 +1,5 @@
-//! What threads need, whatever they run: clocks, sleep and wake-up, gates, room for them, and a lock that only checks
-//! where a rank has one worker.
+//! The tools of threads, whatever they run: clocks, sleep and wake-up, gates, room for them, and a lock that only
+//! checks where a rank has one worker.
 
 pub(crate) mod clock;
 pub(crate) mod gate;

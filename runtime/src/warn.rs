@@ -1,4 +1,4 @@
-//! What the person who started a program should know although the run went on, or ended well.
+//! Warnings for the person who started a program: the run went on, or ended well.
 
 use std::io::{Write, stderr};
 

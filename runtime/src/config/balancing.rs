@@ -1,4 +1,4 @@
-//! Which strategy balances a run, and which can be selected by name.
+//! The strategy of a run, and the strategies that can be selected by name.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,7 @@ use super::{Config, wrong};
 use crate::error::Error;
 use crate::text::of_panic;
 
-/// What balances: each strategy is for one shape of program.
+/// The chosen strategy; each is for one shape of program.
 #[derive(Clone)]
 enum Chosen {
     /// Each shape of program has its default.

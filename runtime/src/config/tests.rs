@@ -1,4 +1,4 @@
-//! What settings understand, and say where they do not.
+//! Settings as they are understood, and the errors where they are not.
 
 use lb_strategies::{ARRAYS, Assignment, Entry, POOLS, Shape, Snapshot, Strategy, Terms};
 

@@ -14,7 +14,7 @@ pub struct Variable {
     pub name: &'static str,
     /// Its default, for people.
     pub default: &'static str,
-    /// What it does.
+    /// Its effect.
     pub meaning: &'static str,
     /// A value that changes something.
     pub example: &'static str,

@@ -1,4 +1,4 @@
-//! How the ranks of a job find rank 0 and prove to belong to it.
+//! The door of rank 0: the ranks of a job find it, and prove that they belong to the job.
 //!
 //! Rank 0 cannot know by which of its addresses another host reaches it, so it names all, and a rank tries one after the
 //! other, loopback last. A wrong one may belong to anybody: another host's bridge, another job on the same port. Hence
@@ -15,12 +15,13 @@ use crate::ids::Rank;
 
 const CONNECT_MS_MAX: u64 = 1_000;
 const COUNTERSIGN_MS_MAX: u64 = 2_000;
-/// How long rank 0 lets others in.
+/// Time for which rank 0 lets others in.
 const OPEN_MS: u64 = 10_000;
-/// How long one who has connected may take to say the password.
+/// Time within which a process that has connected must say the password.
 const KNOCK_MS_MAX: u64 = 2_000;
 
-/// What rank 0 tells the others: where it listens, and by what they know each other. Not to be logged.
+/// The message of rank 0 to the others: the address where it listens, and the password by which they know each other.
+/// Not to be logged.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Invitation {
     pub(super) port: u16,

@@ -52,7 +52,7 @@ struct Knock {
     deadline_ns: u64,
 }
 
-/// What the kernel has news of.
+/// The source of an event from the kernel.
 enum Source {
     Stop,
     Door,

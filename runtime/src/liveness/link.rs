@@ -24,10 +24,10 @@ use crate::threads::clock::Clock;
 const IDLE_S: u64 = 5;
 const PROBE_INTERVAL_S: u64 = 2;
 const PROBES: u32 = 3;
-/// How long one who leaves waits for the other ends to close.
+/// Time that a process that leaves waits for the other ends to close.
 const PART_NS_MAX: u64 = 200_000_000;
 
-/// What is said once a rank is known.
+/// A message of the protocol once a rank is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
     /// You are watched from now on.

@@ -91,7 +91,7 @@ impl Process {
         (process, invitation)
     }
 
-    /// What it says after `word`.
+    /// The text of the next line after `word`.
     fn waits_for(&mut self, word: &str) -> String {
         let lines = self.says.by_ref().lines().map(Result::unwrap);
         lines.filter_map(|line| Some(line.split_once(word)?.1.to_owned())).next().unwrap()

@@ -57,7 +57,7 @@ pub(crate) struct VcpuTimes {
 }
 
 impl VcpuTimes {
-    /// What has been added since an earlier reading.
+    /// The times since an earlier reading.
     pub(crate) fn since(self, before: VcpuTimes) -> VcpuTimes {
         VcpuTimes {
             idle_ns: self.idle_ns.saturating_sub(before.idle_ns),

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use levels::Levels;
 use serde::{Deserialize, Serialize};
 
-/// What a file holds, if it can be read.
+/// The contents of a file, if it can be read.
 type Read<'r> = &'r dyn Fn(&Path) -> Option<String>;
 
 fn read_file(path: &Path) -> Option<String> {
@@ -48,7 +48,7 @@ pub(crate) fn quota() -> Option<Quota> {
     of_process("cpu", &read_file)?.quota(&read_file)
 }
 
-/// How many of some vCPUs are worth keeping busy under a quota; at least one.
+/// The number of some vCPUs that are worth keeping busy under a quota; at least one.
 ///
 /// A quota that is not whole is rounded up, as the runtimes of Go and Java do: rounded down, 1.5 would leave a third
 /// of what there is unused. The price is that all workers stand still in a part of each period of the quota; it is the
@@ -88,7 +88,7 @@ fn of_process(controller: &str, read: Read<'_>) -> Option<Levels> {
 /// The time that quotas have kept the groups of threads from running.
 #[derive(Default)]
 pub(crate) struct Throttling {
-    /// Where the thread that asked last was: it is there most times, and the way there is long.
+    /// The groups of the thread that asked last: most threads are in the same, and to find them takes long.
     known: Mutex<Option<Known>>,
 }
 
@@ -127,7 +127,7 @@ impl Throttling {
 }
 
 impl Throttled {
-    /// What has been added since an earlier reading; nothing if that was of other groups.
+    /// The time since an earlier reading; nothing if that was of other groups.
     pub(crate) fn since(&self, before: &Throttled) -> u64 {
         let same = self.membership == before.membership;
         if same { self.total_ns.saturating_sub(before.total_ns) } else { 0 }

@@ -1,4 +1,4 @@
-//! What a worker did between two readings, and what others took from it: arithmetic on what was read.
+//! The time of a worker between two readings, and the part that others took: arithmetic on the readings.
 //!
 //! *Waiting* is the kernel's run-queue delay, and of the time that no clock explains (wall - CPU - parked) as much as a
 //! quota or the hypervisor can have taken: a handler that sleeps or waits for a disk leaves such time too, and nobody
@@ -16,7 +16,7 @@ pub(super) struct Interval {
     pub(super) parked_ns: u64,
     /// Time that quotas kept threads of its groups from running, other threads too.
     pub(super) throttled_ns: u64,
-    /// What its vCPU did; none where that is not known.
+    /// The times of its vCPU; none where they are not known.
     pub(super) vcpu: Option<VcpuTimes>,
 }
 

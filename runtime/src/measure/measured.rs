@@ -42,8 +42,8 @@ pub struct Sample {
     pub deliveries: u64,
 }
 
-/// Which processes ran on a rank's vCPUs in some time in which its workers lost much of it. A vCPU that nobody is seen on was
-/// the hypervisor's, that of another container, or of processes that have ended.
+/// The processes that ran on a rank's vCPUs in some time in which its workers lost much of it. A vCPU that nobody is
+/// seen on was the hypervisor's, that of another container, or of processes that have ended.
 ///
 /// ```
 /// let taker = caribou::trace::Taker { pid: 123, command: "stress".into(), cpu_ns: 9_000_000 };

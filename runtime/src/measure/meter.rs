@@ -26,7 +26,7 @@ pub(crate) struct Meter {
     batch_totals: Published,
 }
 
-/// What a worker did in a batch.
+/// The times of a worker in a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Published {
     /// The thread's CPU clock at the end.
@@ -56,7 +56,7 @@ impl Meter {
         Meter { last_ns: now_ns, batch: Batch::starting(thread_cpu_ns()), batch_totals: Published::default() }
     }
 
-    /// When the last lap or gap ended.
+    /// End of the last lap or gap.
     #[inline]
     pub(crate) fn last_ns(&self) -> u64 {
         self.last_ns
@@ -74,7 +74,7 @@ impl Meter {
         wall_ns
     }
 
-    /// Whether the CPU clock should be read now.
+    /// Tells whether the CPU clock should be read now.
     #[inline]
     pub(crate) fn due(&self) -> bool {
         self.batch.wall_ns >= BATCH_NS

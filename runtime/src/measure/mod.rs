@@ -1,9 +1,9 @@
-//! What this machine gives us: CPU time, waiting, steal, throttling, speed, and which vCPUs there are.
+//! Measurements of this machine: CPU time, waiting, steal, throttling, speed, and which vCPUs there are.
 //!
 //! Costs on a 2-vCPU cloud VM: the thread CPU clock 410-460 ns, so it is read per batch of handlers; a `schedstat` or
 //! `/proc/stat` reading 2-15 us, so once a phase; the calibration loop 20 us, only when a worker is idle.
 //!
-//! Where a source does not exist (another system, a container) this is said once, and the next best is used.
+//! If a source does not exist (another system, a container) this is said once, and the next best is used.
 
 pub(crate) mod background;
 pub(crate) mod cgroup;

@@ -3,7 +3,7 @@
 //! Parts, reported separately: CPU time of chunks, other CPU time of the workers, idle, waiting for the vCPU, steal,
 //! throttled. Charm++ and vt know wall time only and charge a neighbour's theft to whichever chunk was running.
 //!
-//! What follows from two readings of a worker is in [`interval`](super::interval).
+//! Figures that follow from two readings of a worker are in [`interval`](super::interval).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
@@ -21,7 +21,7 @@ use crate::ids::SyncId;
 use crate::measure::measured::{Look, Sample};
 use crate::warn::warn;
 
-/// Where the background load O_p of cloud-refine (eq. 2) comes from.
+/// The source of the background load O_p of cloud-refine (eq. 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BackgroundSource {
     /// `Schedstat`, which falls back to wall and CPU time where the kernel keeps none; or `Procstat` where the strategy
@@ -41,7 +41,7 @@ pub enum BackgroundSource {
 /// Phases shorter than this are too short for the 10 ms steps of `/proc/stat`.
 const PROCSTAT_MIN_NS: u64 = 500_000_000;
 
-/// Why a phase has its background load from `Schedstat` although `/proc/stat` was asked for.
+/// The reason why a phase has its background load from `Schedstat` although `/proc/stat` was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fallback {
     /// The worker came after the phase, the first one, had begun: nothing to tell anybody.
@@ -67,11 +67,11 @@ impl Fallback {
     }
 }
 
-/// How often the gauges are read for the record: at syncs that are not too close, and where those are rare.
+/// Shortest time between two readings of the gauges for the record: at syncs, and where those are rare.
 const OBSERVED_AT_SYNC_NS: u64 = 20_000_000;
 const OBSERVED_NS: u64 = 500_000_000;
 
-/// When the gauges are read for the record.
+/// The occasion of a reading of the gauges for the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Observed {
     /// At this one.
@@ -82,7 +82,7 @@ pub(crate) enum Observed {
     AtEnd,
 }
 
-/// What one worker publishes about itself. Counters only grow.
+/// The gauge of one worker, by which it publishes its times. Counters only grow.
 pub(crate) struct Gauge {
     schedstat: OnceLock<Option<SchedStat>>,
     thread: OnceLock<Thread>,
@@ -185,7 +185,7 @@ struct Totals {
 }
 
 impl Totals {
-    /// What has been added since an earlier reading, and why the vCPU is not known if it is not.
+    /// The interval since an earlier reading, and why the vCPU is not known if it is not.
     fn since(&self, before: &Totals, wall_ns: u64, throttled_ns: u64) -> (Interval, Option<Fallback>) {
         let vcpu = match (self.vcpu, before.vcpu) {
             (Some((here, now)), Some((there, before))) if here == there => {
@@ -222,7 +222,7 @@ pub(crate) struct Gauges {
     pub(crate) rounds: Rounds,
     /// At the last sync.
     last: Mutex<Last>,
-    /// When they were last read for the record.
+    /// Time of the last reading for the record.
     observed: Mutex<Last>,
     takers: Takers,
 }
@@ -256,7 +256,7 @@ impl Gauges {
         self.since(&mut last, now_ns);
     }
 
-    /// What the rank did since its phase began, which ends the phase. About 20-40 us.
+    /// The sample of the rank since its phase began, which ends the phase. About 20-40 us.
     pub(crate) fn sample(&self, now_ns: u64) -> Sample {
         // Locked before the counters are read: two workers that sample at once must not see each other's past.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -281,7 +281,7 @@ impl Gauges {
         self.takers.begin(now_ns);
     }
 
-    /// Which processes ran where the workers are pinned to, if this sample says that it is worth to look.
+    /// The processes that ran where the workers are pinned to, if this sample says that it is worth to look.
     pub(crate) fn look(&self, sample: &Sample) -> Option<Look> {
         let pinned = |gauge: &Gauge| gauge.thread.get().and_then(Thread::pinned_to);
         let vcpus: Vec<usize> = self.workers.iter().filter_map(pinned).collect();

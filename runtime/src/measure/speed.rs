@@ -39,7 +39,7 @@ impl Rounds {
     }
 }
 
-/// What one worker knows of its vCPU's speed: its last bursts, in turns of the loop a us of CPU time.
+/// The speed of one worker's vCPU: its last bursts, in turns of the loop a us of CPU time.
 #[derive(Clone, Debug)]
 pub(crate) struct Speed {
     bursts: VecDeque<f64>,

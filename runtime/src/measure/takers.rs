@@ -1,4 +1,4 @@
-//! Which processes ran on a rank's vCPUs while its workers waited for them. Linux only; elsewhere nobody is seen.
+//! The processes that ran on a rank's vCPUs while its workers waited for them. Linux only; elsewhere nobody is seen.
 //!
 //! `/proc/PID/stat` tells in steps of 10 ms what CPU time each process has had, and where it ran last. It is read for all
 //! processes when a rank has lost much time, and never so often that it takes more than a hundredth of it: some 10 us a
@@ -24,7 +24,7 @@ const NAMED_MAX: usize = 8;
 /// A step of the times: `USER_HZ` is 100 on every Linux that has it.
 const TICK_NS: u64 = 10_000_000;
 
-/// What a rank saw of the processes on its machine.
+/// The processes on a machine as its rank saw them last.
 #[derive(Default)]
 pub(crate) struct Takers {
     seen: Mutex<Option<Seen>>,
@@ -32,7 +32,7 @@ pub(crate) struct Takers {
 
 struct Seen {
     at_ns: u64,
-    /// How long it took to see it.
+    /// Time that it took to see them.
     cost_ns: u64,
     /// CPU time by process and when that began, so that a number used again is another process.
     processes: FxHashMap<(u32, u64), u64>,
@@ -54,7 +54,8 @@ impl Takers {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(Seen::now(now_ns, |_, _| ()));
     }
 
-    /// Who ran on these vCPUs since the last look; none if the sample says that little was lost, or it is too early.
+    /// The processes that ran on these vCPUs since the last look; none if the sample says that little was lost, or it
+    /// is too early.
     pub(crate) fn look(&self, sample: &Sample, vcpus: &[usize]) -> Option<Look> {
         let lost = sample.wait_ns as f64 > LOST * sample.wall_ns as f64;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);

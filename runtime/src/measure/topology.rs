@@ -1,4 +1,4 @@
-//! Which vCPUs this process may use, and which one each worker sits on.
+//! The vCPUs that this process may use, and the one of each worker.
 //!
 //! Here is what asks the operating system: affinity masks are read, set and put back. Where the vCPUs lie in the
 //! machine is in [`layout`]; who sits where follows from that by the pure function of [`plan`](mod@plan).
@@ -52,7 +52,7 @@ impl Thread {
     }
 }
 
-/// What a rank of this process has to sit on.
+/// The vCPUs of a rank of this process.
 pub(crate) fn place(workers: Option<u32>) -> Place {
     Place { host: host_name(), vcpus: layout(&allowed_vcpus()), quota: quota(), workers }
 }

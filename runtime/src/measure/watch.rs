@@ -110,7 +110,7 @@ fn bind_again(bound: &[(Thread, usize)], vcpus: &[usize]) {
     }
 }
 
-/// What the system allows this process.
+/// The vCPUs and the quota that the system allows this process.
 #[derive(Debug, PartialEq)]
 struct Allowed {
     vcpus: Vec<usize>,
@@ -122,7 +122,7 @@ impl Allowed {
         Allowed { vcpus: allowed_vcpus(), quota: cpu_quota() }
     }
 
-    /// What has changed, a line each.
+    /// The changes, a line each.
     fn differs_from(&self, before: &Allowed) -> Vec<String> {
         let mut lines = Vec::new();
         if self.vcpus != before.vcpus {

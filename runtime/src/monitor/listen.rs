@@ -26,7 +26,7 @@ fn resolve(address: &str) -> Result<Vec<SocketAddr>, String> {
     }
 }
 
-/// What to do about it, where that is not obvious.
+/// The error in words, with advice where the remedy is not obvious.
 fn reason(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::AddrInUse => "another program has that port, choose another or 0 for any".into(),

@@ -7,7 +7,7 @@ use std::fmt::{Display, Write};
 
 use super::status::{RankStatus, Status, WorkerStatus};
 
-/// What `Content-Type` says of it.
+/// The `Content-Type`.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// All families.

@@ -1,4 +1,4 @@
-//! What is answered to what: HTTP as far as a page of figures needs it.
+//! Requests and their answers: HTTP as far as a page of figures needs it.
 //!
 //! A request is its first line and its `Host`; bodies are not read, connections not kept. A browser lets no other site read
 //! an answer, for it has no CORS header; that a site resolves its own name to loopback, and so is not another, is what
@@ -102,7 +102,7 @@ fn response(status: &str, content_type: &str, body: &[u8], head_only: bool) -> V
     bytes
 }
 
-/// What matters of a request.
+/// The parts of a request that matter here.
 #[derive(Debug, PartialEq, Eq)]
 struct Request<'a> {
     method: &'a str,
@@ -127,7 +127,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Whether nobody else can have made this name mean this host.
+/// Tells whether the name is one that nobody else can have made to mean this host.
 fn names_this_host(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),

@@ -30,7 +30,7 @@ pub(super) const CONNECTIONS_MAX: usize = 16;
 const CONNECTION_NS_MAX: u64 = 2_000_000_000;
 /// The longest head.
 pub(super) const HEAD_MAX: usize = 8192;
-/// How long not to accept when the process has no descriptor left.
+/// Time without accepting when the process has no descriptor left.
 const EXHAUSTED_NS: u64 = 200_000_000;
 
 /// Answers until the other end of `woken` goes.
@@ -74,7 +74,7 @@ fn make_room(connections: &mut Vec<Connection>) {
     }
 }
 
-/// Who has something to say.
+/// The sources that are ready.
 struct Ready {
     stop: bool,
     listener: bool,

@@ -57,7 +57,7 @@ pub struct Status {
     pub moved_total: u64,
     /// True when the run is over.
     pub finished: bool,
-    /// Why it failed, if it did.
+    /// The reason why it failed, if it did.
     pub failed: Option<String>,
 }
 
@@ -65,7 +65,7 @@ pub struct Status {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RankStatus {
-    /// Which.
+    /// The rank.
     pub rank: u32,
     /// The host it runs on.
     pub host: String,

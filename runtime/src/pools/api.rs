@@ -1,4 +1,4 @@
-//! What users write: a pool, what it accumulates, and random streams for its iterations.
+//! The interface for users: a pool, the types that accumulate, and random streams for its iterations.
 
 pub(crate) mod pool;
 pub(crate) mod stream;

@@ -1,4 +1,4 @@
-//! What workers and monitors of a pool do, in threads or by seed, and the whole of what all ranks have done.
+//! The work of a pool's workers and monitors, in threads or by seed, and the parts of all ranks put together.
 
 mod log;
 mod meeting;

@@ -1,4 +1,4 @@
-//! What a pool tells when it is over.
+//! The report of a pool.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use crate::run::report::RunReport;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PoolReport {
-    /// What every run has.
+    /// The part that every run has.
     #[serde(flatten)]
     pub run: RunReport,
     /// The policy and its parameters, as given.
@@ -23,11 +23,11 @@ pub struct PoolReport {
     pub elapsed_ns: u64,
     /// Iterations executed.
     pub iterations: u64,
-    /// Whether the pool was cancelled before all were.
+    /// True if the pool was cancelled before all were.
     pub cancelled: bool,
     /// Messages that the policy sent between ranks.
     pub messages: u64,
-    /// What the policy decided, in one line, if it decides anything.
+    /// The decision of the policy, in one line, if it decides anything.
     pub decision: Option<String>,
     /// All workers of all ranks, in order.
     pub workers: Vec<PoolWorker>,
@@ -57,7 +57,7 @@ pub struct PoolWorker {
     pub busy_ns: u64,
     /// Time in the policy, waiting for the lock of the rank included.
     pub policy_ns: u64,
-    /// When its last iteration ended, since the run began.
+    /// End of its last iteration, since the run began.
     pub end_ns: u64,
 }
 
@@ -70,7 +70,7 @@ impl PoolWorker {
 }
 
 impl PoolReport {
-    /// What the pool would have taken if no worker had ever been idle: the capacity bound, ns.
+    /// The time that the pool would have taken if no worker had ever been idle: the capacity bound, ns.
     ///
     /// It takes the capacity of a worker's idle time to be like that of its busy time.
     #[must_use]
@@ -85,7 +85,7 @@ impl PoolReport {
         self.workers.iter().map(|worker| self.elapsed_ns.saturating_sub(worker.busy_ns)).sum()
     }
 
-    /// How much longer than the bound it took: 0.01 is one percent.
+    /// The part by which it took longer than the bound: 0.01 is one percent.
     #[must_use]
     pub fn excess(&self) -> f64 {
         let bound_ns = self.bound_ns();

@@ -1,6 +1,6 @@
 //! This process as one rank of an MPI job: links to the others, the watch over them, and one run after the other.
 //!
-//! What outlives a run is a [`Job`]: communicator, links, liveness. `caribou::run` keeps one for MPI's world until its
+//! A [`Job`] outlives its runs: communicator, links, liveness. `caribou::run` keeps one for MPI's world until its
 //! thread ends; [`Runtime`] is one over a communicator of a program that uses MPI itself.
 //!
 //! # A run
@@ -58,13 +58,13 @@ use crate::transport::mpi::{Links, Mpi};
 use crate::warn;
 use crate::wire;
 
-/// How long after a loss the process waits for its own workers.
+/// Time that the process waits for its own workers after a loss.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How long a launcher gets to pass on why the job ends.
+/// Time for a launcher to pass on why the job ends.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// How long a process looks after its connections before MPI ends, ns.
+/// Time that a process looks after its connections before MPI ends, ns.
 const LAST_LOOK_NS: u64 = 20_000_000;
 
 /// Runs of Caribou inside a program that uses MPI itself.
@@ -117,7 +117,7 @@ impl Runtime {
         self.job.rank.0
     }
 
-    /// How many ranks there are.
+    /// Number of ranks.
     pub fn ranks(&self) -> u32 {
         self.job.ranks
     }
@@ -199,7 +199,7 @@ fn wake_links(world: &SimpleCommunicator) {
     }
 }
 
-/// What is known of the run that is going on, for whoever hears that a rank is lost.
+/// The present run, for the thread that learns that a rank is lost.
 #[derive(Default)]
 struct Watched {
     run: Option<Going>,
@@ -235,19 +235,19 @@ impl Drop for Job {
     }
 }
 
-/// What each process says at the beginning of a run.
+/// The message of each process at the beginning of a run.
 #[derive(Serialize, Deserialize)]
 struct Hello {
     /// Rank 0 names the run.
     name: Option<RunName>,
     place: Place,
     shape: String,
-    /// What must be the same everywhere: names and values.
+    /// Settings that must be the same everywhere: names and values.
     agreed: Vec<(String, String)>,
     failed: Option<Error>,
 }
 
-/// What each says at the end.
+/// The message of each process at the end.
 #[derive(Serialize, Deserialize)]
 struct Farewell<F> {
     figures: F,
@@ -379,7 +379,7 @@ impl Job {
         Ok((plan(&places, config.pin)?, name, set_up?))
     }
 
-    /// Why an operation of all processes failed.
+    /// The error of an operation of all processes.
     fn failed(&self, why: &MpiError) -> Error {
         self.lock().lost.map_or_else(|| broken(why), Lost::error)
     }
@@ -440,7 +440,7 @@ impl Job {
     }
 }
 
-/// Whether MPI may be called here.
+/// Checks that MPI may be called here.
 fn check_thread() -> Result<(), Error> {
     if !is_main_thread() {
         return Err(system("MPI", "it was initialised by another thread: call run from that one"));

@@ -1,4 +1,4 @@
-//! How a run ended, as far as this process knows: shared by its ranks.
+//! The outcome of a run as far as this process knows it: shared by its ranks.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::threads::clock::Clock;
 use crate::warn::warn;
 
-/// How the run ended, as far as this process knows.
+/// The outcome of a run as far as this process knows it.
 #[derive(Default)]
 pub(crate) struct Outcome {
     error: Mutex<Option<Error>>,
@@ -22,7 +22,7 @@ impl Outcome {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 
-    /// Why the run has failed, if it has.
+    /// The reason why the run has failed, if it has.
     pub(crate) fn error(&self) -> Option<Error> {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,4 +1,4 @@
-//! What a run of any shape of program tells when it is over.
+//! The report of a run of any shape of program.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,14 +22,14 @@ pub struct RunReport {
     pub placement: String,
     /// Workers of each rank; empty where arrays were simulated.
     pub workers_per_rank: Vec<u32>,
-    /// Whether every worker had a vCPU to itself.
+    /// True if every worker had a vCPU to itself.
     pub pinned: bool,
     /// Each rank's clock, in rank order; empty where all ranks are in one process.
     pub clocks: Vec<ClockOffset>,
-    /// What the run was.
+    /// The record of the run.
     #[serde(rename = "run")]
     pub record: RunRecord,
-    /// How each rank of this process spent its time; empty under simulation and with `CARIBOU_PROFILE=off`.
+    /// The profile of the time of each rank of this process; empty under simulation and with `CARIBOU_PROFILE=off`.
     pub profiles: Vec<RankProfile>,
 }
 

@@ -1,4 +1,4 @@
-//! What a rank of any shape of program gets for a run, its place among the vCPUs above all.
+//! The things that a rank of any shape of program gets for a run, its place among the vCPUs above all.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::threads::clock::Clock;
 use crate::threads::team::Team;
 use crate::transport::Transport;
 
-/// What a rank gets for a run.
+/// The things that a rank gets for a run.
 pub(crate) struct Seat<'s, P> {
     pub(crate) config: &'s Config,
     pub(crate) rank: Rank,
@@ -22,7 +22,7 @@ pub(crate) struct Seat<'s, P> {
     pub(crate) team: Arc<Team>,
     pub(crate) clock: Clock,
     pub(crate) outcome: Arc<Outcome>,
-    /// What is recorded.
+    /// The record that is kept.
     pub(crate) session: &'s Session,
     /// None for the only rank of a run.
     pub(crate) transport: Option<Box<dyn Transport<P> + 's>>,

@@ -19,7 +19,7 @@ use crate::trace::recording::{RankProfile, Recording, Wanted};
 use crate::trace::records::{End, RunRecord};
 use rustix::process::{Resource, getrlimit};
 
-/// How much of the time between two looks at the workers counts, ns.
+/// The most of the time between two looks at the workers that counts, ns.
 pub(crate) const LOOK_COUNTS_NS: u64 = 2_000_000_000;
 
 /// The record of a run.
@@ -34,7 +34,7 @@ pub(crate) struct Session {
     ended: OnceLock<Option<String>>,
 }
 
-/// What a run is called, the same in all processes of a job.
+/// The name of a run, the same in all processes of a job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RunName {
     /// Tells it from all others: when it began, s since 1970, and which process says so.
@@ -76,7 +76,8 @@ fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// What the system lets a file have (`ulimit -f`), less what comes at its end: a write beyond it ends the process.
+/// Half of the bytes that the system lets a file have (`ulimit -f`): the rest is for its end. A write beyond the limit
+/// ends the process.
 fn file_bytes_max() -> u64 {
     getrlimit(Resource::Fsize).current.map_or(u64::MAX, |bytes| bytes / 2)
 }
@@ -146,7 +147,7 @@ impl Session {
         self.clock.get().map_or(0, Clock::now_ns)
     }
 
-    /// What has been running since somebody looked before.
+    /// The handlers that have been running since the last look.
     pub(crate) fn running(&self) -> Vec<Running> {
         let (ranks, now_ns) = (self.recordings().clone(), self.elapsed_ns());
         let sightings = &mut *self.sightings.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,10 +12,10 @@ use crate::wire::codec::Codec;
 
 /// One shape of program, as its ranks run it.
 pub(crate) trait Shape: Sync {
-    /// What its ranks say to each other.
+    /// A packet between its ranks.
     type Packet: Send;
 
-    /// What a rank knows at the end. Of several processes each hears what all know, but for what serde skips.
+    /// The figures of a rank at the end. Each of several processes gets those of all, but for what serde skips.
     type Figures: Default + Send + Serialize + DeserializeOwned;
 
     /// A rank that is set up.
@@ -26,7 +26,7 @@ pub(crate) trait Shape: Sync {
     /// Its name in records.
     fn recorded(&self) -> lb_strategies::Shape;
 
-    /// What it is, in one line: the same on every rank.
+    /// The program in one line: the same on every rank.
     #[cfg(feature = "mpi")]
     fn text(&self) -> String;
 

@@ -1,4 +1,4 @@
-//! How a run is doing while it runs, put together from its recordings for whoever asks the [`monitor`](crate::monitor).
+//! The status of a run while it runs, put together from its recordings for the [`monitor`](crate::monitor).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

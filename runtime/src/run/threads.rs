@@ -26,7 +26,7 @@ use crate::trace::End;
 use crate::transport::Transport;
 use crate::transport::local::{Local, Wake};
 
-/// What all ranks of a process share while they start.
+/// The state that all ranks of a process share while they start.
 struct Process<'p, S> {
     config: &'p Config,
     shape: &'p S,

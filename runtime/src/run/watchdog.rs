@@ -63,7 +63,7 @@ impl Drop for Watchdog {
     }
 }
 
-/// What was told, and what is to be told when.
+/// The warnings so far, and the times of the next ones.
 struct Warnings {
     after_ns: u64,
     /// By rank and worker.
@@ -71,11 +71,11 @@ struct Warnings {
     failed: bool,
 }
 
-/// What is known of the handler that a worker runs.
+/// The warnings on the handler that a worker runs.
 struct Told {
     /// For how long it had run at the last look.
     last_ns: u64,
-    /// When it is told of next.
+    /// Time of the next warning.
     next_ns: u64,
 }
 

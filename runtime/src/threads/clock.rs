@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Where "now" comes from. Times are ns since the run began.
+/// The source of "now". Times are ns since the run began.
 #[derive(Clone)]
 pub(crate) enum Clock {
     /// `CLOCK_MONOTONIC`, about 23 ns a reading.
@@ -19,7 +19,7 @@ impl Clock {
         Clock::Machine { origin_ns: monotonic_ns() }
     }
 
-    /// Whether time passes only as a simulation says.
+    /// Tells whether time passes only as a simulation says.
     pub(crate) fn is_virtual(&self) -> bool {
         matches!(self, Clock::Virtual { .. })
     }

@@ -1,4 +1,4 @@
-//! Where the ranks of a process wait for each other before the run begins.
+//! The gate at which the ranks of a process wait for each other before the run begins.
 //!
 //! Unlike a barrier it can fail: a rank that could not be set up, or whose thread could not be started, turns all away.
 

@@ -1,4 +1,4 @@
-//! Whether a process has room for the threads that were asked for: said before they are started, since a thread that
+//! Checks that a process has room for the threads that were asked for: before they are started, since a thread that
 //! finds no memory for its stack ends the process.
 
 use rustix::process::{Resource, getrlimit};

@@ -78,7 +78,7 @@ impl Sleeper {
         self.state().store(AWAKE, Ordering::Relaxed);
     }
 
-    /// Whether somebody has woken a worker that lay down, for a simulation, in which nobody sleeps for real.
+    /// Tells whether a worker that lay down was woken, for a simulation, in which no thread sleeps for real.
     pub(crate) fn is_called(&self) -> bool {
         self.state().load(Ordering::Relaxed) == AWAKE
     }

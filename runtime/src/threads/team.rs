@@ -29,7 +29,7 @@ impl Team {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// Whether all workers but the one that asks are parked.
+    /// Tells whether all workers but the one that asks are parked.
     pub(crate) fn others_are_parked(&self) -> bool {
         self.parked.load(Ordering::SeqCst) == self.sleepers.len() as u64 - 1
     }

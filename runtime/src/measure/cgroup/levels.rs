@@ -80,7 +80,7 @@ fn own_path<'l>(line: &'l str, version: Version, controller: &str) -> Option<&'l
     is_it.then_some(path)
 }
 
-/// Where a hierarchy is mounted.
+/// The mount of a hierarchy.
 struct Mount<'l> {
     /// The group that is seen as its root.
     root: &'l Path,

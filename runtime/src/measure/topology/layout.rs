@@ -1,4 +1,4 @@
-//! Where each vCPU lies in its machine: physical core, last-level cache, NUMA domain.
+//! The place of each vCPU in its machine: physical core, last-level cache, NUMA domain.
 //!
 //! | source | when |
 //! |---|---|
@@ -25,7 +25,7 @@ pub(crate) struct Vcpu {
     pub(crate) numa: u32,
 }
 
-/// Where these vCPUs lie, in the order given. Takes 70 us a vCPU by `/sys`, and some milliseconds by hwloc.
+/// The places of these vCPUs, in the order given. Takes 70 us a vCPU by `/sys`, and some milliseconds by hwloc.
 pub(crate) fn layout(allowed: &[usize]) -> Vec<Vcpu> {
     #[cfg(feature = "hwloc")]
     match hwloc::layout(allowed) {

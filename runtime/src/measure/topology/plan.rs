@@ -1,4 +1,4 @@
-//! Who sits where: from what each rank may use, the workers of all ranks and their vCPUs. Pure.
+//! The plan of workers on vCPUs: from what each rank may use, the workers of all ranks and their vCPUs. Pure.
 //!
 //! Ranks whose affinity masks overlap form a *group*; groups know nothing of each other.
 //!
@@ -13,7 +13,7 @@
 //! 6. A group that does not find seats for all is better placed by the operating system: nobody of it is pinned, and
 //!    as its workers then share vCPUs they must not spin.
 //!
-//! What is not decided here: the number of ranks, and what a rank with more workers is worth to a strategy.
+//! The number of ranks is not decided here, nor what a rank with more workers is worth to a strategy.
 
 mod line;
 
@@ -27,7 +27,7 @@ use crate::error::Error;
 use crate::measure::cgroup::{Quota, vcpus_within};
 pub(crate) use line::compact;
 
-/// Whether workers are bound to vCPUs.
+/// The rule by which workers are bound to vCPUs.
 ///
 /// ```
 /// assert_eq!(caribou::Pin::default(), caribou::Pin::Auto);
@@ -43,7 +43,7 @@ pub enum Pin {
     Off,
 }
 
-/// What a rank has to sit on.
+/// The vCPUs that a rank may use.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Place {
     /// The name of its host: ranks with the same one share its vCPUs.
@@ -56,7 +56,7 @@ pub(crate) struct Place {
     pub(crate) workers: Option<u32>,
 }
 
-/// Where all workers of all ranks sit. Displays as one line, however many they are.
+/// The plan of all workers of all ranks. Displays as one line, however many they are.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plan {
     /// The hosts, in the order of their first ranks.
@@ -69,18 +69,18 @@ pub(crate) struct Plan {
     quota: Option<f64>,
 }
 
-/// Where the workers of one rank sit.
+/// The vCPUs of one rank's workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seats {
     /// The rank's host, a position in [`Plan::hosts`].
     pub(crate) host: u32,
-    /// How many workers the rank has; at least one.
+    /// Number of workers of the rank; at least one.
     pub(crate) workers: u32,
     /// The vCPU of each worker; none where they are not pinned.
     pub(crate) vcpus: Option<Vec<usize>>,
     /// Workers share vCPUs with other workers.
     pub(crate) crowded: bool,
-    /// What an idle worker spins away, another may need: of a vCPU that they share, or of a quota.
+    /// True if another worker may need the time that an idle one spins away: of a vCPU that they share, or of a quota.
     pub(crate) frugal: bool,
 }
 
@@ -124,7 +124,7 @@ impl Plan {
         self.seats.iter().map(|seats| seats.workers).collect()
     }
 
-    /// Whether every worker has a vCPU to itself.
+    /// Tells whether every worker has a vCPU to itself.
     pub(crate) fn is_pinned(&self) -> bool {
         self.seats.iter().all(|seats| seats.vcpus.is_some())
     }
@@ -304,7 +304,7 @@ impl Place {
     }
 }
 
-/// How many of the open vCPUs to pass over so that the next `workers` lie in one cache, or else in one domain.
+/// Number of the open vCPUs to pass over so that the next `workers` lie in one cache, or else in one domain.
 fn skipped(open: &[usize], vcpus: &[Vcpu], workers: usize, spare: usize) -> usize {
     let starts = || 0..=spare.min(open.len() - workers);
     let ends = |start: usize| (vcpus[open[start]], vcpus[open[start + workers - 1]]);

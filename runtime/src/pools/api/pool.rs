@@ -14,7 +14,7 @@ use crate::pools::core::work::{Accumulated, PoolWork};
 use crate::pools::report::PoolReport;
 use crate::wire::{self, WireError};
 
-/// What the iterations of a pool add up to.
+/// A result that the iterations of a pool add up to.
 ///
 /// Each worker has one, and at the end they are merged: first those of a rank, in the order of its workers, then those of
 /// all ranks. Which iterations went into which depends on the run, so a result that is the same every time needs a merge
@@ -101,7 +101,7 @@ impl<A: Accumulator> Accumulator for Box<[A]> {
     }
 }
 
-/// What the iterations have found, in no particular order.
+/// The values that the iterations have found, in no particular order.
 ///
 /// ```
 /// use caribou::{Collected, Config, pool};
@@ -151,13 +151,13 @@ impl Cancel {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether somebody has said so.
+    /// Tells whether it was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }
 
-/// What a pool ends with.
+/// The outcome of a pool.
 ///
 /// ```
 /// let outcome = caribou::pool(&caribou::Config::default(), 10, || 0, |sum: &mut u64, range| *sum += range.sum::<u64>())?;
@@ -166,9 +166,9 @@ impl Cancel {
 /// ```
 #[derive(Clone, Debug)]
 pub struct PoolOutcome<A> {
-    /// What all workers of all ranks have accumulated; the same in every process.
+    /// The result that all workers of all ranks have accumulated; the same in every process.
     pub result: A,
-    /// How it went.
+    /// The report of the run.
     pub report: PoolReport,
 }
 
@@ -193,7 +193,7 @@ pub struct Pool<'p> {
     follow: Option<Follow<'p>>,
 }
 
-/// How far a pool is.
+/// The progress of a pool.
 ///
 /// ```
 /// let progress = caribou::PoolProgress { done: 30, iterations: 120, elapsed_ns: 1_000 };
@@ -220,7 +220,7 @@ impl<'p> Pool<'p> {
         Pool { config, iterations, cost_hint: None, cancel: None, follow: None }
     }
 
-    /// What one iteration costs, roughly: the first ranges are of a sensible size then.
+    /// Hints at the rough cost of one iteration: the first ranges are of a sensible size then.
     #[must_use]
     pub fn cost_hint(mut self, cost: Duration) -> Pool<'p> {
         self.cost_hint = Some(cost).filter(|cost| !cost.is_zero());
@@ -242,7 +242,7 @@ impl<'p> Pool<'p> {
         self
     }
 
-    /// What policies are told of it.
+    /// The facts that policies are told.
     pub(crate) fn facts(&self, workers: Vec<u32>) -> lb_strategies::pool::Pool {
         let mut facts = lb_strategies::pool::Pool::new(self.iterations, workers);
         facts.cost_hint = self.cost_hint.map(ns_of);
@@ -257,7 +257,7 @@ fn ns_of(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What users wrote: where its types are erased.
+/// The user's functions: here their types are erased.
 pub(crate) struct Work<'p, A, I, B> {
     pool: &'p Pool<'p>,
     init: I,
@@ -271,7 +271,7 @@ impl<'p, A, I, B> Work<'p, A, I, B> {
     }
 }
 
-/// What was accumulated, with its type.
+/// The accumulated value, with its type.
 pub(crate) fn typed<A: 'static>(accumulated: Accumulated) -> A {
     *accumulated.downcast().expect("a pool accumulates one type")
 }

@@ -1,4 +1,4 @@
-//! What the ranks of a pool say to each other, on the way to the result.
+//! Packets between the ranks of a pool, with the parts of the result.
 //!
 //! # The end
 //! 1. When the machine of a rank is through and all workers have been released and have handed in what they accumulated, the
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::pools::report::PoolWorker;
 
-/// What the ranks of a pool say to each other.
+/// A packet between the ranks of a pool.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum PoolPacket {
     /// From one machine to another.
@@ -30,15 +30,15 @@ pub(crate) enum PoolPacket {
     Total { done: u64 },
     /// Everybody stops after what is in hand.
     Cancel,
-    /// What a rank has done, to rank 0.
+    /// The part of a rank, to rank 0.
     Part(Box<Part>),
-    /// What all have done.
+    /// The parts of all ranks together.
     Whole(Box<Whole>),
     /// The run cannot go on.
     Abort(Box<Error>),
 }
 
-/// What one rank has done.
+/// The part of one rank.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Part {
     /// Merged over its workers; empty where it is kept beside.
@@ -51,7 +51,7 @@ pub(crate) struct Part {
     pub(crate) said: Option<String>,
 }
 
-/// What all ranks have done.
+/// The parts of all ranks together.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Whole {
     /// Merged over all ranks; empty where it is kept beside.
@@ -64,7 +64,7 @@ pub(crate) struct Whole {
     pub(crate) cancelled: bool,
 }
 
-/// Which iterations were executed, in two numbers: how many, and the sum of their indices (modulo 2^64).
+/// Executed iterations in two numbers: how many, and the sum of their indices (modulo 2^64).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tally {
     pub(crate) count: u64,

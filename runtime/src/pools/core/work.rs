@@ -1,16 +1,16 @@
-//! What users wrote of a pool, without its types.
+//! The user's functions for a pool, without their types.
 
 use std::any::Any;
 use std::ops::Range;
 
 use crate::wire::WireError;
 
-/// What a worker, a rank or the whole pool has accumulated.
+/// The accumulated value of a worker, a rank or the whole pool.
 pub(crate) type Accumulated = Box<dyn Any + Send>;
 
-/// What users wrote, without its types.
+/// The user's functions, without their types.
 pub(crate) trait PoolWork: Sync {
-    /// How many iterations there are.
+    /// Number of iterations.
     fn iterations(&self) -> u64;
 
     /// Nothing accumulated yet.
@@ -25,13 +25,13 @@ pub(crate) trait PoolWork: Sync {
 
     fn decode(&self, bytes: &[u8]) -> Result<Accumulated, WireError>;
 
-    /// Whether anybody could want to stop it.
+    /// Tells whether the pool can be cancelled.
     fn may_be_cancelled(&self) -> bool;
 
-    /// Whether somebody does.
+    /// Tells whether it is cancelled.
     fn is_cancelled(&self) -> bool;
 
-    /// How often somebody wants to hear of progress, ns.
+    /// Time between two calls to tell of progress, ns; none if nobody follows.
     fn follow_every_ns(&self) -> Option<u64>;
 
     /// That many iterations were executed on all ranks.

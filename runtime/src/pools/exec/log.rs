@@ -1,4 +1,4 @@
-//! What one worker of a pool notes about itself: for the report, and for the record of the run.
+//! The notes of one worker of a pool on its time: for the report, and for the record of the run.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ impl WorkerLog {
         }
     }
 
-    /// What it did since it was last asked, with its CPU clock.
+    /// The times since the last call, with its CPU clock.
     pub(super) fn published(&mut self, cpu_clock_ns: u64) -> Published {
         let charged_ns = self.record.cpu_ns - self.published_cpu_ns;
         self.published_cpu_ns = self.record.cpu_ns;

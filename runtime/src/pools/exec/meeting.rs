@@ -1,4 +1,4 @@
-//! Where the workers of a rank and its monitor meet: one lock, and everybody's bed.
+//! The meeting of a rank's workers with its monitor: one lock, and the place where each sleeps.
 //!
 //! # Rules
 //! 1. What anybody waits for is in [`Inner`], and changes only under its lock, in [`Meeting::with`].
@@ -34,7 +34,7 @@ pub(super) struct Inner {
     working: u32,
     /// For the transport, which only the monitor may call.
     pub(super) outbound: Vec<(Rank, PoolPacket)>,
-    /// What workers have handed in.
+    /// Parts that workers have handed in.
     pub(super) parts: Vec<(Accumulated, Tally, PoolWorker)>,
 }
 
@@ -45,7 +45,7 @@ impl Inner {
         self.working -= 1;
     }
 
-    /// Whether nothing will be executed here any more, and the machine wants nothing.
+    /// Tells whether nothing will be executed here any more, and the machine wants nothing.
     pub(super) fn is_through(&self) -> bool {
         self.working == 0 && self.driver.is_over()
     }
@@ -96,18 +96,18 @@ impl Meeting {
         answer
     }
 
-    /// Where the monitor sleeps.
+    /// The place where the monitor sleeps.
     pub(super) fn monitor(&self) -> &Sleeper {
         &self.team.sleepers[MONITOR]
     }
 
-    /// Where a worker sleeps.
+    /// The place where a worker sleeps.
     pub(super) fn worker(&self, worker: WorkerId) -> &Sleeper {
         &self.team.sleepers[MONITOR + 1 + worker.index()]
     }
 
-    /// Whether there is something for a monitor that sleeps: something to send, the time that the driver waits for is
-    /// not `wake_at_ns` any more, or nothing is left to do, and it `expects` that.
+    /// Tells whether there is something for a monitor that sleeps: something to send, the time that the driver waits
+    /// for is not `wake_at_ns` any more, or nothing is left to do, and it `expects` that.
     pub(super) fn calls_monitor(&self, wake_at_ns: Option<u64>, expects_end: bool) -> bool {
         let inner = self.lock();
         self.team.stopped()
@@ -116,7 +116,7 @@ impl Meeting {
             || (expects_end && inner.is_through())
     }
 
-    /// Whether there is something for a worker that sleeps: an order, if it `expects` one, or the end.
+    /// Tells whether there is something for a worker that sleeps: an order, if it `expects` one, or the end.
     pub(super) fn calls_worker(&self, worker: WorkerId, expects_order: bool) -> bool {
         self.team.stopped() || (expects_order && self.lock().driver.has_order(worker))
     }
@@ -130,7 +130,7 @@ mod loom_tests {
 
     const WORKER: WorkerId = WorkerId(0);
 
-    /// What somebody who wants something makes the machine ask for.
+    /// The request of the machine when a worker wants something.
     enum Way {
         Message,
         Time,

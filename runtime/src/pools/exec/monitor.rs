@@ -26,7 +26,7 @@ use crate::transport::Transport;
 use crate::wire::WireError;
 use crate::wire::codec::{Codec, Plain};
 
-/// How long a monitor sleeps at most where nobody wakes it: to see that the pool was cancelled, or, between hosts, that a
+/// Longest sleep of a monitor where no thread wakes it: to see that the pool was cancelled, or, between hosts, that a
 /// packet has come, ns.
 const NAP_MAX_NS: u64 = 20_000_000;
 /// Between hosts it sleeps at most this part of the time for which nothing has come.
@@ -36,7 +36,7 @@ pub(super) struct Monitor<'m> {
     shared: &'m Shared<'m>,
     transport: Option<Box<dyn Transport<PoolPacket> + 'm>>,
     ranks: u32,
-    /// Whether ranks are processes, of which each needs the result.
+    /// True if ranks are processes, of which each needs the result.
     processes: bool,
     /// Encode and decode every packet even inside the process.
     wire: bool,
@@ -53,13 +53,13 @@ pub(super) struct Monitor<'m> {
     cancel_told: bool,
     follow: Follow,
     heard_ns: u64,
-    /// What its driver waited for when it went to sleep.
+    /// The time for which its driver waited when it went to sleep.
     wake_at_ns: Option<u64>,
     /// Takes the result, in each process once.
     deliver: &'m dyn Fn(Accumulated, Whole),
 }
 
-/// Who wants to hear of progress, and what is known of it.
+/// The progress of the pool, for a program that follows it.
 #[derive(Default)]
 struct Follow {
     every_ns: Option<u64>,
@@ -68,7 +68,7 @@ struct Follow {
     others: BTreeMap<Rank, u64>,
 }
 
-/// What was accumulated, where it is needed, and the rest.
+/// The accumulated value, where it is needed, and the rest.
 type Conclusion = (Option<Accumulated>, Whole);
 
 impl<'m> Monitor<'m> {
@@ -244,7 +244,7 @@ impl<'m> Monitor<'m> {
         Ok((Some(accumulated), whole))
     }
 
-    /// Who follows the pool hears of its end.
+    /// Tells a program that follows the pool of its end.
     fn tell_end(&self, whole: &Whole) {
         self.shared.work.progress(whole.iterations, self.shared.clock.now_ns());
     }
@@ -265,7 +265,7 @@ impl<'m> Monitor<'m> {
         Ok(())
     }
 
-    /// How long it may sleep if nobody calls it.
+    /// The longest time to sleep if no thread wakes it.
     fn timeout(&mut self) -> Option<Duration> {
         let Shared { clock, work, .. } = self.shared;
         let now_ns = clock.now_ns();

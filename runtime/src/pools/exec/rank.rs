@@ -47,7 +47,7 @@ pub(crate) struct PoolRun<'p> {
     pub(crate) deliver: &'p (dyn Fn(Accumulated, Whole) + Sync),
 }
 
-/// What the threads of a rank share.
+/// The state that the threads of a rank share.
 pub(super) struct Shared<'p> {
     pub(super) work: &'p dyn PoolWork,
     pub(super) rank: Rank,
@@ -57,11 +57,11 @@ pub(super) struct Shared<'p> {
     pub(super) meeting: Meeting,
     /// Iterations of each worker so far.
     pub(super) done: Vec<AtomicU64>,
-    /// What others leave of the workers' vCPUs.
+    /// The gauges of the workers.
     pub(super) gauges: Gauges,
     /// Asking the policy, in words.
     pub(super) asking: String,
-    /// Whether all ranks are in this process, so that whoever watches it sees them all.
+    /// True if all ranks are in this process, so that its watchdog sees them all.
     pub(super) alone: bool,
 }
 
@@ -134,7 +134,7 @@ pub(super) fn machine(make: &dyn Fn() -> Machine) -> (Machine, Option<Box<dyn An
     }
 }
 
-/// What the policy may panic in, in words.
+/// The action in which the policy may panic, in words.
 pub(super) fn asking(config: &Config) -> String {
     format!("asking the policy `{}`", config.lb_spec(Shape::Pools))
 }
@@ -178,7 +178,7 @@ impl Shared<'_> {
         self.done[worker.index()].store(done, Ordering::Relaxed);
     }
 
-    /// What this rank has done, once all workers have handed in; what they accumulated merged in their order.
+    /// The part of this rank, once all workers have handed in; their values merged in their order.
     pub(super) fn part(&self) -> Option<(Accumulated, Part)> {
         let (mut parts, messages, said) = {
             let mut inner = self.meeting.lock();

@@ -42,7 +42,7 @@ use crate::trace::recording::Recording;
 use crate::transport::Transport;
 use crate::transport::sim::{Sim, SimMail};
 
-/// How long a rank sleeps that is not woken for what arrives.
+/// Sleep of a rank that is not woken for packets.
 const NAP: Duration = Duration::from_micros(50);
 /// A step or a wake-up takes up to this, and now and then a hundred times as long, ns.
 const PAUSE_MAX_NS: f64 = 20e3;
@@ -201,7 +201,7 @@ impl<'r> Simulation<'r> {
         true
     }
 
-    /// Who has not ended, in words.
+    /// The actors that have not ended, in words.
     fn live(&self) -> String {
         let live: Vec<String> =
             self.actors.iter().filter(|actor| actor.act != Act::Over).map(ToString::to_string).collect();

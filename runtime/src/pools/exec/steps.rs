@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::rank::Shared;
 use crate::threads::sleep::Sleeper;
 
-/// What follows a step.
+/// The continuation after a step.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Another, at once.
@@ -27,7 +27,7 @@ pub(super) trait Life {
     /// Does what there is to do, as far as that does not take waiting.
     fn step(&mut self) -> Next;
 
-    /// Whether there is something to do for one that sleeps. Changes nothing.
+    /// Tells whether there is something to do for one that sleeps. Changes nothing.
     fn is_called(&mut self) -> bool;
 
     /// In what it may panic, in words.

@@ -34,7 +34,7 @@ pub(super) struct Worker<'p> {
     /// None before it begins, and when it has handed in.
     accumulated: Option<Accumulated>,
     tally: Tally,
-    /// What does not count before it is told so.
+    /// The result that it keeps apart until it is told whether that counts.
     apart: Option<(Accumulated, Tally)>,
     log: WorkerLog,
 }
@@ -46,7 +46,7 @@ enum State {
     Waits,
     Runs {
         range: Range<u64>,
-        /// What it accumulates into, if it is kept apart.
+        /// The value to accumulate into, if it is kept apart.
         fresh: Option<Accumulated>,
     },
     Through,

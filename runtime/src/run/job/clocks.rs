@@ -20,7 +20,7 @@ const TICK: u16 = 3;
 
 /// All clocks at one moment.
 pub(crate) struct Alignment {
-    /// What this process' clock showed when rank 0's showed the moment.
+    /// Reading of this process' clock at that moment, by which rank 0's shows the same time.
     origin_ns: u64,
     /// Each rank's clock minus rank 0's, and the error of that, ns.
     offsets_ns: Vec<(i64, u64)>,
@@ -69,7 +69,7 @@ impl Alignment {
     }
 }
 
-/// What the report says of all clocks.
+/// The offsets of all clocks, for the report.
 pub(crate) fn offsets(begin: &Alignment, end: &Alignment) -> Vec<ClockOffset> {
     let both = begin.offsets_ns.iter().zip(&end.offsets_ns);
     let offset = |(&(begin_ns, begin_error_ns), &(end_ns, end_error_ns)): (&(i64, u64), &(i64, u64))| {

@@ -1,7 +1,7 @@
 //! A plan as one line for people: `2 hosts, 4 ranks x 2 workers, pinned: a 0-1 2-3, b 0-1 2-3`.
 //!
-//! What gets too long for a line is said more briefly: the vCPUs of each host rather than of each rank, then only how
-//! many they are.
+//! A list that gets too long for a line is shortened: the vCPUs of each host rather than of each rank, then only their
+//! number.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use super::{Plan, Seats};
 /// A line longer than this is made shorter.
 const LINE_CHARS_MAX: usize = 160;
 
-/// What stands between the ranks that are pinned and those that are not.
+/// The separator between the ranks that are pinned and those that are not.
 const BETWEEN: &str = "; ";
 
 impl fmt::Display for Plan {
@@ -36,7 +36,7 @@ impl Plan {
         if least == most { count(most, "worker") } else { format!("{least} to {}", count(most, "worker")) }
     }
 
-    /// What there is to say of ranks that are not pinned, if there are any.
+    /// The words on ranks that are not pinned, if there are any.
     fn crowd(&self) -> String {
         let crowded = self.seats.iter().filter(|seats| seats.crowded);
         let workers: usize = crowded.map(|seats| seats.workers as usize).sum();

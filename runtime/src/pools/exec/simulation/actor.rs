@@ -18,7 +18,7 @@ pub(super) struct Actor<'r> {
     pub(super) worker: Option<WorkerId>,
     life: Box<dyn Life + 'r>,
     pub(super) sleeper: &'r Sleeper,
-    /// What it does next.
+    /// Its next act.
     pub(super) act: Act,
     nights: u64,
 }
@@ -84,7 +84,7 @@ impl<'r> Actor<'r> {
         Act::Step
     }
 
-    /// Whether it sleeps and was woken; then it gets up.
+    /// Wakes it if it sleeps and was called; tells whether it did.
     pub(super) fn is_called(&mut self) -> bool {
         let called = matches!(self.act, Act::Sleep { .. }) && self.sleeper.is_called();
         if called {
@@ -93,7 +93,7 @@ impl<'r> Actor<'r> {
         called
     }
 
-    /// Whether it still sleeps in that night, which is over now; then it gets up.
+    /// Wakes it if it still sleeps in that night, which is over now; tells whether it did.
     pub(super) fn times_out(&mut self, over: u64) -> bool {
         let sleeps = matches!(self.act, Act::Sleep { night, .. } if night == over);
         if sleeps {

@@ -7,7 +7,7 @@ use lb_strategies::pool::{Pool, SECOND};
 const SPEED_MAX: f64 = 1e6;
 /// The slowest rank is so much slower than the fastest, and a worker at its slowest than itself at its fastest.
 const SPREAD: f64 = 10.0;
-/// How many ranks stop for a while.
+/// The part of the ranks that stop for a while.
 const STOPS: f64 = 0.2;
 /// Speeds change so often while the pool runs, about.
 const CHANGES: f64 = 64.0;
@@ -45,12 +45,12 @@ impl Cluster {
         Cluster { vcpus: Traces::new((length_s / CHANGES * SECOND as f64) as u64, speeds) }
     }
 
-    /// When a worker has executed so many iterations that it begins now.
+    /// The time at which a worker has executed so many iterations that it begins now.
     pub(super) fn through_at(&mut self, worker: Worker, iterations: u64, now_ns: u64) -> u64 {
         self.vcpus.through_at(worker, iterations as f64, now_ns)
     }
 
-    /// When a rank goes on that wants to do something now: now, unless it is stopped.
+    /// The time at which a rank goes on that wants to do something now: now, unless it is stopped.
     pub(super) fn goes_on_at(&mut self, worker: Worker, now_ns: u64) -> u64 {
         let mut at_ns = now_ns;
         while let (0.0, until_ns) = self.vcpus.speed(worker, at_ns) {
