@@ -179,6 +179,83 @@ fn a_value_that_nobody_gave_or_of_another_type_is_an_error() {
     );
 }
 
+/// A tree of chunks that nobody counts: its root hears of the leaves, and in the end that there are no more.
+#[derive(Serialize, Deserialize)]
+struct Tree {
+    depth: u32,
+    leaves: u64,
+    /// What the root had heard when nothing was left to do, each time.
+    counts: Vec<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Growth {
+    Leaf,
+    Grow,
+    Still,
+}
+
+impl Tree {
+    fn grow(&self, ctx: &mut Ctx<'_, Self>, first: u32) {
+        let (leaves, counts) = (0, Vec::new());
+        for child in [first, first + 1] {
+            ctx.insert(child, Tree { depth: self.depth - 1, leaves, counts: counts.clone() });
+        }
+    }
+}
+
+impl Chunk for Tree {
+    type Index = u32;
+    type Message = Growth;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        match ctx.index() {
+            1 => ctx.send_at_quiescence(1, Growth::Grow),
+            _ if self.depth == 0 => return ctx.send(1, Growth::Leaf),
+            _ => {}
+        }
+        self.grow(ctx, 2 * ctx.index());
+    }
+
+    fn receive(&mut self, growth: Growth, ctx: &mut Ctx<'_, Self>) {
+        match growth {
+            Growth::Leaf => self.leaves += 1,
+            Growth::Grow => {
+                self.counts.push(self.leaves);
+                // Two more of depth 4, beside the first tree.
+                self.grow(ctx, 1 << 20);
+                ctx.send_at_quiescence(1, Growth::Still);
+            }
+            Growth::Still => {
+                self.counts.push(self.leaves);
+                ctx.exit_with(&self.counts);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_message_at_quiescence_comes_when_all_else_is_done() {
+    let threads = [(1, 1), (3, 1), (1, 3), (2, 2)]
+        .map(|(ranks, workers)| Config::default().ranks(ranks).workers(workers).wire_always(ranks == 3));
+    let simulated = (0..100).map(|seed| Config::default().ranks(3).simulate(seed));
+    for config in threads.into_iter().chain(simulated) {
+        let what = format!("{config:?}");
+        let run = move || {
+            caribou::run(config, |setup| {
+                setup.array_with(vec![1], Placement::Hash, |_: u32| Tree {
+                    depth: 5,
+                    leaves: 0,
+                    counts: Vec::new(),
+                });
+            })
+        };
+        let report = within_patience(&what, run).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(report.value::<Vec<u64>>(), Ok(vec![32, 64]), "{what}");
+        assert_eq!(report.undelivered.messages, 0, "{what}");
+    }
+}
+
 /// How messages come to reach nobody, or seem to.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 enum Loss {

@@ -215,13 +215,61 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     pub fn send_to<D: Chunk>(&mut self, array: Array<D>, to: D::Index, message: D::Message) {
         tracing::trace!(hop = 1, "Ctx::send");
         let to = ChunkId { array: array.id, key: to.pack() };
-        self.passport.sent = self.passport.sent.wrapping_add(1).max(1);
-        let from = Sender::new(self.handler.chunk, self.passport.sent);
+        let from = self.next_message();
         // Made where it is to lie.
         self.handler.outbox.extend(once_with(|| {
             let payload = Payload::Value(smallbox!(Some(message)));
             Effect::Send { to, delivery: Some(Delivery { from, payload }) }
         }));
+    }
+
+    /// Sends a message to a chunk of the same array when nothing else is left to do: no handler runs, no message is on its way
+    /// or can be handled, on any rank. For programs that spawn, and would otherwise have to count what they have spawned.
+    ///
+    /// Chunks that wait for a sync, and messages that no chunk is ready for, count as nothing to do. Several such messages
+    /// are all sent at the same moment, some ms after the last handler has returned.
+    ///
+    /// ```
+    /// use caribou::{Chunk, Config, Ctx, Reducer, Target};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// /// Counts the leaves of a tree of chunks, whose number nobody knows before.
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Node { depth: u32 }
+    ///
+    /// impl Chunk for Node {
+    ///     type Index = u32;
+    ///     type Message = ();
+    ///
+    ///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+    ///         let me = ctx.index();
+    ///         if me == 1 { ctx.send_at_quiescence(1, ()); }
+    ///         if self.depth == 0 { return; }
+    ///         for child in [2 * me, 2 * me + 1] { ctx.insert(child, Node { depth: self.depth - 1 }); }
+    ///     }
+    ///
+    ///     fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) { ctx.exit(); }
+    /// }
+    ///
+    /// let report = caribou::run(Config::default().ranks(2), |setup| {
+    ///     setup.array(vec![1], |_: u32| Node { depth: 5 });
+    /// })?;
+    /// assert_eq!(report.messages, 63 + 1, "each of 63 nodes started, and the last message");
+    /// # Ok::<(), caribou::Error>(())
+    /// ```
+    #[inline]
+    pub fn send_at_quiescence(&mut self, to: C::Index, message: C::Message) {
+        let to = ChunkId { array: self.handler.chunk.array, key: to.pack() };
+        let from = self.next_message();
+        let delivery = Delivery { from, payload: Payload::Value(smallbox!(Some(message))) };
+        self.handler.outbox.push(Effect::SendAtQuiescence { to, delivery });
+    }
+
+    /// The name of the next message to a single chunk.
+    #[inline]
+    fn next_message(&mut self) -> Sender {
+        self.passport.sent = self.passport.sent.wrapping_add(1).max(1);
+        Sender::new(self.handler.chunk, self.passport.sent)
     }
 
     /// Sends a message to every chunk of this array, this one included, exactly once.

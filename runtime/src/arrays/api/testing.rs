@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use super::chunk::Chunk;
 use super::ctx::Ctx;
 use super::index::Index;
-use crate::arrays::core::envelope::Payload;
+use crate::arrays::core::envelope::{Delivery, Payload};
 use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::handler::{Effect, Facts, Handler, Outlet, Passport};
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
@@ -35,6 +35,8 @@ pub struct Effects<C: Chunk> {
     pub contributions: Vec<(u32, crate::Values)>,
     /// Chunks inserted.
     pub inserted: Vec<C::Index>,
+    /// Messages to chunks of the same array that wait for quiescence.
+    pub at_quiescence: Vec<(C::Index, C::Message)>,
     /// Messages to other arrays.
     pub elsewhere: usize,
     /// True if it came to a sync, with `at_sync` or `at_sync_nowait`.
@@ -56,6 +58,7 @@ impl<C: Chunk> Default for Effects<C> {
             multicasts: Vec::new(),
             contributions: Vec::new(),
             inserted: Vec::new(),
+            at_quiescence: Vec::new(),
             elsewhere: 0,
             at_sync: false,
             removed: false,
@@ -147,11 +150,11 @@ impl<C: Chunk> Effects<C> {
     fn add(&mut self, effect: Effect) {
         let decode = |bytes: &[u8]| wire::decode(bytes).expect("what was encoded a moment ago decodes");
         match effect {
-            Effect::Send { to, delivery: Some(mut delivery) } if to.array == ArrayId(0) => {
-                let Payload::Value(value) = &mut delivery.payload else { unreachable!("sent as a value") };
-                let message = value.downcast_mut::<Option<C::Message>>().and_then(Option::take);
-                let message = message.expect("array 0 is the probed chunk's own");
-                self.messages.push((C::Index::unpack(to.key), message));
+            Effect::Send { to, delivery: Some(delivery) } if to.array == ArrayId(0) => {
+                self.messages.push((C::Index::unpack(to.key), message_of::<C>(delivery)));
+            }
+            Effect::SendAtQuiescence { to, delivery } => {
+                self.at_quiescence.push((C::Index::unpack(to.key), message_of::<C>(delivery)));
             }
             Effect::Broadcast { array: ArrayId(0), message } => self.broadcasts.push(decode(&message)),
             Effect::Multicast { keys, message, .. } => {
@@ -169,6 +172,13 @@ impl<C: Chunk> Effects<C> {
             }
         }
     }
+}
+
+/// The message of a delivery to the probed chunk's array.
+fn message_of<C: Chunk>(mut delivery: Delivery) -> C::Message {
+    let Payload::Value(value) = &mut delivery.payload else { unreachable!("sent as a value") };
+    let message = value.downcast_mut::<Option<C::Message>>().and_then(Option::take);
+    message.expect("array 0 is the probed chunk's own")
 }
 
 /// Nothing leaves a probed handler before it returns.

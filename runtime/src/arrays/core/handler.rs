@@ -24,6 +24,10 @@ pub(crate) enum Effect {
         to: ChunkId,
         delivery: Option<Delivery>,
     },
+    SendAtQuiescence {
+        to: ChunkId,
+        delivery: Delivery,
+    },
     Broadcast {
         array: ArrayId,
         message: Arc<[u8]>,

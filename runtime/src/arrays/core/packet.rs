@@ -22,6 +22,8 @@ use crate::wire::WireError;
 pub(crate) enum Packet {
     /// A message between chunks.
     Message(Envelope),
+    /// A message between chunks that rank 0 sends when nothing else is left to do.
+    AtQuiescence(Box<Envelope>),
     /// One message to the chunks of a section that live on the receiving rank.
     Multicast {
         from: ChunkId,
@@ -116,6 +118,9 @@ impl Packet {
     pub(crate) fn seal(&mut self, arrays: &[Arc<dyn ErasedArray>]) -> Result<(), WireError> {
         match self {
             Packet::Message(envelope) => seal(&mut envelope.delivery, &*arrays[envelope.to.array.index()]),
+            Packet::AtQuiescence(envelope) => {
+                seal(&mut envelope.delivery, &*arrays[envelope.to.array.index()])
+            }
             Packet::Announce { array, delivery } | Packet::Broadcast { array, delivery, .. } => {
                 seal(delivery, &*arrays[array.index()])
             }

@@ -2,8 +2,8 @@
 //!
 //! Rank 0 asks every rank, and a rank answers once it has nothing to do: how many packets it has sent and received. If
 //! two waves in a row add up to the same numbers, and as many were received as sent, no packet was on its way and nobody
-//! woke up between the waves (Mattern's four-counter method). A run in that state has not called `exit` and never will:
-//! it has stalled.
+//! woke up between the waves (Mattern's four-counter method). Messages that were to wait for this are sent then. Without
+//! any the run has not called `exit` and never will: it has stalled.
 //!
 //! Cost: nothing while somebody works; two rounds of small packets once everybody is idle. The packets of this search
 //! are not counted.
@@ -18,7 +18,7 @@ pub(crate) enum Step {
     Wait,
     /// Ask everybody.
     Wave(u64),
-    /// It is over: ask everybody what they wait for.
+    /// It is over: send what was to wait for this, or ask everybody what they wait for.
     Quiescent,
     /// Everybody has said what it waits for.
     Explained(Vec<String>),
@@ -79,6 +79,12 @@ impl Quiescence {
             return Step::Quiescent;
         }
         self.suspect()
+    }
+
+    /// Quiescence is over: a message was sent.
+    pub(crate) fn go_on(&mut self) {
+        self.quiescent = false;
+        self.last = None;
     }
 
     pub(crate) fn explained(&mut self, lines: Vec<String>) -> Step {

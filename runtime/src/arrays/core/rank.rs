@@ -72,6 +72,8 @@ const REMOVED_MAX: usize = 4096;
 struct Root {
     coordinator: Coordinator,
     quiescence: Quiescence,
+    /// Messages to send when nothing else is left to do.
+    at_quiescence: Vec<Envelope>,
 }
 
 #[derive(Default)]
@@ -99,6 +101,7 @@ impl RankCore {
             Root {
                 coordinator: Coordinator::new(strategy, syncing, places, keeps_reports),
                 quiescence: Quiescence::new(ranks),
+                at_quiescence: Vec::new(),
             }
         });
         RankCore {
@@ -301,6 +304,16 @@ impl RankCore {
         }
     }
 
+    /// A handler of this rank sends a message that is to wait until nothing else is left to do.
+    pub(crate) fn send_at_quiescence(&mut self, envelope: Box<Envelope>, out: &mut Actions) {
+        self.send(ROOT, Packet::AtQuiescence(envelope), 0, out);
+    }
+
+    /// Rank 0: whether a message waits until nothing else is left to do.
+    pub(crate) fn awaits_quiescence(&self) -> bool {
+        self.root.as_ref().is_some_and(|root| !root.at_quiescence.is_empty())
+    }
+
     pub(crate) fn exit(&mut self, out: &mut Actions) {
         self.send_all(|| Packet::Exit, 0, out);
     }
@@ -314,6 +327,10 @@ impl RankCore {
     fn handle(&mut self, from: Rank, packet: Packet, now_ns: u64, out: &mut Actions) {
         match packet {
             Packet::Message(envelope) => self.deliver(envelope.to, envelope.delivery, out),
+            Packet::AtQuiescence(envelope) => {
+                let root = self.root.as_mut().expect("what waits for quiescence waits on rank 0");
+                root.at_quiescence.push(*envelope);
+            }
             Packet::Multicast { from, array, keys, message } => {
                 for key in keys {
                     let from = Sender::new(from, 0);
@@ -450,7 +467,17 @@ impl RankCore {
         match step {
             Step::Wait => {}
             Step::Wave(wave) => self.send_all(|| Packet::Probe { wave }, 0, out),
-            Step::Quiescent => self.send_all(|| Packet::Explain, 0, out),
+            Step::Quiescent => {
+                let root = self.root.as_mut().expect("rank 0 searches");
+                let waiting = std::mem::take(&mut root.at_quiescence);
+                if waiting.is_empty() {
+                    return self.send_all(|| Packet::Explain, 0, out);
+                }
+                root.quiescence.go_on();
+                for envelope in waiting {
+                    self.send(self.location.rank_of(envelope.to), Packet::Message(envelope), 0, out);
+                }
+            }
             Step::Explained(lines) => {
                 let arrays = &self.arrays;
                 let root = self.root.as_ref().expect("rank 0 searches");

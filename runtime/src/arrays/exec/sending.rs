@@ -147,6 +147,16 @@ impl Worker<'_> {
         self.shared.scheduler.put(token, last, self.id, &mut self.ready);
     }
 
+    pub(super) fn send_at_quiescence(&mut self, to: ChunkId, delivery: Delivery) {
+        let mut delivery = Some(delivery);
+        if self.look_at_send(to, &mut delivery)
+            && let Some(delivery) = delivery
+        {
+            let envelope = Box::new(Envelope { to, delivery });
+            self.with_core(|core, _, out| core.send_at_quiescence(envelope, out));
+        }
+    }
+
     pub(super) fn spread(&mut self, from: ChunkId, effect: Effect) {
         self.with_core(|core, _, out| match effect {
             Effect::Broadcast { array, message } => {

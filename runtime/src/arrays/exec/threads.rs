@@ -25,6 +25,8 @@ const UNWRITTEN_NAP: Duration = Duration::from_secs(1);
 const NAPS_NS: u64 = 2_000_000_000;
 /// Time that rank 0 sleeps before it asks whether any rank is still at work.
 const SUSPECT: Duration = Duration::from_millis(100);
+/// The same where a message waits for the others to have nothing to do either.
+const SUSPECT_SOON: Duration = Duration::from_millis(1);
 /// Time that worker 0 sleeps, at first and at most, while packets wait for a receiver that takes none.
 const UNSENT_NAP: Duration = Duration::from_micros(200);
 const UNSENT_NAP_MAX: Duration = Duration::from_millis(2);
@@ -184,10 +186,20 @@ impl Worker<'_> {
         // Others sleep until they are woken, but first wake once or twice to write the events that are in no file.
         let unwritten = self.instruments.has_unwritten();
         let mut nap = (unwritten && self.patience.rested_ns() < NAPS_NS).then_some(UNWRITTEN_NAP);
+        let mut suspect = SUSPECT;
         if self.id == WorkerId(0) {
             let idle = scheduler.others_are_parked() && !scheduler.is_congested();
-            self.with_core(|core, now_ns, out| if idle { core.idle(now_ns, out) } else { core.hurry(out) });
-            nap = Some(self.pass_on());
+            self.with_core(|core, now_ns, out| {
+                if idle {
+                    core.idle(now_ns, out)
+                } else {
+                    core.hurry(out)
+                }
+                if core.awaits_quiescence() {
+                    suspect = SUSPECT_SOON;
+                }
+            });
+            nap = Some(self.pass_on().min(suspect));
             if self.work_in_sight() {
                 return 0;
             }
@@ -204,7 +216,7 @@ impl Worker<'_> {
         gauge.wakes(end_ns);
         let parked_ns = end_ns.saturating_sub(start_ns);
         self.patience.rested(parked_ns);
-        if root && self.patience.rested_ns() >= SUSPECT.as_nanos() as u64 {
+        if root && self.patience.rested_ns() >= suspect.as_nanos() as u64 {
             self.patience.count_rest_anew();
             self.with_core(|core, _, out| core.suspect(out));
         }

@@ -203,6 +203,7 @@ impl<'r> Worker<'r> {
         for effect in effects {
             match effect {
                 Effect::Send { to, mut delivery } => self.send(to, &mut delivery),
+                Effect::SendAtQuiescence { to, delivery } => self.send_at_quiescence(to, delivery),
                 Effect::Broadcast { .. } | Effect::Multicast { .. } => self.spread(chunk, effect),
                 Effect::Contribute { terms, values } => {
                     let report = slot.passport().reductions.report();
