@@ -6,6 +6,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 const STENCIL: &str = env!("CARGO_BIN_EXE_stencil2d");
+const PIC: &str = env!("CARGO_BIN_EXE_pic");
 const RING: &str = env!("CARGO_BIN_EXE_ring");
 const MONTECARLO: &str = env!("CARGO_BIN_EXE_montecarlo");
 const CROSSBAR: &str = env!("CARGO_BIN_EXE_crossbar");
@@ -50,6 +51,17 @@ fn a_bad_option_is_one_line_and_exit_code_2() {
         (STENCIL, "--quota 1:0", "percentage"),
         (STENCIL, "--slow 1:0.5", "from 1 to 100"),
         (STENCIL, "--ranks 2 --slow 2:1.5", "the last one is 1"),
+        (PIC, "--grid 7", "an even number of cells"),
+        (PIC, "--grid 20 --tiles 21", "from 1 to --grid 20"),
+        (PIC, "--speed 40 --tiles 16", "81 columns a step, and would skip tiles of 62"),
+        (PIC, "--rise -70 --tiles 16", "70 rows a step"),
+        (PIC, "--distribution uniform", "expected geometric:RATIO, sinusoidal"),
+        (PIC, "--distribution patch:0,20,1,2 --grid 20", "whose last is 19"),
+        (PIC, "--particles 3e9", "--particles 3000000000: a process needs 480.0 GB"),
+        (PIC, "--sweep-speed 3,1", "expected rising speeds"),
+        (PIC, "--sweep-speed 1 --speed 2", "cannot be used with"),
+        (PIC, "--sweep-period 2", "--sweep-speed"),
+        (PIC, "--sweep-speed 0..=900", "--speed 900: particles move 1801 columns"),
         (RING, "--placement sideways", "sideways"),
         (RING, "--chunks 1 --ranks 2", "every rank needs a chunk"),
         (RING, "--chunks 4000000000", "10000000"),
@@ -107,6 +119,33 @@ fn a_checked_comparison_writes_a_table_a_plot_and_the_numbers() {
     assert_eq!(numbers["runs"][1]["moves"], 7 * 16);
     assert_eq!(numbers["runs"][1]["iterations_ms"].as_array().unwrap().len(), 40);
     assert!(numbers["gain"].is_number());
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn particles_are_counted_and_a_sweep_writes_its_curves() {
+    let folder = std::env::temp_dir().join(format!("caribou-pic-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (plot, json) = (folder.join("out.svg"), folder.join("out.json"));
+    let small = "--grid 20 --particles 2000 --distribution geometric:0.9 --iterations 10 --ranks 2 --check";
+    let output = start(PIC, &format!("{small} --rise -2 --lb rotate --period 1"));
+    assert!(output.status.success(), "{:?}", lines(&output.stderr));
+    let said = lines(&output.stdout);
+    for words in
+        ["moving 1 column and -2 rows a step", "1994 particles, each where it has to be", "bit for bit"]
+    {
+        assert!(said.iter().any(|line| line.contains(words)), "{words}: {said:?}");
+    }
+    let files = format!("--plot {} --json {}", plot.display(), json.display());
+    let output = start(PIC, &format!("{small} --sweep-speed 0..=2 --sweep-period 1,3 --lb rotate {files}"));
+    assert!(output.status.success(), "{:?}", lines(&output.stderr));
+    let said = lines(&output.stdout);
+    assert!(said.iter().any(|line| line.ends_with("rotate every 1  rotate every 3")), "{said:?}");
+    assert!(std::fs::read_to_string(plot).unwrap().contains("rotate every 3"));
+    let numbers: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    assert_eq!(numbers["settings"]["problem"]["particles"], 1994);
+    let moves = |curve: usize| numbers["points"][2]["balanced"][curve]["moves"].as_u64();
+    assert_eq!((moves(0), moves(1)), (Some(9 * 16), Some(3 * 16)), "{numbers}");
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -242,6 +281,7 @@ fn output_that_nobody_reads_is_no_error_and_a_full_disk_is_one() {
         (RING, "--hops 100"),
         (STENCIL, "--grid 32 --chunk 8 --iterations 4"),
         (MONTECARLO, "--histories 100"),
+        (PIC, "--grid 20 --particles 500 --iterations 4 --sweep-speed 1 --sweep-period 2"),
     ] {
         let mut command = Command::new(program);
         command.args(arguments.split_whitespace()).stderr(Stdio::piped());

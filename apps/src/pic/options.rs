@@ -45,6 +45,9 @@ pub struct Options {
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "2,5,20,50",
         value_parser = counts(1..=u64::MAX), requires = "sweep_speed")]
     pub sweep_period: Vec<u64>,
+    /// Runs of each point of a curve, of which the median counts
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = counts(1..=1000u32), requires = "sweep_speed")]
+    pub sweep_runs: u32,
 }
 
 /// Speeds of a sweep: one or more, rising, none twice.
@@ -186,8 +189,8 @@ mod tests {
             CommandLine::<Pic>::try_parse_from(format!("pic {arguments}").split_whitespace())
                 .map(|line| line.own)
         };
-        let own = line("--sweep-speed 0..=20 --sweep-period 4,8").unwrap();
-        assert_eq!((own.sweep_speed.unwrap().0.len(), own.sweep_period), (21, vec![4, 8]));
+        let own = line("--sweep-speed 0..=20 --sweep-period 4,8 --sweep-runs 3").unwrap();
+        assert_eq!((own.sweep_speed.unwrap().0.len(), own.sweep_period, own.sweep_runs), (21, vec![4, 8], 3));
         for bad in [
             "--sweep-speed 3,2",
             "--sweep-speed 5..=2",

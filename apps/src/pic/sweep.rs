@@ -1,6 +1,6 @@
 //! The gain of balancing against the speed of the hot spot, for several sync periods.
 //!
-//! At each speed one run moves nothing, and one a curve balances: a strategy with a fixed number of iterations between two
+//! At each speed one run moves nothing, and one a curve balances (or the median of several): a strategy with a fixed number of iterations between two
 //! syncs. The runs of a speed follow each other, so that what else happens on the machine is about the same for all of them.
 
 use caribou::Launch;
@@ -41,6 +41,8 @@ pub struct Sweep {
     launch: Launch,
     shared: harness::Options,
     curves: Vec<Curve>,
+    /// Of each point.
+    repetitions: u32,
     runs: Vec<Runs>,
 }
 
@@ -99,8 +101,9 @@ impl Sweep {
                 vec![harness::launch::config()?.lb_spec(caribou::lb::Shape::Arrays).to_owned()]
             }
         };
-        let of_lb = |lb: &String| periods.iter().map(|&period| Curve { lb: lb.clone(), period }).collect();
-        let curves: Vec<Curve> = lbs.iter().flat_map(|lb| -> Vec<Curve> { of_lb(lb) }).collect();
+        let curve = |lb: &String, period: u64| Curve { lb: lb.clone(), period };
+        let curves: Vec<Curve> =
+            lbs.iter().flat_map(|lb| periods.iter().map(move |&period| curve(lb, period))).collect();
         let comparison = |speed: u32, lb: &str, period: u64| {
             let line = CommandLine {
                 own: Options { speed, ..own.clone() },
@@ -117,7 +120,7 @@ impl Sweep {
             Ok(Runs { speed, unbalanced, balanced: balanced.collect::<Result<_, Error>>()? })
         };
         let runs = speeds.iter().map(runs).collect::<Result<_, Error>>()?;
-        Ok(Self { launch, shared, curves, runs })
+        Ok(Self { launch, shared, curves, repetitions: own.sweep_runs, runs })
     }
 
     /// Makes the runs, and tells what came out on standard output and in the files that were asked for. Of several processes
@@ -143,17 +146,33 @@ impl Sweep {
     }
 
     /// Makes the runs, the slowest hot spot first. Without speeds there is nothing to tell.
+    ///
+    /// An error in one process alone waits until all runs are made: the others know nothing of it and count on this one.
     fn run(&self) -> Result<Option<Gains>, Error> {
-        let mut first = None;
+        let (mut first, mut failed) = (None, None);
         let mut points = Vec::new();
-        for Runs { speed, unbalanced, balanced } in &self.runs {
-            let (summary, _) = unbalanced.run()?;
-            let mut totals = Vec::new();
-            for comparison in balanced {
-                totals.push(comparison.run()?.0);
+        let mut make = |comparison: &Comparison<Pic>| match comparison.run() {
+            Err(error) if self.launch != Launch::Alone && !matches!(error, Error::Runtime(_)) => {
+                failed.get_or_insert(error);
+                Ok(None)
             }
-            points.push(point(*speed, &summary, &self.curves, &totals));
-            first.get_or_insert(summary);
+            made => made.map(|(summary, _)| Some(summary)),
+        };
+        for Runs { speed, unbalanced, balanced } in &self.runs {
+            let (mut without, mut with) = (Vec::new(), vec![Vec::new(); balanced.len()]);
+            for _ in 0..self.repetitions {
+                let summary = make(unbalanced)?;
+                without.extend(summary.iter().flat_map(|summary| summary.runs.iter().cloned()));
+                first = first.or(summary);
+                for (comparison, runs) in balanced.iter().zip(&mut with) {
+                    runs.extend(make(comparison)?.into_iter().flat_map(|summary| summary.runs));
+                }
+            }
+            let with: Option<Vec<_>> = with.into_iter().map(median).collect();
+            points.extend(median(without).zip(with).map(|(one, others)| self.point(*speed, &one, others)));
+        }
+        if let Some(error) = failed {
+            return Err(error);
         }
         Ok(first.map(|Summary { settings, machine, placement, .. }| Gains {
             program: Pic::NAME,
@@ -163,28 +182,32 @@ impl Sweep {
             points,
         }))
     }
+
+    fn point(&self, k: u32, unbalanced: &Run<Syncs>, balanced: Vec<Run<Syncs>>) -> Point {
+        let gain = |total_s: f64| 1.0 - total_s / unbalanced.total_s.max(f64::MIN_POSITIVE);
+        let one = |(curve, run): (&Curve, Run<Syncs>)| Balanced {
+            curve: curve.clone(),
+            total_s: run.total_s,
+            gain: gain(run.total_s),
+            imbalance: run.facts.imbalance,
+            moves: run.facts.moves,
+            moved_bytes: run.facts.moved_bytes,
+            sync_ms: run.facts.sync_ms,
+        };
+        Point {
+            k,
+            unbalanced_s: unbalanced.total_s,
+            possible_gain: unbalanced.bound_s.map(gain),
+            balanced: self.curves.iter().zip(balanced).map(one).collect(),
+        }
+    }
 }
 
-fn point(k: u32, unbalanced: &Summary<Syncs>, curves: &[Curve], balanced: &[Summary<Syncs>]) -> Point {
-    let only = |summary: &Summary<Syncs>| summary.runs.first().cloned();
-    let unbalanced = only(unbalanced);
-    let unbalanced_s = unbalanced.as_ref().map_or(0.0, |run| run.total_s);
-    let gain = |total_s: f64| if unbalanced_s > 0.0 { 1.0 - total_s / unbalanced_s } else { 0.0 };
-    let one = |(curve, run): (&Curve, Run<Syncs>)| Balanced {
-        curve: curve.clone(),
-        total_s: run.total_s,
-        gain: gain(run.total_s),
-        imbalance: run.facts.imbalance,
-        moves: run.facts.moves,
-        moved_bytes: run.facts.moved_bytes,
-        sync_ms: run.facts.sync_ms,
-    };
-    Point {
-        k,
-        unbalanced_s,
-        possible_gain: unbalanced.and_then(|run| run.bound_s).map(gain),
-        balanced: curves.iter().zip(balanced.iter().filter_map(only)).map(one).collect(),
-    }
+/// The run that took no longer than half of them, and no less than the others.
+fn median(mut runs: Vec<Run<Syncs>>) -> Option<Run<Syncs>> {
+    runs.sort_by(|one, other| one.total_s.total_cmp(&other.total_s));
+    let middle = runs.len() / 2;
+    runs.into_iter().nth(middle)
 }
 
 fn name(curve: &Curve) -> String {
@@ -225,25 +248,25 @@ fn svg(gains: &Gains, curves: &[Curve]) -> String {
     });
     let possible = gains.points.iter().filter_map(|point| Some(at(point, point.possible_gain?)));
     let series: Vec<Series> = balanced.chain([series("possible".to_owned(), possible.collect())]).collect();
-    let all = || series.iter().flat_map(|series| series.line.iter().copied());
+    let all = || series.iter().flat_map(|series| series.line.iter().map(|(_, gain)| *gain));
     let caption = format!("{}: gain of balancing over `{UNBALANCED}`", gains.program);
     let chart = Chart {
         caption: caption.clone(),
         horizontal: Axis {
             title: "k: the hot spot moves 2k + 1 columns a step".to_owned(),
-            from: all().map(|(k, _)| k).fold(f64::INFINITY, f64::min).min(1e9),
-            to: all().map(|(k, _)| k).fold(0.0, f64::max),
+            from: gains.points.first().map_or(0.0, |point| point.k.into()),
+            to: gains.points.last().map_or(0.0, |point| point.k.into()),
             whole: true,
         },
         vertical: Axis {
             title: "time saved (%)".to_owned(),
-            from: all().map(|(_, gain)| gain - 2.0).fold(0.0, f64::min),
-            to: all().map(|(_, gain)| gain + 5.0).fold(10.0, f64::max),
+            from: all().map(|gain| gain - 2.0).fold(0.0, f64::min),
+            to: all().map(|gain| gain + 5.0).fold(10.0, f64::max),
             whole: false,
         },
         bands: Vec::new(),
         level: Some(0.0),
-        series: series.clone(),
+        series,
     };
     let mut svg = Svg::new(SIZE.0, SIZE.1, &caption);
     chart.draw(&mut svg, Area::at((0.0, 0.0), SIZE));
@@ -262,7 +285,9 @@ mod tests {
 
     #[test]
     fn every_strategy_has_a_curve_a_period_and_all_speeds_the_same_tiles() {
-        let sweep = sweep("--sweep-speed 0..=2,5 --sweep-period 2,3 --compare none,rotate,refine").unwrap();
+        let sweep =
+            sweep("--sweep-speed 0..=2,5 --sweep-period 2,3 --sweep-runs 2 --compare none,rotate,refine")
+                .unwrap();
         let curves: Vec<String> = sweep.curves.iter().map(name).collect();
         assert_eq!(curves, ["rotate every 2", "rotate every 3", "refine every 2", "refine every 3"]);
         let gains = sweep.run().unwrap().unwrap();
@@ -285,6 +310,14 @@ mod tests {
                 "{pointer}: {numbers}"
             );
         }
+    }
+
+    #[test]
+    fn the_median_of_several_runs_counts() {
+        let runs = &sweep("--sweep-speed 1").unwrap().runs[0];
+        let run = |total_s: f64| Run { total_s, ..runs.unbalanced.run().unwrap().0.runs.remove(0) };
+        let of = |all: &[f64]| median(all.iter().copied().map(run).collect()).map(|run| run.total_s);
+        assert_eq!((of(&[3.0, 1.0, 2.0]), of(&[4.0]), of(&[])), (Some(2.0), Some(4.0), None));
     }
 
     #[test]
