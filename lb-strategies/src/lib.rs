@@ -43,14 +43,13 @@
 //! | [`entry`], [`table`], [`tables`] | a policy by its name, the policies of a shape, and those of each shape |
 //! | [`parameters`], [`spec`] | what a policy can be told, and how a person writes that |
 //! | [`parse_error`], [`choice`] | what was wrong with what a person wrote |
-//! | [`cluster`] | hosts, vCPUs and links in virtual time, and pools on them |
+//! | [`virtual_time`] | what every simulation needs: events, links, vCPUs |
 //!
 //! Arrays and pools know nothing of each other.
 #![forbid(unsafe_code)]
 
 pub mod arrays;
 pub mod choice;
-pub mod cluster;
 pub mod entry;
 mod median;
 pub mod parameters;
@@ -61,6 +60,7 @@ pub mod shape;
 pub mod spec;
 pub mod table;
 pub mod tables;
+pub mod virtual_time;
 
 pub use arrays::accept::{MoveCost, Verdict, accept};
 pub use arrays::snapshot::{ArrayId, Assignment, ChunkId, ChunkLoad, Edge, RankLoad, Snapshot};

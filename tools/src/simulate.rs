@@ -11,7 +11,7 @@
 //! | `sweep`, `figures` | many runs in few lines; figures 6 to 9 of the RUPER-LB paper |
 //! | `caa_figures` | figures 3 to 5 of the CAA paper |
 //!
-//! The cluster itself is a library: `lb_strategies::cluster`.
+//! The cluster itself is a library: `virtual_cluster`.
 
 mod array;
 mod array_outcome;

@@ -6,7 +6,7 @@
 //! time -----------+                        +--> closed
 //! ```
 //!
-//! The runtime and the [`cluster`](crate::cluster) in virtual time use the same; they carry out the actions. What a machine
+//! The runtime and the cluster in virtual time use the same; they carry out the actions. What a machine
 //! says against its [promises](super::machine) is a panic.
 
 use std::ops::Range;

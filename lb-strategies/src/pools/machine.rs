@@ -1,7 +1,7 @@
 //! The machine that a policy makes for each rank of a pool.
 //!
 //! Every rank has one, a [`PoolRank`]: a state machine without clock, thread or socket. Whoever drives it (the runtime, or
-//! [`cluster`](crate::cluster) in virtual time) tells it what happened and when, as [`Input`]s, and carries out its
+//! cluster in virtual time) tells it what happened and when, as [`Input`]s, and carries out its
 //! [`Output`]s:
 //!
 //! ```text

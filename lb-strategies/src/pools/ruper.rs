@@ -34,17 +34,6 @@
 //! # What it does not do
 //! It does not balance the last `t-min`: a worker or rank that becomes slow there makes all wait. It knows no variance and
 //! no trend.
-//!
-//! ```
-//! use lb_strategies::cluster::{RunPool, Traces};
-//! use lb_strategies::{POOLS, pool::{Pool, SECOND}};
-//! let policy = POOLS.parse("ruper,checkpoint=30,chunk=0.01")?;
-//! let mut vcpus = Traces::constant(|worker| if worker.number == 0 { 300.0 } else { 100.0 });
-//! let run = RunPool::new(&Pool::new(40_000, vec![2]), &*policy, &mut vcpus).run();
-//! assert!(run.is_complete(40_000));
-//! assert!(run.makespan() < 101 * SECOND, "equal shares take 200 s");
-//! # Ok::<(), lb_strategies::ParseError>(())
-//! ```
 
 mod command;
 mod grants;

@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use lb_strategies::cluster::{ARRAY_SCENARIOS, Array, ArrayScenario, array_scenario};
 use lb_strategies::{ARRAYS, Listing};
+use virtual_cluster::{ARRAY_SCENARIOS, Array, ArrayScenario, array_scenario};
 
 use super::cluster::{self, Wires, check_ideal};
 use super::compare::{Policy, all_complete, write_tables};

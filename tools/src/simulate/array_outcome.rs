@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use lb_strategies::Strategy;
-use lb_strategies::cluster::{ArrayRun, ArrayScenario, SyncRun};
 use lb_strategies::pool::Nanos;
 use presentation::chart::{Axis, Chart, Series};
 use presentation::words::decimal;
 use serde::Serialize;
+use virtual_cluster::{ArrayRun, ArrayScenario, SyncRun};
 
 use super::compare::{Compared, Comparison, Figures};
 use super::files::text;

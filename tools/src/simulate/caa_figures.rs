@@ -1,14 +1,14 @@
 //! Figures 3 to 5 of the CAA paper (Filipovic, Krstajic and Popovic) on the modelled cluster, with two columns of ours.
 //!
-//! The model's constants are fitted to the ends of the paper's ranges (see `lb_strategies::cluster::crossbar_cluster`): what
+//! The model's constants are fitted to the ends of the paper's ranges (see `virtual_cluster::crossbar_cluster`): what
 //! comes out is no evidence for the algorithm. What `leases` and the ideal take on the same tasks was not fitted.
 
 use std::io::Write;
 
 use lb_strategies::POOLS;
-use lb_strategies::cluster::crossbar_cluster::{CORES, CrossbarModel, TASKS};
 use lb_strategies::pool::SECOND;
 use presentation::Table;
+use virtual_cluster::crossbar_cluster::{CORES, CrossbarModel, TASKS};
 
 use crate::Error;
 

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use lb_strategies::cluster::{Beside, Neighbour, Network, PerWorker, Series, Shared, Vcpus, on_hosts};
 use presentation::counts;
+use virtual_cluster::{Beside, Neighbour, Network, PerWorker, Series, Shared, Vcpus, on_hosts};
 
 use super::host_trace::{self, Hosts};
 use super::{neighbour, values};

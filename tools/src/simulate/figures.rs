@@ -7,9 +7,9 @@
 use std::io::Write;
 
 use lb_strategies::POOLS;
-use lb_strategies::cluster::scenario;
 use lb_strategies::pool::PoolStrategy;
 use presentation::Table;
+use virtual_cluster::scenario;
 
 use super::caa_figures;
 use super::compare::{Comparison, Policy, compare};

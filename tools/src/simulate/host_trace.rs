@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 use humantime::parse_rfc3339_weak;
-use lb_strategies::cluster::Series;
+use virtual_cluster::Series;
 
 use crate::input;
 

@@ -1,7 +1,7 @@
 //! `--neighbour RANK[.WORKER][:FROM-TO][:DUTY]`.
 
 use lb_strategies::Rank;
-use lb_strategies::cluster::Neighbour;
+use virtual_cluster::Neighbour;
 
 const FORM: &str = "expected RANK[.WORKER][:FROM-TO][:DUTY], as in 1, 1.3:600-1200 or 1:0.5";
 

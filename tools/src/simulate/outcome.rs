@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use lb_strategies::cluster::{PoolRun, Scenario, WorkerRun};
 use lb_strategies::pool::{Nanos, PoolStrategy};
 use presentation::chart::{Axis, Chart, Series};
 use serde::Serialize;
+use virtual_cluster::{PoolRun, Scenario, WorkerRun};
 
 use super::compare::{Compared, Comparison, Figures};
 use super::files::text;

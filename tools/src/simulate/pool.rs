@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use lb_strategies::cluster::{SCENARIOS, SWEEPS, Scenario, Sweep, scenario};
 use lb_strategies::{Choice, Listing, POOLS};
+use virtual_cluster::{SCENARIOS, SWEEPS, Scenario, Sweep, scenario};
 
 use super::cluster::{self, Wires};
 use super::compare::{Comparison, Policy, all_complete, write_tables};

@@ -1,7 +1,7 @@
 //! A pool on a cluster described on the command line.
 
-use lb_strategies::cluster::{Costs, Scenario};
 use lb_strategies::pool::Pool;
+use virtual_cluster::{Costs, Scenario};
 
 use super::{cluster, values};
 use crate::Error;

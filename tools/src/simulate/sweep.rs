@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use lb_strategies::cluster::Sweep;
 use lb_strategies::pool::PoolStrategy;
 use lb_strategies::{POOLS, median};
 use presentation::Table;
+use virtual_cluster::Sweep;
 
 use super::compare::{Comparison, Policy, compare};
 use super::outcome::Outcome;
@@ -19,7 +19,7 @@ const CHECKPOINT: &str = "checkpoint";
 pub(super) fn run(
     sweep: &Sweep,
     compare_list: Option<&str>,
-    prepare: impl Fn(&mut lb_strategies::cluster::Scenario),
+    prepare: impl Fn(&mut virtual_cluster::Scenario),
     out: &mut dyn Write,
 ) -> Result<Vec<Comparison<Outcome>>, Error> {
     let mut scenarios = sweep.scenarios();

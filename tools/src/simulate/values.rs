@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lb_strategies::cluster::{ChunkCosts, Costs};
+use virtual_cluster::{ChunkCosts, Costs};
 
 use crate::input;
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use lb_strategies::Strategy;
 use lb_strategies::balancer::RankPlace;
-use lb_strategies::cluster::{Erratic, Events, Post};
+use lb_strategies::virtual_time::{Erratic, Events, Post};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 use rustc_hash::FxHasher;

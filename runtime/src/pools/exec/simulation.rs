@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lb_strategies::Shape;
-use lb_strategies::cluster::{Erratic, Events, Post, SplitMix64, Worker as Place};
 use lb_strategies::pool::{Pool, PoolStrategy};
+use lb_strategies::virtual_time::{Erratic, Events, Post, SplitMix64, Worker as Place};
 
 use self::actor::{Act, Actor};
 use self::cluster::Cluster;

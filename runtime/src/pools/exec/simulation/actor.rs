@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use lb_strategies::cluster::Worker as Place;
+use lb_strategies::virtual_time::Worker as Place;
 
 use crate::ids::WorkerId;
 use crate::pools::exec::rank::Shared;

@@ -1,7 +1,7 @@
 //! The vCPUs of a simulated pool: slow ranks and fast ones, speeds that change, ranks that stop for a while.
 
-use lb_strategies::cluster::{SplitMix64, Traces, Vcpus, Worker};
 use lb_strategies::pool::{Pool, SECOND};
+use lb_strategies::virtual_time::{SplitMix64, Traces, Vcpus, Worker};
 
 /// The fastest speed, iterations per second.
 const SPEED_MAX: f64 = 1e6;

@@ -1,0 +1,82 @@
+//! A cluster, an array on it, and what happens to them: all that strategies are compared on.
+
+use std::sync::Arc;
+
+use super::chunk_costs::{ChunkCosts, Grid};
+use super::costs::Costs;
+use super::ideal::ideal_s;
+use super::run_array::{Array, ArrayRun, RunArray};
+use super::scenario::{MakeVcpus, Network};
+use lb_strategies::arrays::strategy::Strategy;
+use lb_strategies::pools::machine::SECOND;
+use lb_strategies::virtual_time::vcpus::Vcpus;
+
+/// An array on a cluster; the same for every strategy that moves it, and every time.
+///
+/// ```
+/// use lb_strategies::ARRAYS;
+/// use virtual_cluster::{Array, ArrayScenario, Traces};
+/// let array = Array { chunks: 12, iterations: 100, period: 10, state_bytes: 0, workers: vec![1, 1] };
+/// let scenario = ArrayScenario::new("halves", array, || {
+///     Box::new(Traces::constant(|worker| if worker.rank.0 == 0 { 1000.0 } else { 500.0 }))
+/// });
+/// assert_eq!(scenario.ideal_s(), 0.8);
+/// let run = scenario.run(ARRAYS.parse("none")?.into());
+/// assert_eq!(run.makespan(), 1_200_000_000);
+/// # Ok::<(), lb_strategies::ParseError>(())
+/// ```
+#[derive(Clone)]
+pub struct ArrayScenario {
+    /// Name in reports.
+    pub name: String,
+    /// Number of chunks, iterations and workers.
+    pub array: Array,
+    /// The cost of chunks.
+    pub costs: ChunkCosts,
+    /// True if each chunk of the grid exchanges messages with those beside it; if not, chunks need nothing of each
+    /// other.
+    pub exchange: bool,
+    /// The network between ranks.
+    pub network: Network,
+    /// Makes the vCPUs of one run, as they are when it begins.
+    pub make_vcpus: MakeVcpus,
+}
+
+impl ArrayScenario {
+    /// Equal chunks in a grid, each of which needs those beside it; 0.1 ms from one rank to another and back.
+    pub fn new(
+        name: impl Into<String>,
+        array: Array,
+        vcpus: impl Fn() -> Box<dyn Vcpus> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            array,
+            costs: ChunkCosts::Fixed(Costs::Equal),
+            exchange: true,
+            network: Network { rtt: SECOND / 10_000, ..Network::default() },
+            make_vcpus: Arc::new(vcpus),
+        }
+    }
+
+    /// The chunks as they lie beside each other.
+    pub fn grid(&self) -> Grid {
+        Grid::of(self.array.chunks)
+    }
+
+    /// Runs it under `strategy`.
+    pub fn run(&self, strategy: Arc<dyn Strategy>) -> ArrayRun {
+        let grid = self.grid();
+        let mut vcpus = (self.make_vcpus)();
+        let run = RunArray::new(&self.array, strategy, &mut *vcpus)
+            .links(self.network.links())
+            .work(|chunk, iteration| self.costs.work(grid, chunk, iteration));
+        if self.exchange { run.exchange(|chunk| grid.beside(chunk)).run() } else { run.run() }
+    }
+
+    /// The seconds that the best placement would take if chunks could be divided, and no chunk waited for another.
+    pub fn ideal_s(&self) -> f64 {
+        let workers: Vec<_> = self.array.all_workers().map(|worker| (worker, 0)).collect();
+        ideal_s(&workers, &mut *(self.make_vcpus)(), self.costs.total(self.grid(), self.array.iterations))
+    }
+}

@@ -1,0 +1,126 @@
+//! The cost of chunks over time: constant, drifting, or a hot spot that moves over them.
+
+use std::f64::consts::TAU;
+
+use super::costs::Costs;
+use lb_strategies::virtual_time::splitmix::SplitMix64;
+
+/// Columns of cells over which the hot spot moves, as in the PIC kernel of the Parallel Research Kernels.
+const CELLS: f64 = 1000.0;
+
+/// Units of work of a chunk in an iteration; the mean over all chunks is 1, or about that.
+///
+/// ```
+/// use virtual_cluster::{ChunkCosts, Grid};
+/// let grid = Grid::of(1024);
+/// let spot = ChunkCosts::HotSpot { k: Some(2) };
+/// let sum: f64 = (0..1024).map(|chunk| spot.work(grid, chunk, 7)).sum();
+/// assert!((sum - 1024.0).abs() < 1e-6);
+/// // It moves 2k + 1 = 5 of 1000 cells an iteration: after 200 of them it is where it was.
+/// assert!((spot.work(grid, 0, 0) - 2.0).abs() < 0.01);
+/// assert!((spot.work(grid, 0, 100) - 0.0).abs() < 0.01);
+/// assert!((spot.work(grid, 0, 200) - 2.0).abs() < 0.01);
+/// ```
+#[derive(Clone, Debug)]
+pub enum ChunkCosts {
+    /// Each chunk costs the same in all iterations.
+    Fixed(Costs),
+    /// Each goes up and down by a half in so many iterations, by a sine of its own phase.
+    Drift {
+        /// Iterations from one top to the next.
+        iterations: f64,
+        /// Of the phases.
+        seed: u64,
+    },
+    /// The cost of a column of the grid is `1 + cos` of its distance to the hot spot: the density of particles that the PIC
+    /// kernel calls sinusoidal. It moves `2k + 1` of 1000 columns of cells an iteration, or stands still.
+    HotSpot {
+        /// The `k` of its speed; none if it stands still.
+        k: Option<u32>,
+    },
+}
+
+impl ChunkCosts {
+    /// The cost of a chunk of the grid in an iteration.
+    pub fn work(&self, grid: Grid, chunk: u32, iteration: u64) -> f64 {
+        match self {
+            Self::Fixed(costs) => costs.work(u64::from(chunk)..u64::from(chunk) + 1),
+            Self::Drift { iterations, seed } => {
+                let phase = SplitMix64::new(seed ^ u64::from(chunk).wrapping_mul(0x9e37_79b9)).uniform();
+                1.0 + 0.5 * (TAU * (iteration as f64 / iterations + phase)).sin()
+            }
+            Self::HotSpot { k } => {
+                let moved = k.map_or(0.0, |k| f64::from(2 * k + 1) * iteration as f64 / CELLS);
+                let width = 1.0 / f64::from(grid.columns);
+                let from = TAU * (f64::from(grid.column(chunk)) * width - moved.fract());
+                let to = from + TAU * width;
+                1.0 + (to.sin() - from.sin()) / (to - from)
+            }
+        }
+    }
+
+    /// The cost of all chunks in all iterations.
+    pub fn total(&self, grid: Grid, iterations: u64) -> f64 {
+        let all = || 0..grid.chunks();
+        match self {
+            Self::Fixed(costs) => costs.work(0..u64::from(grid.chunks())) * iterations as f64,
+            // The columns add up to the same wherever the spot is.
+            Self::HotSpot { .. } => f64::from(grid.chunks()) * iterations as f64,
+            Self::Drift { .. } => {
+                (0..iterations).map(|at| all().map(|chunk| self.work(grid, chunk, at)).sum::<f64>()).sum()
+            }
+        }
+    }
+}
+
+/// Chunks in columns, the first column first; both ends of rows and columns meet.
+///
+/// ```
+/// use virtual_cluster::Grid;
+/// let grid = Grid::of(24);
+/// assert_eq!((grid.columns, grid.rows), (6, 4));
+/// assert_eq!(grid.beside(0), [4, 20, 1, 3]);
+/// assert_eq!(Grid::of(7).beside(3), [4, 2], "a ring");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grid {
+    /// Number of columns.
+    pub columns: u32,
+    /// Chunks in each.
+    pub rows: u32,
+}
+
+impl Grid {
+    /// As near to a square as so many chunks can be, with at least as many columns as rows.
+    pub fn of(chunks: u32) -> Self {
+        let most = f64::from(chunks).sqrt() as u32;
+        let rows = (1..=most).rev().find(|rows| chunks.is_multiple_of(*rows)).unwrap_or(1);
+        Self { columns: chunks / rows, rows }
+    }
+
+    fn chunks(self) -> u32 {
+        self.columns * self.rows
+    }
+
+    fn column(self, chunk: u32) -> u32 {
+        chunk / self.rows
+    }
+
+    /// Those that share an edge with a chunk, each once.
+    pub fn beside(self, chunk: u32) -> Vec<u32> {
+        let (column, row) = (chunk / self.rows, chunk % self.rows);
+        let at = |column: u32, row: u32| column % self.columns * self.rows + row % self.rows;
+        let mut beside = Vec::with_capacity(4);
+        for other in [
+            at(column + 1, row),
+            at(column + self.columns - 1, row),
+            at(column, row + 1),
+            at(column, row + self.rows - 1),
+        ] {
+            if other != chunk && !beside.contains(&other) {
+                beside.push(other);
+            }
+        }
+        beside
+    }
+}

@@ -1,0 +1,23 @@
+//! Ranks on hosts whose speed was measured: each host a series of shares, each rank on one of them.
+
+use super::series::{PerWorker, Series};
+
+/// The share of each worker when ranks of so many workers each are put on `hosts` in order, and begin again at the first when there
+/// are more ranks than hosts. All workers of a rank have the share of its host.
+///
+/// A share is a factor of the speed: 1 for a host as fast as it should be; it may be above 1.
+///
+/// # Panics
+/// If there is no host.
+///
+/// ```
+/// use lb_strategies::Rank;
+/// use virtual_cluster::{Series, Worker, on_hosts};
+/// let hosts = [Series::constant(1.0), Series::constant(0.8).then(300.0, 0.6)];
+/// let shares = on_hosts(&[1, 1, 1], &hosts);
+/// assert_eq!(shares.of(Worker { rank: Rank(1), number: 0 }).at(0).0, 0.8);
+/// assert_eq!(shares.of(Worker { rank: Rank(2), number: 0 }).at(0).0, 1.0);
+/// ```
+pub fn on_hosts(workers: &[u32], hosts: &[Series]) -> PerWorker {
+    PerWorker::new(workers, |worker| hosts[worker.rank.index() % hosts.len()].clone())
+}

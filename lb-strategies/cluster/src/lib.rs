@@ -1,0 +1,68 @@
+//! A cluster in virtual time: vCPUs of changing speed, links with delays, and programs that run on them.
+//!
+//! Deterministic: the same cluster and program give the same history to the last event. It knows no clock, thread or
+//! random number but those of its input, so that a run of hours on hundreds of vCPUs is a matter of seconds.
+//!
+//! | module | answers |
+//! |---|---|
+//! | [`virtual_time`](lb_strategies::virtual_time) | what each worker can give, what lies between ranks, what is to happen when |
+//! | [`series`], [`jumps`], [`hardware_threads`] | vCPUs as written down, drawn at random, or shared by workers that wander |
+//! | [`neighbours`], [`hosts`] | what neighbours take, and what measured hosts have left |
+//! | [`costs`], [`chunk_costs`] | what iterations cost, and chunks |
+//! | `execution` | who executes how much until something happens |
+//! | [`run_pool`], [`run_array`] | how long a pool, or an array of chunks, takes there under a policy, and what was lost |
+//! | [`ideal`] | how long the best policy would take |
+//! | [`scenario`](mod@scenario), [`scenarios`] | all of that together, and the scenarios that have names |
+//! | [`array_scenario`](mod@array_scenario), [`array_scenarios`] | the same of arrays |
+//! | [`crossbar_cluster`] | the tasks and the cluster of a paper |
+//!
+//! Two workers, one of them three times as fast:
+//!
+//! ```
+//! use virtual_cluster::{RunPool, Traces};
+//! use lb_strategies::{POOLS, pool::{Pool, SECOND}};
+//! let policy = POOLS.parse("ruper,checkpoint=30,chunk=0.01")?;
+//! let mut vcpus = Traces::constant(|worker| if worker.number == 0 { 300.0 } else { 100.0 });
+//! let run = RunPool::new(&Pool::new(40_000, vec![2]), &*policy, &mut vcpus).run();
+//! assert!(run.is_complete(40_000));
+//! assert!(run.makespan() < 101 * SECOND, "equal shares take 200 s");
+//! # Ok::<(), lb_strategies::ParseError>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod array_scenario;
+pub mod array_scenarios;
+pub mod chunk_costs;
+pub mod costs;
+pub mod crossbar_cluster;
+mod execution;
+pub mod hardware_threads;
+pub mod hosts;
+pub mod ideal;
+pub mod jumps;
+pub mod neighbours;
+pub mod run_array;
+pub mod run_pool;
+pub mod scenario;
+pub mod scenarios;
+pub mod series;
+
+pub use array_scenario::ArrayScenario;
+pub use array_scenarios::{ARRAY_SCENARIOS, ArrayScenarioEntry, array_scenario};
+pub use chunk_costs::{ChunkCosts, Grid};
+pub use costs::Costs;
+pub use hardware_threads::{HardwareThreads, Host};
+pub use hosts::on_hosts;
+pub use ideal::ideal_s;
+pub use jumps::{Jumps, Level};
+pub use lb_strategies::virtual_time::{
+    Erratic, Events, Jitter, Links, PerPair, Post, SplitMix64, Traces, Vcpus, Worker,
+};
+pub use neighbours::{Beside, Neighbour};
+pub use run_array::{Array, ArrayRun, Executed, RunArray, SyncRun};
+pub use run_pool::{PoolRun, RunPool, WorkerRun};
+pub use scenario::{MakeVcpus, Network, Scenario};
+pub use scenarios::sweeps::{SWEEPS, Sweep};
+pub use scenarios::{SCENARIOS, ScenarioEntry, scenario};
+pub use series::{PerWorker, Series, Shared};

@@ -1,0 +1,154 @@
+//! Values that hold for a while and then jump: a speed or a share as it was written down.
+
+use lb_strategies::Rank;
+use lb_strategies::pools::machine::{Nanos, SECOND};
+use lb_strategies::virtual_time::vcpus::{Vcpus, Worker};
+
+/// A value as a function of time, constant between jumps; the last value holds for ever.
+///
+/// ```
+/// use virtual_cluster::Series;
+/// let collapse = Series::constant(1000.0).then(1500.0, 100.0);
+/// assert_eq!(collapse.at(0), (1000.0, 1_500_000_000_000));
+/// assert_eq!(collapse.at(1_500_000_000_000), (100.0, u64::MAX));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// The values, each with the time from which it holds; ascending, the first at 0.
+    pieces: Vec<(Nanos, f64)>,
+}
+
+impl Series {
+    /// A value that never changes.
+    pub fn constant(value: f64) -> Self {
+        Self { pieces: vec![(0, value)] }
+    }
+
+    /// `value` from `seconds` on. Times ascend; one that does not replaces what began there or later.
+    #[must_use]
+    pub fn then(mut self, seconds: f64, value: f64) -> Self {
+        let begin = (seconds.max(0.0) * SECOND as f64).round() as Nanos;
+        while self.pieces.last().is_some_and(|&(at, _)| at >= begin) {
+            self.pieces.pop();
+        }
+        let before = self.pieces.last().map(|&(_, value)| value);
+        if before.is_none() {
+            self.pieces.push((0, value));
+        } else if before != Some(value) {
+            self.pieces.push((begin, value));
+        }
+        self
+    }
+
+    /// The value at `now`, and until when it is that (`Nanos::MAX` for ever). O(log jumps).
+    pub fn at(&self, now: Nanos) -> (f64, Nanos) {
+        let next = self.pieces.partition_point(|&(begin, _)| begin <= now);
+        let until = self.pieces.get(next).map_or(Nanos::MAX, |&(begin, _)| begin);
+        (self.pieces[next - 1].1, until)
+    }
+
+    /// The times at which it jumps, in seconds.
+    pub fn jumps(&self) -> impl Iterator<Item = f64> + '_ {
+        self.pieces[1..].iter().map(|&(begin, _)| begin as f64 / SECOND as f64)
+    }
+}
+
+/// One series for each worker.
+///
+/// ```
+/// use lb_strategies::Rank;
+/// use virtual_cluster::{PerWorker, Series, Vcpus, Worker};
+/// let mut vcpus = PerWorker::new(&[2, 2], |worker| Series::constant(100.0 + f64::from(worker.number)));
+/// assert_eq!(vcpus.speed(Worker { rank: Rank(1), number: 1 }, 0), (101.0, u64::MAX));
+/// ```
+#[derive(Clone, Debug)]
+pub struct PerWorker {
+    /// By rank and number.
+    series: Vec<Vec<Series>>,
+}
+
+impl PerWorker {
+    /// The series of each worker, where ranks have so many workers each.
+    pub fn new(workers: &[u32], mut series: impl FnMut(Worker) -> Series) -> Self {
+        let of_rank = |(rank, &workers): (u32, &u32)| {
+            (0..workers).map(|number| series(Worker { rank: Rank(rank), number })).collect()
+        };
+        Self { series: (0..).zip(workers).map(of_rank).collect() }
+    }
+
+    /// That of one worker.
+    pub fn of(&self, worker: Worker) -> &Series {
+        &self.series[worker.rank.index()][worker.number as usize]
+    }
+}
+
+impl Vcpus for PerWorker {
+    fn speed(&mut self, worker: Worker, now: Nanos) -> (f64, Nanos) {
+        self.of(worker).at(now)
+    }
+}
+
+/// Other vCPUs, of which each worker has only a part.
+///
+/// ```
+/// use lb_strategies::Rank;
+/// use virtual_cluster::{PerWorker, Series, Shared, Traces, Vcpus, Worker};
+/// let halves = PerWorker::new(&[1], |_| Series::constant(1.0).then(60.0, 0.5));
+/// let mut vcpus = Shared::new(Box::new(Traces::constant(|_| 800.0)), halves.clone());
+/// let worker = Worker { rank: Rank(0), number: 0 };
+/// assert_eq!(vcpus.speed(worker, 60_000_000_000), (400.0, u64::MAX));
+/// assert_eq!(vcpus.share(worker, 60_000_000_000), 0.5, "it waits for half of the time");
+/// let mut vcpus = Shared::slowed(Box::new(Traces::constant(|_| 800.0)), halves);
+/// assert_eq!(vcpus.speed(worker, 60_000_000_000), (400.0, u64::MAX));
+/// assert_eq!(vcpus.share(worker, 60_000_000_000), 1.0, "it runs, at half of the speed");
+/// ```
+pub struct Shared {
+    vcpus: Box<dyn Vcpus>,
+    parts: PerWorker,
+    /// True if others take turns with the worker, rather than slow it down while it runs.
+    turns: bool,
+}
+
+impl Shared {
+    /// `vcpus`, on which each worker runs for this part of the time and waits for the rest.
+    pub fn new(vcpus: Box<dyn Vcpus>, parts: PerWorker) -> Self {
+        Self { vcpus, parts, turns: true }
+    }
+
+    /// `vcpus`, on which each worker runs all the time with this part of the speed.
+    pub fn slowed(vcpus: Box<dyn Vcpus>, parts: PerWorker) -> Self {
+        Self { vcpus, parts, turns: false }
+    }
+}
+
+impl Vcpus for Shared {
+    fn speed(&mut self, worker: Worker, now: Nanos) -> (f64, Nanos) {
+        let (speed, until) = self.vcpus.speed(worker, now);
+        let (part, until_part) = self.parts.of(worker).at(now);
+        (speed * part, until.min(until_part))
+    }
+
+    fn share(&mut self, worker: Worker, now: Nanos) -> f64 {
+        let share = self.vcpus.share(worker, now);
+        if self.turns { share * self.parts.of(worker).at(now).0.min(1.0) } else { share }
+    }
+
+    fn occupied(&mut self, worker: Worker, occupied: bool, now: Nanos) -> bool {
+        self.vcpus.occupied(worker, occupied, now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_says_what_holds_and_until_when() {
+        let series = Series::constant(1.0).then(2.0, 0.0).then(3.5, 0.0).then(4.0, 2.0).then(4.0, 3.0);
+        assert_eq!(series.at(SECOND), (1.0, 2 * SECOND));
+        assert_eq!(series.at(3 * SECOND), (0.0, 4 * SECOND), "no jump where nothing changes");
+        assert_eq!(series.at(4 * SECOND), (3.0, Nanos::MAX));
+        assert_eq!(Series::constant(1.0).then(0.0, 5.0).at(0), (5.0, Nanos::MAX));
+        assert_eq!(series.jumps().collect::<Vec<_>>(), [2.0, 4.0]);
+    }
+}

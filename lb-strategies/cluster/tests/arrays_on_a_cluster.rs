@@ -1,0 +1,315 @@
+//! The promises of arrays of chunks on a cluster in virtual time, under every strategy: a new one is tested by being
+//! listed.
+//!
+//! Clusters are drawn by a seed, which a failure names with the strategy.
+
+use lb_strategies::balancer::{Balancer, Decision, PhaseReport};
+use lb_strategies::pool::{Nanos, SECOND};
+use lb_strategies::{ARRAYS, MoveCost, Rank};
+use virtual_cluster::{
+    Array, ArrayRun, ArrayScenario, Beside, Erratic, Executed, Neighbour, PerWorker, RunArray, Series,
+    Shared, SplitMix64, SyncRun, Traces, Vcpus, Worker, array_scenario, ideal_s,
+};
+
+/// Clusters on which each strategy is tried.
+const CLUSTERS: u64 = 40;
+
+/// The part of a random cluster that does not depend on the strategy.
+struct Drawn {
+    seed: u64,
+    array: Array,
+    /// Distance of the chunks that each sends to; chunks are in a ring.
+    reach: u32,
+    move_cost: MoveCost,
+}
+
+fn reported(sync: &SyncRun) -> &PhaseReport {
+    sync.report.as_ref().expect("reports are kept")
+}
+
+impl Drawn {
+    fn new(seed: u64) -> Self {
+        let mut rng = SplitMix64::new(seed);
+        let mut below = |most: u64| rng.number() % most;
+        let workers = (0..=below(5)).map(|_| 1 + below(3) as u32).collect();
+        let (chunks, iterations, period) = (1 + below(40) as u32, 1 + below(40), below(8));
+        let (reach, per_chunk_ns) = (below(3) as u32, below(3) * 1_000_000);
+        let array = Array { chunks, iterations, period, state_bytes: 4096, workers };
+        Self { seed, array, reach, move_cost: MoveCost { per_chunk_ns, bytes_per_second: 1e9 } }
+    }
+
+    /// Vcpus of different clocks, beside neighbours that come and go; some stand still for a while.
+    fn vcpus(&self) -> impl Vcpus + use<> {
+        let seed = self.seed;
+        let draw = move |what: u64, worker: Worker| {
+            let of = what << 40 | u64::from(worker.rank.0) << 20 | u64::from(worker.number);
+            SplitMix64::new(seed ^ of.wrapping_mul(0x9e37_79b9)).uniform()
+        };
+        let clocks = Traces::new(SECOND / 10, move |worker, seconds| {
+            let drawn = draw(1 + (10.0 * seconds) as u64, worker);
+            if drawn < 0.1 { 0.0 } else { 100.0 * (1.0 + draw(0, worker)) }
+        });
+        let shares = PerWorker::new(&self.array.workers, |worker| {
+            let from_s = 0.3 * draw(1 << 20, worker);
+            Series::constant(1.0).then(from_s, 0.2 + 0.7 * draw(2 << 20, worker)).then(from_s + 0.4, 1.0)
+        });
+        Shared::new(Box::new(clocks), shares)
+    }
+
+    fn sends_to(&self, chunk: u32) -> Vec<u32> {
+        let chunks = self.array.chunks;
+        (1..=self.reach)
+            .flat_map(|far| [(chunk + far) % chunks, (chunk + chunks - far % chunks) % chunks])
+            .collect()
+    }
+
+    fn run(&self, spec: &str) -> (ArrayRun, Vec<Executed>) {
+        let (mut vcpus, mut history) = (self.vcpus(), Vec::new());
+        let strategy = ARRAYS.parse(spec).expect("it is listed");
+        let run = RunArray::new(&self.array, strategy.into(), &mut vcpus)
+            .keep_reports()
+            .links(Erratic::new(self.seed))
+            .work(|chunk, iteration| SplitMix64::new(u64::from(chunk) << 32 | iteration).uniform())
+            .exchange(|chunk| self.sends_to(chunk))
+            .move_cost(self.move_cost)
+            .until(1000 * SECOND)
+            .watch(|executed| history.push(executed))
+            .run();
+        (run, history)
+    }
+}
+
+/// Each chunk executes each iteration once and in order, in one place at a time, after those that it hears from; a worker
+/// does one thing at a time.
+fn check(drawn: &Drawn, run: &ArrayRun, history: &[Executed], whose: &str) {
+    let array = &drawn.array;
+    assert!(run.is_complete(array), "{whose}: {} executed of {array:?}", run.executed);
+    assert_eq!(run.syncs.len() as u64, array.syncs(), "{whose}");
+    let mut ends: Vec<Vec<Nanos>> = vec![Vec::new(); array.chunks as usize];
+    for one in history {
+        let before = &mut ends[one.chunk as usize];
+        assert_eq!(before.len() as u64, one.iteration, "{whose}: {one:?}");
+        assert!(before.last().is_none_or(|end| *end <= one.begun), "{whose}: {one:?} in two places");
+        before.push(one.end);
+    }
+    for one in history.iter().filter(|one| one.iteration > 0) {
+        let senders = (0..array.chunks).filter(|&chunk| drawn.sends_to(chunk).contains(&one.chunk));
+        for sender in senders {
+            let end = ends[sender as usize][one.iteration as usize - 1];
+            assert!(end <= one.begun, "{whose}: {one:?} before it could hear from {sender}");
+        }
+    }
+    for worker in array.all_workers() {
+        let mut times: Vec<(Nanos, Nanos)> =
+            history.iter().filter(|one| one.worker == worker).map(|one| (one.begun, one.end)).collect();
+        times.sort_unstable();
+        assert!(times.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{whose}: {worker} does two things");
+    }
+    check_places(array, run, history, whose);
+}
+
+/// Between two syncs a chunk is where the decisions say, from its first iteration after one to its last before the next.
+fn check_places(array: &Array, run: &ArrayRun, history: &[Executed], whose: &str) {
+    let mut ranks: Vec<Option<Rank>> = vec![None; array.chunks as usize];
+    for phase in 0..=run.syncs.len() {
+        let is_in =
+            |one: &&Executed| one.iteration.checked_div(array.period).is_none_or(|at| at as usize == phase);
+        for one in history.iter().filter(is_in) {
+            let rank = ranks[one.chunk as usize].get_or_insert(one.worker.rank);
+            assert_eq!(*rank, one.worker.rank, "{whose}: {one:?} in phase {phase}");
+        }
+        let Some(sync) = run.syncs.get(phase) else { break };
+        assert_eq!(reported(sync).chunks.len(), array.chunks as usize, "{whose}");
+        for one in &sync.decision.moves {
+            let rank = &mut ranks[one.chunk.key as usize];
+            assert_eq!(*rank, Some(one.from), "{whose}: {one:?}");
+            *rank = Some(one.to);
+        }
+    }
+}
+
+#[test]
+fn every_strategy_executes_each_iteration_of_each_chunk_once_wherever_it_is() {
+    let mut moves = 0;
+    for entry in ARRAYS.iter() {
+        for seed in 0..CLUSTERS {
+            let drawn = Drawn::new(seed);
+            let (run, history) = drawn.run(entry.name);
+            check(&drawn, &run, &history, &format!("{} on cluster {seed}", entry.name));
+            moves += run.moves();
+        }
+    }
+    assert!(moves > 1000, "{moves} moves try little");
+}
+
+#[test]
+fn the_same_cluster_has_the_same_history_to_the_last_event() {
+    for seed in 0..CLUSTERS {
+        let again = || Drawn::new(seed).run("refine");
+        assert_eq!(again(), again(), "cluster {seed}");
+    }
+    assert_ne!(Drawn::new(3).run("refine").0.digest, Drawn::new(4).run("refine").0.digest);
+}
+
+#[test]
+fn a_fresh_balancer_decides_the_same_from_the_reports() {
+    for entry in ARRAYS.iter() {
+        for seed in 0..CLUSTERS {
+            let (run, _) = Drawn::new(seed).run(entry.name);
+            let mut balancer = Balancer::new(ARRAYS.parse(entry.name).expect("it is listed").into());
+            let again: Vec<Decision> = run.syncs.iter().map(|sync| balancer.decide(reported(sync))).collect();
+            let first: Vec<&Decision> = run.syncs.iter().map(|sync| &sync.decision).collect();
+            assert_eq!(again.iter().collect::<Vec<_>>(), first, "{} on cluster {seed}", entry.name);
+        }
+    }
+}
+
+/// Two ranks of one worker, 256 chunks of a millisecond in a grid of 16 columns that send to those beside them, a sync every
+/// 10 of 200 iterations.
+fn demonstration() -> Array {
+    Array { chunks: 256, iterations: 200, period: 10, state_bytes: 512 << 10, workers: vec![1, 1] }
+}
+
+fn grid(chunk: u32) -> Vec<u32> {
+    let (column, row) = (chunk / 16, chunk % 16);
+    let beside = [(1, 0), (15, 0), (0, 1), (0, 15)];
+    beside.map(|(columns, rows)| (column + columns) % 16 * 16 + (row + rows) % 16).to_vec()
+}
+
+fn with(spec: &str, array: &Array, vcpus: &mut dyn Vcpus) -> ArrayRun {
+    let strategy = ARRAYS.parse(spec).expect("it is listed").into();
+    RunArray::new(array, strategy, vcpus).keep_reports().links(20_000u64).exchange(grid).run()
+}
+
+#[test]
+fn beside_a_neighbour_refine_comes_near_the_bound_and_none_waits_for_the_slower_rank() {
+    let array = demonstration();
+    let make = || {
+        let shares = Beside::Vcpu.shares(&array.workers, &[Neighbour::always(Rank(1))]);
+        Shared::new(Box::new(Traces::constant(|_| 1000.0)), shares)
+    };
+    let [none, refine] =
+        ["none", "refine"].map(|spec| with(spec, &array, &mut make()).makespan() as f64 / 1e9);
+    // 128 chunks of 1 ms at half of the vCPU, 200 times.
+    assert!((none / 51.2 - 1.0).abs() < 0.001, "{none}");
+    // 256 chunks of 1 ms on one vCPU and a half.
+    let workers: Vec<_> = array.all_workers().map(|worker| (worker, 0)).collect();
+    let bound = ideal_s(&workers, &mut make(), 256.0 * 200.0);
+    assert!((bound / 34.133 - 1.0).abs() < 0.001, "{bound}");
+    // The first phase is as under none: a twentieth of the run, which loses a third of itself.
+    let expected = bound * 0.95 + none * 0.05;
+    assert!((refine / expected - 1.0).abs() < 0.01, "{refine}, not {expected}");
+}
+
+#[test]
+fn a_slow_clock_is_seen_as_speed_and_a_neighbour_as_share() {
+    let array = demonstration();
+    let parts = || PerWorker::new(&array.workers, |worker| Series::constant([1.0, 0.5][worker.rank.index()]));
+    let clocks = || Box::new(Traces::constant(|_| 1000.0));
+    let mut slowed = Shared::slowed(clocks(), parts());
+    let mut beside = Shared::new(clocks(), parts());
+    let [slow, shared] = [&mut slowed, &mut beside].map(|vcpus| with("refine", &array, vcpus));
+    assert_eq!(slow.makespan(), shared.makespan(), "both are half of a vCPU");
+    let first = |run: &ArrayRun| {
+        (reported(&run.syncs[0]).ranks[1].sample.expect("it has chunks"), run.syncs[0].decision.clone())
+    };
+    let ((slow, at_slow), (shared, at_shared)) = (first(&slow), first(&shared));
+    assert_eq!((slow.wait_ns, slow.speed, at_slow.share[1], at_slow.capacity[1]), (0, 500.0, 1.0, 0.5));
+    assert_eq!((shared.cpu_ns, shared.wait_ns), (1_280_000_000, 1_280_000_000));
+    assert_eq!((shared.speed, at_shared.share[1], at_shared.capacity[1]), (1000.0, 0.5, 0.5));
+    assert_eq!(at_slow.moves, at_shared.moves);
+}
+
+#[test]
+fn a_clock_that_falls_counts_when_most_bursts_are_new() {
+    let array = demonstration();
+    let clock = |worker: Worker| {
+        let quiet = Series::constant(1000.0);
+        if worker.rank == Rank(1) { quiet.then(3.0, 500.0) } else { quiet }
+    };
+    let run = with("refine", &array, &mut PerWorker::new(&array.workers, clock));
+    let speeds: Vec<f64> = run.syncs.iter().map(|sync| sync.decision.capacity[1]).take(6).collect();
+    assert_eq!(
+        speeds,
+        [1.0, 1.0, 1.0, 1.0, 0.5, 0.5],
+        "it falls in the third phase; the third sync after that knows"
+    );
+}
+
+#[test]
+fn moves_take_the_time_that_they_cost() {
+    let array = Array { chunks: 4, iterations: 20, period: 10, state_bytes: 1 << 30, workers: vec![1, 1] };
+    let run = |bytes_per_second| {
+        let mut vcpus = Traces::constant(|worker| if worker.rank.0 == 0 { 100.0 } else { 1.0 });
+        let strategy = ARRAYS.parse("rotate").expect("it is listed").into();
+        let cost = MoveCost { per_chunk_ns: 7, bytes_per_second };
+        RunArray::new(&array, strategy, &mut vcpus).move_cost(cost).run()
+    };
+    let (free, dear) = (run(0.0), run(f64::from(1 << 30)));
+    assert_eq!(free.moves(), 4);
+    assert_eq!(dear.makespan() - free.makespan(), 2 * SECOND, "two chunks of a second each leave each rank");
+}
+
+fn named(name: &str) -> ArrayScenario {
+    array_scenario(name).expect("it is listed")
+}
+
+fn run_of(scenario: &ArrayScenario, spec: &str) -> ArrayRun {
+    let run = scenario.run(ARRAYS.parse(spec).expect("it is listed").into());
+    assert!(run.is_complete(&scenario.array), "{} under {spec}", scenario.name);
+    run
+}
+
+fn seconds(run: &ArrayRun) -> f64 {
+    run.makespan() as f64 / 1e9
+}
+
+#[test]
+fn named_scenarios_take_what_arithmetic_says() {
+    // One phase of 25 as under none, the others by the longest rank: of demo 171 chunks on a vCPU; of R6a 33 chunks in place
+    // of 32, of R6b 24 on a slow vCPU. An iteration of R6 takes 0.1 s.
+    let slow_s = 50.0 / 0.71;
+    let demo_s = 3.64 / 128.0;
+    for (name, ideal_s, none_s, refine_s) in [
+        ("demo", 256.0 / 1.5 * demo_s, 256.0 * demo_s, 0.04 * 256.0 * demo_s + 0.96 * 171.0 * demo_s),
+        ("R6a", 50.0 * 32.0 / 31.5, 100.0, 4.0 + 48.0 * 33.0 / 32.0),
+        ("R6b", 50.0 * 32.0 / (28.0 + 4.0 * 0.71), slow_s, slow_s * (0.04 + 0.96 * 24.0 / 32.0)),
+    ] {
+        let scenario = named(name);
+        let near = |ours: f64, expected: f64| (ours / expected - 1.0).abs() < 0.01;
+        let ideal = scenario.ideal_s();
+        let [none, refine] = ["none", "refine"].map(|spec| seconds(&run_of(&scenario, spec)));
+        assert!(near(ideal, ideal_s), "{name}: ideal {ideal}, not {ideal_s}");
+        assert!(near(none, none_s), "{name}: none {none}, not {none_s}");
+        assert!(near(refine, refine_s), "{name}: refine {refine}, not {refine_s}");
+    }
+}
+
+#[test]
+fn as_in_figure_3_refinement_takes_a_few_syncs_after_the_neighbour_comes() {
+    let scenario = named("R3");
+    let [none, refine] = ["none", "refine"].map(|spec| run_of(&scenario, spec));
+    let disturbed = |run: &ArrayRun| {
+        let slow = run.iteration_times().into_iter().enumerate().filter(|(_, time)| *time > 150_000_000);
+        slow.map(|(iteration, _)| iteration).collect::<Vec<_>>()
+    };
+    let (without, with) = (disturbed(&none), disturbed(&refine));
+    // All 200 iterations of the neighbour, and of those at most three phases.
+    assert!((198..=202).contains(&without.len()), "{without:?}");
+    assert!((1..=60).contains(&with.len()), "{with:?}");
+    assert!(with.last().unwrap() - with[0] < 60, "{with:?}");
+}
+
+#[test]
+fn refining_pays_while_the_hot_spot_is_slow_and_not_when_it_is_fast() {
+    let saved = |name: &str, spec: &str| {
+        let scenario = named(name);
+        let scenario =
+            ArrayScenario { array: Array { iterations: 200, ..scenario.array.clone() }, ..scenario };
+        1.0 - seconds(&run_of(&scenario, spec)) / seconds(&run_of(&scenario, "none"))
+    };
+    let [still, slow, fast] = ["spot", "spot-0", "spot-5"].map(|name| saved(name, "refine"));
+    assert!(still > slow && slow > 0.3 && fast < 0.0, "{still} {slow} {fast}");
+    // Chunks that are spread over ranks stay balanced wherever it is.
+    assert!(saved("spot-5", "greedy") > 0.2);
+}

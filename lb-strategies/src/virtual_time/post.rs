@@ -1,0 +1,67 @@
+//! Messages on their way between ranks: none of a pair overtakes another.
+
+use std::collections::VecDeque;
+
+use super::links::Links;
+use crate::Rank;
+use crate::pools::machine::Nanos;
+
+/// Messages under way between ranks, over links.
+///
+/// ```
+/// use lb_strategies::Rank;
+/// use lb_strategies::virtual_time::Post;
+/// let mut post = Post::new(2, 500u64);
+/// assert_eq!(post.send(Rank(0), Rank(1), "hello", 100), 600);
+/// assert_eq!(post.take(Rank(0), Rank(1)), Some("hello"));
+/// ```
+pub struct Post<L, M> {
+    links: L,
+    ranks: u32,
+    /// By sender and receiver.
+    ways: Vec<Way<M>>,
+    /// By receiver, when it is through with the messages that it has taken.
+    free: Vec<Nanos>,
+}
+
+struct Way<M> {
+    messages: VecDeque<M>,
+    /// Arrival of the last of them.
+    last: Nanos,
+}
+
+impl<L: Links, M> Post<L, M> {
+    /// Between so many ranks.
+    pub fn new(ranks: u32, links: L) -> Self {
+        let way = || Way { messages: VecDeque::new(), last: 0 };
+        let pairs = ranks as usize * ranks as usize;
+        let ways = std::iter::repeat_with(way).take(pairs).collect();
+        Self { links, ranks, ways, free: vec![0; ranks as usize] }
+    }
+
+    /// A message leaves now; says when it arrives.
+    pub fn send(&mut self, from: Rank, to: Rank, message: M, now: Nanos) -> Nanos {
+        let delay = self.links.delay(from, to, now);
+        let way = self.way(from, to);
+        way.messages.push_back(message);
+        way.last = way.last.max(now + delay);
+        way.last
+    }
+
+    /// Takes the message that has been longest on its way between two ranks.
+    pub fn take(&mut self, from: Rank, to: Rank) -> Option<M> {
+        self.way(from, to).messages.pop_front()
+    }
+
+    /// A message has arrived now; says when its receiver has served it. It serves one after the other.
+    pub fn serve(&mut self, to: Rank, now: Nanos) -> Nanos {
+        let service = self.links.service(to);
+        let free = &mut self.free[to.index()];
+        *free = (*free).max(now) + service;
+        *free
+    }
+
+    fn way(&mut self, from: Rank, to: Rank) -> &mut Way<M> {
+        &mut self.ways[from.0 as usize * self.ranks as usize + to.0 as usize]
+    }
+}
