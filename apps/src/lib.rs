@@ -14,3 +14,4 @@ pub mod montecarlo;
 pub mod pic;
 pub mod ring;
 pub mod stencil2d;
+pub mod task_bench;

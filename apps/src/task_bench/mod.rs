@@ -1,0 +1,8 @@
+//! Task Bench (Slaughter et al., SC 2020): graphs of tasks of any grain, and the smallest grain that a runtime bears.
+//!
+//! A graph has a number of *timesteps* and *points*. A *task* is a point at a timestep: it checks what tasks of the timestep
+//! before have put out, works, and puts out something itself. `graph` says who needs whom, `kernel` what the work is.
+
+pub mod graph;
+pub mod kernel;
+mod uniform;
