@@ -10,6 +10,7 @@ const PIC: &str = env!("CARGO_BIN_EXE_pic");
 const RING: &str = env!("CARGO_BIN_EXE_ring");
 const MONTECARLO: &str = env!("CARGO_BIN_EXE_montecarlo");
 const CROSSBAR: &str = env!("CARGO_BIN_EXE_crossbar");
+const TASK_BENCH: &str = env!("CARGO_BIN_EXE_task_bench");
 
 fn start(program: &str, arguments: &str) -> Output {
     // Meant for the tests in `mpi.rs`; the programs would take it for a misspelt variable of theirs.
@@ -85,6 +86,11 @@ fn a_bad_option_is_one_line_and_exit_code_2() {
         (CROSSBAR, "--burst 0", "1 packet or more"),
         (CROSSBAR, "--tasks 3", "each needs a task"),
         (CROSSBAR, "--lb statik", "static"),
+        (TASK_BENCH, "-type string", "stencil_1d"),
+        (TASK_BENCH, "-type spread", "-period 3: expected 2 at most"),
+        (TASK_BENCH, "-type tree -and -type fft -width 1", "-width 1"),
+        (TASK_BENCH, "-and -iter x", "'x' for '--iter"),
+        (TASK_BENCH, "--neighbour 1:0.5 --ranks 1", "there is no rank 1"),
     ] {
         let output = start(program, arguments);
         let complaint = lines(&output.stderr);

@@ -169,7 +169,9 @@ impl Graph {
             Pattern::Dom => self.within(i, i + 1),
             Pattern::Tree => self.within(2 * i, 2 * i + 1),
             Pattern::Nearest => self.window(i, true),
-            Pattern::Spread => self.spread(|k| i - k * i64::from(self.width) / i64::from(self.radix), set, -1),
+            Pattern::Spread => {
+                self.spread(|k| i - k * i64::from(self.width) / i64::from(self.radix), set, -1)
+            }
             Pattern::RandomNearest => kept(self.window(i, true), |j| self.connects(set, point, j)),
             _ => self.symmetric(set, i),
         }
@@ -182,9 +184,8 @@ impl Graph {
             Pattern::NoComm => self.within(i, i),
             Pattern::Stencil1d => self.within(i - 1, i + 1),
             Pattern::Stencil1dPeriodic => self.points([i - 1, i, i + 1].map(|j| j.rem_euclid(width))),
-            Pattern::Fft => {
-                self.points([i - (1 << set), i, i + (1 << set)].into_iter().filter(|j| (0..=last).contains(j)))
-            }
+            Pattern::Fft => self
+                .points([i - (1 << set), i, i + (1 << set)].into_iter().filter(|j| (0..=last).contains(j))),
             Pattern::AllToAll => self.within(0, last),
             _ => Vec::new(),
         }
@@ -228,8 +229,9 @@ impl Graph {
     /// Inputs of all tasks.
     #[must_use]
     pub fn inputs(&self) -> u64 {
-        let lists: Vec<Vec<Vec<u32>>> =
-            (0..self.sets()).map(|set| (0..self.width).map(|i| self.dependencies(set, i)).collect()).collect();
+        let lists: Vec<Vec<Vec<u32>>> = (0..self.sets())
+            .map(|set| (0..self.width).map(|i| self.dependencies(set, i)).collect())
+            .collect();
         let of_step = |step: u32| {
             let (before, list) = (self.active(step - 1), &lists[self.set(step) as usize]);
             let read = |point: u32| list[point as usize].iter().filter(|&from| before.contains(from)).count();
@@ -343,7 +345,10 @@ pub(crate) mod tests {
     #[test]
     fn a_wavefront_grows_and_shrinks_and_a_tree_only_grows() {
         let dom = graph("--type dom --steps 6 --width 3");
-        assert_eq!((0..7).map(|step| dom.active(step)).collect::<Vec<_>>(), [0..1, 0..2, 0..3, 0..3, 1..3, 2..3, 0..0]);
+        assert_eq!(
+            (0..7).map(|step| dom.active(step)).collect::<Vec<_>>(),
+            [0..1, 0..2, 0..3, 0..3, 1..3, 2..3, 0..0]
+        );
         let tree = graph("--type tree --steps 100 --width 5");
         assert_eq!([0, 1, 2, 3, 99].map(|step| tree.active(step)), [0..1, 0..2, 0..4, 0..5, 0..5]);
     }

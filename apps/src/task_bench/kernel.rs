@@ -99,7 +99,10 @@ impl Kernel {
     /// # Panics
     /// When the scratch space was damaged.
     pub fn run(&self, task: TaskId, scratch: &mut [u64]) {
-        assert!(scratch.first().is_none_or(|&word| word == FILLING), "{task:?} finds its scratch space as it was");
+        assert!(
+            scratch.first().is_none_or(|&word| word == FILLING),
+            "{task:?} finds its scratch space as it was"
+        );
         match self.kind {
             Kind::Empty => {}
             Kind::BusyWait => {
@@ -205,8 +208,7 @@ mod tests {
     #[test]
     fn a_point_keeps_its_share_as_long_as_asked() {
         let shares = |keep: u32| {
-            let kernel =
-                kernel(&format!("--kernel load_imbalance --iter 1e6 --imbalance 1 --keep {keep}"));
+            let kernel = kernel(&format!("--kernel load_imbalance --iter 1e6 --imbalance 1 --keep {keep}"));
             [0, 1, 9, 10, 99].map(|step| kernel.iterations_of(TaskId { step, ..FIRST }))
         };
         let [first, same, still, next, last] = shares(10);
@@ -242,7 +244,9 @@ mod tests {
 
     #[test]
     fn every_kernel_leaves_its_scratch_space_as_it_was() {
-        for kind in ["empty", "busy_wait", "compute_bound", "compute_bound2", "memory_bound", "load_imbalance"] {
+        for kind in
+            ["empty", "busy_wait", "compute_bound", "compute_bound2", "memory_bound", "load_imbalance"]
+        {
             let kernel = kernel(&format!("--kernel {kind} --iter 37 --scratch 1024 --imbalance 2"));
             kernel.check().unwrap();
             let mut scratch = kernel.scratch();

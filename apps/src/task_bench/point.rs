@@ -1,0 +1,126 @@
+//! Graphs on the runtime: a chunk a point.
+//!
+//! A point sends what a task puts out to the points that read it, and executes its next task when all inputs have come. It
+//! reads its own output where it lies. A point that reads no other, and one that is not active, sends itself a message,
+//! so that everybody takes part in every timestep, and may migrate between any two.
+//!
+//! All graphs are executed twice. The first time warms up; between both all points wait for each other.
+
+use caribou::{Chunk, Config, Ctx, Halo, Halos, Placement, Reducer, Report, Target, Values};
+use serde::{Deserialize, Serialize};
+
+use super::graph::Graph;
+use super::task::{Output, Tasks};
+
+/// Executions of all graphs; the last one is timed.
+pub const ROUNDS: u64 = 2;
+
+/// A point of a graph. The messages of step 0 say that all are there; those of step t are what tasks of t - 1 put out.
+#[derive(Debug, Serialize, Deserialize)]
+struct Point {
+    tasks: Tasks,
+    halos: Halos<Output>,
+    /// Timesteps of its graph, and of the shortest of all graphs.
+    steps: u32,
+    shortest: u32,
+    rounds_left: u64,
+    begin_ns: u64,
+}
+
+impl Point {
+    /// Ends a round: all points meet for the next, or tell what they did in how long.
+    fn finish(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.rounds_left -= 1;
+        if self.rounds_left > 0 {
+            self.halos = Halos::new(1);
+            return self.start(ctx);
+        }
+        let [executed, checked] = self.tasks.done();
+        let told = [executed, checked, ctx.elapsed_ns() - self.begin_ns];
+        ctx.contribute(0, Reducer::Gather, told.map(u64::to_le_bytes).concat(), Target::Exit);
+    }
+}
+
+impl Chunk for Point {
+    type Index = [u32; 2];
+    type Message = Halo<Output>;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.contribute(0, Reducer::Sum, vec![1_u64], Target::All);
+    }
+
+    fn reduced(_: u32, _: Values) -> Halo<Output> {
+        Halos::new(1).halo(0, Output::default())
+    }
+
+    fn ready(&self, halo: &Halo<Output>) -> bool {
+        self.halos.expects(halo)
+    }
+
+    fn receive(&mut self, halo: Halo<Output>, ctx: &mut Ctx<'_, Self>) {
+        let step = self.halos.step() as u32;
+        let Some(inputs) = self.halos.add(halo) else { return };
+        if step == 0 {
+            self.begin_ns = ctx.elapsed_ns();
+        }
+        self.tasks.execute(step, inputs);
+        if step + 1 == self.steps {
+            return self.finish(ctx);
+        }
+        let [graph, point] = ctx.index();
+        for to in self.tasks.receivers(step) {
+            ctx.send([graph, to], self.halos.halo(point, self.tasks.output()));
+        }
+        self.halos.expect(self.tasks.senders(step + 1).count() as u32);
+        if step + 1 < self.shortest && ctx.sync_due(self.halos.step()) {
+            ctx.at_sync_nowait();
+        }
+    }
+
+    /// Nothing waited, so nothing has to start again.
+    fn resume(&mut self, _ctx: &mut Ctx<'_, Self>) {}
+
+    fn state_bytes(&self) -> u64 {
+        self.tasks.state_bytes()
+    }
+}
+
+/// What a point did: tasks executed and inputs checked in all rounds, and the nanoseconds of the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Told {
+    /// Tasks.
+    pub executed: u64,
+    /// Inputs.
+    pub checked: u64,
+    /// From its first task's begin to its last one's end.
+    pub elapsed_ns: u64,
+}
+
+/// Executes graphs beside each other, and returns what each point told.
+///
+/// # Errors
+/// Those of the runtime.
+pub fn run(config: Config, graphs: &[Graph]) -> Result<(Vec<Told>, Report), caribou::Error> {
+    let shortest = graphs.iter().map(|graph| graph.steps).min().unwrap_or(0);
+    let points = |graph: &Graph| (0..graph.width).map(|point| [graph.number, point]).collect::<Vec<_>>();
+    let points: Vec<[u32; 2]> = graphs.iter().flat_map(points).collect();
+    let report = caribou::run(config, |setup| {
+        let widths: Vec<u64> = graphs.iter().map(|graph| graph.width.into()).collect();
+        let graphs = graphs.to_vec();
+        let part = move |[graph, point]: [u32; 2], ranks: u32| {
+            (u64::from(point) * u64::from(ranks) / widths[graph as usize]) as u32
+        };
+        setup.array_with(points.clone(), Placement::by(part), move |[graph, point]: [u32; 2]| {
+            let graph = &graphs[graph as usize];
+            let (tasks, halos) = (Tasks::new(graph, point), Halos::new(1));
+            Point { tasks, halos, steps: graph.steps, shortest, rounds_left: ROUNDS, begin_ns: 0 }
+        });
+    })?;
+    let gathered: Vec<(u64, Vec<u8>)> = report.value()?;
+    let told = |(_, bytes): (u64, Vec<u8>)| {
+        let mut words = bytes.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word));
+        let mut next = || words.next().unwrap_or(0);
+        Told { executed: next(), checked: next(), elapsed_ns: next() }
+    };
+    Ok((gathered.into_iter().map(told).collect(), report))
+}

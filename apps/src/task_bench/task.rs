@@ -1,0 +1,216 @@
+//! The tasks of a point: what they read, the check of every input, what they put out.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::graph::Graph;
+use super::kernel::TaskId;
+
+/// What a task puts out: pairs of its timestep and its point, as many as fill the bytes that were asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Output {
+    /// 16 bytes.
+    Pair(i64, i64),
+    /// More of them.
+    Pairs(#[serde(with = "caribou::bulk")] Arc<Vec<i64>>),
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Self::Pair(-1, -1)
+    }
+}
+
+impl Output {
+    fn new(step: u32, point: u32, bytes: u64) -> Self {
+        let [step, point] = [step, point].map(i64::from);
+        match bytes / 16 {
+            1 => Self::Pair(step, point),
+            pairs => Self::Pairs(Arc::new([step, point].repeat(pairs as usize))),
+        }
+    }
+
+    /// Tells if it is all that a task puts out, and nothing else.
+    fn is_of(&self, step: u32, point: u32, bytes: u64) -> bool {
+        let pair = [step, point].map(i64::from);
+        match self {
+            Self::Pair(step, point) => bytes == 16 && pair == [*step, *point],
+            Self::Pairs(all) => {
+                all.len() as u64 * 8 == bytes && all.chunks_exact(2).all(|other| other == pair)
+            }
+        }
+    }
+}
+
+/// The tasks of one point, one a timestep while the point is active, and all that they need.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Tasks {
+    graph: Graph,
+    point: u32,
+    /// By list of inputs: the points that are read, and those that read.
+    links: Vec<[Vec<u32>; 2]>,
+    /// Of the last task.
+    output: Output,
+    #[serde(with = "caribou::bulk")]
+    scratch: Vec<u64>,
+    executed: u64,
+    checked: u64,
+}
+
+impl Tasks {
+    /// Those of a point, before the first.
+    #[must_use]
+    pub fn new(graph: &Graph, point: u32) -> Self {
+        let links = |set| [graph.dependencies(set, point), graph.dependents(set, point)];
+        Self {
+            links: (0..graph.sets()).map(links).collect(),
+            scratch: graph.kernel.scratch(),
+            graph: graph.clone(),
+            point,
+            output: Output::default(),
+            executed: 0,
+            checked: 0,
+        }
+    }
+
+    /// The point.
+    #[must_use]
+    pub fn point(&self) -> u32 {
+        self.point
+    }
+
+    /// The last task's output.
+    #[must_use]
+    pub fn output(&self) -> Output {
+        self.output.clone()
+    }
+
+    /// Tasks that were executed, and inputs that were checked.
+    #[must_use]
+    pub fn done(&self) -> [u64; 2] {
+        [self.executed, self.checked]
+    }
+
+    /// Bytes that travel with them.
+    #[must_use]
+    pub fn state_bytes(&self) -> u64 {
+        self.graph.kernel.scratch_bytes + self.graph.output_bytes
+    }
+
+    /// The points that a point waits for before a timestep: those that it reads then, but for itself; or else itself alone.
+    pub fn senders(&self, step: u32) -> impl Iterator<Item = u32> {
+        let others = || self.inputs(step).filter(|&from| from != self.point);
+        others().chain(others().next().is_none().then_some(self.point))
+    }
+
+    /// The points that wait for a timestep of this one: see [`senders`](Self::senders).
+    pub fn receivers(&self, step: u32) -> impl Iterator<Item = u32> {
+        let [_, to] = &self.links[self.graph.set(step + 1) as usize];
+        let (now, next) = (self.graph.active(step).contains(&self.point), self.graph.active(step + 1));
+        let others = to.iter().copied().filter(move |to| now && *to != self.point && next.contains(to));
+        others.chain(self.senders(step + 1).find(|&from| from == self.point))
+    }
+
+    /// The points whose outputs the task reads.
+    fn inputs(&self, step: u32) -> impl Iterator<Item = u32> {
+        let [from, _] = &self.links[self.graph.set(step) as usize];
+        let before = step.checked_sub(1).map_or(0..0, |before| self.graph.active(before));
+        let is_active = self.graph.active(step).contains(&self.point);
+        from.iter().copied().filter(move |from| is_active && before.contains(from))
+    }
+
+    /// Executes the task of a timestep, if the point is active, on what the [`senders`](Self::senders) sent, in their order.
+    ///
+    /// # Panics
+    /// When an input is not the output it should be.
+    pub fn execute(&mut self, step: u32, mut sent: impl Iterator<Item = Output>) {
+        if !self.graph.active(step).contains(&self.point) {
+            return;
+        }
+        let (point, bytes) = (self.point, self.graph.output_bytes);
+        let alone = self.senders(step).eq([point]);
+        let mut checked = 0;
+        for from in self.inputs(step) {
+            let input = if from == point && !alone { Some(self.output.clone()) } else { sent.next() };
+            let right = input.as_ref().is_some_and(|input| input.is_of(step - 1, from, bytes));
+            assert!(right, "point {point} at timestep {step} reads {from}: {input:?}");
+            checked += 1;
+        }
+        self.checked += checked;
+        self.output = Output::new(step, point, bytes);
+        self.graph.kernel.run(TaskId { graph: self.graph.number, step, point }, &mut self.scratch);
+        self.executed += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::graph::tests::graph;
+    use super::*;
+
+    #[test]
+    fn whoever_waits_for_a_point_is_whom_it_sends_to() {
+        for pattern in
+            ["trivial", "no_comm", "stencil_1d", "dom", "tree", "fft", "random_nearest", "all_to_all"]
+        {
+            let graph = graph(&format!("--type {pattern} --steps 20 --width 7"));
+            let tasks: Vec<Tasks> = (0..7).map(|point| Tasks::new(&graph, point)).collect();
+            for step in 1..20 {
+                let waits = |to: u32| {
+                    tasks[to as usize].senders(step).map(move |from| (from, to)).collect::<Vec<_>>()
+                };
+                let sends = |from: u32| tasks[from as usize].receivers(step - 1).map(move |to| (from, to));
+                let mut waits: Vec<(u32, u32)> = (0..7).flat_map(waits).collect();
+                let mut sends: Vec<(u32, u32)> = (0..7).flat_map(sends).collect();
+                waits.sort_unstable();
+                sends.sort_unstable();
+                assert_eq!(waits, sends, "{pattern}, timestep {step}");
+                assert!(
+                    (0..7).all(|point| waits.iter().any(|&(_, to)| to == point)),
+                    "everybody hears of somebody"
+                );
+            }
+        }
+    }
+
+    fn second_of(tasks: &mut Tasks) -> impl FnMut([Output; 2]) {
+        tasks.execute(0, std::iter::empty());
+        |inputs| tasks.execute(1, inputs.into_iter())
+    }
+
+    #[test]
+    fn a_task_reads_its_neighbours_and_itself() {
+        let mut tasks = Tasks::new(&graph("--type stencil_1d --output 64"), 1);
+        second_of(&mut tasks)([0, 2].map(|point| Output::new(0, point, 64)));
+        assert_eq!(tasks.done(), [2, 3]);
+        assert!(tasks.output().is_of(1, 1, 64) && !tasks.output().is_of(1, 1, 32));
+    }
+
+    #[test]
+    #[should_panic(expected = "point 1 at timestep 1 reads 2")]
+    fn an_old_input_is_noticed() {
+        second_of(&mut Tasks::new(&graph("--type stencil_1d"), 1))([
+            Output::new(0, 0, 16),
+            Output::new(1, 2, 16),
+        ]);
+    }
+
+    #[test]
+    #[should_panic(expected = "point 1 at timestep 1 reads 0")]
+    fn inputs_in_the_wrong_order_are_noticed() {
+        second_of(&mut Tasks::new(&graph("--type stencil_1d"), 1))(
+            [2, 0].map(|point| Output::new(0, point, 16)),
+        );
+    }
+
+    #[test]
+    #[should_panic(expected = "point 1 at timestep 1 reads 0")]
+    fn an_input_with_one_wrong_pair_is_noticed() {
+        let wrong = Output::Pairs(Arc::new(vec![0, 0, 0, 1]));
+        second_of(&mut Tasks::new(&graph("--type stencil_1d --output 32"), 1))([
+            wrong,
+            Output::new(0, 2, 32),
+        ]);
+    }
+}
