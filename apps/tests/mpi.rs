@@ -22,6 +22,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use trace_reader::Trace;
 
 const STENCIL: &str = env!("CARGO_BIN_EXE_stencil2d");
+const PIC: &str = env!("CARGO_BIN_EXE_pic");
 const RING: &str = env!("CARGO_BIN_EXE_ring");
 const MONTECARLO: &str = env!("CARGO_BIN_EXE_montecarlo");
 const CROSSBAR: &str = env!("CARGO_BIN_EXE_crossbar");
@@ -138,6 +139,33 @@ fn every_strategy_gives_the_serial_result_in_any_number_of_processes() {
             assert_eq!(ended.lines_with(words), expected, "{what}: {words}: {:?}", ended.stdout);
         }
     }
+}
+
+#[test]
+fn particles_of_every_distribution_are_verified_in_any_number_of_processes() {
+    let small = "--grid 40 --particles 8000 --speed 2 --rise -3 --iterations 40 --period 1 --check";
+    for (processes, shared_memory) in [(2, "on"), (3, "on"), (2, "off")] {
+        for distribution in ["geometric:0.9", "sinusoidal", "linear:1,3", "patch:0,9,4,12"] {
+            let what = format!("{distribution} on {processes} processes, shared memory {shared_memory}");
+            let variables = [("CARIBOU_SHARED_MEMORY", shared_memory)];
+            let options = format!("{small} --distribution {distribution} --compare none,rotate,refine");
+            let Some(ended) = start(processes, &variables, PIC, &options) else { return };
+            ended.assert_success(&what);
+            for words in ["each where it has to be", "Every run ended with the serial"] {
+                assert_eq!(ended.lines_with(words), 1, "{what}: {words}: {:?}", ended.stdout);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sweep_of_processes_is_told_once() {
+    let options =
+        "--grid 40 --particles 500 --iterations 8 --sweep-speed 0,3 --sweep-period 2 --lb rotate --check";
+    let Some(ended) = start(2, &[], PIC, options) else { return };
+    ended.assert_success("a sweep");
+    assert_eq!(ended.lines_with("rotate every 2"), 1, "{:?}", ended.stdout);
+    assert_eq!(ended.stdout.len(), 5, "where, what, the heads and two speeds: {:?}", ended.stdout);
 }
 
 #[test]
