@@ -48,7 +48,7 @@ use crate::wire;
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct Array<C: Chunk> {
-    id: ArrayId,
+    pub(super) id: ArrayId,
     chunk: PhantomData<fn() -> C>,
 }
 
@@ -91,7 +91,7 @@ impl<C: Chunk> std::fmt::Debug for Array<C> {
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct Section<C: Chunk> {
-    keys: Arc<[u64]>,
+    pub(super) keys: Arc<[u64]>,
     chunk: PhantomData<fn() -> C>,
 }
 
@@ -160,6 +160,12 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         C::Index::unpack(self.handler.chunk.key)
     }
 
+    /// The array of this chunk.
+    #[inline]
+    pub fn array(&self) -> Array<C> {
+        Array::new(self.handler.chunk.array)
+    }
+
     /// The rank this chunk is on now: for services and for reports, never for addressing.
     pub fn rank(&self) -> Rank {
         self.handler.facts.rank
@@ -197,7 +203,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// Hop 1: sends a message to a chunk of the same array. The worker's flush is next.
     #[inline]
     pub fn send(&mut self, to: C::Index, message: C::Message) {
-        self.send_to(Array::<C>::new(self.handler.chunk.array), to, message);
+        self.send_to(self.array(), to, message);
     }
 
     /// Sends a message to a chunk of another array, of that array's message type and no other:
@@ -213,8 +219,13 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// ```
     #[inline]
     pub fn send_to<D: Chunk>(&mut self, array: Array<D>, to: D::Index, message: D::Message) {
+        self.send_value(ChunkId { array: array.id, key: to.pack() }, message);
+    }
+
+    /// Sends a message of the type that the chunk's array has.
+    #[inline]
+    pub(super) fn send_value<M: Send + 'static>(&mut self, to: ChunkId, message: M) {
         tracing::trace!(hop = 1, "Ctx::send");
-        let to = ChunkId { array: array.id, key: to.pack() };
         let from = self.next_message();
         // Made where it is to lie.
         self.handler.outbox.extend(once_with(|| {
@@ -278,8 +289,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// is being inserted receives those that reach its rank after it did.
     #[track_caller]
     pub fn broadcast(&mut self, message: &C::Message) {
-        let array = Array::<C>::new(self.handler.chunk.array);
-        self.broadcast_to(array, message);
+        self.broadcast_to(self.array(), message);
     }
 
     /// Sends a message to every chunk of another array, exactly once.
@@ -292,7 +302,12 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// Sends a message to every chunk of a section of this array. It is encoded once and sent once a rank.
     #[track_caller]
     pub fn multicast(&mut self, section: &Section<C>, message: &C::Message) {
-        let (array, keys) = (self.handler.chunk.array, section.keys.clone());
+        self.multicast_value(self.handler.chunk.array, section.keys.clone(), message);
+    }
+
+    /// Sends a message of the type that the array has to several of its chunks.
+    #[track_caller]
+    pub(super) fn multicast_value<M: Serialize>(&mut self, array: ArrayId, keys: Arc<[u64]>, message: &M) {
         self.handler.outbox.push(Effect::Multicast { array, keys, message: encode(message) });
     }
 

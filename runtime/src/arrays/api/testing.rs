@@ -157,11 +157,11 @@ impl<C: Chunk> Effects<C> {
                 self.at_quiescence.push((C::Index::unpack(to.key), message_of::<C>(delivery)));
             }
             Effect::Broadcast { array: ArrayId(0), message } => self.broadcasts.push(decode(&message)),
-            Effect::Multicast { keys, message, .. } => {
+            Effect::Multicast { array: ArrayId(0), keys, message } => {
                 self.multicasts
                     .push((keys.iter().map(|&key| C::Index::unpack(key)).collect(), decode(&message)));
             }
-            Effect::Send { .. } | Effect::Broadcast { .. } => self.elsewhere += 1,
+            Effect::Send { .. } | Effect::Broadcast { .. } | Effect::Multicast { .. } => self.elsewhere += 1,
             Effect::Contribute { terms, values } => self.contributions.push((terms.tag, values)),
             Effect::Insert { key, .. } => self.inserted.push(C::Index::unpack(key)),
             Effect::AtSync { .. } => self.at_sync = true,

@@ -1,0 +1,120 @@
+//! The address of an answer, for a message to carry.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::chunk::Chunk;
+use super::ctx::{Array, Ctx, Section};
+use super::index::Index;
+use crate::ids::{ArrayId, ChunkId};
+
+/// The address that an answer of type `M` goes to: a chunk or a section of any array whose messages are `M`, or the caller
+/// of [`run`](crate::run()). A question carries it; who answers with [`Ctx::reply`] need not know who asked. It can be
+/// stored, sent and migrated.
+///
+/// ```
+/// use caribou::{Array, Chunk, Config, Ctx, Reply};
+/// use serde::{Deserialize, Serialize};
+///
+/// /// Squares numbers for whoever asks.
+/// #[derive(Serialize, Deserialize)]
+/// struct Square;
+///
+/// impl Chunk for Square {
+///     type Index = u32;
+///     type Message = (u64, Reply<u64>);
+///     fn receive(&mut self, (number, reply): Self::Message, ctx: &mut Ctx<'_, Self>) {
+///         ctx.reply(&reply, number * number);
+///     }
+/// }
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Client { square: Array<Square> }
+///
+/// impl Chunk for Client {
+///     type Index = u32;
+///     type Message = u64;
+///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+///         ctx.send_to(self.square, 0, (3, ctx.reply_to_self()));
+///     }
+///     fn receive(&mut self, nine: u64, ctx: &mut Ctx<'_, Self>) {
+///         // The answer to this one comes out of the run.
+///         ctx.send_to(self.square, 0, (nine, Reply::to_run()));
+///     }
+/// }
+///
+/// let report = caribou::run(Config::default().ranks(2), |setup| {
+///     let square = setup.array(1, |_| Square);
+///     setup.array(1, move |_| Client { square });
+/// })?;
+/// assert_eq!(report.value::<u64>()?, 81);
+/// # Ok::<(), caribou::Error>(())
+/// ```
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Reply<M> {
+    to: Recipient,
+    message: PhantomData<fn() -> M>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Recipient {
+    Chunk(ChunkId),
+    Section { array: ArrayId, keys: Arc<[u64]> },
+    Run,
+}
+
+impl<M> Reply<M> {
+    fn to(to: Recipient) -> Reply<M> {
+        Reply { to, message: PhantomData }
+    }
+
+    /// To a chunk of an array.
+    pub fn to_chunk<C: Chunk<Message = M>>(array: Array<C>, index: C::Index) -> Reply<M> {
+        Reply::to(Recipient::Chunk(ChunkId { array: array.id, key: index.pack() }))
+    }
+
+    /// To each chunk of a section of an array.
+    pub fn to_section<C: Chunk<Message = M>>(array: Array<C>, section: &Section<C>) -> Reply<M> {
+        Reply::to(Recipient::Section { array: array.id, keys: section.keys.clone() })
+    }
+
+    /// To the caller of [`run`](crate::run()): the answer ends the run, and [`Report::value`](crate::Report::value) has it.
+    pub fn to_run() -> Reply<M> {
+        Reply::to(Recipient::Run)
+    }
+}
+
+impl<M> Clone for Reply<M> {
+    fn clone(&self) -> Reply<M> {
+        Reply::to(self.to.clone())
+    }
+}
+
+impl<M> std::fmt::Debug for Reply<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "reply to {:?}", self.to)
+    }
+}
+
+impl<C: Chunk> Ctx<'_, C> {
+    /// The address of this chunk, for a question to carry.
+    pub fn reply_to_self(&self) -> Reply<C::Message> {
+        Reply::to(Recipient::Chunk(self.handler.chunk))
+    }
+
+    /// Answers: sends a message to where a question said.
+    ///
+    /// # Panics
+    /// If it goes to a section or to the caller of `run`, and cannot be encoded.
+    #[track_caller]
+    pub fn reply<M: Serialize + Send + 'static>(&mut self, reply: &Reply<M>, message: M) {
+        match &reply.to {
+            Recipient::Chunk(to) => self.send_value(*to, message),
+            Recipient::Section { array, keys } => self.multicast_value(*array, keys.clone(), &message),
+            Recipient::Run => self.exit_with(&message),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Programs as a user writes them, on the public interface alone, wherever they may run.
+
+use std::ops::RangeInclusive;
+
+use caribou::{Array, Chunk, Config, Ctx, Error, Index, Placement, Reply, Section};
+use caribou_tests::within_patience;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// The value that a program gives, everywhere the same.
+fn given<T>(program: fn(Config) -> Result<T, Error>, seeds: RangeInclusive<u64>) -> T
+where
+    T: DeserializeOwned + Send + PartialEq + std::fmt::Debug + 'static,
+{
+    let alone = program(Config::default()).unwrap_or_else(|error| panic!("alone: {error}"));
+    let threads = [(2, 1), (1, 3), (3, 2)].into_iter().flat_map(|(ranks, workers)| {
+        [false, true].map(|wire| Config::default().ranks(ranks).workers(workers).wire_always(wire))
+    });
+    let simulated = seeds.map(|seed| Config::default().ranks(3).simulate(seed));
+    for config in threads.chain(simulated) {
+        let what = format!("{config:?}");
+        let value = within_patience(&what, move || program(config));
+        assert_eq!(value.unwrap_or_else(|error| panic!("{what}: {error}")), alone, "{what}");
+    }
+    alone
+}
+
+/// Places for as many queens, one in each column. A chunk tries all rows of the next column, and leaves the rest to others.
+#[derive(Serialize, Deserialize)]
+struct Queens {
+    placed: Vec<u8>,
+    found: u64,
+}
+
+const QUEENS: u8 = 8;
+/// Columns that chunks fill before they search alone.
+const SPREAD: usize = 3;
+
+#[derive(Serialize, Deserialize)]
+enum Found {
+    Some(u64),
+    All,
+}
+
+impl Queens {
+    fn may_stand(&self, row: u8) -> bool {
+        let apart = |(distance, &other): (u8, &u8)| other != row && other.abs_diff(row) != distance;
+        (1..).zip(self.placed.iter().rev()).all(apart)
+    }
+
+    fn solutions(&mut self) -> u64 {
+        if self.placed.len() == usize::from(QUEENS) {
+            return 1;
+        }
+        let mut solutions = 0;
+        for row in 0..QUEENS {
+            if self.may_stand(row) {
+                self.placed.push(row);
+                solutions += self.solutions();
+                self.placed.pop();
+            }
+        }
+        solutions
+    }
+}
+
+impl Chunk for Queens {
+    type Index = u64;
+    type Message = Found;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 1 {
+            ctx.send_at_quiescence(1, Found::All);
+        } else if self.placed.len() == SPREAD {
+            let solutions = self.solutions();
+            ctx.send(1, Found::Some(solutions));
+            return ctx.remove();
+        }
+        for row in (0..QUEENS).filter(|&row| self.may_stand(row)) {
+            let placed = [&self.placed[..], &[row]].concat();
+            ctx.insert(ctx.index() * u64::from(QUEENS) + u64::from(row), Queens { placed, found: 0 });
+        }
+    }
+
+    fn receive(&mut self, found: Found, ctx: &mut Ctx<'_, Self>) {
+        match found {
+            Found::Some(solutions) => self.found += solutions,
+            Found::All => ctx.exit_with(&self.found),
+        }
+    }
+}
+
+#[test]
+fn eight_queens_stand_in_92_ways() {
+    let program = |config| {
+        let report = caribou::run(config, |setup| {
+            setup.array_with(vec![1], Placement::Hash, |_| Queens { placed: Vec::new(), found: 0 });
+        })?;
+        report.value::<u64>()
+    };
+    assert_eq!(given(program, 0..=99), 92);
+}
+
+/// An integral by Simpson's rule, halved where that is not exact enough. The halves answer to the whole.
+#[derive(Serialize, Deserialize)]
+struct Interval {
+    ends: (f64, f64),
+    tolerance: f64,
+    answers: Vec<(u64, f64)>,
+    reply: Reply<(u64, f64)>,
+}
+
+fn curve(x: f64) -> f64 {
+    1.0 / (1e-3 + x * x)
+}
+
+fn simpson(a: f64, b: f64) -> f64 {
+    (b - a) / 6.0 * (curve(a) + 4.0 * curve(f64::midpoint(a, b)) + curve(b))
+}
+
+impl Chunk for Interval {
+    type Index = u64;
+    /// Who answers, and the integral.
+    type Message = (u64, f64);
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let ((a, b), me) = (self.ends, ctx.index());
+        let middle = f64::midpoint(a, b);
+        let fine = simpson(a, middle) + simpson(middle, b);
+        if (fine - simpson(a, b)).abs() < 15.0 * self.tolerance {
+            ctx.reply(&self.reply, (me, fine));
+            return ctx.remove();
+        }
+        let (tolerance, reply) = (self.tolerance / 2.0, ctx.reply_to_self());
+        for (half, ends) in [(2 * me, (a, middle)), (2 * me + 1, (middle, b))] {
+            ctx.insert(half, Interval { ends, tolerance, answers: Vec::new(), reply: reply.clone() });
+        }
+    }
+
+    fn receive(&mut self, answer: (u64, f64), ctx: &mut Ctx<'_, Self>) {
+        self.answers.push(answer);
+        if self.answers.len() == 2 {
+            let whole = self.answers.iter().map(|(_, integral)| integral).sum::<f64>();
+            ctx.reply(&self.reply, (ctx.index(), whole));
+            ctx.remove();
+        }
+    }
+}
+
+#[test]
+fn an_integral_is_the_same_to_the_last_bit() {
+    let program = |config| {
+        let report = caribou::run(config, |setup| {
+            let ends = (-1.0, 1.0);
+            setup.array_with(vec![1], Placement::Hash, move |_| Interval {
+                ends,
+                tolerance: 1e-6,
+                answers: Vec::new(),
+                reply: Reply::to_run(),
+            });
+        })?;
+        report.value::<(u64, f64)>()
+    };
+    let (root, integral) = given(program, 0..=99);
+    let width = 1e-3f64.sqrt();
+    let exact = 2.0 / width * (1.0 / width).atan();
+    assert_eq!(root, 1);
+    assert!((integral - exact).abs() < 1e-5, "{integral}, exactly {exact}");
+}
+
+/// Tells each number it is asked for to those who are to know.
+#[derive(Serialize, Deserialize)]
+struct Oracle;
+
+impl Chunk for Oracle {
+    type Index = [u16; 2];
+    type Message = (u64, Reply<u64>);
+
+    fn receive(&mut self, (number, reply): (u64, Reply<u64>), ctx: &mut Ctx<'_, Self>) {
+        ctx.reply(&reply, number + ctx.index().pack());
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Seeker {
+    oracle: Array<Oracle>,
+    heard: u64,
+}
+
+impl Chunk for Seeker {
+    type Index = u32;
+    type Message = u64;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 0 {
+            let all = Reply::to_section(ctx.array(), &Section::new(0..6));
+            ctx.send_to(self.oracle, [0, 0], (10, all));
+            ctx.send_to(self.oracle, [0, 1], (100, Reply::to_chunk(ctx.array(), 5)));
+        }
+    }
+
+    fn receive(&mut self, number: u64, ctx: &mut Ctx<'_, Self>) {
+        self.heard += number;
+        // 10 to all six, 101 to the last; what that has heard then comes out.
+        if ctx.index() == 5 && self.heard == 111 {
+            ctx.send_to(self.oracle, [0, 0], (self.heard, Reply::to_run()));
+        }
+    }
+}
+
+#[test]
+fn an_answer_goes_to_a_chunk_a_section_or_out_of_the_run() {
+    let program = |config| {
+        let report = caribou::run(config, |setup| {
+            let oracle = setup.array([1, 2], |_: [u16; 2]| Oracle);
+            setup.array(6, move |_| Seeker { oracle, heard: 0 });
+        })?;
+        report.value::<u64>()
+    };
+    assert_eq!(given(program, 0..=99), 111);
+}
