@@ -14,6 +14,7 @@ mod pages {
 
 pub mod counter;
 pub mod events;
+pub mod faulty;
 pub mod job;
 
 use std::sync::mpsc::{RecvTimeoutError, channel};

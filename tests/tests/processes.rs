@@ -80,6 +80,29 @@ fn a_handler_that_never_returns_does_not_keep_a_job_that_has_failed_from_ending(
 }
 
 #[test]
+fn a_pool_whose_policy_is_silent_in_all_processes_is_told_of_by_rank_0() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let told = |policy: &str| {
+        let mut command = situation(2, &["wait", policy])?;
+        command.env("CARIBOU_WATCHDOG", "1");
+        let ended = Job::start(command).wait();
+        assert!(ended.status.success(), "{policy}: {ended:?}");
+        Some(ended.stderr)
+    };
+    let Some(mute) = told("mute") else { return };
+    let line = "rank 0, worker 0 has run nothing for want of an order from the policy `mute` for 1.";
+    assert!(mute.contains(line) && !mute.contains("rank 1, worker 0"), "{mute}");
+    let endless = told("endless").expect("there is a launcher");
+    let line =
+        "rank 0, worker 0 has run nothing for want of the end of the pool by the policy `endless` for 1.";
+    assert!(endless.contains(line), "{endless}");
+    // Worker 0 of rank 1 waits for that of rank 0, which takes its time.
+    let healthy = told("leases").expect("there is a launcher");
+    assert!(healthy.contains("rank 0, worker 0 has run iterations from 0 on for"), "{healthy}");
+    assert!(!healthy.contains("for want of"), "{healthy}");
+}
+
+#[test]
 fn what_it_takes_to_decode_a_message_is_not_charged_to_its_chunk() {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(ended) = run(2, &["decode"]) else { return };

@@ -19,6 +19,11 @@ use crate::warn::warn;
 /// Between two looks, at most.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// Between two looks, as the configuration says.
+pub(crate) fn look_every(config: &Config) -> Duration {
+    LOOK_EVERY.min(config.watchdog / 4)
+}
+
 /// The watchdog of one process; stops when dropped.
 pub(crate) struct Watchdog {
     /// The thread stops when this end goes.
@@ -40,7 +45,7 @@ impl Watchdog {
         let (stop, stopped) = channel();
         let outcome = outcome.clone();
         let mut warnings = Warnings::after(config.watchdog);
-        let every = LOOK_EVERY.min(config.watchdog / 4);
+        let every = look_every(config);
         let watch = move || {
             while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
                 let why = outcome.error().map(|error| error.to_string());

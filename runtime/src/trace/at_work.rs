@@ -19,6 +19,10 @@ const ITERATIONS: ArrayId = ArrayId(u32::MAX - 2);
 const DECISION: ArrayId = ArrayId(u32::MAX - 3);
 /// In place of an array: the worker of a pool waits for an order from its policy.
 const WAITING: ArrayId = ArrayId(u32::MAX - 4);
+/// In place of an array: it was released, and the pool goes on.
+const RELEASED: ArrayId = ArrayId(u32::MAX - 5);
+/// In place of an array: it asks its policy.
+const ASKING: ArrayId = ArrayId(u32::MAX - 6);
 const UNNAMED: u32 = u32::MAX;
 
 /// The present work of one worker. Only that worker writes.
@@ -33,10 +37,17 @@ pub(crate) struct AtWork {
 
 /// The work of a worker at a look.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Sight {
+pub(crate) struct Sight {
     chunk: ChunkId,
     kind: u32,
     begun: u64,
+}
+
+impl Sight {
+    /// Whether the worker would go on if the policy said a word.
+    fn waits(&self) -> bool {
+        matches!(self.chunk.array, WAITING | RELEASED)
+    }
 }
 
 impl AtWork {
@@ -73,10 +84,20 @@ impl AtWork {
         self.turns_to(ChunkId { array: ITERATIONS, key: first });
     }
 
+    /// It asks the policy, and waits while others do.
+    pub(crate) fn asks(&self) {
+        self.begins(self.begun.load(Ordering::Relaxed).wrapping_add(1));
+        self.serves(ChunkId { array: ASKING, key: 0 });
+    }
+
     /// It begins to wait for an order of the policy: with all others, in vain.
     pub(crate) fn waits(&self) {
-        self.begins(self.begun.load(Ordering::Relaxed).wrapping_add(1));
         self.serves(ChunkId { array: WAITING, key: 0 });
+    }
+
+    /// The policy has released it.
+    pub(crate) fn is_released(&self) {
+        self.serves(ChunkId { array: RELEASED, key: 0 });
     }
 
     /// It asks the strategy to decide this sync.
@@ -163,8 +184,9 @@ impl Sightings {
             }
         }
         // Who waits while another worker executes may have good reason to.
-        if self.seen.values().any(|(sight, _)| sight.chunk.array != WAITING) {
-            let waiting = self.seen.values_mut().filter(|(sight, _)| sight.chunk.array == WAITING);
+        let elsewhere = ranks.iter().any(|rank| rank.others_work.load(Ordering::Relaxed));
+        if elsewhere || self.seen.values().any(|(sight, _)| !sight.waits()) {
+            let waiting = self.seen.values_mut().filter(|(sight, _)| sight.waits());
             waiting.for_each(|(_, long_ns)| *long_ns = 0);
         }
         let in_words = |rank: &Arc<Recording>| {
@@ -178,6 +200,11 @@ impl Sightings {
 }
 
 impl Recording {
+    /// What all its workers wait in, if they do: the same at two looks if none did anything in between.
+    pub(crate) fn wait_of_all(&self) -> Option<Vec<Sight>> {
+        self.at_work.iter().map(|worker| worker.look().filter(Sight::waits)).collect()
+    }
+
     /// In words.
     fn running(&self, worker: WorkerId, sight: Sight, long_ns: u64) -> Running {
         let Sight { chunk, kind, .. } = sight;
@@ -187,6 +214,8 @@ impl Recording {
         let what = named.unwrap_or_else(|| match chunk.array {
             DECISION => format!("the strategy `{strategy}` for sync {}", chunk.key),
             WAITING => format!("nothing for want of an order from the policy `{strategy}`"),
+            RELEASED => format!("nothing for want of the end of the pool by the policy `{strategy}`"),
+            ASKING => format!("the policy `{strategy}`"),
             ITERATIONS => format!("iterations from {} on", chunk.key),
             _ => "what the runtime does itself".into(),
         });
@@ -250,8 +279,26 @@ mod tests {
         let waits =
             ["rank 0, worker 1 has run nothing for want of an order from the policy `mine` for 1.0 s"];
         assert_eq!(told(&mut sightings, &rank, 3), waits);
+        rank.at_work[1].asks();
         rank.at_work[1].waits();
         assert_eq!(told(&mut sightings, &rank, 4), [""; 0], "it had an order in between");
+        rank.others_work.store(true, Ordering::Relaxed);
+        assert_eq!(told(&mut sightings, &rank, 5), [""; 0], "another process may execute");
+        rank.others_work.store(false, Ordering::Relaxed);
+        assert_eq!(told(&mut sightings, &rank, 6), waits);
+    }
+
+    #[test]
+    fn workers_wait_together_only_while_none_has_an_order() {
+        let rank = Recording::nothing(2);
+        rank.at_work[0].waits();
+        assert!(rank.wait_of_all().is_none(), "the other rests between two orders");
+        rank.at_work[1].is_released();
+        let wait = rank.wait_of_all();
+        assert!(wait.is_some() && rank.wait_of_all() == wait);
+        rank.at_work[0].asks();
+        rank.at_work[0].waits();
+        assert!(rank.wait_of_all() != wait, "it had an order in between");
     }
 
     #[test]

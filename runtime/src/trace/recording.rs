@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crossbeam_utils::CachePadded;
@@ -79,6 +79,8 @@ pub(crate) struct Recording {
     pub(super) strategy: OnceLock<String>,
     /// The present work of each worker: padded, since each writes its own with every message.
     pub(crate) at_work: Vec<CachePadded<AtWork>>,
+    /// Workers of other processes may be at work for which its own wait.
+    pub(crate) others_work: AtomicBool,
     profiles: Vec<Mutex<Profile>>,
     names: Mutex<Table>,
     samples: Mutex<Vec<Sample>>,
@@ -141,6 +143,7 @@ impl Recording {
             name_chunk: OnceLock::new(),
             strategy: OnceLock::new(),
             at_work: (0..workers).map(|_| CachePadded::new(AtWork::new())).collect(),
+            others_work: AtomicBool::new(false),
             profiles: (0..workers).map(|_| Mutex::default()).collect(),
             names: Mutex::default(),
             samples: Mutex::default(),

@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use caribou::trace::Activity;
-use caribou::{Chunk, Config, Ctx, Error, Launch, Placement, Pool, Report, Runtime, stream};
+use caribou::{Cancel, Chunk, Config, Ctx, Error, Launch, Placement, Pool, Report, Runtime, stream};
 use caribou_tests::counter::COUNTER;
+use caribou_tests::faulty::{ENDLESS, MUTE};
 use mpi::traits::{Communicator, CommunicatorCollectives};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         "pools" => pools(),
         "labour" => labour(),
         "tired" => tired(),
+        "wait" => wait(argument(1)),
         "unequal" => unequal(),
         other => panic!("there is no situation `{other}`"),
     };
@@ -186,6 +188,23 @@ fn tired() -> Result<(), Error> {
     let config = Config::from_env()?.workers(1);
     caribou::pool(&config, 1000, || 0, |_: &mut u64, range| assert!(!range.contains(&999), "too tired"))?;
     Ok(())
+}
+
+/// A pool under this policy, that is cancelled after some time. Its first iteration takes two seconds.
+fn wait(policy: &str) -> Result<(), Error> {
+    let config = Config::from_env()?.workers(1).register_pool_strategy(MUTE).register_pool_strategy(ENDLESS);
+    let (config, cancel) = (config.lb(policy)?, Cancel::default());
+    let cancels = cancel.clone();
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(5));
+        cancels.cancel();
+    });
+    let body = |_: &mut (), range: Range<u64>| {
+        if range.contains(&0) {
+            std::thread::sleep(Duration::from_secs(2));
+        }
+    };
+    Pool::new(&config, 10).cancelled_by(&cancel).run(|| (), body).map(|_| ())
 }
 
 /// A pool that has another size in each process.

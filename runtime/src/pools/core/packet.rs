@@ -28,6 +28,8 @@ pub(crate) enum PoolPacket {
     Progress { done: u64 },
     /// Iterations that all have executed, from rank 0.
     Total { done: u64 },
+    /// Whether all workers of a rank wait, to rank 0.
+    Waits { all: bool },
     /// Everybody stops after what is in hand.
     Cancel,
     /// The part of a rank, to rank 0.

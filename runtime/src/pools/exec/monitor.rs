@@ -4,10 +4,11 @@
 //! collects the parts of all ranks and makes the whole of them.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use lb_strategies::Shape;
@@ -22,6 +23,8 @@ use crate::launch::Launch;
 use crate::measure::sample::Observed;
 use crate::pools::core::packet::{Part, PoolPacket, Whole};
 use crate::pools::core::work::Accumulated;
+use crate::run::watchdog::look_every;
+use crate::trace::at_work::Sight;
 use crate::transport::Transport;
 use crate::wire::WireError;
 use crate::wire::codec::{Codec, Plain};
@@ -52,6 +55,7 @@ pub(super) struct Monitor<'m> {
     /// Everybody knows that the pool is cancelled, if it is.
     cancel_told: bool,
     follow: Follow,
+    vigil: Vigil,
     heard_ns: u64,
     /// The time for which its driver waited when it went to sleep.
     wake_at_ns: Option<u64>,
@@ -68,6 +72,18 @@ struct Follow {
     others: BTreeMap<Rank, u64>,
 }
 
+/// Looks after workers that all wait, where the watchdog of rank 0 sees those of its own process alone.
+#[derive(Default)]
+struct Vigil {
+    /// None where it need not: on rank 0, who hears of it, and within one process.
+    every_ns: Option<u64>,
+    next_ns: u64,
+    seen: Option<Vec<Sight>>,
+    told: bool,
+    /// Ranks of which all workers wait, as rank 0 heard.
+    waiting: BTreeSet<Rank>,
+}
+
 /// The accumulated value, where it is needed, and the rest.
 type Conclusion = (Option<Accumulated>, Whole);
 
@@ -80,11 +96,18 @@ impl<'m> Monitor<'m> {
         deliver: &'m dyn Fn(Accumulated, Whole),
     ) -> Monitor<'m> {
         let every_ns = shared.work.follow_every_ns().filter(|_| shared.rank == ROOT);
+        let processes = config.launch() != Launch::Alone;
+        // In virtual time nobody sees how long workers wait.
+        let others_work = ranks > 1 && (processes || shared.clock.is_virtual());
+        shared.recording.others_work.store(others_work, Ordering::Relaxed);
+        let looks = processes && shared.rank != ROOT && !config.watchdog.is_zero();
+        let look_every_ns =
+            (looks && !shared.clock.is_virtual()).then(|| look_every(config).as_nanos() as u64);
         Monitor {
             shared,
             transport,
             ranks,
-            processes: config.launch() != Launch::Alone,
+            processes,
             wire: config.wire,
             patience: config.watchdog,
             policy: config.lb_spec(Shape::Pools),
@@ -93,6 +116,7 @@ impl<'m> Monitor<'m> {
             told: false,
             cancel_told: false,
             follow: Follow { every_ns, ..Follow::default() },
+            vigil: Vigil { every_ns: look_every_ns, ..Vigil::default() },
             heard_ns: 0,
             wake_at_ns: None,
             deliver,
@@ -139,6 +163,7 @@ impl<'m> Monitor<'m> {
         }
         self.shared.with(|inner, now_ns, actions| inner.driver.pass_time(now_ns, actions));
         self.follow();
+        self.look();
         let outbound = std::mem::take(&mut self.shared.meeting.lock().outbound);
         for (to, packet) in outbound {
             self.send(to, packet)?;
@@ -182,6 +207,16 @@ impl<'m> Monitor<'m> {
             // In one process rank 0 tells the program.
             PoolPacket::Total { done } if self.processes => self.shared.work.progress(done, self.heard_ns),
             PoolPacket::Total { .. } => {}
+            PoolPacket::Waits { all } => {
+                let waiting = &mut self.vigil.waiting;
+                if all {
+                    waiting.insert(from)
+                } else {
+                    waiting.remove(&from)
+                };
+                let others_work = waiting.len() + 1 < self.ranks as usize;
+                self.shared.recording.others_work.store(others_work, Ordering::Relaxed);
+            }
             PoolPacket::Cancel => {
                 // Who cancelled tells all.
                 self.cancel_told = true;
@@ -230,6 +265,19 @@ impl<'m> Monitor<'m> {
         self.tell_all(|| PoolPacket::Total { done });
     }
 
+    /// Tells rank 0 when all workers of this rank begin to wait, and when they do no longer.
+    fn look(&mut self) {
+        let now_ns = self.shared.clock.now_ns();
+        let Some(every_ns) = self.vigil.every_ns.filter(|_| now_ns >= self.vigil.next_ns) else { return };
+        self.vigil.next_ns = now_ns.saturating_add(every_ns);
+        let wait = self.shared.recording.wait_of_all();
+        let all = wait.is_some() && wait == self.vigil.seen;
+        self.vigil.seen = wait;
+        if std::mem::replace(&mut self.vigil.told, all) != all {
+            self.shared.meeting.lock().outbound.push((ROOT, PoolPacket::Waits { all }));
+        }
+    }
+
     /// All parts have come: checks and merges them, and tells everybody.
     fn conclude(&mut self) -> Result<Conclusion, Error> {
         let Shared { work, .. } = self.shared;
@@ -272,6 +320,7 @@ impl<'m> Monitor<'m> {
         let times = [
             self.wake_at_ns,
             self.follow.every_ns.map(|_| self.follow.next_ns),
+            self.vigil.every_ns.map(|_| self.vigil.next_ns),
             work.may_be_cancelled().then(|| now_ns + NAP_MAX_NS),
         ];
         let until_ns = times.into_iter().flatten().min().map(|at_ns| at_ns.saturating_sub(now_ns));

@@ -27,7 +27,6 @@ use super::worker::Worker;
 use crate::config::Config;
 use crate::error::Error;
 use crate::ids::{Rank, WorkerId};
-use crate::launch::Launch;
 use crate::measure::sample::{Gauges, Observed};
 use crate::pools::core::packet::{Part, PoolPacket, Whole};
 use crate::pools::core::work::{Accumulated, PoolWork};
@@ -61,8 +60,6 @@ pub(super) struct Shared<'p> {
     pub(super) gauges: Gauges,
     /// Asking the policy, in words.
     pub(super) asking: String,
-    /// True if all ranks are in this process, so that its watchdog sees them all.
-    pub(super) alone: bool,
 }
 
 impl PoolRun<'_> {
@@ -82,7 +79,6 @@ impl PoolRun<'_> {
             done: (0..seats.workers).map(|_| AtomicU64::new(0)).collect(),
             gauges: Gauges::new(seats.workers, config.background),
             asking: asking(config),
-            alone: config.launch() == Launch::Alone,
         };
         shared.recording.describe(Box::new(|_| None), config.lb_spec(Shape::Pools));
         shared.meeting.monitor().occupy();

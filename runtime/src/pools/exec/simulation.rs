@@ -80,7 +80,6 @@ pub(crate) fn run(
                 done: (0..workers).map(|_| AtomicU64::new(0)).collect(),
                 gauges: Gauges::new(workers, config.background),
                 asking: asking(config),
-                alone: false,
             };
             (shared, refused)
         })

@@ -64,6 +64,7 @@ impl<'p> Worker<'p> {
     fn ask(&mut self) -> State {
         let (shared, id) = (self.shared, self.id);
         let cancelled = shared.work.is_cancelled();
+        shared.recording.at_work[id.index()].asks();
         let ask = |inner: &mut Inner, now_ns, actions: &mut Vec<Action>| {
             // At once: until the monitor looks, cheap iterations may all be executed.
             if cancelled {
@@ -78,6 +79,7 @@ impl<'p> Worker<'p> {
             (inner.driver.take_order(id), sent)
         };
         let (answer, sent) = shared.with(ask);
+        shared.recording.at_work[id.index()].rests();
         self.log.asked(&sent, shared.clock.now_ns());
         if shared.meeting.team.stopped() {
             return self.leave(false);
@@ -159,9 +161,11 @@ impl<'p> Worker<'p> {
     fn rests(&self, state: State) -> State {
         let shared = self.shared;
         shared.gauges.workers[self.id.index()].parks(self.log.last_ns());
-        // Other processes cannot be seen: they may execute what it waits for.
-        if shared.alone && matches!(state, State::Waits) {
-            shared.recording.at_work[self.id.index()].waits();
+        let at_work = &shared.recording.at_work[self.id.index()];
+        match state {
+            State::Waits => at_work.waits(),
+            State::Through => at_work.is_released(),
+            _ => {}
         }
         state
     }
