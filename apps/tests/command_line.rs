@@ -282,6 +282,32 @@ fn variables_that_are_no_text_are_named_where_they_are_ours() {
 }
 
 #[test]
+fn a_trace_that_may_not_grow_ends_where_the_limit_is_and_the_run_goes_on() {
+    let dir = std::env::temp_dir().join(format!("caribou-limit-{}", std::process::id()));
+    // In blocks of 512 bytes.
+    for blocks in [10, 20, 40] {
+        let script = format!("ulimit -f {blocks}; exec {STENCIL} --grid 64 --chunk 4 --iterations 40");
+        let ended = Command::new("sh").args(["-c", &script]).env("CARIBOU_TRACE", &dir).output().unwrap();
+        let told = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{blocks}: {ended:?}");
+        assert!(
+            told.contains("a file may have") || told.contains("what comes later is dropped"),
+            "{blocks}: {told}"
+        );
+    }
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn a_filter_without_a_trace_is_told_of() {
+    let ended =
+        Command::new(RING).args(["--hops", "10"]).env("CARIBOU_TRACE_FILTER", "handlers").output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    let told = "CARIBOU_TRACE_FILTER does nothing without CARIBOU_TRACE";
+    assert_eq!(String::from_utf8_lossy(&ended.stderr).matches(told).count(), 1, "{ended:?}");
+}
+
+#[test]
 fn output_that_nobody_reads_is_no_error_and_a_full_disk_is_one() {
     for (program, arguments) in [
         (RING, "--hops 100"),

@@ -389,6 +389,36 @@ fn a_directory_that_cannot_be_made_is_refused_in_one_line() {
     assert_eq!(error.lines().count(), 1);
 }
 
+/// Removes the directory, and ends the run.
+#[derive(Serialize, Deserialize)]
+struct Tidy(PathBuf);
+
+impl Chunk for Tidy {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        std::fs::remove_dir_all(&self.0).expect("it is there");
+        ctx.exit();
+    }
+
+    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+}
+
+#[test]
+fn a_trace_that_is_removed_while_the_run_writes_it_is_told_of() {
+    let dir = Scratch::new("removed");
+    let its = dir.0.clone();
+    let report = caribou::run(config(1).trace(&dir.0), move |setup| {
+        let its = its.clone();
+        setup.array(1, move |_| Tidy(its.clone()));
+    });
+    let run = report.expect("the run goes on").run;
+    assert_eq!(run.record.trace, "", "nobody is sent there");
+    let broken = run.profiles[0].broken.as_deref();
+    assert!(broken.is_some_and(|why| why.ends_with("it was removed while it was written")), "{broken:?}");
+}
+
 #[test]
 fn the_trace_of_a_run_that_failed_says_why() {
     let dir = Scratch::new("panic");

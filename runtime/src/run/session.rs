@@ -3,7 +3,7 @@
 use std::fs::DirEntry;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lb_strategies::Shape;
@@ -11,12 +11,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::error::Error;
-use crate::ids::Rank;
+use crate::ids::{ROOT, Rank};
 use crate::measure::topology::plan::Plan;
 use crate::threads::clock::Clock;
+use crate::trace::Filter;
 use crate::trace::at_work::{Running, Sightings};
 use crate::trace::recording::{RankProfile, Recording, Wanted};
 use crate::trace::records::{End, RunRecord};
+use crate::warn::warn;
 use rustix::process::{Resource, getrlimit};
 
 /// The most of the time between two looks at the workers that counts, ns.
@@ -76,8 +78,7 @@ fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// Half of the bytes that the system lets a file have (`ulimit -f`): the rest is for its end. A write beyond the limit
-/// ends the process.
+/// Half of the bytes that the system lets a file have (`ulimit -f`): the rest is for its end.
 fn file_bytes_max() -> u64 {
     getrlimit(Resource::Fsize).current.map_or(u64::MAX, |bytes| bytes / 2)
 }
@@ -86,6 +87,12 @@ impl Session {
     /// A run begins. `lb` and `shape` are what runs, `name` is the same in all processes.
     pub(crate) fn begin(config: &Config, shape: Shape, lb: &str, plan: &Plan, name: RunName) -> Arc<Session> {
         let dir = config.trace.as_ref().map(|dir| dir.join(directory(name.number)));
+        if dir.is_none() && config.trace_filter != Filter::default() && config.launch().speaks() {
+            static TOLD: Once = Once::new();
+            TOLD.call_once(|| {
+                warn("CARIBOU_TRACE_FILTER does nothing without CARIBOU_TRACE: no events are recorded")
+            });
+        }
         let wanted = Wanted {
             dir,
             filter: config.trace_filter.clone(),
@@ -130,6 +137,12 @@ impl Session {
         clock: &Clock,
     ) -> (Arc<Recording>, Option<Error>) {
         self.clock.get_or_init(|| clock.clone());
+        if let (ROOT, Some(dir), Some(name)) =
+            (rank, &self.wanted.dir, self.wanted.filter.unknown_array(arrays))
+        {
+            let (dir, known) = (dir.display(), arrays.join(", "));
+            warn(&format!("CARIBOU_TRACE_FILTER: no array is called `{name}` in {dir}, but {known}"));
+        }
         let run = RunRecord { rank: rank.0, ..self.run.clone() };
         let (recording, refused) = Recording::begin(&self.wanted, &run, arrays);
         let recording = Arc::new(recording);
@@ -158,6 +171,12 @@ impl Session {
         &self.run
     }
 
+    /// The record of a run that has ended, without a trace that is gone.
+    pub(crate) fn record(&self) -> RunRecord {
+        let trace = if Path::new(&self.run.trace).exists() { self.run.trace.clone() } else { String::new() };
+        RunRecord { trace, ..self.run.clone() }
+    }
+
     /// Once the run has ended, why it failed.
     pub(crate) fn ended(&self) -> Option<&Option<String>> {
         self.ended.get()
@@ -169,6 +188,10 @@ impl Session {
         let mut recordings = std::mem::take(&mut *self.recordings());
         recordings.sort_by_key(|recording| recording.rank());
         let profiled = recordings.iter().filter(|recording| recording.profiled);
-        profiled.map(|recording| recording.end(end.clone())).collect()
+        let profiles: Vec<RankProfile> = profiled.map(|recording| recording.end(end.clone())).collect();
+        if let Some(dir) = self.wanted.dir.as_ref().filter(|dir| !dir.exists()) {
+            warn(&format!("there is no trace of this run: {} was removed while it ran", dir.display()));
+        }
+        profiles
     }
 }

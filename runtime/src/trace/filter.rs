@@ -78,6 +78,11 @@ impl Filter {
     pub(crate) fn keeps_array(&self, name: &str) -> bool {
         self.arrays.is_empty() || self.arrays.iter().any(|array| array == name)
     }
+
+    /// An array that it names though there is none of that name.
+    pub(crate) fn unknown_array(&self, arrays: &[String]) -> Option<&str> {
+        self.arrays.iter().find(|name| !arrays.contains(name)).map(String::as_str)
+    }
 }
 
 impl FromStr for Filter {

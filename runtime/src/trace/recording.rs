@@ -359,6 +359,10 @@ impl Recording {
             }
             let messages = self.messages.load(Ordering::Relaxed);
             let end = End { dropped: log.dropped, messages, ..end };
+            if let Some(writer) = log.writer.as_ref().filter(|writer| !writer.path().exists()) {
+                log.broken =
+                    Some(format!("{}: it was removed while it was written", writer.path().display()));
+            }
             if let Some(Err(why)) = log.writer.take().map(|writer| writer.finish(&end)) {
                 warn(&format!("the trace of rank {} has no end: {why}", self.rank));
                 log.broken = Some(format!("rank {}: {why}", self.rank));

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 
 use super::block::{Block, HEADER, Header, INDEX_MAGIC, INDEXED_MAX, Kind, MAGIC, RAW_MAX};
@@ -40,6 +41,8 @@ pub struct Writer {
     file: File,
     path: PathBuf,
     at: u64,
+    /// What the system lets a file have (`ulimit -f`): a byte more, and it ends the process.
+    bytes_max: u64,
     /// Place and header of each block.
     blocks: Vec<(u64, Header)>,
     /// True if reports of ranks to some sync were left out.
@@ -60,9 +63,10 @@ impl Writer {
     pub fn create(dir: &Path, run: &RunRecord) -> io::Result<Writer> {
         fs::create_dir_all(dir)?;
         let path = dir.join(file_name(run.rank));
-        let mut file = File::create_new(&path)?;
-        file.write_all(MAGIC)?;
-        let mut writer = Writer { file, path, at: MAGIC.len() as u64, blocks: Vec::new(), shortened: false };
+        let file = File::create_new(&path)?;
+        let bytes_max = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
+        let mut writer = Writer { file, path, at: 0, bytes_max, blocks: Vec::new(), shortened: false };
+        writer.append(MAGIC)?;
         writer.record(Kind::Run, 0, 1, run)?;
         Ok(writer)
     }
@@ -87,9 +91,20 @@ impl Writer {
         let mut bytes = Vec::with_capacity(HEADER + block.bytes.len());
         bytes.extend_from_slice(&block.header.to_bytes());
         bytes.extend_from_slice(&block.bytes);
-        self.file.write_all(&bytes)?;
-        self.blocks.push((self.at, block.header));
-        self.at += bytes.len() as u64;
+        let at = self.at;
+        self.append(&bytes)?;
+        self.blocks.push((at, block.header));
+        Ok(())
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let end = self.at + bytes.len() as u64;
+        if end > self.bytes_max {
+            let why = format!("a file may have {} bytes here (`ulimit -f`)", self.bytes_max);
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+        }
+        self.file.write_all(bytes)?;
+        self.at = end;
         Ok(())
     }
 
@@ -207,8 +222,8 @@ impl Writer {
         }
         let at = self.at;
         self.write(&Block::new(Kind::Index, 0, self.blocks.len(), (0, 0), &index))?;
-        self.file.write_all(&at.to_le_bytes())?;
-        self.file.write_all(INDEX_MAGIC)
+        self.append(&at.to_le_bytes())?;
+        self.append(INDEX_MAGIC)
     }
 }
 
