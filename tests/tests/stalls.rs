@@ -163,9 +163,16 @@ fn a_sync_that_somebody_does_not_come_to_is_reported() {
 
 #[test]
 fn a_reduction_that_somebody_does_not_contribute_to_is_reported() {
-    let line = "reduction 0 of array 1 `Waiter` has 5 of 6 contributions";
-    stalls_with(Cause::MissingInReduction, &[line]);
-    stalls_with(Cause::ReductionBehindSync, &[line]);
+    let lines = [
+        "reduction 0 of array 1 `Waiter` has 5 of 6 contributions",
+        "Waiter[5] of array 1 has not contributed to reduction 0",
+    ];
+    for cause in [Cause::MissingInReduction, Cause::ReductionBehindSync] {
+        stalls_with(cause, &lines);
+        let Err(Error::Stalled { waiting }) = run(cause, 3, 1) else { panic!("no stall") };
+        let missing = waiting.iter().filter(|line| line.contains("has not contributed")).count();
+        assert_eq!(missing, 1, "{waiting:?}");
+    }
 }
 
 #[test]

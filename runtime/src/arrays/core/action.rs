@@ -9,7 +9,7 @@ use super::envelope::Delivery;
 use super::packet::{Journey, Packet, Traveller};
 use super::reduction::Values;
 use crate::error::Error;
-use crate::ids::{CellId, ChunkId, Rank};
+use crate::ids::{ArrayId, CellId, ChunkId, Rank};
 
 /// One thing to do. Executed in order.
 ///
@@ -38,8 +38,9 @@ pub(crate) enum Action {
     Sample(Reports),
     /// Ask the strategy; answer with `RankCore::decided`.
     Decide(Box<Snapshot>),
-    /// Say what every chunk of this rank waits for; answer with `RankCore::explained`.
-    Explain,
+    /// Say what every chunk of this rank waits for, and which have not contributed to these reductions; answer with
+    /// `RankCore::explained`.
+    Explain { open: Vec<(ArrayId, u64)> },
     /// Keep the result of a reduction for the caller of `run`.
     Yield(Arc<Values>),
     /// Leave the scheduler.

@@ -56,8 +56,8 @@ pub(crate) enum Packet {
     Probe { wave: u64 },
     /// Packets sent and received so far by an idle rank.
     Answer { wave: u64, sent: u64, received: u64 },
-    /// Nothing moves any more: say what waits.
-    Explain,
+    /// Nothing moves any more: say what waits, and who has not contributed to these reductions.
+    Explain { open: Vec<(ArrayId, u64)> },
     /// Chunks that wait on one rank; and its reports to syncs, with their arrays, that are not complete there.
     Waiting { lines: Vec<String>, reported: Vec<(SyncId, ArrayId, Tally)> },
     /// The run is over.
@@ -110,7 +110,7 @@ impl Packet {
     pub(crate) fn counts(&self) -> bool {
         !matches!(
             self,
-            Packet::Probe { .. } | Packet::Answer { .. } | Packet::Explain | Packet::Waiting { .. }
+            Packet::Probe { .. } | Packet::Answer { .. } | Packet::Explain { .. } | Packet::Waiting { .. }
         )
     }
 

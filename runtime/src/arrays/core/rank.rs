@@ -372,7 +372,7 @@ impl RankCore {
                 let step = root.quiescence.answer(from, wave, sent, received);
                 self.search(step, out);
             }
-            Packet::Explain => out.push_back(Action::Explain),
+            Packet::Explain { open } => out.push_back(Action::Explain { open }),
             Packet::Waiting { lines, reported } => {
                 let root = self.root.as_mut().expect("explanations go to rank 0");
                 root.coordinator.hear(reported);
@@ -471,7 +471,8 @@ impl RankCore {
                 let root = self.root.as_mut().expect("rank 0 searches");
                 let waiting = std::mem::take(&mut root.at_quiescence);
                 if waiting.is_empty() {
-                    return self.send_all(|| Packet::Explain, 0, out);
+                    let open = self.reductions.unfinished();
+                    return self.send_all(|| Packet::Explain { open: open.clone() }, 0, out);
                 }
                 root.quiescence.go_on();
                 for envelope in waiting {

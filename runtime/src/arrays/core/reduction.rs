@@ -326,6 +326,15 @@ impl Reductions {
         }
     }
 
+    /// The first reduction of each array that somebody has contributed to and that is not finished. Root only.
+    pub(crate) fn unfinished(&self) -> Vec<(ArrayId, u64)> {
+        let first = |(array, &(sequence, _)): (ArrayId, &(u64, u64))| {
+            let partial = self.pending.get(&(array, sequence))?.partial.as_ref()?;
+            partial.tally.has_members().then_some((array, sequence))
+        };
+        (0..).map(ArrayId).zip(&self.roots).filter_map(first).collect()
+    }
+
     /// One line per reduction that is not finished, for a stall report. Root only.
     pub(crate) fn explain(&self, name: impl Fn(ArrayId) -> String) -> Vec<String> {
         let line = |(&(array, sequence), pending): (&(ArrayId, u64), &Pending)| {

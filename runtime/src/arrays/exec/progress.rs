@@ -107,8 +107,8 @@ impl Worker<'_> {
             Action::Release { chunk, cell, to, journey } => self.release(chunk, cell, to, journey),
             Action::Sample(reports) => self.sample(reports),
             Action::Decide(expected) => self.decide(&expected),
-            Action::Explain => {
-                let lines = self.explain();
+            Action::Explain { open } => {
+                let lines = self.explain(&open);
                 self.with_core(|core, _, out| core.explained(lines, out));
             }
             Action::Yield(values) => match ExitValue::reduced(&values) {

@@ -7,7 +7,7 @@ use lb_strategies::{Assignment, Snapshot};
 use super::worker::Worker;
 use crate::arrays::core::collect::{Arrival, Reports};
 use crate::error::Error;
-use crate::ids::SyncId;
+use crate::ids::{ArrayId, SyncId};
 use crate::measure::sample::Observed;
 use crate::text::{counted, of_panic};
 use crate::trace::Part;
@@ -85,7 +85,7 @@ impl Worker<'_> {
 
     /// The lines of a stall report: what every idle chunk of this rank waits for, or is waited for, where that can be
     /// seen from here.
-    pub(super) fn explain(&self) -> Vec<String> {
+    pub(super) fn explain(&self, reductions: &[(ArrayId, u64)]) -> Vec<String> {
         let open = self.shared.plane.lock().rank.open_sync();
         let (mut missing, mut waiting) = (Vec::new(), Vec::new());
         for cell in self.shared.cells.iter() {
@@ -98,6 +98,13 @@ impl Worker<'_> {
                     waiting.push(format!("{} waits at a sync", self.describe(chunk)));
                 }
                 None => {}
+            }
+            let of_array = reductions.iter().find(|(array, _)| *array == chunk.array);
+            if let Some((_, reduction)) =
+                of_array.filter(|(_, reduction)| passport.reductions.next <= *reduction)
+            {
+                missing
+                    .push(format!("{} has not contributed to reduction {reduction}", self.describe(chunk)));
             }
             if kept > 0 && passport.goes_on() {
                 let kept = counted(kept, "message", "messages");
