@@ -34,19 +34,21 @@ impl Choice {
             known.iter().copied().min_by_key(distance).filter(|name| 3 * distance(name) <= name.len().max(3));
         Self { given: given.to_owned(), nearest, known }
     }
+
+    /// What was written, and whether something else was meant.
+    pub(crate) fn question(&self) -> String {
+        match self.nearest {
+            Some(nearest) => format!("{:?}, did you mean {nearest:?}?", self.given),
+            None => format!("{:?};", self.given),
+        }
+    }
 }
 
 impl fmt::Display for Choice {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:?}", self.given)?;
         if self.known.is_empty() {
-            return formatter.write_str("; it takes none");
+            return write!(formatter, "{:?}; it takes none", self.given);
         }
-        if let Some(nearest) = self.nearest {
-            write!(formatter, ", did you mean {nearest:?}?")?;
-        } else {
-            formatter.write_str(";")?;
-        }
-        write!(formatter, " known: {}", self.known.join(", "))
+        write!(formatter, "{} known: {}", self.question(), self.known.join(", "))
     }
 }

@@ -16,8 +16,13 @@ use crate::shape::Shape;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// Name a listed strategy.
-    #[error("unknown strategy {}{}", .0, comma_hint(&.0.given))]
-    UnknownStrategy(Choice),
+    #[error("unknown strategy {} known: {known}{}", choice.question(), comma_hint(&choice.given))]
+    UnknownStrategy {
+        /// The name, and those there are.
+        choice: Choice,
+        /// Those there are, by shape where they are of several.
+        known: String,
+    },
     /// Choose a policy for programs of this shape.
     #[error("`{name}` balances {of}, but this is {}: use one of {}", here.program(), known.join(", "))]
     Misplaced {

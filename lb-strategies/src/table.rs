@@ -66,7 +66,10 @@ impl<P: ?Sized> Table<P> {
         match (self.find(spec), (self.shape_of)(name)) {
             (Some(entry), _) => entry.make(spec),
             (None, Some(other)) => Err(self.misplaced(name, other)),
-            (None, None) => Err(ParseError::UnknownStrategy(Choice::new(name, self.names()))),
+            (None, None) => {
+                let known = self.names().join(", ");
+                Err(ParseError::UnknownStrategy { choice: Choice::new(name, self.names()), known })
+            }
         }
     }
 

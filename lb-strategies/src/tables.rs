@@ -47,7 +47,10 @@ pub fn help(tables: &[&dyn Listing]) -> String {
 
 /// The complaint that none of `tables` has what `spec` names: whoever wrote it may have meant a policy of any.
 pub fn unknown(tables: &[&dyn Listing], spec: &str) -> ParseError {
-    ParseError::UnknownStrategy(Choice::new(name_of(spec), tables.iter().flat_map(|table| table.names())))
+    let choice = Choice::new(name_of(spec), tables.iter().flat_map(|table| table.names()));
+    let of_shape = |table: &&dyn Listing| format!("for {} {}", table.shape(), table.names().join(", "));
+    let known = tables.iter().map(of_shape).collect::<Vec<_>>().join("; ");
+    ParseError::UnknownStrategy { choice, known }
 }
 
 /// A name under which a policy of a program's own cannot be selected.
@@ -113,6 +116,14 @@ mod tests {
         }
         assert_eq!(ARRAYS.default_policy().name(), Shape::Arrays.default_spec());
         assert_eq!(POOLS.default_policy().name(), Shape::Pools.default_spec());
+    }
+
+    #[test]
+    fn what_no_table_has_is_told_with_all_names_by_shape() {
+        let error = unknown(&[&ARRAYS, &POOLS], "refien,tolerance=1").to_string();
+        let expected =
+            "unknown strategy \"refien\", did you mean \"refine\"? known: for arrays none, rotate, ";
+        assert!(error.starts_with(expected) && error.contains("refine-best; for pools static, "), "{error}");
     }
 
     #[test]

@@ -14,6 +14,7 @@ enum Slip {
     SyncTwice,
     SyncWhileWaiting,
     RemoveAtSync,
+    RemoveWhilePassing,
     InsertAfterRemove,
     ContributeAfterRemove,
 }
@@ -37,6 +38,10 @@ impl Chunk for Clumsy {
                 ctx.at_sync();
                 ctx.remove();
             }
+            Slip::RemoveWhilePassing => {
+                ctx.at_sync_nowait();
+                ctx.remove();
+            }
             Slip::InsertAfterRemove => {
                 ctx.remove();
                 ctx.insert(1, Clumsy(self.0));
@@ -51,6 +56,26 @@ impl Chunk for Clumsy {
     fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
 }
 
+/// Ends the run if its service says so.
+#[derive(Serialize, Deserialize)]
+struct Asks;
+
+impl Chunk for Asks {
+    type Index = u32;
+    type Message = ();
+
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        if ctx.service::<String>() == "enough" {
+            ctx.exit();
+        }
+    }
+}
+
+#[test]
+fn a_probe_provides_services_as_a_setup_does() {
+    assert!(probe(&mut Asks, 0).service(7u32).service("enough".to_owned()).receive(()).exit);
+}
+
 static FILES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 #[test]
@@ -59,11 +84,15 @@ fn a_misuse_is_told_with_the_place_in_the_program() {
         let file = panic.location().map_or("", |location| location.file()).to_owned();
         FILES.lock().unwrap_or_else(PoisonError::into_inner).push(file);
     }));
-    use Slip::{
-        ContributeAfterRemove, InsertAfterRemove, NoService, RemoveAtSync, SyncTwice, SyncWhileWaiting,
-    };
-    let slips =
-        [NoService, SyncTwice, SyncWhileWaiting, RemoveAtSync, InsertAfterRemove, ContributeAfterRemove];
+    let slips = [
+        Slip::NoService,
+        Slip::SyncTwice,
+        Slip::SyncWhileWaiting,
+        Slip::RemoveAtSync,
+        Slip::RemoveWhilePassing,
+        Slip::InsertAfterRemove,
+        Slip::ContributeAfterRemove,
+    ];
     for slip in slips {
         let call = || drop(probe(&mut Clumsy(slip), 0).start());
         assert!(catch_unwind(AssertUnwindSafe(call)).is_err(), "{slip:?}");

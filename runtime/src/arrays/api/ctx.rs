@@ -196,7 +196,10 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         let facts = self.handler.facts;
         match facts.services.iter().find_map(|service| service.downcast_ref()) {
             Some(found) => found,
-            None => panic!("setup provides no service of type {}", std::any::type_name::<T>()),
+            None => panic!(
+                "nobody provides a service of type {}: `Setup::service` does in a run, `Probe::service` in a test",
+                std::any::type_name::<T>()
+            ),
         }
     }
 
@@ -364,7 +367,9 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     }
 
     /// Comes to a sync and goes on. Until [`Chunk::resume`] is called the chunk handles messages as always, but between
-    /// any two handlers it may migrate; `resume` only says that this is over, so override its default, which starts again.
+    /// Comes to a sync and goes on. Until [`Chunk::resume`] is called the chunk handles messages as always, but between
+    /// any two handlers it may migrate, and it cannot remove itself; `resume` only says that this is over, so override its
+    /// default, which starts again.
     ///
     /// Costs no waiting: only chunks that are moved stand still, while they travel. A chunk that comes to the next sync
     /// while passing one keeps its messages until `resume`, and passes the next one then.

@@ -88,19 +88,27 @@ impl<C: Chunk> Default for Effects<C> {
 pub struct Probe<'c, C: Chunk> {
     chunk: &'c mut C,
     index: C::Index,
-    period: u64,
+    facts: Facts,
 }
 
 /// Prepares to call handlers of `chunk` as if its index were `index`.
 pub fn probe<C: Chunk>(chunk: &mut C, index: C::Index) -> Probe<'_, C> {
-    Probe { chunk, index, period: 0 }
+    let facts = Facts { rank: Rank(0), ranks: 1, period: 0, slowness: 1.0, services: Vec::new() };
+    Probe { chunk, index, facts }
 }
 
 impl<C: Chunk> Probe<'_, C> {
     /// Makes syncs due every `period` steps; they are not due at all otherwise.
     #[must_use]
     pub fn period(mut self, period: u64) -> Self {
-        self.period = period;
+        self.facts.period = period;
+        self
+    }
+
+    /// Provides a service, as [`Setup::service`](crate::Setup::service) does for a run.
+    #[must_use]
+    pub fn service<T: Send + Sync + 'static>(mut self, service: T) -> Self {
+        self.facts.services.push(Box::new(service));
         self
     }
 
@@ -121,10 +129,8 @@ impl<C: Chunk> Probe<'_, C> {
 
     fn call(&mut self, handler: impl FnOnce(&mut C, &mut Ctx<'_, C>)) -> Effects<C> {
         let (mut passport, mut outbox, mut outlet) = (Passport::default(), Vec::new(), Nowhere);
-        let facts =
-            Facts { rank: Rank(0), ranks: 1, period: self.period, slowness: 1.0, services: Vec::new() };
         let chunk = ChunkId { array: ArrayId(0), key: self.index.pack() };
-        let handle = Handler { chunk, outbox: &mut outbox, facts: &facts, outlet: &mut outlet };
+        let handle = Handler { chunk, outbox: &mut outbox, facts: &self.facts, outlet: &mut outlet };
         let mut ctx = Ctx::new(handle, &mut passport, self.chunk);
         handler(self.chunk, &mut ctx);
         let mut effects = Effects { charged: passport.charged, ..Effects::default() };
