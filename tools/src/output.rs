@@ -1,28 +1,72 @@
 //! Files for results.
 
-use std::fs::File;
+use std::ffi::OsStr;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::Error;
 
 /// Begin of every trace, of whatever version.
 const TRACE: &[u8] = b"caribou-trace ";
 
-/// A file to be written, in place of an older one. Not in place of a trace: that can be recorded only once, and may be
-/// what the result is made of.
-pub(crate) fn create(file: &Path) -> Result<File, Error> {
-    let unwritable = |source| Error::Unwritable { file: file.to_owned(), source };
-    if is_trace(file) {
-        return Err(unwritable(io::Error::other("it is a trace; name another file")));
+/// A result that is being written. It gets its name, in place of an older one, when it is [kept](Self::keep); one that is
+/// not, since the disk is full or the command is interrupted, leaves the older one as it is.
+pub(crate) struct Output {
+    file: File,
+    path: PathBuf,
+    /// Its name until then; none of what is no file, such as a pipe.
+    part: Option<PathBuf>,
+}
+
+impl Output {
+    /// Begins one. Not in place of a trace: that can be recorded only once, and may be what the result is made of.
+    pub(crate) fn create(file: &Path) -> Result<Output, Error> {
+        let unwritable = |source| Error::Unwritable { file: file.to_owned(), source };
+        if is_trace(file) {
+            return Err(unwritable(io::Error::other("it is a trace; name another file")));
+        }
+        // What a link points to is what is replaced.
+        let path = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+        let beside = |name: &OsStr| path.with_file_name(format!("{}.part", name.to_string_lossy()));
+        let part =
+            path.file_name().map(beside).filter(|_| path.metadata().map_or(true, |found| found.is_file()));
+        let made = File::create(part.as_ref().unwrap_or(&path)).map_err(unwritable)?;
+        Ok(Output { file: made, path, part })
     }
-    File::create(file).map_err(unwritable)
+
+    /// The result is whole. Returns its size in bytes, 0 if it is no file.
+    pub(crate) fn keep(mut self) -> io::Result<u64> {
+        if let Some(part) = self.part.take() {
+            fs::rename(part, &self.path)?;
+        }
+        Ok(fs::metadata(&self.path).map_or(0, |file| file.len()))
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if let Some(part) = &self.part {
+            let _ = fs::remove_file(part);
+        }
+    }
 }
 
 /// Writes a whole result, in place of an older one.
 pub(crate) fn write(file: &Path, result: impl AsRef<[u8]>) -> Result<(), Error> {
-    let written = create(file)?.write_all(result.as_ref());
-    written.map_err(|source| Error::Unwritable { file: file.to_owned(), source })
+    let mut output = Output::create(file)?;
+    let written = output.write_all(result.as_ref()).and_then(|()| output.keep());
+    written.map(drop).map_err(|source| Error::Unwritable { file: file.to_owned(), source })
 }
 
 /// Error of values separated by commas that could not be written. A reader that has gone away is known by its kind.
@@ -57,5 +101,28 @@ mod tests {
         assert!(error.contains("it is a trace; name another file"), "{error}");
         assert!(std::fs::read(&path).unwrap().ends_with(b"and events"));
         std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_result_that_is_not_kept_leaves_nothing_and_the_older_one_as_it_was() {
+        let dir = std::env::temp_dir().join(format!("caribou-part-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let path = dir.join("result.csv");
+        write(&path, "older").unwrap();
+        let mut half = Output::create(&path).unwrap();
+        half.write_all(b"half of").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"older");
+        drop(half);
+        let names =
+            || std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
+        assert_eq!((names(), std::fs::read(&path).unwrap()), (vec!["result.csv".into()], b"older".to_vec()));
+        // A link stays one.
+        let link = dir.join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        write(&link, "new").unwrap();
+        assert!(link.is_symlink() && std::fs::read(&path).unwrap() == b"new");
+        let error = write(Path::new("/dev/full"), "new").unwrap_err().to_string();
+        assert!(error.contains("No space left"), "{error}");
+        std::fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -5,7 +5,7 @@
 
 mod advice;
 pub(crate) mod analysis;
-mod check;
+pub(crate) mod check;
 mod chunks;
 mod comm;
 mod critical_path;

@@ -1,6 +1,6 @@
 //! Makes checksums and lengths right, so that what lies behind them is reached.
 
-const MAGIC: &[u8; 16] = b"caribou-trace 1\n";
+const MAGIC: &[u8; 16] = b"caribou-trace 2\n";
 const HEADER: usize = 44;
 const INDEX: u8 = 7;
 
@@ -23,7 +23,7 @@ fn block(bytes: &mut [u8]) -> usize {
     let four = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     let (raw, rest) = (four(8), bytes.len() - HEADER);
     let stored = (four(12) as usize).min(rest).min(4 << 20);
-    let (kind, compressed) = (bytes[4] % 8, bytes[5] % 2);
+    let (kind, compressed) = (bytes[4] % 9, bytes[5] % 2);
     (bytes[4], bytes[5]) = (kind, compressed);
     let raw = if compressed == 0 { stored as u32 } else { raw % (1 << 18) };
     bytes[8..12].copy_from_slice(&raw.to_le_bytes());

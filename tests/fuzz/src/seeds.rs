@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     fs::write(dir.join("packed"), &packed)?;
     fs::write(dir.join("cut"), &packed[..packed.len() * 2 / 3])?;
     fs::write(dir.join("unpacked"), unpacked(&packed)?)?;
-    fs::write(dir.join("foreign"), b"caribou-trace 2\n")?;
+    fs::write(dir.join("foreign"), b"caribou-trace 3\n")?;
     Ok(())
 }
 

@@ -5,31 +5,12 @@
 #![no_main]
 
 mod mend;
-#[path = "."]
-mod trace {
-    #[path = "../../../tools/src/trace/merge.rs"]
-    pub(crate) mod merge;
-    #[path = "."]
-    pub(crate) mod check {
-        #[expect(dead_code, reason = "the command says more of it")]
-        #[path = "../../../tools/src/trace/check/finding.rs"]
-        pub(crate) mod finding;
-        #[path = "../../../tools/src/trace/check/messages.rs"]
-        mod messages;
-        #[path = "../../../tools/src/trace/check/places.rs"]
-        mod places;
-        #[path = "../../../tools/src/trace/check/sound.rs"]
-        pub(crate) mod sound;
-        #[path = "../../../tools/src/trace/check/totals.rs"]
-        mod totals;
-    }
-}
 
 use std::path::{Path, PathBuf};
 
-use trace_reader::Trace;
+
 use libfuzzer_sys::fuzz_target;
-use trace::check::{finding::Findings, sound};
+use trace_reader::Trace;
 
 /// Messages that are kept.
 const MESSAGES_MAX: usize = 10_000;
@@ -55,9 +36,7 @@ fn read(file: &Path, bytes: &[u8]) {
     };
     trace.problems.iter().for_each(|problem| assert_line(&problem.to_string()));
     assert!(trace.elapsed_ns() <= caribou::trace::TIME_MAX_NS);
-    let mut findings = Findings::new(3);
-    sound::look(&trace, MESSAGES_MAX, &mut findings);
-    findings.lines().iter().for_each(|line| assert!(!line.is_empty()));
+    caribou_tools::check(&trace, MESSAGES_MAX).iter().for_each(|line| assert!(!line.is_empty()));
 }
 
 fn assert_line(line: &str) {

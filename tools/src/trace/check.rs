@@ -22,6 +22,9 @@ use super::page::bytes;
 use crate::Error;
 use finding::{Finding, Findings, Severity};
 
+/// Findings of one kind that are told one by one.
+const EXAMPLES: usize = 5;
+
 /// Options of the command.
 #[derive(clap::Args)]
 #[command(after_help = "Exit code 0: nothing is wrong; 1: something is; 2: it cannot be read at all.")]
@@ -32,7 +35,7 @@ pub(crate) struct Options {
     #[arg(long)]
     json: bool,
     /// Findings of one kind that are told one by one
-    #[arg(long, default_value_t = 5, value_name = "N", value_parser = counts(0..=usize::MAX))]
+    #[arg(long, default_value_t = EXAMPLES, value_name = "N", value_parser = counts(0..=usize::MAX))]
     examples: usize,
     /// Messages under way that are kept in memory, about 100 bytes each; beyond it they are not compared
     #[arg(long, default_value_t = 4_000_000, value_name = "N", value_parser = counts(0..=usize::MAX))]
@@ -58,6 +61,13 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         0 => Ok(()),
         wrong => Err(Error::Unsound { trace: options.input.path.clone(), wrong }),
     }
+}
+
+/// What there is to say of a trace, a line a finding.
+pub(crate) fn lines(trace: &Trace, messages_max: usize) -> Vec<String> {
+    let mut findings = Findings::new(EXAMPLES);
+    sound::look(trace, messages_max, &mut findings);
+    findings.lines()
 }
 
 fn verdict(trace: &Trace, findings: &Findings) -> String {

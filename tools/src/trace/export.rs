@@ -37,7 +37,8 @@ use super::analysis::merge::Merge;
 use super::open::{Input, warn};
 use super::page::bytes;
 use super::select::Selection;
-use crate::{Error, output};
+use crate::Error;
+use crate::output::Output;
 
 /// Options of the command.
 #[derive(clap::Args)]
@@ -86,8 +87,8 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     options.check_shape(&trace)?;
     let (selection, target) = (&options.selection, options.out.as_path());
     match options.to {
-        Format::Projections => projections::export(&trace, selection, target, out),
-        Format::Lbdata => lbdata::export(&trace, selection, target, out),
+        Format::Projections => whole_or_none(target, || projections::export(&trace, selection, target, out)),
+        Format::Lbdata => whole_or_none(target, || lbdata::export(&trace, selection, target, out)),
         Format::Snapshot => snapshot::export(&trace, options.phase, target, out),
         Format::Text | Format::Csv => listing(&trace, options, out),
         Format::Perfetto | Format::Chrome => timeline(&trace, options, out),
@@ -131,12 +132,10 @@ impl Options {
 fn listing(trace: &Trace, options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let path = &options.out;
     let unwritable = |source| Error::Unwritable { file: path.clone(), source };
-    let mut file = BufWriter::new(output::create(path)?);
+    let mut file = BufWriter::new(Output::create(path)?);
     let as_csv = options.to == Format::Csv;
-    listing::export(trace, &options.selection, as_csv, &mut file)
-        .and_then(|()| file.flush())
-        .map_err(unwritable)?;
-    let size = fs::metadata(path).map_or(0, |file| file.len());
+    let written = listing::export(trace, &options.selection, as_csv, &mut file);
+    let size = written.and_then(|()| file.into_inner()?.keep()).map_err(unwritable)?;
     Ok(writeln!(out, "{}: {}", path.display(), bytes(size))?)
 }
 
@@ -146,8 +145,8 @@ fn timeline(trace: &Trace, options: &Options, out: &mut dyn Write) -> Result<(),
     let rows = Rows::new(trace, &options.selection)?.rows;
     let (names, window) = (Names::new(trace), options.selection.window(trace));
     let flows = options.flows.unwrap_or(Flows::Waits);
-    let file = output::create(path)?;
-    let write = || -> io::Result<u64> {
+    let file = Output::create(path)?;
+    let write = || -> io::Result<(u64, u64)> {
         let mut file = BufWriter::new(file);
         let backwards = if options.to == Format::Perfetto {
             let mut viewer = Perfetto::new(trace, &names, &rows, &mut file)?;
@@ -158,23 +157,28 @@ fn timeline(trace: &Trace, options: &Options, out: &mut dyn Write) -> Result<(),
             viewer.finish()?;
             backwards
         };
-        file.flush()?;
-        Ok(backwards)
+        Ok((backwards, file.into_inner()?.keep()?))
     };
-    let backwards = write().map_err(|source| match source {
-        source if is_too_large(&source) => {
-            // Half a JSON object is of no use; if it cannot be removed, the message still says what to do.
-            let _ = fs::remove_file(path);
-            Error::Usage(format!(
+    let (backwards, size) = write().map_err(|source| match source {
+        source if is_too_large(&source) => Error::Usage(format!(
             "{}: would be more than 100 MB of JSON, of which viewers die; take --to perfetto, or less with --time and --rank",
             path.display()
-            ))
-        }
+        )),
         source => Error::Unwritable { file: path.clone(), source },
     })?;
-    let size = fs::metadata(path).map_or(0, |file| file.len());
     writeln!(out, "{}: {} rows, {}", path.display(), rows.len(), bytes(size))?;
     say_backwards(backwards, out)
+}
+
+/// Exports into a fresh directory, which is empty again if that fails.
+fn whole_or_none(dir: &Path, export: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    fresh_directory(dir)?;
+    export().inspect_err(|_| {
+        // Whoever cannot remove them has been told why the export failed.
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            let _ = fs::remove_file(entry.path());
+        }
+    })
 }
 
 /// Makes a directory, or takes one that is empty: files of another export in it would be read with ours.

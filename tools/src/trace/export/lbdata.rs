@@ -28,7 +28,6 @@ pub(super) fn export(
     dir: &Path,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    super::fresh_directory(dir)?;
     let window = selection.window(trace);
     let known = Known::new(trace, window);
     let objects = objects(trace, &known)?;

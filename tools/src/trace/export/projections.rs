@@ -37,7 +37,6 @@ pub(super) fn export(
     dir: &Path,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    super::fresh_directory(dir)?;
     let rows = Rows::new(trace, selection)?;
     let base = base_name(trace);
     let symbols = Symbols::new(trace);
