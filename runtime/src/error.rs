@@ -61,6 +61,17 @@ pub enum Error {
         panic: String,
     },
 
+    /// A policy for pools breaks a promise of its machines. It is at fault, not the program.
+    #[error("rank {rank}: the policy `{policy}` {fault}")]
+    PolicyFailed {
+        /// The rank whose machine it is.
+        rank: Rank,
+        /// As it was chosen.
+        policy: String,
+        /// The deed.
+        fault: String,
+    },
+
     /// A pool ended with iterations missing or done twice: its policy is at fault, and the result worth nothing.
     #[error(
         "the pool executed {executed} iterations rather than each of {iterations} once: its policy is at fault"
@@ -112,7 +123,7 @@ pub enum Error {
         why: String,
     },
 
-    /// A message or chunk could not be encoded or decoded: its serde implementation does not round-trip.
+    /// A message or chunk could not be encoded or decoded: its serde implementation does not round-trip, or panics.
     #[error("rank {rank}: {what} cannot cross the wire: {why}")]
     Wire {
         /// The rank that noticed.

@@ -7,10 +7,14 @@
 pub mod bulk;
 pub(crate) mod codec;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use bincode::enc::write::Writer;
 use bincode::error::EncodeError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use crate::text::{of_panic, of_type};
 
 /// A failed encode or decode: what the codec said.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +47,17 @@ pub(crate) fn encoded_bytes<T: Serialize>(value: &T) -> u64 {
     let mut count = Count(0);
     let encoded = bincode::serde::encode_into_writer(value, &mut count, bincode::config::standard());
     encoded.map_or(0, |()| count.0)
+}
+
+/// Lets a value of type `T` be encoded or decoded. The code for that is its owner's: if it panics, that names the type.
+#[inline]
+pub(crate) fn catching<T, R>(
+    doing: &str,
+    act: impl FnOnce() -> Result<R, WireError>,
+) -> Result<R, WireError> {
+    catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|panic| {
+        Err(WireError(format!("`{}` panicked when it was {doing}: {}", of_type::<T>(), of_panic(&*panic))))
+    })
 }
 
 struct Count(u64);

@@ -203,6 +203,44 @@ fn a_panic_while_a_chunk_is_made_or_set_up_ends_the_run_too() {
     }
 }
 
+/// A service.
+struct Falls;
+
+impl Drop for Falls {
+    fn drop(&mut self) {
+        panic!("it falls");
+    }
+}
+
+#[test]
+fn a_service_that_panics_when_it_is_dropped_ends_the_run_with_an_error() {
+    for config in [config(1, "none"), config(2, "none"), config(2, "none").simulate(3)] {
+        let result = within_patience("a service that panics", move || {
+            caribou::run(config, |setup| {
+                setup.service(Falls);
+                setup.array(1, |_| Leaves);
+            })
+        });
+        let error = result.expect_err("it panics").to_string();
+        assert!(error.ends_with("it panicked outside of a handler: it falls"), "{error}");
+    }
+}
+
+/// Ends the run.
+#[derive(Serialize, Deserialize)]
+struct Leaves;
+
+impl Chunk for Leaves {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.exit();
+    }
+
+    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+}
+
 /// Every chunk of every rank panics at once.
 #[derive(Serialize, Deserialize)]
 struct Domino;

@@ -103,6 +103,19 @@ fn a_pool_whose_policy_is_silent_in_all_processes_is_told_of_by_rank_0() {
 }
 
 #[test]
+fn what_panics_when_it_is_dropped_at_the_end_of_a_run_is_an_error_of_all_processes() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    for what in ["service", "policy"] {
+        let Some(ended) = run(2, &["falls", what]) else { return };
+        let said = "rank 1: it panicked outside of a handler: it falls";
+        assert!(ended.stderr.contains(&format!("error: {said}")), "{what}: {ended:?}");
+        // That of rank 0 panics as well where it is the policy's.
+        let errors = ended.stderr.matches("it panicked outside of a handler: it falls").count();
+        assert_eq!((ended.status.code(), errors), (Some(1), 2), "{what}: {ended:?}");
+    }
+}
+
+#[test]
 fn what_it_takes_to_decode_a_message_is_not_charged_to_its_chunk() {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(ended) = run(2, &["decode"]) else { return };

@@ -96,6 +96,9 @@ enum Fault {
     MessageDoesNotEncode,
     MessageDoesNotDecode,
     MessageIsNotReadToItsEnd,
+    ChunkPanicsInEncoding,
+    ChunkPanicsInDecoding,
+    MessagePanicsInDecoding,
 }
 
 /// A value whose serde implementation has a fault.
@@ -111,6 +114,10 @@ impl<const OF_CHUNK: bool> Serialize for Faulty<OF_CHUNK> {
                 1u8.serialize(serializer)
             }
             (Fault::MessageIsNotReadToItsEnd, false) => [0u8, 1, 2].serialize(serializer),
+            (Fault::ChunkPanicsInEncoding, true) => panic!("it falls"),
+            (Fault::ChunkPanicsInDecoding, true) | (Fault::MessagePanicsInDecoding, false) => {
+                2u8.serialize(serializer)
+            }
             _ => 0u8.serialize(serializer),
         }
     }
@@ -120,6 +127,7 @@ impl<'de, const OF_CHUNK: bool> Deserialize<'de> for Faulty<OF_CHUNK> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match u8::deserialize(deserializer)? {
             0 => Ok(Faulty(Fault::Nowhere)),
+            2 => panic!("it falls"),
             _ => Err(D::Error::custom("it cannot be read")),
         }
     }
@@ -171,6 +179,23 @@ fn is_refused_on(ranks: u32, fault: Fault) {
     let result = send_parcels(fault, ranks, true);
     let Err(Error::Wire { what, why, .. }) = &result else { panic!("{fault:?}: {result:?}") };
     assert!(!why.is_empty() && what.contains("Parcel["), "{fault:?}: {what}: {why}");
+}
+
+#[test]
+fn what_panics_when_it_is_encoded_or_decoded_is_named_with_its_type() {
+    for (fault, whose, said) in [
+        (Fault::ChunkPanicsInEncoding, "Parcel[1]", "`Parcel` panicked when it was encoded: it falls"),
+        (Fault::ChunkPanicsInDecoding, "Parcel[1]", "`Parcel` panicked when it was decoded: it falls"),
+        (
+            Fault::MessagePanicsInDecoding,
+            "a message to Parcel[0]",
+            "`Letter` panicked when it was decoded: it falls",
+        ),
+    ] {
+        let result = send_parcels(fault, 2, true);
+        let Err(Error::Wire { what, why, .. }) = &result else { panic!("{fault:?}: {result:?}") };
+        assert_eq!((what.as_str(), why.as_str()), (whose, said), "{fault:?}");
+    }
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn made_up() -> Status {
         chunks: 64,
         messages: 777,
         sample: Some(Sample { wall_ns: 1000, cpu_ns: 600, wait_ns: 300, steal_ns: 100, ..Sample::default() }),
-        running: vec![RunningStatus { what: "Tile[[0, 1]] of array 0".into(), ..RunningStatus::default() }],
+        running: vec![RunningStatus { what: "Tile[0, 1] of array 0".into(), ..RunningStatus::default() }],
     };
     let sync =
         |sync| SyncReport { sync, imbalance_before: 1.5, capacity: vec![1.0, 0.5], ..SyncReport::default() };

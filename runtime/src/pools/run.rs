@@ -148,11 +148,12 @@ where
     /// Runs it in one thread and virtual time.
     fn simulate(&self, seed: u64) -> Result<RunReport, Error> {
         let (ranks, workers) = self.pool.config.pool_size();
+        let run = RunReport::of_simulation(seed, (ranks, workers), self.lb(self.pool.config));
         let facts = self.pool.facts(vec![workers; ranks as usize]);
         let (accumulated, whole) =
             simulation::run(&self.work, self.pool.config, &facts, &*self.policy, seed)?;
         self.deliver(accumulated, whole);
-        Ok(RunReport { workers_per_rank: facts.workers, ..RunReport::default() })
+        Ok(RunReport { workers_per_rank: facts.workers, ..run })
     }
 
     fn deliver(&self, accumulated: Accumulated, whole: Whole) {

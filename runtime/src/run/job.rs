@@ -41,7 +41,7 @@ use crate::measure::topology::plan::{Place, Plan, plan};
 use crate::measure::topology::{self, SavedMask};
 use crate::measure::watch::Watch;
 use crate::run::outcome::Outcome;
-use crate::run::seat::Seat;
+use crate::run::seat::{Seat, panicked};
 use crate::run::session::{RunName, Session};
 use crate::run::watchdog::Watchdog;
 use crate::threads::clock::monotonic_ns;
@@ -278,13 +278,19 @@ impl Job {
         // Whoever panics here, such as what writes the log, leaves the others in the middle of something.
         catch_unwind(AssertUnwindSafe(|| self.run_together(config, shape))).unwrap_or_else(|panic| {
             self.lock().broken = true;
-            resume_unwind(panic)
+            Err(panicked(self.rank, &*panic))
         })
     }
 
     fn run_together<S: Shape>(&mut self, config: &Config, shape: &S) -> Result<Finished<S>, Error> {
         if let Some(lost) = self.lock().lost {
             return Err(lost.error());
+        }
+        if self.is_broken() {
+            return Err(system(
+                "a run",
+                "an earlier one did not end in order, and the others may still be in it",
+            ));
         }
         let (_mask, _owner) = (SavedMask::of_this_thread(), Restore::later());
         let (plan, name, ready) = self.agree(config, shape, shape.set_up(self.rank, self.ranks))?;
@@ -332,7 +338,7 @@ impl Job {
         let report = RunReport {
             wall_ns: all.iter().map(|rank| rank.elapsed_ns).max().unwrap_or(0),
             clocks,
-            record: session.run().clone(),
+            record: session.record(),
             profiles,
             ..RunReport::default()
         };
@@ -424,16 +430,15 @@ impl Job {
         let transport = (self.ranks > 1)
             .then(|| Box::new(Mpi::new(&mut self.links, codec, clock.clone())) as Box<dyn Transport<_> + '_>);
         let (rank, outcome_of_run, watch) = (self.rank, outcome.clone(), &Watch::start());
-        let figures = ready.run(Seat {
-            config,
-            rank,
-            plan,
-            watch,
-            team,
-            clock,
-            outcome: outcome_of_run,
-            session,
-            transport,
+        let seat =
+            Seat { config, rank, plan, watch, team, clock, outcome: outcome_of_run, session, transport };
+        let figures = catch_unwind(AssertUnwindSafe(|| ready.run(seat))).unwrap_or_else(|panic| {
+            if !self.links.are_closed() {
+                resume_unwind(panic);
+            }
+            // What is dropped at the end of a run panicked. It is the error of all.
+            outcome.fail(panicked(rank, &*panic));
+            S::Figures::default()
         });
         self.lock().run = None;
         (figures, outcome)

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::measure::topology::plan::Plan;
+use crate::text::counted;
 use crate::trace::{ClockOffset, RankProfile, RunRecord};
 
 /// The facts of a finished run, whatever its shape. Reports encode them as fields of their own, so that a format has to
@@ -18,7 +19,7 @@ pub struct RunReport {
     /// From the moment all ranks were set up to the end of the last of them, ns. Of arrays, measuring the vCPUs' speed
     /// takes the first ms of it; of a pool, until the last rank had the result and had taken leave.
     pub wall_ns: u64,
-    /// Hosts, ranks, workers and where they sit, in one line.
+    /// Hosts, ranks, workers and where they sit, in one line; of a simulation its seed.
     pub placement: String,
     /// Workers of each rank; empty where arrays were simulated.
     pub workers_per_rank: Vec<u32>,
@@ -34,6 +35,15 @@ pub struct RunReport {
 }
 
 impl RunReport {
+    /// Of a run in virtual time that begins. Says so, as other runs say where they run.
+    pub(crate) fn of_simulation(seed: u64, (ranks, workers): (u32, u32), lb: &str) -> RunReport {
+        let ranks = counted(ranks as usize, "rank", "ranks");
+        let workers = counted(workers as usize, "worker", "workers");
+        let placement = format!("simulated by seed {seed}, in virtual time: {ranks} x {workers}");
+        tracing::info!(lb, "{placement}");
+        RunReport { placement, ..RunReport::default() }
+    }
+
     /// With who sat where.
     pub(crate) fn placed(self, plan: &Plan) -> RunReport {
         RunReport {

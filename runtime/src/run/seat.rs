@@ -1,5 +1,6 @@
 //! The things that a rank of any shape of program gets for a run, its place among the vCPUs above all.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use super::outcome::Outcome;
@@ -9,6 +10,7 @@ use crate::error::Error;
 use crate::ids::{Rank, WorkerId};
 use crate::measure::topology::plan::{Plan, Seats};
 use crate::measure::watch::{Bound, Watch};
+use crate::text::of_panic;
 use crate::threads::clock::Clock;
 use crate::threads::team::Team;
 use crate::transport::Transport;
@@ -43,6 +45,12 @@ impl Seats {
         }
         bound
     }
+}
+
+/// A thread of a rank panicked of what nobody watches over, such as a drop.
+pub(crate) fn panicked(rank: Rank, panic: &(dyn Any + Send)) -> Error {
+    let why = format!("it panicked outside of a handler: {}", of_panic(panic));
+    Error::System { what: format!("rank {rank}"), why }
 }
 
 pub(crate) fn thread_refused(rank: Rank, why: &std::io::Error) -> Error {

@@ -7,7 +7,7 @@ use std::thread;
 use super::Finished;
 use super::outcome::Outcome;
 use super::report::RunReport;
-use super::seat::{Seat, thread_refused};
+use super::seat::{Seat, panicked, thread_refused};
 use super::session::{RunName, Session};
 use super::shape::{ReadyRank, Shape};
 use super::watchdog::Watchdog;
@@ -75,8 +75,7 @@ pub(super) fn run<S: Shape>(config: &Config, shape: &S) -> Result<Finished<S>, E
             let run = move || process.run_rank(rank, all[rank.index()].clone(), transport);
             let life = move || {
                 catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
-                    let why = format!("its thread panicked: {}", of_panic(&*panic));
-                    process.fail(Error::System { what: format!("rank {rank}"), why });
+                    process.fail(panicked(rank, &*panic));
                     // Nobody is left who could tell them in order.
                     all.iter().for_each(|team| team.stop());
                     S::Figures::default()
@@ -104,7 +103,7 @@ pub(super) fn run<S: Shape>(config: &Config, shape: &S) -> Result<Finished<S>, E
     if let Some(error) = failed {
         return Err(error);
     }
-    let record = process.session.run().clone();
+    let record = process.session.record();
     let report = RunReport { wall_ns: elapsed_ns, record, profiles, ..RunReport::default() };
     Ok((report.placed(&process.plan), figures))
 }

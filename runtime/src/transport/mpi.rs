@@ -55,6 +55,8 @@ pub(crate) struct Links {
     window: Option<(Arc<Window>, Vec<Option<u32>>)>,
     /// Receives for batches of other hosts, if there are any.
     batches: Option<Waiting>,
+    /// No run is going on: the last one ended in order.
+    closed: bool,
 }
 
 impl Links {
@@ -98,7 +100,7 @@ impl Links {
         let far = peers.iter().flatten().any(|peer| peer.departures.ages());
         let batches = if far { Some(Waiting::start(&communicator)?) } else { None };
         let window = window.map(|window| (window, part_of));
-        Ok(Links { communicator, rank, peers, window, batches })
+        Ok(Links { communicator, rank, peers, window, batches, closed: true })
     }
 
     /// The place where the thread that drives the transport of this process sleeps, so that those of the same host can
@@ -107,6 +109,11 @@ impl Links {
         let (window, parts) = self.window.as_ref()?;
         let part = parts[self.rank as usize]?;
         Some(Box::new(Bed { window: window.clone(), part }))
+    }
+
+    /// Whether no run is going on, and the last one ended in order.
+    pub(crate) fn are_closed(&self) -> bool {
+        self.closed
     }
 
     pub(crate) fn communicator(&self) -> &Communicator {
@@ -173,6 +180,7 @@ pub(crate) struct Mpi<'l, C> {
 impl<'l, C: Codec> Mpi<'l, C> {
     pub(crate) fn new(links: &'l mut Links, codec: C, clock: Clock) -> Mpi<'l, C> {
         links.peers.iter_mut().flatten().for_each(Peer::begin);
+        links.closed = false;
         Mpi {
             links,
             codec,
@@ -404,7 +412,10 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
         let mut rounds = 0u32;
         while said && !lost() {
             match self.part() {
-                Ok(true) => return,
+                Ok(true) => {
+                    self.links.closed = true;
+                    return;
+                }
                 Ok(false) => {}
                 Err(why) => {
                     tracing::error!(rank = me, %why, "the end of the run");

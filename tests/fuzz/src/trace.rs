@@ -8,7 +8,6 @@ mod mend;
 
 use std::path::{Path, PathBuf};
 
-
 use libfuzzer_sys::fuzz_target;
 use trace_reader::Trace;
 

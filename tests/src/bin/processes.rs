@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use caribou::trace::Activity;
 use caribou::{Cancel, Chunk, Config, Ctx, Error, Launch, Placement, Pool, Report, Runtime, stream};
 use caribou_tests::counter::COUNTER;
-use caribou_tests::faulty::{ENDLESS, MUTE};
+use caribou_tests::faulty::{DROPS, ENDLESS, MUTE};
 use mpi::traits::{Communicator, CommunicatorCollectives};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         "labour" => labour(),
         "tired" => tired(),
         "wait" => wait(argument(1)),
+        "falls" => falls(argument(1)),
         "unequal" => unequal(),
         other => panic!("there is no situation `{other}`"),
     };
@@ -205,6 +206,29 @@ fn wait(policy: &str) -> Result<(), Error> {
         }
     };
     Pool::new(&config, 10).cancelled_by(&cancel).run(|| (), body).map(|_| ())
+}
+
+/// Something that panics when it is dropped at the end of a run, on rank 1.
+fn falls(what: &str) -> Result<(), Error> {
+    struct Falls(bool);
+
+    impl std::ops::Drop for Falls {
+        fn drop(&mut self) {
+            assert!(!self.0, "it falls");
+        }
+    }
+
+    let config = config()?;
+    if what == "policy" {
+        let config = config.register_pool_strategy(DROPS).lb(DROPS.name)?;
+        return caribou::pool(&config, 10, || (), |(), _| {}).map(|_| ());
+    }
+    let second = matches!(config.launch(), Launch::Together { process: 1, .. });
+    caribou::run(config, |setup| {
+        setup.service(Falls(second));
+        setup.array_with(2u32, Placement::RoundRobin, |_| Round { rounds: 3 });
+    })?;
+    Ok(())
 }
 
 /// A pool that has another size in each process.

@@ -196,7 +196,7 @@ impl Trace {
         ends.fold(0, |sum, end| sum.saturating_add(end.dropped))
     }
 
-    /// A chunk as people write it: `Block[[3, 4]]`.
+    /// A chunk as people write it: `Block[3, 4]`.
     #[must_use]
     pub fn chunk_name(&self, chunk: ChunkId) -> String {
         if chunk == RUNTIME {

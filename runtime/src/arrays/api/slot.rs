@@ -17,7 +17,8 @@ use crate::arrays::core::erased::{ErasedArray, ErasedSlot};
 use crate::arrays::core::handler::{Handler, Passport, SyncState};
 use crate::arrays::core::reduction::Values;
 use crate::ids::{Rank, Sender};
-use crate::wire::{self, WireError};
+use crate::text::of_type;
+use crate::wire::{self, WireError, catching};
 
 /// One chunk, its passport, and the messages it was not ready for, oldest first.
 #[derive(Serialize, Deserialize)]
@@ -107,6 +108,10 @@ fn name_of<M: Serialize>(message: &M, unnamed: &mut bool) -> &'static str {
 /// The name of a message that is no variant of an enum.
 const UNNAMED: &str = "message";
 
+fn decode_message<C: Chunk>(bytes: &[u8]) -> Result<C::Message, WireError> {
+    catching::<C::Message, _>("decoded", || wire::decode(bytes))
+}
+
 /// The variant's name for an enum, else "message".
 fn kind_of<M: Serialize>(message: &M) -> &'static str {
     serde_variant::to_variant_name(message).unwrap_or(UNNAMED)
@@ -122,7 +127,7 @@ impl<C: Chunk> ErasedSlot for Slot<C> {
         let message = match &mut delivery.payload {
             Payload::Value(value) => value.downcast_mut().expect("its array's handle fixed the type"),
             Payload::Encoded(bytes) => {
-                made = Some(wire::decode(&std::mem::take(bytes))?);
+                made = Some(decode_message::<C>(&std::mem::take(bytes))?);
                 &mut made
             }
             Payload::Reduced { tag, values } => {
@@ -181,7 +186,7 @@ impl<C: Chunk> ErasedSlot for Slot<C> {
     }
 
     fn encode_into(&self, bytes: &mut Vec<u8>) -> Result<(), WireError> {
-        wire::encode_into(self, bytes)
+        catching::<C, _>("encoded", || wire::encode_into(self, bytes))
     }
 }
 
@@ -197,9 +202,7 @@ pub(crate) struct ArrayOf<C, F> {
 
 impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F> {
     fn name(&self) -> &str {
-        let path = std::any::type_name::<C>();
-        let plain = path.split('<').next().unwrap_or(path);
-        plain.rsplit("::").next().unwrap_or(plain)
+        of_type::<C>()
     }
 
     fn kind(&self, payload: &Payload) -> &'static str {
@@ -244,7 +247,10 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
     }
 
     fn index_text(&self, key: u64) -> String {
-        format!("{:?}", C::Index::unpack(key))
+        let text = format!("{:?}", C::Index::unpack(key));
+        // An array's brackets are those that the name of a chunk has already.
+        let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+        inner.filter(|inner| !inner.contains(['[', ']'])).map_or(text.clone(), str::to_owned)
     }
 
     fn syncs(&self) -> bool {
@@ -263,10 +269,11 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
     }
 
     fn decode_message(&self, bytes: &[u8]) -> Result<Payload, WireError> {
-        Ok(Payload::Value(smallbox!(Some(wire::decode::<C::Message>(bytes)?))))
+        Ok(Payload::Value(smallbox!(Some(decode_message::<C>(bytes)?))))
     }
 
     fn decode_slot(&self, _key: u64, bytes: &[u8]) -> Result<Box<dyn ErasedSlot>, WireError> {
-        Ok(Box::new(wire::decode::<Slot<C>>(bytes)?))
+        let slot = catching::<C, _>("decoded", || wire::decode::<Slot<C>>(bytes))?;
+        Ok(Box::new(slot))
     }
 }

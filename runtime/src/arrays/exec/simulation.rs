@@ -5,12 +5,13 @@
 //! (every order that is not promised is broken) and the clock. A run is a function of its seed.
 
 use std::hash::{Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use lb_strategies::Strategy;
 use lb_strategies::balancer::RankPlace;
 use lb_strategies::virtual_time::{Erratic, Events, Post};
+use lb_strategies::{Shape, Strategy};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 use rustc_hash::FxHasher;
@@ -23,12 +24,13 @@ use super::simulated::Simulated;
 use super::worker::Worker;
 use crate::arrays::core::erased::Described;
 use crate::arrays::core::packet::Packet;
-use crate::arrays::report::Report;
+use crate::arrays::report::{Figures, Report};
 use crate::config::Config;
 use crate::error::Error;
 use crate::ids::{ChunkId, Rank, WorkerId};
 use crate::run::outcome::Outcome;
 use crate::run::report::RunReport;
+use crate::run::seat::panicked;
 use crate::run::session::LOOK_COUNTS_NS;
 use crate::run::watchdog::Watchdog;
 use crate::threads::clock::Clock;
@@ -62,6 +64,7 @@ pub(crate) fn run(
     let _restore = Restore::later();
     let config = config.clone().workers(1);
     let count = config.rank_count();
+    let run = RunReport::of_simulation(seed, (count, 1), config.lb_spec(Shape::Arrays));
     let outcome: Arc<Outcome> = Arc::default();
     let recordings: Vec<_> = (0..count).map(|rank| Arc::new(Recording::nothing_of(Rank(rank), 1))).collect();
     let build_one =
@@ -94,12 +97,23 @@ pub(crate) fn run(
     let _watchdog = Watchdog::start(&config, &outcome, look);
     simulation.drive(&outcome);
     drop(simulation);
+    let figures = |(number, rank): (Rank, SimRank)| {
+        // Whatever it has is dropped with it, services among that.
+        let end = AssertUnwindSafe(move || {
+            let SimRank { shared, .. } = rank;
+            shared.ending.into_figures()
+        });
+        catch_unwind(end).unwrap_or_else(|panic| {
+            outcome.fail(panicked(number, &*panic));
+            Figures::default()
+        })
+    };
+    let figures = (0..).map(Rank).zip(ranks).map(figures).collect();
     if let Some(error) = outcome.error() {
         return Err(error);
     }
-    let figures = |rank: SimRank| rank.shared.ending.into_figures();
-    let run = RunReport { wall_ns: outcome.elapsed_ns(), ..RunReport::default() };
-    Ok(Report::new(run, ranks.into_iter().map(figures).collect()))
+    let run = RunReport { wall_ns: outcome.elapsed_ns(), ..run };
+    Ok(Report::new(run, figures))
 }
 
 fn build(

@@ -300,11 +300,12 @@ where
     }
 
     fn encode(&self, accumulated: &Accumulated) -> Result<Vec<u8>, WireError> {
-        wire::encode(accumulated.downcast_ref::<A>().expect("a pool accumulates one type"))
+        let accumulated = accumulated.downcast_ref::<A>().expect("a pool accumulates one type");
+        wire::catching::<A, _>("encoded", || wire::encode(accumulated))
     }
 
     fn decode(&self, bytes: &[u8]) -> Result<Accumulated, WireError> {
-        Ok(Box::new(wire::decode::<A>(bytes)?))
+        Ok(Box::new(wire::catching::<A, _>("decoded", || wire::decode::<A>(bytes))?))
     }
 
     fn may_be_cancelled(&self) -> bool {

@@ -69,6 +69,8 @@ struct Follow {
     every_ns: Option<u64>,
     next_ns: u64,
     told: u64,
+    /// What the program of this process heard last.
+    heard: Option<u64>,
     others: BTreeMap<Rank, u64>,
 }
 
@@ -176,11 +178,23 @@ impl<'m> Monitor<'m> {
     }
 
     fn send(&mut self, to: Rank, mut packet: PoolPacket) -> Result<(), Error> {
+        // The runtime itself writes to nobody else.
+        if to == self.shared.rank || to.0 >= self.ranks {
+            return Err(self.misdirected(to));
+        }
         let Some(transport) = &mut self.transport else { return Ok(()) };
         if self.wire {
             packet = Plain::new(self.shared.rank).round_trip(packet)?;
         }
         transport.send(to, packet)
+    }
+
+    fn misdirected(&self, to: Rank) -> Error {
+        let (rank, last) = (self.shared.rank, self.ranks - 1);
+        let to = if to == rank { "itself".into() } else { format!("rank {to}") };
+        let fault =
+            format!("sends a message to {to}: the ranks are 0 to {last}, and it may write to others only");
+        Error::PolicyFailed { rank, policy: self.policy.into(), fault }
     }
 
     fn tell_all(&mut self, packet: impl Fn() -> PoolPacket) {
@@ -205,7 +219,7 @@ impl<'m> Monitor<'m> {
                 self.follow.others.insert(from, done);
             }
             // In one process rank 0 tells the program.
-            PoolPacket::Total { done } if self.processes => self.shared.work.progress(done, self.heard_ns),
+            PoolPacket::Total { done } if self.processes => self.tell_progress(done),
             PoolPacket::Total { .. } => {}
             PoolPacket::Waits { all } => {
                 let waiting = &mut self.vigil.waiting;
@@ -259,7 +273,7 @@ impl<'m> Monitor<'m> {
             self.shared.meeting.lock().outbound.push((ROOT, PoolPacket::Progress { done }));
             return;
         }
-        self.shared.work.progress(done, now_ns);
+        self.tell_progress(done);
         // A slow listener must not take all the monitor's time.
         self.follow.next_ns = self.shared.clock.now_ns().saturating_add(every_ns);
         self.tell_all(|| PoolPacket::Total { done });
@@ -293,8 +307,15 @@ impl<'m> Monitor<'m> {
     }
 
     /// Tells a program that follows the pool of its end.
-    fn tell_end(&self, whole: &Whole) {
-        self.shared.work.progress(whole.iterations, self.shared.clock.now_ns());
+    fn tell_end(&mut self, whole: &Whole) {
+        self.tell_progress(whole.iterations);
+    }
+
+    /// Tells the program how far the pool is, if that is news.
+    fn tell_progress(&mut self, done: u64) {
+        if self.follow.heard.replace(done) != Some(done) {
+            self.shared.work.progress(done, self.shared.clock.now_ns());
+        }
     }
 
     /// Hands this rank's part over when it is through.

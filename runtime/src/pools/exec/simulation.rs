@@ -12,6 +12,7 @@
 mod actor;
 mod cluster;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -33,6 +34,7 @@ use crate::measure::sample::Gauges;
 use crate::pools::core::packet::{PoolPacket, Whole};
 use crate::pools::core::work::{Accumulated, PoolWork};
 use crate::run::outcome::Outcome;
+use crate::run::seat::panicked;
 use crate::run::session::LOOK_COUNTS_NS;
 use crate::run::watchdog::Watchdog;
 use crate::threads::clock::Clock;
@@ -109,6 +111,12 @@ pub(crate) fn run(
         outcome.fail(Error::System { what: format!("simulation by seed {seed}"), why });
     }
     drop(simulation);
+    for shared in ranks {
+        let rank = shared.rank;
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(shared))) {
+            outcome.fail(panicked(rank, &*panic));
+        }
+    }
     match outcome.error() {
         Some(error) => Err(error),
         None => Ok(result.into_inner().unwrap_or_else(PoisonError::into_inner).expect("it has not failed")),
