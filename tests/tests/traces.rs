@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
@@ -10,7 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use caribou::monitor::Status;
 use caribou::trace::{Activity, ArrayId, ChunkId, Event, Filter, RUNTIME, Shape, What};
-use caribou::{Accumulator, Chunk, Config, Ctx, Error, Pin, Placement, Reducer, Report, Target, pool};
+use caribou::{
+    Accumulator, Cancel, Chunk, Config, Ctx, Error, Pin, Placement, Pool, Reducer, Report, Target, pool,
+};
 use serde::{Deserialize, Serialize};
 use trace_reader::Trace;
 
@@ -573,6 +576,28 @@ fn a_run_tells_how_it_is_doing_while_it_runs() {
     assert!(status.syncs.windows(2).all(|pair| pair[0].sync + 1 == pair[1].sync));
     assert!(status.kinds.iter().any(|kind| kind.name == "Runner::message" || kind.name == "Runner::start"));
     assert!(watched_no_more(port), "the port is free when the run has ended");
+}
+
+#[test]
+fn a_pool_tells_how_far_it_is_while_it_runs() {
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+    let cancel = Cancel::default();
+    let its = cancel.clone();
+    let run = std::thread::spawn(move || {
+        let config = config(2).lb("leases,chunk=0.001").expect("listed").workers(1).monitor(port.to_string());
+        let nap = |_: &mut (), range: Range<u64>| {
+            range.for_each(|_| std::thread::sleep(std::time::Duration::from_micros(100)));
+        };
+        Pool::new(&config, 1 << 40).cancelled_by(&its).run(|| (), nap)
+    });
+    let done = |status: &Status| status.ranks.iter().map(|rank| rank.iterations).sum::<u64>();
+    let status = watched(port, |status| done(status) > 100);
+    cancel.cancel();
+    let outcome = run.join().expect("it ends").expect("nothing is wrong");
+    let status = status.expect("it tells how far it is");
+    assert!(done(&status) <= outcome.report.iterations);
+    assert_eq!((status.shape, status.iterations_total), (Shape::Pools, Some(1 << 40)));
+    assert_eq!(status.lb, "leases,chunk=0.001");
 }
 
 fn watched_no_more(port: u16) -> bool {

@@ -95,34 +95,34 @@ mod tests {
         let path = std::env::temp_dir().join(format!("caribou-result-{}", std::process::id()));
         write(&path, "a long older result").unwrap();
         write(&path, "new").unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), b"new");
-        std::fs::write(&path, b"caribou-trace 2\nand events").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        fs::write(&path, b"caribou-trace 2\nand events").unwrap();
         let error = write(&path, "new").unwrap_err().to_string();
         assert!(error.contains("it is a trace; name another file"), "{error}");
-        assert!(std::fs::read(&path).unwrap().ends_with(b"and events"));
-        std::fs::remove_file(&path).unwrap();
+        assert!(fs::read(&path).unwrap().ends_with(b"and events"));
+        fs::remove_file(&path).unwrap();
     }
 
     #[test]
     fn a_result_that_is_not_kept_leaves_nothing_and_the_older_one_as_it_was() {
         let dir = std::env::temp_dir().join(format!("caribou-part-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
+        fs::create_dir_all(&dir).unwrap();
         let path = dir.join("result.csv");
         write(&path, "older").unwrap();
         let mut half = Output::create(&path).unwrap();
         half.write_all(b"half of").unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), b"older");
+        assert_eq!(fs::read(&path).unwrap(), b"older");
         drop(half);
         let names =
-            || std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
-        assert_eq!((names(), std::fs::read(&path).unwrap()), (vec!["result.csv".into()], b"older".to_vec()));
+            || fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
+        assert_eq!((names(), fs::read(&path).unwrap()), (vec!["result.csv".into()], b"older".to_vec()));
         // A link stays one.
         let link = dir.join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         write(&link, "new").unwrap();
-        assert!(link.is_symlink() && std::fs::read(&path).unwrap() == b"new");
+        assert!(link.is_symlink() && fs::read(&path).unwrap() == b"new");
         let error = write(Path::new("/dev/full"), "new").unwrap_err().to_string();
         assert!(error.contains("No space left"), "{error}");
-        std::fs::remove_dir_all(&dir).unwrap();
+        fs::remove_dir_all(&dir).unwrap();
     }
 }

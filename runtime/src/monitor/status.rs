@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use lb_strategies::Shape;
 use serde::{Deserialize, Serialize};
 
 use crate::trace::Sample;
@@ -41,6 +42,10 @@ pub struct Status {
     pub program: String,
     /// The strategy or policy and its parameters, as given.
     pub lb: String,
+    /// The shape of the program.
+    pub shape: Shape,
+    /// Iterations of the pool; none of arrays, and before it begins.
+    pub iterations_total: Option<u64>,
     /// Since the run began, ns.
     pub elapsed_ns: u64,
     /// Ranks of the whole run, those of other processes included.
@@ -73,6 +78,8 @@ pub struct RankStatus {
     pub workers: Vec<WorkerStatus>,
     /// Chunks that are there now.
     pub chunks: u64,
+    /// Iterations executed so far.
+    pub iterations: u64,
     /// Deliveries handled so far.
     pub messages: u64,
     /// Its last measurement of itself, if it has one.
@@ -137,6 +144,8 @@ impl Default for Status {
             run_id: String::new(),
             program: String::new(),
             lb: String::new(),
+            shape: Shape::default(),
+            iterations_total: None,
             elapsed_ns: 0,
             ranks_total: 0,
             ranks: Vec::new(),

@@ -26,6 +26,7 @@ fn made_up() -> Status {
         host: "host \"a\"\\b\n".into(),
         workers: vec![worker(0), worker(1)],
         chunks: 64,
+        iterations: 30,
         messages: 777,
         sample: Some(Sample { wall_ns: 1000, cpu_ns: 600, wait_ns: 300, steal_ns: 100, ..Sample::default() }),
         running: vec![RunningStatus { what: "Tile[0, 1] of array 0".into(), ..RunningStatus::default() }],

@@ -90,7 +90,7 @@ impl Session {
         if dir.is_none() && config.trace_filter != Filter::default() && config.launch().speaks() {
             static TOLD: Once = Once::new();
             TOLD.call_once(|| {
-                warn("CARIBOU_TRACE_FILTER does nothing without CARIBOU_TRACE: no events are recorded")
+                warn("CARIBOU_TRACE_FILTER does nothing without CARIBOU_TRACE: no events are recorded");
             });
         }
         let wanted = Wanted {

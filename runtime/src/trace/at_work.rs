@@ -33,6 +33,8 @@ pub(crate) struct AtWork {
     kind: AtomicU32,
     /// Handlers begun.
     begun: AtomicU64,
+    /// Iterations executed that count.
+    done: AtomicU64,
 }
 
 /// The work of a worker at a look.
@@ -57,6 +59,7 @@ impl AtWork {
             key: AtomicU64::new(0),
             kind: AtomicU32::new(UNNAMED),
             begun: AtomicU64::new(0),
+            done: AtomicU64::new(0),
         }
     }
 
@@ -82,6 +85,11 @@ impl AtWork {
     /// It executes iterations from this one on.
     pub(crate) fn iterates(&self, first: u64) {
         self.turns_to(ChunkId { array: ITERATIONS, key: first });
+    }
+
+    /// So many iterations that it has executed count by now.
+    pub(crate) fn counts(&self, done: u64) {
+        self.done.store(done, Ordering::Relaxed);
     }
 
     /// It asks the policy, and waits while others do.
@@ -200,6 +208,11 @@ impl Sightings {
 }
 
 impl Recording {
+    /// Iterations that its workers have executed and that count.
+    pub(crate) fn iterations(&self) -> u64 {
+        self.at_work.iter().map(|worker| worker.done.load(Ordering::Relaxed)).sum()
+    }
+
     /// What all its workers wait in, if they do: the same at two looks if none did anything in between.
     pub(crate) fn wait_of_all(&self) -> Option<Vec<Sight>> {
         self.at_work.iter().map(|worker| worker.look().filter(Sight::waits)).collect()

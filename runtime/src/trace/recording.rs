@@ -77,6 +77,8 @@ pub(crate) struct Recording {
     pub(super) name_chunk: OnceLock<NameChunk>,
     /// The name of the strategy, once it is known.
     pub(super) strategy: OnceLock<String>,
+    /// Iterations of the pool, once they are known; none of arrays.
+    pub(crate) iterations_total: OnceLock<u64>,
     /// The present work of each worker: padded, since each writes its own with every message.
     pub(crate) at_work: Vec<CachePadded<AtWork>>,
     /// Workers of other processes may be at work for which its own wait.
@@ -142,6 +144,7 @@ impl Recording {
             array_names: Vec::new(),
             name_chunk: OnceLock::new(),
             strategy: OnceLock::new(),
+            iterations_total: OnceLock::new(),
             at_work: (0..workers).map(|_| CachePadded::new(AtWork::new())).collect(),
             others_work: AtomicBool::new(false),
             profiles: (0..workers).map(|_| Mutex::default()).collect(),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use caribou::SyncReport;
 use caribou::monitor::{KindStatus, RankStatus, Status, WorkerStatus};
+use caribou::trace::Shape;
 use serde::Serialize;
 
 use crate::trace::analysis::outcome::Cost;
@@ -17,6 +18,10 @@ pub(super) struct Picture {
     pub(super) run_id: String,
     pub(super) program: String,
     pub(super) lb: String,
+    pub(super) shape: Shape,
+    /// Of a pool: executed by the ranks that are shown, and in all.
+    pub(super) iterations: u64,
+    pub(super) iterations_total: Option<u64>,
     pub(super) elapsed_ns: u64,
     pub(super) finished: bool,
     pub(super) failed: Option<String>,
@@ -55,6 +60,8 @@ pub(super) struct RankPicture {
     /// Number on the rank, and parts.
     pub(super) workers: Vec<(u32, Parts)>,
     pub(super) chunks: u64,
+    pub(super) iterations: u64,
+    /// Of a pool ranges.
     pub(super) messages_per_s: f64,
     /// CPU time got over CPU time wanted.
     pub(super) vcpu_share: Option<f64>,
@@ -106,8 +113,12 @@ impl Picture {
             self.run_id.clone_from(&now.run_id);
             self.program.clone_from(&now.program);
             self.lb.clone_from(&now.lb);
+            self.shape = now.shape;
         }
         self.elapsed_ns = self.elapsed_ns.max(now.elapsed_ns);
+        self.iterations_total = self.iterations_total.or(now.iterations_total);
+        let done = now.ranks.iter().map(|rank| rank.iterations);
+        self.iterations = done.fold(self.iterations, u64::saturating_add);
         self.ranks_total = self.ranks_total.max(now.ranks_total);
         self.finished |= now.finished;
         self.failed = self.failed.take().or_else(|| now.failed.clone());
@@ -143,6 +154,7 @@ impl RankPicture {
             parts: Parts::average(&workers),
             workers,
             chunks: now.chunks,
+            iterations: now.iterations,
             messages_per_s: if passed_ns > 0 { messages as f64 / (passed_ns as f64 / 1e9) } else { 0.0 },
             vcpu_share: now.sample.map(|sample| sample.share()),
             steal: steal.map(|sample| sample.steal_ns as f64 / sample.wall_ns as f64),

@@ -3,6 +3,7 @@
 //! Lines are cut, columns and blocks left out, the least important first, until what is left fits. Nothing here fails
 //! for want of room.
 
+use caribou::trace::Shape;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
@@ -16,12 +17,14 @@ use super::watch::Watch;
 use crate::trace::page::duration;
 
 /// Parts of a bar: its cell, its colour, its name. Cells differ without colours too.
-const CHUNKS: (char, Color, &str) = ('█', Color::Green, "chunks");
-const RUNTIME: (char, Color, &str) = ('▓', Color::Yellow, "runtime");
-const LOST: (char, Color, &str) = ('▒', Color::Red, "lost");
-const IDLE: (char, Color, &str) = ('·', Color::DarkGray, "idle");
+type Look = (char, Color, &'static str);
+const CHUNKS: Look = ('█', Color::Green, "chunks");
+const ITERATIONS: Look = ('█', Color::Green, "iterations");
+const RUNTIME: Look = ('▓', Color::Yellow, "runtime");
+const LOST: Look = ('▒', Color::Red, "lost");
+const IDLE: Look = ('·', Color::DarkGray, "idle");
 /// Wall time that was not looked at.
-const REST: (char, Color, &str) = (' ', Color::Reset, "");
+const REST: Look = (' ', Color::Reset, "");
 /// The narrowest bar that says anything.
 const BAR_MIN: usize = 10;
 /// Rows of the tables of syncs and kinds, their heads included, where there is little room.
@@ -90,6 +93,23 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, watch: &Watch, view: &View) {
 type Figure = (&'static str, usize, fn(&RankPicture, &Parts) -> String);
 
 /// The most important first.
+fn figures(shape: Shape) -> &'static [Figure] {
+    match shape {
+        Shape::Arrays => &FIGURES,
+        Shape::Pools => &FIGURES_OF_POOLS,
+    }
+}
+
+const FIGURES_OF_POOLS: [Figure; 7] = [
+    FIGURES[0],
+    FIGURES[1],
+    FIGURES[2],
+    FIGURES[3],
+    ("iterations", 11, |rank, _| short(rank.iterations as f64)),
+    ("ranges/s", 9, |rank, _| short(rank.messages_per_s)),
+    FIGURES[6],
+];
+
 const FIGURES: [Figure; 7] = [
     ("busy", 5, |_, parts| percent(parts.busy())),
     ("lost", 5, |_, parts| percent(parts.lost)),
@@ -116,8 +136,10 @@ fn draw_ranks(frame: &mut Frame<'_>, area: Rect, picture: &Picture, view: &View)
     let scrollable = rows.len().saturating_sub(visible);
     let first = view.scroll.min(scrollable);
     let label_width = rows.iter().map(|(label, ..)| label.len()).max().unwrap_or(0).max(4);
-    let (bar_width, figures) = columns(usize::from(area.width).saturating_sub(label_width + 1));
-    let mut lines = vec![head_of_ranks(label_width, bar_width, figures, view.sort)];
+    let (bar_width, figures) =
+        columns(figures(picture.shape), usize::from(area.width).saturating_sub(label_width + 1));
+    let parts = if picture.shape == Shape::Pools { ITERATIONS } else { CHUNKS };
+    let mut lines = vec![head_of_ranks(label_width, bar_width, parts, figures, view.sort)];
     for (label, rank, parts) in rows.iter().skip(first).take(visible) {
         let mut spans = vec![Span::from(format!("{label:>label_width$} "))];
         spans.extend(bar(parts, bar_width));
@@ -131,17 +153,23 @@ fn draw_ranks(frame: &mut Frame<'_>, area: Rect, picture: &Picture, view: &View)
 }
 
 /// Width of bars, and the figures that fit beside them.
-fn columns(room: usize) -> (usize, &'static [Figure]) {
-    let width = |count: usize| FIGURES[..count].iter().map(|(_, width, _)| width).sum::<usize>();
-    let count = (0..=FIGURES.len()).rev().find(|&count| BAR_MIN + width(count) <= room).unwrap_or(0);
-    (room.saturating_sub(width(count)), &FIGURES[..count])
+fn columns(figures: &'static [Figure], room: usize) -> (usize, &'static [Figure]) {
+    let width = |count: usize| figures[..count].iter().map(|(_, width, _)| width).sum::<usize>();
+    let count = (0..=figures.len()).rev().find(|&count| BAR_MIN + width(count) <= room).unwrap_or(0);
+    (room.saturating_sub(width(count)), &figures[..count])
 }
 
 /// The names of columns; above the bars what they are made of.
-fn head_of_ranks(label_width: usize, bar_width: usize, figures: &[Figure], sort: Sort) -> Line<'static> {
+fn head_of_ranks(
+    label_width: usize,
+    bar_width: usize,
+    work: Look,
+    figures: &[Figure],
+    sort: Sort,
+) -> Line<'static> {
     let mut spans = vec![Span::from(format!("{:>label_width$} ", "rank"))];
     let mut left = bar_width;
-    for (cell, colour, name) in [CHUNKS, LOST, RUNTIME, IDLE] {
+    for (cell, colour, name) in [work, LOST, RUNTIME, IDLE] {
         let width = name.len() + 3;
         if width <= left {
             spans.push(Span::styled(format!("{cell} "), Style::new().fg(colour)));

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 
 use caribou::SyncReport;
 use caribou::monitor::{KindStatus, RankStatus, Status, WorkerStatus};
-use caribou::trace::Sample;
+use caribou::trace::{Sample, Shape};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -132,6 +132,26 @@ fn ranks_of_several_programs_are_one_picture_and_kinds_of_one_name_one_row() {
     assert_eq!(picture.ranks.iter().map(|rank| rank.rank).collect::<Vec<_>>(), [0, 1]);
     assert_eq!((picture.kinds.len(), picture.kinds[0].cpu_ns, picture.kinds[0].calls), (2, 1500, 10));
     assert_eq!((picture.syncs.len(), picture.syncs_total), (1, 8));
+}
+
+#[test]
+fn of_a_pool_it_shows_the_policy_and_how_far_it_is() {
+    let mut pool = now();
+    (pool.shape, pool.lb, pool.iterations_total) = (Shape::Pools, "leases".into(), Some(4000));
+    (pool.ranks[0].iterations, pool.ranks[1].iterations) = (700, 300);
+    (pool.syncs, pool.syncs_total, pool.moved_total) = (Vec::new(), 0, 0);
+    let said = "leases  2 ranks  1000 of 4000 iterations (25.0 %)  run 1-2";
+    let mut written = Vec::new();
+    text::write(&Picture::new(&[(None, &pool)]), &mut written).unwrap();
+    let written = String::from_utf8(written).unwrap();
+    assert!(
+        written.contains(said) && written.contains("ranges/s") && !written.contains("chunks"),
+        "{written}"
+    );
+    let lines = drawn(&watching([pool]), &View::default(), 120, 12);
+    assert!(lines[1].starts_with(said), "{lines:?}");
+    assert!(lines[2].contains("iterations") && !lines[2].contains("chunks"), "{lines:?}");
+    assert!(lines[3].contains("    700"), "{lines:?}");
 }
 
 #[test]

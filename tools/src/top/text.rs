@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use caribou::trace::Shape;
+
 use super::picture::{Parts, Picture, RankPicture, SyncPicture};
 use crate::trace::page::{Cell, Table, bytes, columns, counted, duration};
 
@@ -51,15 +53,36 @@ pub(super) fn summary(picture: &Picture) -> String {
         Ok(total) if total > seen => format!("{seen} of {total} ranks"),
         _ => counted(seen, "rank"),
     };
+    if picture.shape == Shape::Pools {
+        return format!("{lb}  {ranks}  {}  run {run_id}", progress(picture));
+    }
     let (syncs, moved) = (counted(syncs_total, "sync"), counted(moved_total, "chunk"));
     format!("{lb}  {ranks}  {imbalance}  {syncs}  {moved} moved  run {run_id}")
 }
 
+/// How far a pool is, as far as its ranks are shown.
+fn progress(picture: &Picture) -> String {
+    let done = picture.iterations;
+    match picture.iterations_total {
+        Some(total) if total > 0 => {
+            let percent = 100.0 * done as f64 / total as f64;
+            format!("{done} of {total} iterations ({percent:.1} %)")
+        }
+        _ => counted(done, "iteration"),
+    }
+}
+
 fn ranks(picture: &Picture) -> Table {
-    let columns = columns(
-        "rank | worker | chunks_share: in chunks | runtime | lost | idle | vcpu_share: vCPU share | \
-         steal | chunks | messages_per_s: messages/s | host",
-    );
+    let columns = columns(match picture.shape {
+        Shape::Arrays => {
+            "rank | worker | chunks_share: in chunks | runtime | lost | idle | vcpu_share: vCPU share | \
+             steal | chunks | messages_per_s: messages/s | host"
+        }
+        Shape::Pools => {
+            "rank | worker | chunks_share: in iterations | runtime | lost | idle | vcpu_share: vCPU share | \
+             steal | iterations | messages_per_s: ranges/s | host"
+        }
+    });
     let mut table = Table::new("ranks", "", &columns);
     for rank in &picture.ranks {
         for (number, (worker, parts)) in rank.workers.iter().enumerate() {
@@ -67,21 +90,29 @@ fn ranks(picture: &Picture) -> Table {
             let own = [Cell::Count(u64::from(rank.rank)), Cell::Count(u64::from(*worker))];
             let shares = [chunks, runtime, lost, idle].map(Cell::Share);
             // What is the rank's and not the worker's is said once.
-            let of_rank = if number == 0 { of_rank(rank) } else { [const { Cell::Empty }; 5] };
+            let of_rank = if number == 0 { of_rank(rank, picture.shape) } else { [const { Cell::Empty }; 5] };
             table.row(own.into_iter().chain(shares).chain(of_rank));
         }
     }
     table
 }
 
-fn of_rank(rank: &RankPicture) -> [Cell; 5] {
+fn of_rank(rank: &RankPicture, shape: Shape) -> [Cell; 5] {
     [
         rank.vcpu_share.map_or(Cell::Empty, Cell::Share),
         rank.steal.map_or(Cell::Empty, Cell::Share),
-        Cell::Count(rank.chunks),
+        Cell::Count(work(rank, shape)),
         Cell::Count(rank.messages_per_s.round() as u64),
         Cell::Text(rank.host.clone()),
     ]
+}
+
+/// Chunks of the rank, or iterations that it has executed.
+pub(super) fn work(rank: &RankPicture, shape: Shape) -> u64 {
+    match shape {
+        Shape::Arrays => rank.chunks,
+        Shape::Pools => rank.iterations,
+    }
 }
 
 fn syncs(picture: &Picture) -> Table {

@@ -262,7 +262,7 @@ impl<'m> Monitor<'m> {
         let now_ns = self.shared.clock.now_ns();
         let Some(every_ns) = self.follow.every_ns.filter(|_| now_ns >= self.follow.next_ns) else { return };
         self.follow.next_ns = now_ns.saturating_add(every_ns);
-        let mut done = self.shared.done();
+        let mut done = self.shared.recording.iterations();
         if self.shared.rank == ROOT {
             done += self.follow.others.values().sum::<u64>();
         }

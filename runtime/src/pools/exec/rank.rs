@@ -14,7 +14,6 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use lb_strategies::Shape;
@@ -54,8 +53,6 @@ pub(super) struct Shared<'p> {
     pub(super) outcome: &'p Outcome,
     pub(super) recording: Arc<Recording>,
     pub(super) meeting: Meeting,
-    /// Iterations of each worker so far.
-    pub(super) done: Vec<AtomicU64>,
     /// The gauges of the workers.
     pub(super) gauges: Gauges,
     /// Asking the policy, in words.
@@ -76,11 +73,11 @@ impl PoolRun<'_> {
             outcome: &outcome,
             recording,
             meeting: Meeting::new(team, machine, seats.workers),
-            done: (0..seats.workers).map(|_| AtomicU64::new(0)).collect(),
             gauges: Gauges::new(seats.workers, config.background),
             asking: asking(config),
         };
         shared.recording.describe(Box::new(|_| None), config.lb_spec(Shape::Pools));
+        shared.recording.iterations_total.get_or_init(|| shared.work.iterations());
         shared.meeting.monitor().occupy();
         if shared.recording.writes() {
             shared.gauges.begin_to_look(clock.now_ns());
@@ -162,16 +159,6 @@ impl Shared<'_> {
             self.recording.sample(sample);
             self.recording.look(|| self.gauges.look(&sample));
         }
-    }
-
-    /// Iterations of this rank so far.
-    pub(super) fn done(&self) -> u64 {
-        self.done.iter().map(|done| done.load(Ordering::Relaxed)).sum()
-    }
-
-    /// A worker has executed so many iterations that count.
-    pub(super) fn count(&self, worker: WorkerId, done: u64) {
-        self.done[worker.index()].store(done, Ordering::Relaxed);
     }
 
     /// The part of this rank, once all workers have handed in; their values merged in their order.

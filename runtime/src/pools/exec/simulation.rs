@@ -79,7 +79,6 @@ pub(crate) fn run(
                 outcome: &outcome,
                 recording: Arc::new(Recording::nothing_of(rank, workers)),
                 meeting: Meeting::new(Arc::new(Team::new(workers + 1)), machine, workers),
-                done: (0..workers).map(|_| AtomicU64::new(0)).collect(),
                 gauges: Gauges::new(workers, config.background),
                 asking: asking(config),
             };
@@ -179,7 +178,7 @@ impl<'r> Simulation<'r> {
         self.mail.push(mail);
         self.monitors.push(self.actors.len());
         self.actors.push(Actor::new(shared, place(0), None, Box::new(monitor)));
-        for number in 0..shared.done.len() as u32 {
+        for number in 0..shared.recording.workers() {
             let worker = Worker::new(shared, WorkerId(number));
             self.actors.push(Actor::new(shared, place(number), Some(WorkerId(number)), Box::new(worker)));
         }

@@ -149,7 +149,7 @@ impl<'p> Worker<'p> {
     fn count(&mut self, its: Tally) {
         self.tally.add(its);
         self.log.record.iterations = self.tally.count;
-        self.shared.count(self.id, self.tally.count);
+        self.shared.recording.at_work[self.id.index()].counts(self.tally.count);
     }
 
     /// CPU time of its thread; in virtual time it has none of its own.
