@@ -1,4 +1,4 @@
-//! What a simulation says of a quantity: a value, and how far chance may have carried it.
+//! Estimates from simulations: a value, and how far chance may have carried it.
 //!
 //! Everything that is merged is a whole number, because sums of whole numbers do not depend on their order: a result is
 //! the same, bit for bit, whoever ran what. Fractions and square roots come last, here.
@@ -30,7 +30,7 @@ impl Estimate {
         Self { value: self.value * factor, standard_error: self.standard_error * factor.abs() }
     }
 
-    /// How many standard errors lie between this and what theory says.
+    /// The distance between this and the value of theory, in standard errors.
     #[must_use]
     pub fn deviation(self, expected: f64) -> f64 {
         let difference = (self.value - expected).abs();

@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Jobs one after the other: their ranks already wait for each other on too few vCPUs.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// How a job ended.
+/// The end of a job.
 struct Ended {
     status: ExitStatus,
     stdout: Vec<String>,

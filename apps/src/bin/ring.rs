@@ -1,4 +1,4 @@
-//! What a message costs, for anyone to measure: see `ring --help`.
+//! The cost of a message, for anyone to measure: see `ring --help`.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

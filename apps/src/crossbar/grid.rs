@@ -1,4 +1,4 @@
-//! Which simulations there are: every load with every buffer and every scheduler, again and again with other numbers.
+//! The simulations: every load with every buffer and every scheduler, again and again with other numbers.
 
 use super::scheduler::Scheduler;
 use super::switch::{PORTS_MAX, Served, Switch};
@@ -19,9 +19,9 @@ pub struct Grid {
     pub loads: Vec<f64>,
     /// Packets that a crosspoint can hold.
     pub buffers: Vec<u32>,
-    /// How outputs choose.
+    /// The schedulers of outputs.
     pub schedulers: Vec<Scheduler>,
-    /// Where all random numbers come from.
+    /// The seed of all random numbers.
     pub seed: u64,
 }
 
@@ -32,7 +32,7 @@ pub struct Point {
     pub load: f64,
     /// Packets that a crosspoint can hold.
     pub buffer: u32,
-    /// How outputs choose.
+    /// The scheduler of outputs.
     pub scheduler: Scheduler,
 }
 
@@ -65,7 +65,7 @@ impl Grid {
     /// One combination; the scheduler changes fastest, the load slowest.
     ///
     /// # Panics
-    /// When there is no such point.
+    /// If there is no such point.
     #[must_use]
     pub fn point(&self, point: usize) -> Point {
         let (rest, scheduler) = (point / self.schedulers.len(), point % self.schedulers.len());
@@ -82,7 +82,7 @@ impl Grid {
     /// Simulates a task, with random numbers of its own: milliseconds for 10^5 packets.
     ///
     /// # Panics
-    /// When [`check`](Self::check) would have refused the grid.
+    /// If [`check`](Self::check) would have refused the grid.
     #[must_use]
     pub fn simulate(&self, task: u64) -> Served {
         let Point { load, buffer, scheduler } = self.point(self.point_of(task));

@@ -28,7 +28,7 @@ pub struct Options {
     /// Packets that each crosspoint can hold, as a list
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,2,4,8,16,32,64,128")]
     pub buffer: Vec<u32>,
-    /// How outputs choose among their crosspoints, as a list
+    /// Rules by which outputs choose among their crosspoints, as a list
     #[arg(
         long,
         value_name = "LIST",
@@ -40,7 +40,7 @@ pub struct Options {
     /// Mean length of the bursts in which packets for one output arrive; 1 is uniform traffic, 1000000 the most
     #[arg(long, value_name = "PACKETS", default_value_t = 1.0)]
     pub burst: f64,
-    /// Where all random numbers come from: the same seed gives the same result
+    /// Seed of all random numbers: the same seed gives the same result
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Write throughput, delay and loss of every point of the grid, with errors
@@ -57,7 +57,7 @@ The paper's workload:
   crossbar --tasks 3072 --ports 16 --requests 1000000";
 
 impl Options {
-    /// What is to be simulated.
+    /// The grid to simulate.
     ///
     /// # Errors
     /// [`Error::Usage`] when it cannot be, or there are too few tasks for every point to have one.
@@ -83,7 +83,7 @@ impl Options {
         Ok(grid)
     }
 
-    /// What stands in the numbers beside the results: all that decided them, given or not.
+    /// The settings that decided the results, given or not, for the file of numbers.
     #[must_use]
     pub fn description(&self, grid: &Grid) -> serde_json::Value {
         let schedulers: Vec<_> = grid.schedulers.iter().map(|scheduler| scheduler.name()).collect();

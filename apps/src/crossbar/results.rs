@@ -7,7 +7,7 @@ use presentation::Table;
 use super::grid::{Grid, Point};
 use super::tally::Tally;
 
-/// What switches with each scheduler and buffer achieve at the highest load, where they differ most.
+/// The results of each scheduler and buffer at the highest load, where they differ most.
 #[must_use]
 pub fn table(grid: &Grid, tally: &Tally) -> String {
     let highest = grid.loads.iter().copied().fold(0.0, f64::max);

@@ -1,8 +1,8 @@
-//! Which of the packets that wait for an output goes next.
+//! The choice of the next packet among those that wait for an output.
 
 use rand::{Rng, RngExt};
 
-/// How an output chooses among the crosspoints that hold packets for it.
+/// The rule by which an output chooses among the crosspoints that hold packets for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Scheduler {
     /// The next after the one it served last.
@@ -17,7 +17,7 @@ impl Scheduler {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::RoundRobin, Self::LongestQueue, Self::Random];
 
-    /// What it is called on the command line and in tables.
+    /// The name on the command line and in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -15,18 +15,18 @@ use super::traffic::Traffic;
 /// Ports of the largest switch: the inputs that wait for an output are the bits of a word.
 pub const PORTS_MAX: usize = 64;
 
-/// What is simulated.
+/// The switch to simulate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Switch {
     /// Inputs, and as many outputs.
     pub ports: usize,
     /// Packets that each crosspoint can hold.
     pub buffer: u32,
-    /// How outputs choose.
+    /// The scheduler of outputs.
     pub scheduler: Scheduler,
 }
 
-/// What became of the packets.
+/// The fate of the packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
     /// Slots in which packets could arrive; those in which the switch was emptied come on top.

@@ -1,4 +1,4 @@
-//! What the simulations of each point of the grid found. Whole numbers only, so that merging is exact.
+//! The results of the simulations of each point of the grid. Whole numbers only, so that merging is exact.
 
 use std::ops::Range;
 
@@ -131,7 +131,7 @@ fn ratio(part: u64, whole: u64, units: u64) -> u64 {
 
 /// Simulates these tasks and adds what they find to `tally`.
 ///
-/// What a task finds depends on the grid, its seed and the number of the task, on nothing else.
+/// The result of a task depends on the grid, its seed and the number of the task, on nothing else.
 pub fn run_tasks(grid: &Grid, tasks: Range<u64>, tally: &mut Tally) {
     for task in tasks {
         let found = grid.simulate(task);

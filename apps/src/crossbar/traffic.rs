@@ -1,4 +1,4 @@
-//! What arrives at the inputs of the switch: bursts of packets, and gaps between them.
+//! The arrivals at the inputs of the switch: bursts of packets, and gaps between them.
 //!
 //! An input is in a burst or not. In a burst a packet arrives in every slot, all for one output; the length of a burst is
 //! geometric, and so is that of a gap, which may be empty. With a mean burst of one packet this is the uniform Bernoulli
@@ -65,7 +65,7 @@ mod tests {
     use crate::estimate::Estimate;
     use caribou::stream;
 
-    /// What one input of four brings in so many slots.
+    /// The arrivals at one input of four in so many slots.
     fn arrivals(load: f64, burst: f64, slots: usize) -> Vec<Option<usize>> {
         let (mut traffic, mut rng) = (Traffic::new(4, load, burst).unwrap(), stream(1, 0));
         (0..slots).map(|_| traffic.arrival(0, &mut rng)).collect()

@@ -36,7 +36,7 @@ pub struct QuotaSpec {
 /// `RANK:FACTOR`: a rank that computes more slowly, for the whole run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SlowSpec {
-    /// Which.
+    /// The rank.
     pub rank: u32,
     /// The slowdown, from 1 to 100.
     pub factor: f64,

@@ -46,7 +46,7 @@ pub enum Error {
     Differs {
         /// The strategy that ran.
         lb: String,
-        /// Which cells.
+        /// The cells that differ.
         difference: String,
     },
 }

@@ -97,7 +97,7 @@ impl Experiment {
     /// The program's own, or [`Error::System`] and [`Error::NotPinned`] when a neighbour or a quota could not be had.
     ///
     /// # Panics
-    /// When `program` does.
+    /// If `program` fails.
     pub fn run<T>(
         &self,
         lb: &str,

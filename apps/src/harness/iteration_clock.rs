@@ -39,7 +39,7 @@ impl IterationClock {
     /// `completed` iterations are now complete everywhere; called once for each number.
     ///
     /// # Panics
-    /// When `completed` is zero or more than the run has.
+    /// If `completed` is zero or more than the run has.
     pub fn record(&self, completed: u32, now_ns: u64) {
         self.complete_ns[completed as usize - 1].store(now_ns, SeqCst);
         self.completed.fetch_max(completed, SeqCst);

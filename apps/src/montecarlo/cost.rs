@@ -1,7 +1,7 @@
 //! Work that changes no result: it makes histories as heavy, and as unequal, as those of programs with richer physics.
 //!
 //! The work is a number of steps and not a time: a history that is interrupted, or runs on a slow vCPU, has the same to do.
-//! How much it is comes from the history's own stream after its photon has ended, so that no tally depends on it.
+//! The amount comes from the history's own stream after its photon has ended, so that no tally depends on it.
 
 use std::hint::black_box;
 
@@ -13,7 +13,7 @@ const STEPS_PER_US: f64 = 750.0;
 /// The width of the logarithm of unequal costs: the heaviest of a thousand histories is about thirty times the mean.
 const WIDTH: f64 = 1.5;
 
-/// How the costs of histories are spread.
+/// The distribution of costs over histories.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Spread {
     /// Every history has the same extra work.
@@ -23,12 +23,12 @@ pub enum Spread {
     Heterogeneous,
 }
 
-/// What each history does beside its physics.
+/// The extra work of each history beside its physics.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     /// Extra work of a history on average, in microseconds of a core at 3 GHz.
     pub mean_us: f64,
-    /// How it is spread.
+    /// Its distribution.
     pub spread: Spread,
 }
 

@@ -48,15 +48,15 @@ impl Energy {
         Self(self.0 + other.0)
     }
 
-    /// What is left when a photon that had this has only `kept`.
+    /// The energy that is left when a photon that had this has only `kept`.
     ///
     /// # Panics
-    /// When it has more: collisions give photons nothing.
+    /// If it has more: collisions give photons nothing.
     #[must_use]
     pub fn minus(self, kept: Self) -> Self {
         Self(self.0.checked_sub(kept.0).expect("a photon keeps at most what it had"))
     }
 }
 
-/// What a mean of units is in keV.
+/// The factor from a mean of units to keV.
 pub const KEV_PER_UNIT: f64 = 1.0 / UNITS_PER_KEV;

@@ -1,4 +1,4 @@
-//! What photons meet inside a slab: how likely they collide, and what a collision does to them.
+//! The material of a slab: how likely photons collide in it, and what a collision does to them.
 //!
 //! There are two kinds. *Matter* absorbs by the photoelectric effect, as a power of the energy, and scatters by Compton's.
 //! Its numbers are rounded from the tables of NIST (XCOM); absorption edges, coherent scattering, fluorescence and pairs are
@@ -10,7 +10,7 @@ use rand::{Rng, RngExt};
 use super::compton;
 use super::energy::Energy;
 
-/// What a slab is made of.
+/// The material of a slab.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Medium {
     /// A real substance.
@@ -46,7 +46,7 @@ pub const SUBSTANCES: [Substance; 4] = [
     Substance { name: "lead", electrons_per_cm3: 2.705e24, photoelectric_per_cm: 59.0, power: 2.5 },
 ];
 
-/// How often photons of one energy collide on a path of 1 cm.
+/// The number of collisions of photons of one energy on a path of 1 cm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Attenuation {
     /// Absorptions.
@@ -64,7 +64,7 @@ impl Attenuation {
 }
 
 impl Medium {
-    /// What it is called in tables.
+    /// The name in tables.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ impl Medium {
         }
     }
 
-    /// How it attenuates photons of this energy.
+    /// The attenuation of photons of this energy.
     #[must_use]
     pub fn attenuation(&self, energy: Energy) -> Attenuation {
         match *self {

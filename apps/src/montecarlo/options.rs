@@ -28,10 +28,10 @@ pub struct Options {
     /// Parts of the depth in which deposited energy is told apart
     #[arg(long, value_name = "COUNT", default_value_t = 55, value_parser = counts(1..=100_000u32))]
     pub bins: u32,
-    /// Where all random numbers come from: the same seed gives the same result
+    /// Seed of all random numbers: the same seed gives the same result
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How the extra work of --cost-us is spread over histories; no result depends on it
+    /// Spread of the extra work of --cost-us over histories; no result depends on it
     #[arg(long, value_enum, default_value = "uniform")]
     pub cost: Spread,
     /// Extra work of a history on average, in microseconds of a core at 3 GHz [default: 0, heterogeneous: 5]
@@ -68,7 +68,7 @@ fn cost_us(text: &str) -> Result<f64, String> {
 }
 
 impl Options {
-    /// What is to be simulated.
+    /// The problem to simulate.
     ///
     /// # Errors
     /// [`Error::Usage`] when the slabs are too thick together.
@@ -89,7 +89,7 @@ impl Options {
         })
     }
 
-    /// What stands in the numbers beside the results: all that decided them, given or not.
+    /// The settings that decided the results, given or not, for the file of numbers.
     #[must_use]
     pub fn description(&self, problem: &Problem) -> serde_json::Value {
         serde_json::json!({

@@ -9,7 +9,7 @@ use super::tally::{CM_PER_UM, Tally};
 use super::transport::Problem;
 use crate::estimate::Estimate;
 
-/// What became of the photons, one line each; where theory knows the value it stands beside.
+/// The fate of the photons, one line each; where theory knows the value it stands beside.
 #[must_use]
 pub fn table(problem: &Problem, tally: &Tally) -> String {
     let fraction = |hits| Estimate::fraction(hits, tally.histories);

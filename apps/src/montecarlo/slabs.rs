@@ -10,9 +10,9 @@ const DEPTH_MAX_CM: f64 = 1e4;
 /// One slab as it is asked for: `MATERIAL[,KEY=VALUE..]:CM`, as in `water:10` or `grey,scattering=0.9:2`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlabSpec {
-    /// What it is made of.
+    /// Its material.
     pub medium: Medium,
-    /// How thick it is.
+    /// Its thickness.
     pub thickness_cm: f64,
 }
 
@@ -79,7 +79,7 @@ fn grey(settings: &str) -> Result<Medium, String> {
 /// One slab in its place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slab {
-    /// What it is made of.
+    /// Its material.
     pub medium: Medium,
     /// Its begin.
     pub from_cm: f64,
@@ -120,7 +120,7 @@ impl Stack {
         &self.slabs
     }
 
-    /// Where the last one ends.
+    /// The depth at which the last one ends.
     #[must_use]
     pub fn depth_cm(&self) -> f64 {
         self.slabs.last().map_or(0.0, |slab| slab.to_cm)

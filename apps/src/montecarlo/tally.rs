@@ -1,4 +1,4 @@
-//! What is counted: where photons end, and where they leave their energy. Whole numbers only, so that merging is exact.
+//! The tally: where photons end, and where they leave their energy. Whole numbers only, so that merging is exact.
 
 use caribou::Accumulator;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,8 @@ pub struct Tally {
     pub absorption_depth_um: Moments,
     /// Energies that histories left in each of the bins, which divide the depth of all slabs equally.
     pub deposits: Vec<Moments>,
-    /// What the history under way has left, by bin. A history that deposits twice in a bin is one sample, not two.
+    /// Energy that the history under way has left, by bin. A history that deposits twice in a bin is one sample, not
+    /// two.
     #[serde(skip)]
     open: Vec<(usize, Energy)>,
 }

@@ -19,7 +19,7 @@ use caribou::stream;
 /// Photons below this are absorbed where they are: they would not leave the bin.
 const CUTOFF_KEV: f64 = 1.0;
 
-/// What is to be simulated; with a seed and a number of histories it has one result.
+/// The problem to simulate; with a seed and a number of histories it has one result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
     /// The slabs.
@@ -28,9 +28,9 @@ pub struct Problem {
     pub energy: Energy,
     /// Parts of the depth in which deposits are told apart.
     pub bins: usize,
-    /// Where all random numbers come from.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// What histories do beside their physics.
+    /// The extra work of histories beside their physics.
     pub cost: Cost,
 }
 
@@ -50,7 +50,7 @@ impl Problem {
 
 /// Follows the photons of these histories and adds what happens to them to `tally`, some microseconds each.
 ///
-/// What a history does depends on the problem, its seed and the number of the history, on nothing else.
+/// The course of a history depends on the problem, its seed and the number of the history, on nothing else.
 pub fn run_histories(problem: &Problem, histories: Range<u64>, tally: &mut Tally) {
     for history in histories {
         let mut rng = stream(problem.seed, history);
@@ -59,7 +59,7 @@ pub fn run_histories(problem: &Problem, histories: Range<u64>, tally: &mut Tally
     }
 }
 
-/// Where a photon is, and what it is about to do.
+/// A photon between two flights.
 struct Photon {
     energy: Energy,
     slab: usize,
@@ -68,7 +68,7 @@ struct Photon {
     cosine: f64,
 }
 
-/// How a flight ends.
+/// The end of a flight.
 enum Flight {
     Collides(Attenuation),
     Transmitted,

@@ -1,7 +1,8 @@
 //! A ring of chunks that pass tokens on.
 //!
-//! When every chunk has started, chunk 0 starts the clock and launches the tokens; a token that has made its last hop
-//! reports to chunk 0, which stops the clock when all have. Nothing migrates: chunk 0 is on rank 0, with its stopwatch.
+//! As soon as every chunk has started, chunk 0 starts the clock and launches the tokens; a token that has made its last
+//! hop reports to chunk 0, which stops the clock when all have. Nothing migrates: chunk 0 is on rank 0, with its
+//! stopwatch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -23,13 +24,13 @@ pub struct Place {
     hops: u32,
     payload: usize,
     work: u32,
-    /// Where the tokens start; only the timekeeper has these.
+    /// The chunks at which tokens start; only the timekeeper has these.
     starts: Vec<u32>,
     /// Tokens that have arrived; only the timekeeper counts.
     arrived: usize,
 }
 
-/// What travels.
+/// A message between chunks.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Message {
     /// Every chunk has started; so many there are.
@@ -55,7 +56,7 @@ pub enum Message {
     Arrived,
 }
 
-/// When the tokens were launched and when the last one arrived, in nanoseconds since the run began.
+/// The time at which the tokens were launched, and at which the last one arrived, in nanoseconds since the run began.
 #[derive(Debug, Default)]
 struct Stopwatch {
     begin_ns: AtomicU64,
@@ -136,7 +137,7 @@ impl Chunk for Place {
 /// stays.
 ///
 /// # Errors
-/// What the runtime says.
+/// The error of the runtime.
 pub fn run(config: Config, options: &Options) -> Result<Outcome, caribou::Error> {
     let config = options.configure(config);
     let placement = match options.placement {

@@ -37,13 +37,13 @@ pub struct Options {
     /// Worker threads of each rank
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = counts(1..=u32::MAX))]
     pub workers: u32,
-    /// Whether the runtime measures what each chunk costs [default: CARIBOU_MEASURE, then on]
+    /// Measure what each chunk costs [default: CARIBOU_MEASURE, then on]
     #[arg(long, value_name = "ON|OFF")]
     pub measure: Option<Switch>,
-    /// Whether it keeps a profile of each worker's time [default: CARIBOU_PROFILE, then on]
+    /// Keep a profile of each worker's time [default: CARIBOU_PROFILE, then on]
     #[arg(long, value_name = "ON|OFF")]
     pub profile: Option<Switch>,
-    /// Which rank has which chunk: neighbours together, or neighbours apart
+    /// Placement of chunks: neighbours together, or neighbours apart
     #[arg(long, value_name = "KIND", default_value = "block")]
     pub placement: Neighbourhood,
     /// Write the result
@@ -80,7 +80,7 @@ impl From<bool> for Switch {
     }
 }
 
-/// Where the chunks begin, and stay.
+/// The placement of chunks, which never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Neighbourhood {
@@ -115,13 +115,13 @@ pub struct Outcome {
     pub measure: Switch,
     /// Tells whether a profile was kept.
     pub profile: Switch,
-    /// Where chunks were.
+    /// The placement of chunks.
     pub placement: Neighbourhood,
     /// Hosts, ranks, workers and where they sat, in one line.
     pub seats: String,
     /// The directory of its trace; empty if it has none.
     pub trace: String,
-    /// What it ran on.
+    /// The machine.
     pub machine: Machine,
 }
 

@@ -29,7 +29,7 @@ impl HandBlocked {
     /// Runs `iterations` on `threads` threads, which each take a band of blocks.
     ///
     /// # Panics
-    /// When `threads` is zero.
+    /// If `threads` is zero.
     pub fn run(&mut self, threads: usize, iterations: u32) {
         assert!(threads > 0, "somebody has to do the work");
         let this = &*self;

@@ -45,7 +45,7 @@ impl Block {
     /// A block of the given cells, row by row, its rims holding its edges.
     ///
     /// # Panics
-    /// When `cells` is not `height * width` long, or either is zero.
+    /// If `cells` is not `height * width` long, or either is zero.
     #[must_use]
     pub fn from_cells(height: usize, width: usize, cells: &[f64]) -> Self {
         assert!(height > 0 && width > 0, "a block has at least one cell");
@@ -76,7 +76,7 @@ impl Block {
     /// Puts the cells just outside `side` in place.
     ///
     /// # Panics
-    /// When `halo` is not as long as that side.
+    /// If `halo` is not as long as that side.
     pub fn set_halo(&mut self, side: Side, halo: Vec<f64>) {
         let length =
             if matches!(side, Side::North | Side::South) { self.rows.width() } else { self.rows.height() };
@@ -92,7 +92,7 @@ impl Block {
     /// One Jacobi iteration: halos in, new cells and edges out.
     ///
     /// # Panics
-    /// When a halo is missing.
+    /// If a halo is missing.
     pub fn step(&mut self) {
         let height = self.rows.height();
         let [north, south, west, east] = &mut self.rims;

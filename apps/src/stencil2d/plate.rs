@@ -65,7 +65,7 @@ impl Side {
         }
     }
 
-    /// What the plate's own border holds on this side, for ever.
+    /// The value of the plate's own border on this side, which never changes.
     #[must_use]
     pub fn border(self) -> f64 {
         if self == Self::North { HOT } else { 0.0 }

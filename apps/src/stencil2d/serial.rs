@@ -48,7 +48,7 @@ impl Field {
     /// Copies the rows of one part to their place.
     ///
     /// # Panics
-    /// When a row is not as wide as `part`, or lies outside the field.
+    /// If a row is not as wide as `part`, or lies outside the field.
     pub fn fill<'a>(&mut self, part: Part, rows: impl Iterator<Item = &'a [f64]>) {
         for (i, row) in rows.enumerate() {
             let start = (part.top + i) * self.grid + part.left;
@@ -59,7 +59,7 @@ impl Field {
     /// Compares bit for bit; `None` when nothing differs.
     ///
     /// # Panics
-    /// When the two fields are of different size.
+    /// If the two fields are of different size.
     #[must_use]
     pub fn difference(&self, reference: &Self) -> Option<Difference> {
         assert_eq!(self.grid, reference.grid, "both fields are of one size");

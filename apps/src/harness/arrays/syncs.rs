@@ -42,7 +42,7 @@ pub struct Syncs {
 /// A part of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct WindowMean {
-    /// Which part.
+    /// The part of the run.
     #[serde(flatten)]
     pub window: Window,
     /// Mean milliseconds an iteration.
