@@ -17,7 +17,7 @@ use presentation::counts;
 use crate::report::{Report, Row};
 use crate::{Error, snapshot_file};
 
-/// What to balance, and with what.
+/// The snapshot or record to balance, and the strategies.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Chunks of the synthetic snapshot.

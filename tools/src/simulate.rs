@@ -37,7 +37,7 @@ use crate::Error;
 
 pub(crate) use host_trace::Error as TraceError;
 
-/// What to simulate.
+/// The program to simulate.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     #[command(subcommand)]

@@ -22,10 +22,10 @@ use crate::Error;
 use source::Source;
 use watch::Watch;
 
-/// Which programs to watch, and how.
+/// The programs to watch, and the way to show them.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// What CARIBOU_MONITOR was set to; processes of one job have ports in a row: HOST:PORT-PORT
+    /// The value of CARIBOU_MONITOR; processes of one job have ports in a row: HOST:PORT-PORT
     #[arg(value_name = "HOST:PORT", default_value = "127.0.0.1:9977")]
     addresses: Vec<String>,
     /// Seconds between two questions

@@ -32,31 +32,31 @@ use clap::Subcommand;
 
 use crate::Error;
 
-/// What to show.
+/// The command.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// What the run was, where its time went, and what to look at first.
+    /// Summary of the run: where its time went, and what to look at first.
     #[command(visible_alias = "info")]
     Summary(summary::Options),
     /// Time by message kind and state, of all ranks or of each.
     Profile(profile::Options),
-    /// What each worker did between two moments.
+    /// Activities of each worker between two moments.
     Timeline(timeline::Options),
-    /// How busy each rank was over time, and with what.
+    /// Use of each rank over time, by activity.
     Utilisation(utilisation::Options),
-    /// What each sync found, moved and cost, and whether it helped.
+    /// Loads, moves and costs of each sync, and whether it helped.
     Lb(lb::Options),
-    /// Which chunks are heavy, unsteady or travelling.
+    /// Heavy, unsteady and travelling chunks.
     Chunks(chunks::Options),
-    /// How long handlers, messages and idle times are.
+    /// Lengths of handlers, messages and idle times.
     Histogram(histogram::Options),
-    /// Which ranks, chunks and handlers are unlike the others.
+    /// Ranks, chunks and handlers that are unlike the others.
     Outliers(outliers::Options),
-    /// Who sends how much to whom.
+    /// Messages and bytes between ranks, or between chunks.
     Comm(comm::Options),
-    /// What limits the run: the chain of work and messages that ends last.
+    /// The chain of work and messages that ends last, which limits the run.
     CriticalPath(critical_path::Options),
-    /// What changed from one run to another.
+    /// Changes from one run to another.
     Diff(diff::Options),
     /// Look at every byte of a trace and say what is wrong where.
     Check(check::Options),

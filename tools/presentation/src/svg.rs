@@ -62,7 +62,7 @@ impl Svg {
         self.text.write_fmt(text).expect("a String takes all that is written to it");
     }
 
-    /// What is said of it shows when the pointer rests there. Without extent it is not drawn.
+    /// The text `says` shows when the pointer rests there. Without extent it is not drawn.
     pub fn rect(&mut self, area: Area, fill: &str, says: Option<&str>) {
         let Area { left, top, width, height } = area;
         if !(width > 0.0 && height > 0.0) {

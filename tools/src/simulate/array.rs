@@ -22,7 +22,7 @@ const CHUNKS_PER_WORKER: u32 = 16;
 
 /// Simulated in minutes, for each strategy.
 const SIMULATED_MOST: f64 = 1e9;
-/// When each iteration was through is kept.
+/// The most iterations in a run: the end of each is kept.
 const ITERATIONS_MOST: u64 = 10_000_000;
 /// Chunks that ranks look at in all syncs together.
 const LOOKED_AT_MOST: f64 = 1e10;
@@ -65,8 +65,9 @@ struct Described {
     /// Iterations from one sync to the next; 0 for no sync.
     #[arg(long, value_name = "ITERATIONS", default_value = "20", value_parser = values::count)]
     period: u64,
-    /// What a chunk costs: all the same; lognormal with this sigma; up and down by a half in so many iterations; or the more
-    /// the nearer it is to a hot spot, which stands still, or moves 2K+1 thousandths of the grid an iteration. The mean is 1.
+    /// The cost of a chunk: all the same; lognormal with this sigma; up and down by a half in so many iterations; or
+    /// the more the nearer it is to a hot spot, which stands still, or moves 2K+1 thousandths of the grid an iteration.
+    /// The mean is 1.
     #[arg(
         long,
         value_name = "constant|lognormal:SIGMA|drift:ITERATIONS|hot-spot[:K]",

@@ -41,7 +41,7 @@ pub(super) struct Wires {
     /// described 10ms for a pool and 0.1ms for an array.
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     rtt: Option<u64>,
-    /// How much longer a message may take, one way, by chance.
+    /// The most that a message takes longer, one way, by chance.
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = values::time)]
     jitter: u64,
     /// Seed of costs, jitter and the choice of hosts of the cluster described; of a scenario, of its jitter only.
@@ -78,7 +78,7 @@ pub(super) struct Options {
     /// 0, up to 1). May be repeated.
     #[arg(long = "neighbour", value_name = "RANK[.WORKER][:FROM-TO][:DUTY]", value_parser = neighbour::parse)]
     neighbours: Vec<Neighbour>,
-    /// Where neighbours run: on the same vCPU, or on the other hardware thread of the core.
+    /// The place of neighbours: on the same vCPU, or on the other hardware thread of the core.
     #[arg(long, default_value = "vcpu", value_parser = ["vcpu", CORE])]
     beside: String,
     /// Speeds of hosts as they were measured, one host for each rank: CSV as `time_s,host,share`, `starttime,value`, `vm,value` or

@@ -63,9 +63,9 @@ pub(crate) enum Error {
 /// Measured hosts.
 #[derive(Debug, PartialEq)]
 pub(super) struct Hosts {
-    /// Which part of its speed each has left.
+    /// The part of its speed that each has left.
     pub(super) parts: Vec<Series>,
-    /// Whether others take turns on its vCPUs with whoever is there, or make them slower.
+    /// True if others take turns on its vCPUs with whoever is there, rather than make them slower.
     pub(super) turns: bool,
 }
 

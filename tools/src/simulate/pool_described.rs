@@ -12,7 +12,7 @@ const NAME: &str = "described";
 /// Simulated in minutes, for each policy.
 const SIMULATED_MOST: f64 = 1e9;
 
-/// How long a chunk takes under most policies unless they are told otherwise.
+/// The length of a piece under most policies unless they are told otherwise.
 const CHUNK_S: f64 = 0.1;
 
 /// A pool.
@@ -23,7 +23,7 @@ pub(super) struct Options {
     /// Iterations of the pool, as in 100000000 or 1e8.
     #[arg(long, value_name = "COUNT", default_value = "1e8", value_parser = values::count)]
     iterations: u64,
-    /// What iterations cost: all the same, or lognormal with this sigma and a mean of 1.
+    /// The cost of iterations: all the same, or lognormal with this sigma and a mean of 1.
     #[arg(long, value_name = "constant|lognormal:SIGMA", default_value = "constant", value_parser = values::cost)]
     cost: values::Cost,
 }

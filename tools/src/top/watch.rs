@@ -1,4 +1,4 @@
-//! What has been heard of a run: the last two answers of each program, and how the imbalance went.
+//! The state of a run as far as it is known: the last two answers of each program, and the imbalance over time.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! `caribou trace chunks`: which chunks are heavy, unsteady or travelling.
+//! `caribou trace chunks`: heavy, unsteady and travelling chunks.
 //!
 //! Events are read once, in the order of time; memory is that of the chunks. Loads are those that the strategy saw
 //! ([`What::Load`]), or CPU time where there was no sync.

@@ -5,7 +5,7 @@
 //! the one of these that was there last. To shorten anything that is not on this path does not shorten the run, until
 //! another path is the longest.
 //!
-//! When a message arrived is not recorded: a worker that was idle until the handler began waited for it, one that was
+//! Arrivals of messages are not recorded: a worker that was idle until the handler began waited for it, one that was
 //! busy did not.
 
 mod bounds;

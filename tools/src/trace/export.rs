@@ -51,7 +51,7 @@ pub(crate) struct Options {
     /// The file to write, or the directory to make
     #[arg(short, long, value_name = "OUT")]
     out: PathBuf,
-    /// Which messages get an arrow, in Perfetto and Chrome JSON; `waits` by default
+    /// Messages that get an arrow, in Perfetto and Chrome JSON; `waits` by default
     #[arg(long, value_enum)]
     flows: Option<Flows>,
     /// The phase of a snapshot; the last one by default

@@ -113,7 +113,7 @@ fn kinds_called(trace: &Trace, name: &str) -> Result<Vec<NameId>, Error> {
 pub(crate) struct Durations<'q> {
     selection: &'q Selection,
     kinds: Option<&'q [NameId]>,
-    /// What ended in the window, so that stretches that follow each other add up.
+    /// Bins of all that ended in the window, so that stretches that follow each other add up.
     whole: Bins,
     matcher: Matcher<Sent, Begun>,
     found: Found,

@@ -11,13 +11,13 @@ pub(crate) struct Browser {
     process: Child,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
-    /// Where it keeps what it knows; removed when it goes.
+    /// The directory of its profile; removed when it goes.
     profile: PathBuf,
     /// The number of the last call.
     calls: u64,
     /// Of the page, as soon as there is one.
     session: Option<String>,
-    /// What it told since somebody took it.
+    /// The events since they were taken last.
     pub(crate) events: Vec<Value>,
 }
 
@@ -52,7 +52,7 @@ impl Browser {
         Some(browser)
     }
 
-    /// What the browser answers; what it tells meanwhile is kept.
+    /// Calls the browser, and returns its answer; events meanwhile are kept.
     pub(crate) fn call(&mut self, method: &str, parameters: Value) -> Value {
         self.calls += 1;
         let mut call = json!({ "id": self.calls, "method": method });

@@ -16,7 +16,7 @@ pub(crate) struct Open {
     browser: RefCell<Browser>,
 }
 
-/// What a page must not do: throw, and write to the console.
+/// Events that a page must not cause: throw, and write to the console.
 const COMPLAINTS: [&str; 3] = ["Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled"];
 
 impl Open {

@@ -34,8 +34,8 @@ impl Bins {
         (bin as usize).min(self.count - 1)
     }
 
-    /// Whether something that ended then ended in the window: every moment of a run is in one of the windows that follow
-    /// each other.
+    /// Tells whether something that ended then ended in the window: every moment of a run is in one of the windows that
+    /// follow each other.
     pub(crate) fn ends_inside(&self, end_ns: u64) -> bool {
         let after_begin = end_ns > self.window.from_ns || self.window.from_ns == 0;
         after_begin && end_ns <= self.window.to_ns

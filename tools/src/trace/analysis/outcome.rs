@@ -104,15 +104,15 @@ impl<'t> Outcome<'t> {
         finite(self.next?.imbalance_before)
     }
 
-    /// How much longer a step of the next phase took than predicted: 0.01 is one percent. None if nothing tells how many
-    /// steps there were: phases seldom have equally many.
+    /// The part by which a step of the next phase took longer than predicted: 0.01 is one percent. None if nothing
+    /// tells how many steps there were: phases seldom have equally many.
     pub(crate) fn error(&self) -> Option<f64> {
         let predicted_ns = self.report.makespan_predicted_ns as f64 * self.length_of_next()?;
         error(self.next?.makespan_before_ns as f64, predicted_ns)
     }
 
-    /// How many steps the next phase had for each that was predicted. A step is not known to the runtime: phases are as
-    /// long as the messages that chunks handled in them are many.
+    /// The number of steps of the next phase for each that was predicted. A step is not known to the runtime: phases
+    /// are as long as the messages that chunks handled in them are many.
     fn length_of_next(&self) -> Option<f64> {
         ratio(self.next?.deliveries, self.report.deliveries_predicted)
     }
@@ -167,15 +167,15 @@ impl<'t> Outcome<'t> {
         }
     }
 
-    /// What they did save, ns: how much longer the next phase would have taken had they stayed, by the loads and capacities
-    /// that were measured then. None of the last sync.
+    /// The time that they did save, ns: the next phase would have taken so much longer had they stayed, by the loads
+    /// and capacities that were measured then. None of the last sync.
     pub(crate) fn saved_ns(&self) -> Option<f64> {
         let next = self.next.filter(|next| next.makespan_unmoved_ns > 0 && self.report.moved > 0)?;
         Some(next.makespan_unmoved_ns as f64 - next.makespan_before_ns as f64)
     }
 
-    /// How far the next phase was from what was expected of it: work of the ranks, and their capacities. 0.5 is half of
-    /// it elsewhere.
+    /// The distance of the next phase from what was expected of it: work of the ranks, and their capacities. 0.5 is
+    /// half of it elsewhere.
     pub(crate) fn drift(&self) -> Option<(f64, f64)> {
         let work = |times_ns: &[u64], report: &SyncReport| scaled(times_ns, &report.capacity);
         let next = self.next?;

@@ -8,7 +8,7 @@ use caribou::trace::{Activity, ArrayId, End, Event, Name, NameId, Profile, RunRe
 use crate::tests::{caribou, caribou_says};
 use crate::trace::tests::{Scratch, chunk, generated, handler, send};
 
-/// What a rank of a trace is made of.
+/// The parts of a rank of a trace.
 #[derive(Clone, Default)]
 struct Rank {
     events: Vec<Event>,

@@ -15,7 +15,7 @@ use crate::trace::tests::{Scratch, generated};
 /// Time in handlers and how many ran, by rank and kind.
 type Totals = BTreeMap<(u32, String), (u64, u64)>;
 
-/// What the trace says, added up here.
+/// The totals of the trace, added up here.
 fn totals(trace: &Trace) -> Totals {
     let mut totals = Totals::new();
     let problems = trace.for_each(|rank, _, event| {
@@ -39,12 +39,12 @@ fn export(trace: &Scratch, to: &str, out: &Scratch, more: &[&str]) -> Result<Str
     caribou(&[&arguments[..], more].concat())
 }
 
-/// Where an export goes that is one file.
+/// The path of an export that is one file.
 fn file(out: &Scratch) -> std::path::PathBuf {
     out.path().join("file")
 }
 
-/// What one worker does next, in the made-up runs.
+/// The next step of one worker, in the made-up runs.
 #[derive(Clone, Debug)]
 enum Step {
     Idle(u64),

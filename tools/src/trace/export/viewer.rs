@@ -124,6 +124,6 @@ pub(super) trait Viewer {
     fn slice(&mut self, slice: &Slice<'_>) -> io::Result<()>;
     fn point(&mut self, point: &Point<'_>) -> io::Result<()>;
     fn count(&mut self, count: &Count<'_>) -> io::Result<()>;
-    /// What comes next on a track is later than all that was shown there.
+    /// Ends a turn: the next slice on a track is later than all that was shown there.
     fn end_turn(&mut self) -> io::Result<()>;
 }

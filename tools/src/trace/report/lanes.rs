@@ -1,5 +1,5 @@
-//! How workers spent their time, merged into bins of several widths: a picture of any part of a run has a level whose bins
-//! are about as wide as its pixels.
+//! The time of workers, merged into bins of several widths: a picture of any part of a run has a level whose bins are
+//! about as wide as its pixels.
 //!
 //! Slices of a worker come in order, so each level has one open bin, and memory does not grow with events.
 

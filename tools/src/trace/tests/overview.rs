@@ -14,7 +14,7 @@ use trace_reader::Trace;
 use super::{Scratch, generated};
 use crate::tests::caribou;
 
-/// What a command says as JSON.
+/// The output of a command as JSON.
 fn json(arguments: &[&str]) -> Value {
     let arguments: Vec<&str> = ["trace"].iter().chain(arguments).chain(&["--json"]).copied().collect();
     serde_json::from_str(&caribou(&arguments).unwrap()).unwrap()

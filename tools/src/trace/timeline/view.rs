@@ -125,7 +125,7 @@ impl View {
         }
     }
 
-    /// What this event is in one of the rows, if it takes time there.
+    /// The slice of this event in one of the rows, if it takes time there.
     pub(super) fn slice(&mut self, trace: &Trace, place: Place<'_>, event: &Event) -> Option<Slice> {
         let by_chunk = matches!(self, View::Chunks { .. });
         let (class, lost_ns) = match event.what {

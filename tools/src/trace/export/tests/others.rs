@@ -61,7 +61,7 @@ proptest! {
     }
 }
 
-/// What the schema of LB data allows: a key, whether it must be there, and whether its value is right.
+/// The schema of LB data: a key, whether it must be there, and whether its value is right.
 type Keys = [(&'static str, bool, fn(&Value) -> bool)];
 
 fn valid(value: &Value, keys: &Keys) {

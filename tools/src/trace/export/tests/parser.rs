@@ -30,7 +30,7 @@ pub(super) struct Slice {
     pub(super) ids: [i64; 4],
 }
 
-/// What a row says.
+/// The contents of a row.
 #[derive(Debug, Default)]
 pub(super) struct Row {
     pub(super) slices: Vec<Slice>,
@@ -96,7 +96,7 @@ pub(super) fn read_export(dir: &Path) -> Result<Export, String> {
 }
 
 impl Export {
-    /// What holds between rows.
+    /// Checks what holds between rows.
     fn check(&self) -> Result<(), String> {
         let ends: BTreeSet<i64> = self.rows.values().map(|row| row.end_us).collect();
         if ends.len() > 1 {

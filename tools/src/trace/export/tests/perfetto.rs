@@ -19,7 +19,7 @@ struct File {
     packet: Vec<TracePacket>,
 }
 
-/// What a viewer makes of a file.
+/// The contents of a file as a viewer shows them.
 #[derive(Debug, Default)]
 struct Seen {
     /// Slices by process and name: ns and count.
