@@ -72,7 +72,7 @@ impl Path {
         Options::parse_from(format!("ring {}", self.options).split(' '))
     }
 
-    /// Whether one thread does it all.
+    /// Tells whether one thread does it all.
     fn is_alone(self) -> bool {
         let ring = self.ring();
         ring.ranks.unwrap_or(1) * ring.workers == 1

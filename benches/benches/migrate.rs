@@ -124,7 +124,7 @@ fn hand_over_us(load: Load) -> f64 {
     })
 }
 
-/// What in-process migration avoids: us for a copy of a chunk's numbers.
+/// The cost that in-process migration avoids: us for a copy of a chunk's numbers.
 fn copy_us(load: Load) -> f64 {
     let numbers = vec![1.0f64; load.bytes / size_of::<f64>()];
     let all = seconds(|| {

@@ -86,7 +86,7 @@ fn balance() {
     }
 }
 
-/// How much longer each policy took than the capacity bound, in percent.
+/// The time of each policy beyond the capacity bound, in percent.
 fn pool() {
     let runs: Vec<Value> = (0..POOL_ROUNDS).map(|_| run(&released().join("montecarlo"), PHOTONS)).collect();
     let what = format!("montecarlo {}", PHOTONS.replace(',', " "));

@@ -33,7 +33,7 @@ use clap::Parser;
 
 const ROUNDS: usize = 15;
 
-/// What is recorded.
+/// The record that is kept.
 #[derive(Clone, Copy)]
 enum Recorded {
     Nothing,

@@ -1,5 +1,5 @@
-//! How far two vCPUs are from each other: what any message between threads costs at least. The hypervisor decides, and
-//! may decide anew.
+//! The distance between two vCPUs: the least that a message between threads costs. The hypervisor decides, and may
+//! decide anew.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use caribou::Config;
 
-/// What the runtime measures of a run: both parts share one clock reading a message.
+/// The measurements of the runtime in a run: both parts share one clock reading a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// Tells whether the cost of chunks is measured.
@@ -23,7 +23,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// What a user gets who changes nothing.
+    /// The setting of a user who changes nothing.
     pub const DEFAULT: Setting = Setting { measure: true, profile: true };
     /// Nothing is measured at all.
     pub const BARE: Setting = Setting { measure: false, profile: false };
@@ -124,7 +124,7 @@ pub fn in_pairs(rounds: usize, mut one: Contender<'_>, mut other: Contender<'_>)
     }
 }
 
-/// What [`in_pairs`] measured.
+/// The result of [`in_pairs`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pairs {
     /// The first contender.
@@ -133,7 +133,7 @@ pub struct Pairs {
     pub other: Spread,
     /// The median of the second over the first of a pair.
     pub ratio: f64,
-    /// Where the true median is, in 19 of 20 cases.
+    /// The interval that has the true median in 19 of 20 cases.
     pub between: (f64, f64),
 }
 

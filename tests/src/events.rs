@@ -1,4 +1,4 @@
-//! What the runtime says through `tracing`, for tests that ask whether it did.
+//! Messages of the runtime through `tracing`, for tests that ask for them.
 
 use std::fmt::Debug;
 

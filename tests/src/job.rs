@@ -41,12 +41,12 @@ pub struct Job {
     limit: Duration,
 }
 
-/// How a job ended.
+/// The end of a job.
 #[derive(Debug)]
 pub struct Ended {
     /// The launcher's status.
     pub status: ExitStatus,
-    /// What it said from the last [`Job::line_with`] on.
+    /// Its output from the last [`Job::line_with`] on.
     pub stdout: Vec<String>,
     /// All of it.
     pub stderr: String,

@@ -1,4 +1,4 @@
-//! What the system tests share.
+//! The common parts of the system tests.
 #![forbid(unsafe_code)]
 
 /// The programs in the pages, which must compile.
@@ -21,7 +21,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-/// How long a run may take before it counts as hanging: thousands of times what the tests need.
+/// Time that a run may take before it counts as hanging: thousands of times what the tests need.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The result of `run`, which must not hang: a run that cannot go on has to say so.

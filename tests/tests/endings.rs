@@ -7,7 +7,7 @@ use caribou::{Chunk, Config, Ctx, Error, Placement, Reducer, Report, Target, Und
 use caribou_tests::within_patience;
 use serde::{Deserialize, Serialize};
 
-/// How a run ends.
+/// The end of a run.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Ending {
     Exit,
@@ -184,7 +184,7 @@ fn a_value_that_nobody_gave_or_of_another_type_is_an_error() {
 struct Tree {
     depth: u32,
     leaves: u64,
-    /// What the root had heard when nothing was left to do, each time.
+    /// Leaves that the root had heard of when nothing was left to do, each time.
     counts: Vec<u64>,
 }
 
@@ -256,7 +256,7 @@ fn a_message_at_quiescence_comes_when_all_else_is_done() {
     }
 }
 
-/// How messages come to reach nobody, or seem to.
+/// The way in which messages reach no chunk, or seem to.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 enum Loss {
     /// There is no chunk of that index.

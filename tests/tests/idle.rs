@@ -9,7 +9,7 @@ use caribou::{Chunk, Config, Ctx, Pin};
 use caribou_tests::within_patience;
 use serde::{Deserialize, Serialize};
 
-/// How long one rank keeps the other waiting.
+/// Time that one rank keeps the other waiting.
 const PAUSE: Duration = Duration::from_millis(300);
 /// The waiting thread may use this part of the pause, on a machine that does other things as well.
 const BUSY_MAX: f64 = 0.25;

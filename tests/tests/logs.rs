@@ -1,4 +1,4 @@
-//! What writes a program's log may panic, on a broken pipe for one. That ends the run, and never leaves it hanging.
+//! A program's log may panic, on a broken pipe for one. That ends the run, and never leaves it hanging.
 
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::SeqCst};
 
@@ -11,7 +11,7 @@ use tracing::{Level, Metadata};
 /// From the severest; what is told of at the first so many panics.
 const LEVELS: [Level; 5] = [Level::ERROR, Level::WARN, Level::INFO, Level::DEBUG, Level::TRACE];
 static BROKEN: AtomicUsize = AtomicUsize::new(0);
-/// How often yet.
+/// Number of times so far.
 static TIMES: AtomicI64 = AtomicI64::new(0);
 
 /// Panics in the runtime's own threads.

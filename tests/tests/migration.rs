@@ -1,4 +1,4 @@
-//! What a migration does to a chunk, and what decides whether it happens.
+//! The effects of a migration on a chunk, and the rules that decide whether it happens.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ enum Event {
     Arrives,
 }
 
-/// What all chunks went through, each in its order.
+/// The events of all chunks, each in its order.
 type Diary = Arc<Mutex<Vec<(u32, Event)>>>;
 
 /// Comes to some syncs and keeps a diary.
@@ -29,7 +29,7 @@ struct Nomad {
     load: Declared,
     #[serde(with = "caribou::bulk")]
     numbers: Vec<f64>,
-    /// Whether this is not the chunk that was made, but one decoded from its bytes.
+    /// True if this is not the chunk that was made, but one decoded from its bytes.
     #[serde(skip, default = "yes")]
     decoded: bool,
     /// The diary of the run, which hooks without a context write to as well.
@@ -37,7 +37,7 @@ struct Nomad {
     diary: Diary,
 }
 
-/// How a chunk says what it costs.
+/// The way in which a chunk declares its load.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 enum Declared {
     Nothing,

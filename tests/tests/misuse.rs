@@ -1,4 +1,4 @@
-//! What a program does wrong is told with the place in the program, and not one in the runtime.
+//! Misuse by a program is told with the place in the program, and not one in the runtime.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +7,7 @@ use caribou::testing::probe;
 use caribou::{Chunk, Ctx, Reducer, Target};
 use serde::{Deserialize, Serialize};
 
-/// What it does that it must not.
+/// The misuse.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Slip {
     NoService,

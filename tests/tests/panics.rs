@@ -15,7 +15,7 @@ const CHUNKS: u32 = 6;
 /// The chunk that panics; the last one, so that it is not on rank 0.
 const CLUMSY: u32 = CHUNKS - 1;
 
-/// Where the clumsy chunk panics.
+/// The place where the clumsy chunk panics.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 enum Place {
     Start,
@@ -312,7 +312,7 @@ fn many_messages_that_panic_when_they_are_encoded_end_the_run_once() {
     }
 }
 
-/// What the runtime has warned of.
+/// The warnings of the runtime.
 static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 fn told() -> MutexGuard<'static, Vec<String>> {

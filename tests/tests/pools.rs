@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 const ITERATIONS: u64 = 5_000;
 
-/// What the iterations of a test add up to: commutative, and different for every set of iterations.
+/// The result of the iterations of a test: commutative, and different for every set of iterations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Sums {
     count: u64,

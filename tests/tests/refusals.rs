@@ -1,4 +1,4 @@
-//! What does not fit together is refused with an error that names it, on every rank count.
+//! Parts that do not fit together are refused with an error that names them, on every rank count.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -26,7 +26,7 @@ fn config(ranks: u32) -> Config {
     Config::default().ranks(ranks).lb("rotate").expect("it is in the table")
 }
 
-/// How the last chunk's contribution differs from the others'.
+/// The oddity of the last chunk's contribution.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Oddity {
     Tag,
@@ -87,7 +87,7 @@ fn contributions_that_do_not_agree_are_refused() {
     }
 }
 
-/// Where serialisation goes wrong.
+/// The fault in serialisation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     Nowhere,

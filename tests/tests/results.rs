@@ -33,7 +33,7 @@ const GATHER: u32 = u32::MAX;
 struct Cell {
     step: u64,
     state: u64,
-    /// What was heard in this step, in no order.
+    /// Messages of this step: their number, and a hash that does not depend on their order.
     heard: u32,
     heard_hash: u64,
     row: Section<Cell>,
@@ -146,7 +146,7 @@ impl Cell {
         ctx.contribute(tag(MAX), Reducer::Max, vec![(state >> 12) as f64], Target::All);
     }
 
-    /// How much a cell hears in this step; the reductions are those of the step before.
+    /// Number of messages that a cell gets in this step; the reductions are those of the step before.
     fn expected(&self, me: [u16; 2]) -> u32 {
         let guests = arrivals(self.step).filter(|&arrival| host_of(arrival) == Some(me)).count() as u32;
         let reductions = if self.step > 0 { KINDS } else { 0 };
@@ -185,7 +185,7 @@ impl Cell {
         }
     }
 
-    /// What a reduction adds to the state; the number of contributions is known.
+    /// The number that a reduction adds to the state; the number of contributions is known.
     fn digest(tag: u32, values: &Values) -> u64 {
         match values {
             Values::U64(sum) => {

@@ -23,7 +23,7 @@ const STEPS: u64 = 6;
 const PERIOD: u64 = 2;
 const VISITORS_FROM: u32 = 1000;
 
-/// What the run has seen, summed over all chunks when they are done.
+/// The totals of the run, summed over all chunks when they are done.
 #[derive(Clone, Default)]
 struct Ledger(Arc<Mutex<Totals>>);
 
@@ -91,7 +91,7 @@ fn friend_of(chunk: u32, step: u64) -> u32 {
     (chunk * 5 + step as u32 * 7 + 3) % CHUNKS
 }
 
-/// How much gossip a chunk hears in all.
+/// Number of gossip messages that a chunk gets in all.
 fn gossip_for(chunk: u32) -> u64 {
     let told = (0..CHUNKS).flat_map(|other| (1..=STEPS).map(move |step| friend_of(other, step)));
     told.filter(|&friend| friend == chunk).count() as u64

@@ -540,7 +540,7 @@ impl Chunk for Runner {
     fn resume(&mut self, _: &mut Ctx<'_, Self>) {}
 }
 
-/// What the monitor says, once it says what is waited for.
+/// The status that the monitor tells, once it is the wanted one.
 fn watched(port: u16, wanted: impl Fn(&Status) -> bool) -> Option<Status> {
     let ask = || -> Option<Status> {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;

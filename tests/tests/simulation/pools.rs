@@ -10,11 +10,11 @@ use caribou::{Cancel, Config, Error, Pool, PoolOutcome, PoolReport, stream};
 use lb_strategies::POOLS;
 use rand::RngExt;
 
-/// What the seed makes of a pool, besides what the simulation draws itself.
+/// The fate of a pool, drawn by the seed besides what the simulation draws itself.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Runs,
-    /// Who executes this iteration cancels.
+    /// The worker that executes this iteration cancels.
     CancelledBy(u64),
     /// Cancelled from outside when so many iterations have been executed.
     CancelledAt(u64),
