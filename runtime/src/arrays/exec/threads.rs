@@ -191,9 +191,9 @@ impl Worker<'_> {
             let idle = scheduler.others_are_parked() && !scheduler.is_congested();
             self.with_core(|core, now_ns, out| {
                 if idle {
-                    core.idle(now_ns, out)
+                    core.idle(now_ns, out);
                 } else {
-                    core.hurry(out)
+                    core.hurry(out);
                 }
                 if core.awaits_quiescence() {
                     suspect = SUSPECT_SOON;
