@@ -146,7 +146,7 @@ fn count(options: &Options, trace: &Trace) -> Counted {
             _ => {}
         }
         if let Some(message) = matcher.see(place, &event).other()
-            && options.selection.has(message.sent.rank)
+            && options.selection.has(message.sent.worker.rank)
         {
             counted.kinds.entry(message.begun.kind).or_default().add(Volume::of(weight, message.sent.bytes));
         }

@@ -19,7 +19,7 @@ use presentation::counts;
 use trace_reader::Trace;
 
 use super::analysis::efficiency::{Efficiency, bounds_table, phases};
-use super::analysis::events::{Events, Observer, Scope};
+use super::analysis::events::{Events, Observer, Scope, WorkerName};
 use super::analysis::facts::Facts;
 use super::analysis::spent::Time;
 use super::open::{Input, warn};
@@ -77,8 +77,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
 /// Work on the path: where, from when and until when.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Step {
-    pub(crate) rank: u32,
-    pub(crate) worker: u32,
+    pub(crate) worker: WorkerName,
     pub(crate) begin_ns: u64,
     pub(crate) end_ns: u64,
 }
@@ -89,7 +88,7 @@ pub(crate) fn whole(facts: &Facts<'_>, Reading { slices, .. }: &Reading) -> (Pag
     let path = Path::walk(slices, window, ROWS);
     let step = |&(number, begin_ns, end_ns): &(slices::Number, u64, u64)| {
         let slice = &slices.all[number as usize];
-        Step { rank: slice.rank, worker: slice.worker, begin_ns, end_ns }
+        Step { worker: slice.worker, begin_ns, end_ns }
     };
     let steps = path.steps.iter().rev().map(step).collect();
     (page(facts.trace, window, facts.efficiency.as_ref(), (slices, &path), ROWS), steps)
@@ -178,7 +177,7 @@ fn segments(trace: &Trace, slices: &Slices, path: &Path) -> Table {
             Cell::Ns(segment.begin_ns as f64),
             Cell::Ns(segment.ns as f64),
             Cell::text_of(segment.part.name(trace.run.shape)),
-            Cell::Count(u64::from(slice.rank)),
+            Cell::Count(u64::from(slice.worker.rank)),
             slice.chunk.map_or(Cell::Empty, |chunk| Cell::Text(slices.chunk_name(trace, chunk))),
             Cell::Text(trace.activity_name(slice.activity)),
         ]);

@@ -142,7 +142,7 @@ impl Observer<'_> for Durations<'_> {
             _ => {}
         }
         if let Some(message) = self.matcher.see(place, event).other()
-            && selected(message.begun.rank)
+            && selected(message.begun.worker.rank)
             && chosen(&message.begun.kind)
         {
             found.size.add(message.sent.bytes);

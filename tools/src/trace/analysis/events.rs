@@ -8,6 +8,7 @@
 //! Clocks of different processes agree only so far (`End::clocks`), and so does the order of time; nothing is done about
 //! that. What cannot be read is left out, and told at the end.
 
+use std::fmt;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
@@ -30,6 +31,25 @@ const AHEAD: usize = 4;
 pub(crate) struct Place<'t> {
     pub(crate) rank: &'t RankTrace,
     pub(crate) worker: u32,
+}
+
+impl Place<'_> {
+    pub(crate) fn name(self) -> WorkerName {
+        WorkerName { rank: self.rank.rank, worker: self.worker }
+    }
+}
+
+/// The name of a worker in a run: its rank, and its number there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct WorkerName {
+    pub(crate) rank: u32,
+    pub(crate) worker: u32,
+}
+
+impl fmt::Display for WorkerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.rank, self.worker)
+    }
 }
 
 /// Collects something from events that it is shown one by one.
@@ -165,13 +185,12 @@ mod tests {
     use super::*;
     use crate::trace::tests::generated;
 
-    /// Rank, worker and event.
     #[derive(Default)]
-    struct Seen(Vec<(u32, u32, Event)>);
+    struct Seen(Vec<(WorkerName, Event)>);
 
     impl Observer<'_> for Seen {
         fn see(&mut self, place: Place<'_>, event: &Event) {
-            self.0.push((place.rank.rank, place.worker, *event));
+            self.0.push((place.name(), *event));
         }
     }
 
@@ -180,13 +199,13 @@ mod tests {
         let dir = generated("events", 20_000);
         let trace = Trace::open(dir.path()).unwrap();
         let mut expected = Vec::new();
-        trace.for_each(|rank, worker, event| expected.push((rank.rank, worker, *event)));
+        trace.for_each(|rank, worker, event| expected.push((Place { rank, worker }.name(), *event)));
         let (mut one, mut other, mut merged) = (Seen::default(), Seen::default(), Seen::default());
         assert_eq!(by_worker(&Scope::all(&trace), &mut [&mut one, &mut other]), []);
         assert!(one.0 == expected && other.0 == expected, "worker by worker");
         assert_eq!(in_order(Scope::all(&trace), &mut [&mut merged]), []);
-        assert!(merged.0.is_sorted_by_key(|(_, _, event)| event.end_ns));
-        merged.0.sort_by_key(|&(rank, worker, _)| (rank, worker));
+        assert!(merged.0.is_sorted_by_key(|(_, event)| event.end_ns));
+        merged.0.sort_by_key(|&(worker, _)| worker);
         assert!(merged.0 == expected, "each worker in its order");
     }
 
@@ -201,6 +220,6 @@ mod tests {
         in_order(scope, &mut [&mut merged]);
         assert!(!one.0.is_empty() && one.0.len() == merged.0.len());
         let outside = |event: &Event| event.end_ns < window.from_ns || event.begin_ns > window.to_ns;
-        assert!(!one.0.iter().any(|(rank, _, event)| *rank == 0 || outside(event)));
+        assert!(!one.0.iter().any(|(worker, event)| worker.rank == 0 || outside(event)));
     }
 }

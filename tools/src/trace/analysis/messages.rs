@@ -14,7 +14,7 @@
 use caribou::trace::{ChunkId, Event, NameId, RUNTIME, What};
 use rustc_hash::FxHashMap;
 
-use super::events::Place;
+use super::events::{Place, WorkerName};
 
 /// Sends that wait for their handler, at most, where nobody says otherwise.
 pub(crate) const UNDER_WAY_MAX: usize = 1 << 20;
@@ -149,8 +149,7 @@ pub(crate) struct Sent {
     pub(crate) number: u32,
     pub(crate) bytes: u64,
     pub(crate) at_ns: u64,
-    pub(crate) rank: u32,
-    pub(crate) worker: u32,
+    pub(crate) worker: WorkerName,
 }
 
 /// The handler: place, times and chunk. The message was found somewhere between.
@@ -160,8 +159,7 @@ pub(crate) struct Begun {
     pub(crate) kind: NameId,
     pub(crate) at_ns: u64,
     pub(crate) end_ns: u64,
-    pub(crate) rank: u32,
-    pub(crate) worker: u32,
+    pub(crate) worker: WorkerName,
 }
 
 impl Message {
@@ -190,15 +188,15 @@ impl Default for Matcher<Sent, Begun> {
 impl Matcher<Sent, Begun> {
     /// Takes an event, in the order of ends; meets the message that it completes.
     pub(crate) fn see(&mut self, place: Place<'_>, event: &Event) -> Met<Message> {
-        let (rank, worker) = (place.rank.rank, place.worker);
+        let worker = place.name();
         let Event { begin_ns: at_ns, end_ns, .. } = *event;
         match event.what {
             What::Send { chunk: from, to, number, bytes, .. } => {
-                let sent = Sent { from, to, number, bytes, at_ns, rank, worker };
+                let sent = Sent { from, to, number, bytes, at_ns, worker };
                 self.sent(from, number, sent).map(|begun| Message { sent, begun })
             }
             What::Handler { chunk: by, kind, from, number, .. } => {
-                let begun = Begun { by, kind, at_ns, end_ns, rank, worker };
+                let begun = Begun { by, kind, at_ns, end_ns, worker };
                 self.handled(from, number, begun).map(|sent| Message { sent, begun })
             }
             _ => Met::Nameless,

@@ -9,7 +9,7 @@ use caribou::trace::{Activity, Event, Part, Profile, Shape, What};
 use trace_reader::{Problem, RankTrace, Trace};
 
 use super::bins::Bins;
-use super::events::{Observer, Place, Scope, by_worker};
+use super::events::{Observer, Place, Scope, WorkerName, by_worker};
 use crate::trace::select::Selection;
 
 /// Source of the figures.
@@ -103,9 +103,9 @@ impl Time {
 impl Observer<'_> for Time {
     fn see(&mut self, Place { rank, worker }: Place<'_>, event: &Event) {
         let Spent { bins, source: Source::Events, workers, .. } = &mut self.spent else { return };
-        let place = (rank.rank, worker);
-        if workers.get(self.last).is_none_or(|last| last.place() != place) {
-            let Ok(found) = workers.binary_search_by_key(&place, Worker::place) else { return };
+        let name = WorkerName { rank: rank.rank, worker };
+        if workers.get(self.last).is_none_or(|last| last.name() != name) {
+            let Ok(found) = workers.binary_search_by_key(&name, Worker::name) else { return };
             self.last = found;
         }
         workers[self.last].see(bins, event);
@@ -247,8 +247,8 @@ impl Worker {
         Worker { rank, worker, lines: BTreeMap::new() }
     }
 
-    fn place(&self) -> (u32, u32) {
-        (self.rank, self.worker)
+    pub(crate) fn name(&self) -> WorkerName {
+        WorkerName { rank: self.rank, worker: self.worker }
     }
 
     /// Adds what an event says about time.

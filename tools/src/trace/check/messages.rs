@@ -86,13 +86,13 @@ impl<'t> Messages<'t> {
             findings.add(ASTRAY, self.file(begun), place(begun), what);
         }
         let early_ns = message.early_ns();
-        let error_ns = self.clocks.error_ns(sent.rank, begun.rank);
+        let error_ns = self.clocks.error_ns(sent.worker.rank, begun.worker.rank);
         if early_ns > error_ns {
             let what = || {
                 format!(
                     "{} is handled {early_ns} ns before rank {} sent it; clocks explain {error_ns} ns",
                     text(),
-                    sent.rank
+                    sent.worker.rank
                 )
             };
             findings.add(BACKWARDS, self.file(begun), place(begun), what);
@@ -153,12 +153,12 @@ impl<'t> Messages<'t> {
     }
 
     fn file(&self, handler: &Begun) -> &Path {
-        let rank = self.trace.ranks.iter().find(|rank| rank.rank == handler.rank);
+        let rank = self.trace.ranks.iter().find(|rank| rank.rank == handler.worker.rank);
         rank.map_or(&self.trace.path, |rank| &rank.path)
     }
 }
 
 /// End of a handler: its slice begins where the last one ended, since looking for the message is part of it.
 fn place(handler: &Begun) -> Place {
-    Place::Time { worker: handler.worker, ns: handler.end_ns }
+    Place::Time { worker: handler.worker.worker, ns: handler.end_ns }
 }

@@ -7,7 +7,7 @@ use caribou::trace::{Activity, Event, Part, Sample, Shape, What};
 use trace_reader::{RankTrace, Trace};
 
 use super::finding::{Findings, Place, Severity};
-use crate::trace::analysis::events;
+use crate::trace::analysis::events::{self, WorkerName};
 use crate::trace::analysis::spent::activity;
 
 const PROFILE: (Severity, &str) = (Severity::Wrong, "profile and events differ");
@@ -23,8 +23,7 @@ const DIFFERENCE_NS: f64 = 1e6;
 /// Sums over events.
 pub(crate) struct Totals<'t> {
     trace: &'t Trace,
-    /// Of each rank and worker.
-    time_ns: BTreeMap<(u32, u32), BTreeMap<Activity, u64>>,
+    time_ns: BTreeMap<WorkerName, BTreeMap<Activity, u64>>,
     handlers: u64,
     departures: u64,
 }
@@ -41,7 +40,7 @@ impl<'t> Totals<'t> {
             return;
         }
         let Some((activity, lost_ns)) = activity(event) else { return };
-        let sums = self.time_ns.entry((place.rank.rank, place.worker)).or_default();
+        let sums = self.time_ns.entry(place.name()).or_default();
         let mut add = |activity, ns: u64| {
             let sum: &mut u64 = sums.entry(activity).or_default();
             *sum = sum.saturating_add(ns);
@@ -80,7 +79,7 @@ impl<'t> Totals<'t> {
     fn profiles(&self, rank: &RankTrace, findings: &mut Findings) {
         let none = BTreeMap::new();
         for (worker, profile) in (0..).zip(&rank.profiles).filter(|(_, profile)| !profile.rows.is_empty()) {
-            let events = self.time_ns.get(&(rank.rank, worker)).unwrap_or(&none);
+            let events = self.time_ns.get(&WorkerName { rank: rank.rank, worker }).unwrap_or(&none);
             let mut sums: BTreeMap<Activity, (f64, f64)> = BTreeMap::new();
             for row in &profile.rows {
                 sums.entry(row.activity).or_default().0 += row.total_ns() as f64;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use caribou::trace::{Event, What};
 use trace_reader::Trace;
 
-use crate::trace::analysis::events::{Observer, Place, Scope, by_worker};
+use crate::trace::analysis::events::{Observer, Place, Scope, WorkerName, by_worker};
 use crate::trace::open::warn;
 use crate::trace::page::{Cell, Page, Table, columns, counted, duration};
 use crate::trace::select::{Selection, Window};
@@ -22,10 +22,9 @@ struct Worker {
     last_ns: u64,
 }
 
-/// By rank and number.
 struct Workers {
     window: Window,
-    workers: BTreeMap<(u32, u32), Worker>,
+    workers: BTreeMap<WorkerName, Worker>,
 }
 
 impl Observer<'_> for Workers {
@@ -34,7 +33,7 @@ impl Observer<'_> for Workers {
         if !(self.window.from_ns..=self.window.to_ns).contains(&event.end_ns) {
             return;
         }
-        let worker = self.workers.entry((place.rank.rank, place.worker)).or_default();
+        let worker = self.workers.entry(place.name()).or_default();
         worker.ranges += 1;
         worker.iterations = worker.iterations.saturating_add(count);
         worker.cpu_ns += event.cpu_ns() as f64;
@@ -60,16 +59,16 @@ pub(super) fn tell(trace: &Trace, selection: &Selection, page: &mut Page) {
     page.tables.push(table(&workers, last_ns));
 }
 
-fn table(workers: &BTreeMap<(u32, u32), Worker>, last_ns: u64) -> Table {
+fn table(workers: &BTreeMap<WorkerName, Worker>, last_ns: u64) -> Table {
     let columns = columns(
         "rank | worker | ranges | iterations | cpu_ns: CPU | lost_ns: lost | mean_ns: CPU an iteration | \
          longest_ns: longest range | last_ns: last ended | tail_ns: waited for the last",
     );
     let mut table = Table::new("workers", "", &columns);
-    for (&(rank, number), worker) in workers {
+    for (name, worker) in workers {
         table.row([
-            Cell::Count(u64::from(rank)),
-            Cell::Count(u64::from(number)),
+            Cell::Count(u64::from(name.rank)),
+            Cell::Count(u64::from(name.worker)),
             Cell::Count(worker.ranges),
             Cell::Count(worker.iterations),
             Cell::Ns(worker.cpu_ns),

@@ -4,7 +4,7 @@ use caribou::trace::{Activity, ChunkId, Event, RUNTIME, What};
 use rustc_hash::FxHashMap;
 use trace_reader::Trace;
 
-use crate::trace::analysis::events::{Observer, Place};
+use crate::trace::analysis::events::{Observer, Place, WorkerName};
 use crate::trace::analysis::messages::{Matcher, Met, UNDER_WAY_MAX};
 use crate::trace::select::Window;
 
@@ -17,8 +17,7 @@ pub(super) struct Slice {
     pub(super) begin_ns: u64,
     pub(super) end_ns: u64,
     pub(super) lost_ns: u64,
-    pub(super) rank: u32,
-    pub(super) worker: u32,
+    pub(super) worker: WorkerName,
     pub(super) activity: Activity,
     /// Its chunk, by its place in [`Slices::chunks`].
     pub(super) chunk: Option<u32>,
@@ -71,7 +70,7 @@ struct Lane {
 pub(crate) struct Reading {
     window: Window,
     pub(super) slices: Slices,
-    lanes: FxHashMap<(u32, u32), Lane>,
+    lanes: FxHashMap<WorkerName, Lane>,
     numbers: FxHashMap<ChunkId, u32>,
     of_chunk: Vec<Option<Number>>,
     /// The slices that sent what is under way. No handler waits for its send: a path never leads to a later slice.
@@ -129,15 +128,15 @@ impl Reading {
 impl Observer<'_> for Reading {
     fn see(&mut self, place: Place<'_>, event: &Event) {
         if (self.window.from_ns..=self.window.to_ns).contains(&event.end_ns) {
-            self.event((place.rank.rank, place.worker), event);
+            self.event(place.name(), event);
         }
     }
 }
 
 impl Reading {
-    fn event(&mut self, lane: (u32, u32), event: &Event) {
+    fn event(&mut self, worker: WorkerName, event: &Event) {
         match event.what {
-            What::Idle => self.lanes.entry(lane).or_default().woke_ns = Some(event.end_ns),
+            What::Idle => self.lanes.entry(worker).or_default().woke_ns = Some(event.end_ns),
             What::Handler { chunk, kind, from, number, lost_ns } => {
                 let chunk = self.chunk(chunk);
                 let from_runtime = from == RUNTIME;
@@ -145,27 +144,27 @@ impl Reading {
                 self.slices.senders_unknown += u64::from(matches!(send, Met::Waits | Met::Twice));
                 let sender = send.other();
                 let slice = Slice { lost_ns, chunk: Some(chunk), sender, from_runtime, ..empty(event) };
-                self.push(lane, Slice { activity: Activity::Kind(kind), ..slice });
+                self.push(worker, Slice { activity: Activity::Kind(kind), ..slice });
             }
             What::Range { lost_ns, .. } => {
-                self.push(lane, Slice { lost_ns, activity: Activity::Iterations, ..empty(event) });
+                self.push(worker, Slice { lost_ns, activity: Activity::Iterations, ..empty(event) });
             }
             What::Runtime { part, .. } => {
-                let number = self.push(lane, Slice { activity: Activity::Runtime(part), ..empty(event) });
+                let number = self.push(worker, Slice { activity: Activity::Runtime(part), ..empty(event) });
                 self.slices.parts.push(number);
             }
             What::Depart { chunk, .. } => {
                 let chunk = Some(self.chunk(chunk));
-                let number = self.push(lane, Slice { chunk, ..empty(event) });
+                let number = self.push(worker, Slice { chunk, ..empty(event) });
                 self.slices.parts.push(number);
             }
             What::Send { chunk, number, .. } => {
-                if let Some(last) = self.lanes.get(&lane).and_then(|lane| lane.last) {
+                if let Some(last) = self.lanes.get(&worker).and_then(|lane| lane.last) {
                     self.messages.sent(chunk, number, last);
                 }
             }
             What::Contribute { .. } => {
-                let last = self.lanes.get(&lane).and_then(|lane| lane.last);
+                let last = self.lanes.get(&worker).and_then(|lane| lane.last);
                 if let Some(last) = last.filter(|last| self.slices.contributors.last() < Some(last)) {
                     self.slices.contributors.push(last);
                 }
@@ -184,12 +183,11 @@ impl Reading {
         number
     }
 
-    fn push(&mut self, lane: (u32, u32), mut slice: Slice) -> Number {
+    fn push(&mut self, worker: WorkerName, mut slice: Slice) -> Number {
         let number = self.slices.all.len() as Number;
-        let lane_now = self.lanes.entry(lane).or_default();
-        ((slice.rank, slice.worker), slice.on_worker, slice.woke_ns) =
-            (lane, lane_now.last, lane_now.woke_ns);
-        *lane_now = Lane { last: Some(number), woke_ns: None };
+        let lane = self.lanes.entry(worker).or_default();
+        (slice.worker, slice.on_worker, slice.woke_ns) = (worker, lane.last, lane.woke_ns);
+        *lane = Lane { last: Some(number), woke_ns: None };
         if let Some(chunk) = slice.chunk {
             slice.of_chunk = self.of_chunk[chunk as usize].replace(number);
         }
@@ -204,8 +202,7 @@ fn empty(event: &Event) -> Slice {
         begin_ns: event.begin_ns,
         end_ns: event.end_ns,
         lost_ns: 0,
-        rank: 0,
-        worker: 0,
+        worker: WorkerName { rank: 0, worker: 0 },
         activity: Activity::Runtime(caribou::trace::Part::Migrate),
         chunk: None,
         on_worker: None,

@@ -142,7 +142,7 @@ impl Path {
         let lost_ns = (u128::from(ns) * u128::from(slice.lost_ns) / whole_ns) as u64;
         self.add(part, number, (from_ns, to_ns - lost_ns));
         self.add(Part::Lost, number, (to_ns - lost_ns, to_ns));
-        *self.ranks_ns.entry(slice.rank).or_default() += ns;
+        *self.ranks_ns.entry(slice.worker.rank).or_default() += ns;
         *self.activities_ns.entry(slice.activity).or_default() += ns;
         if let Some(chunk) = slice.chunk {
             *self.chunks_ns.entry(chunk).or_default() += ns;

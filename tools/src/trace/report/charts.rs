@@ -63,11 +63,11 @@ pub(super) fn row_name(figures: &Figures, row: usize) -> String {
     let of = |number: usize| figures.workers.get(number).copied().unwrap_or_default();
     let last = (first + figures.workers_per_row).min(figures.workers.len()).saturating_sub(1);
     match (of(first), of(last)) {
-        (a, b) if a == b && figures.workers.iter().any(|place| place.1 > 0) => {
-            format!("rank {}.{}", a.0, a.1)
+        (a, b) if a == b && figures.workers.iter().any(|worker| worker.worker > 0) => {
+            format!("rank {a}")
         }
-        (a, b) if a == b => format!("rank {}", a.0),
-        (a, b) => format!("{}.{}–{}.{}", a.0, a.1, b.0, b.1),
+        (a, b) if a == b => format!("rank {}", a.rank),
+        (a, b) => format!("{a}–{b}"),
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use caribou::trace::{ChunkId, Event, RUNTIME, What};
 
 use super::tables::Place;
+use crate::trace::analysis::events::WorkerName;
 
 /// Arrivals at ranks that are remembered.
 const ARRIVALS_MAX: usize = 1_000_000;
@@ -39,7 +40,8 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    pub(super) fn add(&mut self, rank: u32, worker: u32, event: &Event) {
+    pub(super) fn add(&mut self, worker: WorkerName, event: &Event) {
+        let rank = worker.rank;
         match event.what {
             What::Handler { chunk, lost_ns, .. } => {
                 let known = self.seen(chunk, rank, event.end_ns);
@@ -49,7 +51,7 @@ impl Chunks {
                 known.executions += 1;
                 if cpu_ns >= known.longest_ns {
                     known.longest_ns = cpu_ns;
-                    known.longest = Some(Place::on(rank, worker, event.begin_ns, event.end_ns));
+                    known.longest = Some(Place::on(worker, event.begin_ns, event.end_ns));
                 }
             }
             What::Arrive { chunk, bytes } => {

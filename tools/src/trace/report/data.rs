@@ -12,6 +12,7 @@ use super::activities::State;
 use super::balance::RANKS_MAX;
 use super::charts::row_name;
 use super::stretches::{Exact, Stretch, UNKNOWN};
+use crate::trace::analysis::events::WorkerName;
 use crate::trace::critical_path::Step;
 
 /// Steps of the critical path that are embedded.
@@ -91,7 +92,7 @@ fn exact(stretch: &Stretch) -> Value {
 fn path(report: &Report<'_>) -> Value {
     let steps = report.details.as_ref().map_or(&[][..], |details| &details.path.1);
     let steps = bounded(steps, report.figures.elapsed_ns);
-    let rows: Vec<_> = steps.iter().map(|step| report.figures.row_of(step.rank, step.worker)).collect();
+    let rows: Vec<_> = steps.iter().map(|step| report.figures.row_of(step.worker)).collect();
     let row = |row: &Option<usize>| (row.unwrap_or(usize::from(UNKNOWN)) as u16).to_le_bytes();
     json!({
         "row": BASE64_STANDARD.encode(rows.iter().flat_map(row).collect::<Vec<u8>>()),
@@ -106,9 +107,9 @@ fn bounded(steps: &[Step], elapsed_ns: u64) -> Vec<Step> {
     let mut gap_ns = elapsed_ns / 65_536 + 1;
     while bounded.len() > STEPS_MAX && gap_ns / 4 < elapsed_ns {
         let mut merged: Vec<Step> = Vec::new();
-        let mut last: BTreeMap<(u32, u32), usize> = BTreeMap::new();
+        let mut last: BTreeMap<WorkerName, usize> = BTreeMap::new();
         for step in &bounded {
-            let place = last.entry((step.rank, step.worker)).or_insert(usize::MAX);
+            let place = last.entry(step.worker).or_insert(usize::MAX);
             match merged.get_mut(*place).filter(|last| step.begin_ns.saturating_sub(last.end_ns) <= gap_ns) {
                 Some(last) => last.end_ns = last.end_ns.max(step.end_ns),
                 None => {
@@ -148,14 +149,14 @@ fn sync_times(report: &Report<'_>) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{STEPS_MAX, Step, bounded};
+    use super::{STEPS_MAX, Step, WorkerName, bounded};
 
     #[test]
     fn a_long_path_is_merged_until_a_page_holds_it() {
         for workers in [1, 2, 5] {
             let step = |n: u64| {
-                let worker = (n / 3 % workers) as u32;
-                Step { rank: 0, worker, begin_ns: 10 * n, end_ns: 10 * n + 7 }
+                let worker = WorkerName { rank: 0, worker: (n / 3 % workers) as u32 };
+                Step { worker, begin_ns: 10 * n, end_ns: 10 * n + 7 }
             };
             let steps: Vec<Step> = (0..50_000).map(step).collect();
             let merged = bounded(&steps, 500_000);

@@ -9,7 +9,7 @@ use trace_reader::Trace;
 use super::activities::{Activities, State};
 use super::chunks::Chunks;
 use super::lanes::{Grid, Lane, Row, Slice, levels};
-use crate::trace::analysis::events::{Observer, Place};
+use crate::trace::analysis::events::{Observer, Place, WorkerName};
 use crate::trace::analysis::spent::activity;
 
 /// Rows of the timeline; of more workers, several share a row.
@@ -49,7 +49,7 @@ pub(super) struct Figures {
     pub(super) elapsed_ns: u64,
     pub(super) activities: Activities,
     /// Rank and worker, in order.
-    pub(super) workers: Vec<(u32, u32)>,
+    pub(super) workers: Vec<WorkerName>,
     /// Workers whose events tell of less time than their profile, which is drawn instead.
     pub(super) from_profile: usize,
     /// Workers that share a row of the timeline.
@@ -144,8 +144,9 @@ impl<'t> Gathering<'t> {
     fn close(&mut self) {
         self.open();
         let Some(mut open) = self.open.take() else { return };
-        let Some((_, Place { rank, worker })) = self.workers.pop_front() else { return };
-        let profile = rank.profiles.get(worker as usize).filter(|profile| !profile.rows.is_empty());
+        let Some((_, worker)) = self.workers.pop_front() else { return };
+        let profile =
+            worker.rank.profiles.get(worker.worker as usize).filter(|profile| !profile.rows.is_empty());
         let more = profile.filter(|profile| (open.drawn_ns as f64) < 0.99 * profile_ns(profile));
         if let Some(profile) = more {
             open = Open::new(open.before, self.figures.stack_grid);
@@ -157,19 +158,19 @@ impl<'t> Gathering<'t> {
             sums.iter_mut().zip(&bins).for_each(|(sum, ns)| *sum += ns);
         }
         figures.rows.push(open.lane.finish());
-        figures.workers.push((rank.rank, worker));
+        figures.workers.push(worker.name());
         figures.from_profile += usize::from(more.is_some());
     }
 }
 
 impl<'t> Observer<'t> for Gathering<'t> {
     fn see(&mut self, place: Place<'t>, event: &Event) {
-        let is_other = |one: &Place<'_>| (one.rank.rank, one.worker) != (place.rank.rank, place.worker);
+        let is_other = |one: &Place<'_>| one.name() != place.name();
         while self.workers.front().is_some_and(|(_, front)| is_other(front)) {
             self.close();
         }
         let Some(&(rank, _)) = self.workers.front() else { return };
-        self.figures.event(self.trace, rank, (place.rank.rank, place.worker), event);
+        self.figures.event(self.trace, rank, place.name(), event);
         if let Some(slice) = self.figures.slice(self.trace, event) {
             let bin = self.figures.count_grid.bin(slice.begin_ns);
             self.figures.counts[bin] += 1;
@@ -245,8 +246,8 @@ impl Figures {
         Some(Slice { begin_ns: event.begin_ns, end_ns: event.end_ns, activity, lost_ns })
     }
 
-    fn event(&mut self, trace: &Trace, place: usize, (rank, worker): (u32, u32), event: &Event) {
-        self.chunks.add(rank, worker, event);
+    fn event(&mut self, trace: &Trace, place: usize, worker: WorkerName, event: &Event) {
+        self.chunks.add(worker, event);
         match event.what {
             What::Handler { chunk, kind, .. } => {
                 let resume = trace.names.get(kind.0 as usize).is_some_and(|name| name.text == "resume");
@@ -307,8 +308,8 @@ impl Figures {
     }
 
     /// The row of a worker.
-    pub(super) fn row_of(&self, rank: u32, worker: u32) -> Option<usize> {
-        let place = self.workers.binary_search(&(rank, worker)).ok()?;
+    pub(super) fn row_of(&self, worker: WorkerName) -> Option<usize> {
+        let place = self.workers.binary_search(&worker).ok()?;
         Some(place / self.workers_per_row)
     }
 

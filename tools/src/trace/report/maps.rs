@@ -33,7 +33,7 @@ type Row = (String, Vec<[f64; 4]>);
 fn rows(figures: &Figures) -> Vec<Row> {
     let mut rows: Vec<(String, u32, Vec<[f64; 4]>, f64)> = Vec::new();
     for (number, row) in figures.rows.iter().enumerate() {
-        let rank = figures.workers.get(number * figures.workers_per_row).map_or(0, |place| place.0);
+        let rank = figures.workers.get(number * figures.workers_per_row).map_or(0, |worker| worker.rank);
         let bins = row.level(0).map(|bin| bin.shares.map(|share| f64::from(share) / 255.0));
         match rows.last_mut().filter(|last| figures.workers_per_row == 1 && last.1 == rank) {
             Some((_, _, sums, workers)) => {

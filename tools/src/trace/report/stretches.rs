@@ -169,7 +169,7 @@ impl Stretch {
 
 /// The row of a worker. Each has one of its own where slices are shown.
 fn row(figures: &Figures, place: Place<'_>) -> usize {
-    figures.row_of(place.rank.rank, place.worker).unwrap_or(usize::from(UNKNOWN))
+    figures.row_of(place.name()).unwrap_or(usize::from(UNKNOWN))
 }
 
 /// Collects slices, and which of them handled which message. Handlers are read before sends, worker by worker: they are

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::figures::Figures;
+use crate::trace::analysis::events::WorkerName;
 use crate::trace::page::{self, Cell};
 
 /// Columns that leave much of a wide page empty.
@@ -32,8 +33,7 @@ fn value(cell: &Cell) -> Option<String> {
 pub(super) struct Place {
     from_ns: u64,
     to_ns: u64,
-    /// Rank and worker.
-    worker: Option<(u32, u32)>,
+    worker: Option<WorkerName>,
 }
 
 impl Place {
@@ -42,8 +42,8 @@ impl Place {
         Place { from_ns, to_ns, worker: None }
     }
 
-    pub(super) fn on(rank: u32, worker: u32, from_ns: u64, to_ns: u64) -> Place {
-        Place { from_ns, to_ns, worker: Some((rank, worker)) }
+    pub(super) fn on(worker: WorkerName, from_ns: u64, to_ns: u64) -> Place {
+        Place { from_ns, to_ns, worker: Some(worker) }
     }
 }
 
@@ -76,7 +76,7 @@ impl<'h> Table<'h> {
 
     /// The same table, with the places of its rows in the timeline.
     pub(super) fn at(mut self, places: Vec<Option<Place>>, figures: &Figures) -> Table<'h> {
-        let row = |place: Place| place.worker.and_then(|(rank, worker)| figures.row_of(rank, worker));
+        let row = |place: Place| place.worker.and_then(|worker| figures.row_of(worker));
         self.places = places.into_iter().map(|place| place.map(|place| (place, row(place)))).collect();
         self
     }
@@ -124,7 +124,7 @@ fn place(table: &page::Table, row: &[Cell]) -> Option<Place> {
     let long_ns = number("wall_ns").or_else(|| number("time_ns")).unwrap_or(0);
     let rank = number("rank").and_then(|rank| u32::try_from(rank).ok());
     let worker = number("worker").and_then(|worker| u32::try_from(worker).ok()).unwrap_or(0);
-    let worker = rank.map(|rank| (rank, worker));
+    let worker = rank.map(|rank| WorkerName { rank, worker });
     Some(Place { from_ns, to_ns: from_ns.saturating_add(long_ns), worker })
 }
 

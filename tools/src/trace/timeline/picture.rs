@@ -107,8 +107,7 @@ impl Picture {
         if message.sent.at_ns < window.from_ns || message.begun.at_ns > window.to_ns {
             return;
         }
-        let same_worker =
-            (message.sent.rank, message.sent.worker) == (message.begun.rank, message.begun.worker);
+        let same_worker = message.sent.worker == message.begun.worker;
         if same_worker {
             return;
         }
@@ -226,15 +225,15 @@ impl Picture {
     fn draw_arrows(&self, svg: &mut Svg, view: &View, places: &[f64]) {
         for message in self.slowest.messages() {
             let Message { sent, begun } = message;
-            let from = view.known_row((sent.rank, sent.worker), sent.from);
-            let to = view.known_row((begun.rank, begun.worker), sent.to);
+            let from = view.known_row(sent.worker, sent.from);
+            let to = view.known_row(begun.worker, sent.to);
             let (Some(from), Some(to)) = (from, to) else { continue };
             let (x1, x2) = (LEFT + self.x(sent.at_ns), LEFT + self.x(message.found_ns()));
             let (y1, y2) = (places[from], places[to]);
             let hint = format!(
                 "message from rank {} to {}: {}",
-                sent.rank,
-                begun.rank,
+                sent.worker.rank,
+                begun.worker.rank,
                 duration(message.latency_ns() as f64)
             );
             svg.line_as(

@@ -6,7 +6,7 @@ use caribou::trace::{ChunkId, Event, NameId, What};
 use rustc_hash::FxHashMap;
 use trace_reader::Trace;
 
-use super::super::analysis::events::Place;
+use super::super::analysis::events::{Place, WorkerName};
 use super::super::chunks::is_called;
 use super::super::select::Selection;
 
@@ -42,7 +42,7 @@ pub(super) struct Slice {
 /// The rows.
 pub(super) enum View {
     Workers {
-        rows: BTreeMap<(u32, u32), usize>,
+        rows: BTreeMap<WorkerName, usize>,
         left_out: u64,
     },
     Chunks {
@@ -81,7 +81,7 @@ impl View {
         }
         let workers = selection
             .ranks(trace)
-            .flat_map(|rank| (0..rank.workers).map(move |worker| (rank.rank, worker)))
+            .flat_map(|rank| (0..rank.workers).map(move |worker| WorkerName { rank: rank.rank, worker }))
             .collect::<Vec<_>>();
         let rows = workers.iter().copied().take(WORKERS_MAX).zip(0..).collect::<BTreeMap<_, _>>();
         View::Workers { left_out: (workers.len() - rows.len()) as u64, rows }
@@ -90,7 +90,7 @@ impl View {
     /// Those of the workers selected whose events it needs.
     pub(super) fn places<'t>(&self, mut places: Vec<Place<'t>>) -> Vec<Place<'t>> {
         if let View::Workers { rows, .. } = self {
-            places.retain(|place| rows.contains_key(&(place.rank.rank, place.worker)));
+            places.retain(|place| rows.contains_key(&place.name()));
         }
         places
     }
@@ -115,11 +115,11 @@ impl View {
     pub(super) fn name(&self, trace: &Trace, row: usize) -> String {
         match self {
             View::Workers { rows, .. } => {
-                let Some((&(rank, worker), _)) = rows.iter().find(|&(_, &number)| number == row) else {
+                let Some((worker, _)) = rows.iter().find(|&(_, &number)| number == row) else {
                     return String::new();
                 };
-                let several = trace.ranks.iter().any(|other| other.rank == rank && other.workers > 1);
-                if several { format!("rank {rank}.{worker}") } else { format!("rank {rank}") }
+                let several = trace.ranks.iter().any(|other| other.rank == worker.rank && other.workers > 1);
+                if several { format!("rank {worker}") } else { format!("rank {}", worker.rank) }
             }
             View::Chunks { rows, .. } => trace.chunk_name(rows[row]),
         }
@@ -144,15 +144,15 @@ impl View {
     /// The row that this event belongs to.
     pub(super) fn row(&mut self, trace: &Trace, place: Place<'_>, event: &Event) -> Option<usize> {
         if let View::Workers { rows, .. } = self {
-            return rows.get(&(place.rank.rank, place.worker)).copied();
+            return rows.get(&place.name()).copied();
         }
         self.row_of_chunk(trace, chunk_of(&event.what)?)
     }
 
     /// End of a message: at a worker, or at a chunk.
-    pub(super) fn known_row(&self, place: (u32, u32), chunk: ChunkId) -> Option<usize> {
+    pub(super) fn known_row(&self, worker: WorkerName, chunk: ChunkId) -> Option<usize> {
         match self {
-            View::Workers { rows, .. } => rows.get(&place).copied(),
+            View::Workers { rows, .. } => rows.get(&worker).copied(),
             View::Chunks { known, .. } => known.get(&chunk).copied().flatten(),
         }
     }

@@ -168,7 +168,7 @@ fn bars(svg: &mut Svg, area: Area, layers: &Layers, spent: &Spent, workers: &[&W
     };
     bar(0.0, "avg", workers);
     for (number, group) in groups.iter().enumerate() {
-        let name = group.first().map_or(String::new(), |worker| format!("{}.{}", worker.rank, worker.worker));
+        let name = group.first().map_or(String::new(), |worker| worker.name().to_string());
         bar(number as f64 + 1.5, &name, group);
     }
 }
