@@ -4,7 +4,7 @@ use std::iter::zip;
 
 use serde::{Deserialize, Serialize};
 
-use super::particle::{Particle, flat};
+use super::particle::Particle;
 use super::problem::Problem;
 use super::tally::Tally;
 use super::tiling::WAYS;
@@ -24,7 +24,7 @@ use super::tiling::WAYS;
 /// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Block {
-    #[serde(with = "flat")]
+    #[serde(with = "caribou::bulk")]
     particles: Vec<Particle>,
 }
 

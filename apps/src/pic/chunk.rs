@@ -10,11 +10,11 @@
 
 use std::iter::zip;
 
-use caribou::{Chunk, Ctx, Index, Reducer, Target, Values};
+use caribou::{Chunk, Ctx, Halo, Halos, Index, Reducer, Target, Values};
 use serde::{Deserialize, Serialize};
 
 use super::block::Block;
-use super::particle::{Particle, flat};
+use super::particle::Particle;
 use super::problem::Problem;
 use super::tally::Tally;
 use super::tiling::WAYS;
@@ -32,27 +32,23 @@ const BEFORE: u32 = 0;
 pub struct Tile {
     problem: Problem,
     block: Block,
-    /// Particles of all tiles.
-    all: u64,
-    /// Steps that its particles have made.
-    step: u32,
-    /// Neighbours that have not sent their particles of this step yet.
-    missing: u8,
+    /// Particles of all tiles, once each has said how many begin in it.
+    all: Option<u64>,
+    /// What has come from the neighbours in this step.
+    arrivals: Halos<Arrivals>,
 }
+
+/// Particles that go to another tile, or none.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Arrivals(#[serde(with = "caribou::bulk")] Vec<Particle>);
 
 /// Messages between tiles.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Message {
     /// The particles that each tile begins with, in the order of their keys.
     Counts(Vec<(u64, u64)>),
-    /// Those that came from a neighbour in that step.
-    Arrivals {
-        /// The sender's step.
-        step: u32,
-        /// Particles, or none.
-        #[serde(with = "flat")]
-        particles: Vec<Particle>,
-    },
+    /// Those that came from a neighbour.
+    Arrivals(Halo<Arrivals>),
     /// All tiles have done `step` steps.
     Complete {
         /// Steps done.
@@ -68,41 +64,41 @@ impl Tile {
     /// The tile `index` before the first step.
     #[must_use]
     pub fn new(problem: Problem, index: [u16; 2]) -> Self {
-        Self { problem, block: Block::new(&problem, index), all: 0, step: 0, missing: 0 }
+        let arrivals = Halos::new(WAYS.len() as u32);
+        Self { problem, block: Block::new(&problem, index), all: None, arrivals }
     }
 
     /// Gives its particles the IDs after those of the tiles before it.
     fn number(&mut self, counts: &[(u64, u64)], here: [u16; 2]) {
         let before: u64 = counts.iter().filter(|(key, _)| *key < here.pack()).map(|(_, count)| count).sum();
         self.block.number(before + 1);
-        self.all = counts.iter().map(|(_, count)| count).sum();
+        self.all = Some(counts.iter().map(|(_, count)| count).sum());
     }
 
     /// Moves the particles, and sends each neighbour its own.
     fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
         let (problem, here) = (self.problem, ctx.index());
         let leavers = stretched(ctx.slowness(), || self.block.step(&problem, here));
-        self.step += 1;
-        for (way, particles) in zip(WAYS, leavers) {
+        for ((slot, way), particles) in zip(0.., WAYS).zip(leavers) {
             let there = problem.tiling.neighbour(here, way);
-            ctx.send(there, Message::Arrivals { step: self.step, particles });
+            ctx.send(there, Message::Arrivals(self.arrivals.halo(slot, Arrivals(particles))));
         }
-        self.missing = WAYS.len() as u8;
     }
 
     /// All particles of this step are here: the next, a sync, or the end.
     fn complete(&mut self, ctx: &mut Ctx<'_, Self>) {
         self.block.tidy();
-        let is_last = self.step == self.problem.steps();
+        let step = self.arrivals.step() as u32;
+        let is_last = step == self.problem.steps();
         if is_last {
             ctx.service::<Observers<Tally>>().deliver(ctx, || self.block.tally(&self.problem));
         }
         let values = vec![1, self.block.len() as u64];
-        ctx.contribute(self.step, Reducer::Sum, values, Target::Chunk(TIMEKEEPER));
+        ctx.contribute(step, Reducer::Sum, values, Target::Chunk(TIMEKEEPER));
         if is_last {
             return;
         }
-        if ctx.sync_due(u64::from(self.step - 1)) {
+        if ctx.sync_due(u64::from(step - 1)) {
             ctx.at_sync_nowait();
         }
         self.advance(ctx);
@@ -120,7 +116,8 @@ impl Chunk for Tile {
 
     fn ready(&self, message: &Message) -> bool {
         match message {
-            Message::Arrivals { step, .. } => *step == self.step,
+            // A neighbour may know before us how many begin where.
+            Message::Arrivals(arrivals) => self.all.is_some() && self.arrivals.expects(arrivals),
             Message::Counts(_) | Message::Complete { .. } => true,
         }
     }
@@ -131,16 +128,18 @@ impl Chunk for Tile {
                 self.number(&counts, ctx.index());
                 self.advance(ctx);
             }
-            Message::Arrivals { particles, .. } => {
-                self.block.take_in(particles);
-                self.missing -= 1;
-                if self.missing == 0 {
-                    self.complete(ctx);
-                }
+            Message::Arrivals(arrivals) => {
+                let Some(all) = self.arrivals.add(arrivals) else { return };
+                all.for_each(|Arrivals(particles)| self.block.take_in(particles));
+                self.complete(ctx);
             }
             Message::Complete { step, tiles, particles } => {
                 let expected = (self.problem.tiling.tiles(), self.all);
-                assert_eq!((tiles, particles), expected, "no tile and no particle is lost in step {step}");
+                assert_eq!(
+                    (tiles, Some(particles)),
+                    expected,
+                    "no tile and no particle is lost in step {step}"
+                );
                 let observers = ctx.service::<Observers<Tally>>();
                 // The first step comes before what is timed.
                 match step - 1 {
@@ -193,8 +192,13 @@ mod tests {
         (tile, effects)
     }
 
-    fn arrivals(step: u32, particles: Vec<Particle>) -> Message {
-        Message::Arrivals { step, particles }
+    /// What comes from the neighbour in that slot, which has completed so many steps.
+    fn arrivals(step: u64, slot: u32, particles: Vec<Particle>) -> Message {
+        let mut neighbour = Halos::new(1);
+        for _ in 0..step {
+            let _ = neighbour.add(neighbour.halo(0, Arrivals(Vec::new())));
+        }
+        Message::Arrivals(neighbour.halo(slot, Arrivals(particles)))
     }
 
     #[test]
@@ -202,21 +206,21 @@ mod tests {
         let mut tile = tile();
         let effects = probe(&mut tile, HERE).start();
         assert!(effects.messages.is_empty() && effects.contributions.len() == 1);
-        assert!(!tile.ready(&arrivals(1, Vec::new())));
+        assert!(!tile.ready(&arrivals(0, 0, Vec::new())));
     }
 
     #[test]
     fn ids_follow_those_of_the_tiles_before_and_all_are_known() {
         let (tile, effects) = started();
         let sent = effects.messages.iter().flat_map(|(_, message)| match message {
-            Message::Arrivals { particles, .. } => particles.clone(),
+            Message::Arrivals(Halo { value: Arrivals(particles), .. }) => particles.clone(),
             other => panic!("{other:?}"),
         });
         let mut all = tile;
         all.block.take_in(sent.collect());
         let count = all.block.len() as u64;
         assert_eq!(all.block.tally(&all.problem).id_sum, (101..=100 + count).sum::<u64>());
-        assert_eq!(all.all, 109 + count);
+        assert_eq!(all.all, Some(109 + count));
     }
 
     #[test]
@@ -225,7 +229,9 @@ mod tests {
         let (tiling, mut empty) = (tile.problem.tiling, 0);
         for (way, (to, message)) in zip(WAYS, &effects.messages) {
             assert_eq!(*to, tiling.neighbour(HERE, way));
-            let Message::Arrivals { step: 1, particles } = message else { panic!("{message:?}") };
+            let Message::Arrivals(Halo { value: Arrivals(particles), .. }) = message else {
+                panic!("{message:?}")
+            };
             empty += usize::from(particles.is_empty());
         }
         // One column to the right and one row up: three neighbours get some.
@@ -235,26 +241,27 @@ mod tests {
     #[test]
     fn the_particles_of_a_neighbour_that_is_ahead_have_to_wait() {
         let (tile, _) = started();
-        assert!(tile.ready(&arrivals(1, Vec::new())));
-        assert!(!tile.ready(&arrivals(2, Vec::new())));
+        assert!(tile.ready(&arrivals(0, 0, Vec::new())));
+        assert!(!tile.ready(&arrivals(1, 0, Vec::new())));
     }
 
     #[test]
     fn the_eighth_arrival_brings_the_contribution_and_the_next_step() {
         let (mut tile, _) = started();
         let before = tile.block.len() as u64;
-        for _ in 0..7 {
-            let effects = probe(&mut tile, HERE).receive(arrivals(1, vec![Particle::new([3, 11], 0, 1)]));
+        for slot in 0..7 {
+            let particles = vec![Particle::new([3, 11], 0, 1)];
+            let effects = probe(&mut tile, HERE).receive(arrivals(0, slot, particles));
             assert!(effects.messages.is_empty() && effects.contributions.is_empty());
         }
-        let effects = probe(&mut tile, HERE).period(1).receive(arrivals(1, Vec::new()));
+        let effects = probe(&mut tile, HERE).period(1).receive(arrivals(0, 7, Vec::new()));
         assert_eq!(effects.contributions, [(1, Values::U64(vec![1, before + 7]))]);
         assert_eq!(effects.messages.len(), 8);
-        assert!(tile.ready(&arrivals(2, Vec::new())) && !effects.at_sync, "the first step is not timed");
-        for _ in 0..7 {
-            probe(&mut tile, HERE).receive(arrivals(2, Vec::new()));
+        assert!(tile.ready(&arrivals(1, 0, Vec::new())) && !effects.at_sync, "the first step is not timed");
+        for slot in 0..7 {
+            probe(&mut tile, HERE).receive(arrivals(1, slot, Vec::new()));
         }
-        assert!(probe(&mut tile, HERE).period(1).receive(arrivals(2, Vec::new())).at_sync);
+        assert!(probe(&mut tile, HERE).period(1).receive(arrivals(1, 7, Vec::new())).at_sync);
     }
 
     #[test]
@@ -269,7 +276,7 @@ mod tests {
     #[should_panic(expected = "no particle is lost in step 3")]
     fn a_lost_particle_is_noticed_at_once() {
         let (mut tile, _) = started();
-        let particles = tile.all - 1;
+        let particles = tile.all.unwrap() - 1;
         probe(&mut tile, TIMEKEEPER).receive(Message::Complete { step: 3, tiles: 16, particles });
     }
 }

@@ -4,10 +4,8 @@
 //! of a cell, with a charge such that the four corners of its cell push it by 2(2k+1) to the right; one step later, in a column
 //! of the other sign, they brake it by as much. So it moves 2k+1 columns each step, and m rows, which nothing changes.
 
+use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
-
-/// The numbers of a particle as it travels.
-const NUMBERS: usize = 10;
 
 /// Half of a cell: particles begin, and stay, in the middle.
 const HALF: f64 = 0.5;
@@ -21,7 +19,8 @@ const HALF: f64 = 0.5;
 /// assert_eq!(particle.cell(), [5, 5]);
 /// assert_eq!(particle.astray(1, 10.0), None);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+#[repr(C)]
 pub struct Particle {
     x: f64,
     y: f64,
@@ -115,22 +114,10 @@ impl Particle {
     /// A number that follows from all its bits but the ID's.
     #[must_use]
     pub fn digest(&self) -> u64 {
-        let mix = |digest: u64, number: &f64| {
-            (digest ^ number.to_bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
-        };
-        self.numbers()[..NUMBERS - 1].iter().fold(1, mix)
-    }
-
-    /// What travels of it.
-    fn numbers(&self) -> [f64; NUMBERS] {
-        let Self { x, y, velocity_x, velocity_y, charge, first_x, first_y, k, m, id } = *self;
-        [x, y, velocity_x, velocity_y, charge, first_x, first_y, k, m, id]
-    }
-}
-
-impl From<[f64; NUMBERS]> for Particle {
-    fn from([x, y, velocity_x, velocity_y, charge, first_x, first_y, k, m, id]: [f64; NUMBERS]) -> Self {
-        Self { x, y, velocity_x, velocity_y, charge, first_x, first_y, k, m, id }
+        let anonymous: [u64; 10] = bytemuck::cast(self.with_id(0));
+        let mix =
+            |digest: u64, bits: u64| (digest ^ bits).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        anonymous.into_iter().fold(1, mix)
     }
 }
 
@@ -146,34 +133,6 @@ fn coulomb(charges: f64, across: f64, along: f64) -> (f64, f64) {
     let distance = square.sqrt();
     let force = charges / square;
     (force * across / distance, force * along / distance)
-}
-
-/// Particles as one run of plain numbers, for `#[serde(with = "flat")]`: encoded as one block.
-pub mod flat {
-    use super::{NUMBERS, Particle};
-    use serde::de::Error;
-    use serde::{Deserializer, Serializer};
-
-    /// Encodes them.
-    ///
-    /// # Errors
-    /// Those of the serializer.
-    pub fn serialize<S: Serializer>(particles: &[Particle], serializer: S) -> Result<S::Ok, S::Error> {
-        let numbers: Vec<f64> = particles.iter().flat_map(Particle::numbers).collect();
-        caribou::bulk::serialize(&numbers, serializer)
-    }
-
-    /// Decodes them.
-    ///
-    /// # Errors
-    /// Those of the deserializer, and a number that no particle has.
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Particle>, D::Error> {
-        let numbers: Vec<f64> = caribou::bulk::deserialize(deserializer)?;
-        match numbers.as_chunks::<NUMBERS>() {
-            (particles, []) => Ok(particles.iter().copied().map(Particle::from).collect()),
-            _ => Err(D::Error::custom("a particle is cut off")),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -210,16 +169,5 @@ mod tests {
         let mut other = particle;
         other.velocity_x = f64::from_bits(1);
         assert_ne!(particle.digest(), other.digest());
-    }
-
-    #[derive(Debug, PartialEq, Serialize, Deserialize)]
-    struct Group(#[serde(with = "flat")] Vec<Particle>);
-
-    #[test]
-    fn particles_are_the_same_after_a_journey() {
-        let some = Group((0..5).map(|at| Particle::new([at, 1], at, 3).with_id(at.into())).collect());
-        let json = serde_json::to_string(&some).unwrap();
-        assert_eq!(serde_json::from_str::<Group>(&json).unwrap(), some);
-        assert!(serde_json::from_str::<Group>(&json.replacen("0,", "", 1)).is_err());
     }
 }
