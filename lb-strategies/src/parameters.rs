@@ -1,7 +1,8 @@
 //! The parameters of a policy, and the values a person gives them.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
+
+use litemap::LiteMap;
 
 use crate::choice::Choice;
 use crate::parse_error::ParseError;
@@ -37,7 +38,7 @@ pub struct Parameter {
 #[derive(Clone, Debug)]
 pub struct Parameters {
     strategy: &'static str,
-    values: BTreeMap<&'static str, String>,
+    values: LiteMap<&'static str, String>,
 }
 
 impl Parameters {
@@ -48,9 +49,11 @@ impl Parameters {
         parameters: &'static [Parameter],
         settings: &str,
     ) -> Result<Self, ParseError> {
-        let mut values: BTreeMap<_, _> =
-            parameters.iter().map(|parameter| (parameter.name, parameter.default.to_owned())).collect();
-        let mut given = BTreeSet::new();
+        let mut values = LiteMap::new();
+        for parameter in parameters {
+            values.insert(parameter.name, parameter.default.to_owned());
+        }
+        let mut given = Vec::new();
         for setting in settings.split(',').map(str::trim).filter(|setting| !setting.is_empty()) {
             let (key, value) =
                 setting.split_once('=').map_or((setting, None), |(key, value)| (key, Some(value)));
@@ -62,9 +65,10 @@ impl Parameters {
             let Some(value) = value else {
                 return Err(ParseError::MissingValue { strategy, key: key.to_owned() });
             };
-            if !given.insert(key.trim()) {
+            if given.contains(&key.trim()) {
                 return Err(ParseError::Twice { strategy, key: key.trim().to_owned() });
             }
+            given.push(key.trim());
             value.trim().clone_into(known);
         }
         Ok(Self { strategy, values })

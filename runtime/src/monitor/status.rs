@@ -1,8 +1,7 @@
 //! The status of a run while it runs.
 
-use std::collections::BTreeMap;
-
 use lb_strategies::Shape;
+use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use crate::trace::Sample;
@@ -206,12 +205,12 @@ fn bound_sync(sync: &mut SyncReport, left: &mut usize) {
 
 /// One entry a name, the most expensive first.
 fn merge(kinds: Vec<KindStatus>) -> Vec<KindStatus> {
-    let mut by_name: BTreeMap<String, KindStatus> = BTreeMap::new();
+    let mut by_name = LiteMap::<String, KindStatus>::new();
     for mut kind in kinds {
         shorten(&mut kind.name);
         by_name.entry(kind.name.clone()).or_default().add(kind);
     }
-    let mut kinds: Vec<KindStatus> = by_name.into_values().collect();
+    let mut kinds: Vec<KindStatus> = by_name.into_iter().map(|(_, kind)| kind).collect();
     kinds.sort_by(|a, b| b.cpu_ns.cmp(&a.cpu_ns).then_with(|| a.name.cmp(&b.name)));
     if kinds.len() > KINDS_MAX {
         let mut others = KindStatus::default();

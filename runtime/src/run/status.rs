@@ -1,7 +1,8 @@
 //! The status of a run while it runs, put together from its recordings for the [`monitor`](crate::monitor).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use litemap::LiteMap;
 
 use super::session::Session;
 use crate::config::Config;
@@ -31,7 +32,7 @@ impl Session {
         let mut recordings: Vec<Arc<Recording>> = self.recordings().clone();
         recordings.sort_by_key(|rank| rank.rank());
         let elapsed_ns = self.elapsed_ns();
-        let mut kinds = BTreeMap::new();
+        let mut kinds = LiteMap::new();
         let ranks = recordings.iter().map(|rank| rank_status(rank, self.run(), elapsed_ns, &mut kinds));
         let mut ranks: Vec<RankStatus> = ranks.collect();
         for Running { rank, worker, what, kind, long_ns } in self.running() {
@@ -51,7 +52,7 @@ impl Session {
             iterations_total: recordings.first().and_then(|rank| rank.iterations_total.get().copied()),
             ranks_total: run.ranks,
             ranks,
-            kinds: kinds.into_values().collect(),
+            kinds: kinds.into_iter().map(|(_, kind)| kind).collect(),
             syncs: syncs.latest.into(),
             syncs_total: syncs.total,
             moved_total: syncs.moved,
@@ -66,7 +67,7 @@ fn rank_status(
     recording: &Recording,
     run: &RunRecord,
     elapsed_ns: u64,
-    kinds: &mut BTreeMap<String, KindStatus>,
+    kinds: &mut LiteMap<String, KindStatus>,
 ) -> RankStatus {
     let names = recording.names();
     let sample = recording.last_sample();
@@ -105,7 +106,7 @@ fn worker_status(worker: WorkerId, profile: &Profile, elapsed_ns: u64) -> Worker
     status
 }
 
-fn add_kinds(profile: &Profile, names: &[Name], arrays: &[String], kinds: &mut BTreeMap<String, KindStatus>) {
+fn add_kinds(profile: &Profile, names: &[Name], arrays: &[String], kinds: &mut LiteMap<String, KindStatus>) {
     for row in &profile.rows {
         let name = match row.activity {
             Activity::Kind(kind) => match names.get(kind.0 as usize) {

@@ -3,12 +3,13 @@
 //! A thread that looks once a second at what the workers are running. It ends nothing: threads cannot be killed, they
 //! borrow what the caller of `run` lends, so a run can only wait for its handlers, failed or not. It says for which.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+use litemap::LiteMap;
 
 use super::outcome::Outcome;
 use crate::config::Config;
@@ -72,7 +73,7 @@ impl Drop for Watchdog {
 struct Warnings {
     after_ns: u64,
     /// By rank and worker.
-    told: BTreeMap<(Rank, WorkerId), Told>,
+    told: LiteMap<(Rank, WorkerId), Told>,
     failed: bool,
 }
 
@@ -86,7 +87,7 @@ struct Told {
 
 impl Warnings {
     fn after(limit: Duration) -> Warnings {
-        Warnings { after_ns: limit.as_nanos() as u64, told: BTreeMap::new(), failed: false }
+        Warnings { after_ns: limit.as_nanos() as u64, told: LiteMap::new(), failed: false }
     }
 
     /// Lines to tell now. Of the same handler the next comes when it has run for twice as long; in a run that has failed

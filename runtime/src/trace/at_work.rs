@@ -3,9 +3,10 @@
 //! A worker says it by plain stores that cost as much as keeping it to itself, and reads no clock for it. Whoever watches
 //! looks again and again: what is still the same has been running since the first look, so times are *at least*.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use litemap::LiteMap;
 
 use super::event::{ArrayId, ChunkId, NameId};
 use super::recording::Recording;
@@ -170,7 +171,7 @@ impl std::fmt::Display for Running {
 pub(crate) struct Sightings {
     last_ns: u64,
     /// By rank and worker: since the first look at it.
-    seen: BTreeMap<(Rank, WorkerId), (Sight, u64)>,
+    seen: LiteMap<(Rank, WorkerId), (Sight, u64)>,
 }
 
 impl Sightings {
@@ -194,13 +195,14 @@ impl Sightings {
         // Who waits while another worker executes may have good reason to.
         let elsewhere = ranks.iter().any(|rank| rank.others_work.load(Ordering::Relaxed));
         if elsewhere || self.seen.values().any(|(sight, _)| !sight.waits()) {
-            let waiting = self.seen.values_mut().filter(|(sight, _)| sight.waits());
-            waiting.for_each(|(_, long_ns)| *long_ns = 0);
+            let waiting = self.seen.iter_mut().filter(|(_, (sight, _))| sight.waits());
+            waiting.for_each(|(_, (_, long_ns))| *long_ns = 0);
         }
         let in_words = |rank: &Arc<Recording>| {
-            let its = self.seen.range((rank.rank(), WorkerId(0))..=(rank.rank(), WorkerId(u32::MAX)));
-            let its = its.filter(|&(_, &(_, long_ns))| long_ns > 0);
-            its.map(|(&(_, worker), &(sight, long_ns))| rank.running(worker, sight, long_ns))
+            let first = self.seen.as_slice().partition_point(|&((of, _), _)| of < rank.rank());
+            let its = self.seen.as_slice()[first..].iter().take_while(|&&((of, _), _)| of == rank.rank());
+            let long = its.filter(|&&(_, (_, long_ns))| long_ns > 0);
+            long.map(|&((_, worker), (sight, long_ns))| rank.running(worker, sight, long_ns))
                 .collect::<Vec<_>>()
         };
         ranks.iter().flat_map(in_words).collect()

@@ -1,8 +1,9 @@
 //! The queue: grants indices to workers that ask, and dismisses all when everything was run.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 
+use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Outbox, SizeRule};
@@ -83,7 +84,7 @@ pub struct Queue {
     workers: u32,
     asking: VecDeque<Asks>,
     /// Workers with a grant that they have not come back from.
-    granted: BTreeSet<(Rank, WorkerId)>,
+    granted: LiteMap<(Rank, WorkerId), ()>,
     dismissed: bool,
 }
 
@@ -97,7 +98,7 @@ impl Queue {
             ranks: pool.ranks(),
             workers: pool.workers(),
             asking: VecDeque::new(),
-            granted: BTreeSet::new(),
+            granted: LiteMap::new(),
             dismissed: false,
         }
     }
@@ -133,7 +134,7 @@ impl Queue {
             };
             let count = self.rule.next(self.waiting(), self.working(), fitting);
             let range = self.take(count).expect("some wait, and a size is at least 1");
-            self.granted.insert((rank, worker));
+            self.granted.insert((rank, worker), ());
             outbox.push_back((rank, QueueMessage::Grant { worker, range }));
         }
         if self.granted.is_empty() && !self.dismissed {

@@ -12,7 +12,8 @@
 
 mod copying;
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use copying::verdict;
 
@@ -39,7 +40,7 @@ pub(super) struct LeaseRank {
     me: Rank,
     pool: RangePool,
     talk: Conversation,
-    waiting: BTreeSet<WorkerId>,
+    waiting: BinaryHeap<Reverse<WorkerId>>,
     /// Workers that are not released.
     workers: u32,
     stage: Stage,
@@ -80,7 +81,7 @@ impl LeaseRank {
             me,
             pool,
             talk: Conversation::default(),
-            waiting: BTreeSet::new(),
+            waiting: BinaryHeap::new(),
             workers,
             stage: Stage::Working,
             pulse: Pulse { alone, chunk, next: None },
@@ -109,7 +110,7 @@ impl LeaseRank {
             (Some(_), Some(Role::Foreign(..))) => out.push(Output::Discard { worker }),
             (None, _) => {}
         }
-        self.waiting.insert(worker);
+        self.waiting.push(Reverse(worker));
         self.go_on(now, out);
     }
 
@@ -140,7 +141,7 @@ impl LeaseRank {
             Order::Verdict { owner, piece, counts } => {
                 if let Some(worker) = self.tail.answered(owner, piece) {
                     out.push(verdict(worker, counts));
-                    self.waiting.insert(worker);
+                    self.waiting.push(Reverse(worker));
                 }
             }
             Order::Stop => {
@@ -177,15 +178,15 @@ impl LeaseRank {
 
     fn go_on(&mut self, now: Nanos, out: &mut Vec<Output>) {
         if self.stage == Stage::Stopped {
-            while let Some(worker) = self.waiting.pop_first() {
+            while let Some(Reverse(worker)) = self.waiting.pop() {
                 self.workers -= 1;
                 out.push(Output::Release { worker });
             }
             return;
         }
-        while let Some(&worker) = self.waiting.first() {
+        while let Some(&Reverse(worker)) = self.waiting.peek() {
             let Some(range) = self.pool.claim(now, worker) else { break };
-            self.waiting.pop_first();
+            self.waiting.pop();
             let copy = self.copies == Copies::Now;
             if copy {
                 self.tail.begin(worker, range.clone());

@@ -11,8 +11,9 @@
 //! 2. A piece is known by its number.
 //! 3. A piece that was settled for another rank is no longer held: its copy counts.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
+
+use litemap::LiteMap;
 
 use crate::rank::{Rank, WorkerId};
 
@@ -36,10 +37,10 @@ struct Open {
 /// The open pieces of one rank.
 #[derive(Debug, Default)]
 pub(super) struct Tail {
-    open: BTreeMap<u64, Open>,
-    roles: BTreeMap<WorkerId, Role>,
+    open: LiteMap<u64, Open>,
+    roles: LiteMap<WorkerId, Role>,
     /// Workers that keep a result apart until the owner has answered.
-    asking: BTreeMap<(Rank, u64), WorkerId>,
+    asking: LiteMap<(Rank, u64), WorkerId>,
     next: u64,
 }
 
@@ -100,6 +101,6 @@ impl Tail {
 
     /// All who wait for answers that will not come.
     pub(super) fn give_up(&mut self) -> Vec<WorkerId> {
-        std::mem::take(&mut self.asking).into_values().collect()
+        std::mem::take(&mut self.asking).into_iter().map(|(_, worker)| worker).collect()
     }
 }

@@ -31,6 +31,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use litemap::LiteMap;
+
 pub(crate) use lb_strategies::balancer::Move;
 
 use super::packet::{Journey, Traveller};
@@ -66,7 +68,7 @@ pub(crate) struct Migrations {
     rank: Rank,
     others: u32,
     /// Markers of other ranks, by sync.
-    markers: BTreeMap<SyncId, u32>,
+    markers: LiteMap<SyncId, u32>,
     now: Migration,
 }
 
@@ -84,7 +86,7 @@ enum Migration {
     Draining {
         leavers: BTreeMap<ChunkId, Leaver>,
         /// The journeys of leavers from this rank, by array.
-        journeys: BTreeMap<ArrayId, Journey>,
+        journeys: LiteMap<ArrayId, Journey>,
         arrivals: Arrivals,
     },
     Receiving(Arrivals),
@@ -101,7 +103,7 @@ struct Arrivals {
 
 impl Migrations {
     pub(crate) fn new(rank: Rank, ranks: u32) -> Migrations {
-        Migrations { rank, others: ranks - 1, markers: BTreeMap::new(), now: Migration::Settled }
+        Migrations { rank, others: ranks - 1, markers: LiteMap::new(), now: Migration::Settled }
     }
 
     /// Rank 0 has decided who moves, if anybody does. `cell` finds a chunk of this rank.
@@ -124,7 +126,7 @@ impl Migrations {
         let expected = arriving.map(|arriving| arriving.chunk).collect();
         let arrivals = Arrivals { sync, expected, travellers: Vec::new() };
         if leavers.is_empty() {
-            return self.switch(leavers, BTreeMap::new(), arrivals);
+            return self.switch(leavers, LiteMap::new(), arrivals);
         }
         let cells = leavers.values().map(|leaver| leaver.cell).collect();
         self.now = Migration::Stopping { running: leavers.len(), leavers, arrivals };
@@ -135,7 +137,10 @@ impl Migrations {
     pub(crate) fn held(&mut self, journey: impl Fn(ArrayId) -> Journey) -> Vec<Step> {
         match std::mem::take(&mut self.now) {
             Migration::Stopping { leavers, running: 1, arrivals } => {
-                let journeys = leavers.keys().map(|chunk| (chunk.array, journey(chunk.array))).collect();
+                let mut journeys = LiteMap::new();
+                for &ChunkId { array, .. } in leavers.keys() {
+                    journeys.entry(array).or_insert_with(|| journey(array));
+                }
                 self.switch(leavers, journeys, arrivals)
             }
             Migration::Stopping { leavers, running, arrivals } => {
@@ -174,7 +179,7 @@ impl Migrations {
     fn switch(
         &mut self,
         leavers: BTreeMap<ChunkId, Leaver>,
-        journeys: BTreeMap<ArrayId, Journey>,
+        journeys: LiteMap<ArrayId, Journey>,
         arrivals: Arrivals,
     ) -> Vec<Step> {
         let mut steps =

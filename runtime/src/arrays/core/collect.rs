@@ -7,8 +7,7 @@
 //! Chunks that came with `at_sync_nowait` never stand still unless they leave. Under a strategy that never moves (`none`)
 //! nobody does: chunks resume at once, loads are collected all the same.
 
-use std::collections::BTreeMap;
-
+use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use super::census::{Report, Tally};
@@ -53,7 +52,7 @@ pub(crate) struct Arrival {
 
 #[derive(Debug, Default)]
 struct Gathering {
-    tallies: BTreeMap<ArrayId, Tally>,
+    tallies: LiteMap<ArrayId, Tally>,
     arrivals: Vec<Arrival>,
 }
 
@@ -68,11 +67,11 @@ pub(crate) struct Reports {
 /// One rank's syncs.
 #[derive(Debug, Default)]
 pub(crate) struct Syncs {
-    gathering: BTreeMap<SyncId, Gathering>,
+    gathering: LiteMap<SyncId, Gathering>,
     /// Chunks of this rank, counted by the sync they come to next.
-    due: BTreeMap<SyncId, u64>,
+    due: LiteMap<SyncId, u64>,
     /// Chunks of this rank that hear of the decision, by sync: a newcomer may come to the next one before this one's.
-    waiting: BTreeMap<SyncId, Vec<(ChunkId, CellId)>>,
+    waiting: LiteMap<SyncId, Vec<(ChunkId, CellId)>>,
 }
 
 impl Syncs {
@@ -121,13 +120,13 @@ impl Syncs {
     /// Takes the reports to syncs to which every chunk of this rank has come.
     pub(crate) fn complete(&mut self) -> Vec<Reports> {
         let first_due = self.due.keys().next().copied().unwrap_or(SyncId(u64::MAX));
-        let open = self.gathering.split_off(&first_due);
-        let complete = std::mem::replace(&mut self.gathering, open);
-        let reports = |(sync, gathering): (SyncId, Gathering)| {
-            let tallies = gathering.tallies.into_iter().collect();
-            Reports { sync, tallies, arrivals: gathering.arrivals }
-        };
-        complete.into_iter().map(reports).collect()
+        let mut complete = Vec::new();
+        while let Some((&sync, _)) = self.gathering.first().filter(|&(&sync, _)| sync < first_due) {
+            let gathering = self.gathering.remove(&sync).expect("looked at just above");
+            let tallies = gathering.tallies.into_tuple_vec();
+            complete.push(Reports { sync, tallies, arrivals: gathering.arrivals });
+        }
+        complete
     }
 
     /// The first sync that some chunks of this rank have come to and others have not.

@@ -2,7 +2,6 @@
 //!
 //! The [`Balancer`] decides by the reports.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lb_strategies::balancer::{
@@ -10,6 +9,7 @@ use lb_strategies::balancer::{
 };
 use lb_strategies::predict::Smoothing;
 use lb_strategies::{Assignment, ChunkLoad, Snapshot, Strategy};
+use litemap::LiteMap;
 
 use super::balance::Move;
 use super::census::Tally;
@@ -57,7 +57,7 @@ pub(crate) struct Coordinator {
     /// Members of each array; none for arrays that do not sync.
     populations: Vec<Option<u64>>,
     next: SyncId,
-    gathering: BTreeMap<SyncId, Gathering>,
+    gathering: LiteMap<SyncId, Gathering>,
     /// Messages handled in each of the phases that the balancer looks back on.
     deliveries: Vec<u64>,
     /// The phase whose sync the strategy is thinking about.
@@ -85,7 +85,7 @@ impl Coordinator {
             keeps_reports,
             populations,
             next: SyncId(0),
-            gathering: BTreeMap::new(),
+            gathering: LiteMap::new(),
             deliveries: Vec::new(),
             deciding: None,
             ongoing: None,

@@ -8,7 +8,7 @@
 //! Cost: nothing while somebody works; two rounds of small packets once everybody is idle. The packets of this search
 //! are not counted.
 
-use std::collections::BTreeMap;
+use litemap::LiteMap;
 
 use crate::ids::Rank;
 
@@ -30,7 +30,7 @@ pub(crate) struct Quiescence {
     ranks: u32,
     wave: u64,
     asking: bool,
-    answers: BTreeMap<Rank, (u64, u64)>,
+    answers: LiteMap<Rank, (u64, u64)>,
     last: Option<(u64, u64)>,
     explained: Vec<Vec<String>>,
     quiescent: bool,
@@ -42,7 +42,7 @@ impl Quiescence {
             ranks,
             wave: 0,
             asking: false,
-            answers: BTreeMap::new(),
+            answers: LiteMap::new(),
             last: None,
             explained: Vec::new(),
             quiescent: false,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use lb_strategies::Strategy;
 use lb_strategies::balancer::RankPlace;
+use litemap::LiteMap;
 
 use super::action::Action;
 use super::balance::Migrations;
@@ -199,7 +200,7 @@ impl RankCore {
         message: &Arc<[u8]>,
         out: &mut Actions,
     ) {
-        let mut by_rank = BTreeMap::<Rank, Vec<u64>>::new();
+        let mut by_rank = LiteMap::<Rank, Vec<u64>>::new();
         for &key in keys {
             by_rank.entry(self.location.rank_of(ChunkId { array, key })).or_default().push(key);
         }

@@ -291,11 +291,9 @@ impl Reductions {
     pub(crate) fn complete(&mut self, array: ArrayId, sequence: u64) -> Vec<(u64, Partial)> {
         let open = &mut self.open[array.index()];
         *open = (*open).max(sequence + 1);
-        let later = self.pending.split_off(&(array, sequence + 1));
-        let mut earlier = std::mem::replace(&mut self.pending, later);
-        let mine = earlier.split_off(&(array, 0));
-        self.pending.append(&mut earlier);
-        mine.into_iter().filter_map(|((_, sequence), pending)| Some((sequence, pending.partial?))).collect()
+        let through = self.pending.range((array, 0)..=(array, sequence)).map(|(&of, _)| of);
+        let through = through.collect::<Vec<_>>().into_iter();
+        through.filter_map(|of| Some((of.1, self.pending.remove(&of)?.partial?))).collect()
     }
 
     /// Takes everything that has not been passed on, in order.

@@ -15,6 +15,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{ChunkId, Rank};
@@ -91,7 +92,7 @@ impl fmt::Display for Addressee {
 #[derive(Debug, Default)]
 pub(crate) struct Addressees {
     messages: u64,
-    named: BTreeMap<(ChunkId, &'static str), u64>,
+    named: LiteMap<(ChunkId, &'static str), u64>,
 }
 
 impl Addressees {

@@ -17,8 +17,7 @@
 
 mod line;
 
-use std::collections::BTreeMap;
-
+use litemap::LiteMap;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -133,7 +132,7 @@ impl Plan {
 /// The hosts in the order of their first ranks, and for each rank the position of its own.
 fn number_hosts(places: &[Place]) -> (Vec<String>, Vec<u32>) {
     let (mut hosts, mut host_of) = (Vec::new(), Vec::with_capacity(places.len()));
-    let mut numbers = BTreeMap::new();
+    let mut numbers = LiteMap::new_vec();
     for Place { host, .. } in places {
         let number = *numbers.entry(host).or_insert_with(|| {
             hosts.push(host.clone());
@@ -174,7 +173,7 @@ fn groups<'p>(places: &'p [Place], host_of: &[u32]) -> Vec<Group<'p>> {
             leaders.join(first, rank);
         }
     }
-    let mut groups = BTreeMap::new();
+    let mut groups = LiteMap::new_vec();
     let new = || Group { members: Vec::new(), vcpus: Vec::new() };
     for ((rank, place), quota) in places.iter().enumerate().zip(quotas(places, host_of)) {
         let group = groups.entry(leaders.of(rank)).or_insert_with(new);
@@ -183,14 +182,14 @@ fn groups<'p>(places: &'p [Place], host_of: &[u32]) -> Vec<Group<'p>> {
     for (user, vcpu) in vcpus {
         groups.entry(leaders.of(user)).or_insert_with(new).vcpus.push(vcpu);
     }
-    let mut groups: Vec<Group<'p>> = groups.into_values().collect();
+    let mut groups: Vec<Group<'p>> = groups.into_iter().map(|(_, group)| group).collect();
     groups.iter_mut().for_each(Group::settle);
     groups
 }
 
 /// The part of each rank: those of a host that are in one control group share its quota evenly.
 fn quotas(places: &[Place], host_of: &[u32]) -> Vec<Option<f64>> {
-    let mut members = BTreeMap::<(u32, &str), u32>::new();
+    let mut members = LiteMap::<(u32, &str), u32>::new();
     for (place, &host) in places.iter().zip(host_of) {
         if let Some(quota) = &place.quota {
             *members.entry((host, &quota.group)).or_default() += 1;

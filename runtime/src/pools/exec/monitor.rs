@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use lb_strategies::Shape;
+use litemap::LiteMap;
 
 use super::rank::Shared;
 use super::steps::{Life, Next};
@@ -48,7 +49,7 @@ pub(super) struct Monitor<'m> {
     /// As it was chosen.
     policy: &'m str,
     /// Parts that have come, by rank: what was accumulated, and the rest.
-    parts: BTreeMap<Rank, (Accumulated, Part)>,
+    parts: LiteMap<Rank, (Accumulated, Part)>,
     handed_over: bool,
     /// The run has failed elsewhere: everybody knows.
     told: bool,
@@ -113,7 +114,7 @@ impl<'m> Monitor<'m> {
             wire: config.wire,
             patience: config.watchdog,
             policy: config.lb_spec(Shape::Pools),
-            parts: BTreeMap::new(),
+            parts: LiteMap::new(),
             handed_over: false,
             told: false,
             cancel_told: false,

@@ -1,6 +1,6 @@
 //! Makes the whole of the parts of all ranks.
 
-use std::collections::BTreeMap;
+use litemap::LiteMap;
 
 use crate::error::Error;
 use crate::ids::Rank;
@@ -13,13 +13,13 @@ use crate::pools::core::work::{Accumulated, PoolWork};
 /// [`Error::Miscounted`] if the iterations executed are not those of the pool, each once, unless it was cancelled.
 pub(super) fn whole(
     work: &dyn PoolWork,
-    parts: BTreeMap<Rank, (Accumulated, Part)>,
+    parts: LiteMap<Rank, (Accumulated, Part)>,
     cancelled: bool,
 ) -> Result<(Accumulated, Whole), Error> {
     let mut whole = Whole::default();
     let mut tally = Tally::default();
     let mut all = None;
-    for (accumulated, part) in parts.into_values() {
+    for (_, (accumulated, part)) in parts {
         work.gather(&mut all, accumulated);
         tally.add(part.tally);
         whole.workers.extend(part.workers);

@@ -1,5 +1,6 @@
 //! Copies on a rank: it begins them, offers its own late pieces, and gives up those that nobody will settle.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::{Copies, LeaseRank, Stage};
@@ -13,7 +14,7 @@ impl LeaseRank {
         self.stage = Stage::Stopped;
         for worker in self.tail.give_up() {
             out.push(Output::Discard { worker });
-            self.waiting.insert(worker);
+            self.waiting.push(Reverse(worker));
         }
     }
 
@@ -30,7 +31,7 @@ impl LeaseRank {
         let late: Vec<_> = self.tail.alone().filter(is_late).collect();
         for (piece, range, _) in late {
             self.tail.mark(piece);
-            if let Some(worker) = self.waiting.pop_first() {
+            if let Some(Reverse(worker)) = self.waiting.pop() {
                 self.run_copy(now, worker, Role::Own(piece), range, out);
             } else {
                 self.report(now, Occasion::Offer { piece, range });
@@ -47,7 +48,7 @@ impl LeaseRank {
         range: Range<u64>,
         out: &mut Vec<Output>,
     ) {
-        let worker = self.waiting.pop_first();
+        let worker = self.waiting.pop().map(|Reverse(worker)| worker);
         self.talk.waiting(self.waiting.len() as u32);
         let Some(worker) = worker else { return };
         let role = if owner == self.me { Role::Own(piece) } else { Role::Foreign(owner, piece) };
