@@ -91,6 +91,9 @@ fn a_bad_option_is_one_line_and_exit_code_2() {
         (TASK_BENCH, "-type tree -and -type fft -width 1", "-width 1"),
         (TASK_BENCH, "-and -iter x", "'x' for '--iter"),
         (TASK_BENCH, "--neighbour 1:0.5 --ranks 1", "there is no rank 1"),
+        (TASK_BENCH, "--repetitions 3", "--metg"),
+        (TASK_BENCH, "--metg --peak 0", "above 0"),
+        (TASK_BENCH, "--metg --compare none,eigth", "eighth"),
     ] {
         let output = start(program, arguments);
         let complaint = lines(&output.stderr);
@@ -167,6 +170,29 @@ fn the_ring_reports_the_time_of_a_message() {
         let numbers: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
         assert!(numbers["ns_per_message"].as_f64().unwrap() > 0.0);
     }
+}
+
+#[test]
+fn the_smallest_grain_is_told_plotted_and_written() {
+    let folder = std::env::temp_dir().join(format!("caribou-task-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (plot, json) = (folder.join("out.svg"), folder.join("out.json"));
+    let options = "-type stencil_1d -steps 50 -width 16 -kernel compute_bound -iter 4096 --ranks 2 --metg --repetitions 2 \
+        --compare none,eighth";
+    let output = start(TASK_BENCH, &format!("{options} --plot {} --json {}", plot.display(), json.display()));
+    assert!(output.status.success(), "{:?}", lines(&output.stderr));
+    let said = lines(&output.stdout);
+    for words in ["METG(50 %) of none: ", "METG(50 %) of eighth: ", "Iterations: 4096"] {
+        assert!(said.iter().any(|line| line.contains(words)), "{words}: {said:?}");
+    }
+    assert!(std::fs::read_to_string(plot).unwrap().contains("eighth"));
+    let numbers: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    assert_eq!(numbers["metg"]["systems"][1]["grains"].as_array().unwrap().len(), 13);
+    assert!(numbers["metg"]["systems"][0]["grains"][12]["grain_ns"].as_f64().unwrap() > 0.0);
+    // Nothing is counted of work that is none.
+    let nothing = start(TASK_BENCH, "--metg");
+    assert!(lines(&nothing.stderr)[0].contains("-kernel"), "{:?}", lines(&nothing.stderr));
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

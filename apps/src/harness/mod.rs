@@ -86,7 +86,7 @@ pub mod output;
 pub mod plot;
 pub mod pools;
 mod program;
-mod progress;
+pub(crate) mod progress;
 mod shape;
 mod start;
 pub(crate) mod strategies;

@@ -3,10 +3,13 @@
 //! A graph has a number of *timesteps* and *points*. A *task* is a point at a timestep: it checks what tasks of the timestep
 //! before have put out, works, and puts out something itself. `graph` says who needs whom, `kernel` what the work is, and
 //! `task` checks; so far they are Task Bench's own core. `point` is the program on the runtime, and all that a user would
-//! write; `run`, `report` and `options` are around it.
+//! write; `run`, `report` and `options` are around it. `metg` looks for the smallest grain, and `eighth` moves points for the
+//! sake of moving.
 
+mod eighth;
 pub mod graph;
 pub mod kernel;
+pub mod metg;
 pub mod options;
 pub mod point;
 pub mod report;

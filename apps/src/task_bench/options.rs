@@ -42,6 +42,18 @@ pub struct Options {
     /// Limit that rank's workers to PERCENT of their vCPUs, where control groups are writable; repeatable
     #[arg(long, value_name = "RANK:PERCENT", value_parser = QuotaSpec::parse)]
     pub quota: Vec<QuotaSpec>,
+    /// Find the smallest grain at which half of the peak rate is left: halve -iter from run to run, down to 1
+    #[arg(long)]
+    pub metg: bool,
+    /// Repetitions of all that, of which the median counts
+    #[arg(long, value_name = "COUNT", default_value_t = 7, requires = "metg", value_parser = counts(1..=1000u32))]
+    pub repetitions: u32,
+    /// Operations or bytes a second that are the peak [default: the rate of the coarsest runs]
+    #[arg(long, value_name = "RATE", requires = "metg", value_parser = rate)]
+    pub peak: Option<f64>,
+    /// Plot the part of the peak rate against the grain
+    #[arg(long, value_name = "FILE.svg", requires = "metg")]
+    pub plot: Option<PathBuf>,
     /// Write the result
     #[arg(long, value_name = "FILE.json")]
     pub json: Option<PathBuf>,
@@ -58,7 +70,13 @@ Exit code: 0 done, 1 a run failed or its result is wrong, 2 bad options.
 A stencil of tasks of 20 us:  task_bench -type stencil_1d -steps 1000 -width 2 -kernel compute_bound -iter 2048
 Two graphs side by side:      task_bench -type fft -width 8 -and -type tree -width 8
 Load that stays uneven:       task_bench -type stencil_1d -steps 1000 -width 32 -kernel load_imbalance -iter 8192 \\
-                              -imbalance 1 -keep 0 --compare none,refine";
+                              -imbalance 1 -keep 0 --compare none,refine
+The smallest grain:           task_bench -type stencil_1d -steps 1000 -width 2 -kernel compute_bound --metg
+What balancing adds to it:    task_bench -type stencil_1d -steps 1000 -width 32 -kernel compute_bound --metg \\
+                              --compare none,refine,eighth
+
+With --metg -iter is where to begin (65536 if none is given). A task's grain is the time, times all workers, over the
+tasks. `eighth` is a strategy of this program: at every sync it moves every eighth point, for nothing.";
 
 /// The options of a graph.
 #[derive(Clone, Debug, clap::Args)]
@@ -69,6 +87,11 @@ struct GraphOptions {
     field: Option<u64>,
     #[arg(long, hide = true)]
     nodes: Option<u64>,
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
+    rate.ok_or_else(|| "expected a number above 0, as in 1.5e10".to_owned())
 }
 
 #[derive(Debug, clap::Parser)]

@@ -20,8 +20,7 @@ pub const ROUNDS: u64 = 2;
 struct Point {
     tasks: Tasks,
     halos: Halos<Output>,
-    /// Timesteps of its graph, and of the shortest of all graphs.
-    steps: u32,
+    /// Timesteps of the shortest of all graphs: then some points come to no more syncs.
     shortest: u32,
     rounds_left: u64,
     begin_ns: u64,
@@ -36,7 +35,7 @@ impl Point {
             return self.start(ctx);
         }
         let [executed, checked] = self.tasks.done();
-        let told = [executed, checked, ctx.elapsed_ns() - self.begin_ns];
+        let told = [executed, checked, ctx.elapsed_ns().saturating_sub(self.begin_ns)];
         ctx.contribute(0, Reducer::Gather, told.map(u64::to_le_bytes).concat(), Target::Exit);
     }
 }
@@ -64,7 +63,7 @@ impl Chunk for Point {
             self.begin_ns = ctx.elapsed_ns();
         }
         self.tasks.execute(step, inputs);
-        if step + 1 == self.steps {
+        if self.tasks.end_with(step) {
             return self.finish(ctx);
         }
         let [graph, point] = ctx.index();
@@ -85,42 +84,23 @@ impl Chunk for Point {
     }
 }
 
-/// What a point did: tasks executed and inputs checked in all rounds, and the nanoseconds of the last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Told {
-    /// Tasks.
-    pub executed: u64,
-    /// Inputs.
-    pub checked: u64,
-    /// From its first task's begin to its last one's end.
-    pub elapsed_ns: u64,
-}
-
-/// Executes graphs beside each other, and returns what each point told.
+/// Executes graphs beside each other. The value of the report is what each point told: see [`Told`](super::report::Told).
 ///
 /// # Errors
 /// Those of the runtime.
-pub fn run(config: Config, graphs: &[Graph]) -> Result<(Vec<Told>, Report), caribou::Error> {
+pub fn run(config: Config, graphs: &[Graph]) -> Result<Report, caribou::Error> {
     let shortest = graphs.iter().map(|graph| graph.steps).min().unwrap_or(0);
     let points = |graph: &Graph| (0..graph.width).map(|point| [graph.number, point]).collect::<Vec<_>>();
     let points: Vec<[u32; 2]> = graphs.iter().flat_map(points).collect();
-    let report = caribou::run(config, |setup| {
+    caribou::run(config, |setup| {
         let widths: Vec<u64> = graphs.iter().map(|graph| graph.width.into()).collect();
         let graphs = graphs.to_vec();
         let part = move |[graph, point]: [u32; 2], ranks: u32| {
             (u64::from(point) * u64::from(ranks) / widths[graph as usize]) as u32
         };
         setup.array_with(points.clone(), Placement::by(part), move |[graph, point]: [u32; 2]| {
-            let graph = &graphs[graph as usize];
-            let (tasks, halos) = (Tasks::new(graph, point), Halos::new(1));
-            Point { tasks, halos, steps: graph.steps, shortest, rounds_left: ROUNDS, begin_ns: 0 }
+            let tasks = Tasks::new(&graphs[graph as usize], point);
+            Point { tasks, halos: Halos::new(1), shortest, rounds_left: ROUNDS, begin_ns: 0 }
         });
-    })?;
-    let gathered: Vec<(u64, Vec<u8>)> = report.value()?;
-    let told = |(_, bytes): (u64, Vec<u8>)| {
-        let mut words = bytes.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word));
-        let mut next = || words.next().unwrap_or(0);
-        Told { executed: next(), checked: next(), elapsed_ns: next() }
-    };
-    Ok((gathered.into_iter().map(told).collect(), report))
+    })
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::graph::Graph;
 use super::kernel::TaskId;
-use super::point::{ROUNDS, Told};
+use super::point::ROUNDS;
 
 /// What graphs ask for, together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -52,6 +52,33 @@ fn tasks(graph: &Graph) -> impl Iterator<Item = TaskId> {
     (0..graph.steps).flat_map(at)
 }
 
+/// What a point did: tasks executed and inputs checked in all rounds, and the nanoseconds of the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// Tasks.
+    pub executed: u64,
+    /// Inputs.
+    pub checked: u64,
+    /// From its first task's begin to its last one's end.
+    pub elapsed_ns: u64,
+}
+
+impl Told {
+    /// What each point of a run told.
+    ///
+    /// # Errors
+    /// Those of the runtime.
+    pub fn all(report: &Report) -> Result<Vec<Self>, caribou::Error> {
+        let gathered: Vec<(u64, Vec<u8>)> = report.value()?;
+        let told = |(_, bytes): (u64, Vec<u8>)| {
+            let mut words = bytes.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word));
+            let mut next = || words.next().unwrap_or(0);
+            Self { executed: next(), checked: next(), elapsed_ns: next() }
+        };
+        Ok(gathered.into_iter().map(told).collect())
+    }
+}
+
 /// What a run is to do, in words.
 #[derive(Debug)]
 pub struct Configuration<'a>(pub &'a [Graph]);
@@ -80,7 +107,7 @@ impl Display for Configuration<'_> {
     }
 }
 
-fn name(value: &impl ValueEnum) -> String {
+pub(super) fn name(value: &impl ValueEnum) -> String {
     value.to_possible_value().map(|name| name.get_name().to_owned()).unwrap_or_default()
 }
 
@@ -100,6 +127,8 @@ pub struct Outcome {
     pub syncs: u64,
     /// Points moved.
     pub moved: u64,
+    /// Workers of all ranks; 0 of a simulation.
+    pub workers: u32,
     /// Hosts, ranks, workers and where they sat, in one line.
     pub seats: String,
     /// The directory of its trace; empty if it has none.
@@ -120,6 +149,7 @@ impl Outcome {
             bytes_per_s: rate(totals.bytes),
             syncs: report.sync_totals.syncs,
             moved: report.sync_totals.moved,
+            workers: report.run.workers_per_rank.iter().sum(),
             seats: report.run.placement.clone(),
             trace: report.run.record.trace.clone(),
         }

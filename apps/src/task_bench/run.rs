@@ -1,13 +1,17 @@
 //! One run of graphs, under disturbances, and what is said of it.
 
+use std::path::PathBuf;
+
 use caribou::lb::Shape;
 use caribou::{Config, Launch};
 use serde::Serialize;
 
+use super::eighth;
 use super::graph::Graph;
+use super::metg::{self, Sweep};
 use super::options::Options;
 use super::point;
-use super::report::{Configuration, Outcome, Totals};
+use super::report::{Configuration, Outcome, Told, Totals, name};
 use crate::harness::disturbance::Disturbances;
 use crate::harness::experiment::Experiment;
 use crate::harness::machine::Machine;
@@ -31,6 +35,13 @@ struct Run {
     outcome: Outcome,
 }
 
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Results {
+    Runs(Vec<Run>),
+    Metg(Sweep),
+}
+
 /// All that is written of the runs that an option asked for.
 #[derive(Debug, Serialize)]
 struct Numbers<'a> {
@@ -39,7 +50,8 @@ struct Numbers<'a> {
     sync: u64,
     disturbances: &'a Disturbances,
     machine: &'a Machine,
-    runs: Vec<Run>,
+    #[serde(flatten)]
+    results: Results,
 }
 
 impl Bench {
@@ -71,6 +83,20 @@ impl Bench {
         Ok(Self { totals: Totals::of(&graphs), graphs, experiment })
     }
 
+    /// The same with so many iterations of every kernel.
+    #[must_use]
+    pub fn with_iterations(&self, iterations: u64) -> Self {
+        let mut graphs = self.graphs.clone();
+        graphs.iter_mut().for_each(|graph| graph.kernel.iterations = iterations);
+        Self { totals: Totals::of(&graphs), graphs, experiment: self.experiment.clone() }
+    }
+
+    /// Operations of all tasks, or bytes where there are none.
+    #[must_use]
+    pub fn work(&self) -> u64 {
+        if self.totals.flops > 0 { self.totals.flops } else { self.totals.bytes }
+    }
+
     /// Executes the graphs, and checks that it was done.
     ///
     /// # Errors
@@ -78,10 +104,11 @@ impl Bench {
     pub fn run(&self, config: &Config) -> Result<Outcome, Error> {
         let lb = config.lb_spec(Shape::Arrays);
         let run = || Ok(point::run(config.clone(), &self.graphs)?);
-        let (told, report) = match self.experiment.disturbances.is_empty() {
+        let report = match self.experiment.disturbances.is_empty() {
             true => run()?,
             false => self.experiment.run(lb, |_| run())?.outcome,
         };
+        let told = Told::all(&report)?;
         match self.totals.difference(&told) {
             Some(difference) => Err(Error::Differs { lb: lb.to_owned(), difference }),
             None => Ok(Outcome::new(self.totals, &told, &report)),
@@ -94,25 +121,58 @@ impl Bench {
 /// # Errors
 /// Those of the options, of the runs and of files.
 pub fn main(options: &Options) -> Result<(), Error> {
-    let config = options.configure(launch::config()?);
+    let config = options.configure(launch::config()?.register_strategy(eighth::ENTRY));
     let (launch, ranks) = (config.launch(), options.rank_count(&config)?);
     let bench = Bench::new(options.graphs(launch)?, ranks, &config, options.disturbances())?;
     let (lb, compare) = (options.lb.as_deref(), options.compare.as_deref());
     let configs = strategies::configs(Shape::Arrays, &config, lb, compare)?;
-    let json = options.json.as_deref().filter(|_| launch.speaks()).map(Output::open).transpose()?;
+    let open =
+        |path: &Option<PathBuf>| path.as_deref().filter(|_| launch.speaks()).map(Output::open).transpose();
+    let [json, plot] = [open(&options.json)?, open(&options.plot)?];
     let say = |text: &str| if launch.speaks() { print(text) } else { Ok(()) };
     say(&Configuration(&bench.graphs).to_string())?;
-    let mut runs = Vec::new();
-    for config in configs {
-        let outcome = bench.run(&config)?;
-        let lb = config.lb_spec(Shape::Arrays).to_owned();
-        let Outcome { syncs, moved, seats, trace, .. } = &outcome;
-        say(&format!("`{lb}`: {syncs} syncs, {moved} points moved; {seats}\n{outcome}"))?;
-        say(&traces([(&lb[..], &trace[..])].into_iter()))?;
-        runs.push(Run { lb, outcome });
-    }
+    let results = if options.metg {
+        let coarsest = Some(bench.graphs[0].kernel.iterations).filter(|&iterations| iterations > 0);
+        let plan = metg::Plan {
+            coarsest: coarsest.unwrap_or(1 << 16),
+            repetitions: options.repetitions,
+            peak: options.peak,
+        };
+        let sweep = metg::sweep(&bench, &configs, plan, launch.speaks())?;
+        say(&sweep.to_string())?;
+        if let Some(plot) = plot {
+            plot.write(&sweep.svg(&bench.caption()))?;
+        }
+        Results::Metg(sweep)
+    } else {
+        Results::Runs(bench.compare(&configs, say)?)
+    };
     let Bench { graphs, experiment: Experiment { disturbances, machine, .. }, .. } = &bench;
-    let numbers = Numbers { graphs, ranks, sync: config.sync_period(), disturbances, machine, runs };
+    let numbers = Numbers { graphs, ranks, sync: config.sync_period(), disturbances, machine, results };
     let text = || serde_json::to_string_pretty(&numbers).expect("numbers have only names as keys") + "\n";
     json.map_or(Ok(()), |json| json.write(&text()))
+}
+
+impl Bench {
+    /// One run a configuration, each told when it is over.
+    fn compare(
+        &self,
+        configs: &[Config],
+        say: impl Fn(&str) -> Result<(), Error>,
+    ) -> Result<Vec<Run>, Error> {
+        let run = |config: &Config| {
+            let (lb, outcome) = (config.lb_spec(Shape::Arrays).to_owned(), self.run(config)?);
+            let Outcome { syncs, moved, seats, trace, .. } = &outcome;
+            say(&format!("`{lb}`: {syncs} syncs, {moved} points moved; {seats}\n{outcome}"))?;
+            say(&traces([(&lb[..], &trace[..])].into_iter()))?;
+            Ok(Run { lb, outcome })
+        };
+        configs.iter().map(run).collect()
+    }
+
+    fn caption(&self) -> String {
+        let graph = |graph: &Graph| format!("{} of {} points", name(&graph.pattern), graph.width);
+        let graphs: Vec<String> = self.graphs.iter().map(graph).collect();
+        format!("{}, {} ranks", graphs.join(" and "), self.experiment.ranks)
+    }
 }

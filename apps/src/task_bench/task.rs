@@ -74,10 +74,10 @@ impl Tasks {
         }
     }
 
-    /// The point.
+    /// Tells if no timestep comes after this one.
     #[must_use]
-    pub fn point(&self) -> u32 {
-        self.point
+    pub fn end_with(&self, step: u32) -> bool {
+        step + 1 == self.graph.steps
     }
 
     /// The last task's output.

@@ -1,0 +1,308 @@
+//! The smallest grain at which half of the peak rate is left: METG(50 %), by Task Bench's procedure as it is today.
+//!
+//! The kernel's iterations are halved from run to run, down to one. The grain of a run is its time, times its workers, over
+//! its tasks, so that what the runtime takes is part of it. Strategies take turns at each number of iterations, and all of
+//! that is repeated. Of the repetitions the median counts; one that began more than a tenth slower than the fastest is left
+//! out, since the machine was another one then. All are held against one peak, so that nobody gains by being slow at a coarse
+//! grain.
+
+use std::fmt::{self, Display};
+
+use caribou::Config;
+use caribou::lb::Shape;
+use lb_strategies::median;
+use presentation::Table;
+use presentation::chart::{Axis, Chart, Series};
+use presentation::svg::{Area, Svg};
+use presentation::words::duration;
+use serde::Serialize;
+
+use super::run::Bench;
+use crate::harness::progress::Progress;
+use crate::harness::{Error, Total};
+
+/// The sweep to make.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Iterations of the coarsest run.
+    pub coarsest: u64,
+    /// Repetitions.
+    pub repetitions: u32,
+    /// The rate that is 1; else that of the coarsest runs.
+    pub peak: Option<f64>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Sweep {
+    /// The rate that is 1, operations or bytes a second.
+    pub peak_per_s: f64,
+    /// By strategy.
+    pub systems: Vec<System>,
+}
+
+/// A strategy's runs.
+#[derive(Clone, Debug, Serialize)]
+pub struct System {
+    /// The strategy.
+    pub lb: String,
+    /// The smallest grain at half of the peak; none where no run came to that.
+    pub metg_ns: Option<f64>,
+    /// Repetitions that began too slowly to count.
+    pub left_out: usize,
+    /// By iterations, the coarsest first.
+    pub grains: Vec<Grain>,
+}
+
+/// The runs of a number of iterations.
+#[derive(Clone, Debug, Serialize)]
+pub struct Grain {
+    /// Iterations of the kernel.
+    pub iterations: u64,
+    /// Nanoseconds of a worker for a task.
+    pub grain_ns: f64,
+    /// The part of the peak rate.
+    pub efficiency: f64,
+    /// Each repetition that counts, in seconds.
+    pub elapsed_s: Vec<f64>,
+}
+
+/// A run's time, its tasks over workers, and what it computed or copied.
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    elapsed_s: f64,
+    tasks_of_worker: f64,
+    work: f64,
+}
+
+/// Makes the runs.
+///
+/// # Errors
+/// [`Error::Usage`] when nothing is counted of the kernel's work; those of the runs.
+pub fn sweep(bench: &Bench, configs: &[Config], plan: Plan, speaks: bool) -> Result<Sweep, Error> {
+    let levels: Vec<u64> = std::iter::successors(Some(plan.coarsest), |iterations| Some(iterations / 2))
+        .take_while(|&iterations| iterations > 0)
+        .collect();
+    let benches: Vec<Bench> = levels.iter().map(|&iterations| bench.with_iterations(iterations)).collect();
+    if benches.first().is_none_or(|coarsest| coarsest.work() == 0) {
+        return Err(Error::Usage(
+            "--metg: expected a -kernel whose operations or bytes are counted".to_owned(),
+        ));
+    }
+    let mut runs = vec![vec![Vec::new(); levels.len()]; configs.len()];
+    let count = configs.len() * levels.len() * plan.repetitions as usize;
+    let mut progress = Progress::new("metg", Total { count: count as u64, unit: "runs" }, speaks);
+    let mut done = 0;
+    for repetition in 0..plan.repetitions as usize {
+        for (level, bench) in benches.iter().enumerate() {
+            for turn in 0..configs.len() {
+                let system = (turn + level + repetition) % configs.len();
+                let outcome = bench.run(&configs[system])?;
+                let tasks_of_worker = outcome.totals.tasks as f64 / f64::from(outcome.workers.max(1));
+                let work = bench.work() as f64;
+                runs[system][level].push(Measured { elapsed_s: outcome.elapsed_s, tasks_of_worker, work });
+                done += 1;
+                progress.show(done);
+            }
+        }
+    }
+    let names = configs.iter().map(|config| config.lb_spec(Shape::Arrays).to_owned());
+    Ok(Sweep::new(plan.peak, &levels, names.zip(runs).collect()))
+}
+
+impl Sweep {
+    fn new(peak: Option<f64>, levels: &[u64], runs: Vec<(String, Vec<Vec<Measured>>)>) -> Self {
+        let counted: Vec<(String, usize, Vec<Vec<Measured>>)> = runs.into_iter().map(without_slow).collect();
+        let mut coarse: Vec<f64> =
+            counted.iter().flat_map(|(_, _, runs)| &runs[0]).map(|run| run.work / run.elapsed_s).collect();
+        coarse.sort_by(|a, b| b.total_cmp(a));
+        let peak_per_s = peak.unwrap_or(coarse[coarse.len() / 4]);
+        let system = |(lb, left_out, runs): (String, usize, Vec<Vec<Measured>>)| {
+            let grains = levels.iter().zip(&runs).map(|(&level, runs)| Grain::new(level, runs, peak_per_s));
+            let grains: Vec<Grain> = grains.collect();
+            System { lb, metg_ns: smallest(&grains), left_out, grains }
+        };
+        Self { peak_per_s, systems: counted.into_iter().map(system).collect() }
+    }
+
+    /// Efficiency against grain.
+    #[must_use]
+    pub fn svg(&self, caption: &str) -> String {
+        let line = |system: &System| system.grains.iter().map(Grain::place).collect::<Vec<_>>();
+        let series = |system: &System| Series {
+            name: system.to_string(),
+            dots: line(system),
+            radius: 3.0,
+            opacity: 1.0,
+            line: line(system),
+        };
+        let places = || self.systems.iter().flat_map(line);
+        let from = places().map(|(at, _)| at).fold(f64::INFINITY, f64::min).floor();
+        let to = places().map(|(at, _)| at).fold(f64::NEG_INFINITY, f64::max).ceil();
+        let most = places().map(|(_, efficiency)| efficiency).fold(1.0, f64::max);
+        let chart = Chart {
+            caption: caption.to_owned(),
+            horizontal: Axis {
+                title: "time of a worker for a task (10^x us)".to_owned(),
+                from,
+                to,
+                whole: true,
+            },
+            vertical: Axis {
+                title: "part of the peak rate".to_owned(),
+                from: 0.0,
+                to: 1.1 * most,
+                whole: false,
+            },
+            bands: Vec::new(),
+            level: Some(0.5),
+            series: self.systems.iter().map(series).collect(),
+        };
+        let size = (960.0, 520.0);
+        let mut svg = Svg::new(size.0, size.1, caption);
+        chart.draw(&mut svg, Area::at((0.0, 0.0), size));
+        svg.finish()
+    }
+}
+
+/// The repetitions whose coarsest run was at most a tenth slower than the fastest's, and how many others there were.
+fn without_slow((lb, mut runs): (String, Vec<Vec<Measured>>)) -> (String, usize, Vec<Vec<Measured>>) {
+    let coarse: Vec<f64> = runs[0].iter().map(|run| run.elapsed_s).collect();
+    let fastest = coarse.iter().copied().fold(f64::INFINITY, f64::min);
+    let counts = |repetition: usize| coarse[repetition] <= 1.1 * fastest;
+    for level in &mut runs {
+        *level = (0..coarse.len()).filter(|&repetition| counts(repetition)).map(|at| level[at]).collect();
+    }
+    (lb, coarse.len() - runs[0].len(), runs)
+}
+
+impl Grain {
+    fn new(iterations: u64, runs: &[Measured], peak_per_s: f64) -> Self {
+        let elapsed_s: Vec<f64> = runs.iter().map(|run| run.elapsed_s).collect();
+        let median_s = median(elapsed_s.clone()).unwrap_or_default();
+        let Measured { tasks_of_worker, work, .. } = runs[0];
+        let efficiency = work / median_s / peak_per_s;
+        Self { iterations, grain_ns: 1e9 * median_s / tasks_of_worker, efficiency, elapsed_s }
+    }
+
+    /// Its place in the plot: the logarithm of its microseconds, and its efficiency.
+    fn place(&self) -> (f64, f64) {
+        ((self.grain_ns / 1e3).log10(), self.efficiency)
+    }
+}
+
+/// The smallest grain at half of the peak, between two runs if it lies there.
+fn smallest(grains: &[Grain]) -> Option<f64> {
+    let reaches = |&at: &usize| grains[at].efficiency >= 0.5;
+    let at = (0..grains.len())
+        .filter(reaches)
+        .min_by(|&a, &b| grains[a].grain_ns.total_cmp(&grains[b].grain_ns))?;
+    let here = &grains[at];
+    let finer = grains.get(at + 1).filter(|finer| finer.grain_ns < here.grain_ns && finer.efficiency < 0.5);
+    Some(finer.map_or(here.grain_ns, |finer| {
+        let part = (0.5 - finer.efficiency) / (here.efficiency - finer.efficiency);
+        finer.grain_ns + part * (here.grain_ns - finer.grain_ns)
+    }))
+}
+
+impl Display for System {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let metg = self.metg_ns.map_or_else(|| "did not reach 50 %".to_owned(), duration);
+        write!(f, "{}: {metg}", self.lb)
+    }
+}
+
+impl Display for Sweep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let heads = self.systems.iter().flat_map(|system| [system.lb.clone(), "of peak".to_owned()]);
+        let mut table = Table::new(["iterations".to_owned()].into_iter().chain(heads)).words([]);
+        for level in 0..self.systems.first().map_or(0, |system| system.grains.len()) {
+            let grains = || self.systems.iter().map(|system| &system.grains[level]);
+            let iterations = grains().next().map_or(0, |grain| grain.iterations).to_string();
+            let cells = grains()
+                .flat_map(|grain| [duration(grain.grain_ns), format!("{:.1} %", 100.0 * grain.efficiency)]);
+            table.row([iterations].into_iter().chain(cells));
+        }
+        write!(f, "{table}")?;
+        for system in &self.systems {
+            let floor = system.grains.last().map_or(0.0, |grain| grain.grain_ns);
+            let left_out = match system.left_out {
+                0 => String::new(),
+                count => format!("; {count} slow repetitions left out"),
+            };
+            writeln!(f, "METG(50 %) of {system}; {} at the finest{left_out}", duration(floor))?;
+        }
+        writeln!(f, "Peak {:e} a second", self.peak_per_s)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs of 1000 tasks on one worker that take 1 ns an iteration and 100 ns more a task, `slow` times as long.
+    fn runs(levels: &[u64], slow: f64) -> Vec<Measured> {
+        let run = |&iterations: &u64| Measured {
+            elapsed_s: slow * (iterations as f64 + 100.0) * 1e-6,
+            tasks_of_worker: 1000.0,
+            work: iterations as f64 * 1000.0,
+        };
+        levels.iter().map(run).collect()
+    }
+
+    fn repeated(levels: &[u64], slow: &[f64]) -> Vec<Vec<Measured>> {
+        let all: Vec<Vec<Measured>> = slow.iter().map(|&slow| runs(levels, slow)).collect();
+        (0..levels.len()).map(|level| all.iter().map(|runs| runs[level]).collect()).collect()
+    }
+
+    fn swept(levels: &[u64], slow: &[f64], peak: Option<f64>) -> Sweep {
+        Sweep::new(peak, levels, vec![("none".to_owned(), repeated(levels, slow))])
+    }
+
+    #[test]
+    fn half_of_the_peak_is_about_where_overhead_is_as_long_as_the_work() {
+        let levels: Vec<u64> = (0..15).map(|level| 1 << (14 - level)).collect();
+        let sweep = swept(&levels, &[1.0], Some(1e9));
+        let metg_ns = sweep.systems[0].metg_ns.unwrap();
+        // Between the runs of 128 and of 64 iterations, in a straight line.
+        assert!((metg_ns - 205.04).abs() < 0.01, "{metg_ns}");
+        assert!((sweep.systems[0].grains[14].grain_ns - 101.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_coarsest_run_is_the_peak_unless_one_is_given() {
+        assert!((swept(&[900, 100], &[1.0], None).peak_per_s - 9e8).abs() < 1.0);
+        let grains = &swept(&[900, 100], &[1.0], None).systems[0].grains;
+        assert!((grains[0].efficiency - 1.0).abs() < 1e-9 && (grains[1].efficiency - 5.0 / 9.0).abs() < 1e-9);
+        // Nothing finer was run: the finest is the answer.
+        assert!((smallest(grains).unwrap() - 200.0).abs() < 1e-9);
+        assert_eq!(swept(&[900, 100], &[1.0], Some(1e12)).systems[0].metg_ns, None);
+    }
+
+    #[test]
+    fn the_median_counts_and_a_repetition_on_a_slow_machine_does_not() {
+        let system = &swept(&[900, 100], &[1.0, 1.3, 1.09, 1.05], None).systems[0];
+        assert_eq!(system.left_out, 1);
+        assert_eq!(system.grains[1].elapsed_s.len(), 3);
+        assert!((system.grains[1].grain_ns - 1.05 * 200.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_table_has_a_line_a_grain_and_says_the_smallest() {
+        let text = swept(&[900, 100, 25], &[1.0], Some(1e9)).to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "iterations     none  of peak");
+        assert_eq!(lines[1], "       900  1.00 us   90.0 %");
+        assert_eq!(lines[4], "METG(50 %) of none: 200 ns; 125 ns at the finest");
+        let never = swept(&[9], &[1.0], Some(1e12)).to_string();
+        assert!(never.contains("none: did not reach 50 %"), "{never}");
+    }
+
+    #[test]
+    fn the_plot_has_a_line_a_strategy() {
+        let svg = swept(&[900, 100], &[1.0], None).svg("a stencil");
+        for words in ["a stencil", "none: 200 ns", "part of the peak rate"] {
+            assert!(svg.contains(words), "{words}");
+        }
+    }
+}
