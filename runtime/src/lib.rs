@@ -94,7 +94,7 @@ pub use arrays::api::chunk::{Chunk, Load};
 pub use arrays::api::ctx::{Array, Ctx, Section, Target};
 pub use arrays::api::halos::{Halo, Halos};
 pub use arrays::api::index::{Extent, Index};
-pub use arrays::api::reply::Reply;
+pub use arrays::api::reply::ReplyTo;
 pub use arrays::api::setup::{Placement, Setup};
 pub use arrays::api::testing;
 pub use arrays::core::reduction::{Reducer, Values};

@@ -166,10 +166,7 @@ fn a_value_comes_out_of_every_kind_of_run() {
 fn a_value_that_nobody_gave_or_of_another_type_is_an_error() {
     let said = |result: Result<u64, Error>| result.expect_err("there is no such value").to_string();
     let report = given(&Config::default().ranks(2), Gives::Reduction);
-    assert_eq!(
-        said(report.value()),
-        "the value of the run: the run ended with a `alloc::vec::Vec<i64>`, not a `u64`"
-    );
+    assert_eq!(said(report.value()), "the value of the run: it is a `alloc::vec::Vec<i64>`, not a `u64`");
     let none = caribou::run(Config::default(), |setup| {
         setup.array(CHUNKS, |_| Flooder { ends: 0, ending: Ending::Exit, messages: 0, pause_ms: 0 });
     });
@@ -253,6 +250,57 @@ fn a_message_at_quiescence_comes_when_all_else_is_done() {
         let report = within_patience(&what, run).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!(report.value::<Vec<u64>>(), Ok(vec![32, 64]), "{what}");
         assert_eq!(report.undelivered.messages, 0, "{what}");
+    }
+}
+
+/// Goes round after round, each when all messages of the last are done.
+#[derive(Serialize, Deserialize)]
+struct Rounds {
+    heard: u32,
+}
+
+const ROUNDS: u32 = 60;
+
+impl Chunk for Rounds {
+    type Index = u32;
+    /// The round that begins; none for a message of it.
+    type Message = Option<u32>;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 0 {
+            ctx.send_at_quiescence(0, Some(0));
+        }
+    }
+
+    fn receive(&mut self, begins: Option<u32>, ctx: &mut Ctx<'_, Self>) {
+        let Some(round) = begins else {
+            self.heard += 1;
+            return;
+        };
+        assert_eq!(self.heard, round, "all messages of the rounds before have come");
+        if round == ROUNDS {
+            return ctx.exit_with(&round);
+        }
+        ctx.send_at_quiescence(0, Some(round + 1));
+        // To itself as well.
+        (0..CHUNKS).for_each(|chunk| ctx.send(chunk, None));
+    }
+}
+
+#[test]
+fn quiescence_comes_as_often_as_a_program_asks() {
+    let threads =
+        [(2, 1), (1, 3), (2, 2)].map(|(ranks, workers)| Config::default().ranks(ranks).workers(workers));
+    for config in threads.into_iter().chain([Config::default().ranks(3).simulate(1)]) {
+        let what = format!("{config:?}");
+        let run = move || {
+            caribou::run(config, |setup| {
+                setup.array(CHUNKS, |_| Rounds { heard: 0 });
+            })
+        };
+        let report = within_patience(&what, run).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(report.value::<u32>(), Ok(ROUNDS), "{what}");
+        assert_eq!(report.messages, u64::from(CHUNKS + ROUNDS * CHUNKS + ROUNDS + 1), "{what}");
     }
 }
 

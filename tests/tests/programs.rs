@@ -2,7 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use caribou::{Array, Chunk, Config, Ctx, Error, Index, Placement, Reply, Section};
+use caribou::{
+    Array, Chunk, Config, Ctx, Error, Index, Placement, Reducer, ReplyTo, Section, Target, Values,
+};
 use caribou_tests::within_patience;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -107,7 +109,7 @@ struct Interval {
     ends: (f64, f64),
     tolerance: f64,
     answers: Vec<(u64, f64)>,
-    reply: Reply<(u64, f64)>,
+    reply: ReplyTo<(u64, f64)>,
 }
 
 fn curve(x: f64) -> f64 {
@@ -156,7 +158,7 @@ fn an_integral_is_the_same_to_the_last_bit() {
                 ends,
                 tolerance: 1e-6,
                 answers: Vec::new(),
-                reply: Reply::to_run(),
+                reply: ReplyTo::run(),
             });
         })?;
         report.value::<(u64, f64)>()
@@ -174,9 +176,9 @@ struct Oracle;
 
 impl Chunk for Oracle {
     type Index = [u16; 2];
-    type Message = (u64, Reply<u64>);
+    type Message = (u64, ReplyTo<u64>);
 
-    fn receive(&mut self, (number, reply): (u64, Reply<u64>), ctx: &mut Ctx<'_, Self>) {
+    fn receive(&mut self, (number, reply): (u64, ReplyTo<u64>), ctx: &mut Ctx<'_, Self>) {
         ctx.reply(&reply, number + ctx.index().pack());
     }
 }
@@ -193,9 +195,9 @@ impl Chunk for Seeker {
 
     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
         if ctx.index() == 0 {
-            let all = Reply::to_section(ctx.array(), &Section::new(0..6));
+            let all = ReplyTo::section(ctx.array(), &Section::new(0..6));
             ctx.send_to(self.oracle, [0, 0], (10, all));
-            ctx.send_to(self.oracle, [0, 1], (100, Reply::to_chunk(ctx.array(), 5)));
+            ctx.send_to(self.oracle, [0, 1], (100, ReplyTo::chunk(ctx.array(), 5)));
         }
     }
 
@@ -203,7 +205,7 @@ impl Chunk for Seeker {
         self.heard += number;
         // 10 to all six, 101 to the last; what that has heard then comes out.
         if ctx.index() == 5 && self.heard == 111 {
-            ctx.send_to(self.oracle, [0, 0], (self.heard, Reply::to_run()));
+            ctx.send_to(self.oracle, [0, 0], (self.heard, ReplyTo::run()));
         }
     }
 }
@@ -218,4 +220,53 @@ fn an_answer_goes_to_a_chunk_a_section_or_out_of_the_run() {
         report.value::<u64>()
     };
     assert_eq!(given(program, 0..=99), 111);
+}
+
+/// As many things as its index says, removed where it is odd; all are to be numbered through.
+#[derive(Serialize, Deserialize)]
+struct Shelf {
+    step: u64,
+}
+
+impl Chunk for Shelf {
+    type Index = u32;
+    type Message = u64;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.contribute(0, Reducer::Sum, vec![u64::from(ctx.index())], Target::Scan);
+    }
+
+    fn reduced(_: u32, values: Values) -> u64 {
+        let Values::U64(before) = values else { panic!("whole numbers were contributed") };
+        before[0]
+    }
+
+    fn receive(&mut self, first: u64, ctx: &mut Ctx<'_, Self>) {
+        if self.step == 0 && ctx.index() % 2 == 1 {
+            return ctx.remove();
+        }
+        self.step += 1;
+        if self.step == 1 {
+            return ctx.at_sync();
+        }
+        ctx.contribute(
+            1,
+            Reducer::Gather,
+            Values::part(&(first, format!("shelf {}", ctx.index()))),
+            Target::Exit,
+        );
+    }
+}
+
+#[test]
+fn a_scan_numbers_things_through_and_a_gather_brings_them_out() {
+    let program = |config: Config| {
+        let report = caribou::run(config.lb("rotate")?, |setup| {
+            setup.array_with(9, Placement::Hash, |_| Shelf { step: 0 });
+        })?;
+        report.gathered::<u32, (u64, String)>()
+    };
+    let shelves = given(program, 0..=99);
+    let expected = [(0, 0), (2, 0), (4, 2), (6, 6), (8, 12)];
+    assert_eq!(shelves, expected.map(|(shelf, first)| (shelf, (first, format!("shelf {shelf}")))));
 }

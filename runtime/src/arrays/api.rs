@@ -4,6 +4,7 @@ pub(crate) mod chunk;
 pub(crate) mod ctx;
 pub(crate) mod halos;
 pub(crate) mod index;
+mod parts;
 pub(crate) mod reply;
 pub(crate) mod setup;
 pub(crate) mod slot;

@@ -66,6 +66,8 @@ impl Report {
     /// given, or the result of a reduction to [`Target::Exit`](crate::Target::Exit), which is a vector of the contributors'
     /// type (`Vec<f64>`, `Vec<u64>`, `Vec<i64>`; of a gather `Vec<(u64, Vec<u8>)>`, by packed index).
     ///
+    /// `T` is exactly the type that was given: of a `&str` it is no `String`, so give owned values.
+    ///
     /// If several chunks ended the run at once, each with a value, it is that of the lowest rank, the first one there.
     ///
     /// ```
@@ -88,6 +90,8 @@ impl Report {
     /// assert_eq!(report.value::<Vec<u64>>()?, [285]);
     /// # Ok::<(), caribou::Error>(())
     /// ```
+    ///
+    /// Parts of any type that were gathered are read by [`gathered`](Self::gathered).
     ///
     /// # Errors
     /// [`Error::Value`] if the run ended without one ([`Ctx::exit`](crate::Ctx::exit)), or with one of another type.

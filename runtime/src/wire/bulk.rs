@@ -2,8 +2,7 @@
 //! numbers, which count as numbers below.
 //!
 //! Without it, serde visits every element: 512 KiB of `f64` take 37 us to encode and 95 us to decode with bincode, and
-//! 5 us as one block. The format is the numbers' bytes in memory: all
-//! processes of a job have one byte order.
+//! 5 us as one block. The format is the numbers' bytes in memory: all processes of a job have one byte order.
 //!
 //! ```
 //! use serde::{Deserialize, Serialize};
@@ -33,7 +32,8 @@ use serde::ser::{SerializeTuple, Serializer};
 use serde::{Deserialize, Serialize};
 
 /// Plain data: a number, an array of numbers, or a struct of them without padding that derives
-/// [`bytemuck::Pod`](https://docs.rs/bytemuck/latest/bytemuck/derive.Pod.html).
+/// [`bytemuck::Pod`](https://docs.rs/bytemuck/latest/bytemuck/derive.Pod.html). To derive it, a program's manifest needs
+/// `bytemuck = { version = "1", features = ["derive"] }`.
 ///
 /// ```
 /// use bytemuck::{Pod, Zeroable};
@@ -147,7 +147,7 @@ pub trait Shared: Send + Sync {
 pub(crate) struct Attachment {
     pub(crate) numbers: Arc<dyn Shared>,
     /// Their alignment.
-    pub(crate) width: u8,
+    pub(crate) alignment: u8,
 }
 
 /// Numbers that came in beside the bytes of what they belong to, in a vector that can become the one they left.
@@ -163,7 +163,7 @@ impl Block {
     /// The block that arrives when this attachment is sent.
     pub(crate) fn copied(attachment: &Attachment) -> Block {
         let bytes = attachment.numbers.bytes();
-        match attachment.width {
+        match attachment.alignment {
             1 => Block::One(bytes.to_vec()),
             2 => Block::Two(bytemuck::pod_collect_to_vec(bytes)),
             4 => Block::Four(bytemuck::pod_collect_to_vec(bytes)),
@@ -171,7 +171,7 @@ impl Block {
         }
     }
 
-    /// The numbers as the type they had; the same memory where the widths agree.
+    /// The numbers as the type they had; the same memory where it holds a whole number of them.
     pub(crate) fn into_numbers<T: Plain>(self) -> Option<Vec<T>> {
         fn cast<F: Pod, T: Plain>(block: Vec<F>) -> Option<Vec<T>> {
             if align_of::<F>() != align_of::<T>() {
@@ -204,7 +204,7 @@ pub(crate) const RUNS_MAX: usize = 250;
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
     /// Nothing: everything is in the bytes.
-    Plain,
+    Inline,
     /// The runs are collected; the second, that there are some.
     Gather,
     Gathered,
@@ -214,17 +214,17 @@ enum Mode {
 
 // Apart, because most packets have no long run: those touch a byte.
 thread_local! {
-    static MODE: Cell<Mode> = const { Cell::new(Mode::Plain) };
+    static MODE: Cell<Mode> = const { Cell::new(Mode::Inline) };
     static GATHERED: RefCell<Vec<Attachment>> = const { RefCell::new(Vec::new()) };
     static SCATTERED: RefCell<VecDeque<Option<Block>>> = const { RefCell::new(VecDeque::new()) };
 }
 
 /// Puts the thread's mode back, also when user code panics.
-struct BackToPlain;
+struct BackInline;
 
-impl Drop for BackToPlain {
+impl Drop for BackInline {
     fn drop(&mut self) {
-        MODE.set(Mode::Plain);
+        MODE.set(Mode::Inline);
     }
 }
 
@@ -232,7 +232,7 @@ impl Drop for BackToPlain {
 /// decoded in [`scatter`].
 #[inline]
 pub(crate) fn gather<R>(encode: impl FnOnce() -> R) -> (R, Vec<Attachment>) {
-    let _plain = BackToPlain;
+    let _back = BackInline;
     MODE.set(Mode::Gather);
     let encoded = encode();
     (encoded, if MODE.get() == Mode::Gathered { GATHERED.take() } else { Vec::new() })
@@ -241,7 +241,7 @@ pub(crate) fn gather<R>(encode: impl FnOnce() -> R) -> (R, Vec<Attachment>) {
 /// Decodes what was encoded in [`gather`]; `blocks` are its attachments, in order.
 #[inline]
 pub(crate) fn scatter<R>(blocks: VecDeque<Block>, decode: impl FnOnce() -> R) -> R {
-    let _plain = BackToPlain;
+    let _back = BackInline;
     MODE.set(Mode::Scatter);
     let none = blocks.is_empty();
     if !none {
@@ -267,7 +267,7 @@ pub(crate) fn serialize_inline<T: Serialize, S: Serializer>(
         }
     }
 
-    let _before = Before(MODE.replace(Mode::Plain));
+    let _before = Before(MODE.replace(Mode::Inline));
     value.serialize(serializer)
 }
 
@@ -286,7 +286,7 @@ fn put_beside<T: Plain>(numbers: &(impl Numbers<T> + ?Sized)) -> u8 {
             return 0;
         }
         let numbers = numbers.share().unwrap_or_else(|| Arc::new(all.to_vec()));
-        attachments.push(Attachment { numbers, width: align_of::<T>() as u8 });
+        attachments.push(Attachment { numbers, alignment: align_of::<T>() as u8 });
         attachments.len() as u8
     })
 }
@@ -310,7 +310,7 @@ pub fn serialize<T: Plain, S: Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let all = numbers.numbers();
-    if matches!(MODE.get(), Mode::Plain | Mode::Scatter) {
+    if matches!(MODE.get(), Mode::Inline | Mode::Scatter) {
         return Inline(all).serialize(serializer);
     }
     let beside = put_beside(numbers);
@@ -348,7 +348,7 @@ fn block<T: Plain, E: Error>(number: u8) -> Result<Vec<T>, E> {
     let block = SCATTERED.with_borrow_mut(|blocks| blocks.get_mut(usize::from(number) - 1)?.take());
     let block = block.ok_or_else(|| E::custom("numbers are missing beside the bytes"))?;
     block.into_numbers().ok_or_else(|| {
-        E::custom(format!("the numbers beside the bytes are not {} bytes each", size_of::<T>()))
+        E::custom(format!("the memory beside the bytes is none of whole `{}`", std::any::type_name::<T>()))
     })
 }
 
@@ -451,7 +451,7 @@ mod tests {
         assert!(back.expect_err("nothing came beside them").to_string().contains("missing"));
         let of_four: VecDeque<_> = [super::Block::Four(vec![0; 8])].into();
         let back = scatter(of_four, || wire::decode::<Block<u8>>(&bytes));
-        assert!(back.expect_err("those are longer numbers").to_string().contains("not 1 bytes"));
+        assert!(back.expect_err("those are of another alignment").to_string().contains("whole `u8`"));
     }
 
     #[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]

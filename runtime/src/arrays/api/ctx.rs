@@ -120,6 +120,9 @@ pub enum Target<I> {
     All,
     /// To one of them.
     Chunk(I),
+    /// To every chunk, of a result of its own: what chunks of lower packed index contributed, combined (an exclusive scan).
+    /// The first hears what is neutral to the reducer: 0 for a sum. Rank 0 keeps all contributions until the last has come.
+    Scan,
     /// To the caller of [`run`](crate::run()): the run ends, and [`Report::value`](crate::Report::value) has it.
     Exit,
 }
@@ -240,11 +243,14 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// Sends a message to a chunk of the same array when nothing else is left to do: no handler runs, no message is on its way
     /// or can be handled, on any rank. For programs that spawn, and would otherwise have to count what they have spawned.
     ///
-    /// Chunks that wait for a sync, and messages that no chunk is ready for, count as nothing to do. Several such messages
-    /// are all sent at the same moment, some ms after the last handler has returned.
+    /// It keeps no order with other messages. Several are sent at the same moment, some ms after the last handler has
+    /// returned. Those that wait when the run ends are dropped.
+    ///
+    /// A program that is stuck has nothing to do either: chunks that wait for a sync or a reduction that others do not come
+    /// to, messages that no chunk is ready for. It then gets this message, and no [`Error::Stalled`](crate::Error::Stalled).
     ///
     /// ```
-    /// use caribou::{Chunk, Config, Ctx, Reducer, Target};
+    /// use caribou::{Chunk, Config, Ctx};
     /// use serde::{Deserialize, Serialize};
     ///
     /// /// Counts the leaves of a tree of chunks, whose number nobody knows before.
@@ -316,7 +322,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
 
     /// Contributes to the next reduction of this array; it has a result when every chunk has contributed to it.
     ///
-    /// The result comes to `target` as the message that [`Chunk::reduced`] makes of it. Reductions are numbered by each
+    /// The result comes to `target` as the message that [`Chunk::reduced`] makes of it; with [`Target::Exit`] it ends the run.
+    /// Reductions are numbered by each
     /// chunk's own count: the k-th call here meets the k-th call of every other chunk, and all must agree in tag, reducer,
     /// target and length. Several may be under way. A chunk that was inserted joins at the reduction its parent
     /// contributes to next; one that is removed leaves at its own next one.
@@ -336,6 +343,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         let goal = match target {
             Target::All => Goal::All,
             Target::Chunk(index) => Goal::Chunk(index.pack()),
+            Target::Scan => Goal::Scan,
             Target::Exit => Goal::Exit,
         };
         self.handler.outbox.push(Effect::Contribute { terms: Terms { tag, reducer, goal }, values });
@@ -366,7 +374,6 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.outbox.push(Effect::AtSync { bytes: self.state_bytes });
     }
 
-    /// Comes to a sync and goes on. Until [`Chunk::resume`] is called the chunk handles messages as always, but between
     /// Comes to a sync and goes on. Until [`Chunk::resume`] is called the chunk handles messages as always, but between
     /// any two handlers it may migrate, and it cannot remove itself; `resume` only says that this is over, so override its
     /// default, which starts again.

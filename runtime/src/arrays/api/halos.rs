@@ -18,7 +18,8 @@ pub struct Halo<T> {
 }
 
 /// The messages of the current step that have come to a chunk, and its number. Every chunk of the program hears of as many
-/// neighbours in each step as it was told to expect; each of them has a *slot* of the receiver's, below any number you like.
+/// neighbours in each step as it was told to expect; each of them has a *slot*,
+/// a number that tells it from the others of the same receiver.
 ///
 /// The messages of a step are given out together and in the order of their slots, so that what is computed of them does not
 /// depend on the order in which they came. A neighbour may be a step ahead: [`Chunk::ready`](crate::Chunk::ready) answers
@@ -70,7 +71,7 @@ pub struct Halos<T> {
 }
 
 impl<T> Halos<T> {
-    /// Step 0, and so many messages in each step. Where a chunk expects none, no step of its own is ever complete.
+    /// Step 0, and so many messages in each step. A chunk that expects none gets none, and goes from step to step by itself.
     pub fn new(expected: u32) -> Halos<T> {
         Halos { step: 0, expected, come: Vec::with_capacity(expected as usize) }
     }
@@ -102,7 +103,7 @@ impl<T> Halos<T> {
     /// proportional to the number of messages of the step that have come before.
     ///
     /// # Panics
-    /// If the message is of another step, or its slot was filled in this one.
+    /// If the message is of another step, its slot was filled in this one, or no more are expected.
     #[inline]
     #[track_caller]
     pub fn add(&mut self, halo: Halo<T>) -> Option<impl ExactSizeIterator<Item = T> + '_> {
@@ -111,6 +112,10 @@ impl<T> Halos<T> {
         assert!(
             step == now,
             "a halo of step {step} came in step {now}: answer with Halos::expects in `ready`"
+        );
+        assert!(
+            self.come.len() < self.expected as usize,
+            "a halo of step {step} came, but no more are expected"
         );
         let place = self.come.iter().rposition(|&(other, _)| other <= slot).map_or(0, |before| before + 1);
         let free = place == 0 || self.come[place - 1].0 != slot;

@@ -15,7 +15,7 @@ use crate::ids::{ArrayId, ChunkId};
 /// stored, sent and migrated.
 ///
 /// ```
-/// use caribou::{Array, Chunk, Config, Ctx, Reply};
+/// use caribou::{Array, Chunk, Config, Ctx, ReplyTo};
 /// use serde::{Deserialize, Serialize};
 ///
 /// /// Squares numbers for whoever asks.
@@ -24,7 +24,7 @@ use crate::ids::{ArrayId, ChunkId};
 ///
 /// impl Chunk for Square {
 ///     type Index = u32;
-///     type Message = (u64, Reply<u64>);
+///     type Message = (u64, ReplyTo<u64>);
 ///     fn receive(&mut self, (number, reply): Self::Message, ctx: &mut Ctx<'_, Self>) {
 ///         ctx.reply(&reply, number * number);
 ///     }
@@ -41,7 +41,7 @@ use crate::ids::{ArrayId, ChunkId};
 ///     }
 ///     fn receive(&mut self, nine: u64, ctx: &mut Ctx<'_, Self>) {
 ///         // The answer to this one comes out of the run.
-///         ctx.send_to(self.square, 0, (nine, Reply::to_run()));
+///         ctx.send_to(self.square, 0, (nine, ReplyTo::run()));
 ///     }
 /// }
 ///
@@ -54,7 +54,7 @@ use crate::ids::{ArrayId, ChunkId};
 /// ```
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
-pub struct Reply<M> {
+pub struct ReplyTo<M> {
     to: Recipient,
     message: PhantomData<fn() -> M>,
 }
@@ -66,34 +66,34 @@ enum Recipient {
     Run,
 }
 
-impl<M> Reply<M> {
-    fn to(to: Recipient) -> Reply<M> {
-        Reply { to, message: PhantomData }
+impl<M> ReplyTo<M> {
+    fn new(to: Recipient) -> ReplyTo<M> {
+        ReplyTo { to, message: PhantomData }
     }
 
     /// To a chunk of an array.
-    pub fn to_chunk<C: Chunk<Message = M>>(array: Array<C>, index: C::Index) -> Reply<M> {
-        Reply::to(Recipient::Chunk(ChunkId { array: array.id, key: index.pack() }))
+    pub fn chunk<C: Chunk<Message = M>>(array: Array<C>, index: C::Index) -> ReplyTo<M> {
+        ReplyTo::new(Recipient::Chunk(ChunkId { array: array.id, key: index.pack() }))
     }
 
     /// To each chunk of a section of an array.
-    pub fn to_section<C: Chunk<Message = M>>(array: Array<C>, section: &Section<C>) -> Reply<M> {
-        Reply::to(Recipient::Section { array: array.id, keys: section.keys.clone() })
+    pub fn section<C: Chunk<Message = M>>(array: Array<C>, section: &Section<C>) -> ReplyTo<M> {
+        ReplyTo::new(Recipient::Section { array: array.id, keys: section.keys.clone() })
     }
 
     /// To the caller of [`run`](crate::run()): the answer ends the run, and [`Report::value`](crate::Report::value) has it.
-    pub fn to_run() -> Reply<M> {
-        Reply::to(Recipient::Run)
+    pub fn run() -> ReplyTo<M> {
+        ReplyTo::new(Recipient::Run)
     }
 }
 
-impl<M> Clone for Reply<M> {
-    fn clone(&self) -> Reply<M> {
-        Reply::to(self.to.clone())
+impl<M> Clone for ReplyTo<M> {
+    fn clone(&self) -> ReplyTo<M> {
+        ReplyTo::new(self.to.clone())
     }
 }
 
-impl<M> std::fmt::Debug for Reply<M> {
+impl<M> std::fmt::Debug for ReplyTo<M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "reply to {:?}", self.to)
     }
@@ -101,8 +101,8 @@ impl<M> std::fmt::Debug for Reply<M> {
 
 impl<C: Chunk> Ctx<'_, C> {
     /// The address of this chunk, for a question to carry.
-    pub fn reply_to_self(&self) -> Reply<C::Message> {
-        Reply::to(Recipient::Chunk(self.handler.chunk))
+    pub fn reply_to_self(&self) -> ReplyTo<C::Message> {
+        ReplyTo::new(Recipient::Chunk(self.handler.chunk))
     }
 
     /// Answers: sends a message to where a question said.
@@ -110,7 +110,7 @@ impl<C: Chunk> Ctx<'_, C> {
     /// # Panics
     /// If it goes to a section or to the caller of `run`, and cannot be encoded.
     #[track_caller]
-    pub fn reply<M: Serialize + Send + 'static>(&mut self, reply: &Reply<M>, message: M) {
+    pub fn reply<M: Serialize + Send + 'static>(&mut self, reply: &ReplyTo<M>, message: M) {
         match &reply.to {
             Recipient::Chunk(to) => self.send_value(*to, message),
             Recipient::Section { array, keys } => self.multicast_value(*array, keys.clone(), &message),

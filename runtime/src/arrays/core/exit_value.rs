@@ -34,7 +34,7 @@ impl ExitValue {
     /// The value, if it is a `T`.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, Error> {
         if self.type_name != type_name::<T>() {
-            let why = format!("the run ended with a `{}`, not a `{}`", self.type_name, type_name::<T>());
+            let why = format!("it is a `{}`, not a `{}`", self.type_name, type_name::<T>());
             return Err(Error::Value { why });
         }
         wire::decode(&self.bytes).map_err(|why| {
@@ -55,7 +55,7 @@ mod tests {
         let error = value.read::<Vec<u64>>().expect_err("it is another type");
         assert_eq!(
             error.to_string(),
-            "the value of the run: the run ended with a `alloc::vec::Vec<f64>`, not a `alloc::vec::Vec<u64>`"
+            "the value of the run: it is a `alloc::vec::Vec<f64>`, not a `alloc::vec::Vec<u64>`"
         );
     }
 

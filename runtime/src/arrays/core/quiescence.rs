@@ -1,4 +1,4 @@
-//! Finds out that nothing will ever happen again.
+//! Finds out that nothing is left to do: no handler runs and no packet is on its way, on any rank.
 //!
 //! Rank 0 asks every rank, and a rank answers once it has nothing to do: how many packets it has sent and received. If
 //! two waves in a row add up to the same numbers, and as many were received as sent, no packet was on its way and nobody
@@ -79,6 +79,11 @@ impl Quiescence {
             return Step::Quiescent;
         }
         self.suspect()
+    }
+
+    /// Whether a wave is under way.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.asking
     }
 
     /// Quiescence is over: a message was sent.

@@ -24,7 +24,7 @@ use super::handler::Passport;
 use super::location::Location;
 use super::packet::{Packet, Traveller};
 use super::quiescence::{Quiescence, Step};
-use super::reduction::{Goal, Partial, Reductions, Terms, Values};
+use super::reduction::{Goal, Partial, Reductions, Terms, Values, scan};
 use super::sync_log::SyncLog;
 use super::undelivered::{Addressees, Leftover};
 use crate::error::Error;
@@ -223,6 +223,7 @@ impl RankCore {
     ) {
         let array = chunk.array;
         let local = self.location.count(array);
+        let values = if terms.goal == Goal::Scan { values.scanned(chunk.key) } else { values };
         let partial = Partial::contribution(report, terms, values);
         let added = self.reductions.contribute(array, report.sequence, partial, local);
         let added = added.map_err(|why| format!("{why}; seen when {} contributed", self.describe(chunk)));
@@ -310,9 +311,11 @@ impl RankCore {
         self.send(ROOT, Packet::AtQuiescence(envelope), 0, out);
     }
 
-    /// Rank 0: whether a message waits until nothing else is left to do.
-    pub(crate) fn awaits_quiescence(&self) -> bool {
-        self.root.as_ref().is_some_and(|root| !root.at_quiescence.is_empty())
+    /// Whether the search for quiescence waits for this rank: for its answer, or for rank 0 to begin, because a message waits
+    /// for quiescence.
+    pub(crate) fn is_searched(&self) -> bool {
+        let suspects = |root: &Root| !root.at_quiescence.is_empty() && !root.quiescence.is_asking();
+        self.traffic.probe.is_some() || self.root.as_ref().is_some_and(suspects)
     }
 
     pub(crate) fn exit(&mut self, out: &mut Actions) {
@@ -427,6 +430,16 @@ impl RankCore {
                     let (to, delivery) = (ChunkId { array, key }, told(finished.values));
                     self.send(self.location.rank_of(to), Packet::Message(Envelope { to, delivery }), 0, out);
                 }
+                Goal::Scan => match scan(finished.terms.reducer, &finished.values) {
+                    Ok(results) => {
+                        for (key, values) in results {
+                            let (to, delivery) = (ChunkId { array, key }, told(Arc::new(values)));
+                            let to_rank = self.location.rank_of(to);
+                            self.send(to_rank, Packet::Message(Envelope { to, delivery }), 0, out);
+                        }
+                    }
+                    Err(why) => self.refuse(array, why, out),
+                },
                 Goal::Exit => {
                     out.push_back(Action::Yield(finished.values));
                     self.exit(out);

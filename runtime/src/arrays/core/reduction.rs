@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::census::{Report, Tally};
 use crate::ids::{ArrayId, Rank};
+use crate::wire;
 
 /// Children per rank in the tree of partial results.
 const ARITY: u32 = 8;
@@ -93,7 +94,31 @@ impl From<Vec<u8>> for Values {
 }
 
 impl Values {
-    fn describe(&self) -> String {
+    /// A contribution to a scan: it is gathered, and combined when all are there.
+    pub(crate) fn scanned(&self, key: u64) -> Values {
+        let bytes = wire::encode(self).unwrap_or_else(|why| unreachable!("numbers and bytes encode: {why}"));
+        Values::Gathered(vec![(key, bytes)])
+    }
+
+    /// A result of no contributions, like these in type and length.
+    fn neutral(&self, reducer: Reducer) -> Values {
+        fn all<T: Copy>(like: &[T], sum: T, min: T, max: T, reducer: Reducer) -> Vec<T> {
+            let neutral = match reducer {
+                Reducer::Min | Reducer::And => min,
+                Reducer::Max => max,
+                Reducer::Sum | Reducer::Or | Reducer::Gather => sum,
+            };
+            vec![neutral; like.len()]
+        }
+        match self {
+            Values::F64(like) => all(like, 0.0, f64::INFINITY, f64::NEG_INFINITY, reducer).into(),
+            Values::U64(like) => all(like, 0, u64::MAX, 0, reducer).into(),
+            Values::I64(like) => all(like, 0, i64::MAX, i64::MIN, reducer).into(),
+            Values::Gathered(_) => Values::Gathered(Vec::new()),
+        }
+    }
+
+    pub(crate) fn describe(&self) -> String {
         match self {
             Values::F64(v) => format!("{} f64", v.len()),
             Values::U64(v) => format!("{} u64", v.len()),
@@ -103,11 +128,26 @@ impl Values {
     }
 }
 
+/// The result of an exclusive scan for each chunk, by packed index: the contributions of those before it, combined.
+pub(crate) fn scan(reducer: Reducer, gathered: &Values) -> Result<Vec<(u64, Values)>, String> {
+    let Values::Gathered(parts) = gathered else { unreachable!("contributions to a scan are gathered") };
+    let mut so_far: Option<Values> = None;
+    let mut result = |(key, bytes): &(u64, Vec<u8>)| {
+        let own: Values = wire::decode(bytes).map_err(|why| why.to_string())?;
+        let before = so_far.get_or_insert_with(|| own.neutral(reducer));
+        let told = before.clone();
+        combine(reducer, before, &own)?;
+        Ok((*key, told))
+    };
+    parts.iter().map(&mut result).collect()
+}
+
 /// The receiver of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Goal {
     All,
     Chunk(u64),
+    Scan,
     Exit,
 }
 
@@ -125,6 +165,7 @@ impl fmt::Display for Terms {
         f.write_str(match self.goal {
             Goal::All => "all chunks",
             Goal::Chunk(_) => "one chunk",
+            Goal::Scan => "each chunk after those that count for it",
             Goal::Exit => "the caller of run",
         })
     }
@@ -154,7 +195,10 @@ impl Partial {
             Some((mine, _)) if *mine != terms => {
                 return Err(format!("contributions must agree, but some are for {mine}, others for {terms}"));
             }
-            Some((_, ours)) => combine(terms.reducer, ours, &theirs)?,
+            Some((_, ours)) => {
+                let reducer = if terms.goal == Goal::Scan { Reducer::Gather } else { terms.reducer };
+                combine(reducer, ours, &theirs)?;
+            }
         }
         Ok(())
     }
@@ -424,6 +468,28 @@ mod tests {
         }
         let Some(Finished { values, .. }) = root.finish(ARRAY) else { panic!("three contributed") };
         assert_eq!(*values, Values::Gathered(vec![(0, vec![0]), (1, vec![1]), (2, vec![2])]));
+    }
+
+    #[test]
+    fn a_scan_tells_each_chunk_what_those_before_it_contributed() {
+        let gathered = |contributions: &[(u64, Values)]| {
+            let parts = contributions.iter().flat_map(|(key, values)| match values.scanned(*key) {
+                Values::Gathered(parts) => parts,
+                other => panic!("{other:?}"),
+            });
+            Values::Gathered(parts.collect())
+        };
+        let numbers =
+            gathered(&[(2, vec![5i64, -1].into()), (3, vec![7i64, -9].into()), (9, vec![1i64, 4].into())]);
+        let told = |reducer| scan(reducer, &numbers).expect("they agree");
+        let told_numbers = |a: [i64; 2], b: [i64; 2], c: [i64; 2]| {
+            [(2, a), (3, b), (9, c)].map(|(key, told)| (key, Values::I64(told.to_vec())))
+        };
+        assert_eq!(told(Reducer::Sum), told_numbers([0, 0], [5, -1], [12, -10]));
+        assert_eq!(told(Reducer::Min), told_numbers([i64::MAX; 2], [5, -1], [5, -9]));
+        assert_eq!(told(Reducer::Max), told_numbers([i64::MIN; 2], [5, -1], [7, -1]));
+        let odd = gathered(&[(0, vec![1u64].into()), (1, vec![1.0].into())]);
+        assert!(scan(Reducer::Sum, &odd).expect_err("they differ").contains("of one type"));
     }
 
     #[test]

@@ -154,6 +154,8 @@ impl Worker<'_> {
         {
             let envelope = Box::new(Envelope { to, delivery });
             self.with_core(|core, _, out| core.send_at_quiescence(envelope, out));
+            // On rank 0 it searches from now on.
+            self.shared.scheduler.wake_driver();
         }
     }
 

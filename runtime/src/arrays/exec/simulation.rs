@@ -170,7 +170,10 @@ impl Simulation<'_> {
         let mut searches = 0;
         while !self.ranks.iter().all(|rank| rank.shared.scheduler.stopped()) {
             match self.next() {
-                Event::Step(rank) => self.step(rank),
+                Event::Step(rank) => {
+                    searches = 0;
+                    self.step(rank);
+                }
                 Event::Arrival => self.arrival(),
                 Event::Idle(rank) => {
                     self.idle[rank] = false;

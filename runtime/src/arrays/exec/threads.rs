@@ -25,7 +25,8 @@ const UNWRITTEN_NAP: Duration = Duration::from_secs(1);
 const NAPS_NS: u64 = 2_000_000_000;
 /// Time that rank 0 sleeps before it asks whether any rank is still at work.
 const SUSPECT: Duration = Duration::from_millis(100);
-/// The same where a message waits for the others to have nothing to do either.
+/// The same where a message waits for all to have nothing to do; and the first nap of a worker 0 whose fellows still work
+/// while rank 0 asks.
 const SUSPECT_SOON: Duration = Duration::from_millis(1);
 /// Time that worker 0 sleeps, at first and at most, while packets wait for a receiver that takes none.
 const UNSENT_NAP: Duration = Duration::from_micros(200);
@@ -195,11 +196,12 @@ impl Worker<'_> {
                 } else {
                     core.hurry(out);
                 }
-                if core.awaits_quiescence() {
+                if core.is_searched() {
                     suspect = SUSPECT_SOON;
                 }
             });
-            nap = Some(self.pass_on().min(suspect));
+            let rested = Duration::from_nanos(self.patience.rested_ns() / 8);
+            nap = Some(self.pass_on().min(rested.max(suspect)));
             if self.work_in_sight() {
                 return 0;
             }

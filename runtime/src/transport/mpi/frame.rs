@@ -36,17 +36,17 @@ pub(crate) struct Frame<'b> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Run {
     pub(crate) bytes: usize,
-    pub(crate) width: u8,
+    pub(crate) alignment: u8,
 }
 
 impl Run {
     pub(crate) fn unpack(word: [u8; WORD]) -> Run {
         let word = u64::from_ne_bytes(word);
-        Run { bytes: (word & ((1 << 48) - 1)) as usize, width: (word >> 48) as u8 }
+        Run { bytes: (word & ((1 << 48) - 1)) as usize, alignment: (word >> 48) as u8 }
     }
 
     fn pack(attachment: &Attachment) -> [u8; WORD] {
-        (attachment.numbers.bytes().len() as u64 | u64::from(attachment.width) << 48).to_ne_bytes()
+        (attachment.numbers.bytes().len() as u64 | u64::from(attachment.alignment) << 48).to_ne_bytes()
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
         ) {
             let mut batch = Vec::new();
             for (body, runs, kind) in &frames {
-                let attachment = |&count: &usize| Attachment { numbers: Arc::new(vec![7u32; count]), width: 4 };
+                let attachment = |&count: &usize| Attachment { numbers: Arc::new(vec![7u32; count]), alignment: 4 };
                 let attachments: Vec<Attachment> = runs.iter().map(attachment).collect();
                 let start = begin(&mut batch);
                 batch.extend_from_slice(body);
@@ -104,7 +104,7 @@ mod tests {
                 let (frame, next) = read(&batch, at);
                 prop_assert_eq!(frame.kind, [Packet, BodyBeside, Bye][*kind]);
                 prop_assert_eq!(frame.body, body);
-                let expected: Vec<Run> = runs.iter().map(|count| Run { bytes: count * 4, width: 4 }).collect();
+                let expected: Vec<Run> = runs.iter().map(|count| Run { bytes: count * 4, alignment: 4 }).collect();
                 prop_assert_eq!(frame.runs.iter().map(|&word| Run::unpack(word)).collect::<Vec<_>>(), expected);
                 at = next;
             }

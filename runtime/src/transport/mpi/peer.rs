@@ -149,7 +149,7 @@ impl Peer {
     ) -> Result<(), Failure> {
         if body.len() > BODY_BYTES_MAX {
             kind = Kind::BodyBeside;
-            beside.insert(0, Attachment { numbers: Arc::new(std::mem::take(&mut body)), width: 1 });
+            beside.insert(0, Attachment { numbers: Arc::new(std::mem::take(&mut body)), alignment: 1 });
         }
         let kept = Kept { kind, body, beside };
         if !self.waiting.is_empty() || !self.write(&kept, now_ns, communicator)? {
@@ -272,7 +272,7 @@ impl Peer {
         let runs: Vec<Run> = frame.runs.iter().map(|&word| Run::unpack(word)).collect();
         let (kind, body) = (frame.kind, frame.body.to_vec());
         let bytes = runs.iter().map(|run| run.bytes).sum();
-        let receive = |run: &Run| communicator.receive(self.rank, RUN, run.bytes, run.width);
+        let receive = |run: &Run| communicator.receive(self.rank, RUN, run.bytes, run.alignment);
         let runs = runs.iter().map(receive).collect::<Result<_, _>>()?;
         self.arriving_bytes += bytes;
         self.transfers = true;

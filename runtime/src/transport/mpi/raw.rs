@@ -243,15 +243,15 @@ impl Communicator {
         }
     }
 
-    /// Starts to receive exactly `bytes` bytes from `from`, as numbers of `width` bytes each.
+    /// Starts to receive exactly `bytes` bytes from `from`, in memory of this alignment.
     pub(crate) fn receive(
         &self,
         from: u32,
         tag: u16,
         bytes: usize,
-        width: u8,
+        alignment: u8,
     ) -> Result<Receiving, MpiError> {
-        let mut buffer = Buffer::with_capacity(bytes, width);
+        let mut buffer = Buffer::with_capacity(bytes, alignment);
         let start = buffer.start();
         let mut receiving = Receiving { requests: Requests::default(), buffer: Some(buffer) };
         for at in (0..bytes).step_by(self.piece_bytes) {
@@ -606,8 +606,8 @@ enum Buffer {
 }
 
 impl Buffer {
-    fn with_capacity(bytes: usize, width: u8) -> Buffer {
-        match width {
+    fn with_capacity(bytes: usize, alignment: u8) -> Buffer {
+        match alignment {
             1 => Buffer::One(Vec::with_capacity(bytes)),
             2 => Buffer::Two(Vec::with_capacity(bytes.div_ceil(2))),
             4 => Buffer::Four(Vec::with_capacity(bytes.div_ceil(4))),
