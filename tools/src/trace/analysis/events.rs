@@ -183,7 +183,8 @@ fn read(scope: &Scope<'_>, place: Place<'_>, sender: &Sender) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::tests::generated;
+    use crate::trace::tests::{Scratch, generated, handler};
+    use caribou::trace::{RunRecord, Writer};
 
     #[derive(Default)]
     struct Seen(Vec<(WorkerName, Event)>);
@@ -199,7 +200,8 @@ mod tests {
         let dir = generated("events", 20_000);
         let trace = Trace::open(dir.path()).unwrap();
         let mut expected = Vec::new();
-        trace.for_each(|rank, worker, event| expected.push((Place { rank, worker }.name(), *event)));
+        let name = |rank: &RankTrace, worker| WorkerName { rank: rank.rank, worker };
+        trace.for_each(|rank, worker, event| expected.push((name(rank, worker), *event)));
         let (mut one, mut other, mut merged) = (Seen::default(), Seen::default(), Seen::default());
         assert_eq!(by_worker(&Scope::all(&trace), &mut [&mut one, &mut other]), []);
         assert!(one.0 == expected && other.0 == expected, "worker by worker");
@@ -207,6 +209,20 @@ mod tests {
         assert!(merged.0.is_sorted_by_key(|(_, event)| event.end_ns));
         merged.0.sort_by_key(|&(worker, _)| worker);
         assert!(merged.0 == expected, "each worker in its order");
+    }
+
+    #[test]
+    fn events_are_told_with_the_names_of_their_workers() {
+        let dir = Scratch::new("events-workers");
+        let run = RunRecord { ranks: 1, workers: vec![2], ..RunRecord::default() };
+        let mut writer = Writer::create(dir.path(), &run).unwrap();
+        writer.events(0, &[handler(10, 20, 1, None, 0)]).unwrap();
+        writer.events(1, &[handler(12, 15, 2, None, 0)]).unwrap();
+        let trace = Trace::open(dir.path()).unwrap();
+        let mut seen = Seen::default();
+        in_order(Scope::all(&trace), &mut [&mut seen]);
+        let names: Vec<String> = seen.0.iter().map(|(worker, _)| worker.to_string()).collect();
+        assert_eq!(names, ["0.1", "0.0"]);
     }
 
     #[test]
