@@ -176,6 +176,20 @@ fn progress_grows_to_the_end() {
 }
 
 #[test]
+fn nobody_hears_of_the_same_progress_twice() {
+    for seed in 0..50 {
+        let (told, config) = (Mutex::new(Vec::new()), config("static,chunk=0.001", 2, 1).simulate(seed));
+        Pool::new(&config, 300)
+            .on_progress(Duration::from_millis(1), |progress| told.lock().unwrap().push(progress.done))
+            .run(|| 0, |_: &mut u64, _| {})
+            .unwrap();
+        let told = told.into_inner().unwrap();
+        let grows = told.windows(2).all(|pair| pair[0] < pair[1]);
+        assert!(grows && told.last() == Some(&300), "seed {seed}: {told:?}");
+    }
+}
+
+#[test]
 fn a_strategy_for_arrays_is_refused_with_those_for_pools() {
     let refused = pool(&config("refine", 1, 1), 1, || 0, |_: &mut u64, _| {}).unwrap_err();
     let line = refused.to_string();
