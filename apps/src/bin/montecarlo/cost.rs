@@ -15,7 +15,7 @@ const WIDTH: f64 = 1.5;
 
 /// The distribution of costs over histories.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Spread {
+pub(crate) enum Spread {
     /// Every history has the same extra work.
     #[default]
     Uniform,
@@ -25,16 +25,16 @@ pub enum Spread {
 
 /// The extra work of each history beside its physics.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Cost {
+pub(crate) struct Cost {
     /// Extra work of a history on average, in microseconds of a core at 3 GHz.
-    pub mean_us: f64,
+    pub(crate) mean_us: f64,
     /// Its distribution.
-    pub spread: Spread,
+    pub(crate) spread: Spread,
 }
 
 impl Cost {
     /// Does the extra work of the history that has drawn the rest of its numbers from `rng`.
-    pub fn spend(self, rng: &mut impl Rng) {
+    pub(crate) fn spend(self, rng: &mut impl Rng) {
         if self.mean_us > 0.0 {
             black_box(toil(self.steps(rng)));
         }
@@ -66,8 +66,8 @@ fn toil(steps: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::Moments;
     use caribou::stream;
+    use caribou_apps::estimate::Moments;
 
     fn steps(spread: Spread) -> Vec<u64> {
         let cost = Cost { mean_us: 10.0, spread };

@@ -7,11 +7,11 @@ use presentation::Table;
 use super::energy::KEV_PER_UNIT;
 use super::tally::{CM_PER_UM, Tally};
 use super::transport::Problem;
-use crate::estimate::Estimate;
+use caribou_apps::estimate::Estimate;
 
 /// The fate of the photons, one line each; where theory knows the value it stands beside.
 #[must_use]
-pub fn table(problem: &Problem, tally: &Tally) -> String {
+pub(crate) fn table(problem: &Problem, tally: &Tally) -> String {
     let fraction = |hits| Estimate::fraction(hits, tally.histories);
     let mut rows = Table::new(["photons", "part", "theory"]);
     let mut row = |name: String, estimate: Estimate, theory: Option<f64>| {
@@ -49,7 +49,7 @@ fn beside(theory: f64, estimate: Estimate) -> String {
 
 /// The energy left at each depth, per photon that arrived, as comma-separated values with a heading.
 #[must_use]
-pub fn depth_profile_csv(problem: &Problem, tally: &Tally) -> String {
+pub(crate) fn depth_profile_csv(problem: &Problem, tally: &Tally) -> String {
     let mut text = "depth_from_cm,depth_to_cm,energy_kev_per_photon,standard_error_kev\n".to_owned();
     let bin_cm = problem.stack.depth_cm() / problem.bins as f64;
     for (bin, deposits) in tally.deposits.iter().enumerate() {
@@ -63,10 +63,10 @@ pub fn depth_profile_csv(problem: &Problem, tally: &Tally) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::montecarlo::cost::Cost;
-    use crate::montecarlo::energy::Energy;
-    use crate::montecarlo::slabs::{SlabSpec, Stack};
-    use crate::montecarlo::transport::run_histories;
+    use crate::cost::Cost;
+    use crate::energy::Energy;
+    use crate::slabs::{SlabSpec, Stack};
+    use crate::transport::run_histories;
 
     fn problem() -> Problem {
         let slabs = ["water:4", "lead:0.5"].map(|text| SlabSpec::parse(text).unwrap());

@@ -6,7 +6,7 @@ use super::run::serial;
 use super::slabs::{SlabSpec, Stack};
 use super::tally::{CM_PER_UM, Tally};
 use super::transport::Problem;
-use crate::estimate::Estimate;
+use caribou_apps::estimate::Estimate;
 
 fn problem(energy_kev: f64, bins: usize, slabs: &[&str]) -> Problem {
     let slabs: Vec<_> = slabs.iter().map(|text| SlabSpec::parse(text).unwrap()).collect();

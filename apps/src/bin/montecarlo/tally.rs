@@ -4,30 +4,30 @@ use caribou::Accumulator;
 use serde::{Deserialize, Serialize};
 
 use super::energy::Energy;
-use crate::estimate::Moments;
+use caribou_apps::estimate::Moments;
 
 /// Micrometres in 1 cm.
 const UM_PER_CM: f64 = 1e4;
 
 /// The sums over some histories of a problem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tally {
+pub(crate) struct Tally {
     /// Photons that were followed.
-    pub histories: u64,
+    pub(crate) histories: u64,
     /// Their collisions.
-    pub collisions: u64,
+    pub(crate) collisions: u64,
     /// Photons that passed all slabs without a collision.
-    pub uncollided: u64,
+    pub(crate) uncollided: u64,
     /// Energies of the photons that left behind the last slab, in units of [`Energy`].
-    pub transmitted: Moments,
+    pub(crate) transmitted: Moments,
     /// Energies of those that left before the first.
-    pub reflected: Moments,
+    pub(crate) reflected: Moments,
     /// Photons absorbed in each slab.
-    pub absorbed: Vec<u64>,
+    pub(crate) absorbed: Vec<u64>,
     /// Depths at which photons were absorbed, in micrometres.
-    pub absorption_depth_um: Moments,
+    pub(crate) absorption_depth_um: Moments,
     /// Energies that histories left in each of the bins, which divide the depth of all slabs equally.
-    pub deposits: Vec<Moments>,
+    pub(crate) deposits: Vec<Moments>,
     /// Energy that the history under way has left, by bin. A history that deposits twice in a bin is one sample, not
     /// two.
     #[serde(skip)]
@@ -37,7 +37,7 @@ pub struct Tally {
 impl Tally {
     /// Of no history yet.
     #[must_use]
-    pub fn new(slabs: usize, bins: usize) -> Self {
+    pub(crate) fn new(slabs: usize, bins: usize) -> Self {
         Self {
             histories: 0,
             collisions: 0,
@@ -76,7 +76,7 @@ impl Tally {
 
     /// The first sum in which two tallies differ, in words; `None` when they are equal.
     #[must_use]
-    pub fn difference(&self, reference: &Self) -> Option<String> {
+    pub(crate) fn difference(&self, reference: &Self) -> Option<String> {
         let sums = [
             ("histories", self.histories, reference.histories),
             ("collisions", self.collisions, reference.collisions),

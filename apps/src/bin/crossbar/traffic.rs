@@ -7,7 +7,7 @@
 use rand::distr::{Bernoulli, Distribution};
 use rand::{Rng, RngExt};
 
-use crate::harness::error::Error;
+use caribou_apps::harness::error::Error;
 
 /// A switch that simulates gaps only has nothing to show: with less load it would take minutes to see its packets.
 const LOAD_MIN: f64 = 0.001;
@@ -17,7 +17,7 @@ const BURST_MAX: f64 = 1e6;
 
 /// The inputs of a switch, and the bursts they are in.
 #[derive(Clone, Debug)]
-pub struct Traffic {
+pub(crate) struct Traffic {
     begins: Bernoulli,
     ends: Bernoulli,
     /// The output that the burst of each input is for.
@@ -29,7 +29,7 @@ impl Traffic {
     ///
     /// # Errors
     /// [`Error::Usage`] unless the load is from 0.001 to 1, and bursts have from 1 to 10^6 packets.
-    pub fn new(ports: usize, load: f64, burst: f64) -> Result<Self, Error> {
+    pub(crate) fn new(ports: usize, load: f64, burst: f64) -> Result<Self, Error> {
         if !(LOAD_MIN..=1.0).contains(&load) {
             return Err(Error::Usage(format!("--load {load}: expected loads from {LOAD_MIN} up to 1")));
         }
@@ -45,7 +45,7 @@ impl Traffic {
     }
 
     /// The output for which a packet arrives at this input in this slot, if one does. Each input is asked once a slot.
-    pub fn arrival(&mut self, input: usize, rng: &mut impl Rng) -> Option<usize> {
+    pub(crate) fn arrival(&mut self, input: usize, rng: &mut impl Rng) -> Option<usize> {
         let ports = self.bursts.len();
         let burst = &mut self.bursts[input];
         if burst.is_none() && self.begins.sample(rng) {
@@ -62,8 +62,8 @@ impl Traffic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::Estimate;
     use caribou::stream;
+    use caribou_apps::estimate::Estimate;
 
     /// The arrivals at one input of four in so many slots.
     fn arrivals(load: f64, burst: f64, slots: usize) -> Vec<Option<usize>> {

@@ -7,15 +7,15 @@ use super::options::Options;
 use super::results;
 use super::tally::Tally;
 use super::transport::{Problem, run_histories};
-use crate::harness::pools::{self, Pool};
-use crate::harness::{Conditions, Error, Outcome, Program, Stage, Total};
+use caribou_apps::harness::pools::{self, Pool};
+use caribou_apps::harness::{Conditions, Error, Outcome, Program, Stage, Total};
 
 /// Cost of the physics of a history, roughly.
 const HISTORY: Duration = Duration::from_nanos(400);
 
 /// All histories of a problem.
 #[derive(Clone, Debug)]
-pub struct Photons {
+pub(crate) struct Photons {
     options: Options,
     problem: Problem,
 }
@@ -76,7 +76,7 @@ impl Program for Photons {
 
 /// The serial reference: all histories, one after the other, in one tally.
 #[must_use]
-pub fn serial(problem: &Problem, histories: u64) -> Tally {
+pub(crate) fn serial(problem: &Problem, histories: u64) -> Tally {
     let mut tally = problem.empty_tally();
     run_histories(problem, 0..histories, &mut tally);
     tally
@@ -85,7 +85,7 @@ pub fn serial(problem: &Problem, histories: u64) -> Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::montecarlo::options::Options;
+    use crate::options::Options;
     use caribou::Accumulator;
     use clap::Parser;
 

@@ -12,7 +12,7 @@ use super::energy::Energy;
 
 /// The material of a slab.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Medium {
+pub(crate) enum Medium {
     /// A real substance.
     Matter(Substance),
     /// The same at all energies; scattering takes no energy.
@@ -28,7 +28,7 @@ pub enum Medium {
 
 /// A substance that photons of 1 keV to 2 MeV pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Substance {
+pub(crate) struct Substance {
     name: &'static str,
     /// Electrons in 1 cm³.
     electrons_per_cm3: f64,
@@ -39,7 +39,7 @@ pub struct Substance {
 }
 
 /// The substances that can be asked for by name.
-pub const SUBSTANCES: [Substance; 4] = [
+pub(crate) const SUBSTANCES: [Substance; 4] = [
     Substance { name: "water", electrons_per_cm3: 3.343e23, photoelectric_per_cm: 0.002_76, power: 2.9 },
     Substance { name: "aluminium", electrons_per_cm3: 7.83e23, photoelectric_per_cm: 0.0497, power: 2.9 },
     Substance { name: "iron", electrons_per_cm3: 2.208e24, photoelectric_per_cm: 1.7, power: 2.8 },
@@ -48,17 +48,17 @@ pub const SUBSTANCES: [Substance; 4] = [
 
 /// The number of collisions of photons of one energy on a path of 1 cm.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Attenuation {
+pub(crate) struct Attenuation {
     /// Absorptions.
-    pub absorption_per_cm: f64,
+    pub(crate) absorption_per_cm: f64,
     /// Scatterings.
-    pub scattering_per_cm: f64,
+    pub(crate) scattering_per_cm: f64,
 }
 
 impl Attenuation {
     /// Collisions of any kind.
     #[must_use]
-    pub fn total_per_cm(self) -> f64 {
+    pub(crate) fn total_per_cm(self) -> f64 {
         self.absorption_per_cm + self.scattering_per_cm
     }
 }
@@ -66,7 +66,7 @@ impl Attenuation {
 impl Medium {
     /// The name in tables.
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Matter(substance) => substance.name,
             Self::Grey { .. } => "grey",
@@ -75,7 +75,7 @@ impl Medium {
 
     /// The attenuation of photons of this energy.
     #[must_use]
-    pub fn attenuation(&self, energy: Energy) -> Attenuation {
+    pub(crate) fn attenuation(&self, energy: Energy) -> Attenuation {
         match *self {
             Self::Matter(substance) => Attenuation {
                 absorption_per_cm: substance.photoelectric_per_cm
@@ -89,7 +89,7 @@ impl Medium {
     }
 
     /// Samples what a photon has left after it was scattered, and the cosine of the angle by which it turned.
-    pub fn scatter(&self, energy: Energy, rng: &mut impl Rng) -> (Energy, f64) {
+    pub(crate) fn scatter(&self, energy: Energy, rng: &mut impl Rng) -> (Energy, f64) {
         match *self {
             Self::Matter(_) => {
                 let (kept, cosine) = compton::scatter(energy.kev(), rng);
@@ -114,8 +114,8 @@ fn henyey_greenstein(asymmetry: f64, rng: &mut impl Rng) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::Moments;
     use caribou::stream;
+    use caribou_apps::estimate::Moments;
 
     #[test]
     fn substances_attenuate_as_tables_say() {

@@ -3,8 +3,8 @@
 use super::scheduler::Scheduler;
 use super::switch::{Served, Switch};
 use super::traffic::Traffic;
-use crate::estimate::Moments;
 use caribou::stream;
+use caribou_apps::estimate::Moments;
 
 /// More than any of these simulations needs.
 const UNLIMITED: u32 = u32::MAX;

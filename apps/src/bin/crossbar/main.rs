@@ -4,14 +4,26 @@
 //! ports and buffers at its crosspoints. `traffic` says what arrives, `scheduler` what leaves first, `switch` simulates
 //! both; `grid` says which simulations there are, `tally` counts exactly what they find, `results` prints it. `options`
 //! is the command line, `run` the program as the harness sees it.
+//!
+//! The command line: `crossbar --help`.
+#![forbid(unsafe_code)]
 
-pub mod grid;
-pub mod options;
-pub mod results;
-pub mod run;
-pub mod scheduler;
-pub mod switch;
-pub mod tally;
-pub mod traffic;
+mod grid;
+mod options;
+mod results;
+mod run;
+mod scheduler;
+mod switch;
+mod tally;
+mod traffic;
 #[cfg(test)]
 mod validation;
+
+use std::process::ExitCode;
+
+use caribou_apps::harness;
+use run::Crossbar;
+
+fn main() -> ExitCode {
+    harness::main::<Crossbar>(std::env::args_os())
+}

@@ -9,37 +9,37 @@ use super::energy::Energy;
 use super::medium::Medium;
 use super::slabs::{Slab, SlabSpec, Stack};
 use super::transport::Problem;
-use crate::harness::Error;
+use caribou_apps::harness::Error;
 
 /// Photons arrive at slabs of matter: how many pass, how many come back, and where do they leave their energy?
 #[derive(Clone, Debug, clap::Parser)]
 #[command(name = "montecarlo", version, after_help = AFTER_HELP)]
-pub struct Options {
+pub(crate) struct Options {
     /// Photons to follow
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = counts(1..=u64::MAX))]
-    pub histories: u64,
+    pub(crate) histories: u64,
     /// A slab, from the source on; repeatable. Materials: water, aluminium, iron, lead, and grey, which takes
     /// absorption=PER_CM and scattering=PER_CM (0.5 each if not given) and asymmetry=COSINE (0) [default: water:10 lead:1]
     #[arg(long, value_name = "MATERIAL[,KEY=VALUE]:CM", value_parser = SlabSpec::parse)]
-    pub slab: Vec<SlabSpec>,
+    pub(crate) slab: Vec<SlabSpec>,
     /// Energy of the photons that arrive, from 1 to 2000
     #[arg(long, value_name = "KEV", default_value_t = 1000.0, value_parser = energy_kev)]
-    pub energy: f64,
+    pub(crate) energy: f64,
     /// Parts of the depth in which deposited energy is told apart
     #[arg(long, value_name = "COUNT", default_value_t = 55, value_parser = counts(1..=100_000u32))]
-    pub bins: u32,
+    pub(crate) bins: u32,
     /// Seed of all random numbers: the same seed gives the same result
     #[arg(long, default_value_t = 1)]
-    pub seed: u64,
+    pub(crate) seed: u64,
     /// Spread of the extra work of --cost-us over histories; no result depends on it
     #[arg(long, value_enum, default_value = "uniform")]
-    pub cost: Spread,
+    pub(crate) cost: Spread,
     /// Extra work of a history on average, in microseconds of a core at 3 GHz [default: 0, heterogeneous: 5]
     #[arg(long, value_name = "MICROSECONDS", value_parser = cost_us)]
-    pub cost_us: Option<f64>,
+    pub(crate) cost_us: Option<f64>,
     /// Write the energy left at each depth, with errors
     #[arg(long, value_name = "FILE.csv")]
-    pub output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
 }
 
 const AFTER_HELP: &str = "\
@@ -72,7 +72,7 @@ impl Options {
     ///
     /// # Errors
     /// [`Error::Usage`] when the slabs are too thick together.
-    pub fn problem(&self) -> Result<Problem, Error> {
+    pub(crate) fn problem(&self) -> Result<Problem, Error> {
         let usual =
             || ["water:10", "lead:1"].map(|slab| SlabSpec::parse(slab).expect("both are slabs")).to_vec();
         let slabs = if self.slab.is_empty() { usual() } else { self.slab.clone() };
@@ -91,7 +91,7 @@ impl Options {
 
     /// The settings that decided the results, given or not, for the file of numbers.
     #[must_use]
-    pub fn description(&self, problem: &Problem) -> serde_json::Value {
+    pub(crate) fn description(&self, problem: &Problem) -> serde_json::Value {
         serde_json::json!({
             "histories": self.histories,
             "slabs": problem.stack.slabs().iter().map(slab_description).collect::<Vec<_>>(),

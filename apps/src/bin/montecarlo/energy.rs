@@ -6,45 +6,37 @@ use serde::{Deserialize, Serialize};
 const UNITS_PER_KEV: f64 = 1e6;
 
 /// An energy in units of a millionth of a keV.
-///
-/// ```
-/// use caribou_apps::montecarlo::energy::Energy;
-///
-/// let energy = Energy::from_kev(511.0);
-/// let kept = energy.fraction(1.0 / 3.0);
-/// assert_eq!(kept.units() + energy.minus(kept).units(), energy.units());
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Energy(u64);
+pub(crate) struct Energy(u64);
 
 impl Energy {
     /// So many keV.
     #[must_use]
-    pub fn from_kev(kev: f64) -> Self {
+    pub(crate) fn from_kev(kev: f64) -> Self {
         Self((kev * UNITS_PER_KEV).round() as u64)
     }
 
     /// In keV.
     #[must_use]
-    pub fn kev(self) -> f64 {
+    pub(crate) fn kev(self) -> f64 {
         self.0 as f64 / UNITS_PER_KEV
     }
 
     /// In units.
     #[must_use]
-    pub fn units(self) -> u64 {
+    pub(crate) fn units(self) -> u64 {
         self.0
     }
 
     /// A part of it, rounded; never more than it.
     #[must_use]
-    pub fn fraction(self, part: f64) -> Self {
+    pub(crate) fn fraction(self, part: f64) -> Self {
         Self((self.0 as f64 * part).round() as u64).min(self)
     }
 
     /// The sum of both.
     #[must_use]
-    pub fn plus(self, other: Self) -> Self {
+    pub(crate) fn plus(self, other: Self) -> Self {
         Self(self.0 + other.0)
     }
 
@@ -53,10 +45,22 @@ impl Energy {
     /// # Panics
     /// If it has more: collisions give photons nothing.
     #[must_use]
-    pub fn minus(self, kept: Self) -> Self {
+    pub(crate) fn minus(self, kept: Self) -> Self {
         Self(self.0.checked_sub(kept.0).expect("a photon keeps at most what it had"))
     }
 }
 
 /// The factor from a mean of units to keV.
-pub const KEV_PER_UNIT: f64 = 1.0 / UNITS_PER_KEV;
+pub(crate) const KEV_PER_UNIT: f64 = 1.0 / UNITS_PER_KEV;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_and_the_rest_are_the_whole() {
+        let energy = Energy::from_kev(511.0);
+        let kept = energy.fraction(1.0 / 3.0);
+        assert_eq!(kept.units() + energy.minus(kept).units(), energy.units());
+    }
+}

@@ -7,15 +7,15 @@ use super::grid::Grid;
 use super::options::Options;
 use super::results;
 use super::tally::{Tally, run_tasks};
-use crate::harness::pools::{self, Pool};
-use crate::harness::{Conditions, Error, Outcome, Program, Stage, Total};
+use caribou_apps::harness::pools::{self, Pool};
+use caribou_apps::harness::{Conditions, Error, Outcome, Program, Stage, Total};
 
 /// Cost of a packet, roughly: tasks are told apart by their number of packets.
 const PACKET: Duration = Duration::from_nanos(30);
 
 /// All tasks of a grid.
 #[derive(Clone, Debug)]
-pub struct Crossbar {
+pub(crate) struct Crossbar {
     options: Options,
     grid: Grid,
 }

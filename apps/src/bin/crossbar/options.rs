@@ -6,28 +6,28 @@ use presentation::counts;
 
 use super::grid::Grid;
 use super::scheduler::Scheduler;
-use crate::harness::Error;
+use caribou_apps::harness::Error;
 
 /// A switch with buffers at its crosspoints, simulated under every load, with every buffer and every scheduler.
 #[derive(Clone, Debug, clap::Parser)]
 #[command(name = "crossbar", version, after_help = AFTER_HELP)]
-pub struct Options {
+pub(crate) struct Options {
     /// Simulations; they go through the grid of loads, buffers and schedulers again and again, and each point needs one
     #[arg(long, value_name = "COUNT", default_value_t = 3072, value_parser = counts(1..=u64::MAX))]
-    pub tasks: u64,
+    pub(crate) tasks: u64,
     /// Packets that arrive in each simulation
     #[arg(long, value_name = "PACKETS", default_value_t = 50_000,
           value_parser = counts(1..=1_000_000_000_000u64))]
-    pub requests: u64,
+    pub(crate) requests: u64,
     /// Inputs of the switch, and as many outputs; up to 64
     #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = counts(0..=usize::MAX))]
-    pub ports: usize,
+    pub(crate) ports: usize,
     /// Packets a slot that arrive at each input, from 0.001 to 1, as a list [default: 0.25,0.3,..,1]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub load: Vec<f64>,
+    pub(crate) load: Vec<f64>,
     /// Packets that each crosspoint can hold, as a list
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,2,4,8,16,32,64,128")]
-    pub buffer: Vec<u32>,
+    pub(crate) buffer: Vec<u32>,
     /// Rules by which outputs choose among their crosspoints, as a list
     #[arg(
         long,
@@ -36,16 +36,16 @@ pub struct Options {
         value_delimiter = ',',
         default_value = "round-robin,longest-queue,random"
     )]
-    pub scheduler: Vec<Scheduler>,
+    pub(crate) scheduler: Vec<Scheduler>,
     /// Mean length of the bursts in which packets for one output arrive; 1 is uniform traffic, 1000000 the most
     #[arg(long, value_name = "PACKETS", default_value_t = 1.0)]
-    pub burst: f64,
+    pub(crate) burst: f64,
     /// Seed of all random numbers: the same seed gives the same result
     #[arg(long, default_value_t = 1)]
-    pub seed: u64,
+    pub(crate) seed: u64,
     /// Write throughput, delay and loss of every point of the grid, with errors
     #[arg(long, value_name = "FILE.csv")]
-    pub output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
 }
 
 const AFTER_HELP: &str = "\
@@ -61,7 +61,7 @@ impl Options {
     ///
     /// # Errors
     /// [`Error::Usage`] when it cannot be, or there are too few tasks for every point to have one.
-    pub fn grid(&self) -> Result<Grid, Error> {
+    pub(crate) fn grid(&self) -> Result<Grid, Error> {
         let usual = || (5..=20).map(|twentieths| f64::from(twentieths) / 20.0).collect();
         let grid = Grid {
             ports: self.ports,
@@ -85,7 +85,7 @@ impl Options {
 
     /// The settings that decided the results, given or not, for the file of numbers.
     #[must_use]
-    pub fn description(&self, grid: &Grid) -> serde_json::Value {
+    pub(crate) fn description(&self, grid: &Grid) -> serde_json::Value {
         let schedulers: Vec<_> = grid.schedulers.iter().map(|scheduler| scheduler.name()).collect();
         serde_json::json!({
             "tasks": self.tasks,

@@ -4,16 +4,28 @@
 //! counts in the whole `energy` units that make merging exact. `cost` makes histories heavier without changing a result.
 //! `results` turns a tally into numbers with errors, `options` is the command line, `run` the
 //! program as the harness sees it.
+//!
+//! The command line: `montecarlo --help`.
+#![forbid(unsafe_code)]
 
-pub mod compton;
-pub mod cost;
-pub mod energy;
-pub mod medium;
-pub mod options;
-pub mod results;
-pub mod run;
-pub mod slabs;
-pub mod tally;
-pub mod transport;
+mod compton;
+mod cost;
+mod energy;
+mod medium;
+mod options;
+mod results;
+mod run;
+mod slabs;
+mod tally;
+mod transport;
 #[cfg(test)]
 mod validation;
+
+use std::process::ExitCode;
+
+use caribou_apps::harness;
+use run::Photons;
+
+fn main() -> ExitCode {
+    harness::main::<Photons>(std::env::args_os())
+}

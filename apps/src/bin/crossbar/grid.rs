@@ -3,37 +3,37 @@
 use super::scheduler::Scheduler;
 use super::switch::{PORTS_MAX, Served, Switch};
 use super::traffic::Traffic;
-use crate::harness::error::Error;
 use caribou::stream;
+use caribou_apps::harness::error::Error;
 
 /// All simulations; a task is one of them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Grid {
+pub(crate) struct Grid {
     /// Inputs of each switch, and as many outputs.
-    pub ports: usize,
+    pub(crate) ports: usize,
     /// Packets that arrive in each simulation.
-    pub requests: u64,
+    pub(crate) requests: u64,
     /// The mean length of a burst in packets; 1 is uniform traffic.
-    pub burst: f64,
+    pub(crate) burst: f64,
     /// Packets a slot that arrive at each input.
-    pub loads: Vec<f64>,
+    pub(crate) loads: Vec<f64>,
     /// Packets that a crosspoint can hold.
-    pub buffers: Vec<u32>,
+    pub(crate) buffers: Vec<u32>,
     /// The schedulers of outputs.
-    pub schedulers: Vec<Scheduler>,
+    pub(crate) schedulers: Vec<Scheduler>,
     /// The seed of all random numbers.
-    pub seed: u64,
+    pub(crate) seed: u64,
 }
 
 /// One combination of the grid.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
+pub(crate) struct Point {
     /// Packets a slot that arrive at each input.
-    pub load: f64,
+    pub(crate) load: f64,
     /// Packets that a crosspoint can hold.
-    pub buffer: u32,
+    pub(crate) buffer: u32,
     /// The scheduler of outputs.
-    pub scheduler: Scheduler,
+    pub(crate) scheduler: Scheduler,
 }
 
 impl Grid {
@@ -41,7 +41,7 @@ impl Grid {
     ///
     /// # Errors
     /// [`Error::Usage`], naming the option that cannot be met.
-    pub fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         if !(1..=PORTS_MAX).contains(&self.ports) {
             return Err(Error::Usage(format!("--ports {}: expected 1 to {PORTS_MAX}", self.ports)));
         }
@@ -58,7 +58,7 @@ impl Grid {
 
     /// Combinations.
     #[must_use]
-    pub fn points(&self) -> usize {
+    pub(crate) fn points(&self) -> usize {
         self.loads.len() * self.buffers.len() * self.schedulers.len()
     }
 
@@ -67,7 +67,7 @@ impl Grid {
     /// # Panics
     /// If there is no such point.
     #[must_use]
-    pub fn point(&self, point: usize) -> Point {
+    pub(crate) fn point(&self, point: usize) -> Point {
         let (rest, scheduler) = (point / self.schedulers.len(), point % self.schedulers.len());
         let (load, buffer) = (rest / self.buffers.len(), rest % self.buffers.len());
         Point { load: self.loads[load], buffer: self.buffers[buffer], scheduler: self.schedulers[scheduler] }
@@ -75,7 +75,7 @@ impl Grid {
 
     /// The point that a task simulates: tasks go through the grid again and again.
     #[must_use]
-    pub fn point_of(&self, task: u64) -> usize {
+    pub(crate) fn point_of(&self, task: u64) -> usize {
         (task % self.points() as u64) as usize
     }
 
@@ -84,7 +84,7 @@ impl Grid {
     /// # Panics
     /// If [`check`](Self::check) would have refused the grid.
     #[must_use]
-    pub fn simulate(&self, task: u64) -> Served {
+    pub(crate) fn simulate(&self, task: u64) -> Served {
         let Point { load, buffer, scheduler } = self.point(self.point_of(task));
         let traffic = Traffic::new(self.ports, load, self.burst).expect("the grid was checked");
         let switch = Switch { ports: self.ports, buffer, scheduler };
@@ -97,7 +97,7 @@ pub(super) mod tests {
     use super::*;
 
     /// Two loads, two buffers, all schedulers; small.
-    pub(in crate::crossbar) fn grid() -> Grid {
+    pub(crate) fn grid() -> Grid {
         Grid {
             ports: 4,
             requests: 500,

@@ -2,34 +2,26 @@
 
 use super::energy::Energy;
 use super::medium::{Medium, SUBSTANCES};
-use crate::harness::error::Error;
+use caribou_apps::harness::error::Error;
 
 /// Thicker stacks than 100 m are a mistake.
 const DEPTH_MAX_CM: f64 = 1e4;
 
 /// One slab as it is asked for: `MATERIAL[,KEY=VALUE..]:CM`, as in `water:10` or `grey,scattering=0.9:2`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SlabSpec {
+pub(crate) struct SlabSpec {
     /// Its material.
-    pub medium: Medium,
+    pub(crate) medium: Medium,
     /// Its thickness.
-    pub thickness_cm: f64,
+    pub(crate) thickness_cm: f64,
 }
 
 impl SlabSpec {
     /// Reads a slab.
     ///
-    /// ```
-    /// use caribou_apps::montecarlo::slabs::SlabSpec;
-    ///
-    /// let lead = SlabSpec::parse("lead:1.5").unwrap();
-    /// assert_eq!((lead.medium.name(), lead.thickness_cm), ("lead", 1.5));
-    /// assert!(SlabSpec::parse("cheese:1").is_err());
-    /// ```
-    ///
     /// # Errors
     /// A sentence that says what was expected.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let Some((material, thickness)) = text.rsplit_once(':') else {
             return Err("expected MATERIAL:CM as in water:10".to_owned());
         };
@@ -78,18 +70,18 @@ fn grey(settings: &str) -> Result<Medium, String> {
 
 /// One slab in its place.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Slab {
+pub(crate) struct Slab {
     /// Its material.
-    pub medium: Medium,
+    pub(crate) medium: Medium,
     /// Its begin.
-    pub from_cm: f64,
+    pub(crate) from_cm: f64,
     /// Its end.
-    pub to_cm: f64,
+    pub(crate) to_cm: f64,
 }
 
 /// At least one slab; the first begins at depth 0, each other where the one before it ends.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stack {
+pub(crate) struct Stack {
     slabs: Vec<Slab>,
 }
 
@@ -98,7 +90,7 @@ impl Stack {
     ///
     /// # Errors
     /// [`Error::Usage`] when there is none, or they are too thick together.
-    pub fn new(specs: &[SlabSpec]) -> Result<Self, Error> {
+    pub(crate) fn new(specs: &[SlabSpec]) -> Result<Self, Error> {
         let mut slabs = Vec::with_capacity(specs.len());
         let mut from_cm = 0.0;
         for spec in specs {
@@ -116,20 +108,20 @@ impl Stack {
 
     /// The slabs, from the source on.
     #[must_use]
-    pub fn slabs(&self) -> &[Slab] {
+    pub(crate) fn slabs(&self) -> &[Slab] {
         &self.slabs
     }
 
     /// The depth at which the last one ends.
     #[must_use]
-    pub fn depth_cm(&self) -> f64 {
+    pub(crate) fn depth_cm(&self) -> f64 {
         self.slabs.last().map_or(0.0, |slab| slab.to_cm)
     }
 
     /// The part of photons of this energy, arriving straight on, that pass all slabs without a collision: the exponential
     /// of minus the sum of attenuation times thickness.
     #[must_use]
-    pub fn uncollided(&self, energy: Energy) -> f64 {
+    pub(crate) fn uncollided(&self, energy: Energy) -> f64 {
         let free_paths = self
             .slabs
             .iter()
@@ -141,6 +133,13 @@ impl Stack {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slab_is_a_material_and_its_thickness() {
+        let lead = SlabSpec::parse("lead:1.5").unwrap();
+        assert_eq!((lead.medium.name(), lead.thickness_cm), ("lead", 1.5));
+        assert!(SlabSpec::parse("cheese:1").is_err());
+    }
 
     #[test]
     fn slabs_touch() {

@@ -4,7 +4,7 @@ use rand::{Rng, RngExt};
 
 /// The rule by which an output chooses among the crosspoints that hold packets for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Scheduler {
+pub(crate) enum Scheduler {
     /// The next after the one it served last.
     RoundRobin,
     /// The one with most packets; of equals the next after the one it served last.
@@ -15,11 +15,12 @@ pub enum Scheduler {
 
 impl Scheduler {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::RoundRobin, Self::LongestQueue, Self::Random];
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 3] = [Self::RoundRobin, Self::LongestQueue, Self::Random];
 
     /// The name on the command line and in tables.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::RoundRobin => "round-robin",
             Self::LongestQueue => "longest-queue",
@@ -31,7 +32,7 @@ impl Scheduler {
     ///
     /// `waiting` has a bit for each input whose crosspoint holds packets, and is not zero; `lengths` are their numbers;
     /// `last` is the input it served before.
-    pub fn choose(self, waiting: u64, lengths: &[u32], last: usize, rng: &mut impl Rng) -> usize {
+    pub(crate) fn choose(self, waiting: u64, lengths: &[u32], last: usize, rng: &mut impl Rng) -> usize {
         match self {
             Self::RoundRobin => from(waiting, last + 1),
             Self::LongestQueue => longest(waiting, lengths, last + 1),

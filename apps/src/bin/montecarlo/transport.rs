@@ -21,23 +21,23 @@ const CUTOFF_KEV: f64 = 1.0;
 
 /// The problem to simulate; with a seed and a number of histories it has one result.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Problem {
+pub(crate) struct Problem {
     /// The slabs.
-    pub stack: Stack,
+    pub(crate) stack: Stack,
     /// The energy of the photons that arrive.
-    pub energy: Energy,
+    pub(crate) energy: Energy,
     /// Parts of the depth in which deposits are told apart.
-    pub bins: usize,
+    pub(crate) bins: usize,
     /// The seed of all random numbers.
-    pub seed: u64,
+    pub(crate) seed: u64,
     /// The extra work of histories beside their physics.
-    pub cost: Cost,
+    pub(crate) cost: Cost,
 }
 
 impl Problem {
     /// A tally of none of its histories.
     #[must_use]
-    pub fn empty_tally(&self) -> Tally {
+    pub(crate) fn empty_tally(&self) -> Tally {
         Tally::new(self.stack.slabs().len(), self.bins)
     }
 
@@ -51,7 +51,7 @@ impl Problem {
 /// Follows the photons of these histories and adds what happens to them to `tally`, some microseconds each.
 ///
 /// The course of a history depends on the problem, its seed and the number of the history, on nothing else.
-pub fn run_histories(problem: &Problem, histories: Range<u64>, tally: &mut Tally) {
+pub(crate) fn run_histories(problem: &Problem, histories: Range<u64>, tally: &mut Tally) {
     for history in histories {
         let mut rng = stream(problem.seed, history);
         follow(problem, &mut rng, tally);

@@ -13,36 +13,36 @@ use super::scheduler::Scheduler;
 use super::traffic::Traffic;
 
 /// Ports of the largest switch: the inputs that wait for an output are the bits of a word.
-pub const PORTS_MAX: usize = 64;
+pub(crate) const PORTS_MAX: usize = 64;
 
 /// The switch to simulate.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Switch {
+pub(crate) struct Switch {
     /// Inputs, and as many outputs.
-    pub ports: usize,
+    pub(crate) ports: usize,
     /// Packets that each crosspoint can hold.
-    pub buffer: u32,
+    pub(crate) buffer: u32,
     /// The scheduler of outputs.
-    pub scheduler: Scheduler,
+    pub(crate) scheduler: Scheduler,
 }
 
 /// The fate of the packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Served {
+pub(crate) struct Served {
     /// Slots in which packets could arrive; those in which the switch was emptied come on top.
-    pub slots: u64,
+    pub(crate) slots: u64,
     /// Packets that arrived.
-    pub offered: u64,
+    pub(crate) offered: u64,
     /// Packets that found their buffer full.
-    pub lost: u64,
+    pub(crate) lost: u64,
     /// Delays of all others, added up, in slots.
-    pub delay_slots: u64,
+    pub(crate) delay_slots: u64,
 }
 
 impl Served {
     /// Packets that were not lost.
     #[must_use]
-    pub fn served(&self) -> u64 {
+    pub(crate) fn served(&self) -> u64 {
         self.offered - self.lost
     }
 }
@@ -62,7 +62,7 @@ impl Switch {
     ///
     /// # Panics
     /// Unless there are 1 to [`PORTS_MAX`] ports.
-    pub fn serve(&self, requests: u64, mut traffic: Traffic, rng: &mut impl Rng) -> Served {
+    pub(crate) fn serve(&self, requests: u64, mut traffic: Traffic, rng: &mut impl Rng) -> Served {
         assert!((1..=PORTS_MAX).contains(&self.ports), "the inputs of an output are the bits of a word");
         let output = || Output { lengths: vec![0; self.ports], waiting: 0, last: 0 };
         let mut outputs: Vec<Output> = (0..self.ports).map(|_| output()).collect();

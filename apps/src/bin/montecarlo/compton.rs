@@ -15,7 +15,7 @@ const ELECTRON_RADIUS_CM: f64 = 2.817_940_3e-13;
 ///
 /// Accurate to nine digits from 1 keV on; far below, the terms cancel.
 #[must_use]
-pub fn cross_section_cm2(energy_kev: f64) -> f64 {
+pub(crate) fn cross_section_cm2(energy_kev: f64) -> f64 {
     let k = energy_kev / ELECTRON_KEV;
     let log = (2.0 * k).ln_1p();
     let wide = (1.0 + k) / (k * k) * (2.0 * (1.0 + k) / (1.0 + 2.0 * k) - log / k);
@@ -28,7 +28,7 @@ pub fn cross_section_cm2(energy_kev: f64) -> f64 {
 ///
 /// The density of the fraction e kept is (1/e + e) (1 - e sin² / (1 + e²)), between 1 / (1 + 2 k) and 1: its first factor
 /// is a mixture of two that are sampled directly, its second the probability to accept (Butcher and Messel 1960).
-pub fn scatter(energy_kev: f64, rng: &mut impl Rng) -> (f64, f64) {
+pub(crate) fn scatter(energy_kev: f64, rng: &mut impl Rng) -> (f64, f64) {
     let k = energy_kev / ELECTRON_KEV;
     let least = 1.0 / (1.0 + 2.0 * k);
     let (inverse, linear) = (-least.ln(), 0.5 * (1.0 - least * least));
@@ -49,8 +49,8 @@ pub fn scatter(energy_kev: f64, rng: &mut impl Rng) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::Moments;
     use caribou::stream;
+    use caribou_apps::estimate::Moments;
 
     /// The integral of the differential cross-section times `weight(fraction kept, cosine)`, by the midpoint rule.
     fn integral(energy_kev: f64, weight: impl Fn(f64, f64) -> f64) -> f64 {

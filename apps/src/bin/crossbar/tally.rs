@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::grid::Grid;
 use super::switch::Served;
-use crate::estimate::{Estimate, Moments};
+use caribou_apps::estimate::{Estimate, Moments};
 
 /// Parts per billion, in which the fractions of a simulation are kept.
 const PARTS: u64 = 1_000_000_000;
@@ -17,24 +17,24 @@ const UNITS_PER_SLOT: u64 = 1_000_000;
 
 /// The sums over some tasks of a grid, one element a point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tally {
+pub(crate) struct Tally {
     /// By point.
-    pub points: Vec<PointTally>,
+    pub(crate) points: Vec<PointTally>,
 }
 
 /// The sums over the tasks of one point.
 ///
 /// Packets of one simulation depend on each other, so an error is read from how much whole simulations differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PointTally {
+pub(crate) struct PointTally {
     /// Slots in which packets arrived.
-    pub slots: u64,
+    pub(crate) slots: u64,
     /// Packets that arrived.
-    pub offered: u64,
+    pub(crate) offered: u64,
     /// Packets that were lost.
-    pub lost: u64,
+    pub(crate) lost: u64,
     /// Delays of all packets served.
-    pub delay_slots: u128,
+    pub(crate) delay_slots: u128,
     /// Packets served per slot and output of each task, in parts per billion.
     throughput: Moments,
     /// Mean delay of each task, in millionths of a slot.
@@ -46,19 +46,19 @@ pub struct PointTally {
 impl Tally {
     /// Of no task yet.
     #[must_use]
-    pub fn new(grid: &Grid) -> Self {
+    pub(crate) fn new(grid: &Grid) -> Self {
         Self { points: vec![PointTally::default(); grid.points()] }
     }
 
     /// Tasks that were done.
     #[must_use]
-    pub fn tasks(&self) -> u64 {
+    pub(crate) fn tasks(&self) -> u64 {
         self.points.iter().map(PointTally::tasks).sum()
     }
 
     /// The first point in which two tallies differ, in words; `None` when they are equal.
     #[must_use]
-    pub fn difference(&self, reference: &Self) -> Option<String> {
+    pub(crate) fn difference(&self, reference: &Self) -> Option<String> {
         if self.tasks() != reference.tasks() {
             return Some(format!("{} tasks instead of {}", self.tasks(), reference.tasks()));
         }
@@ -80,26 +80,26 @@ impl Accumulator for Tally {
 impl PointTally {
     /// Tasks that were done.
     #[must_use]
-    pub fn tasks(&self) -> u64 {
+    pub(crate) fn tasks(&self) -> u64 {
         self.throughput.count
     }
 
     /// Packets served per slot and output. In the long run the switch serves what it does not lose, so it is what was not
     /// lost per slot in which packets arrived.
     #[must_use]
-    pub fn throughput(&self) -> Estimate {
+    pub(crate) fn throughput(&self) -> Estimate {
         self.throughput.mean().scaled(1.0 / PARTS as f64)
     }
 
     /// The mean delay of a packet in slots, 0 for one that leaves in the slot of its arrival.
     #[must_use]
-    pub fn delay_slots(&self) -> Estimate {
+    pub(crate) fn delay_slots(&self) -> Estimate {
         self.delay.mean().scaled(1.0 / UNITS_PER_SLOT as f64)
     }
 
     /// Packets lost of those offered.
     #[must_use]
-    pub fn loss(&self) -> Estimate {
+    pub(crate) fn loss(&self) -> Estimate {
         self.loss.mean().scaled(1.0 / PARTS as f64)
     }
 
@@ -132,7 +132,7 @@ fn ratio(part: u64, whole: u64, units: u64) -> u64 {
 /// Simulates these tasks and adds what they find to `tally`.
 ///
 /// The result of a task depends on the grid, its seed and the number of the task, on nothing else.
-pub fn run_tasks(grid: &Grid, tasks: Range<u64>, tally: &mut Tally) {
+pub(crate) fn run_tasks(grid: &Grid, tasks: Range<u64>, tally: &mut Tally) {
     for task in tasks {
         let found = grid.simulate(task);
         tally.points[grid.point_of(task)].add(grid.ports, found);
@@ -142,7 +142,7 @@ pub fn run_tasks(grid: &Grid, tasks: Range<u64>, tally: &mut Tally) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crossbar::grid::tests::grid;
+    use crate::grid::tests::grid;
 
     fn tally(tasks: Range<u64>) -> Tally {
         let mut tally = Tally::new(&grid());
