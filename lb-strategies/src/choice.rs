@@ -35,7 +35,7 @@ impl Choice {
         Self { given: given.to_owned(), nearest, known }
     }
 
-    /// What was written, and whether something else was meant.
+    /// The name as written, and the one that may have been meant.
     pub(crate) fn question(&self) -> String {
         match self.nearest {
             Some(nearest) => format!("{:?}, did you mean {nearest:?}?", self.given),

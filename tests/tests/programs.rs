@@ -122,7 +122,7 @@ fn simpson(a: f64, b: f64) -> f64 {
 
 impl Chunk for Interval {
     type Index = u64;
-    /// Who answers, and the integral.
+    /// The interval that answers, and its integral.
     type Message = (u64, f64);
 
     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {

@@ -152,7 +152,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// What `caribou trace check` says of a trace, a line a finding; of messages under way it keeps at most so many.
+/// The findings of `caribou trace check` in a trace, a line each; of messages under way it keeps at most so many.
 pub fn check(trace: &Trace, messages_max: usize) -> Vec<String> {
     trace::check::lines(trace, messages_max)
 }

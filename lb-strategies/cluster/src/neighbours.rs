@@ -18,9 +18,9 @@ pub struct Neighbour {
     pub rank: Rank,
     /// Beside which of the rank's workers; each of them has one if `None`.
     pub worker: Option<u32>,
-    /// Its first second.
+    /// The moment at which it comes, s.
     pub from_s: f64,
-    /// Its last second.
+    /// The moment at which it goes, s.
     pub to_s: f64,
     /// The part of a vCPU that it asks for while it is there, 0 to 1.
     pub duty: f64,

@@ -57,7 +57,7 @@ pub(crate) struct VcpuTimes {
 }
 
 impl VcpuTimes {
-    /// The times since an earlier reading.
+    /// The time that was idle and that was stolen since an earlier reading.
     pub(crate) fn since(self, before: VcpuTimes) -> VcpuTimes {
         VcpuTimes {
             idle_ns: self.idle_ns.saturating_sub(before.idle_ns),

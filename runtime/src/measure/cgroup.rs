@@ -127,7 +127,7 @@ impl Throttling {
 }
 
 impl Throttled {
-    /// The time since an earlier reading; nothing if that was of other groups.
+    /// The time for which the groups were throttled since an earlier reading, ns; 0 if that was of other groups.
     pub(crate) fn since(&self, before: &Throttled) -> u64 {
         let same = self.membership == before.membership;
         if same { self.total_ns.saturating_sub(before.total_ns) } else { 0 }

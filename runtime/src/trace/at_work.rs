@@ -47,7 +47,7 @@ pub(crate) struct Sight {
 }
 
 impl Sight {
-    /// Whether the worker would go on if the policy said a word.
+    /// True if the worker would go on at an order of the policy.
     fn waits(&self) -> bool {
         matches!(self.chunk.array, WAITING | RELEASED)
     }
@@ -215,7 +215,7 @@ impl Recording {
         self.at_work.iter().map(|worker| worker.done.load(Ordering::Relaxed)).sum()
     }
 
-    /// What all its workers wait in, if they do: the same at two looks if none did anything in between.
+    /// The wait that all its workers are in, if they are: the same at two looks if none did anything in between.
     pub(crate) fn wait_of_all(&self) -> Option<Vec<Sight>> {
         self.at_work.iter().map(|worker| worker.look().filter(Sight::waits)).collect()
     }

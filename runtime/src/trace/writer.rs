@@ -41,7 +41,7 @@ pub struct Writer {
     file: File,
     path: PathBuf,
     at: u64,
-    /// What the system lets a file have (`ulimit -f`): a byte more, and it ends the process.
+    /// The size that the system lets a file have (`ulimit -f`): a byte more, and it ends the process.
     bytes_max: u64,
     /// Place and header of each block.
     blocks: Vec<(u64, Header)>,

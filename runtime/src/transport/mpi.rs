@@ -111,7 +111,7 @@ impl Links {
         Some(Box::new(Bed { window: window.clone(), part }))
     }
 
-    /// Whether no run is going on, and the last one ended in order.
+    /// True if no run is going on, and the last one ended in order.
     pub(crate) fn are_closed(&self) -> bool {
         self.closed
     }

@@ -60,7 +60,7 @@ pub(super) fn summary(picture: &Picture) -> String {
     format!("{lb}  {ranks}  {imbalance}  {syncs}  {moved} moved  run {run_id}")
 }
 
-/// How far a pool is, as far as its ranks are shown.
+/// The iterations that a pool has done on the ranks shown, of all.
 fn progress(picture: &Picture) -> String {
     let done = picture.iterations;
     match picture.iterations_total {

@@ -63,7 +63,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     }
 }
 
-/// What there is to say of a trace, a line a finding.
+/// The findings in a trace, a line each.
 pub(crate) fn lines(trace: &Trace, messages_max: usize) -> Vec<String> {
     let mut findings = Findings::new(EXAMPLES);
     sound::look(trace, messages_max, &mut findings);

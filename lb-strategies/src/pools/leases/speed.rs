@@ -15,7 +15,7 @@ const SAMPLES: f64 = 8.0;
 /// A deviation below this fraction of the speed is no change, however steady the speed was.
 const STEADY: f64 = 0.1;
 
-/// The deviations by which two samples in a row must be off to be a step change.
+/// The number of standard deviations by which two samples in a row must be off to be a step change.
 const SURPRISE: f64 = 3.0;
 
 /// One range says at most this of the square of the coefficient of variation: a collapse is no property of the iterations.

@@ -29,7 +29,7 @@ impl Values {
         }
     }
 
-    /// What chunks contributed as [`part`](Self::part)s, by packed index.
+    /// The [`part`](Self::part)s that chunks contributed, by packed index.
     ///
     /// # Panics
     /// If these are numbers, or parts of another type.

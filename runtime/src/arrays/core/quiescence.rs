@@ -81,7 +81,7 @@ impl Quiescence {
         self.suspect()
     }
 
-    /// Whether a wave is under way.
+    /// True while a wave is under way.
     pub(crate) fn is_asking(&self) -> bool {
         self.asking
     }

@@ -311,7 +311,7 @@ impl RankCore {
         self.send(ROOT, Packet::AtQuiescence(envelope), 0, out);
     }
 
-    /// Whether the search for quiescence waits for this rank: for its answer, or for rank 0 to begin, because a message waits
+    /// True if the search for quiescence waits for this rank: for its answer, or for rank 0 to begin, because a message waits
     /// for quiescence.
     pub(crate) fn is_searched(&self) -> bool {
         let suspects = |root: &Root| !root.at_quiescence.is_empty() && !root.quiescence.is_asking();

@@ -28,7 +28,7 @@ pub(crate) enum PoolPacket {
     Progress { done: u64 },
     /// Iterations that all have executed, from rank 0.
     Total { done: u64 },
-    /// Whether all workers of a rank wait, to rank 0.
+    /// Tells rank 0 that all workers of a rank wait, or no longer.
     Waits { all: bool },
     /// Everybody stops after what is in hand.
     Cancel,

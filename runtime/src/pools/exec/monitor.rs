@@ -70,7 +70,7 @@ struct Follow {
     every_ns: Option<u64>,
     next_ns: u64,
     told: u64,
-    /// What the program of this process heard last.
+    /// The progress that the program of this process was told last.
     heard: Option<u64>,
     others: BTreeMap<Rank, u64>,
 }
@@ -179,7 +179,7 @@ impl<'m> Monitor<'m> {
     }
 
     fn send(&mut self, to: Rank, mut packet: PoolPacket) -> Result<(), Error> {
-        // The runtime itself writes to nobody else.
+        // Only a policy can name its own rank, or one that is not there.
         if to == self.shared.rank || to.0 >= self.ranks {
             return Err(self.misdirected(to));
         }

@@ -20,7 +20,7 @@ const TICK: u16 = 3;
 
 /// All clocks at one moment.
 pub(crate) struct Alignment {
-    /// Reading of this process' clock at that moment, by which rank 0's shows the same time.
+    /// Reading of this process' clock when rank 0's showed that moment.
     origin_ns: u64,
     /// Each rank's clock minus rank 0's, and the error of that, ns.
     offsets_ns: Vec<(i64, u64)>,
