@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Halo<T> {
-    step: u64,
+    /// The step's low half, so that a value of 16 bytes leaves room in an envelope. Nobody is 2^32 steps ahead.
+    step: u32,
     slot: u32,
     /// The content.
     pub value: T,
@@ -67,7 +68,7 @@ pub struct Halos<T> {
     step: u64,
     expected: u32,
     /// By slot.
-    come: Vec<(u32, T)>,
+    come: Vec<Halo<T>>,
 }
 
 impl<T> Halos<T> {
@@ -90,13 +91,13 @@ impl<T> Halos<T> {
     /// A message of this chunk's current step, for slot `slot` of its receiver. Call it before [`add`](Self::add) completes
     /// the step: chunks that exchange messages count the same steps.
     pub fn halo(&self, slot: u32, value: T) -> Halo<T> {
-        Halo { step: self.step, slot, value }
+        Halo { step: self.step as u32, slot, value }
     }
 
     /// Tells whether a message is of the current step.
     #[inline]
     pub fn expects(&self, halo: &Halo<T>) -> bool {
-        halo.step == self.step
+        halo.step == self.step as u32
     }
 
     /// Adds a message. The last one of a step completes it: its contents, by slot, and the next step begins. Takes time
@@ -107,8 +108,8 @@ impl<T> Halos<T> {
     #[inline]
     #[track_caller]
     pub fn add(&mut self, halo: Halo<T>) -> Option<impl ExactSizeIterator<Item = T> + '_> {
-        let Halo { step, slot, value } = halo;
-        let now = self.step;
+        // Kept whole: taking it apart would cost as much as all the rest.
+        let (step, slot, now) = (halo.step, halo.slot, self.step as u32);
         assert!(
             step == now,
             "a halo of step {step} came in step {now}: answer with Halos::expects in `ready`"
@@ -117,15 +118,15 @@ impl<T> Halos<T> {
             self.come.len() < self.expected as usize,
             "a halo of step {step} came, but no more are expected"
         );
-        let place = self.come.iter().rposition(|&(other, _)| other <= slot).map_or(0, |before| before + 1);
-        let free = place == 0 || self.come[place - 1].0 != slot;
+        let place = self.come.iter().rposition(|other| other.slot <= slot).map_or(0, |before| before + 1);
+        let free = place == 0 || self.come[place - 1].slot != slot;
         assert!(free, "slot {slot} of step {step} is filled twice");
-        self.come.insert(place, (slot, value));
+        self.come.insert(place, halo);
         if self.come.len() < self.expected as usize {
             return None;
         }
         self.step += 1;
-        Some(self.come.drain(..).map(|(_, value)| value))
+        Some(self.come.drain(..).map(|halo| halo.value))
     }
 }
 
@@ -159,6 +160,14 @@ mod tests {
         assert_eq!(added(&mut halos, first), None);
         let second = halos.halo(4, 'c');
         assert_eq!(added(&mut halos, second).as_deref(), Some("cb"));
+    }
+
+    #[test]
+    fn a_value_of_two_words_travels_in_its_envelope() {
+        use crate::arrays::core::envelope::Value;
+        use smallbox::smallbox;
+        let message: Value = smallbox!(Some(Halos::new(1).halo(0, [1_i64, 2])));
+        assert!(!message.is_heap());
     }
 
     #[test]
