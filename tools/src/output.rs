@@ -15,7 +15,7 @@ const TRACE: &[u8] = b"caribou-trace ";
 pub(crate) struct Output {
     file: File,
     path: PathBuf,
-    /// Its name until then; none of what is no file, such as a pipe.
+    /// Its name until then; none of what is written in place: a pipe, or a file in a folder that takes no other.
     part: Option<PathBuf>,
 }
 
@@ -28,11 +28,19 @@ impl Output {
         }
         // What a link points to is what is replaced.
         let path = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-        let beside = |name: &OsStr| path.with_file_name(format!("{}.part", name.to_string_lossy()));
+        let beside = |name: &OsStr| {
+            path.with_file_name(format!("{}.{}.part", name.to_string_lossy(), std::process::id()))
+        };
         let part =
             path.file_name().map(beside).filter(|_| path.metadata().map_or(true, |found| found.is_file()));
-        let made = File::create(part.as_ref().unwrap_or(&path)).map_err(unwritable)?;
-        Ok(Output { file: made, path, part })
+        if let Some(part) = part
+            && let Ok(file) = File::create_new(&part)
+        {
+            return Ok(Output { file, path, part: Some(part) });
+        }
+        // No file, or in a folder that takes no other.
+        let file = File::create(&path).map_err(unwritable)?;
+        Ok(Output { file, path, part: None })
     }
 
     /// The result is whole. Returns its size in bytes, 0 if it is no file.
