@@ -12,4 +12,3 @@ pub mod harness;
 pub mod pic;
 pub mod ring;
 pub mod stencil2d;
-pub mod task_bench;

@@ -130,7 +130,7 @@ impl Experiment {
 
     /// Tells if it is this process that has, and disturbs, that rank.
     #[must_use]
-    pub(crate) fn is_here(&self, rank: u32) -> bool {
+    pub fn is_here(&self, rank: u32) -> bool {
         match self.launch {
             Launch::Alone => true,
             Launch::Together { process, .. } => process == rank,

@@ -10,7 +10,7 @@ use crate::harness::program::Total;
 
 /// Shows the progress of one run on the error stream; dropping it takes the bar away.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub struct Progress {
     label: String,
     total: Total,
     speaks: bool,
@@ -33,7 +33,7 @@ fn now() -> Instant {
 impl Progress {
     /// Progress at zero; of a process that does not speak, nothing of it is shown.
     #[must_use]
-    pub(crate) fn new(label: &str, total: Total, speaks: bool) -> Self {
+    pub fn new(label: &str, total: Total, speaks: bool) -> Self {
         let bar = (speaks && stderr().is_terminal()).then(|| {
             let bar = ProgressBar::new(total.count).with_message(label.to_owned()).with_prefix(total.unit);
             let style = ProgressStyle::with_template("{msg:>16} {wide_bar} {pos}/{len} {prefix}, {eta} left");
@@ -43,7 +43,7 @@ impl Progress {
     }
 
     /// So many are complete.
-    pub(crate) fn show(&mut self, completed: u64) {
+    pub fn show(&mut self, completed: u64) {
         if let Some(bar) = &self.bar {
             bar.set_position(completed);
             return;
@@ -65,7 +65,7 @@ impl Progress {
     }
 
     /// Prints a line without disturbing the bar.
-    pub(crate) fn note(&self, line: &str) {
+    pub fn note(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.println(line),
             // A closed error stream is no reason to stop computing.

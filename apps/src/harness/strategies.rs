@@ -14,7 +14,7 @@ use super::error::Error;
 ///
 /// # Errors
 /// [`Error::Usage`], naming `--compare`, `--lb` or `CARIBOU_LB`, when a strategy is not one for programs of this shape.
-pub(crate) fn configs(
+pub fn configs(
     shape: Shape,
     config: &Config,
     lb: Option<&str>,

@@ -36,7 +36,7 @@ pub fn table<F: Facts>(summary: &Summary<F>) -> String {
 }
 
 /// Says where the traces of runs are: a line each, of a strategy and a directory, which may be empty.
-pub(crate) fn traces<'r>(runs: impl Iterator<Item = (&'r str, &'r str)>) -> String {
+pub fn traces<'r>(runs: impl Iterator<Item = (&'r str, &'r str)>) -> String {
     let line = |(lb, dir)| format!("Trace of `{lb}`: {dir} (`caribou trace summary {dir}`)\n");
     runs.filter(|(_, dir)| !dir.is_empty()).map(line).collect()
 }

@@ -9,7 +9,7 @@ use super::kernel::TaskId;
 
 /// What a task puts out: pairs of its timestep and its point, as many as fill the bytes that were asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Output {
+pub(crate) enum Output {
     /// 16 bytes.
     Pair(i64, i64),
     /// More of them.
@@ -45,7 +45,7 @@ impl Output {
 
 /// The tasks of one point, one a timestep while the point is active, and all that they need.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Tasks {
+pub(crate) struct Tasks {
     graph: Graph,
     point: u32,
     /// By list of inputs: the points that are read, and those that read.
@@ -61,7 +61,7 @@ pub struct Tasks {
 impl Tasks {
     /// Those of a point, before the first.
     #[must_use]
-    pub fn new(graph: &Graph, point: u32) -> Self {
+    pub(crate) fn new(graph: &Graph, point: u32) -> Self {
         let links = |set| [graph.dependencies(set, point), graph.dependents(set, point)];
         Self {
             links: (0..graph.sets()).map(links).collect(),
@@ -76,36 +76,36 @@ impl Tasks {
 
     /// Tells if no timestep comes after this one.
     #[must_use]
-    pub fn end_with(&self, step: u32) -> bool {
+    pub(crate) fn end_with(&self, step: u32) -> bool {
         step + 1 == self.graph.steps
     }
 
     /// The last task's output.
     #[must_use]
-    pub fn output(&self) -> Output {
+    pub(crate) fn output(&self) -> Output {
         self.output.clone()
     }
 
     /// Tasks that were executed, and inputs that were checked.
     #[must_use]
-    pub fn done(&self) -> [u64; 2] {
+    pub(crate) fn done(&self) -> [u64; 2] {
         [self.executed, self.checked]
     }
 
     /// Bytes that travel with them.
     #[must_use]
-    pub fn state_bytes(&self) -> u64 {
+    pub(crate) fn state_bytes(&self) -> u64 {
         self.graph.kernel.scratch_bytes + self.graph.output_bytes
     }
 
     /// The points that a point waits for before a timestep: those that it reads then, but for itself; or else itself alone.
-    pub fn senders(&self, step: u32) -> impl Iterator<Item = u32> {
+    pub(crate) fn senders(&self, step: u32) -> impl Iterator<Item = u32> {
         let others = || self.inputs(step).filter(|&from| from != self.point);
         others().chain(others().next().is_none().then_some(self.point))
     }
 
     /// The points that wait for a timestep of this one: see [`senders`](Self::senders).
-    pub fn receivers(&self, step: u32) -> impl Iterator<Item = u32> {
+    pub(crate) fn receivers(&self, step: u32) -> impl Iterator<Item = u32> {
         let [_, to] = &self.links[self.graph.set(step + 1) as usize];
         let (now, next) = (self.graph.active(step).contains(&self.point), self.graph.active(step + 1));
         let others = to.iter().copied().filter(move |to| now && *to != self.point && next.contains(to));
@@ -124,7 +124,7 @@ impl Tasks {
     ///
     /// # Panics
     /// When an input is not the output it should be.
-    pub fn execute(&mut self, step: u32, mut sent: impl Iterator<Item = Output>) {
+    pub(crate) fn execute(&mut self, step: u32, mut sent: impl Iterator<Item = Output>) {
         if !self.graph.active(step).contains(&self.point) {
             return;
         }

@@ -12,21 +12,21 @@ use super::point::ROUNDS;
 
 /// What graphs ask for, together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Totals {
+pub(crate) struct Totals {
     /// Tasks.
-    pub tasks: u64,
+    pub(crate) tasks: u64,
     /// Inputs of them.
-    pub dependencies: u64,
+    pub(crate) dependencies: u64,
     /// Floating-point operations.
-    pub flops: u64,
+    pub(crate) flops: u64,
     /// Bytes copied.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 impl Totals {
     /// Of these graphs.
     #[must_use]
-    pub fn of(graphs: &[Graph]) -> Self {
+    pub(crate) fn of(graphs: &[Graph]) -> Self {
         graphs.iter().fold(Self::default(), |sum, graph| Self {
             tasks: sum.tasks + graph.tasks(),
             dependencies: sum.dependencies + graph.inputs(),
@@ -37,7 +37,7 @@ impl Totals {
 
     /// The difference to what the points did in all rounds, if there is one.
     #[must_use]
-    pub fn difference(&self, told: &[Told]) -> Option<String> {
+    pub(crate) fn difference(&self, told: &[Told]) -> Option<String> {
         let executed: u64 = told.iter().map(|told| told.executed).sum();
         let checked: u64 = told.iter().map(|told| told.checked).sum();
         let [tasks, inputs] = [self.tasks, self.dependencies].map(|total| total * ROUNDS);
@@ -54,13 +54,13 @@ fn tasks(graph: &Graph) -> impl Iterator<Item = TaskId> {
 
 /// What a point did: tasks executed and inputs checked in all rounds, and the nanoseconds of the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
+pub(crate) struct Told {
     /// Tasks.
-    pub executed: u64,
+    pub(crate) executed: u64,
     /// Inputs.
-    pub checked: u64,
+    pub(crate) checked: u64,
     /// From its first task's begin to its last one's end.
-    pub elapsed_ns: u64,
+    pub(crate) elapsed_ns: u64,
 }
 
 impl Told {
@@ -68,7 +68,7 @@ impl Told {
     ///
     /// # Errors
     /// Those of the runtime.
-    pub fn all(report: &Report) -> Result<Vec<Self>, caribou::Error> {
+    pub(crate) fn all(report: &Report) -> Result<Vec<Self>, caribou::Error> {
         let gathered: Vec<(u64, Vec<u8>)> = report.value()?;
         let told = |(_, bytes): (u64, Vec<u8>)| {
             let mut words = bytes.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word));
@@ -81,7 +81,7 @@ impl Told {
 
 /// What a run is to do, in words.
 #[derive(Debug)]
-pub struct Configuration<'a>(pub &'a [Graph]);
+pub(crate) struct Configuration<'a>(pub &'a [Graph]);
 
 impl Display for Configuration<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -113,32 +113,32 @@ pub(super) fn name(value: &impl ValueEnum) -> String {
 
 /// What came of a run.
 #[derive(Clone, Debug, Serialize)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// What was done in each round.
     #[serde(flatten)]
-    pub totals: Totals,
+    pub(crate) totals: Totals,
     /// Seconds of the last round.
-    pub elapsed_s: f64,
+    pub(crate) elapsed_s: f64,
     /// Floating-point operations a second.
-    pub flops_per_s: f64,
+    pub(crate) flops_per_s: f64,
     /// Bytes a second.
-    pub bytes_per_s: f64,
+    pub(crate) bytes_per_s: f64,
     /// Syncs of all rounds, and points moved by them.
-    pub syncs: u64,
+    pub(crate) syncs: u64,
     /// Points moved.
-    pub moved: u64,
+    pub(crate) moved: u64,
     /// Workers of all ranks; 0 of a simulation.
-    pub workers: u32,
+    pub(crate) workers: u32,
     /// Hosts, ranks, workers and where they sat, in one line.
-    pub seats: String,
+    pub(crate) seats: String,
     /// The directory of its trace; empty if it has none.
-    pub trace: String,
+    pub(crate) trace: String,
 }
 
 impl Outcome {
     /// Of a run that was to do so much, and whose points told this.
     #[must_use]
-    pub fn new(totals: Totals, told: &[Told], report: &Report) -> Self {
+    pub(crate) fn new(totals: Totals, told: &[Told], report: &Report) -> Self {
         let elapsed_ns = told.iter().map(|told| told.elapsed_ns).max().unwrap_or(0);
         let elapsed_s = elapsed_ns as f64 / 1e9;
         let rate = |count: u64| if elapsed_ns > 0 { count as f64 / elapsed_s } else { 0.0 };

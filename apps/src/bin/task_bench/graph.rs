@@ -15,7 +15,7 @@ use super::uniform::uniform;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[value(rename_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
-pub enum Pattern {
+pub(crate) enum Pattern {
     /// Nobody reads anything.
     Trivial,
     /// Each point reads itself.
@@ -46,34 +46,34 @@ pub enum Pattern {
 
 /// One graph: its shape and its tasks.
 #[derive(Clone, Debug, PartialEq, clap::Args, Serialize, Deserialize)]
-pub struct Graph {
+pub(crate) struct Graph {
     /// Its number among graphs that run together.
     #[arg(skip)]
-    pub number: u32,
+    pub(crate) number: u32,
     /// Timesteps
     #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = counts(1..=u32::MAX))]
-    pub steps: u32,
+    pub(crate) steps: u32,
     /// Points
     #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = counts(1..=u32::MAX))]
-    pub width: u32,
+    pub(crate) width: u32,
     /// Who reads whom
     #[arg(long = "type", value_name = "PATTERN", default_value = "trivial")]
-    pub pattern: Pattern,
+    pub(crate) pattern: Pattern,
     /// Inputs of a task, in nearest, spread and random_nearest
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = counts(0..=u32::MAX))]
-    pub radix: u32,
+    pub(crate) radix: u32,
     /// Timesteps after which inputs repeat, in spread and random_nearest [default: 3 there]
     #[arg(long, value_name = "STEPS", value_parser = counts(0..=u32::MAX))]
     period: Option<u32>,
     /// The part of the nearest that is read, in random_nearest
     #[arg(long, value_name = "PART", default_value_t = 0.25)]
-    pub fraction: f64,
+    pub(crate) fraction: f64,
     /// Bytes of an output
     #[arg(long = "output", value_name = "BYTES", default_value_t = 16, value_parser = counts(16..=1_u64 << 30))]
-    pub output_bytes: u64,
+    pub(crate) output_bytes: u64,
     /// Work.
     #[command(flatten)]
-    pub kernel: Kernel,
+    pub(crate) kernel: Kernel,
 }
 
 impl Graph {
@@ -81,7 +81,7 @@ impl Graph {
     ///
     /// # Errors
     /// A sentence that names the option.
-    pub fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         let Self { width, radix, pattern, .. } = *self;
         let repeats = matches!(pattern, Pattern::Spread | Pattern::RandomNearest);
         if repeats != (self.period() > 0) {
@@ -109,14 +109,14 @@ impl Graph {
 
     /// Timesteps after which inputs repeat; 0 where they never change.
     #[must_use]
-    pub fn period(&self) -> u32 {
+    pub(crate) fn period(&self) -> u32 {
         let default = if matches!(self.pattern, Pattern::Spread | Pattern::RandomNearest) { 3 } else { 0 };
         self.period.unwrap_or(default)
     }
 
     /// The points that have a task at a timestep; there is nothing before the first and after the last.
     #[must_use]
-    pub fn active(&self, step: u32) -> Range<u32> {
+    pub(crate) fn active(&self, step: u32) -> Range<u32> {
         let (steps, width) = (self.steps, self.width);
         match self.pattern {
             _ if step >= steps => 0..0,
@@ -131,7 +131,7 @@ impl Graph {
 
     /// Lists of inputs, of which there is one a timestep in turn.
     #[must_use]
-    pub fn sets(&self) -> u32 {
+    pub(crate) fn sets(&self) -> u32 {
         match self.pattern {
             Pattern::Fft => self.width.next_power_of_two().trailing_zeros(),
             _ => self.period().max(1),
@@ -140,7 +140,7 @@ impl Graph {
 
     /// The list that holds at a timestep.
     #[must_use]
-    pub fn set(&self, step: u32) -> u32 {
+    pub(crate) fn set(&self, step: u32) -> u32 {
         match self.pattern {
             Pattern::Fft => (step + self.sets() - 1) % self.sets(),
             _ => step % self.sets(),
@@ -149,7 +149,7 @@ impl Graph {
 
     /// The points whose outputs a point reads, in rising order, active or not.
     #[must_use]
-    pub fn dependencies(&self, set: u32, point: u32) -> Vec<u32> {
+    pub(crate) fn dependencies(&self, set: u32, point: u32) -> Vec<u32> {
         let i = i64::from(point);
         match self.pattern {
             Pattern::Dom => self.within(i - 1, i),
@@ -163,7 +163,7 @@ impl Graph {
 
     /// The points that read a point's output, in rising order, active or not.
     #[must_use]
-    pub fn dependents(&self, set: u32, point: u32) -> Vec<u32> {
+    pub(crate) fn dependents(&self, set: u32, point: u32) -> Vec<u32> {
         let i = i64::from(point);
         match self.pattern {
             Pattern::Dom => self.within(i, i + 1),
@@ -222,13 +222,13 @@ impl Graph {
 
     /// Tasks in all.
     #[must_use]
-    pub fn tasks(&self) -> u64 {
+    pub(crate) fn tasks(&self) -> u64 {
         (0..self.steps).map(|step| self.active(step).len() as u64).sum()
     }
 
     /// Inputs of all tasks.
     #[must_use]
-    pub fn inputs(&self) -> u64 {
+    pub(crate) fn inputs(&self) -> u64 {
         let lists: Vec<Vec<Vec<u32>>> = (0..self.sets())
             .map(|set| (0..self.width).map(|i| self.dependencies(set, i)).collect())
             .collect();

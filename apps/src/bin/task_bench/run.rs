@@ -12,16 +12,16 @@ use super::metg::{self, Sweep};
 use super::options::Options;
 use super::point;
 use super::report::{Configuration, Outcome, Told, Totals, name};
-use crate::harness::disturbance::Disturbances;
-use crate::harness::experiment::Experiment;
-use crate::harness::machine::Machine;
-use crate::harness::output::{Output, print};
-use crate::harness::table::traces;
-use crate::harness::{Error, Total, launch, strategies};
+use caribou_apps::harness::disturbance::Disturbances;
+use caribou_apps::harness::experiment::Experiment;
+use caribou_apps::harness::machine::Machine;
+use caribou_apps::harness::output::{Output, print};
+use caribou_apps::harness::table::traces;
+use caribou_apps::harness::{Error, Total, launch, strategies};
 
 /// Graphs, and where and beside what they are executed.
 #[derive(Clone, Debug)]
-pub struct Bench {
+pub(crate) struct Bench {
     graphs: Vec<Graph>,
     experiment: Experiment,
     totals: Totals,
@@ -60,7 +60,7 @@ impl Bench {
     /// # Errors
     /// [`Error::Usage`] when there is no such rank, or, of a neighbour, when ranks are processes: nothing tells when those
     /// have taken their seats.
-    pub fn new(
+    pub(crate) fn new(
         graphs: Vec<Graph>,
         ranks: u32,
         config: &Config,
@@ -85,7 +85,7 @@ impl Bench {
 
     /// The same with so many iterations of every kernel.
     #[must_use]
-    pub fn with_iterations(&self, iterations: u64) -> Self {
+    pub(crate) fn with_iterations(&self, iterations: u64) -> Self {
         let mut graphs = self.graphs.clone();
         graphs.iter_mut().for_each(|graph| graph.kernel.iterations = iterations);
         Self { totals: Totals::of(&graphs), graphs, experiment: self.experiment.clone() }
@@ -93,7 +93,7 @@ impl Bench {
 
     /// Operations of all tasks, or bytes where there are none.
     #[must_use]
-    pub fn work(&self) -> u64 {
+    pub(crate) fn work(&self) -> u64 {
         if self.totals.flops > 0 { self.totals.flops } else { self.totals.bytes }
     }
 
@@ -101,7 +101,7 @@ impl Bench {
     ///
     /// # Errors
     /// Those of the runtime, of disturbances; [`Error::Differs`] when a task or an input was left out.
-    pub fn run(&self, config: &Config) -> Result<Outcome, Error> {
+    pub(crate) fn run(&self, config: &Config) -> Result<Outcome, Error> {
         let lb = config.lb_spec(Shape::Arrays);
         let run = || Ok(point::run(config.clone(), &self.graphs)?);
         let report = match self.experiment.disturbances.is_empty() {
@@ -120,7 +120,7 @@ impl Bench {
 ///
 /// # Errors
 /// Those of the options, of the runs and of files.
-pub fn main(options: &Options) -> Result<(), Error> {
+pub(crate) fn main(options: &Options) -> Result<(), Error> {
     let config = options.configure(launch::config()?.register_strategy(eighth::ENTRY));
     let (launch, ranks) = (config.launch(), options.rank_count(&config)?);
     let bench = Bench::new(options.graphs(launch)?, ranks, &config, options.disturbances())?;

@@ -13,7 +13,7 @@ use super::graph::Graph;
 use super::task::{Output, Tasks};
 
 /// Executions of all graphs; the last one is timed.
-pub const ROUNDS: u64 = 2;
+pub(crate) const ROUNDS: u64 = 2;
 
 /// A point of a graph. The messages of step 0 say that all are there; those of step t are what tasks of t - 1 put out.
 #[derive(Debug, Serialize, Deserialize)]
@@ -88,7 +88,7 @@ impl Chunk for Point {
 ///
 /// # Errors
 /// Those of the runtime.
-pub fn run(config: Config, graphs: &[Graph]) -> Result<Report, caribou::Error> {
+pub(crate) fn run(config: Config, graphs: &[Graph]) -> Result<Report, caribou::Error> {
     let shortest = graphs.iter().map(|graph| graph.steps).min().unwrap_or(0);
     let points = |graph: &Graph| (0..graph.width).map(|point| [graph.number, point]).collect::<Vec<_>>();
     let points: Vec<[u32; 2]> = graphs.iter().flat_map(points).collect();

@@ -1,14 +1,14 @@
 //! Task Bench on the runtime: every task is executed and every input checked, wherever and however it runs.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::ffi::OsString;
 
 use caribou::{Config, Launch};
 use caribou_apps::harness::disturbance::Disturbances;
-use caribou_apps::task_bench::options::{Options, arguments};
-use caribou_apps::task_bench::report::Outcome;
-use caribou_apps::task_bench::run::Bench;
 use clap::Parser;
+
+use crate::options::{Options, arguments};
+use crate::report::Outcome;
+use crate::run::Bench;
 
 const PATTERNS: [&str; 11] = [
     "trivial",

@@ -15,7 +15,7 @@ use super::uniform::uniform;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[value(rename_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub(crate) enum Kind {
     /// None.
     Empty,
     /// One long chain of integer operations.
@@ -34,36 +34,36 @@ pub enum Kind {
 
 /// The work of the tasks of a graph.
 #[derive(Clone, Copy, Debug, PartialEq, clap::Args, Serialize, Deserialize)]
-pub struct Kernel {
+pub(crate) struct Kernel {
     /// Work of a task
     #[arg(long = "kernel", value_name = "KERNEL", default_value = "empty")]
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// Iterations of the kernel
     #[arg(long = "iter", value_name = "COUNT", default_value_t = 0, value_parser = counts(0..=1_u64 << 40))]
-    pub iterations: u64,
+    pub(crate) iterations: u64,
     /// Blocks of the scratch space, in memory_bound
     #[arg(long = "sample", value_name = "COUNT", default_value_t = 16, value_parser = counts(1..=u64::MAX))]
-    pub samples: u64,
+    pub(crate) samples: u64,
     /// How far iterations lie apart, in load_imbalance: from 1 - PART/2 to 1 + PART/2 times as many, PART up to 2
     #[arg(long, value_name = "PART", default_value_t = 0.0)]
-    pub imbalance: f64,
+    pub(crate) imbalance: f64,
     /// Timesteps for which a point keeps its share, in load_imbalance; 0 for ever
     #[arg(long, value_name = "STEPS", default_value_t = 1, value_parser = counts(0..=u32::MAX))]
-    pub keep: u32,
+    pub(crate) keep: u32,
     /// Bytes of scratch space of a point, in memory_bound
     #[arg(long = "scratch", value_name = "BYTES", default_value_t = 0, value_parser = counts(0..=1_u64 << 40))]
-    pub scratch_bytes: u64,
+    pub(crate) scratch_bytes: u64,
 }
 
 /// A task, by its graph, timestep and point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TaskId {
+pub(crate) struct TaskId {
     /// Number of the graph.
-    pub graph: u32,
+    pub(crate) graph: u32,
     /// Timestep.
-    pub step: u32,
+    pub(crate) step: u32,
     /// Point.
-    pub point: u32,
+    pub(crate) point: u32,
 }
 
 /// Scratch space holds nothing else, before and after any task.
@@ -74,7 +74,7 @@ impl Kernel {
     ///
     /// # Errors
     /// A sentence that names the option.
-    pub fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         if !(0.0..=2.0).contains(&self.imbalance) {
             return Err(format!("-imbalance {}: expected a number from 0 to 2", self.imbalance));
         }
@@ -90,7 +90,7 @@ impl Kernel {
 
     /// The scratch space of a point, before its first task.
     #[must_use]
-    pub fn scratch(&self) -> Vec<u64> {
+    pub(crate) fn scratch(&self) -> Vec<u64> {
         vec![FILLING; self.scratch_bytes as usize / 8]
     }
 
@@ -98,7 +98,7 @@ impl Kernel {
     ///
     /// # Panics
     /// When the scratch space was damaged.
-    pub fn run(&self, task: TaskId, scratch: &mut [u64]) {
+    pub(crate) fn run(&self, task: TaskId, scratch: &mut [u64]) {
         assert!(
             scratch.first().is_none_or(|&word| word == FILLING),
             "{task:?} finds its scratch space as it was"
@@ -123,7 +123,7 @@ impl Kernel {
 
     /// Iterations of a task: its own number where load is not balanced.
     #[must_use]
-    pub fn iterations_of(&self, TaskId { graph, step, point }: TaskId) -> u64 {
+    pub(crate) fn iterations_of(&self, TaskId { graph, step, point }: TaskId) -> u64 {
         if self.kind != Kind::LoadImbalance {
             return self.iterations;
         }
@@ -137,7 +137,7 @@ impl Kernel {
 
     /// Floating-point operations of a task.
     #[must_use]
-    pub fn flops(&self, task: TaskId) -> u64 {
+    pub(crate) fn flops(&self, task: TaskId) -> u64 {
         match self.kind {
             Kind::ComputeBound | Kind::LoadImbalance => 128 * self.iterations_of(task) + 64,
             Kind::ComputeBound2 => 64 * self.iterations,
@@ -147,7 +147,7 @@ impl Kernel {
 
     /// Bytes of a task: those read.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let is_memory = self.kind == Kind::MemoryBound;
         if is_memory { self.scratch_bytes * self.iterations / self.samples } else { 0 }
     }
@@ -171,7 +171,7 @@ impl Kernel {
 
 /// Squares 64 numbers and adds each to itself, as often as asked. They become infinite after a dozen iterations, which
 /// costs nothing and is what everybody measures.
-pub fn compute(iterations: u64) {
+pub(crate) fn compute(iterations: u64) {
     let mut numbers = black_box([1.2345_f64; 64]);
     for _ in 0..iterations {
         numbers.iter_mut().for_each(|number| *number = fused(*number, *number, *number));

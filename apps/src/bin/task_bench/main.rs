@@ -5,14 +5,28 @@
 //! `task` checks; so far they are Task Bench's own core. `point` is the program on the runtime, and all that a user would
 //! write; `run`, `report` and `options` are around it. `metg` looks for the smallest grain, and `eighth` moves points for the
 //! sake of moving.
+//!
+//! The command line: `task_bench --help`.
+#![forbid(unsafe_code)]
 
 mod eighth;
-pub mod graph;
-pub mod kernel;
-pub mod metg;
-pub mod options;
-pub mod point;
-pub mod report;
-pub mod run;
-pub mod task;
+mod graph;
+mod kernel;
+mod metg;
+mod options;
+mod point;
+mod report;
+mod run;
+mod task;
+#[cfg(test)]
+mod tests;
 mod uniform;
+
+use std::process::ExitCode;
+
+use caribou_apps::harness;
+use options::{Options, arguments};
+
+fn main() -> ExitCode {
+    harness::start(arguments(std::env::args_os()), |options: Options, _| run::main(&options))
+}

@@ -18,53 +18,53 @@ use presentation::words::duration;
 use serde::Serialize;
 
 use super::run::Bench;
-use crate::harness::progress::Progress;
-use crate::harness::{Error, Total};
+use caribou_apps::harness::progress::Progress;
+use caribou_apps::harness::{Error, Total};
 
 /// The sweep to make.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// Iterations of the coarsest run.
-    pub coarsest: u64,
+    pub(crate) coarsest: u64,
     /// Repetitions.
-    pub repetitions: u32,
+    pub(crate) repetitions: u32,
     /// The rate that is 1; else that of the coarsest runs.
-    pub peak: Option<f64>,
+    pub(crate) peak: Option<f64>,
 }
 
 /// What came of it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Sweep {
+pub(crate) struct Sweep {
     /// The rate that is 1, operations or bytes a second.
-    pub peak_per_s: f64,
+    pub(crate) peak_per_s: f64,
     /// By strategy.
-    pub systems: Vec<System>,
+    pub(crate) systems: Vec<System>,
 }
 
 /// A strategy's runs.
 #[derive(Clone, Debug, Serialize)]
-pub struct System {
+pub(crate) struct System {
     /// The strategy.
-    pub lb: String,
+    pub(crate) lb: String,
     /// The smallest grain at half of the peak; none where no run came to that.
-    pub metg_ns: Option<f64>,
+    pub(crate) metg_ns: Option<f64>,
     /// Repetitions that began too slowly to count.
-    pub left_out: usize,
+    pub(crate) left_out: usize,
     /// By iterations, the coarsest first.
-    pub grains: Vec<Grain>,
+    pub(crate) grains: Vec<Grain>,
 }
 
 /// The runs of a number of iterations.
 #[derive(Clone, Debug, Serialize)]
-pub struct Grain {
+pub(crate) struct Grain {
     /// Iterations of the kernel.
-    pub iterations: u64,
+    pub(crate) iterations: u64,
     /// Nanoseconds of a worker for a task.
-    pub grain_ns: f64,
+    pub(crate) grain_ns: f64,
     /// The part of the peak rate.
-    pub efficiency: f64,
+    pub(crate) efficiency: f64,
     /// Each repetition that counts, in seconds.
-    pub elapsed_s: Vec<f64>,
+    pub(crate) elapsed_s: Vec<f64>,
 }
 
 /// A run's time, its tasks over workers, and what it computed or copied.
@@ -79,7 +79,7 @@ struct Measured {
 ///
 /// # Errors
 /// [`Error::Usage`] when nothing is counted of the kernel's work; those of the runs.
-pub fn sweep(bench: &Bench, configs: &[Config], plan: Plan, speaks: bool) -> Result<Sweep, Error> {
+pub(crate) fn sweep(bench: &Bench, configs: &[Config], plan: Plan, speaks: bool) -> Result<Sweep, Error> {
     let levels: Vec<u64> = std::iter::successors(Some(plan.coarsest), |iterations| Some(iterations / 2))
         .take_while(|&iterations| iterations > 0)
         .collect();
@@ -127,7 +127,7 @@ impl Sweep {
 
     /// Efficiency against grain.
     #[must_use]
-    pub fn svg(&self, caption: &str) -> String {
+    pub(crate) fn svg(&self, caption: &str) -> String {
         let line = |system: &System| system.grains.iter().map(Grain::place).collect::<Vec<_>>();
         let series = |system: &System| Series {
             name: system.to_string(),

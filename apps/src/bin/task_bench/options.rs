@@ -8,14 +8,14 @@ use clap::Parser;
 use presentation::counts;
 
 use super::graph::Graph;
-use crate::harness::disturbance::{Disturbances, NeighbourSpec, QuotaSpec};
-use crate::harness::error::Error;
-use crate::harness::{launch, memory};
+use caribou_apps::harness::disturbance::{Disturbances, NeighbourSpec, QuotaSpec};
+use caribou_apps::harness::error::Error;
+use caribou_apps::harness::{launch, memory};
 
 /// Executes a graph of tasks, twice, and says how long the second time took.
 #[derive(Clone, Debug, clap::Parser)]
 #[command(name = "task_bench", version, after_help = AFTER_HELP)]
-pub struct Options {
+pub(crate) struct Options {
     #[command(flatten)]
     graph: GraphOptions,
     /// Another graph beside it: the options that follow, up to the next `-and`, are its own
@@ -23,40 +23,40 @@ pub struct Options {
     others: Vec<Graph>,
     /// The strategy and its parameters; CARIBOU_LB=help lists them [default: CARIBOU_LB, then refine]
     #[arg(long, value_name = "NAME[,KEY=VALUE]", conflicts_with = "compare")]
-    pub lb: Option<String>,
+    pub(crate) lb: Option<String>,
     /// Strategies to run one after the other, as in none,refine,tolerance=0.1
     #[arg(long, value_name = "LIST")]
-    pub compare: Option<String>,
+    pub(crate) compare: Option<String>,
     /// Timesteps between two syncs [default: CARIBOU_LB_PERIOD, then 20; 0 for never]
     #[arg(long, value_name = "STEPS", value_parser = counts(0..=u64::MAX))]
-    pub sync: Option<u64>,
+    pub(crate) sync: Option<u64>,
     /// Ranks [default: CARIBOU_RANKS, then one per vCPU; under mpirun each process is one]
     #[arg(long, value_name = "COUNT", value_parser = counts(1..=u32::MAX))]
-    pub ranks: Option<u32>,
+    pub(crate) ranks: Option<u32>,
     /// Worker threads of each rank [default: CARIBOU_WORKERS, then 1; under mpirun one per core of the rank]
     #[arg(long, value_name = "COUNT", value_parser = counts(1..=u32::MAX))]
-    pub workers: Option<u32>,
+    pub(crate) workers: Option<u32>,
     /// A busy process on the vCPU of that rank's first worker, asking for DUTY of it (0.5 or 50%); repeatable
     #[arg(long, value_name = "RANK[:DUTY]", value_parser = NeighbourSpec::parse)]
-    pub neighbour: Vec<NeighbourSpec>,
+    pub(crate) neighbour: Vec<NeighbourSpec>,
     /// Limit that rank's workers to PERCENT of their vCPUs, where control groups are writable; repeatable
     #[arg(long, value_name = "RANK:PERCENT", value_parser = QuotaSpec::parse)]
-    pub quota: Vec<QuotaSpec>,
+    pub(crate) quota: Vec<QuotaSpec>,
     /// Find the smallest grain at which half of the peak rate is left: halve -iter from run to run, down to 1
     #[arg(long)]
-    pub metg: bool,
+    pub(crate) metg: bool,
     /// Repetitions of all that, of which the median counts
     #[arg(long, value_name = "COUNT", default_value_t = 7, requires = "metg", value_parser = counts(1..=1000u32))]
-    pub repetitions: u32,
+    pub(crate) repetitions: u32,
     /// Operations or bytes a second that are the peak [default: the rate of the coarsest runs]
     #[arg(long, value_name = "RATE", requires = "metg", value_parser = rate)]
-    pub peak: Option<f64>,
+    pub(crate) peak: Option<f64>,
     /// Plot the part of the peak rate against the grain
     #[arg(long, value_name = "FILE.svg", requires = "metg")]
-    pub plot: Option<PathBuf>,
+    pub(crate) plot: Option<PathBuf>,
     /// Write the result
     #[arg(long, value_name = "FILE.json")]
-    pub json: Option<PathBuf>,
+    pub(crate) json: Option<PathBuf>,
 }
 
 const AFTER_HELP: &str = "\
@@ -110,7 +110,7 @@ fn another(options: &str) -> Result<Graph, String> {
 }
 
 /// A command line as it is read: two dashes before every name, and all options of a further graph in one argument.
-pub fn arguments(given: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+pub(crate) fn arguments(given: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut read: Vec<OsString> = Vec::new();
     let mut graphs: Vec<String> = Vec::new();
     for argument in given {
@@ -135,7 +135,7 @@ impl Options {
     ///
     /// # Errors
     /// [`Error::Usage`] when one is impossible.
-    pub fn graphs(&self, launch: Launch) -> Result<Vec<Graph>, Error> {
+    pub(crate) fn graphs(&self, launch: Launch) -> Result<Vec<Graph>, Error> {
         let graphs = [&self.graph.graph].into_iter().chain(&self.others).cloned();
         let mut graphs: Vec<Graph> = graphs.collect();
         graphs.iter_mut().zip(0..).for_each(|(graph, number)| graph.number = number);
@@ -153,7 +153,7 @@ impl Options {
 
     /// `config`, which comes from the environment, with what the options say.
     #[must_use]
-    pub fn configure(&self, mut config: Config) -> Config {
+    pub(crate) fn configure(&self, mut config: Config) -> Config {
         if let Some(workers) = self.workers {
             config = config.workers(workers);
         }
@@ -168,7 +168,7 @@ impl Options {
 
     /// Disturbances of each run.
     #[must_use]
-    pub fn disturbances(&self) -> Disturbances {
+    pub(crate) fn disturbances(&self) -> Disturbances {
         let (neighbours, quotas) = (self.neighbour.clone(), self.quota.clone());
         Disturbances { neighbours, quotas, slowed: Vec::new() }
     }
@@ -177,7 +177,7 @@ impl Options {
     ///
     /// # Errors
     /// [`Error::Usage`] when they cannot be had.
-    pub fn rank_count(&self, config: &Config) -> Result<u32, Error> {
+    pub(crate) fn rank_count(&self, config: &Config) -> Result<u32, Error> {
         launch::ranks(config.launch(), self.ranks, config.rank_count(), config.worker_count())
     }
 }
