@@ -134,8 +134,19 @@ impl Graph {
     pub(crate) fn sets(&self) -> u32 {
         match self.pattern {
             Pattern::Fft => self.width.next_power_of_two().trailing_zeros(),
-            _ => self.period().max(1),
+            _ => self.period().min(self.steps).max(1),
         }
+    }
+
+    /// Bytes at most of the lists of a point: whom it reads, and who reads it, in each list of inputs.
+    #[must_use]
+    pub(crate) fn links_bytes(&self) -> u64 {
+        let inputs = match self.pattern {
+            Pattern::AllToAll => self.width,
+            Pattern::Nearest | Pattern::Spread | Pattern::RandomNearest => self.radix,
+            _ => 3,
+        };
+        u64::from(self.sets()).saturating_mul(2 * size_of::<u32>() as u64 * u64::from(inputs))
     }
 
     /// The list that holds at a timestep.

@@ -82,7 +82,7 @@ impl Kernel {
             return Err(format!("-scratch {}: expected a multiple of 8", self.scratch_bytes));
         }
         if self.kind == Kind::MemoryBound && self.scratch_bytes / 8 < self.samples {
-            let least = 8 * self.samples;
+            let least = self.samples.saturating_mul(8);
             return Err(format!("-scratch {}: expected {least} at least, 8 a sample", self.scratch_bytes));
         }
         Ok(())
@@ -149,7 +149,7 @@ impl Kernel {
     #[must_use]
     pub(crate) fn bytes(&self) -> u64 {
         let is_memory = self.kind == Kind::MemoryBound;
-        if is_memory { self.scratch_bytes * self.iterations / self.samples } else { 0 }
+        if is_memory { self.scratch_bytes.saturating_mul(self.iterations) / self.samples } else { 0 }
     }
 
     /// Takes so many blocks in turn, from where the timestep before ended, and copies the first half of each run of them

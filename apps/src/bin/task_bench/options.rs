@@ -141,8 +141,8 @@ impl Options {
         graphs.iter_mut().zip(0..).for_each(|(graph, number)| graph.number = number);
         let needs = |graph: &Graph| {
             let outputs = graph.output_bytes.saturating_mul(2);
-            u64::from(graph.width)
-                .saturating_mul(memory::CHUNK_BYTES + graph.kernel.scratch_bytes.saturating_add(outputs))
+            let own = graph.kernel.scratch_bytes.saturating_add(outputs).saturating_add(graph.links_bytes());
+            u64::from(graph.width).saturating_mul(own.saturating_add(memory::CHUNK_BYTES))
         };
         for graph in &graphs {
             graph.check().map_err(Error::Usage)?;

@@ -35,9 +35,9 @@ impl Output {
     fn is_of(&self, step: u32, point: u32, bytes: u64) -> bool {
         let pair = [step, point].map(i64::from);
         match self {
-            Self::Pair(step, point) => bytes == 16 && pair == [*step, *point],
+            Self::Pair(step, point) => bytes / 16 == 1 && pair == [*step, *point],
             Self::Pairs(all) => {
-                all.len() as u64 * 8 == bytes && all.chunks_exact(2).all(|other| other == pair)
+                all.len() as u64 / 2 == bytes / 16 && all.chunks_exact(2).all(|other| other == pair)
             }
         }
     }
@@ -95,7 +95,7 @@ impl Tasks {
     /// Bytes that travel with them.
     #[must_use]
     pub(crate) fn state_bytes(&self) -> u64 {
-        self.graph.kernel.scratch_bytes + self.graph.output_bytes
+        self.graph.kernel.scratch_bytes + self.graph.output_bytes + self.graph.links_bytes()
     }
 
     /// The points that a point waits for before a timestep: those that it reads then, but for itself; or else itself alone.
@@ -185,6 +185,9 @@ mod tests {
         second_of(&mut tasks)([0, 2].map(|point| Output::new(0, point, 64)));
         assert_eq!(tasks.done(), [2, 3]);
         assert!(tasks.output().is_of(1, 1, 64) && !tasks.output().is_of(1, 1, 32));
+        for bytes in [16, 24, 40, 79] {
+            assert!(Output::new(3, 1, bytes).is_of(3, 1, bytes), "{bytes}: as many pairs as fit");
+        }
     }
 
     #[test]
