@@ -8,10 +8,6 @@
 //! Cost: nothing while somebody works; two rounds of small packets once everybody is idle. The packets of this search
 //! are not counted.
 
-use litemap::LiteMap;
-
-use crate::ids::Rank;
-
 /// The next step of rank 0.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -30,7 +26,9 @@ pub(crate) struct Quiescence {
     ranks: u32,
     wave: u64,
     asking: bool,
-    answers: LiteMap<Rank, (u64, u64)>,
+    /// Ranks that have answered the wave, each once, and what they have sent and received together.
+    answers: u32,
+    total: (u64, u64),
     last: Option<(u64, u64)>,
     explained: Vec<Vec<String>>,
     quiescent: bool,
@@ -42,7 +40,8 @@ impl Quiescence {
             ranks,
             wave: 0,
             asking: false,
-            answers: LiteMap::new(),
+            answers: 0,
+            total: (0, 0),
             last: None,
             explained: Vec::new(),
             quiescent: false,
@@ -56,20 +55,21 @@ impl Quiescence {
         }
         self.asking = true;
         self.wave += 1;
-        self.answers.clear();
+        (self.answers, self.total) = (0, (0, 0));
         Step::Wave(self.wave)
     }
 
-    pub(crate) fn answer(&mut self, from: Rank, wave: u64, sent: u64, received: u64) -> Step {
+    pub(crate) fn answer(&mut self, wave: u64, sent: u64, received: u64) -> Step {
         if wave != self.wave || self.quiescent {
             return Step::Wait;
         }
-        self.answers.insert(from, (sent, received));
-        if self.answers.len() < self.ranks as usize {
+        self.answers += 1;
+        self.total = (self.total.0 + sent, self.total.1 + received);
+        if self.answers < self.ranks {
             return Step::Wait;
         }
         self.asking = false;
-        let total = self.answers.values().fold((0, 0), |sum, &(s, r)| (sum.0 + s, sum.1 + r));
+        let total = self.total;
         let before = self.last.replace(total);
         if total.0 != total.1 {
             return Step::Wait;
@@ -110,10 +110,10 @@ mod tests {
         let mut root = Quiescence::new(2);
         assert_eq!(root.suspect(), Step::Wave(1));
         assert_eq!(root.suspect(), Step::Wait);
-        assert_eq!(root.answer(Rank(0), 1, 5, 3), Step::Wait);
-        assert_eq!(root.answer(Rank(1), 1, 3, 5), Step::Wave(2));
-        assert_eq!(root.answer(Rank(1), 2, 3, 5), Step::Wait);
-        assert_eq!(root.answer(Rank(0), 2, 5, 3), Step::Quiescent);
+        assert_eq!(root.answer(1, 5, 3), Step::Wait);
+        assert_eq!(root.answer(1, 3, 5), Step::Wave(2));
+        assert_eq!(root.answer(2, 3, 5), Step::Wait);
+        assert_eq!(root.answer(2, 5, 3), Step::Quiescent);
     }
 
     #[test]
@@ -121,7 +121,7 @@ mod tests {
         let mut root = Quiescence::new(1);
         for wave in 1..5 {
             assert_eq!(root.suspect(), Step::Wave(wave));
-            assert_eq!(root.answer(Rank(0), wave, 2, 1), Step::Wait);
+            assert_eq!(root.answer(wave, 2, 1), Step::Wait);
         }
     }
 
@@ -129,8 +129,8 @@ mod tests {
     fn work_between_two_waves_starts_the_search_again() {
         let mut root = Quiescence::new(1);
         assert_eq!(root.suspect(), Step::Wave(1));
-        assert_eq!(root.answer(Rank(0), 1, 1, 1), Step::Wave(2));
-        assert_eq!(root.answer(Rank(0), 2, 2, 2), Step::Wave(3));
-        assert_eq!(root.answer(Rank(0), 3, 2, 2), Step::Quiescent);
+        assert_eq!(root.answer(1, 1, 1), Step::Wave(2));
+        assert_eq!(root.answer(2, 2, 2), Step::Wave(3));
+        assert_eq!(root.answer(3, 2, 2), Step::Quiescent);
     }
 }

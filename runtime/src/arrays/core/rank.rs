@@ -373,7 +373,7 @@ impl RankCore {
             Packet::Probe { wave } => self.traffic.probe = Some(wave),
             Packet::Answer { wave, sent, received } => {
                 let root = self.root.as_mut().expect("answers go to rank 0");
-                let step = root.quiescence.answer(from, wave, sent, received);
+                let step = root.quiescence.answer(wave, sent, received);
                 self.search(step, out);
             }
             Packet::Explain { open } => out.push_back(Action::Explain { open }),
@@ -428,14 +428,13 @@ impl RankCore {
                 Goal::All => self.announce(array, &told(finished.values), out),
                 Goal::Chunk(key) => {
                     let (to, delivery) = (ChunkId { array, key }, told(finished.values));
-                    self.send(self.location.rank_of(to), Packet::Message(Envelope { to, delivery }), 0, out);
+                    self.send_message(Envelope { to, delivery }, out);
                 }
                 Goal::Scan => match scan(finished.terms.reducer, &finished.values) {
                     Ok(results) => {
                         for (key, values) in results {
                             let (to, delivery) = (ChunkId { array, key }, told(Arc::new(values)));
-                            let to_rank = self.location.rank_of(to);
-                            self.send(to_rank, Packet::Message(Envelope { to, delivery }), 0, out);
+                            self.send_message(Envelope { to, delivery }, out);
                         }
                     }
                     Err(why) => self.refuse(array, why, out),
@@ -446,6 +445,11 @@ impl RankCore {
                 }
             }
         }
+    }
+
+    /// Sends a message to the rank that its chunk is on.
+    fn send_message(&mut self, envelope: Envelope, out: &mut Actions) {
+        self.send(self.location.rank_of(envelope.to), Packet::Message(envelope), 0, out);
     }
 
     /// Passes on partial results at once: this rank has nothing to do, or has not looked for long.
@@ -489,9 +493,7 @@ impl RankCore {
                     return self.send_all(|| Packet::Explain { open: open.clone() }, 0, out);
                 }
                 root.quiescence.go_on();
-                for envelope in waiting {
-                    self.send(self.location.rank_of(envelope.to), Packet::Message(envelope), 0, out);
-                }
+                waiting.into_iter().for_each(|envelope| self.send_message(envelope, out));
             }
             Step::Explained(lines) => {
                 let arrays = &self.arrays;
