@@ -46,7 +46,7 @@ pub struct Arrivals(#[serde(with = "caribou::bulk")] Vec<Particle>);
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Message {
     /// The particles that each tile begins with, in the order of their keys.
-    Counts(Vec<(u64, u64)>),
+    Counts(Vec<([u16; 2], u64)>),
     /// Those that came from a neighbour.
     Arrivals(Halo<Arrivals>),
     /// All tiles have done `step` steps.
@@ -69,8 +69,9 @@ impl Tile {
     }
 
     /// Gives its particles the IDs after those of the tiles before it.
-    fn number(&mut self, counts: &[(u64, u64)], here: [u16; 2]) {
-        let before: u64 = counts.iter().filter(|(key, _)| *key < here.pack()).map(|(_, count)| count).sum();
+    fn number(&mut self, counts: &[([u16; 2], u64)], here: [u16; 2]) {
+        let before = counts.iter().filter(|(tile, _)| tile.pack() < here.pack());
+        let before: u64 = before.map(|(_, count)| count).sum();
         self.block.number(before + 1);
         self.all = Some(counts.iter().map(|(_, count)| count).sum());
     }
@@ -111,7 +112,7 @@ impl Chunk for Tile {
 
     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
         let count = self.block.len() as u64;
-        ctx.contribute(BEFORE, Reducer::Gather, count.to_le_bytes().to_vec(), Target::All);
+        ctx.contribute(BEFORE, Reducer::Gather, Values::part(&count), Target::All);
     }
 
     fn ready(&self, message: &Message) -> bool {
@@ -155,12 +156,7 @@ impl Chunk for Tile {
 
     fn reduced(tag: u32, values: Values) -> Message {
         match values {
-            Values::Gathered(counts) => {
-                let count = |(key, bytes): (u64, Vec<u8>)| {
-                    (key, u64::from_le_bytes(bytes.try_into().expect("a count has eight bytes")))
-                };
-                Message::Counts(counts.into_iter().map(count).collect())
-            }
+            Values::Gathered(_) => Message::Counts(values.gathered()),
             Values::U64(sums) => Message::Complete { step: tag, tiles: sums[0], particles: sums[1] },
             other => panic!("tiles contribute counts, not {other:?}"),
         }
@@ -186,8 +182,7 @@ mod tests {
     /// A tile that has made its first step, and what it did.
     fn started() -> (Tile, Effects<Tile>) {
         let mut tile = tile();
-        let counts =
-            vec![([0_u16, 0].pack(), 100), (HERE.pack(), tile.block.len() as u64), ([2_u16, 0].pack(), 9)];
+        let counts = vec![([0, 0], 100), (HERE, tile.block.len() as u64), ([2, 0], 9)];
         let effects = probe(&mut tile, HERE).receive(Message::Counts(counts));
         (tile, effects)
     }

@@ -34,9 +34,8 @@ impl Point {
             self.halos = Halos::new(1);
             return self.start(ctx);
         }
-        let [executed, checked] = self.tasks.done();
-        let told = [executed, checked, ctx.elapsed_ns().saturating_sub(self.begin_ns)];
-        ctx.contribute(0, Reducer::Gather, told.map(u64::to_le_bytes).concat(), Target::Exit);
+        let elapsed_ns = ctx.elapsed_ns().saturating_sub(self.begin_ns);
+        ctx.contribute(0, Reducer::Gather, Values::part(&(self.tasks.done(), elapsed_ns)), Target::Exit);
     }
 }
 

@@ -69,13 +69,13 @@ impl Told {
     /// # Errors
     /// Those of the runtime.
     pub(crate) fn all(report: &Report) -> Result<Vec<Self>, caribou::Error> {
-        let gathered: Vec<(u64, Vec<u8>)> = report.value()?;
-        let told = |(_, bytes): (u64, Vec<u8>)| {
-            let mut words = bytes.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word));
-            let mut next = || words.next().unwrap_or(0);
-            Self { executed: next(), checked: next(), elapsed_ns: next() }
+        let parts = report.gathered()?;
+        let told = |(_, ([executed, checked], elapsed_ns)): ([u32; 2], ([u64; 2], u64))| Self {
+            executed,
+            checked,
+            elapsed_ns,
         };
-        Ok(gathered.into_iter().map(told).collect())
+        Ok(parts.into_iter().map(told).collect())
     }
 }
 
