@@ -9,6 +9,5 @@
 
 pub mod estimate;
 pub mod harness;
-pub mod pic;
 pub mod ring;
 pub mod stencil2d;

@@ -6,7 +6,7 @@
 pub(crate) mod director;
 pub mod neighbour;
 pub(crate) mod quota;
-pub(crate) mod slow;
+pub mod slow;
 mod workers;
 
 use serde::Serialize;

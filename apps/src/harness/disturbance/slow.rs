@@ -5,7 +5,7 @@
 use crate::harness::disturbance::neighbour::{burn, thread_cpu_ns};
 
 /// Runs `kernel` in `slowness` times the CPU time that it needs; its result is the same. 1 costs nothing.
-pub(crate) fn stretched<T>(slowness: f64, kernel: impl FnOnce() -> T) -> T {
+pub fn stretched<T>(slowness: f64, kernel: impl FnOnce() -> T) -> T {
     if slowness <= 1.0 {
         return kernel();
     }

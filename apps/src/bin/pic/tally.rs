@@ -2,26 +2,26 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::particle::{Astray, Particle};
+use crate::particle::{Astray, Particle};
 
 /// What is left of particles when they have been looked at; tallies of parts add up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Tally {
+pub(crate) struct Tally {
     /// Particles.
-    pub particles: u64,
+    pub(crate) particles: u64,
     /// The sum of their IDs, which are 1 to the number of particles.
-    pub id_sum: u64,
+    pub(crate) id_sum: u64,
     /// Those that are not where they have to be.
-    pub astray: u64,
+    pub(crate) astray: u64,
     /// The one of them with the lowest ID.
-    pub first_astray: Option<Astray>,
+    pub(crate) first_astray: Option<Astray>,
     /// The sum of what follows from each particle's bits.
-    pub digest: u64,
+    pub(crate) digest: u64,
 }
 
 impl Tally {
     /// The tally of particles after so many steps in a grid of such a side.
-    pub fn of<'p>(particles: impl IntoIterator<Item = &'p Particle>, steps: u32, grid: f64) -> Self {
+    pub(crate) fn of<'p>(particles: impl IntoIterator<Item = &'p Particle>, steps: u32, grid: f64) -> Self {
         let one = |particle: &Particle| {
             let astray = particle.astray(steps, grid);
             Self {
@@ -37,13 +37,13 @@ impl Tally {
 
     /// What the sum of the IDs has to be.
     #[must_use]
-    pub fn id_sum_expected(&self) -> u64 {
+    pub(crate) fn id_sum_expected(&self) -> u64 {
         (u128::from(self.particles) * (u128::from(self.particles) + 1) / 2) as u64
     }
 
     /// The first thing that is wrong with it, or other than in the reference.
     #[must_use]
-    pub fn difference(&self, reference: &Self) -> Option<String> {
+    pub(crate) fn difference(&self, reference: &Self) -> Option<String> {
         let Self { particles, id_sum, astray, first_astray, digest } = self;
         if *particles != reference.particles {
             return Some(format!("{particles} particles instead of {}", reference.particles));

@@ -1,20 +1,20 @@
 //! The program as the harness sees it.
 
+use caribou_apps::harness::arrays::{self, Array};
+use caribou_apps::harness::{Conditions, Error, Outcome, Program, Stage, Total};
 use presentation::words::counted;
 
-use super::chunk::Tile;
-use super::options::Options;
-use super::problem::Problem;
-use super::serial;
-use super::tally::Tally;
-use crate::harness::arrays::{self, Array};
-use crate::harness::{Conditions, Error, Outcome, Program, Stage, Total};
+use crate::chunk::Tile;
+use crate::options::Options;
+use crate::problem::Problem;
+use crate::serial;
+use crate::tally::Tally;
 
 /// Particles that move for so many steps.
 #[derive(Clone, Copy, Debug)]
-pub struct Pic {
+pub(crate) struct Pic {
     /// All that decides the result.
-    pub problem: Problem,
+    pub(crate) problem: Problem,
 }
 
 impl Program for Pic {

@@ -9,16 +9,34 @@
 //!
 //! Source: Georganas, Van der Wijngaart, Mattson, "Design and implementation of a parallel research kernel for assessing
 //! dynamic load-balancing capabilities", IPDPS 2016, and the kernel's reference program, in its parallel version.
+//!
+//! The command line: `pic --help`.
+#![forbid(unsafe_code)]
 
-pub mod block;
-pub mod chunk;
-pub mod distribution;
-pub mod options;
-pub mod particle;
-pub mod problem;
-pub mod random;
-pub mod run;
-pub mod serial;
-pub mod sweep;
-pub mod tally;
-pub mod tiling;
+mod block;
+mod chunk;
+mod distribution;
+mod options;
+mod particle;
+mod problem;
+mod random;
+mod run;
+mod serial;
+mod sweep;
+mod tally;
+#[cfg(test)]
+mod tests;
+mod tiling;
+
+use std::process::ExitCode;
+
+use caribou_apps::harness::{self, CommandLine, Comparison};
+use run::Pic;
+use sweep::Sweep;
+
+fn main() -> ExitCode {
+    harness::start(std::env::args_os(), |line: CommandLine<Pic>, launch| match line.own.sweep_speed {
+        Some(_) => Sweep::prepare(line, launch)?.tell(),
+        None => Comparison::prepare(line, false)?.tell(),
+    })
+}

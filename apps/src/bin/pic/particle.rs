@@ -11,17 +11,9 @@ use serde::{Deserialize, Serialize};
 const HALF: f64 = 0.5;
 
 /// A particle in a periodic grid. Positions in cells, velocities in cells a step; its mass is 1.
-///
-/// ```
-/// use caribou_apps::pic::particle::Particle;
-/// let mut particle = Particle::new([2, 7], 1, -2);
-/// particle.step(10.0);
-/// assert_eq!(particle.cell(), [5, 5]);
-/// assert_eq!(particle.astray(1, 10.0), None);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
 #[repr(C)]
-pub struct Particle {
+pub(crate) struct Particle {
     x: f64,
     y: f64,
     velocity_x: f64,
@@ -36,13 +28,13 @@ pub struct Particle {
 
 /// A particle that is not where it has to be.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Astray {
+pub(crate) struct Astray {
     /// Its ID.
-    pub id: u64,
+    pub(crate) id: u64,
     /// Where it is.
-    pub at: [f64; 2],
+    pub(crate) at: [f64; 2],
     /// Where it has to be.
-    pub expected: [f64; 2],
+    pub(crate) expected: [f64; 2],
 }
 
 impl Particle {
@@ -51,7 +43,7 @@ impl Particle {
 
     /// A particle at rest in the middle of the cell `[column, row]`, that will move `2k + 1` columns and `m` rows a step.
     #[must_use]
-    pub fn new([column, row]: [u32; 2], k: u32, m: i32) -> Self {
+    pub(crate) fn new([column, row]: [u32; 2], k: u32, m: i32) -> Self {
         let [x, y] = [column, row].map(|at| f64::from(at) + HALF);
         // The force on a charge of 1 by a charge of 1 at each of the lower corners.
         let (push, _) = coulomb(1.0, HALF, HALF);
@@ -62,25 +54,25 @@ impl Particle {
 
     /// The same with an ID.
     #[must_use]
-    pub fn with_id(self, id: u64) -> Self {
+    pub(crate) fn with_id(self, id: u64) -> Self {
         Self { id: id as f64, ..self }
     }
 
     /// Its ID; 0 if it has none.
     #[must_use]
-    pub fn id(&self) -> u64 {
+    pub(crate) fn id(&self) -> u64 {
         self.id as u64
     }
 
     /// The cell that it is in, as column and row.
     #[must_use]
-    pub fn cell(&self) -> [u32; 2] {
+    pub(crate) fn cell(&self) -> [u32; 2] {
         [self.x as u32, self.y as u32]
     }
 
     /// One step in a grid of so many cells a side: the force of the four corners, and what follows from it.
     #[inline]
-    pub fn step(&mut self, grid: f64) {
+    pub(crate) fn step(&mut self, grid: f64) {
         let (column, row) = (self.x.floor(), self.y.floor());
         let (right_of, above) = (self.x - column, self.y - row);
         let left = self.charge * sign(column as u32);
@@ -100,7 +92,7 @@ impl Particle {
 
     /// Verifies that it is where it has to be after `steps` steps; tells where it is if not.
     #[must_use]
-    pub fn astray(&self, steps: u32, grid: f64) -> Option<Astray> {
+    pub(crate) fn astray(&self, steps: u32, grid: f64) -> Option<Astray> {
         let to_the_right = self.charge * sign(self.first_x as u32) > 0.0;
         let columns = f64::from(steps) * (2.0 * self.k + 1.0) * if to_the_right { 1.0 } else { -1.0 };
         let rows = f64::from(steps) * self.m;
@@ -113,7 +105,7 @@ impl Particle {
 
     /// A number that follows from all its bits but the ID's.
     #[must_use]
-    pub fn digest(&self) -> u64 {
+    pub(crate) fn digest(&self) -> u64 {
         let anonymous: [u64; 10] = bytemuck::cast(self.with_id(0));
         let mix =
             |digest: u64, bits: u64| (digest ^ bits).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);

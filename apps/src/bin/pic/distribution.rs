@@ -5,15 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// One of the kernel's four, by which a cell's mean count follows from its column, and of a patch from its row.
-///
-/// ```
-/// use caribou_apps::pic::distribution::Distribution;
-/// let patch = Distribution::parse("patch:0,4,2,6").expect("left, right, bottom, top");
-/// assert_eq!(patch.mean([4, 2], 10, 50.0), 2.0);
-/// assert_eq!(patch.mean([5, 2], 10, 50.0), 0.0);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Distribution {
+pub(crate) enum Distribution {
     /// Each column has `ratio` times the particles of the one before.
     Geometric {
         /// Between 0 and 1.
@@ -46,7 +39,7 @@ impl Distribution {
     ///
     /// # Errors
     /// A sentence that says what was expected.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         let parts: Vec<&str> = if rest.is_empty() { Vec::new() } else { rest.split(',').collect() };
         match (name.to_ascii_lowercase().as_str(), &parts[..]) {
@@ -82,7 +75,7 @@ impl Distribution {
 
     /// Tells if particles may begin in the cell `[column, row]`.
     #[must_use]
-    pub fn has(self, [column, row]: [u32; 2]) -> bool {
+    pub(crate) fn has(self, [column, row]: [u32; 2]) -> bool {
         match self {
             Self::Patch { left, right, bottom, top } => {
                 (left..=right).contains(&column) && (bottom..=top).contains(&row)
@@ -93,7 +86,7 @@ impl Distribution {
 
     /// Tells if all of it lies in a grid of so many cells a side.
     #[must_use]
-    pub fn fits(self, grid: u32) -> bool {
+    pub(crate) fn fits(self, grid: u32) -> bool {
         match self {
             Self::Patch { right, top, .. } => right < grid && top < grid,
             Self::Geometric { .. } | Self::Sinusoidal | Self::Linear { .. } => true,
@@ -102,7 +95,7 @@ impl Distribution {
 
     /// The mean count of the cell `[column, row]` in a grid of `grid` cells a side that has `particles` in all.
     #[must_use]
-    pub fn mean(self, cell: [u32; 2], grid: u32, particles: f64) -> f64 {
+    pub(crate) fn mean(self, cell: [u32; 2], grid: u32, particles: f64) -> f64 {
         let (column, side) = (f64::from(cell[0]), f64::from(grid));
         match self {
             Self::Geometric { ratio } => {

@@ -2,43 +2,43 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::distribution::Distribution;
-use super::particle::Particle;
-use super::random::Counts;
-use super::tiling::{Part, Tiling};
+use crate::distribution::Distribution;
+use crate::particle::Particle;
+use crate::random::Counts;
+use crate::tiling::{Part, Tiling};
 
 /// All that decides a run's result.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Problem {
+pub(crate) struct Problem {
     /// The grid, and how it is cut.
-    pub tiling: Tiling,
+    pub(crate) tiling: Tiling,
     /// Particles asked for. How many there are is left to chance; see [`count`](Self::count).
-    pub particles: u64,
+    pub(crate) particles: u64,
     /// Where they begin.
-    pub distribution: Distribution,
+    pub(crate) distribution: Distribution,
     /// Each moves `2k + 1` columns a step.
-    pub k: u32,
+    pub(crate) k: u32,
     /// Each moves so many rows a step.
-    pub m: i32,
+    pub(crate) m: i32,
     /// Steps that are timed; one comes before them.
-    pub iterations: u32,
+    pub(crate) iterations: u32,
 }
 
 impl Problem {
     /// Steps in all.
     #[must_use]
-    pub fn steps(&self) -> u32 {
+    pub(crate) fn steps(&self) -> u32 {
         self.iterations + 1
     }
 
     /// The grid's side, as positions have it.
     #[must_use]
-    pub fn side(&self) -> f64 {
+    pub(crate) fn side(&self) -> f64 {
         f64::from(self.tiling.grid())
     }
 
     /// The particles that begin in these cells, without IDs: column by column, upwards.
-    pub fn beginners(&self, part: Part) -> impl Iterator<Item = Particle> {
+    pub(crate) fn beginners(&self, part: Part) -> impl Iterator<Item = Particle> {
         let (k, m) = (self.k, self.m);
         let same = move |(cell, count)| (0..count).map(move |_| Particle::new(cell, k, m));
         self.counts(part).flat_map(same)
@@ -46,7 +46,7 @@ impl Problem {
 
     /// Particles in all. Draws as often as there are cells.
     #[must_use]
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         let grid = self.tiling.grid();
         self.counts(Part { columns: 0..grid, rows: 0..grid }).map(|(_, count)| count).sum()
     }
@@ -69,14 +69,13 @@ impl Problem {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// The kernel's small examples.
-    pub(in crate::pic) const SMALL: [&str; 4] =
-        ["geometric:0.9", "sinusoidal", "linear:1,3", "patch:0,4,2,6"];
+    pub(crate) const SMALL: [&str; 4] = ["geometric:0.9", "sinusoidal", "linear:1,3", "patch:0,4,2,6"];
 
-    pub(in crate::pic) fn problem(grid: u32, side: u16, particles: u64, distribution: &str) -> Problem {
+    pub(crate) fn problem(grid: u32, side: u16, particles: u64, distribution: &str) -> Problem {
         Problem {
             tiling: Tiling::new(grid, side).unwrap(),
             particles,

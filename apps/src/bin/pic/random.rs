@@ -12,22 +12,15 @@ const SEED: u64 = 27_182_818_285;
 const DEVIATION: f64 = 0.15;
 
 /// The counts of cells that follow each other in the sequence.
-///
-/// ```
-/// use caribou_apps::pic::random::Counts;
-/// let mut all = Counts::from_cell(0);
-/// let [_, second] = [all.next(9.0), all.next(9.0)];
-/// assert_eq!(Counts::from_cell(1).next(9.0), second);
-/// ```
 #[derive(Clone, Debug)]
-pub struct Counts {
+pub(crate) struct Counts {
     state: u64,
 }
 
 impl Counts {
     /// The counts from that cell on, by its place in the sequence. O(log cell).
     #[must_use]
-    pub fn from_cell(cell: u64) -> Self {
+    pub(crate) fn from_cell(cell: u64) -> Self {
         // A step is an affine map, and so are two, four, eight of them.
         let (mut multiplier, mut increment, mut state) = (MULTIPLIER, INCREMENT, SEED);
         let mut steps = 2 * cell;
@@ -43,7 +36,7 @@ impl Counts {
     }
 
     /// The count of the next cell, whose mean this is: about normal from 1 on, and below it one particle or none.
-    pub fn next(&mut self, mean: f64) -> u64 {
+    pub(crate) fn next(&mut self, mean: f64) -> u64 {
         let [first, second] = [self.step(), self.step()];
         if mean >= 1.0 {
             let [radius, angle] = [first, second].map(|state| (state % u64::MAX) as f64 / u64::MAX as f64);

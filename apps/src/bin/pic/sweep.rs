@@ -1,20 +1,21 @@
 //! The gain of balancing against the speed of the hot spot, for several sync periods.
 //!
-//! At each speed one run moves nothing, and one a curve balances (or the median of several): a strategy with a fixed number of iterations between two
-//! syncs. The runs of a speed follow each other, so that what else happens on the machine is about the same for all of them.
+//! At each speed one run moves nothing, and one a curve balances (or the median of several): a strategy with a fixed
+//! number of iterations between two syncs. The runs of a speed follow each other, so that what else happens on the
+//! machine is about the same for all of them.
 
 use caribou::Launch;
+use caribou_apps::harness::arrays::{ArrayOptions, Syncs};
+use caribou_apps::harness::output::{Output, print};
+use caribou_apps::harness::{self, CommandLine, Comparison, Error, Program, Run, Summary, cli};
 use presentation::Table;
 use presentation::chart::{Axis, Chart, Series};
 use presentation::svg::{Area, Svg};
 use presentation::words::decimal;
 use serde::Serialize;
 
-use super::options::Options;
-use super::run::Pic;
-use crate::harness::arrays::{ArrayOptions, Syncs};
-use crate::harness::output::{Output, print};
-use crate::harness::{self, CommandLine, Comparison, Error, Program, Run, Summary, cli};
+use crate::options::Options;
+use crate::run::Pic;
 
 /// The strategy that others gain over.
 const UNBALANCED: &str = "none";
@@ -37,7 +38,7 @@ struct Runs {
 }
 
 /// All runs of a sweep. Everything is checked when one of these exists.
-pub struct Sweep {
+pub(crate) struct Sweep {
     launch: Launch,
     shared: harness::Options,
     curves: Vec<Curve>,
@@ -87,7 +88,7 @@ impl Sweep {
     ///
     /// # Errors
     /// [`Error::Usage`] or [`Error::Runtime`], naming the option or variable that cannot be met.
-    pub fn prepare(line: CommandLine<Pic>, launch: Launch) -> Result<Self, Error> {
+    pub(crate) fn prepare(line: CommandLine<Pic>, launch: Launch) -> Result<Self, Error> {
         let CommandLine { own, of_shape, shared } = line;
         let speeds = own.sweep_speed.clone().map_or_else(|| vec![own.speed], |speeds| speeds.0);
         let fastest = Options { speed: speeds.iter().copied().max().unwrap_or(0), ..own.clone() };
@@ -128,7 +129,7 @@ impl Sweep {
     ///
     /// # Errors
     /// Those of [`Comparison::run`], or [`Error::Output`], naming a file that cannot be written.
-    pub fn tell(&self) -> Result<(), Error> {
+    pub(crate) fn tell(&self) -> Result<(), Error> {
         if !self.launch.speaks() {
             return self.run().map(|_| ());
         }

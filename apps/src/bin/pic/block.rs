@@ -4,26 +4,14 @@ use std::iter::zip;
 
 use serde::{Deserialize, Serialize};
 
-use super::particle::Particle;
-use super::problem::Problem;
-use super::tally::Tally;
-use super::tiling::WAYS;
+use crate::particle::Particle;
+use crate::problem::Problem;
+use crate::tally::Tally;
+use crate::tiling::WAYS;
 
 /// The particles of one tile.
-///
-/// ```
-/// use caribou_apps::pic::block::Block;
-/// # use caribou_apps::pic::{distribution::Distribution, problem::Problem, tiling::Tiling};
-/// let tiling = Tiling::new(20, 4).expect("more cells than tiles");
-/// let distribution = Distribution::Geometric { ratio: 0.9 };
-/// let problem = Problem { tiling, particles: 2000, distribution, k: 1, m: -1, iterations: 1 };
-/// let mut block = Block::new(&problem, [0, 0]);
-/// let before = block.len();
-/// let left: usize = block.step(&problem, [0, 0]).iter().map(Vec::len).sum();
-/// assert_eq!(block.len() + left, before);
-/// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Block {
+pub(crate) struct Block {
     #[serde(with = "caribou::bulk")]
     particles: Vec<Particle>,
 }
@@ -31,31 +19,25 @@ pub struct Block {
 impl Block {
     /// The particles that begin in a tile, without IDs.
     #[must_use]
-    pub fn new(problem: &Problem, tile: [u16; 2]) -> Self {
+    pub(crate) fn new(problem: &Problem, tile: [u16; 2]) -> Self {
         Self { particles: problem.beginners(problem.tiling.part(tile)).collect() }
     }
 
     /// Particles.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.particles.len()
     }
 
-    /// Tells if there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.particles.is_empty()
-    }
-
     /// Gives them the IDs from `first` on.
-    pub fn number(&mut self, first: u64) {
+    pub(crate) fn number(&mut self, first: u64) {
         for (particle, id) in zip(&mut self.particles, first..) {
             *particle = particle.with_id(id);
         }
     }
 
     /// One step. Returns those that left the tile, by their [way](WAYS).
-    pub fn step(&mut self, problem: &Problem, tile: [u16; 2]) -> [Vec<Particle>; WAYS.len()] {
+    pub(crate) fn step(&mut self, problem: &Problem, tile: [u16; 2]) -> [Vec<Particle>; WAYS.len()] {
         let (tiling, side) = (problem.tiling, problem.side());
         let part = tiling.part(tile);
         let mut leavers: [Vec<Particle>; WAYS.len()] = Default::default();
@@ -73,12 +55,12 @@ impl Block {
     }
 
     /// Takes in particles that came from a neighbour.
-    pub fn take_in(&mut self, mut arrivals: Vec<Particle>) {
+    pub(crate) fn take_in(&mut self, mut arrivals: Vec<Particle>) {
         self.particles.append(&mut arrivals);
     }
 
     /// Gives back memory that a hot spot left behind.
-    pub fn tidy(&mut self) {
+    pub(crate) fn tidy(&mut self) {
         let count = self.particles.len();
         if self.particles.capacity() > 4 * count {
             self.particles.shrink_to(2 * count);
@@ -87,7 +69,7 @@ impl Block {
 
     /// Verifies every particle.
     #[must_use]
-    pub fn tally(&self, problem: &Problem) -> Tally {
+    pub(crate) fn tally(&self, problem: &Problem) -> Tally {
         Tally::of(&self.particles, problem.steps(), problem.side())
     }
 }
@@ -95,14 +77,16 @@ impl Block {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pic::problem::tests::problem;
+    use crate::problem::tests::problem;
 
     #[test]
     fn leavers_go_to_the_tile_that_they_are_in_now() {
         let problem = Problem { k: 1, m: -3, ..problem(20, 4, 2000, "sinusoidal") };
         let here = [3, 0];
         let mut block = Block::new(&problem, here);
+        let before = block.len();
         let leavers = block.step(&problem, here);
+        assert_eq!(block.len() + leavers.iter().map(Vec::len).sum::<usize>(), before);
         assert!(leavers.iter().filter(|particles| !particles.is_empty()).count() == 3);
         for (way, particles) in zip(WAYS, &leavers) {
             let there = problem.tiling.neighbour(here, way);

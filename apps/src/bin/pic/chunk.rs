@@ -11,15 +11,15 @@
 use std::iter::zip;
 
 use caribou::{Chunk, Ctx, Halo, Halos, Index, Reducer, Target, Values};
+use caribou_apps::harness::arrays::Observers;
+use caribou_apps::harness::disturbance::slow::stretched;
 use serde::{Deserialize, Serialize};
 
-use super::block::Block;
-use super::particle::Particle;
-use super::problem::Problem;
-use super::tally::Tally;
-use super::tiling::WAYS;
-use crate::harness::arrays::Observers;
-use crate::harness::disturbance::slow::stretched;
+use crate::block::Block;
+use crate::particle::Particle;
+use crate::problem::Problem;
+use crate::tally::Tally;
+use crate::tiling::WAYS;
 
 /// The tile that keeps the time.
 const TIMEKEEPER: [u16; 2] = [0, 0];
@@ -29,7 +29,7 @@ const BEFORE: u32 = 0;
 
 /// One tile of the grid, and where it stands in its computation.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Tile {
+pub(crate) struct Tile {
     problem: Problem,
     block: Block,
     /// Particles of all tiles, once each has said how many begin in it.
@@ -40,11 +40,11 @@ pub struct Tile {
 
 /// Particles that go to another tile, or none.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Arrivals(#[serde(with = "caribou::bulk")] Vec<Particle>);
+pub(crate) struct Arrivals(#[serde(with = "caribou::bulk")] Vec<Particle>);
 
 /// Messages between tiles.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Message {
+pub(crate) enum Message {
     /// The particles that each tile begins with, in the order of their keys.
     Counts(Vec<([u16; 2], u64)>),
     /// Those that came from a neighbour.
@@ -63,7 +63,7 @@ pub enum Message {
 impl Tile {
     /// The tile `index` before the first step.
     #[must_use]
-    pub fn new(problem: Problem, index: [u16; 2]) -> Self {
+    pub(crate) fn new(problem: Problem, index: [u16; 2]) -> Self {
         let arrivals = Halos::new(WAYS.len() as u32);
         Self { problem, block: Block::new(&problem, index), all: None, arrivals }
     }
@@ -170,7 +170,7 @@ impl Chunk for Tile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pic::problem::tests::problem;
+    use crate::problem::tests::problem;
     use caribou::testing::{Effects, probe};
 
     const HERE: [u16; 2] = [0, 2];

@@ -1,70 +1,65 @@
 //! The options of `pic`.
 
 use caribou::Launch;
+use caribou_apps::harness::{Conditions, Error, memory};
 use presentation::counts;
 
-use super::distribution::Distribution;
-use super::particle::Particle;
-use super::problem::Problem;
-use super::tiling::Tiling;
-use crate::harness::{Conditions, Error, memory};
+use crate::distribution::Distribution;
+use crate::particle::Particle;
+use crate::problem::Problem;
+use crate::tiling::Tiling;
 
 /// Particles travel over a grid, and their hot spot with them: the PIC kernel of the Parallel Research Kernels.
 ///
 /// Every particle moves 2K + 1 columns and M rows a step, which --check verifies particle by particle.
 #[derive(Clone, Debug, clap::Parser)]
 #[command(name = "pic", version, after_help = AFTER_HELP)]
-pub struct Options {
+pub(crate) struct Options {
     /// Cells along one side of the grid, an even number
     #[arg(long, value_name = "CELLS", default_value_t = 1000, value_parser = counts(2..=GRID_MAX))]
-    pub grid: u32,
+    pub(crate) grid: u32,
     /// Tiles along one side of the grid [default: 16, less where a particle could skip one]
     #[arg(long, value_name = "COUNT", value_parser = counts(1..=u16::MAX))]
-    pub tiles: Option<u16>,
+    pub(crate) tiles: Option<u16>,
     /// Particles, about: chance decides how many begin in a cell
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = counts(1..=PARTICLES_MAX))]
-    pub particles: u64,
+    pub(crate) particles: u64,
     /// Where they begin: geometric:RATIO (each column has RATIO times the particles of the one before), sinusoidal,
     /// linear:ALPHA,BETA (from BETA in the first column down to BETA - ALPHA), or patch:LEFT,RIGHT,BOTTOM,TOP
     #[arg(long, default_value = "geometric:0.99", value_parser = Distribution::parse)]
-    pub distribution: Distribution,
+    pub(crate) distribution: Distribution,
     /// Speed of the hot spot: particles move 2K + 1 columns a step
     #[arg(long, value_name = "K", default_value_t = 0, value_parser = counts(0..=GRID_MAX))]
-    pub speed: u32,
+    pub(crate) speed: u32,
     /// Rows that particles move a step, down if negative
     #[arg(long, value_name = "M", default_value_t = 1)]
-    pub rise: i32,
+    pub(crate) rise: i32,
     /// Iterations of each run; a step before them is not timed
     #[arg(long, value_name = "COUNT", default_value_t = 200, value_parser = counts(1..=100_000_000u32))]
-    pub iterations: u32,
+    pub(crate) iterations: u32,
     /// Instead of --speed: the gain of balancing at each of these speeds, for each of --sweep-period; as in 0..=20 or
     /// 0,5,10
     #[arg(long, value_name = "SPEEDS", value_parser = Speeds::parse, conflicts_with = "speed")]
-    pub sweep_speed: Option<Speeds>,
+    pub(crate) sweep_speed: Option<Speeds>,
     /// Iterations between two syncs, with --sweep-speed: one curve for each, unless --period asks for one
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "2,5,20,50",
         value_parser = counts(1..=u64::MAX), requires = "sweep_speed")]
-    pub sweep_period: Vec<u64>,
+    pub(crate) sweep_period: Vec<u64>,
     /// Runs of each point of a curve, of which the median counts
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = counts(1..=1000u32), requires = "sweep_speed")]
-    pub sweep_runs: u32,
+    pub(crate) sweep_runs: u32,
 }
 
 /// Speeds of a sweep: one or more, rising, none twice.
-///
-/// ```
-/// use caribou_apps::pic::options::Speeds;
-/// assert_eq!(Speeds::parse("0..=2,5").map(|speeds| speeds.0), Ok(vec![0, 1, 2, 5]));
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Speeds(pub Vec<u32>);
+pub(crate) struct Speeds(pub(crate) Vec<u32>);
 
 impl Speeds {
     /// Reads speeds and ranges of them.
     ///
     /// # Errors
     /// A sentence that says what was expected.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let speed = |text: &str| text.trim().parse::<u32>().ok().filter(|&speed| speed <= SPEEDS_MAX);
         let part = |part: &str| match part.split_once("..=") {
             Some((from, to)) => Some(speed(from)?..=speed(to)?),
@@ -110,7 +105,7 @@ impl Options {
     ///
     /// # Errors
     /// [`Error::Usage`], naming the option that cannot be met.
-    pub fn problem(&self) -> Result<Problem, Error> {
+    pub(crate) fn problem(&self) -> Result<Problem, Error> {
         let Self { grid, tiles, particles, distribution, speed: k, rise: m, iterations, .. } = *self;
         let (columns, rows) = (2 * k + 1, m.unsigned_abs());
         let fits = |tiles: u16| grid / u32::from(tiles) >= columns.max(rows);
@@ -140,7 +135,7 @@ impl Options {
     ///
     /// # Errors
     /// [`Error::Usage`], naming the options.
-    pub fn check_memory(&self, problem: &Problem, conditions: Conditions) -> Result<(), Error> {
+    pub(crate) fn check_memory(&self, problem: &Problem, conditions: Conditions) -> Result<(), Error> {
         let particles = self.particles.saturating_mul(size_of::<Particle>() as u64);
         let chunks = problem.tiling.tiles().saturating_mul(memory::CHUNK_BYTES);
         let asked = format!("--particles {}", self.particles);
@@ -158,8 +153,8 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::CommandLine;
-    use crate::pic::run::Pic;
+    use crate::run::Pic;
+    use caribou_apps::harness::CommandLine;
     use clap::Parser;
 
     fn options(arguments: &str) -> Options {

@@ -1,13 +1,13 @@
 //! The serial program: all particles in one vector, one step after the other.
 
-use super::particle::Particle;
-use super::problem::Problem;
-use super::tally::Tally;
-use super::tiling::Part;
+use crate::particle::Particle;
+use crate::problem::Problem;
+use crate::tally::Tally;
+use crate::tiling::Part;
 
 /// Runs it, and verifies every particle.
 #[must_use]
-pub fn run(problem: &Problem) -> Tally {
+pub(crate) fn run(problem: &Problem) -> Tally {
     let grid = problem.tiling.grid();
     let beginners = problem.beginners(Part { columns: 0..grid, rows: 0..grid });
     let mut particles: Vec<Particle> =
@@ -21,7 +21,7 @@ pub fn run(problem: &Problem) -> Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pic::problem::tests::{SMALL, problem};
+    use crate::problem::tests::{SMALL, problem};
 
     #[test]
     fn every_distribution_is_verified_at_any_speed() {

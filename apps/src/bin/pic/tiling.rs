@@ -4,43 +4,35 @@
 
 use std::ops::Range;
 
+use caribou_apps::harness::Error;
 use serde::{Deserialize, Serialize};
 
-use crate::harness::Error;
-
 /// The way from a tile to a neighbour, in columns and rows of tiles.
-pub type Way = [i8; 2];
+pub(crate) type Way = [i8; 2];
 
 /// The ways to all eight.
-pub const WAYS: [Way; 8] = [[-1, -1], [-1, 0], [-1, 1], [0, -1], [0, 1], [1, -1], [1, 0], [1, 1]];
+pub(crate) const WAYS: [Way; 8] = [[-1, -1], [-1, 0], [-1, 1], [0, -1], [0, 1], [1, -1], [1, 0], [1, 1]];
 
 /// A square grid cut into `side` x `side` tiles, whose sides differ by a cell at most.
-///
-/// ```
-/// use caribou_apps::pic::tiling::Tiling;
-/// let tiling = Tiling::new(1000, 16).expect("more cells than tiles");
-/// assert_eq!(tiling.part([1, 0]).columns, 62..125);
-/// assert_eq!(tiling.owner([62, 999]), [1, 15]);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tiling {
+pub(crate) struct Tiling {
     grid: u32,
     side: u16,
 }
 
 /// The cells of a tile.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub(crate) struct Part {
     /// Its columns.
-    pub columns: Range<u32>,
+    pub(crate) columns: Range<u32>,
     /// Its rows.
-    pub rows: Range<u32>,
+    pub(crate) rows: Range<u32>,
 }
 
 impl Part {
     /// Tells if the cell `[column, row]` is one of them.
     #[must_use]
-    pub fn contains(&self, [column, row]: [u32; 2]) -> bool {
+    pub(crate) fn contains(&self, [column, row]: [u32; 2]) -> bool {
         self.columns.contains(&column) && self.rows.contains(&row)
     }
 }
@@ -50,7 +42,7 @@ impl Tiling {
     ///
     /// # Errors
     /// [`Error::Usage`] when the grid is not even, or has fewer cells than tiles a side.
-    pub fn new(grid: u32, side: u16) -> Result<Self, Error> {
+    pub(crate) fn new(grid: u32, side: u16) -> Result<Self, Error> {
         if grid < 2 || !grid.is_multiple_of(2) {
             return Err(Error::Usage(format!(
                 "--grid {grid}: expected an even number of cells, as charges alternate"
@@ -64,31 +56,31 @@ impl Tiling {
 
     /// Cells along one side of the grid.
     #[must_use]
-    pub fn grid(self) -> u32 {
+    pub(crate) fn grid(self) -> u32 {
         self.grid
     }
 
     /// Tiles along one side of the grid.
     #[must_use]
-    pub fn side(self) -> u16 {
+    pub(crate) fn side(self) -> u16 {
         self.side
     }
 
     /// Cells along the shortest side of a tile.
     #[must_use]
-    pub fn narrowest(self) -> u32 {
+    pub(crate) fn narrowest(self) -> u32 {
         self.grid / u32::from(self.side)
     }
 
     /// Tiles in all.
     #[must_use]
-    pub fn tiles(self) -> u64 {
+    pub(crate) fn tiles(self) -> u64 {
         u64::from(self.side).pow(2)
     }
 
     /// The cells of the tile `[column, row]`.
     #[must_use]
-    pub fn part(self, tile: [u16; 2]) -> Part {
+    pub(crate) fn part(self, tile: [u16; 2]) -> Part {
         let first = |at: u32| (u64::from(at) * u64::from(self.grid) / u64::from(self.side)) as u32;
         let [columns, rows] = tile.map(|at| first(at.into())..first(u32::from(at) + 1));
         Part { columns, rows }
@@ -96,14 +88,14 @@ impl Tiling {
 
     /// The tile that has the cell `[column, row]`.
     #[must_use]
-    pub fn owner(self, cell: [u32; 2]) -> [u16; 2] {
+    pub(crate) fn owner(self, cell: [u32; 2]) -> [u16; 2] {
         let (grid, side) = (u64::from(self.grid), u64::from(self.side));
         cell.map(|at| (((u64::from(at) + 1) * side - 1) / grid) as u16)
     }
 
     /// The tile that lies on that way of another.
     #[must_use]
-    pub fn neighbour(self, [column, row]: [u16; 2], [to_right, up]: Way) -> [u16; 2] {
+    pub(crate) fn neighbour(self, [column, row]: [u16; 2], [to_right, up]: Way) -> [u16; 2] {
         let side = i32::from(self.side);
         [(column, to_right), (row, up)]
             .map(|(at, by)| (i32::from(at) + i32::from(by)).rem_euclid(side) as u16)
@@ -114,7 +106,7 @@ impl Tiling {
     /// # Panics
     /// When they are the same, or no neighbours.
     #[must_use]
-    pub fn way(self, from: [u16; 2], to: [u16; 2]) -> usize {
+    pub(crate) fn way(self, from: [u16; 2], to: [u16; 2]) -> usize {
         let side = i32::from(self.side);
         let step = |at: usize| match (i32::from(to[at]) - i32::from(from[at])).rem_euclid(side) {
             0 => 0,
@@ -149,6 +141,13 @@ mod tests {
             }
             assert_eq!(cells, grid * grid);
         }
+    }
+
+    #[test]
+    fn sides_differ_by_a_cell_at_most() {
+        let tiling = Tiling::new(1000, 16).unwrap();
+        assert_eq!(tiling.part([1, 0]).columns, 62..125);
+        assert!((0..16).all(|row| (62..=63).contains(&tiling.part([0, row]).rows.len())));
     }
 
     #[test]

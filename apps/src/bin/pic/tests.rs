@@ -1,15 +1,15 @@
 //! Particles on the runtime: every one where it has to be, wherever and however its tile runs.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::Arc;
 
 use caribou::Config;
 use caribou_apps::harness::iteration_clock::IterationClock;
 use caribou_apps::harness::{Program, Stage};
-use caribou_apps::pic::distribution::Distribution;
-use caribou_apps::pic::problem::Problem;
-use caribou_apps::pic::run::Pic;
-use caribou_apps::pic::tiling::Tiling;
+
+use crate::distribution::Distribution;
+use crate::problem::Problem;
+use crate::run::Pic;
+use crate::tiling::Tiling;
 
 const ITERATIONS: u32 = 25;
 
