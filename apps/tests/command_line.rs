@@ -7,6 +7,7 @@ use std::time::Duration;
 
 const STENCIL: &str = env!("CARGO_BIN_EXE_stencil2d");
 const PIC: &str = env!("CARGO_BIN_EXE_pic");
+const WAVE2D: &str = env!("CARGO_BIN_EXE_wave2d");
 const RING: &str = env!("CARGO_BIN_EXE_ring");
 const MONTECARLO: &str = env!("CARGO_BIN_EXE_montecarlo");
 const CROSSBAR: &str = env!("CARGO_BIN_EXE_crossbar");
@@ -63,6 +64,12 @@ fn a_bad_option_is_one_line_and_exit_code_2() {
         (PIC, "--sweep-speed 1 --speed 2", "cannot be used with"),
         (PIC, "--sweep-period 2", "--sweep-speed"),
         (PIC, "--sweep-speed 0..=900", "--speed 900: particles move 1801 columns"),
+        (WAVE2D, "--speed 0.8", "faster waves grow without bound"),
+        (WAVE2D, "--speed 0", "expected a number above 0"),
+        (WAVE2D, "--pulses 2000", "from 0 to 1000"),
+        (WAVE2D, "--grid 8 --chunk 9", "larger than --grid 8"),
+        (WAVE2D, "--grid 10000000 --chunk 10000", "a process needs 1600000.8 GB of memory"),
+        (WAVE2D, "--picture /nowhere/at/all.svg", "/nowhere/at/all.svg"),
         (RING, "--placement sideways", "sideways"),
         (RING, "--chunks 1 --ranks 2", "every rank needs a chunk"),
         (RING, "--chunks 4000000000", "10000000"),
@@ -155,6 +162,26 @@ fn particles_are_counted_and_a_sweep_writes_its_curves() {
     assert_eq!(numbers["settings"]["problem"]["particles"], 1994);
     let moves = |curve: usize| numbers["points"][2]["balanced"][curve]["moves"].as_u64();
     assert_eq!((moves(0), moves(1)), (Some(9 * 16), Some(3 * 16)), "{numbers}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn waves_tell_their_energy_and_are_drawn() {
+    let folder = std::env::temp_dir().join(format!("caribou-wave2d-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (picture, json) = (folder.join("out.svg"), folder.join("out.json"));
+    let files = format!("--picture {} --json {}", picture.display(), json.display());
+    let options = "--grid 64 --chunk 16 --iterations 40 --period 5 --ranks 2 --pulses 2 --seed 9 --speed 0.6";
+    let output = start(WAVE2D, &format!("{options} --compare none,rotate --check {files}"));
+    assert!(output.status.success(), "{:?}", lines(&output.stderr));
+    let said = lines(&output.stdout);
+    for words in ["2 pulses on 64 x 64 cells", "The waves have an energy of ", "rotate  ", "bit for bit"] {
+        assert!(said.iter().any(|line| line.contains(words)), "{words}: {said:?}");
+    }
+    assert!(std::fs::read_to_string(picture).unwrap().contains("<path stroke="));
+    let numbers: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    assert_eq!(numbers["runs"][1]["moves"], 7 * 16);
+    assert_eq!(numbers["settings"]["problem"]["speed"], 0.6);
     std::fs::remove_dir_all(folder).unwrap();
 }
 

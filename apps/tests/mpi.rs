@@ -23,6 +23,7 @@ use trace_reader::Trace;
 
 const STENCIL: &str = env!("CARGO_BIN_EXE_stencil2d");
 const PIC: &str = env!("CARGO_BIN_EXE_pic");
+const WAVE2D: &str = env!("CARGO_BIN_EXE_wave2d");
 const RING: &str = env!("CARGO_BIN_EXE_ring");
 const MONTECARLO: &str = env!("CARGO_BIN_EXE_montecarlo");
 const CROSSBAR: &str = env!("CARGO_BIN_EXE_crossbar");
@@ -154,6 +155,21 @@ fn particles_of_every_distribution_are_verified_in_any_number_of_processes() {
             for words in ["each where it has to be", "Every run ended with the serial"] {
                 assert_eq!(ended.lines_with(words), 1, "{what}: {words}: {:?}", ended.stdout);
             }
+        }
+    }
+}
+
+#[test]
+fn waves_are_the_serial_ones_in_any_number_of_processes_and_told_once() {
+    for (processes, shared_memory) in [(2, "on"), (3, "on"), (2, "off")] {
+        let what = format!("{processes} processes, shared memory {shared_memory}");
+        let variables = [("CARIBOU_SHARED_MEMORY", shared_memory)];
+        // Chunks of 2 x 32 KiB, which travel beside what is encoded.
+        let options = "--grid 256 --chunk 64 --iterations 30 --period 4 --check --compare none,rotate,refine";
+        let Some(ended) = start(processes, &variables, WAVE2D, options) else { return };
+        ended.assert_success(&what);
+        for words in ["The waves have an energy of", "Every run ended with the serial"] {
+            assert_eq!(ended.lines_with(words), 1, "{what}: {words}: {:?}", ended.stdout);
         }
     }
 }

@@ -12,15 +12,23 @@ use crate::harness::{Conditions, Error, memory};
 #[derive(Clone, Debug, clap::Parser)]
 #[command(name = "stencil2d", version, after_help = AFTER_HELP)]
 pub struct Options {
-    /// Cells along one side of the plate
+    /// The plate and its chunks.
+    #[command(flatten)]
+    pub grid: GridOptions,
+    /// Iterations of each run
+    #[arg(long, value_name = "COUNT", default_value_t = 800, value_parser = counts(1..=100_000_000u32))]
+    pub iterations: u32,
+}
+
+/// The options of a square grid that is cut into chunks.
+#[derive(Clone, Debug, clap::Args)]
+pub struct GridOptions {
+    /// Cells along one side of the grid
     #[arg(long, value_name = "CELLS", default_value_t = 4096, value_parser = counts(1..=usize::MAX))]
     pub grid: usize,
     /// Cells along one side of a chunk [default: 256, less where a rank would have few chunks]
     #[arg(long, value_name = "CELLS", value_parser = counts(1..=usize::MAX))]
     pub chunk: Option<usize>,
-    /// Iterations of each run
-    #[arg(long, value_name = "COUNT", default_value_t = 800, value_parser = counts(1..=100_000_000u32))]
-    pub iterations: u32,
 }
 
 const AFTER_HELP: &str = "\
@@ -35,8 +43,8 @@ over the capacity that the run measured.
 The shape of the paper's experiment (figure 3; there 8192 cells on 32 vCPUs, here 4096 on two):
   stencil2d --grid 4096 --chunk 256 --iterations 500 --period 20 --neighbour 1:100-300 --compare none,refine --plot fig3.svg";
 
-impl Options {
-    /// The plate and its chunks.
+impl GridOptions {
+    /// The grid and its chunks.
     ///
     /// # Errors
     /// [`Error::Usage`] when they are impossible.
@@ -45,24 +53,24 @@ impl Options {
         Shape::new(self.grid, chunk)
     }
 
-    /// Refuses a plate that does not fit into memory.
+    /// Refuses a grid that does not fit into memory with so many numbers a cell.
     ///
     /// # Errors
     /// [`Error::Usage`], naming the options.
-    pub fn check_memory(&self, shape: Shape, conditions: Conditions) -> Result<(), Error> {
-        let plate = (self.grid as u64).saturating_pow(2).saturating_mul(size_of::<f64>() as u64);
+    pub fn check_memory(&self, shape: Shape, numbers: u64, conditions: Conditions) -> Result<(), Error> {
+        let field = (self.grid as u64).saturating_pow(2).saturating_mul(size_of::<f64>() as u64);
         let chunks = shape.chunks().saturating_mul(memory::CHUNK_BYTES);
         let asked = self.chunk.map_or(String::new(), |chunk| format!(" --chunk {chunk}"));
         memory::check(
             &format!("--grid {}{asked}", self.grid),
-            plate.saturating_add(chunks),
+            field.saturating_mul(numbers).saturating_add(chunks),
             conditions.launch,
         )?;
         // Where results are compared, one process has all of the serial one's, of which a step needs two, and of the run's.
         if !conditions.checks {
             return Ok(());
         }
-        memory::check(&format!("--grid {} --check", self.grid), plate.saturating_mul(3), Launch::Alone)
+        memory::check(&format!("--grid {} --check", self.grid), field.saturating_mul(3), Launch::Alone)
     }
 }
 
@@ -96,7 +104,7 @@ mod tests {
              --neighbour 0 --quota 1:50 --slow 0:2 --compare none,refine --plot a.svg --json a.json --check",
         )
         .unwrap();
-        assert_eq!((own.grid, own.chunk, own.iterations, shared.check), (64, Some(8), 9, true));
+        assert_eq!((own.grid.grid, own.grid.chunk, own.iterations, shared.check), (64, Some(8), 9, true));
         assert_eq!((of_shape.period, of_shape.slow.len()), (Some(3), 1));
         assert_eq!((shared.neighbour.len(), shared.quota.len()), (2, 1));
         assert_eq!(

@@ -24,8 +24,8 @@ impl Program for Plate {
     type Result = Field;
 
     fn new(options: Options, conditions: Conditions) -> Result<Self, Error> {
-        let shape = options.shape(conditions.ranks)?;
-        options.check_memory(shape, conditions)?;
+        let shape = options.grid.shape(conditions.ranks)?;
+        options.grid.check_memory(shape, 1, conditions)?;
         Ok(Self { shape, iterations: options.iterations })
     }
 

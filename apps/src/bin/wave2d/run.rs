@@ -1,0 +1,101 @@
+//! The program as the harness sees it.
+
+use std::path::{Path, PathBuf};
+
+use caribou_apps::harness::arrays::{self, Array};
+use caribou_apps::harness::{Conditions, Error, Outcome, Program, Stage, Total};
+
+use super::chunk::Wave;
+use super::options::Options;
+use super::problem::Problem;
+use super::pulses::Pulses;
+use super::serial;
+use super::waves::{Told, Waves};
+
+/// Waves, and where their picture is wanted.
+#[derive(Clone, Debug)]
+pub(crate) struct Wave2d {
+    /// All that decides the result.
+    pub(crate) problem: Problem,
+    picture: Option<PathBuf>,
+}
+
+#[cfg(test)]
+impl Wave2d {
+    /// The same without a picture.
+    pub(crate) fn of(problem: Problem) -> Self {
+        Self { problem, picture: None }
+    }
+}
+
+impl Program for Wave2d {
+    const NAME: &'static str = "wave2d";
+    const DEMONSTRATES: bool = true;
+    type Shape = Array;
+    type Options = Options;
+    type Result = Waves;
+
+    fn new(options: Options, conditions: Conditions) -> Result<Self, Error> {
+        let Options { grid, iterations, speed, pulses: count, seed, picture } = options;
+        let shape = grid.shape(conditions.ranks)?;
+        grid.check_memory(shape, 2, conditions)?;
+        Ok(Self { problem: Problem { shape, iterations, speed, pulses: Pulses { count, seed } }, picture })
+    }
+
+    fn total(&self) -> Total {
+        Total { count: self.problem.iterations.into(), unit: "iterations" }
+    }
+
+    fn title(&self) -> String {
+        let Problem { shape, pulses: Pulses { count, .. }, .. } = self.problem;
+        let (grid, chunk, chunks) = (shape.grid(), shape.chunk(), shape.chunks());
+        format!("{count} pulses on {grid} x {grid} cells in chunks of {chunk} x {chunk} ({chunks} chunks)")
+    }
+
+    fn description(&self) -> serde_json::Value {
+        let Problem { shape, speed, pulses: Pulses { count, seed }, .. } = self.problem;
+        serde_json::json!({
+            "grid": shape.grid(),
+            "chunk": shape.chunk(),
+            "chunks": shape.chunks(),
+            "speed": speed,
+            "pulses": count,
+            "seed": seed,
+        })
+    }
+
+    fn run(&self, stage: &Stage<'_>) -> Result<Outcome<Self>, Error> {
+        let (problem, compared) = (self.problem, stage.gathers);
+        // The energy and the picture are of interest also where nothing is compared.
+        let always = Stage { gathers: true, ..*stage };
+        let (told, report) = arrays::run::<Told>(&always, problem.shape.chunks(), |setup| {
+            setup.array(problem.shape.extent(), move |index| Wave::new(problem, compared, index));
+        })?;
+        // Other processes are told nothing.
+        Ok(Outcome { result: (!told.is_empty()).then(|| Waves::new(&problem, told)), report })
+    }
+
+    fn reference(&self) -> Waves {
+        serial::run(&self.problem)
+    }
+
+    fn difference(waves: &Waves, reference: &Waves) -> Option<String> {
+        waves.difference(reference)
+    }
+
+    fn results(&self, waves: &Waves) -> String {
+        format!(
+            "The waves have an energy of {:.6}; it drifted by {:.1e} of it.\n",
+            waves.energies[1],
+            waves.drift()
+        )
+    }
+
+    fn file(&self) -> Option<&Path> {
+        self.picture.as_deref()
+    }
+
+    fn contents(&self, waves: &Waves) -> String {
+        waves.raster.svg(&format!("{}, after {} iterations", self.title(), self.problem.iterations))
+    }
+}
