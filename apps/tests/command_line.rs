@@ -8,6 +8,7 @@ use std::time::Duration;
 const STENCIL: &str = env!("CARGO_BIN_EXE_stencil2d");
 const PIC: &str = env!("CARGO_BIN_EXE_pic");
 const WAVE2D: &str = env!("CARGO_BIN_EXE_wave2d");
+const MOL3D: &str = env!("CARGO_BIN_EXE_mol3d");
 const RING: &str = env!("CARGO_BIN_EXE_ring");
 const MONTECARLO: &str = env!("CARGO_BIN_EXE_montecarlo");
 const CROSSBAR: &str = env!("CARGO_BIN_EXE_crossbar");
@@ -70,6 +71,13 @@ fn a_bad_option_is_one_line_and_exit_code_2() {
         (WAVE2D, "--grid 8 --chunk 9", "larger than --grid 8"),
         (WAVE2D, "--grid 10000000 --chunk 10000", "a process needs 1600000.8 GB of memory"),
         (WAVE2D, "--picture /nowhere/at/all.svg", "/nowhere/at/all.svg"),
+        (MOL3D, "--density 2", "expected a number from 0.000001 to 1.5"),
+        (MOL3D, "--particles 1e8", "--particles 100000000: a process needs 78.4 GB"),
+        (MOL3D, "--particles 1000 --cutoff 30", "expected a box of 33.00 or more a side, not of 10.77"),
+        (MOL3D, "--cell 2", "expected a side from 3.85 to 48.67"),
+        (MOL3D, "--input places.txt", "expected a name that ends in .xyz, .pdb or .ent"),
+        (MOL3D, "--input /nowhere/at/all.pdb", "--input /nowhere/at/all.pdb: No such file"),
+        (MOL3D, "--input places.xyz --density 0.5", "cannot be used with"),
         (RING, "--placement sideways", "sideways"),
         (RING, "--chunks 1 --ranks 2", "every rank needs a chunk"),
         (RING, "--chunks 4000000000", "10000000"),
@@ -182,6 +190,31 @@ fn waves_tell_their_energy_and_are_drawn() {
     let numbers: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
     assert_eq!(numbers["runs"][1]["moves"], 7 * 16);
     assert_eq!(numbers["settings"]["problem"]["speed"], 0.6);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn particles_out_of_a_file_leave_the_energies_of_each_iteration() {
+    let folder = std::env::temp_dir().join(format!("caribou-mol3d-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let [input, energies] = ["places.xyz", "energies.csv"].map(|name| folder.join(name));
+    let places = "3\nLattice=\"9 0 0 0 9 0 0 0 9\"\nAr 1 1 1\nAr 2.1 1 1\nAr 8 8 8\n";
+    std::fs::write(&input, places).unwrap();
+    let options = format!("--input {} --output {}", input.display(), energies.display());
+    let balancing = "--ranks 2 --iterations 12 --exchange 3 --period 5 --compare none,rotate --check";
+    let output = start(MOL3D, &format!("{options} {balancing}"));
+    assert!(output.status.success(), "{:?}", lines(&output.stderr));
+    let said = lines(&output.stdout);
+    for words in ["3 particles in a box of 9.0 x 9.0 x 9.0", "a particle (kinetic 1.500000, ", "bit for bit"]
+    {
+        assert!(said.iter().any(|line| line.contains(words)), "{words}: {said:?}");
+    }
+    assert_eq!(lines(&std::fs::read(&energies).unwrap()).len(), 1 + 13);
+    std::fs::write(&input, places.replace("2.1 1 1", "2.1 1")).unwrap();
+    let output = start(MOL3D, &options);
+    let expected = "line 4: expected an element and three coordinates up to 1e6";
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(lines(&output.stderr), [format!("error: --input {}: {expected}", input.display())]);
     std::fs::remove_dir_all(folder).unwrap();
 }
 

@@ -24,6 +24,7 @@ use trace_reader::Trace;
 const STENCIL: &str = env!("CARGO_BIN_EXE_stencil2d");
 const PIC: &str = env!("CARGO_BIN_EXE_pic");
 const WAVE2D: &str = env!("CARGO_BIN_EXE_wave2d");
+const MOL3D: &str = env!("CARGO_BIN_EXE_mol3d");
 const RING: &str = env!("CARGO_BIN_EXE_ring");
 const MONTECARLO: &str = env!("CARGO_BIN_EXE_montecarlo");
 const CROSSBAR: &str = env!("CARGO_BIN_EXE_crossbar");
@@ -169,6 +170,21 @@ fn waves_are_the_serial_ones_in_any_number_of_processes_and_told_once() {
         let Some(ended) = start(processes, &variables, WAVE2D, options) else { return };
         ended.assert_success(&what);
         for words in ["The waves have an energy of", "Every run ended with the serial"] {
+            assert_eq!(ended.lines_with(words), 1, "{what}: {words}: {:?}", ended.stdout);
+        }
+    }
+}
+
+#[test]
+fn molecules_have_the_serial_bits_and_their_energy_in_any_number_of_processes() {
+    let small = "--particles 400 --cutoff 1.8 --cell 2 --iterations 12 --exchange 4 --period 2 --check";
+    for (processes, shared_memory) in [(2, "on"), (3, "on"), (2, "off")] {
+        let what = format!("{processes} processes, shared memory {shared_memory}");
+        let variables = [("CARIBOU_SHARED_MEMORY", shared_memory)];
+        let options = format!("{small} --compare none,rotate,refine");
+        let Some(ended) = start(processes, &variables, MOL3D, &options) else { return };
+        ended.assert_success(&what);
+        for words in ["a particle (kinetic 1.500000, ", "Every run ended with the serial"] {
             assert_eq!(ended.lines_with(words), 1, "{what}: {words}: {:?}", ended.stdout);
         }
     }

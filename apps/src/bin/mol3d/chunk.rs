@@ -1,0 +1,267 @@
+//! Cells and pairs as two arrays of chunks.
+//!
+//! A cell sends the places of its particles to its 27 pairs. A pair that has both cells' answers each with the forces of the
+//! other. A cell that has 27 answers adds them up in the order of where the other cells lie, so that the sum has the same
+//! bits whoever was faster, completes its step, and begins the next. Every so many steps it first hands over the particles
+//! that have left it, and waits for those of its 26 neighbours.
+//!
+//! Nobody waits for all: the energies of a step are added up on the way to one cell, which keeps the books.
+//!
+//! Places and forces need no number of a step: a cell sends no places before all answers to the last are in, and no pair
+//! answers before it has both. A neighbour may hand over particles before this cell has all its answers; they wait.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use caribou::{Array, Chunk, Ctx, Halo, Halos, Reducer, ReplyTo, Target, Values};
+use caribou_apps::harness::arrays::Observers;
+use caribou_apps::harness::disturbance::slow::stretched;
+use serde::{Deserialize, Serialize};
+
+use super::grid::{Vector, Way};
+use super::law::Interaction;
+use super::particle::{self, Energy, Particle};
+use super::problem::{Pair, Problem, Rules};
+
+/// The cell that keeps the books, on rank 0 all along.
+const BOOKKEEPER: [u16; 3] = [0, 0, 0];
+
+/// The energies of each step; a service, of which that on rank 0 counts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Books(Arc<Mutex<Vec<Energy>>>);
+
+impl Books {
+    /// Takes the energies out.
+    pub(crate) fn take(&self) -> Vec<Energy> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Vectors, one for each particle of a cell.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Vectors(#[serde(with = "caribou::bulk")] Arc<Vec<Vector>>);
+
+impl Vectors {
+    fn new(vectors: Vec<Vector>) -> Self {
+        Self(Arc::new(vectors))
+    }
+}
+
+impl AsRef<[Vector]> for Vectors {
+    fn as_ref(&self) -> &[Vector] {
+        &self.0
+    }
+}
+
+/// Particles: all of a cell, or those that change cells.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Particles(#[serde(with = "caribou::bulk")] pub(crate) Vec<Particle>);
+
+/// One cell of the box, and where it stands in its computation.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Cell {
+    rules: Rules,
+    /// Particles of all cells.
+    count: u64,
+    keeps_books: bool,
+    pairs: Array<Two>,
+    particles: Particles,
+    /// Steps that are complete or under way.
+    step: u32,
+    /// The potential energy that came with them, and the forces of this step.
+    answers: Halos<(f64, Vectors)>,
+    arrivals: Halos<Particles>,
+}
+
+/// Messages to cells.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Message {
+    /// The answer of a pair.
+    Forces {
+        /// Where the other cell lies.
+        way: Way,
+        /// The energy between both, told to the first alone.
+        energy: f64,
+        forces: Vectors,
+    },
+    /// Particles of a neighbour that are now here.
+    Arrivals(Halo<Particles>),
+    /// All cells have done `step` steps.
+    Complete { step: u32, cells: i64, particles: i64, energy: Energy },
+}
+
+impl Cell {
+    /// The cell `index` before the first step.
+    pub(crate) fn new(problem: &Problem, index: [u16; 3], pairs: Array<Two>) -> Self {
+        Self {
+            rules: problem.rules,
+            count: problem.count(),
+            keeps_books: index == BOOKKEEPER,
+            pairs,
+            particles: Particles(problem.beginners[problem.rules.grid.position(index)].clone()),
+            step: 0,
+            answers: Halos::new(27),
+            arrivals: Halos::new(26),
+        }
+    }
+
+    /// Asks all pairs for forces.
+    fn ask(&self, ctx: &mut Ctx<'_, Self>) {
+        let places = Arc::new(particle::places(&self.particles.0));
+        for (pair, is_second) in Pair::of(&self.rules.grid, ctx.index()) {
+            let places = Vectors(Arc::clone(&places));
+            ctx.send_to(self.pairs, pair, Places { is_second, answer_to: ctx.reply_to_self(), places });
+        }
+    }
+
+    /// All forces are here: completes the step, and begins the next.
+    fn go_on(&mut self, answers: Vec<(f64, Vectors)>, ctx: &mut Ctx<'_, Self>) {
+        let (rules, particles) = (self.rules, &mut self.particles.0);
+        let potential = answers.iter().map(|(energy, _)| energy).sum();
+        let forces = answers.into_iter().map(|(_, forces)| forces);
+        let sum = stretched(ctx.slowness(), || rules.complete(particles, forces, self.step == 0));
+        let Energy { kinetic, potential } = Energy::new(particle::kinetic(particles), potential);
+        let values = vec![1, particles.len() as i64, kinetic, potential];
+        if self.step == rules.iterations {
+            ctx.service::<Observers<Particles>>().deliver(ctx, || Particles(particles.clone()));
+        }
+        ctx.contribute(self.step, Reducer::Sum, values, Target::Chunk(BOOKKEEPER));
+        if self.step == rules.iterations {
+            return;
+        }
+        if ctx.sync_due(self.step.into()) {
+            ctx.at_sync_nowait();
+        }
+        self.step += 1;
+        let here = ctx.index();
+        stretched(ctx.slowness(), || rules.advance(particles, &sum, here));
+        if rules.exchanges(self.step) { self.hand_over(ctx) } else { self.ask(ctx) }
+    }
+
+    /// Tells if particles were handed over, and those of the neighbours are not all here.
+    fn awaits_arrivals(&self) -> bool {
+        u64::from(self.step / self.rules.exchange) > self.arrivals.step()
+    }
+
+    /// Sends each neighbour the particles that are now there.
+    fn hand_over(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let (grid, here) = (self.rules.grid, ctx.index());
+        let leavers = particle::take_leavers(&mut self.particles.0, &grid, here);
+        for (way, leavers) in Way::all().zip(leavers).filter(|&(way, _)| way != Way::STAY) {
+            let halo = self.arrivals.halo(way.back().0.into(), Particles(leavers));
+            ctx.send(grid.beyond(here, way).0, Message::Arrivals(halo));
+        }
+    }
+}
+
+impl Chunk for Cell {
+    type Index = [u16; 3];
+    type Message = Message;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.ask(ctx);
+    }
+
+    fn ready(&self, message: &Message) -> bool {
+        match message {
+            // A neighbour may hand over before we do.
+            Message::Arrivals(arrivals) => self.awaits_arrivals() && self.arrivals.expects(arrivals),
+            Message::Forces { .. } | Message::Complete { .. } => true,
+        }
+    }
+
+    fn receive(&mut self, message: Message, ctx: &mut Ctx<'_, Self>) {
+        match message {
+            Message::Forces { way, energy, forces } => {
+                let answer = self.answers.halo(way.0.into(), (energy, forces));
+                let Some(answers) = self.answers.add(answer).map(Vec::from_iter) else { return };
+                self.go_on(answers, ctx);
+            }
+            Message::Arrivals(arrivals) => {
+                let Some(all) = self.arrivals.add(arrivals) else { return };
+                all.for_each(|Particles(mut particles)| self.particles.0.append(&mut particles));
+                self.ask(ctx);
+            }
+            Message::Complete { step, cells, particles, energy } => {
+                let expected = (self.rules.grid.count() as i64, self.count as i64);
+                assert_eq!((cells, particles), expected, "no cell and no particle is lost in step {step}");
+                ctx.service::<Books>().0.lock().unwrap_or_else(PoisonError::into_inner).push(energy);
+                let observers = ctx.service::<Observers<Particles>>();
+                match step {
+                    0 => observers.begin(ctx),
+                    iterations => observers.complete(ctx, iterations),
+                }
+            }
+        }
+    }
+
+    /// Nothing waited, so nothing has to start again.
+    fn resume(&mut self, _ctx: &mut Ctx<'_, Self>) {}
+
+    fn reduced(tag: u32, values: Values) -> Message {
+        let Values::I64(sums) = values else { panic!("cells contribute whole numbers") };
+        let energy = Energy { kinetic: sums[2], potential: sums[3] };
+        Message::Complete { step: tag, cells: sums[0], particles: sums[1], energy }
+    }
+
+    fn migratable(&self) -> bool {
+        !self.keeps_books
+    }
+
+    fn state_bytes(&self) -> u64 {
+        (size_of::<Self>() + self.particles.0.len() * size_of::<Particle>()) as u64
+    }
+}
+
+/// Two cells that interact, or one with itself.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Two {
+    rules: Rules,
+    /// What has come of this step, the first cell's before the second's.
+    come: Halos<(ReplyTo<Message>, Vectors)>,
+    /// Steps that are done.
+    step: u32,
+}
+
+/// The places of a cell's particles, and to whom to answer.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Places {
+    is_second: bool,
+    answer_to: ReplyTo<Message>,
+    places: Vectors,
+}
+
+impl Two {
+    /// The pair `index` before the first step.
+    pub(crate) fn new(rules: Rules, index: Pair) -> Self {
+        let cells = if index.way == Way::STAY { 1 } else { 2 };
+        Self { rules, come: Halos::new(cells), step: 0 }
+    }
+}
+
+impl Chunk for Two {
+    type Index = Pair;
+    type Message = Places;
+
+    fn receive(&mut self, Places { is_second, answer_to, places }: Places, ctx: &mut Ctx<'_, Self>) {
+        let halo = self.come.halo(is_second.into(), (answer_to, places));
+        let Some(mut come) = self.come.add(halo) else { return };
+        let (pair, (first, places)) = (ctx.index(), come.next().expect("a pair has one cell or two"));
+        let second = come.next();
+        let others = second.as_ref().map_or(&[][..], |(_, places)| places.as_ref());
+        let interact = || self.rules.interact(pair, places.as_ref(), others);
+        let Interaction { on_first, on_second, energy } = stretched(ctx.slowness(), interact);
+        ctx.reply(&first, Message::Forces { way: pair.way, energy, forces: Vectors::new(on_first) });
+        if let Some((second, _)) = second {
+            let (way, forces) = (pair.way.back(), Vectors::new(on_second));
+            ctx.reply(&second, Message::Forces { way, energy: 0.0, forces });
+        }
+        let step = self.step;
+        self.step += 1;
+        if step < self.rules.iterations && ctx.sync_due(step.into()) {
+            ctx.at_sync_nowait();
+        }
+    }
+
+    /// Nothing waited, so nothing has to start again.
+    fn resume(&mut self, _ctx: &mut Ctx<'_, Self>) {}
+}

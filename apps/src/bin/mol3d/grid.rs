@@ -1,0 +1,166 @@
+//! The periodic box, and the cells that it is cut into.
+
+use serde::{Deserialize, Serialize};
+
+/// A place, a velocity, a force.
+pub(crate) type Vector = [f64; 3];
+
+/// The sum of two vectors, the second so many times.
+#[inline]
+pub(crate) fn plus(one: Vector, other: Vector, times: f64) -> Vector {
+    [0, 1, 2].map(|axis| one[axis] + times * other[axis])
+}
+
+/// One of the 27 directions in which a cell has a neighbour, itself among them, in rising order of where it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct Way(pub(crate) u8);
+
+impl Way {
+    /// The way to the cell itself.
+    pub(crate) const STAY: Self = Self(13);
+
+    /// All 27.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        (0..27).map(Self)
+    }
+
+    /// One of each two that are opposite, and the cell itself: 14, so that each two neighbours meet once.
+    pub(crate) fn half() -> impl Iterator<Item = Self> {
+        (Self::STAY.0..27).map(Self)
+    }
+
+    /// The way back.
+    pub(crate) fn back(self) -> Self {
+        Self(26 - self.0)
+    }
+
+    /// The way by steps of -1, 0 or 1 along each axis.
+    pub(crate) fn of([x, y, z]: [i8; 3]) -> Self {
+        Self((9 * (x + 1) + 3 * (y + 1) + z + 1) as u8)
+    }
+
+    fn steps(self) -> [i8; 3] {
+        let Self(way) = self;
+        [way / 9, way / 3 % 3, way % 3].map(|step| step as i8 - 1)
+    }
+}
+
+/// A box with periodic borders, and equal cells in it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Grid {
+    /// Cells along each axis.
+    pub(crate) cells: [u16; 3],
+    /// The sides of a cell.
+    pub(crate) sides: Vector,
+}
+
+impl Grid {
+    /// The finest grid of a box whose cells are nowhere narrower than `narrowest`; `None` if the box is.
+    pub(crate) fn new(sides: Vector, narrowest: f64) -> Option<Self> {
+        let cells = sides.map(|side| (side / narrowest) as u16);
+        let sides = [0, 1, 2].map(|axis| sides[axis] / f64::from(cells[axis]));
+        cells.iter().all(|&count| count > 0).then_some(Self { cells, sides })
+    }
+
+    /// The sides of the box.
+    pub(crate) fn extent(&self) -> Vector {
+        [0, 1, 2].map(|axis| self.sides[axis] * f64::from(self.cells[axis]))
+    }
+
+    /// Cells in all.
+    pub(crate) fn count(&self) -> u64 {
+        self.cells.iter().map(|&count| u64::from(count)).product()
+    }
+
+    /// All cells, in rising order.
+    pub(crate) fn all(&self) -> impl Iterator<Item = [u16; 3]> {
+        let [planes, rows, columns] = self.cells;
+        (0..planes).flat_map(move |x| (0..rows).flat_map(move |y| (0..columns).map(move |z| [x, y, z])))
+    }
+
+    /// The place of a cell among all of them.
+    pub(crate) fn position(&self, [x, y, z]: [u16; 3]) -> usize {
+        let [_, rows, columns] = self.cells.map(usize::from);
+        (usize::from(x) * rows + usize::from(y)) * columns + usize::from(z)
+    }
+
+    /// The neighbour that way, and what is to be added to a place in it to lie beside `cell`, across the border of the box.
+    pub(crate) fn beyond(&self, cell: [u16; 3], way: Way) -> ([u16; 3], Vector) {
+        let (steps, extent) = (way.steps(), self.extent());
+        let (mut there, mut shift) = (cell, [0.0; 3]);
+        for axis in 0..3 {
+            let last = self.cells[axis] - 1;
+            (there[axis], shift[axis]) = match steps[axis] {
+                -1 if cell[axis] == 0 => (last, -extent[axis]),
+                1 if cell[axis] == last => (0, extent[axis]),
+                step => (cell[axis].wrapping_add_signed(step.into()), 0.0),
+            };
+        }
+        (there, shift)
+    }
+
+    /// The way from a cell to where that place is, and how far outside of the cell it is, at most along one axis.
+    pub(crate) fn astray(&self, cell: [u16; 3], place: Vector) -> (Way, f64) {
+        let (mut steps, mut distance) = ([0; 3], 0.0_f64);
+        for axis in 0..3 {
+            let [low, high] = [cell[axis], cell[axis] + 1].map(|border| f64::from(border) * self.sides[axis]);
+            let below = low - place[axis];
+            let above = place[axis] - high;
+            steps[axis] = if below > 0.0 { -1 } else { i8::from(above >= 0.0) };
+            distance = distance.max(below).max(above);
+        }
+        (Way::of(steps), distance)
+    }
+
+    /// The cell of a place, and that place in the box.
+    pub(crate) fn owner(&self, place: Vector) -> ([u16; 3], Vector) {
+        let extent = self.extent();
+        let inside = [0, 1, 2].map(|axis| place[axis].rem_euclid(extent[axis]));
+        let cell = |axis: usize| ((inside[axis] / self.sides[axis]) as u16).min(self.cells[axis] - 1);
+        ([cell(0), cell(1), cell(2)], inside)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid() -> Grid {
+        Grid::new([6.0, 4.5, 2.0], 1.5).unwrap()
+    }
+
+    #[test]
+    fn cells_are_as_narrow_as_they_may_be() {
+        assert_eq!((grid().cells, grid().sides), ([4, 3, 1], [1.5, 1.5, 2.0]));
+        assert_eq!(grid().all().map(|cell| grid().position(cell)).collect::<Vec<_>>(), Vec::from_iter(0..12));
+        assert_eq!(Grid::new([6.0, 1.4, 2.0], 1.5), None);
+    }
+
+    #[test]
+    fn fourteen_ways_and_the_ways_back_lead_everywhere_once() {
+        let back = Way::half().map(Way::back).filter(|&way| way != Way::STAY);
+        let mut both: Vec<_> = Way::half().chain(back).collect();
+        both.sort_unstable();
+        assert_eq!(both, Vec::from_iter(Way::all()));
+        assert!(Way::all().all(|way| Way::of(way.steps()) == way));
+    }
+
+    #[test]
+    fn who_goes_and_comes_back_is_at_home() {
+        for cell in grid().all() {
+            for way in Way::all() {
+                let (there, shift) = grid().beyond(cell, way);
+                assert_eq!(grid().beyond(there, way.back()), (cell, shift.map(|length| 0.0 - length)));
+            }
+        }
+        assert_eq!(grid().beyond([0, 2, 0], Way::of([-1, 1, 0])), ([3, 0, 0], [-6.0, 4.5, 0.0]));
+    }
+
+    #[test]
+    fn a_place_is_in_its_cell_and_a_little_outside_is_a_neighbours() {
+        assert_eq!(grid().owner([1.6, -0.5, 7.9]), ([1, 2, 0], [1.6, 4.0, 7.9_f64.rem_euclid(2.0)]));
+        let (way, distance) = grid().astray([1, 2, 0], [1.4, 4.0, 2.25]);
+        assert_eq!((way, distance), (Way::of([-1, 0, 1]), 0.25));
+        assert_eq!(grid().astray([1, 2, 0], [1.5, 4.5, 1.0]).0, Way::of([0, 1, 0]));
+    }
+}

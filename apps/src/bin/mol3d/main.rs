@@ -1,0 +1,31 @@
+//! Molecular dynamics in three dimensions, as Charm++'s LeanMD and Mol3D have it: cells of a periodic box hold particles, and
+//! each two neighbouring cells are a pair that computes what their particles do to each other. Pairs hold the load.
+//!
+//! `grid` is the box and its cells, `law` the forces, `particle` what a cell does with its particles; `problem` is all that
+//! together, `input` reads it from files, `serial` is the reference. `physics` is the result. `chunk` is the program as the
+//! runtime sees it, `run` as the harness does, and `options` its command line.
+//!
+//! Sources: Mei, Gioachino, Kale et al., "Enabling and scaling biomolecular simulations of 100 million atoms", SC 2011, for the
+//! decomposition; Verlet, Phys. Rev. 159 (1967), for the motion.
+#![forbid(unsafe_code)]
+
+mod chunk;
+mod grid;
+mod input;
+mod law;
+mod options;
+mod particle;
+mod physics;
+mod problem;
+mod run;
+mod serial;
+#[cfg(test)]
+mod tests;
+
+use std::process::ExitCode;
+
+use caribou_apps::harness;
+
+fn main() -> ExitCode {
+    harness::main::<run::Molecules>(std::env::args_os())
+}

@@ -1,0 +1,125 @@
+//! The options of `mol3d`.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+use caribou_apps::harness::{Conditions, Error, memory};
+use presentation::counts;
+
+use super::grid::{Grid, Vector};
+use super::input;
+use super::law::Law;
+use super::problem::{Problem, Rules, lattice};
+
+/// Molecular dynamics in three dimensions: particles that attract and repel each other, in cells and pairs of cells.
+///
+/// Lengths are in units of the particles' size, energies in the depth of their potential (Lennard-Jones).
+#[derive(Clone, Debug, clap::Parser)]
+#[command(name = "mol3d", version, after_help = AFTER_HELP)]
+pub(crate) struct Options {
+    /// Particles, at first on a lattice in a cube
+    #[arg(long, value_name = "COUNT", default_value_t = 92_224, value_parser = counts(1..=PARTICLES_MAX))]
+    pub(crate) particles: u64,
+    /// Particles in a unit of volume
+    #[arg(long, value_name = "DENSITY", default_value_t = 0.8, value_parser = number(1e-6..=1.5))]
+    pub(crate) density: f64,
+    /// Instead of both: places of particles, as XYZ or PDB; an angstrom is one unit of length
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["particles", "density"])]
+    pub(crate) input: Option<PathBuf>,
+    /// Temperature of the velocities at first
+    #[arg(long, value_name = "TEMPERATURE", default_value_t = 1.0, value_parser = number(0.0..=100.0))]
+    pub(crate) temperature: f64,
+    /// Seed of the velocities
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Distance from which on particles do not feel each other
+    #[arg(long, value_name = "LENGTH", default_value_t = 3.5, value_parser = number(1.0..=1000.0))]
+    pub(crate) cutoff: f64,
+    /// Side of a cell at least, a tenth more than the cut-off [default: that, or what 200 particles take up if it is more]
+    #[arg(long, value_name = "LENGTH", value_parser = number(1.0..=1e6))]
+    pub(crate) cell: Option<f64>,
+    /// Time of an iteration
+    #[arg(long, value_name = "TIME", default_value_t = 0.001, value_parser = number(1e-6..=0.1))]
+    pub(crate) timestep: f64,
+    /// Iterations of each run
+    #[arg(long, value_name = "COUNT", default_value_t = 200, value_parser = counts(1..=100_000_000u32))]
+    pub(crate) iterations: u32,
+    /// Iterations after which particles are handed over to the cells that they are in
+    #[arg(long, value_name = "ITERATIONS", default_value_t = 20, value_parser = counts(1..=1_000_000u32))]
+    pub(crate) exchange: u32,
+    /// Write the energies after each iteration
+    #[arg(long, value_name = "FILE.csv")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+const AFTER_HELP: &str = "\
+Options win over CARIBOU_* variables, which win over the defaults.
+Exit code: 0 done, 1 a run failed or its result is wrong, 2 bad options.
+
+The box is periodic. XYZ may name it in its second line, as in Lattice=\"20 0 0 0 20 0 0 0 20\", PDB in its CRYST1 record;
+otherwise it leaves a cut-off of room around all particles. Of a molecule only the places of its atoms count.
+
+As many particles within the cut-off as in the benchmark ApoA1 of NAMD (92 224 atoms, 12 angstrom):
+  mol3d --cutoff 6 --iterations 20";
+
+/// Their number is exact, and so is the sum of their energies.
+const PARTICLES_MAX: u64 = 100_000_000;
+
+/// Memory of a particle, about: twice itself, its place, and the forces of 27 pairs.
+const PARTICLE_BYTES: u64 = 2 * 56 + 28 * 24;
+
+/// Side of a cell at least, over the cut-off: particles may go a little out of their cells before they are handed over.
+const ROOM: f64 = 1.1;
+
+/// Particles of a cell unless a side was asked for, about.
+const CROWD: f64 = 200.0;
+
+/// Reads numbers of a range.
+fn number(range: RangeInclusive<f64>) -> impl Fn(&str) -> Result<f64, String> + Clone {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("expected a number from {} to {}", range.start(), range.end()))
+    }
+}
+
+impl Options {
+    /// The problem that they describe.
+    ///
+    /// # Errors
+    /// [`Error::Usage`], naming the option that cannot be met, or the line of the file that cannot be read.
+    pub(crate) fn problem(&self, conditions: Conditions) -> Result<Problem, Error> {
+        let Self { particles, density, cutoff, timestep, iterations, exchange, .. } = *self;
+        let (places, sides) = match &self.input {
+            Some(path) => input::read(path, cutoff)?,
+            None => {
+                let needed = particles.saturating_mul(PARTICLE_BYTES);
+                memory::check(&format!("--particles {particles}"), needed, conditions.launch)?;
+                let side = (particles as f64 / density).cbrt();
+                (lattice(particles, side), [side; 3])
+            }
+        };
+        let grid = self.grid(places.len(), sides)?;
+        let chunks = grid.count().saturating_mul(15 * memory::CHUNK_BYTES);
+        memory::check(&format!("{} cells", grid.count()), chunks, conditions.launch)?;
+        let rules = Rules { grid, cutoff, law: Law::new(cutoff), timestep, exchange, iterations };
+        Ok(Problem::new(rules, &places, self.temperature, self.seed))
+    }
+
+    fn grid(&self, particles: usize, sides: Vector) -> Result<Grid, Error> {
+        let (cutoff, least) = (self.cutoff, ROOM * self.cutoff);
+        let narrowest = sides.into_iter().fold(f64::INFINITY, f64::min);
+        if narrowest < least {
+            return Err(Error::Usage(format!(
+                "--cutoff {cutoff}: expected a box of {least:.2} or more a side, not of {narrowest:.2}"
+            )));
+        }
+        let crowded = || (CROWD * sides.iter().product::<f64>() / particles as f64).cbrt().min(narrowest);
+        let side = self.cell.unwrap_or_else(|| crowded().max(least));
+        if side < least || side > narrowest {
+            return Err(Error::Usage(format!(
+                "--cell {side}: expected a side from {least:.2} to {narrowest:.2}"
+            )));
+        }
+        Ok(Grid::new(sides, side).expect("no cell is wider than the box"))
+    }
+}

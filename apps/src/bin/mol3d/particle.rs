@@ -1,0 +1,118 @@
+//! One particle, what a cell does with those that are in it, and their energy.
+
+use bytemuck::{Pod, Zeroable};
+use serde::{Deserialize, Serialize};
+
+use super::grid::{Grid, Vector, Way, plus};
+
+/// A particle of mass 1.
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Particle {
+    /// Beside the cell that has it: beyond the border of the box until it is handed over.
+    pub(crate) place: Vector,
+    pub(crate) velocity: Vector,
+    pub(crate) id: u64,
+}
+
+/// Energies of many particles, in whole numbers of a unit so small that nothing is lost: the same in whatever order they are
+/// added.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Energy {
+    pub(crate) kinetic: i64,
+    pub(crate) potential: i64,
+}
+
+impl Energy {
+    const UNIT: f64 = 1.0 / (1_u64 << 32) as f64;
+
+    /// From the depth of the potential as unit.
+    pub(crate) fn new(kinetic: f64, potential: f64) -> Self {
+        let [kinetic, potential] = [kinetic, potential].map(|energy| (energy / Self::UNIT) as i64);
+        Self { kinetic, potential }
+    }
+
+    /// Kinetic, potential, and their sum.
+    pub(crate) fn parts(self) -> [f64; 3] {
+        [self.kinetic, self.potential, self.kinetic + self.potential].map(|energy| energy as f64 * Self::UNIT)
+    }
+}
+
+/// Adds half a time step of those forces to the velocities.
+pub(crate) fn kick(particles: &mut [Particle], forces: &[Vector], half_step: f64) {
+    for (particle, &force) in particles.iter_mut().zip(forces) {
+        particle.velocity = plus(particle.velocity, force, half_step);
+    }
+}
+
+/// Moves them for a time step. Returns how far outside of its cell one is at most.
+pub(crate) fn drift(particles: &mut [Particle], grid: &Grid, cell: [u16; 3], step: f64) -> f64 {
+    let moved = |particle: &mut Particle| {
+        particle.place = plus(particle.place, particle.velocity, step);
+        grid.astray(cell, particle.place).1
+    };
+    particles.iter_mut().map(moved).fold(0.0, f64::max)
+}
+
+/// Takes out those that are no longer in the cell: by the way that they went, where they are from the neighbour's side.
+pub(crate) fn take_leavers(
+    particles: &mut Vec<Particle>,
+    grid: &Grid,
+    cell: [u16; 3],
+) -> [Vec<Particle>; 27] {
+    let mut leavers = [const { Vec::new() }; 27];
+    particles.retain(|&particle| {
+        let (way, _) = grid.astray(cell, particle.place);
+        if way == Way::STAY {
+            return true;
+        }
+        let (_, shift) = grid.beyond(cell, way);
+        leavers[usize::from(way.0)].push(Particle { place: plus(particle.place, shift, -1.0), ..particle });
+        false
+    });
+    leavers
+}
+
+/// Where they are.
+pub(crate) fn places(particles: &[Particle]) -> Vec<Vector> {
+    particles.iter().map(|particle| particle.place).collect()
+}
+
+/// Kinetic energy.
+pub(crate) fn kinetic(particles: &[Particle]) -> f64 {
+    let squared = |velocity: Vector| velocity.iter().map(|length| length * length).sum::<f64>();
+    particles.iter().map(|particle| 0.5 * squared(particle.velocity)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leavers_lie_in_the_neighbour_that_they_went_to() {
+        let grid = Grid::new([6.0; 3], 2.0).unwrap();
+        let particle = |id, place| Particle { place, velocity: [0.0; 3], id };
+        let mut particles = vec![
+            particle(0, [1.0, 5.0, 3.0]),
+            particle(1, [-0.5, 5.0, 3.0]),
+            particle(2, [1.0, 6.5, 1.5]),
+            particle(3, [0.5, 4.0, 2.0]),
+        ];
+        let cell = [0, 2, 1];
+        let leavers = take_leavers(&mut particles, &grid, cell);
+        assert_eq!(particles.iter().map(|particle| particle.id).collect::<Vec<_>>(), [0, 3]);
+        for way in Way::all() {
+            let (there, _) = grid.beyond(cell, way);
+            for particle in &leavers[usize::from(way.0)] {
+                assert_eq!(grid.owner(particle.place), (there, particle.place), "{particle:?}");
+            }
+        }
+        assert_eq!(leavers.iter().map(Vec::len).sum::<usize>(), 2);
+    }
+
+    #[test]
+    fn energies_add_up_exactly() {
+        let bits = |parts: [f64; 3]| parts.map(f64::to_bits);
+        assert_eq!(bits(Energy::new(1.5, -5.25).parts()), bits([1.5, -5.25, -3.75]));
+    }
+}

@@ -1,0 +1,268 @@
+//! The problem: particles, the box and how it is cut, and what one step does to the particles of a cell.
+
+use std::sync::Arc;
+
+use caribou::{Index, stream};
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+
+use super::grid::{Grid, Vector, Way, plus};
+use super::law::{Interaction, Law};
+use super::particle::{self, Particle};
+
+/// All but the particles.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Rules {
+    pub(crate) grid: Grid,
+    pub(crate) cutoff: f64,
+    pub(crate) law: Law,
+    /// The time of one step.
+    pub(crate) timestep: f64,
+    /// Steps after which particles are handed over to the cells that they are in.
+    pub(crate) exchange: u32,
+    pub(crate) iterations: u32,
+}
+
+/// All that decides a run's result.
+#[derive(Clone, Debug)]
+pub(crate) struct Problem {
+    pub(crate) rules: Rules,
+    /// The particles that begin in each cell, in order of their IDs.
+    pub(crate) beginners: Arc<[Vec<Particle>]>,
+}
+
+/// Two neighbouring cells, or twice the same.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Pair {
+    pub(crate) first: [u16; 3],
+    /// The way from the first to the second.
+    pub(crate) way: Way,
+}
+
+/// By the first cell, so that pairs begin where their cells do.
+impl Index for Pair {
+    fn pack(self) -> u64 {
+        self.first.pack() << 16 | u64::from(self.way.0)
+    }
+
+    fn unpack(key: u64) -> Self {
+        Self { first: Index::unpack(key >> 16), way: Way(key as u8) }
+    }
+}
+
+impl Pair {
+    /// All pairs, in rising order.
+    pub(crate) fn all(grid: &Grid) -> impl Iterator<Item = Self> {
+        grid.all().flat_map(|first| Way::half().map(move |way| Self { first, way }))
+    }
+
+    /// The 27 pairs of a cell, by where the other cell lies; and whether this one is the second.
+    pub(crate) fn of(grid: &Grid, cell: [u16; 3]) -> impl Iterator<Item = (Self, bool)> {
+        Way::all().map(move |way| match way < Way::STAY {
+            true => (Self { first: grid.beyond(cell, way).0, way: way.back() }, true),
+            false => (Self { first: cell, way }, false),
+        })
+    }
+}
+
+impl Rules {
+    /// The interaction of the particles of a pair.
+    pub(crate) fn interact(&self, pair: Pair, first: &[Vector], second: &[Vector]) -> Interaction {
+        if pair.way == Way::STAY {
+            return self.law.within(first);
+        }
+        let (_, shift) = self.grid.beyond(pair.first, pair.way);
+        self.law.between(first, second, shift)
+    }
+
+    /// The second half of a step: the forces of the 27 pairs, by where the other cell lies, complete the velocities. Returns
+    /// the sum of the forces.
+    pub(crate) fn complete(
+        &self,
+        particles: &mut [Particle],
+        forces: impl Iterator<Item = impl AsRef<[Vector]>>,
+        is_first: bool,
+    ) -> Vec<Vector> {
+        let mut sum = vec![[0.0; 3]; particles.len()];
+        for part in forces {
+            for (sum, &force) in sum.iter_mut().zip(part.as_ref()) {
+                *sum = plus(*sum, force, 1.0);
+            }
+        }
+        // Before the first step there are no velocities to complete.
+        if !is_first {
+            particle::kick(particles, &sum, 0.5 * self.timestep);
+        }
+        sum
+    }
+
+    /// Tells if particles are handed over in that step.
+    pub(crate) fn exchanges(&self, step: u32) -> bool {
+        step.is_multiple_of(self.exchange)
+    }
+
+    /// The first half of a step.
+    ///
+    /// # Panics
+    /// If a particle goes so far that another two cells away might be within the cut-off of it.
+    pub(crate) fn advance(&self, particles: &mut [Particle], forces: &[Vector], cell: [u16; 3]) {
+        particle::kick(particles, forces, 0.5 * self.timestep);
+        let distance = particle::drift(particles, &self.grid, cell, self.timestep);
+        let most = self.margin();
+        assert!(
+            distance <= most,
+            "a particle is {distance} outside of cell {cell:?}, but {most} at most is allowed for: a smaller --exchange or \
+             --timestep, or a larger --cell"
+        );
+    }
+
+    /// How far a particle may be outside of its cell.
+    fn margin(&self) -> f64 {
+        let narrowest = self.grid.sides.into_iter().fold(f64::INFINITY, f64::min);
+        0.5 * (narrowest - self.cutoff)
+    }
+}
+
+impl Problem {
+    /// Particles at these places, with velocities drawn at a temperature.
+    pub(crate) fn new(rules: Rules, places: &[Vector], temperature: f64, seed: u64) -> Self {
+        let velocities = velocities(places.len(), temperature, seed);
+        let mut beginners = vec![Vec::new(); rules.grid.count() as usize];
+        for (id, (&place, velocity)) in (0..).zip(places.iter().zip(velocities)) {
+            let (cell, place) = rules.grid.owner(place);
+            beginners[rules.grid.position(cell)].push(Particle { place, velocity, id });
+        }
+        Self { rules, beginners: beginners.into() }
+    }
+
+    /// Particles.
+    pub(crate) fn count(&self) -> u64 {
+        self.beginners.iter().map(|particles| particles.len() as u64).sum()
+    }
+}
+
+/// The places of so many particles on a cubic lattice that fills a cube; sites that are too many stay empty, evenly spread.
+pub(crate) fn lattice(count: u64, side: f64) -> Vec<Vector> {
+    let sites = (1..).find(|sites: &u64| sites.pow(3) >= count).expect("whole numbers go on");
+    let place = |particle: u64| {
+        let site = (u128::from(particle) * u128::from(sites.pow(3)) / u128::from(count)) as u64;
+        let along = [site / sites / sites, site / sites % sites, site % sites];
+        along.map(|site| (site as f64 + 0.5) * side / sites as f64)
+    };
+    (0..count).map(place).collect()
+}
+
+/// Velocities of Maxwell and Boltzmann: without a common one, and with exactly that temperature.
+fn velocities(count: usize, temperature: f64, seed: u64) -> Vec<Vector> {
+    let draw = |id: usize| {
+        let mut random = stream(seed, id as u64);
+        [(); 3].map(|()| {
+            let [one, other]: [f64; 2] = [random.random(), random.random()];
+            (-2.0 * (1.0 - one).ln()).sqrt() * (std::f64::consts::TAU * other).cos()
+        })
+    };
+    let mut all: Vec<Vector> = (0..count).map(draw).collect();
+    let sum = all.iter().fold([0.0; 3], |sum, &velocity| plus(sum, velocity, 1.0));
+    all.iter_mut().for_each(|velocity| *velocity = plus(*velocity, sum, -1.0 / count as f64));
+    let squared: f64 = all.iter().flatten().map(|length| length * length).sum();
+    if squared > 0.0 {
+        let factor = (3.0 * count as f64 * temperature / squared).sqrt();
+        all.iter_mut().flatten().for_each(|length| *length *= factor);
+    }
+    all
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::law::tests::by_definition;
+
+    /// A liquid in 2 x 2 x 2 cells and more.
+    pub(crate) fn problem(particles: u64, cell: f64, iterations: u32) -> Problem {
+        let side = (particles as f64 / 0.8).cbrt();
+        let grid = Grid::new([side; 3], cell).unwrap();
+        let cutoff = 1.8;
+        let rules = Rules { grid, cutoff, law: Law::new(cutoff), timestep: 0.002, exchange: 7, iterations };
+        Problem::new(rules, &lattice(particles, side), 1.0, 1)
+    }
+
+    #[test]
+    fn pairs_keep_their_order_when_packed() {
+        let grid = Grid::new([9.0; 3], 3.0).unwrap();
+        let pairs: Vec<_> = Pair::all(&grid).collect();
+        let keys: Vec<_> = pairs.iter().map(|pair| pair.pack()).collect();
+        assert!(keys.is_sorted() && pairs.iter().all(|&pair| Pair::unpack(pair.pack()) == pair));
+        assert_eq!(pairs.len(), 14 * 27);
+    }
+
+    #[test]
+    fn every_pair_has_its_cells_among_the_27_of_each() {
+        let grid = Grid::new([9.0, 3.0, 6.0], 3.0).unwrap();
+        let mut of_cells: Vec<_> = grid
+            .all()
+            .flat_map(|cell| Pair::of(&grid, cell).map(|(pair, second)| (pair.pack(), second)))
+            .collect();
+        of_cells.sort_unstable();
+        let both = |pair: Pair| [false, true].map(|second| (pair.pack(), second));
+        let expected = Pair::all(&grid)
+            .flat_map(both)
+            .filter(|&(key, second)| !second || Pair::unpack(key).way != Way::STAY);
+        assert_eq!(of_cells, Vec::from_iter(expected));
+    }
+
+    #[test]
+    fn velocities_have_the_temperature_and_go_nowhere_together() {
+        let drawn = velocities(1000, 1.5, 7);
+        let mean = |axis: usize| drawn.iter().map(|velocity| velocity[axis]).sum::<f64>() / 1000.0;
+        let squared: f64 = drawn.iter().flatten().map(|length| length * length).sum();
+        assert!((0..3).all(|axis| mean(axis).abs() < 1e-12) && (squared / 3000.0 - 1.5).abs() < 1e-12);
+        assert_ne!(drawn, velocities(1000, 1.5, 8));
+        assert_eq!(velocities(9, 0.0, 7), [[0.0; 3]; 9]);
+    }
+
+    #[test]
+    fn a_lattice_is_full_or_has_holes_but_no_two_in_a_place() {
+        for count in [1, 2, 27, 28, 1000] {
+            let mut sites: Vec<_> =
+                lattice(count, 3.0).into_iter().map(|place| place.map(f64::to_bits)).collect();
+            sites.dedup();
+            assert_eq!(sites.len() as u64, count);
+        }
+    }
+
+    #[test]
+    fn forces_by_cells_are_those_of_the_definition() {
+        for cell in [4.0, 2.0] {
+            let Problem { rules, beginners } = problem(150, cell, 1);
+            let jolted = |particle: &Particle| plus(particle.place, particle.velocity, 0.05);
+            let cells: Vec<Vec<Vector>> =
+                beginners.iter().map(|particles| particles.iter().map(jolted).collect()).collect();
+            let of = |cell| &cells[rules.grid.position(cell)];
+            let (all, extent) = (cells.concat(), rules.grid.extent());
+            let (forces, energy) = by_definition(&rules.law, &all, extent);
+            let mut sum = 0.0;
+            let by_cells: Vec<Vector> = rules
+                .grid
+                .all()
+                .flat_map(|cell| {
+                    let mut of_cell = vec![[0.0; 3]; of(cell).len()];
+                    for (pair, is_second) in Pair::of(&rules.grid, cell) {
+                        let second = rules.grid.beyond(pair.first, pair.way).0;
+                        let interaction = rules.interact(pair, of(pair.first), of(second));
+                        let forces = if is_second { interaction.on_second } else { interaction.on_first };
+                        sum += if is_second { 0.0 } else { interaction.energy };
+                        of_cell.iter_mut().zip(forces).for_each(|(sum, force)| *sum = plus(*sum, force, 1.0));
+                    }
+                    of_cell
+                })
+                .collect();
+            assert!((sum - energy).abs() < 1e-9 * energy.abs(), "{sum} instead of {energy}");
+            for (one, other) in by_cells.iter().zip(&forces) {
+                assert!(
+                    plus(*one, *other, -1.0).iter().all(|length| length.abs() < 1e-9),
+                    "{one:?} {other:?}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The serial program: all cells one after the other, and pairs as the chunks have them, so that every sum has its order.
+
+use super::grid::{Vector, Way};
+use super::particle::{self, Energy, Particle};
+use super::physics::Physics;
+use super::problem::{Pair, Problem, Rules};
+
+/// Runs it.
+pub(crate) fn run(problem: &Problem) -> Physics {
+    let Problem { rules, beginners } = problem;
+    let mut cells = beginners.to_vec();
+    let mut energies = Vec::new();
+    for step in 0..=rules.iterations {
+        let (forces, potentials) = interact(rules, &cells);
+        let mut energy = Energy::default();
+        for (cell, here) in rules.grid.all().enumerate() {
+            let sum = rules.complete(&mut cells[cell], forces[cell].iter(), step == 0);
+            let each = Energy::new(particle::kinetic(&cells[cell]), potentials[cell]);
+            energy = Energy {
+                kinetic: energy.kinetic + each.kinetic,
+                potential: energy.potential + each.potential,
+            };
+            if step < rules.iterations {
+                rules.advance(&mut cells[cell], &sum, here);
+            }
+        }
+        energies.push(energy);
+        if step < rules.iterations && rules.exchanges(step + 1) {
+            exchange(rules, &mut cells);
+        }
+    }
+    Physics::new(energies, cells.concat())
+}
+
+/// The forces on each cell by where the other cell lies, and its part of the potential energy.
+fn interact(rules: &Rules, cells: &[Vec<Particle>]) -> (Vec<[Vec<Vector>; 27]>, Vec<f64>) {
+    let grid = &rules.grid;
+    let places: Vec<Vec<Vector>> = cells.iter().map(|cell| particle::places(cell)).collect();
+    let mut forces = vec![[const { Vec::new() }; 27]; cells.len()];
+    let mut potentials = vec![0.0; cells.len()];
+    for pair in Pair::all(grid) {
+        let (first, second) = (grid.position(pair.first), grid.position(grid.beyond(pair.first, pair.way).0));
+        let interaction = rules.interact(pair, &places[first], &places[second]);
+        potentials[first] += interaction.energy;
+        forces[first][usize::from(pair.way.0)] = interaction.on_first;
+        if pair.way != Way::STAY {
+            forces[second][usize::from(pair.way.back().0)] = interaction.on_second;
+        }
+    }
+    (forces, potentials)
+}
+
+/// Hands particles over to the cells that they are in.
+fn exchange(rules: &Rules, cells: &mut [Vec<Particle>]) {
+    let grid = &rules.grid;
+    let leave = |(cell, here)| particle::take_leavers(&mut cells[cell], grid, here);
+    let mut leavers: Vec<_> = grid.all().enumerate().map(leave).collect();
+    for (cell, here) in grid.all().enumerate() {
+        for way in Way::all() {
+            let from = grid.position(grid.beyond(here, way).0);
+            cells[cell].append(&mut leavers[from][usize::from(way.back().0)]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::tests::problem;
+
+    #[test]
+    fn energy_is_conserved_over_1000_steps_though_particles_change_cells() {
+        let problem = problem(64, 2.1, 1000);
+        let physics = run(&problem);
+        assert!(physics.drift() < 1e-3, "{}", physics.drift());
+        assert_eq!(physics.particles.len(), 64);
+        let began = problem.beginners.iter().zip(problem.rules.grid.all());
+        let moved =
+            began.flat_map(|(particles, cell)| particles.iter().map(move |particle| (particle.id, cell)));
+        let changed = moved
+            .filter(|&(id, cell)| problem.rules.grid.owner(physics.particles[id as usize].place).0 != cell);
+        assert!(changed.count() > 10);
+    }
+}
