@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use mpi::environment::Universe;
 use mpi::topology::SimpleCommunicator;
-use mpi::traits::{Communicator as _, CommunicatorCollectives as _, Source as _};
+use mpi::traits::{Communicator as _, CommunicatorCollectives as _, Destination as _, Source as _};
 use serde::{Deserialize, Serialize};
 
 use self::clocks::Alignment;
@@ -61,8 +61,11 @@ use crate::wire;
 /// Time that the process waits for its own workers after a loss.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Time for a launcher to pass on why the job ends.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+/// Time for a launcher to pass on why the job ends; it may share its vCPU with the whole job.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// Tag of the word by which the first process tells another that it refuses too. No run has begun that could use it.
+const REFUSED: i32 = 0;
 
 /// Time that a process looks after its connections before MPI ends, ns.
 const LAST_LOOK_NS: u64 = 20_000_000;
@@ -529,18 +532,31 @@ pub(crate) fn refuse(process: u32, complaint: &str, code: u8) {
     if is_initialised() {
         return;
     }
+    // Others wait in it for this process, and some launchers let them.
+    let universe = ManuallyDrop::new(mpi::initialize());
+    let world = universe.as_ref().map(Universe::world);
     if process == 0 {
         warn::say(complaint);
-    }
-    // Others wait in it for this process, and some launchers let them.
-    let _universe = ManuallyDrop::new(mpi::initialize());
-    if process > 0 {
-        // The first ends the job meanwhile if it has the same to say.
-        thread::sleep(2 * LAST_WORDS);
+        for other in world.iter().flat_map(|world| (1..world.size()).map(|other| world.process_at_rank(other))) {
+            other.send_with_tag::<[u8]>(&[], REFUSED);
+        }
+    } else if world.is_some_and(|world| first_refuses(&world)) {
+        // It has said it, and ends the job.
+        thread::sleep(LAST_WORDS);
+    } else {
         warn::say(complaint);
     }
     thread::sleep(LAST_WORDS);
     abort(code)
+}
+
+/// Waits a while for the first process to say that it will not take part either.
+fn first_refuses(world: &SimpleCommunicator) -> bool {
+    let ticks = 0..2 * LAST_WORDS.as_millis();
+    ticks.into_iter().any(|_| {
+        thread::sleep(Duration::from_millis(1));
+        world.process_at_rank(0).immediate_probe_with_tag(REFUSED).is_some()
+    })
 }
 
 impl Lost {

@@ -48,7 +48,7 @@ mod tests {
     use rustix::thread::sched_setaffinity;
     use std::sync::mpsc;
 
-    /// Runs `look` while a thread is there that has this name, and did `first`.
+    /// Runs `look` while a thread is there that has this name, and did `first`; returns when `/proc` has forgotten it.
     fn beside(name: &str, first: impl FnOnce() + Send + 'static, look: impl FnOnce()) {
         let (ready, is_ready) = mpsc::channel();
         let (stop, stopped) = mpsc::channel::<()>();
@@ -62,6 +62,10 @@ mod tests {
         look();
         drop(stop);
         worker.join().unwrap();
+        // A thread that was joined is listed until the kernel has reaped it.
+        while threads().any(|(listed, _)| listed.trim_end() == name) {
+            std::thread::yield_now();
+        }
     }
 
     #[test]
