@@ -4,6 +4,7 @@
 //! | module | answers |
 //! |---|---|
 //! | [`balancer`] | from the reports of a phase to a decision, all of the below |
+//! | `asked` | what a strategy is asked about: groups of chunks count as one |
 //! | `estimate` | what a rank can give: its share and its speed |
 //! | [`snapshot`] | what was measured, and what was decided |
 //! | [`strategy`] | what a strategy is, and how a neighbour counts |
@@ -14,6 +15,7 @@
 //! | [`synthetic`] | workloads to study strategies with |
 
 pub mod accept;
+mod asked;
 pub mod balancer;
 mod estimate;
 mod finish_first;

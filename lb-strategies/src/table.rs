@@ -16,7 +16,7 @@ use crate::spec::name_of;
 /// assert_eq!(ARRAYS.parse("refine, tolerance=0.1, background=additive")?.terms().background, Background::Additive);
 /// let Err(error) = ARRAYS.parse("refin") else { unreachable!() };
 /// let line = error.to_string();
-/// assert!(line.starts_with("unknown strategy \"refin\", did you mean \"refine\"? known: none, rotate, "));
+/// assert!(line.starts_with("unknown strategy \"refin\", did you mean \"refine\"? known: none, program, rotate, "));
 /// # Ok::<(), lb_strategies::ParseError>(())
 /// ```
 pub struct Table<P: ?Sized + 'static> {

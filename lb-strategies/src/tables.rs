@@ -13,8 +13,8 @@ use crate::table::{Listing, Table};
 /// ```
 /// use lb_strategies::{ARRAYS, Listing};
 /// let names = ARRAYS.names();
-/// assert_eq!(names[..5], ["none", "rotate", "random", "greedy", "greedy-refine"]);
-/// assert_eq!(names[5..], ["refine-paper", "refine", "refine-best"]);
+/// assert_eq!(names[..5], ["none", "program", "rotate", "random", "greedy"]);
+/// assert_eq!(names[5..], ["greedy-refine", "refine-paper", "refine", "refine-best"]);
 /// ```
 pub static ARRAYS: Table<dyn Strategy> =
     Table::new(Shape::Arrays, crate::arrays::strategies::ENTRIES, shape_of);
@@ -122,13 +122,14 @@ mod tests {
     fn what_no_table_has_is_told_with_all_names_by_shape() {
         let error = unknown(&[&ARRAYS, &POOLS], "refien,tolerance=1").to_string();
         let expected =
-            "unknown strategy \"refien\", did you mean \"refine\"? known: for arrays none, rotate, ";
+            "unknown strategy \"refien\", did you mean \"refine\"? known: for arrays none, program, rotate, ";
         assert!(error.starts_with(expected) && error.contains("refine-best; for pools static, "), "{error}");
     }
 
     #[test]
     fn a_policy_for_another_shape_is_told_from_an_unknown_one() {
-        let expected = "`leases` balances pools, but this is an array of chunks: use one of none, rotate, ";
+        let expected =
+            "`leases` balances pools, but this is an array of chunks: use one of none, program, rotate, ";
         assert!(error("leases,chunk=1").starts_with(expected), "{}", error("leases,chunk=1"));
         assert!(error("lease").starts_with("unknown strategy \"lease\""));
     }
@@ -163,7 +164,7 @@ mod tests {
         let without_comma = error("refine:tolerance=0.1");
         assert!(without_comma.contains("did you mean \"refine\"?"), "{without_comma}");
         assert!(without_comma.ends_with("a comma comes before each parameter: NAME,KEY=VALUE"));
-        assert!(error("").starts_with("unknown strategy \"\"; known: none, rotate"));
+        assert!(error("").starts_with("unknown strategy \"\"; known: none, program, rotate"));
         for spec in ["refine,tolerance=NaN", "refine,tolerance=-1", "refine,band=2"] {
             assert!(error(spec).contains("is not a number from 0"), "{spec}");
         }

@@ -3,14 +3,17 @@
 use std::ops::RangeInclusive;
 
 use caribou::{
-    Array, Chunk, Config, Ctx, Error, Index, Placement, Reducer, ReplyTo, Section, Target, Values,
+    Array, Chunk, Config, Ctx, Error, Index, Placement, Rank, Reducer, ReplyTo, Section, Target, Values,
 };
 use caribou_tests::within_patience;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// The value that a program gives, everywhere the same.
-fn given<T>(program: fn(Config) -> Result<T, Error>, seeds: RangeInclusive<u64>) -> T
+fn given<T>(
+    program: impl Fn(Config) -> Result<T, Error> + Clone + Send + 'static,
+    seeds: RangeInclusive<u64>,
+) -> T
 where
     T: DeserializeOwned + Send + PartialEq + std::fmt::Debug + 'static,
 {
@@ -21,6 +24,7 @@ where
     let simulated = seeds.map(|seed| Config::default().ranks(3).simulate(seed));
     for config in threads.chain(simulated) {
         let what = format!("{config:?}");
+        let program = program.clone();
         let value = within_patience(&what, move || program(config));
         assert_eq!(value.unwrap_or_else(|error| panic!("{what}: {error}")), alone, "{what}");
     }
@@ -269,4 +273,80 @@ fn a_scan_numbers_things_through_and_a_gather_brings_them_out() {
     let shelves = given(program, 0..=99);
     let expected = [(0, 0), (2, 0), (4, 2), (6, 6), (8, 12)];
     assert_eq!(shelves, expected.map(|(shelf, first)| (shelf, (first, format!("shelf {shelf}")))));
+}
+
+/// A block that its program moves on by a rank at each sync.
+#[derive(Serialize, Deserialize)]
+struct Block {
+    swarms: Array<Swarm>,
+    syncs: u32,
+}
+
+/// The particles of a block, which go where it goes.
+#[derive(Default, Serialize, Deserialize)]
+struct Swarm {
+    syncs: u32,
+    /// Syncs after which it was on the rank of its block, and on the one that the program wants.
+    right: [u64; 2],
+}
+
+const SYNCS: u32 = 3;
+
+impl Chunk for Block {
+    type Index = [u16; 2];
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.migrate_to(Rank((ctx.rank().0 + 1) % ctx.ranks()));
+        ctx.at_sync();
+    }
+
+    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.send_to(self.swarms, ctx.index(), ctx.rank());
+        self.syncs += 1;
+        if self.syncs < SYNCS {
+            self.start(ctx);
+        }
+    }
+
+    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+}
+
+impl Chunk for Swarm {
+    type Index = [u16; 2];
+    type Message = Rank;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.at_sync();
+    }
+
+    fn resume(&mut self, _: &mut Ctx<'_, Self>) {
+        self.syncs += 1;
+    }
+
+    fn receive(&mut self, block: Rank, ctx: &mut Ctx<'_, Self>) {
+        let [x, y] = ctx.index();
+        let first = u32::from(4 * x + y) * ctx.ranks() / 16;
+        let wanted = Rank((first + self.syncs) % ctx.ranks());
+        self.right[0] += u64::from(block == ctx.rank());
+        self.right[1] += u64::from(wanted == ctx.rank());
+        if self.syncs < SYNCS {
+            return ctx.at_sync();
+        }
+        ctx.contribute(0, Reducer::Sum, self.right.to_vec(), Target::Exit);
+    }
+}
+
+#[test]
+fn chunks_go_where_their_program_wants_and_take_those_along_that_are_kept_with_them() {
+    for lb in ["program", "rotate", "refine"] {
+        let program = move |config: Config| {
+            let report = caribou::run(config.lb(lb)?, |setup| {
+                let swarms = setup.array([4, 4], |_| Swarm::default());
+                setup.array_beside(swarms, [4, 4], move |_| Block { swarms, syncs: 0 });
+            })?;
+            report.value::<Vec<u64>>()
+        };
+        assert_eq!(given(program, 0..=99), [48, 48], "{lb}");
+    }
 }

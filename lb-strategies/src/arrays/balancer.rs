@@ -16,11 +16,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::accept::{MoveCost, accept};
+use super::asked::Asked;
 use super::estimate::Estimate;
 pub use super::estimate::{RankPlace, RankSample};
 use super::metrics::{Moved, bound_ns, completion_ns, max_over_avg};
 use super::predict::{Predictor, Smoothing};
-use super::snapshot::{Assignment, ChunkId, ChunkLoad, Snapshot};
+use super::snapshot::{ArrayId, Assignment, ChunkId, ChunkLoad, Snapshot};
 use super::strategy::{Strategy, Terms};
 use crate::rank::Rank;
 
@@ -41,6 +42,10 @@ pub struct PhaseReport {
     pub ranks: Vec<RankReport>,
     /// All chunks, in any order.
     pub chunks: Vec<ChunkReport>,
+    /// By array, the one whose chunks its own keep to: a chunk goes where the leader's chunk of the same key goes. An array
+    /// that is by itself is its own leader. The same in each phase; empty where all are by themselves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaders: Vec<ArrayId>,
 }
 
 /// The report of one rank.
@@ -64,7 +69,7 @@ pub struct RankReport {
 /// use lb_strategies::{ArrayId, ChunkId, ChunkLoad, Rank, balancer::ChunkReport};
 /// let id = ChunkId { array: ArrayId(0), key: 7 };
 /// let load = ChunkLoad { id, rank: Rank(1), ticks: 2_000_000, bytes: 4096, migratable: true };
-/// assert!(!ChunkReport { load, declared: false }.declared, "2 ms of CPU time, at whatever speed");
+/// assert!(!ChunkReport { load, declared: false, wish: None }.declared, "2 ms of CPU time, at whatever speed");
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChunkReport {
@@ -72,6 +77,9 @@ pub struct ChunkReport {
     pub load: ChunkLoad,
     /// True if the chunk itself declares how many ticks it took.
     pub declared: bool,
+    /// The rank on which its program wants it next; the strategy has no say in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wish: Option<Rank>,
 }
 
 /// A chunk that changes its rank.
@@ -102,7 +110,7 @@ pub struct Decision {
     pub phase: u64,
     /// The moves to be made, in the order of the chunks.
     pub moves: Vec<Move>,
-    /// Number of moves that the strategy proposed.
+    /// Number of moves that the strategy proposed, with those that the program itself makes.
     pub proposed: u64,
     /// True if its proposal is carried out.
     pub accepted: bool,
@@ -168,8 +176,13 @@ impl Decision {
 ///         migratable: true,
 ///     },
 ///     declared: false,
+///     wish: None,
 /// };
-/// let report = PhaseReport { ranks: vec![rank(1_000_000_000), rank(500_000_000)], chunks: (0..12).map(chunk).collect() };
+/// let report = PhaseReport {
+///     ranks: vec![rank(1_000_000_000), rank(500_000_000)],
+///     chunks: (0..12).map(chunk).collect(),
+///     ..PhaseReport::default()
+/// };
 /// let decision = Balancer::new(ARRAYS.parse("refine")?.into()).decide(&report);
 /// assert_eq!((decision.share[1], decision.moves.len()), (0.5, 2));
 /// assert_eq!(decision.chunks_per_rank, [8, 4]);
@@ -182,6 +195,8 @@ pub struct Balancer {
     history: Vec<Snapshot>,
     /// The phase that is reported next.
     phase: u64,
+    /// The chunks that the strategy saw of those last reported.
+    asked: Asked,
     /// Former ranks of the chunks that the last decision moved; none before the first.
     moved_from: Option<BTreeMap<ChunkId, Rank>>,
 }
@@ -189,7 +204,14 @@ pub struct Balancer {
 impl Balancer {
     /// One that knows nothing of the ranks yet.
     pub fn new(strategy: Arc<dyn Strategy>) -> Self {
-        Self { strategy, estimates: Vec::new(), history: Vec::new(), phase: 0, moved_from: None }
+        Self {
+            strategy,
+            estimates: Vec::new(),
+            history: Vec::new(),
+            phase: 0,
+            asked: Asked::default(),
+            moved_from: None,
+        }
     }
 
     /// The strategy that is asked.
@@ -204,12 +226,14 @@ impl Balancer {
         self.settle(&expected, assignment)
     }
 
-    /// Takes the reports of a phase; gives what the strategy is asked about, the phase that is expected next.
+    /// Takes the reports of a phase; gives what the strategy is asked about, the phase that is expected next. Chunks that
+    /// are kept together are one in it, and one that its program moves is there already and pinned.
     ///
     /// # Panics
     /// If a chunk is on a rank that the first report did not have.
     pub fn report(&mut self, report: PhaseReport) -> Snapshot {
         self.estimate(&report.ranks);
+        self.asked = Asked::new(&report.leaders, &report.chunks);
         let mut chunks: Vec<ChunkLoad> =
             report.chunks.into_iter().map(|chunk| self.in_ticks(chunk)).collect();
         chunks.sort_by_key(|chunk| chunk.id);
@@ -218,7 +242,8 @@ impl Balancer {
             self.history.remove(0);
         }
         self.history.push(Snapshot { phase: self.phase, ranks, chunks, edges: Vec::new() });
-        self.smoothing().predict(&self.history).expect("there is a phase to predict from")
+        let expected = self.smoothing().predict(&self.history).expect("there is a phase to predict from");
+        self.asked.of(expected)
     }
 
     fn estimate(&mut self, ranks: &[RankReport]) {
@@ -233,7 +258,7 @@ impl Balancer {
         }
     }
 
-    fn in_ticks(&self, ChunkReport { mut load, declared }: ChunkReport) -> ChunkLoad {
+    fn in_ticks(&self, ChunkReport { mut load, declared, .. }: ChunkReport) -> ChunkLoad {
         if !declared {
             load.ticks = (load.ticks as f64 * self.estimates[load.rank.index()].speed) as u64;
         }
@@ -250,15 +275,17 @@ impl Balancer {
     pub fn settle(&mut self, expected: &Snapshot, assignment: Assignment) -> Decision {
         let Terms { background: model, must_pay, .. } = self.strategy.terms();
         let verdict = accept(expected, &assignment, model, 1, &MOVE_COST);
-        let proposed = Moved::of(expected, &assignment).chunks as u64;
         let accepted = verdict.accepted || !must_pay;
-        let current = Assignment::current(expected);
-        let assignment = if accepted { assignment } else { current.clone() };
-        let moves: Vec<Move> = (expected.chunks.iter().zip(&assignment.ranks))
+        let measured = self.history.last().expect("the expected phase was made from it");
+        let placed = |assignment: &Assignment| Assignment { ranks: self.asked.ranks(&assignment.ranks) };
+        let proposed = Moved::of(measured, &placed(&assignment)).chunks as u64;
+        let assignment = if accepted { assignment } else { Assignment::current(expected) };
+        let next = placed(&assignment);
+        let moves: Vec<Move> = (measured.chunks.iter().zip(&next.ranks))
             .filter(|(chunk, to)| chunk.rank != **to)
             .map(|(chunk, &to)| Move { chunk: chunk.id, from: chunk.rank, to })
             .collect();
-        let measured = self.history.last().expect("the expected phase was made from it");
+        let current = Assignment::current(measured);
         let before_ns = completion_ns(measured, &current, model);
         let unmoved_ns = self.moved_from.as_ref().map(|moved| {
             let elsewhere =
@@ -266,7 +293,7 @@ impl Balancer {
             elsewhere.as_ref().unwrap_or(&before_ns).iter().copied().max().unwrap_or(0)
         });
         let mut chunks_per_rank = vec![0; self.estimates.len()];
-        assignment.ranks.iter().for_each(|rank| chunks_per_rank[rank.index()] += 1);
+        next.ranks.iter().for_each(|rank| chunks_per_rank[rank.index()] += 1);
         let decision = Decision {
             phase: self.phase,
             proposed,

@@ -6,6 +6,7 @@
 pub mod greedy;
 pub mod greedy_refine;
 pub mod none;
+pub mod program;
 pub mod random;
 pub mod refine;
 pub mod refine_best;
@@ -18,6 +19,7 @@ use crate::entry::Entry;
 /// Every strategy, simplest first.
 pub(crate) const ENTRIES: &[Entry<dyn Strategy>] = &[
     none::ENTRY,
+    program::ENTRY,
     rotate::ENTRY,
     random::ENTRY,
     greedy::ENTRY,

@@ -537,7 +537,9 @@ pub(crate) fn refuse(process: u32, complaint: &str, code: u8) {
     let world = universe.as_ref().map(Universe::world);
     if process == 0 {
         warn::say(complaint);
-        for other in world.iter().flat_map(|world| (1..world.size()).map(|other| world.process_at_rank(other))) {
+        for other in
+            world.iter().flat_map(|world| (1..world.size()).map(|other| world.process_at_rank(other)))
+        {
             other.send_with_tag::<[u8]>(&[], REFUSED);
         }
     } else if world.is_some_and(|world| first_refuses(&world)) {

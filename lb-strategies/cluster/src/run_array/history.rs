@@ -292,7 +292,7 @@ impl History<'_> {
         let rank = it.rank;
         let place = &mut self.places[rank as usize];
         let collected = place.collected.entry(phase).or_default();
-        collected.push(ChunkReport { load, declared: false });
+        collected.push(ChunkReport { load, declared: false, wish: None });
         if collected.len() < place.chunks {
             return;
         }
@@ -317,7 +317,7 @@ impl History<'_> {
         let ranks = samples
             .zip(0..)
             .map(|((sample, &workers), host)| RankReport { place: RankPlace { host, workers }, sample });
-        let report = PhaseReport { ranks: ranks.collect(), chunks: gathered.chunks };
+        let report = PhaseReport { ranks: ranks.collect(), chunks: gathered.chunks, leaders: Vec::new() };
         let decision = self.balancer.decide(&report);
         let moves: Rc<[Move]> = decision.moves.as_slice().into();
         let report = self.keeps_reports.then_some(report);

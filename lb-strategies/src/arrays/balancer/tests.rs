@@ -8,7 +8,11 @@ fn balancer(spec: &str) -> Balancer {
 
 fn chunk(key: u64, rank: u32, ticks: u64, declared: bool) -> ChunkReport {
     let id = ChunkId { array: ArrayId(0), key };
-    ChunkReport { load: ChunkLoad { id, rank: Rank(rank), ticks, bytes: 0, migratable: true }, declared }
+    ChunkReport {
+        load: ChunkLoad { id, rank: Rank(rank), ticks, bytes: 0, migratable: true },
+        declared,
+        wish: None,
+    }
 }
 
 /// A rank of one worker, at this speed.
@@ -17,17 +21,21 @@ fn rank(speed: f64) -> RankReport {
     RankReport { place: RankPlace { host: 0, workers: 1 }, sample: Some(sample) }
 }
 
+fn phase(ranks: Vec<RankReport>, chunks: Vec<ChunkReport>) -> PhaseReport {
+    PhaseReport { ranks, chunks, leaders: Vec::new() }
+}
+
 /// The expected load of a chunk that took 100 and then 300 ns, and the speed of a rank 5 % slower than the other, as
 /// `spec` is told of them.
 fn prepared(spec: &str) -> (u64, f64) {
     let mut balancer = balancer(spec);
-    let phase = |ns| {
+    let prepare = |ns| {
         let chunks = vec![chunk(0, 0, ns, true), chunk(1, 1, 100, true)];
-        let expected = balancer.report(PhaseReport { ranks: vec![rank(1.0), rank(0.95)], chunks });
+        let expected = balancer.report(phase(vec![rank(1.0), rank(0.95)], chunks));
         balancer.settle(&expected, Assignment::current(&expected));
         expected
     };
-    let [_, expected] = [100, 300].map(phase);
+    let [_, expected] = [100, 300].map(prepare);
     (expected.chunks[0].ticks, expected.ranks[1].speed)
 }
 
@@ -41,7 +49,7 @@ fn a_strategy_sees_measurements_prepared_as_it_wants() {
 #[test]
 fn measured_time_counts_at_the_speed_of_its_rank_and_declared_ticks_as_they_are() {
     let chunks = vec![chunk(2, 1, 1000, true), chunk(1, 1, 1000, false), chunk(0, 0, 1000, false)];
-    let expected = balancer("refine").report(PhaseReport { ranks: vec![rank(2.0), rank(1.0)], chunks });
+    let expected = balancer("refine").report(phase(vec![rank(2.0), rank(1.0)], chunks));
     let ticks: Vec<u64> = expected.chunks.iter().map(|chunk| chunk.ticks).collect();
     assert_eq!(ticks, [1000, 500, 1000], "in the order of their names");
 }
@@ -51,7 +59,7 @@ fn moves_that_gain_less_than_they_cost_are_proposed_and_not_made() {
     // 12 chunks of so many ns on the first of two ranks: half of them gain six, and cost 5 us each.
     let decide = |ns: u64| {
         let chunks = (0..12).map(|key| chunk(key, 0, ns, true)).collect();
-        balancer("greedy").decide(&PhaseReport { ranks: vec![rank(1.0), rank(1.0)], chunks })
+        balancer("greedy").decide(&phase(vec![rank(1.0), rank(1.0)], chunks))
     };
     let (cheap, dear) = (decide(10_000), decide(4_000));
     assert_eq!((cheap.accepted, cheap.moves.len(), cheap.gain_ns, cheap.cost_ns), (true, 6, 60_000, 30_000));
@@ -65,9 +73,8 @@ fn moves_that_gain_less_than_they_cost_are_proposed_and_not_made() {
 fn a_phase_is_held_against_what_it_would_have_been_without_the_moves_before_it() {
     let mut balancer = balancer("greedy");
     let ranks = vec![rank(1.0), rank(1.0)];
-    let on = |of: &dyn Fn(u64) -> u32| PhaseReport {
-        ranks: ranks.clone(),
-        chunks: (0..12).map(|key| chunk(key, of(key), 10_000, true)).collect(),
+    let on = |of: &dyn Fn(u64) -> u32| {
+        phase(ranks.clone(), (0..12).map(|key| chunk(key, of(key), 10_000, true)).collect())
     };
     let first = balancer.decide(&on(&|_| 0));
     assert_eq!(first.unmoved_ns, None);
@@ -84,4 +91,70 @@ fn a_chunk_that_did_not_move_is_where_it_is_and_one_that_did_where_it_was() {
     // The first has been removed since.
     let moved = [(0, 1), (3, 0)].map(|(key, rank)| (ChunkId { array: ArrayId(0), key }, Rank(rank)));
     assert_eq!(unmoved(&measured, &moved.into()).ranks, [Rank(0), Rank(1), Rank(0)]);
+}
+
+/// Twelve chunks on the first of two equal ranks, six in each of two arrays.
+fn two_arrays() -> PhaseReport {
+    let one = |(array, key)| {
+        let mut one = chunk(key, 0, 10_000_000, true);
+        one.load.id.array = ArrayId(array);
+        one
+    };
+    let all = (0..2).flat_map(|array| (0..6).map(move |key| (array, key)));
+    phase(vec![rank(1.0), rank(1.0)], all.map(one).collect())
+}
+
+#[test]
+fn chunks_that_are_kept_together_are_one_to_the_strategy_and_go_the_same_way() {
+    let mut report = two_arrays();
+    report.leaders = vec![ArrayId(0), ArrayId(0)];
+    // One of the second array was inserted elsewhere, another has no leader, and one is pinned.
+    report.chunks[7].load.rank = Rank(1);
+    report.chunks.remove(3);
+    report.chunks[10].load.migratable = false;
+    let mut balancer = balancer("greedy");
+    let asked = balancer.report(report.clone());
+    assert_eq!(asked.chunks.len(), 6);
+    assert_eq!(asked.chunks[0].ticks, 20_000_000);
+    let alone = asked.chunks.iter().find(|chunk| chunk.id.key == 3).expect("it is there without its leader");
+    assert_eq!((alone.id.array, alone.ticks), (ArrayId(1), 10_000_000));
+    assert!(!asked.chunks[4].migratable, "the leader of the pinned one is pinned");
+    let assignment = balancer.strategy().assign(&asked);
+    let decision = balancer.settle(&asked, assignment);
+    assert!(decision.accepted && !decision.moves.is_empty());
+    let after = |chunk: &ChunkReport| {
+        let moved = decision.moves.iter().find(|one| one.chunk == chunk.load.id);
+        moved.map_or(chunk.load.rank, |one| one.to)
+    };
+    for key in [0, 1, 2, 4, 5] {
+        let both: Vec<Rank> =
+            report.chunks.iter().filter(|chunk| chunk.load.id.key == key).map(after).collect();
+        assert_eq!(both[0], both[1], "key {key}");
+    }
+    assert_eq!(decision.chunks_per_rank.iter().sum::<u32>(), 11);
+    assert_eq!(decision.predicted_ns.iter().sum::<u64>(), 110_000_000);
+}
+
+#[test]
+fn a_program_s_own_moves_are_made_whatever_the_strategy_says_and_it_places_the_others_around_them() {
+    let mut report = two_arrays();
+    report.chunks[..6].iter_mut().for_each(|chunk| chunk.wish = Some(Rank(1)));
+    let keys = |decision: &Decision| -> Vec<(u32, u64)> {
+        decision.moves.iter().map(|one| (one.chunk.array.0, one.chunk.key)).collect()
+    };
+    let own: Vec<(u32, u64)> = (0..6).map(|key| (0, key)).collect();
+    for spec in ["greedy", "refine", "program"] {
+        let decision = balancer(spec).decide(&report);
+        assert_eq!(keys(&decision), own, "{spec}: 6 on each rank are balanced");
+        assert_eq!((decision.before_ns[0], decision.predicted_ns[0]), (120_000_000, 60_000_000));
+    }
+    // Who is where it is wanted is not moved away.
+    report.chunks.iter_mut().for_each(|chunk| chunk.wish = Some(Rank(0)));
+    let decision = balancer("rotate").decide(&report);
+    assert_eq!(keys(&decision), []);
+    // The wish of one is that of all who keep to it.
+    report.chunks.iter_mut().for_each(|chunk| chunk.wish = None);
+    report.chunks[8].wish = Some(Rank(1));
+    report.leaders = vec![ArrayId(0), ArrayId(0)];
+    assert_eq!(keys(&balancer("program").decide(&report)), [(0, 2), (1, 2)]);
 }

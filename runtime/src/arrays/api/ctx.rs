@@ -398,6 +398,48 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         };
     }
 
+    /// Moves this chunk to a rank at the next sync that it comes to, whatever the strategy thinks of it: for programs that
+    /// know better, such as one that places its chunks along a curve. With this chunk's own rank, it stays in that sync.
+    ///
+    /// The strategy places all others around it. It holds for that one sync, so say it before each that it matters to; the
+    /// last call counts. With `CARIBOU_LB=program` nothing but the program moves chunks; with `none`
+    /// nothing at all. Chunks [kept together](crate::Setup::array_beside) go together, also where
+    /// [`Chunk::migratable`] is false; where several say where to, the one of the lowest array counts.
+    ///
+    /// ```
+    /// use caribou::{Chunk, Config, Ctx, Rank, Reducer, Target};
+    /// use serde::{Deserialize, Serialize};
+    /// /// Goes to the rank that its index names.
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Homing;
+    /// impl Chunk for Homing {
+    ///     type Index = u32;
+    ///     type Message = ();
+    ///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+    ///         ctx.migrate_to(Rank(ctx.index() % ctx.ranks()));
+    ///         ctx.at_sync();
+    ///     }
+    ///     fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+    ///         let home = ctx.rank().0 == ctx.index() % ctx.ranks();
+    ///         ctx.contribute(0, Reducer::Sum, vec![u64::from(home)], Target::Exit);
+    ///     }
+    ///     fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+    /// }
+    /// let config = Config::default().ranks(3).lb("program")?;
+    /// let report = caribou::run(config, |setup| { setup.array(12, |_| Homing); })?;
+    /// assert_eq!(report.value::<Vec<u64>>()?, [12]);
+    /// # Ok::<(), caribou::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If there is no such rank.
+    #[track_caller]
+    pub fn migrate_to(&mut self, rank: Rank) {
+        let ranks = self.ranks();
+        assert!(rank.0 < ranks, "a chunk migrates to rank {rank}, but ranks are 0 to {}", ranks - 1);
+        self.passport.wish = Some(rank);
+    }
+
     #[track_caller]
     fn assert_not_removed(&self, what: &str) {
         assert!(!self.passport.removed, "a chunk does not {what} after it removed itself");

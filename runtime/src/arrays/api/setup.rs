@@ -101,6 +101,15 @@ pub struct Setup {
     refused: Option<Error>,
 }
 
+/// The part of an array in syncs.
+#[derive(Clone, Copy, PartialEq)]
+enum Syncs {
+    No,
+    Yes,
+    /// Its chunks keep to those of another array.
+    With(ArrayId),
+}
+
 impl Setup {
     /// An array of chunks, placed in blocks. Chunks that it consists of take part in every sync.
     pub fn array<C: Chunk>(
@@ -118,7 +127,7 @@ impl Setup {
         placement: Placement,
         make: impl Fn(C::Index) -> C + Send + Sync + 'static,
     ) -> Array<C> {
-        self.add(extent, placement, true, make)
+        self.add(extent, placement, Syncs::Yes, make)
     }
 
     /// An array that takes no part in syncs: nobody waits for its chunks to call `at_sync`, and they do not migrate.
@@ -128,20 +137,92 @@ impl Setup {
         placement: Placement,
         make: impl Fn(C::Index) -> C + Send + Sync + 'static,
     ) -> Array<C> {
-        self.add(extent, placement, false, make)
+        self.add(extent, placement, Syncs::No, make)
+    }
+
+    /// An array whose chunks stay with those of another array that have the same index: they start on the same rank, the
+    /// balancer moves them together as one, and messages between them never leave the rank. For chunks that talk to each
+    /// other more than to all others, such as a block of cells and its particles.
+    ///
+    /// A chunk that has no counterpart is placed and moved by itself. One that is inserted later starts on the rank that the
+    /// placement gives its index, and joins its counterpart at the next sync.
+    ///
+    /// ```
+    /// use caribou::{Array, Chunk, Config, Ctx, Reducer, Target};
+    /// use serde::{Deserialize, Serialize};
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Block;
+    /// /// Where a block's particles are; it counts who is on the rank of its block.
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Swarm { blocks: Array<Block> }
+    ///
+    /// impl Chunk for Block {
+    ///     type Index = u32;
+    ///     type Message = (Array<Swarm>, u32);
+    ///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) { ctx.at_sync(); }
+    ///     fn resume(&mut self, _: &mut Ctx<'_, Self>) {}
+    ///     fn receive(&mut self, (swarms, rank): Self::Message, ctx: &mut Ctx<'_, Self>) {
+    ///         ctx.send_to(swarms, ctx.index(), rank == ctx.rank().0);
+    ///     }
+    /// }
+    /// impl Chunk for Swarm {
+    ///     type Index = u32;
+    ///     type Message = bool;
+    ///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) { ctx.at_sync(); }
+    ///     fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+    ///         ctx.send_to(self.blocks, ctx.index(), (ctx.array(), ctx.rank().0));
+    ///     }
+    ///     fn receive(&mut self, together: bool, ctx: &mut Ctx<'_, Self>) {
+    ///         ctx.contribute(0, Reducer::Sum, vec![u64::from(together)], Target::Exit);
+    ///     }
+    /// }
+    ///
+    /// let report = caribou::run(Config::default().ranks(2).lb("rotate")?, |setup| {
+    ///     let blocks = setup.array(8, |_| Block);
+    ///     setup.array_beside(blocks, 8, move |_| Swarm { blocks });
+    /// })?;
+    /// assert_eq!(report.value::<Vec<u64>>()?, [8]);
+    /// # Ok::<(), caribou::Error>(())
+    /// ```
+    pub fn array_beside<C: Chunk, D: Chunk<Index = C::Index>>(
+        &mut self,
+        other: Array<D>,
+        extent: impl Extent<C::Index>,
+        make: impl Fn(C::Index) -> C + Send + Sync + 'static,
+    ) -> Array<C> {
+        let Some(leader) = self.arrays.get(other.id.index()).cloned() else {
+            let setting = format!("array {}", self.arrays.len());
+            let why = format!("it is to be beside array {}, which is not of this setup", other.id);
+            self.refused.get_or_insert(Error::Config { setting, why });
+            return self.add(extent, Placement::Block, Syncs::Yes, make);
+        };
+        if !leader.syncs() {
+            let setting = format!("array {}", self.arrays.len());
+            let why = format!(
+                "it is to be beside array {} `{}`, whose chunks do not migrate: it takes no part in syncs",
+                other.id,
+                leader.name()
+            );
+            self.refused.get_or_insert(Error::Config { setting, why });
+        }
+        let id = leader.leader().unwrap_or(other.id);
+        let placement = Placement::Function(Arc::new(move |key, ranks| leader.home(key, ranks).0));
+        self.add(extent, placement, Syncs::With(id), make)
     }
 
     fn add<C: Chunk>(
         &mut self,
         extent: impl Extent<C::Index>,
         placement: Placement,
-        syncs: bool,
+        syncs: Syncs,
         make: impl Fn(C::Index) -> C + Send + Sync + 'static,
     ) -> Array<C> {
         let array = Array::new(ArrayId(self.arrays.len() as u32));
         let keys: Arc<[u64]> = extent.keys().into();
         let disordered = keys.windows(2).find(|pair| pair[0] >= pair[1]).map(|pair| (pair[0], pair[1]));
-        let new = ArrayOf { make, keys, placement, syncs, chunk: PhantomData };
+        let leader = if let Syncs::With(leader) = syncs { Some(leader) } else { None };
+        let syncs = syncs != Syncs::No;
+        let new = ArrayOf { make, keys, placement, syncs, leader, chunk: PhantomData };
         if let Some((before, key)) = disordered {
             let setting = format!("the extent of array {} `{}`", self.arrays.len(), new.name());
             let (earlier, index) = (new.index_text(before), new.index_text(key));
@@ -170,6 +251,7 @@ impl Setup {
         for array in &self.arrays {
             hasher.write(array.name().as_bytes());
             hasher.write_u64(array.population());
+            hasher.write_u32(array.leader().map_or(u32::MAX, |leader| leader.0));
         }
         Ok(Described { arrays: self.arrays.into(), services: self.services, checksum: hasher.finish() })
     }

@@ -16,7 +16,7 @@ use crate::arrays::core::envelope::{Delivery, Payload};
 use crate::arrays::core::erased::{ErasedArray, ErasedSlot};
 use crate::arrays::core::handler::{Handler, Passport, SyncState};
 use crate::arrays::core::reduction::Values;
-use crate::ids::{Rank, Sender};
+use crate::ids::{ArrayId, Rank, Sender};
 use crate::text::of_type;
 use crate::wire::{self, WireError, catching};
 
@@ -197,6 +197,7 @@ pub(crate) struct ArrayOf<C, F> {
     pub(crate) keys: Arc<[u64]>,
     pub(crate) placement: Placement,
     pub(crate) syncs: bool,
+    pub(crate) leader: Option<ArrayId>,
     pub(crate) chunk: std::marker::PhantomData<fn() -> C>,
 }
 
@@ -251,6 +252,10 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
         // An array's brackets are those that the name of a chunk has already.
         let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
         inner.filter(|inner| !inner.contains(['[', ']'])).map_or(text.clone(), str::to_owned)
+    }
+
+    fn leader(&self) -> Option<ArrayId> {
+        self.leader
     }
 
     fn syncs(&self) -> bool {

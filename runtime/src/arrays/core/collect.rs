@@ -11,7 +11,7 @@ use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use super::census::{Report, Tally};
-use crate::ids::{ArrayId, CellId, ChunkId, SyncId};
+use crate::ids::{ArrayId, CellId, ChunkId, Rank, SyncId};
 use crate::measure::measured::Sample;
 
 /// The measurements of one chunk at a sync.
@@ -23,6 +23,8 @@ pub(crate) struct MeasuredChunk {
     pub(crate) declared: bool,
     pub(crate) bytes: u64,
     pub(crate) migratable: bool,
+    /// The rank to which its program moves it.
+    pub(crate) wish: Option<Rank>,
 }
 
 /// A rank's report to rank 0; a rank may send several for one sync.
@@ -46,6 +48,7 @@ pub(crate) struct Arrival {
     pub(crate) declared: Option<u64>,
     pub(crate) bytes: u64,
     pub(crate) migratable: bool,
+    pub(crate) wish: Option<Rank>,
     /// It handles nothing until it resumes.
     pub(crate) stands: bool,
 }

@@ -56,6 +56,8 @@ pub(crate) struct Coordinator {
     keeps_reports: bool,
     /// Members of each array; none for arrays that do not sync.
     populations: Vec<Option<u64>>,
+    /// By array the one whose chunks its own keep to; empty where all are by themselves.
+    leaders: Vec<ArrayId>,
     next: SyncId,
     gathering: LiteMap<SyncId, Gathering>,
     /// Messages handled in each of the phases that the balancer looks back on.
@@ -76,6 +78,7 @@ impl Coordinator {
     pub(crate) fn new(
         strategy: Arc<dyn Strategy>,
         populations: Vec<Option<u64>>,
+        leaders: Vec<ArrayId>,
         places: &[RankPlace],
         keeps_reports: bool,
     ) -> Coordinator {
@@ -84,6 +87,7 @@ impl Coordinator {
             places: places.into(),
             keeps_reports,
             populations,
+            leaders,
             next: SyncId(0),
             gathering: LiteMap::new(),
             deliveries: Vec::new(),
@@ -116,7 +120,7 @@ impl Coordinator {
                 bytes: chunk.bytes,
                 migratable: chunk.migratable,
             };
-            gathering.chunks.push(ChunkReport { load, declared: chunk.declared });
+            gathering.chunks.push(ChunkReport { load, declared: chunk.declared, wish: chunk.wish });
         }
         let sample = &mut gathering.samples[from.0 as usize];
         *sample = Some(sample.map_or(collected.sample, |before| before.plus(&collected.sample)));
@@ -164,7 +168,7 @@ impl Coordinator {
             self.deliveries.remove(0);
         }
         self.deliveries.push(deliveries);
-        let report = PhaseReport { ranks: self.ranks(&samples), chunks };
+        let report = PhaseReport { ranks: self.ranks(&samples), chunks, leaders: self.leaders.clone() };
         let reported = self.keeps_reports.then(|| Arc::new(report.clone()));
         let expected = self.balancer.report(report);
         self.deciding = Some(Phase { reported, deliveries, waited, first_ns, last_ns });

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::envelope::{Delivery, Payload};
 use super::handler::{Handler, Passport};
-use crate::ids::Rank;
+use crate::ids::{ArrayId, Rank};
 use crate::wire::WireError;
 
 /// One chunk with the messages it was not ready for.
@@ -47,6 +47,8 @@ pub(crate) trait ErasedArray: Send + Sync {
     fn home(&self, key: u64, ranks: u32) -> Rank;
     fn create(&self, key: u64) -> Box<dyn ErasedSlot>;
     fn index_text(&self, key: u64) -> String;
+    /// The array whose chunks its own keep to, each to the one of the same key.
+    fn leader(&self) -> Option<ArrayId>;
     /// False for arrays that a sync does not wait for and does not move.
     fn syncs(&self) -> bool;
     /// Appends a message's encoding; the payload is a typed value.

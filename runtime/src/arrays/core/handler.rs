@@ -61,6 +61,8 @@ pub(crate) struct Passport {
     /// Load declared by the handlers of this phase, ns of ticks; replaces the measured load.
     pub(crate) charged: Option<u64>,
     pub(crate) sync: SyncState,
+    /// The rank to which its program moves it at the next sync it comes to.
+    pub(crate) wish: Option<Rank>,
     /// It has asked to be removed.
     pub(crate) removed: bool,
     /// Number of the last message it sent to a single chunk: the next number that is not 0 follows.

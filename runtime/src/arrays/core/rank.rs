@@ -98,9 +98,12 @@ impl RankCore {
         let populations: Vec<u64> = arrays.iter().map(|array| array.population()).collect();
         let blocking = strategy.terms().moves;
         let root = (rank == ROOT).then(|| {
+            let leaders: Vec<Option<ArrayId>> = arrays.iter().map(|array| array.leader()).collect();
+            let numbered = (0..).map(ArrayId).zip(&leaders).filter(|_| leaders.iter().any(Option::is_some));
+            let leaders = numbered.map(|(array, leader)| leader.unwrap_or(array)).collect();
             let syncing = arrays.iter().map(|array| array.syncs().then(|| array.population())).collect();
             Root {
-                coordinator: Coordinator::new(strategy, syncing, places, keeps_reports),
+                coordinator: Coordinator::new(strategy, syncing, leaders, places, keeps_reports),
                 quiescence: Quiescence::new(ranks),
                 at_quiescence: Vec::new(),
             }

@@ -137,8 +137,8 @@ mod tests {
         let with_reports = |chunks: usize, syncs: u64| {
             let id = ChunkId { array: ArrayId(0), key: 0 };
             let load = ChunkLoad { id, rank: Rank(0), ticks: 1, bytes: 0, migratable: true };
-            let chunks = vec![ChunkReport { load, declared: false }; chunks];
-            let reported = Arc::new(PhaseReport { ranks: Vec::new(), chunks });
+            let chunks = vec![ChunkReport { load, declared: false, wish: None }; chunks];
+            let reported = Arc::new(PhaseReport { chunks, ..PhaseReport::default() });
             let mut log = SyncLog::new(1);
             for sync in 0..syncs {
                 log.push(SyncReport { sync, reported: Some(reported.clone()), ..SyncReport::default() });

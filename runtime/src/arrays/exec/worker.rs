@@ -246,8 +246,9 @@ impl<'r> Worker<'r> {
         let passport = slot.passport();
         let report = passport.syncs.report();
         let declared = passport.charged.take().or(declared);
+        let wish = passport.wish.take();
         let stands = !passport.goes_on();
-        let arrival = Arrival { chunk, cell, report, declared, bytes, migratable, stands };
+        let arrival = Arrival { chunk, cell, report, declared, bytes, migratable, wish, stands };
         let mut waits = true;
         self.with_core(|core, _, out| waits = core.at_sync(arrival, out));
         if !waits {

@@ -60,6 +60,7 @@ impl RankCore {
             declared: arrival.declared.is_some(),
             bytes: arrival.bytes,
             migratable: arrival.migratable,
+            wish: arrival.wish,
         };
         let chunks = arrivals.into_iter().zip(loads).map(measured).collect();
         let collected = Collected { sync, tallies, chunks, waited, sample, now_ns };

@@ -55,6 +55,9 @@ impl ErasedArray for Idlers {
     fn index_text(&self, key: u64) -> String {
         key.to_string()
     }
+    fn leader(&self) -> Option<ArrayId> {
+        None
+    }
     fn syncs(&self) -> bool {
         true
     }
@@ -79,6 +82,7 @@ fn arrival(key: u64, sync: SyncId) -> Arrival {
         declared: None,
         bytes: 0,
         migratable: true,
+        wish: None,
         stands: true,
     }
 }

@@ -1,0 +1,45 @@
+//! `program`: only the program itself moves chunks.
+
+use crate::arrays::finish_first::FinishFirst;
+use crate::arrays::loads::Loads;
+use crate::arrays::snapshot::{Assignment, Snapshot};
+use crate::arrays::strategy::{Background, Strategy};
+use crate::entry::Entry;
+
+/// The table's line.
+pub const ENTRY: Entry<dyn Strategy> = Entry {
+    name: "program",
+    summary: "chunks move where the program says (Ctx::migrate_to), and off an unavailable rank",
+    parameters: &[],
+    build: |_| Ok(Box::new(Program)),
+};
+
+/// Leaves the placement to the program. Unlike under [`none`](super::none), syncs decide, and what the program wants is done.
+///
+/// ```
+/// use lb_strategies::{Assignment, Strategy, strategies::program::Program, synthetic::Workload};
+/// let snapshot = Workload::Ramp.snapshot(8, 2, 1);
+/// assert_eq!(Program.assign(&snapshot), Assignment::current(&snapshot));
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Program;
+
+impl Strategy for Program {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn assign(&self, snapshot: &Snapshot) -> Assignment {
+        let mut assignment = Assignment::current(snapshot);
+        let mut loads = Loads::placed(snapshot, &assignment, Background::Share);
+        let mut finish_first = FinishFirst::new(&loads);
+        for (chunk, rank) in snapshot.chunks.iter().zip(&mut assignment.ranks) {
+            let available = snapshot.ranks.get(rank.index()).is_some_and(|rank| rank.available);
+            if chunk.migratable && !available {
+                let ticks = loads.cut(chunk.ticks);
+                *rank = finish_first.place(&mut loads, ticks).unwrap_or(*rank);
+            }
+        }
+        assignment
+    }
+}
