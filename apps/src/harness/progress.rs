@@ -1,21 +1,19 @@
-//! Progress of a run: a bar on a terminal, plain lines in a log, at each quarter and after a while of silence; nothing from a
-//! process that does not speak.
+//! Progress of a run: a line that is written anew on a terminal, plain lines in a log, at each quarter and after a while of
+//! silence; nothing from a process that does not speak.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
-
 use crate::harness::program::Total;
 
-/// Shows the progress of one run on the error stream; dropping it takes the bar away.
+/// Shows the progress of one run on the error stream; dropping it takes the terminal's line away.
 #[derive(Debug)]
 pub struct Progress {
     label: String,
     total: Total,
     speaks: bool,
-    bar: Option<ProgressBar>,
-    /// The quarters already announced, where there is no bar.
+    on_terminal: bool,
+    /// The quarters already announced in a log.
     quarters: u32,
     /// The moments at which the run began and something was last said.
     begun: Instant,
@@ -24,6 +22,12 @@ pub struct Progress {
 
 /// Whoever reads a log wonders after so long.
 const SILENCE: Duration = Duration::from_secs(10);
+
+/// A terminal's line is written anew no sooner.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// Back to the begin of the line, which is empty then.
+const ERASE: &str = "\r\x1b[K";
 
 #[expect(clippy::disallowed_methods, reason = "who waits for a line does so in real time")]
 fn now() -> Instant {
@@ -34,50 +38,77 @@ impl Progress {
     /// Progress at zero; of a process that does not speak, nothing of it is shown.
     #[must_use]
     pub fn new(label: &str, total: Total, speaks: bool) -> Self {
-        let bar = (speaks && stderr().is_terminal()).then(|| {
-            let bar = ProgressBar::new(total.count).with_message(label.to_owned()).with_prefix(total.unit);
-            let style = ProgressStyle::with_template("{msg:>16} {wide_bar} {pos}/{len} {prefix}, {eta} left");
-            bar.with_style(style.expect("the template is well formed"))
-        });
-        Self { label: label.to_owned(), total, speaks, bar, quarters: 0, begun: now(), said: now() }
+        let on_terminal = speaks && stderr().is_terminal();
+        Self { label: label.to_owned(), total, speaks, on_terminal, quarters: 0, begun: now(), said: now() }
     }
 
     /// So many are complete.
     pub fn show(&mut self, completed: u64) {
-        if let Some(bar) = &self.bar {
-            bar.set_position(completed);
-            return;
-        }
-        let quarters = (u128::from(completed) * 4 / u128::from(self.total.count.max(1))) as u32;
         if !self.speaks {
             return;
         }
-        let done = format!("{}: {completed} of {} {}", self.label, self.total.count, self.total.unit);
-        if quarters > self.quarters {
-            self.quarters = quarters;
-            self.note(&done);
-        } else if self.said.elapsed() >= SILENCE {
-            self.note(&format!("{done} after {} s", self.begun.elapsed().as_secs()));
+        let silent = self.said.elapsed();
+        if self.on_terminal {
+            if silent < GLANCE {
+                return;
+            }
+            // A line wider than the terminal is cut, or it would not be erased whole.
+            let line = self.line(completed, self.begun.elapsed());
+            say(&format!("{ERASE}\x1b[?7l{line}\x1b[?7h"));
         } else {
-            return;
+            let quarters = (u128::from(completed) * 4 / u128::from(self.total.count.max(1))) as u32;
+            if quarters > self.quarters {
+                self.quarters = quarters;
+                self.note(&self.done(completed));
+            } else if silent >= SILENCE {
+                self.note(&format!("{} after {} s", self.done(completed), self.begun.elapsed().as_secs()));
+            } else {
+                return;
+            }
         }
         self.said = now();
     }
 
-    /// Prints a line without disturbing the bar.
+    /// Prints a line that stays.
     pub fn note(&self, line: &str) {
-        match &self.bar {
-            Some(bar) => bar.println(line),
-            // A closed error stream is no reason to stop computing.
-            None => drop(writeln!(stderr(), "{line}")),
-        }
+        let erase = if self.on_terminal { ERASE } else { "" };
+        say(&format!("{erase}{line}\n"));
+    }
+
+    fn done(&self, completed: u64) -> String {
+        format!("{}: {completed} of {} {}", self.label, self.total.count, self.total.unit)
+    }
+
+    /// What is done after so long, and the seconds left if all goes on as it went.
+    fn line(&self, completed: u64, after: Duration) -> String {
+        let left = self.total.count.saturating_sub(completed) as f64 / completed.max(1) as f64;
+        format!("{}, {:.0} s left", self.done(completed), after.as_secs_f64() * left)
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
+        if self.on_terminal {
+            say(ERASE);
         }
+    }
+}
+
+/// Writes to the error stream. A closed one is no reason to stop computing.
+fn say(text: &str) {
+    let mut stream = stderr().lock();
+    drop(stream.write_all(text.as_bytes()).and_then(|()| stream.flush()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_seconds_left_follow_from_those_gone() {
+        let progress = Progress::new("refine", Total { count: 200, unit: "iterations" }, false);
+        let line = progress.line(50, Duration::from_secs(4));
+        assert_eq!(line, "refine: 50 of 200 iterations, 12 s left");
+        assert_eq!(progress.line(200, Duration::from_secs(16)), "refine: 200 of 200 iterations, 0 s left");
     }
 }
