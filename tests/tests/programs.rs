@@ -1,9 +1,11 @@
 //! Programs as a user writes them, on the public interface alone, wherever they may run.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use caribou::{
-    Array, Chunk, Config, Ctx, Error, Index, Placement, Rank, Reducer, ReplyTo, Section, Target, Values,
+    Array, Chunk, Combine, Config, Ctx, Error, Index, Placement, Rank, Reducer, ReplyTo, Section, Target,
+    Values,
 };
 use caribou_tests::within_patience;
 use serde::de::DeserializeOwned;
@@ -349,4 +351,107 @@ fn chunks_go_where_their_program_wants_and_take_those_along_that_are_kept_with_t
         };
         assert_eq!(given(program, 0..=99), [48, 48], "{lb}");
     }
+}
+
+/// The lowest height and whose it is, and how often each height occurs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Survey {
+    lowest: (u64, u32),
+    counts: BTreeMap<u64, u64>,
+}
+
+impl Survey {
+    fn of(height: u64, whose: u32) -> Survey {
+        Survey { lowest: (height, whose), counts: BTreeMap::from([(height, 1)]) }
+    }
+}
+
+impl Combine for Survey {
+    fn combine(&mut self, other: Survey) {
+        self.lowest = self.lowest.min(other.lowest);
+        for (height, count) in other.counts {
+            *self.counts.entry(height).or_default() += count;
+        }
+    }
+}
+
+const HILLS: u32 = 12;
+/// Rounds of two reductions each; every second ends with a sync.
+const ROUNDS: u32 = 6;
+const LAST_TAG: u32 = 2 * ROUNDS - 1;
+
+#[derive(Serialize, Deserialize)]
+struct Hill {
+    round: u32,
+    syncs: bool,
+}
+
+impl Hill {
+    fn height(me: u32, tag: u32) -> u64 {
+        u64::from((me * 7 + tag * 3) % 10)
+    }
+
+    /// The survey of those that are there in its round: the last leaves after the first, and has a successor.
+    fn expected(tag: u32) -> Survey {
+        let last = if tag < 2 { HILLS - 1 } else { HILLS };
+        let mut surveys = (0..HILLS - 1).chain([last]).map(|hill| Survey::of(Hill::height(hill, tag), hill));
+        let mut first = surveys.next().expect("there are hills");
+        surveys.for_each(|survey| first.combine(survey));
+        first
+    }
+}
+
+impl Chunk for Hill {
+    type Index = u32;
+    type Message = (u32, Survey);
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        for tag in [2 * self.round, 2 * self.round + 1] {
+            let survey = Survey::of(Hill::height(ctx.index(), tag), ctx.index());
+            let target = if tag == LAST_TAG { Target::Exit } else { Target::All };
+            ctx.contribute(tag, Reducer::Own, Values::own(&survey), target);
+        }
+    }
+
+    fn reduced(tag: u32, values: Values) -> (u32, Survey) {
+        (tag, values.combined())
+    }
+
+    fn receive(&mut self, (tag, survey): (u32, Survey), ctx: &mut Ctx<'_, Self>) {
+        assert_eq!(survey, Hill::expected(tag), "under tag {tag}");
+        // The first of its round; or the successor hears of the round before its own.
+        if tag != 2 * self.round + 1 {
+            return;
+        }
+        if self.round == 0 && ctx.index() == HILLS - 1 {
+            ctx.insert(HILLS, Hill { round: 1, syncs: self.syncs });
+            return ctx.remove();
+        }
+        self.round += 1;
+        if self.syncs && self.round.is_multiple_of(2) { ctx.at_sync() } else { self.start(ctx) }
+    }
+}
+
+#[test]
+fn a_type_of_ones_own_is_reduced_while_its_chunks_migrate() {
+    let program = |config: Config| {
+        let report = caribou::run(config.lb("rotate")?, |setup| {
+            setup.array_with(HILLS, Placement::Hash, |_| Hill { round: 0, syncs: true });
+        })?;
+        report.combined::<Survey>()
+    };
+    assert_eq!(given(program, 0..=99), Hill::expected(LAST_TAG));
+}
+
+#[test]
+fn ranks_without_chunks_reduce_what_they_do_not_know() {
+    let program = |config: Config| {
+        let report = caribou::run(config, |setup| {
+            // On nobody's way to rank 0 but its own; on that rank nobody knows the type.
+            let away = Placement::by(|hill: u32, ranks| if ranks == 1 { 0 } else { 1 + hill % (ranks - 1) });
+            setup.array_without_sync(HILLS, away, |_| Hill { round: 0, syncs: false });
+        })?;
+        report.combined::<Survey>()
+    };
+    assert_eq!(given(program, 0..=19), Hill::expected(LAST_TAG));
 }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use caribou::lb::pool::PoolStrategy;
 use caribou::lb::{Entry, POOLS, Parameter};
 use caribou::{
-    Assignment, Chunk, Config, Ctx, Error, Pin, Rank, Reducer, Report, Setup, Snapshot, Strategy, Target,
-    Values,
+    Assignment, Chunk, Combine, Config, Ctx, Error, Pin, Rank, Reducer, Report, Setup, Snapshot, Strategy,
+    Target, Values,
 };
 use caribou_tests::within_patience;
 use serde::de::Error as _;
@@ -85,6 +85,88 @@ fn contributions_that_do_not_agree_are_refused() {
             assert!(ranks > 1 || why.contains("; seen when Voter["), "{what}: {why}");
         }
     }
+}
+
+/// A value that does not combine, for one reason or another.
+#[derive(Serialize, Deserialize)]
+struct Stubborn(Faulty<true>);
+
+impl Combine for Stubborn {
+    fn combine(&mut self, _: Stubborn) {
+        panic!("it stays as it is");
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Meek(u8);
+
+impl Combine for Meek {
+    fn combine(&mut self, _: Meek) {}
+}
+
+/// The trouble with the last chunk's contribution of a type of its own.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Trouble {
+    Panics,
+    DoesNotDecode,
+    OtherType,
+    Scan,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Party(Trouble);
+
+impl Chunk for Party {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let last = ctx.index() == 5;
+        let fault = if last { Fault::ChunkDoesNotDecode } else { Fault::Nowhere };
+        let (values, target) = match self.0 {
+            Trouble::Panics => (Values::own(&Stubborn(Faulty(Fault::Nowhere))), Target::Exit),
+            Trouble::DoesNotDecode => (Values::own(&Stubborn(Faulty(fault))), Target::Exit),
+            Trouble::OtherType if last => (Values::own(&Stubborn(Faulty(fault))), Target::Exit),
+            Trouble::OtherType => (Values::own(&Meek(0)), Target::Exit),
+            Trouble::Scan => (Values::own(&Meek(0)), Target::Scan),
+        };
+        // Of those that do not decode there must be one alone that meets the faulty one, and nobody before.
+        if !matches!(self.0, Trouble::DoesNotDecode) || last || ctx.index() == 0 {
+            ctx.contribute(7, Reducer::Own, values, target);
+        }
+    }
+
+    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+}
+
+#[test]
+fn values_that_do_not_combine_end_the_run_with_their_type_and_tag() {
+    for (trouble, said) in [
+        (Trouble::Panics, "`Stubborn` panicked when it was combined: it stays as it is"),
+        (Trouble::DoesNotDecode, "it cannot be read"),
+        (Trouble::OtherType, "contributions must be of one type"),
+    ] {
+        for (ranks, wire) in [(1, false), (1, true), (3, false), (3, true)] {
+            let what = format!("{trouble:?} on {ranks} ranks, wire {wire}");
+            let result = run(&what, config(ranks).wire_always(wire), move |setup| {
+                setup.array(6, move |_| Party(trouble));
+            });
+            let Err(Error::Reduction { array, why, .. }) = &result else { panic!("{what}: {result:?}") };
+            assert_eq!(array, "array 0 `Party`", "{what}");
+            assert!(why.starts_with("reduction 0: ") && why.contains(said), "{what}: {why}");
+            let of_tag = why.contains("Stubborn` under tag 7 do not combine");
+            assert!(of_tag || matches!(trouble, Trouble::OtherType), "{what}: {why}");
+        }
+    }
+}
+
+#[test]
+fn values_of_ones_own_are_not_scanned() {
+    let result = run("a scan", config(2), |setup| {
+        setup.array(6, |_| Party(Trouble::Scan));
+    });
+    let Err(Error::HandlerPanicked { panic, .. }) = &result else { panic!("{result:?}") };
+    assert!(panic.contains("have no scan"), "{panic}");
 }
 
 /// The fault in serialisation.

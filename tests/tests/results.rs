@@ -196,7 +196,7 @@ impl Cell {
             }
             Values::I64(least) => (least[0] ^ least[1].rotate_left(9)) as u64,
             Values::F64(largest) => largest[0] as u64,
-            Values::Gathered(_) => panic!("the gather comes last"),
+            Values::Gathered(_) | Values::Own(_) => panic!("the gather comes last"),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The interface for users: chunks, and the little that they see of the runtime. The only generic code.
 
 pub(crate) mod chunk;
+pub(crate) mod combine;
 pub(crate) mod ctx;
 pub(crate) mod halos;
 pub(crate) mod index;

@@ -13,7 +13,7 @@ use super::slot::Slot;
 use crate::arrays::core::envelope::{Delivery, Payload};
 use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::handler::{Effect, Handler, Passport, SyncState};
-use crate::arrays::core::reduction::{Goal, Reducer, Terms, Values};
+use crate::arrays::core::reduction::{Agreement, Goal, Reducer, Values};
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::trace::UserEvent;
 use crate::wire;
@@ -327,6 +327,10 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// chunk's own count: the k-th call here meets the k-th call of every other chunk, and all must agree in tag, reducer,
     /// target and length. Several may be under way. A chunk that was inserted joins at the reduction its parent
     /// contributes to next; one that is removed leaves at its own next one.
+    ///
+    /// # Panics
+    /// If values of a type of one's own ([`Reducer::Own`]) are to be told by [`Target::Scan`]: no value is neutral to them,
+    /// so there is none for the first chunk.
     #[track_caller]
     pub fn contribute(
         &mut self,
@@ -336,6 +340,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         target: Target<C::Index>,
     ) {
         self.assert_not_removed("contribute");
+        let scans_own = reducer == Reducer::Own && matches!(target, Target::Scan);
+        assert!(!scans_own, "values of a type of one's own have no scan: nothing is neutral to them");
         let mut values = values.into();
         if let Values::Gathered(parts) = &mut values {
             parts.iter_mut().for_each(|(key, _)| *key = self.handler.chunk.key);
@@ -346,7 +352,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
             Target::Scan => Goal::Scan,
             Target::Exit => Goal::Exit,
         };
-        self.handler.outbox.push(Effect::Contribute { terms: Terms { tag, reducer, goal }, values });
+        self.handler.outbox.push(Effect::Contribute { agreement: Agreement { tag, reducer, goal }, values });
     }
 
     /// True if the step that was just completed ends a phase: every [`period`](crate::Config::period) steps, and, where the

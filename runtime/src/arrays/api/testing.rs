@@ -168,7 +168,7 @@ impl<C: Chunk> Effects<C> {
                     .push((keys.iter().map(|&key| C::Index::unpack(key)).collect(), decode(&message)));
             }
             Effect::Send { .. } | Effect::Broadcast { .. } | Effect::Multicast { .. } => self.elsewhere += 1,
-            Effect::Contribute { terms, values } => self.contributions.push((terms.tag, values)),
+            Effect::Contribute { agreement, values } => self.contributions.push((agreement.tag, values)),
             Effect::Insert { key, .. } => self.inserted.push(C::Index::unpack(key)),
             Effect::AtSync { .. } => self.at_sync = true,
             Effect::Remove => self.removed = true,

@@ -32,6 +32,8 @@ pub(crate) enum Action {
     /// All arrivals of a sync are admitted: answer with `RankCore::landed`.
     Landed,
 
+    /// Let user code combine the values in a part of a reduction; answer with `RankCore::combined`.
+    Combine(Packet),
     /// Take a held chunk out of its cell and send it.
     Release { chunk: ChunkId, cell: CellId, to: Rank, journey: Journey },
     /// Measure this rank and the chunks that came to a sync; answer with `RankCore::sampled`.

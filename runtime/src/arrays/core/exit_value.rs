@@ -28,6 +28,7 @@ impl ExitValue {
             Values::U64(numbers) => ExitValue::new(numbers),
             Values::I64(numbers) => ExitValue::new(numbers),
             Values::Gathered(parts) => ExitValue::new(parts),
+            Values::Own(own) => ExitValue::new(own),
         }
     }
 

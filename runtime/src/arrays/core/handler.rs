@@ -13,7 +13,7 @@ use super::census::Membership;
 use super::envelope::Delivery;
 use super::erased::ErasedSlot;
 use super::exit_value::ExitValue;
-use super::reduction::{Terms, Values};
+use super::reduction::{Agreement, Values};
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::trace::UserEvent;
 
@@ -38,7 +38,7 @@ pub(crate) enum Effect {
         message: Arc<[u8]>,
     },
     Contribute {
-        terms: Terms,
+        agreement: Agreement,
         values: Values,
     },
     Insert {

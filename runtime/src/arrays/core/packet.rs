@@ -114,6 +114,14 @@ impl Packet {
         )
     }
 
+    /// Lets user code combine the values in a part of a reduction.
+    pub(crate) fn combine(&mut self) -> Result<(), String> {
+        match self {
+            Packet::Partial { partial, .. } => partial.combine(),
+            other => unreachable!("{other:?} is no part of a reduction"),
+        }
+    }
+
     /// Encodes every typed message inside, so that the packet can be serialised. A chunk stays as it is.
     pub(crate) fn seal(&mut self, arrays: &[Arc<dyn ErasedArray>]) -> Result<(), WireError> {
         match self {

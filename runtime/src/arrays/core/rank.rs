@@ -24,7 +24,7 @@ use super::handler::Passport;
 use super::location::Location;
 use super::packet::{Packet, Traveller};
 use super::quiescence::{Quiescence, Step};
-use super::reduction::{Goal, Partial, Reductions, Terms, Values, scan};
+use super::reduction::{Agreement, Goal, Partial, Reductions, Values, scan};
 use super::sync_log::SyncLog;
 use super::undelivered::{Addressees, Leftover};
 use crate::error::Error;
@@ -220,14 +220,14 @@ impl RankCore {
         &mut self,
         chunk: ChunkId,
         report: Report,
-        terms: Terms,
+        agreement: Agreement,
         values: Values,
         out: &mut Actions,
     ) {
         let array = chunk.array;
         let local = self.location.count(array);
-        let values = if terms.goal == Goal::Scan { values.scanned(chunk.key) } else { values };
-        let partial = Partial::contribution(report, terms, values);
+        let values = if agreement.goal == Goal::Scan { values.scanned(chunk.key) } else { values };
+        let partial = Partial::contribution(report, agreement, values);
         let added = self.reductions.contribute(array, report.sequence, partial, local);
         let added = added.map_err(|why| format!("{why}; seen when {} contributed", self.describe(chunk)));
         self.advance_reductions(array, report.sequence, added, out);
@@ -241,6 +241,10 @@ impl RankCore {
         added: Result<bool, String>,
         out: &mut Actions,
     ) {
+        if let Some((array, sequence, partial)) = self.reductions.take_uncombined() {
+            let partial = Box::new(partial);
+            out.push_back(Action::Combine(Packet::Partial { array, sequence, partial }));
+        }
         match added {
             Ok(true) if self.rank != ROOT => {
                 for (sequence, partial) in self.reductions.complete(array, sequence) {
@@ -251,6 +255,22 @@ impl RankCore {
             Err(why) => self.refuse(array, why, out),
         }
         self.finish_reductions(array, out);
+    }
+
+    /// Takes back a part of a reduction in which values were to be combined: as if from another rank.
+    pub(crate) fn combined(
+        &mut self,
+        packet: Packet,
+        combined: Result<(), String>,
+        now_ns: u64,
+        out: &mut Actions,
+    ) {
+        match (combined, &packet) {
+            (Err(why), &Packet::Partial { array, sequence, .. }) => {
+                self.refuse(array, format!("reduction {sequence}: {why}"), out);
+            }
+            _ => self.handle(self.rank, packet, now_ns, out),
+        }
     }
 
     fn refuse(&mut self, array: ArrayId, why: String, out: &mut Actions) {
@@ -424,16 +444,16 @@ impl RankCore {
         }
         while let Some(finished) = self.reductions.finish(array) {
             let told = |values| {
-                let payload = Payload::Reduced { tag: finished.terms.tag, values };
+                let payload = Payload::Reduced { tag: finished.agreement.tag, values };
                 Delivery { from: Sender::RUNTIME, payload }
             };
-            match finished.terms.goal {
+            match finished.agreement.goal {
                 Goal::All => self.announce(array, &told(finished.values), out),
                 Goal::Chunk(key) => {
                     let (to, delivery) = (ChunkId { array, key }, told(finished.values));
                     self.send_message(Envelope { to, delivery }, out);
                 }
-                Goal::Scan => match scan(finished.terms.reducer, &finished.values) {
+                Goal::Scan => match scan(finished.agreement.reducer, &finished.values) {
                     Ok(results) => {
                         for (key, values) in results {
                             let (to, delivery) = (ChunkId { array, key }, told(Arc::new(values)));

@@ -6,8 +6,8 @@
 //! as all its own chunks have contributed, what comes later at once, and whatever is left when it has nothing else to do or has worked for long. No contribution is tied
 //! to a rank, so chunks may migrate with contributions in flight.
 //!
-//! The reducers are a closed set over vectors, so interior ranks combine without knowing the chunk's type; anything
-//! else is [`Reducer::Gather`] plus a fold in the handler that receives it.
+//! Reducers over vectors are a closed set, so interior ranks combine without knowing the chunk's type; values of types of
+//! their own are a list until somebody who knows the type has combined them, see [`own`](super::own).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,6 +16,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::census::{Report, Tally};
+use super::own::Own;
 use crate::ids::{ArrayId, Rank};
 use crate::wire;
 
@@ -37,6 +38,8 @@ pub enum Reducer {
     Or,
     /// Every contribution, ordered by packed index: the same on every placement.
     Gather,
+    /// As [`Combine`](crate::Combine) says, of [`Values::own`].
+    Own,
 }
 
 impl Reducer {
@@ -46,6 +49,7 @@ impl Reducer {
             Reducer::Sum | Reducer::Min | Reducer::Max => "numbers",
             Reducer::And | Reducer::Or => "u64",
             Reducer::Gather => "bytes (from a Vec<u8>)",
+            Reducer::Own => "values of a type of one's own (by Values::own)",
         }
     }
 }
@@ -66,6 +70,8 @@ pub enum Values {
     I64(Vec<i64>),
     /// Bytes by packed index ([`Index::pack`](crate::Index::pack)); what [`Reducer::Gather`] yields.
     Gathered(Vec<(u64, Vec<u8>)>),
+    /// Values of a type of the program's own; what [`Reducer::Own`] combines.
+    Own(Own),
 }
 
 impl From<Vec<f64>> for Values {
@@ -106,7 +112,7 @@ impl Values {
             let neutral = match reducer {
                 Reducer::Min | Reducer::And => min,
                 Reducer::Max => max,
-                Reducer::Sum | Reducer::Or | Reducer::Gather => sum,
+                Reducer::Sum | Reducer::Or | Reducer::Gather | Reducer::Own => sum,
             };
             vec![neutral; like.len()]
         }
@@ -114,7 +120,7 @@ impl Values {
             Values::F64(like) => all(like, 0.0, f64::INFINITY, f64::NEG_INFINITY, reducer).into(),
             Values::U64(like) => all(like, 0, u64::MAX, 0, reducer).into(),
             Values::I64(like) => all(like, 0, i64::MAX, i64::MIN, reducer).into(),
-            Values::Gathered(_) => Values::Gathered(Vec::new()),
+            Values::Gathered(_) | Values::Own(_) => Values::Gathered(Vec::new()),
         }
     }
 
@@ -124,6 +130,7 @@ impl Values {
             Values::U64(v) => format!("{} u64", v.len()),
             Values::I64(v) => format!("{} i64", v.len()),
             Values::Gathered(_) => "bytes (from a Vec<u8>)".into(),
+            Values::Own(own) => format!("values of `{}`", own.type_name()),
         }
     }
 }
@@ -136,7 +143,7 @@ pub(crate) fn scan(reducer: Reducer, gathered: &Values) -> Result<Vec<(u64, Valu
         let own: Values = wire::decode(bytes).map_err(|why| why.to_string())?;
         let before = so_far.get_or_insert_with(|| own.neutral(reducer));
         let told = before.clone();
-        combine(reducer, before, &own)?;
+        combine(reducer, before, own)?;
         Ok((*key, told))
     };
     parts.iter().map(&mut result).collect()
@@ -151,15 +158,15 @@ pub(crate) enum Goal {
     Exit,
 }
 
-/// The terms that all contributions to one reduction must agree on.
+/// The things that all contributions to one reduction must agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Terms {
+pub(crate) struct Agreement {
     pub(crate) tag: u32,
     pub(crate) reducer: Reducer,
     pub(crate) goal: Goal,
 }
 
-impl fmt::Display for Terms {
+impl fmt::Display for Agreement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} under tag {}, told to ", self.reducer, self.tag)?;
         f.write_str(match self.goal {
@@ -171,16 +178,16 @@ impl fmt::Display for Terms {
     }
 }
 
-/// Contributions added up so far. A leaver's report has no terms and no values.
+/// Contributions added up so far. A leaver's report has no agreement and no values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Partial {
     tally: Tally,
-    combined: Option<(Terms, Values)>,
+    combined: Option<(Agreement, Values)>,
 }
 
 impl Partial {
-    pub(crate) fn contribution(report: Report, terms: Terms, values: Values) -> Partial {
-        Partial { tally: Tally::of(report), combined: Some((terms, values)) }
+    pub(crate) fn contribution(report: Report, agreement: Agreement, values: Values) -> Partial {
+        Partial { tally: Tally::of(report), combined: Some((agreement, values)) }
     }
 
     pub(crate) fn leaving(report: Report) -> Partial {
@@ -189,50 +196,74 @@ impl Partial {
 
     fn merge(&mut self, other: Partial) -> Result<(), String> {
         self.tally.merge(&other.tally);
-        let Some((terms, theirs)) = other.combined else { return Ok(()) };
+        let Some((agreement, theirs)) = other.combined else { return Ok(()) };
         match &mut self.combined {
-            None => self.combined = Some((terms, theirs)),
-            Some((mine, _)) if *mine != terms => {
-                return Err(format!("contributions must agree, but some are for {mine}, others for {terms}"));
+            None => self.combined = Some((agreement, theirs)),
+            Some((mine, _)) if *mine != agreement => {
+                return Err(format!(
+                    "contributions must agree, but some are for {mine}, others for {agreement}"
+                ));
             }
             Some((_, ours)) => {
-                let reducer = if terms.goal == Goal::Scan { Reducer::Gather } else { terms.reducer };
-                combine(reducer, ours, &theirs)?;
+                let reducer = if agreement.goal == Goal::Scan { Reducer::Gather } else { agreement.reducer };
+                combine(reducer, ours, theirs)?;
             }
         }
         Ok(())
     }
+
+    /// True if there are values that user code can combine, and is to before they go on.
+    fn can_combine(&self) -> bool {
+        matches!(&self.combined, Some((_, Values::Own(own))) if own.can_combine())
+    }
+
+    /// Lets user code combine them.
+    pub(crate) fn combine(&mut self) -> Result<(), String> {
+        let Some((agreement, Values::Own(own))) = &mut self.combined else { return Ok(()) };
+        own.combine().map_err(|why| {
+            format!("the values of `{}` under tag {} do not combine: {why}", own.type_name(), agreement.tag)
+        })
+    }
 }
 
-fn combine(reducer: Reducer, ours: &mut Values, theirs: &Values) -> Result<(), String> {
+fn combine(reducer: Reducer, ours: &mut Values, theirs: Values) -> Result<(), String> {
     fn each<T: Copy>(ours: &mut [T], theirs: &[T], f: impl Fn(T, T) -> T) {
         ours.iter_mut().zip(theirs).for_each(|(a, b)| *a = f(*a, *b));
     }
-    let mismatch = || format!("{reducer:?} takes {}, not {}", reducer.takes(), theirs.describe());
+    let mismatch =
+        |theirs: &Values| format!("{reducer:?} takes {}, not {}", reducer.takes(), theirs.describe());
     match (reducer, &mut *ours, theirs) {
-        (Reducer::Gather, Values::Gathered(a), Values::Gathered(b)) => a.extend_from_slice(b),
+        (Reducer::Gather, Values::Gathered(a), Values::Gathered(b)) => a.extend(b),
+        (Reducer::Own, Values::Own(a), Values::Own(b)) if a.type_name() == b.type_name() => a.append(b),
         (_, Values::F64(a), Values::F64(b)) if a.len() == b.len() => match reducer {
-            Reducer::Sum => each(a, b, |x, y| x + y),
-            Reducer::Min => each(a, b, f64::min),
-            Reducer::Max => each(a, b, f64::max),
-            Reducer::And | Reducer::Or | Reducer::Gather => return Err(mismatch()),
+            Reducer::Sum => each(a, &b, |x, y| x + y),
+            Reducer::Min => each(a, &b, f64::min),
+            Reducer::Max => each(a, &b, f64::max),
+            _ => return Err(mismatch(&Values::F64(b))),
         },
         (_, Values::U64(a), Values::U64(b)) if a.len() == b.len() => match reducer {
-            Reducer::Sum => each(a, b, u64::saturating_add),
-            Reducer::Min => each(a, b, u64::min),
-            Reducer::Max => each(a, b, u64::max),
-            Reducer::And => each(a, b, |x, y| x & y),
-            Reducer::Or => each(a, b, |x, y| x | y),
-            Reducer::Gather => return Err(mismatch()),
+            Reducer::Sum => each(a, &b, u64::saturating_add),
+            Reducer::Min => each(a, &b, u64::min),
+            Reducer::Max => each(a, &b, u64::max),
+            Reducer::And => each(a, &b, |x, y| x & y),
+            Reducer::Or => each(a, &b, |x, y| x | y),
+            _ => return Err(mismatch(&Values::U64(b))),
         },
         (_, Values::I64(a), Values::I64(b)) if a.len() == b.len() => match reducer {
-            Reducer::Sum => each(a, b, i64::saturating_add),
-            Reducer::Min => each(a, b, i64::min),
-            Reducer::Max => each(a, b, i64::max),
-            Reducer::And | Reducer::Or | Reducer::Gather => return Err(mismatch()),
+            Reducer::Sum => each(a, &b, i64::saturating_add),
+            Reducer::Min => each(a, &b, i64::min),
+            Reducer::Max => each(a, &b, i64::max),
+            _ => return Err(mismatch(&Values::I64(b))),
         },
-        (Reducer::Gather, ..) | (_, _, Values::Gathered(_)) => return Err(mismatch()),
-        _ => {
+        (Reducer::Own, Values::Own(a), Values::Own(b)) => {
+            let (ours, theirs) = (a.type_name(), b.type_name());
+            return Err(format!(
+                "contributions must be of one type, but some are of `{ours}`, others of `{theirs}`"
+            ));
+        }
+        (Reducer::Gather | Reducer::Own, _, theirs)
+        | (_, _, theirs @ (Values::Gathered(_) | Values::Own(_))) => return Err(mismatch(&theirs)),
+        (_, ours, theirs) => {
             let (ours, theirs) = (ours.describe(), theirs.describe());
             return Err(format!(
                 "contributions must be of one type and length, but some are {ours}, others {theirs}"
@@ -246,7 +277,7 @@ fn combine(reducer: Reducer, ours: &mut Values, theirs: &Values) -> Result<(), S
 #[derive(Debug, PartialEq)]
 pub(crate) struct Finished {
     pub(crate) array: ArrayId,
-    pub(crate) terms: Terms,
+    pub(crate) agreement: Agreement,
     pub(crate) values: Arc<Values>,
 }
 
@@ -267,12 +298,20 @@ pub(crate) struct Reductions {
     open: Vec<u64>,
     /// Root only: per array, the next reduction to finish and the population it needs.
     roots: Vec<(u64, u64)>,
+    /// Taken out, for user code to combine; it comes back as if received.
+    uncombined: Option<(ArrayId, u64, Partial)>,
 }
 
 impl Reductions {
     pub(crate) fn new(rank: Rank, populations: &[u64]) -> Reductions {
         let roots = if rank.0 == 0 { populations.iter().map(|&p| (0, p)).collect() } else { Vec::new() };
-        Reductions { rank, pending: BTreeMap::new(), open: vec![0; populations.len()], roots }
+        Reductions {
+            rank,
+            pending: BTreeMap::new(),
+            open: vec![0; populations.len()],
+            roots,
+            uncombined: None,
+        }
     }
 
     /// The rank that partial results of `rank` go to; none for the root.
@@ -325,7 +364,15 @@ impl Reductions {
             None => pending.partial = Some(partial),
             Some(ours) => ours.merge(partial).map_err(|why| format!("reduction {sequence}: {why}"))?,
         }
+        if pending.partial.as_ref().is_some_and(Partial::can_combine) {
+            self.uncombined = pending.partial.take().map(|partial| (array, sequence, partial));
+        }
         Ok(pending)
+    }
+
+    /// Takes what was last added to, if user code is to combine it. It is [received](Self::receive) back.
+    pub(crate) fn take_uncombined(&mut self) -> Option<(ArrayId, u64, Partial)> {
+        self.uncombined.take()
     }
 
     /// Takes what goes to the parent now that all own chunks have contributed to `sequence`.
@@ -360,11 +407,11 @@ impl Reductions {
             self.roots[array.index()] = (sequence + 1, next);
             // Leavers alone make a reduction that nobody contributed to: it has no result.
             let combined = pending.and_then(|pending| pending.partial).and_then(|partial| partial.combined);
-            let Some((terms, mut values)) = combined else { continue };
+            let Some((agreement, mut values)) = combined else { continue };
             if let Values::Gathered(parts) = &mut values {
                 parts.sort_by_key(|&(key, _)| key);
             }
-            return Some(Finished { array, terms, values: Arc::new(values) });
+            return Some(Finished { array, agreement, values: Arc::new(values) });
         }
     }
 
@@ -398,7 +445,7 @@ mod tests {
     use crate::arrays::core::census::Membership;
 
     const ARRAY: ArrayId = ArrayId(0);
-    const SUM: Terms = Terms { tag: 3, reducer: Reducer::Sum, goal: Goal::All };
+    const SUM: Agreement = Agreement { tag: 3, reducer: Reducer::Sum, goal: Goal::All };
 
     fn one(member: &mut Membership, value: u64) -> (u64, Partial) {
         let report = member.report();
@@ -411,12 +458,12 @@ mod tests {
         let (mut a, mut b) = (Membership::default(), Membership::default());
         for _ in 0..2 {
             let (sequence, partial) = one(&mut a, 5);
-            root.contribute(ARRAY, sequence, partial, 2).expect("terms agree");
+            root.contribute(ARRAY, sequence, partial, 2).expect("they agree");
             assert_eq!(root.finish(ARRAY), None);
         }
         for _ in 0..2 {
             let (sequence, partial) = one(&mut b, 7);
-            root.contribute(ARRAY, sequence, partial, 2).expect("terms agree");
+            root.contribute(ARRAY, sequence, partial, 2).expect("they agree");
             let finished = root.finish(ARRAY).expect("both contributed");
             assert_eq!(*finished.values, Values::U64(vec![12, 2]));
         }
@@ -460,14 +507,41 @@ mod tests {
     #[test]
     fn a_gather_is_ordered_by_index() {
         let mut root = Reductions::new(Rank(0), &[3]);
-        let terms = Terms { reducer: Reducer::Gather, ..SUM };
+        let agreement = Agreement { reducer: Reducer::Gather, ..SUM };
         for key in [2u64, 0, 1] {
             let values = Values::Gathered(vec![(key, vec![key as u8])]);
             let report = Membership::default().report();
-            root.contribute(ARRAY, 0, Partial::contribution(report, terms, values), 3).expect("terms agree");
+            root.contribute(ARRAY, 0, Partial::contribution(report, agreement, values), 3)
+                .expect("they agree");
         }
         let Some(Finished { values, .. }) = root.finish(ARRAY) else { panic!("three contributed") };
         assert_eq!(*values, Values::Gathered(vec![(0, vec![0]), (1, vec![1]), (2, vec![2])]));
+    }
+
+    #[test]
+    fn values_of_ones_own_leave_to_be_combined_and_come_back_as_a_part() {
+        let mut root = Reductions::new(Rank(0), &[3]);
+        let agreement = Agreement { reducer: Reducer::Own, ..SUM };
+        let contribute = |root: &mut Reductions, number| {
+            let values = Values::Own(Own::new("Number", vec![number], |values| {
+                Ok(vec![values.iter().map(|value| value[0]).sum()])
+            }));
+            let report = Membership::default().report();
+            root.contribute(ARRAY, 0, Partial::contribution(report, agreement, values), 3)
+                .expect("they agree");
+            root.take_uncombined()
+        };
+        assert_eq!(contribute(&mut root, 1), None, "one alone is as combined as can be");
+        let (_, _, mut two) = contribute(&mut root, 2).expect("two meet");
+        assert_eq!(contribute(&mut root, 3), None, "it finds nothing there");
+        assert_eq!(root.finish(ARRAY), None, "two are out to be combined");
+        two.combine().expect("they combine");
+        root.receive(ARRAY, 0, two, 3).expect("they agree");
+        let (_, _, mut all) = root.take_uncombined().expect("they meet the third");
+        all.combine().expect("they combine");
+        root.receive(ARRAY, 0, all, 3).expect("they agree");
+        let Values::Own(own) = &*root.finish(ARRAY).expect("all have come").values else { panic!("not own") };
+        assert_eq!(own.values(), [[6]]);
     }
 
     #[test]
@@ -497,11 +571,11 @@ mod tests {
         let mut root = Reductions::new(Rank(0), &[2]);
         let (sequence, partial) = one(&mut Membership::default(), 1);
         root.contribute(ARRAY, sequence, partial.clone(), 2).expect("the first cannot disagree");
-        let mut refused = |terms: Terms, values: Values| {
-            let partial = Partial { combined: Some((terms, values)), ..partial.clone() };
+        let mut refused = |agreement: Agreement, values: Values| {
+            let partial = Partial { combined: Some((agreement, values)), ..partial.clone() };
             root.contribute(ARRAY, sequence, partial, 2).expect_err("it disagrees")
         };
-        let why = refused(Terms { tag: 4, ..SUM }, vec![1u64, 1].into());
+        let why = refused(Agreement { tag: 4, ..SUM }, vec![1u64, 1].into());
         assert!(
             why.ends_with(
                 "Sum under tag 3, told to all chunks, others for Sum under tag 4, told to all chunks"

@@ -104,6 +104,10 @@ impl Worker<'_> {
     /// Carries out an action of the second group, with the core unlocked.
     fn afterwards(&mut self, action: Action) {
         match action {
+            Action::Combine(mut packet) => {
+                let combined = packet.combine();
+                self.with_core(|core, now_ns, out| core.combined(packet, combined, now_ns, out));
+            }
             Action::Release { chunk, cell, to, journey } => self.release(chunk, cell, to, journey),
             Action::Sample(reports) => self.sample(reports),
             Action::Decide(expected) => self.decide(&expected),

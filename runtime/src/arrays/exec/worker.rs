@@ -205,12 +205,12 @@ impl<'r> Worker<'r> {
                 Effect::Send { to, mut delivery } => self.send(to, &mut delivery),
                 Effect::SendAtQuiescence { to, delivery } => self.send_at_quiescence(to, delivery),
                 Effect::Broadcast { .. } | Effect::Multicast { .. } => self.spread(chunk, effect),
-                Effect::Contribute { terms, values } => {
+                Effect::Contribute { agreement, values } => {
                     let report = slot.passport().reductions.report();
                     if let Some(recorder) = self.instruments.recorder() {
                         recorder.contributed(chunk, report.sequence);
                     }
-                    self.with_core(|core, _, out| core.contribute(chunk, report, terms, values, out));
+                    self.with_core(|core, _, out| core.contribute(chunk, report, agreement, values, out));
                 }
                 Effect::Insert { key, slot: mut child } => {
                     let passport = slot.passport();
