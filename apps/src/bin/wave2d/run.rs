@@ -12,20 +12,13 @@ use super::pulses::Pulses;
 use super::serial;
 use super::waves::{Told, Waves};
 
-/// Waves, and where their picture is wanted.
+/// Waves, and perhaps a picture of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Wave2d {
     /// All that decides the result.
     pub(crate) problem: Problem,
-    picture: Option<PathBuf>,
-}
-
-#[cfg(test)]
-impl Wave2d {
-    /// The same without a picture.
-    pub(crate) fn of(problem: Problem) -> Self {
-        Self { problem, picture: None }
-    }
+    /// The file for it.
+    pub(crate) picture: Option<PathBuf>,
 }
 
 impl Program for Wave2d {

@@ -91,6 +91,23 @@ mod tests {
     }
 
     #[test]
+    fn a_pulse_becomes_a_ring_as_large_as_waves_are_fast() {
+        let (grid, steps) = (200, 100);
+        let problem = Problem { pulses: Pulses { count: 1, seed: 1 }, ..problem(grid, grid) };
+        let mut serial = Serial::new(&problem);
+        let crest = |serial: &Serial| {
+            let highest = |&one: &usize, &other: &usize| serial.now[one].total_cmp(&serial.now[other]);
+            let at = (0..serial.now.len()).max_by(highest).unwrap();
+            [at / (grid + 2), at % (grid + 2)].map(|at| at as f64)
+        };
+        let [row, column] = crest(&serial);
+        (0..steps).for_each(|_| serial.step());
+        let [crest_row, crest_column] = crest(&serial);
+        let radius = (crest_row - row).hypot(crest_column - column);
+        assert!((radius - problem.speed * f64::from(steps)).abs() < 3.0, "{radius}");
+    }
+
+    #[test]
     fn without_pulses_nothing_moves() {
         let problem = Problem { pulses: Pulses { count: 0, seed: 1 }, ..problem(9, 4) };
         let waves = run(&problem);

@@ -16,7 +16,7 @@ fn assert_serial(config: Config, what: &str) -> Report {
 }
 
 fn assert_waves(problem: Problem, config: &Config, what: &str) -> Report {
-    let program = Wave2d::of(problem);
+    let program = Wave2d { problem, picture: None };
     let clock = Arc::new(IterationClock::new(problem.iterations));
     let outcome = program.run(&Stage { config, clock: &clock, gathers: true });
     let outcome = outcome.unwrap_or_else(|error| panic!("{what}: {error}"));
