@@ -99,17 +99,27 @@ impl Grid {
         (there, shift)
     }
 
-    /// The way from a cell to where that place is, and how far outside of the cell it is, at most along one axis.
-    pub(crate) fn astray(&self, cell: [u16; 3], place: Vector) -> (Way, f64) {
-        let (mut steps, mut distance) = ([0; 3], 0.0_f64);
-        for axis in 0..3 {
-            let [low, high] = [cell[axis], cell[axis] + 1].map(|border| f64::from(border) * self.sides[axis]);
-            let below = low - place[axis];
-            let above = place[axis] - high;
-            steps[axis] = if below > 0.0 { -1 } else { i8::from(above >= 0.0) };
-            distance = distance.max(below).max(above);
-        }
-        (Way::of(steps), distance)
+    /// The way from a cell to where that place is.
+    pub(crate) fn way(&self, cell: [u16; 3], place: Vector) -> Way {
+        let step = |axis: usize| match self.borders(cell, axis) {
+            [low, _] if place[axis] < low => -1,
+            [_, high] if place[axis] >= high => 1,
+            _ => 0,
+        };
+        Way::of([step(0), step(1), step(2)])
+    }
+
+    /// Tells if a place is in a cell or no farther outside of it than that, along any axis.
+    pub(crate) fn is_near(&self, cell: [u16; 3], place: Vector, margin: f64) -> bool {
+        (0..3).all(|axis| {
+            let [low, high] = self.borders(cell, axis);
+            // Not so for what is no number.
+            low - margin <= place[axis] && place[axis] <= high + margin
+        })
+    }
+
+    fn borders(&self, cell: [u16; 3], axis: usize) -> [f64; 2] {
+        [cell[axis], cell[axis] + 1].map(|border| f64::from(border) * self.sides[axis])
     }
 
     /// The cell of a place, and that place in the box.
@@ -159,8 +169,10 @@ mod tests {
     #[test]
     fn a_place_is_in_its_cell_and_a_little_outside_is_a_neighbours() {
         assert_eq!(grid().owner([1.6, -0.5, 7.9]), ([1, 2, 0], [1.6, 4.0, 7.9_f64.rem_euclid(2.0)]));
-        let (way, distance) = grid().astray([1, 2, 0], [1.4, 4.0, 2.25]);
-        assert_eq!((way, distance), (Way::of([-1, 0, 1]), 0.25));
-        assert_eq!(grid().astray([1, 2, 0], [1.5, 4.5, 1.0]).0, Way::of([0, 1, 0]));
+        let (cell, outside) = ([1, 2, 0], [1.4, 4.0, 2.25]);
+        assert_eq!(grid().way(cell, outside), Way::of([-1, 0, 1]));
+        assert_eq!(grid().way(cell, [1.5, 4.5, 1.0]), Way::of([0, 1, 0]));
+        assert!(grid().is_near(cell, outside, 0.25) && !grid().is_near(cell, outside, 0.24));
+        assert!(!grid().is_near(cell, [f64::NAN, 4.0, 1.0], 9.0));
     }
 }

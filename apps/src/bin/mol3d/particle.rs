@@ -45,13 +45,11 @@ pub(crate) fn kick(particles: &mut [Particle], forces: &[Vector], half_step: f64
     }
 }
 
-/// Moves them for a time step. Returns how far outside of its cell one is at most.
-pub(crate) fn drift(particles: &mut [Particle], grid: &Grid, cell: [u16; 3], step: f64) -> f64 {
-    let moved = |particle: &mut Particle| {
+/// Moves them for a time step.
+pub(crate) fn drift(particles: &mut [Particle], step: f64) {
+    for particle in particles {
         particle.place = plus(particle.place, particle.velocity, step);
-        grid.astray(cell, particle.place).1
-    };
-    particles.iter_mut().map(moved).fold(0.0, f64::max)
+    }
 }
 
 /// Takes out those that are no longer in the cell: by the way that they went, where they are from the neighbour's side.
@@ -62,7 +60,7 @@ pub(crate) fn take_leavers(
 ) -> [Vec<Particle>; 27] {
     let mut leavers = [const { Vec::new() }; 27];
     particles.retain(|&particle| {
-        let (way, _) = grid.astray(cell, particle.place);
+        let way = grid.way(cell, particle.place);
         if way == Way::STAY {
             return true;
         }
