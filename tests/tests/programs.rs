@@ -1,11 +1,13 @@
-//! Programs as a user writes them, on the public interface alone, wherever they may run.
+//! Programs as a user writes them, on the public interface alone, wherever they may run: by `processes.rs` also in jobs.
+//!
+//! 100 seeds each by default; `SEEDS=1000` simulates as many.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use caribou::{
-    Array, Chunk, Combine, Config, Ctx, Error, Index, Placement, Rank, Reducer, ReplyTo, Section, Target,
-    Values,
+    Array, Chunk, Combine, Config, Ctx, Error, Index, Launch, Placement, Rank, Reducer, ReplyTo, Section,
+    Target, Values,
 };
 use caribou_tests::within_patience;
 use serde::de::DeserializeOwned;
@@ -19,6 +21,11 @@ fn given<T>(
 where
     T: DeserializeOwned + Send + PartialEq + std::fmt::Debug + 'static,
 {
+    let config = Config::from_env().expect("the variables are those of a test");
+    if let Launch::Together { process, .. } = config.launch() {
+        return program(config).unwrap_or_else(|error| panic!("process {process}: {error}"));
+    }
+    let seeds = seeds_named().map_or(seeds, |seeds| 0..=seeds.saturating_sub(1));
     let alone = program(Config::default()).unwrap_or_else(|error| panic!("alone: {error}"));
     let threads = [(2, 1), (1, 3), (3, 2)].into_iter().flat_map(|(ranks, workers)| {
         [false, true].map(|wire| Config::default().ranks(ranks).workers(workers).wire_always(wire))
@@ -31,6 +38,12 @@ where
         assert_eq!(value.unwrap_or_else(|error| panic!("{what}: {error}")), alone, "{what}");
     }
     alone
+}
+
+/// The number of seeds that the environment asks for.
+#[expect(clippy::disallowed_methods, reason = "the length of the sweep is the caller's choice")]
+fn seeds_named() -> Option<u64> {
+    std::env::var("SEEDS").ok()?.parse().ok()
 }
 
 /// Places for as many queens, one in each column. A chunk tries all rows of the next column, and leaves the rest to others.
