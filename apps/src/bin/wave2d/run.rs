@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use caribou_apps::harness::arrays::{self, Array};
 use caribou_apps::harness::{Conditions, Error, Outcome, Program, Stage, Total};
+use presentation::words::counted;
 
 use super::chunk::Wave;
 use super::options::Options;
@@ -42,7 +43,8 @@ impl Program for Wave2d {
     fn title(&self) -> String {
         let Problem { shape, pulses: Pulses { count, .. }, .. } = self.problem;
         let (grid, chunk, chunks) = (shape.grid(), shape.chunk(), shape.chunks());
-        format!("{count} pulses on {grid} x {grid} cells in chunks of {chunk} x {chunk} ({chunks} chunks)")
+        let pulses = counted(count, "pulse");
+        format!("{pulses} on {grid} x {grid} cells in chunks of {chunk} x {chunk} ({chunks} chunks)")
     }
 
     fn description(&self) -> serde_json::Value {
@@ -78,7 +80,7 @@ impl Program for Wave2d {
 
     fn results(&self, waves: &Waves) -> String {
         format!(
-            "The waves have an energy of {:.6}; it drifted by {:.1e} of it.\n",
+            "The waves have an energy of {:.6e}; it drifted by {:.1e} of it.\n",
             waves.energies[1],
             waves.drift()
         )
