@@ -39,7 +39,7 @@ enum Message {
         worker: WorkerId,
         range: Range<u64>,
         why: String,
-        /// So many that they would travel beside what a chunk sends.
+        /// At times so many that they would travel beside what a chunk sends.
         #[serde(with = "caribou::bulk")]
         numbers: Vec<f64>,
     },
@@ -93,7 +93,8 @@ impl PoolRank for CounterRank {
                 self.heard += 1;
                 let range = self.next();
                 let last = range.is_empty();
-                let numbers = vec![0.5; self.heard as usize % 3 * 3000];
+                let count = [0, 3000, 6000].get(self.heard as usize % 32).copied().unwrap_or(0);
+                let numbers = vec![0.5; count];
                 let answer = Message::Answer { worker, range, why: format!("{from} asks"), numbers };
                 out.push(Output::Send { to: from, message: answer });
                 if last {
