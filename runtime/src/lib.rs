@@ -92,10 +92,11 @@ mod wire;
 
 pub use arrays::api::chunk::{Chunk, Load};
 pub use arrays::api::combine::Combine;
-pub use arrays::api::ctx::{Array, Ctx, Section, Target};
+pub use arrays::api::ctx::{Array, Ctx, Target};
 pub use arrays::api::halos::{Halo, Halos};
 pub use arrays::api::index::{Extent, Index};
 pub use arrays::api::reply::ReplyTo;
+pub use arrays::api::section::Section;
 pub use arrays::api::setup::{Placement, Setup};
 pub use arrays::api::testing;
 pub use arrays::core::own::Own;

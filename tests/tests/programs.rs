@@ -468,3 +468,182 @@ fn ranks_without_chunks_reduce_what_they_do_not_know() {
     };
     assert_eq!(given(program, 0..=19), Hill::expected(LAST_TAG));
 }
+
+/// A block of a matrix, which a vector is multiplied with again and again. Row sections add up the product, column
+/// sections find its largest element; the diagonal holds the vector.
+#[derive(Serialize, Deserialize)]
+struct MatrixBlock {
+    row: Section<MatrixBlock>,
+    column: Section<MatrixBlock>,
+    step: u64,
+    /// Products that the diagonal has heard of.
+    products: u64,
+    digest: u64,
+    /// It was compared with a guest: of the diagonal only.
+    paired: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+enum MatrixMessage {
+    Vector { step: u64, part: Vec<u64> },
+    Product(Vec<u64>),
+    Largest(Largest),
+    Before(u64),
+}
+
+/// The largest element, combined as a type of its own.
+#[derive(Serialize, Deserialize)]
+struct Largest(u64);
+
+impl Combine for Largest {
+    fn combine(&mut self, other: Largest) {
+        self.0 = self.0.max(other.0);
+    }
+}
+
+const BLOCKS: u16 = 4;
+/// Rows and columns of a block.
+const SIDE: u64 = 3;
+const PRODUCTS: u64 = 7;
+const MODULUS: u64 = 1_000_003;
+const PRODUCT: u32 = 0;
+const LARGEST: u32 = 1;
+const PAIR: u32 = 2;
+/// The column of the guests' indices: one comes to each block of the diagonal.
+const GUESTS: u16 = 100;
+
+/// The element of the matrix.
+fn element(row: u64, column: u64) -> u64 {
+    (row * 31 + column * 17 + row * column) % 97
+}
+
+impl MatrixBlock {
+    fn new([row, column]: [u16; 2]) -> MatrixBlock {
+        MatrixBlock {
+            row: Section::new((0..BLOCKS).map(|column| [row, column])),
+            // In another order than its chunks come in.
+            column: Section::new((0..BLOCKS).rev().map(|row| [row, column])),
+            step: 0,
+            products: 0,
+            digest: 0,
+            paired: row != column,
+        }
+    }
+
+    fn pair(diagonal: u16) -> Section<MatrixBlock> {
+        Section::new([[diagonal, diagonal], [diagonal, GUESTS]])
+    }
+
+    fn product([row, column]: [u16; 2], part: &[u64]) -> Vec<u64> {
+        let at = |block: u16, place: u64| u64::from(block) * SIDE + place;
+        let one = |i| (0..).zip(part).map(|(j, x)| element(at(row, i), at(column, j)) * x).sum::<u64>();
+        (0..SIDE).map(one).collect()
+    }
+}
+
+impl Chunk for MatrixBlock {
+    type Index = [u16; 2];
+    type Message = MatrixMessage;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let [row, column] = ctx.index();
+        if column == GUESTS {
+            let pair = MatrixBlock::pair(row);
+            ctx.contribute_in(&pair, PAIR, Reducer::Sum, vec![3u64], Target::Scan);
+        } else if row == column {
+            ctx.multicast(&self.column, &MatrixMessage::Vector { step: 0, part: vec![1; SIDE as usize] });
+        }
+    }
+
+    fn resume(&mut self, _: &mut Ctx<'_, Self>) {}
+
+    fn ready(&self, message: &MatrixMessage) -> bool {
+        match message {
+            MatrixMessage::Vector { step, .. } => *step == self.step && (*step < PRODUCTS || self.paired),
+            _ => true,
+        }
+    }
+
+    fn reduced(tag: u32, values: Values) -> MatrixMessage {
+        match (tag, values) {
+            (LARGEST, values) => MatrixMessage::Largest(values.combined()),
+            (PRODUCT, Values::U64(product)) => MatrixMessage::Product(product),
+            (PAIR, Values::U64(before)) => MatrixMessage::Before(before[0]),
+            other => panic!("nothing like {other:?} is contributed"),
+        }
+    }
+
+    fn receive(&mut self, message: MatrixMessage, ctx: &mut Ctx<'_, Self>) {
+        let [row, column] = ctx.index();
+        match message {
+            MatrixMessage::Vector { step: PRODUCTS, .. } => {
+                ctx.contribute(0, Reducer::Sum, vec![self.digest], Target::Exit);
+            }
+            MatrixMessage::Vector { part, .. } => {
+                let product = MatrixBlock::product([row, column], &part);
+                let largest = product.iter().copied().max().expect("it has elements");
+                let root = Target::Chunk([row, row]);
+                ctx.contribute_in(&self.row, PRODUCT, Reducer::Sum, product, root);
+                let largest = Values::own(&Largest(largest));
+                ctx.contribute_in(&self.column, LARGEST, Reducer::Own, largest, Target::All);
+                if self.step == 2 && row == column {
+                    ctx.insert([row, GUESTS], MatrixBlock::new([row, GUESTS]));
+                    let own = vec![u64::from(row) + 5];
+                    ctx.contribute_in(&MatrixBlock::pair(row), PAIR, Reducer::Sum, own, Target::Scan);
+                }
+            }
+            MatrixMessage::Largest(Largest(largest)) => {
+                self.digest = (self.digest * 7 + largest) % MODULUS;
+                self.step += 1;
+                if self.step.is_multiple_of(2) {
+                    ctx.at_sync();
+                }
+            }
+            MatrixMessage::Product(product) => {
+                // The largest of its column may come before or after.
+                let part = product.into_iter().map(|x| x % MODULUS).collect();
+                self.products += 1;
+                let step = self.products;
+                ctx.multicast(&self.column, &MatrixMessage::Vector { step, part });
+            }
+            MatrixMessage::Before(sum) if column == GUESTS => {
+                assert_eq!(sum, u64::from(row) + 5, "the diagonal comes before its guest");
+                ctx.remove();
+            }
+            MatrixMessage::Before(sum) => {
+                assert_eq!(sum, 0, "nobody comes before the diagonal");
+                self.paired = true;
+            }
+        }
+    }
+}
+
+/// The same without chunks.
+fn digest() -> u64 {
+    let mut vector = vec![1; usize::from(BLOCKS) * SIDE as usize];
+    let mut digests = vec![0; usize::from(BLOCKS)];
+    for _ in 0..PRODUCTS {
+        let mut sums = vec![0; vector.len()];
+        for (column, part) in (0..BLOCKS).zip(vector.chunks(SIDE as usize)) {
+            let products = (0..BLOCKS).map(|row| MatrixBlock::product([row, column], part));
+            let products: Vec<u64> = products.flatten().collect();
+            let largest = products.iter().max().expect("it has elements");
+            let digest = &mut digests[usize::from(column)];
+            *digest = (*digest * 7 + largest) % MODULUS;
+            sums.iter_mut().zip(&products).for_each(|(sum, x)| *sum += x);
+        }
+        vector = sums.into_iter().map(|x| x % MODULUS).collect();
+    }
+    u64::from(BLOCKS) * digests.iter().sum::<u64>()
+}
+
+#[test]
+fn rows_and_columns_of_a_matrix_reduce_while_its_blocks_migrate() {
+    let program = |config: Config| {
+        let report = caribou::run(config.lb("rotate")?, |setup| {
+            setup.array_with([BLOCKS, BLOCKS], Placement::Hash, MatrixBlock::new);
+        })?;
+        report.value::<Vec<u64>>()
+    };
+    assert_eq!(given(program, 0..=99), [digest()]);
+}

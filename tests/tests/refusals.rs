@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use caribou::lb::pool::PoolStrategy;
 use caribou::lb::{Entry, POOLS, Parameter};
 use caribou::{
-    Assignment, Chunk, Combine, Config, Ctx, Error, Pin, Rank, Reducer, Report, Setup, Snapshot, Strategy,
-    Target, Values,
+    Assignment, Chunk, Combine, Config, Ctx, Error, Pin, Rank, Reducer, Report, Section, Setup, Snapshot,
+    Strategy, Target, Values,
 };
 use caribou_tests::within_patience;
 use serde::de::Error as _;
@@ -167,6 +167,69 @@ fn values_of_ones_own_are_not_scanned() {
     });
     let Err(Error::HandlerPanicked { panic, .. }) = &result else { panic!("{result:?}") };
     assert!(panic.contains("have no scan"), "{panic}");
+}
+
+/// The fault in the last chunk's contribution to a reduction over a section.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Slip {
+    Stranger,
+    NamedTwice,
+    Tag,
+    Length,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Clerk(Slip);
+
+impl Chunk for Clerk {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let (sum, all, one) = (Reducer::Sum, Target::All, vec![1u64]);
+        let everybody = Section::new(0..6);
+        if ctx.index() != 5 {
+            return ctx.contribute_in(&everybody, 7, sum, one, all);
+        }
+        match self.0 {
+            Slip::Stranger => ctx.contribute_in(&Section::new(0..5), 7, sum, one, all),
+            Slip::NamedTwice => ctx.contribute_in(&Section::new((0..6).chain([3])), 7, sum, one, all),
+            Slip::Tag => ctx.contribute_in(&everybody, 8, sum, one, all),
+            Slip::Length => ctx.contribute_in(&everybody, 7, sum, vec![1u64; 2], all),
+        }
+    }
+
+    fn reduced(_: u32, _: Values) {}
+
+    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+}
+
+#[test]
+fn contributions_to_a_section_that_do_not_fit_are_refused() {
+    for (slip, said) in [
+        (Slip::Stranger, "5 contributes to a reduction over a section that it is not of"),
+        (Slip::NamedTwice, "a section that is reduced over names 3 twice"),
+        (Slip::Tag, "some are for Sum under tag"),
+        (Slip::Length, "contributions must be of one type and length"),
+    ] {
+        for (ranks, wire) in [(1, false), (3, false), (3, true)] {
+            let what = format!("{slip:?} on {ranks} ranks, wire {wire}");
+            let result = run(&what, config(ranks).wire_always(wire), move |setup| {
+                setup.array(6, move |_| Clerk(slip));
+            });
+            match &result {
+                Err(Error::HandlerPanicked { chunk, panic: why, .. }) => {
+                    assert!(chunk.starts_with("Clerk[5]") && why == said, "{what}: {why}");
+                }
+                Err(Error::Reduction { array, why, .. }) => {
+                    assert_eq!(array, "array 0 `Clerk`", "{what}");
+                    let of = "reduction 0 over a section of 6 chunks: ";
+                    assert!(why.starts_with(of) && why.contains(said), "{what}: {why}");
+                }
+                other => panic!("{what}: {other:?}"),
+            }
+        }
+    }
 }
 
 /// The fault in serialisation.

@@ -1,6 +1,6 @@
 //! A run that cannot go on says so, and says who waits for what.
 
-use caribou::{Array, Chunk, Config, Ctx, Error, Reducer, Target, Values};
+use caribou::{Array, Chunk, Config, Ctx, Error, Reducer, Section, Target, Values};
 use caribou_tests::within_patience;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,7 @@ enum Cause {
     NoChunkElsewhere,
     MissingAtSync,
     MissingInReduction,
+    MissingInSection,
     ReductionBehindSync,
     Removed,
     SentToRemoved,
@@ -48,6 +49,11 @@ impl Chunk for Waiter {
             Cause::NoChunkElsewhere if last => ctx.send_to(self.other, 7, ()),
             Cause::MissingAtSync if !last => ctx.at_sync(),
             Cause::MissingInReduction if !last => self.contribute(ctx),
+            Cause::MissingInSection if last => ctx.remove(),
+            Cause::MissingInSection => {
+                let section = Section::new(0..CHUNKS);
+                ctx.contribute_in(&section, 3, Reducer::Sum, vec![1u64], Target::All);
+            }
             Cause::ReductionBehindSync => ctx.at_sync(),
             Cause::Removed if last => ctx.remove(),
             Cause::SentToRemoved if last => {
@@ -173,6 +179,12 @@ fn a_reduction_that_somebody_does_not_contribute_to_is_reported() {
         let missing = waiting.iter().filter(|line| line.contains("has not contributed")).count();
         assert_eq!(missing, 1, "{waiting:?}");
     }
+}
+
+#[test]
+fn a_reduction_over_a_section_names_a_chunk_that_was_removed() {
+    let line = "reduction 0 over a section of array 1 `Waiter` has 5 of 6 contributions: Waiter[5] of array 1 missing";
+    stalls_with(Cause::MissingInSection, &[line]);
 }
 
 #[test]

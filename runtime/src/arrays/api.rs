@@ -7,6 +7,7 @@ pub(crate) mod halos;
 pub(crate) mod index;
 mod parts;
 pub(crate) mod reply;
+pub(crate) mod section;
 pub(crate) mod setup;
 pub(crate) mod slot;
 pub mod testing;

@@ -21,5 +21,6 @@ pub(crate) mod packet;
 pub(crate) mod quiescence;
 pub(crate) mod rank;
 pub(crate) mod reduction;
+pub(crate) mod section;
 pub(crate) mod sync_log;
 pub(crate) mod undelivered;

@@ -9,6 +9,7 @@ use smallbox::smallbox;
 
 use super::chunk::Chunk;
 use super::index::Index;
+use super::section::Section;
 use super::slot::Slot;
 use crate::arrays::core::envelope::{Delivery, Payload};
 use crate::arrays::core::exit_value::ExitValue;
@@ -69,42 +70,6 @@ impl<C: Chunk> Copy for Array<C> {}
 impl<C: Chunk> std::fmt::Debug for Array<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "array {}", self.id)
-    }
-}
-
-/// Some chunks of an array, to multicast to. It can be stored, sent and migrated; its chunks may migrate.
-///
-/// ```
-/// use caribou::{Chunk, Ctx, Section, testing::probe};
-/// use serde::{Deserialize, Serialize};
-/// #[derive(Serialize, Deserialize)]
-/// struct Block { row: Section<Block> }
-/// impl Chunk for Block {
-///     type Index = [u16; 2];
-///     type Message = u64;
-///     fn receive(&mut self, pivot: u64, ctx: &mut Ctx<'_, Self>) { ctx.multicast(&self.row, &pivot); }
-/// }
-/// let row = Section::new((0..4).map(|column| [7, column]));
-/// let sent = probe(&mut Block { row }, [0, 0]).receive(5);
-/// assert_eq!(sent.multicasts, [(vec![[7, 0], [7, 1], [7, 2], [7, 3]], 5)]);
-/// ```
-#[derive(Serialize, Deserialize)]
-#[serde(bound = "")]
-pub struct Section<C: Chunk> {
-    pub(super) keys: Arc<[u64]>,
-    chunk: PhantomData<fn() -> C>,
-}
-
-impl<C: Chunk> Section<C> {
-    /// The section of these chunks.
-    pub fn new(indices: impl IntoIterator<Item = C::Index>) -> Section<C> {
-        Section { keys: indices.into_iter().map(Index::pack).collect(), chunk: PhantomData }
-    }
-}
-
-impl<C: Chunk> Clone for Section<C> {
-    fn clone(&self) -> Section<C> {
-        Section { keys: self.keys.clone(), chunk: PhantomData }
     }
 }
 
@@ -339,10 +304,22 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         values: impl Into<Values>,
         target: Target<C::Index>,
     ) {
+        let (agreement, values) = self.contribution(tag, reducer, values.into(), target);
+        self.handler.outbox.push(Effect::Contribute { agreement, values });
+    }
+
+    /// The parts of a contribution to any reduction.
+    #[track_caller]
+    pub(super) fn contribution(
+        &self,
+        tag: u32,
+        reducer: Reducer,
+        mut values: Values,
+        target: Target<C::Index>,
+    ) -> (Agreement, Values) {
         self.assert_not_removed("contribute");
         let scans_own = reducer == Reducer::Own && matches!(target, Target::Scan);
         assert!(!scans_own, "values of a type of one's own have no scan: nothing is neutral to them");
-        let mut values = values.into();
         if let Values::Gathered(parts) = &mut values {
             parts.iter_mut().for_each(|(key, _)| *key = self.handler.chunk.key);
         }
@@ -352,7 +329,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
             Target::Scan => Goal::Scan,
             Target::Exit => Goal::Exit,
         };
-        self.handler.outbox.push(Effect::Contribute { agreement: Agreement { tag, reducer, goal }, values });
+        (Agreement { tag, reducer, goal }, values)
     }
 
     /// True if the step that was just completed ends a phase: every [`period`](crate::Config::period) steps, and, where the

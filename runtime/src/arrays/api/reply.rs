@@ -6,8 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::chunk::Chunk;
-use super::ctx::{Array, Ctx, Section};
+use super::ctx::{Array, Ctx};
 use super::index::Index;
+use super::section::Section;
 use crate::ids::{ArrayId, ChunkId};
 
 /// The address that an answer of type `M` goes to: a chunk or a section of any array whose messages are `M`, or the caller

@@ -10,6 +10,7 @@ use super::index::Index;
 use crate::arrays::core::envelope::{Delivery, Payload};
 use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::handler::{Effect, Facts, Handler, Outlet, Passport};
+use crate::arrays::core::section::SectionContribution;
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::trace::UserEvent;
 use crate::wire;
@@ -33,6 +34,8 @@ pub struct Effects<C: Chunk> {
     pub multicasts: Vec<(Vec<C::Index>, C::Message)>,
     /// Contributions: tag and values.
     pub contributions: Vec<(u32, crate::Values)>,
+    /// Contributions to reductions over sections: of which chunks, tag and values.
+    pub section_contributions: Vec<(Vec<C::Index>, u32, crate::Values)>,
     /// Chunks inserted.
     pub inserted: Vec<C::Index>,
     /// Messages to chunks of the same array that wait for quiescence.
@@ -57,6 +60,7 @@ impl<C: Chunk> Default for Effects<C> {
             broadcasts: Vec::new(),
             multicasts: Vec::new(),
             contributions: Vec::new(),
+            section_contributions: Vec::new(),
             inserted: Vec::new(),
             at_quiescence: Vec::new(),
             elsewhere: 0,
@@ -169,6 +173,11 @@ impl<C: Chunk> Effects<C> {
             }
             Effect::Send { .. } | Effect::Broadcast { .. } | Effect::Multicast { .. } => self.elsewhere += 1,
             Effect::Contribute { agreement, values } => self.contributions.push((agreement.tag, values)),
+            Effect::ContributeIn(contribution) => {
+                let section = contribution.keys.iter().map(|&key| C::Index::unpack(key)).collect();
+                let SectionContribution { agreement, values, .. } = *contribution;
+                self.section_contributions.push((section, agreement.tag, values));
+            }
             Effect::Insert { key, .. } => self.inserted.push(C::Index::unpack(key)),
             Effect::AtSync { .. } => self.at_sync = true,
             Effect::Remove => self.removed = true,

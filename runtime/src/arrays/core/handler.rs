@@ -14,6 +14,7 @@ use super::envelope::Delivery;
 use super::erased::ErasedSlot;
 use super::exit_value::ExitValue;
 use super::reduction::{Agreement, Values};
+use super::section::{SectionContribution, SectionCounts};
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::trace::UserEvent;
 
@@ -41,6 +42,7 @@ pub(crate) enum Effect {
         agreement: Agreement,
         values: Values,
     },
+    ContributeIn(Box<SectionContribution>),
     Insert {
         key: u64,
         slot: Box<dyn ErasedSlot>,
@@ -58,6 +60,8 @@ pub(crate) enum Effect {
 pub(crate) struct Passport {
     pub(crate) reductions: Membership,
     pub(crate) syncs: Membership,
+    /// A word for the many that are of no section.
+    pub(crate) sections: Option<Box<SectionCounts>>,
     /// Load declared by the handlers of this phase, ns of ticks; replaces the measured load.
     pub(crate) charged: Option<u64>,
     pub(crate) sync: SyncState,

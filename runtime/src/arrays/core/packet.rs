@@ -12,7 +12,8 @@ use super::census::Tally;
 use super::collect::Collected;
 use super::envelope::{Delivery, Envelope, Payload};
 use super::erased::{ErasedArray, ErasedSlot};
-use super::reduction::Partial;
+use super::reduction::{Partial, Values};
+use super::section::SectionPart;
 use crate::error::Error;
 use crate::ids::{ArrayId, ChunkId, SyncId};
 use crate::wire::WireError;
@@ -38,6 +39,10 @@ pub(crate) enum Packet {
     Broadcast { array: ArrayId, number: u64, delivery: Box<Delivery> },
     /// Part of a reduction, to the parent.
     Partial { array: ArrayId, sequence: u64, partial: Box<Partial> },
+    /// Part of a reduction over a section, to the section's root.
+    SectionPart(Box<SectionPart>),
+    /// The result of a reduction over a section, to those of its chunks that live on the receiving rank.
+    SectionResult { array: ArrayId, keys: Vec<u64>, tag: u32, values: Arc<Values> },
     /// A chunk, inserted or migrating.
     Arrive(Box<Traveller>),
     /// Loads and reports of a rank, to rank 0.
@@ -114,10 +119,13 @@ impl Packet {
         )
     }
 
-    /// Lets user code combine the values in a part of a reduction.
-    pub(crate) fn combine(&mut self) -> Result<(), String> {
+    /// Lets user code combine the values in a part of a reduction. Else tells of which array they are, and the fault.
+    pub(crate) fn combine(&mut self) -> Result<(), (ArrayId, String)> {
         match self {
-            Packet::Partial { partial, .. } => partial.combine(),
+            Packet::Partial { array, sequence, partial } => {
+                partial.combine().map_err(|why| (*array, format!("reduction {sequence}: {why}")))
+            }
+            Packet::SectionPart(part) => part.combine().map_err(|why| (part.array, why)),
             other => unreachable!("{other:?} is no part of a reduction"),
         }
     }

@@ -24,7 +24,8 @@ use super::handler::Passport;
 use super::location::Location;
 use super::packet::{Packet, Traveller};
 use super::quiescence::{Quiescence, Step};
-use super::reduction::{Agreement, Goal, Partial, Reductions, Values, scan};
+use super::reduction::{Agreement, Finished, Goal, Partial, Reductions, Values, scan};
+use super::section::{Advance, SectionContribution, SectionPart, SectionResult, Sections};
 use super::sync_log::SyncLog;
 use super::undelivered::{Addressees, Leftover};
 use crate::error::Error;
@@ -43,6 +44,7 @@ pub(crate) struct RankCore {
     arrays: Arc<[Arc<dyn ErasedArray>]>,
     pub(crate) location: Location,
     reductions: Reductions,
+    sections: Sections,
     broadcasts: Broadcasts,
     syncs: Syncs,
     migrations: Migrations,
@@ -113,6 +115,7 @@ impl RankCore {
             ranks,
             location: Location::new(rank, ranks, arrays.clone()),
             reductions: Reductions::new(rank, &populations),
+            sections: Sections::new(rank),
             broadcasts: Broadcasts::new(arrays.len()),
             syncs: Syncs::default(),
             migrations: Migrations::new(rank, ranks),
@@ -203,13 +206,18 @@ impl RankCore {
         message: &Arc<[u8]>,
         out: &mut Actions,
     ) {
+        for (rank, keys) in self.by_rank(array, keys) {
+            self.send(rank, Packet::Multicast { from, array, keys, message: message.clone() }, 0, out);
+        }
+    }
+
+    /// Chunks by the rank that they are on.
+    fn by_rank(&self, array: ArrayId, keys: &[u64]) -> LiteMap<Rank, Vec<u64>> {
         let mut by_rank = LiteMap::<Rank, Vec<u64>>::new();
         for &key in keys {
             by_rank.entry(self.location.rank_of(ChunkId { array, key })).or_default().push(key);
         }
-        for (rank, keys) in by_rank {
-            self.send(rank, Packet::Multicast { from, array, keys, message: message.clone() }, 0, out);
-        }
+        by_rank
     }
 
     pub(crate) fn broadcast(&mut self, array: ArrayId, delivery: Delivery, out: &mut Actions) {
@@ -261,15 +269,50 @@ impl RankCore {
     pub(crate) fn combined(
         &mut self,
         packet: Packet,
-        combined: Result<(), String>,
+        combined: Result<(), (ArrayId, String)>,
         now_ns: u64,
         out: &mut Actions,
     ) {
-        match (combined, &packet) {
-            (Err(why), &Packet::Partial { array, sequence, .. }) => {
-                self.refuse(array, format!("reduction {sequence}: {why}"), out);
+        match combined {
+            Ok(()) => self.handle(self.rank, packet, now_ns, out),
+            Err((array, why)) => self.refuse(array, why, out),
+        }
+    }
+
+    /// A chunk contributes to a reduction over a section.
+    pub(crate) fn contribute_in(
+        &mut self,
+        chunk: ChunkId,
+        mut contribution: SectionContribution,
+        out: &mut Actions,
+    ) {
+        let array = chunk.array;
+        if contribution.agreement.goal == Goal::Scan {
+            contribution.values = contribution.values.scanned(chunk.key);
+        }
+        let part = SectionPart::new(array, contribution);
+        let (first, location) = (part.keys[0], &self.location);
+        let here = |key: &&u64| location.cell(ChunkId { array, key: **key }).is_some();
+        let root = || self.arrays[array.index()].home(first, self.ranks);
+        let added = self.sections.contribute(part, root, |keys| keys.iter().filter(here).count());
+        let added = added.map_err(|why| format!("{why}; seen when {} contributed", self.describe(chunk)));
+        self.advance_section(array, added, out);
+    }
+
+    /// A part of a reduction over a section was added: carries out what follows.
+    fn advance_section(&mut self, array: ArrayId, added: Result<Advance, String>, out: &mut Actions) {
+        let Advance { combine, pass_on, finished } = match added {
+            Ok(advance) => advance,
+            Err(why) => return self.refuse(array, why, out),
+        };
+        out.extend(combine.map(|part| Action::Combine(Packet::SectionPart(Box::new(part)))));
+        if let Some((root, parts)) = pass_on {
+            for part in parts {
+                self.send(root, Packet::SectionPart(Box::new(part)), 0, out);
             }
-            _ => self.handle(self.rank, packet, now_ns, out),
+        }
+        for SectionResult { keys, agreement, values } in finished {
+            self.tell(array, Some(&keys), agreement, values, out);
         }
     }
 
@@ -372,6 +415,17 @@ impl RankCore {
                 let added = self.reductions.receive(array, sequence, *partial, local);
                 self.advance_reductions(array, sequence, added, out);
             }
+            Packet::SectionPart(part) => {
+                let (array, first) = (part.array, part.keys[0]);
+                let root = || self.arrays[array.index()].home(first, self.ranks);
+                let added = self.sections.receive(*part, root);
+                self.advance_section(array, added, out);
+            }
+            Packet::SectionResult { array, keys, tag, values } => {
+                for key in keys {
+                    self.deliver(ChunkId { array, key }, result(tag, values.clone()), out);
+                }
+            }
             Packet::Arrive(traveller) => self.arrive(from, traveller, now_ns, out),
             Packet::Collected(collected) => {
                 let root = self.root.as_mut().expect("reports go to rank 0");
@@ -442,30 +496,45 @@ impl RankCore {
         if self.rank != ROOT {
             return;
         }
-        while let Some(finished) = self.reductions.finish(array) {
-            let told = |values| {
-                let payload = Payload::Reduced { tag: finished.agreement.tag, values };
-                Delivery { from: Sender::RUNTIME, payload }
-            };
-            match finished.agreement.goal {
-                Goal::All => self.announce(array, &told(finished.values), out),
-                Goal::Chunk(key) => {
-                    let (to, delivery) = (ChunkId { array, key }, told(finished.values));
-                    self.send_message(Envelope { to, delivery }, out);
+        while let Some(Finished { array, agreement, values }) = self.reductions.finish(array) {
+            self.tell(array, None, agreement, values, out);
+        }
+    }
+
+    /// Tells the result of a reduction over an array, or over a section of these chunks.
+    fn tell(
+        &mut self,
+        array: ArrayId,
+        section: Option<&[u64]>,
+        agreement: Agreement,
+        values: Arc<Values>,
+        out: &mut Actions,
+    ) {
+        let Agreement { tag, reducer, goal } = agreement;
+        match (goal, section) {
+            (Goal::All, None) => self.announce(array, &result(tag, values), out),
+            (Goal::All, Some(section)) => {
+                for (rank, keys) in self.by_rank(array, section) {
+                    let values = values.clone();
+                    self.send(rank, Packet::SectionResult { array, keys, tag, values }, 0, out);
                 }
-                Goal::Scan => match scan(finished.agreement.reducer, &finished.values) {
-                    Ok(results) => {
-                        for (key, values) in results {
-                            let (to, delivery) = (ChunkId { array, key }, told(Arc::new(values)));
-                            self.send_message(Envelope { to, delivery }, out);
-                        }
+            }
+            (Goal::Chunk(key), _) => {
+                let (to, delivery) = (ChunkId { array, key }, result(tag, values));
+                self.send_message(Envelope { to, delivery }, out);
+            }
+            (Goal::Scan, _) => match scan(reducer, &values) {
+                Ok(results) => {
+                    for (key, values) in results {
+                        let (to, delivery) = (ChunkId { array, key }, result(tag, Arc::new(values)));
+                        self.send_message(Envelope { to, delivery }, out);
                     }
-                    Err(why) => self.refuse(array, why, out),
-                },
-                Goal::Exit => {
-                    out.push_back(Action::Yield(finished.values));
-                    self.exit(out);
                 }
+                Err(why) => self.refuse(array, why, out),
+            },
+            (Goal::Exit, _) => {
+                out.push_back(Action::Yield(values));
+                self.exit(out);
             }
         }
     }
@@ -477,6 +546,9 @@ impl RankCore {
 
     /// Passes on partial results at once: this rank has nothing to do, or has not looked for long.
     pub(crate) fn hurry(&mut self, out: &mut Actions) {
+        for (root, part) in self.sections.take_all() {
+            self.send(root, Packet::SectionPart(Box::new(part)), 0, out);
+        }
         if self.rank != ROOT {
             for (array, sequence, partial) in self.reductions.take_all() {
                 self.pass_on(array, sequence, partial, out);
@@ -537,10 +609,11 @@ impl RankCore {
             let wait = counted(waiting, "message waits", "messages wait");
             lines.push(format!("{} {is_not}; {wait} for it", text(chunk)));
         }
+        let name = |array| array_text(&self.arrays, array);
+        lines.extend(self.sections.explain(name, |array, key| text(ChunkId { array, key })));
         let unread = self.fates.unread.described(|_| true, text);
         lines.extend((unread.messages > 0).then(|| unread.to_string()));
         if self.root.is_some() {
-            let name = |array| array_text(&self.arrays, array);
             let empty = (0..).map(ArrayId).zip(&*self.arrays).filter(|(_, array)| array.population() == 0);
             lines.extend(empty.map(|(array, _)| format!("{} was set up without chunks", name(array))));
             lines.extend(self.reductions.explain(name));
@@ -553,6 +626,11 @@ impl RankCore {
         let array = &self.arrays[chunk.array.index()];
         format!("{}[{}] of array {}", array.name(), array.index_text(chunk.key), chunk.array)
     }
+}
+
+/// The delivery of a reduction's result.
+fn result(tag: u32, values: Arc<Values>) -> Delivery {
+    Delivery { from: Sender::RUNTIME, payload: Payload::Reduced { tag, values } }
 }
 
 /// An array's name for people.

@@ -178,16 +178,58 @@ impl fmt::Display for Agreement {
     }
 }
 
-/// Contributions added up so far. A leaver's report has no agreement and no values.
+/// Contributions combined so far, and what they are for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Combined {
+    pub(crate) agreement: Agreement,
+    pub(crate) values: Values,
+}
+
+impl Combined {
+    pub(crate) fn merge(&mut self, theirs: Combined) -> Result<(), String> {
+        let Combined { agreement, values } = theirs;
+        if self.agreement != agreement {
+            let mine = self.agreement;
+            return Err(format!("contributions must agree, but some are for {mine}, others for {agreement}"));
+        }
+        let reducer = if agreement.goal == Goal::Scan { Reducer::Gather } else { agreement.reducer };
+        combine(reducer, &mut self.values, values)
+    }
+
+    /// True if there are values that user code can combine, and is to before they go on.
+    pub(crate) fn can_combine(&self) -> bool {
+        matches!(&self.values, Values::Own(own) if own.can_combine())
+    }
+
+    /// Lets user code combine them.
+    pub(crate) fn combine(&mut self) -> Result<(), String> {
+        let Values::Own(own) = &mut self.values else { return Ok(()) };
+        let tag = self.agreement.tag;
+        own.combine().map_err(|why| {
+            format!("the values of `{}` under tag {tag} do not combine: {why}", own.type_name())
+        })
+    }
+
+    /// The result, when all have contributed.
+    pub(crate) fn finished(self) -> (Agreement, Arc<Values>) {
+        let Combined { agreement, mut values } = self;
+        if let Values::Gathered(parts) = &mut values {
+            parts.sort_by_key(|&(key, _)| key);
+        }
+        (agreement, Arc::new(values))
+    }
+}
+
+/// Contributions added up so far. A leaver's report combines nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Partial {
     tally: Tally,
-    combined: Option<(Agreement, Values)>,
+    combined: Option<Combined>,
 }
 
 impl Partial {
     pub(crate) fn contribution(report: Report, agreement: Agreement, values: Values) -> Partial {
-        Partial { tally: Tally::of(report), combined: Some((agreement, values)) }
+        Partial { tally: Tally::of(report), combined: Some(Combined { agreement, values }) }
     }
 
     pub(crate) fn leaving(report: Report) -> Partial {
@@ -196,33 +238,22 @@ impl Partial {
 
     fn merge(&mut self, other: Partial) -> Result<(), String> {
         self.tally.merge(&other.tally);
-        let Some((agreement, theirs)) = other.combined else { return Ok(()) };
-        match &mut self.combined {
-            None => self.combined = Some((agreement, theirs)),
-            Some((mine, _)) if *mine != agreement => {
-                return Err(format!(
-                    "contributions must agree, but some are for {mine}, others for {agreement}"
-                ));
-            }
-            Some((_, ours)) => {
-                let reducer = if agreement.goal == Goal::Scan { Reducer::Gather } else { agreement.reducer };
-                combine(reducer, ours, theirs)?;
-            }
+        match (&mut self.combined, other.combined) {
+            (Some(ours), Some(theirs)) => ours.merge(theirs)?,
+            (None, Some(theirs)) => self.combined = Some(theirs),
+            (_, None) => {}
         }
         Ok(())
     }
 
     /// True if there are values that user code can combine, and is to before they go on.
     fn can_combine(&self) -> bool {
-        matches!(&self.combined, Some((_, Values::Own(own))) if own.can_combine())
+        self.combined.as_ref().is_some_and(Combined::can_combine)
     }
 
     /// Lets user code combine them.
     pub(crate) fn combine(&mut self) -> Result<(), String> {
-        let Some((agreement, Values::Own(own))) = &mut self.combined else { return Ok(()) };
-        own.combine().map_err(|why| {
-            format!("the values of `{}` under tag {} do not combine: {why}", own.type_name(), agreement.tag)
-        })
+        self.combined.as_mut().map_or(Ok(()), Combined::combine)
     }
 }
 
@@ -407,11 +438,8 @@ impl Reductions {
             self.roots[array.index()] = (sequence + 1, next);
             // Leavers alone make a reduction that nobody contributed to: it has no result.
             let combined = pending.and_then(|pending| pending.partial).and_then(|partial| partial.combined);
-            let Some((agreement, mut values)) = combined else { continue };
-            if let Values::Gathered(parts) = &mut values {
-                parts.sort_by_key(|&(key, _)| key);
-            }
-            return Some(Finished { array, agreement, values: Arc::new(values) });
+            let Some((agreement, values)) = combined.map(Combined::finished) else { continue };
+            return Some(Finished { array, agreement, values });
         }
     }
 
@@ -572,7 +600,7 @@ mod tests {
         let (sequence, partial) = one(&mut Membership::default(), 1);
         root.contribute(ARRAY, sequence, partial.clone(), 2).expect("the first cannot disagree");
         let mut refused = |agreement: Agreement, values: Values| {
-            let partial = Partial { combined: Some((agreement, values)), ..partial.clone() };
+            let partial = Partial { combined: Some(Combined { agreement, values }), ..partial.clone() };
             root.contribute(ARRAY, sequence, partial, 2).expect_err("it disagrees")
         };
         let why = refused(Agreement { tag: 4, ..SUM }, vec![1u64, 1].into());

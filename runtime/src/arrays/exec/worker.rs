@@ -212,6 +212,12 @@ impl<'r> Worker<'r> {
                     }
                     self.with_core(|core, _, out| core.contribute(chunk, report, agreement, values, out));
                 }
+                Effect::ContributeIn(contribution) => {
+                    if let Some(recorder) = self.instruments.recorder() {
+                        recorder.contributed(chunk, contribution.sequence);
+                    }
+                    self.with_core(|core, _, out| core.contribute_in(chunk, *contribution, out));
+                }
                 Effect::Insert { key, slot: mut child } => {
                     let passport = slot.passport();
                     child.passport().reductions = passport.reductions.child();

@@ -1,0 +1,148 @@
+//! Sections: some chunks of an array, to multicast to and to reduce over.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::chunk::Chunk;
+use super::ctx::{Ctx, Target};
+use super::index::Index;
+use crate::arrays::core::handler::Effect;
+use crate::arrays::core::reduction::{Reducer, Values};
+use crate::arrays::core::section::SectionContribution;
+
+/// Some chunks of an array, to [multicast](Ctx::multicast) to and to [reduce](Ctx::contribute_in) over. It can be stored,
+/// sent and migrated; its chunks may migrate. Two sections are the same if they have the same chunks, in any order.
+///
+/// ```
+/// use caribou::{Chunk, Ctx, Section, testing::probe};
+/// use serde::{Deserialize, Serialize};
+/// #[derive(Serialize, Deserialize)]
+/// struct Block { row: Section<Block> }
+/// impl Chunk for Block {
+///     type Index = [u16; 2];
+///     type Message = u64;
+///     fn receive(&mut self, pivot: u64, ctx: &mut Ctx<'_, Self>) { ctx.multicast(&self.row, &pivot); }
+/// }
+/// let row = Section::new((0..4).map(|column| [7, column]));
+/// let sent = probe(&mut Block { row }, [0, 0]).receive(5);
+/// assert_eq!(sent.multicasts, [(vec![[7, 0], [7, 1], [7, 2], [7, 3]], 5)]);
+/// ```
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Section<C: Chunk> {
+    /// Ascending.
+    pub(super) keys: Arc<[u64]>,
+    /// A number that no other section has, but by a chance of one in 2^64.
+    id: u64,
+    chunk: PhantomData<fn() -> C>,
+}
+
+impl<C: Chunk> Section<C> {
+    /// The section of these chunks.
+    pub fn new(indices: impl IntoIterator<Item = C::Index>) -> Section<C> {
+        let mut keys: Vec<u64> = indices.into_iter().map(Index::pack).collect();
+        keys.sort_unstable();
+        let id = keys.iter().fold(keys.len() as u64, |id, &key| scatter(id ^ key));
+        Section { keys: keys.into(), id, chunk: PhantomData }
+    }
+}
+
+impl<C: Chunk> Clone for Section<C> {
+    fn clone(&self) -> Section<C> {
+        Section { keys: self.keys.clone(), id: self.id, chunk: PhantomData }
+    }
+}
+
+/// A step of splitmix64: one to one, and near numbers end up far apart.
+fn scatter(number: u64) -> u64 {
+    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
+impl<C: Chunk> Ctx<'_, C> {
+    /// Contributes to the next reduction over a section that this chunk is of; it has a result when every chunk of the
+    /// section has contributed to it. [`Target::All`] and [`Target::Scan`] are for the chunks of the section.
+    ///
+    /// Each chunk counts its contributions to each section: its k-th meets the k-th of every other chunk, and all must agree
+    /// as in [`contribute`](Self::contribute). Several may be under way, and a chunk may be of several sections; results of
+    /// one section come in order. A chunk that is inserted later begins with the first. One that was removed is waited for:
+    /// the run stalls, and the error names it; a successor under its index that contributes again is refused.
+    ///
+    /// Costs one packet from each rank that has chunks of the section to the rank on which the first of them was placed, more
+    /// where some contribute much later, and to all chunks of the section one packet to each such rank. Each carries the
+    /// indices. To reduce over most of an array [`contribute`](Self::contribute) is cheaper: its packets go along a tree.
+    /// Until the run ends a section is remembered by each of its chunks, and by each rank that had one: some tens of bytes.
+    ///
+    /// ```
+    /// use caribou::{Chunk, Config, Ctx, Reducer, Section, Target, Values};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// /// A block of a matrix, which is of the sum of its row and of that of its column.
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Block { sums: Vec<(u32, f64)> }
+    ///
+    /// const ROW: u32 = 0;
+    /// const COLUMN: u32 = 1;
+    ///
+    /// impl Chunk for Block {
+    ///     type Index = [u16; 2];
+    ///     type Message = (u32, f64);
+    ///
+    ///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+    ///         let [i, j] = ctx.index();
+    ///         let value = vec![f64::from(10 * i + j)];
+    ///         let (row, column) = (Section::new((0..3).map(|j| [i, j])), Section::new((0..3).map(|i| [i, j])));
+    ///         ctx.contribute_in(&row, ROW, Reducer::Sum, value.clone(), Target::All);
+    ///         ctx.contribute_in(&column, COLUMN, Reducer::Max, value, Target::All);
+    ///     }
+    ///
+    ///     fn reduced(tag: u32, values: Values) -> (u32, f64) {
+    ///         let Values::F64(values) = values else { unreachable!("f64 are contributed") };
+    ///         (tag, values[0])
+    ///     }
+    ///
+    ///     fn receive(&mut self, result: (u32, f64), ctx: &mut Ctx<'_, Self>) {
+    ///         self.sums.push(result);
+    ///         self.sums.sort_by_key(|&(tag, _)| tag);
+    ///         if ctx.index() == [1, 2] && self.sums.len() == 2 { ctx.exit_with(&self.sums); }
+    ///     }
+    /// }
+    ///
+    /// let report = caribou::run(Config::default().ranks(2), |setup| {
+    ///     setup.array([3, 3], |_: [u16; 2]| Block { sums: Vec::new() });
+    /// })?;
+    /// let expected = [(ROW, 10.0 + 11.0 + 12.0), (COLUMN, 22.0)];
+    /// assert_eq!(report.value::<Vec<(u32, f64)>>()?, expected);
+    /// # Ok::<(), caribou::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If this chunk is not of the section, or the section names a chunk twice; and where [`contribute`](Self::contribute)
+    /// does.
+    #[track_caller]
+    pub fn contribute_in(
+        &mut self,
+        section: &Section<C>,
+        tag: u32,
+        reducer: Reducer,
+        values: impl Into<Values>,
+        target: Target<C::Index>,
+    ) {
+        let (agreement, values) = self.contribution(tag, reducer, values.into(), target);
+        let keys = section.keys.clone();
+        let Ok(place) = keys.binary_search(&self.handler.chunk.key) else {
+            panic!("{:?} contributes to a reduction over a section that it is not of", self.index())
+        };
+        if let Some(twice) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
+            panic!("a section that is reduced over names {:?} twice", C::Index::unpack(twice[0]));
+        }
+        let sequence = self.passport.sections.get_or_insert_default().number(section.id);
+        let contribution =
+            SectionContribution { keys, section: section.id, place, sequence, agreement, values };
+        self.handler.outbox.push(Effect::ContributeIn(Box::new(contribution)));
+    }
+}

@@ -1,0 +1,362 @@
+//! Reductions over sections: some chunks of an array, named by their indices, contribute, and one result comes back.
+//!
+//! No census is needed: the section says who is to contribute, and each part of a reduction says who has, a bit a chunk.
+//! Parts meet on the section's *root*, the rank on which the placement puts its first chunk: the same on every rank,
+//! whoever migrates, and another for each row of a matrix. A rank sends its part there when the chunks of the section that
+//! it has have contributed, what comes later at once, and the rest when it is idle; as in an array, *when* changes only
+//! speed. So a reduction takes one packet of each rank that has chunks of the section, and, if all of them hear of it, one
+//! to each such rank.
+//!
+//! Chunks number their contributions to each section by themselves and carry the number along. The root finishes
+//! reductions in that order, so results come in order too.
+//!
+//! What a part combines, and how, is of [`reduction`](super::reduction).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::reduction::{Agreement, Combined, Values};
+use crate::ids::{ArrayId, Rank};
+
+/// Chunks that miss in a reduction and are called by name.
+const NAMED_MAX: usize = 8;
+
+/// A chunk's contributions to each section.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct SectionCounts(BTreeMap<u64, u64>);
+
+impl SectionCounts {
+    /// The number of the contribution that is made now.
+    pub(crate) fn number(&mut self, section: u64) -> u64 {
+        let next = self.0.entry(section).or_default();
+        *next += 1;
+        *next - 1
+    }
+}
+
+/// One chunk's contribution.
+#[derive(Debug)]
+pub(crate) struct SectionContribution {
+    /// Of the section's chunks, ascending.
+    pub(crate) keys: Arc<[u64]>,
+    pub(crate) section: u64,
+    /// The chunk's place among them.
+    pub(crate) place: usize,
+    pub(crate) sequence: u64,
+    pub(crate) agreement: Agreement,
+    pub(crate) values: Values,
+}
+
+/// Contributions to one reduction over a section, added up so far.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SectionPart {
+    pub(crate) array: ArrayId,
+    pub(crate) keys: Arc<[u64]>,
+    /// A number that is the section's own.
+    section: u64,
+    sequence: u64,
+    /// Who has contributed: a bit for each key.
+    heard: Vec<u64>,
+    combined: Combined,
+}
+
+impl SectionPart {
+    pub(crate) fn new(array: ArrayId, contribution: SectionContribution) -> SectionPart {
+        let SectionContribution { keys, section, place, sequence, agreement, values } = contribution;
+        let mut heard = vec![0; keys.len().div_ceil(64)];
+        heard[place / 64] |= 1 << (place % 64);
+        SectionPart { array, keys, section, sequence, heard, combined: Combined { agreement, values } }
+    }
+
+    fn has_heard(&self, place: usize) -> bool {
+        self.heard[place / 64] >> (place % 64) & 1 == 1
+    }
+
+    fn count(&self) -> usize {
+        self.heard.iter().map(|bits| bits.count_ones() as usize).sum()
+    }
+
+    fn merge(&mut self, other: SectionPart) -> Result<(), String> {
+        if self.keys != other.keys {
+            return Err(
+                "two sections have the same number by chance: let one begin with another chunk".into()
+            );
+        }
+        for (ours, theirs) in self.heard.iter_mut().zip(&other.heard) {
+            if *ours & theirs != 0 {
+                return Err(AGAIN.into());
+            }
+            *ours |= theirs;
+        }
+        self.combined.merge(other.combined)
+    }
+
+    /// Lets user code combine the values.
+    pub(crate) fn combine(&mut self) -> Result<(), String> {
+        self.combined.combine().map_err(|why| self.names(&why))
+    }
+
+    /// A fault, with the reduction that has it.
+    fn names(&self, why: &str) -> String {
+        format!("reduction {} over a section of {} chunks: {why}", self.sequence, self.keys.len())
+    }
+}
+
+const AGAIN: &str = "a chunk has contributed twice: it was inserted under the index of one that had";
+
+/// A finished reduction.
+#[derive(Debug)]
+pub(crate) struct SectionResult {
+    pub(crate) keys: Arc<[u64]>,
+    pub(crate) agreement: Agreement,
+    pub(crate) values: Arc<Values>,
+}
+
+#[derive(Debug, Default)]
+struct Pending {
+    /// The part that has not been passed on.
+    part: Option<SectionPart>,
+    /// Contributions of this rank's own chunks, passed on or not, and how many there will be as far as it knows.
+    own: usize,
+    expected: usize,
+}
+
+/// A section as this rank knows it.
+#[derive(Debug)]
+struct Known {
+    root: Rank,
+    /// The next reduction that is not finished; on a rank that is not the root, that is not passed on.
+    next: u64,
+    pending: BTreeMap<u64, Pending>,
+}
+
+/// One rank's part of all reductions over sections.
+#[derive(Debug)]
+pub(crate) struct Sections {
+    rank: Rank,
+    known: BTreeMap<(ArrayId, u64), Known>,
+}
+
+/// The things to do after a part was added.
+#[derive(Debug, Default)]
+pub(crate) struct Advance {
+    /// Let user code combine its values, and bring it back.
+    pub(crate) combine: Option<SectionPart>,
+    /// To the section's root.
+    pub(crate) pass_on: Option<(Rank, Vec<SectionPart>)>,
+    /// In order.
+    pub(crate) finished: Vec<SectionResult>,
+}
+
+impl Sections {
+    pub(crate) fn new(rank: Rank) -> Sections {
+        Sections { rank, known: BTreeMap::new() }
+    }
+
+    /// Adds the contribution of an own chunk. `root` and `residents`, the chunks of the section on this rank, are asked
+    /// for once a section, and once a reduction.
+    pub(crate) fn contribute(
+        &mut self,
+        part: SectionPart,
+        root: impl FnOnce() -> Rank,
+        residents: impl FnOnce(&[u64]) -> usize,
+    ) -> Result<Advance, String> {
+        let (section, sequence) = ((part.array, part.section), part.sequence);
+        let rank = self.rank;
+        let known = self.known(section, root);
+        let pending = known.pending.entry(sequence).or_default();
+        if pending.own == 0 && known.root != rank {
+            pending.expected = residents(&part.keys);
+        }
+        pending.own += 1;
+        self.add(section, part)
+    }
+
+    /// Adds a part, of another rank or one that was combined.
+    pub(crate) fn receive(
+        &mut self,
+        part: SectionPart,
+        root: impl FnOnce() -> Rank,
+    ) -> Result<Advance, String> {
+        let section = (part.array, part.section);
+        self.known(section, root);
+        self.add(section, part)
+    }
+
+    fn known(&mut self, section: (ArrayId, u64), root: impl FnOnce() -> Rank) -> &mut Known {
+        self.known.entry(section).or_insert_with(|| Known { root: root(), next: 0, pending: BTreeMap::new() })
+    }
+
+    fn add(&mut self, section: (ArrayId, u64), part: SectionPart) -> Result<Advance, String> {
+        let known = self.known.get_mut(&section).expect("it was just made known");
+        let (is_root, sequence) = (known.root == self.rank, part.sequence);
+        if is_root && sequence < known.next {
+            return Err(part.names(AGAIN));
+        }
+        let pending = known.pending.entry(sequence).or_default();
+        match &mut pending.part {
+            None => pending.part = Some(part),
+            Some(ours) => ours.merge(part).map_err(|why| ours.names(&why))?,
+        }
+        let mut advance = Advance::default();
+        if pending.part.as_ref().is_some_and(|part| part.combined.can_combine()) {
+            advance.combine = pending.part.take();
+        }
+        if is_root {
+            advance.finished = known.finish();
+        } else if pending.own >= pending.expected || sequence < known.next {
+            known.next = known.next.max(sequence + 1);
+            advance.pass_on = Some((known.root, known.take_through(sequence)));
+        }
+        Ok(advance)
+    }
+
+    /// Takes everything that has not been passed on, with the rank to send it to.
+    pub(crate) fn take_all(&mut self) -> Vec<(Rank, SectionPart)> {
+        let me = self.rank;
+        let mut taken = Vec::new();
+        for known in self.known.values_mut().filter(|known| known.root != me) {
+            let parts = known.pending.values_mut().filter_map(|pending| pending.part.take());
+            taken.extend(parts.map(|part| (known.root, part)));
+        }
+        taken
+    }
+
+    /// One line per reduction that is not finished, for a stall report.
+    pub(crate) fn explain(
+        &self,
+        array: impl Fn(ArrayId) -> String,
+        chunk: impl Fn(ArrayId, u64) -> String,
+    ) -> Vec<String> {
+        let parts =
+            self.known.values().flat_map(|known| known.pending.values()).filter_map(|it| it.part.as_ref());
+        let line = |part: &SectionPart| {
+            let (all, heard, array) = (part.keys.len(), part.count(), array(part.array));
+            let missing = (0..all).filter(|&place| !part.has_heard(place));
+            let named = missing.take(NAMED_MAX).map(|place| chunk(part.array, part.keys[place]));
+            let (named, sequence) = (named.collect::<Vec<_>>().join(", "), part.sequence);
+            let more = (all - heard).checked_sub(NAMED_MAX).filter(|&more| more > 0);
+            let more = more.map_or(String::new(), |more| format!(" and {more} more"));
+            format!(
+                "reduction {sequence} over a section of {array} has {heard} of {all} contributions: {named}{more} missing"
+            )
+        };
+        parts.map(line).collect()
+    }
+}
+
+impl Known {
+    /// Takes the parts of the reductions up to this one: a chunk contributes in order, so who has not contributed to an
+    /// earlier one here has done so on the rank it came from.
+    fn take_through(&mut self, sequence: u64) -> Vec<SectionPart> {
+        let later = self.pending.split_off(&(sequence + 1));
+        std::mem::replace(&mut self.pending, later).into_values().filter_map(|pending| pending.part).collect()
+    }
+
+    /// Takes the reductions that are finished, in order.
+    fn finish(&mut self) -> Vec<SectionResult> {
+        let mut finished = Vec::new();
+        while let Some(Pending { part: Some(part), .. }) = self.pending.get(&self.next)
+            && part.count() == part.keys.len()
+            && let Some(Pending { part: Some(part), .. }) = self.pending.remove(&self.next)
+        {
+            self.next += 1;
+            let SectionPart { keys, combined, .. } = part;
+            let (agreement, values) = combined.finished();
+            finished.push(SectionResult { keys, agreement, values });
+        }
+        finished
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arrays::core::reduction::{Goal, Reducer};
+
+    const ROOT: Rank = Rank(2);
+    const OTHER: Rank = Rank(0);
+    const KEYS: [u64; 3] = [4, 7, 9];
+
+    fn part(place: usize, sequence: u64, tag: u32) -> SectionPart {
+        let agreement = Agreement { tag, reducer: Reducer::Sum, goal: Goal::All };
+        let (keys, values) = (KEYS.into(), vec![1u64 << place].into());
+        let contribution = SectionContribution { keys, section: 77, place, sequence, agreement, values };
+        SectionPart::new(ArrayId(1), contribution)
+    }
+
+    fn contribute(rank: &mut Sections, residents: usize, part: SectionPart) -> Advance {
+        rank.contribute(part, || ROOT, |_| residents).expect("they agree")
+    }
+
+    /// The values of results, in order.
+    fn results(advance: Advance) -> Vec<Values> {
+        advance.finished.into_iter().map(|result| (*result.values).clone()).collect()
+    }
+
+    #[test]
+    fn a_rank_passes_on_its_part_when_its_chunks_have_contributed_and_what_comes_later_at_once() {
+        let mut rank = Sections::new(OTHER);
+        assert!(contribute(&mut rank, 2, part(0, 0, 3)).pass_on.is_none(), "one is to come");
+        let (to, parts) = contribute(&mut rank, 2, part(1, 0, 3)).pass_on.expect("both have");
+        assert_eq!((to, parts.len(), parts[0].count()), (ROOT, 1, 2));
+        assert!(rank.take_all().is_empty());
+        // It came by migration, behind the others.
+        let (_, parts) = contribute(&mut rank, 3, part(2, 0, 3)).pass_on.expect("nobody waits for it here");
+        assert_eq!(parts[0].count(), 1);
+    }
+
+    #[test]
+    fn an_idle_rank_passes_on_what_it_has_and_still_knows_when_all_have_contributed() {
+        let mut rank = Sections::new(OTHER);
+        contribute(&mut rank, 2, part(0, 0, 3));
+        assert_eq!(rank.take_all().len(), 1);
+        assert!(rank.take_all().is_empty());
+        let (_, parts) = contribute(&mut rank, 2, part(1, 0, 3)).pass_on.expect("both have");
+        assert_eq!((parts.len(), parts[0].count()), (1, 1));
+    }
+
+    #[test]
+    fn results_come_when_all_have_contributed_and_in_order() {
+        let mut root = Sections::new(ROOT);
+        for sequence in [1, 0] {
+            for place in [2, 0] {
+                assert!(contribute(&mut root, 3, part(place, sequence, 3)).finished.is_empty());
+            }
+        }
+        let later = root.receive(part(1, 1, 3), || ROOT).expect("they agree");
+        assert!(later.finished.is_empty(), "the first is not finished");
+        let both = root.receive(part(1, 0, 3), || ROOT).expect("they agree");
+        assert_eq!(results(both), [Values::U64(vec![7]), Values::U64(vec![7])]);
+    }
+
+    #[test]
+    fn who_contributes_again_or_otherwise_is_refused() {
+        let mut root = Sections::new(ROOT);
+        contribute(&mut root, 3, part(0, 0, 3));
+        let refused = |root: &mut Sections, part| root.receive(part, || ROOT).expect_err("it is at odds");
+        let why = refused(&mut root, part(0, 0, 3));
+        assert!(
+            why.starts_with("reduction 0 over a section of 3 chunks: a chunk has contributed twice"),
+            "{why}"
+        );
+        let why = refused(&mut root, part(1, 0, 4));
+        assert!(why.contains("some are for Sum under tag 3"), "{why}");
+        let mut root = Sections::new(ROOT);
+        (0..3).for_each(|place| drop(contribute(&mut root, 3, part(place, 0, 3))));
+        let why = refused(&mut root, part(0, 0, 3));
+        assert!(why.contains("contributed twice"), "after it is finished: {why}");
+    }
+
+    #[test]
+    fn a_stall_names_those_that_miss() {
+        let mut root = Sections::new(ROOT);
+        contribute(&mut root, 3, part(1, 0, 3));
+        let lines = root.explain(|array| format!("array {array}"), |_, key| format!("chunk {key}"));
+        let expected =
+            "reduction 0 over a section of array 1 has 1 of 3 contributions: chunk 4, chunk 9 missing";
+        assert_eq!(lines, [expected]);
+    }
+}
