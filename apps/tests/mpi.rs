@@ -25,6 +25,7 @@ const STENCIL: &str = env!("CARGO_BIN_EXE_stencil2d");
 const PIC: &str = env!("CARGO_BIN_EXE_pic");
 const WAVE2D: &str = env!("CARGO_BIN_EXE_wave2d");
 const MOL3D: &str = env!("CARGO_BIN_EXE_mol3d");
+const TASK_BENCH: &str = env!("CARGO_BIN_EXE_task_bench");
 const RING: &str = env!("CARGO_BIN_EXE_ring");
 const MONTECARLO: &str = env!("CARGO_BIN_EXE_montecarlo");
 const CROSSBAR: &str = env!("CARGO_BIN_EXE_crossbar");
@@ -187,6 +188,19 @@ fn molecules_have_the_serial_bits_and_their_energy_in_any_number_of_processes() 
         for words in ["a particle (kinetic 1.500000, ", "Every run ended with the serial"] {
             assert_eq!(ended.lines_with(words), 1, "{what}: {words}: {:?}", ended.stdout);
         }
+    }
+}
+
+#[test]
+fn tasks_are_executed_and_their_inputs_checked_in_processes_with_the_runtime_and_with_mpi_alone() {
+    for graph in
+        ["stencil_1d -output 64", "nearest -radix 5", "fft -and -type tree -width 8", "spread -period 2"]
+    {
+        let line = format!("--compare rotate,none --sync 3 --raw -steps 20 -width 16 -type {graph}");
+        let Some(ended) = start(3, &[], TASK_BENCH, &line) else { return };
+        let runs: Vec<&String> = ended.stdout.iter().filter(|line| line.starts_with('`')).collect();
+        assert!(ended.status.success() && runs.len() == 3, "{graph}: {:?}{}", ended.stdout, ended.stderr);
+        assert_eq!(runs[2], "`raw MPI`: 3 processes");
     }
 }
 

@@ -15,6 +15,8 @@ mod kernel;
 mod metg;
 mod options;
 mod point;
+#[cfg(feature = "mpi")]
+mod raw;
 mod report;
 mod run;
 mod task;

@@ -8,8 +8,6 @@
 
 use std::fmt::{self, Display};
 
-use caribou::Config;
-use caribou::lb::Shape;
 use lb_strategies::median;
 use presentation::Table;
 use presentation::chart::{Axis, Chart, Series};
@@ -17,7 +15,7 @@ use presentation::svg::{Area, Svg};
 use presentation::words::duration;
 use serde::Serialize;
 
-use super::run::Bench;
+use super::run::{Bench, On};
 use caribou_apps::harness::progress::Progress;
 use caribou_apps::harness::{Error, Total};
 
@@ -79,7 +77,7 @@ struct Measured {
 ///
 /// # Errors
 /// [`Error::Usage`] when nothing is counted of the kernel's work; those of the runs.
-pub(crate) fn sweep(bench: &Bench, configs: &[Config], plan: Plan, speaks: bool) -> Result<Sweep, Error> {
+pub(crate) fn sweep(bench: &Bench, systems: &[On], plan: Plan, speaks: bool) -> Result<Sweep, Error> {
     let levels: Vec<u64> = std::iter::successors(Some(plan.coarsest), |iterations| Some(iterations / 2))
         .take_while(|&iterations| iterations > 0)
         .collect();
@@ -89,15 +87,15 @@ pub(crate) fn sweep(bench: &Bench, configs: &[Config], plan: Plan, speaks: bool)
             "--metg: expected a -kernel whose operations or bytes are counted".to_owned(),
         ));
     }
-    let mut runs = vec![vec![Vec::new(); levels.len()]; configs.len()];
-    let count = configs.len() * levels.len() * plan.repetitions as usize;
+    let mut runs = vec![vec![Vec::new(); levels.len()]; systems.len()];
+    let count = systems.len() * levels.len() * plan.repetitions as usize;
     let mut progress = Progress::new("metg", Total { count: count as u64, unit: "runs" }, speaks);
     let mut done = 0;
     for repetition in 0..plan.repetitions as usize {
         for (level, bench) in benches.iter().enumerate() {
-            for turn in 0..configs.len() {
-                let system = (turn + level + repetition) % configs.len();
-                let outcome = bench.run(&configs[system])?;
+            for turn in 0..systems.len() {
+                let system = (turn + level + repetition) % systems.len();
+                let outcome = bench.run(&systems[system])?;
                 let tasks_of_worker = outcome.totals.tasks as f64 / f64::from(outcome.workers.max(1));
                 let work = bench.work() as f64;
                 runs[system][level].push(Measured { elapsed_s: outcome.elapsed_s, tasks_of_worker, work });
@@ -106,7 +104,7 @@ pub(crate) fn sweep(bench: &Bench, configs: &[Config], plan: Plan, speaks: bool)
             }
         }
     }
-    let names = configs.iter().map(|config| config.lb_spec(Shape::Arrays).to_owned());
+    let names = systems.iter().map(|system| system.name().to_owned());
     Ok(Sweep::new(plan.peak, &levels, names.zip(runs).collect()))
 }
 

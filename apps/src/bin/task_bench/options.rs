@@ -27,6 +27,9 @@ pub(crate) struct Options {
     /// Strategies to run one after the other, as in none,refine,tolerance=0.1
     #[arg(long, value_name = "LIST")]
     pub(crate) compare: Option<String>,
+    /// Last, execute the graphs with MPI alone, as a job of as many processes
+    #[arg(long)]
+    pub(crate) raw: bool,
     /// Timesteps between two syncs [default: CARIBOU_LB_PERIOD, then 20; 0 for never]
     #[arg(long, value_name = "STEPS", value_parser = counts(0..=u64::MAX))]
     pub(crate) sync: Option<u64>,

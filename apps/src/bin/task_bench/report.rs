@@ -140,18 +140,29 @@ impl Outcome {
     #[must_use]
     pub(crate) fn new(totals: Totals, told: &[Told], report: &Report) -> Self {
         let elapsed_ns = told.iter().map(|told| told.elapsed_ns).max().unwrap_or(0);
-        let elapsed_s = elapsed_ns as f64 / 1e9;
-        let rate = |count: u64| if elapsed_ns > 0 { count as f64 / elapsed_s } else { 0.0 };
+        Self {
+            syncs: report.sync_totals.syncs,
+            moved: report.sync_totals.moved,
+            seats: report.run.placement.clone(),
+            trace: report.run.record.trace.clone(),
+            ..Self::of(totals, elapsed_ns as f64 / 1e9, report.run.workers_per_rank.iter().sum())
+        }
+    }
+
+    /// Of one without a runtime.
+    #[must_use]
+    pub(crate) fn of(totals: Totals, elapsed_s: f64, workers: u32) -> Self {
+        let rate = |count: u64| if elapsed_s > 0.0 { count as f64 / elapsed_s } else { 0.0 };
         Self {
             totals,
             elapsed_s,
             flops_per_s: rate(totals.flops),
             bytes_per_s: rate(totals.bytes),
-            syncs: report.sync_totals.syncs,
-            moved: report.sync_totals.moved,
-            workers: report.run.workers_per_rank.iter().sum(),
-            seats: report.run.placement.clone(),
-            trace: report.run.record.trace.clone(),
+            syncs: 0,
+            moved: 0,
+            workers,
+            seats: String::new(),
+            trace: String::new(),
         }
     }
 }

@@ -27,6 +27,25 @@ pub(crate) struct Bench {
     totals: Totals,
 }
 
+/// What executes the graphs.
+#[derive(Clone, Debug)]
+pub(crate) enum On {
+    /// The runtime.
+    Runtime(Box<Config>),
+    /// MPI alone.
+    Raw,
+}
+
+impl On {
+    /// The strategy, or the name of what has none.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Runtime(config) => config.lb_spec(Shape::Arrays),
+            Self::Raw => "raw MPI",
+        }
+    }
+}
+
 /// A run, in the numbers.
 #[derive(Debug, Serialize)]
 struct Run {
@@ -100,10 +119,15 @@ impl Bench {
     /// Executes the graphs, and checks that it was done.
     ///
     /// # Errors
-    /// Those of the runtime, of disturbances; [`Error::Differs`] when a task or an input was left out.
-    pub(crate) fn run(&self, config: &Config) -> Result<Outcome, Error> {
+    /// Those of the runtime, of disturbances; [`Error::Differs`] when a task or an input was left out; of raw MPI
+    /// [`Error::Usage`].
+    pub(crate) fn run(&self, on: &On) -> Result<Outcome, Error> {
+        let config = match on {
+            On::Runtime(config) => config,
+            On::Raw => return self.run_raw(),
+        };
         let lb = config.lb_spec(Shape::Arrays);
-        let run = || Ok(point::run(config.clone(), &self.graphs)?);
+        let run = || Ok(point::run((**config).clone(), &self.graphs)?);
         let report = match self.experiment.disturbances.is_empty() {
             true => run()?,
             false => self.experiment.run(lb, |_| run())?.outcome,
@@ -113,6 +137,20 @@ impl Bench {
             Some(difference) => Err(Error::Differs { lb: lb.to_owned(), difference }),
             None => Ok(Outcome::new(self.totals, &told, &report)),
         }
+    }
+}
+
+impl Bench {
+    #[cfg(feature = "mpi")]
+    fn run_raw(&self) -> Result<Outcome, Error> {
+        let (elapsed_s, workers) = super::raw::run(&self.graphs).map_err(Error::Usage)?;
+        Ok(Outcome::of(self.totals, elapsed_s, workers))
+    }
+
+    #[cfg(not(feature = "mpi"))]
+    #[expect(clippy::unused_self, reason = "with MPI it is needed")]
+    fn run_raw(&self) -> Result<Outcome, Error> {
+        Err(Error::Usage("--raw: expected a program built with --features mpi".to_owned()))
     }
 }
 
@@ -126,6 +164,11 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
     let bench = Bench::new(options.graphs(launch)?, ranks, &config, options.disturbances())?;
     let (lb, compare) = (options.lb.as_deref(), options.compare.as_deref());
     let configs = strategies::configs(Shape::Arrays, &config, lb, compare)?;
+    if options.raw && launch == Launch::Alone {
+        return Err(Error::Usage("--raw: expected a job of mpirun".to_owned()));
+    }
+    let on_runtime = configs.into_iter().map(|config| On::Runtime(Box::new(config)));
+    let systems: Vec<On> = on_runtime.chain(options.raw.then_some(On::Raw)).collect();
     let open =
         |path: &Option<PathBuf>| path.as_deref().filter(|_| launch.speaks()).map(Output::open).transpose();
     let [json, plot] = [open(&options.json)?, open(&options.plot)?];
@@ -138,14 +181,14 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
             repetitions: options.repetitions,
             peak: options.peak,
         };
-        let sweep = metg::sweep(&bench, &configs, plan, launch.speaks())?;
+        let sweep = metg::sweep(&bench, &systems, plan, launch.speaks())?;
         say(&sweep.to_string())?;
         if let Some(plot) = plot {
             plot.write(&sweep.svg(&bench.caption()))?;
         }
         Results::Metg(sweep)
     } else {
-        Results::Runs(bench.compare(&configs, say)?)
+        Results::Runs(bench.compare(&systems, say)?)
     };
     let Bench { graphs, experiment: Experiment { disturbances, machine, .. }, .. } = &bench;
     let numbers = Numbers { graphs, ranks, sync: config.sync_period(), disturbances, machine, results };
@@ -154,20 +197,20 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
 }
 
 impl Bench {
-    /// One run a configuration, each told when it is over.
-    fn compare(
-        &self,
-        configs: &[Config],
-        say: impl Fn(&str) -> Result<(), Error>,
-    ) -> Result<Vec<Run>, Error> {
-        let run = |config: &Config| {
-            let (lb, outcome) = (config.lb_spec(Shape::Arrays).to_owned(), self.run(config)?);
-            let Outcome { syncs, moved, seats, trace, .. } = &outcome;
-            say(&format!("`{lb}`: {syncs} syncs, {moved} points moved; {seats}\n{outcome}"))?;
+    /// One run a system, each told when it is over.
+    fn compare(&self, systems: &[On], say: impl Fn(&str) -> Result<(), Error>) -> Result<Vec<Run>, Error> {
+        let run = |on: &On| {
+            let (lb, outcome) = (on.name().to_owned(), self.run(on)?);
+            let Outcome { syncs, moved, seats, trace, workers, .. } = &outcome;
+            let what = match on {
+                On::Runtime(_) => format!("{syncs} syncs, {moved} points moved; {seats}"),
+                On::Raw => format!("{workers} processes"),
+            };
+            say(&format!("`{lb}`: {what}\n{outcome}"))?;
             say(&traces([(&lb[..], &trace[..])].into_iter()))?;
             Ok(Run { lb, outcome })
         };
-        configs.iter().map(run).collect()
+        systems.iter().map(run).collect()
     }
 
     fn caption(&self) -> String {

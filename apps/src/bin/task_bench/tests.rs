@@ -8,7 +8,7 @@ use clap::Parser;
 
 use crate::options::{Options, arguments};
 use crate::report::Outcome;
-use crate::run::Bench;
+use crate::run::{Bench, On};
 
 const PATTERNS: [&str; 11] = [
     "trivial",
@@ -39,7 +39,7 @@ fn assert_done(line: &str, config: Config, what: &str) -> Outcome {
     let config = options.configure(config);
     let graphs = options.graphs(Launch::Alone).unwrap();
     let bench = Bench::new(graphs, config.rank_count(), &config, Disturbances::default()).unwrap();
-    bench.run(&config).unwrap_or_else(|error| panic!("{line}, {what}: {error}"))
+    bench.run(&On::Runtime(Box::new(config))).unwrap_or_else(|error| panic!("{line}, {what}: {error}"))
 }
 
 fn all() -> impl Iterator<Item = String> {

@@ -1,0 +1,132 @@
+//! The same graphs with MPI alone, to compare with: what a program would do that has no runtime.
+//!
+//! Points are spread in blocks of equal size. At each timestep a rank posts a receive for every input from another rank and a
+//! send for every output that one reads, waits for all of them, and executes its tasks in order, as Task Bench's own program
+//! of nonblocking messages does. Nothing overlaps, and nothing moves.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use mpi::collective::SystemOperation;
+use mpi::request::multiple_scope;
+use mpi::topology::SimpleCommunicator;
+use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source};
+
+use super::graph::Graph;
+use super::point::ROUNDS;
+use super::task::{Output, Tasks};
+
+/// The tags that every MPI has.
+const TAGS: u32 = 1 << 15;
+
+/// Seconds that the last of as many rounds took as on the runtime, on the slowest rank, and the workers: one a process.
+///
+/// All processes of the job call it.
+///
+/// # Errors
+/// A graph has more pairs of points than messages have tags, or MPI was not started: by a run before it.
+pub(crate) fn run(graphs: &[Graph]) -> Result<(f64, u32), String> {
+    if let Some(graph) = graphs.iter().find(|graph| u64::from(graph.width).pow(2) > u64::from(TAGS)) {
+        return Err(format!("--raw: expected at most 181 points, got {}", graph.width));
+    }
+    if !mpi::environment::is_initialized() {
+        return Err("--raw: expected that MPI was started by the run before".to_owned());
+    }
+    let world = SimpleCommunicator::world();
+    let mut elapsed_s = 0.0;
+    for _ in 0..ROUNDS {
+        let mut parts: Vec<Part> = graphs.iter().map(|graph| Part::new(graph, &world)).collect();
+        world.barrier();
+        let begin = now();
+        let steps = graphs.iter().map(|graph| graph.steps).max().unwrap_or(0);
+        (0..steps).for_each(|step| parts.iter_mut().for_each(|part| part.step(step, &world)));
+        world.all_reduce_into(&begin.elapsed().as_secs_f64(), &mut elapsed_s, SystemOperation::max());
+    }
+    Ok((elapsed_s, world.size() as u32))
+}
+
+#[expect(clippy::disallowed_methods, reason = "there is no runtime whose clock could be asked")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// The points of a graph that are on this rank.
+struct Part {
+    graph: Graph,
+    ranks: u32,
+    first: u32,
+    points: Vec<Tasks>,
+}
+
+impl Part {
+    fn new(graph: &Graph, world: &SimpleCommunicator) -> Self {
+        let (rank, ranks) = (world.rank() as u32, world.size() as u32);
+        let begin = |rank: u32| (u64::from(graph.width) * u64::from(rank)).div_ceil(u64::from(ranks)) as u32;
+        let points = (begin(rank)..begin(rank + 1)).map(|point| Tasks::new(graph, point)).collect();
+        Self { graph: graph.clone(), ranks, first: begin(rank), points }
+    }
+
+    fn rank_of(&self, point: u32) -> u32 {
+        (u64::from(point) * u64::from(self.ranks) / u64::from(self.graph.width)) as u32
+    }
+
+    fn holds(&self, point: u32) -> bool {
+        point.checked_sub(self.first).is_some_and(|place| (place as usize) < self.points.len())
+    }
+
+    fn step(&mut self, step: u32, world: &SimpleCommunicator) {
+        if step >= self.graph.steps {
+            return;
+        }
+        let numbers = 2 * (self.graph.output_bytes / 16) as usize;
+        let tag = |from: u32, to: u32| (from * self.graph.width + to) as i32;
+        let numbered = || (self.first..).zip(&self.points);
+        // Buffers of inputs from other ranks, and of outputs for them, by sender and receiver.
+        let (mut come, mut gone) = (BTreeMap::new(), BTreeMap::new());
+        for (point, tasks) in numbered() {
+            if step > 0 {
+                let from = tasks.senders(step).filter(|&from| !self.holds(from));
+                come.extend(from.map(|from| ((from, point), vec![0i64; numbers])));
+                let to = tasks.receivers(step - 1).filter(|&to| !self.holds(to));
+                gone.extend(to.map(|to| ((point, to), tasks.output().numbers())));
+            }
+        }
+        multiple_scope(come.len() + gone.len(), |scope, requests| {
+            for (&(from, to), numbers) in &mut come {
+                let sender = world.process_at_rank(self.rank_of(from) as i32);
+                requests.add(sender.immediate_receive_into_with_tag(scope, &mut numbers[..], tag(from, to)));
+            }
+            for (&(from, to), numbers) in &gone {
+                let receiver = world.process_at_rank(self.rank_of(to) as i32);
+                requests.add(receiver.immediate_send_with_tag(scope, &numbers[..], tag(from, to)));
+            }
+            requests.wait_all(&mut Vec::new());
+        });
+        let here: Vec<Output> = self.points.iter().map(Tasks::output).collect();
+        for (point, tasks) in (self.first..).zip(&mut self.points) {
+            let senders: Vec<u32> = if step > 0 { tasks.senders(step).collect() } else { Vec::new() };
+            let inputs = senders.into_iter().map(|from| match come.remove(&(from, point)) {
+                Some(numbers) => Output::of_numbers(numbers),
+                None => here[(from - self.first) as usize].clone(),
+            });
+            tasks.execute(step, inputs);
+        }
+    }
+}
+
+impl Output {
+    fn numbers(&self) -> Vec<i64> {
+        match self {
+            Self::Pair(step, point) => vec![*step, *point],
+            Self::Pairs(all) => all.to_vec(),
+        }
+    }
+
+    fn of_numbers(numbers: Vec<i64>) -> Self {
+        match numbers[..] {
+            [step, point] => Self::Pair(step, point),
+            _ => Self::Pairs(Arc::new(numbers)),
+        }
+    }
+}
