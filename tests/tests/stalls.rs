@@ -49,13 +49,12 @@ impl Chunk for Waiter {
             Cause::NoChunkElsewhere if last => ctx.send_to(self.other, 7, ()),
             Cause::MissingAtSync if !last => ctx.at_sync(),
             Cause::MissingInReduction if !last => self.contribute(ctx),
-            Cause::MissingInSection if last => ctx.remove(),
+            Cause::MissingInSection | Cause::Removed if last => ctx.remove(),
             Cause::MissingInSection => {
                 let section = Section::new(0..CHUNKS);
                 ctx.contribute_in(&section, 3, Reducer::Sum, vec![1u64], Target::All);
             }
             Cause::ReductionBehindSync => ctx.at_sync(),
-            Cause::Removed if last => ctx.remove(),
             Cause::SentToRemoved if last => {
                 ctx.remove();
                 ctx.send(LAST, Message::Done);
