@@ -1,14 +1,15 @@
 //! Cells and pairs as two arrays of chunks.
 //!
-//! A cell sends the places of its particles to its 27 pairs. A pair that has both cells' answers each with the forces of the
-//! other. A cell that has 27 answers adds them up in the order of where the other cells lie, so that the sum has the same
-//! bits whoever was faster, completes its step, and begins the next. Every so many steps it first hands over the particles
-//! that have left it, and waits for those of its 26 neighbours.
+//! A cell sends the places of its particles to its 27 pairs. A pair that has both cells' answers each with the forces
+//! of the other. A cell that has 27 answers adds them up in the order of where the other cells lie, so that the sum has
+//! the same bits whoever was faster, completes its step, and begins the next. Every so many steps it first hands over
+//! the particles that have left it, and waits for those of its 26 neighbours.
 //!
 //! Nobody waits for all: the energies of a step are added up on the way to one cell, which keeps the books.
 //!
-//! Places and forces need no number of a step: a cell sends no places before all answers to the last are in, and no pair
-//! answers before it has both. A neighbour may hand over particles before this cell has all its answers; they wait.
+//! Places and forces need no number of a step: a cell sends no places before all answers to the last are in, and no
+//! pair answers before it has both. A neighbour may hand over particles before this cell has all its answers; they
+//! wait.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -84,7 +84,7 @@ impl Grid {
         (usize::from(x) * rows + usize::from(y)) * columns + usize::from(z)
     }
 
-    /// The neighbour that way, and what is to be added to a place in it to lie beside `cell`, across the border of the box.
+    /// The neighbour that way, and what to add to a place in it to lie beside `cell`, across the border of the box.
     pub(crate) fn beyond(&self, cell: [u16; 3], way: Way) -> ([u16; 3], Vector) {
         let (steps, extent) = (way.steps(), self.extent());
         let (mut there, mut shift) = (cell, [0.0; 3]);

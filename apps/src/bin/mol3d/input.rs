@@ -1,7 +1,8 @@
 //! Places of particles out of files: XYZ and PDB.
 //!
 //! Every record that counts is checked; what is wrong with one is a line with the file, the line and what was expected.
-//! Of PDB, `ATOM` and `HETATM` count up to the end of the first model, and `CRYST1`; of several places of one atom the first.
+//! Of PDB, `ATOM` and `HETATM` count up to the end of the first model, and `CRYST1`; of several places of one atom the
+//! first.
 
 use std::path::Path;
 

@@ -1,7 +1,8 @@
 //! The forces between particles: Lennard-Jones, in units of its depth, its length and the particles' mass.
 //!
-//! The potential is 4 (1/r^12 - 1/r^6), less a line in r^2 that makes energy and force end at the cut-off without a jump.
-//! Without that, energy would change whenever two particles pass the cut-off, and could not be seen to be conserved.
+//! The potential is 4 (1/r^12 - 1/r^6), less a line in r^2 that makes energy and force end at the cut-off without a
+//! jump. Without that, energy would change whenever two particles pass the cut-off, and could not be seen to be
+//! conserved.
 
 use serde::{Deserialize, Serialize};
 
@@ -105,10 +106,11 @@ impl Law {
         some.iter().filter(is_near).copied().collect()
     }
 
-    /// The force of others on the particle at that place, and their energy; what it does to them is added to their forces.
+    /// The force of others on the particle at that place, and their energy; what it does to them is added to their
+    /// forces.
     ///
-    /// Who is within the cut-off goes to `near` first: nobody can predict it, and a branch predicted wrongly takes longer than
-    /// all the rest.
+    /// Who is within the cut-off goes to `near` first: nobody can predict it, and a branch predicted wrongly takes
+    /// longer than all the rest.
     #[inline]
     fn on_one(
         &self,

@@ -1,12 +1,13 @@
-//! Molecular dynamics in three dimensions, as Charm++'s LeanMD and Mol3D have it: cells of a periodic box hold particles, and
-//! each two neighbouring cells are a pair that computes what their particles do to each other. Pairs hold the load.
+//! Molecular dynamics in three dimensions, as Charm++'s LeanMD and Mol3D have it: cells of a periodic box hold
+//! particles, and each two neighbouring cells are a pair that computes what their particles do to each other. Pairs
+//! hold the load.
 //!
-//! `grid` is the box and its cells, `law` the forces, `particle` what a cell does with its particles; `problem` is all that
-//! together, `input` reads it from files, `serial` is the reference. `physics` is the result. `chunk` is the program as the
-//! runtime sees it, `run` as the harness does, and `options` its command line.
+//! `grid` is the box and its cells, `law` the forces, `particle` what a cell does with its particles; `problem` is all
+//! that together, `input` reads it from files, `serial` is the reference. `physics` is the result. `chunk` is the
+//! program as the runtime sees it, `run` as the harness does, and `options` its command line.
 //!
-//! Sources: Mei, Gioachino, Kale et al., "Enabling and scaling biomolecular simulations of 100 million atoms", SC 2011, for the
-//! decomposition; Verlet, Phys. Rev. 159 (1967), for the motion.
+//! Sources: Kalé et al., "NAMD2: Greater scalability for parallel molecular dynamics", J. Comput. Phys. 151 (1999), for
+//! the decomposition; Swope et al., J. Chem. Phys. 76 (1982), for the motion (velocity Verlet).
 #![forbid(unsafe_code)]
 
 mod chunk;

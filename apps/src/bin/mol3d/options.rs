@@ -35,7 +35,7 @@ pub(crate) struct Options {
     /// Distance from which on particles do not feel each other
     #[arg(long, value_name = "LENGTH", default_value_t = 3.5, value_parser = number(1.0..=1000.0))]
     pub(crate) cutoff: f64,
-    /// Side of a cell at least, a tenth more than the cut-off [default: that, or what 200 particles take up if it is more]
+    /// Side of a cell at least, a tenth more than the cut-off [default: that, or more if 200 particles take up more]
     #[arg(long, value_name = "LENGTH", value_parser = number(1.0..=1e6))]
     pub(crate) cell: Option<f64>,
     /// Time of an iteration
@@ -56,8 +56,8 @@ const AFTER_HELP: &str = "\
 Options win over CARIBOU_* variables, which win over the defaults.
 Exit code: 0 done, 1 a run failed or its result is wrong, 2 bad options.
 
-The box is periodic. XYZ may name it in its second line, as in Lattice=\"20 0 0 0 20 0 0 0 20\", PDB in its CRYST1 record;
-otherwise it leaves a cut-off of room around all particles. Of a molecule only the places of its atoms count.
+The box is periodic. XYZ may name it in its second line, as in Lattice=\"20 0 0 0 20 0 0 0 20\", PDB in its CRYST1
+record; otherwise it leaves a cut-off of room around all particles. Of a molecule only the places of its atoms count.
 
 As many particles within the cut-off as in the benchmark ApoA1 of NAMD (92 224 atoms, 12 angstrom):
   mol3d --cutoff 6 --iterations 20";

@@ -15,8 +15,8 @@ pub(crate) struct Particle {
     pub(crate) id: u64,
 }
 
-/// Energies of many particles, in whole numbers of a unit so small that nothing is lost: the same in whatever order they are
-/// added.
+/// Energies of many particles, in whole numbers of a unit so small that nothing is lost: the same in whatever order
+/// they are added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Energy {
     pub(crate) kinetic: i64,

@@ -75,8 +75,8 @@ impl Rules {
         self.law.between(first, second, shift)
     }
 
-    /// The second half of a step: the forces of the 27 pairs, by where the other cell lies, complete the velocities. Returns
-    /// the sum of the forces.
+    /// The second half of a step: the forces of the 27 pairs, by where the other cell lies, complete the velocities.
+    /// Returns the sum of the forces.
     pub(crate) fn complete(
         &self,
         particles: &mut [Particle],
@@ -112,8 +112,8 @@ impl Rules {
         let is_lost = |particle: &&Particle| !self.grid.is_near(cell, particle.place, margin);
         if let Some(Particle { id, place, .. }) = particles.iter().find(is_lost) {
             panic!(
-                "particle {id} is at {place:?}, more than {margin} outside of cell {cell:?}: --timestep or --exchange is too \
-                 large, --cell too small, or some particles begin too close to each other"
+                "particle {id} is at {place:?}, more than {margin} outside of cell {cell:?}: --timestep or \
+                 --exchange is too large, --cell too small, or some particles begin too close to each other"
             );
         }
     }
@@ -143,7 +143,7 @@ impl Problem {
     }
 }
 
-/// The places of so many particles on a cubic lattice that fills a cube; sites that are too many stay empty, evenly spread.
+/// The places of so many particles on a cubic lattice that fills a cube; sites too many stay empty, evenly spread.
 pub(crate) fn lattice(count: u64, side: f64) -> Vec<Vector> {
     let sites = (1..).find(|sites: &u64| sites.pow(3) >= count).expect("whole numbers go on");
     let place = |particle: u64| {

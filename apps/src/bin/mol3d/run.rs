@@ -39,8 +39,8 @@ impl Program for Molecules {
         let Rules { grid, cutoff, .. } = self.problem.rules;
         let ([a, b, c], [planes, rows, columns]) = (grid.extent(), grid.cells);
         format!(
-            "{} particles in a box of {a:.1} x {b:.1} x {c:.1}, cut-off {cutoff}, in {planes} x {rows} x {columns} cells and \
-             {} pairs of cells",
+            "{} particles in a box of {a:.1} x {b:.1} x {c:.1}, cut-off {cutoff}, in {planes} x {rows} x {columns} \
+             cells and {} pairs of cells",
             self.problem.count(),
             14 * grid.count()
         )

@@ -1,4 +1,4 @@
-//! The serial program: all cells one after the other, and pairs as the chunks have them, so that every sum has its order.
+//! The serial program: one cell after the other, and pairs as the chunks have them, so that every sum has its order.
 
 use super::grid::{Vector, Way};
 use super::particle::{self, Energy, Particle};
