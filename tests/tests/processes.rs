@@ -1,9 +1,6 @@
 //! Ranks as processes: how a job ends when one of them is killed, stopped, wrong or gone, and how it shares MPI.
 #![cfg(feature = "mpi")]
 
-#[path = "programs.rs"]
-mod programs;
-
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -304,24 +301,6 @@ fn a_process_that_refuses_to_take_part_ends_the_job() {
         let ended = job.wait();
         assert_eq!(ended.status.code(), Some(3), "{who}: {ended:?}");
         assert_eq!(ended.stderr.matches("it has other plans").count(), 1, "{who}: {ended:?}");
-    }
-}
-
-/// This very program, as the ranks of jobs that each execute one of the tests in `programs`: one thread starts MPI once.
-#[test]
-fn programs_give_in_every_process_what_they_give_in_one() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let tests = std::env::current_exe().expect("a test is a program");
-    let listed = Command::new(&tests).args(["programs::", "--list", "--format=terse"]).output();
-    let listed = String::from_utf8(listed.expect("it lists its tests").stdout).expect("names are text");
-    let names: Vec<&str> = listed.lines().filter_map(|line| line.strip_suffix(": test")).collect();
-    assert!(names.len() >= 5, "{listed}");
-    for name in names {
-        let Some(mut command) = launcher(3) else { return };
-        command.arg(&tests).args([name, "--exact", "--color=never"]);
-        let ended = Job::start(command).wait();
-        let passed = ended.stdout.iter().filter(|line| line.contains("test result: ok. 1 passed")).count();
-        assert!(ended.status.success() && passed == 3, "{ended:?}");
     }
 }
 

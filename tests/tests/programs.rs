@@ -1,6 +1,6 @@
-//! Programs as a user writes them, on the public interface alone, wherever they may run: by `processes.rs` also in jobs.
+//! Programs as a user writes them, on the public interface alone, wherever they may run: by `jobs.rs` also in jobs.
 //!
-//! 100 seeds each by default; `SEEDS=1000` simulates as many.
+//! Some 100 seeds each by default; `SEEDS=1000` simulates as many, `SEED=7` that one.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -25,7 +25,8 @@ where
     if let Launch::Together { process, .. } = config.launch() {
         return program(config).unwrap_or_else(|error| panic!("process {process}: {error}"));
     }
-    let seeds = seeds_named().map_or(seeds, |seeds| 0..=seeds.saturating_sub(1));
+    let seeds = seed_named("SEEDS").map_or(seeds, |seeds| 1..=seeds);
+    let seeds = seed_named("SEED").map_or(seeds, |seed| seed..=seed);
     let alone = program(Config::default()).unwrap_or_else(|error| panic!("alone: {error}"));
     let threads = [(2, 1), (1, 3), (3, 2)].into_iter().flat_map(|(ranks, workers)| {
         [false, true].map(|wire| Config::default().ranks(ranks).workers(workers).wire_always(wire))
@@ -40,10 +41,9 @@ where
     alone
 }
 
-/// The number of seeds that the environment asks for.
 #[expect(clippy::disallowed_methods, reason = "the length of the sweep is the caller's choice")]
-fn seeds_named() -> Option<u64> {
-    std::env::var("SEEDS").ok()?.parse().ok()
+fn seed_named(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
 }
 
 /// Places for as many queens, one in each column. A chunk tries all rows of the next column, and leaves the rest to others.

@@ -27,8 +27,9 @@ impl Asked {
         Self { leaders: leaders.into(), wishes: chunks.iter().filter_map(wish).collect(), seats: None }
     }
 
-    /// The snapshot for the strategy. Of chunks that are kept together the first stands for all: it is where it was unless
-    /// the program moves one of them, and it may move if all may.
+    /// The snapshot for the strategy. Of chunks that are kept together the first stands for all. Their rank is the first that
+    /// the program wants for one of them, else that of the first that is pinned, else that of the first; they may move if all
+    /// may.
     pub(crate) fn of(&mut self, mut expected: Snapshot) -> Snapshot {
         for chunk in &mut expected.chunks {
             if let Some(&to) = self.wishes.get(&chunk.id) {
@@ -38,12 +39,16 @@ impl Asked {
         if !self.leaders.is_empty() {
             let all = std::mem::take(&mut expected.chunks);
             let mut seat_of: FxHashMap<ChunkId, usize> = FxHashMap::default();
+            let mut are_wanted = Vec::new();
             let mut seat = |chunk: ChunkLoad| {
                 let leader = ChunkId { array: self.leader(chunk.id.array), key: chunk.id.key };
                 let seat = *seat_of.entry(leader).or_insert(expected.chunks.len());
                 match expected.chunks.get_mut(seat) {
-                    Some(first) => self.join(first, &chunk),
-                    None => expected.chunks.push(chunk),
+                    Some(first) => self.join(first, &mut are_wanted[seat], &chunk),
+                    None => {
+                        are_wanted.push(self.wishes.contains_key(&chunk.id));
+                        expected.chunks.push(chunk);
+                    }
                 }
                 seat
             };
@@ -57,13 +62,15 @@ impl Asked {
         self.leaders.get(array.index()).copied().unwrap_or(array)
     }
 
-    /// Adds a chunk to the first of those that it is kept with.
-    fn join(&self, first: &mut ChunkLoad, chunk: &ChunkLoad) {
+    /// Adds a chunk to the first of those that it is kept with; tells if the program wants one of them somewhere.
+    fn join(&self, first: &mut ChunkLoad, is_wanted: &mut bool, chunk: &ChunkLoad) {
         first.ticks = first.ticks.saturating_add(chunk.ticks);
         first.bytes = first.bytes.saturating_add(chunk.bytes);
-        if !self.wishes.contains_key(&first.id) && !chunk.migratable && first.migratable {
+        let wanted = self.wishes.contains_key(&chunk.id) && !*is_wanted;
+        if wanted || first.migratable && !chunk.migratable {
             first.rank = chunk.rank;
         }
+        *is_wanted |= wanted;
         first.migratable &= chunk.migratable;
     }
 

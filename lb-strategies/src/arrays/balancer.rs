@@ -273,14 +273,14 @@ impl Balancer {
     /// Takes what the strategy says to the expected phase that [`report`](Self::report) gave, and decides whether that is
     /// carried out.
     pub fn settle(&mut self, expected: &Snapshot, assignment: Assignment) -> Decision {
-        let Terms { background: model, must_pay, .. } = self.strategy.terms();
+        let Terms { background: model, must_pay, moves: carried_out, .. } = self.strategy.terms();
         let verdict = accept(expected, &assignment, model, 1, &MOVE_COST);
         let accepted = verdict.accepted || !must_pay;
         let measured = self.history.last().expect("the expected phase was made from it");
         let placed = |assignment: &Assignment| Assignment { ranks: self.asked.ranks(&assignment.ranks) };
         let proposed = Moved::of(measured, &placed(&assignment)).chunks as u64;
         let assignment = if accepted { assignment } else { Assignment::current(expected) };
-        let next = placed(&assignment);
+        let next = if carried_out { placed(&assignment) } else { Assignment::current(measured) };
         let moves: Vec<Move> = (measured.chunks.iter().zip(&next.ranks))
             .filter(|(chunk, to)| chunk.rank != **to)
             .map(|(chunk, &to)| Move { chunk: chunk.id, from: chunk.rank, to })

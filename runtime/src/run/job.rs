@@ -532,11 +532,13 @@ pub(crate) fn refuse(process: u32, complaint: &str, code: u8) {
     if is_initialised() {
         return;
     }
+    if process == 0 {
+        warn::say(complaint);
+    }
     // Others wait in it for this process, and some launchers let them.
     let universe = ManuallyDrop::new(mpi::initialize());
     let world = universe.as_ref().map(Universe::world);
     if process == 0 {
-        warn::say(complaint);
         for other in
             world.iter().flat_map(|world| (1..world.size()).map(|other| world.process_at_rank(other)))
         {

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use caribou::trace::{Shape, SyncReport};
-use lb_strategies::balancer::{Balancer, Decision, PhaseReport};
+use lb_strategies::balancer::{Balancer, ChunkReport, Decision, PhaseReport};
 use presentation::Table;
 use presentation::words::decimal;
 use serde::Serialize;
@@ -150,8 +150,10 @@ fn contradiction(reports: &[&PhaseReport]) -> Option<String> {
                 "sync {sync}: the speed of rank {rank} is {speed}, expected a finite number"
             ));
         }
-        let lost = report.chunks.iter().find(|chunk| chunk.load.rank.index() >= ranks)?;
-        let rank = lost.load.rank;
-        Some(format!("sync {sync}: a chunk is on rank {rank}, expected one of {ranks}, counted from 0"))
+        let named = |chunk: &ChunkReport| {
+            [(chunk.load.rank, "is on"), (chunk.wish.unwrap_or_default(), "is to go to")]
+        };
+        let (rank, what) = report.chunks.iter().flat_map(named).find(|(rank, _)| rank.index() >= ranks)?;
+        Some(format!("sync {sync}: a chunk {what} rank {rank}, expected one of {ranks}, counted from 0"))
     })
 }

@@ -109,6 +109,7 @@ fn a_trace_that_cannot_be_decided_again_is_refused_with_the_reason() {
             (|report| report.chunks[0].load.rank = Rank(2)) as fn(&mut PhaseReport),
             "sync 1: a chunk is on rank 2",
         ),
+        ("refine", |report| report.chunks[0].wish = Some(Rank(7)), "sync 1: a chunk is to go to rank 7"),
         ("refine", |report| report.ranks.truncate(1), "sync 1 has reports of 1 ranks, expected 2"),
         ("my-own", |_| (), "balanced by \"my-own\", which is not known here: name one with --lb"),
     ] {

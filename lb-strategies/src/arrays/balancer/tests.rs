@@ -157,4 +157,8 @@ fn a_program_s_own_moves_are_made_whatever_the_strategy_says_and_it_places_the_o
     report.chunks[8].wish = Some(Rank(1));
     report.leaders = vec![ArrayId(0), ArrayId(0)];
     assert_eq!(keys(&balancer("program").decide(&report)), [(0, 2), (1, 2)]);
+    // Also where the other is pinned; but nothing goes anywhere where nothing is carried out.
+    report.chunks[2].load.migratable = false;
+    assert_eq!(keys(&balancer("program").decide(&report)), [(0, 2), (1, 2)]);
+    assert_eq!(keys(&balancer("none").decide(&report)), []);
 }

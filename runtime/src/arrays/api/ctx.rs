@@ -386,7 +386,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     ///
     /// The strategy places all others around it. It holds for that one sync, so say it before each that it matters to; the
     /// last call counts. With `CARIBOU_LB=program` nothing but the program moves chunks; with `none`
-    /// nothing at all. Chunks [kept together](crate::Setup::array_beside) go together, also where
+    /// nothing at all, nor ever in an array without sync. Chunks [kept together](crate::Setup::array_beside) go together, also where
     /// [`Chunk::migratable`] is false; where several say where to, the one of the lowest array counts.
     ///
     /// ```

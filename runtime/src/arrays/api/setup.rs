@@ -141,8 +141,8 @@ impl Setup {
     }
 
     /// An array whose chunks stay with those of another array that have the same index: they start on the same rank, the
-    /// balancer moves them together as one, and messages between them never leave the rank. For chunks that talk to each
-    /// other more than to all others, such as a block of cells and its particles.
+    /// balancer moves them as one. For chunks that talk to each other more than to all others, such as a block of cells and
+    /// its particles: their messages seldom leave the rank.
     ///
     /// A chunk that has no counterpart is placed and moved by itself. One that is inserted later starts on the rank that the
     /// placement gives its index, and joins its counterpart at the next sync.

@@ -232,13 +232,14 @@ impl Coordinator {
             decide_us = decide_ns / 1_000,
             "balanced"
         );
-        if !accepted && proposed > 0 {
+        let refused = proposed.saturating_sub(report.moved);
+        if !accepted && refused > 0 {
             let SyncReport { gain_ns, cost_ns, .. } = report;
             tracing::info!(
                 phase = self.next.0,
                 gain_us = gain_ns / 1_000,
                 cost_us = cost_ns / 1_000,
-                "proposed {proposed} moves, not done: gain below cost"
+                "proposed {refused} moves, not done: gain below cost"
             );
         }
         let decision = Decision { sync: self.next, moves: decided.moves };
