@@ -4,6 +4,7 @@
 //! Of PDB, `ATOM` and `HETATM` count up to the end of the first model, and `CRYST1`; of several places of one atom the
 //! first.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use caribou_apps::harness::Error;
@@ -59,6 +60,12 @@ fn xyz(text: &str) -> Parsed {
     let count = count.ok_or_else(|| at(1, "the number of atoms, 1 or more"))?;
     let (comment, _) = lines.next().ok_or_else(|| at(2, "a comment"))?;
     let sides = lattice(comment).map_err(|expected| at(2, expected))?;
+    if comment
+        .split_once("Properties=")
+        .is_some_and(|(_, columns)| !columns.starts_with("species:S:1:pos:R:3"))
+    {
+        return Err(at(2, "an element and a place first on each line: Properties=species:S:1:pos:R:3"));
+    }
     let mut places = Vec::new();
     for (line, number) in lines.by_ref().take(count) {
         let place = vector(line.split_whitespace().skip(1).take(3));
@@ -90,6 +97,7 @@ fn lattice(comment: &str) -> Result<Option<Vector>, &'static str> {
 /// Records in fixed columns.
 fn pdb(text: &str) -> Parsed {
     let (mut places, mut sides) = (Vec::new(), None);
+    let mut alternatives = BTreeSet::new();
     for (line, number) in text.lines().zip(1..) {
         let three = |columns: [std::ops::Range<usize>; 3]| {
             let texts: Option<Vec<&str>> = columns.into_iter().map(|columns| line.get(columns)).collect();
@@ -100,14 +108,17 @@ fn pdb(text: &str) -> Parsed {
             "ATOM" | "HETATM" => {
                 let place = three([30..38, 38..46, 46..54]);
                 let place = place.ok_or_else(|| at("three coordinates up to 1e6 in columns 31 to 54"))?;
-                if matches!(line.as_bytes()[16], b' ' | b'A' | b'1') {
-                    places.push(place);
-                }
+                // Of alternatives of an atom the first: the same name in the same residue.
+                let is_first =
+                    line.as_bytes()[16] == b' ' || alternatives.insert((line.get(12..16), line.get(17..27)));
+                places.extend(is_first.then_some(place));
             }
             "CRYST1" => {
                 let given =
                     three([6..15, 15..24, 24..33]).filter(|sides| sides.iter().all(|&side| side > 0.0));
-                sides = Some(given.ok_or_else(|| at("the sides of the box in columns 7 to 33"))?);
+                let given = given.ok_or_else(|| at("the sides of the box in columns 7 to 33"))?;
+                // A cube of side 1 says that there is no crystal.
+                sides = (given != [1.0; 3]).then_some(given);
                 if three([33..40, 40..47, 47..54]) != Some([90.0; 3]) {
                     return Err(at("right angles, 90.00 each, in columns 34 to 54"));
                 }
@@ -132,6 +143,7 @@ CRYST1   20.000   21.500   22.000  90.00  90.00  90.00 P 1           1
 ATOM      1  OH2 TIP3W   1      -1.500   2.250  10.000  1.00  0.00      WT1
 ATOM      2  H1 ATIP3W   1      -0.543   2.250  10.000  1.00  0.00      WT1
 ATOM      3  H1 BTIP3W   1      -0.500   2.250  10.000  1.00  0.00      WT1
+ATOM      3  H1 CTIP3W   1      -0.400   2.250  10.000  1.00  0.00      WT1
 TER
 HETATM    4  H2  TIP3W   1    -100.740-103.177  10.000
 ENDMDL
@@ -146,6 +158,9 @@ ATOM      1  nonsense of the second model
         assert_eq!(places, [[-1.5, 2.25, 10.0], [-0.543, 2.25, 10.0], [-100.74, -103.177, 10.0]]);
         assert_eq!(sides, Some([20.0, 21.5, 22.0]));
         assert_eq!(xyz(XYZ), Ok((vec![[1.0, 2.0, 3.0], [-1.5, 0.2, 3.0]], Some([9.0, 9.5, 10.0]))));
+        let none = "CRYST1    1.000    1.000    1.000  90.00  90.00  90.00 P 1           1";
+        let (_, sides) = pdb(&PDB.replacen(PDB.lines().nth(1).unwrap(), none, 1)).unwrap();
+        assert_eq!(sides, None, "there is no crystal");
         let (places, sides) = xyz("1\n\nC 0 0 0").unwrap();
         assert_eq!((around(&places, 2.5), sides), ([5.0; 3], None));
     }
@@ -165,6 +180,7 @@ ATOM      1  nonsense of the second model
             ("0 9.5", "1 9.5", 2, "right angles"),
             ("9.5", "-9.5", 2, "right angles"),
             ("1e1\"", "\"", 2, "Lattice"),
+            ("by hand", "Properties=species:S:1:id:I:1:pos:R:3", 2, "place first"),
             ("Ar 1 2 3", "Ar 1 2", 3, "three coordinates"),
             ("-1.5", "1e7", 4, "up to 1e6"),
             ("-1.5", "NaN", 4, "up to 1e6"),
@@ -174,11 +190,11 @@ ATOM      1  nonsense of the second model
         }
         for (from, to, line, words) in [
             ("-1.500", "-1,500", 3, "columns 31 to 54"),
-            ("-103.177  10.000", "-103", 7, "columns 31 to 54"),
+            ("-103.177  10.000", "-103", 8, "columns 31 to 54"),
             ("H1 A", "Hé A", 4, "columns 31 to 54"),
             ("  20.000", "   0.000", 2, "sides of the box"),
             ("  90.00 P", "  60.00 P", 2, "right angles"),
-            ("CRYST1", "END   ", 10, "an ATOM"),
+            ("CRYST1", "END   ", 11, "an ATOM"),
         ] {
             let (at, expected) = refused(pdb, PDB, from, to);
             assert!(at == line && expected.contains(words), "{to}: {at}: {expected}");

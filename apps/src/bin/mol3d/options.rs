@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use caribou::Launch;
 use caribou_apps::harness::{Conditions, Error, memory};
 use presentation::counts;
 
@@ -65,8 +66,11 @@ As many particles within the cut-off as in the benchmark ApoA1 of NAMD (92 224 a
 /// Their number is exact, and so is the sum of their energies.
 const PARTICLES_MAX: u64 = 100_000_000;
 
-/// Memory of a particle, about: twice itself, its place, and the forces of 27 pairs.
+/// Memory of a particle where it is, about: twice itself, its place, and the forces of 27 pairs.
 const PARTICLE_BYTES: u64 = 2 * 56 + 28 * 24;
+
+/// Memory of a particle in every process, which holds the beginning of all.
+const BEGINNING_BYTES: u64 = 104;
 
 /// Side of a cell at least, over the cut-off: particles may go a little out of their cells before they are handed over.
 const ROOM: f64 = 1.1;
@@ -92,8 +96,9 @@ impl Options {
         let (places, sides) = match &self.input {
             Some(path) => input::read(path, cutoff)?,
             None => {
-                let needed = particles.saturating_mul(PARTICLE_BYTES);
-                memory::check(&format!("--particles {particles}"), needed, conditions.launch)?;
+                let what = format!("--particles {particles}");
+                memory::check(&what, particles.saturating_mul(PARTICLE_BYTES), conditions.launch)?;
+                memory::check(&what, particles.saturating_mul(BEGINNING_BYTES), Launch::Alone)?;
                 let side = (particles as f64 / density).cbrt();
                 (lattice(particles, side), [side; 3])
             }

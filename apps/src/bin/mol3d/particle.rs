@@ -24,7 +24,7 @@ pub(crate) struct Energy {
 }
 
 impl Energy {
-    const UNIT: f64 = 1.0 / (1_u64 << 32) as f64;
+    const UNIT: f64 = 1.0 / (1_u64 << 24) as f64;
 
     /// From the depth of the potential as unit.
     pub(crate) fn new(kinetic: f64, potential: f64) -> Self {
@@ -34,7 +34,8 @@ impl Energy {
 
     /// Kinetic, potential, and their sum.
     pub(crate) fn parts(self) -> [f64; 3] {
-        [self.kinetic, self.potential, self.kinetic + self.potential].map(|energy| energy as f64 * Self::UNIT)
+        let total = self.kinetic.saturating_add(self.potential);
+        [self.kinetic, self.potential, total].map(|energy| energy as f64 * Self::UNIT)
     }
 }
 

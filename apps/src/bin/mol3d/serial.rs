@@ -17,8 +17,8 @@ pub(crate) fn run(problem: &Problem) -> Physics {
             let sum = rules.complete(&mut cells[cell], forces[cell].iter(), step == 0);
             let each = Energy::new(particle::kinetic(&cells[cell]), potentials[cell]);
             energy = Energy {
-                kinetic: energy.kinetic + each.kinetic,
-                potential: energy.potential + each.potential,
+                kinetic: energy.kinetic.saturating_add(each.kinetic),
+                potential: energy.potential.saturating_add(each.potential),
             };
             if step < rules.iterations {
                 rules.advance(&mut cells[cell], &sum, here);

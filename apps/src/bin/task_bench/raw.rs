@@ -15,35 +15,48 @@ use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source};
 
 use super::graph::Graph;
 use super::point::ROUNDS;
+use super::report::Told;
 use super::task::{Output, Tasks};
 
 /// The tags that every MPI has.
 const TAGS: u32 = 1 << 15;
 
-/// Seconds that the last of as many rounds took as on the runtime, on the slowest rank, and the workers: one a process.
+/// Tells what is wrong with a graph that cannot be executed so: messages have fewer tags than it has pairs of points.
+pub(crate) fn check(graphs: &[Graph]) -> Result<(), String> {
+    match graphs.iter().find(|graph| u64::from(graph.width).pow(2) > u64::from(TAGS)) {
+        Some(graph) => Err(format!("--raw: expected at most 181 points, got {}", graph.width)),
+        None => Ok(()),
+    }
+}
+
+/// Executes graphs in as many rounds as on the runtime. Tells what the points of all ranks did, with the nanoseconds of the
+/// last round on the slowest rank; and the workers, one a process.
 ///
 /// All processes of the job call it.
 ///
 /// # Errors
-/// A graph has more pairs of points than messages have tags, or MPI was not started: by a run before it.
-pub(crate) fn run(graphs: &[Graph]) -> Result<(f64, u32), String> {
-    if let Some(graph) = graphs.iter().find(|graph| u64::from(graph.width).pow(2) > u64::from(TAGS)) {
-        return Err(format!("--raw: expected at most 181 points, got {}", graph.width));
-    }
+/// MPI was not started: by a run before it.
+pub(crate) fn run(graphs: &[Graph]) -> Result<(Told, u32), String> {
     if !mpi::environment::is_initialized() {
         return Err("--raw: expected that MPI was started by the run before".to_owned());
     }
     let world = SimpleCommunicator::world();
-    let mut elapsed_s = 0.0;
+    let (mut elapsed_ns, mut done) = (0, [0u64; 2]);
     for _ in 0..ROUNDS {
         let mut parts: Vec<Part> = graphs.iter().map(|graph| Part::new(graph, &world)).collect();
         world.barrier();
         let begin = now();
         let steps = graphs.iter().map(|graph| graph.steps).max().unwrap_or(0);
         (0..steps).for_each(|step| parts.iter_mut().for_each(|part| part.step(step, &world)));
-        world.all_reduce_into(&begin.elapsed().as_secs_f64(), &mut elapsed_s, SystemOperation::max());
+        let here_ns = begin.elapsed().as_nanos() as u64;
+        world.all_reduce_into(&here_ns, &mut elapsed_ns, SystemOperation::max());
+        let points = parts.iter().flat_map(|part| &part.points).map(Tasks::done);
+        done = points.fold(done, |sum, done| [sum[0] + done[0], sum[1] + done[1]]);
     }
-    Ok((elapsed_s, world.size() as u32))
+    let mut all = [0; 2];
+    world.all_reduce_into(&done[..], &mut all[..], SystemOperation::sum());
+    let [executed, checked] = all;
+    Ok((Told { executed, checked, elapsed_ns }, world.size() as u32))
 }
 
 #[expect(clippy::disallowed_methods, reason = "there is no runtime whose clock could be asked")]

@@ -53,7 +53,7 @@ fn tasks(graph: &Graph) -> impl Iterator<Item = TaskId> {
 }
 
 /// What a point did: tasks executed and inputs checked in all rounds, and the nanoseconds of the last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Told {
     /// Tasks.
     pub(crate) executed: u64,

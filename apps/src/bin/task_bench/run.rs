@@ -11,6 +11,8 @@ use super::graph::Graph;
 use super::metg::{self, Sweep};
 use super::options::Options;
 use super::point;
+#[cfg(feature = "mpi")]
+use super::raw;
 use super::report::{Configuration, Outcome, Told, Totals, name};
 use caribou_apps::harness::disturbance::Disturbances;
 use caribou_apps::harness::experiment::Experiment;
@@ -140,17 +142,17 @@ impl Bench {
     }
 }
 
-impl Bench {
-    #[cfg(feature = "mpi")]
-    fn run_raw(&self) -> Result<Outcome, Error> {
-        let (elapsed_s, workers) = super::raw::run(&self.graphs).map_err(Error::Usage)?;
-        Ok(Outcome::of(self.totals, elapsed_s, workers))
+/// What there is of MPI alone without MPI.
+#[cfg(not(feature = "mpi"))]
+mod raw {
+    use super::{Graph, Told};
+
+    pub(super) fn check(_: &[Graph]) -> Result<(), String> {
+        Err("--raw: expected a program built with --features mpi".to_owned())
     }
 
-    #[cfg(not(feature = "mpi"))]
-    #[expect(clippy::unused_self, reason = "with MPI it is needed")]
-    fn run_raw(&self) -> Result<Outcome, Error> {
-        Err(Error::Usage("--raw: expected a program built with --features mpi".to_owned()))
+    pub(super) fn run(graphs: &[Graph]) -> Result<(Told, u32), String> {
+        check(graphs).map(|()| (Told::default(), 0))
     }
 }
 
@@ -166,6 +168,9 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
     let configs = strategies::configs(Shape::Arrays, &config, lb, compare)?;
     if options.raw && launch == Launch::Alone {
         return Err(Error::Usage("--raw: expected a job of mpirun".to_owned()));
+    }
+    if options.raw {
+        raw::check(&bench.graphs).map_err(Error::Usage)?;
     }
     let on_runtime = configs.into_iter().map(|config| On::Runtime(Box::new(config)));
     let systems: Vec<On> = on_runtime.chain(options.raw.then_some(On::Raw)).collect();
@@ -197,6 +202,14 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
 }
 
 impl Bench {
+    fn run_raw(&self) -> Result<Outcome, Error> {
+        let (told, workers) = raw::run(&self.graphs).map_err(Error::Usage)?;
+        match self.totals.difference(&[told]) {
+            Some(difference) => Err(Error::Differs { lb: On::Raw.name().to_owned(), difference }),
+            None => Ok(Outcome::of(self.totals, told.elapsed_ns as f64 / 1e9, workers)),
+        }
+    }
+
     /// One run a system, each told when it is over.
     fn compare(&self, systems: &[On], say: impl Fn(&str) -> Result<(), Error>) -> Result<Vec<Run>, Error> {
         let run = |on: &On| {
