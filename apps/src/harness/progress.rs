@@ -81,7 +81,10 @@ impl Progress {
 
     /// What is done after so long, and the seconds left if all goes on as it went.
     fn line(&self, completed: u64, after: Duration) -> String {
-        let left = self.total.count.saturating_sub(completed) as f64 / completed.max(1) as f64;
+        if completed == 0 {
+            return self.done(completed);
+        }
+        let left = self.total.count.saturating_sub(completed) as f64 / completed as f64;
         format!("{}, {:.0} s left", self.done(completed), after.as_secs_f64() * left)
     }
 }
@@ -109,6 +112,7 @@ mod tests {
         let progress = Progress::new("refine", Total { count: 200, unit: "iterations" }, false);
         let line = progress.line(50, Duration::from_secs(4));
         assert_eq!(line, "refine: 50 of 200 iterations, 12 s left");
+        assert_eq!(progress.line(0, Duration::from_secs(4)), "refine: 0 of 200 iterations");
         assert_eq!(progress.line(200, Duration::from_secs(16)), "refine: 200 of 200 iterations, 0 s left");
     }
 }
