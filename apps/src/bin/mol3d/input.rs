@@ -117,8 +117,8 @@ fn pdb(text: &str) -> Parsed {
                 let given =
                     three([6..15, 15..24, 24..33]).filter(|sides| sides.iter().all(|&side| side > 0.0));
                 let given = given.ok_or_else(|| at("the sides of the box in columns 7 to 33"))?;
-                // A cube of side 1 says that there is no crystal.
-                sides = (given != [1.0; 3]).then_some(given);
+                // A cube of side 1, as where there is no crystal, has no room for anything.
+                sides = given.iter().any(|&side| side > 1.0).then_some(given);
                 if three([33..40, 40..47, 47..54]) != Some([90.0; 3]) {
                     return Err(at("right angles, 90.00 each, in columns 34 to 54"));
                 }
