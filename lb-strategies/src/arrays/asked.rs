@@ -14,64 +14,54 @@ use crate::rank::Rank;
 pub(crate) struct Asked {
     /// By the array of a chunk the one whose chunks it keeps to; empty where all arrays are by themselves.
     leaders: Vec<ArrayId>,
-    /// The ranks that chunks are to go to because their program says so. Looked up by name, never iterated.
+    /// The ranks that the program wants chunks on, by the leader of those that go there. Looked up, never iterated.
     wishes: FxHashMap<ChunkId, Rank>,
     /// By measured chunk the position of the one that the strategy sees; none if it sees them all.
     seats: Option<Vec<usize>>,
 }
 
 impl Asked {
-    /// Notes what a phase's reports say of chunks besides their loads.
+    /// Notes what a phase's reports say of chunks besides their loads. Of several wishes for chunks that are kept together
+    /// the first chunk's counts.
     pub(crate) fn new(leaders: &[ArrayId], chunks: &[ChunkReport]) -> Self {
-        let wish = |chunk: &ChunkReport| Some((chunk.load.id, chunk.wish?));
-        Self { leaders: leaders.into(), wishes: chunks.iter().filter_map(wish).collect(), seats: None }
+        let mut asked = Self { leaders: leaders.into(), ..Self::default() };
+        let mut wishes: Vec<(ChunkId, Rank)> =
+            chunks.iter().filter_map(|chunk| Some((chunk.load.id, chunk.wish?))).collect();
+        wishes.sort_unstable();
+        for (chunk, to) in wishes {
+            asked.wishes.entry(asked.leader(chunk)).or_insert(to);
+        }
+        asked
     }
 
-    /// The snapshot for the strategy. Of chunks that are kept together the first stands for all. Their rank is the first that
-    /// the program wants for one of them, else that of the first that is pinned, else that of the first; they may move if all
-    /// may.
+    /// The snapshot for the strategy. Of chunks that are kept together the first stands for all. Their rank is the one that
+    /// the program wants, else that of the first that is pinned, else that of the first; they may move if all may.
     pub(crate) fn of(&mut self, mut expected: Snapshot) -> Snapshot {
         for chunk in &mut expected.chunks {
-            if let Some(&to) = self.wishes.get(&chunk.id) {
+            if let Some(&to) = self.wishes.get(&self.leader(chunk.id)) {
                 (chunk.rank, chunk.migratable) = (to, false);
             }
         }
         if !self.leaders.is_empty() {
             let all = std::mem::take(&mut expected.chunks);
             let mut seat_of: FxHashMap<ChunkId, usize> = FxHashMap::default();
-            let mut are_wanted = Vec::new();
-            let mut seat = |chunk: ChunkLoad| {
-                let leader = ChunkId { array: self.leader(chunk.id.array), key: chunk.id.key };
-                let seat = *seat_of.entry(leader).or_insert(expected.chunks.len());
+            let seat = |chunk: ChunkLoad| {
+                let seat = *seat_of.entry(self.leader(chunk.id)).or_insert(expected.chunks.len());
                 match expected.chunks.get_mut(seat) {
-                    Some(first) => self.join(first, &mut are_wanted[seat], &chunk),
-                    None => {
-                        are_wanted.push(self.wishes.contains_key(&chunk.id));
-                        expected.chunks.push(chunk);
-                    }
+                    Some(first) => join(first, &chunk),
+                    None => expected.chunks.push(chunk),
                 }
                 seat
             };
-            let seats = all.into_iter().map(&mut seat).collect();
+            let seats = all.into_iter().map(seat).collect();
             self.seats = Some(seats);
         }
         expected
     }
 
-    fn leader(&self, array: ArrayId) -> ArrayId {
-        self.leaders.get(array.index()).copied().unwrap_or(array)
-    }
-
-    /// Adds a chunk to the first of those that it is kept with; tells if the program wants one of them somewhere.
-    fn join(&self, first: &mut ChunkLoad, is_wanted: &mut bool, chunk: &ChunkLoad) {
-        first.ticks = first.ticks.saturating_add(chunk.ticks);
-        first.bytes = first.bytes.saturating_add(chunk.bytes);
-        let wanted = self.wishes.contains_key(&chunk.id) && !*is_wanted;
-        if wanted || first.migratable && !chunk.migratable {
-            first.rank = chunk.rank;
-        }
-        *is_wanted |= wanted;
-        first.migratable &= chunk.migratable;
+    /// The chunk that this one keeps to, which need not be there; itself if it keeps to none.
+    fn leader(&self, chunk: ChunkId) -> ChunkId {
+        ChunkId { array: self.leaders.get(chunk.array.index()).copied().unwrap_or(chunk.array), ..chunk }
     }
 
     /// The rank of each measured chunk, from the ranks of those that the strategy saw.
@@ -81,4 +71,14 @@ impl Asked {
             None => seen.into(),
         }
     }
+}
+
+/// Adds a chunk to the first of those that it is kept with.
+fn join(first: &mut ChunkLoad, chunk: &ChunkLoad) {
+    first.ticks = first.ticks.saturating_add(chunk.ticks);
+    first.bytes = first.bytes.saturating_add(chunk.bytes);
+    if first.migratable && !chunk.migratable {
+        first.rank = chunk.rank;
+    }
+    first.migratable &= chunk.migratable;
 }

@@ -94,10 +94,9 @@ impl Part {
         }
         let numbers = 2 * (self.graph.output_bytes / 16) as usize;
         let tag = |from: u32, to: u32| (from * self.graph.width + to) as i32;
-        let numbered = || (self.first..).zip(&self.points);
         // Buffers of inputs from other ranks, and of outputs for them, by sender and receiver.
         let (mut come, mut gone) = (BTreeMap::new(), BTreeMap::new());
-        for (point, tasks) in numbered() {
+        for (point, tasks) in (self.first..).zip(&self.points) {
             if step > 0 {
                 let from = tasks.senders(step).filter(|&from| !self.holds(from));
                 come.extend(from.map(|from| ((from, point), vec![0i64; numbers])));

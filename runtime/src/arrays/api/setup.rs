@@ -190,21 +190,20 @@ impl Setup {
         extent: impl Extent<C::Index>,
         make: impl Fn(C::Index) -> C + Send + Sync + 'static,
     ) -> Array<C> {
-        let Some(leader) = self.arrays.get(other.id.index()).cloned() else {
-            let setting = format!("array {}", self.arrays.len());
-            let why = format!("it is to be beside array {}, which is not of this setup", other.id);
-            self.refused.get_or_insert(Error::Config { setting, why });
-            return self.add(extent, Placement::Block, Syncs::Yes, make);
+        let leader = self.arrays.get(other.id.index()).cloned();
+        let why = match &leader {
+            None => Some(", which is not of this setup".to_owned()),
+            Some(leader) if !leader.syncs() => {
+                Some(format!(" `{}`, whose chunks do not migrate: it takes no part in syncs", leader.name()))
+            }
+            Some(_) => None,
         };
-        if !leader.syncs() {
+        if let Some(why) = why {
             let setting = format!("array {}", self.arrays.len());
-            let why = format!(
-                "it is to be beside array {} `{}`, whose chunks do not migrate: it takes no part in syncs",
-                other.id,
-                leader.name()
-            );
+            let why = format!("it is to be beside array {}{why}", other.id);
             self.refused.get_or_insert(Error::Config { setting, why });
         }
+        let Some(leader) = leader else { return self.array(extent, make) };
         let id = leader.leader().unwrap_or(other.id);
         let placement = Placement::Function(Arc::new(move |key, ranks| leader.home(key, ranks).0));
         self.add(extent, placement, Syncs::With(id), make)
@@ -259,7 +258,44 @@ impl Setup {
 
 #[cfg(test)]
 mod tests {
+    use serde::{Deserialize, Serialize};
+
     use super::*;
+    use crate::arrays::api::ctx::Ctx;
+
+    #[derive(Serialize, Deserialize)]
+    struct Idle;
+
+    impl Chunk for Idle {
+        type Index = u32;
+        type Message = ();
+        fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+    }
+
+    #[test]
+    fn an_array_is_beside_one_of_the_same_setup_that_takes_part_in_syncs() {
+        let refused = |setup: Setup| setup.finish().map(|_| ()).expect_err("it is refused").to_string();
+        let mut setup = Setup::default();
+        let still = setup.array_without_sync(2, Placement::Block, |_| Idle);
+        setup.array_beside(still, 2, |_| Idle);
+        let why = "array 1: it is to be beside array 0 `Idle`, whose chunks do not migrate: it takes no part in syncs";
+        assert!(refused(setup).contains(why));
+        let mut setup = Setup::default();
+        setup.array_beside(still, 2, |_| Idle);
+        assert!(refused(setup).contains("array 0: it is to be beside array 0, which is not of this setup"));
+    }
+
+    #[test]
+    fn who_is_beside_a_follower_follows_its_leader() {
+        let mut setup = Setup::default();
+        let first = setup.array_with(6, Placement::RoundRobin, |_| Idle);
+        let second = setup.array_beside(first, 6, |_| Idle);
+        setup.array_beside(second, 4, |_| Idle);
+        let arrays =
+            setup.finish().map(|described| described.arrays).unwrap_or_else(|error| panic!("{error}"));
+        assert!(arrays.iter().map(|array| array.leader()).eq([None, Some(ArrayId(0)), Some(ArrayId(0))]));
+        assert!((0..4).all(|key| arrays[2].home(key, 3) == arrays[0].home(key, 3)));
+    }
 
     fn homes(placement: &Placement, keys: &[u64]) -> Vec<u32> {
         keys.iter().map(|&key| placement.home(key, keys, 3).0).collect()
