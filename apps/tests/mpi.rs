@@ -196,11 +196,12 @@ fn tasks_are_executed_and_their_inputs_checked_in_processes_with_the_runtime_and
     for graph in
         ["stencil_1d -output 64", "nearest -radix 5", "fft -and -type tree -width 8", "spread -period 2"]
     {
-        let line = format!("--compare rotate,none --sync 3 --raw -steps 20 -width 16 -type {graph}");
+        let line = format!("--bare --compare rotate,none --sync 3 --raw -steps 20 -width 16 -type {graph}");
         let Some(ended) = start(3, &[], TASK_BENCH, &line) else { return };
         let runs: Vec<&String> = ended.stdout.iter().filter(|line| line.starts_with('`')).collect();
-        assert!(ended.status.success() && runs.len() == 3, "{graph}: {:?}{}", ended.stdout, ended.stderr);
-        assert_eq!(runs[2], "`raw MPI`: 3 processes");
+        assert!(ended.status.success() && runs.len() == 4, "{graph}: {:?}{}", ended.stdout, ended.stderr);
+        assert!(runs[0].starts_with("`bare`: 0 syncs, "), "{}", runs[0]);
+        assert_eq!(runs[3], "`raw MPI`: 3 processes");
     }
 }
 

@@ -27,6 +27,9 @@ pub(crate) struct Options {
     /// Strategies to run one after the other, as in none,refine,tolerance=0.1
     #[arg(long, value_name = "LIST")]
     pub(crate) compare: Option<String>,
+    /// First, execute the graphs with messages alone: no sync, no profile, nothing measured
+    #[arg(long)]
+    pub(crate) bare: bool,
     /// Last, execute the graphs with MPI alone, as a job of as many processes
     #[arg(long)]
     pub(crate) raw: bool,

@@ -34,6 +34,8 @@ pub(crate) struct Bench {
 pub(crate) enum On {
     /// The runtime.
     Runtime(Box<Config>),
+    /// The runtime without a sync, a profile, and anything measured.
+    Bare(Box<Config>),
     /// MPI alone.
     Raw,
 }
@@ -43,8 +45,15 @@ impl On {
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Runtime(config) => config.lb_spec(Shape::Arrays),
+            Self::Bare(_) => "bare",
             Self::Raw => "raw MPI",
         }
+    }
+
+    /// The runtime with nothing but messages.
+    pub(crate) fn bare(config: &Config) -> Result<Self, Error> {
+        let config = config.clone().lb("none")?.period(0).measure(false).profile(false);
+        Ok(Self::Bare(Box::new(config)))
     }
 }
 
@@ -125,10 +134,10 @@ impl Bench {
     /// [`Error::Usage`].
     pub(crate) fn run(&self, on: &On) -> Result<Outcome, Error> {
         let config = match on {
-            On::Runtime(config) => config,
+            On::Runtime(config) | On::Bare(config) => config,
             On::Raw => return self.run_raw(),
         };
-        let lb = config.lb_spec(Shape::Arrays);
+        let lb = on.name();
         let run = || Ok(point::run((**config).clone(), &self.graphs)?);
         let report = match self.experiment.disturbances.is_empty() {
             true => run()?,
@@ -173,7 +182,8 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
         raw::check(&bench.graphs).map_err(Error::Usage)?;
     }
     let on_runtime = configs.into_iter().map(|config| On::Runtime(Box::new(config)));
-    let systems: Vec<On> = on_runtime.chain(options.raw.then_some(On::Raw)).collect();
+    let bare = options.bare.then(|| On::bare(&config)).transpose()?;
+    let systems: Vec<On> = bare.into_iter().chain(on_runtime).chain(options.raw.then_some(On::Raw)).collect();
     let open =
         |path: &Option<PathBuf>| path.as_deref().filter(|_| launch.speaks()).map(Output::open).transpose();
     let [json, plot] = [open(&options.json)?, open(&options.plot)?];
@@ -216,7 +226,7 @@ impl Bench {
             let (lb, outcome) = (on.name().to_owned(), self.run(on)?);
             let Outcome { syncs, moved, seats, trace, workers, .. } = &outcome;
             let what = match on {
-                On::Runtime(_) => format!("{syncs} syncs, {moved} points moved; {seats}"),
+                On::Runtime(_) | On::Bare(_) => format!("{syncs} syncs, {moved} points moved; {seats}"),
                 On::Raw => format!("{workers} processes"),
             };
             say(&format!("`{lb}`: {what}\n{outcome}"))?;

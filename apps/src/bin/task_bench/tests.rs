@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use caribou::lb::Shape;
 use caribou::{Config, Launch};
 use caribou_apps::harness::disturbance::Disturbances;
 use clap::Parser;
@@ -99,4 +100,11 @@ fn points_migrate_at_every_sync_whatever_the_pattern_and_the_lengths_of_graphs()
         // After timesteps 3, 6 and 9 of the shorter graph, twice; the run may end before the last of them is decided.
         assert!((5..=6).contains(&syncs) && moved == 10 * syncs, "{pattern}: {moved} moved in {syncs}");
     }
+}
+
+#[test]
+fn bare_is_a_run_of_messages_alone() {
+    let On::Bare(config) = On::bare(&balanced("rotate", 2)).unwrap() else { panic!("not bare") };
+    assert!(!config.measures() && !config.profiles());
+    assert_eq!((config.lb_spec(Shape::Arrays), config.sync_period()), ("none", 0));
 }
