@@ -9,5 +9,4 @@
 
 pub mod estimate;
 pub mod harness;
-pub mod ring;
 pub mod stencil2d;

@@ -20,13 +20,10 @@ use std::hint::black_box;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use caribou::Config;
-use caribou_apps::ring::chunk;
-use caribou_apps::ring::options::Options;
 use caribou_benches::distance::{NEAR_NS, round_trip_ns};
 use caribou_benches::figures::figure;
+use caribou_benches::programs::{build, ns_per_message, program};
 use caribou_benches::{Contender, Setting, all_in_turn, seconds};
-use clap::Parser;
 use criterion::{Criterion, criterion_group, criterion_main};
 
 const ROUNDS: usize = 7;
@@ -39,25 +36,27 @@ struct Path {
     name: &'static str,
     /// The options of `ring`.
     options: &'static str,
+    /// Tokens under way at once.
+    tokens: u32,
     setting: Setting,
 }
 
-const SAME_WORKER: (&str, &str) = ("worker", "--chunks 16");
-const TWO_WORKERS: (&str, &str) = ("workers", "--chunks 16 --workers 2");
-const TWO_RANKS: (&str, &str) = ("ranks", "--chunks 2 --ranks 2 --placement round-robin");
-const TWO_RANKS_MANY: (&str, &str) =
-    ("ranks-many", "--chunks 8192 --tokens 256 --ranks 2 --placement round-robin");
+const SAME_WORKER: (&str, &str, u32) = ("worker", "--chunks 16", 1);
+const TWO_WORKERS: (&str, &str, u32) = ("workers", "--chunks 16 --workers 2", 1);
+const TWO_RANKS: (&str, &str, u32) = ("ranks", "--chunks 2 --ranks 2 --placement round-robin", 1);
+const TWO_RANKS_MANY: (&str, &str, u32) =
+    ("ranks-many", "--chunks 8192 --ranks 2 --placement round-robin", 256);
 
 /// Within a worker with each part of measuring on and off; the others as a user gets them, and bare.
 fn paths() -> Vec<Path> {
     let mut paths = Vec::new();
-    for ((name, options), settings) in [
+    for ((name, options, tokens), settings) in [
         (SAME_WORKER, &Setting::ALL[..]),
         (TWO_WORKERS, &[Setting::DEFAULT, Setting::BARE]),
         (TWO_RANKS, &[Setting::DEFAULT, Setting::BARE]),
         (TWO_RANKS_MANY, &[Setting::DEFAULT, Setting::BARE]),
     ] {
-        paths.extend(settings.iter().map(|&setting| Path { name, options, setting }));
+        paths.extend(settings.iter().map(|&setting| Path { name, options, tokens, setting }));
     }
     paths
 }
@@ -68,22 +67,21 @@ impl Path {
         format!("message.{}.{}", self.name, self.setting.name())
     }
 
-    fn ring(self) -> Options {
-        Options::parse_from(format!("ring {}", self.options).split(' '))
+    fn ring(self) -> String {
+        format!("{} --tokens {}", self.options, self.tokens)
     }
 
     /// Tells whether one thread does it all.
     fn is_alone(self) -> bool {
-        let ring = self.ring();
-        ring.ranks.unwrap_or(1) * ring.workers == 1
+        self.name == SAME_WORKER.0
     }
 
     /// The time that `messages` messages take, without starting and ending the run.
     fn travel(self, messages: u32) -> Duration {
-        let ring = self.ring();
-        let options = Options { hops: messages.div_ceil(ring.tokens).max(1), ..ring };
-        let outcome = chunk::run(self.setting.of(Config::default()), &options).expect("the ring ends");
-        Duration::from_nanos((outcome.ns_per_message * f64::from(messages)) as u64)
+        let hops = messages.div_ceil(self.tokens);
+        let options = format!("{} --hops {hops} {}", self.ring(), self.setting.options());
+        let ns = ns_per_message(&mut program("ring", &options));
+        Duration::from_nanos((ns * f64::from(messages)) as u64)
     }
 }
 
@@ -121,6 +119,7 @@ fn sketch(messages: u32) {
 }
 
 fn message(criterion: &mut Criterion) {
+    build(&["ring"]);
     let mut group = criterion.benchmark_group("message");
     group.sample_size(10).warm_up_time(Duration::from_millis(200));
     group.measurement_time(Duration::from_millis(500));
@@ -165,7 +164,7 @@ fn compare() {
             String::new()
         };
         eprintln!("  {:<30}{cost}   {:.1} x {of}{versus}", path.figure(), cost.median / limit.median);
-        figure(&path.figure(), "ns", &format!("ring {}", path.options), *cost);
+        figure(&path.figure(), "ns", &format!("ring {}", path.ring()), *cost);
     }
 }
 

@@ -8,16 +8,13 @@
 //! | `pool`: how near is a pool to the capacity left to it? | `montecarlo` beside a neighbour that comes and goes, three policies |
 //! | `profile`: what does a crate get that does not copy our release profile? | `ring`, built with ours and with Cargo's |
 //!
-//! An argument selects one question. What is missing is named with the command that builds it. A quota needs writable
-//! control groups.
+//! An argument selects one question. A quota needs writable control groups.
 
 #![expect(clippy::print_stderr, reason = "a benchmark reports to the person who started it")]
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
 use caribou_benches::figures::figure;
-use caribou_benches::{Contender, Spread, all_in_turn};
+use caribou_benches::programs::{build, ns_per_message, number, numbers, program};
+use caribou_benches::{Contender, Setting, Spread, all_in_turn};
 use serde_json::Value;
 
 const ROUNDS: usize = 5;
@@ -28,34 +25,8 @@ const PHOTONS: &str = "--histories 12000000 --ranks 1 --workers 2 --compare stat
      --neighbour 0:10-30 --neighbour 0:50-80";
 const POLICIES: [&str; 3] = ["static", "ruper", "leases"];
 
-/// The folder of the programs that are built as this benchmark is.
-fn released() -> PathBuf {
-    let me = std::env::current_exe().expect("a benchmark has a file");
-    me.ancestors().nth(2).expect("it is in target/release/deps").to_owned()
-}
-
-/// `ring` as a crate gets it that leaves Cargo's own release profile alone.
-fn ring_with_default_profile() -> PathBuf {
-    released().join("../default-profile/release/ring")
-}
-
-/// Runs a program, and returns the numbers it writes.
-fn run(program: &Path, options: &str) -> Value {
-    let json = std::env::temp_dir().join(format!("caribou-bench-{}.json", std::process::id()));
-    let mut command = Command::new(program);
-    command.args(options.split_whitespace()).arg("--json").arg(&json);
-    let output = command
-        .output()
-        .unwrap_or_else(|why| panic!("{}: {why}; tools/figures builds it", program.display()));
-    assert!(output.status.success(), "{options}: {}", String::from_utf8_lossy(&output.stderr));
-    let numbers = std::fs::read(&json).expect("it was written");
-    std::fs::remove_file(json).expect("it can go");
-    serde_json::from_slice(&numbers).expect("programs write JSON")
-}
-
-fn number(of: &Value, name: &str) -> f64 {
-    of[name].as_f64().unwrap_or_else(|| panic!("there is no number {name} in {of}"))
-}
+/// `ring` as a crate gets it that leaves Cargo's own release profile alone; `tools/figures` builds it.
+const RING_WITH_DEFAULT_PROFILE: &str = "../default-profile/release/ring";
 
 fn say(name: &str, unit: &str, what: &str, values: Vec<f64>) {
     let spread = Spread::of(values);
@@ -69,7 +40,7 @@ fn balance() {
     let mut measured = cases.map(|_| Vec::new());
     for _ in 0..ROUNDS {
         for ((_, disturbance), measured) in cases.iter().zip(&mut measured) {
-            measured.push(run(&released().join("stencil2d"), &format!("{PLATE} {disturbance}")));
+            measured.push(numbers(&mut program("stencil2d", &format!("{PLATE} {disturbance}"))));
         }
     }
     for ((case, disturbance), measured) in cases.iter().zip(measured) {
@@ -88,7 +59,7 @@ fn balance() {
 
 /// The time of each policy beyond the capacity bound, in percent.
 fn pool() {
-    let runs: Vec<Value> = (0..POOL_ROUNDS).map(|_| run(&released().join("montecarlo"), PHOTONS)).collect();
+    let runs: Vec<Value> = (0..POOL_ROUNDS).map(|_| numbers(&mut program("montecarlo", PHOTONS))).collect();
     let what = format!("montecarlo {}", PHOTONS.replace(',', " "));
     for (place, policy) in POLICIES.iter().enumerate() {
         let excess = runs.iter().map(|all| 100.0 * number(&all["runs"][place], "excess")).collect();
@@ -98,14 +69,13 @@ fn pool() {
 
 /// ns a message, by default and bare, with our profile and with Cargo's.
 fn profile() {
-    let builds = [("ours", released().join("ring")), ("cargo", ring_with_default_profile())];
-    let settings = [("default", "--measure on --profile on"), ("bare", "--measure off --profile off")];
+    let builds = [("ours", "ring"), ("cargo", RING_WITH_DEFAULT_PROFILE)];
     let mut names = Vec::new();
     let mut contenders: Vec<Contender<'_>> = Vec::new();
-    for (build, ring) in &builds {
-        for (setting, options) in settings {
-            names.push((format!("profile.{build}.{setting}"), options));
-            contenders.push(Box::new(move || number(&run(ring, options), "ns_per_message")));
+    for (build, ring) in builds {
+        for setting in [Setting::DEFAULT, Setting::BARE] {
+            names.push((format!("profile.{build}.{}", setting.name()), setting.options()));
+            contenders.push(Box::new(move || ns_per_message(&mut program(ring, &setting.options()))));
         }
     }
     for ((name, options), spread) in names.iter().zip(all_in_turn(RING_ROUNDS, &mut contenders)) {
@@ -115,6 +85,7 @@ fn profile() {
 }
 
 fn main() {
+    build(&["stencil2d", "montecarlo", "ring"]);
     let asked: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     eprintln!(
         "medians [quartiles] of {ROUNDS} rounds in turn; `pool` has {POOL_ROUNDS}, `profile` {RING_ROUNDS}"

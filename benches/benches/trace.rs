@@ -17,19 +17,18 @@
 #![expect(clippy::print_stderr, reason = "a benchmark reports to the person who started it")]
 
 use std::cell::Cell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 use caribou::Config;
 use caribou_apps::harness::iteration_clock::IterationClock;
 use caribou_apps::harness::{Program, Stage};
-use caribou_apps::ring::chunk as ring;
-use caribou_apps::ring::options::Options;
 use caribou_apps::stencil2d::plate::Shape;
 use caribou_apps::stencil2d::run::Plate;
 use caribou_benches::figures::figure;
+use caribou_benches::programs::{build, ns_per_message, program};
 use caribou_benches::{Contender, Spread, in_pairs};
-use clap::Parser;
 
 const ROUNDS: usize = 15;
 
@@ -39,6 +38,28 @@ enum Recorded {
     Nothing,
     Profile,
     Trace,
+}
+
+impl Recorded {
+    fn keeps_profile(self) -> bool {
+        !matches!(self, Recorded::Nothing)
+    }
+
+    /// A configuration that records this, a trace in `directory`.
+    fn config(self, directory: &Path) -> Config {
+        let config = Config::default().profile(self.keeps_profile());
+        if matches!(self, Recorded::Trace) { config.trace(directory) } else { config }
+    }
+
+    /// The program that records this, a trace in `directory`.
+    fn ring(self, directory: &Path) -> Command {
+        let switch = if self.keeps_profile() { "on" } else { "off" };
+        let mut ring = program("ring", &format!("--tokens 4 --profile {switch}"));
+        if matches!(self, Recorded::Trace) {
+            ring.env("CARIBOU_TRACE", directory);
+        }
+        ring
+    }
 }
 
 /// A directory for traces, which go with it.
@@ -53,13 +74,11 @@ impl Directory {
         Directory { path, runs: Cell::new(0) }
     }
 
-    /// Runs with this recorded.
-    fn run(&self, recorded: Recorded, run: impl FnOnce(Config) -> f64) -> f64 {
-        let config = Config::default().profile(!matches!(recorded, Recorded::Nothing));
+    /// Runs with a directory of its own.
+    fn run(&self, run: impl FnOnce(&Path) -> f64) -> f64 {
         let number = self.runs.replace(self.runs.get() + 1);
         let here = self.path.join(number.to_string());
-        let config = if matches!(recorded, Recorded::Trace) { config.trace(&here) } else { config };
-        let figure = run(config);
+        let figure = run(&here);
         let _ = std::fs::remove_dir_all(here);
         figure
     }
@@ -81,18 +100,12 @@ fn plate(config: Config, grid: usize, chunk: usize, iterations: u32) -> f64 {
     (complete_ns[iterations as usize - 1] - complete_ns[9]) as f64 * 1e-6 / f64::from(iterations - 10)
 }
 
-/// Nanoseconds of a message.
-fn messages(config: Config) -> f64 {
-    let options = Options::parse_from(["ring", "--tokens", "4"]);
-    ring::run(config, &options).expect("it ends").ns_per_message
-}
-
-fn compare(rounds: usize, name: &str, unit: &str, run: impl Fn(Config) -> f64 + Copy) {
+fn compare(rounds: usize, name: &str, unit: &str, run: impl Fn(Recorded, &Path) -> f64 + Copy) {
     let directory = Directory::new();
     for (recorded, what) in [(Recorded::Profile, "profile"), (Recorded::Trace, "trace")] {
         let contender = |recorded| -> Contender<'_> {
             let directory = &directory;
-            Box::new(move || directory.run(recorded, run))
+            Box::new(move || directory.run(|here| run(recorded, here)))
         };
         let pairs = in_pairs(rounds, contender(Recorded::Nothing), contender(recorded));
         let percent = |ratio: f64| 100.0 * (ratio - 1.0);
@@ -126,13 +139,16 @@ fn compare(rounds: usize, name: &str, unit: &str, run: impl Fn(Config) -> f64 + 
 }
 
 fn main() {
+    build(&["ring"]);
     // Cargo says `--bench` as well.
     let rounds = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(ROUNDS);
     eprintln!(
         "medians [quartiles] of {rounds} pairs; more by the median of pairs, and where that is in 19 of 20 cases;"
     );
     eprintln!("and by the lower quartiles, since others make a program slower and never faster");
-    compare(rounds, "coarse", "ms an iteration", |config| plate(config, 4096, 256, 110));
-    compare(rounds, "fine", "ms an iteration", |config| plate(config, 1024, 16, 110));
-    compare(rounds, "ring", "ns a message", messages);
+    compare(rounds, "coarse", "ms an iteration", |recorded, here| {
+        plate(recorded.config(here), 4096, 256, 110)
+    });
+    compare(rounds, "fine", "ms an iteration", |recorded, here| plate(recorded.config(here), 1024, 16, 110));
+    compare(rounds, "ring", "ns a message", |recorded, here| ns_per_message(&mut recorded.ring(here)));
 }

@@ -20,13 +20,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use caribou::{Chunk, Config, Ctx, Reducer, Target, Values};
 use caribou_apps::harness::iteration_clock::IterationClock;
 use caribou_apps::harness::{Program, Stage};
-use caribou_apps::ring::chunk as ring;
-use caribou_apps::ring::options::Options;
 use caribou_apps::stencil2d::plate::Shape;
 use caribou_apps::stencil2d::run::Plate;
 use caribou_benches::figures::figure;
+use caribou_benches::programs::{build, ns_per_message, program};
 use caribou_benches::{Contender, in_turn};
-use clap::Parser;
 use serde::{Deserialize, Serialize};
 
 const ROUNDS: usize = 7;
@@ -133,9 +131,8 @@ fn even(ranks: u32) -> f64 {
 }
 
 fn chatty(ranks: u32) -> f64 {
-    let ring = Options::parse_from("ring --chunks 1024 --tokens 256 --hops 2000".split(' '));
-    let options = Options { ranks: Some(ranks), workers: 2 / ranks, ..ring };
-    ring::run(Config::default(), &options).expect("it ends").ns_per_message * 1e-3
+    let options = format!("--chunks 1024 --tokens 256 --hops 2000 --ranks {ranks} --workers {}", 2 / ranks);
+    ns_per_message(&mut program("ring", &options)) * 1e-3
 }
 
 fn compare(name: &str, unit: &str, run: impl Fn(u32) -> f64 + Copy) {
@@ -147,6 +144,7 @@ fn compare(name: &str, unit: &str, run: impl Fn(u32) -> f64 + Copy) {
 }
 
 fn main() {
+    build(&["ring"]);
     eprintln!("medians [quartiles] of {ROUNDS} rounds in turn; less is better");
     compare("even", "ms a step", even);
     compare("drifting", "ms a step", |ranks| busy(ranks, Pattern::Drifting));

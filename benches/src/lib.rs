@@ -6,6 +6,7 @@
 
 pub mod distance;
 pub mod figures;
+pub mod programs;
 
 use std::fmt;
 use std::hint::black_box;
@@ -44,6 +45,13 @@ impl Setting {
             (false, true) => "profiled",
             (false, false) => "bare",
         }
+    }
+
+    /// The options of `ring` that switch this on, and nothing else.
+    #[must_use]
+    pub fn options(self) -> String {
+        let switch = |on| if on { "on" } else { "off" };
+        format!("--measure {} --profile {}", switch(self.measure), switch(self.profile))
     }
 
     /// `config` with this switched on, and nothing else.
@@ -184,14 +192,15 @@ mod tests {
     fn each_setting_switches_on_what_its_name_says() {
         let switched = Setting::ALL.map(|setting| {
             let config = setting.of(Config::default());
-            (setting.name(), config.measures(), config.profiles())
+            (setting.name(), config.measures(), config.profiles(), setting.options())
         });
         let all = [
-            ("default", true, true),
-            ("measured", true, false),
-            ("profiled", false, true),
-            ("bare", false, false),
-        ];
+            ("default", true, true, "--measure on --profile on"),
+            ("measured", true, false, "--measure on --profile off"),
+            ("profiled", false, true, "--measure off --profile on"),
+            ("bare", false, false, "--measure off --profile off"),
+        ]
+        .map(|(name, measures, profiles, options)| (name, measures, profiles, options.to_owned()));
         assert_eq!(switched, all);
     }
 

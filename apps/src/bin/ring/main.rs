@@ -1,13 +1,23 @@
-//! The cost of a message, for anyone to measure: see `ring --help`.
+//! The cost of a message: tokens that travel around a ring of chunks which do nothing else.
+//!
+//! `options` says what can be varied and what comes out, `chunk` is the program. Unless asked for, no work is done on
+//! purpose: a hop is one `send` and one `receive`, so the time per hop is the cost of the runtime and nothing else. With
+//! some (`kernel`) the ring tells what tasks of a given grain cost, beside a busy neighbour above all.
+//!
+//! The command line: `ring --help`.
 #![forbid(unsafe_code)]
+
+mod chunk;
+mod kernel;
+mod options;
 
 use std::process::ExitCode;
 
 use caribou::Launch;
 use caribou_apps::harness::output::{Output, print};
 use caribou_apps::harness::{self, Error, launch};
-use caribou_apps::ring::chunk::run;
-use caribou_apps::ring::options::Options;
+use chunk::run;
+use options::Options;
 
 fn main() -> ExitCode {
     harness::start(std::env::args_os(), measure)

@@ -3,52 +3,49 @@
 use std::path::PathBuf;
 
 use caribou::{Config, Launch, Report};
+use caribou_apps::harness::machine::Machine;
+use caribou_apps::harness::table::traces;
+use caribou_apps::harness::{Error, launch, memory};
 use presentation::counts;
 use serde::Serialize;
-
-use crate::harness::error::Error;
-use crate::harness::launch;
-use crate::harness::machine::Machine;
-use crate::harness::memory;
-use crate::harness::table::traces;
 
 /// Tokens travel around a ring of chunks: what a message costs.
 #[derive(Clone, Debug, clap::Parser)]
 #[command(name = "ring", version, after_help = AFTER_HELP)]
-pub struct Options {
+pub(crate) struct Options {
     /// Chunks in the ring
     #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = counts(1..=10_000_000u32))]
-    pub chunks: u32,
+    pub(crate) chunks: u32,
     /// Tokens under way at once, started at chunks evenly spaced
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = counts(1..=1_000_000u32))]
-    pub tokens: u32,
+    pub(crate) tokens: u32,
     /// Hops of each token: tokens x hops messages in all
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = counts(1..=u32::MAX))]
-    pub hops: u32,
+    pub(crate) hops: u32,
     /// Bytes each token carries; up to 8 travel inside the message, more in a vector
     #[arg(long, value_name = "BYTES", default_value_t = 8, value_parser = counts(0..=usize::MAX))]
-    pub payload: usize,
+    pub(crate) payload: usize,
     /// Work of each hop: iterations of Task Bench's compute-bound kernel, of 128 operations each
     #[arg(long, value_name = "ITERATIONS", default_value_t = 0, value_parser = counts(0..=u32::MAX))]
-    pub work: u32,
+    pub(crate) work: u32,
     /// Ranks [default: 1; under mpirun each process is one]
     #[arg(long, value_name = "COUNT", value_parser = counts(1..=u32::MAX))]
-    pub ranks: Option<u32>,
+    pub(crate) ranks: Option<u32>,
     /// Worker threads of each rank
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = counts(1..=u32::MAX))]
-    pub workers: u32,
+    pub(crate) workers: u32,
     /// Measure what each chunk costs [default: CARIBOU_MEASURE, then on]
     #[arg(long, value_name = "ON|OFF")]
-    pub measure: Option<Switch>,
+    pub(crate) measure: Option<Switch>,
     /// Keep a profile of each worker's time [default: CARIBOU_PROFILE, then on]
     #[arg(long, value_name = "ON|OFF")]
-    pub profile: Option<Switch>,
+    pub(crate) profile: Option<Switch>,
     /// Placement of chunks: neighbours together, or neighbours apart
     #[arg(long, value_name = "KIND", default_value = "block")]
-    pub placement: Neighbourhood,
+    pub(crate) placement: Neighbourhood,
     /// Write the result
     #[arg(long, value_name = "FILE.json")]
-    pub json: Option<PathBuf>,
+    pub(crate) json: Option<PathBuf>,
 }
 
 const AFTER_HELP: &str = "\
@@ -67,7 +64,7 @@ const UNDER_WAY_MAX: u64 = 4 << 30;
 /// On or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Switch {
+pub(crate) enum Switch {
     /// On.
     On,
     /// Off.
@@ -83,7 +80,7 @@ impl From<bool> for Switch {
 /// The placement of chunks, which never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Neighbourhood {
+pub(crate) enum Neighbourhood {
     /// The first chunks on the first rank: nearly every hop stays on its rank.
     Block,
     /// Chunk after chunk to rank after rank: every hop changes rank.
@@ -92,37 +89,37 @@ pub enum Neighbourhood {
 
 /// Measurements.
 #[derive(Clone, Debug, Serialize)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// The measured time over the messages.
-    pub ns_per_message: f64,
+    pub(crate) ns_per_message: f64,
     /// Messages sent: tokens x hops.
-    pub messages: u64,
+    pub(crate) messages: u64,
     /// From all chunks started to the last token's end, in nanoseconds.
-    pub elapsed_ns: u64,
+    pub(crate) elapsed_ns: u64,
     /// Chunks in the ring.
-    pub chunks: u32,
+    pub(crate) chunks: u32,
     /// Tokens under way at once.
-    pub tokens: u32,
+    pub(crate) tokens: u32,
     /// Bytes each carried.
-    pub payload: usize,
+    pub(crate) payload: usize,
     /// Iterations of the kernel at each hop.
-    pub work: u32,
+    pub(crate) work: u32,
     /// Ranks.
-    pub ranks: u32,
+    pub(crate) ranks: u32,
     /// Workers a rank.
-    pub workers: u32,
+    pub(crate) workers: u32,
     /// Tells whether chunks were measured.
-    pub measure: Switch,
+    pub(crate) measure: Switch,
     /// Tells whether a profile was kept.
-    pub profile: Switch,
+    pub(crate) profile: Switch,
     /// The placement of chunks.
-    pub placement: Neighbourhood,
+    pub(crate) placement: Neighbourhood,
     /// Hosts, ranks, workers and where they sat, in one line.
-    pub seats: String,
+    pub(crate) seats: String,
     /// The directory of its trace; empty if it has none.
-    pub trace: String,
+    pub(crate) trace: String,
     /// The machine.
-    pub machine: Machine,
+    pub(crate) machine: Machine,
 }
 
 impl Options {
@@ -131,7 +128,7 @@ impl Options {
     /// # Errors
     /// [`Error::Usage`] when the ranks cannot be had, the ring has fewer chunks (some ranks would only look on), or the
     /// tokens would not fit.
-    pub fn settle(self, launch: Launch) -> Result<Self, Error> {
+    pub(crate) fn settle(self, launch: Launch) -> Result<Self, Error> {
         let ranks = launch::ranks(launch, self.ranks, 1, self.workers)?;
         if self.chunks < ranks {
             return Err(Error::Usage(format!(
@@ -153,7 +150,7 @@ impl Options {
 
     /// `config`, which comes from the environment, with what the options say.
     #[must_use]
-    pub fn configure(&self, mut config: Config) -> Config {
+    pub(crate) fn configure(&self, mut config: Config) -> Config {
         if let Some(measure) = self.measure {
             config = config.measure(measure == Switch::On);
         }
@@ -165,19 +162,19 @@ impl Options {
 
     /// Messages sent in all.
     #[must_use]
-    pub fn messages(&self) -> u64 {
+    pub(crate) fn messages(&self) -> u64 {
         u64::from(self.tokens) * u64::from(self.hops)
     }
 
     /// The chunk at which a token starts.
     #[must_use]
-    pub fn start_of(&self, token: u32) -> u32 {
+    pub(crate) fn start_of(&self, token: u32) -> u32 {
         (u64::from(token) * u64::from(self.chunks) / u64::from(self.tokens)) as u32
     }
 
     /// The result of a run under `config` in which the tokens took so many nanoseconds.
     #[must_use]
-    pub fn outcome(&self, config: &Config, elapsed_ns: u64, report: &Report) -> Outcome {
+    pub(crate) fn outcome(&self, config: &Config, elapsed_ns: u64, report: &Report) -> Outcome {
         Outcome {
             ns_per_message: elapsed_ns as f64 / self.messages() as f64,
             messages: self.messages(),

@@ -10,15 +10,15 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use caribou::{Chunk, Config, Ctx, Placement, Reducer, Target, Values};
 use serde::{Deserialize, Serialize};
 
-use super::kernel;
-use super::options::{Neighbourhood, Options, Outcome};
+use crate::kernel;
+use crate::options::{Neighbourhood, Options, Outcome};
 
 /// The chunk that keeps the time and counts the tokens.
 const TIMEKEEPER: u32 = 0;
 
 /// One place of the ring.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Place {
+pub(crate) struct Place {
     next: u32,
     chunks: u64,
     hops: u32,
@@ -32,7 +32,7 @@ pub struct Place {
 
 /// A message between chunks.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Message {
+pub(crate) enum Message {
     /// Every chunk has started; so many there are.
     Begin(u64),
     /// A token starts here.
@@ -138,7 +138,7 @@ impl Chunk for Place {
 ///
 /// # Errors
 /// The error of the runtime.
-pub fn run(config: Config, options: &Options) -> Result<Outcome, caribou::Error> {
+pub(crate) fn run(config: Config, options: &Options) -> Result<Outcome, caribou::Error> {
     let config = options.configure(config);
     let placement = match options.placement {
         Neighbourhood::Block => Placement::Block,

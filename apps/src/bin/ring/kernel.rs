@@ -7,7 +7,7 @@ use std::hint::black_box;
 const NUMBERS: usize = 64;
 
 /// Works for so many iterations, of two operations a number.
-pub fn run(iterations: u32) {
+pub(crate) fn run(iterations: u32) {
     if iterations == 0 {
         return;
     }

@@ -1,0 +1,61 @@
+//! The programs that a person starts, as released: built here, run with options, and asked for the numbers they write.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Builds programs as this benchmark is built, where they are not up to date.
+///
+/// # Panics
+/// If they cannot be built.
+pub fn build(names: &[&str]) {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--release", "--locked", "--workspace", "--target-dir"]);
+    cargo.arg(folder().join("..")).args(names.iter().flat_map(|name| ["--bin", name]));
+    let status = cargo.status().unwrap_or_else(|why| panic!("{cargo:?}: {why}"));
+    assert!(status.success(), "{cargo:?}: {status}");
+}
+
+/// The folder of released programs.
+fn folder() -> PathBuf {
+    let me = std::env::current_exe().expect("a benchmark has a file");
+    me.ancestors().nth(2).expect("it is in target/release/deps").to_owned()
+}
+
+/// A released program with options; others by their path from there.
+#[must_use]
+pub fn program(name: &str, options: &str) -> Command {
+    let mut program = Command::new(folder().join(name));
+    program.args(options.split_whitespace());
+    program
+}
+
+/// The numbers that a program writes.
+///
+/// # Panics
+/// If it cannot be run, or fails.
+pub fn numbers(program: &mut Command) -> Value {
+    let json = std::env::temp_dir().join(format!("caribou-bench-{}.json", std::process::id()));
+    let output = program.arg("--json").arg(&json).output();
+    let output = output.unwrap_or_else(|why| panic!("{program:?}: {why}; tools/figures builds it"));
+    assert!(output.status.success(), "{program:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let numbers = std::fs::read(&json).expect("it was written");
+    std::fs::remove_file(json).expect("it can go");
+    serde_json::from_slice(&numbers).expect("programs write JSON")
+}
+
+/// One of them.
+///
+/// # Panics
+/// If there is none of that name.
+#[must_use]
+pub fn number(of: &Value, name: &str) -> f64 {
+    of[name].as_f64().unwrap_or_else(|| panic!("there is no number {name} in {of}"))
+}
+
+/// Nanoseconds that a message takes by `ring`.
+#[must_use]
+pub fn ns_per_message(ring: &mut Command) -> f64 {
+    number(&numbers(ring), "ns_per_message")
+}
