@@ -315,6 +315,10 @@ enum Loss {
     Inserted,
     /// The chunk may be between two ranks.
     Migrating,
+    /// A chunk that does not exist is to insert another.
+    NoParent,
+    /// So is one that has removed itself, or does so before it goes on after a sync.
+    ParentRemoved,
 }
 
 /// Chunk 0 sends to somebody who may not be there, then lets the last chunk end the run.
@@ -358,15 +362,34 @@ impl Chunk for Careless {
                 ctx.send(CHUNKS / 2, Letter::Hop(0));
             }
             Loss::Migrating if me == 0 => ctx.send(1, Letter::Hop(0)),
+            Loss::NoParent if me == 0 => {
+                ctx.insert_into(ctx.array(), NOBODY + 1, Careless { loss: Loss::Removed, hops: 0 }, NOBODY);
+                ctx.send(LAST, Letter::Finish);
+            }
+            Loss::ParentRemoved if me == 0 => {
+                ctx.insert_into(ctx.array(), NOBODY, Careless { loss: Loss::Removed, hops: 0 }, 0);
+                if self.hops == 0 {
+                    ctx.send(LAST, Letter::Finish);
+                    return ctx.remove();
+                }
+            }
             _ => {}
         }
-        if self.loss == Loss::Migrating {
-            ctx.at_sync_nowait();
+        match self.loss {
+            Loss::Migrating => ctx.at_sync_nowait(),
+            Loss::ParentRemoved => ctx.at_sync(),
+            _ => {}
         }
     }
 
     fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
-        ctx.at_sync_nowait();
+        if self.loss == Loss::Migrating {
+            return ctx.at_sync_nowait();
+        }
+        if ctx.index() == 0 {
+            ctx.send(LAST, Letter::Finish);
+            ctx.remove();
+        }
     }
 
     fn receive(&mut self, letter: Letter, ctx: &mut Ctx<'_, Self>) {
@@ -418,6 +441,23 @@ fn messages_that_a_removed_chunk_has_not_read_are_counted_and_named() {
             undelivered(config, Loss::Removed, 0).to_string(),
             "2 messages reached nobody: 2 `Note` to Careless[0] of array 0, which had removed itself"
         );
+    }
+}
+
+#[test]
+fn insertions_that_no_parent_makes_are_counted_and_named() {
+    for (ranks, wire) in [(1, false), (1, true), (3, false)] {
+        let config = || Config::default().ranks(ranks).wire_always(wire);
+        let lost = |loss, hops| undelivered(config(), loss, hops).to_string();
+        assert_eq!(
+            lost(Loss::NoParent, 0),
+            "1 message reached nobody: 1 `insertion of Careless[1000]` to Careless[999] of array 0, which does not exist"
+        );
+        let removed = "1 message reached nobody: 1 `insertion of Careless[999]` to Careless[0] of array 0, which had \
+                       removed itself";
+        assert_eq!(lost(Loss::ParentRemoved, 0), removed);
+        // It waits in a sync when it is asked.
+        assert_eq!(lost(Loss::ParentRemoved, 1), removed);
     }
 }
 

@@ -647,3 +647,171 @@ fn rows_and_columns_of_a_matrix_reduce_while_its_blocks_migrate() {
     };
     assert_eq!(given(program, 0..=99), [digest()]);
 }
+
+/// One of a row of coarse cells, over which a front runs. Where the front is, two cells of another array refine it for three
+/// steps.
+#[derive(Serialize, Deserialize)]
+struct Coarse {
+    fine: Array<Fine>,
+    step: u64,
+}
+
+/// The part of the finer grid that a coarse cell always has, or half a cell more.
+#[derive(Serialize, Deserialize)]
+struct Fine {
+    step: u64,
+    born: u64,
+    value: u64,
+    totals: BTreeMap<u64, Vec<u64>>,
+}
+
+#[derive(Serialize, Deserialize)]
+enum FineMessage {
+    /// To half a cell, from its coarse one.
+    Fill(u64),
+    /// To a part that is always there: all are in that belong to this step.
+    Step(u64),
+    Total(u64, Vec<u64>),
+}
+
+const COARSE: u32 = 8;
+const REFINED_STEPS: u64 = 11;
+const FINE_LIFE: u64 = 3;
+
+fn front_is_at(cell: u32, step: u64) -> bool {
+    (u64::from(cell) + 3 * step).is_multiple_of(4)
+}
+
+fn half_cell(cell: u32, step: u64, half: u32) -> u32 {
+    100 * step as u32 + 2 * cell + half
+}
+
+/// Number and sum of the fine cells in a step.
+fn fine_total(step: u64) -> Vec<u64> {
+    let mut total = vec![u64::from(COARSE), u64::from(COARSE) * step];
+    for born in (1..=step).filter(|born| born + FINE_LIFE > step) {
+        for cell in (0..COARSE).filter(|&cell| front_is_at(cell, born)) {
+            total[0] += 2;
+            total[1] += (0..2).map(|half| u64::from(half_cell(cell, born, half)) * step).sum::<u64>();
+        }
+    }
+    total
+}
+
+impl Coarse {
+    fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let (me, fine) = (ctx.index(), self.fine);
+        self.step += 1;
+        if front_is_at(me, self.step) {
+            // The second is a child of the first, which has not yet come either.
+            let halves = [0, 1].map(|half| half_cell(me, self.step, half));
+            ctx.insert_into(fine, halves[0], Fine::new(self.step), me);
+            ctx.insert_into(fine, halves[1], Fine::new(self.step), halves[0]);
+            for half in halves {
+                ctx.send_to(fine, half, FineMessage::Fill(half.into()));
+            }
+        }
+        ctx.send_to(fine, me, FineMessage::Step(self.step));
+        ctx.contribute(self.step as u32, Reducer::Sum, vec![self.step], Target::All);
+        come_to_sync(self.step, me.is_multiple_of(2), ctx);
+    }
+}
+
+/// After each second step.
+fn come_to_sync<C: Chunk>(step: u64, waits: bool, ctx: &mut Ctx<'_, C>) {
+    match (step % 2, waits) {
+        _ if step == REFINED_STEPS => {}
+        (0, true) => ctx.at_sync(),
+        (0, false) => ctx.at_sync_nowait(),
+        _ => {}
+    }
+}
+
+impl Chunk for Coarse {
+    type Index = u32;
+    type Message = (u32, u64);
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.advance(ctx);
+    }
+
+    fn resume(&mut self, _: &mut Ctx<'_, Self>) {}
+
+    fn reduced(tag: u32, values: Values) -> (u32, u64) {
+        let Values::U64(sum) = values else { panic!("nothing like {values:?} is contributed") };
+        (tag, sum[0])
+    }
+
+    fn receive(&mut self, (step, sum): (u32, u64), ctx: &mut Ctx<'_, Self>) {
+        assert_eq!((u64::from(step), sum), (self.step, u64::from(COARSE) * self.step));
+        if self.step < REFINED_STEPS {
+            self.advance(ctx);
+        }
+    }
+}
+
+impl Fine {
+    fn new(born: u64) -> Fine {
+        Fine { step: born, born, value: 1, totals: BTreeMap::new() }
+    }
+
+    fn contribute(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let target = if self.step == REFINED_STEPS { Target::Chunk(0) } else { Target::All };
+        ctx.contribute(self.step as u32, Reducer::Sum, vec![1, self.value * self.step], target);
+        if self.born > 0 && self.step + 1 == self.born + FINE_LIFE {
+            ctx.remove();
+        } else {
+            // Who is to leave waits: none does in between.
+            come_to_sync(self.step, self.born > 0 || ctx.index().is_multiple_of(2), ctx);
+        }
+    }
+}
+
+impl Chunk for Fine {
+    type Index = u32;
+    type Message = FineMessage;
+
+    fn resume(&mut self, _: &mut Ctx<'_, Self>) {}
+
+    fn reduced(tag: u32, values: Values) -> FineMessage {
+        let Values::U64(total) = values else { panic!("nothing like {values:?} is contributed") };
+        FineMessage::Total(tag.into(), total)
+    }
+
+    fn receive(&mut self, message: FineMessage, ctx: &mut Ctx<'_, Self>) {
+        match message {
+            FineMessage::Fill(value) => {
+                self.value = value;
+                self.contribute(ctx);
+            }
+            FineMessage::Step(step) => {
+                self.step = step;
+                self.contribute(ctx);
+            }
+            FineMessage::Total(step, total) if self.born == 0 => {
+                self.totals.insert(step, total);
+                if ctx.index() == 0 && self.totals.len() as u64 == REFINED_STEPS {
+                    ctx.exit_with(&self.totals);
+                }
+            }
+            // An older one may come that others were told of when this one was on its way.
+            FineMessage::Total(step, _) if step < self.step => {}
+            FineMessage::Total(..) => {
+                self.step += 1;
+                self.contribute(ctx);
+            }
+        }
+    }
+}
+
+#[test]
+fn cells_of_another_array_refine_a_grid_while_both_migrate_and_are_counted() {
+    let program = |config: Config| {
+        let report = caribou::run(config.lb("rotate")?, |setup| {
+            let fine = setup.array(COARSE, |_| Fine::new(0));
+            setup.array(COARSE, move |_| Coarse { fine, step: 0 });
+        })?;
+        report.value::<BTreeMap<u64, Vec<u64>>>()
+    };
+    assert_eq!(given(program, 0..=99), (1..=REFINED_STEPS).map(|step| (step, fine_total(step))).collect());
+}

@@ -451,22 +451,31 @@ fn ranks_that_set_up_more_arrays_are_refused() {
 
 #[test]
 fn an_index_that_is_in_use_is_refused() {
-    /// Inserts its neighbour, who is there already.
-    #[derive(Serialize, Deserialize)]
-    struct Twin;
+    /// Inserts its neighbour, who is there already, or has another one do so.
+    #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+    enum Twin {
+        Own,
+        Others,
+    }
     impl Chunk for Twin {
         type Index = u32;
         type Message = ();
         fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
             if ctx.index() == 0 {
-                ctx.insert(3, Twin);
+                match self {
+                    Twin::Own => ctx.insert(3, Twin::Own),
+                    Twin::Others => ctx.insert_into(ctx.array(), 3, Twin::Others, 1),
+                }
             }
         }
         fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
     }
-    for (ranks, workers) in [(1, 1), (2, 1), (1, 2)] {
-        let result = run("a twin", config(ranks).workers(workers), |setup| {
-            setup.array(4, |_| Twin);
+    let configs = [(1, 1), (2, 1), (1, 2)];
+    for ((ranks, workers), twin) in
+        configs.into_iter().flat_map(|config| [(config, Twin::Own), (config, Twin::Others)])
+    {
+        let result = run("a twin", config(ranks).workers(workers), move |setup| {
+            setup.array(4, move |_| twin);
         });
         let last = Rank(ranks - 1);
         let twin = Error::IndexInUse { chunk: "Twin[3] of array 0".into(), rank: last, by: Rank(0) };

@@ -15,6 +15,7 @@ enum Cause {
     NeverReady,
     NoChunk,
     NoChunkElsewhere,
+    NoParent,
     MissingAtSync,
     MissingInReduction,
     MissingInSection,
@@ -47,6 +48,7 @@ impl Chunk for Waiter {
             Cause::NeverReady if last => (0..3).for_each(|_| ctx.send(LAST, Message::Later)),
             Cause::NoChunk if last => (0..2).for_each(|_| ctx.send(99, Message::Done)),
             Cause::NoChunkElsewhere if last => ctx.send_to(self.other, 7, ()),
+            Cause::NoParent if last => ctx.insert_into(self.other, 8, Listener, 7),
             Cause::MissingAtSync if !last => ctx.at_sync(),
             Cause::MissingInReduction if !last => self.contribute(ctx),
             Cause::MissingInSection | Cause::Removed if last => ctx.remove(),
@@ -142,6 +144,9 @@ fn a_chunk_that_is_never_ready_is_named_with_what_it_keeps() {
 fn a_chunk_that_does_not_exist_is_named_with_what_waits_for_it() {
     stalls_with(Cause::NoChunk, &["Waiter[99] of array 1 does not exist; 2 messages wait for it"]);
     stalls_with(Cause::NoChunkElsewhere, &["Listener[7] of array 0 does not exist; 1 message waits for it"]);
+    let line =
+        "Listener[7] of array 0 does not exist; 1 message waits for it, such as the insertion of Listener[8]";
+    stalls_with(Cause::NoParent, &[line]);
 }
 
 #[test]

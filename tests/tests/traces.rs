@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use caribou::monitor::Status;
 use caribou::trace::{Activity, ArrayId, ChunkId, Event, Filter, RUNTIME, Shape, What};
 use caribou::{
-    Accumulator, Cancel, Chunk, Config, Ctx, Error, Pin, Placement, Pool, Reducer, Report, Target, pool,
+    Accumulator, Array, Cancel, Chunk, Config, Ctx, Error, Pin, Placement, Pool, Reducer, Report, Target,
+    pool,
 };
 use serde::{Deserialize, Serialize};
 use trace_reader::Trace;
@@ -202,6 +203,87 @@ fn a_message_that_is_handled_while_its_sender_still_runs_was_sent_before() {
     let handler = |event: &Event| matches!(event.what, What::Handler { number: 1, .. });
     let handled = all.iter().find(|(_, _, event)| handler(event)).expect("it is recorded").2;
     assert!(sent.begin_ns <= handled.end_ns, "{sent:?} {handled:?}");
+}
+
+/// Makes tasks by way of the first, which waits in a sync when it is asked.
+#[derive(Serialize, Deserialize)]
+struct Source {
+    tasks: Array<Task>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Task;
+
+const TASKS: u32 = 6;
+
+impl Chunk for Source {
+    type Index = u32;
+    type Message = ();
+
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        (1..TASKS).for_each(|task| ctx.insert_into(self.tasks, task, Task, 0));
+        ctx.at_sync();
+    }
+
+    fn resume(&mut self, _: &mut Ctx<'_, Self>) {}
+}
+
+impl Chunk for Task {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 0 {
+            ctx.send_to(*ctx.service::<Array<Source>>(), 0, ());
+            return ctx.at_sync();
+        }
+        ctx.contribute(0, Reducer::Sum, vec![1u64], Target::Exit);
+    }
+
+    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+        // By way of itself: it comes after those that wait.
+        ctx.send(0, ());
+    }
+
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        ctx.contribute(0, Reducer::Sum, vec![1u64], Target::Exit);
+    }
+}
+
+#[test]
+fn an_insertion_is_sent_and_made_once_and_what_it_inserts_arrives() {
+    for (ranks, workers) in [(1, 1), (2, 1), (2, 2)] {
+        let dir = Scratch::new(&format!("insertions-{ranks}-{workers}"));
+        let report = caribou::run(config(ranks).workers(workers).trace(&dir.0), |setup| {
+            let tasks = setup.array_with(1, Placement::Hash, |_| Task);
+            let source =
+                setup.array_with(1, Placement::by(|_: u32, ranks| ranks - 1), move |_| Source { tasks });
+            setup.service(source);
+        });
+        let total: Vec<u64> = report.expect("nothing is wrong").value().expect("they were counted");
+        assert_eq!(total, [u64::from(TASKS)]);
+        let trace = dir.open();
+        let (mut sent, mut made, mut arrived) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        for (_, _, event) in events(&trace) {
+            match event.what {
+                What::Send { chunk, to, number, .. }
+                    if chunk.array == ArrayId(1) && to.array == ArrayId(0) =>
+                {
+                    assert_eq!(sent.insert(number, event.begin_ns), None);
+                }
+                What::Handler { kind, from, number, .. } if trace.name(kind) == "Task::insertion" => {
+                    assert_eq!((from.array, made.insert(number, event.end_ns)), (ArrayId(1), None));
+                }
+                What::Arrive { chunk, .. } if chunk.array == ArrayId(0) && chunk.key > 0 => {
+                    assert_eq!(arrived.insert(chunk.key as u32, event.begin_ns), None);
+                }
+                _ => {}
+            }
+        }
+        assert_eq!((sent.len() as u32, arrived.len() as u32), (TASKS - 1, TASKS - 1));
+        assert!(sent.keys().eq(made.keys()));
+        assert!(sent.values().zip(made.values()).all(|(sent, made)| sent <= made));
+    }
 }
 
 #[test]

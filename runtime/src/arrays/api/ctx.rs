@@ -10,7 +10,7 @@ use smallbox::smallbox;
 use super::chunk::Chunk;
 use super::index::Index;
 use super::section::Section;
-use super::slot::Slot;
+use super::slot::insertion;
 use crate::arrays::core::envelope::{Delivery, Payload};
 use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::handler::{Effect, Handler, Passport, SyncState};
@@ -438,12 +438,69 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// Adds a chunk to this array. It starts on the rank that the array's placement gives its index (or, if the index was used before, where its last
     /// bearer was); messages may be sent to it at once. Those that were sent to the index while no chunk had it are its own.
     ///
-    /// It takes part in the reduction and the sync that this chunk comes to next.
+    /// It takes part in the reduction and the sync that this chunk comes to next. To add one to another array:
+    /// [`insert_into`](Self::insert_into).
     #[track_caller]
     pub fn insert(&mut self, index: C::Index, chunk: C) {
         self.assert_not_removed("insert");
-        let slot = Box::new(Slot::new(chunk));
-        self.handler.outbox.push(Effect::Insert { key: index.pack(), slot });
+        self.handler.outbox.push(insertion(index.pack(), chunk));
+    }
+
+    /// Has a chunk of another array, or of this one, insert a chunk next to itself: the new one takes part in the reduction
+    /// and the sync that its `parent` comes to next, as if a handler of the parent had called [`insert`](Self::insert). For
+    /// a source that makes tasks, or a cell that is refined by cells of another array.
+    ///
+    /// It goes to the parent as a message does, in the order of this chunk's messages to it, and from there to its own rank. No
+    /// handler of the parent is called, nor [`ready`](Chunk::ready); one that waits in a sync inserts it when it goes on.
+    /// So what is sent to the parent afterwards finds it inserted. A message to the new chunk itself may be sent at once.
+    ///
+    /// If there is no such parent, nothing is inserted, and [`Report::undelivered`](crate::Report::undelivered) names the two. An
+    /// array that others fill therefore begins with a chunk or more that stay.
+    ///
+    /// ```
+    /// use caribou::{Array, Chunk, Config, Ctx, Reducer, Target};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// /// Makes work for tasks, by way of task 0, which is there from the beginning.
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Source { tasks: Array<Task> }
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Task { number: u64 }
+    ///
+    /// impl Chunk for Source {
+    ///     type Index = u32;
+    ///     type Message = ();
+    ///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+    ///         for number in 1..=100 { ctx.insert_into(self.tasks, number, Task { number: number.into() }, 0); }
+    ///         ctx.send_to(self.tasks, 0, ());
+    ///     }
+    ///     fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+    /// }
+    /// impl Task {
+    ///     fn work(&self, ctx: &mut Ctx<'_, Self>) {
+    ///         ctx.contribute(0, Reducer::Sum, vec![self.number * self.number], Target::Exit);
+    ///     }
+    /// }
+    /// impl Chunk for Task {
+    ///     type Index = u32;
+    ///     type Message = ();
+    ///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) { if ctx.index() > 0 { self.work(ctx); } }
+    ///     /// All are there: task 0 counts them in.
+    ///     fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) { self.work(ctx); }
+    /// }
+    ///
+    /// let report = caribou::run(Config::default().ranks(2), |setup| {
+    ///     let tasks = setup.array(1, |_| Task { number: 0 });
+    ///     setup.array(1, move |_| Source { tasks });
+    /// })?;
+    /// assert_eq!(report.value::<Vec<u64>>()?, [338_350]);
+    /// # Ok::<(), caribou::Error>(())
+    /// ```
+    pub fn insert_into<D: Chunk>(&mut self, array: Array<D>, index: D::Index, chunk: D, parent: D::Index) {
+        let to = ChunkId { array: array.id, key: parent.pack() };
+        let from = self.next_message();
+        let payload = Payload::Insertion { key: index.pack(), chunk: Box::new(Some(chunk)) };
+        self.handler.outbox.push(Effect::Send { to, delivery: Some(Delivery { from, payload }) });
     }
 
     /// Removes this chunk when the handler returns. Messages to it that it has not read are dropped, and counted in

@@ -2,6 +2,8 @@
 //!
 //! Everything above is generic over the chunk, everything below is not; one virtual call a message crosses it.
 
+use std::any::Any;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -14,7 +16,7 @@ use super::index::Index;
 use super::setup::Placement;
 use crate::arrays::core::envelope::{Delivery, Payload};
 use crate::arrays::core::erased::{ErasedArray, ErasedSlot};
-use crate::arrays::core::handler::{Handler, Passport, SyncState};
+use crate::arrays::core::handler::{Effect, Handler, Passport, SyncState};
 use crate::arrays::core::reduction::Values;
 use crate::ids::{ArrayId, Rank, Sender};
 use crate::text::of_type;
@@ -26,10 +28,27 @@ use crate::wire::{self, WireError, catching};
 pub(crate) struct Slot<C: Chunk> {
     pub(crate) chunk: C,
     passport: Passport,
-    kept: VecDeque<(Sender, C::Message)>,
+    kept: VecDeque<(Sender, Kept<C>)>,
     /// Its messages are no enum: there is nothing to ask them.
     #[serde(skip)]
     unnamed: bool,
+}
+
+/// One delivery that has to wait.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+enum Kept<C: Chunk> {
+    Message(C::Message),
+    Insertion { key: u64, chunk: Box<C> },
+}
+
+impl<C: Chunk> Kept<C> {
+    fn is_ready(&self, chunk: &C) -> bool {
+        match self {
+            Kept::Message(message) => chunk.ready(message),
+            Kept::Insertion { .. } => true,
+        }
+    }
 }
 
 impl<C: Chunk> Slot<C> {
@@ -46,7 +65,7 @@ impl<C: Chunk> Slot<C> {
         let Some(message) = message.take() else { return };
         if !goes_on {
             handler.outlet.keeps();
-            self.kept.push_back((from, message));
+            self.kept.push_back((from, Kept::Message(message)));
             return;
         }
         let mut ctx = Ctx::new(handler.reborrow(), &mut self.passport, &self.chunk);
@@ -54,6 +73,30 @@ impl<C: Chunk> Slot<C> {
         if !self.kept.is_empty() {
             offer_kept(&mut self.chunk, &mut self.kept, &mut self.unnamed, &mut ctx);
         }
+    }
+
+    /// Inserts a chunk, as its handlers do. One that waits does so when it goes on.
+    #[inline(never)]
+    fn insert(&mut self, from: Sender, payload: &mut Payload, handler: Handler<'_>) -> Result<(), WireError> {
+        let (key, chunk) = match payload {
+            Payload::Insertion { key, chunk } => {
+                let chunk = chunk.downcast_mut::<Option<C>>().and_then(Option::take);
+                (*key, chunk.expect("its array's handle fixed the type, and it is delivered once"))
+            }
+            Payload::EncodedInsertion { key, chunk } => {
+                (*key, catching::<C, _>("decoded", || wire::decode(&std::mem::take(chunk)))?)
+            }
+            other => unreachable!("{other:?} inserts nothing"),
+        };
+        let Handler { outbox, outlet, .. } = handler;
+        outlet.note(INSERTION, self.passport.syncs.next, from);
+        if self.passport.goes_on() {
+            outbox.push(insertion(key, chunk));
+        } else {
+            outlet.keeps();
+            self.kept.push_back((from, Kept::Insertion { key, chunk: Box::new(chunk) }));
+        }
+        Ok(())
     }
 
     fn resume(&mut self, handler: Handler<'_>) {
@@ -80,17 +123,26 @@ fn resume_and_pass<C: Chunk>(chunk: &mut C, ctx: &mut Ctx<'_, C>) {
 /// Every handler may have made any of them ready, so all are asked again after each: what is kept should be few.
 fn offer_kept<C: Chunk>(
     chunk: &mut C,
-    kept: &mut VecDeque<(Sender, C::Message)>,
+    kept: &mut VecDeque<(Sender, Kept<C>)>,
     unnamed: &mut bool,
     ctx: &mut Ctx<'_, C>,
 ) {
     while ctx.passport.goes_on()
-        && let Some(oldest) = kept.iter().position(|(_, message)| chunk.ready(message))
-        && let Some((from, message)) = kept.remove(oldest)
+        && let Some(oldest) = kept.iter().position(|(_, kept)| kept.is_ready(chunk))
+        && let Some((from, oldest)) = kept.remove(oldest)
     {
-        ctx.handler.outlet.note(name_of(&message, unnamed), ctx.passport.syncs.next, from);
-        ctx.state_bytes = chunk.state_bytes();
-        chunk.receive(message, ctx);
+        let phase = ctx.passport.syncs.next;
+        match oldest {
+            Kept::Message(message) => {
+                ctx.handler.outlet.note(name_of(&message, unnamed), phase, from);
+                ctx.state_bytes = chunk.state_bytes();
+                chunk.receive(message, ctx);
+            }
+            Kept::Insertion { key, chunk } => {
+                ctx.handler.outlet.note(INSERTION, phase, from);
+                ctx.handler.outbox.push(insertion(key, *chunk));
+            }
+        }
     }
 }
 
@@ -107,6 +159,19 @@ fn name_of<M: Serialize>(message: &M, unnamed: &mut bool) -> &'static str {
 
 /// The name of a message that is no variant of an enum.
 const UNNAMED: &str = "message";
+
+/// The name of an insertion by way of a parent, where it is told with those of messages.
+const INSERTION: &str = "insertion";
+
+/// The effect by which a chunk inserts another.
+pub(super) fn insertion<C: Chunk>(key: u64, chunk: C) -> Effect {
+    Effect::Insert { key, slot: Box::new(Slot::new(chunk)) }
+}
+
+/// The chunk in an insertion that has a typed one.
+pub(super) fn inserted<C: Chunk>(chunk: &(dyn Any + Send)) -> Option<&C> {
+    chunk.downcast_ref::<Option<C>>().and_then(Option::as_ref)
+}
 
 fn decode_message<C: Chunk>(bytes: &[u8]) -> Result<C::Message, WireError> {
     catching::<C::Message, _>("decoded", || wire::decode(bytes))
@@ -143,6 +208,9 @@ impl<C: Chunk> ErasedSlot for Slot<C> {
             Payload::Resume => {
                 self.resume(handler);
                 return Ok(());
+            }
+            insertion @ (Payload::Insertion { .. } | Payload::EncodedInsertion { .. }) => {
+                return self.insert(from, insertion, handler);
             }
         };
         self.offer(from, message, handler);
@@ -181,8 +249,11 @@ impl<C: Chunk> ErasedSlot for Slot<C> {
     }
 
     fn into_kept(self: Box<Self>) -> Vec<Delivery> {
-        let deliver = |(from, message)| Delivery { from, payload: Payload::Value(smallbox!(Some(message))) };
-        self.kept.into_iter().map(deliver).collect()
+        let payload = |kept| match kept {
+            Kept::Message(message) => Payload::Value(smallbox!(Some(message))),
+            Kept::Insertion { key, chunk } => Payload::Insertion { key, chunk: Box::new(Some(*chunk)) },
+        };
+        self.kept.into_iter().map(|(from, kept)| Delivery { from, payload: payload(kept) }).collect()
     }
 
     fn encode_into(&self, bytes: &mut Vec<u8>) -> Result<(), WireError> {
@@ -206,9 +277,9 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
         of_type::<C>()
     }
 
-    fn kind(&self, payload: &Payload) -> &'static str {
+    fn kind(&self, payload: &Payload) -> Cow<'static, str> {
         let message = |message: &C::Message| kind_of(message);
-        match payload {
+        let kind = match payload {
             Payload::Value(value) => {
                 let value = value.downcast_ref::<Option<C::Message>>().and_then(Option::as_ref);
                 value.map_or(UNNAMED, message)
@@ -217,7 +288,11 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
             Payload::Reduced { .. } => "reduced",
             Payload::Start => "start",
             Payload::Resume => "resume",
-        }
+            Payload::Insertion { key, .. } | Payload::EncodedInsertion { key, .. } => {
+                return format!("{INSERTION} of {}[{}]", self.name(), self.index_text(*key)).into();
+            }
+        };
+        kind.into()
     }
 
     fn encoded_bytes(&self, payload: &Payload) -> u64 {
@@ -226,7 +301,8 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
                 let message = value.downcast_ref::<Option<C::Message>>().and_then(Option::as_ref);
                 message.map_or(0, wire::encoded_bytes)
             }
-            Payload::Encoded(bytes) => bytes.len() as u64,
+            Payload::Insertion { chunk, .. } => inserted::<C>(&**chunk).map_or(0, wire::encoded_bytes),
+            Payload::Encoded(bytes) | Payload::EncodedInsertion { chunk: bytes, .. } => bytes.len() as u64,
             Payload::Reduced { .. } | Payload::Start | Payload::Resume => 0,
         }
     }
@@ -268,6 +344,10 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
                 let message = value.downcast_ref::<Option<C::Message>>().and_then(Option::as_ref);
                 let message = message.expect("its array's handle fixed the type, and it was not delivered");
                 wire::encode_into(message, bytes)
+            }
+            Payload::Insertion { chunk, .. } => {
+                let chunk = inserted::<C>(&**chunk).expect("it has its array's type, and was not delivered");
+                catching::<C, _>("encoded", || wire::encode_into(chunk, bytes))
             }
             other => unreachable!("{other:?} is sent as it is"),
         }

@@ -2,11 +2,14 @@
 //!
 //! A handler is a function (state, message) -> (state, outbox); [`probe`] calls it and returns the outbox.
 
+use std::any::Any;
+
 use serde::de::DeserializeOwned;
 
 use super::chunk::Chunk;
 use super::ctx::Ctx;
 use super::index::Index;
+use super::slot::inserted;
 use crate::arrays::core::envelope::{Delivery, Payload};
 use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::handler::{Effect, Facts, Handler, Outlet, Passport};
@@ -38,6 +41,8 @@ pub struct Effects<C: Chunk> {
     pub section_contributions: Vec<(Vec<C::Index>, u32, crate::Values)>,
     /// Chunks inserted.
     pub inserted: Vec<C::Index>,
+    /// Chunks that others are to insert: keys, chunks, and keys of their parents.
+    insertions: Vec<(u64, Box<dyn Any + Send>, u64)>,
     /// Messages to chunks of the same array that wait for quiescence.
     pub at_quiescence: Vec<(C::Index, C::Message)>,
     /// Messages to other arrays.
@@ -62,6 +67,7 @@ impl<C: Chunk> Default for Effects<C> {
             contributions: Vec::new(),
             section_contributions: Vec::new(),
             inserted: Vec::new(),
+            insertions: Vec::new(),
             at_quiescence: Vec::new(),
             elsewhere: 0,
             at_sync: false,
@@ -157,9 +163,45 @@ impl<C: Chunk> Effects<C> {
         }
     }
 
+    /// Chunks of type `D` that it inserted with [`insert_into`](Ctx::insert_into): index, chunk and parent.
+    ///
+    /// ```
+    /// use caribou::{Array, Chunk, Ctx, Setup, testing::probe};
+    /// use serde::{Deserialize, Serialize};
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Coarse { fine: Array<Fine> }
+    /// #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    /// struct Fine { level: u8 }
+    /// impl Chunk for Coarse {
+    ///     type Index = u32;
+    ///     type Message = ();
+    ///     fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+    ///         let me = ctx.index();
+    ///         for half in [2 * me, 2 * me + 1] { ctx.insert_into(self.fine, half, Fine { level: 1 }, me); }
+    ///     }
+    /// }
+    /// # impl Chunk for Fine {
+    /// #     type Index = u32; type Message = ();
+    /// #     fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+    /// # }
+    /// let fine = Setup::default().array(4, |_| Fine { level: 0 });
+    /// let effects = probe(&mut Coarse { fine }, 3).receive(());
+    /// assert_eq!(effects.inserted_into::<Fine>(), [(6, &Fine { level: 1 }, 3), (7, &Fine { level: 1 }, 3)]);
+    /// ```
+    pub fn inserted_into<D: Chunk>(&self) -> Vec<(D::Index, &D, D::Index)> {
+        let of_type = self.insertions.iter().filter_map(|(key, chunk, parent)| {
+            Some((D::Index::unpack(*key), inserted(&**chunk)?, D::Index::unpack(*parent)))
+        });
+        of_type.collect()
+    }
+
     fn add(&mut self, effect: Effect) {
         let decode = |bytes: &[u8]| wire::decode(bytes).expect("what was encoded a moment ago decodes");
         match effect {
+            Effect::Send {
+                to,
+                delivery: Some(Delivery { payload: Payload::Insertion { key, chunk }, .. }),
+            } => self.insertions.push((key, chunk, to.key)),
             Effect::Send { to, delivery: Some(delivery) } if to.array == ArrayId(0) => {
                 self.messages.push((C::Index::unpack(to.key), message_of::<C>(delivery)));
             }

@@ -85,6 +85,9 @@ pub(crate) fn again(delivery: &Delivery) -> Delivery {
         Payload::Start => Payload::Start,
         Payload::Resume => Payload::Resume,
         Payload::Value(_) => unreachable!("broadcasts are encoded when they are sent"),
+        Payload::Insertion { .. } | Payload::EncodedInsertion { .. } => {
+            unreachable!("a chunk is inserted once")
+        }
     };
     Delivery { from: delivery.from, payload }
 }

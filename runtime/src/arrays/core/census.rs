@@ -13,6 +13,9 @@
 //! A tally therefore keeps for each depth only who was heard *minus* who was announced by the depth above, and nothing
 //! where that is 0. A chain of thousands in which each inserts its successor and leaves is two numbers.
 //!
+//! A chunk of another array cannot announce a newcomer, since it does not report to the same counts. It names a member as the
+//! parent, and that inserts (see [`Payload::Insertion`](super::envelope::Payload)).
+//!
 //! It does not carry values (see [`reduction`](super::reduction)) or decide when to send.
 
 use std::collections::BTreeMap;

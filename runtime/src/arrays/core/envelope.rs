@@ -26,10 +26,26 @@ pub(crate) enum Payload {
     Start,
     /// The first delivery after a sync.
     Resume,
+    /// A chunk that the receiver is to insert into its array, encoded.
+    EncodedInsertion {
+        key: u64,
+        #[serde(with = "crate::wire::bulk")]
+        chunk: Arc<[u8]>,
+    },
     /// A message of the array's type; never serialised in this form, see [`Packet::seal`](super::packet::Packet::seal).
     /// Last, because serde numbers the variants it reads without the skipped ones.
     #[serde(skip)]
     Value(Value),
+    /// A chunk that the receiver is to insert: an `Option` of the array's type; never serialised in this form either.
+    #[serde(skip)]
+    Insertion { key: u64, chunk: Box<dyn Any + Send> },
+}
+
+impl Payload {
+    /// Tells whether it is no message, but a chunk that the receiver is to insert.
+    pub(crate) fn is_insertion(&self) -> bool {
+        matches!(self, Payload::Insertion { .. } | Payload::EncodedInsertion { .. })
+    }
 }
 
 impl std::fmt::Debug for Payload {
@@ -40,6 +56,8 @@ impl std::fmt::Debug for Payload {
             Payload::Reduced { .. } => "Reduced",
             Payload::Start => "Start",
             Payload::Resume => "Resume",
+            Payload::Insertion { .. } => "Insertion",
+            Payload::EncodedInsertion { .. } => "EncodedInsertion",
         })
     }
 }

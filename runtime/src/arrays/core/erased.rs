@@ -3,6 +3,7 @@
 //! [`api::slot`](crate::arrays::api::slot) implements both traits for every `Chunk`; nothing below it is generic.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::envelope::{Delivery, Payload};
@@ -35,8 +36,8 @@ pub(crate) trait ErasedSlot: Send {
 pub(crate) trait ErasedArray: Send + Sync {
     /// The chunk type's short name.
     fn name(&self) -> &str;
-    /// The kind of a message: the name of the enum variant, else "message".
-    fn kind(&self, payload: &Payload) -> &'static str;
+    /// The kind of a message: the name of the enum variant, else "message"; of an insertion with whom.
+    fn kind(&self, payload: &Payload) -> Cow<'static, str>;
     /// The length of a message if it were encoded; 0 if it cannot be.
     fn encoded_bytes(&self, payload: &Payload) -> u64;
     /// Chunks at the start.
@@ -51,7 +52,7 @@ pub(crate) trait ErasedArray: Send + Sync {
     fn leader(&self) -> Option<ArrayId>;
     /// False for arrays that a sync does not wait for and does not move.
     fn syncs(&self) -> bool;
-    /// Appends a message's encoding; the payload is a typed value.
+    /// Appends the encoding of a message, or of a chunk to insert; the payload is a typed value.
     fn encode_into(&self, payload: &Payload, bytes: &mut Vec<u8>) -> Result<(), WireError>;
     /// The typed value again.
     fn decode_message(&self, bytes: &[u8]) -> Result<Payload, WireError>;

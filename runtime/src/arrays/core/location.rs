@@ -129,9 +129,9 @@ impl Location {
         }
     }
 
-    /// Chunks that messages wait for, and how many.
-    pub(crate) fn stashed(&self) -> impl Iterator<Item = (ChunkId, usize)> {
-        self.stash.iter().map(|(&chunk, waiting)| (chunk, waiting.len()))
+    /// Chunks that messages wait for, and these.
+    pub(crate) fn stashed(&self) -> impl Iterator<Item = (ChunkId, &[Delivery])> {
+        self.stash.iter().map(|(&chunk, waiting)| (chunk, &waiting[..]))
     }
 
     /// Takes the messages that wait for chunks.

@@ -150,10 +150,14 @@ impl Packet {
 }
 
 fn seal(delivery: &mut Delivery, array: &dyn ErasedArray) -> Result<(), WireError> {
-    if matches!(delivery.payload, Payload::Value(_)) {
+    let encoded = || {
         let mut bytes = Vec::new();
-        array.encode_into(&delivery.payload, &mut bytes)?;
-        delivery.payload = Payload::Encoded(bytes.into());
-    }
+        array.encode_into(&delivery.payload, &mut bytes).map(|()| bytes.into())
+    };
+    delivery.payload = match delivery.payload {
+        Payload::Value(_) => Payload::Encoded(encoded()?),
+        Payload::Insertion { key, .. } => Payload::EncodedInsertion { key, chunk: encoded()? },
+        _ => return Ok(()),
+    };
     Ok(())
 }

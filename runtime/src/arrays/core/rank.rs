@@ -5,6 +5,7 @@
 //! Methods append [`Action`]s; whoever drives the core carries them out in order. Packets of a rank to itself are
 //! handled at once and never reach a transport.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -346,8 +347,8 @@ impl RankCore {
     }
 
     /// A chunk that was removed has not read messages of these kinds.
-    pub(crate) fn unread(&mut self, chunk: ChunkId, kinds: &[&'static str]) {
-        kinds.iter().for_each(|kind| self.fates.unread.add(chunk, kind));
+    pub(crate) fn unread(&mut self, chunk: ChunkId, kinds: Vec<Cow<'static, str>>) {
+        kinds.into_iter().for_each(|kind| self.fates.unread.add(chunk, kind));
     }
 
     /// Takes the messages that wait for chunks which are not here, and are not coming as far as this rank knows.
@@ -606,8 +607,13 @@ impl RankCore {
         for (chunk, waiting) in self.location.stashed() {
             let is_not =
                 if self.fates.removed.contains(&chunk) { "no longer exists" } else { "does not exist" };
-            let wait = counted(waiting, "message waits", "messages wait");
-            lines.push(format!("{} {is_not}; {wait} for it", text(chunk)));
+            let wait = counted(waiting.len(), "message waits", "messages wait");
+            let mut line = format!("{} {is_not}; {wait} for it", text(chunk));
+            let insertion = waiting.iter().find(|delivery| delivery.payload.is_insertion());
+            if let Some(Delivery { payload, .. }) = insertion {
+                line += &format!(", such as the {}", self.arrays[chunk.array.index()].kind(payload));
+            }
+            lines.push(line);
         }
         let name = |array| array_text(&self.arrays, array);
         lines.extend(self.sections.explain(name, |array, key| text(ChunkId { array, key })));

@@ -12,6 +12,7 @@
 //! migration, of which its new rank knows unless it has not heard of the newest moves; or because it was inserted, and
 //! then more insertions were sent to that rank than it has admitted. If neither holds, no chunk has that index.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -56,7 +57,8 @@ pub struct Undelivered {
 pub struct Addressee {
     /// Array and index.
     pub chunk: String,
-    /// The kind of the messages: the enum variant, `reduced` for a reduction's result, or `message`.
+    /// The kind of the messages: the enum variant, `reduced` for a reduction's result, or `message`; `insertion of ..` for a
+    /// chunk that was to be inserted.
     pub kind: String,
     /// Number of messages of that kind.
     pub messages: u64,
@@ -92,17 +94,17 @@ impl fmt::Display for Addressee {
 #[derive(Debug, Default)]
 pub(crate) struct Addressees {
     messages: u64,
-    named: LiteMap<(ChunkId, &'static str), u64>,
+    named: LiteMap<(ChunkId, Cow<'static, str>), u64>,
 }
 
 impl Addressees {
-    pub(crate) fn add(&mut self, chunk: ChunkId, kind: &'static str) {
+    pub(crate) fn add(&mut self, chunk: ChunkId, kind: Cow<'static, str>) {
         self.messages += 1;
-        let room = self.named.len() < NAMED_MAX;
-        if let Some(count) = self.named.get_mut(&(chunk, kind)) {
+        let (room, addressee) = (self.named.len() < NAMED_MAX, (chunk, kind));
+        if let Some(count) = self.named.get_mut(&addressee) {
             *count += 1;
         } else if room {
-            self.named.insert((chunk, kind), 1);
+            self.named.insert(addressee, 1);
         }
     }
 
@@ -112,11 +114,11 @@ impl Addressees {
         removed: impl Fn(ChunkId) -> bool,
         describe: impl Fn(ChunkId) -> String,
     ) -> Undelivered {
-        let addressee = |(&(chunk, kind), &messages): (&(ChunkId, &'static str), &u64)| Addressee {
-            chunk: describe(chunk),
-            kind: kind.to_owned(),
+        let addressee = |((chunk, kind), &messages): (&(ChunkId, Cow<'static, str>), &u64)| Addressee {
+            chunk: describe(*chunk),
+            kind: kind.to_string(),
             messages,
-            removed: removed(chunk),
+            removed: removed(*chunk),
         };
         Undelivered { messages: self.messages, addressees: self.named.iter().map(addressee).collect() }
     }
@@ -186,8 +188,8 @@ mod tests {
     #[test]
     fn only_the_first_are_named_and_all_are_counted() {
         let mut addressees = Addressees::default();
-        (0..1000).for_each(|key| addressees.add(ChunkId { array: ArrayId(0), key }, "m"));
-        addressees.add(ChunkId { array: ArrayId(0), key: 3 }, "m");
+        (0..1000).for_each(|key| addressees.add(ChunkId { array: ArrayId(0), key }, "m".into()));
+        addressees.add(ChunkId { array: ArrayId(0), key: 3 }, "m".into());
         let said = addressees.described(|_| true, |chunk| chunk.key.to_string());
         assert_eq!((said.messages, said.addressees.len(), said.addressees[3].messages), (1001, NAMED_MAX, 2));
         assert_eq!(

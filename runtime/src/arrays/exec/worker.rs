@@ -273,10 +273,10 @@ impl<'r> Worker<'r> {
         // Broadcasts and results for all have no number: they are for whoever is there.
         let own = unread.filter(|delivery| delivery.from.number > 0);
         let array = &self.shared.arrays[chunk.array.index()];
-        let kinds: Vec<&'static str> = own.map(|delivery| array.kind(&delivery.payload)).collect();
+        let kinds: Vec<_> = own.map(|delivery| array.kind(&delivery.payload)).collect();
         self.shared.cells.free(id);
         if !kinds.is_empty() {
-            self.with_core(|core, _, _| core.unread(chunk, &kinds));
+            self.with_core(|core, _, _| core.unread(chunk, kinds));
         }
     }
 

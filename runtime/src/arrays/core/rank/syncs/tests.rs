@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use super::*;
 use crate::arrays::core::census::Report;
 use crate::arrays::core::erased::{ErasedArray, ErasedSlot};
@@ -34,8 +36,8 @@ impl ErasedArray for Idlers {
     fn name(&self) -> &str {
         "Idlers"
     }
-    fn kind(&self, _: &Payload) -> &'static str {
-        "message"
+    fn kind(&self, _: &Payload) -> Cow<'static, str> {
+        "message".into()
     }
     fn encoded_bytes(&self, _: &Payload) -> u64 {
         0
