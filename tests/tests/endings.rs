@@ -311,6 +311,8 @@ enum Loss {
     NoSuchIndex,
     /// The chunk has removed itself, or does so before it reads them.
     Removed,
+    /// The chunk has sent them to itself for later, and removes itself before.
+    RemovedBefore,
     /// The chunk was inserted, and may not have come to its rank.
     Inserted,
     /// The chunk may be between two ranks.
@@ -356,6 +358,11 @@ impl Chunk for Careless {
                 ctx.send(LAST, Letter::Finish);
                 ctx.remove();
             }
+            Loss::RemovedBefore if me == 0 => {
+                (0..2).for_each(|_| ctx.send_after(Duration::from_millis(5), Letter::Note));
+                ctx.remove();
+            }
+            Loss::RemovedBefore if me == LAST => ctx.send_at_quiescence(LAST, Letter::Finish),
             Loss::Inserted if me == 0 => {
                 ctx.insert(NOBODY, Careless { loss: Loss::Removed, hops: 0 });
                 // On a third rank.
@@ -436,11 +443,14 @@ fn messages_to_an_index_that_no_chunk_has_are_counted_and_named() {
 
 #[test]
 fn messages_that_a_removed_chunk_has_not_read_are_counted_and_named() {
-    for config in [Config::default().ranks(1), Config::default().ranks(3)] {
-        assert_eq!(
-            undelivered(config, Loss::Removed, 0).to_string(),
-            "2 messages reached nobody: 2 `Note` to Careless[0] of array 0, which had removed itself"
-        );
+    for loss in [Loss::Removed, Loss::RemovedBefore] {
+        for config in [Config::default().ranks(1), Config::default().ranks(3), Config::default().simulate(1)]
+        {
+            assert_eq!(
+                undelivered(config, loss, 0).to_string(),
+                "2 messages reached nobody: 2 `Note` to Careless[0] of array 0, which had removed itself"
+            );
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! An idle rank leaves its vCPU to others.
 #![cfg(target_os = "linux")]
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use std::{fs, thread};
 
@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 const PAUSE: Duration = Duration::from_millis(300);
 /// The waiting thread may use this part of the pause, on a machine that does other things as well.
 const BUSY_MAX: f64 = 0.25;
+
+/// Threads are looked for by their names, which are the same in every run.
+static ONE_RUN: Mutex<()> = Mutex::new(());
 
 /// The other rank's worker.
 const WAITING: &str = "caribou 1.0";
@@ -57,6 +60,7 @@ impl Chunk for Pair {
 
 #[test]
 fn a_rank_that_waits_does_not_burn_its_vcpu() {
+    let _one_run = ONE_RUN.lock().unwrap_or_else(PoisonError::into_inner);
     // With a vCPU of its own a rank spins for a moment before it sleeps; without one it does not.
     for (ranks, pin) in [(2, Pin::Auto), (4, Pin::Off)] {
         let used = Used::default();
@@ -77,4 +81,48 @@ fn a_rank_that_waits_does_not_burn_its_vcpu() {
         let busy = used.as_secs_f64() / PAUSE.as_secs_f64();
         assert!(busy < BUSY_MAX, "{ranks} ranks: the waiting one used {busy:.2} of a vCPU");
     }
+}
+
+/// Waits for nothing but a message to itself.
+#[derive(Serialize, Deserialize)]
+struct Alone {
+    before: Option<Duration>,
+}
+
+impl Chunk for Alone {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.send_after(PAUSE / 10, ());
+    }
+
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        let used: Option<Duration> = ["caribou 0.0", WAITING].into_iter().map(cpu_time_of).sum();
+        let Some(before) = self.before else {
+            self.before = used;
+            return if used.is_some() { ctx.send_after(PAUSE, ()) } else { ctx.exit() };
+        };
+        *ctx.service::<Used>().lock().expect("nobody panics with it") = used.map(|used| used - before);
+        ctx.exit();
+    }
+}
+
+#[test]
+fn ranks_that_wait_for_a_time_sleep_until_then() {
+    let _one_run = ONE_RUN.lock().unwrap_or_else(PoisonError::into_inner);
+    let used = Used::default();
+    let service = used.clone();
+    within_patience("a run that waits", move || {
+        caribou::run(Config::default().ranks(2), |setup| {
+            setup.service(service.clone());
+            setup.array(1, |_| Alone { before: None });
+        })
+    })
+    .expect("it ends");
+    let Some(used) = *used.lock().expect("the run is over") else {
+        return eprintln!("no CPU time of the ranks in /proc: skipped");
+    };
+    let busy = used.as_secs_f64() / PAUSE.as_secs_f64();
+    assert!(busy < BUSY_MAX, "the two ranks used {busy:.2} of a vCPU");
 }

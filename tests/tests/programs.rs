@@ -2,9 +2,11 @@
 //!
 //! Some 100 seeds each by default; `SEEDS=1000` simulates as many, `SEED=7` that one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
+use caribou::testing::probe;
 use caribou::{
     Array, Chunk, Combine, Config, Ctx, Error, Index, Launch, Placement, Rank, Reducer, ReplyTo, Section,
     Target, Values,
@@ -239,6 +241,144 @@ fn an_answer_goes_to_a_chunk_a_section_or_out_of_the_run() {
         report.value::<u64>()
     };
     assert_eq!(given(program, 0..=99), 111);
+}
+
+/// Sends itself messages for later, and migrates before they are due.
+#[derive(Serialize, Deserialize)]
+struct Sleeper {
+    round: u32,
+    heard: BTreeSet<(u32, u64)>,
+    /// All ranks count time from the same moment.
+    one_clock: bool,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+enum Alarm {
+    Rings { round: u32, number: u64, due_ns: u64 },
+    Never,
+}
+
+const SLEEPERS: u32 = 7;
+const NIGHTS: u32 = 5;
+const DELAYS: [Duration; 4] =
+    [Duration::from_micros(500), Duration::from_micros(50), Duration::ZERO, Duration::from_micros(50)];
+
+impl Sleeper {
+    fn finish_if_done(&self, ctx: &mut Ctx<'_, Self>) {
+        let heard = self.heard.len() as u64;
+        if heard == u64::from(NIGHTS) * DELAYS.len() as u64 && self.round == NIGHTS {
+            ctx.contribute(0, Reducer::Sum, vec![heard], Target::Exit);
+        }
+    }
+}
+
+impl Chunk for Sleeper {
+    type Index = u32;
+    type Message = Alarm;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        for (number, delay) in (0..).zip(DELAYS) {
+            let due_ns = ctx.elapsed_ns() + delay.as_nanos() as u64;
+            ctx.send_after(delay, Alarm::Rings { round: self.round, number, due_ns });
+        }
+        if self.round == 0 {
+            ctx.send_after(Duration::MAX, Alarm::Never);
+        }
+        ctx.at_sync();
+    }
+
+    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.round += 1;
+        if self.round < NIGHTS {
+            return self.start(ctx);
+        }
+        self.finish_if_done(ctx);
+    }
+
+    fn receive(&mut self, alarm: Alarm, ctx: &mut Ctx<'_, Self>) {
+        let Alarm::Rings { round, number, due_ns } = alarm else { panic!("some 584 years have passed") };
+        assert!(!self.one_clock || ctx.elapsed_ns() >= due_ns, "{number} of round {round} comes early");
+        assert!(self.heard.insert((round, number)), "{number} of round {round} comes twice");
+        assert!(
+            number != 3 || self.heard.contains(&(round, 1)),
+            "of two with one delay the second comes first"
+        );
+        self.finish_if_done(ctx);
+    }
+}
+
+#[test]
+fn what_a_chunk_sends_itself_for_later_follows_it_and_comes_once() {
+    let program = |config: Config| {
+        let one_clock = !matches!(config.launch(), Launch::Together { .. });
+        let report = caribou::run(config.lb("rotate")?, |setup| {
+            setup.array(SLEEPERS, move |_| Sleeper { round: 0, heard: BTreeSet::new(), one_clock });
+        })?;
+        assert_eq!(report.undelivered.messages, 0, "what is not due is dropped by exit");
+        report.value::<Vec<u64>>()
+    };
+    assert_eq!(given(program, 0..=99), [u64::from(SLEEPERS * NIGHTS) * DELAYS.len() as u64]);
+}
+
+#[test]
+fn a_test_of_a_handler_sees_what_it_sends_for_later() {
+    let mut sleeper = Sleeper { round: NIGHTS, heard: BTreeSet::new(), one_clock: true };
+    let effects = probe(&mut sleeper, 3).start();
+    let (delays, alarms): (Vec<_>, Vec<_>) = effects.after.into_iter().unzip();
+    assert_eq!((&delays[..], effects.messages.len()), (&DELAYS[..], 0));
+    assert_eq!(alarms[3], Alarm::Rings { round: NIGHTS, number: 3, due_ns: 50_000 });
+}
+
+/// Sends itself one message for later after the other.
+#[derive(Serialize, Deserialize)]
+struct Snoozer {
+    rung: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Morning {
+    Rings,
+    Quiet,
+    Tell,
+}
+
+const SNOOZES: u64 = 4;
+
+impl Chunk for Snoozer {
+    type Index = u32;
+    type Message = Morning;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 0 {
+            ctx.send_at_quiescence(0, Morning::Quiet);
+        }
+        // For longer than it takes to find that nothing else is left to do.
+        ctx.send_after(Duration::from_millis(8), Morning::Rings);
+    }
+
+    fn receive(&mut self, morning: Morning, ctx: &mut Ctx<'_, Self>) {
+        match morning {
+            Morning::Rings => {
+                self.rung += 1;
+                if self.rung < SNOOZES {
+                    ctx.send_after(Duration::from_millis(8), Morning::Rings);
+                }
+            }
+            Morning::Quiet => ctx.broadcast(&Morning::Tell),
+            Morning::Tell => ctx.contribute(0, Reducer::Sum, vec![self.rung], Target::Exit),
+        }
+    }
+}
+
+#[test]
+fn quiescence_waits_for_what_is_not_due_yet() {
+    let program = |config| {
+        let report = caribou::run(config, |setup| {
+            setup.array(4, |_| Snoozer { rung: 0 });
+        })?;
+        report.value::<Vec<u64>>()
+    };
+    assert_eq!(given(program, 0..=99), [4 * SNOOZES]);
 }
 
 /// As many things as its index says, removed where it is odd; all are to be numbered through.

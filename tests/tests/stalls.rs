@@ -204,6 +204,50 @@ fn a_run_in_which_nobody_has_anything_to_do_stalls_too() {
     stalls_with(Cause::NothingToDo, &[]);
 }
 
+/// Sends itself a message after longer than the runtime waits before it asks whether anybody is still at work.
+#[derive(Serialize, Deserialize)]
+struct Patient {
+    exits: bool,
+}
+
+impl Chunk for Patient {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == LAST {
+            ctx.send_after(std::time::Duration::from_millis(400), ());
+        }
+    }
+
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        if self.exits {
+            ctx.exit();
+        }
+    }
+}
+
+#[test]
+fn a_message_that_is_not_due_yet_is_no_stall_but_nothing_left_after_it_is() {
+    for (ranks, workers) in [(1, 1), (1, 2), (3, 1), (2, 2)] {
+        for exits in [true, false] {
+            let what = format!("{ranks} ranks x {workers} workers");
+            let config = Config::default().ranks(ranks).workers(workers);
+            let end = within_patience(&what, move || {
+                caribou::run(config, |setup| {
+                    setup.array(CHUNKS, move |_| Patient { exits });
+                })
+            });
+            match end {
+                Ok(report) => {
+                    assert!(exits && report.messages == u64::from(CHUNKS) + 1, "{what}: {report:?}")
+                }
+                Err(error) => assert!(!exits && matches!(error, Error::Stalled { .. }), "{what}: {error}"),
+            }
+        }
+    }
+}
+
 /// Works for longer than the runtime waits before it asks whether anybody is still at work.
 #[derive(Serialize, Deserialize)]
 struct Sleeper;

@@ -286,6 +286,61 @@ fn an_insertion_is_sent_and_made_once_and_what_it_inserts_arrives() {
     }
 }
 
+/// Sends itself a message for later, and has migrated by then.
+#[derive(Serialize, Deserialize)]
+struct Late;
+
+const DELAY_MS: u64 = 2;
+
+impl Chunk for Late {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.send_after(std::time::Duration::from_millis(DELAY_MS), ());
+        ctx.at_sync();
+    }
+
+    fn resume(&mut self, _: &mut Ctx<'_, Self>) {}
+
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        ctx.contribute(0, Reducer::Sum, vec![1u64], Target::Exit);
+    }
+}
+
+#[test]
+fn a_message_for_later_is_sent_by_its_handler_and_its_wait_is_nobodys_work() {
+    for (ranks, workers) in [(1, 1), (2, 1), (2, 2)] {
+        let dir = Scratch::new(&format!("later-{ranks}-{workers}"));
+        let run = caribou::run(config(ranks).workers(workers).trace(&dir.0), |setup| {
+            setup.array(4, |_| Late);
+        });
+        run.expect("nothing is wrong");
+        let trace = dir.open();
+        let all = events(&trace);
+        let (mut sent, mut handled) = (BTreeMap::new(), BTreeMap::new());
+        let mut idle_ns = vec![0; ranks as usize];
+        for (rank, _, event) in &all {
+            match event.what {
+                What::Send { chunk, to, number, .. } => {
+                    assert_eq!(chunk, to);
+                    assert_eq!(sent.insert((chunk, number), event.begin_ns), None);
+                }
+                What::Handler { chunk, from, number, .. } if from != RUNTIME => {
+                    assert_eq!(chunk, from);
+                    assert_eq!(handled.insert((from, number), event.end_ns), None);
+                }
+                What::Idle => idle_ns[*rank as usize] += event.duration_ns(),
+                _ => {}
+            }
+        }
+        assert_eq!((sent.len(), handled.len()), (4, 4));
+        let late = |(name, sent_ns): (&_, &u64)| handled[name] >= sent_ns + DELAY_MS * 1_000_000;
+        assert!(sent.iter().all(late), "{sent:?} {handled:?}");
+        assert!(idle_ns.iter().all(|&idle_ns| idle_ns > 0), "{idle_ns:?}");
+    }
+}
+
 #[test]
 fn a_chunk_is_where_it_has_arrived_and_departs_from_there() {
     let dir = Scratch::new("places");

@@ -23,4 +23,5 @@ pub(crate) mod simulation;
 pub(crate) mod start;
 pub(crate) mod syncs;
 pub(crate) mod threads;
+pub(crate) mod timers;
 pub(crate) mod worker;

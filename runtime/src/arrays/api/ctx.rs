@@ -3,6 +3,7 @@
 use std::iter::once_with;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use smallbox::smallbox;
@@ -248,6 +249,61 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         let from = self.next_message();
         let delivery = Delivery { from, payload: Payload::Value(smallbox!(Some(message))) };
         self.handler.outbox.push(Effect::SendAtQuiescence { to, delivery });
+    }
+
+    /// Sends a message to this chunk itself when a time has passed: for a chunk that looks now and then at something
+    /// outside, tells how far it is, or does not want to wait for ever.
+    ///
+    /// The delay is wall-clock time, under simulation virtual time, and begins when the handler has returned. The message is
+    /// sent then or later, never earlier: the worker that ran this handler looks between any two handlers. From then on
+    /// it is a message like any other, to wherever the chunk has migrated meanwhile. Two of one handler with the same delay
+    /// come in the order they were sent; no other order is promised. A delay of zero is for after what waits already.
+    ///
+    /// Until it is due it counts as a message under way: quiescence waits for it, [`exit`](Self::exit) drops it, and a run
+    /// in which nothing else is left to do sleeps until then and is not stalled. It cannot be taken back: a chunk
+    /// that no longer wants it ignores it. Waiting costs memory and no time; each message costs some 100 ns more than
+    /// [`send`](Self::send).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use caribou::{Chunk, Config, Ctx};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// /// Improves its answer until time is up.
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Search { best: u64 }
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// enum Message { Improve, TimeIsUp }
+    ///
+    /// impl Chunk for Search {
+    ///     type Index = u32;
+    ///     type Message = Message;
+    ///
+    ///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+    ///         ctx.send_after(Duration::from_millis(20), Message::TimeIsUp);
+    ///         ctx.send(ctx.index(), Message::Improve);
+    ///     }
+    ///
+    ///     fn receive(&mut self, message: Message, ctx: &mut Ctx<'_, Self>) {
+    ///         match message {
+    ///             Message::Improve => {
+    ///                 self.best += 1;
+    ///                 ctx.send(ctx.index(), Message::Improve);
+    ///             }
+    ///             Message::TimeIsUp => ctx.exit_with(&self.best),
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let report = caribou::run(Config::default(), |setup| { setup.array(1, |_| Search { best: 0 }); })?;
+    /// assert!(report.value::<u64>()? > 0);
+    /// # Ok::<(), caribou::Error>(())
+    /// ```
+    pub fn send_after(&mut self, delay: Duration, message: C::Message) {
+        let from = self.next_message();
+        let delivery = Delivery { from, payload: Payload::Value(smallbox!(Some(message))) };
+        self.handler.outbox.push(Effect::SendAfter { delay, delivery });
     }
 
     /// The name of the next message to a single chunk.

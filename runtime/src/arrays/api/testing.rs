@@ -3,6 +3,7 @@
 //! A handler is a function (state, message) -> (state, outbox); [`probe`] calls it and returns the outbox.
 
 use std::any::Any;
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
@@ -45,6 +46,8 @@ pub struct Effects<C: Chunk> {
     insertions: Vec<(u64, Box<dyn Any + Send>, u64)>,
     /// Messages to chunks of the same array that wait for quiescence.
     pub at_quiescence: Vec<(C::Index, C::Message)>,
+    /// Messages to the chunk itself after a time.
+    pub after: Vec<(Duration, C::Message)>,
     /// Messages to other arrays.
     pub elsewhere: usize,
     /// True if it came to a sync, with `at_sync` or `at_sync_nowait`.
@@ -69,6 +72,7 @@ impl<C: Chunk> Default for Effects<C> {
             inserted: Vec::new(),
             insertions: Vec::new(),
             at_quiescence: Vec::new(),
+            after: Vec::new(),
             elsewhere: 0,
             at_sync: false,
             removed: false,
@@ -208,6 +212,7 @@ impl<C: Chunk> Effects<C> {
             Effect::SendAtQuiescence { to, delivery } => {
                 self.at_quiescence.push((C::Index::unpack(to.key), message_of::<C>(delivery)));
             }
+            Effect::SendAfter { delay, delivery } => self.after.push((delay, message_of::<C>(delivery))),
             Effect::Broadcast { array: ArrayId(0), message } => self.broadcasts.push(decode(&message)),
             Effect::Multicast { array: ArrayId(0), keys, message } => {
                 self.multicasts

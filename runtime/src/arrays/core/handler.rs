@@ -6,6 +6,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,11 @@ pub(crate) enum Effect {
     },
     SendAtQuiescence {
         to: ChunkId,
+        delivery: Delivery,
+    },
+    /// To the chunk itself.
+    SendAfter {
+        delay: Duration,
         delivery: Delivery,
     },
     Broadcast {

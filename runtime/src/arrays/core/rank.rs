@@ -84,6 +84,8 @@ struct Root {
 struct Traffic {
     sent: u64,
     received: u64,
+    /// Messages that wait on this rank until they are due.
+    postponed: u64,
     /// A wave to answer as soon as this rank is idle.
     probe: Option<u64>,
 }
@@ -382,7 +384,18 @@ impl RankCore {
     /// for quiescence.
     pub(crate) fn is_searched(&self) -> bool {
         let suspects = |root: &Root| !root.at_quiescence.is_empty() && !root.quiescence.is_asking();
-        self.traffic.probe.is_some() || self.root.as_ref().is_some_and(suspects)
+        let answers = self.traffic.probe.is_some() && self.traffic.postponed == 0;
+        answers || self.root.as_ref().is_some_and(suspects)
+    }
+
+    /// A handler of this rank sends a message that waits here until it is due. Until then it is under way.
+    pub(crate) fn postpone(&mut self) {
+        self.traffic.postponed += 1;
+    }
+
+    /// A message that has waited is about to be sent.
+    pub(crate) fn falls_due(&mut self) {
+        self.traffic.postponed -= 1;
     }
 
     pub(crate) fn exit(&mut self, out: &mut Actions) {
@@ -562,6 +575,7 @@ impl RankCore {
         self.hurry(out);
         // Answer only with empty hands: a packet just sent would make the answer stale before it leaves.
         if out.is_empty()
+            && self.traffic.postponed == 0
             && let Some(wave) = self.traffic.probe.take()
         {
             let Traffic { sent, received, .. } = self.traffic;

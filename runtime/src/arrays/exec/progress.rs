@@ -140,7 +140,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Takes packets from the transport, on the runtime's own time. True if there were any.
+    /// Sends what is due and takes packets from the transport, on the runtime's own time. True if there was anything.
     pub(crate) fn progress(&mut self) -> bool {
         let any = self.take_packets();
         if any {
@@ -152,11 +152,15 @@ impl Worker<'_> {
     /// Hop 3, receiving side. The time it takes belongs to the slice that the caller ends.
     #[inline]
     pub(crate) fn take_packets(&mut self) -> bool {
-        self.gateway.drives() && self.poll()
+        self.looks_around && self.poll()
     }
 
     #[inline(never)]
     fn poll(&mut self) -> bool {
+        let mut any = self.timers.next_ns().is_some() && self.send_due();
+        if !self.gateway.drives() {
+            return any;
+        }
         if self.shared.plane.outbound_waits() {
             self.gateway.send_outbound();
             self.fail_if_failed();
@@ -164,7 +168,6 @@ impl Worker<'_> {
         self.gateway.look(self.instruments.last_ns().unwrap_or(0));
         // What comes is decoded by user code, which may panic.
         self.instruments.take_in_hand(InHand::nothing("a packet"));
-        let mut any = false;
         for _ in 0..PACKETS_MAX {
             match self.gateway.poll() {
                 None => break,

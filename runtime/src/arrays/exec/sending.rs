@@ -2,9 +2,11 @@
 
 use std::ops::DerefMut;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
+use super::in_hand::InHand;
 use super::mailbox::{By, Pushed};
 use super::plane::Core;
 use super::worker::Worker;
@@ -49,6 +51,12 @@ impl Worker<'_> {
         if self.outgoing.looks_at_sends && !self.look_at_send(to, delivery) {
             return;
         }
+        self.send_on(to, delivery);
+    }
+
+    /// Sends a message that was looked at.
+    #[inline(always)]
+    fn send_on(&mut self, to: ChunkId, delivery: &mut Option<Delivery>) {
         let lone = self.shared.scheduler.lone();
         if lone || !self.push_to_known(to, delivery) {
             self.look_up_and_push(lone, to, delivery);
@@ -157,6 +165,39 @@ impl Worker<'_> {
             // On rank 0 it searches from now on.
             self.shared.scheduler.wake_driver();
         }
+    }
+
+    /// Keeps a message of a chunk to itself until it is due. The handler has returned: its delay begins.
+    pub(super) fn send_after(&mut self, chunk: ChunkId, delay: Duration, delivery: Delivery) {
+        let mut delivery = Some(delivery);
+        if !self.look_at_send(chunk, &mut delivery) {
+            return;
+        }
+        let Some(delivery) = delivery else { return };
+        let mut due_ns = 0;
+        self.with_core(|core, now_ns, _| {
+            core.postpone();
+            due_ns = now_ns.saturating_add(delay.as_nanos().try_into().unwrap_or(u64::MAX));
+        });
+        self.timers.set(due_ns, Envelope { to: chunk, delivery });
+        self.looks_around = true;
+    }
+
+    /// Sends the messages that are due, by the routes of now. True if there were any.
+    #[cold]
+    pub(super) fn send_due(&mut self) -> bool {
+        // Where handlers are measured the clock was read a moment ago.
+        let now_ns = self.instruments.last_ns().unwrap_or_else(|| self.shared.clock.now_ns());
+        let mut any = false;
+        while let Some(Envelope { to, delivery }) = self.timers.take_due(now_ns) {
+            // To leave the process it is encoded by user code, which may panic.
+            self.instruments.take_in_hand(InHand::hook(to, "send_after", 0));
+            self.with_core(|core, _, _| core.falls_due());
+            self.send_on(to, &mut Some(delivery));
+            any = true;
+        }
+        self.looks_around = self.gateway.drives() || self.timers.next_ns().is_some();
+        any
     }
 
     pub(super) fn spread(&mut self, from: ChunkId, effect: Effect) {

@@ -161,7 +161,10 @@ struct Simulation<'r> {
 enum Event {
     Step(usize),
     Arrival,
+    /// A message of this rank is due.
+    Due(usize),
     Idle(usize),
+    /// Nothing happens: time to ask whether anything will.
     Nothing,
 }
 
@@ -175,6 +178,10 @@ impl Simulation<'_> {
                     self.step(rank);
                 }
                 Event::Arrival => self.arrival(),
+                Event::Due(rank) => {
+                    searches = 0;
+                    self.due(rank);
+                }
                 Event::Idle(rank) => {
                     self.idle[rank] = false;
                     self.on(rank, |worker| worker.with_core(|core, now_ns, out| core.idle(now_ns, out)));
@@ -209,9 +216,19 @@ impl Simulation<'_> {
         {
             return Event::Idle(rank);
         }
+        let due_at = |rank: usize| self.workers[rank].timers.next_ns().map(|due_ns| (due_ns, rank));
+        let due = all.clone().filter(live).filter_map(due_at).min();
         let now_ns = |rank: &usize| self.ranks[*rank].now_ns.load(Ordering::Relaxed);
         let step = all.filter(live).filter(|&rank| !self.workers[rank].ready.is_empty()).min_by_key(now_ns);
-        match (step, self.arrivals.next_at(), idle) {
+        let arrival_ns = self.arrivals.next_at();
+        if let Some((due_ns, rank)) = due {
+            let earlier = arrival_ns.into_iter().chain(step.as_ref().map(now_ns)).any(|ns| ns < due_ns);
+            // As late as the seed wants, and who waits for it may ask meanwhile whether anything will happen.
+            if !earlier && self.rng.random_ratio(3, 4) {
+                return Event::Due(rank);
+            }
+        }
+        match (step, arrival_ns, idle) {
             (Some(rank), Some(arrival_ns), _) if arrival_ns <= now_ns(&rank) => Event::Arrival,
             (Some(rank), ..) => Event::Step(rank),
             (None, Some(_), _) => Event::Arrival,
@@ -247,6 +264,15 @@ impl Simulation<'_> {
         self.ranks[to].now_ns.fetch_max(arrival_ns, Ordering::Relaxed);
         self.idle[to] = true;
         self.on(to, |worker| worker.receive(from, packet));
+    }
+
+    fn due(&mut self, rank: usize) {
+        let due_ns = self.workers[rank].timers.next_ns().expect("it has been chosen for that");
+        self.ranks[rank].now_ns.fetch_max(due_ns, Ordering::Relaxed);
+        self.idle[rank] = true;
+        self.on(rank, |worker| {
+            worker.send_due();
+        });
     }
 
     /// Lets a rank's worker do something, as the owner of what it guards.

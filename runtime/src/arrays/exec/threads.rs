@@ -189,9 +189,9 @@ impl Worker<'_> {
         let mut nap = (unwritten && self.patience.rested_ns() < NAPS_NS).then_some(UNWRITTEN_NAP);
         let mut suspect = SUSPECT;
         if self.id == WorkerId(0) {
-            let idle = scheduler.others_are_parked() && !scheduler.is_congested();
             self.with_core(|core, now_ns, out| {
-                if idle {
+                // Under its lock: a worker that wakes because something is due takes that before it sends.
+                if scheduler.others_are_parked() && !scheduler.is_congested() {
                     core.idle(now_ns, out);
                 } else {
                     core.hurry(out);
@@ -213,6 +213,7 @@ impl Worker<'_> {
         let gauge = shared.record.gauge(self.id);
         gauge.parks(start_ns);
         let root = self.id == WorkerId(0) && shared.facts.rank == ROOT;
+        let nap = self.timers.shorten(nap, start_ns);
         scheduler.park(self.id, nap, || self.work_in_sight());
         let end_ns = shared.clock.now_ns();
         gauge.wakes(end_ns);

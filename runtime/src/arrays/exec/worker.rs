@@ -20,6 +20,7 @@ use super::ready::Ready;
 use super::sending::Outgoing;
 use super::shared::RankShared;
 use super::simulated::Simulated;
+use super::timers::Timers;
 use crate::arrays::core::collect::Arrival;
 use crate::arrays::core::envelope::{Delivery, Payload};
 use crate::arrays::core::erased::ErasedSlot;
@@ -44,6 +45,9 @@ pub(crate) struct Worker<'r> {
     pub(super) patience: Patience,
     pub(super) outgoing: Outgoing,
     pub(super) gateway: Gateway<'r>,
+    pub(super) timers: Timers,
+    /// There is something to look at between two runs of chunks: a transport, or a timer.
+    pub(super) looks_around: bool,
     pub(super) instruments: Instruments<'r>,
     pub(super) simulated: Simulated,
     /// Empty; kept for its memory.
@@ -65,13 +69,16 @@ impl<'r> Worker<'r> {
         transport: Option<Box<dyn Transport<Packet> + 'r>>,
     ) -> Worker<'r> {
         let instruments = Instruments::new(shared, id);
+        let gateway = Gateway::new(shared, transport);
         Worker {
             shared,
             id,
             ready,
             patience: Patience::new(),
             outgoing: Outgoing::new(shared.wire.is_some() || instruments.keeps_events()),
-            gateway: Gateway::new(shared, transport),
+            timers: Timers::default(),
+            looks_around: gateway.drives(),
+            gateway,
             instruments,
             simulated: Simulated::default(),
             actions: Actions::new(),
@@ -141,7 +148,7 @@ impl<'r> Worker<'r> {
             if fate == Chunk::Removed {
                 return (handled, fate);
             }
-            if self.gateway.drives() && handled < mail.len() && self.has_run_long() {
+            if self.looks_around && handled < mail.len() && self.has_run_long() {
                 self.look_around(chunk);
                 if self.shared.scheduler.stopped() {
                     return (handled, Chunk::Stays);
@@ -151,7 +158,7 @@ impl<'r> Worker<'r> {
         (handled, Chunk::Stays)
     }
 
-    /// Tells whether it is time to look at the transport, though the chunk that runs has more mail: by the clock where
+    /// Tells whether it is time to look around, though the chunk that runs has more mail: by the clock where
     /// handlers are measured, else every so many handlers.
     #[inline]
     fn has_run_long(&self) -> bool {
@@ -204,6 +211,7 @@ impl<'r> Worker<'r> {
             match effect {
                 Effect::Send { to, mut delivery } => self.send(to, &mut delivery),
                 Effect::SendAtQuiescence { to, delivery } => self.send_at_quiescence(to, delivery),
+                Effect::SendAfter { delay, delivery } => self.send_after(chunk, delay, delivery),
                 Effect::Broadcast { .. } | Effect::Multicast { .. } => self.spread(chunk, effect),
                 Effect::Contribute { agreement, values } => {
                     let report = slot.passport().reductions.report();

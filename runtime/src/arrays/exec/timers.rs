@@ -1,0 +1,83 @@
+//! The messages that a worker's chunks have sent to themselves for later, and the times at which they are due.
+//!
+//! A worker keeps those of the handlers it ran, though their chunks may be elsewhere by then: what falls due is sent as if
+//! now, by the routes there are now. So no two workers share a timer, and who sleeps until one is due need not be woken.
+//! That they count as messages under way is said to the core by whoever sets and sends them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::arrays::core::envelope::Envelope;
+
+/// The timers of one worker.
+#[derive(Default)]
+pub(crate) struct Timers {
+    /// By the time at which they are due, ns since the run began; in order of number where that is the same.
+    pending: BTreeMap<(u64, u64), Envelope>,
+    /// Number of those that were set.
+    set: u64,
+}
+
+impl Timers {
+    pub(crate) fn set(&mut self, due_ns: u64, message: Envelope) {
+        self.set += 1;
+        self.pending.insert((due_ns, self.set), message);
+    }
+
+    /// Time at which the next is due, if there is one, ns since the run began.
+    #[inline]
+    pub(crate) fn next_ns(&self) -> Option<u64> {
+        self.pending.first_key_value().map(|(&(due_ns, _), _)| due_ns)
+    }
+
+    /// The next message that is due by now.
+    pub(crate) fn take_due(&mut self, now_ns: u64) -> Option<Envelope> {
+        let next = self.pending.first_entry()?;
+        (next.key().0 <= now_ns).then(|| next.remove())
+    }
+
+    /// The time to sleep: no longer than until the next is due.
+    pub(crate) fn shorten(&self, nap: Option<Duration>, now_ns: u64) -> Option<Duration> {
+        let until_due = |due_ns: u64| Duration::from_nanos(due_ns.saturating_sub(now_ns));
+        nap.into_iter().chain(self.next_ns().map(until_due)).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arrays::core::envelope::{Delivery, Payload};
+    use crate::ids::{ArrayId, ChunkId, Sender};
+
+    fn message(key: u64) -> Envelope {
+        let delivery = Delivery { from: Sender::RUNTIME, payload: Payload::Start };
+        Envelope { to: ChunkId { array: ArrayId(0), key }, delivery }
+    }
+
+    #[test]
+    fn what_is_due_comes_in_order_of_time_and_then_as_it_was_set() {
+        let mut timers = Timers::default();
+        for (due_ns, key) in [(7, 0), (5, 1), (7, 2), (u64::MAX, 3), (5, 4)] {
+            timers.set(due_ns, message(key));
+        }
+        assert!(timers.take_due(4).is_none());
+        let mut due = |now_ns| -> Vec<u64> {
+            std::iter::from_fn(|| timers.take_due(now_ns)).map(|message| message.to.key).collect()
+        };
+        assert_eq!(due(6), [1, 4]);
+        assert_eq!(due(u64::MAX - 1), [0, 2]);
+        assert_eq!(timers.next_ns(), Some(u64::MAX));
+    }
+
+    #[test]
+    fn a_worker_sleeps_no_longer_than_until_the_next_is_due() {
+        let mut timers = Timers::default();
+        let second = Duration::from_secs(1);
+        assert_eq!(timers.shorten(None, 3), None);
+        assert_eq!(timers.shorten(Some(second), 3), Some(second));
+        timers.set(10, message(0));
+        assert_eq!(timers.shorten(None, 3), Some(Duration::from_nanos(7)));
+        assert_eq!(timers.shorten(Some(second), 3), Some(Duration::from_nanos(7)));
+        assert_eq!(timers.shorten(Some(second), 11), Some(Duration::ZERO));
+    }
+}
