@@ -20,11 +20,15 @@ impl Physics {
         Self { energies, particles }
     }
 
-    /// How far the total energy has been from what it was at the beginning, as a part of that.
+    /// The distance of the total energy from that of the beginning, at most: as a part of that, or of the kinetic energy
+    /// where that is more, since the total may be about 0.
     pub(crate) fn drift(&self) -> f64 {
         let total = |energy: &Energy| energy.parts()[2];
-        let Some(first) = self.energies.first().map(total) else { return 0.0 };
-        self.energies.iter().map(|energy| ((total(energy) - first) / first).abs()).fold(0.0, f64::max)
+        let Some(first) = self.energies.first() else { return 0.0 };
+        let scale = total(first).abs().max(first.parts()[0]);
+        let most =
+            self.energies.iter().map(|energy| (total(energy) - total(first)).abs()).fold(0.0, f64::max);
+        if most > 0.0 { most / scale } else { 0.0 }
     }
 
     /// The first difference.
@@ -84,6 +88,10 @@ mod tests {
         let words = sample().words(2);
         assert!(words.starts_with("Energy: -2.000000 a particle (kinetic 2.000000, "), "{words}");
         assert!(words.ends_with("drifted by 2.5e-1 at most.\n"), "{words}");
+        let about_nothing = [-4.0, -3.5].map(|potential| Energy::new(4.0, potential));
+        assert_eq!(Physics::new(about_nothing.to_vec(), Vec::new()).drift(), 0.125);
+        let at_rest = [Energy::new(0.0, 0.0); 2];
+        assert_eq!(Physics::new(at_rest.to_vec(), Vec::new()).drift(), 0.0);
         assert_eq!(sample().csv().lines().nth(2), Some("1,4,-7,-3"));
     }
 
