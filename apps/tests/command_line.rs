@@ -28,15 +28,19 @@ fn a_bad_option_is_one_line_and_exit_code_2() {
     for (program, arguments, words) in [
         (STENCIL, "--gird 64", "'--grid'"),
         (STENCIL, "--grid 8 --chunk 9", "larger than --grid 8"),
-        (STENCIL, "--grid 0", "expected a whole number from 1 on"),
+        (STENCIL, "--grid 0", "expected a whole number from 1 to 2^64 - 1"),
         (STENCIL, "--grid 18446744073709551615", "makes more than 65535 chunks a side"),
-        (STENCIL, "--period -1", "'-1' for '--period <ITERATIONS>': expected a whole number from 0 on"),
+        (
+            STENCIL,
+            "--period -1",
+            "'-1' for '--period <ITERATIONS>': expected a whole number from 0 to 2^64 - 1",
+        ),
         (
             STENCIL,
             "--iterations 10 --neighbour 0:20-90",
             "on rank 0 from iteration 20 on: the run ends at iteration 10",
         ),
-        (MONTECARLO, "--histories many", "expected a whole number from 1 on, as in 1000 or 1e3"),
+        (MONTECARLO, "--histories many", "expected a whole number from 1 to 2^64 - 1, as in 1000 or 1e3"),
         (
             STENCIL,
             "--grid 10000000 --chunk 10000",

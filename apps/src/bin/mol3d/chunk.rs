@@ -134,7 +134,9 @@ impl Cell {
         }
         self.step += 1;
         let here = ctx.index();
-        stretched(ctx.slowness(), || rules.advance(particles, &sum, here));
+        if let Err(lost) = stretched(ctx.slowness(), || rules.advance(particles, &sum, here)) {
+            panic!("{lost}");
+        }
         if rules.exchanges(self.step) { self.hand_over(ctx) } else { self.ask(ctx) }
     }
 

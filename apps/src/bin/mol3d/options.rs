@@ -121,9 +121,10 @@ impl Options {
         let crowded = || (CROWD * sides.iter().product::<f64>() / particles as f64).cbrt().min(narrowest);
         let side = self.cell.unwrap_or_else(|| crowded().max(least));
         if side < least || side > narrowest {
-            return Err(Error::Usage(format!(
-                "--cell {side}: expected a side from {least:.2} to {narrowest:.2}"
-            )));
+            // Rounded to what is allowed.
+            let [least, narrowest] =
+                [(100.0 * least).ceil(), (100.0 * narrowest).floor()].map(|side| side / 100.0);
+            return Err(Error::Usage(format!("--cell {side}: expected a side from {least} to {narrowest}")));
         }
         Ok(Grid::new(sides, side).expect("no cell is wider than the box"))
     }

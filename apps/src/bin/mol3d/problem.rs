@@ -103,18 +103,24 @@ impl Rules {
 
     /// The first half of a step.
     ///
-    /// # Panics
-    /// If a particle goes so far that another two cells away might be within the cut-off of it.
-    pub(crate) fn advance(&self, particles: &mut [Particle], forces: &[Vector], cell: [u16; 3]) {
+    /// # Errors
+    /// A sentence, if a particle goes so far that another two cells away might be within the cut-off of it.
+    pub(crate) fn advance(
+        &self,
+        particles: &mut [Particle],
+        forces: &[Vector],
+        cell: [u16; 3],
+    ) -> Result<(), String> {
         particle::kick(particles, forces, 0.5 * self.timestep);
         particle::drift(particles, self.timestep);
         let margin = self.margin();
         let is_lost = |particle: &&Particle| !self.grid.is_near(cell, particle.place, margin);
-        if let Some(Particle { id, place, .. }) = particles.iter().find(is_lost) {
-            panic!(
-                "particle {id} is at {place:?}, more than {margin} outside of cell {cell:?}: --timestep or \
-                 --exchange is too large, --cell too small, or some particles begin too close to each other"
-            );
+        match particles.iter().find(is_lost) {
+            Some(Particle { id, place: [a, b, c], .. }) => Err(format!(
+                "particle {id} is at {a:.3}, {b:.3}, {c:.3}, more than {margin:.3} outside of cell {cell:?}: --timestep \
+                 or --exchange is too large, --cell too small, or some particles begin too close to each other"
+            )),
+            None => Ok(()),
         }
     }
 
@@ -232,12 +238,12 @@ pub(crate) mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "particle 1 is at [NaN, NaN, NaN], more than")]
     fn two_particles_in_one_place_are_noticed() {
         let Problem { rules, beginners } = problem(8, 2.1, 1);
         let mut particles = beginners[0].clone();
         let forces = rules.law.within(&[[0.5; 3], [1.5; 3], [1.5; 3]]).on_first;
         particles.extend([1, 2].map(|id| Particle { place: [1.5; 3], velocity: [0.0; 3], id }));
-        rules.advance(&mut particles, &forces, [0; 3]);
+        let lost = rules.advance(&mut particles, &forces, [0; 3]).unwrap_err();
+        assert!(lost.starts_with("particle 1 is at NaN, NaN, NaN, more than 0."), "{lost}");
     }
 }

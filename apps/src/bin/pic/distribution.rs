@@ -122,12 +122,18 @@ impl Distribution {
 impl fmt::Display for Distribution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Geometric { ratio } => write!(f, "geometric:{ratio}"),
+            Self::Geometric { ratio } => write!(f, "geometric:{}", short(*ratio)),
             Self::Sinusoidal => f.write_str("sinusoidal"),
-            Self::Linear { alpha, beta } => write!(f, "linear:{alpha},{beta}"),
+            Self::Linear { alpha, beta } => write!(f, "linear:{},{}", short(*alpha), short(*beta)),
             Self::Patch { left, right, bottom, top } => write!(f, "patch:{left},{right},{bottom},{top}"),
         }
     }
+}
+
+/// A number, with an exponent where there were many zeros.
+fn short(number: f64) -> String {
+    let text = format!("{number:?}");
+    text.strip_suffix(".0").unwrap_or(&text).to_owned()
 }
 
 #[cfg(test)]
@@ -136,7 +142,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again_and_what_is_wrong_is_named() {
-        for text in ["geometric:0.99", "sinusoidal", "linear:1,3", "patch:0,200,100,200"] {
+        for text in ["geometric:0.99", "geometric:1e-300", "sinusoidal", "linear:1,3", "patch:0,200,100,200"]
+        {
             assert_eq!(Distribution::parse(text).unwrap().to_string(), text);
         }
         for (text, words) in [

@@ -41,10 +41,9 @@ pub(crate) struct Options {
     /// 0,5,10
     #[arg(long, value_name = "SPEEDS", value_parser = Speeds::parse, conflicts_with = "speed")]
     pub(crate) sweep_speed: Option<Speeds>,
-    /// Iterations between two syncs, with --sweep-speed: one curve for each, unless --period asks for one
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "2,5,20,50",
-        value_parser = counts(1..=u64::MAX), requires = "sweep_speed")]
-    pub(crate) sweep_period: Vec<u64>,
+    /// Iterations between two syncs, with --sweep-speed: one curve for each [default: --period, then 2,5,20,50]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = counts(1..=u64::MAX), requires = "sweep_speed")]
+    pub(crate) sweep_period: Option<Vec<u64>>,
     /// Runs of each point of a curve, of which the median counts
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = counts(1..=1000u32), requires = "sweep_speed")]
     pub(crate) sweep_runs: u32,
@@ -185,7 +184,10 @@ mod tests {
                 .map(|line| line.own)
         };
         let own = line("--sweep-speed 0..=20 --sweep-period 4,8 --sweep-runs 3").unwrap();
-        assert_eq!((own.sweep_speed.unwrap().0.len(), own.sweep_period, own.sweep_runs), (21, vec![4, 8], 3));
+        assert_eq!(
+            (own.sweep_speed.unwrap().0.len(), own.sweep_period, own.sweep_runs),
+            (21, Some(vec![4, 8]), 3)
+        );
         for bad in [
             "--sweep-speed 3,2",
             "--sweep-speed 5..=2",

@@ -20,6 +20,9 @@ use crate::run::Pic;
 /// The strategy that others gain over.
 const UNBALANCED: &str = "none";
 
+/// Iterations between two syncs, unless asked for.
+const PERIODS: [u64; 4] = [2, 5, 20, 50];
+
 const SIZE: (f64, f64) = (960.0, 520.0);
 
 /// A strategy and its period.
@@ -93,8 +96,13 @@ impl Sweep {
         let speeds = own.sweep_speed.clone().map_or_else(|| vec![own.speed], |speeds| speeds.0);
         let fastest = Options { speed: speeds.iter().copied().max().unwrap_or(0), ..own.clone() };
         // Also the fastest hot spot skips no tile, and all have the same ones.
-        let own = Options { tiles: Some(fastest.problem()?.tiling.side()), ..own };
-        let periods = of_shape.period.map_or_else(|| own.sweep_period.clone(), |period| vec![period]);
+        let fastest = fastest.problem().map_err(|error| match error {
+            Error::Usage(why) => Error::Usage(why.replace("--speed", "--sweep-speed")),
+            other => other,
+        })?;
+        let own = Options { tiles: Some(fastest.tiling.side()), ..own };
+        let asked = own.sweep_period.clone().or_else(|| of_shape.period.map(|period| vec![period]));
+        let periods = asked.unwrap_or_else(|| PERIODS.to_vec());
         let lbs = match (&shared.compare, &shared.lb) {
             (Some(list), _) => cli::strategies(list)?.into_iter().filter(|lb| lb != UNBALANCED).collect(),
             (None, Some(lb)) => vec![lb.clone()],
@@ -325,7 +333,10 @@ mod tests {
     fn one_period_may_be_asked_for_and_a_speed_too_high_is_refused_before_anything_runs() {
         let one = sweep("--sweep-speed 1 --period 4 --lb rotate").unwrap();
         assert_eq!(one.curves.iter().map(name).collect::<Vec<_>>(), ["rotate every 4"]);
-        assert!(sweep("--sweep-speed 0..=20").is_err_and(|error| error.to_string().contains("--speed 20")));
+        let both = sweep("--sweep-speed 1 --period 4 --sweep-period 3 --lb rotate").unwrap();
+        assert_eq!(both.curves[0].period, 3);
+        let skips = sweep("--sweep-speed 0..=20").map(|_| ()).unwrap_err().to_string();
+        assert!(skips.contains("--sweep-speed 20"), "{skips}");
         assert!(sweep("--sweep-speed 1 --lb refien").is_err());
     }
 }
