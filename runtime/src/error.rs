@@ -83,7 +83,8 @@ pub enum Error {
         iterations: u64,
     },
 
-    /// No message is on its way, nobody has called `exit`, and so nothing will ever happen again.
+    /// No message is on its way, nobody has called `exit`, and so nothing will ever happen again. That a chunk waits for
+    /// messages is known to itself alone: see [`Chunk::waits_for`](crate::Chunk::waits_for).
     #[error("the run has stalled: nothing is left to do and nobody called exit{}", list(waiting))]
     Stalled {
         /// Those that wait and the thing each waits for, a line each.

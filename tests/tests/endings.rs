@@ -166,7 +166,7 @@ fn a_value_comes_out_of_every_kind_of_run() {
 fn a_value_that_nobody_gave_or_of_another_type_is_an_error() {
     let said = |result: Result<u64, Error>| result.expect_err("there is no such value").to_string();
     let report = given(&Config::default().ranks(2), Gives::Reduction);
-    assert_eq!(said(report.value()), "the value of the run: it is a `alloc::vec::Vec<i64>`, not a `u64`");
+    assert_eq!(said(report.value()), "the value of the run: it is `Vec<i64>`, not `u64`");
     let none = caribou::run(Config::default(), |setup| {
         setup.array(CHUNKS, |_| Flooder { ends: 0, ending: Ending::Exit, messages: 0, pause_ms: 0 });
     });

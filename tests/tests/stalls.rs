@@ -1,6 +1,6 @@
 //! A run that cannot go on says so, and says who waits for what.
 
-use caribou::{Array, Chunk, Config, Ctx, Error, Reducer, Section, Target, Values};
+use caribou::{Array, Chunk, Config, Ctx, Error, Halos, Reducer, Section, Target, Values};
 use caribou_tests::within_patience;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +22,7 @@ enum Cause {
     ReductionBehindSync,
     Removed,
     SentToRemoved,
+    Halos,
     NothingToDo,
 }
 
@@ -81,6 +82,10 @@ impl Chunk for Waiter {
 
     fn reduced(_: u32, _: Values) -> Message {
         Message::Done
+    }
+
+    fn waits_for(&self) -> Option<String> {
+        (self.cause == Cause::Halos).then(|| Halos::<()>::new(2).to_string())
     }
 }
 
@@ -197,6 +202,11 @@ fn who_only_removed_itself_is_waited_for_by_nobody_and_an_array_without_chunks_i
         let Err(Error::Stalled { waiting }) = run(Cause::Removed, ranks, workers) else { panic!("no stall") };
         assert_eq!(waiting, ["array 2 `Listener` was set up without chunks"], "{ranks} ranks x {workers}");
     }
+}
+
+#[test]
+fn a_chunk_says_what_it_waits_for() {
+    stalls_with(Cause::Halos, &["Waiter[5] of array 1 waits for 2 of 2 messages of step 0"]);
 }
 
 #[test]

@@ -88,19 +88,17 @@ impl<P: Program> Comparison<P> {
         let file = self.program.file().map(Output::open).transpose()?;
         print(&format!("{}\n", self.introduction()))?;
         let (summary, result) = self.run()?;
-        if let Some((file, result)) = file.zip(result.as_ref()) {
-            file.write(&self.program.contents(result))?;
-        }
-        if let Some(numbers) = numbers {
-            let text = serde_json::to_string_pretty(&summary).expect("a summary has only names as keys");
-            numbers.write(&(text + "\n"))?;
-        }
-        if let Some(picture) = picture {
-            picture.write(&plot::svg(&(&summary).into()))?;
-        }
-        let results = result.map(|result| self.program.results(&result)).unwrap_or_default();
+        let results = result.as_ref().map(|result| self.program.results(result)).unwrap_or_default();
         let note = self.afterword().map(|note| format!("{note}\n")).unwrap_or_default();
-        print(&format!("{results}{}{}\n{note}", table(&summary), sentence(&summary)))
+        // One of them may find no room: the others are told all the same.
+        let said = print(&format!("{results}{}{}\n{note}", table(&summary), sentence(&summary)));
+        let contents = file.zip(result).map(|(file, result)| file.write(&self.program.contents(&result)));
+        let numbers = numbers.map(|numbers| {
+            let text = serde_json::to_string_pretty(&summary).expect("a summary has only names as keys");
+            numbers.write(&(text + "\n"))
+        });
+        let picture = picture.map(|picture| picture.write(&plot::svg(&(&summary).into())));
+        [Some(said), contents, numbers, picture].into_iter().flatten().fold(Ok(()), Result::and)
     }
 
     /// Makes the runs. Of several processes all call this; the summary is whole in the one that speaks. Beside it is what the
@@ -151,7 +149,7 @@ impl<P: Program> Comparison<P> {
             return Err(Error::Differs { lb: lb.to_owned(), difference });
         }
         let times = Times::new(clock.times_ns(), P::Shape::end_ns(&report));
-        let windows = self.experiment.disturbances.windows(self.experiment.steps);
+        let windows = self.experiment.disturbances.windows(self.experiment.steps, quotas_held);
         let facts = P::Shape::facts(lb, report, &times, &windows);
         Ok((Run::new(facts, times, quotas_held), result))
     }

@@ -146,24 +146,24 @@ impl Disturbances {
         self.neighbours.is_empty() && self.quotas.is_empty() && self.slowed.is_empty()
     }
 
-    /// The run cut where neighbours come or go, in order, without gaps.
+    /// The run cut where neighbours come or go, in order, without gaps. Quotas are told of if they held.
     #[must_use]
-    pub fn windows(&self, iterations: u32) -> Vec<Window> {
+    pub fn windows(&self, iterations: u32, quotas_held: bool) -> Vec<Window> {
         let ends = self.neighbours.iter().flat_map(|spec| [Some(spec.from), spec.to]).flatten();
         let mut cuts: Vec<u32> = ends.chain([0, iterations]).filter(|&cut| cut <= iterations).collect();
         cuts.sort_unstable();
         cuts.dedup();
-        cuts.windows(2).map(|cut| self.window(cut[0], cut[1])).collect()
+        cuts.windows(2).map(|cut| self.window(cut[0], cut[1], quotas_held)).collect()
     }
 
-    fn window(&self, from: u32, to: u32) -> Window {
+    fn window(&self, from: u32, to: u32, quotas_held: bool) -> Window {
         let mut acting: Vec<String> = Vec::new();
         for spec in self.neighbours.iter().filter(|spec| spec.acts(from)) {
             let duty =
                 if spec.duty < 1.0 { format!(" at {:.0} %", 100.0 * spec.duty) } else { String::new() };
             acting.push(format!("neighbour on rank {}{duty}", spec.rank));
         }
-        for spec in &self.quotas {
+        for spec in self.quotas.iter().filter(|_| quotas_held) {
             acting.push(format!("rank {} under a quota of {:.0} %", spec.rank, 100.0 * spec.share));
         }
         for spec in &self.slowed {
@@ -244,12 +244,16 @@ mod tests {
         let quotas = vec![QuotaSpec { rank: 1, share: 0.5 }];
         let slowed = vec![SlowSpec { rank: 0, factor: 1.5 }];
         let disturbed = Disturbances { quotas, slowed, ..Disturbances::default() };
-        assert_eq!(disturbed.windows(10)[0].label, "rank 1 under a quota of 50 %, rank 0 1.5 times slower");
+        assert_eq!(
+            disturbed.windows(10, true)[0].label,
+            "rank 1 under a quota of 50 %, rank 0 1.5 times slower"
+        );
+        assert_eq!(disturbed.windows(10, false)[0].label, "rank 0 1.5 times slower");
     }
 
     #[test]
     fn windows_cover_the_run_without_gaps() {
-        let windows = neighbours(&["1:100-300", "0:200-900"]).windows(500);
+        let windows = neighbours(&["1:100-300", "0:200-900"]).windows(500, true);
         let cuts: Vec<_> = windows.iter().map(|window| (window.from, window.to, window.disturbed)).collect();
         assert_eq!(cuts, [(0, 100, false), (100, 200, true), (200, 300, true), (300, 500, true)]);
         assert_eq!(windows[1].label, "neighbour on rank 1");

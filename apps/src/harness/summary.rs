@@ -106,6 +106,7 @@ impl<F: Facts> Summary<F> {
             run.gain = (first_s > 0.0).then(|| 1.0 - run.total_s / first_s);
             run.gain_share = run.gain.filter(|&gain| gain > 0.0).zip(worth).map(|(gain, worth)| gain / worth);
         }
+        let quotas_held = runs.iter().all(|run| run.quotas_held);
         let (first, last) = (runs.first().map(|run| run.facts.run()), runs.last());
         Self {
             program,
@@ -120,7 +121,7 @@ impl<F: Facts> Summary<F> {
             },
             machine: experiment.machine.clone(),
             placement: first.map_or_else(String::new, |run| run.placement.clone()),
-            windows: experiment.disturbances.windows(experiment.steps),
+            windows: experiment.disturbances.windows(experiment.steps, quotas_held),
             gain: last.and_then(|run| run.gain),
             gain_share: last.and_then(|run| run.gain_share),
             possible_gain: last.and_then(possible),
@@ -184,7 +185,7 @@ pub(crate) mod tests {
             [vec![6; 10], vec![6; 10]]
         };
         let [unbalanced, balanced] = middles.map(|middle| [vec![6; 10], middle, vec![6; 10]].concat());
-        let windows = experiment.disturbances.windows(30);
+        let windows = experiment.disturbances.windows(30, true);
         let run = |lb: &str, iterations_ms: &[u64], moved: &[u64]| {
             let (times, report) = past(iterations_ms, 2, moved);
             Run::new(Array::facts(lb, report, &times, &windows), times, true)

@@ -159,7 +159,10 @@ fn in_vain(symptoms: &Symptoms) -> Option<String> {
     let (what, cure) = if work_moved {
         (
             "loads were stale: the work moves on faster than syncs follow",
-            "a shorter period, if syncs stop nobody",
+            match symptoms.syncs_share > NOTABLE {
+                true => "syncs that stop nobody (`at_sync_nowait`), and then a shorter period",
+                false => "a shorter period, if syncs stop nobody",
+            },
         )
     } else {
         ("what vCPUs can do changes faster than syncs follow", "a longer period, or no balancing")
@@ -209,8 +212,11 @@ fn syncs(symptoms: &Symptoms) -> Option<String> {
     } else {
         String::new()
     };
-    (share > NOTABLE)
-        .then(|| format!("syncs took {:.1} % of the run{others}: balance less often", 100.0 * share))
+    let cure = match symptoms.in_vain {
+        Some(InVain { work_moved: true, .. }) => "let chunks go on meanwhile (`at_sync_nowait`)",
+        _ => "balance less often",
+    };
+    (share > NOTABLE).then(|| format!("syncs took {:.1} % of the run{others}: {cure}", 100.0 * share))
 }
 
 fn idle(symptoms: &Symptoms) -> Option<String> {

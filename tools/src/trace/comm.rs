@@ -80,7 +80,11 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
                 "a pool on one rank sends nothing: its workers ask the policy under a lock".into()
             }
             true => "nothing was sent there, or sends were not recorded".into(),
-            false => "no sends were recorded: this needs sends, CARIBOU_TRACE_FILTER".into(),
+            false => {
+                "no sends were recorded: this needs sends, CARIBOU_TRACE_FILTER; multicasts, broadcasts and \
+                      results of reductions are none"
+                    .into()
+            }
         });
         page.tables.push(counted.matrix.pairs().data_only());
         return Ok(page.write(options.format, out)?);

@@ -5,11 +5,16 @@
 //! first.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use caribou_apps::harness::Error;
 
 use super::grid::Vector;
+
+/// Bytes of a file: a device that has no end is refused, too.
+const BYTES_MAX: u64 = 1 << 30;
 
 /// The places of a file, and the sides of its box.
 ///
@@ -22,7 +27,13 @@ pub(crate) fn read(path: &Path, cutoff: f64) -> Result<(Vec<Vector>, Vector), Er
         Some("pdb" | "ent") => pdb,
         _ => return Err(refused("expected a name that ends in .xyz, .pdb or .ent".to_owned())),
     };
-    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    let mut text = String::new();
+    let file = File::open(path).map_err(|error| refused(error.to_string()))?;
+    let bytes =
+        file.take(BYTES_MAX + 1).read_to_string(&mut text).map_err(|error| refused(error.to_string()))?;
+    if bytes as u64 > BYTES_MAX {
+        return Err(refused("expected a file of at most 1 GiB".to_owned()));
+    }
     let (places, sides) =
         parse(&text).map_err(|(line, expected)| refused(format!("line {line}: expected {expected}")))?;
     let sides = sides.unwrap_or_else(|| around(&places, cutoff));

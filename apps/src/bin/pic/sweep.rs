@@ -144,14 +144,13 @@ impl Sweep {
         let open = |path: &Option<std::path::PathBuf>| path.as_deref().map(Output::open).transpose();
         let [picture, numbers] = [open(&self.shared.plot)?, open(&self.shared.json)?];
         let Some(gains) = self.run()? else { return Ok(()) };
-        if let Some(numbers) = numbers {
+        let said = print(&table(&gains, &self.curves));
+        let numbers = numbers.map(|numbers| {
             let text = serde_json::to_string_pretty(&gains).expect("gains have only names as keys");
-            numbers.write(&(text + "\n"))?;
-        }
-        if let Some(picture) = picture {
-            picture.write(&svg(&gains, &self.curves))?;
-        }
-        print(&table(&gains, &self.curves))
+            numbers.write(&(text + "\n"))
+        });
+        let picture = picture.map(|picture| picture.write(&svg(&gains, &self.curves)));
+        [Some(said), numbers, picture].into_iter().flatten().fold(Ok(()), Result::and)
     }
 
     /// Makes the runs, the slowest hot spot first. Without speeds there is nothing to tell.

@@ -78,6 +78,10 @@ impl Chunk for Point {
     /// Nothing waited, so nothing has to start again.
     fn resume(&mut self, _ctx: &mut Ctx<'_, Self>) {}
 
+    fn waits_for(&self) -> Option<String> {
+        Some(self.halos.to_string())
+    }
+
     fn state_bytes(&self) -> u64 {
         self.tasks.state_bytes()
     }

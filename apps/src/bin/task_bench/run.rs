@@ -189,6 +189,7 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
     let [json, plot] = [open(&options.json)?, open(&options.plot)?];
     let say = |text: &str| if launch.speaks() { print(text) } else { Ok(()) };
     say(&Configuration(&bench.graphs).to_string())?;
+    let mut drawn = Ok(());
     let results = if options.metg {
         let coarsest = Some(bench.graphs[0].kernel.iterations).filter(|&iterations| iterations > 0);
         let plan = metg::Plan {
@@ -198,9 +199,7 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
         };
         let sweep = metg::sweep(&bench, &systems, plan, launch.speaks())?;
         say(&sweep.to_string())?;
-        if let Some(plot) = plot {
-            plot.write(&sweep.svg(&bench.caption()))?;
-        }
+        drawn = plot.map_or(Ok(()), |plot| plot.write(&sweep.svg(&bench.caption())));
         Results::Metg(sweep)
     } else {
         Results::Runs(bench.compare(&systems, say)?)
@@ -208,7 +207,7 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
     let Bench { graphs, experiment: Experiment { disturbances, machine, .. }, .. } = &bench;
     let numbers = Numbers { graphs, ranks, sync: config.sync_period(), disturbances, machine, results };
     let text = || serde_json::to_string_pretty(&numbers).expect("numbers have only names as keys") + "\n";
-    json.map_or(Ok(()), |json| json.write(&text()))
+    drawn.and(json.map_or(Ok(()), |json| json.write(&text())))
 }
 
 impl Bench {

@@ -151,6 +151,10 @@ impl Chunk for Wave {
         Message::Complete { step: tag, chunks: sum[0] }
     }
 
+    fn waits_for(&self) -> Option<String> {
+        Some(self.halos.to_string())
+    }
+
     fn state_bytes(&self) -> u64 {
         self.block.state_bytes()
     }

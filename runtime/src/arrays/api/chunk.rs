@@ -133,6 +133,12 @@ pub trait Chunk: Serialize + DeserializeOwned + Send + Sized + 'static {
         size_of::<Self>() as u64
     }
 
+    /// What it waits for, for the [`Error::Stalled`](crate::Error::Stalled) of a run that cannot go on: only the program knows which
+    /// messages should still come. [`Halos`](crate::Halos) can say it for theirs: `Some(self.halos.to_string())`.
+    fn waits_for(&self) -> Option<String> {
+        None
+    }
+
     /// Called before it leaves a rank.
     fn on_depart(&mut self) {}
 

@@ -1,5 +1,7 @@
 //! The halo counter: tells a chunk when all messages of a step have come.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// A message of one step, from one of the neighbours that a chunk hears of in every step. Made by [`Halos::halo`].
@@ -94,10 +96,11 @@ impl<T> Halos<T> {
         Halo { step: self.step as u32, slot, value }
     }
 
-    /// Tells whether a message is of the current step.
+    /// Tells whether a message is of the current step, or of one that is over: that one was not expected, nor ever will be, so
+    /// it goes to [`add`](Self::add), which says so.
     #[inline]
     pub fn expects(&self, halo: &Halo<T>) -> bool {
-        halo.step == self.step as u32
+        halo.step.wrapping_sub(self.step as u32).cast_signed() <= 0
     }
 
     /// Adds a message. The last one of a step completes it: its contents, by slot, and the next step begins. Takes time
@@ -112,7 +115,8 @@ impl<T> Halos<T> {
         let (step, slot, now) = (halo.step, halo.slot, self.step as u32);
         assert!(
             step == now,
-            "a halo of step {step} came in step {now}: answer with Halos::expects in `ready`"
+            "a halo of step {step} came in step {now}: more come than are expected, or `ready` does not answer with \
+             Halos::expects"
         );
         assert!(
             self.come.len() < self.expected as usize,
@@ -127,6 +131,20 @@ impl<T> Halos<T> {
         }
         self.step += 1;
         Some(self.come.drain(..).map(|halo| halo.value))
+    }
+}
+
+/// The messages that are missing, as in `2 of 4 messages of step 7; slots 0, 3 have come`.
+impl<T> fmt::Display for Halos<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let missing = (self.expected as usize).saturating_sub(self.come.len());
+        write!(f, "{missing} of {} messages of step {}", self.expected, self.step)?;
+        let slots: Vec<String> = self.come.iter().map(|halo| halo.slot.to_string()).collect();
+        match slots.len() {
+            0 => Ok(()),
+            1 => write!(f, "; slot {} has come", slots[0]),
+            _ => write!(f, "; slots {} have come", slots.join(", ")),
+        }
     }
 }
 
@@ -147,7 +165,20 @@ mod tests {
         assert_eq!(halos.step(), 0);
         assert_eq!(added(&mut halos, b).as_deref(), Some("abc"));
         assert_eq!(halos.step(), 1);
-        assert!(!halos.expects(&a));
+        assert!(halos.expects(&a), "too late, which `add` says");
+        halos.add(halos.halo(0, 'a'));
+        let next = Halo { step: 2, slot: 0, value: 'd' };
+        assert!(!halos.expects(&next));
+    }
+
+    #[test]
+    fn what_is_missing_is_told_with_what_has_come() {
+        let mut halos = Halos::new(4);
+        assert_eq!(halos.to_string(), "4 of 4 messages of step 0");
+        halos.add(halos.halo(3, 'a'));
+        assert_eq!(halos.to_string(), "3 of 4 messages of step 0; slot 3 has come");
+        halos.add(halos.halo(0, 'b'));
+        assert_eq!(halos.to_string(), "2 of 4 messages of step 0; slots 0, 3 have come");
     }
 
     #[test]

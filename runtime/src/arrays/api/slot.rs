@@ -248,6 +248,10 @@ impl<C: Chunk> ErasedSlot for Slot<C> {
         self.kept.len()
     }
 
+    fn waits_for(&self) -> Option<String> {
+        self.chunk.waits_for()
+    }
+
     fn into_kept(self: Box<Self>) -> Vec<Delivery> {
         let payload = |kept| match kept {
             Kept::Message(message) => Payload::Value(smallbox!(Some(message))),

@@ -26,6 +26,8 @@ pub(crate) trait ErasedSlot: Send {
     fn on_arrive(&mut self);
     /// Messages kept because the chunk was not ready for them.
     fn kept(&self) -> usize;
+    /// What it waits for, in its own words.
+    fn waits_for(&self) -> Option<String>;
     /// The messages kept, of a chunk that was removed.
     fn into_kept(self: Box<Self>) -> Vec<Delivery>;
     /// Appends the chunk, its passport and its kept messages as bytes.

@@ -5,9 +5,22 @@ use std::any::type_name;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::own::Own;
 use super::reduction::Values;
 use crate::error::Error;
 use crate::wire::{self, WireError};
+
+/// A type as people read it: those of the runtime are named by what gave them.
+fn name_of<T>() -> String {
+    let name = type_name::<T>();
+    if name == type_name::<Own>() {
+        "the result of Reducer::Own".to_owned()
+    } else if name == type_name::<Vec<(u64, Vec<u8>)>>() {
+        "the result of Reducer::Gather".to_owned()
+    } else {
+        format!("`{}`", name.replace("alloc::vec::", "").replace("alloc::string::", ""))
+    }
+}
 
 /// A value of any type, encoded, with the name of its type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,7 +31,7 @@ pub(crate) struct ExitValue {
 
 impl ExitValue {
     pub(crate) fn new<T: Serialize>(value: &T) -> Result<ExitValue, WireError> {
-        Ok(ExitValue { type_name: type_name::<T>().into(), bytes: wire::encode(value)? })
+        Ok(ExitValue { type_name: name_of::<T>(), bytes: wire::encode(value)? })
     }
 
     /// The vector that a reduction gave.
@@ -34,12 +47,12 @@ impl ExitValue {
 
     /// The value, if it is a `T`.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        if self.type_name != type_name::<T>() {
-            let why = format!("it is a `{}`, not a `{}`", self.type_name, type_name::<T>());
-            return Err(Error::Value { why });
+        let asked = name_of::<T>();
+        if self.type_name != asked {
+            return Err(Error::Value { why: format!("it is {}, not {asked}", self.type_name) });
         }
         wire::decode(&self.bytes).map_err(|why| {
-            let why = format!("a `{}` cannot be decoded: {why}", self.type_name);
+            let why = format!("{} cannot be decoded: {why}", self.type_name);
             Error::Value { why }
         })
     }
@@ -54,10 +67,7 @@ mod tests {
         let value = ExitValue::new(&vec![1.5, 2.5]).expect("numbers encode");
         assert_eq!(value.read::<Vec<f64>>(), Ok(vec![1.5, 2.5]));
         let error = value.read::<Vec<u64>>().expect_err("it is another type");
-        assert_eq!(
-            error.to_string(),
-            "the value of the run: it is a `alloc::vec::Vec<f64>`, not a `alloc::vec::Vec<u64>`"
-        );
+        assert_eq!(error.to_string(), "the value of the run: it is `Vec<f64>`, not `Vec<u64>`");
     }
 
     #[test]

@@ -28,9 +28,9 @@ const ARITY: u32 = 8;
 pub enum Reducer {
     /// The sum. Integer sums saturate. Floating-point sums may differ in the last bits with placement.
     Sum,
-    /// The smallest.
+    /// The smallest; of floating-point numbers NaN if one of them is.
     Min,
-    /// The largest.
+    /// The largest; of floating-point numbers NaN if one of them is.
     Max,
     /// Bitwise and, of [`Values::U64`].
     And,
@@ -257,6 +257,11 @@ impl Partial {
     }
 }
 
+/// NaN if either is: a result that leaves it out would look sound.
+fn nan_or(x: f64, y: f64, choose: fn(f64, f64) -> f64) -> f64 {
+    if x.is_nan() || y.is_nan() { f64::NAN } else { choose(x, y) }
+}
+
 fn combine(reducer: Reducer, ours: &mut Values, theirs: Values) -> Result<(), String> {
     fn each<T: Copy>(ours: &mut [T], theirs: &[T], f: impl Fn(T, T) -> T) {
         ours.iter_mut().zip(theirs).for_each(|(a, b)| *a = f(*a, *b));
@@ -268,8 +273,8 @@ fn combine(reducer: Reducer, ours: &mut Values, theirs: Values) -> Result<(), St
         (Reducer::Own, Values::Own(a), Values::Own(b)) if a.type_name() == b.type_name() => a.append(b),
         (_, Values::F64(a), Values::F64(b)) if a.len() == b.len() => match reducer {
             Reducer::Sum => each(a, &b, |x, y| x + y),
-            Reducer::Min => each(a, &b, f64::min),
-            Reducer::Max => each(a, &b, f64::max),
+            Reducer::Min => each(a, &b, |x, y| nan_or(x, y, f64::min)),
+            Reducer::Max => each(a, &b, |x, y| nan_or(x, y, f64::max)),
             _ => return Err(mismatch(&Values::F64(b))),
         },
         (_, Values::U64(a), Values::U64(b)) if a.len() == b.len() => match reducer {
@@ -494,6 +499,18 @@ mod tests {
             root.contribute(ARRAY, sequence, partial, 2).expect("they agree");
             let finished = root.finish(ARRAY).expect("both contributed");
             assert_eq!(*finished.values, Values::U64(vec![12, 2]));
+        }
+    }
+
+    #[test]
+    fn no_largest_and_no_smallest_hides_what_is_no_number() {
+        for (ours, theirs) in [(f64::NAN, 1.0), (1.0, f64::NAN)] {
+            for reducer in [Reducer::Min, Reducer::Max, Reducer::Sum] {
+                let mut values = Values::from(vec![ours, 2.0]);
+                combine(reducer, &mut values, vec![theirs, 2.0].into()).expect("they agree");
+                let Values::F64(numbers) = &values else { panic!("{values:?}") };
+                assert!(numbers[0].is_nan() && numbers[1] >= 2.0, "{reducer:?}: {numbers:?}");
+            }
         }
     }
 

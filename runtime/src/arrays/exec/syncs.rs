@@ -89,8 +89,10 @@ impl Worker<'_> {
         let open = self.shared.plane.lock().rank.open_sync();
         let (mut missing, mut waiting) = (Vec::new(), Vec::new());
         for cell in self.shared.cells.iter() {
-            let looked = cell.mailbox.inspect(|chunk, slot| (chunk, slot.kept(), slot.passport().clone()));
-            let Some((chunk, kept, passport)) = looked else { continue };
+            let looked = cell
+                .mailbox
+                .inspect(|chunk, slot| (chunk, slot.kept(), slot.waits_for(), slot.passport().clone()));
+            let Some((chunk, kept, waits_for, passport)) = looked else { continue };
             let syncs = self.shared.arrays[chunk.array.index()].syncs();
             match open.filter(|&sync| syncs && passport.syncs.next <= sync.0) {
                 Some(sync) => missing.push(format!("{} has not come to sync {sync}", self.describe(chunk))),
@@ -105,6 +107,9 @@ impl Worker<'_> {
             {
                 missing
                     .push(format!("{} has not contributed to reduction {reduction}", self.describe(chunk)));
+            }
+            if let Some(what) = waits_for.filter(|_| passport.goes_on()) {
+                waiting.push(format!("{} waits for {what}", self.describe(chunk)));
             }
             if kept > 0 && passport.goes_on() {
                 let kept = counted(kept, "message", "messages");
