@@ -3,22 +3,15 @@
 //! `MPIRUN` names the launcher, which must be that of the MPI the programs were built with; `mpirun` unless
 //! set. Without one the tests say so and pass.
 #![cfg(feature = "mpi")]
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-#![expect(clippy::print_stdout, reason = "a test that is skipped says so")]
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a test has patience by the clock, and reads who is to start its jobs"
-)]
+
+#[path = "../../tests/src/job.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the system tests need more of it")]
+mod job;
 
 use std::collections::BTreeSet;
-use std::io::Read;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use caribou::trace::What;
-use rustix::process::{Pid, Signal, kill_process};
+use job::{Ended, Job, PATIENCE, launcher, side_by_side};
 use trace_reader::Trace;
 
 const STENCIL: &str = env!("CARGO_BIN_EXE_stencil2d");
@@ -30,78 +23,11 @@ const RING: &str = env!("CARGO_BIN_EXE_ring");
 const MONTECARLO: &str = env!("CARGO_BIN_EXE_montecarlo");
 const CROSSBAR: &str = env!("CARGO_BIN_EXE_crossbar");
 
-/// A job that takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Jobs one after the other: their ranks already wait for each other on too few vCPUs.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-/// The end of a job.
-struct Ended {
-    status: ExitStatus,
-    stdout: Vec<String>,
-    stderr: String,
-}
-
-/// The command that starts jobs, ready for options; `None`, and a line that says so, where there is none.
-fn launcher() -> Option<Command> {
-    let name = std::env::var("MPIRUN").unwrap_or_else(|_| "mpirun".to_owned());
-    let Ok(version) = Command::new(&name).arg("--version").output() else {
-        println!("skipped: there is no {name} here");
-        return None;
-    };
-    let version = String::from_utf8_lossy(&version.stdout).into_owned();
-    let mut command = Command::new(name);
-    // This variable is ours alone; in a job it would be a mistake to be complained of.
-    command.env_remove("MPIRUN");
-    if version.contains("Open MPI") || version.contains("OpenRTE") {
-        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-        // Bound to one vCPU each, ranks would be pinned whatever Caribou does.
-        command.args(["--oversubscribe", "--bind-to", "none"]);
-    }
-    Some(command)
-}
-
 /// Starts a program as `processes` processes and waits for the end; `None` where nothing can start one.
 fn start(processes: u32, variables: &[(&str, &str)], program: &str, arguments: &str) -> Option<Ended> {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut job = launcher()?;
-    job.args(["-n", &processes.to_string(), program]).args(arguments.split_whitespace());
-    job.envs(variables.iter().copied()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut job = job.spawn().unwrap();
-    let (stdout, stderr) = (gather(job.stdout.take()), gather(job.stderr.take()));
-    let status = wait(&mut job);
-    let stdout = stdout.join().unwrap().lines().map(str::to_owned).collect();
-    let ended = Ended { status, stdout, stderr: stderr.join().unwrap() };
-    Some(ended)
-}
-
-fn gather(stream: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
-    let mut stream = stream.unwrap();
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).unwrap();
-        String::from_utf8_lossy(&bytes).into_owned()
-    })
-}
-
-/// Waits as long as there is patience; then asks the launcher to end its job, which a launcher that is killed cannot.
-fn wait(job: &mut Child) -> ExitStatus {
-    let begin = Instant::now();
-    let mut asked = false;
-    loop {
-        if let Some(status) = job.try_wait().unwrap() {
-            return status;
-        }
-        if begin.elapsed() > PATIENCE && !asked {
-            kill_process(Pid::from_child(job), Signal::TERM).unwrap();
-            asked = true;
-        }
-        if begin.elapsed() > PATIENCE + Duration::from_secs(10) {
-            job.kill().unwrap();
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
+    let mut command = launcher(processes)?;
+    command.arg(program).args(arguments.split_whitespace()).envs(variables.iter().copied());
+    Some(Job::start(command).wait())
 }
 
 impl Ended {
@@ -119,7 +45,7 @@ fn every_strategy_gives_the_serial_result_in_any_number_of_processes() {
     let small = "--grid 128 --chunk 16";
     // Chunks of 32 KiB, which travel beside what is encoded.
     let large = "--grid 256 --chunk 64";
-    for (processes, shared_memory, plate) in [
+    let cases = [
         (1, "on", small),
         (2, "on", small),
         (4, "on", small),
@@ -127,7 +53,8 @@ fn every_strategy_gives_the_serial_result_in_any_number_of_processes() {
         (2, "off", small),
         (4, "off", small),
         (4, "off", large),
-    ] {
+    ];
+    side_by_side(cases, |(processes, shared_memory, plate)| {
         let what = format!("{plate} on {processes} processes, shared memory {shared_memory}");
         let variables = [("CARIBOU_SHARED_MEMORY", shared_memory)];
         let options = format!(
@@ -141,13 +68,13 @@ fn every_strategy_gives_the_serial_result_in_any_number_of_processes() {
             let expected = if words == "refine-best" { 2 } else { 1 };
             assert_eq!(ended.lines_with(words), expected, "{what}: {words}: {:?}", ended.stdout);
         }
-    }
+    });
 }
 
 #[test]
 fn particles_of_every_distribution_are_verified_in_any_number_of_processes() {
     let small = "--grid 40 --particles 8000 --speed 2 --rise -3 --iterations 40 --period 1 --check";
-    for (processes, shared_memory) in [(2, "on"), (3, "on"), (2, "off")] {
+    side_by_side([(2, "on"), (3, "on"), (2, "off")], |(processes, shared_memory)| {
         for distribution in ["geometric:0.9", "sinusoidal", "linear:1,3", "patch:0,9,4,12"] {
             let what = format!("{distribution} on {processes} processes, shared memory {shared_memory}");
             let variables = [("CARIBOU_SHARED_MEMORY", shared_memory)];
@@ -158,7 +85,7 @@ fn particles_of_every_distribution_are_verified_in_any_number_of_processes() {
                 assert_eq!(ended.lines_with(words), 1, "{what}: {words}: {:?}", ended.stdout);
             }
         }
-    }
+    });
 }
 
 #[test]
@@ -218,7 +145,7 @@ fn a_sweep_of_processes_is_told_once() {
 #[test]
 fn every_policy_gives_a_pool_the_serial_result_in_any_number_of_processes() {
     let compare = "--check --compare static,guided,factoring,master-worker,caa,ruper,leases,auto";
-    for (processes, shared_memory) in [(1, "on"), (2, "on"), (3, "off")] {
+    side_by_side([(1, "on"), (2, "on"), (3, "off")], |(processes, shared_memory)| {
         for (program, size) in [(MONTECARLO, "--histories 20000"), (CROSSBAR, "--tasks 384 --requests 100")] {
             let what = format!("{program} on {processes} processes, shared memory {shared_memory}");
             let variables = [("CARIBOU_SHARED_MEMORY", shared_memory)];
@@ -230,7 +157,7 @@ fn every_policy_gives_a_pool_the_serial_result_in_any_number_of_processes() {
                 assert_eq!(ended.lines_with(words), 1, "{what}: {words}: {:?}", ended.stdout);
             }
         }
-    }
+    });
 }
 
 #[test]

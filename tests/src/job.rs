@@ -4,13 +4,40 @@
 //! set. Without one, tests say so and pass.
 
 use std::io::{BufRead, BufReader, Read};
+use std::panic::resume_unwind;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// A job that takes longer hangs, unless it is given another limit.
-const PATIENCE: Duration = Duration::from_secs(90);
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Jobs that run at a time. Most of them wait rather than compute; but all are pinned to the same vCPUs.
+const AT_A_TIME: u32 = 4;
+
+static RUNNING: Mutex<u32> = Mutex::new(0);
+static ONE_HAS_ENDED: Condvar = Condvar::new();
+
+/// The right to run a job.
+struct Turn;
+
+impl Turn {
+    fn take() -> Turn {
+        let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = ONE_HAS_ENDED.wait_while(running, |running| *running == AT_A_TIME);
+        *running.unwrap_or_else(PoisonError::into_inner) += 1;
+        Turn
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        ONE_HAS_ENDED.notify_one();
+    }
+}
 
 /// The command that starts `processes` of what follows; `None`, and a line that says so, where there is no launcher.
 #[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
@@ -32,6 +59,21 @@ pub fn launcher(processes: u32) -> Option<Command> {
     Some(command)
 }
 
+/// The results of all cases, each in a thread of its own.
+///
+/// # Panics
+/// As the first case that does.
+pub fn side_by_side<T: Send, R: Send>(
+    cases: impl IntoIterator<Item = T>,
+    run: impl Fn(T) -> R + Sync,
+) -> Vec<R> {
+    let run = &run;
+    thread::scope(|scope| {
+        let cases: Vec<_> = cases.into_iter().map(|case| scope.spawn(move || run(case))).collect();
+        cases.into_iter().map(|case| case.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    })
+}
+
 /// A job that is running.
 pub struct Job {
     child: Child,
@@ -39,6 +81,7 @@ pub struct Job {
     stderr: JoinHandle<String>,
     begin: Instant,
     limit: Duration,
+    _turn: Turn,
 }
 
 /// The end of a job.
@@ -60,11 +103,12 @@ fn now() -> Instant {
 }
 
 impl Job {
-    /// Starts it.
+    /// Starts it, when it is its turn.
     ///
     /// # Panics
     /// If the launcher does not start.
     pub fn start(mut command: Command) -> Job {
+        let turn = Turn::take();
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the launcher starts");
         let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
@@ -77,7 +121,7 @@ impl Job {
             let _ = errors.read_to_end(&mut bytes);
             String::from_utf8_lossy(&bytes).into_owned()
         });
-        Job { child, lines, stderr, begin: now(), limit: PATIENCE }
+        Job { child, lines, stderr, begin: now(), limit: PATIENCE, _turn: turn }
     }
 
     /// Waits for a line with these words, passing over others.

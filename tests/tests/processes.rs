@@ -2,14 +2,10 @@
 #![cfg(feature = "mpi")]
 
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use caribou_tests::job::{Ended, Job, launcher, resident_kib, signal};
-
-/// Jobs one after the other: what they measure would disturb the others.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+use caribou_tests::job::{Ended, Job, launcher, resident_kib, side_by_side, signal};
 
 /// A job of `processes` in a situation; none where there is no launcher.
 fn situation(processes: u32, arguments: &[&str]) -> Option<Command> {
@@ -44,7 +40,6 @@ fn run(processes: u32, arguments: &[&str]) -> Option<Ended> {
 
 #[test]
 fn a_killed_process_ends_the_others_within_seconds_and_is_named() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     for victim in [0, 2] {
         let Some(command) = situation(3, &["rounds"]) else { return };
         let mut job = Job::start(command);
@@ -68,7 +63,6 @@ fn a_killed_process_ends_the_others_within_seconds_and_is_named() {
 
 #[test]
 fn a_handler_that_never_returns_does_not_keep_a_job_that_has_failed_from_ending() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(mut command) = situation(2, &["hang"]) else { return };
     command.env("CARIBOU_WATCHDOG", "1");
     let ended = Job::start(command).wait();
@@ -81,30 +75,26 @@ fn a_handler_that_never_returns_does_not_keep_a_job_that_has_failed_from_ending(
 
 #[test]
 fn a_pool_whose_policy_is_silent_in_all_processes_is_told_of_by_rank_0() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let told = |policy: &str| {
+    let told = side_by_side(["mute", "endless", "leases"], |policy| {
         let mut command = situation(2, &["wait", policy])?;
         command.env("CARIBOU_WATCHDOG", "1");
         let ended = Job::start(command).wait();
         assert!(ended.status.success(), "{policy}: {ended:?}");
         Some(ended.stderr)
-    };
-    let Some(mute) = told("mute") else { return };
+    });
+    let [Some(mute), Some(endless), Some(healthy)] = &told[..] else { return };
     let line = "rank 0, worker 0 has run nothing for want of an order from the policy `mute` for 1.";
     assert!(mute.contains(line) && !mute.contains("rank 1, worker 0"), "{mute}");
-    let endless = told("endless").expect("there is a launcher");
     let line =
         "rank 0, worker 0 has run nothing for want of the end of the pool by the policy `endless` for 1.";
     assert!(endless.contains(line), "{endless}");
     // One waits for the other, which takes its time: who of them has iteration 0 is a matter of luck.
-    let healthy = told("leases").expect("there is a launcher");
     assert!(healthy.contains("worker 0 has run iterations from 0 on for"), "{healthy}");
     assert!(!healthy.contains("for want of"), "{healthy}");
 }
 
 #[test]
 fn what_panics_when_it_is_dropped_at_the_end_of_a_run_is_an_error_of_all_processes() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     for what in ["service", "policy"] {
         let Some(ended) = run(2, &["falls", what]) else { return };
         let said = "rank 1: it panicked outside of a handler: it falls";
@@ -117,7 +107,6 @@ fn what_panics_when_it_is_dropped_at_the_end_of_a_run_is_an_error_of_all_process
 
 #[test]
 fn what_it_takes_to_decode_a_message_is_not_charged_to_its_chunk() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(ended) = run(2, &["decode"]) else { return };
     let said =
         ended.stdout.iter().find_map(|line| line.strip_prefix("handlers took ")?.strip_suffix(" percent"));
@@ -127,9 +116,8 @@ fn what_it_takes_to_decode_a_message_is_not_charged_to_its_chunk() {
 
 #[test]
 fn a_stopped_process_holds_up_the_run_and_loses_nothing() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    for shared_memory in ["on", "off"] {
-        let Some(mut command) = situation(2, &["flood", "400000", "128"]) else { return };
+    side_by_side(["on", "off"], |shared_memory| {
+        let Some(mut command) = situation(2, &["flood", "100000", "512"]) else { return };
         command.env("CARIBOU_SHARED_MEMORY", shared_memory);
         let job = Job::start(command);
         let processes = job.processes(2);
@@ -142,16 +130,15 @@ fn a_stopped_process_holds_up_the_run_and_loses_nothing() {
         signal("CONT", processes[1]);
         let ended = job.wait();
         assert!(ended.status.success(), "{ended:?}");
-        assert!(ended.stdout.iter().any(|line| line == "all 400000 messages have come"), "{ended:?}");
+        assert!(ended.stdout.iter().any(|line| line == "all 100000 messages have come"), "{ended:?}");
         // 400 MB of messages are waiting to be sent; credit lets a few MB out, and the sender pauses.
         assert!(soon_kib > 0 && later_kib < soon_kib + 20_000, "from {soon_kib} to {later_kib} KiB");
         assert!(later_kib < 150_000, "{later_kib} KiB");
-    }
+    });
 }
 
 #[test]
 fn a_flow_one_way_does_not_wait_for_an_idle_receiver() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     for stopped in [None, Some(0), Some(1)] {
         let Some(mut command) = situation(2, &["flood", "300", "131072"]) else { return };
         // With so little room Open MPI keeps back the words that free what was sent, until its receiver calls it again.
@@ -173,7 +160,6 @@ fn a_flow_one_way_does_not_wait_for_an_idle_receiver() {
 
 #[test]
 fn long_messages_under_way_do_not_keep_a_run_from_ending() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     for shared_memory in ["on", "off"] {
         let Some(mut command) = situation(3, &["hurry"]) else { return };
         command.env("CARIBOU_SHARED_MEMORY", shared_memory);
@@ -186,7 +172,6 @@ fn long_messages_under_way_do_not_keep_a_run_from_ending() {
 
 #[test]
 fn a_small_dev_shm_is_large_enough() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(mut command) = situation_in_a_small_shm(4, &["flood", "1000", "128"]) else { return };
     // MPICH's own needs are larger, unless it takes memory of System V, which has its room elsewhere.
     command.env("UCX_TLS", "sysv,self");
@@ -198,7 +183,6 @@ fn a_small_dev_shm_is_large_enough() {
 
 #[test]
 fn without_shared_memory_messages_go_through_mpi_and_the_job_says_so_once() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(mut command) = launcher(3) else { return };
     // A file that may not be so long is an error to the program then, and no signal.
     command.args(["sh", "-c", "trap '' XFSZ && exec \"$@\"", "sh", env!("CARGO_BIN_EXE_processes"), "apart"]);
@@ -212,7 +196,6 @@ fn without_shared_memory_messages_go_through_mpi_and_the_job_says_so_once() {
 
 #[test]
 fn a_panic_is_the_error_of_every_process() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(ended) = run(3, &["panic"]) else { return };
     assert!(!ended.status.success());
     let said = ended.stderr.matches("rank 2: chunk Panics[2] of array 0 panicked in its handler of `start`");
@@ -221,7 +204,6 @@ fn a_panic_is_the_error_of_every_process() {
 
 #[test]
 fn a_run_that_cannot_go_on_says_what_waits_in_every_process() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     for shared_memory in ["on", "off"] {
         let Some(mut command) = situation(3, &["stall"]) else { return };
         command.env("CARIBOU_SHARED_MEMORY", shared_memory);
@@ -236,7 +218,6 @@ fn a_run_that_cannot_go_on_says_what_waits_in_every_process() {
 
 #[test]
 fn messages_that_reach_nobody_are_warned_of_once_by_the_first_process() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(ended) = run(3, &["lose"]) else { return };
     let warning = "1 message reached nobody: 1 `message` to Loses[22] of array 0, which does not exist";
     assert!(ended.status.success(), "{ended:?}");
@@ -246,7 +227,6 @@ fn messages_that_reach_nobody_are_warned_of_once_by_the_first_process() {
 
 #[test]
 fn a_process_that_ends_in_a_handler_is_missed_by_those_who_take_leave() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(ended) = run(2, &["vanish"]) else { return };
     assert!(!ended.status.success() && ended.took < Duration::from_secs(15), "{ended:?}");
     assert!(ended.stderr.contains("rank 1 is gone"), "{ended:?}");
@@ -254,7 +234,6 @@ fn a_process_that_ends_in_a_handler_is_missed_by_those_who_take_leave() {
 
 #[test]
 fn a_message_that_panics_when_it_is_encoded_ends_the_run_on_both_sides() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     for shared_memory in ["on", "off"] {
         let Some(mut command) = situation(2, &["unwritable"]) else { return };
         command.env("CARIBOU_SHARED_MEMORY", shared_memory);
@@ -269,7 +248,6 @@ fn a_message_that_panics_when_it_is_encoded_ends_the_run_on_both_sides() {
 
 #[test]
 fn a_process_that_leaves_early_is_missed() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(ended) = run(2, &["leave"]) else { return };
     assert!(!ended.status.success(), "{ended:?}");
     assert!(ended.stderr.contains("rank 1 is gone"), "{ended:?}");
@@ -277,23 +255,22 @@ fn a_process_that_leaves_early_is_missed() {
 
 #[test]
 fn processes_with_different_settings_do_not_begin() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    for (setting, said) in [
+    let cases = [
         ("lb", "CARIBOU_LB: rank 1 has `greedy`, rank 0 `refine`: it must be the same in all processes"),
         ("period", "CARIBOU_LB_PERIOD: rank 1 has `7`, rank 0 `20`"),
         ("trace", "CARIBOU_TRACE: rank 1 has `traces`, rank 0 `no trace`"),
         ("own", "--seed: rank 1 has `2`, rank 0 `1`"),
         ("workers", "workers: 1 rank x 100000 workers are too many for one process"),
-    ] {
+    ];
+    side_by_side(cases, |(setting, said)| {
         let Some(ended) = run(2, &["differ", setting]) else { return };
         assert!(!ended.status.success());
         assert!(ended.stderr.contains(said), "{ended:?}");
-    }
+    });
 }
 
 #[test]
 fn a_process_that_refuses_to_take_part_ends_the_job() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     for who in ["one", "all"] {
         let Some(command) = situation(3, &["refuse", who]) else { return };
         let mut job = Job::start(command);
@@ -306,7 +283,6 @@ fn a_process_that_refuses_to_take_part_ends_the_job() {
 
 #[test]
 fn a_program_lends_a_communicator_and_gets_it_back() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(ended) = run(4, &["communicator"]) else { return };
     assert!(ended.status.success(), "{ended:?}");
     assert_eq!(ended.stdout.iter().filter(|line| line.starts_with("done on rank")).count(), 4);
@@ -314,7 +290,6 @@ fn a_program_lends_a_communicator_and_gets_it_back() {
 
 #[test]
 fn one_hosts_clocks_are_one() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(ended) = run(2, &["clocks"]) else { return };
     let clocks: Vec<_> = ended.stdout.iter().filter(|line| line.starts_with("clock")).collect();
     assert_eq!(clocks, ["clock 0 0 0"; 2], "{ended:?}");
@@ -322,22 +297,19 @@ fn one_hosts_clocks_are_one() {
 
 #[test]
 fn a_pool_of_processes_gives_each_the_serial_result() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    for processes in [1, 2, 3] {
-        for shared_memory in ["on", "off"] {
-            let Some(mut command) = situation(processes, &["pools"]) else { return };
-            command.env("CARIBOU_SHARED_MEMORY", shared_memory);
-            let ended = Job::start(command).wait();
-            assert!(ended.status.success(), "{ended:?}");
-            let agree = ended.stdout.iter().filter(|line| line.contains("all pools agree")).count();
-            assert_eq!(agree as u32, processes, "{ended:?}");
-        }
-    }
+    let cases = [(1, "on"), (2, "on"), (3, "on"), (1, "off"), (2, "off"), (3, "off")];
+    side_by_side(cases, |(processes, shared_memory)| {
+        let Some(mut command) = situation(processes, &["pools"]) else { return };
+        command.env("CARIBOU_SHARED_MEMORY", shared_memory);
+        let ended = Job::start(command).wait();
+        assert!(ended.status.success(), "{ended:?}");
+        let agree = ended.stdout.iter().filter(|line| line.contains("all pools agree")).count();
+        assert_eq!(agree as u32, processes, "{ended:?}");
+    });
 }
 
 #[test]
 fn a_killed_process_ends_a_pool_with_its_name() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(command) = situation(2, &["labour"]) else { return };
     let mut job = Job::start(command);
     let processes = job.processes(2);
@@ -352,7 +324,6 @@ fn a_killed_process_ends_a_pool_with_its_name() {
 
 #[test]
 fn an_iteration_that_panics_is_the_error_of_every_process() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(ended) = run(3, &["tired"]) else { return };
     let is_it = |line: &&str| {
         line.starts_with("error: rank ") && line.contains(" panicked while executing iterations")
@@ -363,7 +334,6 @@ fn an_iteration_that_panics_is_the_error_of_every_process() {
 
 #[test]
 fn processes_with_different_pools_do_not_begin() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(ended) = run(2, &["unequal"]) else { return };
     assert_eq!(
         ended.stderr.matches("rank 1 runs a pool of 1001 iterations, rank 0 a pool of 1000").count(),
