@@ -92,7 +92,7 @@ mod wire;
 
 pub use arrays::api::chunk::{Chunk, Load};
 pub use arrays::api::combine::Combine;
-pub use arrays::api::ctx::{Array, Ctx, Target};
+pub use arrays::api::ctx::{Array, Ctx, Elsewhere, Target};
 pub use arrays::api::halos::{Halo, Halos};
 pub use arrays::api::index::{Extent, Index};
 pub use arrays::api::reply::ReplyTo;

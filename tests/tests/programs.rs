@@ -955,3 +955,152 @@ fn cells_of_another_array_refine_a_grid_while_both_migrate_and_are_counted() {
     };
     assert_eq!(given(program, 0..=99), (1..=REFINED_STEPS).map(|step| (step, fine_total(step))).collect());
 }
+
+/// Players add up what they hold, in all and by teams, and hear from the umpires how to go on.
+#[derive(Serialize, Deserialize)]
+struct Player {
+    umpires: Array<Umpire>,
+    round: u32,
+    holds: u64,
+}
+
+/// One hears the sum of each round; all hear what the teams have, and count.
+#[derive(Serialize, Deserialize)]
+struct Umpire {
+    players: Option<Array<Player>>,
+    sums: Vec<u64>,
+    teams: u32,
+    counted: u64,
+    syncs: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Whistle {
+    Players(Array<Player>),
+    Round(u64),
+    Team(u64),
+    Counted(u64),
+}
+
+const PLAYERS: u32 = 9;
+const UMPIRES: u32 = 4;
+const GAME_ROUNDS: u32 = 6;
+const ROUND: u32 = 1;
+const TEAM: u32 = 2;
+const COUNTED: u32 = 3;
+
+impl Player {
+    fn play(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.round += 1;
+        let (me, umpires) = (ctx.index(), self.umpires);
+        ctx.contribute(ROUND, Reducer::Sum, vec![self.holds], Target::chunk_of(umpires, UMPIRES - 1));
+        let team = Section::new((0..PLAYERS).filter(|player| player % 3 == me % 3));
+        ctx.contribute_in(&team, TEAM, Reducer::Max, vec![self.holds], Target::all_of(umpires));
+        if self.round.is_multiple_of(2) && self.round < GAME_ROUNDS {
+            ctx.at_sync();
+        }
+    }
+}
+
+impl Chunk for Player {
+    type Index = u32;
+    type Message = u64;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 0 {
+            ctx.broadcast_to(self.umpires, &Whistle::Players(ctx.array()));
+        }
+        self.play(ctx);
+    }
+
+    fn resume(&mut self, _: &mut Ctx<'_, Self>) {}
+
+    fn receive(&mut self, sum: u64, ctx: &mut Ctx<'_, Self>) {
+        self.holds = (self.holds * 5 + sum) % 1000;
+        self.play(ctx);
+    }
+}
+
+impl Chunk for Umpire {
+    type Index = u32;
+    type Message = Whistle;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.at_sync_nowait();
+    }
+
+    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.syncs += 1;
+        if self.syncs < (GAME_ROUNDS - 1) / 2 {
+            ctx.at_sync_nowait();
+        }
+    }
+
+    fn ready(&self, whistle: &Whistle) -> bool {
+        self.players.is_some() || !matches!(whistle, Whistle::Round(_))
+    }
+
+    fn reduced(tag: u32, values: Values) -> Whistle {
+        match (tag, values) {
+            (ROUND, Values::U64(sum)) => Whistle::Round(sum[0]),
+            (TEAM, Values::U64(most)) => Whistle::Team(most[0]),
+            (COUNTED, Values::U64(counted)) => Whistle::Counted(counted[0]),
+            other => panic!("nothing like {other:?} is contributed"),
+        }
+    }
+
+    fn receive(&mut self, whistle: Whistle, ctx: &mut Ctx<'_, Self>) {
+        match whistle {
+            Whistle::Players(players) => self.players = Some(players),
+            Whistle::Round(sum) => {
+                self.sums.push(sum);
+                if let (true, Some(players)) = (self.sums.len() < GAME_ROUNDS as usize, self.players) {
+                    ctx.broadcast_to(players, &sum);
+                }
+            }
+            Whistle::Team(most) => {
+                self.teams += 1;
+                self.counted += most;
+            }
+            Whistle::Counted(counted) => return ctx.exit_with(&(self.sums.clone(), counted)),
+        }
+        let (last, sums) = (UMPIRES - 1, self.sums.len() as u32);
+        if self.teams == 3 * GAME_ROUNDS && (ctx.index() != last || sums == GAME_ROUNDS) {
+            self.teams = 0;
+            ctx.contribute(COUNTED, Reducer::Sum, vec![self.counted], Target::Chunk(last));
+        }
+    }
+}
+
+/// The same without chunks.
+fn played() -> (Vec<u64>, u64) {
+    let mut holds: Vec<u64> = (0..PLAYERS).map(u64::from).collect();
+    let (mut sums, mut counted) = (Vec::new(), 0);
+    for _ in 0..GAME_ROUNDS {
+        let sum: u64 = holds.iter().sum();
+        counted += (0..3).filter_map(|team| holds[team..].iter().step_by(3).max()).sum::<u64>();
+        holds.iter_mut().for_each(|holds| *holds = (*holds * 5 + sum) % 1000);
+        sums.push(sum);
+    }
+    (sums, u64::from(UMPIRES) * counted)
+}
+
+#[test]
+fn chunks_of_another_array_hear_of_reductions_over_an_array_and_over_sections() {
+    let program = |config: Config| {
+        let report = caribou::run(config.lb("rotate")?, |setup| {
+            let umpires = setup.array(UMPIRES, |_| Umpire {
+                players: None,
+                sums: Vec::new(),
+                teams: 0,
+                counted: 0,
+                syncs: 0,
+            });
+            // The first of each team is on another rank.
+            let player = move |player: u32| Player { umpires, round: 0, holds: player.into() };
+            setup.array_with(PLAYERS, Placement::RoundRobin, player);
+        })?;
+        report.value::<(Vec<u64>, u64)>()
+    };
+    assert_eq!(given(program, 0..=99), played());
+}

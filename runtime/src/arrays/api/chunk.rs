@@ -104,7 +104,8 @@ pub trait Chunk: Serialize + DeserializeOwned + Send + Sized + 'static {
         self.start(ctx);
     }
 
-    /// Makes the result of a reduction the message that announces it (not with [`Target::Exit`](crate::Target::Exit)); `tag` is the contributors'.
+    /// Makes the result of a reduction the message that announces it (not with [`Target::Exit`](crate::Target::Exit)); `tag` is the contributors',
+    /// of this array or of another.
     ///
     /// # Panics
     /// By default: a chunk type that contributes says how it hears of results.

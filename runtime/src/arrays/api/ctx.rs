@@ -91,6 +91,77 @@ pub enum Target<I> {
     Scan,
     /// To the caller of [`run`](crate::run()): the run ends, and [`Report::value`](crate::Report::value) has it.
     Exit,
+    /// To chunks of another array: made by [`chunk_of`](Target::chunk_of) and [`all_of`](Target::all_of).
+    Elsewhere(Elsewhere),
+}
+
+/// Chunks of another array, to hear of a reduction.
+///
+/// ```
+/// # use caribou::{Chunk, Ctx, Setup, Target}; use serde::{Deserialize, Serialize};
+/// # #[derive(Serialize, Deserialize)] struct Master;
+/// # impl Chunk for Master {
+/// #     type Index = u32; type Message = ();
+/// #     fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+/// # }
+/// let master = Setup::default().array(1, |_| Master);
+/// let target: Target<u32> = Target::all_of(master);
+/// assert!(matches!(target, Target::Elsewhere(_)) && target != Target::All);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Elsewhere(Goal);
+
+impl<I> Target<I> {
+    /// To a chunk of another array. Its own [`Chunk::reduced`] makes the result a message, as with those of its own array; the
+    /// tags tell them apart.
+    ///
+    /// ```
+    /// use caribou::{Array, Chunk, Config, Ctx, Reducer, Target, Values};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Worker { master: Array<Master> }
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Master;
+    ///
+    /// const DONE: u32 = 1;
+    ///
+    /// impl Chunk for Worker {
+    ///     type Index = u32;
+    ///     type Message = ();
+    ///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+    ///         let work = vec![u64::from(ctx.index())];
+    ///         ctx.contribute(DONE, Reducer::Sum, work, Target::chunk_of(self.master, 0));
+    ///     }
+    ///     fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+    /// }
+    /// impl Chunk for Master {
+    ///     type Index = u32;
+    ///     type Message = u64;
+    ///     fn reduced(tag: u32, values: Values) -> u64 {
+    ///         match (tag, values) {
+    ///             (DONE, Values::U64(work)) => work[0],
+    ///             other => unreachable!("{other:?}"),
+    ///         }
+    ///     }
+    ///     fn receive(&mut self, work: u64, ctx: &mut Ctx<'_, Self>) { ctx.exit_with(&work); }
+    /// }
+    ///
+    /// let report = caribou::run(Config::default().ranks(2), |setup| {
+    ///     let master = setup.array(1, |_| Master);
+    ///     setup.array(100, move |_| Worker { master });
+    /// })?;
+    /// assert_eq!(report.value::<u64>()?, 4950);
+    /// # Ok::<(), caribou::Error>(())
+    /// ```
+    pub fn chunk_of<D: Chunk>(array: Array<D>, index: D::Index) -> Target<I> {
+        Target::Elsewhere(Elsewhere(Goal::ChunkOf(ChunkId { array: array.id, key: index.pack() })))
+    }
+
+    /// To every chunk of another array, as [`chunk_of`](Self::chunk_of) does to one.
+    pub fn all_of<D: Chunk>(array: Array<D>) -> Target<I> {
+        Target::Elsewhere(Elsewhere(Goal::AllOf(array.id)))
+    }
 }
 
 /// The runtime as a handler of chunk type `C` sees it.
@@ -384,6 +455,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
             Target::Chunk(index) => Goal::Chunk(index.pack()),
             Target::Scan => Goal::Scan,
             Target::Exit => Goal::Exit,
+            Target::Elsewhere(Elsewhere(goal)) => goal,
         };
         (Agreement { tag, reducer, goal }, values)
     }

@@ -533,15 +533,13 @@ impl RankCore {
                     self.send(rank, Packet::SectionResult { array, keys, tag, values }, 0, out);
                 }
             }
-            (Goal::Chunk(key), _) => {
-                let (to, delivery) = (ChunkId { array, key }, result(tag, values));
-                self.send_message(Envelope { to, delivery }, out);
-            }
+            (Goal::AllOf(array), _) => self.broadcast(array, result(tag, values), out),
+            (Goal::Chunk(key), _) => self.tell_one(ChunkId { array, key }, tag, values, out),
+            (Goal::ChunkOf(to), _) => self.tell_one(to, tag, values, out),
             (Goal::Scan, _) => match scan(reducer, &values) {
                 Ok(results) => {
                     for (key, values) in results {
-                        let (to, delivery) = (ChunkId { array, key }, result(tag, Arc::new(values)));
-                        self.send_message(Envelope { to, delivery }, out);
+                        self.tell_one(ChunkId { array, key }, tag, Arc::new(values), out);
                     }
                 }
                 Err(why) => self.refuse(array, why, out),
@@ -551,6 +549,10 @@ impl RankCore {
                 self.exit(out);
             }
         }
+    }
+
+    fn tell_one(&mut self, to: ChunkId, tag: u32, values: Arc<Values>, out: &mut Actions) {
+        self.send_message(Envelope { to, delivery: result(tag, values) }, out);
     }
 
     /// Sends a message to the rank that its chunk is on.

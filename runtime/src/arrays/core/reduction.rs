@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::census::{Report, Tally};
 use super::own::Own;
-use crate::ids::{ArrayId, Rank};
+use crate::ids::{ArrayId, ChunkId, Rank};
 use crate::wire;
 
 /// Children per rank in the tree of partial results.
@@ -154,6 +154,9 @@ pub(crate) fn scan(reducer: Reducer, gathered: &Values) -> Result<Vec<(u64, Valu
 pub(crate) enum Goal {
     All,
     Chunk(u64),
+    /// Chunks of another array.
+    AllOf(ArrayId),
+    ChunkOf(ChunkId),
     Scan,
     Exit,
 }
@@ -172,6 +175,8 @@ impl fmt::Display for Agreement {
         f.write_str(match self.goal {
             Goal::All => "all chunks",
             Goal::Chunk(_) => "one chunk",
+            Goal::AllOf(_) => "all chunks of another array",
+            Goal::ChunkOf(_) => "one chunk of another array",
             Goal::Scan => "each chunk after those that count for it",
             Goal::Exit => "the caller of run",
         })
