@@ -39,6 +39,17 @@ pub enum Error {
         panic: String,
     },
 
+    /// A handler ended the run with [`Ctx::fail`](crate::Ctx::fail): the program found something wrong.
+    #[error("rank {rank}: chunk {chunk} ended the run: {why}")]
+    Program {
+        /// The rank it ran on.
+        rank: Rank,
+        /// Array and index.
+        chunk: String,
+        /// The program's words.
+        why: String,
+    },
+
     /// The setup function panicked, or what makes or places chunks. The place is on standard error.
     #[error("rank {rank} panicked {doing}: {panic}")]
     SetupPanicked {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Ending {
     Exit,
+    Fail,
     Panic,
 }
 
@@ -39,6 +40,7 @@ impl Chunk for Flooder {
         thread::sleep(Duration::from_millis(u64::from(self.pause_ms)));
         match self.ending {
             Ending::Exit => ctx.exit(),
+            Ending::Fail => ctx.fail("flooded"),
             Ending::Panic => {
                 // What a handler has flushed is sent even if it does not return.
                 ctx.flush();
@@ -63,6 +65,9 @@ fn flood(ranks: u32, workers: u32, ends: u32, ending: Ending, messages: u32, pau
     });
     match (ending, result) {
         (Ending::Exit, Ok(report)) => assert_eq!(report.undelivered.messages, 0, "{what}: all are under way"),
+        (Ending::Fail, Err(Error::Program { chunk, why, .. })) => {
+            assert_eq!((chunk, &*why), (format!("Flooder[{ends}] of array 0"), "flooded"), "{what}");
+        }
         (Ending::Panic, Err(Error::HandlerPanicked { .. })) => {}
         (_, other) => panic!("{what}: {other:?}"),
     }
@@ -80,6 +85,11 @@ fn end_everywhere(ending: Ending) {
 #[test]
 fn every_worker_of_every_rank_can_end_the_run() {
     end_everywhere(Ending::Exit);
+}
+
+#[test]
+fn every_worker_of_every_rank_can_fail_the_run() {
+    end_everywhere(Ending::Fail);
 }
 
 #[test]

@@ -788,6 +788,44 @@ fn rows_and_columns_of_a_matrix_reduce_while_its_blocks_migrate() {
     assert_eq!(given(program, 0..=99), [digest()]);
 }
 
+/// A sum that diverges in one chunk.
+#[derive(Serialize, Deserialize)]
+struct Diverging {
+    sum: f64,
+}
+
+impl Chunk for Diverging {
+    type Index = u32;
+    type Message = f64;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.send((ctx.index() + 1) % 5, self.sum);
+    }
+
+    fn receive(&mut self, term: f64, ctx: &mut Ctx<'_, Self>) {
+        self.sum += term;
+        match ctx.index() {
+            3 if self.sum > 100.0 => ctx.fail(format!("its sum is {}", self.sum)),
+            _ => self.start(ctx),
+        }
+    }
+}
+
+#[test]
+fn an_error_of_the_program_ends_it_everywhere_with_its_words() {
+    let program = |config| {
+        let result = caribou::run(config, |setup| {
+            setup.array_with(5, Placement::Hash, |_| Diverging { sum: 1.0 });
+        });
+        match result {
+            Err(Error::Program { chunk, why, .. }) => Ok((chunk, why.starts_with("its sum is 1"))),
+            Err(other) => Err(other),
+            Ok(report) => panic!("{report:?}"),
+        }
+    };
+    assert_eq!(given(program, 0..=99), ("Diverging[3] of array 0".to_owned(), true));
+}
+
 /// One of a row of coarse cells, over which a front runs. Where the front is, two cells of another array refine it for three
 /// steps.
 #[derive(Serialize, Deserialize)]

@@ -710,6 +710,37 @@ impl<'a, C: Chunk> Ctx<'a, C> {
             Err(why) => panic!("the value of the run cannot be encoded: {why}"),
         }
     }
+
+    /// Ends the run on all ranks when the handler returns, with an error that says what went wrong:
+    /// [`run`](crate::run()) returns [`Error::Program`](crate::Error::Program) in every process, with the chunk and these words.
+    /// For what the program finds wrong by itself, such as a sum that diverges; the first error of a run counts.
+    ///
+    /// ```
+    /// use caribou::{Chunk, Config, Ctx, Error};
+    /// use serde::{Deserialize, Serialize};
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Solver { residual: f64 }
+    /// impl Chunk for Solver {
+    ///     type Index = u32;
+    ///     type Message = f64;
+    ///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) { ctx.send(ctx.index(), 10.0 * self.residual); }
+    ///     fn receive(&mut self, residual: f64, ctx: &mut Ctx<'_, Self>) {
+    ///         if residual > 1e6 { return ctx.fail(format!("the residual has grown to {residual:e}")); }
+    ///         ctx.send(ctx.index(), 10.0 * residual);
+    ///     }
+    /// }
+    /// let result = caribou::run(Config::default().ranks(2), |setup| {
+    ///     setup.array(1, |_| Solver { residual: 2.0 });
+    /// });
+    /// let Err(error @ Error::Program { .. }) = result else { panic!("{result:?}") };
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "rank 0: chunk Solver[0] of array 0 ended the run: the residual has grown to 2e6"
+    /// );
+    /// ```
+    pub fn fail(&mut self, why: impl Into<String>) {
+        self.handler.outbox.push(Effect::Fail(why.into().into()));
+    }
 }
 
 #[track_caller]

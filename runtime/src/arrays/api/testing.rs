@@ -56,6 +56,8 @@ pub struct Effects<C: Chunk> {
     pub removed: bool,
     /// True if it ended the run.
     pub exit: bool,
+    /// The error that it ended the run with.
+    pub failed: Option<String>,
     /// Load it declared, ns of ticks.
     pub charged: Option<u64>,
     value: Option<Box<ExitValue>>,
@@ -77,6 +79,7 @@ impl<C: Chunk> Default for Effects<C> {
             at_sync: false,
             removed: false,
             exit: false,
+            failed: None,
             charged: None,
             value: None,
         }
@@ -232,6 +235,7 @@ impl<C: Chunk> Effects<C> {
                 self.exit = true;
                 self.value = self.value.take().or(value);
             }
+            Effect::Fail(why) => self.failed = self.failed.take().or(Some(why.into())),
         }
     }
 }

@@ -59,6 +59,8 @@ pub(crate) enum Effect {
     },
     Remove,
     Exit(Option<Box<ExitValue>>),
+    /// The run is to end with this as its error.
+    Fail(Box<str>),
 }
 
 /// The runtime's own record of a chunk; it travels with it.

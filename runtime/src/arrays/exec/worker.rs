@@ -246,6 +246,10 @@ impl<'r> Worker<'r> {
                     value.into_iter().for_each(|value| self.shared.ending.yields(*value));
                     self.with_core(|core, _, out| core.exit(out));
                 }
+                Effect::Fail(why) => {
+                    let (rank, chunk) = (self.shared.facts.rank, self.describe(chunk));
+                    self.fail(Error::Program { rank, chunk, why: why.into() });
+                }
             }
         }
         fate
