@@ -18,15 +18,14 @@
 //!
 //! It does not carry values (see [`reduction`](super::reduction)) or decide when to send.
 
-use std::collections::BTreeMap;
-
+use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 /// Reports added up so far, for one count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tally {
     /// Reports heard minus births announced, of the depths where they differ.
-    surplus: BTreeMap<u32, i64>,
+    surplus: LiteMap<u32, i64>,
     heard: u64,
     born: u64,
     left: u64,
@@ -44,7 +43,7 @@ impl Tally {
 
     /// Adds another tally of the same count.
     pub(crate) fn merge(&mut self, other: &Tally) {
-        for (&depth, &surplus) in &other.surplus {
+        for (&depth, &surplus) in other.surplus.iter() {
             self.add(depth, surplus);
         }
         self.heard += other.heard;

@@ -64,7 +64,7 @@ pub(crate) struct RankCore {
 struct Fates {
     unread: Addressees,
     migrations: u64,
-    inserted: BTreeMap<Rank, u64>,
+    inserted: LiteMap<Rank, u64>,
     admitted: u64,
     /// Chunks that removed themselves on this rank, as many as are remembered: messages to them that come later wait here.
     removed: BTreeSet<ChunkId>,

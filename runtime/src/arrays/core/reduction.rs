@@ -9,10 +9,10 @@
 //! Reducers over vectors are a closed set, so interior ranks combine without knowing the chunk's type; values of types of
 //! their own are a list until somebody who knows the type has combined them, see [`own`](super::own).
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use super::census::{Report, Tally};
@@ -334,7 +334,7 @@ struct Pending {
 #[derive(Debug)]
 pub(crate) struct Reductions {
     rank: Rank,
-    pending: BTreeMap<(ArrayId, u64), Pending>,
+    pending: LiteMap<(ArrayId, u64), Pending>,
     /// For each array, the next reduction that own chunks have not all contributed to.
     open: Vec<u64>,
     /// Root only: per array, the next reduction to finish and the population it needs.
@@ -348,7 +348,7 @@ impl Reductions {
         let roots = if rank.0 == 0 { populations.iter().map(|&p| (0, p)).collect() } else { Vec::new() };
         Reductions {
             rank,
-            pending: BTreeMap::new(),
+            pending: LiteMap::new(),
             open: vec![0; populations.len()],
             roots,
             uncombined: None,
@@ -423,7 +423,8 @@ impl Reductions {
     pub(crate) fn complete(&mut self, array: ArrayId, sequence: u64) -> Vec<(u64, Partial)> {
         let open = &mut self.open[array.index()];
         *open = (*open).max(sequence + 1);
-        let through = self.pending.range((array, 0)..=(array, sequence)).map(|(&of, _)| of);
+        let through =
+            self.pending.keys().filter(|&&of| ((array, 0)..=(array, sequence)).contains(&of)).copied();
         let through = through.collect::<Vec<_>>().into_iter();
         through.filter_map(|of| Some((of.1, self.pending.remove(&of)?.partial?))).collect()
     }

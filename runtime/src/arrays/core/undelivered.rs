@@ -13,7 +13,6 @@
 //! then more insertions were sent to that rank than it has admitted. If neither holds, no chunk has that index.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 
 use litemap::LiteMap;
@@ -133,7 +132,7 @@ pub(crate) struct Leftover {
     /// Migrations it has heard of.
     pub(crate) migrations: u64,
     /// Chunks that its handlers have inserted, by the rank they were sent to.
-    pub(crate) inserted: BTreeMap<Rank, u64>,
+    pub(crate) inserted: LiteMap<Rank, u64>,
     /// Inserted chunks that have come to it.
     pub(crate) admitted: u64,
 }
@@ -180,7 +179,7 @@ mod tests {
         assert_eq!(lost([waiting(0, 2), waiting(1, 3)]), 5);
         let moved = Leftover { migrations: 1, ..waiting(0, 2) };
         assert_eq!(lost([moved, waiting(1, 3)]), 2, "rank 1 has not heard of the moves");
-        let inserts = Leftover { inserted: [(Rank(1), 1)].into(), ..waiting(0, 2) };
+        let inserts = Leftover { inserted: [(Rank(1), 1)].into_iter().collect(), ..waiting(0, 2) };
         assert_eq!(lost([inserts.clone(), waiting(1, 3)]), 2, "a chunk is on its way to rank 1");
         assert_eq!(lost([inserts, Leftover { admitted: 1, ..waiting(1, 3) }]), 5);
     }

@@ -4,7 +4,6 @@
 //! collects the parts of all ranks and makes the whole of them.
 
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -72,7 +71,7 @@ struct Follow {
     told: u64,
     /// The progress that the program of this process was told last.
     heard: Option<u64>,
-    others: BTreeMap<Rank, u64>,
+    others: LiteMap<Rank, u64>,
 }
 
 /// Looks after workers that all wait, where the watchdog of rank 0 sees those of its own process alone.
@@ -84,7 +83,7 @@ struct Vigil {
     seen: Option<Vec<Sight>>,
     told: bool,
     /// Ranks of which all workers wait, as rank 0 heard.
-    waiting: BTreeSet<Rank>,
+    waiting: LiteMap<Rank, ()>,
 }
 
 /// The accumulated value, where it is needed, and the rest.
@@ -225,7 +224,7 @@ impl<'m> Monitor<'m> {
             PoolPacket::Waits { all } => {
                 let waiting = &mut self.vigil.waiting;
                 if all {
-                    waiting.insert(from)
+                    waiting.insert(from, ())
                 } else {
                     waiting.remove(&from)
                 };
