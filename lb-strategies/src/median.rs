@@ -9,7 +9,7 @@
 /// ```
 #[must_use]
 pub fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
+    values.sort_unstable_by(f64::total_cmp);
     let upper = values.len() / 2;
     let lower = values.len().checked_sub(1)? / 2;
     Some(f64::midpoint(values[lower], values[upper]))

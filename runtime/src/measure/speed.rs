@@ -71,7 +71,7 @@ impl Speed {
 
     pub(crate) fn turns_per_us(&self) -> f64 {
         let mut bursts: Vec<f64> = self.bursts.iter().copied().collect();
-        bursts.sort_by(f64::total_cmp);
+        bursts.sort_unstable_by(f64::total_cmp);
         bursts[bursts.len() / 2]
     }
 }

@@ -66,7 +66,7 @@ impl Takers {
         }
         let (now, mut takers) = before.again(sample.at_ns, vcpus);
         *seen = Some(now);
-        takers.sort_by_key(|taker| (std::cmp::Reverse(taker.cpu_ns), taker.pid));
+        takers.sort_unstable_by_key(|taker| (std::cmp::Reverse(taker.cpu_ns), taker.pid));
         takers.truncate(NAMED_MAX);
         Some(Look { at_ns: sample.at_ns, over_ns, takers })
     }

@@ -211,7 +211,7 @@ fn merge(kinds: Vec<KindStatus>) -> Vec<KindStatus> {
         by_name.entry(kind.name.clone()).or_default().add(kind);
     }
     let mut kinds: Vec<KindStatus> = by_name.into_iter().map(|(_, kind)| kind).collect();
-    kinds.sort_by(|a, b| b.cpu_ns.cmp(&a.cpu_ns).then_with(|| a.name.cmp(&b.name)));
+    kinds.sort_unstable_by(|a, b| b.cpu_ns.cmp(&a.cpu_ns).then_with(|| a.name.cmp(&b.name)));
     if kinds.len() > KINDS_MAX {
         let mut others = KindStatus::default();
         kinds.drain(KINDS_MAX..).for_each(|kind| others.add(kind));

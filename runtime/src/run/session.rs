@@ -186,7 +186,7 @@ impl Session {
     pub(crate) fn end(&self, end: &End) -> Vec<RankProfile> {
         self.ended.get_or_init(|| end.failed.clone());
         let mut recordings = std::mem::take(&mut *self.recordings());
-        recordings.sort_by_key(|recording| recording.rank());
+        recordings.sort_unstable_by_key(|recording| recording.rank());
         let profiled = recordings.iter().filter(|recording| recording.profiled);
         let profiles: Vec<RankProfile> = profiled.map(|recording| recording.end(end.clone())).collect();
         if let Some(dir) = self.wanted.dir.as_ref().filter(|dir| !dir.exists()) {

@@ -30,7 +30,7 @@ impl Session {
 
     fn status(&self) -> Status {
         let mut recordings: Vec<Arc<Recording>> = self.recordings().clone();
-        recordings.sort_by_key(|rank| rank.rank());
+        recordings.sort_unstable_by_key(|rank| rank.rank());
         let elapsed_ns = self.elapsed_ns();
         let mut kinds = LiteMap::new();
         let ranks = recordings.iter().map(|rank| rank_status(rank, self.run(), elapsed_ns, &mut kinds));

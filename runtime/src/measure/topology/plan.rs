@@ -225,7 +225,7 @@ impl Group<'_> {
     ///
     /// They divide the cores that the others leave evenly: a core more for some ranks would make ranks unequal.
     fn settle(&mut self) {
-        self.vcpus.sort_by_key(|vcpu| (vcpu.numa, vcpu.cache, vcpu.core, vcpu.number));
+        self.vcpus.sort_unstable_by_key(|vcpu| (vcpu.numa, vcpu.cache, vcpu.core, vcpu.number));
         let asked: u64 = self.members.iter().map(|member| u64::from(member.place.workers.unwrap_or(0))).sum();
         let open = self.members.iter().filter(|member| member.place.workers.is_none()).count().max(1);
         let useful = vcpus_within(self.quota(), cores(&self.vcpus)) as u64;

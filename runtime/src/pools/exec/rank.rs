@@ -171,7 +171,7 @@ impl Shared<'_> {
             (std::mem::take(&mut inner.parts), inner.driver.messages(), inner.driver.said())
         };
         self.recording.count(messages);
-        parts.sort_by_key(|(_, _, record)| record.worker);
+        parts.sort_unstable_by_key(|(_, _, record)| record.worker);
         let mut part = Part { messages, said, ..Part::default() };
         let mut all = None;
         for (accumulated, tally, record) in parts {
