@@ -2,7 +2,6 @@
 //!
 //! `MPIRUN` names the launcher, which must be that of the MPI the programs were built with; `mpirun` unless
 //! set. Without one the tests say so and pass.
-#![cfg(feature = "mpi")]
 
 #[path = "../../tests/src/job.rs"]
 #[expect(dead_code, unreachable_pub, reason = "the system tests need more of it")]

@@ -1,5 +1,4 @@
 //! The programs of users, as the ranks of jobs.
-#![cfg(feature = "mpi")]
 
 #[path = "programs.rs"]
 mod programs;

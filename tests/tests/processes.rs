@@ -1,5 +1,4 @@
 //! Ranks as processes: how a job ends when one of them is killed, stopped, wrong or gone, and how it shares MPI.
-#![cfg(feature = "mpi")]
 
 use std::process::Command;
 use std::thread;
