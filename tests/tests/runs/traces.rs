@@ -757,7 +757,9 @@ fn a_run_that_was_killed_can_be_read_up_to_the_last_block() {
     let dir = Scratch::new("killed");
     let me = std::env::current_exe().expect("it runs");
     let mut command = Command::new(me);
-    command.args(["--exact", "a_run_that_was_killed_can_be_read_up_to_the_last_block"]).env(KILLED, &dir.0);
+    command
+        .args(["--exact", "traces::a_run_that_was_killed_can_be_read_up_to_the_last_block"])
+        .env(KILLED, &dir.0);
     let mut running = command.stdout(std::process::Stdio::null()).spawn().expect("it starts once more");
     let file = dir.0.join("run-1/rank-00000.trace");
     let long = || std::fs::metadata(&file).is_ok_and(|file| file.len() > 200_000);

@@ -250,7 +250,7 @@ fn a_message_that_is_not_due_yet_is_no_stall_but_nothing_left_after_it_is() {
             });
             match end {
                 Ok(report) => {
-                    assert!(exits && report.messages == u64::from(CHUNKS) + 1, "{what}: {report:?}")
+                    assert!(exits && report.messages == u64::from(CHUNKS) + 1, "{what}: {report:?}");
                 }
                 Err(error) => assert!(!exits && matches!(error, Error::Stalled { .. }), "{what}: {error}"),
             }

@@ -1,0 +1,11 @@
+//! Runs in one process, a file a question.
+
+mod endings;
+mod migration;
+mod order;
+mod pools;
+mod refusals;
+mod results;
+mod stalls;
+mod traces;
+mod workers;
