@@ -90,7 +90,7 @@ pub enum What {
     Contribute {
         /// The chunk.
         chunk: ChunkId,
-        /// The number of the reduction among those of its array.
+        /// The number of the reduction among those of its array, or of the section that it is over.
         number: u64,
     },
     /// A chunk came to a sync with this load. A point, at the time at which the rank was measured.

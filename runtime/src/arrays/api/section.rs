@@ -36,6 +36,8 @@ pub struct Section<C: Chunk> {
     pub(super) keys: Arc<[u64]>,
     /// A number that no other section has, but by a chance of one in 2^64.
     id: u64,
+    /// It names a chunk twice.
+    doubled: bool,
     chunk: PhantomData<fn() -> C>,
 }
 
@@ -45,13 +47,14 @@ impl<C: Chunk> Section<C> {
         let mut keys: Vec<u64> = indices.into_iter().map(Index::pack).collect();
         keys.sort_unstable();
         let id = keys.iter().fold(keys.len() as u64, |id, &key| scatter(id ^ key));
-        Section { keys: keys.into(), id, chunk: PhantomData }
+        let doubled = keys.windows(2).any(|pair| pair[0] == pair[1]);
+        Section { keys: keys.into(), id, doubled, chunk: PhantomData }
     }
 }
 
 impl<C: Chunk> Clone for Section<C> {
     fn clone(&self) -> Section<C> {
-        Section { keys: self.keys.clone(), id: self.id, chunk: PhantomData }
+        Section { keys: self.keys.clone(), ..*self }
     }
 }
 
@@ -75,7 +78,8 @@ impl<C: Chunk> Ctx<'_, C> {
     /// Costs one packet from each rank that has chunks of the section to the rank on which the first of them was placed, more
     /// where some contribute much later, and to all chunks of the section one packet to each such rank. Each carries the
     /// indices. To reduce over most of an array [`contribute`](Self::contribute) is cheaper: its packets go along a tree.
-    /// Until the run ends a section is remembered by each of its chunks, and by each rank that had one: some tens of bytes.
+    /// Until the run ends a section is remembered by each of its chunks, and by each rank that had one: some tens of bytes. So make
+    /// few, and reduce over them often.
     ///
     /// ```
     /// use caribou::{Chunk, Config, Ctx, Reducer, Section, Target, Values};
@@ -137,7 +141,8 @@ impl<C: Chunk> Ctx<'_, C> {
         let Ok(place) = keys.binary_search(&self.handler.chunk.key) else {
             panic!("{:?} contributes to a reduction over a section that it is not of", self.index())
         };
-        if let Some(twice) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
+        if section.doubled {
+            let twice = keys.windows(2).find(|pair| pair[0] == pair[1]).expect("it was found before");
             panic!("a section that is reduced over names {:?} twice", C::Index::unpack(twice[0]));
         }
         let sequence = self.passport.sections.get_or_insert_default().number(section.id);

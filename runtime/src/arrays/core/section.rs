@@ -57,7 +57,7 @@ pub(crate) struct SectionPart {
     /// A number that is the section's own.
     section: u64,
     sequence: u64,
-    /// Who has contributed: a bit for each key.
+    /// A bit for each key: set if its chunk has contributed.
     heard: Vec<u64>,
     combined: Combined,
 }
@@ -78,11 +78,19 @@ impl SectionPart {
         self.heard.iter().map(|bits| bits.count_ones() as usize).sum()
     }
 
+    /// Compares only those who have contributed to the other: of a section of n chunks n contributions come, one by one.
+    /// Each chunk contributes, so that no difference stays unseen.
+    fn is_of_the_section_of(&self, other: &SectionPart) -> bool {
+        let words = (0..).zip(&other.heard).filter(|&(_, &bits)| bits != 0);
+        let mut places = words.flat_map(|(word, &bits)| {
+            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| 64 * word + bit)
+        });
+        self.keys.len() == other.keys.len() && places.all(|place| self.keys[place] == other.keys[place])
+    }
+
     fn merge(&mut self, other: SectionPart) -> Result<(), String> {
-        if self.keys != other.keys {
-            return Err(
-                "two sections have the same number by chance: let one begin with another chunk".into()
-            );
+        if !self.is_of_the_section_of(&other) {
+            return Err("two sections have the same number by chance: give one of them another chunk".into());
         }
         for (ours, theirs) in self.heard.iter_mut().zip(&other.heard) {
             if *ours & theirs != 0 {
@@ -281,8 +289,12 @@ mod tests {
     const KEYS: [u64; 3] = [4, 7, 9];
 
     fn part(place: usize, sequence: u64, tag: u32) -> SectionPart {
+        part_of(&KEYS, place, sequence, tag)
+    }
+
+    fn part_of(keys: &[u64], place: usize, sequence: u64, tag: u32) -> SectionPart {
         let agreement = Agreement { tag, reducer: Reducer::Sum, goal: Goal::All };
-        let (keys, values) = (KEYS.into(), vec![1u64 << place].into());
+        let (keys, values) = (keys.into(), vec![1u64 << (place % 64)].into());
         let contribution = SectionContribution { keys, section: 77, place, sequence, agreement, values };
         SectionPart::new(ArrayId(1), contribution)
     }
@@ -348,6 +360,19 @@ mod tests {
         (0..3).for_each(|place| drop(contribute(&mut root, 3, part(place, 0, 3))));
         let why = refused(&mut root, part(0, 0, 3));
         assert!(why.contains("contributed twice"), "after it is finished: {why}");
+    }
+
+    #[test]
+    fn two_sections_of_one_number_are_told_apart_when_a_chunk_contributes_that_only_one_has() {
+        let (one, mut other): (Vec<u64>, Vec<u64>) = ((0..100).collect(), (0..100).collect());
+        other[70] = 700;
+        let mut root = Sections::new(ROOT);
+        contribute(&mut root, 100, part_of(&one, 3, 0, 3));
+        assert!(root.receive(part_of(&other, 4, 0, 3), || ROOT).is_ok(), "both have it");
+        for keys in [&other[..], &one[..99]] {
+            let why = root.receive(part_of(keys, 70, 0, 3), || ROOT).expect_err("only one has it");
+            assert!(why.contains("two sections have the same number by chance"), "{why}");
+        }
     }
 
     #[test]
