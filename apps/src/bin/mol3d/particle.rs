@@ -72,7 +72,7 @@ pub(crate) fn take_leavers(
     leavers
 }
 
-/// Where they are.
+/// The places of particles.
 pub(crate) fn places(particles: &[Particle]) -> Vec<Vector> {
     particles.iter().map(|particle| particle.place).collect()
 }

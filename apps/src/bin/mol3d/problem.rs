@@ -39,7 +39,7 @@ pub(crate) struct Pair {
     pub(crate) way: Way,
 }
 
-/// By the first cell, so that pairs begin where their cells do.
+/// Ordered by the first cell, so that pairs begin where their cells do.
 impl Index for Pair {
     fn pack(self) -> u64 {
         self.first.pack() << 16 | u64::from(self.way.0)

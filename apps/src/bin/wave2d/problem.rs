@@ -14,7 +14,7 @@ pub(crate) struct Problem {
     pub(crate) iterations: u32,
     /// Cells that a wave travels in a step.
     pub(crate) speed: f64,
-    /// The field before the first.
+    /// The pulses that the field consists of before the first step.
     pub(crate) pulses: Pulses,
 }
 
