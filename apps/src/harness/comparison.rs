@@ -46,6 +46,8 @@ impl<P: Program> Comparison<P> {
         let launch = config.launch();
         let (ranks, workers) = P::Shape::size(&config);
         let ranks = launch::ranks(launch, options.ranks, ranks, workers)?;
+        // Every run has as many, also where a quota comes meanwhile.
+        let config = if launch == Launch::Alone { config.ranks(ranks).workers(workers) } else { config };
         let program = P::new(own, Conditions { ranks, launch, checks: options.check })?;
         let total = program.total();
         let steps = P::Shape::steps(total);

@@ -42,7 +42,7 @@ pub fn svg(picture: &Picture) -> String {
         caption: caption.clone(),
         horizontal: Axis { title: (*step).to_owned(), from: 0.0, to: (*steps).into(), whole: true },
         vertical: Axis {
-            title: format!("time per {step} (ms)"),
+            title: format!("time per {step} (ms): dots; their running mean: lines"),
             from: 0.0,
             to: top_ms(picture),
             whole: false,

@@ -109,9 +109,11 @@ pub fn sentence<F: Facts>(summary: &Summary<F>) -> String {
     text
 }
 
-/// The beginning of a sentence on runs that nothing is done to: one under a quota has no quiet machine.
+/// The beginning of a sentence on runs that nothing is done to by us: what others do nobody knows here.
 fn undisturbed(quota: Option<f64>) -> String {
-    quota.map_or("On a quiet machine".to_owned(), |vcpus| format!("Under a quota of {vcpus:.2} vCPUs"))
+    quota.map_or("Without a neighbour of ours".to_owned(), |vcpus| {
+        format!("Under a quota of {vcpus:.2} vCPUs")
+    })
 }
 
 fn alone<F: Facts>(summary: &Summary<F>) -> String {
@@ -156,7 +158,7 @@ mod tests {
     #[test]
     fn a_quiet_comparison_promises_no_gain() {
         let text = sentence(&sample("none", &[]));
-        assert!(text.starts_with("On a quiet machine") && !text.contains("at most"), "{text}");
+        assert!(text.starts_with("Without a neighbour of ours") && !text.contains("at most"), "{text}");
     }
 
     #[test]

@@ -36,6 +36,7 @@ use super::shape::{ReadyRank, Shape};
 use crate::config::Config;
 use crate::error::Error;
 use crate::ids::{ROOT, Rank};
+use crate::launch::{self, Launch};
 use crate::liveness::{Door, How, Invitation, Liveness, Lost};
 use crate::measure::topology::plan::{Place, Plan, plan};
 use crate::measure::topology::{self, SavedMask};
@@ -160,6 +161,7 @@ impl World {
         let universe = initialised.map(|(universe, _)| universe);
         // Before anything collective: others may not come to it.
         check_thread()?;
+        check_launcher(launch::found(), SimpleCommunicator::world().size())?;
         let job = Communicator::duplicate(&SimpleCommunicator::world())
             .map_err(|why| broken(&why))
             .and_then(|communicator| Job::connect(communicator, config))
@@ -460,6 +462,21 @@ fn check_thread() -> Result<(), Error> {
     Ok(())
 }
 
+/// Refuses to be one of several jobs of one process each, where the launcher started several processes of one job: every one
+/// would do all the work.
+fn check_launcher(launch: Launch, processes: i32) -> Result<(), Error> {
+    match launch {
+        Launch::Together { processes: several, .. } if processes == 1 && several > 1 => {
+            let why = format!(
+                "the launcher started {several} processes, but each is alone: the program was built for another MPI than the \
+                 launcher's"
+            );
+            Err(system("MPI", &why))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Lets this process hear when another is lost.
 fn watch(
     rank: Rank,
@@ -579,4 +596,20 @@ fn broken(why: &MpiError) -> Error {
 
 fn system(what: &str, why: &str) -> Error {
     Error::System { what: what.into(), why: why.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_mpi_takes_for_a_job_of_its_own_is_refused() {
+        let third = Launch::Together { process: 2, processes: 3 };
+        assert!(check_launcher(third, 1).is_err_and(|why| why.to_string().contains("another MPI")));
+        for (launch, processes) in
+            [(third, 3), (Launch::Alone, 1), (Launch::Together { process: 0, processes: 1 }, 1)]
+        {
+            assert_eq!(check_launcher(launch, processes), Ok(()));
+        }
+    }
 }

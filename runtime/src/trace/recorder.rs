@@ -8,7 +8,9 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use std::hash::BuildHasher;
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::block::{Block, Kind};
 use super::encoding::Encoder;
@@ -273,7 +275,7 @@ impl Recorder {
     #[inline]
     pub(crate) fn wants_send(&self, from: Sender) -> bool {
         self.keeps.arrows != 0
-            && from.number.is_multiple_of(self.keeps.arrows)
+            && (self.keeps.arrows == 1 || is_drawn(from, self.keeps.arrows))
             && self.recording.keeps_array(from.array)
     }
 
@@ -499,9 +501,27 @@ impl Recorder {
     }
 }
 
+/// Draws one send in so many by its name. Every so many-th would not do: of a chunk that always sends in one order it would
+/// be the same one at each step.
+fn is_drawn(from: Sender, one_in: u32) -> bool {
+    (FxBuildHasher.hash_one((from.key, from.number)) >> 32).is_multiple_of(one_in.into())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Tally;
+    use super::{Tally, is_drawn};
+    use crate::ids::{ArrayId, Sender};
+
+    #[test]
+    fn one_send_in_so_many_is_drawn_of_each_kind_that_a_chunk_sends_in_turn() {
+        for kind in 0..4 {
+            let sends = (0..100_u64).flat_map(|key| (0..100).map(move |step| (key, 4 * step + kind + 1)));
+            let drawn =
+                sends.filter(|&(key, number)| is_drawn(Sender { array: ArrayId(0), number, key }, 16));
+            let drawn = drawn.count();
+            assert!((500..750).contains(&drawn), "{drawn} of 10000 of kind {kind}");
+        }
+    }
 
     #[test]
     fn the_second_longest_is_the_longest_once_the_first_has_lost_its_time() {

@@ -156,7 +156,11 @@ fn uneven_without_syncs(symptoms: &Symptoms) -> Option<String> {
 
 fn in_vain(symptoms: &Symptoms) -> Option<String> {
     let InVain { saved, work_moved } = symptoms.in_vain?;
-    let (what, cure) = if work_moved {
+    let others = symptoms.parts.share(symptoms.parts.lost_ns) > NOTABLE;
+    let (what, cure) = if work_moved && others {
+        // Loads that are measured beside others differ from phase to phase, though the work stays.
+        ("work or vCPUs change faster than syncs follow", "a quiet machine first")
+    } else if work_moved {
         (
             "loads were stale: the work moves on faster than syncs follow",
             match symptoms.syncs_share > NOTABLE {

@@ -193,6 +193,13 @@ fn notes(page: &mut Page, trace: &Trace, slices: &Slices, path: &Path) {
         };
         page.notes.push(format!("{how}: where the sender is not known, the path stays on the worker"));
     }
+    if slices.sent_to_many > 0 {
+        page.notes.push(format!(
+            "{} messages were multicasts or broadcasts, whose sends no trace has: chains and bounds stop at them, so bounds \
+             are too good",
+            slices.sent_to_many
+        ));
+    }
     if slices.senders_unknown > 0 {
         let unknown = slices.senders_unknown;
         page.notes.push(format!("the senders of {unknown} messages are not in this part of the trace"));

@@ -120,7 +120,10 @@ impl Cell {
         let potential = answers.iter().map(|(energy, _)| energy).sum();
         let forces = answers.into_iter().map(|(_, forces)| forces);
         let sum = stretched(ctx.slowness(), || rules.complete(particles, forces, self.step == 0));
-        let Energy { kinetic, potential } = Energy::new(particle::kinetic(particles), potential);
+        let Energy { kinetic, potential } = match rules.energy(particle::kinetic(particles), potential) {
+            Ok(energy) => energy,
+            Err(why) => return ctx.fail(why),
+        };
         let values = vec![1, particles.len() as i64, kinetic, potential];
         if self.step == rules.iterations {
             ctx.service::<Observers<Particles>>().deliver(ctx, || Particles(particles.clone()));
@@ -135,7 +138,7 @@ impl Cell {
         self.step += 1;
         let here = ctx.index();
         if let Err(lost) = stretched(ctx.slowness(), || rules.advance(particles, &sum, here)) {
-            panic!("{lost}");
+            return ctx.fail(lost);
         }
         if rules.exchanges(self.step) { self.hand_over(ctx) } else { self.ask(ctx) }
     }

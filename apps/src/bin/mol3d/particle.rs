@@ -25,6 +25,8 @@ pub(crate) struct Energy {
 
 impl Energy {
     const UNIT: f64 = 1.0 / (1_u64 << 24) as f64;
+    /// The largest.
+    pub(crate) const MOST: f64 = i64::MAX as f64 * Self::UNIT;
 
     /// From the depth of the potential as unit.
     pub(crate) fn new(kinetic: f64, potential: f64) -> Self {

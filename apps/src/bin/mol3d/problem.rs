@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::grid::{Grid, Vector, Way, plus};
 use super::law::{Interaction, Law};
-use super::particle::{self, Particle};
+use super::particle::{self, Energy, Particle};
 
 /// All but the particles.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -94,6 +94,21 @@ impl Rules {
             particle::kick(particles, &sum, 0.5 * self.timestep);
         }
         sum
+    }
+
+    /// The energies of a cell.
+    ///
+    /// # Errors
+    /// A sentence, if such energies of all cells would be more than is counted.
+    pub(crate) fn energy(&self, kinetic: f64, potential: f64) -> Result<Energy, String> {
+        let most = Energy::MOST / self.grid.count() as f64;
+        match [kinetic, potential].into_iter().find(|energy| energy.abs() > most) {
+            Some(energy) => Err(format!(
+                "a cell has an energy of {energy:.1e}, and {most:.1e} is the most that is counted: some particles begin too \
+                 close to each other, or are too fast"
+            )),
+            None => Ok(Energy::new(kinetic, potential)),
+        }
     }
 
     /// Tells if particles are handed over in that step.
@@ -234,6 +249,19 @@ pub(crate) mod tests {
                 lattice(count, 3.0).into_iter().map(|place| place.map(f64::to_bits)).collect();
             sites.dedup();
             assert_eq!(sites.len() as u64, count);
+        }
+    }
+
+    #[test]
+    fn energies_that_cannot_be_added_are_refused() {
+        let rules = problem(8, 2.1, 1).rules;
+        assert_eq!(rules.energy(1.0, -2.0), Ok(Energy::new(1.0, -2.0)));
+        for (kinetic, potential) in [(1e12, 0.0), (0.0, -1e12), (0.0, f64::INFINITY)] {
+            let refused = rules.energy(kinetic, potential).unwrap_err();
+            assert!(
+                refused.starts_with("a cell has an energy of ") && refused.contains("e11 is the most"),
+                "{refused}"
+            );
         }
     }
 

@@ -15,14 +15,16 @@ pub(crate) fn run(problem: &Problem) -> Physics {
         let mut energy = Energy::default();
         for (cell, here) in rules.grid.all().enumerate() {
             let sum = rules.complete(&mut cells[cell], forces[cell].iter(), step == 0);
-            let each = Energy::new(particle::kinetic(&cells[cell]), potentials[cell]);
+            let Ok(each) = rules.energy(particle::kinetic(&cells[cell]), potentials[cell]) else {
+                // The run to compare with ends here, too, with an error that says why.
+                return Physics::new(energies, cells.concat());
+            };
             energy = Energy {
                 kinetic: energy.kinetic.saturating_add(each.kinetic),
                 potential: energy.potential.saturating_add(each.potential),
             };
             if step < rules.iterations {
                 if rules.advance(&mut cells[cell], &sum, here).is_err() {
-                    // The run to compare with ends at the same particle, with an error that says so.
                     return Physics::new(energies, cells.concat());
                 }
             }

@@ -10,7 +10,7 @@
 
 use std::iter::zip;
 
-use caribou::{Chunk, Ctx, Halo, Halos, Index, Reducer, Target, Values};
+use caribou::{Chunk, Ctx, Halo, Halos, Reducer, Target, Values};
 use caribou_apps::harness::arrays::Observers;
 use caribou_apps::harness::disturbance::slow::stretched;
 use serde::{Deserialize, Serialize};
@@ -24,15 +24,18 @@ use crate::tiling::WAYS;
 /// The tile that keeps the time.
 const TIMEKEEPER: [u16; 2] = [0, 0];
 
-/// The tag of the reduction that comes before the first step.
+/// The tags of the reductions that come before the first step.
 const BEFORE: u32 = 0;
+const ALL: u32 = u32::MAX;
 
 /// One tile of the grid, and where it stands in its computation.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Tile {
     problem: Problem,
     block: Block,
-    /// Particles of all tiles, once each has said how many begin in it.
+    /// Its particles have their IDs.
+    numbered: bool,
+    /// Particles of all tiles; the timekeeper alone knows it.
     all: Option<u64>,
     /// What has come from the neighbours in this step.
     arrivals: Halos<Arrivals>,
@@ -45,8 +48,10 @@ pub(crate) struct Arrivals(#[serde(with = "caribou::bulk")] Vec<Particle>);
 /// Messages between tiles.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Message {
-    /// The particles that each tile begins with, in the order of their keys.
-    Counts(Vec<([u16; 2], u64)>),
+    /// The particles of the tiles before this one, by index.
+    Before(u64),
+    /// Those of all tiles.
+    All(u64),
     /// Those that came from a neighbour.
     Arrivals(Halo<Arrivals>),
     /// All tiles have done `step` steps.
@@ -65,15 +70,7 @@ impl Tile {
     #[must_use]
     pub(crate) fn new(problem: Problem, index: [u16; 2]) -> Self {
         let arrivals = Halos::new(WAYS.len() as u32);
-        Self { problem, block: Block::new(&problem, index), all: None, arrivals }
-    }
-
-    /// Gives its particles the IDs after those of the tiles before it.
-    fn number(&mut self, counts: &[([u16; 2], u64)], here: [u16; 2]) {
-        let before = counts.iter().filter(|(tile, _)| tile.pack() < here.pack());
-        let before: u64 = before.map(|(_, count)| count).sum();
-        self.block.number(before + 1);
-        self.all = Some(counts.iter().map(|(_, count)| count).sum());
+        Self { problem, block: Block::new(&problem, index), numbered: false, all: None, arrivals }
     }
 
     /// Moves the particles, and sends each neighbour its own.
@@ -111,24 +108,28 @@ impl Chunk for Tile {
     type Message = Message;
 
     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
-        let count = self.block.len() as u64;
-        ctx.contribute(BEFORE, Reducer::Gather, Values::part(&count), Target::All);
+        let count = vec![self.block.len() as u64];
+        ctx.contribute(BEFORE, Reducer::Sum, count.clone(), Target::Scan);
+        ctx.contribute(ALL, Reducer::Sum, count, Target::Chunk(TIMEKEEPER));
     }
 
     fn ready(&self, message: &Message) -> bool {
         match message {
             // A neighbour may know before us how many begin where.
-            Message::Arrivals(arrivals) => self.all.is_some() && self.arrivals.expects(arrivals),
-            Message::Counts(_) | Message::Complete { .. } => true,
+            Message::Arrivals(arrivals) => self.numbered && self.arrivals.expects(arrivals),
+            Message::Complete { .. } => self.all.is_some(),
+            Message::Before(_) | Message::All(_) => true,
         }
     }
 
     fn receive(&mut self, message: Message, ctx: &mut Ctx<'_, Self>) {
         match message {
-            Message::Counts(counts) => {
-                self.number(&counts, ctx.index());
+            Message::Before(count) => {
+                self.block.number(count + 1);
+                self.numbered = true;
                 self.advance(ctx);
             }
+            Message::All(count) => self.all = Some(count),
             Message::Arrivals(arrivals) => {
                 let Some(all) = self.arrivals.add(arrivals) else { return };
                 all.for_each(|Arrivals(particles)| self.block.take_in(particles));
@@ -155,10 +156,11 @@ impl Chunk for Tile {
     fn resume(&mut self, _ctx: &mut Ctx<'_, Self>) {}
 
     fn reduced(tag: u32, values: Values) -> Message {
-        match values {
-            Values::Gathered(_) => Message::Counts(values.gathered()),
-            Values::U64(sums) => Message::Complete { step: tag, tiles: sums[0], particles: sums[1] },
-            other => panic!("tiles contribute counts, not {other:?}"),
+        let Values::U64(sums) = values else { panic!("tiles contribute counts, not {values:?}") };
+        match tag {
+            BEFORE => Message::Before(sums[0]),
+            ALL => Message::All(sums[0]),
+            step => Message::Complete { step, tiles: sums[0], particles: sums[1] },
         }
     }
 
@@ -182,8 +184,7 @@ mod tests {
     /// A tile that has made its first step, and what it did.
     fn started() -> (Tile, Effects<Tile>) {
         let mut tile = tile();
-        let counts = vec![([0, 0], 100), (HERE, tile.block.len() as u64), ([2, 0], 9)];
-        let effects = probe(&mut tile, HERE).receive(Message::Counts(counts));
+        let effects = probe(&mut tile, HERE).receive(Message::Before(100));
         (tile, effects)
     }
 
@@ -200,12 +201,12 @@ mod tests {
     fn a_tile_says_how_many_begin_in_it_before_anybody_moves() {
         let mut tile = tile();
         let effects = probe(&mut tile, HERE).start();
-        assert!(effects.messages.is_empty() && effects.contributions.len() == 1);
+        assert!(effects.messages.is_empty() && effects.contributions.len() == 2);
         assert!(!tile.ready(&arrivals(0, 0, Vec::new())));
     }
 
     #[test]
-    fn ids_follow_those_of_the_tiles_before_and_all_are_known() {
+    fn ids_follow_those_of_the_tiles_before() {
         let (tile, effects) = started();
         let sent = effects.messages.iter().flat_map(|(_, message)| match message {
             Message::Arrivals(Halo { value: Arrivals(particles), .. }) => particles.clone(),
@@ -215,7 +216,6 @@ mod tests {
         all.block.take_in(sent.collect());
         let count = all.block.len() as u64;
         assert_eq!(all.block.tally(&all.problem).id_sum, (101..=100 + count).sum::<u64>());
-        assert_eq!(all.all, Some(109 + count));
     }
 
     #[test]
@@ -271,7 +271,10 @@ mod tests {
     #[should_panic(expected = "no particle is lost in step 3")]
     fn a_lost_particle_is_noticed_at_once() {
         let (mut tile, _) = started();
-        let particles = tile.all.unwrap() - 1;
-        probe(&mut tile, TIMEKEEPER).receive(Message::Complete { step: 3, tiles: 16, particles });
+        let complete = |particles| Message::Complete { step: 3, tiles: 16, particles };
+        assert!(!tile.ready(&complete(99)), "nobody knows how many there should be");
+        probe(&mut tile, TIMEKEEPER).receive(Message::All(100));
+        assert!(tile.ready(&complete(99)));
+        probe(&mut tile, TIMEKEEPER).receive(complete(99));
     }
 }

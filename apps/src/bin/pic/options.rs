@@ -76,8 +76,8 @@ impl Speeds {
 /// A sweep makes some runs at each speed.
 const SPEEDS_MAX: u32 = 10_000;
 
-/// Positions are exact up to here, and cells have numbers.
-const GRID_MAX: u32 = 1_000_000;
+/// Every cell draws how many begin in it: of a larger grid that takes minutes.
+const GRID_MAX: u32 = 50_000;
 
 /// IDs are, and their sum fits.
 const PARTICLES_MAX: u64 = 4_000_000_000;

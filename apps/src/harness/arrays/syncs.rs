@@ -162,10 +162,14 @@ impl<'t> History<'t> {
     }
 
     /// Seconds that it would have taken at best: with all work spread at all times over what its ranks could give, as far
-    /// as was measured. No more than it took, which was possible. `None` without syncs, at which that is measured.
+    /// as was measured. No more than it took, which was possible. `None` without two syncs, at which that is measured: the
+    /// phase before the first holds the start as well.
     ///
     /// The rest after the last sync is taken to be like all before.
     fn bound_s(&self) -> Option<f64> {
+        if self.totals.syncs < 2 {
+            return None;
+        }
         let measured_ns = self.times.since_start_ns(self.syncs.last()?.at_ns);
         // Those that are known stand for all.
         let syncs = self.totals.syncs as f64 / self.syncs.len() as f64;

@@ -62,7 +62,8 @@ impl Drop for Neighbour {
 /// The first thing in every `main`: lives the life of a neighbour if this process was started as one.
 #[must_use]
 pub fn become_one_if_asked() -> Option<ExitCode> {
-    let mut arguments = std::env::args().skip(1);
+    // One that is no text is none of ours.
+    let mut arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
     if arguments.next()? != ARGUMENT {
         return None;
     }

@@ -35,6 +35,8 @@ use crate::wire::{self, WireError};
 /// assert_eq!((hits.inside, hits.all), (4, 5));
 /// ```
 ///
+/// Parts of other ranks come encoded: a field that serde skips is lost on the way. One rank alone encodes nothing; two do.
+///
 /// Results can be added (`u64`, `i64`, `f64`, pairs of them, `Box<[u64]>`) or collected ([`Collected`]).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say how two of it are merged",

@@ -54,6 +54,8 @@ pub(super) struct Slices {
     pub(super) contributors: Vec<Number>,
     /// Messages whose sends are not there.
     pub(super) senders_unknown: u64,
+    /// Handlers of multicasts and broadcasts, whose senders no trace has.
+    pub(super) sent_to_many: u64,
     /// The number of the name `reduced`, under which results of reductions are handled.
     pub(super) reduced: Vec<Activity>,
     chunks: Vec<ChunkId>,
@@ -106,6 +108,7 @@ impl Reading {
             parts: Vec::new(),
             contributors: Vec::new(),
             senders_unknown: 0,
+            sent_to_many: 0,
             reduced: trace.names.iter().enumerate().filter_map(named).collect(),
             chunks: Vec::new(),
         };
@@ -142,6 +145,7 @@ impl Reading {
                 let from_runtime = from == RUNTIME;
                 let send = self.messages.handled(from, number, ());
                 self.slices.senders_unknown += u64::from(matches!(send, Met::Waits | Met::Twice));
+                self.slices.sent_to_many += u64::from(!from_runtime && send == Met::Nameless);
                 let sender = send.other();
                 let slice = Slice { lost_ns, chunk: Some(chunk), sender, from_runtime, ..empty(event) };
                 self.push(worker, Slice { activity: Activity::Kind(kind), ..slice });
