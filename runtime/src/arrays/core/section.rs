@@ -15,6 +15,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use super::reduction::{Agreement, Combined, Values};
@@ -25,7 +26,7 @@ const NAMED_MAX: usize = 8;
 
 /// A chunk's contributions to each section.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct SectionCounts(BTreeMap<u64, u64>);
+pub(crate) struct SectionCounts(LiteMap<u64, u64>);
 
 impl SectionCounts {
     /// The number of the contribution that is made now.
@@ -137,7 +138,7 @@ struct Known {
     root: Rank,
     /// The next reduction that is not finished; on a rank that is not the root, that is not passed on.
     next: u64,
-    pending: BTreeMap<u64, Pending>,
+    pending: LiteMap<u64, Pending>,
 }
 
 /// One rank's part of all reductions over sections.
@@ -194,7 +195,7 @@ impl Sections {
     }
 
     fn known(&mut self, section: (ArrayId, u64), root: impl FnOnce() -> Rank) -> &mut Known {
-        self.known.entry(section).or_insert_with(|| Known { root: root(), next: 0, pending: BTreeMap::new() })
+        self.known.entry(section).or_insert_with(|| Known { root: root(), next: 0, pending: LiteMap::new() })
     }
 
     fn add(&mut self, section: (ArrayId, u64), part: SectionPart) -> Result<Advance, String> {
@@ -226,7 +227,7 @@ impl Sections {
         let me = self.rank;
         let mut taken = Vec::new();
         for known in self.known.values_mut().filter(|known| known.root != me) {
-            let parts = known.pending.values_mut().filter_map(|pending| pending.part.take());
+            let parts = known.pending.iter_mut().filter_map(|(_, pending)| pending.part.take());
             taken.extend(parts.map(|part| (known.root, part)));
         }
         taken
@@ -259,8 +260,8 @@ impl Known {
     /// Takes the parts of the reductions up to this one: a chunk contributes in order, so who has not contributed to an
     /// earlier one here has done so on the rank it came from.
     fn take_through(&mut self, sequence: u64) -> Vec<SectionPart> {
-        let later = self.pending.split_off(&(sequence + 1));
-        std::mem::replace(&mut self.pending, later).into_values().filter_map(|pending| pending.part).collect()
+        let through: Vec<u64> = self.pending.keys().copied().take_while(|&of| of <= sequence).collect();
+        through.into_iter().filter_map(|of| self.pending.remove(&of)?.part).collect()
     }
 
     /// Takes the reductions that are finished, in order.
