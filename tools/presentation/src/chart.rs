@@ -76,7 +76,9 @@ impl Chart {
     /// Draws it into an area, with all that is said around it.
     pub fn draw(&self, svg: &mut Svg, area: Area) {
         let middle = area.left + (LEFT + area.width - RIGHT) / 2.0;
-        svg.words((middle, area.top + 24.0), 17, Anchor::Middle, &self.caption);
+        // A letter is about half as wide as high; a long caption is written smaller.
+        let fits = (area.width - LEFT - RIGHT) / (0.55 * self.caption.chars().count().max(1) as f64);
+        svg.words((middle, area.top + 24.0), fits.clamp(9.0, 17.0) as u32, Anchor::Middle, &self.caption);
         let legend = Area::at((area.left + LEFT, area.top + 36.0), (area.width - LEFT - RIGHT, 0.0));
         let high = svg.legend(legend, &self.legend());
         let top = legend.top + high + 6.0;

@@ -23,10 +23,8 @@ pub(crate) fn run(problem: &Problem) -> Physics {
                 kinetic: energy.kinetic.saturating_add(each.kinetic),
                 potential: energy.potential.saturating_add(each.potential),
             };
-            if step < rules.iterations {
-                if rules.advance(&mut cells[cell], &sum, here).is_err() {
-                    return Physics::new(energies, cells.concat());
-                }
+            if step < rules.iterations && rules.advance(&mut cells[cell], &sum, here).is_err() {
+                return Physics::new(energies, cells.concat());
             }
         }
         energies.push(energy);

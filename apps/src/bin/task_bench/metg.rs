@@ -128,7 +128,7 @@ impl Sweep {
     pub(crate) fn svg(&self, caption: &str) -> String {
         let line = |system: &System| system.grains.iter().map(Grain::place).collect::<Vec<_>>();
         let series = |system: &System| Series {
-            name: system.to_string(),
+            name: format!("METG(50 %) of {system}"),
             dots: line(system),
             radius: 3.0,
             opacity: 1.0,
@@ -141,7 +141,7 @@ impl Sweep {
         let chart = Chart {
             caption: caption.to_owned(),
             horizontal: Axis {
-                title: "time of a worker for a task (10^x us)".to_owned(),
+                title: "time of a worker for a task: log10 of us".to_owned(),
                 from,
                 to,
                 whole: true,
@@ -189,6 +189,14 @@ impl Grain {
     }
 }
 
+impl System {
+    /// How often the curve crosses half of the peak: once, where nothing else disturbs it.
+    fn crossings(&self) -> usize {
+        let reaches = |grain: &Grain| grain.efficiency >= 0.5;
+        self.grains.windows(2).filter(|pair| reaches(&pair[0]) != reaches(&pair[1])).count()
+    }
+}
+
 /// The smallest grain at half of the peak, between two runs if it lies there.
 fn smallest(grains: &[Grain]) -> Option<f64> {
     let reaches = |&at: &usize| grains[at].efficiency >= 0.5;
@@ -228,7 +236,12 @@ impl Display for Sweep {
                 0 => String::new(),
                 count => format!("; {count} slow repetitions left out"),
             };
-            writeln!(f, "METG(50 %) of {system}; {} at the finest{left_out}", duration(floor))?;
+            let crossings = system.crossings();
+            let doubt = match crossings {
+                0 | 1 => String::new(),
+                several => format!("; the curve crosses half {several} times: the machine was not quiet"),
+            };
+            writeln!(f, "METG(50 %) of {system}; {} at the finest{left_out}{doubt}", duration(floor))?;
         }
         writeln!(f, "Peak {:e} a second", self.peak_per_s)
     }
@@ -294,6 +307,15 @@ mod tests {
         assert_eq!(lines[4], "METG(50 %) of none: 200 ns; 125 ns at the finest");
         let never = swept(&[9], &[1.0], Some(1e12)).to_string();
         assert!(never.contains("none: did not reach 50 %"), "{never}");
+    }
+
+    #[test]
+    fn a_curve_that_crosses_half_more_than_once_says_so() {
+        let mut sweep = swept(&[900, 300, 100, 25], &[1.0], Some(1e9));
+        assert!(!sweep.to_string().contains("crosses"), "{sweep}");
+        sweep.systems[0].grains[1].efficiency = 0.1;
+        let text = sweep.to_string();
+        assert!(text.contains("at the finest; the curve crosses half 3 times"), "{text}");
     }
 
     #[test]
