@@ -1,0 +1,8 @@
+//! Policies on clusters in virtual time, a file a policy or a question.
+
+mod arrays;
+mod caa;
+mod leases;
+mod pools;
+mod ruper;
+mod scenarios;
