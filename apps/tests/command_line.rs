@@ -68,7 +68,7 @@ fn a_bad_option_is_one_line_and_exit_code_2() {
         (PIC, "--sweep-speed 3,1", "expected rising speeds"),
         (PIC, "--sweep-speed 1 --speed 2", "cannot be used with"),
         (PIC, "--sweep-period 2", "--sweep-speed"),
-        (PIC, "--sweep-speed 0..=900", "--speed 900: particles move 1801 columns"),
+        (PIC, "--sweep-speed 0..=900", "--sweep-speed 900: particles move 1801 columns"),
         (WAVE2D, "--speed 0.8", "faster waves grow without bound"),
         (WAVE2D, "--speed 0", "expected a number above 0"),
         (WAVE2D, "--pulses 2000", "from 0 to 1000"),
