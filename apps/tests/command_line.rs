@@ -78,7 +78,7 @@ fn a_bad_option_is_one_line_and_exit_code_2() {
         (MOL3D, "--density 2", "expected a number from 0.000001 to 1.5"),
         (MOL3D, "--particles 1e6 --density 1e-6 --cell 4", "15625000000 cells: a process needs"),
         (MOL3D, "--particles 1000 --cutoff 30", "expected a box of 33.00 or more a side, not of 10.77"),
-        (MOL3D, "--cell 2", "expected a side from 3.85 to 48.67"),
+        (MOL3D, "--cell 2", "expected a side from 3.85 to 48.66"),
         (MOL3D, "--input places.txt", "expected a name that ends in .xyz, .pdb or .ent"),
         (MOL3D, "--input /nowhere/at/all.pdb", "--input /nowhere/at/all.pdb: No such file"),
         (MOL3D, "--input places.xyz --density 0.5", "cannot be used with"),

@@ -23,11 +23,16 @@ fn folder() -> PathBuf {
     me.ancestors().nth(2).expect("it is in target/release/deps").to_owned()
 }
 
-/// A released program with options; others by their path from there.
+/// A released program by its name, or by its path from their folder, with options and nothing that is set in the environment.
 #[must_use]
+#[expect(clippy::disallowed_methods, reason = "what is set is left out, and not read")]
 pub fn program(name: &str, options: &str) -> Command {
     let mut program = Command::new(folder().join(name));
     program.args(options.split_whitespace());
+    let settings = std::env::vars_os().map(|(name, _)| name);
+    settings
+        .filter(|name| name.as_encoded_bytes().starts_with(b"CARIBOU_"))
+        .for_each(|name| _ = program.env_remove(name));
     program
 }
 
@@ -38,7 +43,7 @@ pub fn program(name: &str, options: &str) -> Command {
 pub fn numbers(program: &mut Command) -> Value {
     let json = std::env::temp_dir().join(format!("caribou-bench-{}.json", std::process::id()));
     let output = program.arg("--json").arg(&json).output();
-    let output = output.unwrap_or_else(|why| panic!("{program:?}: {why}; tools/figures builds it"));
+    let output = output.unwrap_or_else(|why| panic!("{program:?}: {why}"));
     assert!(output.status.success(), "{program:?}: {}", String::from_utf8_lossy(&output.stderr));
     let numbers = std::fs::read(&json).expect("it was written");
     std::fs::remove_file(json).expect("it can go");

@@ -1,5 +1,6 @@
 //! The end of a run reaches every rank and worker, whatever else is under way.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -53,6 +54,36 @@ impl Chunk for Flooder {
 }
 
 const CHUNKS: u32 = 12;
+
+/// Fails whenever it handles a message.
+#[derive(Serialize, Deserialize)]
+struct Failing;
+
+/// Messages that chunks of the type have handled.
+static HANDLED: AtomicU32 = AtomicU32::new(0);
+
+impl Chunk for Failing {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        (0..3).for_each(|_| ctx.send(0, ()));
+    }
+
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        HANDLED.fetch_add(1, Ordering::Relaxed);
+        ctx.fail("once");
+    }
+}
+
+#[test]
+fn a_chunk_that_has_failed_handles_nothing_more() {
+    let result = caribou::run(Config::default().ranks(1), |setup| {
+        setup.array(1, |_| Failing);
+    });
+    assert!(matches!(result, Err(Error::Program { .. })), "{result:?}");
+    assert_eq!(HANDLED.load(Ordering::Relaxed), 1, "of three messages");
+}
 
 fn flood(ranks: u32, workers: u32, ends: u32, ending: Ending, messages: u32, pause_ms: u32) {
     let what =

@@ -111,7 +111,8 @@ impl Options {
     }
 
     fn grid(&self, particles: usize, sides: Vector) -> Result<Grid, Error> {
-        let (cutoff, least) = (self.cutoff, ROOM * self.cutoff);
+        // Without the last bits, by which the product may be more than it is on paper.
+        let (cutoff, least) = (self.cutoff, ROOM * self.cutoff * (1.0 - 1e-12));
         let narrowest = sides.into_iter().fold(f64::INFINITY, f64::min);
         if narrowest < least {
             return Err(Error::Usage(format!(

@@ -102,7 +102,7 @@ impl Rules {
     /// A sentence, if such energies of all cells would be more than is counted.
     pub(crate) fn energy(&self, kinetic: f64, potential: f64) -> Result<Energy, String> {
         let most = Energy::MOST / self.grid.count() as f64;
-        match [kinetic, potential].into_iter().find(|energy| energy.abs() > most) {
+        match [kinetic, potential].into_iter().find(|energy| energy.is_nan() || energy.abs() > most) {
             Some(energy) => Err(format!(
                 "a cell has an energy of {energy:.1e}, and {most:.1e} is the most that is counted: some particles begin too \
                  close to each other, or are too fast"
@@ -256,10 +256,11 @@ pub(crate) mod tests {
     fn energies_that_cannot_be_added_are_refused() {
         let rules = problem(8, 2.1, 1).rules;
         assert_eq!(rules.energy(1.0, -2.0), Ok(Energy::new(1.0, -2.0)));
-        for (kinetic, potential) in [(1e12, 0.0), (0.0, -1e12), (0.0, f64::INFINITY)] {
+        for (kinetic, potential) in [(1e12, 0.0), (0.0, -1e12), (0.0, f64::INFINITY), (f64::NAN, 0.0)] {
             let refused = rules.energy(kinetic, potential).unwrap_err();
             assert!(
-                refused.starts_with("a cell has an energy of ") && refused.contains("e11 is the most"),
+                refused.starts_with("a cell has an energy of ")
+                    && refused.contains(" is the most that is counted"),
                 "{refused}"
             );
         }

@@ -83,9 +83,10 @@ impl Quota {
     fn make(parent: &Path, name: &str, threads: &'static str) -> io::Result<Self> {
         sweep(parent);
         let group = parent.join(format!("caribou-{name}-{}", std::process::id()));
-        fs::create_dir(&group)?;
-        let keeper = start_keeper(&group).ok();
-        Ok(Self { group, threads, keeper })
+        // The keeper first: there is no moment at which a signal could leave a group without one.
+        let this = Self { keeper: start_keeper(&group).ok(), group, threads };
+        fs::create_dir(&this.group)?;
+        Ok(this)
     }
 }
 

@@ -326,14 +326,15 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// outside, tells how far it is, or does not want to wait for ever.
     ///
     /// The delay is wall-clock time, under simulation virtual time, and begins when the handler has returned. The message is
-    /// sent then or later, never earlier: the worker that ran this handler looks between any two handlers. From then on
+    /// sent then or later, never earlier: the worker that ran this handler looks between chunks,
+    /// and every 50 us while one handles much. From then on
     /// it is a message like any other, to wherever the chunk has migrated meanwhile. Two of one handler with the same delay
     /// come in the order they were sent; no other order is promised. A delay of zero is for after what waits already.
     ///
     /// Until it is due it counts as a message under way: quiescence waits for it, [`exit`](Self::exit) drops it, and a run
     /// in which nothing else is left to do sleeps until then and is not stalled. It cannot be taken back: a chunk
-    /// that no longer wants it ignores it. Waiting costs memory and no time; each message costs some 100 ns more than
-    /// [`send`](Self::send).
+    /// that no longer wants it ignores it, and if it is removed the message is for whoever has its index then. Each costs some
+    /// 100 ns more than [`send`](Self::send). In a trace it is sent when it is asked for: its delay is part of its latency.
     ///
     /// ```
     /// use std::time::Duration;
@@ -649,7 +650,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
 
     /// Sends the messages of this handler that are in the outbox so far: for handlers that go on for long.
     ///
-    /// Effects that are not messages (contributions, insertions, `at_sync`, ...) wait for the handler's end, and
+    /// Effects that are no messages to leave now (contributions, insertions, `send_after`, `at_sync`, ...) wait for the handler's end, and
     /// messages after it with it.
     pub fn flush(&mut self) {
         let Handler { chunk, outbox, outlet, .. } = &mut self.handler;

@@ -18,14 +18,15 @@
 //!
 //! It does not carry values (see [`reduction`](super::reduction)) or decide when to send.
 
-use litemap::LiteMap;
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// Reports added up so far, for one count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tally {
     /// Reports heard minus births announced, of the depths where they differ.
-    surplus: LiteMap<u32, i64>,
+    surplus: BTreeMap<u32, i64>,
     heard: u64,
     born: u64,
     left: u64,
@@ -43,7 +44,7 @@ impl Tally {
 
     /// Adds another tally of the same count.
     pub(crate) fn merge(&mut self, other: &Tally) {
-        for (&depth, &surplus) in other.surplus.iter() {
+        for (&depth, &surplus) in &other.surplus {
             self.add(depth, surplus);
         }
         self.heard += other.heard;

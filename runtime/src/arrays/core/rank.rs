@@ -64,7 +64,7 @@ pub(crate) struct RankCore {
 struct Fates {
     unread: Addressees,
     migrations: u64,
-    inserted: LiteMap<Rank, u64>,
+    inserted: BTreeMap<Rank, u64>,
     admitted: u64,
     /// Chunks that removed themselves on this rank, as many as are remembered: messages to them that come later wait here.
     removed: BTreeSet<ChunkId>,
@@ -393,9 +393,10 @@ impl RankCore {
         self.traffic.postponed += 1;
     }
 
-    /// A message that has waited is about to be sent.
-    pub(crate) fn falls_due(&mut self) {
+    /// A message that has waited is about to be sent. True if it is the last one, for which a search for quiescence waits.
+    pub(crate) fn falls_due(&mut self) -> bool {
         self.traffic.postponed -= 1;
+        self.traffic.postponed == 0 && self.traffic.probe.is_some()
     }
 
     pub(crate) fn exit(&mut self, out: &mut Actions) {

@@ -9,10 +9,11 @@
 //! Reducers over vectors are a closed set, so interior ranks combine without knowing the chunk's type; values of types of
 //! their own are a list until somebody who knows the type has combined them, see [`own`](super::own).
 
+use std::collections::BTreeMap;
+
 use std::fmt;
 use std::sync::Arc;
 
-use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use super::census::{Report, Tally};
@@ -334,7 +335,7 @@ struct Pending {
 #[derive(Debug)]
 pub(crate) struct Reductions {
     rank: Rank,
-    pending: LiteMap<(ArrayId, u64), Pending>,
+    pending: BTreeMap<(ArrayId, u64), Pending>,
     /// For each array, the next reduction that own chunks have not all contributed to.
     open: Vec<u64>,
     /// Root only: per array, the next reduction to finish and the population it needs.
@@ -348,7 +349,7 @@ impl Reductions {
         let roots = if rank.0 == 0 { populations.iter().map(|&p| (0, p)).collect() } else { Vec::new() };
         Reductions {
             rank,
-            pending: LiteMap::new(),
+            pending: BTreeMap::new(),
             open: vec![0; populations.len()],
             roots,
             uncombined: None,

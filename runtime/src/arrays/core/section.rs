@@ -15,7 +15,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use super::reduction::{Agreement, Combined, Values};
@@ -26,7 +25,7 @@ const NAMED_MAX: usize = 8;
 
 /// A chunk's contributions to each section.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct SectionCounts(LiteMap<u64, u64>);
+pub(crate) struct SectionCounts(BTreeMap<u64, u64>);
 
 impl SectionCounts {
     /// The number of the contribution that is made now.
@@ -138,7 +137,7 @@ struct Known {
     root: Rank,
     /// The next reduction that is not finished; on a rank that is not the root, that is not passed on.
     next: u64,
-    pending: LiteMap<u64, Pending>,
+    pending: BTreeMap<u64, Pending>,
 }
 
 /// One rank's part of all reductions over sections.
@@ -195,7 +194,7 @@ impl Sections {
     }
 
     fn known(&mut self, section: (ArrayId, u64), root: impl FnOnce() -> Rank) -> &mut Known {
-        self.known.entry(section).or_insert_with(|| Known { root: root(), next: 0, pending: LiteMap::new() })
+        self.known.entry(section).or_insert_with(|| Known { root: root(), next: 0, pending: BTreeMap::new() })
     }
 
     fn add(&mut self, section: (ArrayId, u64), part: SectionPart) -> Result<Advance, String> {

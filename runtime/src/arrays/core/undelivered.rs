@@ -12,10 +12,11 @@
 //! migration, of which its new rank knows unless it has not heard of the newest moves; or because it was inserted, and
 //! then more insertions were sent to that rank than it has admitted. If neither holds, no chunk has that index.
 
+use std::collections::BTreeMap;
+
 use std::borrow::Cow;
 use std::fmt;
 
-use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{ChunkId, Rank};
@@ -93,7 +94,7 @@ impl fmt::Display for Addressee {
 #[derive(Debug, Default)]
 pub(crate) struct Addressees {
     messages: u64,
-    named: LiteMap<(ChunkId, Cow<'static, str>), u64>,
+    named: BTreeMap<(ChunkId, Cow<'static, str>), u64>,
 }
 
 impl Addressees {
@@ -132,7 +133,7 @@ pub(crate) struct Leftover {
     /// Migrations it has heard of.
     pub(crate) migrations: u64,
     /// Chunks that its handlers have inserted, by the rank they were sent to.
-    pub(crate) inserted: LiteMap<Rank, u64>,
+    pub(crate) inserted: BTreeMap<Rank, u64>,
     /// Inserted chunks that have come to it.
     pub(crate) admitted: u64,
 }

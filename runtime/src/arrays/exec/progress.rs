@@ -157,6 +157,7 @@ impl Worker<'_> {
 
     #[inline(never)]
     fn poll(&mut self) -> bool {
+        self.gateway.look(self.instruments.last_ns().unwrap_or(0));
         let mut any = self.timers.next_ns().is_some() && self.send_due();
         if !self.gateway.drives() {
             return any;
@@ -165,7 +166,6 @@ impl Worker<'_> {
             self.gateway.send_outbound();
             self.fail_if_failed();
         }
-        self.gateway.look(self.instruments.last_ns().unwrap_or(0));
         // What comes is decoded by user code, which may panic.
         self.instruments.take_in_hand(InHand::nothing("a packet"));
         for _ in 0..PACKETS_MAX {

@@ -192,8 +192,13 @@ impl Worker<'_> {
         while let Some(Envelope { to, delivery }) = self.timers.take_due(now_ns) {
             // To leave the process it is encoded by user code, which may panic.
             self.instruments.take_in_hand(InHand::hook(to, "send_after", 0));
-            self.with_core(|core, _, _| core.falls_due());
+            let mut searched = false;
+            self.with_core(|core, _, _| searched = core.falls_due());
             self.send_on(to, &mut Some(delivery));
+            if searched {
+                // Who answers may be asleep for longer than need be.
+                self.shared.scheduler.wake_driver();
+            }
             any = true;
         }
         self.looks_around = self.gateway.drives() || self.timers.next_ns().is_some();

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use lb_strategies::{Assignment, Snapshot};
 
+use super::in_hand::InHand;
 use super::worker::Worker;
 use crate::arrays::core::collect::{Arrival, Reports};
 use crate::error::Error;
@@ -85,13 +86,16 @@ impl Worker<'_> {
 
     /// The lines of a stall report: what every idle chunk of this rank waits for, or is waited for, where that can be
     /// seen from here.
-    pub(super) fn explain(&self, reductions: &[(ArrayId, u64)]) -> Vec<String> {
-        let open = self.shared.plane.lock().rank.open_sync();
-        let (mut missing, mut waiting) = (Vec::new(), Vec::new());
-        for cell in self.shared.cells.iter() {
-            let looked = cell
-                .mailbox
-                .inspect(|chunk, slot| (chunk, slot.kept(), slot.waits_for(), slot.passport().clone()));
+    pub(super) fn explain(&mut self, reductions: &[(ArrayId, u64)]) -> Vec<String> {
+        let shared = self.shared;
+        let open = shared.plane.lock().rank.open_sync();
+        let (mut missing, mut waiting, mut expecting) = (Vec::new(), Vec::new(), Vec::new());
+        for cell in shared.cells.iter() {
+            let looked = cell.mailbox.inspect(|chunk, slot| {
+                // Which may panic.
+                self.instruments.take_in_hand(InHand::hook(chunk, "waits_for", slot.passport().syncs.next));
+                (chunk, slot.kept(), slot.waits_for(), slot.passport().clone())
+            });
             let Some((chunk, kept, waits_for, passport)) = looked else { continue };
             let syncs = self.shared.arrays[chunk.array.index()].syncs();
             match open.filter(|&sync| syncs && passport.syncs.next <= sync.0) {
@@ -109,7 +113,7 @@ impl Worker<'_> {
                     .push(format!("{} has not contributed to reduction {reduction}", self.describe(chunk)));
             }
             if let Some(what) = waits_for.filter(|_| passport.goes_on()) {
-                waiting.push(format!("{} waits for {what}", self.describe(chunk)));
+                expecting.push(format!("{} waits for {what}", self.describe(chunk)));
             }
             if kept > 0 && passport.goes_on() {
                 let kept = counted(kept, "message", "messages");
@@ -117,10 +121,11 @@ impl Worker<'_> {
             }
         }
         missing.append(&mut waiting);
+        missing.append(&mut expecting);
         let more = missing.len().saturating_sub(LINES_MAX);
         missing.truncate(LINES_MAX);
         if more > 0 {
-            missing.push(format!("and {more} more chunks of rank {}", self.shared.facts.rank));
+            missing.push(format!("and {more} more lines of rank {}", self.shared.facts.rank));
         }
         missing
     }

@@ -191,7 +191,7 @@ impl Worker<'_> {
         if self.id == WorkerId(0) {
             self.with_core(|core, now_ns, out| {
                 // Under its lock: a worker that wakes because something is due takes that before it sends.
-                if scheduler.others_are_parked() && !scheduler.is_congested() {
+                if scheduler.others_are_parked() && !scheduler.has_tokens() && !scheduler.is_congested() {
                     core.idle(now_ns, out);
                 } else {
                     core.hurry(out);

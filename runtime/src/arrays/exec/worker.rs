@@ -54,11 +54,13 @@ pub(crate) struct Worker<'r> {
     pub(super) actions: Actions,
 }
 
-/// The state of a chunk after the effects of its handler: still there or not.
+/// The state of a chunk after the effects of its handler: still there or not, or one that has ended the run half way and
+/// handles nothing more.
 #[derive(PartialEq)]
 enum Chunk {
     Stays,
     Removed,
+    Ended,
 }
 
 impl<'r> Worker<'r> {
@@ -145,8 +147,10 @@ impl<'r> Worker<'r> {
             }
             let fate = self.carry_out_effects(chunk, slot, outbox, cell);
             self.instruments.lap(cell);
-            if fate == Chunk::Removed {
-                return (handled, fate);
+            match fate {
+                Chunk::Stays => {}
+                Chunk::Removed => return (handled, fate),
+                Chunk::Ended => return (handled, Chunk::Stays),
             }
             if self.looks_around && handled < mail.len() && self.has_run_long() {
                 self.look_around(chunk);
@@ -249,6 +253,7 @@ impl<'r> Worker<'r> {
                 Effect::Fail(why) => {
                     let (rank, chunk) = (self.shared.facts.rank, self.describe(chunk));
                     self.fail(Error::Program { rank, chunk, why: why.into() });
+                    return Chunk::Ended;
                 }
             }
         }
