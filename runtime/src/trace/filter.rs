@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// The choice of events that a trace keeps. The profile, samples and records of syncs are always kept.
 ///
-/// A list of words: `handlers`, `messages` (sends; `messages=16` one in sixteen of each chunk), `idle`, `runtime`, `chunks`
+/// A list of words: `handlers`, `messages` (sends; `messages=16` one in sixteen, drawn by name), `idle`, `runtime`, `chunks`
 /// (arrivals, departures, loads, contributions), `marks` (with spans and counters), `iterations` (of pools), `all`, `none`.
 /// Those named are kept; if none is, all are. A minus before a word leaves it out; `array=NAME` keeps what concerns
 /// chunks of these arrays alone.
