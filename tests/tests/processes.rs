@@ -117,7 +117,7 @@ fn what_it_takes_to_decode_a_message_is_not_charged_to_its_chunk() {
 #[test]
 fn a_stopped_process_holds_up_the_run_and_loses_nothing() {
     side_by_side(["on", "off"], |shared_memory| {
-        let Some(mut command) = situation(2, &["flood", "300000", "512"]) else { return };
+        let Some(mut command) = situation(2, &["flood", "100000", "512"]) else { return };
         command.env("CARIBOU_SHARED_MEMORY", shared_memory);
         let job = Job::start(command);
         let processes = job.processes(2);
