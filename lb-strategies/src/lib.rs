@@ -39,13 +39,14 @@
 //! |---|---|
 //! | [`arrays`] | how arrays of chunks are balanced |
 //! | [`pools`] | how pools of independent iterations are |
+//! | [`supersteps`] | how steps on divisible data are |
 //! | [`shape`] | the shapes of programs, each with policies of its own |
 //! | [`entry`], [`table`], [`tables`] | a policy by its name, the policies of a shape, and those of each shape |
 //! | [`parameters`], [`spec`] | what a policy can be told, and how a person writes that |
 //! | [`parse_error`], [`choice`] | what was wrong with what a person wrote |
 //! | [`virtual_time`] | what every simulation needs: events, links, vCPUs |
 //!
-//! Arrays and pools know nothing of each other.
+//! Arrays, pools and supersteps know nothing of each other.
 #![forbid(unsafe_code)]
 
 pub mod arrays;
@@ -58,6 +59,7 @@ pub mod pools;
 mod rank;
 pub mod shape;
 pub mod spec;
+pub mod supersteps;
 pub mod table;
 pub mod tables;
 pub mod virtual_time;

@@ -1,0 +1,126 @@
+//! A policy for supersteps: told what every worker did in a step, it says how the units are divided from now on.
+
+use std::ops::Range;
+
+/// The facts of a program in supersteps that are known before it begins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Problem {
+    /// Number of workers, at least one. Each has a share of the units.
+    pub workers: usize,
+    /// What each unit weighs, relative to the others; a unit that weighs twice as much takes twice as long to compute.
+    pub weights: Weights,
+    /// Bytes of a unit that go with it when it changes its worker.
+    pub bytes: f64,
+}
+
+/// The weights of the units, all above 0.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Weights {
+    /// That many units, each of weight 1.
+    Equal(u64),
+    /// A weight for each.
+    Each(Vec<f64>),
+}
+
+/// What one worker did in one step.
+///
+/// Of a job that another worker finished first, what was computed of it until then counts as well.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Work {
+    /// Weight of the units that it computed.
+    pub weight: f64,
+    /// Time it computed, by the clock, with all that others took of its vCPU, s.
+    pub seconds: f64,
+    /// CPU time of that, s. The rest of `seconds` others had.
+    pub cpu_seconds: f64,
+    /// Time it waited for others, s.
+    pub waiting_seconds: f64,
+}
+
+/// What is known of a step when it is over.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Step {
+    /// Its number, from 0.
+    pub number: u64,
+    /// The work of each worker.
+    pub works: Vec<Work>,
+    /// From its begin to that of the next by the clock of the first worker, s; without what `redivision_seconds` says.
+    pub seconds: f64,
+    /// Time that units took to change workers before it, s; 0 where none did.
+    pub redivision_seconds: f64,
+    /// Units that did.
+    pub moved: u64,
+}
+
+/// Which worker computes which units.
+///
+/// The units of a job are neighbours: job 0 has the first, and so on. Workers are in groups of [`copies`](Self::copies)
+/// consecutive ones, the last group may be smaller; every worker of a group computes all jobs of the group, its own first
+/// and then the next, in a circle, and whoever finishes a job first makes the others drop it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Division {
+    /// Units of each job; there is a job for each worker.
+    pub units: Vec<u64>,
+    /// Workers that compute each job; 1 for the worker of that number alone.
+    pub copies: u32,
+}
+
+/// A policy for programs in supersteps: it makes a divider for each run.
+pub trait SuperstepStrategy: Send + Sync {
+    /// The name in the table, in `CARIBOU_LB` and in reports.
+    fn name(&self) -> &'static str;
+
+    /// The divider of one run.
+    fn divider(&self, problem: &Problem) -> Box<dyn Divider>;
+}
+
+/// Divides the units of one run. One worker of the run has it; all others hear what it says.
+pub trait Divider: Send {
+    /// How the run begins.
+    fn first(&mut self) -> Division;
+
+    /// Told a step that is over, says how the units are divided from the next possible step on; `None` to leave them as they
+    /// are. An answer takes effect a step or two later: the steps told in between still had the old division.
+    fn after(&mut self, step: &Step) -> Option<Division>;
+
+    /// Why it decided as it last did, in one line for reports and traces, if there is anything to say.
+    fn reason(&self) -> Option<String> {
+        None
+    }
+}
+
+impl Weights {
+    /// Number of units.
+    pub fn units(&self) -> u64 {
+        match self {
+            Self::Equal(units) => *units,
+            Self::Each(weights) => weights.len() as u64,
+        }
+    }
+
+    /// Weight of the units of a range.
+    pub fn of(&self, units: Range<u64>) -> f64 {
+        match self {
+            Self::Equal(_) => (units.end - units.start) as f64,
+            Self::Each(weights) => weights[units.start as usize..units.end as usize].iter().sum(),
+        }
+    }
+}
+
+impl Division {
+    /// The units of each job, as ranges of their numbers.
+    pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.units.iter().scan(0, |begin, &units| {
+            let range = *begin..*begin + units;
+            *begin = range.end;
+            Some(range)
+        })
+    }
+
+    /// The workers that compute the jobs of `worker`'s group, which are also the numbers of those jobs.
+    pub fn group(&self, worker: usize) -> Range<usize> {
+        let copies = self.copies.max(1) as usize;
+        let begin = worker - worker % copies;
+        begin..(begin + copies).min(self.units.len())
+    }
+}
