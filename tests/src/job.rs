@@ -20,22 +20,22 @@ const AT_A_TIME: u32 = 4;
 static RUNNING: Mutex<u32> = Mutex::new(0);
 static ONE_HAS_ENDED: Condvar = Condvar::new();
 
-/// The right to run a job.
-struct Turn;
+/// The right to run a job, in as many of the places as it needs.
+struct Turn(u32);
 
 impl Turn {
-    fn take() -> Turn {
+    fn take(places: u32) -> Turn {
         let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-        let running = ONE_HAS_ENDED.wait_while(running, |running| *running == AT_A_TIME);
-        *running.unwrap_or_else(PoisonError::into_inner) += 1;
-        Turn
+        let running = ONE_HAS_ENDED.wait_while(running, |running| *running + places > AT_A_TIME);
+        *running.unwrap_or_else(PoisonError::into_inner) += places;
+        Turn(places)
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-        ONE_HAS_ENDED.notify_one();
+        *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) -= self.0;
+        ONE_HAS_ENDED.notify_all();
     }
 }
 
@@ -107,8 +107,19 @@ impl Job {
     ///
     /// # Panics
     /// If the launcher does not start.
-    pub fn start(mut command: Command) -> Job {
-        let turn = Turn::take();
+    pub fn start(command: Command) -> Job {
+        Job::start_in(Turn::take(1), command)
+    }
+
+    /// Starts it when no other job runs, and lets none start before its end: for what is told by times.
+    ///
+    /// # Panics
+    /// If the launcher does not start.
+    pub fn start_alone(command: Command) -> Job {
+        Job::start_in(Turn::take(AT_A_TIME), command)
+    }
+
+    fn start_in(turn: Turn, mut command: Command) -> Job {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the launcher starts");
         let stdout = BufReader::new(child.stdout.take().expect("it is piped"));

@@ -77,15 +77,15 @@ fn a_pool_whose_policy_is_silent_in_all_processes_is_told_of_by_rank_0() {
     let told = side_by_side(["mute", "endless", "leases"], |policy| {
         let mut command = situation(2, &["wait", policy])?;
         command.env("CARIBOU_WATCHDOG", "1");
-        let ended = Job::start(command).wait();
+        let ended = Job::start_alone(command).wait();
         assert!(ended.status.success(), "{policy}: {ended:?}");
         Some(ended.stderr)
     });
     let [Some(mute), Some(endless), Some(healthy)] = &told[..] else { return };
-    let line = "rank 0, worker 0 has run nothing for want of an order from the policy `mute` for ";
+    let line = "rank 0, worker 0 has run nothing for want of an order from the policy `mute` for 1.";
     assert!(mute.contains(line) && !mute.contains("rank 1, worker 0"), "{mute}");
     let line =
-        "rank 0, worker 0 has run nothing for want of the end of the pool by the policy `endless` for ";
+        "rank 0, worker 0 has run nothing for want of the end of the pool by the policy `endless` for 1.";
     assert!(endless.contains(line), "{endless}");
     // One waits for the other, which takes its time: who of them has iteration 0 is a matter of luck.
     assert!(healthy.contains("worker 0 has run iterations from 0 on for"), "{healthy}");
@@ -106,12 +106,12 @@ fn what_panics_when_it_is_dropped_at_the_end_of_a_run_is_an_error_of_all_process
 
 #[test]
 fn what_it_takes_to_decode_a_message_is_not_charged_to_its_chunk() {
-    let Some(ended) = run(2, &["decode"]) else { return };
+    let Some(command) = situation(2, &["decode"]) else { return };
+    let ended = Job::start_alone(command).wait();
     let said =
         ended.stdout.iter().find_map(|line| line.strip_prefix("handlers took ")?.strip_suffix(" percent"));
     let percent: u32 = said.and_then(|percent| percent.parse().ok()).unwrap_or_else(|| panic!("{ended:?}"));
-    // All of it, if decoding were charged; and one that loses its vCPU for a moment may take some.
-    assert!(percent < 50, "handlers that do nothing took {percent} % of the time of decoding");
+    assert!(percent < 10, "handlers that do nothing took {percent} % of the time of decoding");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_flow_one_way_does_not_wait_for_an_idle_receiver() {
         // With so little room Open MPI keeps back the words that free what was sent, until its receiver calls it again.
         command.env("OMPI_MCA_btl_vader_free_list_max", "8");
         let mut job = Job::start(command);
-        job.limit(Duration::from_secs(60));
+        job.limit(Duration::from_secs(30));
         let processes = job.processes(2);
         if let Some(rank) = stopped {
             thread::sleep(Duration::from_millis(50));
@@ -164,7 +164,7 @@ fn long_messages_under_way_do_not_keep_a_run_from_ending() {
         let Some(mut command) = situation(3, &["hurry"]) else { return };
         command.env("CARIBOU_SHARED_MEMORY", shared_memory);
         let mut job = Job::start(command);
-        job.limit(Duration::from_secs(60));
+        job.limit(Duration::from_secs(30));
         let ended = job.wait();
         assert!(ended.status.success(), "shared memory {shared_memory}: {ended:?}");
     }
@@ -176,7 +176,7 @@ fn a_small_dev_shm_is_large_enough() {
     // MPICH's own needs are larger, unless it takes memory of System V, which has its room elsewhere.
     command.env("UCX_TLS", "sysv,self");
     let mut job = Job::start(command);
-    job.limit(Duration::from_secs(60));
+    job.limit(Duration::from_secs(30));
     let ended = job.wait();
     assert!(ended.status.success() && !ended.stderr.contains("share no memory"), "{ended:?}");
 }
@@ -187,7 +187,7 @@ fn without_shared_memory_messages_go_through_mpi_and_the_job_says_so_once() {
     // A file that may not be so long is an error to the program then, and no signal.
     command.args(["sh", "-c", "trap '' XFSZ && exec \"$@\"", "sh", env!("CARGO_BIN_EXE_processes"), "apart"]);
     let mut job = Job::start(command);
-    job.limit(Duration::from_secs(60));
+    job.limit(Duration::from_secs(30));
     let ended = job.wait();
     assert!(ended.status.success(), "{ended:?}");
     assert!(ended.stdout.iter().any(|line| line == "all 1000 messages have come"), "{ended:?}");
@@ -274,7 +274,7 @@ fn a_process_that_refuses_to_take_part_ends_the_job() {
     for who in ["one", "all"] {
         let Some(command) = situation(3, &["refuse", who]) else { return };
         let mut job = Job::start(command);
-        job.limit(Duration::from_secs(60));
+        job.limit(Duration::from_secs(30));
         let ended = job.wait();
         assert_eq!(ended.status.code(), Some(3), "{who}: {ended:?}");
         assert_eq!(ended.stderr.matches("it has other plans").count(), 1, "{who}: {ended:?}");

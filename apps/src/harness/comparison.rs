@@ -95,10 +95,7 @@ impl<P: Program> Comparison<P> {
         // One of them may find no room: the others are told all the same.
         let said = print(&format!("{results}{}{}\n{note}", table(&summary), sentence(&summary)));
         let contents = file.zip(result).map(|(file, result)| file.write(&self.program.contents(&result)));
-        let numbers = numbers.map(|numbers| {
-            let text = serde_json::to_string_pretty(&summary).expect("a summary has only names as keys");
-            numbers.write(&(text + "\n"))
-        });
+        let numbers = numbers.map(|numbers| numbers.write_json(&summary));
         let picture = picture.map(|picture| picture.write(&plot::svg(&(&summary).into())));
         [Some(said), contents, numbers, picture].into_iter().flatten().fold(Ok(()), Result::and)
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+use serde::Serialize;
 
 use crate::harness::error::Error;
 
@@ -52,6 +53,18 @@ impl Output {
         let _ = self.file.set_len(0);
         let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.flush());
         written.map_err(|source| Error::Output { path: self.path, source })
+    }
+
+    /// Replaces it with `numbers` as JSON.
+    ///
+    /// # Errors
+    /// As of [`write`](Self::write).
+    ///
+    /// # Panics
+    /// If a map in `numbers` has keys that are no text.
+    pub fn write_json(self, numbers: &impl Serialize) -> Result<(), Error> {
+        let text = serde_json::to_string_pretty(numbers).expect("numbers have only names as keys");
+        self.write(&(text + "\n"))
     }
 }
 

@@ -3,6 +3,7 @@
 //! The states and rules are in [`liveness`](super). While the door is open a turn costs at most [`ADMITTED_MAX`] new
 //! connections, so that strangers slow nobody down for long; afterwards the thread runs once for each lost rank.
 
+use std::collections::BTreeMap;
 use std::io::{ErrorKind, PipeReader};
 use std::net::TcpStream;
 
@@ -43,7 +44,7 @@ struct Admission {
     clock: Clock,
     closes_ns: u64,
     /// In the order in which they came, which is that of their deadlines.
-    knocking: LiteMap<u64, Knock>,
+    knocking: BTreeMap<u64, Knock>,
     knocks: u64,
 }
 
@@ -64,7 +65,7 @@ impl Host {
     pub(super) fn new(door: Door, ranks: u32, stop: PipeReader, on_lost: OnLost) -> Host {
         let clock = Clock::machine();
         let closes_ns = clock.now_ns() + door.open_ms * 1_000_000;
-        let admission = Admission { door, clock, closes_ns, knocking: LiteMap::new(), knocks: 0 };
+        let admission = Admission { door, clock, closes_ns, knocking: BTreeMap::new(), knocks: 0 };
         let peers = (1..ranks).map(|rank| (Rank(rank), Peer::Awaited)).collect();
         Host { stop, on_lost, admission: Some(admission), peers }
     }
@@ -209,16 +210,14 @@ impl Admission {
         let deadline_ns = self.clock.now_ns() + self.door.knock_ms_max * 1_000_000;
         self.knocking.insert(self.knocks, Knock { link, deadline_ns });
         self.knocks += 1;
-        if self.knocking.len() > ranks + STRANGERS_MAX
-            && let Some((&first, _)) = self.knocking.first()
-        {
-            self.knocking.remove(&first);
+        if self.knocking.len() > ranks + STRANGERS_MAX {
+            self.knocking.pop_first();
         }
     }
 
     /// Until the door closes or somebody has knocked for too long, ns.
     fn timeout_ns(&self) -> u64 {
-        let first_ns = self.knocking.first().map_or(u64::MAX, |(_, knock)| knock.deadline_ns);
+        let first_ns = self.knocking.first_key_value().map_or(u64::MAX, |(_, knock)| knock.deadline_ns);
         first_ns.min(self.closes_ns).saturating_sub(self.clock.now_ns())
     }
 }

@@ -318,26 +318,30 @@ fn a_message_for_later_is_sent_by_its_handler_and_its_wait_is_nobodys_work() {
         run.expect("nothing is wrong");
         let trace = dir.open();
         let all = events(&trace);
-        let (mut sent, mut handled) = (BTreeMap::new(), BTreeMap::new());
+        let (mut sent, mut begun, mut handled) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
         let mut idle_ns = vec![0; ranks as usize];
         for (rank, _, event) in &all {
             match event.what {
-                What::Send { chunk, to, number, .. } => {
+                What::Send { chunk, to, .. } => {
                     assert_eq!(chunk, to);
-                    assert_eq!(sent.insert((chunk, number), event.begin_ns), None);
+                    assert!(sent.insert(chunk));
                 }
-                What::Handler { chunk, from, number, .. } if from != RUNTIME => {
+                What::Handler { chunk, from, .. } if from != RUNTIME => {
                     assert_eq!(chunk, from);
-                    assert_eq!(handled.insert((from, number), event.end_ns), None);
+                    assert_eq!(handled.insert(from, event.end_ns), None);
+                }
+                // `start`, and later `resume`.
+                What::Handler { chunk, .. } => {
+                    let begin_ns = begun.entry(chunk).or_insert(event.begin_ns);
+                    *begin_ns = event.begin_ns.min(*begin_ns);
                 }
                 What::Idle => idle_ns[*rank as usize] += event.duration_ns(),
                 _ => {}
             }
         }
         assert_eq!((sent.len(), handled.len()), (4, 4));
-        // A send has the time at which its handler ended, and that may be read late.
-        let late = |(name, sent_ns): (&_, &u64)| handled[name] >= *sent_ns;
-        assert!(sent.iter().all(late), "{sent:?} {handled:?}");
+        let late = |(chunk, begin_ns): (&_, &u64)| handled[chunk] >= begin_ns + DELAY_MS * 1_000_000;
+        assert!(begun.len() == 4 && begun.iter().all(late), "{begun:?} {handled:?}");
         assert!(idle_ns.iter().all(|&idle_ns| idle_ns > 0), "{idle_ns:?}");
     }
 }

@@ -112,8 +112,9 @@ impl Options {
         let tiling = Tiling::new(grid, tiles)?;
         let narrow = tiling.narrowest();
         if columns > narrow {
+            let option = if self.sweep_speed.is_some() { "--sweep-speed" } else { "--speed" };
             return Err(Error::Usage(format!(
-                "--speed {k}: particles move {columns} columns a step, and would skip tiles of {narrow}"
+                "{option} {k}: particles move {columns} columns a step, and would skip tiles of {narrow}"
             )));
         }
         if rows > narrow {

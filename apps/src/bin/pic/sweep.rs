@@ -96,10 +96,7 @@ impl Sweep {
         let speeds = own.sweep_speed.clone().map_or_else(|| vec![own.speed], |speeds| speeds.0);
         let fastest = Options { speed: speeds.iter().copied().max().unwrap_or(0), ..own.clone() };
         // Also the fastest hot spot skips no tile, and all have the same ones.
-        let fastest = fastest.problem().map_err(|error| match error {
-            Error::Usage(why) => Error::Usage(why.replace("--speed", "--sweep-speed")),
-            other => other,
-        })?;
+        let fastest = fastest.problem()?;
         let own = Options { tiles: Some(fastest.tiling.side()), ..own };
         let asked = own.sweep_period.clone().or_else(|| of_shape.period.map(|period| vec![period]));
         let periods = asked.unwrap_or_else(|| PERIODS.to_vec());
@@ -145,10 +142,7 @@ impl Sweep {
         let [picture, numbers] = [open(&self.shared.plot)?, open(&self.shared.json)?];
         let Some(gains) = self.run()? else { return Ok(()) };
         let said = print(&table(&gains, &self.curves));
-        let numbers = numbers.map(|numbers| {
-            let text = serde_json::to_string_pretty(&gains).expect("gains have only names as keys");
-            numbers.write(&(text + "\n"))
-        });
+        let numbers = numbers.map(|numbers| numbers.write_json(&gains));
         let picture = picture.map(|picture| picture.write(&svg(&gains, &self.curves)));
         [Some(said), numbers, picture].into_iter().flatten().fold(Ok(()), Result::and)
     }

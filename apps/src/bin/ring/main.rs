@@ -27,10 +27,7 @@ fn measure(options: Options, launch: Launch) -> Result<(), Error> {
     let options = options.settle(launch)?;
     let json = options.json.as_deref().filter(|_| launch.speaks()).map(Output::open).transpose()?;
     let outcome = run(launch::config()?.lb("none")?, &options)?;
-    if let Some(json) = json {
-        json.write(
-            &(serde_json::to_string_pretty(&outcome).expect("an outcome has only names as keys") + "\n"),
-        )?;
-    }
-    if launch.speaks() { print(&outcome.to_string()) } else { Ok(()) }
+    // The file may find no room: the figure is told all the same.
+    let said = if launch.speaks() { print(&outcome.to_string()) } else { Ok(()) };
+    said.and(json.map_or(Ok(()), |json| json.write_json(&outcome)))
 }

@@ -206,8 +206,7 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
     };
     let Bench { graphs, experiment: Experiment { disturbances, machine, .. }, .. } = &bench;
     let numbers = Numbers { graphs, ranks, sync: config.sync_period(), disturbances, machine, results };
-    let text = || serde_json::to_string_pretty(&numbers).expect("numbers have only names as keys") + "\n";
-    drawn.and(json.map_or(Ok(()), |json| json.write(&text())))
+    drawn.and(json.map_or(Ok(()), |json| json.write_json(&numbers)))
 }
 
 impl Bench {

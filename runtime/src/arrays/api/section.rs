@@ -36,8 +36,8 @@ pub struct Section<C: Chunk> {
     pub(super) keys: Arc<[u64]>,
     /// A number that no other section has, but by a chance of one in 2^64.
     id: u64,
-    /// It names a chunk twice.
-    doubled: bool,
+    /// A chunk that it names twice.
+    twice: Option<u64>,
     chunk: PhantomData<fn() -> C>,
 }
 
@@ -47,8 +47,8 @@ impl<C: Chunk> Section<C> {
         let mut keys: Vec<u64> = indices.into_iter().map(Index::pack).collect();
         keys.sort_unstable();
         let id = keys.iter().fold(keys.len() as u64, |id, &key| scatter(id ^ key));
-        let doubled = keys.windows(2).any(|pair| pair[0] == pair[1]);
-        Section { keys: keys.into(), id, doubled, chunk: PhantomData }
+        let twice = keys.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
+        Section { keys: keys.into(), id, twice, chunk: PhantomData }
     }
 }
 
@@ -141,9 +141,8 @@ impl<C: Chunk> Ctx<'_, C> {
         let Ok(place) = keys.binary_search(&self.handler.chunk.key) else {
             panic!("{:?} contributes to a reduction over a section that it is not of", self.index())
         };
-        if section.doubled {
-            let twice = keys.windows(2).find(|pair| pair[0] == pair[1]).expect("it was found before");
-            panic!("a section that is reduced over names {:?} twice", C::Index::unpack(twice[0]));
+        if let Some(twice) = section.twice {
+            panic!("a section that is reduced over names {:?} twice", C::Index::unpack(twice));
         }
         let sequence = self.passport.sections.get_or_insert_default().number(section.id);
         let contribution =

@@ -10,7 +10,6 @@
 //! their own are a list until somebody who knows the type has combined them, see [`own`](super::own).
 
 use std::collections::BTreeMap;
-
 use std::fmt;
 use std::sync::Arc;
 
@@ -424,8 +423,7 @@ impl Reductions {
     pub(crate) fn complete(&mut self, array: ArrayId, sequence: u64) -> Vec<(u64, Partial)> {
         let open = &mut self.open[array.index()];
         *open = (*open).max(sequence + 1);
-        let through =
-            self.pending.keys().filter(|&&of| ((array, 0)..=(array, sequence)).contains(&of)).copied();
+        let through = self.pending.range((array, 0)..=(array, sequence)).map(|(&of, _)| of);
         let through = through.collect::<Vec<_>>().into_iter();
         through.filter_map(|of| Some((of.1, self.pending.remove(&of)?.partial?))).collect()
     }

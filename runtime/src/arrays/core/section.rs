@@ -226,7 +226,7 @@ impl Sections {
         let me = self.rank;
         let mut taken = Vec::new();
         for known in self.known.values_mut().filter(|known| known.root != me) {
-            let parts = known.pending.iter_mut().filter_map(|(_, pending)| pending.part.take());
+            let parts = known.pending.values_mut().filter_map(|pending| pending.part.take());
             taken.extend(parts.map(|part| (known.root, part)));
         }
         taken
@@ -259,8 +259,8 @@ impl Known {
     /// Takes the parts of the reductions up to this one: a chunk contributes in order, so who has not contributed to an
     /// earlier one here has done so on the rank it came from.
     fn take_through(&mut self, sequence: u64) -> Vec<SectionPart> {
-        let through: Vec<u64> = self.pending.keys().copied().take_while(|&of| of <= sequence).collect();
-        through.into_iter().filter_map(|of| self.pending.remove(&of)?.part).collect()
+        let later = self.pending.split_off(&(sequence + 1));
+        std::mem::replace(&mut self.pending, later).into_values().filter_map(|pending| pending.part).collect()
     }
 
     /// Takes the reductions that are finished, in order.

@@ -12,11 +12,11 @@
 //! migration, of which its new rank knows unless it has not heard of the newest moves; or because it was inserted, and
 //! then more insertions were sent to that rank than it has admitted. If neither holds, no chunk has that index.
 
-use std::collections::BTreeMap;
-
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
+use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{ChunkId, Rank};
@@ -94,7 +94,7 @@ impl fmt::Display for Addressee {
 #[derive(Debug, Default)]
 pub(crate) struct Addressees {
     messages: u64,
-    named: BTreeMap<(ChunkId, Cow<'static, str>), u64>,
+    named: LiteMap<(ChunkId, Cow<'static, str>), u64>,
 }
 
 impl Addressees {

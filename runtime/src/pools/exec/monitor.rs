@@ -4,6 +4,7 @@
 //! collects the parts of all ranks and makes the whole of them.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -83,7 +84,7 @@ struct Vigil {
     seen: Option<Vec<Sight>>,
     told: bool,
     /// Ranks of which all workers wait, as rank 0 heard.
-    waiting: LiteMap<Rank, ()>,
+    waiting: BTreeSet<Rank>,
 }
 
 /// The accumulated value, where it is needed, and the rest.
@@ -224,7 +225,7 @@ impl<'m> Monitor<'m> {
             PoolPacket::Waits { all } => {
                 let waiting = &mut self.vigil.waiting;
                 if all {
-                    waiting.insert(from, ())
+                    waiting.insert(from)
                 } else {
                     waiting.remove(&from)
                 };
