@@ -41,6 +41,7 @@
 //! | [`pools`] | how pools of independent iterations are |
 //! | [`supersteps`] | how steps on divisible data are |
 //! | [`shape`] | the shapes of programs, each with policies of its own |
+//! | [`apportion`](mod@apportion) | whole numbers in proportion to speeds |
 //! | [`entry`], [`table`], [`tables`] | a policy by its name, the policies of a shape, and those of each shape |
 //! | [`parameters`], [`spec`] | what a policy can be told, and how a person writes that |
 //! | [`parse_error`], [`choice`] | what was wrong with what a person wrote |
@@ -49,6 +50,7 @@
 //! Arrays, pools and supersteps know nothing of each other.
 #![forbid(unsafe_code)]
 
+pub mod apportion;
 pub mod arrays;
 pub mod choice;
 pub mod entry;
@@ -76,5 +78,6 @@ pub use parse_error::ParseError;
 pub use pools as pool;
 pub use rank::{Rank, WorkerId};
 pub use shape::Shape;
+pub use supersteps::SuperstepStrategy;
 pub use table::{Listing, Table};
-pub use tables::{ARRAYS, BadName, POOLS, check_own, help, unknown};
+pub use tables::{ARRAYS, BadName, POOLS, SUPERSTEPS, check_own, help, unknown};

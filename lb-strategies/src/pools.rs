@@ -6,7 +6,6 @@
 //! | [`machine`] | the machine that it makes for a rank, what that promises, and what its driver does |
 //! | [`driver`] | drives the machine of a rank, for whoever runs a pool |
 //! | [`message`] | what the machines of a pool say to each other, for whoever carries it |
-//! | [`apportion`](mod@apportion) | whole numbers in proportion to speeds |
 //! | [`range_set`] | which indices |
 //! | [`sizer`] | how many iterations a worker takes at once |
 //! | [`steps`] | how a worker goes through what it was given |
@@ -20,7 +19,6 @@
 //! | [`leases`] | `leases`: ranges on loan, taken back from who is late |
 //! | [`auto`] | `auto`: the same, with sizes by what was measured |
 
-pub mod apportion;
 pub mod auto;
 pub mod caa;
 pub mod central;
@@ -39,7 +37,7 @@ pub mod sizer;
 pub mod steps;
 pub(crate) mod table;
 
-pub use apportion::apportion;
+pub use crate::apportion::{self, apportion};
 pub use driver::{Action, Driver, Order};
 pub use machine::{Input, Machine, Nanos, Output, PoolRank, SECOND};
 pub use message::{Message, Unreadable};

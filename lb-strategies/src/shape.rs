@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!(format!("{} balances {}", Shape::Pools.default_spec(), Shape::Pools), "leases balances pools");
 ///
 /// // What a later version records is refused.
-/// let later: Result<Shape, _> = serde_json::from_str("\"supersteps\"");
-/// assert!(later.unwrap_err().to_string().starts_with("unknown variant `supersteps`"));
+/// let later: Result<Shape, _> = serde_json::from_str("\"tree\"");
+/// assert!(later.unwrap_err().to_string().starts_with("unknown variant `tree`"));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shape {
@@ -23,6 +23,9 @@ pub enum Shape {
     /// Iterations that know nothing of each other.
     #[serde(rename = "pool")]
     Pools,
+    /// Steps on divisible data: all workers compute, combine what they computed, and go on.
+    #[serde(rename = "supersteps")]
+    Supersteps,
 }
 
 impl Shape {
@@ -31,6 +34,7 @@ impl Shape {
         match self {
             Self::Arrays => "an array of chunks",
             Self::Pools => "a pool of iterations",
+            Self::Supersteps => "a program in supersteps",
         }
     }
 
@@ -39,6 +43,7 @@ impl Shape {
         match self {
             Self::Arrays => "arrays of chunks",
             Self::Pools => "pools of iterations",
+            Self::Supersteps => "programs in supersteps",
         }
     }
 
@@ -47,6 +52,7 @@ impl Shape {
         match self {
             Self::Arrays => "arrays",
             Self::Pools => "pool",
+            Self::Supersteps => "supersteps",
         }
     }
 
@@ -55,6 +61,7 @@ impl Shape {
         match self {
             Self::Arrays => "refine",
             Self::Pools => "leases",
+            Self::Supersteps => "equal",
         }
     }
 }
@@ -64,6 +71,7 @@ impl fmt::Display for Shape {
         formatter.write_str(match self {
             Self::Arrays => "arrays",
             Self::Pools => "pools",
+            Self::Supersteps => "supersteps",
         })
     }
 }

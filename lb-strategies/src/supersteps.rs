@@ -3,7 +3,13 @@
 //! | module | answers |
 //! |---|---|
 //! | [`policy`] | what a policy is told, and what it may answer |
+//! | [`division`] | units in proportion to speeds, by their weights |
+//! | [`equal`] | `equal`: as much for each, the baseline |
 
+pub mod division;
+pub mod equal;
 pub mod policy;
+pub(crate) mod table;
 
-pub use policy::{Divider, Division, Problem, Step, SuperstepStrategy, Work};
+pub use division::divide;
+pub use policy::{Divider, Division, Problem, Step, SuperstepStrategy, Weights, Work};

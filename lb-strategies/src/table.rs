@@ -9,7 +9,8 @@ use crate::parse_error::ParseError;
 use crate::shape::Shape;
 use crate::spec::name_of;
 
-/// The policies for one shape of program, simplest first; [`ARRAYS`](crate::ARRAYS) and [`POOLS`](crate::POOLS) are ours.
+/// The policies for one shape of program, simplest first; [`ARRAYS`](crate::ARRAYS), [`POOLS`](crate::POOLS) and
+/// [`SUPERSTEPS`](crate::SUPERSTEPS) are ours.
 ///
 /// ```
 /// use lb_strategies::{ARRAYS, Background};

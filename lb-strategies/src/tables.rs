@@ -6,6 +6,7 @@ use crate::parse_error::ParseError;
 use crate::pools::policy::PoolStrategy;
 use crate::shape::Shape;
 use crate::spec::name_of;
+use crate::supersteps::policy::SuperstepStrategy;
 use crate::table::{Listing, Table};
 
 /// The strategies for arrays of chunks.
@@ -29,8 +30,20 @@ pub static ARRAYS: Table<dyn Strategy> =
 /// ```
 pub static POOLS: Table<dyn PoolStrategy> = Table::new(Shape::Pools, crate::pools::table::ENTRIES, shape_of);
 
+/// The policies for programs in supersteps.
+///
+/// ```
+/// use lb_strategies::SUPERSTEPS;
+/// assert_eq!(SUPERSTEPS.parse("equal")?.name(), "equal");
+/// let Err(error) = SUPERSTEPS.parse("static") else { unreachable!() };
+/// assert!(error.to_string().starts_with("`static` balances pools, but this is a program in supersteps: use one of equal"));
+/// # Ok::<(), lb_strategies::ParseError>(())
+/// ```
+pub static SUPERSTEPS: Table<dyn SuperstepStrategy> =
+    Table::new(Shape::Supersteps, crate::supersteps::table::ENTRIES, shape_of);
+
 fn shape_of(name: &str) -> Option<Shape> {
-    let tables: [&dyn Listing; 2] = [&ARRAYS, &POOLS];
+    let tables: [&dyn Listing; 3] = [&ARRAYS, &POOLS, &SUPERSTEPS];
     tables.iter().find(|table| table.names().contains(&name)).map(|table| table.shape())
 }
 
@@ -114,8 +127,12 @@ mod tests {
         for entry in POOLS.iter() {
             assert_eq!(entry.make(entry.name).expect("defaults are valid").name(), entry.name);
         }
+        for entry in SUPERSTEPS.iter() {
+            assert_eq!(entry.make(entry.name).expect("defaults are valid").name(), entry.name);
+        }
         assert_eq!(ARRAYS.default_policy().name(), Shape::Arrays.default_spec());
         assert_eq!(POOLS.default_policy().name(), Shape::Pools.default_spec());
+        assert_eq!(SUPERSTEPS.default_policy().name(), Shape::Supersteps.default_spec());
     }
 
     #[test]

@@ -28,7 +28,7 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
-use lb_strategies::{ARRAYS, POOLS, ParseError};
+use lb_strategies::{ARRAYS, POOLS, ParseError, SUPERSTEPS};
 use presentation::words::visible;
 use trace_reader::Trace;
 
@@ -167,7 +167,9 @@ fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -> Re
         Err(error) => return Err(Error::Usage(one_line(&error))),
     };
     match options.command {
-        Command::Strategies => Ok(out.write_all(lb_strategies::help(&[&ARRAYS, &POOLS]).as_bytes())?),
+        Command::Strategies => {
+            Ok(out.write_all(lb_strategies::help(&[&ARRAYS, &POOLS, &SUPERSTEPS]).as_bytes())?)
+        }
         Command::Balance(options) => balance::run(&options, out),
         Command::Simulate(options) => simulate::run(&options, out),
         Command::Trace(command) => trace::run(&command, out),

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use lb_strategies::synthetic::Workload;
-use lb_strategies::{ARRAYS, POOLS};
+use lb_strategies::{ARRAYS, POOLS, SUPERSTEPS};
 
 use super::*;
 
@@ -42,6 +42,9 @@ fn strategies_lists_every_strategy_and_parameter() {
         assert!(entry.parameters.iter().all(|parameter| words.contains(parameter.meaning)));
     }
     for entry in POOLS.iter() {
+        assert!(words.contains(entry.summary), "{}", entry.name);
+    }
+    for entry in SUPERSTEPS.iter() {
         assert!(words.contains(entry.summary), "{}", entry.name);
     }
     assert!(text.lines().all(|line| line.len() <= 100), "{text}");

@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
-use super::apportion::{apportion, equal};
 use super::steps::{Pace, Steps};
+use crate::apportion::{apportion, equal};
 use crate::entry::Entry;
 use crate::parameters::{Parameter, Parameters};
 use crate::parse_error::ParseError;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use lb_strategies::pool::PoolStrategy;
 use lb_strategies::{
-    ARRAYS, Assignment, Entry, Listing, POOLS, Shape, Snapshot, Strategy, Table, Terms, check_own, help,
-    unknown,
+    ARRAYS, Assignment, Entry, Listing, POOLS, SUPERSTEPS, Shape, Snapshot, Strategy, SuperstepStrategy,
+    Table, Terms, check_own, help, unknown,
 };
 
 use super::{Config, wrong};
@@ -21,6 +21,7 @@ enum Chosen {
     Default,
     Arrays(Arc<dyn Strategy>),
     Pools(Arc<dyn PoolStrategy>),
+    Supersteps(Arc<dyn SuperstepStrategy>),
 }
 
 /// The strategy that was chosen, and those that can be.
@@ -31,12 +32,13 @@ pub(super) struct Balancing {
     spec: String,
     arrays: Table<dyn Strategy>,
     pools: Table<dyn PoolStrategy>,
+    supersteps: Table<dyn SuperstepStrategy>,
 }
 
 impl Default for Balancing {
     fn default() -> Balancing {
-        let (arrays, pools) = (ARRAYS.clone(), POOLS.clone());
-        Balancing { chosen: Chosen::Default, spec: String::new(), arrays, pools }
+        let (arrays, pools, supersteps) = (ARRAYS.clone(), POOLS.clone(), SUPERSTEPS.clone());
+        Balancing { chosen: Chosen::Default, spec: String::new(), arrays, pools, supersteps }
     }
 }
 
@@ -47,8 +49,8 @@ impl fmt::Debug for Balancing {
 }
 
 impl Balancing {
-    fn tables(&self) -> [&dyn Listing; 2] {
-        [&self.arrays, &self.pools]
+    fn tables(&self) -> [&dyn Listing; 3] {
+        [&self.arrays, &self.pools, &self.supersteps]
     }
 
     fn choose(&mut self, spec: &str, chosen: Chosen) {
@@ -73,6 +75,8 @@ impl Config {
             entry.make(spec).map(|strategy| Chosen::Arrays(strategy.into()))
         } else if let Some(entry) = self.lb.pools.find(spec) {
             entry.make(spec).map(|policy| Chosen::Pools(policy.into()))
+        } else if let Some(entry) = self.lb.supersteps.find(spec) {
+            entry.make(spec).map(|policy| Chosen::Supersteps(policy.into()))
         } else {
             Err(unknown(&self.lb.tables(), spec))
         };
@@ -82,7 +86,7 @@ impl Config {
 
     /// Makes a strategy of your own one that [`lb`](Self::lb) and `CARIBOU_LB` know by its name, which wins over that of one
     /// of ours. The environment is read afterwards, by [`with_env`](Self::with_env), which refuses a name that is not one
-    /// word, or is that of two strategies of yours or of a policy for pools; `lb` does so too. See [`lb`](mod@crate::lb) for
+    /// word, or is that of two strategies of yours or of a policy for another shape; `lb` does so too. See [`lb`](mod@crate::lb) for
     /// an example.
     #[must_use]
     pub fn register_strategy(mut self, entry: Entry<dyn Strategy>) -> Config {
@@ -94,6 +98,13 @@ impl Config {
     #[must_use]
     pub fn register_pool_strategy(mut self, entry: Entry<dyn PoolStrategy>) -> Config {
         self.lb.pools.register(entry);
+        self
+    }
+
+    /// The same for a policy of your own for programs in supersteps.
+    #[must_use]
+    pub fn register_superstep_strategy(mut self, entry: Entry<dyn SuperstepStrategy>) -> Config {
+        self.lb.supersteps.register(entry);
         self
     }
 
@@ -111,6 +122,13 @@ impl Config {
         self
     }
 
+    /// A policy of your own for programs in supersteps.
+    #[must_use]
+    pub fn superstep_strategy(mut self, policy: impl SuperstepStrategy + 'static) -> Config {
+        self.lb.choose(policy.name(), Chosen::Supersteps(Arc::new(policy)));
+        self
+    }
+
     /// The strategy as it was given; else the default for programs of this shape.
     pub fn lb_spec(&self, shape: Shape) -> &str {
         if matches!(self.lb.chosen, Chosen::Default) { shape.default_spec() } else { &self.lb.spec }
@@ -124,8 +142,8 @@ impl Config {
     pub fn check_shape(&self, shape: Shape) -> Result<(), Error> {
         let (ranks, workers) = match shape {
             // Of a simulated array each has one.
-            Shape::Arrays if self.simulate.is_some() => (self.rank_count(), 1),
-            Shape::Arrays => (self.rank_count(), self.worker_count()),
+            Shape::Arrays | Shape::Supersteps if self.simulate.is_some() => (self.rank_count(), 1),
+            Shape::Arrays | Shape::Supersteps => (self.rank_count(), self.worker_count()),
             Shape::Pools => self.pool_size(),
         };
         self.check_numbers(ranks, workers)?;
@@ -133,6 +151,7 @@ impl Config {
             Chosen::Default => return Ok(()),
             Chosen::Arrays(strategy) => (strategy.name(), Shape::Arrays),
             Chosen::Pools(policy) => (policy.name(), Shape::Pools),
+            Chosen::Supersteps(policy) => (policy.name(), Shape::Supersteps),
         };
         match self.lb.tables().into_iter().find(|table| table.shape() == shape) {
             Some(table) if shape != of => Err(wrong("CARIBOU_LB", table.misplaced(name, of).to_string())),
@@ -155,6 +174,16 @@ impl Config {
         match &self.lb.chosen {
             Chosen::Pools(policy) => Ok(policy.clone()),
             _ => Ok(POOLS.default_policy().into()),
+        }
+    }
+
+    /// The policy for programs in supersteps.
+    #[expect(dead_code, reason = "the layer that runs such programs asks for it")]
+    pub(crate) fn balance_supersteps(&self) -> Result<Arc<dyn SuperstepStrategy>, Error> {
+        self.check_shape(Shape::Supersteps)?;
+        match &self.lb.chosen {
+            Chosen::Supersteps(policy) => Ok(policy.clone()),
+            _ => Ok(SUPERSTEPS.default_policy().into()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Settings as they are understood, and the errors where they are not.
 
-use lb_strategies::{ARRAYS, Assignment, Entry, POOLS, Shape, Snapshot, Strategy, Terms};
+use lb_strategies::{ARRAYS, Assignment, Entry, POOLS, SUPERSTEPS, Shape, Snapshot, Strategy, Terms};
 
 use super::*;
 
@@ -77,6 +77,8 @@ fn a_strategy_is_registered_under_a_name_that_selects_it_alone() {
     }
     let pool = Entry { name: "refine", ..*POOLS.find("static").expect("it is ours") };
     assert!(Config::default().register_pool_strategy(pool).lb("none").is_err());
+    let steps = Entry { name: "refine", ..*SUPERSTEPS.find("equal").expect("it is ours") };
+    assert!(Config::default().register_superstep_strategy(steps).lb("none").is_err());
 }
 
 #[test]
@@ -118,7 +120,7 @@ fn numbers_that_no_run_can_have_are_refused() {
         (two().slowed(1, f64::NAN), "slowed: rank 1 cannot be NaN times slower"),
         (Config::default().simulate(1).ranks(u32::MAX), "ranks: 4294967295 ranks x "),
     ] {
-        for shape in [Shape::Arrays, Shape::Pools] {
+        for shape in [Shape::Arrays, Shape::Pools, Shape::Supersteps] {
             let error = config.check_shape(shape).expect_err(expected).to_string();
             assert!(error.starts_with(expected), "{error}");
         }

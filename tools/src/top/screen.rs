@@ -95,7 +95,7 @@ type Figure = (&'static str, usize, fn(&RankPicture, &Parts) -> String);
 /// The most important first.
 fn figures(shape: Shape) -> &'static [Figure] {
     match shape {
-        Shape::Arrays => &FIGURES,
+        Shape::Arrays | Shape::Supersteps => &FIGURES,
         Shape::Pools => &FIGURES_OF_POOLS,
     }
 }

@@ -74,7 +74,7 @@ fn progress(picture: &Picture) -> String {
 
 fn ranks(picture: &Picture) -> Table {
     let columns = columns(match picture.shape {
-        Shape::Arrays => {
+        Shape::Arrays | Shape::Supersteps => {
             "rank | worker | chunks_share: in chunks | runtime | lost | idle | vcpu_share: vCPU share | \
              steal | chunks | messages_per_s: messages/s | host"
         }
@@ -110,7 +110,7 @@ fn of_rank(rank: &RankPicture, shape: Shape) -> [Cell; 5] {
 /// Chunks of the rank, or iterations that it has executed.
 pub(super) fn work(rank: &RankPicture, shape: Shape) -> u64 {
     match shape {
-        Shape::Arrays => rank.chunks,
+        Shape::Arrays | Shape::Supersteps => rank.chunks,
         Shape::Pools => rank.iterations,
     }
 }

@@ -95,7 +95,7 @@ impl Symptoms {
         let quiet = if parts.chunks_ns + parts.runtime_ns + parts.lost_ns + parts.idle_ns > 0.0 {
             let busy = 100.0 * parts.share(parts.chunks_ns);
             let work = match self.shape {
-                Shape::Arrays => "chunks",
+                Shape::Arrays | Shape::Supersteps => "chunks",
                 Shape::Pools => "iterations",
             };
             format!("nothing stands out: workers were busy with {work} for {busy:.1} % of the time")
@@ -147,6 +147,7 @@ fn uneven_without_syncs(symptoms: &Symptoms) -> Option<String> {
         symptoms.imbalance.filter(|&imbalance| imbalance > UNEVEN && symptoms.syncs == 0 && !symptoms.cut)?;
     let cure = match symptoms.shape {
         Shape::Arrays => "add syncs to balance at",
+        Shape::Supersteps => "divide the units by a policy that measures, as `des` does",
         Shape::Pools => "hand out smaller ranges, or by another policy",
     };
     Some(format!(

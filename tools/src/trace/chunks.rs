@@ -94,7 +94,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         return Ok(page.write(options.format, out)?);
     }
     match trace.run.shape {
-        Shape::Arrays => tell(options, &trace, &mut page)?,
+        Shape::Arrays | Shape::Supersteps => tell(options, &trace, &mut page)?,
         Shape::Pools => pool::tell(&trace, &options.selection, &mut page),
     }
     Ok(page.write(options.format, out)?)

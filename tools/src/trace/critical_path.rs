@@ -148,7 +148,7 @@ fn page(
     let chunks = path.by_chunk().into_iter().map(|(number, ns)| (slices.chunk_name(trace, number), ns));
     let chunks = named("chunks", "by chunk", "chunk", chunks.collect());
     page.tables.push(match trace.run.shape {
-        Shape::Arrays => chunks,
+        Shape::Arrays | Shape::Supersteps => chunks,
         Shape::Pools => chunks.data_only(),
     });
     let kinds = path.by_activity().into_iter().map(|(kind, ns)| (trace.activity_name(kind), ns));

@@ -121,7 +121,7 @@ impl Options {
             _ => return Ok(()),
         };
         match trace.run.shape {
-            Shape::Arrays => Ok(()),
+            Shape::Arrays | Shape::Supersteps => Ok(()),
             Shape::Pools => {
                 Err(Error::Usage(format!("{what} is of chunks and syncs, and a pool has neither")))
             }

@@ -168,7 +168,7 @@ impl Found {
 fn advice(found: &Found, shape: Shape) -> Vec<String> {
     let mut says = Vec::new();
     let (what, why) = match shape {
-        Shape::Arrays => ("handlers", "see `outliers --noise`"),
+        Shape::Arrays | Shape::Supersteps => ("handlers", "see `outliers --noise`"),
         Shape::Pools => ("ranges", "others had the vCPU, or iterations slept or did I/O; see `summary`"),
     };
     let (calls, wall_ns, cpu_ns) = (found.wall.count() as f64, found.wall.sum(), found.cpu.sum());

@@ -101,7 +101,7 @@ pub(crate) fn page(
         let why = match trace.run.shape {
             _ if trace.events() == 0 => NO_EVENTS,
             Shape::Pools => "a pool has no chunks: `caribou trace histogram` shows how long its ranges were",
-            Shape::Arrays => "no handlers were recorded",
+            Shape::Arrays | Shape::Supersteps => "no handlers were recorded",
         };
         page.notes.push(why.into());
     } else {

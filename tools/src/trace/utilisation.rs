@@ -92,7 +92,7 @@ impl Part {
 /// Time in handlers or iterations, in words.
 fn busy(shape: Shape) -> &'static str {
     match shape {
-        Shape::Arrays => "busy with chunks",
+        Shape::Arrays | Shape::Supersteps => "busy with chunks",
         Shape::Pools => "busy with iterations",
     }
 }

@@ -198,7 +198,7 @@ impl Ending {
     pub(crate) fn of(trace: &Trace) -> Ending {
         let mut ending = Ending::default();
         match trace.run.shape {
-            Shape::Arrays => return ending,
+            Shape::Arrays | Shape::Supersteps => return ending,
             Shape::Pools => {}
         }
         let profiles = || trace.ranks.iter().flat_map(|rank| &rank.profiles);

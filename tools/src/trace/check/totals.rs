@@ -107,7 +107,7 @@ impl<'t> Totals<'t> {
         let deliveries = ends.fold(0u64, |sum, end| sum.saturating_add(end.messages));
         let counted = match self.trace.run.shape {
             // What a chunk was not ready for when the run ended was delivered, and is not handled.
-            Shape::Arrays => true,
+            Shape::Arrays | Shape::Supersteps => true,
             Shape::Pools => false,
         };
         if counted && self.handlers > deliveries {

@@ -36,7 +36,7 @@ impl Part {
     pub(super) fn name(self, shape: Shape) -> &'static str {
         match self {
             Part::ChunkCpu => match shape {
-                Shape::Arrays => "chunk CPU",
+                Shape::Arrays | Shape::Supersteps => "chunk CPU",
                 Shape::Pools => "iterations CPU",
             },
             Part::Lost => "lost",

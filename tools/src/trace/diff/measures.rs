@@ -100,7 +100,7 @@ impl Started {
         }
         let [few, many] = [self.deliveries.min(other.deliveries), self.deliveries.max(other.deliveries)];
         let counted = match self.shape {
-            Shape::Arrays => true,
+            Shape::Arrays | Shape::Supersteps => true,
             // Its policy delivers: more of that is not more to do.
             Shape::Pools => false,
         };

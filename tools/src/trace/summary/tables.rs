@@ -92,7 +92,7 @@ pub(super) fn time(trace: &Trace, spent: &Spent, taken: &Taken) -> Table {
         Source::Events => "events",
     };
     let (busy, has_end) = match trace.run.shape {
-        Shape::Arrays => ("chunks", false),
+        Shape::Arrays | Shape::Supersteps => ("chunks", false),
         Shape::Pools => ("iterations", true),
     };
     let Ending { tail_ns, collecting_ns } = Ending::of(trace);
@@ -140,7 +140,7 @@ pub(super) fn traffic(trace: &Trace, spent: &Spent, census: Option<&Census>) -> 
         total.iter().filter(|(activity, _)| matches!(activity, Activity::Kind(_) | Activity::Iterations));
     let calls: f64 = kinds.map(|(_, line)| line.calls).sum();
     let name = match trace.run.shape {
-        Shape::Arrays => "handlers",
+        Shape::Arrays | Shape::Supersteps => "handlers",
         Shape::Pools => "ranges of iterations",
     };
     match (spent.source, census) {

@@ -32,7 +32,7 @@ pub(super) fn ranks(report: &Report<'_>) -> Markup {
         };
         let speed = rank.samples.iter().map(|sample| sample.speed).sum::<f64>() / rank.samples.len() as f64;
         let last = match report.trace.run.shape {
-            Shape::Arrays => rank.samples.last(),
+            Shape::Arrays | Shape::Supersteps => rank.samples.last(),
             Shape::Pools => None,
         };
         let end = match &rank.end {
@@ -81,7 +81,7 @@ pub(super) fn chunks(report: &Report<'_>) -> Markup {
     if chunks.is_empty() {
         return nothing(match report.trace.run.shape {
             Shape::Pools => "A pool has iterations, no chunks.",
-            Shape::Arrays => "Chunks are known from events: run with CARIBOU_TRACE set.",
+            Shape::Arrays | Shape::Supersteps => "Chunks are known from events: run with CARIBOU_TRACE set.",
         });
     }
     let all_ns = chunks.iter().map(|(_, chunk)| chunk.cpu_ns as f64).sum::<f64>().max(1.0);
