@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!(format!("{} balances {}", Shape::Pools.default_spec(), Shape::Pools), "leases balances pools");
 ///
 /// // What a later version records is refused.
-/// let later: Result<Shape, _> = serde_json::from_str("\"tree\"");
-/// assert!(later.unwrap_err().to_string().starts_with("unknown variant `tree`"));
+/// let later: Result<Shape, _> = serde_json::from_str("\"graph\"");
+/// assert!(later.unwrap_err().to_string().starts_with("unknown variant `graph`"));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shape {
@@ -23,7 +23,7 @@ pub enum Shape {
     /// Iterations that know nothing of each other.
     #[serde(rename = "pool")]
     Pools,
-    /// Steps on divisible data: all workers compute, combine what they computed, and go on.
+    /// Steps on divisible data, each of which ends when everybody is through.
     #[serde(rename = "supersteps")]
     Supersteps,
 }
@@ -61,7 +61,7 @@ impl Shape {
         match self {
             Self::Arrays => "refine",
             Self::Pools => "leases",
-            Self::Supersteps => "equal",
+            Self::Supersteps => "adaptive",
         }
     }
 }

@@ -3,13 +3,37 @@
 //! | module | answers |
 //! |---|---|
 //! | [`policy`] | what a policy is told, and what it may answer |
-//! | [`division`] | units in proportion to speeds, by their weights |
-//! | [`equal`] | `equal`: as much for each, the baseline |
+//! | [`row`] | where to cut a row of units |
+//! | [`pace`] | how long a worker takes for a unit |
+//! | [`smoothing`] | what comes next in a series of numbers |
+//! | `redivide` | whether it pays to divide anew |
+//! | [`race`](mod@race) | how long a group takes where jobs have copies |
+//! | [`line`] | a straight line through points |
+//! | `equal` | `equal`: equal shares, the baseline |
+//! | `load_factor` | `load-factor`: shares times load factors (jacobi-factor.txt) |
+//! | `des` | `des`: shares in proportion to predicted speeds (dlb-jr.txt) |
+//! | `replicate` | `replicate`: the first to finish counts (dlb-jr.txt) |
+//! | `dlb_jr` | `dlb-jr`: either of the two (dlb-jr.txt) |
+//! | `adaptive` | `adaptive`: whichever did best of late |
 
-pub mod division;
-pub mod equal;
+mod adaptive;
+mod des;
+mod dlb_jr;
+mod equal;
+pub mod line;
+mod load_factor;
+pub mod pace;
 pub mod policy;
+pub mod race;
+mod redivide;
+mod replicate;
+pub mod row;
+pub mod smoothing;
 pub(crate) mod table;
 
-pub use division::divide;
+pub use line::Line;
+pub use pace::{By, Paces};
 pub use policy::{Divider, Division, Problem, Step, SuperstepStrategy, Weights, Work};
+pub use race::race;
+pub use row::Row;
+pub use smoothing::Smoothing;

@@ -1,12 +1,12 @@
-//! `equal`: every worker has as much to compute, from the first step to the last. The baseline, ELB of the DLB/JR paper.
+//! `equal`: equal shares, whatever happens. The baseline: ELB of dlb-jr.txt, and the first scenario of jacobi-factor.txt.
 
-use super::division::divide;
 use super::policy::{Divider, Division, Problem, Step, SuperstepStrategy};
+use super::row::Row;
 use crate::entry::Entry;
 
 pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
     name: "equal",
-    summary: "as much weight for each worker, fixed at the start",
+    summary: "equal shares, whatever happens; the baseline",
     parameters: &[],
     build: |_| Ok(Box::new(Equal)),
 };
@@ -19,16 +19,16 @@ impl SuperstepStrategy for Equal {
     }
 
     fn divider(&self, problem: &Problem) -> Box<dyn Divider> {
-        Box::new(Fixed(equal(problem)))
+        Box::new(Fixed(equal(problem, &Row::new(&problem.weights))))
     }
 }
 
-/// The division in which every worker has as much weight as the others, as far as units divide.
-pub fn equal(problem: &Problem) -> Division {
-    Division { units: divide(&problem.weights, &vec![1.0; problem.workers], 1), copies: 1 }
+/// Shares of equal weight, each job computed once.
+pub(crate) fn equal(problem: &Problem, row: &Row) -> Division {
+    Division { units: row.in_proportion(&vec![1.0; problem.workers], 1), copies: 1 }
 }
 
-/// One division for the whole run.
+/// A division that stays.
 pub(crate) struct Fixed(pub(crate) Division);
 
 impl Divider for Fixed {

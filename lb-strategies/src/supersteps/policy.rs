@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 /// The facts of a program in supersteps that are known before it begins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
@@ -57,7 +59,7 @@ pub struct Step {
 /// The units of a job are neighbours: job 0 has the first, and so on. Workers are in groups of [`copies`](Self::copies)
 /// consecutive ones, the last group may be smaller; every worker of a group computes all jobs of the group, its own first
 /// and then the next, in a circle, and whoever finishes a job first makes the others drop it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Division {
     /// Units of each job; there is a job for each worker.
     pub units: Vec<u64>,

@@ -1,8 +1,9 @@
-//! The policies for programs in supersteps, in order.
+//! The policies for supersteps, in order.
 
 use crate::entry::Entry;
-use crate::supersteps::equal;
 use crate::supersteps::policy::SuperstepStrategy;
+use crate::supersteps::{adaptive, des, dlb_jr, equal, load_factor, replicate};
 
-/// Every policy for programs in supersteps, simplest first.
-pub(crate) const ENTRIES: &[Entry<dyn SuperstepStrategy>] = &[equal::ENTRY];
+/// Every policy for supersteps, simplest first.
+pub(crate) const ENTRIES: &[Entry<dyn SuperstepStrategy>] =
+    &[equal::ENTRY, load_factor::ENTRY, des::ENTRY, replicate::ENTRY, dlb_jr::ENTRY, adaptive::ENTRY];

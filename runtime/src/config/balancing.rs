@@ -5,9 +5,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use lb_strategies::pool::PoolStrategy;
+use lb_strategies::supersteps::SuperstepStrategy;
 use lb_strategies::{
-    ARRAYS, Assignment, Entry, Listing, POOLS, SUPERSTEPS, Shape, Snapshot, Strategy, SuperstepStrategy,
-    Table, Terms, check_own, help, unknown,
+    ARRAYS, Assignment, Entry, Listing, POOLS, SUPERSTEPS, Shape, Snapshot, Strategy, Table, Terms,
+    check_own, help, unknown,
 };
 
 use super::{Config, wrong};
@@ -86,7 +87,7 @@ impl Config {
 
     /// Makes a strategy of your own one that [`lb`](Self::lb) and `CARIBOU_LB` know by its name, which wins over that of one
     /// of ours. The environment is read afterwards, by [`with_env`](Self::with_env), which refuses a name that is not one
-    /// word, or is that of two strategies of yours or of a policy for another shape; `lb` does so too. See [`lb`](mod@crate::lb) for
+    /// word, or is that of two strategies of yours or of a policy for pools; `lb` does so too. See [`lb`](mod@crate::lb) for
     /// an example.
     #[must_use]
     pub fn register_strategy(mut self, entry: Entry<dyn Strategy>) -> Config {
@@ -176,9 +177,10 @@ impl Config {
             _ => Ok(POOLS.default_policy().into()),
         }
     }
+}
 
+impl Config {
     /// The policy for programs in supersteps.
-    #[expect(dead_code, reason = "the layer that runs such programs asks for it")]
     pub(crate) fn balance_supersteps(&self) -> Result<Arc<dyn SuperstepStrategy>, Error> {
         self.check_shape(Shape::Supersteps)?;
         match &self.lb.chosen {

@@ -147,7 +147,7 @@ fn uneven_without_syncs(symptoms: &Symptoms) -> Option<String> {
         symptoms.imbalance.filter(|&imbalance| imbalance > UNEVEN && symptoms.syncs == 0 && !symptoms.cut)?;
     let cure = match symptoms.shape {
         Shape::Arrays => "add syncs to balance at",
-        Shape::Supersteps => "divide the units by a policy that measures, as `des` does",
+        Shape::Supersteps => "choose a policy that divides anew, such as des",
         Shape::Pools => "hand out smaller ranges, or by another policy",
     };
     Some(format!(

@@ -135,7 +135,7 @@ fn began(trace: &Trace) -> bool {
 fn why_none(trace: &Trace) -> &'static str {
     match trace.run.shape {
         Shape::Pools => "a pool: its policy balances all the time, there are no syncs",
-        Shape::Supersteps => "a program in supersteps: its policy divides between steps, there are no syncs",
+        Shape::Supersteps => "a program in supersteps: units move between two steps, there are no syncs",
         Shape::Arrays if trace.ranks.iter().all(|rank| rank.rank != 0) => {
             "syncs are recorded by rank 0, of which there is no trace"
         }

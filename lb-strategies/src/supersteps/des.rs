@@ -1,0 +1,169 @@
+//! `des`: shares in proportion to predicted speeds, every 2.5 P steps. DLB of dlb-jr.txt, section 2.2.1 and eq. 4.
+//!
+//! A worker's job time is predicted by [`Smoothing`]. What is ours: a division must gain more than noise, and earn what
+//! moving units costs; `tolerance=0,ahead=0` is the paper's way.
+
+use super::equal::equal;
+use super::pace::{By, Paces};
+use super::policy::{Divider, Division, Problem, Step, SuperstepStrategy};
+use super::redivide::{AHEAD, Price, TOLERANCE, Terms, slowest};
+use super::row::Row;
+use super::smoothing::Smoothing;
+use crate::entry::Entry;
+use crate::parameters::{Parameter, Parameters};
+use crate::parse_error::ParseError;
+
+pub(crate) const EVERY: Parameter = Parameter {
+    name: "every",
+    default: "auto",
+    meaning: "steps from one division to the next; auto: 2.5 for each worker",
+};
+
+pub(crate) const WINDOW: Parameter = Parameter {
+    name: "window",
+    default: "20",
+    meaning: "steps over which the errors of predictions are compared",
+};
+
+pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
+    name: "des",
+    summary: "shares in proportion to speeds that are predicted by exponential smoothing whose weight adapts",
+    parameters: &[EVERY, WINDOW, By::PARAMETER, TOLERANCE, AHEAD],
+    build: |parameters| Ok(Box::new(Des::read(parameters)?)),
+};
+
+/// The policy, and how dlb-jr and adaptive divide where they do not copy.
+#[derive(Clone, Copy)]
+pub(crate) struct Des {
+    every: Option<u64>,
+    window: usize,
+    by: By,
+    pub(crate) terms: Terms,
+}
+
+impl Des {
+    /// The values of this policy's parameters.
+    pub(crate) fn read(parameters: &Parameters) -> Result<Self, ParseError> {
+        Ok(Self {
+            every: parameters.count_or_auto("every")?,
+            window: parameters.number("window", 1.0..=1e6)? as usize,
+            by: By::read(parameters)?,
+            terms: Terms::read(parameters)?,
+        })
+    }
+
+    /// What follows the paces of a program's workers.
+    pub(crate) fn follow(&self, problem: &Problem) -> Following {
+        let row = Row::new(&problem.weights);
+        let workers = problem.workers;
+        Following {
+            division: equal(problem, &row),
+            row,
+            paces: Paces::new(self.by, workers),
+            series: vec![Smoothing::new(self.window); workers],
+            price: Price::default(),
+            steps: 0,
+            every: self.every.unwrap_or((5 * workers as u64).div_ceil(2)).max(1),
+            terms: self.terms,
+            reason: None,
+        }
+    }
+}
+
+impl SuperstepStrategy for Des {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn divider(&self, problem: &Problem) -> Box<dyn Divider> {
+        Box::new(self.follow(problem))
+    }
+}
+
+/// A division that follows the predicted paces of the workers, whether it is in force or only would be.
+pub(crate) struct Following {
+    pub(crate) row: Row,
+    pub(crate) division: Division,
+    paces: Paces,
+    series: Vec<Smoothing>,
+    pub(crate) price: Price,
+    /// Since the last time to divide.
+    steps: u64,
+    /// From one time to divide to the next.
+    pub(crate) every: u64,
+    terms: Terms,
+    reason: Option<String>,
+}
+
+impl Following {
+    /// Adds a step, and returns the pace of each worker in it.
+    pub(crate) fn add(&mut self, step: &Step) -> Vec<f64> {
+        self.paces.add(step);
+        self.price.add(step);
+        let paces = self.paces.last();
+        self.series.iter_mut().zip(&paces).for_each(|(series, &pace)| series.add(pace));
+        paces
+    }
+
+    /// Divides anew if it is time and pays: in proportion to predicted speeds, so that all compute equally long (eq. 4). Says
+    /// whether it did.
+    pub(crate) fn divide(&mut self) -> bool {
+        self.steps += 1;
+        if self.steps < self.every {
+            return false;
+        }
+        self.steps = 0;
+        let paces: Vec<f64> = self.series.iter().map(|series| series.predict().unwrap_or(1.0)).collect();
+        let speeds: Vec<f64> = paces.iter().map(|pace| 1.0 / pace).collect();
+        let new = Division { units: self.row.in_proportion(&speeds, 1), copies: 1 };
+        let (before, after) = (slowest(&self.row, &self.division, &paces), slowest(&self.row, &new, &paces));
+        if !self.terms.accept(&self.price, (&self.division, before), (&new, after)) {
+            return false;
+        }
+        self.reason =
+            Some(format!("the slowest is expected to compute {after:.3e} s a step, not {before:.3e} s"));
+        self.division = new;
+        true
+    }
+}
+
+impl Divider for Following {
+    fn first(&mut self) -> Division {
+        self.division.clone()
+    }
+
+    fn after(&mut self, step: &Step) -> Option<Division> {
+        self.add(step);
+        self.divide().then(|| self.division.clone())
+    }
+
+    fn reason(&self) -> Option<String> {
+        self.reason.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::supersteps::policy::{Weights, Work};
+
+    #[test]
+    fn shares_are_in_proportion_every_two_and_a_half_steps_a_worker_and_then_left_alone() {
+        let policy = crate::SUPERSTEPS.parse("des").expect("it is listed");
+        let mut divider = policy.divider(&Problem { workers: 2, weights: Weights::Equal(300), bytes: 8.0 });
+        let mut division = divider.first();
+        let mut divided = Vec::new();
+        for number in 0..40 {
+            let work = |worker: usize, pace: f64| {
+                let weight = division.units[worker] as f64;
+                Work { weight, seconds: weight * pace, cpu_seconds: weight * pace, ..Work::default() }
+            };
+            let step =
+                Step { number, works: vec![work(0, 1e-5), work(1, 2e-5)], seconds: 0.1, ..Step::default() };
+            if let Some(new) = divider.after(&step) {
+                (division, divided) = (new, [divided, vec![number]].concat());
+            }
+        }
+        assert_eq!((division.units, divided), (vec![200, 100], vec![4]));
+    }
+}

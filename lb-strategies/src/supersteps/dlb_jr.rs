@@ -1,0 +1,236 @@
+//! `dlb-jr`: balancing or copies, whichever is expected to take less. Source: dlb-jr.txt, section 3.3, steps 1 to 8.
+//!
+//! Y = P / sum(1 / E[JT_i]) (eq. 3) tells what the workers can give, where JT_i is the time that worker i takes for one of P
+//! equal jobs. The time of a step is close to a straight line in Y, for `des` and for `replicate` (eq. 12 and 13). Every
+//! `period` steps both lines are fitted again, to what was measured of the one in force and to what follows from the same paces for
+//! the other, and the one goes on that is lower at the latest Y.
+//!
+//! What the paper leaves open: the first choice comes after a tenth of a period, the next after twice as long, and so on up
+//! to a period, since a tenth of a run in the wrong way is more than any later choice can make up for. A line is used where it explains what it was fitted to and is not asked beyond
+//! that; else the times of the last period count. And a switch must pay within a period, at 140 % of the mean time of a
+//! division towards copies and 60 % of it back (section 3.1).
+
+use super::des::{Des, EVERY, Following, WINDOW};
+use super::line::Line;
+use super::pace::By;
+use super::policy::{Divider, Division, Problem, Step, SuperstepStrategy};
+use super::redivide::{AHEAD, TOLERANCE, slowest};
+use super::replicate::{COPIES, replicated};
+use crate::entry::Entry;
+use crate::parameters::{Parameter, Parameters};
+use crate::parse_error::ParseError;
+
+pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
+    name: "dlb-jr",
+    summary: "des or replicate, whichever is expected to take less at what the workers now give",
+    parameters: &[
+        COPIES,
+        Parameter { name: "period", default: "100", meaning: "steps from one choice to the next" },
+        EVERY,
+        WINDOW,
+        By::PARAMETER,
+        TOLERANCE,
+        AHEAD,
+    ],
+    build: |parameters| Ok(Box::new(DlbJr::read(parameters)?)),
+};
+
+struct DlbJr {
+    des: Des,
+    copies: u32,
+    period: u64,
+}
+
+impl DlbJr {
+    fn read(parameters: &Parameters) -> Result<Self, ParseError> {
+        Ok(Self {
+            des: Des::read(parameters)?,
+            copies: parameters.number("copies", 1.0..=1e6)? as u32,
+            period: parameters.number("period", 1.0..=1e9)? as u64,
+        })
+    }
+}
+
+impl SuperstepStrategy for DlbJr {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn divider(&self, problem: &Problem) -> Box<dyn Divider> {
+        let balanced = self.des.follow(problem);
+        let job = balanced.row.weight(0..balanced.row.units()) / problem.workers.max(1) as f64;
+        Box::new(Choosing {
+            copied: replicated(problem, &balanced.row, self.copies),
+            balanced,
+            job,
+            copies_in_force: false,
+            period: self.period,
+            due: self.period.div_ceil(10),
+            steps: 0,
+            sums: Sums { paces: vec![0.0; problem.workers], ..Sums::default() },
+            balanced_points: Vec::new(),
+            copied_points: Vec::new(),
+            reason: None,
+        })
+    }
+}
+
+struct Choosing {
+    balanced: Following,
+    copied: Division,
+    /// Weight of one of P equal jobs.
+    job: f64,
+    copies_in_force: bool,
+    period: u64,
+    /// Steps until the next choice in all, and how many of them are over.
+    due: u64,
+    steps: u64,
+    sums: Sums,
+    /// Y and the mean time of a step, of each period.
+    balanced_points: Vec<(f64, f64)>,
+    copied_points: Vec<(f64, f64)>,
+    reason: Option<String>,
+}
+
+/// Sums over the steps of a period.
+#[derive(Default)]
+struct Sums {
+    paces: Vec<f64>,
+    balanced_seconds: f64,
+    copied_seconds: f64,
+}
+
+impl Divider for Choosing {
+    fn first(&mut self) -> Division {
+        self.balanced.division.clone()
+    }
+
+    fn after(&mut self, step: &Step) -> Option<Division> {
+        let paces = self.balanced.add(step);
+        self.sum_up(step, &paces);
+        let divided = self.balanced.divide();
+        self.steps += 1;
+        let switches = self.steps == self.due && self.choose();
+        let division = if self.copies_in_force { &self.copied } else { &self.balanced.division };
+        (switches || divided && !self.copies_in_force).then(|| division.clone())
+    }
+
+    fn reason(&self) -> Option<String> {
+        self.reason.clone()
+    }
+}
+
+impl Choosing {
+    /// Steps 2 and 3: what the step took, and what it would have taken the other way.
+    fn sum_up(&mut self, step: &Step, paces: &[f64]) {
+        let longest = step.works.iter().map(|work| work.seconds).fold(0.0, f64::max);
+        let synchronising = (step.seconds - longest).max(0.0);
+        let would = |division: &Division| slowest(&self.balanced.row, division, paces) + synchronising;
+        let measured = step.seconds + step.redivision_seconds;
+        let (balanced, copied) = match self.copies_in_force {
+            true => (would(&self.balanced.division), measured),
+            false => (measured, would(&self.copied)),
+        };
+        self.sums.balanced_seconds += balanced;
+        self.sums.copied_seconds += copied;
+        self.sums.paces.iter_mut().zip(paces).for_each(|(sum, pace)| *sum += pace);
+    }
+
+    /// Steps 4 to 7, at the end of a period. Says whether the other way is in force now.
+    fn choose(&mut self) -> bool {
+        let steps = std::mem::take(&mut self.steps) as f64;
+        self.due = (2 * self.due).min(self.period);
+        let workers = self.sums.paces.len() as f64;
+        let speeds: f64 = self.sums.paces.iter().map(|sum| steps / (sum * self.job)).sum();
+        let y = workers / speeds;
+        self.balanced_points.push((y, self.sums.balanced_seconds / steps));
+        self.copied_points.push((y, self.sums.copied_seconds / steps));
+        self.sums = Sums { paces: vec![0.0; self.sums.paces.len()], ..Sums::default() };
+        let (balanced, copied) = (expected(&self.balanced_points), expected(&self.copied_points));
+        let (gain, part) = match self.copies_in_force {
+            true => (copied - balanced, 0.6),
+            false => (balanced - copied, 1.4),
+        };
+        if gain * self.period as f64 <= part * self.balanced.price.division_seconds() || gain <= 0.0 {
+            return false;
+        }
+        self.copies_in_force = !self.copies_in_force;
+        let other = if self.copies_in_force { "copies" } else { "balancing" };
+        self.reason = Some(format!(
+            "{other}: at Y = {y:.3e} s a step is expected to take {balanced:.3e} s balanced, {copied:.3e} s with copies"
+        ));
+        true
+    }
+}
+
+/// The expected time of a step at the last Y.
+fn expected(points: &[(f64, f64)]) -> f64 {
+    let (&(y, last), before) = points.split_last().expect("a period has ended");
+    let within = before.iter().any(|point| point.0 <= y) && before.iter().any(|point| point.0 >= y);
+    let line = Line::fit(points).filter(|line| within && line.correlation >= 0.9);
+    line.map_or(last, |line| line.at(y))
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg32;
+
+    use super::*;
+    use crate::supersteps::policy::{Weights, Work};
+
+    /// The mean time of a step under a policy, of workers whose paces `pace` draws for each step.
+    fn mean(spec: &str, workers: usize, pace: impl Fn(&mut Pcg32, usize, u64) -> f64) -> f64 {
+        let policy = crate::SUPERSTEPS.parse(spec).expect("it is listed");
+        let problem = Problem { workers, weights: Weights::Equal(1000 * workers as u64), bytes: 8.0 };
+        let (mut divider, row, mut random) =
+            (policy.divider(&problem), Row::new(&problem.weights), Pcg32::seed_from_u64(3));
+        let (mut division, mut all, mut moved) = (divider.first(), 0.0, 0);
+        for number in 0..2000 {
+            let paces: Vec<f64> = (0..workers).map(|worker| pace(&mut random, worker, number)).collect();
+            let seconds = slowest(&row, &division, &paces);
+            let work = |(weight, pace): (f64, &f64)| Work {
+                weight,
+                seconds: weight * pace,
+                cpu_seconds: weight * pace,
+                ..Work::default()
+            };
+            let works = row.weights(&division).zip(&paces).map(work).collect();
+            let redivision_seconds = if moved > 0 { 5.0 } else { 0.0 };
+            all += seconds + redivision_seconds;
+            let step = Step { number, works, seconds, redivision_seconds, moved };
+            let old = division.clone();
+            division = divider.after(&step).unwrap_or(division);
+            moved = super::super::row::moved(&old, &division);
+        }
+        all / 2000.0
+    }
+
+    use super::super::row::Row;
+
+    #[test]
+    fn it_is_as_good_as_the_better_of_its_two() {
+        // Unequal but steady: shares. Equal, and somebody late now and then: copies.
+        let steady = |_: &mut Pcg32, worker: usize, _: u64| 1e-2 * (1 + worker) as f64;
+        let bursts =
+            |random: &mut Pcg32, _: usize, _: u64| if random.random::<f64>() < 0.1 { 1e-1 } else { 1e-2 };
+        let turns = |random: &mut Pcg32, worker: usize, step: u64| match step / 1000 {
+            0 => steady(random, worker, step),
+            _ => bursts(random, worker, step),
+        };
+        for (name, pace) in [
+            ("steady", Box::new(steady) as Box<dyn Fn(&mut Pcg32, usize, u64) -> f64>),
+            ("bursts", Box::new(bursts)),
+            ("turns", Box::new(turns)),
+        ] {
+            let [des, copies, choice] =
+                ["des", "replicate,copies=4", "dlb-jr,copies=4"].map(|spec| mean(spec, 4, &pace));
+            assert!(choice <= 1.03 * des.min(copies), "{name}: des {des}, copies {copies}, choice {choice}");
+            match name {
+                "steady" => assert!(des < 0.9 * copies),
+                "bursts" => assert!(copies < 0.9 * des),
+                _ => assert!(choice < 0.9 * des.min(copies)),
+            }
+        }
+    }
+}

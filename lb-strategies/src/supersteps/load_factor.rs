@@ -1,0 +1,214 @@
+//! `load-factor`: shares times load factors, once or now and then. Source: jacobi-factor.txt, section 4.
+//!
+//! After some steps LF_i = max T / T_i, where T_i is the time that worker i computes in a step (eq. 3), and its share becomes
+//! LF_i times as large (eq. 4). What is then too much in all is taken off, or what lacks is added, in proportion to LF_i (eq.
+//! 5 to 7 and the loop of its figure 3): so where all take equally long nothing changes, and the fixed point is shares in
+//! proportion to speed.
+//!
+//! The paper divides what is too much by the number of workers, takes off that times LF_i, and repeats until less than a unit a worker
+//! is left. Where the mean of LF is above 2 that runs away. Divided by the sum of LF once is enough, and what is then
+//! rounded is rounded by [`Row::in_proportion`], with a sum that is exact.
+
+use super::equal::equal;
+use super::pace::{By, Paces};
+use super::policy::{Divider, Division, Problem, Step, SuperstepStrategy};
+use super::redivide::{AHEAD, Price, TOLERANCE, Terms, slowest};
+use super::row::Row;
+use crate::entry::Entry;
+use crate::parameters::{Parameter, Parameters};
+use crate::parse_error::ParseError;
+
+pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
+    name: "load-factor",
+    summary: "shares times how much longer the slowest takes, once or every so often",
+    parameters: &[
+        Parameter {
+            name: "every",
+            default: "0",
+            meaning: "steps from one division to the next; 0: only the first",
+        },
+        Parameter {
+            name: "look",
+            default: "0.5",
+            meaning: "seconds of steps to look at before a division, at least one step; 0: one, as in the paper",
+        },
+        By::PARAMETER,
+        TOLERANCE,
+        AHEAD,
+    ],
+    build: |parameters| Ok(Box::new(LoadFactor::read(parameters)?)),
+};
+
+#[derive(Clone, Copy)]
+struct LoadFactor {
+    every: u64,
+    look_seconds: f64,
+    by: By,
+    terms: Terms,
+}
+
+impl LoadFactor {
+    fn read(parameters: &Parameters) -> Result<Self, ParseError> {
+        Ok(Self {
+            every: parameters.integer("every")?,
+            look_seconds: parameters.number("look", 0.0..=1e9)?,
+            by: By::read(parameters)?,
+            terms: Terms::read(parameters)?,
+        })
+    }
+}
+
+impl SuperstepStrategy for LoadFactor {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn divider(&self, problem: &Problem) -> Box<dyn Divider> {
+        let row = Row::new(&problem.weights);
+        Box::new(Factors {
+            division: equal(problem, &row),
+            row,
+            paces: Paces::new(self.by, problem.workers),
+            sums: vec![0.0; problem.workers],
+            looked: 0,
+            looked_seconds: 0.0,
+            next: 0,
+            price: Price::default(),
+            policy: *self,
+            reason: None,
+        })
+    }
+}
+
+struct Factors {
+    row: Row,
+    division: Division,
+    paces: Paces,
+    /// Of each worker, over the steps that were looked at.
+    sums: Vec<f64>,
+    looked: u64,
+    looked_seconds: f64,
+    /// The first step that may be looked at.
+    next: u64,
+    price: Price,
+    policy: LoadFactor,
+    reason: Option<String>,
+}
+
+impl Divider for Factors {
+    fn first(&mut self) -> Division {
+        self.division.clone()
+    }
+
+    fn after(&mut self, step: &Step) -> Option<Division> {
+        self.paces.add(step);
+        self.price.add(step);
+        if step.number < self.next {
+            return None;
+        }
+        for (sum, pace) in self.sums.iter_mut().zip(self.paces.last()) {
+            *sum += pace;
+        }
+        (self.looked, self.looked_seconds) = (self.looked + 1, self.looked_seconds + step.seconds.max(0.0));
+        if self.looked_seconds < self.policy.look_seconds {
+            return None;
+        }
+        let paces: Vec<f64> = self.sums.iter().map(|sum| sum / self.looked as f64).collect();
+        self.sums.fill(0.0);
+        (self.looked, self.looked_seconds) = (0, 0.0);
+        self.next =
+            if self.policy.every == 0 { u64::MAX } else { step.number.saturating_add(self.policy.every) };
+        let new = Division { units: by_factors(&self.row, &self.division, &paces), copies: 1 };
+        let (before, after) = (slowest(&self.row, &self.division, &paces), slowest(&self.row, &new, &paces));
+        if !self.policy.terms.accept(&self.price, (&self.division, before), (&new, after)) {
+            return None;
+        }
+        self.reason =
+            Some(format!("the slowest computes {before:.3e} s a step, and is to compute {after:.3e} s"));
+        self.division = new;
+        Some(self.division.clone())
+    }
+
+    fn reason(&self) -> Option<String> {
+        self.reason.clone()
+    }
+}
+
+/// The shares after one division by load factors.
+fn by_factors(row: &Row, division: &Division, paces: &[f64]) -> Vec<u64> {
+    let weights: Vec<f64> = row.weights(division).collect();
+    // A worker without a share takes no time; as if it had one unit, it has a factor.
+    let unit = row.weight(0..row.units()) / row.units().max(1) as f64;
+    let times: Vec<f64> = weights.iter().zip(paces).map(|(weight, pace)| weight.max(unit) * pace).collect();
+    let longest = times.iter().copied().fold(0.0, f64::max);
+    let factors: Vec<f64> = times.iter().map(|time| longest / time).collect();
+    let grown: Vec<f64> =
+        weights.iter().zip(&factors).map(|(weight, factor)| weight.max(unit) * factor).collect();
+    let excess = grown.iter().sum::<f64>() - row.weight(0..row.units());
+    let each = excess / factors.iter().sum::<f64>();
+    let shares: Vec<f64> = grown.iter().zip(&factors).map(|(grown, factor)| grown - each * factor).collect();
+    row.in_proportion(&shares, 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::supersteps::policy::{Weights, Work};
+
+    proptest! {
+        #[test]
+        fn repeated_it_ends_with_shares_in_proportion_to_speed(
+            speeds in prop::collection::vec(0.2..5.0f64, 2..17),
+            start in prop::collection::vec(0.0..1.0f64, 17),
+            units in 2_000..100_000u64,
+        ) {
+            let row = Row::new(&Weights::Equal(units));
+            let paces: Vec<f64> = speeds.iter().map(|speed| 1.0 / speed).collect();
+            let mut division = Division { units: row.in_proportion(&start[..speeds.len()], 1), copies: 1 };
+            for _ in 0..200 {
+                division.units = by_factors(&row, &division, &paces);
+                prop_assert_eq!(division.units.iter().sum::<u64>(), units);
+            }
+            let all: f64 = speeds.iter().sum();
+            for (&share, speed) in division.units.iter().zip(&speeds) {
+                let ideal = units as f64 * speed / all;
+                prop_assert!((share as f64 - ideal).abs() <= 1.5 + 0.01 * ideal, "{share} {ideal}");
+            }
+        }
+    }
+
+    #[test]
+    fn four_kinds_of_nodes_compute_equally_long_after_one_division() {
+        // The nodes of the paper's table 1, from equal shares.
+        let row = Row::new(&Weights::Equal(4000));
+        let equal = Division { units: vec![1000; 4], copies: 1 };
+        let shares = by_factors(&row, &equal, &[1.0 / 40.0, 1.0 / 50.0, 1.0 / 60.0, 1.0 / 70.0]);
+        assert_eq!(shares, [727, 909, 1091, 1273]);
+    }
+
+    #[test]
+    fn once_is_once_and_after_a_look() {
+        let policy = crate::SUPERSTEPS.parse("load-factor,look=0.05").expect("it is listed");
+        let mut divider = policy.divider(&Problem { workers: 2, weights: Weights::Equal(100), bytes: 8.0 });
+        assert_eq!(divider.first().units, [50, 50]);
+        let work = |weight, pace: f64| Work {
+            weight,
+            seconds: weight * pace,
+            cpu_seconds: weight * pace,
+            ..Work::default()
+        };
+        let step = |number, second| Step {
+            number,
+            works: vec![work(50.0, 1e-4), work(50.0, second)],
+            seconds: 0.015,
+            ..Step::default()
+        };
+        let answers: Vec<_> = (0..4).map(|number| divider.after(&step(number, 3e-4))).collect();
+        assert_eq!(answers[..3], [None, None, None]);
+        assert_eq!(answers[3].as_ref().map(|division| &division.units[..]), Some(&[75, 25][..]));
+        assert!(divider.reason().is_some_and(|reason| reason.starts_with("the slowest computes 1.500e-2 s")));
+        assert!((4..100).all(|number| divider.after(&step(number, 1e-5)).is_none()));
+    }
+}

@@ -1,0 +1,155 @@
+//! The pace of a worker: the seconds that it takes for a unit of weight, from what it did in steps.
+
+use std::collections::VecDeque;
+
+use super::policy::{Step, Work};
+use crate::parameters::{Parameter, Parameters};
+use crate::parse_error::ParseError;
+
+/// The measure that tells a worker's pace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// CPU time of the last step, times what others took of the vCPU in the last 0.3 s. CPU time hardly changes from step to
+    /// step; what others take comes in pieces: a quota of half a vCPU is 50 ms of nothing after 50 ms of all.
+    Cpu,
+    /// The time of the last step by the clock, as in the papers.
+    Wall,
+}
+
+impl By {
+    /// The parameter of policies that measure paces.
+    pub const PARAMETER: Parameter = Parameter {
+        name: "by",
+        default: "cpu",
+        meaning: "pace of a worker: cpu (CPU time of a step, times what others took in 0.3 s) or wall (a step by the clock)",
+    };
+
+    /// The value of [`PARAMETER`](Self::PARAMETER).
+    ///
+    /// # Errors
+    /// If it is neither.
+    pub fn read(parameters: &Parameters) -> Result<Self, ParseError> {
+        parameters.second_of("by", ["cpu", "wall"]).map(|wall| if wall { Self::Wall } else { Self::Cpu })
+    }
+}
+
+/// Seconds of computing over which is measured what others take of a vCPU: some periods of a quota, which last 0.1 s.
+const STRETCH_SECONDS: f64 = 0.3;
+
+/// The paces of all workers.
+///
+/// ```
+/// use lb_strategies::supersteps::{By, Paces, Step, Work};
+/// let work = |seconds| Work { weight: 100.0, seconds, cpu_seconds: 0.01, ..Work::default() };
+/// let mut paces = Paces::new(By::Cpu, 2);
+/// // A neighbour has half of the second worker's vCPU.
+/// paces.add(&Step { works: vec![work(0.01), work(0.02)], ..Step::default() });
+/// assert_eq!(paces.last(), [0.0001, 0.0002]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Paces {
+    by: By,
+    workers: Vec<Measured>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Measured {
+    /// Of the last step in which it computed.
+    pace: Option<f64>,
+    /// By the clock, and CPU time, s, of the last steps: as few of them as add up to `STRETCH_SECONDS`.
+    recent: VecDeque<(f64, f64)>,
+    seconds: f64,
+    cpu_seconds: f64,
+}
+
+impl Paces {
+    /// Nothing is known of any worker.
+    pub fn new(by: By, workers: usize) -> Self {
+        Self { by, workers: vec![Measured::default(); workers] }
+    }
+
+    /// Adds a step. A worker that computed nothing keeps the pace it had.
+    pub fn add(&mut self, step: &Step) {
+        for (worker, work) in self.workers.iter_mut().zip(&step.works) {
+            worker.add(work, self.by);
+        }
+    }
+
+    /// The pace of each worker in the last step, s a unit of weight, all above 0. A worker that never computed has the mean
+    /// of the others; where nobody did, all have 1.
+    pub fn last(&self) -> Vec<f64> {
+        let known: Vec<f64> = self.workers.iter().filter_map(|worker| worker.pace).collect();
+        let mean = if known.is_empty() { 1.0 } else { known.iter().sum::<f64>() / known.len() as f64 };
+        self.workers.iter().map(|worker| worker.pace.unwrap_or(mean)).collect()
+    }
+}
+
+impl Measured {
+    fn add(&mut self, work: &Work, by: By) {
+        let is_real = |value: f64| value > 0.0 && value.is_finite();
+        if !is_real(work.weight) || !is_real(work.seconds) {
+            return;
+        }
+        // A clock of the CPU with coarse ticks says 0, or more than has passed.
+        let cpu_seconds = work.cpu_seconds.clamp(work.seconds * 1e-3, work.seconds);
+        self.recent.push_back((work.seconds, cpu_seconds));
+        (self.seconds, self.cpu_seconds) = (self.seconds + work.seconds, self.cpu_seconds + cpu_seconds);
+        while let Some(&(seconds, cpu_seconds)) = self.recent.front()
+            && self.seconds - seconds >= STRETCH_SECONDS
+        {
+            self.recent.pop_front();
+            (self.seconds, self.cpu_seconds) = (self.seconds - seconds, self.cpu_seconds - cpu_seconds);
+        }
+        let seconds = match by {
+            By::Wall => work.seconds,
+            By::Cpu if self.recent.len() == 1 => work.seconds,
+            By::Cpu => cpu_seconds * (self.seconds / self.cpu_seconds).max(1.0),
+        };
+        let pace = seconds / work.weight;
+        self.pace = Some(pace).filter(|&pace| is_real(pace)).or(self.pace);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(work: Work) -> Step {
+        Step { works: vec![work], ..Step::default() }
+    }
+
+    /// Under a quota of half a vCPU: five steps of 10 ms, then one that is stopped for 50 ms.
+    fn throttled(by: By) -> Vec<f64> {
+        let mut paces = Paces::new(by, 1);
+        let work = |number: u32| {
+            let stopped = if number.is_multiple_of(5) { 0.05 } else { 0.0 };
+            Work { weight: 10.0, seconds: 0.01 + stopped, cpu_seconds: 0.01, ..Work::default() }
+        };
+        let one = |number| {
+            paces.add(&step(work(number)));
+            paces.last()[0]
+        };
+        (0..100).map(one).skip(50).collect()
+    }
+
+    #[test]
+    fn a_quota_is_half_a_vcpu_and_not_all_of_it_at_times() {
+        assert!(
+            throttled(By::Cpu).iter().all(|pace| (0.0018..0.0022).contains(pace)),
+            "{:?}",
+            throttled(By::Cpu)
+        );
+        assert!(throttled(By::Wall).iter().any(|&pace| pace < 0.0011), "as it looks step by step");
+    }
+
+    #[test]
+    fn a_worker_without_work_keeps_its_pace_and_one_that_never_had_any_has_that_of_the_others() {
+        let mut paces = Paces::new(By::Cpu, 3);
+        let work = |weight| Work { weight, seconds: 0.2, cpu_seconds: 0.2, ..Work::default() };
+        assert_eq!(paces.last(), [1.0; 3]);
+        paces.add(&Step { works: vec![work(1.0), work(2.0), Work::default()], ..Step::default() });
+        assert_eq!(paces.last(), [0.2, 0.1, 0.15000000000000002]);
+        paces.add(&Step { works: vec![work(1.0), work(0.0), Work::default()], ..Step::default() });
+        assert_eq!(paces.last()[1..2], [0.1]);
+    }
+}

@@ -1,0 +1,42 @@
+//! `replicate`: every job is computed by several workers, and the first to finish it counts. R-JR of dlb-jr.txt.
+
+use super::equal::{Fixed, equal};
+use super::policy::{Divider, Division, Problem, SuperstepStrategy};
+use super::row::Row;
+use crate::entry::Entry;
+use crate::parameters::Parameter;
+
+pub(crate) const COPIES: Parameter = Parameter {
+    name: "copies",
+    default: "2",
+    meaning: "workers that compute each job; the first to finish counts",
+};
+
+pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
+    name: "replicate",
+    summary: "equal shares, each computed by several workers: the first to finish counts, the others drop it",
+    parameters: &[COPIES],
+    build: |parameters| {
+        let copies = parameters.number("copies", 1.0..=1e6)?;
+        Ok(Box::new(Replicate { copies: copies as u32 }))
+    },
+};
+
+struct Replicate {
+    copies: u32,
+}
+
+impl SuperstepStrategy for Replicate {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn divider(&self, problem: &Problem) -> Box<dyn Divider> {
+        Box::new(Fixed(replicated(problem, &Row::new(&problem.weights), self.copies)))
+    }
+}
+
+/// Shares of equal weight, each computed by `copies` workers, or by all where there are fewer.
+pub(crate) fn replicated(problem: &Problem, row: &Row, copies: u32) -> Division {
+    Division { copies: copies.clamp(1, problem.workers.max(1) as u32), ..equal(problem, row) }
+}

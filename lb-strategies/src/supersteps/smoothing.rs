@@ -1,0 +1,97 @@
+//! Dynamic exponential smoothing: predicts the next of a series of numbers.
+//!
+//! Source: the predictor of dlb-jr.txt, section 2.2.1, which takes it from Dobber, van der Mei and Koole (HPDC 2006). What
+//! is ours: exponential smoothing with every weight of a grid goes on side by side, and the prediction is that of the
+//! weight whose predictions had the least squared error in the last steps.
+
+use std::collections::VecDeque;
+
+/// The weights of the newest number.
+const GRID: [f64; 10] = [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0];
+
+/// A series and what is predicted of it.
+///
+/// ```
+/// use lb_strategies::supersteps::Smoothing;
+/// let mut series = Smoothing::new(20);
+/// assert_eq!(series.predict(), None);
+/// [1.0, 1.0, 1.0, 5.0, 5.0].iter().for_each(|&value| series.add(value));
+/// assert_eq!(series.predict(), Some(5.0), "after a step the newest number tells most");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Smoothing {
+    window: usize,
+    /// The number smoothed by each weight of the grid.
+    smoothed: Option<[f64; GRID.len()]>,
+    /// The squared errors of each weight's predictions, the last of them.
+    errors: VecDeque<[f64; GRID.len()]>,
+}
+
+impl Smoothing {
+    /// An empty series, whose weight is that which was best in the last `window` steps.
+    pub fn new(window: usize) -> Self {
+        Self { window: window.max(1), smoothed: None, errors: VecDeque::new() }
+    }
+
+    /// Adds the next number. Takes O(1).
+    pub fn add(&mut self, value: f64) {
+        let Some(smoothed) = &mut self.smoothed else {
+            self.smoothed = Some([value; GRID.len()]);
+            return;
+        };
+        if self.errors.len() == self.window {
+            self.errors.pop_front();
+        }
+        self.errors.push_back(smoothed.map(|predicted| (predicted - value) * (predicted - value)));
+        for (smoothed, weight) in smoothed.iter_mut().zip(GRID) {
+            *smoothed += weight * (value - *smoothed);
+        }
+    }
+
+    /// The prediction of the next number; none before the first. Of equally good weights the highest counts. Takes O(window).
+    pub fn predict(&self) -> Option<f64> {
+        let error = |at: usize| self.errors.iter().map(|errors| errors[at]).sum::<f64>();
+        let best =
+            (0..GRID.len()).rev().map(|at| (error(at), at)).min_by(|one, other| one.0.total_cmp(&other.0));
+        self.smoothed.map(|smoothed| smoothed[best.expect("the grid has weights").1])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg32;
+
+    use super::*;
+
+    /// How far the predictions of `steps` numbers around `mean` are off, but for the first `settling`: in the mean, and at
+    /// worst.
+    fn off(
+        series: &mut Smoothing,
+        random: &mut Pcg32,
+        mean: f64,
+        settling: usize,
+        steps: usize,
+    ) -> (f64, f64) {
+        let (mut sum, mut worst) = (0.0, 0.0_f64);
+        for step in 0..steps {
+            series.add(mean * (0.9 + 0.2 * random.random::<f64>()));
+            let off = (series.predict().expect("there are numbers") / mean - 1.0).abs();
+            if step >= settling {
+                (sum, worst) = (sum + off, worst.max(off));
+            }
+        }
+        (sum / (steps - settling) as f64, worst)
+    }
+
+    #[test]
+    fn noise_is_smoothed_and_a_step_is_followed() {
+        let (mut series, mut random) = (Smoothing::new(20), Pcg32::seed_from_u64(7));
+        let (quiet, _) = off(&mut series, &mut random, 1.0, 50, 1000);
+        assert!(quiet < 0.025, "{quiet}: single numbers are 0.05 off");
+        let (_, after_a_step) = off(&mut series, &mut random, 3.0, 3, 20);
+        assert!(after_a_step < 0.11, "{after_a_step}: it knows after three steps");
+        let (quiet, _) = off(&mut series, &mut random, 3.0, 50, 1000);
+        assert!(quiet < 0.025, "{quiet}: single numbers are 0.05 off");
+    }
+}
