@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use caribou::testing::probe;
 use caribou::{
-    Array, Chunk, Combine, Config, Ctx, Error, Index, Launch, Placement, Rank, Reducer, ReplyTo, Section,
-    Target, Values,
+    Array, Chunk, Combine, Config, Ctx, Error, Index, Job, Launch, Parts, Placement, Rank, Reducer, ReplyTo,
+    Section, Supersteps, Target, Then, Values,
 };
 use caribou_tests::within_patience;
 use serde::de::DeserializeOwned;
@@ -1141,4 +1141,67 @@ fn chunks_of_another_array_hear_of_reductions_over_an_array_and_over_sections() 
         report.value::<(Vec<u64>, u64)>()
     };
     assert_eq!(given(program, 0..=99), played());
+}
+
+/// Heat in a bar whose ends are kept at 0 and 1, in supersteps.
+struct Bar;
+
+const CELLS: u64 = 30;
+
+impl Supersteps for Bar {
+    type Unit = f64;
+    type Edge = f64;
+    type Part = Vec<f64>;
+    type Shared = (u64, Vec<f64>);
+
+    fn units(&self) -> u64 {
+        CELLS
+    }
+
+    fn begin(&self) -> Self::Shared {
+        (0, Vec::new())
+    }
+
+    fn unit(&self, number: u64) -> f64 {
+        number as f64 / 7.0
+    }
+
+    fn edge(&self, heat: &f64) -> Option<f64> {
+        Some(*heat)
+    }
+
+    fn compute(&self, job: Job<'_, Self>) -> Vec<f64> {
+        let mut left = job.before.copied().unwrap_or(0.0);
+        for cell in 0..job.data.len() {
+            let right = job.data.get(cell + 1).or(job.after).copied().unwrap_or(1.0);
+            let old = job.data[cell];
+            job.data[cell] = 0.5 * old + 0.25 * (left + right);
+            left = old;
+        }
+        job.data.to_vec()
+    }
+
+    fn combine(&self, (steps, heat): &mut Self::Shared, parts: Parts<'_, Vec<f64>>) -> Then {
+        *heat = parts.flat_map(|(_, part)| part.iter().copied()).collect();
+        *steps += 1;
+        if *steps == 100 { Then::End } else { Then::Step }
+    }
+
+    fn collects(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_bar_in_supersteps_ends_the_same_to_the_last_bit_under_every_policy() {
+    let program = |config: Config| -> Result<Vec<Vec<f64>>, Error> {
+        let outcome = |policy: &str| {
+            let outcome = caribou::supersteps(&config.clone().lb(policy)?, Bar)?;
+            assert_eq!((outcome.report.steps, &outcome.shared.1), (100, &outcome.units), "{policy}");
+            Ok(outcome.units)
+        };
+        ["equal", "load-factor", "des", "replicate", "dlb-jr", "adaptive"].into_iter().map(outcome).collect()
+    };
+    let outcomes = given(program, 1..=50);
+    assert!(outcomes[0].len() == CELLS as usize && outcomes.iter().all(|one| *one == outcomes[0]));
 }

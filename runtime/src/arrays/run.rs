@@ -38,10 +38,26 @@ use crate::warn::warn;
 /// do not agree, a process that was killed: see [`Error`]. The first one ends the run on all ranks.
 #[expect(clippy::needless_pass_by_value, reason = "a configuration is built where it is used")]
 pub fn run(config: Config, setup: impl Fn(&mut Setup) + Send + Sync) -> Result<Report, Error> {
-    let arrays = Arrays::new(&config, setup)?;
+    run_arrays(&config, &Arrays::new(&config, setup)?)
+}
+
+/// As [`run`], for a program of another shape that stands on arrays: its policy is not theirs, and none of them syncs.
+pub(crate) fn run_below(
+    config: &Config,
+    shape: lb_strategies::Shape,
+    setup: impl Fn(&mut Setup) + Send + Sync,
+) -> Result<Report, Error> {
+    let strategy = lb_strategies::ARRAYS.default_policy().into();
+    run_arrays(config, &Arrays { describe: describing(setup), shape, strategy })
+}
+
+fn run_arrays<D>(config: &Config, arrays: &Arrays<D>) -> Result<Report, Error>
+where
+    D: Fn() -> Result<Described, Error> + Send + Sync,
+{
     let report = match config.simulates()? {
-        Some(seed) => simulation::run(&config, &arrays.strategy, seed, &arrays.describe),
-        None => run_shape(&config, &arrays).map(|(run, ranks)| Report::new(run, ranks)),
+        Some(seed) => simulation::run(config, &arrays.strategy, seed, arrays.lb(config), &arrays.describe),
+        None => run_shape(config, arrays).map(|(run, ranks)| Report::new(run, ranks)),
     }?;
     if config.launch().speaks() {
         warn_of_undelivered(&report);
@@ -79,6 +95,8 @@ impl Runtime {
 /// Arrays of chunks.
 pub(crate) struct Arrays<D> {
     describe: D,
+    /// That of the program: one of another shape may stand on arrays.
+    shape: lb_strategies::Shape,
     strategy: Arc<dyn Strategy>,
 }
 
@@ -87,7 +105,8 @@ impl Arrays<()> {
         config: &Config,
         setup: impl Fn(&mut Setup) + Send + Sync,
     ) -> Result<Arrays<impl Fn() -> Result<Described, Error> + Send + Sync>, Error> {
-        Ok(Arrays { describe: describing(setup), strategy: config.balance_arrays()? })
+        let (shape, strategy) = (lb_strategies::Shape::Arrays, config.balance_arrays()?);
+        Ok(Arrays { describe: describing(setup), shape, strategy })
     }
 }
 
@@ -100,16 +119,16 @@ impl<D: Fn() -> Result<Described, Error> + Sync> Shape for Arrays<D> {
         Self: 's;
 
     fn recorded(&self) -> lb_strategies::Shape {
-        lb_strategies::Shape::Arrays
+        self.shape
     }
 
     #[cfg(feature = "mpi")]
     fn text(&self) -> String {
-        "arrays of chunks".into()
+        self.shape.programs().into()
     }
 
     fn lb<'c>(&self, config: &'c Config) -> &'c str {
-        config.lb_spec(lb_strategies::Shape::Arrays)
+        config.lb_spec(self.shape)
     }
 
     fn size(&self, config: &Config) -> (u32, u32) {

@@ -9,9 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use lb_strategies::Strategy;
 use lb_strategies::balancer::RankPlace;
 use lb_strategies::virtual_time::{Erratic, Events, Post};
-use lb_strategies::{Shape, Strategy};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 use rustc_hash::FxHasher;
@@ -58,13 +58,14 @@ pub(crate) fn run(
     config: &Config,
     strategy: &Arc<dyn Strategy>,
     seed: u64,
+    lb: &str,
     describe: &dyn Fn() -> Result<Described, Error>,
 ) -> Result<Report, Error> {
     // A handler may run a simulation of its own.
     let _restore = Restore::later();
     let config = config.clone().workers(1);
     let count = config.rank_count();
-    let run = RunReport::of_simulation(seed, (count, 1), config.lb_spec(Shape::Arrays));
+    let run = RunReport::of_simulation(seed, (count, 1), lb);
     let outcome: Arc<Outcome> = Arc::default();
     let recordings: Vec<_> = (0..count).map(|rank| Arc::new(Recording::nothing_of(Rank(rank), 1))).collect();
     let build_one =

@@ -1,0 +1,145 @@
+//! What users write.
+
+use std::ops::Range;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// A program in supersteps, on units of data (the rows of a matrix, the cells of a bar) that are divided among the workers.
+///
+/// In a step every worker computes its units, everybody gets what all have computed, and combines it into what everybody
+/// knows. Between two steps units may change their worker, so the result must depend on neither shares nor copies: `compute` on
+/// a run of units gives what it would give on parts of it, and `combine` does not care where one part ends. (A sum of
+/// floating-point numbers over a part does, in its last bits; one for each unit does not.)
+///
+/// Under `mpirun` every process makes the same program. It is not moved, its units are.
+///
+/// ```
+/// use caribou::{Config, Job, Parts, Supersteps, Then};
+///
+/// /// Heat in a bar, whose ends are kept at 0 and 1.
+/// struct Bar { cells: u64 }
+///
+/// impl Supersteps for Bar {
+///     type Unit = f64;        // the heat of a cell
+///     type Edge = f64;        // what cells of another share see of it
+///     type Part = f64;        // the greatest change in a run of cells
+///     type Shared = u64;      // steps so far
+///
+///     fn units(&self) -> u64 { self.cells }
+///     fn begin(&self) -> u64 { 0 }
+///     fn unit(&self, _: u64) -> f64 { 0.5 }
+///     fn edge(&self, heat: &f64) -> Option<f64> { Some(*heat) }
+///
+///     fn compute(&self, job: Job<'_, Self>) -> f64 {
+///         let (mut change, mut left) = (0.0_f64, job.before.copied().unwrap_or(0.0));
+///         for cell in 0..job.data.len() {
+///             let right = job.data.get(cell + 1).or(job.after).copied().unwrap_or(1.0);
+///             let old = job.data[cell];
+///             job.data[cell] = 0.5 * old + 0.25 * (left + right);
+///             change = change.max((job.data[cell] - old).abs());
+///             left = old;
+///         }
+///         change
+///     }
+///
+///     fn combine(&self, steps: &mut u64, changes: Parts<'_, f64>) -> Then {
+///         *steps += 1;
+///         if changes.map(|(_, change)| *change).fold(0.0, f64::max) < 1e-6 { Then::End } else { Then::Step }
+///     }
+///
+///     fn collects(&self) -> bool { true }
+/// }
+///
+/// let outcome = caribou::supersteps(&Config::default().ranks(2), Bar { cells: 20 })?;
+/// assert!((outcome.units[9] - 10.0 / 21.0).abs() < 1e-4, "{:?}", outcome.units);
+/// assert_eq!(outcome.report.steps, outcome.shared);
+/// # Ok::<(), caribou::Error>(())
+/// ```
+pub trait Supersteps: Send + Sync + Sized + 'static {
+    /// What belongs to one unit, and goes where the unit goes; `()` if nothing does.
+    type Unit: Clone + Serialize + DeserializeOwned + Send + 'static;
+    /// What a unit shows to its neighbours of another share; `()` if nothing.
+    type Edge: Clone + Serialize + DeserializeOwned + Send + 'static;
+    /// What a run of units gives in a step: every worker gets the parts of all.
+    type Part: Serialize + DeserializeOwned + Send + Sync + 'static;
+    /// What every worker knows at the begin of a step.
+    type Shared: Serialize + DeserializeOwned + Send + 'static;
+
+    /// Number of units.
+    fn units(&self) -> u64;
+
+    /// The weight of a unit, above 0: one of twice the weight takes twice as long.
+    fn weight(&self, unit: u64) -> f64 {
+        let _ = unit;
+        1.0
+    }
+
+    /// What every worker knows before the first step.
+    fn begin(&self) -> Self::Shared;
+
+    /// The unit of this number before the first step. Called where it is computed first.
+    fn unit(&self, number: u64) -> Self::Unit;
+
+    /// What the neighbours of a unit see of it in the next step, where they are of another job; none if nothing.
+    /// All units have edges or none has.
+    fn edge(&self, unit: &Self::Unit) -> Option<Self::Edge> {
+        let _ = unit;
+        None
+    }
+
+    /// Computes a step of some units.
+    fn compute(&self, job: Job<'_, Self>) -> Self::Part;
+
+    /// Tells whether [`compute`](Self::compute) changes the data of units. If not, copies of a job need not be told of it.
+    fn changes(&self) -> bool {
+        true
+    }
+
+    /// Combines the parts of all units into what everybody knows. Every worker calls it, with the same parts in the same
+    /// order, and must come to the same.
+    fn combine(&self, shared: &mut Self::Shared, parts: Parts<'_, Self::Part>) -> Then;
+
+    /// Tells whether the outcome is to have all units.
+    fn collects(&self) -> bool {
+        false
+    }
+}
+
+/// What follows a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// The next one.
+    Step,
+    /// The end of the run.
+    End,
+}
+
+/// Some consecutive units to compute.
+pub struct Job<'j, P: Supersteps> {
+    /// The number of the step, from 0.
+    pub step: u64,
+    /// The numbers of the units.
+    pub units: Range<u64>,
+    /// Their data.
+    pub data: &'j mut [P::Unit],
+    /// What everybody knows.
+    pub shared: &'j P::Shared,
+    /// What the unit before the first shows, as it was at the begin of the step; none if the first is the first of all.
+    pub before: Option<&'j P::Edge>,
+    /// The same of the unit after the last.
+    pub after: Option<&'j P::Edge>,
+}
+
+/// The parts of all units in a step, in the order of the units: which ones, and what came of them.
+pub struct Parts<'p, T> {
+    pub(super) parts: Box<dyn Iterator<Item = &'p (Range<u64>, T)> + 'p>,
+}
+
+impl<'p, T> Iterator for Parts<'p, T> {
+    type Item = (Range<u64>, &'p T);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.parts.next().map(|(units, part)| (units.clone(), part))
+    }
+}

@@ -1,0 +1,127 @@
+//! What a share did in a step: time to compute, to wait, to move.
+
+use lb_strategies::supersteps::{Row, Work};
+use lb_strategies::virtual_time::SplitMix64;
+use serde::{Deserialize, Serialize};
+
+use crate::measure::cpu::thread_cpu_ns;
+
+/// The clocks of a run, or what stands for them in virtual time.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stopwatch {
+    /// The machine's.
+    Machine,
+    /// Nothing takes time; times are drawn, so that divisions jump.
+    Seeded(u64),
+}
+
+/// A stopwatch that runs.
+pub(super) struct Timer {
+    begin_ns: u64,
+    cpu_ns: u64,
+    drawn: Option<(u64, u64)>,
+}
+
+impl Stopwatch {
+    pub(super) fn start(self, worker: usize, step: u64, now_ns: u64) -> Timer {
+        let drawn = match self {
+            Stopwatch::Machine => None,
+            Stopwatch::Seeded(seed) => {
+                let mut random =
+                    SplitMix64::new(seed ^ (step << 20) ^ worker as u64 ^ now_ns.rotate_left(40));
+                let elapsed_ns = 1.0 + 1e9 * random.uniform().powi(8);
+                Some((elapsed_ns as u64, (elapsed_ns * random.uniform()) as u64))
+            }
+        };
+        let cpu_ns = if drawn.is_some() { 0 } else { thread_cpu_ns() };
+        Timer { begin_ns: now_ns, cpu_ns, drawn }
+    }
+}
+
+impl Timer {
+    /// Time and CPU time since it was started, ns.
+    pub(super) fn stop(self, now_ns: u64) -> (u64, u64) {
+        self.drawn.unwrap_or_else(|| (now_ns - self.begin_ns, thread_cpu_ns() - self.cpu_ns))
+    }
+}
+
+/// What a share did in a step. Times are ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Worked {
+    /// Of its own job at the end of the step.
+    pub(super) units: u64,
+    pub(super) weight: f64,
+    pub(super) dropped: u64,
+    pub(super) computing_ns: u64,
+    pub(super) cpu_ns: u64,
+    pub(super) waiting_ns: u64,
+    pub(super) moving_ns: u64,
+}
+
+impl Worked {
+    /// As a policy is told.
+    pub(super) fn work(&self) -> Work {
+        Work {
+            weight: self.weight,
+            seconds: self.computing_ns as f64 / 1e9,
+            cpu_seconds: self.cpu_ns as f64 / 1e9,
+            waiting_seconds: self.waiting_ns as f64 / 1e9,
+        }
+    }
+}
+
+/// Measures the steps of a share.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Measuring {
+    worked: Worked,
+    begun_ns: u64,
+    moving_since_ns: u64,
+    /// Time that a unit of weight takes, as of the last slice; none before the first.
+    pace_ns: Option<f64>,
+}
+
+/// Time of a slice: how late the word that a job is finished may be heard.
+const SLICE_NS: f64 = 1e6;
+
+impl Measuring {
+    /// A step begins.
+    pub(super) fn begin(&mut self, now_ns: u64) {
+        self.begun_ns = now_ns;
+    }
+
+    /// Units that a slice from `from` on is to have.
+    pub(super) fn slice(&self, row: &Row, from: u64) -> u64 {
+        let heavy = row.weight(from..from + 1);
+        self.pace_ns.map_or(1, |pace_ns| (SLICE_NS / (pace_ns * heavy)).clamp(1.0, 1e15) as u64)
+    }
+
+    /// Adds a slice.
+    pub(super) fn add(&mut self, (elapsed_ns, cpu_ns): (u64, u64), weight: f64) {
+        self.worked.computing_ns += elapsed_ns;
+        self.worked.cpu_ns += cpu_ns;
+        self.worked.weight += weight;
+        self.pace_ns =
+            Some(elapsed_ns.max(1) as f64 / weight).filter(|pace_ns| pace_ns.is_finite() && *pace_ns > 0.0);
+    }
+
+    /// The job in hand is dropped.
+    pub(super) fn drop_job(&mut self) {
+        self.worked.dropped += 1;
+    }
+
+    /// The step is over.
+    pub(super) fn end(&mut self, now_ns: u64, units: u64) -> Worked {
+        let waiting_ns = (now_ns - self.begun_ns).saturating_sub(self.worked.computing_ns);
+        Worked { units, waiting_ns, ..std::mem::take(&mut self.worked) }
+    }
+
+    /// Units begin to come and go, between two steps.
+    pub(super) fn move_begins(&mut self, now_ns: u64) {
+        self.moving_since_ns = now_ns;
+    }
+
+    /// All units are there.
+    pub(super) fn move_ends(&mut self, now_ns: u64) {
+        self.worked.moving_ns = now_ns - self.moving_since_ns;
+    }
+}

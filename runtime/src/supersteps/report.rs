@@ -1,0 +1,101 @@
+//! The outcome of a program in supersteps, and its report.
+
+use serde::{Deserialize, Serialize};
+
+use super::api::Supersteps;
+use crate::run::report::RunReport;
+
+/// The outcome of a program in supersteps, the same in every process.
+#[derive(Clone, Debug)]
+pub struct SuperstepOutcome<P: Supersteps> {
+    /// What every worker knew after the last step.
+    pub shared: P::Shared,
+    /// All units after the last step, in order, if the program [`collects`](Supersteps::collects) them.
+    pub units: Vec<P::Unit>,
+    /// The report of the run.
+    pub report: SuperstepReport,
+}
+
+/// The record of a finished program in supersteps.
+///
+/// ```
+/// use caribou::{SuperstepReport, SuperstepWorker};
+/// let worker = |weight, computing_ns| SuperstepWorker { weight, computing_ns, ..SuperstepWorker::default() };
+/// // Ten steps of equal shares, one worker half as fast: with two thirds of the units each step would have taken 8 ns.
+/// let workers = vec![worker(60.0, 60), worker(60.0, 120)];
+/// let report = SuperstepReport { steps: 10, weight: 12.0, elapsed_ns: 120, workers, ..SuperstepReport::default() };
+/// assert_eq!((report.bound_ns(), report.excess()), (80, 0.5));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SuperstepReport {
+    /// The part that every run has.
+    #[serde(flatten)]
+    pub run: RunReport,
+    /// The policy and its parameters, as given.
+    pub lb: String,
+    /// Steps computed.
+    pub steps: u64,
+    /// Weight of all units.
+    pub weight: f64,
+    /// From the begin of the first step to the end of the last by the clock of the first worker, ns.
+    pub elapsed_ns: u64,
+    /// All workers, in order.
+    pub workers: Vec<SuperstepWorker>,
+    /// The divisions that took effect after the first, in order.
+    pub divisions: Vec<DivisionReport>,
+}
+
+/// One worker's part in a program in supersteps. Times are ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SuperstepWorker {
+    /// Units of its job in the last step.
+    pub units: u64,
+    /// Weight of the units that it computed in all steps, also of those that another worker computed sooner.
+    pub weight: f64,
+    /// Jobs that it dropped because another worker was faster.
+    pub dropped: u64,
+    /// Time in `compute`, with all interruptions.
+    pub computing_ns: u64,
+    /// CPU time of its thread in `compute`.
+    pub cpu_ns: u64,
+    /// Time without anything to compute within steps.
+    pub waiting_ns: u64,
+    /// Time in which units came and went.
+    pub moving_ns: u64,
+}
+
+/// A division that took effect.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DivisionReport {
+    /// The first step under it.
+    pub step: u64,
+    /// Units of each worker's job.
+    pub units: Vec<u64>,
+    /// Workers that compute each job.
+    pub copies: u32,
+    /// Units that a worker got that it had not.
+    pub moved: u64,
+    /// Why, in the words of the policy.
+    pub reason: Option<String>,
+}
+
+impl SuperstepReport {
+    /// The time that the run would have taken if all workers had always computed, each at the speed it had while it did: the
+    /// capacity bound, ns.
+    #[must_use]
+    pub fn bound_ns(&self) -> u64 {
+        let speed = |worker: &SuperstepWorker| match worker.computing_ns {
+            0 => 0.0,
+            computing_ns => worker.weight / computing_ns as f64,
+        };
+        let speeds: f64 = self.workers.iter().map(speed).sum();
+        if speeds > 0.0 { (self.steps as f64 * self.weight / speeds) as u64 } else { 0 }
+    }
+
+    /// The part by which it took longer than the bound: 0.01 is one percent.
+    #[must_use]
+    pub fn excess(&self) -> f64 {
+        let bound_ns = self.bound_ns();
+        if bound_ns == 0 { 0.0 } else { self.elapsed_ns as f64 / bound_ns as f64 - 1.0 }
+    }
+}

@@ -1,0 +1,196 @@
+//! What the first share has besides: the policy, and what all did.
+
+use std::collections::BTreeMap;
+
+use lb_strategies::supersteps::row::moved;
+use lb_strategies::supersteps::{Divider, Division, Step};
+use serde::{Deserialize, Serialize};
+
+use super::api::Supersteps;
+use super::measure::Worked;
+use super::report::{DivisionReport, SuperstepWorker};
+
+/// The first share's own.
+pub(super) struct Root<P: Supersteps> {
+    divider: Box<dyn Divider>,
+    /// What the policy answered, until the others are told; then until it takes effect. With the reason.
+    answered: Option<(Division, Option<String>)>,
+    told: Option<(Division, Option<String>)>,
+    /// What was wrong with an answer.
+    fault: Option<String>,
+    workers: usize,
+    units: u64,
+    /// Steps of which not all workers have said what they did.
+    open: BTreeMap<u64, OpenStep>,
+    /// Steps of which the policy knows.
+    known: u64,
+    figures: Figures,
+    /// When the first step began, ns.
+    first_ns: Option<u64>,
+    /// Number of steps, at the end; then units that are collected, and how many are missing.
+    end: Option<u64>,
+    collected: BTreeMap<u64, Vec<P::Unit>>,
+    missing: u64,
+}
+
+#[derive(Default)]
+struct OpenStep {
+    begun_ns: u64,
+    ended_ns: u64,
+    /// Units that had moved before it.
+    moved: u64,
+    worked: BTreeMap<usize, Worked>,
+}
+
+/// The figures of a run, for its report.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Figures {
+    pub(super) steps: u64,
+    pub(super) elapsed_ns: u64,
+    pub(super) workers: Vec<SuperstepWorker>,
+    pub(super) divisions: Vec<DivisionReport>,
+}
+
+impl<P: Supersteps> Root<P> {
+    pub(super) fn new(divider: Box<dyn Divider>, workers: usize, units: u64) -> Self {
+        let figures = Figures { workers: vec![SuperstepWorker::default(); workers], ..Figures::default() };
+        Root {
+            divider,
+            answered: None,
+            told: None,
+            fault: None,
+            workers,
+            units,
+            open: BTreeMap::new(),
+            known: 0,
+            figures,
+            first_ns: None,
+            end: None,
+            collected: BTreeMap::new(),
+            missing: units,
+        }
+    }
+
+    /// A step begins.
+    pub(super) fn begin(&mut self, step: u64, now_ns: u64) {
+        self.first_ns.get_or_insert(now_ns);
+        self.open.entry(step).or_default().begun_ns = now_ns;
+    }
+
+    /// How units are divided after this step, if anew. None at all while somebody has not ended the step before the last.
+    pub(super) fn next(&mut self, step: u64) -> Option<Option<Division>> {
+        if self.known + 1 < step {
+            return None;
+        }
+        self.told = self.answered.take();
+        Some(self.told.as_ref().map(|(division, _)| division.clone()))
+    }
+
+    /// A step is over.
+    pub(super) fn ended(&mut self, step: u64, now_ns: u64) {
+        self.open.entry(step).or_default().ended_ns = now_ns;
+    }
+
+    /// A division takes effect with this step.
+    pub(super) fn divided(&mut self, step: u64, old: &Division, new: &Division) {
+        let (moved, reason) = (moved(old, new), self.told.take().and_then(|(_, reason)| reason));
+        self.open.entry(step).or_default().moved = moved;
+        let (units, copies) = (new.units.clone(), new.copies);
+        self.figures.divisions.push(DivisionReport { step, units, copies, moved, reason });
+    }
+
+    /// A worker says what it did in a step. When all have, the policy is told, in the order of steps.
+    pub(super) fn did(&mut self, step: u64, worker: usize, worked: Worked) {
+        self.open.entry(step).or_default().worked.insert(worker, worked);
+        while let Some(first) = self.open.first_entry()
+            && first.get().worked.len() == self.workers
+        {
+            let (number, step) = first.remove_entry();
+            self.tell(number, &step);
+        }
+    }
+
+    fn tell(&mut self, number: u64, step: &OpenStep) {
+        self.sum_up(&step.worked);
+        self.known += 1;
+        let moving_ns = step.worked.values().map(|worked| worked.moving_ns).max().unwrap_or(0);
+        let division = self.divider.after(&Step {
+            number,
+            works: step.worked.values().map(Worked::work).collect(),
+            seconds: (step.ended_ns - step.begun_ns) as f64 / 1e9,
+            redivision_seconds: moving_ns as f64 / 1e9,
+            moved: step.moved,
+        });
+        let Some(division) = division else { return };
+        match check(&division, self.workers, self.units) {
+            Ok(()) => self.answered = Some((division, self.divider.reason())),
+            Err(why) => self.fault = Some(format!("after step {number} the policy answered {why}")),
+        }
+    }
+
+    fn sum_up(&mut self, worked: &BTreeMap<usize, Worked>) {
+        for (&worker, worked) in worked {
+            let sum = &mut self.figures.workers[worker];
+            sum.units = worked.units;
+            sum.weight += worked.weight;
+            sum.dropped += worked.dropped;
+            sum.computing_ns += worked.computing_ns;
+            sum.cpu_ns += worked.cpu_ns;
+            sum.waiting_ns += worked.waiting_ns;
+            sum.moving_ns += worked.moving_ns;
+        }
+    }
+
+    /// What was wrong with an answer of the policy, if anything was.
+    pub(super) fn fault(&mut self) -> Option<String> {
+        self.fault.take()
+    }
+
+    /// The run is over after so many steps. With its own units, if all are to be collected.
+    pub(super) fn finish(&mut self, steps: u64, collects: bool, units: Vec<P::Unit>, now_ns: u64) {
+        self.figures.steps = steps;
+        self.figures.elapsed_ns = now_ns - self.first_ns.unwrap_or(now_ns);
+        self.end = Some(steps);
+        if collects {
+            self.collect(0, units);
+        } else {
+            self.missing = 0;
+        }
+    }
+
+    /// Units that a share has at the end, from number `first` on.
+    pub(super) fn collect(&mut self, first: u64, units: Vec<P::Unit>) {
+        self.missing -= units.len() as u64;
+        if !units.is_empty() {
+            self.collected.insert(first, units);
+        }
+    }
+
+    /// All units and the figures, when nothing is missing.
+    pub(super) fn conclusion(&mut self) -> Option<(Vec<P::Unit>, Figures)> {
+        if self.end != Some(self.known) || self.missing > 0 {
+            return None;
+        }
+        let units = std::mem::take(&mut self.collected).into_values().flatten().collect();
+        Some((units, std::mem::take(&mut self.figures)))
+    }
+}
+
+/// Checks a division: a share for each worker, all units, copies that there are workers for.
+///
+/// # Errors
+/// What is wrong with it, and what was expected.
+pub(super) fn check(division: &Division, workers: usize, units: u64) -> Result<(), String> {
+    let Division { units: shares, copies } = division;
+    let all = shares.iter().map(|&share| u128::from(share)).sum::<u128>();
+    if shares.len() != workers {
+        return Err(format!("{} shares for {workers} workers", shares.len()));
+    }
+    if all != u128::from(units) {
+        return Err(format!("shares of {all} units, and there are {units}"));
+    }
+    if !(1..=workers).contains(&(*copies as usize)) {
+        return Err(format!("{copies} copies, expected a number from 1 to {workers}"));
+    }
+    Ok(())
+}

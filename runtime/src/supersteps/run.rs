@@ -1,0 +1,114 @@
+//! Runs a program in supersteps.
+
+use std::sync::Arc;
+
+use lb_strategies::Shape;
+use lb_strategies::supersteps::{Problem, Row, Weights};
+
+use super::api::Supersteps;
+use super::measure::Stopwatch;
+use super::report::{SuperstepOutcome, SuperstepReport};
+use super::root::{Figures, Root, check};
+use super::share::{Program, Share};
+use crate::arrays::api::setup::{Placement, Setup};
+use crate::arrays::run::run_below;
+use crate::config::Config;
+use crate::error::Error;
+
+/// Runs a program in supersteps until its [`combine`](Supersteps::combine) says that it is over.
+///
+/// `CARIBOU_LB` selects the policy that divides the units, a share for each worker of each rank. Under `mpirun` every process
+/// calls this with the same program, and gets the same outcome; a rank has as many shares as `CARIBOU_WORKERS` says, or one.
+/// A simulated run has one a rank.
+///
+/// ```
+/// use caribou::{Config, Job, Parts, Supersteps, Then};
+///
+/// /// A x = b by Jacobi's method, with 4 on the diagonal of A, 1 elsewhere, and a solution of ones.
+/// struct Jacobi { size: usize }
+///
+/// impl Supersteps for Jacobi {
+///     type Unit = Vec<f64>;     // a row of A
+///     type Edge = ();           // nobody looks at the rows of others
+///     type Part = Vec<f64>;     // the new x of some rows
+///     type Shared = Vec<f64>;   // all of x
+///
+///     fn units(&self) -> u64 { self.size as u64 }
+///     fn begin(&self) -> Vec<f64> { vec![0.0; self.size] }
+///     fn unit(&self, row: u64) -> Vec<f64> {
+///         (0..self.size).map(|column| if column == row as usize { self.size as f64 } else { 0.5 }).collect()
+///     }
+///     fn changes(&self) -> bool { false }
+///
+///     fn compute(&self, job: Job<'_, Self>) -> Vec<f64> {
+///         let b = self.size as f64 + 0.5 * (self.size - 1) as f64;
+///         let solve = |(row, a): (u64, &mut Vec<f64>)| {
+///             let product: f64 = a.iter().zip(job.shared).map(|(a, x)| a * x).sum();
+///             job.shared[row as usize] + (b - product) / a[row as usize]
+///         };
+///         job.units.clone().zip(job.data).map(solve).collect()
+///     }
+///
+///     fn combine(&self, x: &mut Vec<f64>, parts: Parts<'_, Vec<f64>>) -> Then {
+///         let mut change = 0.0_f64;
+///         for (row, &new) in parts.flat_map(|(rows, part)| rows.zip(part)) {
+///             change = change.max((new - x[row as usize]).abs());
+///             x[row as usize] = new;
+///         }
+///         if change < 1e-9 { Then::End } else { Then::Step }
+///     }
+/// }
+///
+/// let outcome = caribou::supersteps(&Config::default().ranks(2), Jacobi { size: 40 })?;
+/// assert!(outcome.shared.iter().all(|x| (x - 1.0).abs() < 1e-8));
+/// # Ok::<(), caribou::Error>(())
+/// ```
+///
+/// # Errors
+/// A program of no units, one that panicked, a process that was killed: see [`Error`].
+pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<SuperstepOutcome<P>, Error> {
+    let policy = config.balance_supersteps()?;
+    let simulated = config.simulates()?;
+    let per_rank = if simulated.is_some() { 1 } else { config.worker_count() };
+    let workers = (config.rank_count() * per_rank) as usize;
+    let weights = weights(&program)?;
+    let row = Row::new(&weights);
+    let problem = Problem { workers, weights, bytes: size_of::<P::Unit>() as f64 };
+    let stopwatch = simulated.map_or(Stopwatch::Machine, Stopwatch::Seeded);
+    let (units, weight) = (row.units(), row.weight(0..row.units()));
+    check(&policy.divider(&problem).first(), workers, units).map_err(|why| {
+        let why = format!("the policy `{}` began with {why}", policy.name());
+        Error::Config { setting: "CARIBOU_LB".into(), why }
+    })?;
+    let program = Arc::new(Program { user: program, row, stopwatch });
+    let setup = |setup: &mut Setup| {
+        setup.service(program.clone());
+        let placement = Placement::by(move |share: u32, _| share / per_rank);
+        let (program, policy, problem) = (program.clone(), policy.clone(), problem.clone());
+        setup.array_without_sync(workers as u32, placement, move |share: u32| {
+            let mut divider = policy.divider(&problem);
+            let division = divider.first();
+            let root = (share == 0).then(|| Box::new(Root::new(divider, workers, units)));
+            Share::new(share as usize, &program, division, root)
+        });
+    };
+    let report = run_below(config, Shape::Supersteps, setup)?;
+    let (shared, units, Figures { steps, elapsed_ns, workers, divisions }) = report.value()?;
+    let lb = config.lb_spec(Shape::Supersteps).to_owned();
+    let report = SuperstepReport { run: report.run, lb, steps, weight, elapsed_ns, workers, divisions };
+    Ok(SuperstepOutcome { shared, units, report })
+}
+
+fn weights<P: Supersteps>(program: &P) -> Result<Weights, Error> {
+    let refused = |why: String| Error::Config { setting: "supersteps".into(), why };
+    let units = program.units();
+    if units == 0 {
+        return Err(refused("the program has no units".into()));
+    }
+    let weights: Vec<f64> = (0..units).map(|unit| program.weight(unit)).collect();
+    if let Some(unit) = weights.iter().position(|weight| !(weight.is_finite() && *weight > 0.0)) {
+        return Err(refused(format!("unit {unit} weighs {}, expected a number above 0", weights[unit])));
+    }
+    let all_alike = weights.iter().all(|weight| weight.to_bits() == 1.0_f64.to_bits());
+    Ok(if all_alike { Weights::Equal(units) } else { Weights::Each(weights) })
+}

@@ -1,0 +1,520 @@
+//! A worker's share: the chunk that computes it, and what shares say to each other.
+//!
+//! A step of a share:
+//!
+//! 1. It *begins* when the share has its units. It says what its neighbours see of them (`Edge`); the first share also says
+//!    how the units are divided after this step, if anew (`Next`).
+//! 2. It *computes* the jobs of its group, its own first, when it has the edges. Without copies that is one job in one go. With
+//!    copies jobs are cut into slices, between which it hears of what others have finished, and drops that.
+//! 3. What it finishes it tells all (`Part`), and its group the units as they are now (`Outcome`), where a step changes them.
+//! 4. It is *over* when the parts of all jobs, the outcomes of the group's jobs and the word of the first share have come. Every
+//!    share then combines the same parts, and tells the first what it did (`Did`).
+//! 5. If the units are divided anew, each share knows who had which units and who gets which: it sends what others get
+//!    (`Units`), keeps what it keeps, and begins the next step when it has all of its own.
+//!
+//! Rules:
+//!
+//! - A message names its step. What is of a later step waits; what is of an earlier one, or comes a second time, is dropped:
+//!   two workers that finished the same job said the same.
+//! - A step is over only with the first share's word, which it says when it has begun the step and all have ended the one before
+//!   the last. So nobody is left behind by more than two steps, also who finishes nothing because its jobs have copies.
+//! - The policy hears of steps in order, when all have told what they did; what it answers takes effect at the end of the next
+//!   step that the first share begins.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use lb_strategies::supersteps::row::held;
+use lb_strategies::supersteps::{Division, Row};
+use serde::{Deserialize, Serialize};
+
+use super::api::{Job, Parts, Supersteps, Then};
+use super::measure::{Measuring, Stopwatch, Worked};
+use super::root::Root;
+use crate::arrays::api::chunk::Chunk;
+use crate::arrays::api::ctx::Ctx;
+
+/// What all shares of a process know.
+pub(super) struct Program<P> {
+    pub(super) user: P,
+    pub(super) row: Row,
+    pub(super) stopwatch: Stopwatch,
+}
+
+/// What shares say.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+pub(super) enum Said<P: Supersteps> {
+    /// How units are divided after this step, if anew.
+    Next { step: u64, division: Option<Division> },
+    /// What the unit before the first, or after the last, of the receiver shows.
+    Edge { step: u64, after: bool, edge: P::Edge },
+    /// What came of a job.
+    Part(Arc<Finished<P::Part>>),
+    /// The units of a finished job.
+    Outcome { step: u64, job: usize, units: Vec<P::Unit> },
+    /// Units for their new worker, from this number on.
+    Units { step: u64, first: u64, units: Vec<P::Unit> },
+    /// To oneself: go on with this job.
+    Slice { step: u64, job: usize },
+    /// What a share did in a step that is over.
+    Did { step: u64, worker: usize, worked: Worked },
+    /// Units at the end of the run, from this number on.
+    Last { first: u64, units: Vec<P::Unit> },
+}
+
+/// What came of a job: the parts of its slices.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Finished<T> {
+    step: u64,
+    job: usize,
+    parts: Vec<(Range<u64>, T)>,
+}
+
+/// A share of the units, on one worker.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+pub(super) struct Share<P: Supersteps> {
+    me: usize,
+    step: u64,
+    division: Division,
+    shared: P::Shared,
+    /// The units of all jobs of the group, from number `first` on.
+    units: Vec<P::Unit>,
+    first: u64,
+    /// Units for the next step that have come, and how many have not.
+    arrived: Vec<(u64, Vec<P::Unit>)>,
+    missing: u64,
+    /// What each job of the group sees before and after it of the others, as of the begin of the step.
+    inner: Vec<[Option<P::Edge>; 2]>,
+    /// What the group sees before and after it, and whether it is to see anything there.
+    outer: [Option<P::Edge>; 2],
+    awaited: [bool; 2],
+    /// Of each job of all; none where it is not finished.
+    parts: Vec<Option<Arc<Finished<P::Part>>>>,
+    /// Jobs of the group whose units are as they are after the step.
+    outcomes: Vec<bool>,
+    /// The word of the first share.
+    next: Option<Option<Division>>,
+    /// The job in hand.
+    hand: Option<Hand<P::Edge, P::Part>>,
+    begun: bool,
+    measuring: Measuring,
+    /// The first share's own.
+    #[serde(skip)]
+    root: Option<Box<Root<P>>>,
+}
+
+/// A job in hand.
+#[derive(Serialize, Deserialize)]
+struct Hand<E, T> {
+    job: usize,
+    /// Its units that are computed, and what the last of them showed before.
+    done: u64,
+    shown: Option<E>,
+    parts: Vec<(Range<u64>, T)>,
+}
+
+impl<P: Supersteps> Share<P> {
+    pub(super) fn new(
+        me: usize,
+        program: &Program<P>,
+        division: Division,
+        root: Option<Box<Root<P>>>,
+    ) -> Self {
+        let range = held(&division, me);
+        Share {
+            me,
+            step: 0,
+            shared: program.user.begin(),
+            units: range.clone().map(|number| program.user.unit(number)).collect(),
+            first: range.start,
+            arrived: Vec::new(),
+            missing: 0,
+            inner: Vec::new(),
+            outer: [None, None],
+            awaited: [false; 2],
+            parts: division.units.iter().map(|_| None).collect(),
+            outcomes: Vec::new(),
+            next: None,
+            hand: None,
+            begun: false,
+            measuring: Measuring::default(),
+            division,
+            root,
+        }
+    }
+
+    fn workers(&self) -> usize {
+        self.division.units.len()
+    }
+
+    /// The units of a job.
+    fn job(&self, job: usize) -> Range<u64> {
+        let begin: u64 = self.division.units[..job].iter().sum();
+        begin..begin + self.division.units[job]
+    }
+
+    /// Where some units that it has are in `units`.
+    fn at(&self, units: &Range<u64>) -> Range<usize> {
+        (units.start - self.first) as usize..(units.end - self.first) as usize
+    }
+
+    fn send(&self, to: usize, said: Said<P>, ctx: &mut Ctx<'_, Self>) {
+        ctx.send(to as u32, said);
+    }
+
+    /// Begins a step: all units are here.
+    fn begin(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let program = program(ctx);
+        (self.begun, self.hand) = (true, None);
+        let group = self.division.group(self.me);
+        self.outcomes = vec![false; group.len()];
+        self.measuring.begin(ctx.elapsed_ns());
+        if let Some(root) = &mut self.root {
+            root.begin(self.step, ctx.elapsed_ns());
+        }
+        self.tell_next(ctx);
+        self.show_edges(&program.user, group, ctx);
+        self.compute(ctx);
+    }
+
+    /// The first share says what is next after this step, when it can.
+    fn tell_next(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let Some(root) = self.root.as_mut().filter(|_| self.begun && self.next.is_none()) else { return };
+        let Some(division) = root.next(self.step) else { return };
+        for other in 1..self.division.units.len() {
+            self.send(other, Said::Next { step: self.step, division: division.clone() }, ctx);
+        }
+        self.next = Some(division);
+    }
+
+    /// Notes what the jobs of the group see of each other, and tells the neighbouring groups what they see of this one.
+    fn show_edges(&mut self, program: &P, group: Range<usize>, ctx: &mut Ctx<'_, Self>) {
+        let edge = |unit: Option<&P::Unit>| unit.and_then(|unit| program.edge(unit));
+        let mine = held(&self.division, self.me);
+        let all: u64 = self.division.units.iter().sum();
+        let shows = edge(self.units.first()).is_some();
+        let note = |job| {
+            let at = self.at(&self.job(job));
+            [
+                at.start.checked_sub(1).and_then(|before| edge(self.units.get(before))),
+                edge(self.units.get(at.end)),
+            ]
+        };
+        self.inner = group.clone().map(note).collect();
+        self.awaited = [shows && mine.start > 0, shows && mine.end < all];
+        if !shows {
+            return;
+        }
+        for (side, unit) in [(0, self.units.first()), (1, self.units.last())] {
+            let Some(edge) = edge(unit).filter(|_| self.awaited[side]) else { continue };
+            let neighbours = self.neighbours(if side == 0 { mine.start - 1 } else { mine.end });
+            let place = self.me - group.start;
+            for to in neighbours.clone().filter(|to| (to - neighbours.start) % group.len() == place) {
+                self.send(to, Said::Edge { step: self.step, after: side == 0, edge: edge.clone() }, ctx);
+            }
+        }
+    }
+
+    /// The group that has this unit.
+    fn neighbours(&self, unit: u64) -> Range<usize> {
+        let has = |worker: &usize| self.job(*worker).contains(&unit);
+        let owner = (0..self.workers()).find(has).expect("every unit has a worker");
+        self.division.group(owner)
+    }
+
+    /// Computes what is to be computed, or its next slice; and ends the step if it is over.
+    fn compute(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let group = self.division.group(self.me);
+        let sees = self.awaited.iter().zip(&self.outer).all(|(&awaited, edge)| !awaited || edge.is_some());
+        if self.begun && sees && self.hand.is_none() {
+            let circle = (self.me..group.end).chain(group.start..self.me);
+            let next = circle.into_iter().find(|&job| self.parts[job].is_none());
+            if let Some(job) = next {
+                self.hand = Some(Hand { job, done: 0, shown: None, parts: Vec::new() });
+                return self.slice(ctx);
+            }
+        }
+        self.end(ctx);
+    }
+
+    /// Computes a slice of the job in hand; all of it where nobody else can finish it.
+    fn slice(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let program = program(ctx);
+        let Some(Hand { job, done, .. }) = self.hand else { return self.compute(ctx) };
+        let (units, group) = (self.job(job), self.division.group(self.me));
+        let from = units.start + done;
+        let to = match group.len() {
+            1 => units.end,
+            _ if from == units.end => from,
+            _ => units.end.min(from.saturating_add(self.measuring.slice(&program.row, from))),
+        };
+        let slice = from..to;
+        let at = self.at(&slice);
+        if !slice.is_empty() {
+            let [mut before, mut after] = self.inner[job - group.start].clone();
+            let all = held(&self.division, self.me);
+            if units.start == all.start {
+                before.clone_from(&self.outer[0]);
+            }
+            if units.end == all.end {
+                after.clone_from(&self.outer[1]);
+            }
+            if slice.start > units.start {
+                // The slice before may have changed it.
+                before = self.hand.as_mut().and_then(|hand| hand.shown.take());
+            }
+            let whole = &mut self.units;
+            if to < units.end {
+                after = program.user.edge(&whole[at.end]);
+            }
+            let shown = (to < units.end).then(|| program.user.edge(&whole[at.end - 1])).flatten();
+            let timer = program.stopwatch.start(self.me, self.step, ctx.elapsed_ns());
+            let part = program.user.compute(Job {
+                step: self.step,
+                units: slice.clone(),
+                data: &mut whole[at],
+                shared: &self.shared,
+                before: before.as_ref(),
+                after: after.as_ref(),
+            });
+            let weight = program.row.weight(slice.clone());
+            self.measuring.add(timer.stop(ctx.elapsed_ns()), weight);
+            let hand = self.hand.as_mut().expect("it is in hand");
+            (hand.done, hand.shown) = (to - units.start, shown);
+            hand.parts.push((slice, part));
+        }
+        if to < units.end {
+            return self.send(self.me, Said::Slice { step: self.step, job }, ctx);
+        }
+        let hand = self.hand.take().expect("it is in hand");
+        let finished = Arc::new(Finished { step: self.step, job, parts: hand.parts });
+        for other in (0..self.workers()).filter(|&other| other != self.me) {
+            self.send(other, Said::Part(finished.clone()), ctx);
+        }
+        if program.user.changes() {
+            let units = &self.units[self.at(&units)];
+            for other in group.clone().filter(|&other| other != self.me) {
+                let said = Said::Outcome { step: self.step, job, units: units.to_vec() };
+                self.send(other, said, ctx);
+            }
+        }
+        self.outcomes[job - group.start] = true;
+        self.parts[job].get_or_insert(finished);
+        self.compute(ctx);
+    }
+
+    /// Ends the step if nothing is missing.
+    fn end(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let program = program(ctx);
+        let changed = !program.user.changes() || self.outcomes.iter().all(|&outcome| outcome);
+        if !self.begun || self.hand.is_some() || !changed || self.parts.iter().any(Option::is_none) {
+            return;
+        }
+        let Some(division) = self.next.take() else { return };
+        let parts: Vec<_> = self.parts.iter_mut().map(|part| part.take().expect("all are there")).collect();
+        let all = Box::new(parts.iter().flat_map(|finished| finished.parts.iter()));
+        let then = program.user.combine(&mut self.shared, Parts { parts: all });
+        let worked = self.measuring.end(ctx.elapsed_ns(), self.division.units[self.me]);
+        match &mut self.root {
+            Some(root) => {
+                root.ended(self.step, ctx.elapsed_ns());
+                root.did(self.step, self.me, worked);
+            }
+            None => self.send(0, Said::Did { step: self.step, worker: self.me, worked }, ctx),
+        }
+        (self.step, self.begun, self.outer) = (self.step + 1, false, [None, None]);
+        if then == Then::End {
+            return self.finish(ctx);
+        }
+        if let Some(division) = division.filter(|division| *division != self.division) {
+            self.divide(division, ctx);
+        }
+        self.settle(ctx);
+    }
+
+    /// Sends units away that others get, and keeps those that stay.
+    fn divide(&mut self, new: Division, ctx: &mut Ctx<'_, Self>) {
+        let old = std::mem::replace(&mut self.division, new);
+        if let Some(root) = &mut self.root {
+            root.divided(self.step, &old, &self.division);
+        }
+        self.measuring.move_begins(ctx.elapsed_ns());
+        let mine = held(&old, self.me);
+        let (group, kept) = (old.group(self.me), common(&mine, &held(&self.division, self.me)));
+        let place = self.me - group.start;
+        let mut leaving: Vec<(usize, Range<u64>)> = Vec::new();
+        for other in (0..old.units.len()).filter(|&other| other != self.me && other % group.len() == place) {
+            let (had, gets) = (held(&old, other), common(&mine, &held(&self.division, other)));
+            // What it lacks is before or after what it has.
+            let before = gets.start..gets.end.min(had.start.max(gets.start));
+            let after = gets.start.max(had.end.min(gets.end))..gets.end;
+            let lacks = if had.is_empty() { vec![gets] } else { vec![before, after] };
+            leaving.extend(lacks.into_iter().filter(|units| !units.is_empty()).map(|units| (other, units)));
+        }
+        let mut units: Vec<Option<P::Unit>> = std::mem::take(&mut self.units).into_iter().map(Some).collect();
+        let first = self.first;
+        for (at, (to, range)) in leaving.iter().enumerate() {
+            let wanted = |number: &u64| {
+                kept.contains(number) || leaving[at + 1..].iter().any(|(_, later)| later.contains(number))
+            };
+            let take = |number: u64| {
+                let unit = &mut units[(number - first) as usize];
+                let unit = if wanted(&number) { unit.clone() } else { unit.take() };
+                unit.expect("it was here")
+            };
+            let said =
+                Said::Units { step: self.step, first: range.start, units: range.clone().map(take).collect() };
+            ctx.send(*to as u32, said);
+        }
+        let stay = kept.clone().map(|number| units[(number - first) as usize].take().expect("it was kept"));
+        let stay: Vec<P::Unit> = stay.collect();
+        let has = held(&self.division, self.me);
+        self.missing = (has.end - has.start) - stay.len() as u64;
+        self.first = has.start;
+        self.arrived.push((kept.start, stay));
+    }
+
+    /// Begins the next step if all units are here.
+    fn settle(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if self.missing > 0 {
+            return;
+        }
+        if !self.arrived.is_empty() {
+            let mut arrived = std::mem::take(&mut self.arrived);
+            arrived.sort_unstable_by_key(|(first, _)| *first);
+            self.units = arrived.into_iter().flat_map(|(_, units)| units).collect();
+            self.measuring.move_ends(ctx.elapsed_ns());
+        }
+        if self.workers() > 1 {
+            return self.begin(ctx);
+        }
+        // Alone it would never come to an end of this handler.
+        self.send(self.me, Said::Slice { step: self.step, job: self.me }, ctx);
+    }
+
+    /// The run is over: one of each group says what its units are, if anybody wants to know.
+    fn finish(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let collects = program(ctx).user.collects();
+        let (first, units) = (self.first, std::mem::take(&mut self.units));
+        match &mut self.root {
+            Some(root) => root.finish(self.step, collects, units, ctx.elapsed_ns()),
+            None if collects && self.division.group(self.me).start == self.me => {
+                self.send(0, Said::Last { first, units }, ctx);
+            }
+            None => {}
+        }
+        self.conclude(ctx);
+    }
+
+    /// Ends the run when the first share has heard all.
+    fn conclude(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let Some(root) = &mut self.root else { return };
+        if let Some((units, figures)) = root.conclusion() {
+            let shared = std::mem::replace(&mut self.shared, program(ctx).user.begin());
+            ctx.exit_with(&(shared, units, figures));
+        }
+    }
+}
+
+impl<P: Supersteps> Chunk for Share<P> {
+    type Index = u32;
+    type Message = Said<P>;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.begin(ctx);
+    }
+
+    fn ready(&self, said: &Said<P>) -> bool {
+        match said {
+            Said::Next { step, .. }
+            | Said::Edge { step, .. }
+            | Said::Units { step, .. }
+            | Said::Slice { step, .. } => *step <= self.step,
+            Said::Part(finished) => finished.step <= self.step,
+            // They take the place of units that must be here.
+            Said::Outcome { step, .. } => *step < self.step || *step == self.step && self.begun,
+            Said::Did { .. } | Said::Last { .. } => true,
+        }
+    }
+
+    fn receive(&mut self, said: Said<P>, ctx: &mut Ctx<'_, Self>) {
+        match said {
+            Said::Next { division, .. } => {
+                self.next = Some(division);
+                self.end(ctx);
+            }
+            Said::Edge { step, after, edge } if step == self.step => {
+                self.outer[usize::from(after)] = Some(edge);
+                self.compute(ctx);
+            }
+            Said::Part(finished) if finished.step == self.step => {
+                let job = finished.job;
+                self.parts[job].get_or_insert(finished);
+                if self.hand.as_ref().is_some_and(|hand| hand.job == job) {
+                    self.hand = None;
+                    self.measuring.drop_job();
+                    return self.compute(ctx);
+                }
+                self.end(ctx);
+            }
+            Said::Outcome { step, job, units } if step == self.step => {
+                let group = self.division.group(self.me);
+                if !self.outcomes[job - group.start] {
+                    let at = self.at(&self.job(job));
+                    self.units.splice(at, units);
+                    self.outcomes[job - group.start] = true;
+                }
+                self.end(ctx);
+            }
+            Said::Units { first, units, .. } => {
+                self.missing -= units.len() as u64;
+                self.arrived.push((first, units));
+                self.settle(ctx);
+            }
+            Said::Slice { step, .. } if step == self.step && !self.begun => self.begin(ctx),
+            Said::Slice { step, job }
+                if step == self.step && self.hand.as_ref().is_some_and(|hand| hand.job == job) =>
+            {
+                self.slice(ctx);
+            }
+            // Of a step that is over: somebody else was faster.
+            Said::Edge { .. } | Said::Part(_) | Said::Outcome { .. } | Said::Slice { .. } => {}
+            Said::Did { step, worker, worked } => {
+                let root = self.root.as_mut().expect("the first share hears what all did");
+                root.did(step, worker, worked);
+                if let Some(fault) = root.fault() {
+                    ctx.fail(fault);
+                }
+                self.conclude(ctx);
+                self.tell_next(ctx);
+                self.end(ctx);
+            }
+            Said::Last { first, units } => {
+                let root = self.root.as_mut().expect("the first share collects");
+                root.collect(first, units);
+                self.conclude(ctx);
+            }
+        }
+    }
+
+    fn waits_for(&self) -> Option<String> {
+        let missing = self.parts.iter().filter(|part| part.is_none()).count();
+        Some(match self.missing {
+            0 => format!("{missing} of {} jobs of step {}", self.parts.len(), self.step),
+            units => format!("{units} of its units for step {}", self.step),
+        })
+    }
+}
+
+/// The program of this process.
+fn program<'c, P: Supersteps>(ctx: &Ctx<'c, Share<P>>) -> &'c Program<P> {
+    ctx.service::<Arc<Program<P>>>()
+}
+
+/// What two ranges have in common.
+fn common(one: &Range<u64>, other: &Range<u64>) -> Range<u64> {
+    let begin = one.start.max(other.start);
+    begin..one.end.min(other.end).max(begin)
+}

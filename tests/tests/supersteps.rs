@@ -1,0 +1,257 @@
+//! Programs in supersteps: the same result under every division, with copies or without, on any ranks and by any seed.
+
+use caribou::lb::supersteps::{Divider, Division, Problem, Row, Step, SuperstepStrategy, Weights};
+use caribou::{Config, Error, Job, Parts, SuperstepOutcome, Supersteps, Then};
+use lb_strategies::virtual_time::SplitMix64;
+use lb_strategies::{Listing, SUPERSTEPS};
+
+/// A bar of cells, each of which takes on what its neighbours have, in whole numbers; and all know the sum of all by cell.
+#[derive(Clone, Copy)]
+struct Bar {
+    cells: u64,
+    steps: u64,
+    heavy: bool,
+}
+
+impl Bar {
+    fn serial(self) -> (Vec<u64>, Vec<u64>) {
+        let mut cells: Vec<u64> = (0..self.cells).map(|cell| self.unit(cell)).collect();
+        let mut known = self.begin().1;
+        for step in 0..self.steps {
+            let old = cells.clone();
+            for (at, cell) in cells.iter_mut().enumerate() {
+                let neighbour = |at: Option<usize>| at.and_then(|at| old.get(at)).copied().unwrap_or(7);
+                *cell = next(step, old[at], neighbour(at.checked_sub(1)), neighbour(Some(at + 1)), known[at]);
+            }
+            known.clone_from(&cells);
+        }
+        (cells, known)
+    }
+}
+
+fn next(step: u64, old: u64, before: u64, after: u64, known: u64) -> u64 {
+    let mixed = old.wrapping_mul(3).wrapping_add(before).wrapping_add(after.rotate_left(7));
+    mixed ^ known.wrapping_add(step)
+}
+
+impl Supersteps for Bar {
+    type Unit = u64;
+    type Edge = u64;
+    type Part = Vec<u64>;
+    /// Steps so far, and all cells.
+    type Shared = (u64, Vec<u64>);
+
+    fn units(&self) -> u64 {
+        self.cells
+    }
+
+    fn weight(&self, unit: u64) -> f64 {
+        if self.heavy { 1.0 + (unit % 5) as f64 } else { 1.0 }
+    }
+
+    fn begin(&self) -> (u64, Vec<u64>) {
+        (0, vec![1; self.cells as usize])
+    }
+
+    fn unit(&self, number: u64) -> u64 {
+        number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    fn edge(&self, cell: &u64) -> Option<u64> {
+        Some(*cell)
+    }
+
+    fn compute(&self, job: Job<'_, Self>) -> Vec<u64> {
+        let mut before = job.before.copied().unwrap_or(7);
+        for at in 0..job.data.len() {
+            let after = job.data.get(at + 1).or(job.after).copied().unwrap_or(7);
+            let old = job.data[at];
+            let known = job.shared.1[job.units.start as usize + at];
+            job.data[at] = next(job.step, old, before, after, known);
+            before = old;
+        }
+        job.data.to_vec()
+    }
+
+    fn combine(&self, (steps, shared): &mut (u64, Vec<u64>), parts: Parts<'_, Vec<u64>>) -> Then {
+        let mut covered = 0;
+        shared.clear();
+        for (units, part) in parts {
+            assert_eq!(
+                (units.start, units.end - units.start),
+                (covered, part.len() as u64),
+                "in order, each once"
+            );
+            covered = units.end;
+            shared.extend(part);
+        }
+        assert_eq!(covered, self.cells);
+        *steps += 1;
+        if *steps == self.steps { Then::End } else { Then::Step }
+    }
+
+    fn collects(&self) -> bool {
+        true
+    }
+}
+
+/// Divides at nearly every step, at random, with copies at times.
+struct Restless {
+    seed: u64,
+    copies: bool,
+}
+
+struct Jumps {
+    random: SplitMix64,
+    row: Row,
+    workers: usize,
+    copies: bool,
+}
+
+impl SuperstepStrategy for Restless {
+    fn name(&self) -> &'static str {
+        "restless"
+    }
+
+    fn divider(&self, problem: &Problem) -> Box<dyn Divider> {
+        let row = Row::new(&problem.weights);
+        let random = SplitMix64::new(self.seed);
+        Box::new(Jumps { random, row, workers: problem.workers, copies: self.copies })
+    }
+}
+
+impl Jumps {
+    fn jump(&mut self) -> Division {
+        // Some shares are empty.
+        let speeds: Vec<f64> = (0..self.workers).map(|_| (self.random.uniform() - 0.2).max(0.0)).collect();
+        let copies = if self.copies { 1 + self.random.number() % self.workers as u64 } else { 1 };
+        Division { units: self.row.in_proportion(&speeds, 0), copies: copies as u32 }
+    }
+}
+
+impl Divider for Jumps {
+    fn first(&mut self) -> Division {
+        self.jump()
+    }
+
+    fn after(&mut self, _: &Step) -> Option<Division> {
+        (self.random.uniform() < 0.7).then(|| self.jump())
+    }
+}
+
+fn check(bar: Bar, config: &Config) -> SuperstepOutcome<Bar> {
+    let outcome = caribou::supersteps(config, bar).unwrap_or_else(|error| panic!("{error}"));
+    let (cells, known) = bar.serial();
+    assert!(outcome.units == cells && outcome.shared.1 == known, "{config:?}");
+    assert_eq!(outcome.report.steps, bar.steps);
+    outcome
+}
+
+#[expect(clippy::disallowed_methods, reason = "the length of the sweep is the caller's choice")]
+fn seeds() -> u64 {
+    std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(1000)
+}
+
+#[test]
+fn any_division_at_any_step_gives_the_same_result_by_any_seed() {
+    let (mut moved, mut dropped) = (0, 0);
+    for seed in 0..seeds() {
+        let (ranks, copies) = (1 + seed as u32 % 4, seed % 3 > 0);
+        let bar = Bar { cells: 1 + seed % 29, steps: 1 + seed % 12, heavy: seed % 2 == 0 };
+        let config =
+            Config::default().ranks(ranks).superstep_strategy(Restless { seed, copies }).simulate(seed);
+        let report = check(bar, &config).report;
+        moved += report.divisions.iter().map(|division| division.moved).sum::<u64>();
+        dropped += report.workers.iter().map(|worker| worker.dropped).sum::<u64>();
+    }
+    assert!(moved > seeds() && dropped > seeds() / 10, "{moved} units moved, {dropped} jobs were dropped");
+}
+
+#[test]
+fn every_policy_gives_the_same_result_on_ranks_workers_and_wire() {
+    let specs = SUPERSTEPS.names().into_iter().map(str::to_owned).chain(["replicate,copies=4".to_owned()]);
+    for spec in specs {
+        for (ranks, workers, wire) in
+            [(1, 1, false), (2, 1, false), (2, 2, true), (3, 1, true), (1, 4, false)]
+        {
+            let config = Config::default().ranks(ranks).workers(workers).wire_always(wire);
+            let config = config.lb(&spec).unwrap_or_else(|error| panic!("{error}"));
+            let outcome = check(Bar { cells: 50, steps: 40, heavy: true }, &config);
+            assert_eq!(outcome.report.lb, spec);
+        }
+    }
+}
+
+#[test]
+fn units_that_jump_arrive_on_threads_too() {
+    for seed in 0..20 {
+        let (copies, wire) = (seed % 2 == 0, seed % 4 < 2);
+        let config = Config::default().ranks(2).workers(2).wire_always(wire);
+        let outcome = check(
+            Bar { cells: 40, steps: 60, heavy: false },
+            &config.superstep_strategy(Restless { seed, copies }),
+        );
+        let divisions = &outcome.report.divisions;
+        assert!(divisions.len() > 10 && divisions.iter().any(|one| one.moved > 0), "{divisions:?}");
+    }
+}
+
+/// What a policy must not answer.
+struct Wrong(Division);
+
+impl SuperstepStrategy for Wrong {
+    fn name(&self) -> &'static str {
+        "wrong"
+    }
+
+    fn divider(&self, problem: &Problem) -> Box<dyn Divider> {
+        let units = Row::new(&problem.weights).in_proportion(&vec![1.0; problem.workers], 1);
+        Box::new(WrongDivider { first: Division { units, copies: 1 }, then: self.0.clone() })
+    }
+}
+
+struct WrongDivider {
+    first: Division,
+    then: Division,
+}
+
+impl Divider for WrongDivider {
+    fn first(&mut self) -> Division {
+        self.first.clone()
+    }
+
+    fn after(&mut self, step: &Step) -> Option<Division> {
+        (step.number == 3).then(|| self.then.clone())
+    }
+}
+
+#[test]
+fn a_policy_that_loses_units_ends_the_run_with_what_was_wrong() {
+    let bar = Bar { cells: 10, steps: 100, heavy: false };
+    for (units, copies, why) in [
+        (vec![5, 4], 1, "after step 3 the policy answered shares of 9 units, and there are 10"),
+        (vec![10], 1, "after step 3 the policy answered 1 shares for 2 workers"),
+        (vec![5, 5], 3, "after step 3 the policy answered 3 copies, expected a number from 1 to 2"),
+    ] {
+        let config = Config::default().ranks(2).superstep_strategy(Wrong(Division { units, copies }));
+        let error = caribou::supersteps(&config, bar).map(|_| ()).expect_err("it is refused").to_string();
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+#[test]
+fn a_program_without_units_and_a_policy_of_another_shape_are_refused() {
+    let refused = |config: &Config, cells| {
+        let bar = Bar { cells, steps: 1, heavy: false };
+        caribou::supersteps(config, bar).map(|_| ()).expect_err("it is refused")
+    };
+    assert!(matches!(refused(&Config::default(), 0), Error::Config { .. }));
+    let config = Config::default().lb("greedy").unwrap_or_else(|error| panic!("{error}"));
+    let error = refused(&config, 5).to_string();
+    assert!(
+        error.contains("`greedy` balances arrays, but this is a program in supersteps: use one of equal, "),
+        "{error}"
+    );
+    let weights = Weights::Each(vec![1.0, f64::NAN]);
+    assert_eq!(Row::new(&weights).units(), 2);
+}
