@@ -61,7 +61,7 @@ impl Shape {
         match self {
             Self::Arrays => "refine",
             Self::Pools => "leases",
-            Self::Supersteps => "adaptive",
+            Self::Supersteps => "des",
         }
     }
 }

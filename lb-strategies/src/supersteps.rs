@@ -8,7 +8,7 @@
 //! | [`smoothing`] | what comes next in a series of numbers |
 //! | `redivide` | whether it pays to divide anew |
 //! | [`race`](mod@race) | how long a group takes where jobs have copies |
-//! | [`line`] | a straight line through points |
+//! | [`line`](mod@line) | a straight line through points |
 //! | `equal` | `equal`: equal shares, the baseline |
 //! | `load_factor` | `load-factor`: shares times load factors (jacobi-factor.txt) |
 //! | `des` | `des`: shares in proportion to predicted speeds (dlb-jr.txt) |

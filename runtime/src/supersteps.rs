@@ -1,8 +1,9 @@
 //! Programs in supersteps: steps on divisible data, each of which ends when everybody is through.
 //!
 //! A layer on arrays: each worker's share is a chunk that stays where it is, and what shares say to each other are
-//! messages. So simulation by seed, MPI, traces and "exactly once" are those of arrays. `api` is what users write; `share` one
-//! share, its rules and what shares say; `measure` what it did; `root` what the first has besides; `run` starts them.
+//! messages. So simulation by seed, MPI, traces and "exactly once" are those of arrays. `api` is what users write;
+//! `share` one share, its rules and what shares say; `measure` what it did; `root` what the first has besides; `run`
+//! starts them.
 
 pub(crate) mod api;
 mod measure;

@@ -5,7 +5,8 @@ use caribou::{Config, Error, Job, Parts, SuperstepOutcome, Supersteps, Then};
 use lb_strategies::virtual_time::SplitMix64;
 use lb_strategies::{Listing, SUPERSTEPS};
 
-/// A bar of cells, each of which takes on what its neighbours have, in whole numbers; and all know the sum of all by cell.
+/// A bar of cells, each of which takes on what its neighbours have, in whole numbers; and all know the sum of all by
+/// cell.
 #[derive(Clone, Copy)]
 struct Bar {
     cells: u64,

@@ -1,9 +1,10 @@
 //! `adaptive`: equal shares, shares in proportion to predicted speed, or copies: whichever did best of late.
 //!
-//! Every way is followed all along, whether it is in force or not: the measured paces of each step tell what the step would have
-//! taken that way. Divisions in proportion are made of what was known before the step, so that prediction is judged by what came.
-//! Every few steps the way with the least mean over the last `memory` steps takes over, if that gains more than noise
-//! and pays for the units that must move. Nobody's choice of a paper: dlb-jr.txt has two ways and a line for each.
+//! Every way is followed all along, whether it is in force or not: the measured paces of each step tell what the step
+//! would have taken that way. Divisions in proportion are made of what was known before the step, so that prediction is
+//! judged by what came. Every few steps the way with the least mean over the last `memory` steps takes over, if that
+//! gains more than noise and pays for the units that must move. Nobody's choice of a paper: dlb-jr.txt has two ways and
+//! a line for each.
 
 use std::collections::VecDeque;
 

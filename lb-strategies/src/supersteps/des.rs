@@ -105,8 +105,8 @@ impl Following {
         paces
     }
 
-    /// Divides anew if it is time and pays: in proportion to predicted speeds, so that all compute equally long (eq. 4). Says
-    /// whether it did.
+    /// Divides anew if it is time and pays: in proportion to predicted speeds, so that all compute equally long (eq.
+    /// 4). Says whether it did.
     pub(crate) fn divide(&mut self) -> bool {
         self.steps += 1;
         if self.steps < self.every {

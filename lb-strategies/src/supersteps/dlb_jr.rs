@@ -1,14 +1,15 @@
 //! `dlb-jr`: balancing or copies, whichever is expected to take less. Source: dlb-jr.txt, section 3.3, steps 1 to 8.
 //!
-//! Y = P / sum(1 / E[JT_i]) (eq. 3) tells what the workers can give, where JT_i is the time that worker i takes for one of P
-//! equal jobs. The time of a step is close to a straight line in Y, for `des` and for `replicate` (eq. 12 and 13). Every
-//! `period` steps both lines are fitted again, to what was measured of the one in force and to what follows from the same paces for
-//! the other, and the one goes on that is lower at the latest Y.
+//! Y = P / sum(1 / E[JT_i]) (eq. 3) tells what the workers can give, where JT_i is the time that worker i takes for one
+//! of P equal jobs. The time of a step is close to a straight line in Y, for `des` and for `replicate` (eq. 12 and 13).
+//! Every `period` steps both lines are fitted again, to what was measured of the one in force and to what follows from
+//! the same paces for the other, and the one goes on that is lower at the latest Y.
 //!
-//! What the paper leaves open: the first choice comes after a tenth of a period, the next after twice as long, and so on up
-//! to a period, since a tenth of a run in the wrong way is more than any later choice can make up for. A line is used where it explains what it was fitted to and is not asked beyond
-//! that; else the times of the last period count. And a switch must pay within a period, at 140 % of the mean time of a
-//! division towards copies and 60 % of it back (section 3.1).
+//! What the paper leaves open: the first choice comes after a tenth of a period, the next after twice as long, and so
+//! on up to a period, since a tenth of a run in the wrong way is more than any later choice can make up for. A line is
+//! used where it explains what it was fitted to and is not asked beyond that; else the times of the last period count.
+//! And a switch must pay within a period, at 140 % of the mean time of a division towards copies and 60 % of it back
+//! (section 3.1).
 
 use super::des::{Des, EVERY, Following, WINDOW};
 use super::line::Line;
@@ -178,6 +179,7 @@ mod tests {
 
     use super::*;
     use crate::supersteps::policy::{Weights, Work};
+    use crate::supersteps::row::{Row, moved as moved_units};
 
     /// The mean time of a step under a policy, of workers whose paces `pace` draws for each step.
     fn mean(spec: &str, workers: usize, pace: impl Fn(&mut Pcg32, usize, u64) -> f64) -> f64 {
@@ -201,12 +203,10 @@ mod tests {
             let step = Step { number, works, seconds, redivision_seconds, moved };
             let old = division.clone();
             division = divider.after(&step).unwrap_or(division);
-            moved = super::super::row::moved(&old, &division);
+            moved = moved_units(&old, &division);
         }
         all / 2000.0
     }
-
-    use super::super::row::Row;
 
     #[test]
     fn it_is_as_good_as_the_better_of_its_two() {

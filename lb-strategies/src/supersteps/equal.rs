@@ -1,4 +1,5 @@
-//! `equal`: equal shares, whatever happens. The baseline: ELB of dlb-jr.txt, and the first scenario of jacobi-factor.txt.
+//! `equal`: equal shares, whatever happens. The baseline: ELB of dlb-jr.txt, and the first scenario of
+//! jacobi-factor.txt.
 
 use super::policy::{Divider, Division, Problem, Step, SuperstepStrategy};
 use super::row::Row;

@@ -1,13 +1,13 @@
 //! `load-factor`: shares times load factors, once or now and then. Source: jacobi-factor.txt, section 4.
 //!
-//! After some steps LF_i = max T / T_i, where T_i is the time that worker i computes in a step (eq. 3), and its share becomes
-//! LF_i times as large (eq. 4). What is then too much in all is taken off, or what lacks is added, in proportion to LF_i (eq.
-//! 5 to 7 and the loop of its figure 3): so where all take equally long nothing changes, and the fixed point is shares in
-//! proportion to speed.
+//! After some steps LF_i = max T / T_i, where T_i is the time that worker i computes in a step (eq. 3), and its share
+//! becomes LF_i times as large (eq. 4). What is then too much in all is taken off, or what lacks is added, in
+//! proportion to LF_i (eq. 5 to 7 and the loop of its figure 3): so where all take equally long nothing changes, and
+//! the fixed point is shares in proportion to speed.
 //!
-//! The paper divides what is too much by the number of workers, takes off that times LF_i, and repeats until less than a unit a worker
-//! is left. Where the mean of LF is above 2 that runs away. Divided by the sum of LF once is enough, and what is then
-//! rounded is rounded by [`Row::in_proportion`], with a sum that is exact.
+//! The paper divides what is too much by the number of workers, takes off that times LF_i, and repeats until less than
+//! a unit a worker is left. Where the mean of LF is above 2 that runs away. Divided by the sum of LF once is enough,
+//! and what is then rounded is rounded by [`Row::in_proportion`], with a sum that is exact.
 
 use super::equal::equal;
 use super::pace::{By, Paces};

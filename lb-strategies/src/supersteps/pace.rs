@@ -9,8 +9,8 @@ use crate::parse_error::ParseError;
 /// The measure that tells a worker's pace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// CPU time of the last step, times what others took of the vCPU in the last 0.3 s. CPU time hardly changes from step to
-    /// step; what others take comes in pieces: a quota of half a vCPU is 50 ms of nothing after 50 ms of all.
+    /// CPU time of the last step, times what others took of the vCPU in the last 0.3 s. CPU time hardly changes from
+    /// step to step; what others take comes in pieces: a quota of half a vCPU is 50 ms of nothing after 50 ms of all.
     Cpu,
     /// The time of the last step by the clock, as in the papers.
     Wall,
@@ -75,8 +75,8 @@ impl Paces {
         }
     }
 
-    /// The pace of each worker in the last step, s a unit of weight, all above 0. A worker that never computed has the mean
-    /// of the others; where nobody did, all have 1.
+    /// The pace of each worker in the last step, s a unit of weight, all above 0. A worker that never computed has the
+    /// mean of the others; where nobody did, all have 1.
     pub fn last(&self) -> Vec<f64> {
         let known: Vec<f64> = self.workers.iter().filter_map(|worker| worker.pace).collect();
         let mean = if known.is_empty() { 1.0 } else { known.iter().sum::<f64>() / known.len() as f64 };

@@ -57,8 +57,8 @@ pub struct Step {
 /// Which worker computes which units.
 ///
 /// The units of a job are neighbours: job 0 has the first, and so on. Workers are in groups of [`copies`](Self::copies)
-/// consecutive ones, the last group may be smaller; every worker of a group computes all jobs of the group, its own first
-/// and then the next, in a circle, and whoever finishes a job first makes the others drop it.
+/// consecutive ones, the last group may be smaller; every worker of a group computes all jobs of the group, its own
+/// first and then the next, in a circle, and whoever finishes a job first makes the others drop it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Division {
     /// Units of each job; there is a job for each worker.
@@ -81,8 +81,8 @@ pub trait Divider: Send {
     /// How the run begins.
     fn first(&mut self) -> Division;
 
-    /// Told a step that is over, says how the units are divided from the next possible step on; `None` to leave them as they
-    /// are. An answer takes effect a step or two later: the steps told in between still had the old division.
+    /// Told a step that is over, says how the units are divided from the next possible step on; `None` to leave them as
+    /// they are. An answer takes effect a step or two later: the steps told in between still had the old division.
     fn after(&mut self, step: &Step) -> Option<Division>;
 
     /// Why it decided as it last did, in one line for reports and traces, if there is anything to say.

@@ -1,20 +1,20 @@
 //! The time of a group of workers that race for its jobs.
 //!
-//! Each worker begins with its own job and goes on with the next in a circle; whoever finishes a job makes the others drop
-//! it. In dlb-jr.txt (section 3.2, eq. 8 and 9) all begin with the same job, so that a group of equals takes as long as one
-//! of them for all jobs; here it takes as long as each for its own, and copies cost only where somebody is late.
+//! Each worker begins with its own job and goes on with the next in a circle; whoever finishes a job makes the others
+//! drop it. In dlb-jr.txt (section 3.2, eq. 8 and 9) all begin with the same job, so that a group of equals takes as
+//! long as one of them for all jobs; here it takes as long as each for its own, and copies cost only where somebody is
+//! late.
 
 /// Seconds until all jobs of a group are finished and everybody knows.
 ///
-/// `seconds[worker][job]` is what a worker takes for a whole job, above 0; `word` how long the word that a job is finished
-/// takes to the others, s. Takes O(workers^3).
+/// `seconds[worker][job]` is what a worker takes for a whole job, above 0; `word` how long the word that a job is
+/// finished takes to the others, s. Takes O(workers^3).
 ///
 /// ```
 /// use lb_strategies::supersteps::race;
-/// let slow_second = |job| vec![[1.0, 1.0], [10.0, 10.0]][job].to_vec();
-/// // The first finishes its own job after 1 s and the other's after 2 s.
-/// assert_eq!(race(&[slow_second(0), slow_second(1)], 0.0), 2.0);
-/// assert_eq!(race(&[vec![1.0, 1.0], vec![1.0, 1.0]], 0.0), 1.0);
+/// // The first finishes its own job after 1 s, and that of the second, which is slow, after 2 s.
+/// assert_eq!(race(&[vec![1.0, 1.0], vec![10.0, 10.0]], 0.0), 2.0);
+/// assert_eq!(race(&[vec![1.0, 1.0], vec![1.0, 1.0]], 0.0), 1.0, "equals do their own");
 /// ```
 pub fn race(seconds: &[Vec<f64>], word: f64) -> f64 {
     let workers = seconds.len();

@@ -1,7 +1,7 @@
 //! Whether it pays to divide anew.
 //!
-//! The papers divide whenever it is time. Here moving units has a price, which is learned as the run goes on, and what is
-//! measured has noise: a division that would gain less than noise, or not earn its price soon, is not made.
+//! The papers divide whenever it is time. Here moving units has a price, which is learned as the run goes on, and what
+//! is measured has noise: a division that would gain less than noise, or not earn its price soon, is not made.
 
 use std::ops::Range;
 

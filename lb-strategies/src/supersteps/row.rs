@@ -52,12 +52,12 @@ impl Row {
         division.ranges().map(|range| self.weight(range))
     }
 
-    /// Shares in proportion to `speeds`: each begins where the one before it ends. They add up to all units, and each is at
-    /// least `least`, or as much as everybody can have. By weight each cut is within half a unit of where it would be if
-    /// units could be cut, where that does not leave anybody with less than `least`.
+    /// Shares in proportion to `speeds`: each begins where the one before it ends. They add up to all units, and each
+    /// is at least `least`, or as much as everybody can have. By weight each cut is within half a unit of where it
+    /// would be if units could be cut, where that does not leave anybody with less than `least`.
     ///
-    /// A speed that is no number above 0 counts as 0; where there is none above 0, all count as equal. Takes O(workers x log
-    /// units).
+    /// A speed that is no number above 0 counts as 0; where there is none above 0, all count as equal. Takes O(workers
+    /// x log units).
     pub fn in_proportion(&self, speeds: &[f64], least: u64) -> Vec<u64> {
         let workers = speeds.len() as u64;
         let least = least.min(self.units / workers.max(1));

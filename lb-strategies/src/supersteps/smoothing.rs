@@ -1,8 +1,8 @@
 //! Dynamic exponential smoothing: predicts the next of a series of numbers.
 //!
-//! Source: the predictor of dlb-jr.txt, section 2.2.1, which takes it from Dobber, van der Mei and Koole (HPDC 2006). What
-//! is ours: exponential smoothing with every weight of a grid goes on side by side, and the prediction is that of the
-//! weight whose predictions had the least squared error in the last steps.
+//! Source: the predictor of dlb-jr.txt, section 2.2.1, which takes it from Dobber, van der Mei and Koole (HPDC 2006).
+//! What is ours: exponential smoothing with every weight of a grid goes on side by side, and the prediction is that of
+//! the weight whose predictions had the least squared error in the last steps.
 
 use std::collections::VecDeque;
 
@@ -48,7 +48,8 @@ impl Smoothing {
         }
     }
 
-    /// The prediction of the next number; none before the first. Of equally good weights the highest counts. Takes O(window).
+    /// The prediction of the next number; none before the first. Of equally good weights the highest counts. Takes
+    /// O(window).
     pub fn predict(&self) -> Option<f64> {
         let error = |at: usize| self.errors.iter().map(|errors| errors[at]).sum::<f64>();
         let best =
@@ -64,8 +65,8 @@ mod tests {
 
     use super::*;
 
-    /// How far the predictions of `steps` numbers around `mean` are off, but for the first `settling`: in the mean, and at
-    /// worst.
+    /// How far the predictions of `steps` numbers around `mean` are off, but for the first `settling`: in the mean, and
+    /// at worst.
     fn off(
         series: &mut Smoothing,
         random: &mut Pcg32,

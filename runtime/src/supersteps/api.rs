@@ -5,12 +5,13 @@ use std::ops::Range;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A program in supersteps, on units of data (the rows of a matrix, the cells of a bar) that are divided among the workers.
+/// A program in supersteps, on units of data (the rows of a matrix, the cells of a bar) that are divided among the
+/// workers.
 ///
-/// In a step every worker computes its units, everybody gets what all have computed, and combines it into what everybody
-/// knows. Between two steps units may change their worker, so the result must depend on neither shares nor copies: `compute` on
-/// a run of units gives what it would give on parts of it, and `combine` does not care where one part ends. (A sum of
-/// floating-point numbers over a part does, in its last bits; one for each unit does not.)
+/// In a step every worker computes its units, everybody gets what all have computed, and combines it into what
+/// everybody knows. Between two steps units may change their worker, so the result must depend on neither shares nor
+/// copies: `compute` on a run of units gives what it would give on parts of it, and `combine` does not care where one
+/// part ends. (A sum of floating-point numbers over a part does, in its last bits; one for each unit does not.)
 ///
 /// Under `mpirun` every process makes the same program. It is not moved, its units are.
 ///
@@ -91,7 +92,8 @@ pub trait Supersteps: Send + Sync + Sized + 'static {
     /// Computes a step of some units.
     fn compute(&self, job: Job<'_, Self>) -> Self::Part;
 
-    /// Tells whether [`compute`](Self::compute) changes the data of units. If not, copies of a job need not be told of it.
+    /// Tells whether [`compute`](Self::compute) changes the data of units. If not, copies of a job need not be told of
+    /// it.
     fn changes(&self) -> bool {
         true
     }

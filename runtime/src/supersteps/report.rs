@@ -80,8 +80,8 @@ pub struct DivisionReport {
 }
 
 impl SuperstepReport {
-    /// The time that the run would have taken if all workers had always computed, each at the speed it had while it did: the
-    /// capacity bound, ns.
+    /// The time that the run would have taken if all workers had always computed, each at the speed it had while it
+    /// did: the capacity bound, ns.
     #[must_use]
     pub fn bound_ns(&self) -> u64 {
         let speed = |worker: &SuperstepWorker| match worker.computing_ns {

@@ -77,7 +77,8 @@ impl<P: Supersteps> Root<P> {
         self.open.entry(step).or_default().begun_ns = now_ns;
     }
 
-    /// How units are divided after this step, if anew. None at all while somebody has not ended the step before the last.
+    /// How units are divided after this step, if anew. None at all while somebody has not ended the step before the
+    /// last.
     pub(super) fn next(&mut self, step: u64) -> Option<Option<Division>> {
         if self.known + 1 < step {
             return None;

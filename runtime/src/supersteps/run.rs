@@ -17,9 +17,9 @@ use crate::error::Error;
 
 /// Runs a program in supersteps until its [`combine`](Supersteps::combine) says that it is over.
 ///
-/// `CARIBOU_LB` selects the policy that divides the units, a share for each worker of each rank. Under `mpirun` every process
-/// calls this with the same program, and gets the same outcome; a rank has as many shares as `CARIBOU_WORKERS` says, or one.
-/// A simulated run has one a rank.
+/// `CARIBOU_LB` selects the policy that divides the units, a share for each worker of each rank. Under `mpirun` every
+/// process calls this with the same program, and gets the same outcome; a rank has as many shares as `CARIBOU_WORKERS`
+/// says, or one. A simulated run has one a rank.
 ///
 /// ```
 /// use caribou::{Config, Job, Parts, Supersteps, Then};

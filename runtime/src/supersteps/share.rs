@@ -2,24 +2,26 @@
 //!
 //! A step of a share:
 //!
-//! 1. It *begins* when the share has its units. It says what its neighbours see of them (`Edge`); the first share also says
-//!    how the units are divided after this step, if anew (`Next`).
-//! 2. It *computes* the jobs of its group, its own first, when it has the edges. Without copies that is one job in one go. With
-//!    copies jobs are cut into slices, between which it hears of what others have finished, and drops that.
-//! 3. What it finishes it tells all (`Part`), and its group the units as they are now (`Outcome`), where a step changes them.
-//! 4. It is *over* when the parts of all jobs, the outcomes of the group's jobs and the word of the first share have come. Every
-//!    share then combines the same parts, and tells the first what it did (`Did`).
+//! 1. It *begins* when the share has its units. It says what its neighbours see of them (`Edge`); the first share also
+//!    says how the units are divided after this step, if anew (`Next`).
+//! 2. It *computes* the jobs of its group, its own first, when it has the edges. Without copies that is one job in one
+//!    go. With copies jobs are cut into slices, between which it hears of what others have finished, and drops that.
+//! 3. What it finishes it tells all (`Part`), and its group the units as they are now (`Outcome`), where a step changes
+//!    them.
+//! 4. It is *over* when the parts of all jobs, the outcomes of the group's jobs and the word of the first share have
+//!    come. Every share then combines the same parts, and tells the first what it did (`Did`).
 //! 5. If the units are divided anew, each share knows who had which units and who gets which: it sends what others get
 //!    (`Units`), keeps what it keeps, and begins the next step when it has all of its own.
 //!
 //! Rules:
 //!
-//! - A message names its step. What is of a later step waits; what is of an earlier one, or comes a second time, is dropped:
-//!   two workers that finished the same job said the same.
-//! - A step is over only with the first share's word, which it says when it has begun the step and all have ended the one before
-//!   the last. So nobody is left behind by more than two steps, also who finishes nothing because its jobs have copies.
-//! - The policy hears of steps in order, when all have told what they did; what it answers takes effect at the end of the next
-//!   step that the first share begins.
+//! - A message names its step. What is of a later step waits; what is of an earlier one, or comes a second time, is
+//!   dropped: two workers that finished the same job said the same.
+//! - A step is over only with the first share's word, which it says when it has begun the step and all have ended the
+//!   one before the last. So nobody is left behind by more than two steps, also who finishes nothing because its jobs
+//!   have copies.
+//! - The policy hears of steps in order, when all have told what they did; what it answers takes effect at the end of
+//!   the next step of which the first share has not yet said what follows.
 
 use std::ops::Range;
 use std::sync::Arc;
