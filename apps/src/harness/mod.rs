@@ -61,7 +61,7 @@
 //! | module | answers |
 //! |---|---|
 //! | `program` | what a program is to the harness |
-//! | `shape`, [`arrays`], [`pools`] | what differs between shapes of programs, and how one of each is run |
+//! | `shape`, [`arrays`], [`pools`], [`supersteps`] | what differs between shapes of programs, and how one of each is run |
 //! | `start`, `options`, `strategies`, [`cli`], [`output`], `log` | what every `main` does; what was asked for, and where results and log lines go |
 //! | `comparison`, `experiment` | how a program is run once per strategy |
 //! | [`disturbance`] | what disturbs it meanwhile, and when |
@@ -91,6 +91,7 @@ mod shape;
 mod start;
 pub mod strategies;
 mod summary;
+pub mod supersteps;
 pub mod table;
 mod times;
 

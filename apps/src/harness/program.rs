@@ -18,7 +18,8 @@ pub trait Program: Sized {
     /// balancing.
     const DEMONSTRATES: bool = false;
 
-    /// An [`Array`](super::arrays::Array) of chunks, or a [`Pool`](super::pools::Pool) of iterations.
+    /// An [`Array`](super::arrays::Array) of chunks, a [`Pool`](super::pools::Pool) of iterations, or a program in
+    /// [supersteps](super::supersteps::Superstep).
     type Shape: Shape;
 
     /// Its own options. Those of its shape and of all programs come after them.

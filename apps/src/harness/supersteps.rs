@@ -1,0 +1,75 @@
+//! Programs in supersteps: what the harness must know of them, and one run.
+//!
+//! Their steps are those of the clock: neighbours come and go at steps, and a plot shows what each took. How many there are is
+//! known only at the end where a program goes on until its answer is good enough; the total is then the most there can be.
+
+mod clocked;
+mod facts;
+
+use caribou::{Config, SuperstepOutcome, SuperstepReport, lb};
+
+use self::clocked::Clocked;
+pub use self::facts::SuperstepFacts;
+use super::disturbance::Window;
+use super::error::Error;
+use super::program::{Stage, Total};
+use super::shape::Shape;
+use super::times::Times;
+
+/// Steps on divisible data, each of which ends when everybody is through.
+#[derive(Clone, Copy, Debug)]
+pub struct Superstep;
+
+/// Programs in supersteps have no options but those of all programs.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct SuperstepOptions {}
+
+impl Shape for Superstep {
+    type Options = SuperstepOptions;
+    type Report = SuperstepReport;
+    type Facts = SuperstepFacts;
+
+    const SHAPE: lb::Shape = lb::Shape::Supersteps;
+    const ALONE: Option<&'static str> =
+        Some("With one rank of one worker there is nobody to divide with: --ranks 2 shows balancing.");
+    const HELP: &'static [(&'static str, &'static str)] = &[
+        (
+            "lb",
+            "The policy and its parameters; CARIBOU_LB=help lists them [default: CARIBOU_LB, then adaptive]",
+        ),
+        ("compare", "Policies to run one after the other and compare, as in equal,load-factor,des"),
+        ("ranks", "Ranks [default: CARIBOU_RANKS, then one per vCPU; under mpirun each process is one]"),
+        ("workers", "Worker threads of each rank, a share each [default: CARIBOU_WORKERS, then 1]"),
+        (
+            "neighbour",
+            "A busy process on the vCPU of that rank's first worker, for the steps FROM to TO, asking for DUTY of that \
+             vCPU (0.5 or 50%); repeatable",
+        ),
+        ("plot", "Plot the time of each step"),
+    ];
+
+    fn size(config: &Config) -> (u32, u32) {
+        (config.rank_count(), config.worker_count())
+    }
+
+    fn steps(total: Total) -> u32 {
+        u32::try_from(total.count).unwrap_or(u32::MAX)
+    }
+
+    fn facts(_: &str, report: SuperstepReport, times: &Times, _: &[Window]) -> SuperstepFacts {
+        SuperstepFacts::new(report, times)
+    }
+}
+
+/// Makes one run of `program`. Of several processes each gets the outcome.
+///
+/// # Errors
+/// Those of the runtime.
+pub fn run<P: caribou::Supersteps>(
+    stage: &Stage<'_>,
+    program: P,
+) -> Result<(P::Shared, Vec<P::Unit>, SuperstepReport), Error> {
+    let clocked = Clocked::new(program, stage.clock.clone());
+    let SuperstepOutcome { shared, units, report } = caribou::supersteps(stage.config, clocked)?;
+    Ok((shared.1, units, report))
+}

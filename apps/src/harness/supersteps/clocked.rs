@@ -1,0 +1,120 @@
+//! A program that tells a clock when its steps are complete.
+//!
+//! Every share combines the parts of every step. Whoever of a process is the first to do so has the parts of all, so that the
+//! step is computed everywhere, and writes that into the clock of its process.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use caribou::{Job, Parts, Supersteps, Then};
+
+use crate::harness::iteration_clock::IterationClock;
+
+/// A program, and the clock it runs by.
+pub(super) struct Clocked<P> {
+    program: P,
+    clock: Arc<IterationClock>,
+    told: Mutex<Told>,
+}
+
+/// What the clock knows.
+#[derive(Default)]
+struct Told {
+    /// The moment at which the first job began.
+    began: Option<Instant>,
+    steps: u32,
+}
+
+impl<P> Clocked<P> {
+    pub(super) fn new(program: P, clock: Arc<IterationClock>) -> Self {
+        Self { program, clock, told: Mutex::default() }
+    }
+
+    fn begin(&self) {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).began.get_or_insert_with(now);
+    }
+
+    fn complete(&self, steps: u32) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        // A share that was given no unit combines without having begun.
+        let began = *told.began.get_or_insert_with(now);
+        if steps > told.steps {
+            told.steps = steps;
+            self.clock.record(steps, now().duration_since(began).as_nanos() as u64);
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a run is timed as a person would time it")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+impl<P: Supersteps> Supersteps for Clocked<P> {
+    type Unit = P::Unit;
+    type Edge = P::Edge;
+    type Part = P::Part;
+    /// Steps so far, and what the program's workers know.
+    type Shared = (u32, P::Shared);
+
+    fn units(&self) -> u64 {
+        self.program.units()
+    }
+
+    fn weight(&self, unit: u64) -> f64 {
+        self.program.weight(unit)
+    }
+
+    fn begin(&self) -> Self::Shared {
+        (0, self.program.begin())
+    }
+
+    fn unit(&self, number: u64) -> P::Unit {
+        self.program.unit(number)
+    }
+
+    fn edge(&self, unit: &P::Unit) -> Option<P::Edge> {
+        self.program.edge(unit)
+    }
+
+    fn compute(&self, job: Job<'_, Self>) -> P::Part {
+        let Job { step, units, data, shared, before, after } = job;
+        if step == 0 {
+            self.begin();
+        }
+        self.program.compute(Job { step, units, data, shared: &shared.1, before, after })
+    }
+
+    fn changes(&self) -> bool {
+        self.program.changes()
+    }
+
+    fn combine(&self, (steps, shared): &mut Self::Shared, parts: Parts<'_, P::Part>) -> Then {
+        let then = self.program.combine(shared, parts);
+        *steps += 1;
+        self.complete(*steps);
+        then
+    }
+
+    fn collects(&self) -> bool {
+        self.program.collects()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_step_is_told_once_and_in_order() {
+        let clock = Arc::new(IterationClock::new(3));
+        let clocked = Clocked::new((), clock.clone());
+        clocked.begin();
+        for steps in [1, 1, 2, 1, 2, 3] {
+            clocked.complete(steps);
+        }
+        let (start_ns, complete_ns) = clock.times_ns();
+        assert_eq!((start_ns, complete_ns.len()), (0, 3));
+        assert!(complete_ns.is_sorted(), "{complete_ns:?}");
+    }
+}

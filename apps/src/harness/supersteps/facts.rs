@@ -1,0 +1,114 @@
+//! Facts of a run in supersteps: the runtime's report, and how far it was from a run in which everybody always computed.
+
+use caribou::{RunReport, SuperstepReport};
+use serde::Serialize;
+
+use crate::harness::shape::Facts;
+use crate::harness::table::or_dash;
+use crate::harness::times::Times;
+
+/// Facts of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct SuperstepFacts {
+    /// The runtime's report of it.
+    #[serde(flatten)]
+    pub report: SuperstepReport,
+    /// Mean milliseconds a step.
+    pub step_ms: Option<f64>,
+    /// Max/avg over the workers of the time in which they computed; none where nobody did.
+    pub imbalance: Option<f64>,
+    /// Units that got another worker, in all.
+    pub moved: u64,
+    /// Jobs that were dropped because another worker was faster.
+    pub dropped: u64,
+    /// Time that it would have taken had everybody always computed (the capacity bound), ns.
+    pub bound_ns: u64,
+    /// The part by which it took longer: 0.01 is one percent.
+    pub excess: f64,
+    /// Milliseconds of each step.
+    pub steps_ms: Vec<f64>,
+}
+
+impl SuperstepFacts {
+    pub(super) fn new(report: SuperstepReport, times: &Times) -> Self {
+        Self {
+            step_ms: times.mean_ms(0, u32::MAX),
+            imbalance: imbalance(&report),
+            moved: report.divisions.iter().map(|division| division.moved).sum(),
+            dropped: report.workers.iter().map(|worker| worker.dropped).sum(),
+            bound_ns: report.bound_ns(),
+            excess: report.excess(),
+            steps_ms: times.steps_ms(),
+            report,
+        }
+    }
+}
+
+fn imbalance(report: &SuperstepReport) -> Option<f64> {
+    let computing_ns = report.workers.iter().map(|worker| worker.computing_ns);
+    let (most, sum) = (computing_ns.clone().max()?, computing_ns.sum::<u64>());
+    (sum > 0).then(|| most as f64 * report.workers.len() as f64 / sum as f64)
+}
+
+impl Facts for SuperstepFacts {
+    const STEP: &'static str = "step";
+    const UNBALANCED: Option<&'static str> = Some("equal");
+    const HEADINGS: &'static [&'static str] = &["imbalance", "divisions", "moved", "dropped"];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            or_dash(self.imbalance.map(|imbalance| format!("{imbalance:.2}"))),
+            self.report.divisions.len().to_string(),
+            self.moved.to_string(),
+            self.dropped.to_string(),
+        ]
+    }
+
+    fn lb(&self) -> &str {
+        &self.report.lb
+    }
+
+    fn run(&self) -> &RunReport {
+        &self.report.run
+    }
+
+    fn bound_s(&self) -> Option<f64> {
+        (self.bound_ns > 0).then(|| self.bound_ns as f64 / 1e9)
+    }
+
+    fn words(&self) -> String {
+        format!("{:.1} % longer than if everybody had always computed", 100.0 * self.excess)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use caribou::{DivisionReport, SuperstepWorker};
+
+    #[test]
+    fn what_moved_was_dropped_and_could_have_been_is_told() {
+        let worker = |weight, computing_ns, dropped| SuperstepWorker {
+            weight,
+            computing_ns,
+            dropped,
+            ..SuperstepWorker::default()
+        };
+        let report = SuperstepReport {
+            steps: 10,
+            weight: 12.0,
+            elapsed_ns: 120,
+            workers: vec![worker(60.0, 60, 1), worker(60.0, 120, 2)],
+            divisions: vec![DivisionReport { moved: 3, ..DivisionReport::default() }],
+            ..SuperstepReport::default()
+        };
+        let facts = SuperstepFacts::new(report, &Times::default());
+        assert_eq!(facts.cells(), ["1.33", "1", "3", "3"]);
+        assert_eq!(
+            (facts.bound_ns, facts.words().as_str()),
+            (80, "50.0 % longer than if everybody had always computed")
+        );
+        let nothing = SuperstepFacts::new(SuperstepReport::default(), &Times::default());
+        assert_eq!((nothing.imbalance, nothing.bound_s()), (None, None));
+    }
+}
