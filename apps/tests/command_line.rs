@@ -13,6 +13,8 @@ const RING: &str = env!("CARGO_BIN_EXE_ring");
 const MONTECARLO: &str = env!("CARGO_BIN_EXE_montecarlo");
 const CROSSBAR: &str = env!("CARGO_BIN_EXE_crossbar");
 const TASK_BENCH: &str = env!("CARGO_BIN_EXE_task_bench");
+const JACOBI: &str = env!("CARGO_BIN_EXE_jacobi");
+const SOR: &str = env!("CARGO_BIN_EXE_sor");
 
 fn start(program: &str, arguments: &str) -> Output {
     // Meant for the tests in `mpi.rs`; the programs would take it for a misspelt variable of theirs.
@@ -27,6 +29,16 @@ fn lines(bytes: &[u8]) -> Vec<String> {
 fn a_bad_option_is_one_line_and_exit_code_2() {
     for (program, arguments, words) in [
         (STENCIL, "--gird 64", "'--grid'"),
+        (JACOBI, "--size 0", "expected a whole number from 1"),
+        (JACOBI, "--size 1e6", "--size 1000000: a process needs 8000.0 GB"),
+        (JACOBI, "--dominance 1", "expected a number above 1"),
+        (JACOBI, "--tolerance nan", "expected a number above 0 and below 1"),
+        (JACOBI, "--compare equal,leases", "--compare: `leases` balances pools"),
+        (JACOBI, "--matrix no-such-file.mtx", "--matrix: cannot read no-such-file.mtx"),
+        (JACOBI, "--matrix Cargo.toml", "--matrix: Cargo.toml:1: expected `%%MatrixMarket matrix"),
+        (SOR, "--grid 0", "expected a whole number from 1"),
+        (SOR, "--tolerance 1", "expected a number above 0 and below 1"),
+        (SOR, "--lb refine", "--lb: `refine`"),
         (STENCIL, "--grid 8 --chunk 9", "larger than --grid 8"),
         (STENCIL, "--grid 0", "expected a whole number from 1 to 2^64 - 1"),
         (STENCIL, "--grid 18446744073709551615", "makes more than 65535 chunks a side"),

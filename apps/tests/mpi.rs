@@ -21,6 +21,8 @@ const TASK_BENCH: &str = env!("CARGO_BIN_EXE_task_bench");
 const RING: &str = env!("CARGO_BIN_EXE_ring");
 const MONTECARLO: &str = env!("CARGO_BIN_EXE_montecarlo");
 const CROSSBAR: &str = env!("CARGO_BIN_EXE_crossbar");
+const JACOBI: &str = env!("CARGO_BIN_EXE_jacobi");
+const SOR: &str = env!("CARGO_BIN_EXE_sor");
 
 /// Starts a program as `processes` processes and waits for the end; `None` where nothing can start one.
 fn start(processes: u32, variables: &[(&str, &str)], program: &str, arguments: &str) -> Option<Ended> {
@@ -244,4 +246,23 @@ fn the_ring_takes_its_ranks_from_the_launcher_and_speaks_once() {
             assert_eq!(ended.lines_with("2 ranks x 1 worker"), 1, "{:?}", ended.stdout);
         }
     }
+}
+
+#[test]
+fn programs_in_supersteps_give_the_serial_result_in_any_number_of_processes() {
+    let policies = "equal,load-factor,des,replicate,dlb-jr,adaptive";
+    let cases = [
+        (JACOBI, 1, "--size 100 --dominance 1.2"),
+        (JACOBI, 2, "--size 100 --dominance 1.2"),
+        (JACOBI, 3, "--size 100 --dominance 1.2"),
+        (SOR, 2, "--grid 60 --sweeps 50"),
+        (SOR, 3, "--grid 60 --sweeps 50"),
+    ];
+    side_by_side(cases, |(program, processes, options)| {
+        let what = format!("{program} {options} on {processes} processes");
+        let options = format!("{options} --check --compare {policies}");
+        let Some(ended) = start(processes, &[], program, &options) else { return };
+        ended.assert_success(&what);
+        assert_eq!(ended.lines_with("bit for bit"), 1, "{what}: {:?}", ended.stdout);
+    });
 }

@@ -1,0 +1,262 @@
+//! Files in the Matrix Market exchange format (Boisvert, Pozo and Remington, NISTIR 5935), as dense matrices.
+//!
+//! Array and coordinate, general and symmetric, real and integer. Every fault is told in one line with its place. A file is
+//! never trusted: nothing is made larger than its first lines say before their size is found to fit, and no line is read
+//! to its end if that is far.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+/// No line of such a file is longer; the format allows 1024.
+const LINE_BYTES: u64 = 4096;
+
+/// A dense matrix.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Matrix {
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    /// Row by row.
+    pub(crate) values: Vec<f64>,
+}
+
+impl Matrix {
+    /// A row, from 0.
+    pub(crate) fn row(&self, row: usize) -> &[f64] {
+        &self.values[row * self.columns..(row + 1) * self.columns]
+    }
+}
+
+/// Reads the file at `path`; `admit` is told rows and columns before there is memory for them, and may refuse.
+///
+/// # Errors
+/// One line: the path, the number of the line, what was expected there and what was found.
+pub(crate) fn read(
+    path: &Path,
+    admit: impl FnOnce(u64, u64) -> Result<(), String>,
+) -> Result<Matrix, String> {
+    let opened = File::open(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let mut lines = Lines { input: BufReader::new(opened), line: 0, text: Vec::new() };
+    parse(&mut lines, admit).map_err(|why| format!("{}:{}: {why}", path.display(), lines.line.max(1)))
+}
+
+/// The lines of a file, counted.
+struct Lines<R> {
+    input: R,
+    line: u64,
+    text: Vec<u8>,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// The next line; none at the end.
+    fn next(&mut self) -> Result<Option<&str>, String> {
+        self.text.clear();
+        self.line += 1;
+        let read = self.input.by_ref().take(LINE_BYTES).read_until(b'\n', &mut self.text);
+        let bytes = read.map_err(|error| format!("cannot read on: {error}"))?;
+        if bytes as u64 == LINE_BYTES && !self.text.ends_with(b"\n") {
+            return Err(format!("expected a line of less than {LINE_BYTES} bytes"));
+        }
+        let text = str::from_utf8(&self.text).map_err(|_| "expected text".to_owned())?;
+        Ok((bytes > 0).then(|| text.trim()))
+    }
+
+    /// The words of the next line that is neither empty nor a comment; none at the end.
+    fn words(&mut self) -> Result<Option<Vec<String>>, String> {
+        while let Some(text) = self.next()? {
+            if !text.is_empty() && !text.starts_with('%') {
+                return Ok(Some(text.split_ascii_whitespace().map(str::to_owned).collect()));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What the first line says.
+#[derive(Clone, Copy)]
+struct Header {
+    coordinate: bool,
+    symmetric: bool,
+    integer: bool,
+}
+
+fn parse<R: BufRead>(
+    lines: &mut Lines<R>,
+    admit: impl FnOnce(u64, u64) -> Result<(), String>,
+) -> Result<Matrix, String> {
+    let header = header(lines.next()?.unwrap_or_default())?;
+    let (names, expected) =
+        if header.coordinate { ("rows, columns and entries", 3) } else { ("rows and columns", 2) };
+    let words = lines.words()?.ok_or_else(|| format!("expected {names}, found the end"))?;
+    let sizes: Option<Vec<u64>> = words.iter().map(|word| word.parse().ok()).collect();
+    let sizes = sizes
+        .filter(|sizes| sizes.len() == expected && sizes[0] > 0 && sizes[1] > 0)
+        .ok_or_else(|| format!("expected {names}, found `{}`", words.join(" ")))?;
+    let (rows, columns) = (sizes[0], sizes[1]);
+    if header.symmetric && rows != columns {
+        return Err(format!(
+            "expected as many rows as columns of a symmetric matrix, found {rows} x {columns}"
+        ));
+    }
+    let cells = rows.checked_mul(columns).and_then(|cells| usize::try_from(cells).ok());
+    let cells = cells.filter(|cells| *cells <= isize::MAX as usize / size_of::<f64>());
+    let cells = cells.ok_or_else(|| format!("expected a size that fits memory, found {rows} x {columns}"))?;
+    admit(rows, columns)?;
+    let mut matrix = Matrix { rows: rows as usize, columns: columns as usize, values: vec![0.0; cells] };
+    match header.coordinate {
+        true => coordinates(lines, header, sizes[2], &mut matrix)?,
+        false => array(lines, header, &mut matrix)?,
+    }
+    match lines.words()? {
+        None => Ok(matrix),
+        Some(words) => Err(format!("expected the end, found `{}`", words.join(" "))),
+    }
+}
+
+fn header(line: &str) -> Result<Header, String> {
+    let line = line.to_ascii_lowercase();
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let ["%%matrixmarket", "matrix", format, field, symmetry] = words[..] else {
+        return Err("expected `%%MatrixMarket matrix FORMAT FIELD SYMMETRY`".to_owned());
+    };
+    let one_of = |what: &str, found: &str, first: &str, second: &str| match found {
+        found if found == first => Ok(false),
+        found if found == second => Ok(true),
+        found => Err(format!("expected {what} `{first}` or `{second}`, found `{found}`")),
+    };
+    Ok(Header {
+        coordinate: one_of("the format", format, "array", "coordinate")?,
+        integer: one_of("the field", field, "real", "integer")?,
+        symmetric: one_of("the symmetry", symmetry, "general", "symmetric")?,
+    })
+}
+
+/// All cells, column by column; of a symmetric matrix those from the diagonal down.
+fn array<R: BufRead>(lines: &mut Lines<R>, header: Header, matrix: &mut Matrix) -> Result<(), String> {
+    for column in 0..matrix.columns {
+        for row in if header.symmetric { column } else { 0 }..matrix.rows {
+            let here = || format!("row {}, column {}", row + 1, column + 1);
+            let words =
+                lines.words()?.ok_or_else(|| format!("expected the number of {}, found the end", here()))?;
+            let [word] = &words[..] else {
+                return Err(format!("expected the number of {}, found `{}`", here(), words.join(" ")));
+            };
+            put(matrix, row, column, number(word, header)?, header);
+        }
+    }
+    Ok(())
+}
+
+/// So many entries, each a row, a column and a number; what is not there is 0.
+fn coordinates<R: BufRead>(
+    lines: &mut Lines<R>,
+    header: Header,
+    entries: u64,
+    matrix: &mut Matrix,
+) -> Result<(), String> {
+    // A bit for each cell: a number may be 0.
+    let mut seen = vec![0_u64; matrix.values.len().div_ceil(64)];
+    for entry in 1..=entries {
+        let words = lines.words()?;
+        let words = words.ok_or_else(|| format!("expected entry {entry} of {entries}, found the end"))?;
+        let [row, column, word] = &words[..] else {
+            return Err(format!("expected a row, a column and a number, found `{}`", words.join(" ")));
+        };
+        let (row, column) = (place(row, "row", matrix.rows)?, place(column, "column", matrix.columns)?);
+        if header.symmetric && column > row {
+            return Err("expected no entry above the diagonal of a symmetric matrix".to_owned());
+        }
+        let cell = row * matrix.columns + column;
+        if seen[cell / 64] >> (cell % 64) & 1 == 1 {
+            return Err(format!("expected row {}, column {} once, found it again", row + 1, column + 1));
+        }
+        seen[cell / 64] |= 1 << (cell % 64);
+        put(matrix, row, column, number(word, header)?, header);
+    }
+    Ok(())
+}
+
+fn put(matrix: &mut Matrix, row: usize, column: usize, value: f64, header: Header) {
+    matrix.values[row * matrix.columns + column] = value;
+    if header.symmetric {
+        matrix.values[column * matrix.columns + row] = value;
+    }
+}
+
+/// A place from 1 on, as one from 0 on.
+fn place(word: &str, what: &str, last: usize) -> Result<usize, String> {
+    let place = word.parse().ok().filter(|place| (1..=last).contains(place));
+    place.map(|place| place - 1).ok_or_else(|| format!("expected a {what} from 1 to {last}, found `{word}`"))
+}
+
+fn number(word: &str, header: Header) -> Result<f64, String> {
+    let value = match header.integer {
+        true => word.parse::<i64>().ok().map(|whole| whole as f64),
+        false => word.parse::<f64>().ok().filter(|value| value.is_finite()),
+    };
+    let kind = if header.integer { "a whole number" } else { "a finite number" };
+    value.ok_or_else(|| format!("expected {kind}, found `{word}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: impl AsRef<[u8]>) -> Result<Matrix, String> {
+        let mut lines = Lines { input: text.as_ref(), line: 0, text: Vec::new() };
+        let admit = |rows, _| if rows > 1000 { Err("too large".to_owned()) } else { Ok(()) };
+        parse(&mut lines, admit).map_err(|why| format!("{}: {why}", lines.line))
+    }
+
+    #[test]
+    fn each_kind_of_file_gives_the_matrix_that_it_means() {
+        let expected = Matrix { rows: 2, columns: 2, values: vec![4.0, 1.0, 1.0, 3.0] };
+        for text in [
+            "%%MatrixMarket matrix array real general\n% by hand\n\n2 2\n4.0\n1e0\n1\n3\n",
+            "%%MatrixMarket matrix array integer symmetric\n2 2\n4\n1\n3",
+            "%%matrixmarket MATRIX Coordinate Real General\r\n2 2 4\r\n2 2 3\r\n1 1 4\r\n1 2 1\r\n2 1 1\r\n",
+            "%%MatrixMarket matrix coordinate integer symmetric\n2 2 3\n1 1 4\n2 1 1\n2 2 3\n\n% end\n",
+        ] {
+            assert_eq!(parsed(text).as_ref(), Ok(&expected), "{text}");
+        }
+        let column_by_column =
+            parsed("%%MatrixMarket matrix array real general\n2 3\n1\n2\n3\n4\n5\n6\n").unwrap();
+        assert_eq!(column_by_column.row(0).to_vec(), vec![1.0, 3.0, 5.0]);
+    }
+
+    #[test]
+    fn every_fault_is_told_with_its_line_and_what_was_expected() {
+        let (array, entries) = (
+            "%%MatrixMarket matrix array real general\n",
+            "%%MatrixMarket matrix coordinate real symmetric\n",
+        );
+        for (text, said) in [
+            (String::new(), "1: expected `%%MatrixMarket matrix"),
+            ("2 2\n".to_owned(), "1: expected `%%MatrixMarket matrix"),
+            ("%%MatrixMarket matrix array complex general\n".to_owned(), "1: expected the field `real`"),
+            ("%%MatrixMarket matrix array real hermitian\n".to_owned(), "1: expected the symmetry `general`"),
+            (array.to_owned(), "2: expected rows and columns, found the end"),
+            (format!("{array}2\n"), "2: expected rows and columns, found `2`"),
+            (format!("{array}0 2\n"), "2: expected rows and columns, found `0 2`"),
+            (format!("{array}-2 2\n"), "2: expected rows and columns, found `-2 2`"),
+            (format!("{array}4294967296 4294967296\n"), "2: expected a size that fits memory"),
+            (format!("{array}1001 1\n"), "2: too large"),
+            (format!("{array}2 1\n1\n"), "4: expected the number of row 2, column 1, found the end"),
+            (format!("{array}1 1\n1 2\n"), "3: expected the number of row 1, column 1, found `1 2`"),
+            (format!("{array}1 1\nnan\n"), "3: expected a finite number, found `nan`"),
+            (format!("{array}1 1\n1e999\n"), "3: expected a finite number, found `1e999`"),
+            (format!("{array}1 1\n1\n2\n"), "4: expected the end, found `2`"),
+            (format!("{entries}2 3 1\n"), "2: expected as many rows as columns"),
+            (format!("{entries}2 2 2\n1 1 1\n"), "4: expected entry 2 of 2, found the end"),
+            (format!("{entries}2 2 1\n3 1 1\n"), "3: expected a row from 1 to 2, found `3`"),
+            (format!("{entries}2 2 1\n1 0 1\n"), "3: expected a column from 1 to 2, found `0`"),
+            (format!("{entries}2 2 1\n1 2 1\n"), "3: expected no entry above the diagonal"),
+            (format!("{entries}2 2 2\n1 1 0\n1 1 0\n"), "4: expected row 1, column 1 once"),
+            (format!("{array}1 1\n{}\n", "1".repeat(5000)), "3: expected a line of less than 4096 bytes"),
+        ] {
+            let complaint = parsed(&text).unwrap_err();
+            assert!(complaint.starts_with(said) && !complaint.contains('\n'), "{complaint} for {said}");
+        }
+        assert!(parsed([0x25, 0xff, 0xfe, 0x0a]).unwrap_err().contains("expected text"));
+    }
+}

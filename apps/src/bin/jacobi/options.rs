@@ -1,0 +1,74 @@
+//! The options of `jacobi`.
+
+use std::path::PathBuf;
+
+use presentation::counts;
+
+/// A dense system of linear equations by Jacobi's method, whose rows are divided among the workers while it runs.
+#[derive(Clone, Debug, clap::Parser)]
+#[command(name = "jacobi", version, after_help = AFTER_HELP)]
+pub(crate) struct Options {
+    /// Equations of a generated system
+    #[arg(long, value_name = "COUNT", default_value_t = 4000, value_parser = counts(1..=1_000_000u32))]
+    pub(crate) size: u32,
+    /// Seed of the generated system
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = counts(0..=u64::MAX))]
+    pub(crate) seed: u64,
+    /// The diagonal of the generated system, over the other coefficients of its row together: the error shrinks so
+    /// much a step
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.01, value_parser = dominance)]
+    pub(crate) dominance: f64,
+    /// A matrix to solve with, in the Matrix Market format (array or coordinate, general or symmetric, real or integer)
+    #[arg(long, value_name = "FILE.mtx", conflicts_with_all = ["size", "seed", "dominance"])]
+    pub(crate) matrix: Option<PathBuf>,
+    /// Its right-hand side, of one column [default: the one that makes all unknowns 1]
+    #[arg(long, value_name = "FILE.mtx", requires = "matrix")]
+    pub(crate) right: Option<PathBuf>,
+    /// The residual to end with: the greatest one, over the greatest number of the right-hand side
+    #[arg(long, value_name = "RESIDUAL", default_value_t = 1e-4, value_parser = tolerance)]
+    pub(crate) tolerance: f64,
+    /// Steps at most
+    #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = counts(1..=100_000_000u32))]
+    pub(crate) steps: u32,
+}
+
+const AFTER_HELP: &str = "\
+Options win over CARIBOU_* variables, which win over the defaults.
+Exit code: 0 done, 1 a run failed or its result is wrong, 2 bad options.
+
+Beside a busy neighbour, under three policies:
+  jacobi --ranks 2 --neighbour 1 --compare equal,load-factor,des";
+
+fn dominance(text: &str) -> Result<f64, String> {
+    let factor = text.parse().ok().filter(|factor: &f64| *factor > 1.0 && *factor <= 1e6);
+    factor.ok_or_else(|| "expected a number above 1 and up to 1e6".to_owned())
+}
+
+fn tolerance(text: &str) -> Result<f64, String> {
+    let residual = text.parse().ok().filter(|residual: &f64| *residual > 0.0 && *residual < 1.0);
+    residual.ok_or_else(|| "expected a number above 0 and below 1".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[test]
+    fn impossible_values_are_refused() {
+        for bad in [
+            "--size 0",
+            "--size 2e6",
+            "--dominance 1",
+            "--dominance nan",
+            "--tolerance 0",
+            "--tolerance nan",
+            "--steps 0",
+            "--right b.mtx",
+            "--matrix a.mtx --size 3",
+        ] {
+            assert!(Options::try_parse_from(format!("jacobi {bad}").split(' ')).is_err(), "{bad}");
+        }
+        assert!(Options::try_parse_from("jacobi --matrix a.mtx --right b.mtx".split(' ')).is_ok());
+    }
+}

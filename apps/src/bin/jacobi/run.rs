@@ -1,0 +1,129 @@
+//! The program as the harness sees it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use caribou_apps::harness::supersteps::{self, Superstep};
+use caribou_apps::harness::{Conditions, Error, Outcome, Program, Stage, Total, memory};
+use presentation::words::counted;
+
+use super::matrix_market::{self, Matrix};
+use super::options::Options;
+use super::serial;
+use super::solver::{Answer, Limits, Solver};
+use super::system::System;
+
+/// A system to solve.
+#[derive(Debug)]
+pub(crate) struct Jacobi {
+    options: Options,
+    system: Arc<System>,
+    /// When to end; the residual as it is, not in units of anything.
+    limits: Limits,
+    /// The greatest number of the right-hand side.
+    scale: f64,
+}
+
+impl Program for Jacobi {
+    const NAME: &'static str = "jacobi";
+    type Shape = Superstep;
+    type Options = Options;
+    type Result = Answer;
+
+    fn new(options: Options, conditions: Conditions) -> Result<Self, Error> {
+        let system = match &options.matrix {
+            None => {
+                let size = u64::from(options.size);
+                // The serial program has all rows besides.
+                let copies = 1 + u64::from(conditions.checks);
+                let cells = size.saturating_mul(size).saturating_mul(copies);
+                memory::check(&format!("--size {size}"), cells.saturating_mul(8), conditions.launch)?;
+                System::generated(options.size as usize, options.seed, options.dominance)
+            }
+            Some(path) => {
+                let matrix = read("--matrix", path, conditions)?;
+                let right = options.right.as_deref().map(|path| read("--right", path, conditions));
+                System::read(matrix, right.transpose()?)?
+            }
+        };
+        let scale = system.scale();
+        let limits = Limits { residual: options.tolerance * scale, steps: options.steps };
+        Ok(Self { system: Arc::new(system), options, limits, scale })
+    }
+
+    fn total(&self) -> Total {
+        Total { count: self.options.steps.into(), unit: "steps at most" }
+    }
+
+    fn title(&self) -> String {
+        let equations = counted(self.system.size() as u64, "equation");
+        match &self.options.matrix {
+            None => format!("{equations} generated"),
+            Some(path) => format!("{equations} of {}", path.display()),
+        }
+    }
+
+    fn description(&self) -> serde_json::Value {
+        let Options { seed, dominance, matrix, right, tolerance, steps, .. } = &self.options;
+        let generated = matrix.is_none();
+        serde_json::json!({
+            "size": self.system.size(),
+            "seed": generated.then_some(seed),
+            "dominance": generated.then_some(dominance),
+            "matrix": matrix,
+            "right": right,
+            "tolerance": tolerance,
+            "steps": steps,
+        })
+    }
+
+    fn run(&self, stage: &Stage<'_>) -> Result<Outcome<Self>, Error> {
+        let solver = Solver { system: self.system.clone(), limits: self.limits };
+        let (answer, _, report) = supersteps::run(stage, solver)?;
+        Ok(Outcome { result: Some(answer), report })
+    }
+
+    fn reference(&self) -> Answer {
+        serial::solve(&self.system, self.limits)
+    }
+
+    fn difference(answer: &Answer, reference: &Answer) -> Option<String> {
+        if answer.steps != reference.steps {
+            return Some(format!("{} steps instead of {}", answer.steps, reference.steps));
+        }
+        let pairs = || answer.x.iter().zip(&reference.x);
+        let differs = pairs().position(|(x, expected)| x.to_bits() != expected.to_bits());
+        differs.map(|at| format!("x[{at}] is {:e} instead of {:e}", answer.x[at], reference.x[at]))
+    }
+
+    fn results(&self, answer: &Answer) -> String {
+        let Answer { residual, steps, .. } = answer;
+        let steps = counted(*steps, "step");
+        let mut text = match residual {
+            residual if *residual <= self.limits.residual => {
+                format!("Solved to a residual of {:.2e} in {steps}.\n", residual / self.scale)
+            }
+            residual if residual.is_finite() => {
+                format!("Not solved: the residual is {:.2e} after {steps}.\n", residual / self.scale)
+            }
+            _ => format!("Not solved: the iteration diverged in {steps}.\n"),
+        };
+        if let Some(row) = self.system.not_dominant() {
+            text += &format!(
+                "Row {} is not diagonally dominant: with such rows the iteration may not converge.\n",
+                row + 1
+            );
+        }
+        text
+    }
+}
+
+fn read(option: &str, path: &Path, conditions: Conditions) -> Result<Matrix, Error> {
+    let admit = |rows: u64, columns: u64| {
+        // What was read, and the rows of all workers.
+        let bytes = rows.saturating_mul(columns).saturating_mul(2 * 8);
+        memory::check(&format!("{rows} x {columns}"), bytes, conditions.launch)
+            .map_err(|error| error.to_string())
+    };
+    matrix_market::read(path, admit).map_err(|why| Error::Usage(format!("{option}: {why}")))
+}

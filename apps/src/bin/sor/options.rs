@@ -1,0 +1,32 @@
+//! The options of `sor`.
+
+use presentation::counts;
+
+/// Laplace's equation on a square by red-black over-relaxation, whose rows are divided among the workers while it runs.
+#[derive(Clone, Debug, clap::Parser)]
+#[command(name = "sor", version, after_help = AFTER_HELP)]
+pub(crate) struct Options {
+    /// Points along a side of the square
+    #[arg(long, value_name = "POINTS", default_value_t = 2000, value_parser = counts(1..=1_000_000u32))]
+    pub(crate) grid: u32,
+    /// The change of a point in a sweep to end with
+    #[arg(long, value_name = "CHANGE", default_value_t = 1e-6, value_parser = tolerance)]
+    pub(crate) tolerance: f64,
+    /// Sweeps at most; each is two steps, one of the red points, one of the black
+    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = counts(1..=50_000_000u32))]
+    pub(crate) sweeps: u32,
+}
+
+const AFTER_HELP: &str = "\
+Options win over CARIBOU_* variables, which win over the defaults.
+Exit code: 0 done, 1 a run failed or its result is wrong, 2 bad options.
+
+With --check the result is also told against the solution of the equation.
+
+Beside a busy neighbour, under three policies:
+  sor --ranks 2 --neighbour 1 --compare equal,load-factor,des";
+
+fn tolerance(text: &str) -> Result<f64, String> {
+    let change = text.parse().ok().filter(|change: &f64| *change > 0.0 && *change < 1.0);
+    change.ok_or_else(|| "expected a number above 0 and below 1".to_owned())
+}

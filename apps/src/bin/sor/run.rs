@@ -1,0 +1,95 @@
+//! The program as the harness sees it.
+
+use caribou_apps::harness::supersteps::{self, Superstep};
+use caribou_apps::harness::{Conditions, Error, Outcome, Program, Stage, Total, memory};
+use presentation::words::counted;
+
+use super::options::Options;
+use super::problem::Problem;
+use super::serial;
+use super::solver::{Known, Solver};
+
+/// A square, to be relaxed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sor {
+    pub(crate) problem: Problem,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) struct Relaxed {
+    pub(crate) known: Known,
+    /// All rows, where they are to be compared.
+    pub(crate) rows: Vec<Vec<f64>>,
+}
+
+impl Program for Sor {
+    const NAME: &'static str = "sor";
+    type Shape = Superstep;
+    type Options = Options;
+    type Result = Relaxed;
+
+    fn new(options: Options, conditions: Conditions) -> Result<Self, Error> {
+        let Options { grid, tolerance, sweeps } = options;
+        // To compare, one process brings all rows together, beside those of the serial program.
+        let copies = 1 + 2 * u64::from(conditions.checks);
+        let bytes = u64::from(grid) * u64::from(grid) * 8 * copies;
+        memory::check(&format!("--grid {grid}"), bytes, conditions.launch)?;
+        Ok(Self { problem: Problem { grid: grid as usize, tolerance, sweeps } })
+    }
+
+    fn total(&self) -> Total {
+        Total { count: 2 * u64::from(self.problem.sweeps), unit: "steps at most" }
+    }
+
+    fn title(&self) -> String {
+        let grid = self.problem.grid;
+        format!("Laplace's equation on {grid} x {grid} points")
+    }
+
+    fn description(&self) -> serde_json::Value {
+        let Problem { grid, tolerance, sweeps } = self.problem;
+        serde_json::json!({ "grid": grid, "tolerance": tolerance, "sweeps": sweeps })
+    }
+
+    fn run(&self, stage: &Stage<'_>) -> Result<Outcome<Self>, Error> {
+        let solver = Solver::new(self.problem, stage.gathers);
+        let (known, rows, report) = supersteps::run(stage, solver)?;
+        let rows = rows.into_iter().map(|row| row.0).collect();
+        Ok(Outcome { result: Some(Relaxed { known, rows }), report })
+    }
+
+    fn reference(&self) -> Relaxed {
+        let (rows, known) = serial::solve(&self.problem);
+        Relaxed { known, rows }
+    }
+
+    fn difference(relaxed: &Relaxed, reference: &Relaxed) -> Option<String> {
+        if relaxed.known.steps != reference.known.steps {
+            return Some(format!("{} steps instead of {}", relaxed.known.steps, reference.known.steps));
+        }
+        if relaxed.rows.len() != reference.rows.len() {
+            return Some(format!("{} rows instead of {}", relaxed.rows.len(), reference.rows.len()));
+        }
+        relaxed.rows.iter().zip(&reference.rows).enumerate().find_map(|(row, (points, expected))| {
+            let column = points
+                .iter()
+                .zip(expected)
+                .position(|(point, expected)| point.to_bits() != expected.to_bits())?;
+            let (point, expected) = (points[column], expected[column]);
+            Some(format!("row {row}, column {column} is {point:e} instead of {expected:e}"))
+        })
+    }
+
+    fn results(&self, relaxed: &Relaxed) -> String {
+        let Relaxed { known: Known { steps, change }, rows } = relaxed;
+        let sweeps = counted(steps / 2, "sweep");
+        let done = if *change <= self.problem.tolerance { "Solved" } else { "Not solved" };
+        let mut text = format!("{done}: a point changed by at most {change:.2e} in the last of {sweeps}.\n");
+        if !rows.is_empty() {
+            let error = self.problem.error(rows);
+            text += &format!("It differs from the solution of the equation by at most {error:.2e}.\n");
+        }
+        text
+    }
+}

@@ -1,0 +1,74 @@
+//! Relaxation on the runtime: the serial program's result, wherever and however it runs, and the solution of the equation.
+
+use std::sync::Arc;
+
+use caribou::{Config, SuperstepReport};
+use caribou_apps::harness::iteration_clock::IterationClock;
+use caribou_apps::harness::{Program, Stage};
+
+use crate::problem::Problem;
+use crate::run::Sor;
+
+const POLICIES: [&str; 6] = ["equal", "load-factor", "des", "replicate", "dlb-jr", "adaptive"];
+
+fn program(grid: usize) -> Sor {
+    Sor { problem: Problem { grid, tolerance: 1e-9, sweeps: 200 } }
+}
+
+fn assert_serial(program: Sor, config: &Config, what: &str) -> SuperstepReport {
+    let clock = Arc::new(IterationClock::new(program.total().count as u32));
+    let outcome = program.run(&Stage { config, clock: &clock, gathers: true });
+    let outcome = outcome.unwrap_or_else(|error| panic!("{what}: {error}"));
+    let relaxed = outcome.result.unwrap();
+    assert_eq!(Sor::difference(&relaxed, &program.reference()), None, "{what}");
+    assert_eq!(u64::from(clock.completed()), relaxed.known.steps, "{what}");
+    outcome.report
+}
+
+#[test]
+fn every_policy_on_any_ranks_and_workers_gives_the_serial_result() {
+    for lb in POLICIES {
+        for (ranks, workers) in [(1, 1), (1, 2), (2, 1), (3, 2)] {
+            for wire in [false, true] {
+                let config =
+                    Config::default().ranks(ranks).workers(workers).lb(lb).unwrap().wire_always(wire);
+                assert_serial(
+                    program(29),
+                    &config,
+                    &format!("{lb}, {ranks} ranks of {workers}, wire {wire}"),
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn any_order_of_events_gives_the_serial_result() {
+    for seed in 0..20 {
+        let config = Config::default().ranks(4).lb(POLICIES[seed as usize % POLICIES.len()]).unwrap();
+        assert_serial(program(19), &config.simulate(seed), &format!("seed {seed}"));
+    }
+}
+
+#[test]
+fn a_square_of_few_points_is_relaxed() {
+    for grid in [1, 2, 3] {
+        assert_serial(
+            program(grid),
+            &Config::default().ranks(2).lb("equal").unwrap(),
+            &format!("{grid} points"),
+        );
+    }
+}
+
+#[test]
+fn the_error_shrinks_with_the_square_of_the_spacing() {
+    let error = |grid| {
+        let program = program(grid);
+        let relaxed = program.reference();
+        assert!(relaxed.known.change <= 1e-9, "{grid}: {:?}", relaxed.known);
+        program.problem.error(&relaxed.rows)
+    };
+    let [coarse, fine] = [15, 31].map(error);
+    assert!((3.5..4.5).contains(&(coarse / fine)), "{coarse} and {fine}");
+}
