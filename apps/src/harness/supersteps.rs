@@ -33,10 +33,7 @@ impl Shape for Superstep {
     const ALONE: Option<&'static str> =
         Some("With one rank of one worker there is nobody to divide with: --ranks 2 shows balancing.");
     const HELP: &'static [(&'static str, &'static str)] = &[
-        (
-            "lb",
-            "The policy and its parameters; CARIBOU_LB=help lists them [default: CARIBOU_LB, then adaptive]",
-        ),
+        ("lb", "The policy and its parameters; CARIBOU_LB=help lists them [default: CARIBOU_LB, then des]"),
         ("compare", "Policies to run one after the other and compare, as in equal,load-factor,des"),
         ("ranks", "Ranks [default: CARIBOU_RANKS, then one per vCPU; under mpirun each process is one]"),
         ("workers", "Worker threads of each rank, a share each [default: CARIBOU_WORKERS, then 1]"),
@@ -65,11 +62,8 @@ impl Shape for Superstep {
 ///
 /// # Errors
 /// Those of the runtime.
-pub fn run<P: caribou::Supersteps>(
-    stage: &Stage<'_>,
-    program: P,
-) -> Result<(P::Shared, Vec<P::Unit>, SuperstepReport), Error> {
+pub fn run<P: caribou::Supersteps>(stage: &Stage<'_>, program: P) -> Result<SuperstepOutcome<P>, Error> {
     let clocked = Clocked::new(program, stage.clock.clone());
     let SuperstepOutcome { shared, units, report } = caribou::supersteps(stage.config, clocked)?;
-    Ok((shared.1, units, report))
+    Ok(SuperstepOutcome { shared: shared.1, units, report })
 }

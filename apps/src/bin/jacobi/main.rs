@@ -1,14 +1,12 @@
 //! A dense system of linear equations by Jacobi's method: a program in supersteps whose units are rows.
 //!
 //! `matrix_market` reads a matrix or a vector, `system` is what is to be solved, read or generated, `kernel` the work on a row,
-//! `serial` the reference, `solver` the steps, `direct` a solution to compare with in tests, `options` the command line, `run`
+//! `serial` the reference, `solver` the steps, `options` the command line, `run`
 //! the program as the harness sees it.
 //!
 //! The command line: `jacobi --help`.
 #![forbid(unsafe_code)]
 
-#[cfg(test)]
-mod direct;
 mod kernel;
 mod matrix_market;
 mod options;

@@ -79,8 +79,8 @@ impl Program for Jacobi {
 
     fn run(&self, stage: &Stage<'_>) -> Result<Outcome<Self>, Error> {
         let solver = Solver { system: self.system.clone(), limits: self.limits };
-        let (answer, _, report) = supersteps::run(stage, solver)?;
-        Ok(Outcome { result: Some(answer), report })
+        let outcome = supersteps::run(stage, solver)?;
+        Ok(Outcome { result: Some(outcome.shared), report: outcome.report })
     }
 
     fn reference(&self) -> Answer {

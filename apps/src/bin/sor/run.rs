@@ -54,9 +54,9 @@ impl Program for Sor {
 
     fn run(&self, stage: &Stage<'_>) -> Result<Outcome<Self>, Error> {
         let solver = Solver::new(self.problem, stage.gathers);
-        let (known, rows, report) = supersteps::run(stage, solver)?;
-        let rows = rows.into_iter().map(|row| row.0).collect();
-        Ok(Outcome { result: Some(Relaxed { known, rows }), report })
+        let outcome = supersteps::run(stage, solver)?;
+        let rows = outcome.units.into_iter().map(|row| row.0).collect();
+        Ok(Outcome { result: Some(Relaxed { known: outcome.shared, rows }), report: outcome.report })
     }
 
     fn reference(&self) -> Relaxed {
