@@ -253,8 +253,8 @@ fn programs_in_supersteps_give_the_serial_result_in_any_number_of_processes() {
     let policies = "equal,load-factor,des,replicate,dlb-jr,adaptive";
     let cases = [
         (JACOBI, 1, "--size 100 --dominance 1.2"),
-        (JACOBI, 2, "--size 100 --dominance 1.2"),
-        (JACOBI, 3, "--size 100 --dominance 1.2"),
+        (JACOBI, 2, "--size 100 --dominance 1.2 --exchange ring"),
+        (JACOBI, 3, "--size 100 --dominance 1.2 --exchange gather"),
         (SOR, 2, "--grid 60 --sweeps 50"),
         (SOR, 3, "--grid 60 --sweeps 50"),
     ];

@@ -120,7 +120,7 @@ pub use pools::run::pool;
 #[cfg(feature = "mpi")]
 pub use run::job::Runtime;
 pub use run::report::RunReport;
-pub use supersteps::api::{Job, Parts, Supersteps, Then};
+pub use supersteps::api::{Exchange, Job, Parts, Supersteps, Then};
 pub use supersteps::report::{DivisionReport, SuperstepOutcome, SuperstepReport, SuperstepWorker};
 pub use supersteps::run::supersteps;
 pub use threads::room::check_room;

@@ -1,7 +1,7 @@
 //! Programs in supersteps: the same result under every division, with copies or without, on any ranks and by any seed.
 
 use caribou::lb::supersteps::{Divider, Division, Problem, Row, Step, SuperstepStrategy, Weights};
-use caribou::{Config, Error, Job, Parts, SuperstepOutcome, Supersteps, Then};
+use caribou::{Config, Error, Exchange, Job, Parts, SuperstepOutcome, Supersteps, Then};
 use lb_strategies::virtual_time::SplitMix64;
 use lb_strategies::{Listing, SUPERSTEPS};
 
@@ -12,7 +12,10 @@ struct Bar {
     cells: u64,
     steps: u64,
     heavy: bool,
+    exchange: Exchange,
 }
+
+const WAYS: [Exchange; 3] = [Exchange::Direct, Exchange::Ring, Exchange::Gather];
 
 impl Bar {
     fn serial(self) -> (Vec<u64>, Vec<u64>) {
@@ -91,6 +94,10 @@ impl Supersteps for Bar {
         if *steps == self.steps { Then::End } else { Then::Step }
     }
 
+    fn exchange(&self) -> Exchange {
+        self.exchange
+    }
+
     fn collects(&self) -> bool {
         true
     }
@@ -158,7 +165,12 @@ fn any_division_at_any_step_gives_the_same_result_by_any_seed() {
     let (mut moved, mut dropped) = (0, 0);
     for seed in 0..seeds() {
         let (ranks, copies) = (1 + seed as u32 % 4, seed % 3 > 0);
-        let bar = Bar { cells: 1 + seed % 29, steps: 1 + seed % 12, heavy: seed % 2 == 0 };
+        let bar = Bar {
+            cells: 1 + seed % 29,
+            steps: 1 + seed % 12,
+            heavy: seed % 2 == 0,
+            exchange: WAYS[seed as usize / 3 % 3],
+        };
         let config =
             Config::default().ranks(ranks).superstep_strategy(Restless { seed, copies }).simulate(seed);
         let report = check(bar, &config).report;
@@ -177,8 +189,10 @@ fn every_policy_gives_the_same_result_on_ranks_workers_and_wire() {
         {
             let config = Config::default().ranks(ranks).workers(workers).wire_always(wire);
             let config = config.lb(&spec).unwrap_or_else(|error| panic!("{error}"));
-            let outcome = check(Bar { cells: 50, steps: 40, heavy: true }, &config);
-            assert_eq!(outcome.report.lb, spec);
+            for exchange in WAYS {
+                let outcome = check(Bar { cells: 50, steps: 40, heavy: true, exchange }, &config);
+                assert_eq!(outcome.report.lb, spec);
+            }
         }
     }
 }
@@ -189,7 +203,7 @@ fn units_that_jump_arrive_on_threads_too() {
         let (copies, wire) = (seed % 2 == 0, seed % 4 < 2);
         let config = Config::default().ranks(2).workers(2).wire_always(wire);
         let outcome = check(
-            Bar { cells: 40, steps: 60, heavy: false },
+            Bar { cells: 40, steps: 60, heavy: false, exchange: WAYS[seed as usize % 3] },
             &config.superstep_strategy(Restless { seed, copies }),
         );
         let divisions = &outcome.report.divisions;
@@ -228,7 +242,7 @@ impl Divider for WrongDivider {
 
 #[test]
 fn a_policy_that_loses_units_ends_the_run_with_what_was_wrong() {
-    let bar = Bar { cells: 10, steps: 100, heavy: false };
+    let bar = Bar { cells: 10, steps: 100, heavy: false, exchange: Exchange::Direct };
     for (units, copies, why) in [
         (vec![5, 4], 1, "after step 3 the policy answered shares of 9 units, and there are 10"),
         (vec![10], 1, "after step 3 the policy answered 1 shares for 2 workers"),
@@ -243,7 +257,7 @@ fn a_policy_that_loses_units_ends_the_run_with_what_was_wrong() {
 #[test]
 fn a_program_without_units_and_a_policy_of_another_shape_are_refused() {
     let refused = |config: &Config, cells| {
-        let bar = Bar { cells, steps: 1, heavy: false };
+        let bar = Bar { cells, steps: 1, heavy: false, exchange: Exchange::Direct };
         caribou::supersteps(config, bar).map(|_| ()).expect_err("it is refused")
     };
     assert!(matches!(refused(&Config::default(), 0), Error::Config { .. }));

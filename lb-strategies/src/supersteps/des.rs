@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn shares_are_in_proportion_every_two_and_a_half_steps_a_worker_and_then_left_alone() {
         let policy = crate::SUPERSTEPS.parse("des").expect("it is listed");
-        let mut divider = policy.divider(&Problem { workers: 2, weights: Weights::Equal(300), bytes: 8.0 });
+        let mut divider = policy.divider(&Problem { workers: 2, weights: Weights::Equal(300) });
         let mut division = divider.first();
         let mut divided = Vec::new();
         for number in 0..40 {

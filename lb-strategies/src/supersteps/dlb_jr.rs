@@ -184,7 +184,7 @@ mod tests {
     /// The mean time of a step under a policy, of workers whose paces `pace` draws for each step.
     fn mean(spec: &str, workers: usize, pace: impl Fn(&mut Pcg32, usize, u64) -> f64) -> f64 {
         let policy = crate::SUPERSTEPS.parse(spec).expect("it is listed");
-        let problem = Problem { workers, weights: Weights::Equal(1000 * workers as u64), bytes: 8.0 };
+        let problem = Problem { workers, weights: Weights::Equal(1000 * workers as u64) };
         let (mut divider, row, mut random) =
             (policy.divider(&problem), Row::new(&problem.weights), Pcg32::seed_from_u64(3));
         let (mut division, mut all, mut moved) = (divider.first(), 0.0, 0);

@@ -11,8 +11,6 @@ pub struct Problem {
     pub workers: usize,
     /// What each unit weighs, relative to the others; a unit that weighs twice as much takes twice as long to compute.
     pub weights: Weights,
-    /// Bytes of a unit that go with it when it changes its worker.
-    pub bytes: f64,
 }
 
 /// The weights of the units, all above 0.

@@ -102,10 +102,29 @@ pub trait Supersteps: Send + Sync + Sized + 'static {
     /// order, and must come to the same.
     fn combine(&self, shared: &mut Self::Shared, parts: Parts<'_, Self::Part>) -> Then;
 
+    /// How the parts of a step get to every worker.
+    fn exchange(&self) -> Exchange {
+        Exchange::Direct
+    }
+
     /// Tells whether the outcome is to have all units.
     fn collects(&self) -> bool {
         false
     }
+}
+
+/// How the parts of a step get from those who computed them to all. Of P workers:
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Exchange {
+    /// Each worker sends its part to all others: one hop, P (P - 1) messages.
+    #[default]
+    Direct,
+    /// Each part goes from neighbour to neighbour: P - 1 hops, P (P - 1) messages, and every worker sends only to the
+    /// next one.
+    Ring,
+    /// All parts go to the first worker, which sends them on together: two hops, 2 (P - 1) messages, of which the first
+    /// worker has one end of each.
+    Gather,
 }
 
 /// What follows a step.

@@ -73,7 +73,7 @@ pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<Superste
     let workers = (config.rank_count() * per_rank) as usize;
     let weights = weights(&program)?;
     let row = Row::new(&weights);
-    let problem = Problem { workers, weights, bytes: size_of::<P::Unit>() as f64 };
+    let problem = Problem { workers, weights };
     let stopwatch = simulated.map_or(Stopwatch::Machine, Stopwatch::Seeded);
     let (units, weight) = (row.units(), row.weight(0..row.units()));
     check(&policy.divider(&problem).first(), workers, units).map_err(|why| {

@@ -1,4 +1,4 @@
-//! A worker's share: the chunk that computes it, and what shares say to each other.
+//! A worker's share: the chunk that computes it.
 //!
 //! A step of a share:
 //!
@@ -6,11 +6,11 @@
 //!    says how the units are divided after this step, if anew (`Next`).
 //! 2. It *computes* the jobs of its group, its own first, when it has the edges. Without copies that is one job in one
 //!    go. With copies jobs are cut into slices, between which it hears of what others have finished, and drops that.
-//! 3. What it finishes it tells all (`Part`), and its group the units as they are now (`Outcome`), where a step changes
-//!    them.
+//! 3. What it finishes it tells all (`Part`, on the way that `exchange` has), and its group the units as they are now
+//!    (`Outcome`), where a step changes them.
 //! 4. It is *over* when the parts of all jobs, the outcomes of the group's jobs and the word of the first share have
 //!    come. Every share then combines the same parts, and tells the first what it did (`Did`).
-//! 5. If the units are divided anew, each share knows who had which units and who gets which: it sends what others get
+//! 5. If the units are divided anew (`moving`), each share knows who had which units and who gets which: it sends what others get
 //!    (`Units`), keeps what it keeps, and begins the next step when it has all of its own.
 //!
 //! Rules:
@@ -31,8 +31,9 @@ use lb_strategies::supersteps::{Division, Row};
 use serde::{Deserialize, Serialize};
 
 use super::api::{Job, Parts, Supersteps, Then};
-use super::measure::{Measuring, Stopwatch, Worked};
+use super::measure::{Measuring, Stopwatch};
 use super::root::Root;
+use super::said::{Finished, Said};
 use crate::arrays::api::chunk::Chunk;
 use crate::arrays::api::ctx::Ctx;
 
@@ -43,57 +44,27 @@ pub(super) struct Program<P> {
     pub(super) stopwatch: Stopwatch,
 }
 
-/// What shares say.
-#[derive(Serialize, Deserialize)]
-#[serde(bound = "")]
-pub(super) enum Said<P: Supersteps> {
-    /// How units are divided after this step, if anew.
-    Next { step: u64, division: Option<Division> },
-    /// What the unit before the first, or after the last, of the receiver shows.
-    Edge { step: u64, after: bool, edge: P::Edge },
-    /// What came of a job.
-    Part(Arc<Finished<P::Part>>),
-    /// The units of a finished job.
-    Outcome { step: u64, job: usize, units: Vec<P::Unit> },
-    /// Units for their new worker, from this number on.
-    Units { step: u64, first: u64, units: Vec<P::Unit> },
-    /// To oneself: go on with this job.
-    Slice { step: u64, job: usize },
-    /// What a share did in a step that is over.
-    Did { step: u64, worker: usize, worked: Worked },
-    /// Units at the end of the run, from this number on.
-    Last { first: u64, units: Vec<P::Unit> },
-}
-
-/// What came of a job: the parts of its slices.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Finished<T> {
-    step: u64,
-    job: usize,
-    parts: Vec<(Range<u64>, T)>,
-}
-
 /// A share of the units, on one worker.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(super) struct Share<P: Supersteps> {
-    me: usize,
-    step: u64,
-    division: Division,
+    pub(super) me: usize,
+    pub(super) step: u64,
+    pub(super) division: Division,
     shared: P::Shared,
     /// The units of all jobs of the group, from number `first` on.
-    units: Vec<P::Unit>,
-    first: u64,
+    pub(super) units: Vec<P::Unit>,
+    pub(super) first: u64,
     /// Units for the next step that have come, and how many have not.
-    arrived: Vec<(u64, Vec<P::Unit>)>,
-    missing: u64,
+    pub(super) arrived: Vec<(u64, Vec<P::Unit>)>,
+    pub(super) missing: u64,
     /// What each job of the group sees before and after it of the others, as of the begin of the step.
     inner: Vec<[Option<P::Edge>; 2]>,
     /// What the group sees before and after it, and whether it is to see anything there.
     outer: [Option<P::Edge>; 2],
     awaited: [bool; 2],
     /// Of each job of all; none where it is not finished.
-    parts: Vec<Option<Arc<Finished<P::Part>>>>,
+    pub(super) parts: Vec<Option<Arc<Finished<P::Part>>>>,
     /// Jobs of the group whose units are as they are after the step.
     outcomes: Vec<bool>,
     /// The word of the first share.
@@ -101,10 +72,10 @@ pub(super) struct Share<P: Supersteps> {
     /// The job in hand.
     hand: Option<Hand<P::Edge, P::Part>>,
     begun: bool,
-    measuring: Measuring,
+    pub(super) measuring: Measuring,
     /// The first share's own.
     #[serde(skip)]
-    root: Option<Box<Root<P>>>,
+    pub(super) root: Option<Box<Root<P>>>,
 }
 
 /// A job in hand.
@@ -147,7 +118,7 @@ impl<P: Supersteps> Share<P> {
         }
     }
 
-    fn workers(&self) -> usize {
+    pub(super) fn workers(&self) -> usize {
         self.division.units.len()
     }
 
@@ -162,12 +133,12 @@ impl<P: Supersteps> Share<P> {
         (units.start - self.first) as usize..(units.end - self.first) as usize
     }
 
-    fn send(&self, to: usize, said: Said<P>, ctx: &mut Ctx<'_, Self>) {
+    pub(super) fn send(&self, to: usize, said: Said<P>, ctx: &mut Ctx<'_, Self>) {
         ctx.send(to as u32, said);
     }
 
     /// Begins a step: all units are here.
-    fn begin(&mut self, ctx: &mut Ctx<'_, Self>) {
+    pub(super) fn begin(&mut self, ctx: &mut Ctx<'_, Self>) {
         let program = program(ctx);
         (self.begun, self.hand) = (true, None);
         let group = self.division.group(self.me);
@@ -291,10 +262,8 @@ impl<P: Supersteps> Share<P> {
             return self.send(self.me, Said::Slice { step: self.step, job }, ctx);
         }
         let hand = self.hand.take().expect("it is in hand");
-        let finished = Arc::new(Finished { step: self.step, job, parts: hand.parts });
-        for other in (0..self.workers()).filter(|&other| other != self.me) {
-            self.send(other, Said::Part(finished.clone()), ctx);
-        }
+        let finished = Finished { step: self.step, job, by: self.me, parts: hand.parts };
+        self.note(Arc::new(finished), ctx);
         if program.user.changes() {
             let units = &self.units[self.at(&units)];
             for other in group.clone().filter(|&other| other != self.me) {
@@ -303,7 +272,19 @@ impl<P: Supersteps> Share<P> {
             }
         }
         self.outcomes[job - group.start] = true;
-        self.parts[job].get_or_insert(finished);
+        self.compute(ctx);
+    }
+
+    /// Hears what came of some jobs, and drops one that it has in hand.
+    fn hear(&mut self, jobs: Vec<Arc<Finished<P::Part>>>, ctx: &mut Ctx<'_, Self>) {
+        // Of a step that is over: somebody else was faster.
+        let step = self.step;
+        for finished in jobs.into_iter().filter(|finished| finished.step == step) {
+            if self.hand.take_if(|hand| hand.job == finished.job).is_some() {
+                self.measuring.drop_job();
+            }
+            self.note(finished, ctx);
+        }
         self.compute(ctx);
     }
 
@@ -334,66 +315,6 @@ impl<P: Supersteps> Share<P> {
             self.divide(division, ctx);
         }
         self.settle(ctx);
-    }
-
-    /// Sends units away that others get, and keeps those that stay.
-    fn divide(&mut self, new: Division, ctx: &mut Ctx<'_, Self>) {
-        let old = std::mem::replace(&mut self.division, new);
-        if let Some(root) = &mut self.root {
-            root.divided(self.step, &old, &self.division);
-        }
-        self.measuring.move_begins(ctx.elapsed_ns());
-        let mine = held(&old, self.me);
-        let (group, kept) = (old.group(self.me), common(&mine, &held(&self.division, self.me)));
-        let place = self.me - group.start;
-        let mut leaving: Vec<(usize, Range<u64>)> = Vec::new();
-        for other in (0..old.units.len()).filter(|&other| other != self.me && other % group.len() == place) {
-            let (had, gets) = (held(&old, other), common(&mine, &held(&self.division, other)));
-            // What it lacks is before or after what it has.
-            let before = gets.start..gets.end.min(had.start.max(gets.start));
-            let after = gets.start.max(had.end.min(gets.end))..gets.end;
-            let lacks = if had.is_empty() { vec![gets] } else { vec![before, after] };
-            leaving.extend(lacks.into_iter().filter(|units| !units.is_empty()).map(|units| (other, units)));
-        }
-        let mut units: Vec<Option<P::Unit>> = std::mem::take(&mut self.units).into_iter().map(Some).collect();
-        let first = self.first;
-        for (at, (to, range)) in leaving.iter().enumerate() {
-            let wanted = |number: &u64| {
-                kept.contains(number) || leaving[at + 1..].iter().any(|(_, later)| later.contains(number))
-            };
-            let take = |number: u64| {
-                let unit = &mut units[(number - first) as usize];
-                let unit = if wanted(&number) { unit.clone() } else { unit.take() };
-                unit.expect("it was here")
-            };
-            let said =
-                Said::Units { step: self.step, first: range.start, units: range.clone().map(take).collect() };
-            ctx.send(*to as u32, said);
-        }
-        let stay = kept.clone().map(|number| units[(number - first) as usize].take().expect("it was kept"));
-        let stay: Vec<P::Unit> = stay.collect();
-        let has = held(&self.division, self.me);
-        self.missing = (has.end - has.start) - stay.len() as u64;
-        self.first = has.start;
-        self.arrived.push((kept.start, stay));
-    }
-
-    /// Begins the next step if all units are here.
-    fn settle(&mut self, ctx: &mut Ctx<'_, Self>) {
-        if self.missing > 0 {
-            return;
-        }
-        if !self.arrived.is_empty() {
-            let mut arrived = std::mem::take(&mut self.arrived);
-            arrived.sort_unstable_by_key(|(first, _)| *first);
-            self.units = arrived.into_iter().flat_map(|(_, units)| units).collect();
-            self.measuring.move_ends(ctx.elapsed_ns());
-        }
-        if self.workers() > 1 {
-            return self.begin(ctx);
-        }
-        // Alone it would never come to an end of this handler.
-        self.send(self.me, Said::Slice { step: self.step, job: self.me }, ctx);
     }
 
     /// The run is over: one of each group says what its units are, if anybody wants to know.
@@ -435,6 +356,7 @@ impl<P: Supersteps> Chunk for Share<P> {
             | Said::Units { step, .. }
             | Said::Slice { step, .. } => *step <= self.step,
             Said::Part(finished) => finished.step <= self.step,
+            Said::Parts(all) => all.iter().all(|finished| finished.step <= self.step),
             // They take the place of units that must be here.
             Said::Outcome { step, .. } => *step < self.step || *step == self.step && self.begun,
             Said::Did { .. } | Said::Last { .. } => true,
@@ -451,16 +373,8 @@ impl<P: Supersteps> Chunk for Share<P> {
                 self.outer[usize::from(after)] = Some(edge);
                 self.compute(ctx);
             }
-            Said::Part(finished) if finished.step == self.step => {
-                let job = finished.job;
-                self.parts[job].get_or_insert(finished);
-                if self.hand.as_ref().is_some_and(|hand| hand.job == job) {
-                    self.hand = None;
-                    self.measuring.drop_job();
-                    return self.compute(ctx);
-                }
-                self.end(ctx);
-            }
+            Said::Part(finished) => self.hear(vec![finished], ctx),
+            Said::Parts(all) => self.hear(all, ctx),
             Said::Outcome { step, job, units } if step == self.step => {
                 let group = self.division.group(self.me);
                 if !self.outcomes[job - group.start] {
@@ -482,7 +396,7 @@ impl<P: Supersteps> Chunk for Share<P> {
                 self.slice(ctx);
             }
             // Of a step that is over: somebody else was faster.
-            Said::Edge { .. } | Said::Part(_) | Said::Outcome { .. } | Said::Slice { .. } => {}
+            Said::Edge { .. } | Said::Outcome { .. } | Said::Slice { .. } => {}
             Said::Did { step, worker, worked } => {
                 let root = self.root.as_mut().expect("the first share hears what all did");
                 root.did(step, worker, worked);
@@ -511,12 +425,6 @@ impl<P: Supersteps> Chunk for Share<P> {
 }
 
 /// The program of this process.
-fn program<'c, P: Supersteps>(ctx: &Ctx<'c, Share<P>>) -> &'c Program<P> {
+pub(super) fn program<'c, P: Supersteps>(ctx: &Ctx<'c, Share<P>>) -> &'c Program<P> {
     ctx.service::<Arc<Program<P>>>()
-}
-
-/// What two ranges have in common.
-fn common(one: &Range<u64>, other: &Range<u64>) -> Range<u64> {
-    let begin = one.start.max(other.start);
-    begin..one.end.min(other.end).max(begin)
 }

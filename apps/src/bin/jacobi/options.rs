@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use caribou::Exchange;
 use presentation::counts;
 
 /// A dense system of linear equations by Jacobi's method, whose rows are divided among the workers while it runs.
@@ -27,9 +28,32 @@ pub(crate) struct Options {
     /// The residual to end with: the greatest one, over the greatest number of the right-hand side
     #[arg(long, value_name = "RESIDUAL", default_value_t = 1e-4, value_parser = tolerance)]
     pub(crate) tolerance: f64,
+    /// The way of the new unknowns to all workers: from each to all, round from neighbour to neighbour, or together by
+    /// the first
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) exchange: Way,
     /// Steps at most
     #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = counts(1..=100_000_000u32))]
     pub(crate) steps: u32,
+}
+
+/// The names of [`Exchange`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, clap::ValueEnum)]
+pub(crate) enum Way {
+    #[default]
+    Direct,
+    Ring,
+    Gather,
+}
+
+impl From<Way> for Exchange {
+    fn from(way: Way) -> Self {
+        match way {
+            Way::Direct => Self::Direct,
+            Way::Ring => Self::Ring,
+            Way::Gather => Self::Gather,
+        }
+    }
 }
 
 const AFTER_HELP: &str = "\
@@ -64,6 +88,7 @@ mod tests {
             "--tolerance 0",
             "--tolerance nan",
             "--steps 0",
+            "--exchange fax",
             "--right b.mtx",
             "--matrix a.mtx --size 3",
         ] {

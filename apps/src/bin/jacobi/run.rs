@@ -64,7 +64,7 @@ impl Program for Jacobi {
     }
 
     fn description(&self) -> serde_json::Value {
-        let Options { seed, dominance, matrix, right, tolerance, steps, .. } = &self.options;
+        let Options { seed, dominance, matrix, right, tolerance, exchange, steps, .. } = &self.options;
         let generated = matrix.is_none();
         serde_json::json!({
             "size": self.system.size(),
@@ -73,12 +73,14 @@ impl Program for Jacobi {
             "matrix": matrix,
             "right": right,
             "tolerance": tolerance,
+            "exchange": format!("{exchange:?}").to_lowercase(),
             "steps": steps,
         })
     }
 
     fn run(&self, stage: &Stage<'_>) -> Result<Outcome<Self>, Error> {
-        let solver = Solver { system: self.system.clone(), limits: self.limits };
+        let exchange = self.options.exchange.into();
+        let solver = Solver { system: self.system.clone(), limits: self.limits, exchange };
         let outcome = supersteps::run(stage, solver)?;
         Ok(Outcome { result: Some(outcome.shared), report: outcome.report })
     }

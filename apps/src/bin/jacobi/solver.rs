@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use caribou::{Job, Parts, Supersteps, Then};
+use caribou::{Exchange, Job, Parts, Supersteps, Then};
 use serde::{Deserialize, Serialize};
 
 use super::kernel::{dot, greater};
@@ -61,6 +61,7 @@ pub(crate) struct Solver {
     pub(crate) system: Arc<System>,
     /// When to end; the residual as it is, not in units of anything.
     pub(crate) limits: Limits,
+    pub(crate) exchange: Exchange,
 }
 
 impl Supersteps for Solver {
@@ -93,6 +94,10 @@ impl Supersteps for Solver {
 
     fn changes(&self) -> bool {
         false
+    }
+
+    fn exchange(&self) -> Exchange {
+        self.exchange
     }
 
     fn combine(&self, answer: &mut Answer, parts: Parts<'_, Rows>) -> Then {

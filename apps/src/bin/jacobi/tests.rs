@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use caribou::{Config, SuperstepReport};
+use caribou::{Config, Exchange, SuperstepReport};
 use caribou_apps::harness::iteration_clock::IterationClock;
 use caribou_apps::harness::{Conditions, Program, Stage};
 use clap::Parser;
@@ -46,10 +46,12 @@ fn every_policy_on_any_ranks_and_workers_gives_the_serial_answer() {
 
 #[test]
 fn any_order_of_events_gives_the_serial_answer() {
-    let program = program("--size 23 --dominance 1.5");
-    for seed in 0..20 {
+    let ways = ["direct", "ring", "gather"];
+    let programs = ways.map(|way| program(&format!("--size 23 --dominance 1.5 --exchange {way}")));
+    for seed in 0..60 {
+        let program = &programs[seed as usize % 3];
         let config = Config::default().ranks(4).lb(POLICIES[seed as usize % POLICIES.len()]).unwrap();
-        assert_serial(&program, &config.simulate(seed), &format!("seed {seed}"));
+        assert_serial(program, &config.simulate(seed), &format!("seed {seed}"));
     }
 }
 
@@ -64,7 +66,11 @@ fn direct(system: &System) -> DVector<f64> {
 #[test]
 fn the_answer_is_that_of_a_direct_solution() {
     let (system, residual) = (Arc::new(System::generated(60, 3, 1.2)), 1e-10);
-    let solver = Solver { system: system.clone(), limits: Limits { residual, steps: 10_000 } };
+    let solver = Solver {
+        system: system.clone(),
+        limits: Limits { residual, steps: 10_000 },
+        exchange: Exchange::Gather,
+    };
     let answer = caribou::supersteps(&Config::default().ranks(2), solver).unwrap().shared;
     assert!(answer.residual <= residual);
     // Ahlberg and Nilson: the inverse is no greater than one over the least surplus of a diagonal.

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use caribou::{Job, Parts, Supersteps, Then};
+use caribou::{Exchange, Job, Parts, Supersteps, Then};
 
 use crate::harness::iteration_clock::IterationClock;
 
@@ -94,6 +94,10 @@ impl<P: Supersteps> Supersteps for Clocked<P> {
         *steps += 1;
         self.complete(*steps);
         then
+    }
+
+    fn exchange(&self) -> Exchange {
+        self.program.exchange()
     }
 
     fn collects(&self) -> bool {

@@ -1,0 +1,44 @@
+//! What shares say to each other.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use lb_strategies::supersteps::Division;
+use serde::{Deserialize, Serialize};
+
+use super::api::Supersteps;
+use super::measure::Worked;
+
+/// What shares say.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+pub(super) enum Said<P: Supersteps> {
+    /// How units are divided after this step, if anew.
+    Next { step: u64, division: Option<Division> },
+    /// What the unit before the first, or after the last, of the receiver shows.
+    Edge { step: u64, after: bool, edge: P::Edge },
+    /// What came of a job.
+    Part(Arc<Finished<P::Part>>),
+    /// What came of all jobs, in order.
+    Parts(Vec<Arc<Finished<P::Part>>>),
+    /// The units of a finished job.
+    Outcome { step: u64, job: usize, units: Vec<P::Unit> },
+    /// Units for their new worker, from this number on.
+    Units { step: u64, first: u64, units: Vec<P::Unit> },
+    /// To oneself: go on with this job.
+    Slice { step: u64, job: usize },
+    /// What a share did in a step that is over.
+    Did { step: u64, worker: usize, worked: Worked },
+    /// Units at the end of the run, from this number on.
+    Last { first: u64, units: Vec<P::Unit> },
+}
+
+/// What came of a job: the parts of its slices.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Finished<T> {
+    pub(super) step: u64,
+    pub(super) job: usize,
+    /// Who finished it.
+    pub(super) by: usize,
+    pub(super) parts: Vec<(Range<u64>, T)>,
+}
