@@ -34,6 +34,6 @@ pub(crate) mod table;
 pub use line::Line;
 pub use pace::{By, Paces};
 pub use policy::{Divider, Division, Problem, Step, SuperstepStrategy, Weights, Work};
-pub use race::race;
+pub use race::{Attempt, Race, race};
 pub use row::Row;
 pub use smoothing::Smoothing;

@@ -9,8 +9,9 @@
 //! | [`series`], [`jumps`], [`hardware_threads`] | vCPUs as written down, drawn at random, or shared by workers that wander |
 //! | [`neighbours`], [`hosts`] | what neighbours take, and what measured hosts have left |
 //! | [`costs`], [`chunk_costs`] | what iterations cost, and chunks |
+//! | [`job_times`], [`mod@exchange`] | who computes how long in a step, and how long parts take to all |
 //! | `execution` | who executes how much until something happens |
-//! | [`run_pool`], [`run_array`] | how long a pool, or an array of chunks, takes there under a policy, and what was lost |
+//! | [`run_pool`], [`run_array`], [`run_steps`] | how long a pool, an array of chunks or a program in supersteps takes there under a policy |
 //! | [`ideal`] | how long the best policy would take |
 //! | [`scenario`](mod@scenario), [`scenarios`] | all of that together, and the scenarios that have names |
 //! | [`array_scenario`](mod@array_scenario), [`array_scenarios`] | the same of arrays |
@@ -36,14 +37,17 @@ pub mod array_scenarios;
 pub mod chunk_costs;
 pub mod costs;
 pub mod crossbar_cluster;
+pub mod exchange;
 mod execution;
 pub mod hardware_threads;
 pub mod hosts;
 pub mod ideal;
+pub mod job_times;
 pub mod jumps;
 pub mod neighbours;
 pub mod run_array;
 pub mod run_pool;
+pub mod run_steps;
 pub mod scenario;
 pub mod scenarios;
 pub mod series;
@@ -52,9 +56,11 @@ pub use array_scenario::ArrayScenario;
 pub use array_scenarios::{ARRAY_SCENARIOS, ArrayScenarioEntry, array_scenario};
 pub use chunk_costs::{ChunkCosts, Grid};
 pub use costs::Costs;
+pub use exchange::{Exchange, Part, Wire};
 pub use hardware_threads::{HardwareThreads, Host};
 pub use hosts::on_hosts;
 pub use ideal::ideal_s;
+pub use job_times::{Computed, Computing, JobTimes, OnVcpus};
 pub use jumps::{Jumps, Level};
 pub use lb_strategies::virtual_time::{
     Erratic, Events, Jitter, Links, PerPair, Post, SplitMix64, Traces, Vcpus, Worker,
@@ -62,6 +68,7 @@ pub use lb_strategies::virtual_time::{
 pub use neighbours::{Beside, Neighbour};
 pub use run_array::{Array, ArrayRun, Executed, RunArray, SyncRun};
 pub use run_pool::{PoolRun, RunPool, WorkerRun};
+pub use run_steps::{NewDivision, RunSteps, StepProgram, StepsRun};
 pub use scenario::{MakeVcpus, Network, Scenario};
 pub use scenarios::sweeps::{SWEEPS, Sweep};
 pub use scenarios::{SCENARIOS, ScenarioEntry, scenario};

@@ -17,30 +17,83 @@
 /// assert_eq!(race(&[vec![1.0, 1.0], vec![1.0, 1.0]], 0.0), 1.0, "equals do their own");
 /// ```
 pub fn race(seconds: &[Vec<f64>], word: f64) -> f64 {
-    let workers = seconds.len();
-    // Who finished each job, and when.
-    let mut finished: Vec<Option<(usize, f64)>> = vec![None; workers];
-    // The job in the hands of each worker, and since when.
-    let mut hands: Vec<Option<(usize, f64)>> = (0..workers).map(|worker| Some((worker, 0.0))).collect();
-    let knows = |finished: &[Option<(usize, f64)>], worker: usize, job: usize| {
-        finished[job].map_or(f64::INFINITY, |(by, at)| if by == worker { at } else { at + word })
-    };
-    loop {
-        let ends = |worker: usize| {
-            let (job, since) = hands[worker]?;
-            Some(((since + seconds[worker][job]).min(knows(&finished, worker, job)), worker, job))
+    Race::run(&vec![0.0; seconds.len()], word, |worker, job, since| since + seconds[worker][job]).end()
+}
+
+/// A race that is over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Race {
+    /// Who finished each job first, and when.
+    pub finished: Vec<(usize, f64)>,
+    /// What workers did, in the order in which it ended.
+    pub attempts: Vec<Attempt>,
+    word: f64,
+}
+
+/// A worker at a job.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Attempt {
+    /// The worker.
+    pub worker: usize,
+    /// The job.
+    pub job: usize,
+    /// When it began.
+    pub since: f64,
+    /// When it finished or dropped it.
+    pub until: f64,
+    /// When it would have finished if nobody else had.
+    pub end: f64,
+}
+
+impl Race {
+    /// Runs a race of workers that begin at these times; `ends` says when a worker is through that begins a job at a
+    /// time, `word` how long the word that a job is finished takes. Takes O(workers^3).
+    pub fn run(begins: &[f64], word: f64, mut ends: impl FnMut(usize, usize, f64) -> f64) -> Self {
+        let workers = begins.len();
+        let mut finished: Vec<Option<(usize, f64)>> = vec![None; workers];
+        let mut attempts = Vec::with_capacity(workers);
+        let mut attempt = |worker, job, since| {
+            let end = ends(worker, job, since);
+            Attempt { worker, job, since, until: end, end }
         };
-        let Some((now, worker, job)) =
-            (0..workers).filter_map(ends).min_by(|one, other| one.0.total_cmp(&other.0))
-        else {
-            break;
+        let knows = |finished: &[Option<(usize, f64)>], worker: usize, job: usize| {
+            finished[job].map_or(f64::INFINITY, |(by, at)| if by == worker { at } else { at + word })
         };
-        finished[job].get_or_insert((worker, now));
-        let mut next = (1..=workers).map(|step| (worker + step) % workers);
-        hands[worker] = next.find(|&other| knows(&finished, worker, other) > now).map(|other| (other, now));
+        let mut hands: Vec<Option<Attempt>> =
+            (0..workers).map(|worker| Some(attempt(worker, worker, begins[worker]))).collect();
+        loop {
+            let over = |hand: &Attempt| Attempt {
+                until: hand.end.min(knows(&finished, hand.worker, hand.job)).max(hand.since),
+                ..*hand
+            };
+            let over =
+                hands.iter().flatten().map(over).min_by(|one, other| one.until.total_cmp(&other.until));
+            let Some(done) = over else { break };
+            let Attempt { worker, job, until: now, .. } = done;
+            if done.end <= now {
+                finished[job].get_or_insert((worker, now));
+            }
+            attempts.push(done);
+            let mut circle = (1..=workers).map(|step| (worker + step) % workers);
+            let next = circle.find(|&other| knows(&finished, worker, other) > now);
+            hands[worker] = next.map(|job| attempt(worker, job, now));
+        }
+        let finished = finished.into_iter().map(|job| job.expect("somebody finished it")).collect();
+        Self { finished, attempts, word }
     }
-    let all = (0..workers).flat_map(|worker| (0..workers).map(move |job| (worker, job)));
-    all.map(|(worker, job)| knows(&finished, worker, job)).fold(0.0, f64::max)
+
+    /// When a worker knows that a job is finished.
+    pub fn knows(&self, worker: usize, job: usize) -> f64 {
+        let (by, at) = self.finished[job];
+        if by == worker { at } else { at + self.word }
+    }
+
+    /// When everybody knows that all jobs are.
+    pub fn end(&self) -> f64 {
+        let workers = self.finished.len();
+        let all = (0..workers).flat_map(|worker| (0..workers).map(move |job| (worker, job)));
+        all.map(|(worker, job)| self.knows(worker, job)).fold(0.0, f64::max)
+    }
 }
 
 #[cfg(test)]
@@ -54,6 +107,16 @@ mod tests {
         one_late[3] = vec![100.0; 4];
         assert_eq!(Some(race(&one_late, 0.0)), Some(2.0));
         assert_eq!(Some(race(&[vec![3.0]], 0.5)), Some(3.0), "alone");
+    }
+
+    #[test]
+    fn what_was_dropped_and_who_came_later_is_told() {
+        let race = Race::run(&[0.0, 5.0], 0.5, |_, _, since| since + 2.0);
+        // The first does both, and the second begins when it has heard of that.
+        assert_eq!(race.finished, [(0, 2.0), (0, 4.0)]);
+        assert_eq!(Some(race.end()), Some(4.5));
+        let late = Attempt { worker: 1, job: 1, since: 5.0, until: 5.0, end: 7.0 };
+        assert_eq!(race.attempts.last(), Some(&late));
     }
 
     #[test]

@@ -1,0 +1,153 @@
+//! How long parts take from those who computed them to all workers.
+//!
+//! The first three ways are those of production (`caribou::Exchange`); the other two are what programs with MPI
+//! do, as in jacobi-factor.txt. A worker's link carries one message after the other each way, both ways at once.
+
+/// How the parts of a step get to all workers.
+///
+/// ```
+/// use virtual_cluster::{Exchange, Part, Wire};
+/// // Two workers that are through after 1 s and 2 s, 10 MB each, 1 ms and 1 GB/s.
+/// let parts = [1.0, 2.0].map(|at_s| (at_s, 1e7));
+/// let parts = [0, 1].map(|by| Part { by, at_s: parts[by].0, bytes: parts[by].1 });
+/// let wire = Wire { delay_s: 1e-3, bytes_per_s: 1e9 };
+/// assert_eq!(Exchange::Direct.arrivals(&parts, wire, 2), [2.011, 1.011]);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Exchange {
+    /// From each worker to all others.
+    #[default]
+    Direct,
+    /// From neighbour to neighbour; `MPI_Sendrecv` in P - 1 rounds is the same.
+    Ring,
+    /// To the first worker, and from there all together to each.
+    Gather,
+    /// `MPI_Send` to each other worker and `MPI_Recv` from it, one after the other: nothing goes both ways at once.
+    Blocking,
+    /// `MPI_Allgatherv` by doubling: with each of log2 P rounds each worker has twice as much.
+    Doubling,
+}
+
+/// What a worker has computed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Part {
+    /// The worker.
+    pub by: usize,
+    /// When it was through, s.
+    pub at_s: f64,
+    /// Its size.
+    pub bytes: f64,
+}
+
+/// The link of a worker.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Wire {
+    /// The time of a message without content, s.
+    pub delay_s: f64,
+    /// Each way.
+    pub bytes_per_s: f64,
+}
+
+impl Exchange {
+    /// When each of so many workers has all parts, s. Takes O(parts x workers), and the logarithm of that more for [`Direct`](Self::Direct).
+    pub fn arrivals(self, parts: &[Part], wire: Wire, workers: usize) -> Vec<f64> {
+        let Wire { delay_s, bytes_per_s } = wire;
+        let seconds = |bytes: f64| bytes / bytes_per_s;
+        let last = parts.iter().map(|part| part.at_s).fold(0.0, f64::max);
+        let all: f64 = parts.iter().map(|part| seconds(part.bytes)).sum();
+        let rounds = workers.saturating_sub(1) as f64;
+        let everywhere = |time: f64| vec![time; workers];
+        if workers <= 1 {
+            return everywhere(last);
+        }
+        match self {
+            Self::Direct => direct(parts, wire, workers),
+            Self::Ring => {
+                let mut arrivals = vec![0.0_f64; workers];
+                for part in parts {
+                    for hops in 0..workers {
+                        let to = (part.by + hops) % workers;
+                        let at = part.at_s + hops as f64 * (delay_s + seconds(part.bytes));
+                        arrivals[to] = arrivals[to].max(at);
+                    }
+                }
+                arrivals
+            }
+            Self::Gather => {
+                let others = parts.iter().filter(|part| part.by != 0);
+                let first = others.clone().map(|part| part.at_s).fold(f64::INFINITY, f64::min);
+                let taken = first + delay_s + others.map(|part| seconds(part.bytes)).sum::<f64>();
+                let together = parts.iter().filter(|part| part.by != 0).map(|part| part.at_s + delay_s);
+                let together =
+                    together.chain([taken, last]).filter(|time| time.is_finite()).fold(0.0, f64::max);
+                let to = |to: usize| if to == 0 { together } else { together + delay_s + to as f64 * all };
+                (0..workers).map(to).collect()
+            }
+            Self::Blocking => everywhere(last + 2.0 * rounds * delay_s + 2.0 * rounds * all / workers as f64),
+            Self::Doubling => {
+                let doublings = f64::from(workers.next_power_of_two().ilog2());
+                everywhere(last + doublings * delay_s + rounds * all / workers as f64)
+            }
+        }
+    }
+}
+
+fn direct(parts: &[Part], Wire { delay_s, bytes_per_s }: Wire, workers: usize) -> Vec<f64> {
+    let mut arrivals = vec![0.0_f64; workers];
+    // When each link has sent, or taken, all that it has so far.
+    let (mut sent, mut taken) = (vec![0.0_f64; workers], vec![0.0_f64; workers]);
+    let mut messages = Vec::with_capacity(parts.len() * workers);
+    let mut order: Vec<&Part> = parts.iter().collect();
+    order.sort_by(|one, other| one.at_s.total_cmp(&other.at_s));
+    for part in order {
+        let length = part.bytes / bytes_per_s;
+        // Each begins with the one after it, so that not all send to the first at once.
+        for to in (1..workers).map(|step| (part.by + step) % workers) {
+            sent[part.by] = sent[part.by].max(part.at_s) + length;
+            messages.push((sent[part.by] + delay_s, length, to));
+        }
+        arrivals[part.by] = arrivals[part.by].max(part.at_s);
+    }
+    messages.sort_by(|one, other| one.0.total_cmp(&other.0));
+    for (at, length, to) in messages {
+        taken[to] = (taken[to] + length).max(at);
+        arrivals[to] = arrivals[to].max(taken[to]);
+    }
+    arrivals
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WIRE: Wire = Wire { delay_s: 1e-3, bytes_per_s: 1e6 };
+
+    /// When the last of so many workers has all, that are through at once with a kilobyte each.
+    fn last(exchange: Exchange, workers: usize) -> f64 {
+        let parts: Vec<Part> = (0..workers).map(|by| Part { by, at_s: 1.0, bytes: 1e3 }).collect();
+        let arrivals = exchange.arrivals(&parts, WIRE, workers);
+        assert_eq!(arrivals.len(), workers);
+        (arrivals.into_iter().fold(0.0, f64::max) * 1e6).round() / 1e6
+    }
+
+    #[test]
+    fn each_way_has_its_rounds_and_the_bytes_that_pass_a_link() {
+        // Of four: three messages out and in; three hops; 3 in, then 3 times all 4 out; 3 out and 3 in; two rounds.
+        let ways =
+            [Exchange::Direct, Exchange::Ring, Exchange::Gather, Exchange::Blocking, Exchange::Doubling];
+        let times: Vec<f64> = ways.iter().map(|way| last(*way, 4)).collect();
+        assert_eq!(times, [1.004, 1.006, 1.017, 1.012, 1.005]);
+        assert!(ways.iter().all(|way| Some(last(*way, 1)) == Some(1.0)), "alone nothing is sent");
+    }
+
+    #[test]
+    fn nobody_has_all_before_the_last_is_through() {
+        let parts = [0.0, 5.0, 1.0].map(|at_s| Part { by: (at_s as usize) % 3, at_s, bytes: 0.0 });
+        for way in
+            [Exchange::Direct, Exchange::Ring, Exchange::Gather, Exchange::Blocking, Exchange::Doubling]
+        {
+            let arrivals = way.arrivals(&parts, WIRE, 3);
+            assert!(arrivals.iter().all(|&at| at >= 5.0), "{way:?}: {arrivals:?}");
+        }
+    }
+}

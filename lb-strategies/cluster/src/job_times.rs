@@ -1,0 +1,113 @@
+//! Who computes how long: on vCPUs, or as it was measured job by job.
+
+use std::sync::Arc;
+
+use lb_strategies::pools::machine::{Nanos, SECOND};
+use lb_strategies::virtual_time::vcpus::{Vcpus, Worker};
+
+/// What workers need for work that they begin.
+pub trait Computing {
+    /// When a worker is through that begins so much work at a time, s, and the CPU time that it will have had. The end
+    /// is infinite if it is never through.
+    fn compute(&mut self, worker: usize, work: f64, begin_s: f64) -> Computed;
+}
+
+/// The end of some work.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Computed {
+    /// When, s.
+    pub end_s: f64,
+    /// CPU time until then, s.
+    pub cpu_s: f64,
+}
+
+/// On vCPUs, whose speed is work a second.
+pub struct OnVcpus {
+    vcpus: Box<dyn Vcpus>,
+    workers: Vec<Worker>,
+}
+
+impl OnVcpus {
+    /// Worker i of a program is `workers[i]` of the cluster. All of them count as running throughout.
+    pub fn new(mut vcpus: Box<dyn Vcpus>, workers: Vec<Worker>) -> Self {
+        for &worker in &workers {
+            vcpus.occupied(worker, true, 0);
+        }
+        Self { vcpus, workers }
+    }
+}
+
+impl Computing for OnVcpus {
+    fn compute(&mut self, worker: usize, work: f64, begin_s: f64) -> Computed {
+        let name = self.workers[worker];
+        let (mut left, mut cpu_s) = (work, 0.0);
+        let mut now = (begin_s * SECOND as f64) as Nanos;
+        // What is lost by whole nanoseconds of time is not lost of the work.
+        let mut exact_s = begin_s;
+        while left > 0.0 {
+            let (speed, until) = self.vcpus.speed(name, now);
+            let share = if speed > 0.0 { self.vcpus.share(name, now) } else { 0.0 };
+            let until_s = if until == Nanos::MAX { f64::INFINITY } else { until as f64 / SECOND as f64 };
+            let whole_s = left / speed;
+            if exact_s + whole_s <= until_s || until_s.is_infinite() {
+                return Computed { end_s: exact_s + whole_s, cpu_s: cpu_s + share * whole_s };
+            }
+            let passed_s = (until_s - exact_s).max(0.0);
+            (left, cpu_s) = (left - speed * passed_s, cpu_s + share * passed_s);
+            (now, exact_s) = (until, until_s);
+        }
+        Computed { end_s: exact_s, cpu_s }
+    }
+}
+
+/// As measured: each job that a worker begins takes as long as the next of its series says, times its work; after the
+/// last comes the first again.
+#[derive(Clone, Debug)]
+pub struct JobTimes {
+    /// Of each worker: seconds for one unit of work.
+    series: Arc<Vec<Vec<f64>>>,
+    begun: Vec<usize>,
+}
+
+impl JobTimes {
+    /// `series[i]` are the times of worker i, s; none is empty.
+    pub fn new(series: Arc<Vec<Vec<f64>>>) -> Self {
+        Self { begun: vec![0; series.len()], series }
+    }
+}
+
+impl Computing for JobTimes {
+    fn compute(&mut self, worker: usize, work: f64, begin_s: f64) -> Computed {
+        let series = &self.series[worker];
+        let seconds = work * series[self.begun[worker] % series.len()];
+        self.begun[worker] += 1;
+        Computed { end_s: begin_s + seconds, cpu_s: seconds }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{PerWorker, Series, Shared, Traces};
+    use lb_strategies::Rank;
+
+    #[test]
+    fn work_goes_on_through_changes_and_its_cpu_time_is_what_others_left() {
+        let worker = Worker { rank: Rank(0), number: 0 };
+        let halves = PerWorker::new(&[1], |_| Series::constant(1.0).then(1.0, 0.5));
+        let vcpus = Shared::new(Box::new(Traces::constant(|_| 10.0)), halves);
+        let mut computing = OnVcpus::new(Box::new(vcpus), vec![worker]);
+        // Half a second at 10, then two at 5.
+        assert_eq!(computing.compute(0, 15.0, 0.5), Computed { end_s: 3.0, cpu_s: 1.5 });
+        assert_eq!(computing.compute(0, 0.0, 2.0), Computed { end_s: 2.0, cpu_s: 0.0 });
+        let mut never = OnVcpus::new(Box::new(Traces::constant(|_| 0.0)), vec![worker]);
+        assert_eq!(Some(never.compute(0, 1.0, 0.0).end_s), Some(f64::INFINITY));
+    }
+
+    #[test]
+    fn measured_times_come_one_after_the_other_and_again() {
+        let mut times = JobTimes::new(Arc::new(vec![vec![1.0, 3.0]]));
+        let ends: Vec<f64> = (0..3).map(|_| times.compute(0, 2.0, 10.0).end_s).collect();
+        assert_eq!(ends, [12.0, 16.0, 12.0]);
+    }
+}
