@@ -185,7 +185,7 @@ fn put(matrix: &mut Matrix, row: usize, column: usize, value: f64, header: Heade
 
 /// A place from 1 on, as one from 0 on.
 fn place(word: &str, what: &str, last: usize) -> Result<usize, String> {
-    let place = word.parse().ok().filter(|place| (1..=last).contains(place));
+    let place = word.parse::<usize>().ok().filter(|place| (1..=last).contains(place));
     place.map(|place| place - 1).ok_or_else(|| format!("expected a {what} from 1 to {last}, found `{word}`"))
 }
 
