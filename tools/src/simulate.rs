@@ -2,14 +2,15 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `pool`, `array` | pools of independent iterations, arrays of chunks: what can be asked, and who answers |
+//! | `pool`, `array`, `steps` | pools of independent iterations, arrays of chunks, programs in supersteps: what can be asked, and who answers |
 //! | `cluster`, `neighbour`, `host_trace`, `values` | a cluster as described on the command line, and its input |
 //! | `pool_described` | a pool on it |
 //! | `compare` | runs scenarios under policies |
-//! | `outcome`, `array_outcome` | the figures of one run |
+//! | `outcome`, `array_outcome`, `steps_outcome` | the figures of one run |
 //! | `table`, `files` | outcomes for people, programs and eyes |
 //! | `sweep`, `figures` | many runs in few lines; figures 6 to 9 of the RUPER-LB paper |
 //! | `caa_figures` | figures 3 to 5 of the CAA paper |
+//! | `jacobi_figures`, `grid_figures` | figures of the papers on load factors, and on balancing and copies |
 //!
 //! The cluster itself is a library: `virtual_cluster`.
 
@@ -20,11 +21,15 @@ mod cluster;
 mod compare;
 mod figures;
 mod files;
+mod grid_figures;
 mod host_trace;
+mod jacobi_figures;
 mod neighbour;
 mod outcome;
 mod pool;
 mod pool_described;
+mod steps;
+mod steps_outcome;
 mod sweep;
 mod table;
 mod values;
@@ -50,6 +55,8 @@ enum Program {
     Pool(Box<pool::Options>),
     /// An array of chunks, moved by the balancer that moves those of a run.
     Array(Box<array::Options>),
+    /// A program in supersteps, whose units are divided anew or computed in copies.
+    Steps(Box<steps::Options>),
 }
 
 /// Simulates it and writes what came of it.
@@ -57,6 +64,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     match &options.program {
         Program::Pool(options) => pool::run(options, out),
         Program::Array(options) => array::run(options, out),
+        Program::Steps(options) => steps::run(options, out),
     }
 }
 

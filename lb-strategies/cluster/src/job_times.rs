@@ -7,6 +7,9 @@ use lb_strategies::virtual_time::vcpus::{Vcpus, Worker};
 
 /// What workers need for work that they begin.
 pub trait Computing {
+    /// A step begins, of this number from 0.
+    fn begin(&mut self, _step: u64) {}
+
     /// When a worker is through that begins so much work at a time, s, and the CPU time that it will have had. The end
     /// is infinite if it is never through.
     fn compute(&mut self, worker: usize, work: f64, begin_s: f64) -> Computed;
@@ -60,27 +63,39 @@ impl Computing for OnVcpus {
     }
 }
 
-/// As measured: each job that a worker begins takes as long as the next of its series says, times its work; after the
-/// last comes the first again.
+/// As measured: each job that a worker begins, or each step, takes as long as the next of its series says, times its work;
+/// after the last comes the first again.
 #[derive(Clone, Debug)]
 pub struct JobTimes {
     /// Of each worker: seconds for one unit of work.
     series: Arc<Vec<Vec<f64>>>,
-    begun: Vec<usize>,
+    next: Vec<usize>,
+    by_step: bool,
 }
 
 impl JobTimes {
-    /// `series[i]` are the times of worker i, s; none is empty.
+    /// `series[i]` are the times of worker i, job by job, s; none is empty.
     pub fn new(series: Arc<Vec<Vec<f64>>>) -> Self {
-        Self { begun: vec![0; series.len()], series }
+        Self { next: vec![0; series.len()], series, by_step: false }
+    }
+
+    /// The same, step by step: all jobs that a worker begins in one are as long.
+    pub fn by_step(series: Arc<Vec<Vec<f64>>>) -> Self {
+        Self { by_step: true, ..Self::new(series) }
     }
 }
 
 impl Computing for JobTimes {
+    fn begin(&mut self, step: u64) {
+        if self.by_step {
+            self.next.fill(step as usize);
+        }
+    }
+
     fn compute(&mut self, worker: usize, work: f64, begin_s: f64) -> Computed {
         let series = &self.series[worker];
-        let seconds = work * series[self.begun[worker] % series.len()];
-        self.begun[worker] += 1;
+        let seconds = work * series[self.next[worker] % series.len()];
+        self.next[worker] += usize::from(!self.by_step);
         Computed { end_s: begin_s + seconds, cpu_s: seconds }
     }
 }
@@ -109,5 +124,9 @@ mod tests {
         let mut times = JobTimes::new(Arc::new(vec![vec![1.0, 3.0]]));
         let ends: Vec<f64> = (0..3).map(|_| times.compute(0, 2.0, 10.0).end_s).collect();
         assert_eq!(ends, [12.0, 16.0, 12.0]);
+        let mut times = JobTimes::by_step(Arc::new(vec![vec![1.0, 3.0]]));
+        times.begin(1);
+        let ends: Vec<f64> = (0..2).map(|_| times.compute(0, 2.0, 10.0).end_s).collect();
+        assert_eq!(ends, [16.0, 16.0]);
     }
 }

@@ -15,7 +15,8 @@
 //! | [`ideal`] | how long the best policy would take |
 //! | [`scenario`](mod@scenario), [`scenarios`] | all of that together, and the scenarios that have names |
 //! | [`array_scenario`](mod@array_scenario), [`array_scenarios`] | the same of arrays |
-//! | [`crossbar_cluster`] | the tasks and the cluster of a paper |
+//! | [`step_scenario`](mod@step_scenario) | the same of programs in supersteps |
+//! | [`crossbar_cluster`], [`jacobi_cluster`], [`grid_cluster`] | the programs and clusters of papers |
 //!
 //! Two workers, one of them three times as fast:
 //!
@@ -39,9 +40,11 @@ pub mod costs;
 pub mod crossbar_cluster;
 pub mod exchange;
 mod execution;
+pub mod grid_cluster;
 pub mod hardware_threads;
 pub mod hosts;
 pub mod ideal;
+pub mod jacobi_cluster;
 pub mod job_times;
 pub mod jumps;
 pub mod neighbours;
@@ -51,6 +54,7 @@ pub mod run_steps;
 pub mod scenario;
 pub mod scenarios;
 pub mod series;
+pub mod step_scenario;
 
 pub use array_scenario::ArrayScenario;
 pub use array_scenarios::{ARRAY_SCENARIOS, ArrayScenarioEntry, array_scenario};
@@ -73,3 +77,4 @@ pub use scenario::{MakeVcpus, Network, Scenario};
 pub use scenarios::sweeps::{SWEEPS, Sweep};
 pub use scenarios::{SCENARIOS, ScenarioEntry, scenario};
 pub use series::{PerWorker, Series, Shared};
+pub use step_scenario::{StepScenario, Times};

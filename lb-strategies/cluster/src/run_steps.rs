@@ -4,7 +4,8 @@
 //! - Each worker has a share. In a step it computes the job of its share, or races for the jobs of its group where they
 //!   have copies ([`Race`]); parts get to all by an [`Exchange`]; a worker that has all begins the next step.
 //! - The policy hears of a step when all are through, and what it answers takes effect `lag` steps later: two in
-//!   production, where its word travels with the next step but one, none in the papers.
+//!   production. There the first worker says in each step what follows it, when all have ended the step `lag` before, and
+//!   nobody goes on without that word. Without lag, as in the papers, all wait for all at the end of each step.
 //! - Units that change their worker travel over its link, each worker's together; a division may take a fixed time
 //!   besides, which both papers' programs need. A worker begins when it has all of its own.
 //!
@@ -126,6 +127,8 @@ pub struct RunSteps<'r> {
     division: Division,
     /// When each worker begins its next step.
     begins: Vec<f64>,
+    /// When the last worker ended each step.
+    ended: Vec<f64>,
     /// Answers of the policy, by the step with which they take effect.
     answers: Vec<(u64, Division, Option<String>)>,
     run: StepsRun,
@@ -154,6 +157,7 @@ impl<'r> RunSteps<'r> {
             division: divider.first(),
             divider,
             begins: vec![0.0; program.workers],
+            ended: Vec::new(),
             answers: Vec::new(),
             program,
             computing,
@@ -167,11 +171,13 @@ impl<'r> RunSteps<'r> {
         for number in 0..self.program.steps {
             let (moved, moving_s) = self.divide(number);
             let begin = self.begins[0];
+            self.computing.begin(number);
             let done = self.compute();
             let arrivals =
                 self.program.exchange.arrivals(&done.parts, self.program.wire, self.program.workers);
-            let ends: Vec<f64> =
+            let mut ends: Vec<f64> =
                 arrivals.iter().zip(&done.through).map(|(have, through)| have.max(*through)).collect();
+            self.wait(number, &mut ends);
             let last = ends.iter().copied().fold(0.0, f64::max);
             self.run.step_seconds.push(last - ended);
             if last.is_infinite() {
@@ -184,9 +190,23 @@ impl<'r> RunSteps<'r> {
             let works = done.works.into_iter().zip(ends.iter().zip(&self.begins)).map(waited).collect();
             let seconds = ends[0] - begin;
             (ended, self.begins) = (last, ends);
+            self.ended.push(last);
             self.tell(&Step { number, works, seconds, redivision_seconds: moving_s, moved });
         }
         self.run
+    }
+
+    /// Nobody ends a step before the word that says what follows.
+    fn wait(&self, step: u64, ends: &mut [f64]) {
+        let StepProgram { lag, wire, .. } = self.program;
+        if *lag == 0 {
+            return ends.fill(ends.iter().copied().fold(0.0, f64::max));
+        }
+        let before = step.checked_sub(*lag).map_or(0.0, |before| self.ended[before as usize] + wire.delay_s);
+        let said = self.begins[0].max(before);
+        for (worker, end) in ends.iter_mut().enumerate() {
+            *end = end.max(if worker == 0 { said } else { said + wire.delay_s });
+        }
     }
 
     /// What the policy answered takes effect, if it is time. Says how many units moved, and how long that took.

@@ -2,8 +2,8 @@
 //!
 //! Every way is followed all along, whether it is in force or not: the measured paces of each step tell what the step
 //! would have taken that way. Divisions in proportion are made of what was known before the step, so that prediction is
-//! judged by what came. Every few steps the way with the least mean over the last `memory` steps takes over, if that
-//! gains more than noise and pays for the units that must move. Nobody's choice of a paper: dlb-jr.txt has two ways and
+//! judged by what came. Every quarter of `memory` steps the way with the least mean over the last `memory` of them takes
+//! over, if it took less by more than chance and pays for the units that must move. Of no paper: dlb-jr.txt has two ways and
 //! a line for each.
 
 use std::collections::VecDeque;
@@ -87,14 +87,18 @@ impl Divider for Ways {
     fn after(&mut self, step: &Step) -> Option<Division> {
         let paces = self.balanced.add(step);
         let divisions = [&self.balanced.division].into_iter().chain(&self.fixed);
-        let took = divisions.map(|division| slowest(&self.balanced.row, division, &paces)).collect();
+        let mut took: Vec<f64> =
+            divisions.map(|division| slowest(&self.balanced.row, division, &paces)).collect();
+        let divided = self.balanced.divide();
+        if divided {
+            took[0] += self.balanced.price.division_seconds();
+        }
         self.recent.push_back(took);
         if self.recent.len() > self.memory {
             self.recent.pop_front();
         }
-        let divided = self.balanced.divide();
         self.steps += 1;
-        let switches = self.steps >= self.balanced.every && self.compare();
+        let switches = self.steps >= self.memory.div_ceil(4) as u64 && self.compare();
         (switches || divided && self.in_force.is_none()).then(|| self.division(self.in_force).clone())
     }
 
@@ -118,7 +122,10 @@ impl Ways {
         let now = self.in_force.map_or(0, |way| way + 1);
         let (to, from) = (best.checked_sub(1), self.in_force);
         let (old, new) = ((self.division(from), means[now]), (self.division(to), means[best]));
-        if best == now || !self.policy.terms.accept(&self.balanced.price, old, new) {
+        if best == now
+            || !self.is_better(best, now)
+            || !self.policy.terms.accept(&self.balanced.price, old, new)
+        {
             return false;
         }
         let name = match to {
@@ -130,5 +137,15 @@ impl Ways {
         self.reason = Some(format!("{name}: would have computed {after:.3e} s a step, not {before:.3e} s"));
         self.in_force = to;
         true
+    }
+
+    /// Whether one way took less than another by more than chance makes of as many steps: twice the standard error of the
+    /// mean difference.
+    fn is_better(&self, one: usize, other: usize) -> bool {
+        let gains = || self.recent.iter().map(|took| took[other] - took[one]);
+        let count = self.recent.len() as f64;
+        let mean = gains().sum::<f64>() / count;
+        let spread = gains().map(|gain| (gain - mean).powi(2)).sum::<f64>() / count;
+        mean > 2.0 * (spread / count).sqrt()
     }
 }

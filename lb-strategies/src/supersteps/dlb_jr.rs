@@ -5,7 +5,7 @@
 //! Every `period` steps both lines are fitted again, to what was measured of the one in force and to what follows from
 //! the same paces for the other, and the one goes on that is lower at the latest Y.
 //!
-//! What the paper leaves open: the first choice comes after a tenth of a period, the next after twice as long, and so
+//! What the paper leaves open: the first choice comes after a twentieth of a period, the next after twice as long, and so
 //! on up to a period, since a tenth of a run in the wrong way is more than any later choice can make up for. A line is
 //! used where it explains what it was fitted to and is not asked beyond that; else the times of the last period count.
 //! And a switch must pay within a period, at 140 % of the mean time of a division towards copies and 60 % of it back
@@ -62,11 +62,12 @@ impl SuperstepStrategy for DlbJr {
         let job = balanced.row.weight(0..balanced.row.units()) / problem.workers.max(1) as f64;
         Box::new(Choosing {
             copied: replicated(problem, &balanced.row, self.copies),
+            before: balanced.division.clone(),
             balanced,
             job,
             copies_in_force: false,
             period: self.period,
-            due: self.period.div_ceil(10),
+            due: self.period.div_ceil(20),
             steps: 0,
             sums: Sums { paces: vec![0.0; problem.workers], ..Sums::default() },
             balanced_points: Vec::new(),
@@ -79,6 +80,8 @@ impl SuperstepStrategy for DlbJr {
 struct Choosing {
     balanced: Following,
     copied: Division,
+    /// Shares in proportion as of the last step, whether in force or not.
+    before: Division,
     /// Weight of one of P equal jobs.
     job: f64,
     copies_in_force: bool,
@@ -108,8 +111,8 @@ impl Divider for Choosing {
 
     fn after(&mut self, step: &Step) -> Option<Division> {
         let paces = self.balanced.add(step);
-        self.sum_up(step, &paces);
         let divided = self.balanced.divide();
+        self.sum_up(step, &paces, divided);
         self.steps += 1;
         let switches = self.steps == self.due && self.choose();
         let division = if self.copies_in_force { &self.copied } else { &self.balanced.division };
@@ -122,18 +125,18 @@ impl Divider for Choosing {
 }
 
 impl Choosing {
-    /// Steps 2 and 3: what the step took, and what it would have taken the other way.
-    fn sum_up(&mut self, step: &Step, paces: &[f64]) {
-        let longest = step.works.iter().map(|work| work.seconds).fold(0.0, f64::max);
-        let synchronising = (step.seconds - longest).max(0.0);
-        let would = |division: &Division| slowest(&self.balanced.row, division, paces) + synchronising;
-        let measured = step.seconds + step.redivision_seconds;
-        let (balanced, copied) = match self.copies_in_force {
-            true => (would(&self.balanced.division), measured),
-            false => (measured, would(&self.copied)),
-        };
-        self.sums.balanced_seconds += balanced;
-        self.sums.copied_seconds += copied;
+    /// Steps 2 and 3: what the step took, and what it would have taken the other way; without the price of a switch.
+    fn sum_up(&mut self, step: &Step, paces: &[f64], divided: bool) {
+        let computing = |division: &Division| slowest(&self.balanced.row, division, paces);
+        let (balanced, copied) = (computing(&self.before), computing(&self.copied));
+        let in_force = if self.copies_in_force { copied } else { balanced };
+        let synchronising = (step.seconds - in_force).max(0.0);
+        self.sums.balanced_seconds += balanced + synchronising;
+        self.sums.copied_seconds += copied + synchronising;
+        if divided {
+            self.sums.balanced_seconds += self.balanced.price.division_seconds();
+        }
+        self.before.clone_from(&self.balanced.division);
         self.sums.paces.iter_mut().zip(paces).for_each(|(sum, pace)| *sum += pace);
     }
 

@@ -22,7 +22,7 @@ pub(crate) const TOLERANCE: Parameter = Parameter {
 pub(crate) const AHEAD: Parameter = Parameter {
     name: "ahead",
     default: "100",
-    meaning: "steps in which the gain must make up for moving units; 0: moving is free, as in the papers",
+    meaning: "steps in which the gain must make up for moving units, or fewer if divisions do not last so long; 0: moving is free, as in the papers",
 };
 
 /// What a new division must promise.
@@ -47,7 +47,8 @@ impl Terms {
         (new, new_seconds): (&Division, f64),
     ) -> bool {
         let gain = old_seconds - new_seconds;
-        let costs = if self.ahead > 0.0 { price.seconds(moved(old, new)) / self.ahead } else { 0.0 };
+        let steps = self.ahead.min(price.steps_of_a_division());
+        let costs = if self.ahead > 0.0 { price.seconds(moved(old, new)) / steps } else { 0.0 };
         gain > self.tolerance * old_seconds && gain > costs
     }
 }
@@ -58,16 +59,23 @@ pub(crate) struct Price {
     seconds: f64,
     moved: u64,
     divisions: u64,
+    steps: u64,
 }
 
 impl Price {
-    /// Adds what moved before a step.
+    /// Adds a step, and what moved before it.
     pub(crate) fn add(&mut self, step: &Step) {
+        self.steps += 1;
         if step.moved > 0 && step.redivision_seconds.is_finite() {
             self.seconds += step.redivision_seconds.max(0.0);
             self.moved = self.moved.saturating_add(step.moved);
             self.divisions += 1;
         }
+    }
+
+    /// How long divisions were in force, in the mean: one that would be replaced sooner than it pays does not pay.
+    fn steps_of_a_division(&self) -> f64 {
+        self.steps.max(1) as f64 / self.divisions.max(1) as f64
     }
 
     /// The mean time of a division.
@@ -110,7 +118,11 @@ mod tests {
         assert!(accepts(&price, 0.9) && !accepts(&price, 0.99) && !accepts(&price, 1.1));
         // Ten units for 20 s: in 100 steps a tenth of a second each does not make up for them.
         price.add(&Step { moved: 10, redivision_seconds: 20.0, ..Step::default() });
+        (1..100).for_each(|_| price.add(&Step::default()));
         assert!(!accepts(&price, 0.9) && accepts(&price, 0.7));
+        // If a division lasts 20 steps, more must be gained in each.
+        (1..5).for_each(|_| price.add(&Step { moved: 10, redivision_seconds: 20.0, ..Step::default() }));
+        assert!(!accepts(&price, 0.7));
         assert!(Terms { ahead: 0.0, ..terms }.accept(&price, (&old, 1.0), (&new, 0.9)));
     }
 

@@ -106,6 +106,7 @@ impl Compared for ArrayScenario {
         Comparison {
             scenario: self.name.clone(),
             chunks: Some(self.array.chunks),
+            units: None,
             iterations: self.array.iterations,
             workers: self.array.workers.clone(),
             ideal_s,

@@ -120,6 +120,11 @@ impl Options {
         })
     }
 
+    /// The hosts of the trace, if one was named.
+    pub(super) fn hosts(&self) -> Result<Option<Hosts>, Error> {
+        self.hosts_trace.as_deref().map(|file| Ok(host_trace::read(file, self.trace_step)?)).transpose()
+    }
+
     fn speeds(&self) -> Result<PerWorker, Error> {
         let (ranks, all) = (self.ranks as usize, self.ranks as usize * self.workers as usize);
         let Some(list) = &self.speeds else {

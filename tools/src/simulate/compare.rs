@@ -18,7 +18,7 @@ use crate::Error;
 /// A policy with the specification that a person wrote for it.
 pub(super) struct Policy<P: ?Sized> {
     pub(super) spec: String,
-    strategy: Arc<P>,
+    pub(super) strategy: Arc<P>,
 }
 
 impl<P: ?Sized + 'static> Policy<P> {
@@ -45,7 +45,7 @@ fn specs(list: &str) -> Result<Vec<String>, Error> {
     })
 }
 
-/// A scenario that can be run under policies: of pools, or of arrays.
+/// A scenario that can be run under policies: of pools, of arrays, or of programs in supersteps.
 pub(super) trait Compared: Sync {
     type Policy: ?Sized + Send + Sync + 'static;
     type Outcome: Figures + Send;
@@ -92,6 +92,10 @@ pub(super) struct Comparison<O> {
     /// Of an array.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) chunks: Option<u32>,
+    /// Of a program in supersteps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) units: Option<u64>,
+    /// Or steps.
     pub(super) iterations: u64,
     /// Workers of each rank.
     pub(super) workers: Vec<u32>,
@@ -154,7 +158,7 @@ pub(super) fn all_complete<O: Figures>(comparisons: &[Comparison<O>]) -> Result<
 }
 
 /// The results of `run` for `0..runs`, in order; shows on a terminal how far they are.
-fn in_parallel<R: Send>(runs: usize, run: impl Fn(usize) -> R + Sync) -> Vec<R> {
+pub(super) fn in_parallel<R: Send>(runs: usize, run: impl Fn(usize) -> R + Sync) -> Vec<R> {
     let bar = if runs > 1 && stderr().is_terminal() {
         ProgressBar::new(runs as u64)
     } else {

@@ -96,6 +96,7 @@ impl Compared for Scenario {
         Comparison {
             scenario: self.name.clone(),
             chunks: None,
+            units: None,
             iterations: self.pool.iterations,
             workers: self.pool.workers.clone(),
             ideal_s,

@@ -42,7 +42,11 @@ fn size<O>(comparison: &Comparison<O>) -> String {
     let ranks = workers.len();
     let each = workers.first().copied().unwrap_or(0);
     let chunks = comparison.chunks.map_or_else(String::new, |chunks| format!("{chunks} chunks, "));
-    format!("{ranks} x {each} workers, {chunks}{iterations} iterations, ideal {} s", seconds(*ideal_s))
+    let (units, turns) = match comparison.units {
+        Some(units) => (format!("{units} units, "), "steps"),
+        None => (String::new(), "iterations"),
+    };
+    format!("{ranks} x {each} workers, {chunks}{units}{iterations} {turns}, ideal {} s", seconds(*ideal_s))
 }
 
 /// To a tenth, or to a tenth of a millisecond where that would hide all of it.

@@ -378,3 +378,40 @@ fn arrays_run_on_public_host_traces() {
     let saved: f64 = line_of("refine", &text)[3].parse().unwrap();
     assert!(saved > 5.0, "{text}");
 }
+
+#[test]
+fn a_program_in_supersteps_is_a_table_a_file_and_a_plot() {
+    let steps = |arguments: &str| {
+        let arguments: Vec<&str> =
+            ["simulate", "steps"].into_iter().chain(arguments.split_whitespace()).collect();
+        caribou(&arguments)
+    };
+    let json = File::new("steps.json", "");
+    let plot = File::new("steps.svg", "");
+    let cluster = "--ranks 2 --workers 1 --speeds 1000,3000 --steps 40";
+    let text = steps(&format!("{cluster} --compare equal,des --json {} --plot {}", json.name(), plot.name()))
+        .unwrap();
+    assert!(text.starts_with("described: 2 x 1 workers, 2000 units, 40 steps, ideal 20.0 s"), "{text}");
+    let cells = |policy: &str| -> Vec<String> {
+        let line = text.lines().find(|line| line.starts_with(&format!("{policy} "))).unwrap();
+        line.split_whitespace().map(str::to_owned).collect()
+    };
+    // Half of the units for the slow one: a second a step, and half a second when it has a quarter.
+    assert_eq!(cells("equal")[1..3], ["40.0", "100.00"]);
+    let des = cells("des");
+    assert_eq!(des[5..7], ["1", "500"], "one division, of half of the slow one's units");
+    let outcomes: serde_json::Value = serde_json::from_str(&fs::read_to_string(&json.0).unwrap()).unwrap();
+    let division = &outcomes[0]["outcomes"][1]["divisions"][0];
+    assert_eq!(division["units"], serde_json::json!([500, 1500]), "{outcomes}");
+    assert!(fs::read_to_string(&plot.0).unwrap().contains("how long each step took"));
+    assert!(steps("--list").unwrap().contains("adaptive"));
+    for (bad, words) in [
+        ("--jitter 1ms", "--jitter: programs in supersteps have none"),
+        ("--steps 1e12", "messages of 32 workers to simulate"),
+        ("--compare leases", "leases"),
+        ("--speeds 0,0 --ranks 2 --workers 1", "from some time on all speeds are 0"),
+    ] {
+        let error = steps(bad).unwrap_err();
+        assert!(error.contains(words), "{bad}: {error}");
+    }
+}

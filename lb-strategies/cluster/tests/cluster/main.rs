@@ -6,3 +6,4 @@ mod leases;
 mod pools;
 mod ruper;
 mod scenarios;
+mod steps;

@@ -1,0 +1,81 @@
+//! A cluster, a program in supersteps on it, and what happens to them: all that policies are compared on.
+
+use std::sync::Arc;
+
+use super::ideal::ideal_s;
+use super::job_times::{Computing, JobTimes, OnVcpus};
+use super::run_steps::{RunSteps, StepProgram, StepsRun};
+use super::scenario::MakeVcpus;
+use lb_strategies::supersteps::SuperstepStrategy;
+use lb_strategies::virtual_time::vcpus::{Worker, all_workers};
+
+/// A program in supersteps on a cluster; the same for every policy that divides it, and every time.
+///
+/// ```
+/// use lb_strategies::{SUPERSTEPS, supersteps::Weights};
+/// use virtual_cluster::{StepProgram, StepScenario, Times};
+/// let program = StepProgram { steps: 10, ..StepProgram::new(Weights::Equal(300), 2) };
+/// let times = Times::Jobs(vec![vec![0.01], vec![0.02]].into());
+/// let scenario = StepScenario { name: "halves".into(), program, times };
+/// assert_eq!(scenario.ideal_s(), 20.0);
+/// assert_eq!(scenario.run(&*SUPERSTEPS.parse("equal")?).makespan_s(), 30.0);
+/// # Ok::<(), lb_strategies::ParseError>(())
+/// ```
+#[derive(Clone)]
+pub struct StepScenario {
+    /// Name in reports.
+    pub name: String,
+    /// The program.
+    pub program: StepProgram,
+    /// How long its workers compute.
+    pub times: Times,
+}
+
+/// How long the workers of a program compute.
+#[derive(Clone)]
+pub enum Times {
+    /// On vCPUs, of ranks with so many workers each.
+    Vcpus(MakeVcpus, Vec<u32>),
+    /// As measured job by job: seconds for a unit of weight, of each worker; see [`JobTimes`].
+    Jobs(Arc<Vec<Vec<f64>>>),
+    /// As measured step by step.
+    Steps(Arc<Vec<Vec<f64>>>),
+}
+
+impl Times {
+    /// What was measured of each worker; nothing of vCPUs.
+    pub fn series(&self) -> &[Vec<f64>] {
+        match self {
+            Times::Vcpus(..) => &[],
+            Times::Jobs(series) | Times::Steps(series) => series,
+        }
+    }
+}
+
+impl StepScenario {
+    /// Runs it under `policy`.
+    pub fn run(&self, policy: &dyn SuperstepStrategy) -> StepsRun {
+        let mut computing: Box<dyn Computing> = match &self.times {
+            Times::Vcpus(vcpus, workers) => Box::new(OnVcpus::new(vcpus(), all_workers(workers).collect())),
+            Times::Jobs(series) => Box::new(JobTimes::new(series.clone())),
+            Times::Steps(series) => Box::new(JobTimes::by_step(series.clone())),
+        };
+        RunSteps::new(&self.program, policy, &mut *computing).run()
+    }
+
+    /// The seconds that the run would take if units could be cut, everybody always computed, and messages took no time.
+    pub fn ideal_s(&self) -> f64 {
+        let StepProgram { weights, steps, .. } = &self.program;
+        let weight = weights.of(0..weights.units());
+        match &self.times {
+            Times::Vcpus(vcpus, workers) => {
+                let workers: Vec<(Worker, u64)> = all_workers(workers).map(|worker| (worker, 0)).collect();
+                ideal_s(&workers, &mut *vcpus(), weight * *steps as f64)
+            }
+            Times::Jobs(series) | Times::Steps(series) => {
+                let speed = |step: usize| series.iter().map(|of| 1.0 / of[step % of.len()]).sum::<f64>();
+                (0..*steps as usize).map(|step| weight / speed(step)).sum()
+            }
+        }
+    }
+}

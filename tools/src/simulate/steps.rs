@@ -1,0 +1,165 @@
+//! `caribou simulate steps`: a program in supersteps, under some policies or all.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use lb_strategies::supersteps::Weights;
+use lb_strategies::{Listing, SUPERSTEPS};
+use virtual_cluster::{Exchange, Network, StepProgram, StepScenario, Times, Wire};
+
+use super::cluster::{self, Wires, check_ideal};
+use super::compare::{Policy, all_complete, write_tables};
+use super::files::Files;
+use super::{grid_figures, jacobi_figures, values};
+use crate::Error;
+
+/// The name of such a program in reports.
+const NAME: &str = "described";
+
+/// Units of each worker unless a person says otherwise.
+const UNITS_PER_WORKER: u64 = 1000;
+
+/// From one rank to another and back unless a person says otherwise, ns.
+const RTT: u64 = 100_000;
+
+/// Simulated in minutes, for each policy: jobs, and messages where each worker sends to all.
+const SIMULATED_MOST: f64 = 1e9;
+
+/// A program described, or the figures of two papers.
+#[derive(clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Options {
+    /// Figures 4 and 5 of the paper on load factors, and 2 to 7 and 9 of the one on balancing and copies, beside what comes
+    /// out here; with --hosts-trace the second also on job times of measured hosts.
+    #[arg(long, conflicts_with_all = ["program", "compare", "json", "csv", "plot"])]
+    figures: bool,
+    /// List the policies.
+    #[arg(long, exclusive = true)]
+    list: bool,
+    /// Policies for supersteps with their parameters, as in equal,des,every=10; all of them if not given.
+    #[arg(long, value_name = "SPEC[,SPEC..]")]
+    compare: Option<String>,
+    #[command(flatten)]
+    wires: Wires,
+    #[command(flatten)]
+    files: Files,
+    #[command(flatten)]
+    cluster: cluster::Options,
+    #[command(flatten)]
+    described: Described,
+}
+
+/// A program.
+#[derive(clap::Args)]
+#[group(id = "program", multiple = true)]
+#[command(next_help_heading = "A program described")]
+struct Described {
+    /// Units; if not given 1000 for each worker. A worker computes --speed of them a second.
+    #[arg(long, value_parser = presentation::counts(1..=1_000_000_000_000u64))]
+    units: Option<u64>,
+    /// Steps of the run.
+    #[arg(long, value_name = "COUNT", default_value = "500", value_parser = values::count)]
+    steps: u64,
+    /// The way of parts to all workers: direct, ring and gather as in production, or as programs with MPI do it.
+    #[arg(long, value_enum, default_value_t)]
+    exchange: Way,
+    /// Bytes of a unit that all get in each step.
+    #[arg(long, value_name = "BYTES", default_value = "8", value_parser = presentation::counts(0..=1_000_000_000_000u64))]
+    part_bytes: u64,
+    /// Bytes of a unit that travel when it moves.
+    #[arg(long, value_name = "BYTES", default_value = "32768", value_parser = presentation::counts(0..=1_000_000_000_000u64))]
+    unit_bytes: u64,
+    /// Bytes a second of each worker's link, each way.
+    #[arg(long, value_name = "BYTES", default_value = "1250000000", value_parser = presentation::counts(1..=1_000_000_000_000_000u64))]
+    bandwidth: u64,
+}
+
+/// The names of [`Exchange`].
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Way {
+    /// From each worker to all others
+    #[default]
+    Direct,
+    /// From neighbour to neighbour (MPI_Sendrecv)
+    Ring,
+    /// To the first worker, and from there together to each
+    Gather,
+    /// To and from each other worker in turn, nothing both ways at once (MPI_Send, MPI_Recv)
+    Blocking,
+    /// By doubling, in log P rounds (MPI_Allgatherv)
+    Doubling,
+}
+
+impl From<Way> for Exchange {
+    fn from(way: Way) -> Self {
+        match way {
+            Way::Direct => Self::Direct,
+            Way::Ring => Self::Ring,
+            Way::Gather => Self::Gather,
+            Way::Blocking => Self::Blocking,
+            Way::Doubling => Self::Doubling,
+        }
+    }
+}
+
+const AFTER_HELP: &str = "\
+Excess is how much longer a run takes than if all workers had always computed and messages took no time; saved is what
+part of the time of `equal` a policy saves.
+Exit code: 0 done, 1 a run is incomplete or the output cannot be written, 2 bad options.
+
+Four workers of two speeds, and somebody beside the last for ten seconds
+  caribou simulate steps --ranks 4 --workers 1 --speeds 1000,1000,2000,2000 --neighbour 3:5-15
+Whether copies would pay where a message takes long
+  caribou simulate steps --ranks 16 --workers 1 --rtt 1s --compare equal,des,replicate,copies=4";
+
+/// Runs what was asked for, and writes what came of it.
+pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+    if options.list {
+        return Ok(out.write_all(SUPERSTEPS.help().as_bytes())?);
+    }
+    if options.figures {
+        jacobi_figures::write(out)?;
+        return grid_figures::write(options.cluster.hosts()?.as_ref(), out);
+    }
+    let policies = Policy::list(&SUPERSTEPS, options.compare.as_deref())?;
+    let scenario = options.scenario()?;
+    let comparisons = write_tables(&[scenario], &policies, |_| String::new(), out)?;
+    options.files.write(&comparisons)?;
+    all_complete(&comparisons)
+}
+
+impl Options {
+    fn scenario(&self) -> Result<StepScenario, Error> {
+        let Described { units, steps, exchange, part_bytes, unit_bytes, bandwidth } = self.described;
+        let mut network = Network { rtt: RTT, ..Network::default() };
+        self.wires.connect(&mut network);
+        if network.jitter > 0 {
+            return Err(Error::Usage("--jitter: programs in supersteps have none, expected 0s".to_owned()));
+        }
+        let of_ranks = self.cluster.workers();
+        let workers = of_ranks.iter().sum::<u32>() as usize;
+        let units = units.unwrap_or(UNITS_PER_WORKER * workers as u64);
+        let simulated = steps as f64 * (workers * workers) as f64;
+        if simulated > SIMULATED_MOST {
+            return Err(Error::Usage(format!(
+                "--steps {steps}: {simulated:.0e} messages of {workers} workers to simulate, expected {SIMULATED_MOST:e} at most"
+            )));
+        }
+        let wire = Wire { delay_s: network.rtt as f64 / 2e9, bytes_per_s: bandwidth as f64 };
+        let program = StepProgram {
+            steps,
+            exchange: exchange.into(),
+            part_bytes: part_bytes as f64,
+            unit_bytes: unit_bytes as f64,
+            wire,
+            word_s: wire.delay_s,
+            ..StepProgram::new(Weights::Equal(units), workers)
+        };
+        let vcpus = self.cluster.vcpus(self.wires.seed)?;
+        let times = Times::Vcpus(Arc::new(vcpus), of_ranks);
+        let scenario = StepScenario { name: NAME.to_owned(), program, times };
+        check_ideal(scenario.ideal_s(), units.saturating_mul(steps))?;
+        Ok(scenario)
+    }
+}
