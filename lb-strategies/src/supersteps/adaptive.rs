@@ -90,16 +90,15 @@ impl Divider for Ways {
         let mut took: Vec<f64> =
             divisions.map(|division| slowest(&self.balanced.row, division, &paces)).collect();
         let divided = self.balanced.divide();
-        if divided {
-            took[0] += self.balanced.price.division_seconds();
-        }
+        took[0] += divided.map_or(0.0, |moved| self.balanced.price.seconds(moved));
         self.recent.push_back(took);
         if self.recent.len() > self.memory {
             self.recent.pop_front();
         }
         self.steps += 1;
         let switches = self.steps >= self.memory.div_ceil(4) as u64 && self.compare();
-        (switches || divided && self.in_force.is_none()).then(|| self.division(self.in_force).clone())
+        (switches || divided.is_some() && self.in_force.is_none())
+            .then(|| self.division(self.in_force).clone())
     }
 
     fn reason(&self) -> Option<String> {
@@ -121,11 +120,12 @@ impl Ways {
         let best = (0..means.len()).min_by(|&one, &other| means[one].total_cmp(&means[other])).unwrap_or(0);
         let now = self.in_force.map_or(0, |way| way + 1);
         let (to, from) = (best.checked_sub(1), self.in_force);
-        let (old, new) = ((self.division(from), means[now]), (self.division(to), means[best]));
-        if best == now
-            || !self.is_better(best, now)
-            || !self.policy.terms.accept(&self.balanced.price, old, new)
-        {
+        if best == now || !self.is_better(best, now) {
+            return false;
+        }
+        let (old, new) = (self.division(from).clone(), self.division(to).clone());
+        let price = &mut self.balanced.price;
+        if self.policy.terms.accept(price, (&old, means[now]), (&new, means[best])).is_none() {
             return false;
         }
         let name = match to {

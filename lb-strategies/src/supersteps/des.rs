@@ -106,24 +106,22 @@ impl Following {
     }
 
     /// Divides anew if it is time and pays: in proportion to predicted speeds, so that all compute equally long (eq.
-    /// 4). Says whether it did.
-    pub(crate) fn divide(&mut self) -> bool {
+    /// 4). Tells how many units change their worker if it did.
+    pub(crate) fn divide(&mut self) -> Option<u64> {
         self.steps += 1;
         if self.steps < self.every {
-            return false;
+            return None;
         }
         self.steps = 0;
         let paces: Vec<f64> = self.series.iter().map(|series| series.predict().unwrap_or(1.0)).collect();
         let speeds: Vec<f64> = paces.iter().map(|pace| 1.0 / pace).collect();
         let new = Division { units: self.row.in_proportion(&speeds, 1), copies: 1 };
         let (before, after) = (slowest(&self.row, &self.division, &paces), slowest(&self.row, &new, &paces));
-        if !self.terms.accept(&self.price, (&self.division, before), (&new, after)) {
-            return false;
-        }
+        let moved = self.terms.accept(&mut self.price, (&self.division, before), (&new, after))?;
         self.reason =
             Some(format!("the slowest is expected to compute {after:.3e} s a step, not {before:.3e} s"));
         self.division = new;
-        true
+        Some(moved)
     }
 }
 
@@ -134,7 +132,7 @@ impl Divider for Following {
 
     fn after(&mut self, step: &Step) -> Option<Division> {
         self.add(step);
-        self.divide().then(|| self.division.clone())
+        self.divide().map(|_| self.division.clone())
     }
 
     fn reason(&self) -> Option<String> {

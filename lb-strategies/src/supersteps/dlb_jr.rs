@@ -116,7 +116,7 @@ impl Divider for Choosing {
         self.steps += 1;
         let switches = self.steps == self.due && self.choose();
         let division = if self.copies_in_force { &self.copied } else { &self.balanced.division };
-        (switches || divided && !self.copies_in_force).then(|| division.clone())
+        (switches || divided.is_some() && !self.copies_in_force).then(|| division.clone())
     }
 
     fn reason(&self) -> Option<String> {
@@ -126,16 +126,14 @@ impl Divider for Choosing {
 
 impl Choosing {
     /// Steps 2 and 3: what the step took, and what it would have taken the other way; without the price of a switch.
-    fn sum_up(&mut self, step: &Step, paces: &[f64], divided: bool) {
+    fn sum_up(&mut self, step: &Step, paces: &[f64], divided: Option<u64>) {
         let computing = |division: &Division| slowest(&self.balanced.row, division, paces);
         let (balanced, copied) = (computing(&self.before), computing(&self.copied));
         let in_force = if self.copies_in_force { copied } else { balanced };
         let synchronising = (step.seconds - in_force).max(0.0);
         self.sums.balanced_seconds += balanced + synchronising;
         self.sums.copied_seconds += copied + synchronising;
-        if divided {
-            self.sums.balanced_seconds += self.balanced.price.division_seconds();
-        }
+        self.sums.balanced_seconds += divided.map_or(0.0, |moved| self.balanced.price.seconds(moved));
         self.before.clone_from(&self.balanced.division);
         self.sums.paces.iter_mut().zip(paces).for_each(|(sum, pace)| *sum += pace);
     }

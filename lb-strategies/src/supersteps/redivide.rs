@@ -3,8 +3,10 @@
 //! The papers divide whenever it is time. Here moving units has a price, which is learned as the run goes on, and what
 //! is measured has noise: a division that would gain less than noise, or not earn its price soon, is not made.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
+use super::line::Line;
 use super::policy::{Division, Step};
 use super::race::race;
 use super::row::{Row, moved};
@@ -39,25 +41,32 @@ impl Terms {
         Ok(Self { tolerance, ahead: parameters.number("ahead", 0.0..=1e9)? })
     }
 
-    /// Tells whether to go from one division to another, whose steps are expected to take so long.
+    /// Tells whether to go from one division to another, whose steps are expected to take so long; if so, counts it and
+    /// tells how many units move.
     pub(crate) fn accept(
         self,
-        price: &Price,
+        price: &mut Price,
         (old, old_seconds): (&Division, f64),
         (new, new_seconds): (&Division, f64),
-    ) -> bool {
-        let gain = old_seconds - new_seconds;
+    ) -> Option<u64> {
+        let (gain, moved) = (old_seconds - new_seconds, moved(old, new));
         let steps = self.ahead.min(price.steps_of_a_division());
-        let costs = if self.ahead > 0.0 { price.seconds(moved(old, new)) / steps } else { 0.0 };
-        gain > self.tolerance * old_seconds && gain > costs
+        let costs = if self.ahead > 0.0 { price.seconds(moved) / steps } else { 0.0 };
+        let accepted = gain > self.tolerance * old_seconds && gain > costs;
+        price.divisions += u64::from(accepted);
+        accepted.then_some(moved)
     }
 }
 
-/// The time that moving units takes, as far as it was seen. Free until then.
-#[derive(Clone, Copy, Debug, Default)]
+/// Divisions that tell the price of one.
+const REMEMBERED: usize = 32;
+
+/// The time that a division takes, as far as it was seen. Free until then.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Price {
-    seconds: f64,
-    moved: u64,
+    /// Units that moved, and the time that it took, s.
+    seen: VecDeque<(f64, f64)>,
+    /// Divisions that were accepted, whether they came into force or not.
     divisions: u64,
     steps: u64,
 }
@@ -67,25 +76,38 @@ impl Price {
     pub(crate) fn add(&mut self, step: &Step) {
         self.steps += 1;
         if step.moved > 0 && step.redivision_seconds.is_finite() {
-            self.seconds += step.redivision_seconds.max(0.0);
-            self.moved = self.moved.saturating_add(step.moved);
-            self.divisions += 1;
+            self.seen.push_back((step.moved as f64, step.redivision_seconds.max(0.0)));
+            if self.seen.len() > REMEMBERED {
+                self.seen.pop_front();
+            }
         }
     }
 
-    /// How long divisions were in force, in the mean: one that would be replaced sooner than it pays does not pay.
+    /// How long divisions last, in the mean: one that would be replaced sooner than it pays does not pay.
     fn steps_of_a_division(&self) -> f64 {
         self.steps.max(1) as f64 / self.divisions.max(1) as f64
     }
 
     /// The mean time of a division.
     pub(crate) fn division_seconds(&self) -> f64 {
-        self.seconds / self.divisions.max(1) as f64
+        self.sums().1 / self.seen.len().max(1) as f64
     }
 
-    /// The expected time of moving so many units.
+    /// The expected time of moving so many units: some for any division and some for each unit, as far as the divisions
+    /// that were seen tell these apart.
     pub(crate) fn seconds(&self, units: u64) -> f64 {
-        if self.moved == 0 { 0.0 } else { self.seconds / self.moved as f64 * units as f64 }
+        let (units, (moved, seconds)) = (units as f64, self.sums());
+        let points: Vec<(f64, f64)> = self.seen.iter().copied().collect();
+        match Line::fit(&points) {
+            Some(line) if line.slope < 0.0 => self.division_seconds(),
+            Some(line) if line.intercept > 0.0 => line.at(units),
+            _ if moved > 0.0 => seconds / moved * units,
+            _ => 0.0,
+        }
+    }
+
+    fn sums(&self) -> (f64, f64) {
+        self.seen.iter().fold((0.0, 0.0), |sums, seen| (sums.0 + seen.0, sums.1 + seen.1))
     }
 }
 
@@ -114,16 +136,35 @@ mod tests {
         let division = |units: &[u64]| Division { units: units.to_vec(), copies: 1 };
         let (old, new) = (division(&[50, 50]), division(&[60, 40]));
         let mut price = Price::default();
-        let accepts = |price: &Price, seconds| terms.accept(price, (&old, 1.0), (&new, seconds));
-        assert!(accepts(&price, 0.9) && !accepts(&price, 0.99) && !accepts(&price, 1.1));
+        let accepts =
+            |price: &mut Price, seconds| terms.accept(price, (&old, 1.0), (&new, seconds)).is_some();
+        assert!(accepts(&mut price, 0.9) && !accepts(&mut price, 0.99) && !accepts(&mut price, 1.1));
         // Ten units for 20 s: in 100 steps a tenth of a second each does not make up for them.
         price.add(&Step { moved: 10, redivision_seconds: 20.0, ..Step::default() });
         (1..100).for_each(|_| price.add(&Step::default()));
-        assert!(!accepts(&price, 0.9) && accepts(&price, 0.7));
+        assert!(!accepts(&mut price, 0.9) && accepts(&mut price, 0.7));
         // If a division lasts 20 steps, more must be gained in each.
-        (1..5).for_each(|_| price.add(&Step { moved: 10, redivision_seconds: 20.0, ..Step::default() }));
-        assert!(!accepts(&price, 0.7));
-        assert!(Terms { ahead: 0.0, ..terms }.accept(&price, (&old, 1.0), (&new, 0.9)));
+        let free = Terms { ahead: 0.0, ..terms };
+        (0..3).for_each(|_| assert_eq!(free.accept(&mut price, (&old, 1.0), (&new, 0.9)), Some(10)));
+        assert!(!accepts(&mut price, 0.7));
+        assert!(free.accept(&mut price, (&old, 1.0), (&new, 0.9)).is_some());
+    }
+
+    #[test]
+    fn a_price_is_of_a_division_and_of_units_as_far_as_they_are_told_apart() {
+        let price = |seen: &[(u64, f64)]| {
+            let mut price = Price::default();
+            for &(moved, redivision_seconds) in seen {
+                price.add(&Step { moved, redivision_seconds, ..Step::default() });
+            }
+            price.seconds(10).round() as u64
+        };
+        assert_eq!(price(&[]), 0);
+        assert_eq!(price(&[(20, 40.0)]), 20, "by units");
+        assert_eq!(price(&[(20, 40.0), (40, 60.0)]), 30, "20 s, and one for each unit");
+        assert_eq!(price(&[(20, 40.0), (40, 40.0)]), 40, "whatever moves");
+        assert_eq!(price(&[(20, 40.0), (40, 20.0)]), 30, "the mean");
+        assert_eq!(price(&[(20, 20.0), (40, 60.0)]), 13, "by units, none of them free");
     }
 
     #[test]
