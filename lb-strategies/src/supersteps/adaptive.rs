@@ -2,11 +2,10 @@
 //!
 //! Every way is followed all along, whether it is in force or not: the measured paces of each step tell what the step
 //! would have taken that way. Divisions in proportion are made of what was known before the step, so that prediction is
-//! judged by what came. Every quarter of `memory` steps the way with the least mean over the last `memory` of them takes
-//! over, if it took less by more than chance and pays for the units that must move. Of no paper: dlb-jr.txt has two ways and
-//! a line for each.
-
-use std::collections::VecDeque;
+//! judged by what came. What a way would have saved is added up, less `tolerance`, and begins at nothing again when it
+//! falls below: a cumulative sum test (Page, Continuous inspection schemes, Biometrika 41, 1954), which finds a great
+//! change soon and a small one at last. A way takes over when it would have saved more than chance makes of it and than
+//! the division takes. Of neither paper: dlb-jr.txt has two ways and a line for each.
 
 use super::des::{Des, EVERY, Following, WINDOW};
 use super::equal::equal;
@@ -14,14 +13,19 @@ use super::pace::By;
 use super::policy::{Divider, Division, Problem, Step, SuperstepStrategy};
 use super::redivide::{AHEAD, TOLERANCE, slowest};
 use super::replicate::replicated;
+use super::row::moved;
 use crate::entry::Entry;
 use crate::parameters::Parameter;
 
 pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
     name: "adaptive",
-    summary: "equal, des or replicate with 2, 4, 8 ... copies: what would have taken least in the last steps",
+    summary: "equal, des or replicate with 2, 4, 8 ... copies: what would have taken least of late",
     parameters: &[
-        Parameter { name: "memory", default: "20", meaning: "steps by which the ways are compared" },
+        Parameter {
+            name: "patience",
+            default: "5",
+            meaning: "steps that a way must have been better by as much as it usually differs",
+        },
         EVERY,
         WINDOW,
         By::PARAMETER,
@@ -29,14 +33,19 @@ pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
         AHEAD,
     ],
     build: |parameters| {
-        let memory = parameters.number("memory", 1.0..=1e6)? as usize;
-        Ok(Box::new(Adaptive { des: Des::read(parameters)?, memory }))
+        Ok(Box::new(Adaptive {
+            des: Des::read(parameters)?,
+            patience: parameters.number("patience", 0.0..=1e6)?,
+        }))
     },
 };
 
+/// Steps of which the usual difference is the mean.
+const MEMORY: f64 = 50.0;
+
 struct Adaptive {
     des: Des,
-    memory: usize,
+    patience: f64,
 }
 
 impl SuperstepStrategy for Adaptive {
@@ -50,13 +59,15 @@ impl SuperstepStrategy for Adaptive {
         let fixed = [equal(problem, &balanced.row)]
             .into_iter()
             .chain(powers.map(|copies| replicated(problem, &balanced.row, copies)));
+        let fixed: Vec<Division> = fixed.collect();
+        let none = vec![0.0; fixed.len() + 1];
         Box::new(Ways {
-            fixed: fixed.collect(),
+            fixed,
+            regrets: none.clone(),
+            squares: none,
             balanced,
-            memory: self.memory,
-            recent: VecDeque::new(),
-            in_force: None,
-            steps: 0,
+            in_force: 0,
+            patience: self.patience,
             policy: self.des,
             reason: None,
         })
@@ -64,17 +75,16 @@ impl SuperstepStrategy for Adaptive {
 }
 
 struct Ways {
-    /// Shares in proportion.
+    /// Shares in proportion: way 0.
     balanced: Following,
-    /// Equal shares, then copies of them.
+    /// The ways from 1 on: equal shares, then copies of them.
     fixed: Vec<Division>,
-    memory: usize,
-    /// What each of the last steps took, or would have: in proportion, and each of `fixed`.
-    recent: VecDeque<Vec<f64>>,
-    /// One of `fixed`; none for shares in proportion.
-    in_force: Option<usize>,
-    /// Since the last comparison.
-    steps: u64,
+    in_force: usize,
+    /// Of each way: by how much it took less than the one in force, s, since it last did not.
+    regrets: Vec<f64>,
+    /// Of each way: mean of the squares of its differences from the one in force.
+    squares: Vec<f64>,
+    patience: f64,
     policy: Des,
     reason: Option<String>,
 }
@@ -86,19 +96,14 @@ impl Divider for Ways {
 
     fn after(&mut self, step: &Step) -> Option<Division> {
         let paces = self.balanced.add(step);
-        let divisions = [&self.balanced.division].into_iter().chain(&self.fixed);
+        let ways = 0..=self.fixed.len();
         let mut took: Vec<f64> =
-            divisions.map(|division| slowest(&self.balanced.row, division, &paces)).collect();
+            ways.map(|way| slowest(&self.balanced.row, self.division(way), &paces)).collect();
         let divided = self.balanced.divide();
         took[0] += divided.map_or(0.0, |moved| self.balanced.price.seconds(moved));
-        self.recent.push_back(took);
-        if self.recent.len() > self.memory {
-            self.recent.pop_front();
-        }
-        self.steps += 1;
-        let switches = self.steps >= self.memory.div_ceil(4) as u64 && self.compare();
-        (switches || divided.is_some() && self.in_force.is_none())
-            .then(|| self.division(self.in_force).clone())
+        self.regret(&took);
+        let switches = self.switch();
+        (switches || divided.is_some() && self.in_force == 0).then(|| self.division(self.in_force).clone())
     }
 
     fn reason(&self) -> Option<String> {
@@ -107,45 +112,37 @@ impl Divider for Ways {
 }
 
 impl Ways {
-    fn division(&self, way: Option<usize>) -> &Division {
-        way.map_or(&self.balanced.division, |way| &self.fixed[way])
+    fn division(&self, way: usize) -> &Division {
+        way.checked_sub(1).map_or(&self.balanced.division, |fixed| &self.fixed[fixed])
+    }
+
+    /// Adds what the last step took, or would have, each way.
+    fn regret(&mut self, took: &[f64]) {
+        let now = took[self.in_force];
+        for ((regret, square), took) in self.regrets.iter_mut().zip(&mut self.squares).zip(took) {
+            let gain = now - took;
+            *square += (gain * gain - *square) / MEMORY;
+            *regret = (*regret + gain - self.policy.terms.tolerance * now).max(0.0);
+        }
     }
 
     /// Says whether another way is in force now.
-    fn compare(&mut self) -> bool {
-        self.steps = 0;
-        let mean =
-            |way: usize| self.recent.iter().map(|took| took[way]).sum::<f64>() / self.recent.len() as f64;
-        let means: Vec<f64> = (0..=self.fixed.len()).map(mean).collect();
-        let best = (0..means.len()).min_by(|&one, &other| means[one].total_cmp(&means[other])).unwrap_or(0);
-        let now = self.in_force.map_or(0, |way| way + 1);
-        let (to, from) = (best.checked_sub(1), self.in_force);
-        if best == now || !self.is_better(best, now) {
+    fn switch(&mut self) -> bool {
+        let most =
+            (0..self.regrets.len()).max_by(|&one, &other| self.regrets[one].total_cmp(&self.regrets[other]));
+        let best = most.unwrap_or(0);
+        let price = self.balanced.price.seconds(moved(self.division(self.in_force), self.division(best)));
+        if self.regrets[best] <= self.patience * self.squares[best].sqrt() + price {
             return false;
         }
-        let (old, new) = (self.division(from).clone(), self.division(to).clone());
-        let price = &mut self.balanced.price;
-        if self.policy.terms.accept(price, (&old, means[now]), (&new, means[best])).is_none() {
-            return false;
-        }
-        let name = match to {
-            None => "shares in proportion".to_owned(),
-            Some(0) => "equal shares".to_owned(),
-            Some(way) => format!("{} copies", self.fixed[way].copies),
+        let name = match best {
+            0 => "shares in proportion".to_owned(),
+            1 => "equal shares".to_owned(),
+            way => format!("{} copies", self.fixed[way - 1].copies),
         };
-        let (before, after) = (means[now], means[best]);
-        self.reason = Some(format!("{name}: would have computed {after:.3e} s a step, not {before:.3e} s"));
-        self.in_force = to;
+        self.reason = Some(format!("{name}: would have computed {:.3e} s less of late", self.regrets[best]));
+        self.in_force = best;
+        self.regrets.fill(0.0);
         true
-    }
-
-    /// Whether one way took less than another by more than chance makes of as many steps: twice the standard error of the
-    /// mean difference.
-    fn is_better(&self, one: usize, other: usize) -> bool {
-        let gains = || self.recent.iter().map(|took| took[other] - took[one]);
-        let count = self.recent.len() as f64;
-        let mean = gains().sum::<f64>() / count;
-        let spread = gains().map(|gain| (gain - mean).powi(2)).sum::<f64>() / count;
-        mean > 2.0 * (spread / count).sqrt()
     }
 }

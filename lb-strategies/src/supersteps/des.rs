@@ -1,7 +1,7 @@
 //! `des`: shares in proportion to predicted speeds, every 2.5 P steps. DLB of dlb-jr.txt, section 2.2.1 and eq. 4.
 //!
 //! A worker's job time is predicted by [`Smoothing`]. What is ours: a division must gain more than noise, and earn what
-//! moving units costs; `tolerance=0,ahead=0` is the paper's way.
+//! moving units costs (`tolerance=0,ahead=0` is the paper's way); and the first divisions come sooner.
 
 use super::equal::equal;
 use super::pace::{By, Paces};
@@ -16,7 +16,7 @@ use crate::parse_error::ParseError;
 pub(crate) const EVERY: Parameter = Parameter {
     name: "every",
     default: "auto",
-    meaning: "steps from one division to the next; auto: 2.5 for each worker",
+    meaning: "steps from one division to the next; auto: 2.5 for each worker, at first 5 and then twice as many each time",
 };
 
 pub(crate) const WINDOW: Parameter = Parameter {
@@ -31,6 +31,9 @@ pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
     parameters: &[EVERY, WINDOW, By::PARAMETER, TOLERANCE, AHEAD],
     build: |parameters| Ok(Box::new(Des::read(parameters)?)),
 };
+
+/// Steps before the first division, unless a parameter says otherwise: 2.5 P steps are many on many workers.
+const FIRST: u64 = 5;
 
 /// The policy, and how dlb-jr and adaptive divide where they do not copy.
 #[derive(Clone, Copy)]
@@ -56,6 +59,7 @@ impl Des {
     pub(crate) fn follow(&self, problem: &Problem) -> Following {
         let row = Row::new(&problem.weights);
         let workers = problem.workers;
+        let every = self.every.unwrap_or((5 * workers as u64).div_ceil(2)).max(1);
         Following {
             division: equal(problem, &row),
             row,
@@ -63,7 +67,8 @@ impl Des {
             series: vec![Smoothing::new(self.window); workers],
             price: Price::default(),
             steps: 0,
-            every: self.every.unwrap_or((5 * workers as u64).div_ceil(2)).max(1),
+            due: self.every.unwrap_or(FIRST).clamp(1, every),
+            every,
             terms: self.terms,
             reason: None,
         }
@@ -89,8 +94,10 @@ pub(crate) struct Following {
     pub(crate) price: Price,
     /// Since the last time to divide.
     steps: u64,
-    /// From one time to divide to the next.
-    pub(crate) every: u64,
+    /// From then to the next.
+    due: u64,
+    /// The most that `due` becomes.
+    every: u64,
     terms: Terms,
     reason: Option<String>,
 }
@@ -109,10 +116,11 @@ impl Following {
     /// 4). Tells how many units change their worker if it did.
     pub(crate) fn divide(&mut self) -> Option<u64> {
         self.steps += 1;
-        if self.steps < self.every {
+        if self.steps < self.due {
             return None;
         }
         self.steps = 0;
+        self.due = (2 * self.due).min(self.every);
         let paces: Vec<f64> = self.series.iter().map(|series| series.predict().unwrap_or(1.0)).collect();
         let speeds: Vec<f64> = paces.iter().map(|pace| 1.0 / pace).collect();
         let new = Division { units: self.row.in_proportion(&speeds, 1), copies: 1 };

@@ -30,7 +30,7 @@ pub(crate) const AHEAD: Parameter = Parameter {
 /// What a new division must promise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Terms {
-    tolerance: f64,
+    pub(crate) tolerance: f64,
     ahead: f64,
 }
 

@@ -69,9 +69,12 @@ fn adaptive_is_as_good_as_the_best_fixed_policy_of_each_stretch() {
         "replicate,copies=4",
         "replicate,copies=8",
     ];
-    for weather in
-        [[Quiet, OneSlowHost, Bursts], [Bursts, Quiet, OneSlowHost], [OneSlowHost, Bursts, OneSlowHost]]
-    {
+    for weather in [
+        [Quiet, OneSlowHost, Bursts],
+        [Bursts, Quiet, OneSlowHost],
+        [OneSlowHost, Bursts, OneSlowHost],
+        [Bursts, OneSlowHost, Quiet],
+    ] {
         let fixed: Vec<Vec<f64>> = fixed.iter().map(|policy| stretches(&run(weather, policy))).collect();
         let adaptive = stretches(&run(weather, "adaptive"));
         for (stretch, took) in adaptive.iter().enumerate() {
