@@ -14,7 +14,7 @@ fn specs() -> impl Iterator<Item = String> {
         "replicate,copies=100",
         "dlb-jr,period=1,every=1,tolerance=0,ahead=0",
         "dlb-jr,period=4,copies=4",
-        "adaptive,memory=1,every=1,tolerance=0,ahead=0",
+        "adaptive,patience=1,every=1,tolerance=0,ahead=0",
     ];
     SUPERSTEPS.iter().map(|entry| entry.name).chain(often).map(str::to_owned)
 }
