@@ -24,7 +24,7 @@ use crate::error::Error;
 /// ```
 /// use caribou::{Config, Job, Parts, Supersteps, Then};
 ///
-/// /// A x = b by Jacobi's method, with 4 on the diagonal of A, 1 elsewhere, and a solution of ones.
+/// /// A x = b by Jacobi's method: A has its size on the diagonal and 0.5 elsewhere, x is all ones.
 /// struct Jacobi { size: usize }
 ///
 /// impl Supersteps for Jacobi {
