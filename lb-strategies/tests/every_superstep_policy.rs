@@ -52,7 +52,7 @@ prop_compose! {
         works in prop::collection::vec((number(), number(), number(), number()), workers),
         (seconds, redivision_seconds, moved) in (number(), number(), 0..u64::MAX),
     ) -> Step {
-        let work = |(weight, seconds, cpu_seconds, waiting_seconds)| Work { weight, seconds, cpu_seconds, waiting_seconds };
+        let work = |(weight, seconds, cpu_seconds, waiting_seconds)| Work { weight, seconds, cpu_seconds, waiting_seconds, allowed: Some(weight).filter(|_| weight > cpu_seconds) };
         Step { number: 0, works: works.into_iter().map(work).collect(), seconds, redivision_seconds, moved }
     }
 }

@@ -68,6 +68,7 @@ impl Des {
             price: Price::default(),
             steps: 0,
             due: self.every.unwrap_or(FIRST).clamp(1, every),
+            looked: false,
             every,
             terms: self.terms,
             reason: None,
@@ -96,6 +97,8 @@ pub(crate) struct Following {
     steps: u64,
     /// From then to the next.
     due: u64,
+    /// Whether there was such a time.
+    pub(crate) looked: bool,
     /// The most that `due` becomes.
     every: u64,
     terms: Terms,
@@ -119,7 +122,7 @@ impl Following {
         if self.steps < self.due {
             return None;
         }
-        self.steps = 0;
+        (self.steps, self.looked) = (0, true);
         self.due = (2 * self.due).min(self.every);
         let paces: Vec<f64> = self.series.iter().map(|series| series.predict().unwrap_or(1.0)).collect();
         let speeds: Vec<f64> = paces.iter().map(|pace| 1.0 / pace).collect();

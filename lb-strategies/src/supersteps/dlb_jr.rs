@@ -111,9 +111,15 @@ impl Divider for Choosing {
 
     fn after(&mut self, step: &Step) -> Option<Division> {
         let paces = self.balanced.add(step);
+        let looked = self.balanced.looked;
         let divided = self.balanced.divide();
-        self.sum_up(step, &paces, divided);
-        self.steps += 1;
+        // Before that, shares in proportion are equal ones, and tell nothing.
+        if looked {
+            self.sum_up(step, &paces, divided);
+            self.steps += 1;
+        } else {
+            self.before.clone_from(&self.balanced.division);
+        }
         let switches = self.steps == self.due && self.choose();
         let division = if self.copies_in_force { &self.copied } else { &self.balanced.division };
         (switches || divided.is_some() && !self.copies_in_force).then(|| division.clone())

@@ -13,7 +13,7 @@
 
 use super::equal::equal;
 use super::pace::{By, Paces};
-use super::policy::{Divider, Division, Problem, Step, SuperstepStrategy};
+use super::policy::{Divider, Division, Problem, Step, SuperstepStrategy, Work};
 use super::redivide::{AHEAD, Price, TOLERANCE, Terms, slowest};
 use super::row::Row;
 use crate::entry::Entry;
@@ -71,8 +71,7 @@ impl SuperstepStrategy for LoadFactor {
             division: equal(problem, &row),
             row,
             paces: Paces::new(self.by, problem.workers),
-            sums: vec![0.0; problem.workers],
-            looked: 0,
+            sums: vec![Work::default(); problem.workers],
             looked_seconds: 0.0,
             next: 0,
             price: Price::default(),
@@ -87,8 +86,7 @@ struct Factors {
     division: Division,
     paces: Paces,
     /// Of each worker, over the steps that were looked at.
-    sums: Vec<f64>,
-    looked: u64,
+    sums: Vec<Work>,
     looked_seconds: f64,
     /// The first step that may be looked at.
     next: u64,
@@ -103,21 +101,24 @@ impl Divider for Factors {
     }
 
     fn after(&mut self, step: &Step) -> Option<Division> {
-        self.paces.add(step);
         self.price.add(step);
         if step.number < self.next {
             return None;
         }
-        for (sum, pace) in self.sums.iter_mut().zip(self.paces.last()) {
-            *sum += pace;
+        for (sum, work) in self.sums.iter_mut().zip(&step.works) {
+            sum.weight += work.weight;
+            sum.seconds += work.seconds;
+            sum.cpu_seconds += work.cpu_seconds;
+            sum.allowed = work.allowed;
         }
-        (self.looked, self.looked_seconds) = (self.looked + 1, self.looked_seconds + step.seconds.max(0.0));
+        self.looked_seconds += step.seconds.max(0.0);
         if self.looked_seconds < self.policy.look_seconds {
             return None;
         }
-        let paces: Vec<f64> = self.sums.iter().map(|sum| sum / self.looked as f64).collect();
-        self.sums.fill(0.0);
-        (self.looked, self.looked_seconds) = (0, 0.0);
+        let works = std::mem::replace(&mut self.sums, vec![Work::default(); step.works.len()]);
+        self.paces.add(&Step { works, ..Step::default() });
+        let paces = self.paces.last();
+        self.looked_seconds = 0.0;
         self.next =
             if self.policy.every == 0 { u64::MAX } else { step.number.saturating_add(self.policy.every) };
         let new = Division { units: by_factors(&self.row, &self.division, &paces), copies: 1 };
@@ -150,7 +151,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::supersteps::policy::{Weights, Work};
+    use crate::supersteps::policy::Weights;
 
     proptest! {
         #[test]

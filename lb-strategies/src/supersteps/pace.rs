@@ -9,8 +9,9 @@ use crate::parse_error::ParseError;
 /// The measure that tells a worker's pace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// CPU time of the last step, times what others took of the vCPU in the last 0.3 s. CPU time hardly changes from
-    /// step to step; what others take comes in pieces: a quota of half a vCPU is 50 ms of nothing after 50 ms of all.
+    /// CPU time of the last step, times what others took of the vCPU in the last 0.3 s, or what a quota does not allow.
+    /// CPU time hardly changes from step to step; what others take comes in pieces: a quota of half a vCPU is 50 ms of
+    /// nothing after 50 ms of all, and nothing at all for a worker that computes half of the time.
     Cpu,
     /// The time of the last step by the clock, as in the papers.
     Wall,
@@ -100,10 +101,11 @@ impl Measured {
             self.recent.pop_front();
             (self.seconds, self.cpu_seconds) = (self.seconds - seconds, self.cpu_seconds - cpu_seconds);
         }
+        let allowed = work.allowed.filter(|&allowed| is_real(allowed)).unwrap_or(1.0);
         let seconds = match by {
             By::Wall => work.seconds,
-            By::Cpu if self.recent.len() == 1 => work.seconds,
-            By::Cpu => cpu_seconds * (self.seconds / self.cpu_seconds).max(1.0),
+            By::Cpu if self.recent.len() == 1 => work.seconds.max(cpu_seconds / allowed),
+            By::Cpu => cpu_seconds * (self.seconds / self.cpu_seconds).max(1.0 / allowed).max(1.0),
         };
         let pace = seconds / work.weight;
         self.pace = Some(pace).filter(|&pace| is_real(pace)).or(self.pace);
@@ -140,6 +142,17 @@ mod tests {
             throttled(By::Cpu)
         );
         assert!(throttled(By::Wall).iter().any(|&pace| pace < 0.0011), "as it looks step by step");
+    }
+
+    #[test]
+    fn what_a_quota_allows_counts_before_it_stops_anybody() {
+        let mut paces = Paces::new(By::Cpu, 1);
+        let work =
+            Work { weight: 10.0, seconds: 0.01, cpu_seconds: 0.01, allowed: Some(0.5), ..Work::default() };
+        for _ in 0..3 {
+            paces.add(&step(work));
+            assert!((paces.last()[0] - 0.002).abs() < 1e-9, "{:?}", paces.last());
+        }
     }
 
     #[test]

@@ -35,6 +35,9 @@ pub struct Work {
     pub cpu_seconds: f64,
     /// Time it waited for others, s.
     pub waiting_seconds: f64,
+    /// The part of a vCPU that quotas allow it, above 0; none where there is no quota. One that has less to do than this is not
+    /// stopped: only this tells what it could do.
+    pub allowed: Option<f64>,
 }
 
 /// What is known of a step when it is over.

@@ -48,6 +48,12 @@ pub(crate) fn quota() -> Option<Quota> {
     of_process("cpu", &read_file)?.quota(&read_file)
 }
 
+/// The tightest quota of the calling thread.
+pub(crate) fn quota_of_thread() -> Option<Quota> {
+    let membership = read_file(Path::new("/proc/thread-self/cgroup"))?;
+    Levels::of("cpu", &membership, &read_file(Path::new("/proc/self/mountinfo"))?)?.quota(&read_file)
+}
+
 /// The number of some vCPUs that are worth keeping busy under a quota; at least one.
 ///
 /// A quota that is not whole is rounded up, as the runtimes of Go and Java do: rounded down, 1.5 would leave a third

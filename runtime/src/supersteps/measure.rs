@@ -4,13 +4,14 @@ use lb_strategies::supersteps::{Row, Work};
 use lb_strategies::virtual_time::SplitMix64;
 use serde::{Deserialize, Serialize};
 
+use crate::measure::cgroup;
 use crate::measure::cpu::thread_cpu_ns;
 
 /// The clocks of a run, or what stands for them in virtual time.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stopwatch {
-    /// The machine's.
-    Machine,
+    /// The machine's. With the workers that share a quota: those of this process, and those of a rank that has one of its own.
+    Machine { in_process: u32, in_rank: u32 },
     /// Nothing takes time; times are drawn, so that divisions jump.
     Seeded(u64),
 }
@@ -25,7 +26,7 @@ pub(super) struct Timer {
 impl Stopwatch {
     pub(super) fn start(self, worker: usize, step: u64, now_ns: u64) -> Timer {
         let drawn = match self {
-            Stopwatch::Machine => None,
+            Stopwatch::Machine { .. } => None,
             Stopwatch::Seeded(seed) => {
                 let mut random =
                     SplitMix64::new(seed ^ (step << 20) ^ worker as u64 ^ now_ns.rotate_left(40));
@@ -35,6 +36,14 @@ impl Stopwatch {
         };
         let cpu_ns = if drawn.is_some() { 0 } else { thread_cpu_ns() };
         Timer { begin_ns: now_ns, cpu_ns, drawn }
+    }
+
+    /// vCPUs' worth that quotas allow the calling worker, if there are any.
+    fn allowed(self) -> Option<f64> {
+        let Stopwatch::Machine { in_process, in_rank } = self else { return None };
+        let mine = cgroup::quota_of_thread()?;
+        let of_process = cgroup::quota().is_some_and(|quota| quota.group == mine.group);
+        Some(mine.vcpus / f64::from(if of_process { in_process } else { in_rank }))
     }
 }
 
@@ -56,6 +65,8 @@ pub(super) struct Worked {
     pub(super) cpu_ns: u64,
     pub(super) waiting_ns: u64,
     pub(super) moving_ns: u64,
+    /// vCPUs' worth that quotas allow, as last read.
+    pub(super) allowed: Option<f64>,
 }
 
 impl Worked {
@@ -66,6 +77,7 @@ impl Worked {
             seconds: self.computing_ns as f64 / 1e9,
             cpu_seconds: self.cpu_ns as f64 / 1e9,
             waiting_seconds: self.waiting_ns as f64 / 1e9,
+            allowed: self.allowed,
         }
     }
 }
@@ -74,6 +86,9 @@ impl Worked {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Measuring {
     worked: Worked,
+    /// When quotas were read; none before the first time.
+    read_ns: Option<u64>,
+    allowed: Option<f64>,
     begun_ns: u64,
     moving_since_ns: u64,
     /// Time that a unit of weight takes, as of the last slice; none before the first.
@@ -82,6 +97,9 @@ pub(super) struct Measuring {
 
 /// Time of a slice: how late the word that a job is finished may be heard.
 const SLICE_NS: f64 = 1e6;
+
+/// From one reading of quotas to the next: it takes some 50 us.
+const QUOTAS_NS: u64 = 500_000_000;
 
 impl Measuring {
     /// A step begins.
@@ -110,9 +128,12 @@ impl Measuring {
     }
 
     /// The step is over.
-    pub(super) fn end(&mut self, now_ns: u64, units: u64) -> Worked {
+    pub(super) fn end(&mut self, now_ns: u64, units: u64, stopwatch: Stopwatch) -> Worked {
         let waiting_ns = (now_ns - self.begun_ns).saturating_sub(self.worked.computing_ns);
-        Worked { units, waiting_ns, ..std::mem::take(&mut self.worked) }
+        if self.read_ns.is_none_or(|read_ns| now_ns - read_ns >= QUOTAS_NS) {
+            (self.read_ns, self.allowed) = (Some(now_ns), stopwatch.allowed());
+        }
+        Worked { units, waiting_ns, allowed: self.allowed, ..std::mem::take(&mut self.worked) }
     }
 
     /// Units begin to come and go, between two steps.

@@ -62,6 +62,8 @@ pub struct SuperstepWorker {
     pub waiting_ns: u64,
     /// Time in which units came and went.
     pub moving_ns: u64,
+    /// The part of a vCPU that quotas allowed it, as last read; none if there was no quota.
+    pub allowed: Option<f64>,
 }
 
 /// A division that took effect.
@@ -81,12 +83,15 @@ pub struct DivisionReport {
 
 impl SuperstepReport {
     /// The time that the run would have taken if all workers had always computed, each at the speed it had while it
-    /// did: the capacity bound, ns.
+    /// did, or at that of its CPU time where a quota allows it only a part: the capacity bound, ns.
     #[must_use]
     pub fn bound_ns(&self) -> u64 {
-        let speed = |worker: &SuperstepWorker| match worker.computing_ns {
-            0 => 0.0,
-            computing_ns => worker.weight / computing_ns as f64,
+        let speed = |worker: &SuperstepWorker| {
+            let allowed_ns = worker.cpu_ns as f64 / worker.allowed.unwrap_or(1.0);
+            match allowed_ns.max(worker.computing_ns as f64) {
+                0.0 => 0.0,
+                computing_ns => worker.weight / computing_ns,
+            }
         };
         let speeds: f64 = self.workers.iter().map(speed).sum();
         if speeds > 0.0 { (self.steps as f64 * self.weight / speeds) as u64 } else { 0 }

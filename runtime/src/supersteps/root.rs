@@ -139,6 +139,7 @@ impl<P: Supersteps> Root<P> {
             sum.cpu_ns += worked.cpu_ns;
             sum.waiting_ns += worked.waiting_ns;
             sum.moving_ns += worked.moving_ns;
+            sum.allowed = worked.allowed;
         }
     }
 

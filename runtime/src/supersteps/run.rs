@@ -14,6 +14,7 @@ use crate::arrays::api::setup::{Placement, Setup};
 use crate::arrays::run::run_below;
 use crate::config::Config;
 use crate::error::Error;
+use crate::launch::Launch;
 
 /// Runs a program in supersteps until its [`combine`](Supersteps::combine) says that it is over.
 ///
@@ -74,7 +75,10 @@ pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<Superste
     let weights = weights(&program)?;
     let row = Row::new(&weights);
     let problem = Problem { workers, weights };
-    let stopwatch = simulated.map_or(Stopwatch::Machine, Stopwatch::Seeded);
+    let together = matches!(config.launch(), Launch::Together { .. });
+    let in_process = if together { per_rank } else { workers as u32 };
+    let machine = Stopwatch::Machine { in_process, in_rank: per_rank };
+    let stopwatch = simulated.map_or(machine, Stopwatch::Seeded);
     let (units, weight) = (row.units(), row.weight(0..row.units()));
     check(&policy.divider(&problem).first(), workers, units).map_err(|why| {
         let why = format!("the policy `{}` began with {why}", policy.name());

@@ -299,7 +299,7 @@ impl<P: Supersteps> Share<P> {
         let parts: Vec<_> = self.parts.iter_mut().map(|part| part.take().expect("all are there")).collect();
         let all = Box::new(parts.iter().flat_map(|finished| finished.parts.iter()));
         let then = program.user.combine(&mut self.shared, Parts { parts: all });
-        let worked = self.measuring.end(ctx.elapsed_ns(), self.division.units[self.me]);
+        let worked = self.measuring.end(ctx.elapsed_ns(), self.division.units[self.me], program.stopwatch);
         match &mut self.root {
             Some(root) => {
                 root.ended(self.step, ctx.elapsed_ns());
