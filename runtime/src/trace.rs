@@ -5,7 +5,7 @@
 //! | a bounded [`Profile`] of each worker: time by message kind and state, in bins | every [`Event`] of every worker |
 //! | a [`Sample`] of each rank at every sync | a [`Look`] at other processes where much time was lost |
 //! | a [`SyncReport`] of each sync, on rank 0 | |
-//! | the [`RunRecord`] | |
+//! | the [`RunRecord`] | a [`StepRecord`] of each step of a program in supersteps, on rank 0 |
 //!
 //! On request both are written, a file a rank, block by block: memory is bounded, and a run that died leaves what it had
 //! written. The package `trace-reader` reads it; `caribou trace` shows it.
@@ -22,6 +22,7 @@ mod profile;
 pub(crate) mod recorder;
 pub(crate) mod recording;
 pub(crate) mod records;
+mod steps;
 mod syncs;
 mod writer;
 
@@ -33,6 +34,7 @@ pub use lb_strategies::Shape;
 pub use profile::{Activity, BINS_MAX, Profile, Row};
 pub use recording::RankProfile;
 pub use records::{ClockOffset, End, Name, Names, RunRecord};
+pub use steps::{StepRecord, StepWorker};
 pub use syncs::{SyncReport, SyncTotals};
 pub use writer::{Writer, file_name};
 

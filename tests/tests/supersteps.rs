@@ -1,9 +1,11 @@
 //! Programs in supersteps: the same result under every division, with copies or without, on any ranks and by any seed.
 
 use caribou::lb::supersteps::{Divider, Division, Problem, Row, Step, SuperstepStrategy, Weights};
+use caribou::trace::{StepRecord, StepWorker};
 use caribou::{Config, Error, Exchange, Job, Parts, SuperstepOutcome, Supersteps, Then};
 use lb_strategies::virtual_time::SplitMix64;
 use lb_strategies::{Listing, SUPERSTEPS};
+use trace_reader::Trace;
 
 /// A bar of cells, each of which takes on what its neighbours have, in whole numbers; and all know the sum of all by
 /// cell.
@@ -208,6 +210,36 @@ fn units_that_jump_arrive_on_threads_too() {
         );
         let divisions = &outcome.report.divisions;
         assert!(divisions.len() > 10 && divisions.iter().any(|one| one.moved > 0), "{divisions:?}");
+    }
+}
+
+#[test]
+fn a_trace_has_a_record_of_each_step_with_what_the_report_says_of_all() {
+    for (seed, copies) in [(0, false), (1, true)] {
+        let dir = std::env::temp_dir().join(format!("caribou-steps-{}-{seed}", std::process::id()));
+        let bar = Bar { cells: 50, steps: 200, heavy: false, exchange: Exchange::Direct };
+        let policy = Restless { seed, copies };
+        let config = Config::default().ranks(3).superstep_strategy(policy).trace(&dir);
+        let report = check(bar, &config).report;
+        let trace = Trace::open(&dir).unwrap_or_else(|error| panic!("{error}"));
+        std::fs::remove_dir_all(&dir).expect("it is ours");
+        assert!(trace.steps.iter().map(|step| step.step).eq(0..bar.steps), "one of each, in order");
+        let units = |step: &StepRecord| step.workers.iter().map(|worker| worker.units).sum::<u64>();
+        assert!(trace.steps.iter().all(|step| units(step) == bar.cells && step.end_ns >= step.begin_ns));
+        let divided = trace.steps.iter().filter(|step| step.divided);
+        assert!(divided.clone().map(|step| step.moved).any(|moved| moved > 0));
+        let divided = divided.map(|step| (step.step, step.copies, step.moved));
+        assert!(divided.eq(report.divisions.iter().map(|one| (one.step, one.copies, one.moved))));
+        for (worker, told) in report.workers.iter().enumerate() {
+            let sum =
+                |of: fn(&StepWorker) -> u64| trace.steps.iter().map(|step| of(&step.workers[worker])).sum();
+            let sums: [u64; 3] =
+                [sum(|did| did.computing_ns), sum(|did| did.dropped), sum(|did| did.dropped_ns)];
+            assert_eq!(sums, [told.computing_ns, told.dropped, told.dropped_ns]);
+            assert!(told.dropped_ns <= told.computing_ns);
+        }
+        let dropped = report.workers.iter().map(|worker| worker.dropped).sum::<u64>();
+        assert_eq!(dropped > 0, copies, "{dropped}");
     }
 }
 

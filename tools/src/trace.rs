@@ -22,6 +22,7 @@ mod profile;
 mod report;
 mod select;
 mod summary;
+mod supersteps;
 mod takers;
 mod timeline;
 mod utilisation;

@@ -16,7 +16,7 @@ use crate::parse_error::ParseError;
 pub(crate) const EVERY: Parameter = Parameter {
     name: "every",
     default: "auto",
-    meaning: "steps from one division to the next; auto: 2.5 for each worker, at first 5 and then twice as many each time",
+    meaning: "steps from one division to the next; auto: 2.5 for each worker, at first 4 and then twice as many each time",
 };
 
 pub(crate) const WINDOW: Parameter = Parameter {
@@ -33,7 +33,7 @@ pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
 };
 
 /// Steps before the first division, unless a parameter says otherwise: 2.5 P steps are many on many workers.
-const FIRST: u64 = 5;
+const FIRST: u64 = 4;
 
 /// The policy, and how dlb-jr and adaptive divide where they do not copy.
 #[derive(Clone, Copy)]
@@ -157,7 +157,7 @@ mod tests {
     use crate::supersteps::policy::{Weights, Work};
 
     #[test]
-    fn shares_are_in_proportion_every_two_and_a_half_steps_a_worker_and_then_left_alone() {
+    fn shares_are_in_proportion_after_four_steps_and_then_left_alone() {
         let policy = crate::SUPERSTEPS.parse("des").expect("it is listed");
         let mut divider = policy.divider(&Problem { workers: 2, weights: Weights::Equal(300) });
         let mut division = divider.first();
@@ -173,6 +173,6 @@ mod tests {
                 (division, divided) = (new, [divided, vec![number]].concat());
             }
         }
-        assert_eq!((division.units, divided), (vec![200, 100], vec![4]));
+        assert_eq!((division.units, divided), (vec![200, 100], vec![3]));
     }
 }

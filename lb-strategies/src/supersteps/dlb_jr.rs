@@ -5,7 +5,7 @@
 //! Every `period` steps both lines are fitted again, to what was measured of the one in force and to what follows from
 //! the same paces for the other, and the one goes on that is lower at the latest Y.
 //!
-//! What the paper leaves open: the first choice comes after a twentieth of a period, the next after twice as long, and so
+//! What the paper leaves open: the first choice comes after 4 steps of a hundred, the next after twice as long, and so
 //! on up to a period, since a tenth of a run in the wrong way is more than any later choice can make up for. A line is
 //! used where it explains what it was fitted to and is not asked beyond that; else the times of the last period count.
 //! And a switch must pay within a period, at 140 % of the mean time of a division towards copies and 60 % of it back
@@ -63,11 +63,12 @@ impl SuperstepStrategy for DlbJr {
         Box::new(Choosing {
             copied: replicated(problem, &balanced.row, self.copies),
             before: balanced.division.clone(),
+            early: Vec::new(),
             balanced,
             job,
             copies_in_force: false,
             period: self.period,
-            due: self.period.div_ceil(20),
+            due: self.period.div_ceil(25),
             steps: 0,
             sums: Sums { paces: vec![0.0; problem.workers], ..Sums::default() },
             balanced_points: Vec::new(),
@@ -82,6 +83,8 @@ struct Choosing {
     copied: Division,
     /// Shares in proportion as of the last step, whether in force or not.
     before: Division,
+    /// Steps before the first time to divide: their time, and the pace of each worker.
+    early: Vec<(f64, Vec<f64>)>,
     /// Weight of one of P equal jobs.
     job: f64,
     copies_in_force: bool,
@@ -113,14 +116,25 @@ impl Divider for Choosing {
         let paces = self.balanced.add(step);
         let looked = self.balanced.looked;
         let divided = self.balanced.divide();
-        // Before that, shares in proportion are equal ones, and tell nothing.
         if looked {
-            self.sum_up(step, &paces, divided);
-            self.steps += 1;
+            let balanced = std::mem::replace(&mut self.before, self.balanced.division.clone());
+            let in_force = if self.copies_in_force { self.copied.clone() } else { balanced.clone() };
+            let price = divided.map_or(0.0, |moved| self.balanced.price.seconds(moved));
+            self.sums.balanced_seconds += price;
+            self.sum_up(step.seconds, &paces, &balanced, &in_force);
         } else {
-            self.before.clone_from(&self.balanced.division);
+            self.early.push((step.seconds, paces));
         }
-        let switches = self.steps == self.due && self.choose();
+        if !looked && self.balanced.looked {
+            // Until now shares in proportion were equal ones, which tell nothing.
+            let equal = std::mem::replace(&mut self.before, self.balanced.division.clone());
+            let balanced = self.before.clone();
+            for (seconds, paces) in std::mem::take(&mut self.early) {
+                self.sum_up(seconds, &paces, &balanced, &equal);
+            }
+        }
+        self.steps += 1;
+        let switches = self.steps >= self.due && self.balanced.looked && self.choose();
         let division = if self.copies_in_force { &self.copied } else { &self.balanced.division };
         (switches || divided.is_some() && !self.copies_in_force).then(|| division.clone())
     }
@@ -131,16 +145,12 @@ impl Divider for Choosing {
 }
 
 impl Choosing {
-    /// Steps 2 and 3: what the step took, and what it would have taken the other way; without the price of a switch.
-    fn sum_up(&mut self, step: &Step, paces: &[f64], divided: Option<u64>) {
+    /// Steps 2 and 3: what a step took, and what it would have taken the other way; without the price of a switch.
+    fn sum_up(&mut self, seconds: f64, paces: &[f64], balanced: &Division, in_force: &Division) {
         let computing = |division: &Division| slowest(&self.balanced.row, division, paces);
-        let (balanced, copied) = (computing(&self.before), computing(&self.copied));
-        let in_force = if self.copies_in_force { copied } else { balanced };
-        let synchronising = (step.seconds - in_force).max(0.0);
-        self.sums.balanced_seconds += balanced + synchronising;
-        self.sums.copied_seconds += copied + synchronising;
-        self.sums.balanced_seconds += divided.map_or(0.0, |moved| self.balanced.price.seconds(moved));
-        self.before.clone_from(&self.balanced.division);
+        let synchronising = (seconds - computing(in_force)).max(0.0);
+        self.sums.balanced_seconds += computing(balanced) + synchronising;
+        self.sums.copied_seconds += computing(&self.copied) + synchronising;
         self.sums.paces.iter_mut().zip(paces).for_each(|(sum, pace)| *sum += pace);
     }
 

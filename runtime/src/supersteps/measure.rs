@@ -61,6 +61,7 @@ pub(super) struct Worked {
     pub(super) units: u64,
     pub(super) weight: f64,
     pub(super) dropped: u64,
+    pub(super) dropped_ns: u64,
     pub(super) computing_ns: u64,
     pub(super) cpu_ns: u64,
     pub(super) waiting_ns: u64,
@@ -91,15 +92,19 @@ pub(super) struct Measuring {
     allowed: Option<f64>,
     begun_ns: u64,
     moving_since_ns: u64,
+    /// Time that the job in hand took so far.
+    in_hand_ns: u64,
     /// Time that a unit of weight takes, as of the last slice; none before the first.
     pace_ns: Option<f64>,
 }
 
-/// Time of a slice: how late the word that a job is finished may be heard.
-const SLICE_NS: f64 = 1e6;
+/// Time of the first slice of a job, and of the longest: how late the word that it is finished may be heard. In between a
+/// slice is as long as those before it, so that at most as much again is lost as was: equal workers finish their own jobs
+/// within microseconds, and have begun those of others by then.
+const SLICES_NS: (f64, f64) = (3e4, 1e6);
 
 /// From one reading of quotas to the next: it takes some 50 us.
-const QUOTAS_NS: u64 = 500_000_000;
+const QUOTAS_NS: u64 = 100_000_000;
 
 impl Measuring {
     /// A step begins.
@@ -110,21 +115,30 @@ impl Measuring {
     /// Units that a slice from `from` on is to have.
     pub(super) fn slice(&self, row: &Row, from: u64) -> u64 {
         let heavy = row.weight(from..from + 1);
-        self.pace_ns.map_or(1, |pace_ns| (SLICE_NS / (pace_ns * heavy)).clamp(1.0, 1e15) as u64)
+        let (shortest_ns, longest_ns) = SLICES_NS;
+        let slice_ns = (self.in_hand_ns as f64).clamp(shortest_ns, longest_ns);
+        self.pace_ns.map_or(1, |pace_ns| (slice_ns / (pace_ns * heavy)).clamp(1.0, 1e15) as u64)
     }
 
     /// Adds a slice.
     pub(super) fn add(&mut self, (elapsed_ns, cpu_ns): (u64, u64), weight: f64) {
         self.worked.computing_ns += elapsed_ns;
+        self.in_hand_ns += elapsed_ns;
         self.worked.cpu_ns += cpu_ns;
         self.worked.weight += weight;
         self.pace_ns =
             Some(elapsed_ns.max(1) as f64 / weight).filter(|pace_ns| pace_ns.is_finite() && *pace_ns > 0.0);
     }
 
+    /// A job is taken in hand.
+    pub(super) fn take_job(&mut self) {
+        self.in_hand_ns = 0;
+    }
+
     /// The job in hand is dropped.
     pub(super) fn drop_job(&mut self) {
         self.worked.dropped += 1;
+        self.worked.dropped_ns += std::mem::take(&mut self.in_hand_ns);
     }
 
     /// The step is over.

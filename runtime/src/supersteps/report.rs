@@ -54,6 +54,8 @@ pub struct SuperstepWorker {
     pub weight: f64,
     /// Jobs that it dropped because another worker was faster.
     pub dropped: u64,
+    /// Time in which it had computed them.
+    pub dropped_ns: u64,
     /// Time in `compute`, with all interruptions.
     pub computing_ns: u64,
     /// CPU time of its thread in `compute`.

@@ -9,6 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::api::Supersteps;
 use super::measure::Worked;
 use super::report::{DivisionReport, SuperstepWorker};
+use crate::trace::{StepRecord, StepWorker};
+
+/// Records of steps that are written together.
+const RECORDS: usize = 64;
 
 /// The first share's own.
 pub(super) struct Root<P: Supersteps> {
@@ -25,6 +29,8 @@ pub(super) struct Root<P: Supersteps> {
     /// Steps of which the policy knows.
     known: u64,
     figures: Figures,
+    /// Records for the trace, if one is written.
+    records: Option<Vec<StepRecord>>,
     /// When the first step began, ns.
     first_ns: Option<u64>,
     /// Number of steps, at the end; then units that are collected, and how many are missing.
@@ -37,9 +43,36 @@ pub(super) struct Root<P: Supersteps> {
 struct OpenStep {
     begun_ns: u64,
     ended_ns: u64,
+    /// Workers that compute each job.
+    copies: u32,
     /// Units that had moved before it.
     moved: u64,
+    /// Why a new division took effect with it, if one did.
+    divided: Option<Option<String>>,
     worked: BTreeMap<usize, Worked>,
+}
+
+impl OpenStep {
+    fn record(&self, step: u64) -> StepRecord {
+        let worker = |worked: &Worked| StepWorker {
+            units: worked.units,
+            computing_ns: worked.computing_ns,
+            waiting_ns: worked.waiting_ns,
+            moving_ns: worked.moving_ns,
+            dropped: worked.dropped,
+            dropped_ns: worked.dropped_ns,
+        };
+        StepRecord {
+            step,
+            begin_ns: self.begun_ns,
+            end_ns: self.ended_ns,
+            copies: self.copies,
+            moved: self.moved,
+            divided: self.divided.is_some(),
+            reason: self.divided.clone().flatten(),
+            workers: self.worked.values().map(worker).collect(),
+        }
+    }
 }
 
 /// The figures of a run, for its report.
@@ -64,6 +97,7 @@ impl<P: Supersteps> Root<P> {
             open: BTreeMap::new(),
             known: 0,
             figures,
+            records: None,
             first_ns: None,
             end: None,
             collected: BTreeMap::new(),
@@ -72,9 +106,13 @@ impl<P: Supersteps> Root<P> {
     }
 
     /// A step begins.
-    pub(super) fn begin(&mut self, step: u64, now_ns: u64) {
+    pub(super) fn begin(&mut self, step: u64, copies: u32, now_ns: u64, writes: bool) {
         self.first_ns.get_or_insert(now_ns);
-        self.open.entry(step).or_default().begun_ns = now_ns;
+        if writes {
+            self.records.get_or_insert_default();
+        }
+        let open = self.open.entry(step).or_default();
+        (open.begun_ns, open.copies) = (now_ns, copies);
     }
 
     /// How units are divided after this step, if anew. None at all while somebody has not ended the step before the
@@ -95,7 +133,8 @@ impl<P: Supersteps> Root<P> {
     /// A division takes effect with this step.
     pub(super) fn divided(&mut self, step: u64, old: &Division, new: &Division) {
         let (moved, reason) = (moved(old, new), self.told.take().and_then(|(_, reason)| reason));
-        self.open.entry(step).or_default().moved = moved;
+        let open = self.open.entry(step).or_default();
+        (open.moved, open.divided) = (moved, Some(reason.clone()));
         let (units, copies) = (new.units.clone(), new.copies);
         self.figures.divisions.push(DivisionReport { step, units, copies, moved, reason });
     }
@@ -113,6 +152,9 @@ impl<P: Supersteps> Root<P> {
 
     fn tell(&mut self, number: u64, step: &OpenStep) {
         self.sum_up(&step.worked);
+        if let Some(records) = &mut self.records {
+            records.push(step.record(number));
+        }
         self.known += 1;
         let moving_ns = step.worked.values().map(|worked| worked.moving_ns).max().unwrap_or(0);
         let division = self.divider.after(&Step {
@@ -129,12 +171,23 @@ impl<P: Supersteps> Root<P> {
         }
     }
 
+    /// Takes the records of steps that are to be written: all at the end, else when there are enough.
+    pub(super) fn records(&mut self) -> Vec<StepRecord> {
+        let enough = if self.end == Some(self.known) { 1 } else { RECORDS };
+        self.records
+            .as_mut()
+            .filter(|records| records.len() >= enough)
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
     fn sum_up(&mut self, worked: &BTreeMap<usize, Worked>) {
         for (&worker, worked) in worked {
             let sum = &mut self.figures.workers[worker];
             sum.units = worked.units;
             sum.weight += worked.weight;
             sum.dropped += worked.dropped;
+            sum.dropped_ns += worked.dropped_ns;
             sum.computing_ns += worked.computing_ns;
             sum.cpu_ns += worked.cpu_ns;
             sum.waiting_ns += worked.waiting_ns;

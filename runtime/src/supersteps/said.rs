@@ -25,7 +25,10 @@ pub(super) enum Said<P: Supersteps> {
     Outcome { step: u64, job: usize, units: Vec<P::Unit> },
     /// Units for their new worker, from this number on.
     Units { step: u64, first: u64, units: Vec<P::Unit> },
-    /// To oneself: go on with this job.
+    /// To oneself: hear what has come, and then go on with this job. What comes during a slice is behind this, and before
+    /// what follows it.
+    Hear { step: u64, job: usize },
+    /// To oneself: go on with this job now.
     Slice { step: u64, job: usize },
     /// What a share did in a step that is over.
     Did { step: u64, worker: usize, worked: Worked },

@@ -5,7 +5,8 @@
 //! 1. It *begins* when the share has its units. It says what its neighbours see of them (`Edge`); the first share also
 //!    says how the units are divided after this step, if anew (`Next`).
 //! 2. It *computes* the jobs of its group, its own first, when it has the edges. Without copies that is one job in one
-//!    go. With copies jobs are cut into slices, between which it hears of what others have finished, and drops that.
+//!    go. With copies jobs are cut into slices, between which it hears of what others have finished, and drops that: so
+//!    a slice late at most.
 //! 3. What it finishes it tells all (`Part`, on the way that `exchange` has), and its group the units as they are now
 //!    (`Outcome`), where a step changes them.
 //! 4. It is *over* when the parts of all jobs, the outcomes of the group's jobs and the word of the first share have
@@ -145,7 +146,7 @@ impl<P: Supersteps> Share<P> {
         self.outcomes = vec![false; group.len()];
         self.measuring.begin(ctx.elapsed_ns());
         if let Some(root) = &mut self.root {
-            root.begin(self.step, ctx.elapsed_ns());
+            root.begin(self.step, self.division.copies, ctx.elapsed_ns(), ctx.writes());
         }
         self.tell_next(ctx);
         self.show_edges(&program.user, group, ctx);
@@ -206,7 +207,12 @@ impl<P: Supersteps> Share<P> {
             let next = circle.into_iter().find(|&job| self.parts[job].is_none());
             if let Some(job) = next {
                 self.hand = Some(Hand { job, done: 0, shown: None, parts: Vec::new() });
-                return self.slice(ctx);
+                self.measuring.take_job();
+                return match job == self.me {
+                    true => self.slice(ctx),
+                    // Perhaps somebody has finished it.
+                    false => self.send(self.me, Said::Hear { step: self.step, job }, ctx),
+                };
             }
         }
         self.end(ctx);
@@ -259,7 +265,7 @@ impl<P: Supersteps> Share<P> {
             hand.parts.push((slice, part));
         }
         if to < units.end {
-            return self.send(self.me, Said::Slice { step: self.step, job }, ctx);
+            return self.send(self.me, Said::Hear { step: self.step, job }, ctx);
         }
         let hand = self.hand.take().expect("it is in hand");
         let finished = Finished { step: self.step, job, by: self.me, parts: hand.parts };
@@ -273,6 +279,10 @@ impl<P: Supersteps> Share<P> {
         }
         self.outcomes[job - group.start] = true;
         self.compute(ctx);
+    }
+
+    fn has_in_hand(&self, step: u64, job: usize) -> bool {
+        step == self.step && self.hand.as_ref().is_some_and(|hand| hand.job == job)
     }
 
     /// Hears what came of some jobs, and drops one that it has in hand.
@@ -334,6 +344,7 @@ impl<P: Supersteps> Share<P> {
     /// Ends the run when the first share has heard all.
     fn conclude(&mut self, ctx: &mut Ctx<'_, Self>) {
         let Some(root) = &mut self.root else { return };
+        ctx.steps(&root.records());
         if let Some((units, figures)) = root.conclusion() {
             let shared = std::mem::replace(&mut self.shared, program(ctx).user.begin());
             ctx.exit_with(&(shared, units, figures));
@@ -354,6 +365,7 @@ impl<P: Supersteps> Chunk for Share<P> {
             Said::Next { step, .. }
             | Said::Edge { step, .. }
             | Said::Units { step, .. }
+            | Said::Hear { step, .. }
             | Said::Slice { step, .. } => *step <= self.step,
             Said::Part(finished) => finished.step <= self.step,
             Said::Parts(all) => all.iter().all(|finished| finished.step <= self.step),
@@ -390,13 +402,12 @@ impl<P: Supersteps> Chunk for Share<P> {
                 self.settle(ctx);
             }
             Said::Slice { step, .. } if step == self.step && !self.begun => self.begin(ctx),
-            Said::Slice { step, job }
-                if step == self.step && self.hand.as_ref().is_some_and(|hand| hand.job == job) =>
-            {
-                self.slice(ctx);
+            Said::Hear { step, job } if self.has_in_hand(step, job) => {
+                self.send(self.me, Said::Slice { step, job }, ctx);
             }
+            Said::Slice { step, job } if self.has_in_hand(step, job) => self.slice(ctx),
             // Of a step that is over: somebody else was faster.
-            Said::Edge { .. } | Said::Outcome { .. } | Said::Slice { .. } => {}
+            Said::Edge { .. } | Said::Outcome { .. } | Said::Hear { .. } | Said::Slice { .. } => {}
             Said::Did { step, worker, worked } => {
                 let root = self.root.as_mut().expect("the first share hears what all did");
                 root.did(step, worker, worked);

@@ -54,10 +54,12 @@ pub enum Kind {
     Index,
     /// [`Look`](super::Look)s.
     Looks,
+    /// [`StepRecord`](super::StepRecord)s.
+    Steps,
 }
 
 impl Kind {
-    const ALL: [Kind; 9] = [
+    const ALL: [Kind; 10] = [
         Kind::Run,
         Kind::Names,
         Kind::Events,
@@ -67,6 +69,7 @@ impl Kind {
         Kind::End,
         Kind::Index,
         Kind::Looks,
+        Kind::Steps,
     ];
 
     /// For people.
@@ -81,6 +84,7 @@ impl Kind {
             Kind::End => "end record",
             Kind::Index => "index",
             Kind::Looks => "looks at processes",
+            Kind::Steps => "step records",
         }
     }
 }

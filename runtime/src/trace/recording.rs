@@ -23,7 +23,7 @@ use super::writer::Writer;
 use crate::error::Error;
 use crate::ids::{Rank, WorkerId};
 use crate::measure::measured::{Look, Sample};
-use crate::trace::{SyncReport, SyncTotals};
+use crate::trace::{StepRecord, SyncReport, SyncTotals};
 use crate::warn::warn;
 
 /// Samples kept in memory: then every second one is merged with its neighbour.
@@ -308,6 +308,13 @@ impl Recording {
     /// Tells whether there is a file.
     pub(crate) fn writes(&self) -> bool {
         self.log.is_some()
+    }
+
+    /// Writes records of steps.
+    pub(crate) fn steps(&self, steps: &[StepRecord]) {
+        if let Some(log) = self.log.as_ref().filter(|_| !steps.is_empty()) {
+            self.few(&mut lock(log), steps.len(), |writer| writer.steps(steps));
+        }
     }
 
     /// Writes who is seen on the rank's vCPUs; nobody looks where there is no file.

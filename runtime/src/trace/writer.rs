@@ -13,7 +13,7 @@ use super::event::{ChunkId, Event};
 use super::profile::Profile;
 use super::records::{End, Name, Names, RunRecord};
 use crate::measure::measured::{Look, Sample};
-use crate::trace::SyncReport;
+use crate::trace::{StepRecord, SyncReport};
 use crate::warn::warn;
 
 /// Chunk names in one block.
@@ -191,6 +191,19 @@ impl Writer {
     /// Writes samples.
     pub fn samples(&mut self, samples: &[Sample]) -> io::Result<()> {
         if samples.is_empty() { Ok(()) } else { self.record(Kind::Samples, 0, samples.len(), &samples) }
+    }
+
+    /// Writes records of steps, of so many as fit in a block.
+    pub fn steps(&mut self, steps: &[StepRecord]) -> io::Result<()> {
+        let json = serde_json::to_vec(steps)?;
+        match steps.len() {
+            0 => Ok(()),
+            count if count > 1 && json.len() > RAW_MAX => {
+                let (former, latter) = steps.split_at(count / 2);
+                self.steps(former).and_then(|()| self.steps(latter))
+            }
+            count => self.json(Kind::Steps, 0, count, &json),
+        }
     }
 
     /// Writes who was seen on the rank's vCPUs.

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use caribou::trace::{
-    Activity, ArrayId, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Sample, What,
+    Activity, ArrayId, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Sample, StepRecord, StepWorker, What,
     Writer,
 };
 use caribou::{ClockOffset, SyncReport};
@@ -43,6 +43,7 @@ fn packed(scratch: &std::path::Path) -> std::io::Result<Vec<u8>> {
     let mut sync = SyncReport::default();
     (sync.at_ns, sync.moved, sync.before_ns, sync.share) = (280, 1, vec![90], vec![0.5]);
     writer.syncs(&[sync])?;
+    writer.steps(&[StepRecord { workers: vec![StepWorker::default(); 2], ..StepRecord::default() }])?;
     writer.samples(&[Sample {
         at_ns: 280,
         sync: Some(0),

@@ -1,4 +1,5 @@
-//! `caribou trace lb`: what each sync found, moved and cost, and whether it helped.
+//! `caribou trace lb`: what each sync found, moved and cost, and whether it helped; of a program in supersteps the same of
+//! each division.
 //!
 //! All but the moves of one sync comes from records that are always there.
 
@@ -18,7 +19,7 @@ use self::columns::{WORDS, table};
 use super::analysis::outcome::{Cost, EVEN_MAX, Outcome, Verdict, largest, outcomes};
 use super::open::Input;
 use super::page::{Format, Page, bytes, counted, duration};
-use super::takers;
+use super::{supersteps, takers};
 use crate::{Error, output};
 
 /// Options of the command.
@@ -75,6 +76,13 @@ fn page(trace: &Trace, outcomes: &[Outcome<'_>]) -> Page {
     let mut page = Page::new("lb", trace);
     page.says.push(answer(trace, outcomes));
     page.says.extend(takers::says(trace));
+    if !trace.steps.is_empty() {
+        page.tables.push(supersteps::divisions_table(trace).text_rows(SYNCS_IN_TEXT));
+        page.tables.push(supersteps::workers_table(trace));
+        page.tables.push(supersteps::steps_table(trace));
+        page.notes.push(supersteps::WORDS.into());
+        return page;
+    }
     let table = table(trace, outcomes);
     if outcomes.is_empty() {
         page.tables.push(table.data_only());
@@ -107,7 +115,7 @@ pub(crate) fn answer(trace: &Trace, outcomes: &[Outcome<'_>]) -> String {
     let cost = cost(outcomes);
     let refusals = if refused > 0 { format!(", {refused} refused to move") } else { String::new() };
     match (outcomes.len(), moving) {
-        (0, _) => return why_none(trace).into(),
+        (0, _) => return supersteps::answer(trace).unwrap_or_else(|| why_none(trace).into()),
         (syncs, 0) => {
             return format!("{}, none with moves{refusals}; cost {cost}", counted(syncs, "sync"));
         }
@@ -135,7 +143,7 @@ fn began(trace: &Trace) -> bool {
 fn why_none(trace: &Trace) -> &'static str {
     match trace.run.shape {
         Shape::Pools => "a pool: its policy balances all the time, there are no syncs",
-        Shape::Supersteps => "a program in supersteps: units move between two steps, there are no syncs",
+        Shape::Supersteps => "a program in supersteps: rank 0 records its steps, and there is no such record",
         Shape::Arrays if trace.ranks.iter().all(|rank| rank.rank != 0) => {
             "syncs are recorded by rank 0, of which there is no trace"
         }

@@ -14,7 +14,7 @@ use super::analysis::taken::beside_text;
 use super::lb::answer;
 use super::open::{Input, warn};
 use super::page::{Format, Page};
-use super::takers;
+use super::{supersteps, takers};
 use crate::Error;
 
 /// Options of the command.
@@ -51,6 +51,9 @@ fn page(facts: &Facts<'_>) -> Page {
     page.tables.push(tables::run(trace));
     page.tables.push(tables::time(trace, spent, taken).csv());
     page.tables.extend(facts.efficiency.iter().map(Efficiency::table));
+    if !trace.steps.is_empty() {
+        page.tables.push(supersteps::workers_table(trace));
+    }
     page.tables.push(tables::traffic(trace, spent, census));
     if let Some(census) = census {
         page.tables.push(tables::events(census));

@@ -2,6 +2,7 @@
 
 mod overview;
 mod pictures_and_counts;
+mod supersteps;
 
 use std::path::PathBuf;
 

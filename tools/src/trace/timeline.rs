@@ -13,7 +13,7 @@ mod view;
 use std::io::Write;
 use std::path::PathBuf;
 
-use caribou::trace::What;
+use caribou::trace::{StepWorker, What};
 use presentation::counts;
 use trace_reader::Trace;
 
@@ -24,6 +24,7 @@ use super::analysis::events::{Events, NO_EVENTS, Scope};
 use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table, columns, duration};
 use super::select::{Selection, Window};
+use super::supersteps::{long_ns, moments};
 use crate::{Error, output};
 
 /// Runs with more events show the phases around one sync, unless a time is chosen.
@@ -163,11 +164,12 @@ fn tell(options: &Options, trace: &Trace, view: &View, strips: &[Strip], page: &
     );
     let mut table = Table::new("rows", "", &columns);
     let width = options.width as usize;
-    let syncs = || trace.syncs.iter().map(|sync| sync.at_ns).filter(|&at_ns| inside(window, at_ns));
+    let syncs = || moments(trace).filter(|&at_ns| inside(window, at_ns));
     let marks = || strips.iter().flat_map(Strip::marks);
-    for (name, sign, at) in
-        [("syncs", '|', ruler(window, width, syncs(), '|')), ("marks", '!', marks_on(width, marks()))]
-    {
+    for (name, sign, at) in [
+        (if trace.steps.is_empty() { "syncs" } else { "divisions" }, '|', ruler(window, width, syncs(), '|')),
+        ("marks", '!', marks_on(width, marks())),
+    ] {
         if at.contains(sign) {
             table.row([name, &at].map(Cell::text_of).into_iter().chain([const { Cell::Empty }; 4]));
         }
@@ -191,10 +193,36 @@ fn tell(options: &Options, trace: &Trace, view: &View, strips: &[Strip], page: &
     for sync in trace.syncs.iter().filter(|sync| inside(window, sync.at_ns)) {
         listed.row([Cell::Count(sync.sync), Cell::Ns(sync.at_ns as f64), Cell::Count(sync.moved)]);
     }
-    if syncs().next().is_some() {
-        page.tables.push(listed);
+    match trace.steps.is_empty() {
+        false => page.tables.push(steps(trace, window)),
+        true if syncs().next().is_some() => page.tables.push(listed),
+        true => {}
     }
     page.notes.extend(view.left_out());
+}
+
+/// The steps of a program in supersteps in which something else than computing happened: a new division, or dropped jobs.
+fn steps(trace: &Trace, window: Window) -> Table {
+    let heads = columns(
+        "step | at_ns: at | step_ns: time | moved | dropped: jobs dropped | dropped_ns: after computing them for",
+    );
+    let mut table = Table::new("steps", "", &heads).text_rows(SYNCS_IN_TEXT);
+    for step in trace.steps.iter().filter(|step| inside(window, step.begin_ns)) {
+        let sum = |of: fn(&StepWorker) -> u64| step.workers.iter().map(of).fold(0, u64::saturating_add);
+        let (dropped, dropped_ns) = (sum(|worker| worker.dropped), sum(|worker| worker.dropped_ns));
+        if step.divided || dropped > 0 {
+            let (at, long) = (Cell::ns(step.begin_ns), Cell::ns(long_ns(step)));
+            table.row([
+                Cell::Count(step.step),
+                at,
+                long,
+                Cell::Count(step.moved),
+                Cell::Count(dropped),
+                Cell::ns(dropped_ns),
+            ]);
+        }
+    }
+    table
 }
 
 fn inside(window: Window, at_ns: u64) -> bool {

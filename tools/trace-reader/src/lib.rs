@@ -21,7 +21,7 @@ use blocks::Blocks;
 use caribou::trace::block::Header;
 use caribou::trace::{
     Activity, ArrayId, ChunkId, End, Event, Look, Name, NameId, Profile, RUNTIME, RunRecord, Sample,
-    SyncReport, TIME_MAX_NS,
+    StepRecord, SyncReport, TIME_MAX_NS,
 };
 use opening::{Opening, files_of};
 pub use stream::Stream;
@@ -105,6 +105,8 @@ pub struct Trace {
     pub arrays: Vec<String>,
     /// Reports of syncs, in order.
     pub syncs: Vec<SyncReport>,
+    /// Steps of a program in supersteps, in their order. Their records may hold any numbers.
+    pub steps: Vec<StepRecord>,
     /// Faults in the files, as far as it has been looked at: events are looked at when they are read.
     pub problems: Vec<Problem>,
     chunks: FxHashMap<ChunkId, String>,

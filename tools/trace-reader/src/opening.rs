@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use caribou::trace::block::{Header, Kind, MAGIC};
 use caribou::trace::{
-    Activity, ArrayId, ChunkId, End, Look, Name, NameId, Names, Profile, Row, RunRecord, Sample, SyncReport,
-    Taker, file_name,
+    Activity, ArrayId, ChunkId, End, Look, Name, NameId, Names, Profile, Row, RunRecord, Sample, StepRecord,
+    StepWorker, SyncReport, Taker, file_name,
 };
 use rustc_hash::FxHashMap;
 use serde::Deserializer;
@@ -75,6 +75,7 @@ pub(super) struct Opening {
     arrays: Vec<String>,
     chunks: FxHashMap<ChunkId, String>,
     syncs: Vec<SyncReport>,
+    steps: Vec<StepRecord>,
     taken: BTreeMap<Kind, u64>,
 }
 
@@ -84,6 +85,7 @@ struct Records {
     run: Option<RunRecord>,
     names: Names,
     syncs: Vec<SyncReport>,
+    steps: Vec<StepRecord>,
     samples: Vec<Sample>,
     looks: Vec<Look>,
     profiles: BTreeMap<u16, Profile>,
@@ -156,6 +158,7 @@ impl Opening {
             }
         }
         self.syncs.extend(records.syncs);
+        self.steps.extend(records.steps);
         self.ranks.push(RankTrace {
             rank: run.rank,
             workers,
@@ -214,6 +217,7 @@ impl Opening {
         let run = self.run.expect("a trace has a rank, and that a run record");
         self.ranks.sort_by_key(|rank| rank.rank);
         self.syncs.sort_by_key(|sync| sync.sync);
+        self.steps.sort_by_key(|step| step.step);
         let there: BTreeSet<u32> = self.ranks.iter().map(|rank| rank.rank).collect();
         // A damaged or foreign record may claim any number of them. Who names the file of one rank wants no other.
         let expected = if path.is_dir() { run.ranks } else { 0 };
@@ -229,6 +233,7 @@ impl Opening {
             names: self.names,
             arrays: self.arrays,
             syncs: self.syncs,
+            steps: self.steps,
             problems: self.problems,
             chunks: self.chunks,
         }
@@ -253,6 +258,7 @@ impl Records {
                 self.names.names.append(&mut names.names);
             }
             Kind::Syncs => self.syncs.append(&mut list(raw, header)?),
+            Kind::Steps => self.steps.append(&mut list(raw, header)?),
             Kind::Samples => self.samples.append(&mut list(raw, header)?),
             Kind::Looks => self.looks.append(&mut list(raw, header)?),
             Kind::Profile => {
@@ -273,13 +279,18 @@ fn size_of_records(header: &Header) -> u64 {
     let each = match header.kind {
         Kind::Names => 2 * size_of::<(ArrayId, u64, String)>(),
         Kind::Syncs => size_of::<SyncReport>(),
+        Kind::Steps => size_of::<StepRecord>(),
         Kind::Samples => size_of::<Sample>(),
         Kind::Looks => size_of::<Look>(),
         Kind::Profile => size_of::<Row>(),
         Kind::Run | Kind::Events | Kind::End | Kind::Index => 0,
     };
-    // A process in a list may be three bytes of JSON.
-    let listed = if header.kind == Kind::Looks { size_of::<Taker>() as u64 / 3 } else { 0 };
+    // A process or a worker in a list may be three bytes of JSON.
+    let listed = match header.kind {
+        Kind::Looks => size_of::<Taker>() as u64 / 3,
+        Kind::Steps => size_of::<StepWorker>() as u64 / 3,
+        _ => 0,
+    };
     (u64::from(header.raw) * (1 + listed)).saturating_add(u64::from(header.items).saturating_mul(each as u64))
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use caribou::trace::block::{Block, Kind, MAGIC};
 use caribou::trace::{
     Activity, ArrayId, ChunkId, ClockOffset, End, Event, Look, Name, NameId, Part, Profile, RUNTIME,
-    RunRecord, Sample, Shape, SyncReport, Taker, What, Writer, file_name,
+    RunRecord, Sample, Shape, StepRecord, StepWorker, SyncReport, Taker, What, Writer, file_name,
 };
 
 use super::{Problem, Trace, TraceError};
@@ -92,6 +92,22 @@ fn sync_report(sync: u64) -> SyncReport {
     report
 }
 
+fn step_record(step: u64) -> StepRecord {
+    let worker =
+        StepWorker { units: 5, computing_ns: 70, dropped: 1, dropped_ns: 20, ..StepWorker::default() };
+    let reason = Some("it pays".to_owned());
+    StepRecord {
+        step,
+        begin_ns: 100,
+        end_ns: 180,
+        copies: 2,
+        moved: 3,
+        divided: true,
+        reason,
+        workers: vec![worker; 2],
+    }
+}
+
 fn look() -> Look {
     let taker = Taker { pid: 77, command: "stress".into(), cpu_ns: 120 };
     Look { at_ns: 250, over_ns: 200, takers: vec![taker] }
@@ -114,6 +130,7 @@ fn small(dir: &Path, rank: u32, ranks: u32) -> PathBuf {
     writer.events(0, &one_of_each(400, NameId(0))).unwrap();
     writer.syncs(&[sync_report(u64::from(rank))]).unwrap();
     writer.looks(&[look()]).unwrap();
+    writer.steps(&[step_record(u64::from(rank))]).unwrap();
     writer.samples(&[Sample { at_ns: 250, sync: Some(0), wall_ns: 250, ..Sample::default() }]).unwrap();
     let mut profile = Profile::default();
     profile.add(Activity::Kind(NameId(1)), 100, 200, 70, 1, 70);

@@ -17,7 +17,7 @@ use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::handler::{Effect, Handler, Passport, SyncState};
 use crate::arrays::core::reduction::{Agreement, Goal, Reducer, Values};
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
-use crate::trace::UserEvent;
+use crate::trace::{StepRecord, UserEvent};
 use crate::wire;
 
 /// A handle to an array, to send to it from chunks of other arrays. It can be stored, sent and migrated.
@@ -670,6 +670,16 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// Writes a figure of the program's own into the trace, such as a residual.
     pub fn counter(&mut self, name: &'static str, value: f64) {
         self.handler.outlet.tell(UserEvent::Counter { name, value });
+    }
+
+    /// Tells whether the run writes a trace.
+    pub(crate) fn writes(&self) -> bool {
+        self.handler.outlet.writes()
+    }
+
+    /// Writes records of steps into the trace.
+    pub(crate) fn steps(&mut self, steps: &[StepRecord]) {
+        self.handler.outlet.steps(steps);
     }
 
     /// Ends the run on all ranks when the handler returns. Messages under way are dropped; those to an index that no chunk

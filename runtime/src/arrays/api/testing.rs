@@ -16,7 +16,7 @@ use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::handler::{Effect, Facts, Handler, Outlet, Passport};
 use crate::arrays::core::section::SectionContribution;
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
-use crate::trace::UserEvent;
+use crate::trace::{StepRecord, UserEvent};
 use crate::wire;
 
 /// The effects of one handler: what the runtime would do after it.
@@ -258,5 +258,11 @@ impl Outlet for Nowhere {
     fn note(&mut self, _: &'static str, _: u64, _: Sender) {}
     fn keeps(&mut self) {}
     fn tell(&mut self, _: UserEvent) {}
+
+    fn writes(&self) -> bool {
+        false
+    }
+
+    fn steps(&mut self, _: &[StepRecord]) {}
     fn charge(&mut self, _: u64) {}
 }

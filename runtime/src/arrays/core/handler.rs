@@ -17,7 +17,7 @@ use super::exit_value::ExitValue;
 use super::reduction::{Agreement, Values};
 use super::section::{SectionContribution, SectionCounts};
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
-use crate::trace::UserEvent;
+use crate::trace::{StepRecord, UserEvent};
 
 /// One effect of a handler, carried out in order at the flush.
 pub(crate) enum Effect {
@@ -126,6 +126,10 @@ pub(crate) trait Outlet {
     fn keeps(&mut self);
     /// The program tells something about the handler that is running.
     fn tell(&mut self, event: UserEvent);
+    /// Tells whether the run writes a trace.
+    fn writes(&self) -> bool;
+    /// Writes records of steps into it.
+    fn steps(&mut self, steps: &[StepRecord]);
     /// The chunk declares load; the simulation lets that much time pass.
     fn charge(&mut self, ticks_ns: u64);
 }

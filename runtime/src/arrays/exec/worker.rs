@@ -29,7 +29,7 @@ use crate::arrays::core::packet::{Cargo, Packet, Traveller};
 use crate::arrays::core::rank::Actions;
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, RUNTIME, Sender, WorkerId};
-use crate::trace::UserEvent;
+use crate::trace::{StepRecord, UserEvent};
 use crate::transport::Transport;
 
 /// Time that a chunk runs before its worker looks at the transport in between, ns; and number of handlers where no time
@@ -337,6 +337,14 @@ impl Outlet for Worker<'_> {
 
     fn tell(&mut self, event: UserEvent) {
         self.instruments.tell(event);
+    }
+
+    fn writes(&self) -> bool {
+        self.shared.record.recording().writes()
+    }
+
+    fn steps(&mut self, steps: &[StepRecord]) {
+        self.shared.record.recording().steps(steps);
     }
 
     fn charge(&mut self, ticks_ns: u64) {

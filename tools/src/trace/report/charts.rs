@@ -12,6 +12,7 @@ use super::activities::{NOTHING, State};
 use super::figures::Figures;
 use super::lanes::{Bin, is_idle};
 use crate::trace::page::duration;
+use crate::trace::supersteps::moments;
 
 /// Shapes are placed from 0 to this; the script knows the same. The page stretches them to its width, but no words.
 pub(super) const PLOT: usize = 1056;
@@ -164,8 +165,8 @@ pub(super) fn x_of(at_ns: u64, elapsed_ns: u64) -> f64 {
 fn sync_lines(trace: &Trace, elapsed_ns: u64, bottom: usize) -> Markup {
     let mut path = String::new();
     let mut last = -10.0;
-    for sync in &trace.syncs {
-        let x = x_of(sync.at_ns, elapsed_ns);
+    for at_ns in moments(trace) {
+        let x = x_of(at_ns, elapsed_ns);
         if x - last >= 8.0 {
             let _ = write!(path, "M{x:.1} 0V{bottom}");
             last = x;

@@ -2,6 +2,7 @@
 
 mod pages;
 mod places;
+mod supersteps;
 mod syncs;
 mod time;
 

@@ -202,9 +202,12 @@ impl Picture {
 
     fn syncs(&self, trace: &Trace, svg: &mut Svg, bottom: f64) {
         let (mut last, mut named) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
-        for sync in &trace.syncs {
-            let x = LEFT + self.x(sync.at_ns);
-            if !super::inside(self.window, sync.at_ns) || x - last < 1.0 {
+        let syncs = trace.syncs.iter().map(|sync| (sync.at_ns, "sync", sync.sync, sync.moved));
+        let divided = trace.steps.iter().filter(|step| step.divided);
+        let divisions = divided.map(|step| (step.begin_ns, "step", step.step, step.moved));
+        for (at_ns, what, number, moved) in syncs.chain(divisions) {
+            let x = LEFT + self.x(at_ns);
+            if !super::inside(self.window, at_ns) || x - last < 1.0 {
                 continue;
             }
             last = x;
@@ -212,11 +215,11 @@ impl Picture {
             svg.line_as((x, TOP - 10.0), (x, bottom), style, None);
             if x - named > 70.0 {
                 named = x;
-                let words = format!("sync {}: {} moved", sync.sync, sync.moved);
+                let words = format!("{what} {number}: {moved} moved");
                 svg.text(
                     (x, TOP - 14.0),
                     Anchor::Middle,
-                    if sync.moved > 0 { &words } else { words.split(':').next().unwrap_or("") },
+                    if moved > 0 { &words } else { words.split(':').next().unwrap_or("") },
                 );
             }
         }

@@ -6,6 +6,7 @@ use trace_reader::Trace;
 use super::super::analysis::spent::Parts;
 use super::super::page::duration;
 use super::super::palette::{self, CHUNKS, IDLE, LOST, MARK, RUNTIME, STEAL, UNKNOWN};
+use super::super::supersteps::moments;
 use super::map::{Cut, Map, Row};
 
 const WIDTH: f64 = 960.0;
@@ -74,11 +75,11 @@ fn stack(svg: &mut Svg, area: Area, map: &Map) {
     }
 }
 
-/// A line where each sync was, one a pixel.
+/// A line where each sync or division was, one a pixel.
 fn syncs(svg: &mut Svg, area: Area, trace: &Trace, map: &Map) {
     let window = map.bins.window;
     let mut last = f64::NEG_INFINITY;
-    for at_ns in trace.syncs.iter().map(|sync| sync.at_ns) {
+    for at_ns in moments(trace) {
         let inside = (window.from_ns..=window.to_ns).contains(&at_ns);
         let into = at_ns.saturating_sub(window.from_ns) as f64 / window.length_ns().max(1) as f64;
         let x = area.left + area.width * into;

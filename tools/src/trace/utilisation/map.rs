@@ -8,6 +8,7 @@ use super::super::analysis::bins::Bins;
 use super::super::analysis::spent::{Parts, Spent, Worker};
 use super::super::analysis::taken::{Taken, sampled};
 use super::super::select::Selection;
+use super::super::supersteps::moments;
 
 /// Ranks by bins.
 pub(crate) struct Map {
@@ -61,8 +62,7 @@ impl Map {
             rows.push(row);
         }
         let window = bins.window;
-        let times = trace.syncs.iter().map(|sync| sync.at_ns);
-        let inside = times.filter(|at_ns| (window.from_ns..=window.to_ns).contains(at_ns));
+        let inside = moments(trace).filter(|at_ns| (window.from_ns..=window.to_ns).contains(at_ns));
         Map { bins, rows, total, all, syncs: inside.map(|at_ns| bins.position(at_ns)).collect() }
     }
 }

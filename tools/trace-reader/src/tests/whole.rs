@@ -18,6 +18,7 @@ fn a_trace_is_read_as_it_was_written() {
     assert_eq!(trace.run, run_record(0, 2, 2));
     assert_eq!(trace.arrays, ["Ring"]);
     assert_eq!(trace.syncs, [sync_report(0), sync_report(1)]);
+    assert_eq!(trace.steps, [step_record(0), step_record(1)]);
     assert_eq!((trace.elapsed_ns(), trace.events(), trace.dropped()), (900, 2 * 29, 10));
     assert_eq!(trace.chunk_name(chunk(1)), "Ring[1, 0]");
     assert_eq!(trace.chunk_name(chunk(17)), "Ring[#11]");

@@ -4,6 +4,7 @@ use lb_strategies::median;
 use maud::{Markup, html};
 
 use super::nothing;
+use super::supersteps::supersteps;
 use crate::trace::analysis::outcome::Outcome;
 use crate::trace::lb::columns::{WORDS, table};
 use crate::trace::lb::{IMBALANCE, one};
@@ -19,6 +20,9 @@ use crate::trace::report::tables::{Place, Table, folded, prose};
 const SLOWEST_MAX: usize = 12;
 
 pub(super) fn balancing(report: &Report<'_>) -> Markup {
+    if let Some(steps) = supersteps(report) {
+        return steps;
+    }
     let balance = &report.balance;
     let Some(worst) = balance.worst else {
         return nothing("No syncs: programs whose chunks call Ctx::at_sync or at_sync_nowait have them.");

@@ -1,0 +1,203 @@
+//! The steps of a program in supersteps: what each took, how units were divided anew, and which jobs were dropped. From
+//! the records of rank 0, which may hold any numbers.
+
+use caribou::trace::{StepRecord, StepWorker};
+use lb_strategies::median;
+use trace_reader::Trace;
+
+use super::page::{Cell, Table, columns, counted, duration};
+
+/// Steps on each side of a division by which it is judged.
+const AROUND: usize = 20;
+/// Shares that are told one by one.
+const SHARES_MAX: usize = 8;
+
+/// Meaning of some heads.
+pub(crate) const WORDS: &str = "before, after: median time of a step in the 20 steps before and after, or fewer if \
+    another division was there; copies: workers that compute each job; shares: units of each worker's job";
+
+/// A division that took effect.
+pub(crate) struct Division<'t> {
+    pub(crate) step: &'t StepRecord,
+    before_ns: Option<f64>,
+    after_ns: Option<f64>,
+}
+
+/// The divisions of a run after the first, in order.
+pub(crate) fn divisions(trace: &Trace) -> Vec<Division<'_>> {
+    let steps = &trace.steps;
+    let places: Vec<usize> = (0..steps.len()).filter(|&place| steps[place].divided).collect();
+    let division = |(number, &place): (usize, &usize)| {
+        let from = number.checked_sub(1).map_or(0, |before| places[before]);
+        let to = places.get(number + 1).copied().unwrap_or(steps.len());
+        let of = |steps: &[StepRecord]| median(steps.iter().map(|step| long_ns(step) as f64).collect());
+        Division {
+            step: &steps[place],
+            before_ns: of(&steps[from.max(place.saturating_sub(AROUND))..place]),
+            after_ns: of(&steps[place..to.min(place.saturating_add(AROUND))]),
+        }
+    };
+    places.iter().enumerate().map(division).collect()
+}
+
+/// When work was divided anew, in order: at syncs, or at divisions of a program in supersteps.
+pub(crate) fn moments(trace: &Trace) -> impl Iterator<Item = u64> {
+    let divided = trace.steps.iter().filter(|step| step.divided).map(|step| step.begin_ns);
+    trace.syncs.iter().map(|sync| sync.at_ns).chain(divided)
+}
+
+/// Tells in one sentence what steps took and what balancing did; nothing where no steps were recorded.
+pub(crate) fn answer(trace: &Trace) -> Option<String> {
+    let (divisions, all) = (divisions(trace), total(trace));
+    let longs = || trace.steps.iter().map(|step| long_ns(step) as f64);
+    let (longest, count) = (longs().fold(0.0, f64::max), trace.steps.len());
+    let mean = (count > 0).then(|| longs().sum::<f64>() / count as f64)?;
+    let mut says = format!(
+        "{}, {} in the mean, {} at most; ",
+        counted(count, "step"),
+        duration(mean),
+        duration(longest)
+    );
+    match (divisions.first(), divisions.last()) {
+        (Some(first), Some(last)) => {
+            let moved = divisions.iter().fold(0u64, |sum, division| sum.saturating_add(division.step.moved));
+            says += &format!(
+                "{}, {} moved",
+                counted(divisions.len(), "new division"),
+                counted(moved as usize, "unit")
+            );
+            if let (Some(before), Some(after)) = (first.before_ns, last.after_ns) {
+                says += &format!(
+                    "; a step took {} before the first, {} after the last",
+                    duration(before),
+                    duration(after)
+                );
+            }
+        }
+        _ => says += "no new division",
+    }
+    if all.dropped > 0 {
+        let mean = all.dropped_ns as f64 / all.dropped as f64;
+        says += &format!(
+            "; {} dropped, after {} in the mean",
+            counted(all.dropped as usize, "job"),
+            duration(mean)
+        );
+    }
+    Some(says)
+}
+
+/// A row a division.
+pub(crate) fn divisions_table(trace: &Trace) -> Table {
+    let heads = columns(
+        "step | at_ns: at | copies | shares | moved | moving_ns: moving | step_before_ns: before | step_after_ns: after | reason",
+    );
+    let mut table = Table::new("divisions", "", &heads);
+    let ns = |ns: Option<f64>| ns.map_or(Cell::Empty, Cell::Ns);
+    for Division { step, before_ns, after_ns } in divisions(trace) {
+        let moving_ns = step.workers.iter().map(|worker| worker.moving_ns).max().unwrap_or(0);
+        table.row([
+            Cell::Count(step.step),
+            Cell::ns(step.begin_ns),
+            Cell::Count(step.copies.into()),
+            Cell::Text(shares(&step.workers)),
+            Cell::Count(step.moved),
+            Cell::ns(moving_ns),
+            ns(before_ns),
+            ns(after_ns),
+            Cell::text_of(step.reason.as_deref().unwrap_or("")),
+        ]);
+    }
+    table
+}
+
+/// A row a worker.
+pub(crate) fn workers_table(trace: &Trace) -> Table {
+    let heads = columns(
+        "worker | units: units at the end | computing_ns: computing | waiting_ns: waiting | moving_ns: moving units | \
+         dropped: jobs dropped | dropped_ns: after computing them for",
+    );
+    let mut table = Table::new("step_workers", "Supersteps: all workers", &heads);
+    for (worker, sum) in sums(trace).into_iter().enumerate() {
+        table.row([
+            Cell::Count(worker as u64),
+            Cell::Count(sum.units),
+            Cell::ns(sum.computing_ns),
+            Cell::ns(sum.waiting_ns),
+            Cell::ns(sum.moving_ns),
+            Cell::Count(sum.dropped),
+            Cell::ns(sum.dropped_ns),
+        ]);
+    }
+    table
+}
+
+/// A row a step, for programs.
+pub(crate) fn steps_table(trace: &Trace) -> Table {
+    let heads =
+        columns("step | at_ns | step_ns | slowest_ns | imbalance | copies | moved | dropped | dropped_ns");
+    let mut table = Table::new("steps", "", &heads);
+    for step in &trace.steps {
+        let sum = step.workers.iter().fold(StepWorker::default(), plus);
+        let slowest = step.workers.iter().map(|worker| worker.computing_ns).max().unwrap_or(0);
+        table.row([
+            Cell::Count(step.step),
+            Cell::ns(step.begin_ns),
+            Cell::ns(long_ns(step)),
+            Cell::ns(slowest),
+            imbalance(step).map_or(Cell::Empty, Cell::Number),
+            Cell::Count(step.copies.into()),
+            Cell::Count(step.moved),
+            Cell::Count(sum.dropped),
+            Cell::ns(sum.dropped_ns),
+        ]);
+    }
+    table.data_only()
+}
+
+/// Time of a step.
+pub(crate) fn long_ns(step: &StepRecord) -> u64 {
+    step.end_ns.saturating_sub(step.begin_ns)
+}
+
+/// Time in which the slowest worker computed over that of the mean; none where nobody did.
+pub(crate) fn imbalance(step: &StepRecord) -> Option<f64> {
+    let times = || step.workers.iter().map(|worker| worker.computing_ns as f64);
+    let mean = times().sum::<f64>() / step.workers.len().max(1) as f64;
+    (mean > 0.0).then(|| times().fold(0.0, f64::max) / mean)
+}
+
+fn shares(workers: &[StepWorker]) -> String {
+    let units: Vec<String> = workers.iter().take(SHARES_MAX).map(|worker| worker.units.to_string()).collect();
+    match workers.len().saturating_sub(SHARES_MAX) {
+        0 => units.join(" "),
+        more => format!("{} and {more} more", units.join(" ")),
+    }
+}
+
+/// Of each worker over all steps, with its units in the last.
+fn sums(trace: &Trace) -> Vec<StepWorker> {
+    let workers = trace.steps.iter().map(|step| step.workers.len()).max().unwrap_or(0);
+    let mut sums = vec![StepWorker::default(); workers];
+    for step in &trace.steps {
+        for (sum, worker) in sums.iter_mut().zip(&step.workers) {
+            *sum = plus(*sum, worker);
+        }
+    }
+    sums
+}
+
+fn total(trace: &Trace) -> StepWorker {
+    sums(trace).iter().fold(StepWorker::default(), plus)
+}
+
+fn plus(sum: StepWorker, worker: &StepWorker) -> StepWorker {
+    StepWorker {
+        units: worker.units,
+        computing_ns: sum.computing_ns.saturating_add(worker.computing_ns),
+        waiting_ns: sum.waiting_ns.saturating_add(worker.waiting_ns),
+        moving_ns: sum.moving_ns.saturating_add(worker.moving_ns),
+        dropped: sum.dropped.saturating_add(worker.dropped),
+        dropped_ns: sum.dropped_ns.saturating_add(worker.dropped_ns),
+    }
+}

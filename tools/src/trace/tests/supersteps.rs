@@ -1,0 +1,111 @@
+//! What commands say of a program in supersteps, against figures worked out here.
+
+use std::fs;
+
+use caribou::trace::{End, RunRecord, Shape, StepRecord, StepWorker, Writer};
+use serde_json::Value;
+
+use super::Scratch;
+use crate::tests::caribou;
+
+/// Ten steps of two workers: four of 40 us, then a new division, and six of 20 us. In the last one a job is dropped.
+fn steps() -> Vec<StepRecord> {
+    let step = |step: u64| {
+        let long_ns = if step < 4 { 40_000 } else { 20_000 };
+        let begin_ns = if step < 4 { 40_000 * step } else { 160_000 + 20_000 * (step - 4) };
+        let divided = step == 4;
+        let dropped = u64::from(step == 9);
+        let worker = |units, computing_ns| StepWorker {
+            units,
+            computing_ns,
+            waiting_ns: long_ns - computing_ns,
+            moving_ns: if divided { 5_000 } else { 0 },
+            ..StepWorker::default()
+        };
+        let workers = match step {
+            0..4 => vec![worker(50, 10_000), worker(50, 40_000)],
+            _ => {
+                let slow = StepWorker { dropped, dropped_ns: 3_000 * dropped, ..worker(20, 16_000) };
+                vec![worker(80, 16_000), slow]
+            }
+        };
+        let reason = divided.then(|| "worker 1 is four times as slow".to_owned());
+        let moved = if divided { 30 } else { 0 };
+        StepRecord { step, begin_ns, end_ns: begin_ns + long_ns, copies: 1, moved, divided, reason, workers }
+    };
+    (0..10).map(step).collect()
+}
+
+fn written(name: &str, steps: &[StepRecord]) -> Scratch {
+    let dir = Scratch::new(name);
+    let run = RunRecord {
+        run_id: "handmade".into(),
+        shape: Shape::Supersteps,
+        lb: "des".into(),
+        ranks: 1,
+        workers: vec![2],
+        hosts: vec!["here".into()],
+        ..RunRecord::default()
+    };
+    let mut writer = Writer::create(dir.path(), &run).unwrap();
+    writer.steps(steps).unwrap();
+    writer.finish(&End { elapsed_ns: 280_000, ..End::default() }).unwrap();
+    dir
+}
+
+#[test]
+fn every_command_says_what_divisions_and_drops_did() {
+    let dir = written("supersteps", &steps());
+    let trace = dir.path().to_str().unwrap();
+    let says = "10 steps, 28.00 us in the mean, 40.00 us at most; 1 new division, 30 units moved; a step took 40.00 us \
+                before the first, 20.00 us after the last; 1 job dropped, after 3.00 us in the mean";
+    let text = caribou(&["trace", "lb", trace]).unwrap();
+    assert!(text.contains(says), "{text}");
+    assert!(text.contains("worker 1 is four times as slow") && text.contains("80 20"), "{text}");
+    let text = caribou(&["trace", "summary", trace]).unwrap();
+    assert!(text.contains(&format!("balancing: {says}")) && text.contains("jobs dropped"), "{text}");
+    let page: Value = serde_json::from_str(&caribou(&["trace", "lb", trace, "--json"]).unwrap()).unwrap();
+    let tables = &page["tables"];
+    let division = &tables["divisions"][0];
+    let figures =
+        ["step", "moved", "moving_ns", "step_before_ns", "step_after_ns"].map(|key| division[key].as_f64());
+    assert_eq!(figures, [4.0, 30.0, 5_000.0, 40_000.0, 20_000.0].map(Some));
+    let slow = &tables["step_workers"][1];
+    let figures =
+        ["units", "computing_ns", "waiting_ns", "dropped", "dropped_ns"].map(|key| slow[key].as_f64());
+    assert_eq!(figures, [20.0, 256_000.0, 24_000.0, 1.0, 3_000.0].map(Some));
+    assert_eq!(tables["steps"].as_array().map(Vec::len), Some(10));
+    assert_eq!(tables["steps"][0]["imbalance"].as_f64(), Some(1.6));
+    let html = dir.path().join("report.html");
+    caribou(&["trace", "report", trace, "-o", html.to_str().unwrap()]).unwrap();
+    let html = fs::read_to_string(html).unwrap();
+    for part in [says, "Time of each step", "Units of each worker", "worker 1 is four times as slow"] {
+        assert!(html.contains(part), "no `{part}`");
+    }
+}
+
+#[test]
+fn records_of_any_numbers_are_borne() {
+    let worker = StepWorker {
+        units: u64::MAX,
+        computing_ns: u64::MAX,
+        waiting_ns: u64::MAX,
+        moving_ns: u64::MAX,
+        dropped: u64::MAX,
+        dropped_ns: u64::MAX,
+    };
+    let step = |workers: usize| StepRecord {
+        begin_ns: u64::MAX,
+        moved: u64::MAX,
+        divided: true,
+        workers: vec![worker; workers],
+        ..StepRecord::default()
+    };
+    let dir = written("supersteps-wild", &[step(3), step(0), step(9), step(1)]);
+    let trace = dir.path().to_str().unwrap();
+    for command in ["summary", "lb", "timeline", "utilisation", "check"] {
+        caribou(&["trace", command, trace]).map(drop).unwrap_or_else(|error| panic!("{command}: {error}"));
+    }
+    let html = dir.path().join("report.html");
+    caribou(&["trace", "report", trace, "-o", html.to_str().unwrap()]).unwrap();
+}
