@@ -101,6 +101,13 @@ impl Parameters {
         self.value(key).parse().map_err(|_| self.bad(key, format!("a whole number from 0 to {}", u64::MAX)))
     }
 
+    /// The value of `key` as a whole number of a range.
+    pub fn whole(&self, key: &'static str, range: RangeInclusive<u64>) -> Result<u64, ParseError> {
+        let value = self.value(key).parse().ok().filter(|value| range.contains(value));
+        value
+            .ok_or_else(|| self.bad(key, format!("a whole number from {} to {}", range.start(), range.end())))
+    }
+
     /// The value of `key` as a whole number, at least 1; `None` for `auto`.
     pub fn count_or_auto(&self, key: &'static str) -> Result<Option<u64>, ParseError> {
         match self.value(key) {

@@ -1,5 +1,7 @@
 //! Programs in supersteps: the same result under every division, with copies or without, on any ranks and by any seed.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use caribou::lb::supersteps::{Divider, Division, Problem, Row, Step, SuperstepStrategy, Weights};
 use caribou::trace::{StepRecord, StepWorker};
 use caribou::{Config, Error, Exchange, Job, Parts, SuperstepOutcome, Supersteps, Then};
@@ -243,6 +245,85 @@ fn a_trace_has_a_record_of_each_step_with_what_the_report_says_of_all() {
     }
 }
 
+/// Combines by part, so that what is known depends on where parts end; and every part says what its worker knew.
+struct ByPart;
+
+impl Supersteps for ByPart {
+    type Unit = ();
+    type Edge = ();
+    type Part = (f64, f64);
+    type Shared = (u64, f64);
+
+    fn units(&self) -> u64 {
+        64
+    }
+
+    fn begin(&self) -> (u64, f64) {
+        (0, 1.0)
+    }
+
+    fn unit(&self, _: u64) {}
+
+    fn compute(&self, job: Job<'_, Self>) -> (f64, f64) {
+        (job.units.map(|unit| 0.1 * unit as f64).sum(), job.shared.1)
+    }
+
+    fn combine(&self, (steps, known): &mut (u64, f64), parts: Parts<'_, (f64, f64)>) -> Then {
+        let mut new = 0.0;
+        for (_, (sum, knew)) in parts {
+            assert!(knew.to_bits() == known.to_bits(), "a worker knows {knew}, and another {known}");
+            new = 0.5 * new + sum;
+        }
+        (*steps, *known) = (*steps + 1, new);
+        if *steps == 20 { Then::End } else { Then::Step }
+    }
+}
+
+#[test]
+fn all_workers_combine_the_same_parts_whoever_finished_a_job_first() {
+    let check = |config: Config| {
+        caribou::supersteps(&config, ByPart).unwrap_or_else(|error| panic!("{config:?}: {error}"));
+    };
+    for seed in 0..seeds() {
+        check(Config::default().ranks(3).superstep_strategy(Restless { seed, copies: true }).simulate(seed));
+    }
+    for seed in 0..20 {
+        check(Config::default().ranks(3).superstep_strategy(Restless { seed, copies: true }));
+    }
+}
+
+/// Begins with another division whenever it is asked.
+struct Fickle(AtomicU64);
+
+impl SuperstepStrategy for Fickle {
+    fn name(&self) -> &'static str {
+        "fickle"
+    }
+
+    fn divider(&self, problem: &Problem) -> Box<dyn Divider> {
+        let asked = self.0.fetch_add(1, Ordering::Relaxed);
+        let mut units = vec![0; problem.workers];
+        units[asked as usize % problem.workers] = Row::new(&problem.weights).units();
+        let division = Division { units, copies: 1 };
+        Box::new(WrongDivider { first: division.clone(), then: division })
+    }
+}
+
+#[test]
+fn all_begin_with_the_division_that_the_policy_said_once() {
+    let bar = Bar { cells: 10, steps: 20, heavy: false, exchange: Exchange::Direct };
+    check(bar, &Config::default().ranks(3).superstep_strategy(Fickle(AtomicU64::new(0))));
+}
+
+#[test]
+fn a_wrong_answer_ends_a_run_of_one_worker_too() {
+    let bar = Bar { cells: 10, steps: 100, heavy: false, exchange: Exchange::Direct };
+    let wrong = Wrong(Division { units: vec![3], copies: 1 });
+    let error = caribou::supersteps(&Config::default().ranks(1).superstep_strategy(wrong), bar);
+    let error = error.map(|_| ()).expect_err("units are missing").to_string();
+    assert!(error.contains("the policy `wrong` answered shares of 3 units, and there are 10"), "{error}");
+}
+
 /// What a policy must not answer.
 struct Wrong(Division);
 
@@ -276,9 +357,9 @@ impl Divider for WrongDivider {
 fn a_policy_that_loses_units_ends_the_run_with_what_was_wrong() {
     let bar = Bar { cells: 10, steps: 100, heavy: false, exchange: Exchange::Direct };
     for (units, copies, why) in [
-        (vec![5, 4], 1, "after step 3 the policy answered shares of 9 units, and there are 10"),
-        (vec![10], 1, "after step 3 the policy answered 1 shares for 2 workers"),
-        (vec![5, 5], 3, "after step 3 the policy answered 3 copies, expected a number from 1 to 2"),
+        (vec![5, 4], 1, "after step 3 the policy `wrong` answered shares of 9 units, and there are 10"),
+        (vec![10], 1, "after step 3 the policy `wrong` answered 1 shares for 2 workers"),
+        (vec![5, 5], 3, "after step 3 the policy `wrong` answered 3 copies, expected a number from 1 to 2"),
     ] {
         let config = Config::default().ranks(2).superstep_strategy(Wrong(Division { units, copies }));
         let error = caribou::supersteps(&config, bar).map(|_| ()).expect_err("it is refused").to_string();

@@ -19,12 +19,17 @@ use crate::parameters::Parameter;
 
 pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
     name: "adaptive",
-    summary: "equal, des or replicate with 2, 4, 8 ... copies: what would have taken least of late",
+    summary: "equal, des or replicate with 2, 4 or 8 copies: what would have taken least of late",
     parameters: &[
         Parameter {
             name: "patience",
             default: "5",
             meaning: "steps that a way must have been better by as much as it usually differs",
+        },
+        Parameter {
+            name: "copies",
+            default: "8",
+            meaning: "copies at most; every worker has the data of all jobs that it has copies of",
         },
         EVERY,
         WINDOW,
@@ -36,6 +41,7 @@ pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
         Ok(Box::new(Adaptive {
             des: Des::read(parameters)?,
             patience: parameters.number("patience", 0.0..=1e6)?,
+            copies: parameters.whole("copies", 1..=1_000_000)?,
         }))
     },
 };
@@ -46,6 +52,7 @@ const MEMORY: f64 = 50.0;
 struct Adaptive {
     des: Des,
     patience: f64,
+    copies: u64,
 }
 
 impl SuperstepStrategy for Adaptive {
@@ -55,7 +62,8 @@ impl SuperstepStrategy for Adaptive {
 
     fn divider(&self, problem: &Problem) -> Box<dyn Divider> {
         let balanced = self.des.follow(problem);
-        let powers = (1..).map(|power| 1 << power).take_while(|&copies| copies <= problem.workers as u32);
+        let most = self.copies.min(problem.workers as u64) as u32;
+        let powers = (1..).map(|power| 1 << power).take_while(|&copies| copies <= most);
         let fixed = [equal(problem, &balanced.row)]
             .into_iter()
             .chain(powers.map(|copies| replicated(problem, &balanced.row, copies)));

@@ -49,7 +49,7 @@ impl Des {
     pub(crate) fn read(parameters: &Parameters) -> Result<Self, ParseError> {
         Ok(Self {
             every: parameters.count_or_auto("every")?,
-            window: parameters.number("window", 1.0..=1e6)? as usize,
+            window: parameters.whole("window", 1..=1_000_000)? as usize,
             by: By::read(parameters)?,
             terms: Terms::read(parameters)?,
         })

@@ -46,8 +46,8 @@ impl DlbJr {
     fn read(parameters: &Parameters) -> Result<Self, ParseError> {
         Ok(Self {
             des: Des::read(parameters)?,
-            copies: parameters.number("copies", 1.0..=1e6)? as u32,
-            period: parameters.number("period", 1.0..=1e9)? as u64,
+            copies: parameters.whole("copies", 1..=1_000_000)? as u32,
+            period: parameters.whole("period", 1..=1_000_000_000)?,
         })
     }
 }

@@ -79,7 +79,7 @@ pub trait SuperstepStrategy: Send + Sync {
 
 /// Divides the units of one run. One worker of the run has it; all others hear what it says.
 pub trait Divider: Send {
-    /// How the run begins.
+    /// How the run begins. Asked once in every process, and the same in all.
     fn first(&mut self) -> Division;
 
     /// Told a step that is over, says how the units are divided from the next possible step on; `None` to leave them as

@@ -17,7 +17,7 @@ pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
     summary: "equal shares, each computed by several workers: the first to finish counts, the others drop it",
     parameters: &[COPIES],
     build: |parameters| {
-        let copies = parameters.number("copies", 1.0..=1e6)?;
+        let copies = parameters.whole("copies", 1..=1_000_000)?;
         Ok(Box::new(Replicate { copies: copies as u32 }))
     },
 };

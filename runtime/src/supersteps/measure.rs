@@ -1,5 +1,7 @@
 //! What a share did in a step: time to compute, to wait, to move.
 
+use std::ops::Range;
+
 use lb_strategies::supersteps::{Row, Work};
 use lb_strategies::virtual_time::SplitMix64;
 use serde::{Deserialize, Serialize};
@@ -71,6 +73,11 @@ pub(super) struct Worked {
 }
 
 impl Worked {
+    /// Time that a unit of weight took, ns; 0 if nothing was computed.
+    pub(super) fn pace_ns(&self) -> f64 {
+        if self.weight > 0.0 { self.computing_ns as f64 / self.weight } else { 0.0 }
+    }
+
     /// As a policy is told.
     pub(super) fn work(&self) -> Work {
         Work {
@@ -94,14 +101,26 @@ pub(super) struct Measuring {
     moving_since_ns: u64,
     /// Time that the job in hand took so far.
     in_hand_ns: u64,
-    /// Time that a unit of weight takes, as of the last slice; none before the first.
-    pace_ns: Option<f64>,
 }
 
-/// Time of the first slice of a job, and of the longest: how late the word that it is finished may be heard. In between a
-/// slice is as long as those before it, so that at most as much again is lost as was: equal workers finish their own jobs
-/// within microseconds, and have begun those of others by then.
-const SLICES_NS: (f64, f64) = (3e4, 1e6);
+/// Time of the longest slice of a job: how late the word that it is finished may be heard.
+pub(super) const SLICE_NS: f64 = 1e6;
+
+/// The first slice of a job, as a part of the longest.
+const FIRST: f64 = 1.0 / 32.0;
+
+/// Where a slice of a job ends that begins at a unit, if `longest` is the weight of the longest; none is known before the
+/// first step.
+///
+/// A slice is as long as those before it, so that at most as much again is lost as was: equal workers finish their own
+/// jobs within microseconds, and have begun those of others by then. Slices depend on nothing but what all workers know:
+/// whoever computes a job comes to the same parts.
+pub(super) fn slice_end(row: &Row, job: &Range<u64>, from: u64, longest: Option<f64>) -> u64 {
+    let longest = longest.unwrap_or_else(|| row.weight(job.clone()) / 16.0);
+    let weight = row.weight(job.start..from).clamp(FIRST * longest, longest);
+    let units = (weight / row.weight(from..from + 1)).clamp(1.0, 1e15) as u64;
+    job.end.min(from.saturating_add(units))
+}
 
 /// From one reading of quotas to the next: it takes some 50 us.
 const QUOTAS_NS: u64 = 100_000_000;
@@ -112,22 +131,12 @@ impl Measuring {
         self.begun_ns = now_ns;
     }
 
-    /// Units that a slice from `from` on is to have.
-    pub(super) fn slice(&self, row: &Row, from: u64) -> u64 {
-        let heavy = row.weight(from..from + 1);
-        let (shortest_ns, longest_ns) = SLICES_NS;
-        let slice_ns = (self.in_hand_ns as f64).clamp(shortest_ns, longest_ns);
-        self.pace_ns.map_or(1, |pace_ns| (slice_ns / (pace_ns * heavy)).clamp(1.0, 1e15) as u64)
-    }
-
     /// Adds a slice.
     pub(super) fn add(&mut self, (elapsed_ns, cpu_ns): (u64, u64), weight: f64) {
         self.worked.computing_ns += elapsed_ns;
         self.in_hand_ns += elapsed_ns;
         self.worked.cpu_ns += cpu_ns;
         self.worked.weight += weight;
-        self.pace_ns =
-            Some(elapsed_ns.max(1) as f64 / weight).filter(|pace_ns| pace_ns.is_finite() && *pace_ns > 0.0);
     }
 
     /// A job is taken in hand.
@@ -158,5 +167,29 @@ impl Measuring {
     /// All units are there.
     pub(super) fn move_ends(&mut self, now_ns: u64) {
         self.worked.moving_ns = now_ns - self.moving_since_ns;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lb_strategies::supersteps::Weights;
+
+    use super::*;
+
+    #[test]
+    fn slices_double_up_to_the_longest_and_cover_the_job() {
+        let row = Row::new(&Weights::Equal(1000));
+        let slices = |job: Range<u64>, longest| {
+            let (mut at, mut lengths) = (job.start, Vec::new());
+            while at < job.end {
+                let end = slice_end(&row, &job, at, longest);
+                lengths.push(end - at);
+                at = end;
+            }
+            lengths
+        };
+        assert_eq!(slices(100..300, Some(64.0)), [2, 2, 4, 8, 16, 32, 64, 64, 8]);
+        assert_eq!(slices(100..103, Some(0.01)), [1, 1, 1], "no slice is empty");
+        assert_eq!(slices(0..32, None), [1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]);
     }
 }

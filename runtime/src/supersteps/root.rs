@@ -7,8 +7,9 @@ use lb_strategies::supersteps::{Divider, Division, Step};
 use serde::{Deserialize, Serialize};
 
 use super::api::Supersteps;
-use super::measure::Worked;
+use super::measure::{SLICE_NS, Worked};
 use super::report::{DivisionReport, SuperstepWorker};
+use super::said::Next;
 use crate::trace::{StepRecord, StepWorker};
 
 /// Records of steps that are written together.
@@ -16,6 +17,7 @@ const RECORDS: usize = 64;
 
 /// The first share's own.
 pub(super) struct Root<P: Supersteps> {
+    policy: &'static str,
     divider: Box<dyn Divider>,
     /// What the policy answered, until the others are told; then until it takes effect. With the reason.
     answered: Option<(Division, Option<String>)>,
@@ -29,6 +31,8 @@ pub(super) struct Root<P: Supersteps> {
     /// Steps of which the policy knows.
     known: u64,
     figures: Figures,
+    /// Weight of a slice that takes the slowest worker [`SLICE_NS`].
+    slice: Option<f64>,
     /// Records for the trace, if one is written.
     records: Option<Vec<StepRecord>>,
     /// When the first step began, ns.
@@ -85,9 +89,10 @@ pub(super) struct Figures {
 }
 
 impl<P: Supersteps> Root<P> {
-    pub(super) fn new(divider: Box<dyn Divider>, workers: usize, units: u64) -> Self {
+    pub(super) fn new(policy: &'static str, divider: Box<dyn Divider>, workers: usize, units: u64) -> Self {
         let figures = Figures { workers: vec![SuperstepWorker::default(); workers], ..Figures::default() };
         Root {
+            policy,
             divider,
             answered: None,
             told: None,
@@ -97,6 +102,7 @@ impl<P: Supersteps> Root<P> {
             open: BTreeMap::new(),
             known: 0,
             figures,
+            slice: None,
             records: None,
             first_ns: None,
             end: None,
@@ -115,14 +121,14 @@ impl<P: Supersteps> Root<P> {
         (open.begun_ns, open.copies) = (now_ns, copies);
     }
 
-    /// How units are divided after this step, if anew. None at all while somebody has not ended the step before the
-    /// last.
-    pub(super) fn next(&mut self, step: u64) -> Option<Option<Division>> {
+    /// What follows this step. None while somebody has not ended the step before the last.
+    pub(super) fn next(&mut self, step: u64) -> Option<Next> {
         if self.known + 1 < step {
             return None;
         }
         self.told = self.answered.take();
-        Some(self.told.as_ref().map(|(division, _)| division.clone()))
+        let division = self.told.as_ref().map(|(division, _)| division.clone());
+        Some(Next { division, slice: self.slice })
     }
 
     /// A step is over.
@@ -155,6 +161,9 @@ impl<P: Supersteps> Root<P> {
         if let Some(records) = &mut self.records {
             records.push(step.record(number));
         }
+        let paces = step.worked.values().map(Worked::pace_ns);
+        let slowest_ns = paces.fold(0.0, f64::max);
+        self.slice = Some(SLICE_NS / slowest_ns).filter(|slice| slice.is_finite()).or(self.slice);
         self.known += 1;
         let moving_ns = step.worked.values().map(|worked| worked.moving_ns).max().unwrap_or(0);
         let division = self.divider.after(&Step {
@@ -167,7 +176,10 @@ impl<P: Supersteps> Root<P> {
         let Some(division) = division else { return };
         match check(&division, self.workers, self.units) {
             Ok(()) => self.answered = Some((division, self.divider.reason())),
-            Err(why) => self.fault = Some(format!("after step {number} the policy answered {why}")),
+            Err(why) => {
+                let fault = format!("after step {number} the policy `{}` answered {why}", self.policy);
+                self.fault.get_or_insert(fault);
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! Runs a program in supersteps.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lb_strategies::Shape;
 use lb_strategies::supersteps::{Problem, Row, Weights};
@@ -65,8 +65,11 @@ use crate::launch::Launch;
 /// # Ok::<(), caribou::Error>(())
 /// ```
 ///
+/// Takes O(units) time and memory in every process to know the weights; units that are collected go whole to every process.
+///
 /// # Errors
-/// A program of no units, one that panicked, a process that was killed: see [`Error`].
+/// A program of no units, or of a weight that is not above 0; a policy that begins or answers with a division of other
+/// units or workers, by its name; one that panicked, a process that was killed: see [`Error`].
 pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<SuperstepOutcome<P>, Error> {
     let policy = config.balance_supersteps()?;
     let simulated = config.simulates()?;
@@ -80,20 +83,24 @@ pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<Superste
     let machine = Stopwatch::Machine { in_process, in_rank: per_rank };
     let stopwatch = simulated.map_or(machine, Stopwatch::Seeded);
     let (units, weight) = (row.units(), row.weight(0..row.units()));
-    check(&policy.divider(&problem).first(), workers, units).map_err(|why| {
+    let mut divider = policy.divider(&problem);
+    let first = divider.first();
+    check(&first, workers, units).map_err(|why| {
         let why = format!("the policy `{}` began with {why}", policy.name());
         Error::Config { setting: "CARIBOU_LB".into(), why }
     })?;
     let program = Arc::new(Program { user: program, row, stopwatch });
+    // The first share takes it.
+    let divider = Arc::new(Mutex::new(Some(divider)));
     let setup = |setup: &mut Setup| {
         setup.service(program.clone());
         let placement = Placement::by(move |share: u32, _| share / per_rank);
-        let (program, policy, problem) = (program.clone(), policy.clone(), problem.clone());
+        let (program, divider, first, policy) =
+            (program.clone(), divider.clone(), first.clone(), policy.name());
         setup.array_without_sync(workers as u32, placement, move |share: u32| {
-            let mut divider = policy.divider(&problem);
-            let division = divider.first();
-            let root = (share == 0).then(|| Box::new(Root::new(divider, workers, units)));
-            Share::new(share as usize, &program, division, root)
+            let divider = divider.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| share == 0);
+            let root = divider.map(|divider| Box::new(Root::new(policy, divider, workers, units)));
+            Share::new(share as usize, &program, first.clone(), root)
         });
     };
     let report = run_below(config, Shape::Supersteps, setup)?;
@@ -112,6 +119,9 @@ fn weights<P: Supersteps>(program: &P) -> Result<Weights, Error> {
     let weights: Vec<f64> = (0..units).map(|unit| program.weight(unit)).collect();
     if let Some(unit) = weights.iter().position(|weight| !(weight.is_finite() && *weight > 0.0)) {
         return Err(refused(format!("unit {unit} weighs {}, expected a number above 0", weights[unit])));
+    }
+    if !weights.iter().sum::<f64>().is_finite() {
+        return Err(refused("all units together weigh more than a number can say".into()));
     }
     let all_alike = weights.iter().all(|weight| weight.to_bits() == 1.0_f64.to_bits());
     Ok(if all_alike { Weights::Equal(units) } else { Weights::Each(weights) })

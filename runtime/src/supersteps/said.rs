@@ -13,8 +13,8 @@ use super::measure::Worked;
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(super) enum Said<P: Supersteps> {
-    /// How units are divided after this step, if anew.
-    Next { step: u64, division: Option<Division> },
+    /// What follows this step.
+    Next { step: u64, next: Next },
     /// What the unit before the first, or after the last, of the receiver shows.
     Edge { step: u64, after: bool, edge: P::Edge },
     /// What came of a job.
@@ -34,6 +34,15 @@ pub(super) enum Said<P: Supersteps> {
     Did { step: u64, worker: usize, worked: Worked },
     /// Units at the end of the run, from this number on.
     Last { first: u64, units: Vec<P::Unit> },
+}
+
+/// What follows a step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Next {
+    /// How units are divided, if anew.
+    pub(super) division: Option<Division>,
+    /// Weight of the longest slice of a job, once the pace of workers is known.
+    pub(super) slice: Option<f64>,
 }
 
 /// What came of a job: the parts of its slices.

@@ -32,9 +32,9 @@ use lb_strategies::supersteps::{Division, Row};
 use serde::{Deserialize, Serialize};
 
 use super::api::{Job, Parts, Supersteps, Then};
-use super::measure::{Measuring, Stopwatch};
+use super::measure::{Measuring, Stopwatch, slice_end};
 use super::root::Root;
-use super::said::{Finished, Said};
+use super::said::{Finished, Next, Said};
 use crate::arrays::api::chunk::Chunk;
 use crate::arrays::api::ctx::Ctx;
 
@@ -69,7 +69,9 @@ pub(super) struct Share<P: Supersteps> {
     /// Jobs of the group whose units are as they are after the step.
     outcomes: Vec<bool>,
     /// The word of the first share.
-    next: Option<Option<Division>>,
+    next: Option<Next>,
+    /// Weight of the longest slice in this step.
+    longest: Option<f64>,
     /// The job in hand.
     hand: Option<Hand<P::Edge, P::Part>>,
     begun: bool,
@@ -111,6 +113,7 @@ impl<P: Supersteps> Share<P> {
             parts: division.units.iter().map(|_| None).collect(),
             outcomes: Vec::new(),
             next: None,
+            longest: None,
             hand: None,
             begun: false,
             measuring: Measuring::default(),
@@ -156,11 +159,11 @@ impl<P: Supersteps> Share<P> {
     /// The first share says what is next after this step, when it can.
     fn tell_next(&mut self, ctx: &mut Ctx<'_, Self>) {
         let Some(root) = self.root.as_mut().filter(|_| self.begun && self.next.is_none()) else { return };
-        let Some(division) = root.next(self.step) else { return };
+        let Some(next) = root.next(self.step) else { return };
         for other in 1..self.division.units.len() {
-            self.send(other, Said::Next { step: self.step, division: division.clone() }, ctx);
+            self.send(other, Said::Next { step: self.step, next: next.clone() }, ctx);
         }
-        self.next = Some(division);
+        self.next = Some(next);
     }
 
     /// Notes what the jobs of the group see of each other, and tells the neighbouring groups what they see of this one.
@@ -227,7 +230,7 @@ impl<P: Supersteps> Share<P> {
         let to = match group.len() {
             1 => units.end,
             _ if from == units.end => from,
-            _ => units.end.min(from.saturating_add(self.measuring.slice(&program.row, from))),
+            _ => slice_end(&program.row, &units, from, self.longest),
         };
         let slice = from..to;
         let at = self.at(&slice);
@@ -305,7 +308,7 @@ impl<P: Supersteps> Share<P> {
         if !self.begun || self.hand.is_some() || !changed || self.parts.iter().any(Option::is_none) {
             return;
         }
-        let Some(division) = self.next.take() else { return };
+        let Some(next) = self.next.take() else { return };
         let parts: Vec<_> = self.parts.iter_mut().map(|part| part.take().expect("all are there")).collect();
         let all = Box::new(parts.iter().flat_map(|finished| finished.parts.iter()));
         let then = program.user.combine(&mut self.shared, Parts { parts: all });
@@ -314,6 +317,9 @@ impl<P: Supersteps> Share<P> {
             Some(root) => {
                 root.ended(self.step, ctx.elapsed_ns());
                 root.did(self.step, self.me, worked);
+                if let Some(fault) = root.fault() {
+                    return ctx.fail(fault);
+                }
             }
             None => self.send(0, Said::Did { step: self.step, worker: self.me, worked }, ctx),
         }
@@ -321,7 +327,8 @@ impl<P: Supersteps> Share<P> {
         if then == Then::End {
             return self.finish(ctx);
         }
-        if let Some(division) = division.filter(|division| *division != self.division) {
+        self.longest = next.slice;
+        if let Some(division) = next.division.filter(|division| *division != self.division) {
             self.divide(division, ctx);
         }
         self.settle(ctx);
@@ -377,8 +384,8 @@ impl<P: Supersteps> Chunk for Share<P> {
 
     fn receive(&mut self, said: Said<P>, ctx: &mut Ctx<'_, Self>) {
         match said {
-            Said::Next { division, .. } => {
-                self.next = Some(division);
+            Said::Next { next, .. } => {
+                self.next = Some(next);
                 self.end(ctx);
             }
             Said::Edge { step, after, edge } if step == self.step => {
@@ -412,7 +419,7 @@ impl<P: Supersteps> Chunk for Share<P> {
                 let root = self.root.as_mut().expect("the first share hears what all did");
                 root.did(step, worker, worked);
                 if let Some(fault) = root.fault() {
-                    ctx.fail(fault);
+                    return ctx.fail(fault);
                 }
                 self.conclude(ctx);
                 self.tell_next(ctx);
@@ -427,11 +434,21 @@ impl<P: Supersteps> Chunk for Share<P> {
     }
 
     fn waits_for(&self) -> Option<String> {
-        let missing = self.parts.iter().filter(|part| part.is_none()).count();
-        Some(match self.missing {
-            0 => format!("{missing} of {} jobs of step {}", self.parts.len(), self.step),
-            units => format!("{units} of its units for step {}", self.step),
-        })
+        let jobs = self.parts.iter().filter(|part| part.is_none()).count();
+        let edges = self
+            .awaited
+            .iter()
+            .zip(&self.outer)
+            .filter(|(awaited, edge)| **awaited && edge.is_none())
+            .count();
+        let what = match (self.missing, edges, jobs) {
+            (0, 0, 0) if self.next.is_none() => "the word of the first share on what follows".to_owned(),
+            (0, 0, 0) => "the units of jobs that others finished".to_owned(),
+            (0, 0, _) => format!("{jobs} of {} jobs", self.parts.len()),
+            (0, ..) => format!("what {edges} of its neighbours show"),
+            (units, ..) => format!("{units} of its units"),
+        };
+        Some(format!("{what}, in step {}", self.step))
     }
 }
 

@@ -41,7 +41,9 @@ impl Answer {
     pub(crate) fn count(&mut self, residual: f64, limits: Limits) -> bool {
         self.residual = residual;
         self.steps += 1;
-        residual <= limits.residual || !residual.is_finite() || self.steps == limits.steps
+        residual.is_finite() && residual <= limits.residual
+            || !residual.is_finite()
+            || self.steps == limits.steps
     }
 }
 

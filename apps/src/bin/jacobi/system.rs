@@ -63,6 +63,12 @@ impl System {
                 )));
             }
         };
+        if let Some(row) = right.iter().position(|value| !value.is_finite()) {
+            let row = row + 1;
+            return Err(Error::Usage(format!(
+                "--matrix: the right-hand side of row {row} is beyond the numbers that a double can say; scale the system"
+            )));
+        }
         Ok(Self::Read { matrix, right })
     }
 
