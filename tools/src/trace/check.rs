@@ -1,7 +1,7 @@
 //! `caribou trace check`: reads every byte of a trace and compares what its parts say about the same things.
 //!
 //! Two halves. The files: magic lines, headers, checksums, the index, records that read as what they are, events in
-//! order. And what was written there: messages, places of chunks, totals, syncs. The second half needs all workers in the
+//! order. And what was written there: messages, places of chunks, totals, syncs, steps. The second half needs all workers in the
 //! order of time, and takes the memory of a block a worker, of a few words a chunk, and of messages under way.
 //! It repairs nothing.
 
@@ -9,6 +9,7 @@ mod finding;
 mod messages;
 mod places;
 mod sound;
+mod steps;
 mod totals;
 
 use std::io::Write;

@@ -33,6 +33,7 @@ pub(crate) enum Place {
     },
     Worker(u32),
     Sync(u64),
+    Step(u64),
     Whole,
 }
 
@@ -43,6 +44,7 @@ impl fmt::Display for Place {
             Place::Time { worker, ns } => write!(f, "worker {worker} at {ns} ns"),
             Place::Worker(worker) => write!(f, "worker {worker}"),
             Place::Sync(sync) => write!(f, "sync {sync}"),
+            Place::Step(step) => write!(f, "step {step}"),
             Place::Whole => write!(f, "all of it"),
         }
     }

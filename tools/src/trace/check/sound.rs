@@ -5,6 +5,7 @@ use trace_reader::Trace;
 use super::finding::{Findings, Place, Severity};
 use super::messages::Messages;
 use super::places::Places;
+use super::steps;
 use super::totals::Totals;
 use crate::trace::analysis::events::{Events, Scope};
 
@@ -67,6 +68,7 @@ pub(crate) fn look(trace: &Trace, messages_max: usize, findings: &mut Findings) 
     messages.finish(whole, findings);
     places.finish(whole, findings);
     totals.finish(whole, findings);
+    steps::look(trace, whole, findings);
     let dropped = trace.dropped();
     if dropped > 0 {
         let what = || format!("{dropped} events were not kept, so sums of events are too low");

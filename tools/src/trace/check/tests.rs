@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use caribou::SyncReport;
-use caribou::trace::{Activity, ArrayId, End, Event, Name, NameId, Profile, RunRecord, Sample, What, Writer};
+use caribou::trace::{
+    Activity, ArrayId, End, Event, Name, NameId, Profile, RunRecord, Sample, Shape, StepRecord, StepWorker,
+    What, Writer,
+};
 
 use crate::tests::{caribou, caribou_says};
 use crate::trace::tests::{Scratch, chunk, generated, handler, send};
@@ -14,6 +17,7 @@ struct Rank {
     events: Vec<Event>,
     samples: Vec<Sample>,
     syncs: Vec<SyncReport>,
+    steps: Vec<StepRecord>,
     profile: Profile,
     end: End,
 }
@@ -28,7 +32,9 @@ fn two_ranks() -> [Rank; 2] {
 
 fn write(dir: &Path, arrows: u32, ranks: &[Rank]) {
     for (number, rank) in ranks.iter().enumerate() {
+        let shape = if ranks[0].steps.is_empty() { Shape::Arrays } else { Shape::Supersteps };
         let run = RunRecord {
+            shape,
             ranks: ranks.len() as u32,
             workers: vec![1; ranks.len()],
             rank: number as u32,
@@ -41,6 +47,7 @@ fn write(dir: &Path, arrows: u32, ranks: &[Rank]) {
         writer.events(0, &rank.events).unwrap();
         writer.samples(&rank.samples).unwrap();
         writer.syncs(&rank.syncs).unwrap();
+        writer.steps(&rank.steps).unwrap();
         writer.profile(0, &rank.profile).unwrap();
         writer.finish(&rank.end).unwrap();
     }
@@ -274,4 +281,63 @@ fn only_so_many_messages_are_kept() {
     let dir = generated("check-bounded", 5_000);
     let text = caribou(&["trace", "check", dir.text(), "--messages-max", "10"]).unwrap();
     assert!(text.contains("messages were not compared, --messages-max is too low"), "{text}");
+}
+
+/// Two workers of five units each; from step 1 on both compute all, and one drops a job.
+fn two_steps() -> [Rank; 2] {
+    let worker = |computing_ns| StepWorker { units: 5, computing_ns, ..StepWorker::default() };
+    let step = |step: u64| StepRecord {
+        step,
+        begin_ns: 100 * step,
+        end_ns: 100 * step + 90,
+        copies: 1,
+        workers: vec![worker(80), worker(50)],
+        ..StepRecord::default()
+    };
+    let mut ranks = two_ranks();
+    let mut copied = StepRecord { copies: 2, moved: 10, divided: true, ..step(1) };
+    (copied.workers[1].dropped, copied.workers[1].dropped_ns) = (1, 30);
+    ranks[0].steps = vec![step(0), copied];
+    ranks
+}
+
+#[test]
+fn steps_that_cannot_be_are_found() {
+    let (text, sound) = checked("steps", 1, &two_steps());
+    assert!(sound, "{text}");
+    /// Breaks one thing.
+    type Break = fn(&mut [StepRecord]);
+    let broken: [(Break, &str); 15] = [
+        (|steps| steps[1].end_ns = 99, "step 1: began at 100 ns and ended at 99 ns"),
+        (|steps| steps[0].end_ns = 101, "step 1: began at 100 ns, before step 0 ended"),
+        (|steps| steps[1].step = 0, "step 0: is recorded twice"),
+        (|steps| steps[1].step = 2, "step 2: follows step 0"),
+        (|steps| steps[0].step = 7, "step 1: is the first that is recorded"),
+        (|steps| steps[1].workers.truncate(1), "step 1: has 1 workers, the run had 2"),
+        (|steps| steps[1].copies = 3, "step 1: has 3 copies for 2 workers"),
+        (|steps| steps[0].copies = 0, "step 0: has 0 copies for 2 workers"),
+        (|steps| steps[1].divided = false, "step 1: moved 10 units without a new division"),
+        (|steps| steps[1].moved = 9, "step 1: moved 9 units, between its shares and those before are 10"),
+        (|steps| steps[1].workers[0].units = 4, "step 1: divides 9 units, and there were 10"),
+        (|steps| (steps[1].divided, steps[1].moved) = (false, 0), "step 1: has other shares than"),
+        (
+            |steps| steps[1].workers[1].dropped_ns = 51,
+            "1 jobs for 51 ns and dropped them, and computed 50 ns in all",
+        ),
+        (|steps| steps[1].workers[1].dropped = 0, "worker 1 computed 0 jobs for 30 ns and dropped them"),
+        (
+            |steps| steps[0].workers[0].dropped = 1,
+            "step 0: worker 0 dropped 1 jobs, of which nobody had a copy",
+        ),
+    ];
+    for (number, (break_it, what)) in broken.into_iter().enumerate() {
+        let mut ranks = two_steps();
+        break_it(&mut ranks[0].steps);
+        finds(&format!("steps-{number}"), &ranks, what);
+    }
+    let mut ranks = two_steps();
+    ranks[0].steps.remove(0);
+    ranks[0].end.dropped = 1;
+    let (text, sound) = checked("steps-dropped", 1, &ranks);
+    assert!(sound, "what was dropped need not be there: {text}");
 }

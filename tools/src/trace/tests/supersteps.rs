@@ -1,14 +1,17 @@
 //! What commands say of a program in supersteps, against figures worked out here.
 
 use std::fs;
+use std::time::Duration;
 
 use caribou::trace::{End, RunRecord, Shape, StepRecord, StepWorker, Writer};
+use caribou::{Config, Job, Parts, Pin, Supersteps, Then};
 use serde_json::Value;
 
 use super::Scratch;
-use crate::tests::caribou;
+use crate::tests::{caribou, caribou_says};
 
-/// Ten steps of two workers: four of 40 us, then a new division, and six of 20 us. In the last one a job is dropped.
+/// Ten steps of two workers: four of 40 us, then a new division with copies, and six of 20 us. In the last one a job is
+/// dropped.
 fn steps() -> Vec<StepRecord> {
     let step = |step: u64| {
         let long_ns = if step < 4 { 40_000 } else { 20_000 };
@@ -30,8 +33,9 @@ fn steps() -> Vec<StepRecord> {
             }
         };
         let reason = divided.then(|| "worker 1 is four times as slow".to_owned());
-        let moved = if divided { 30 } else { 0 };
-        StepRecord { step, begin_ns, end_ns: begin_ns + long_ns, copies: 1, moved, divided, reason, workers }
+        // With copies each worker has all units.
+        let (moved, copies) = (if divided { 100 } else { 0 }, if step < 4 { 1 } else { 2 });
+        StepRecord { step, begin_ns, end_ns: begin_ns + long_ns, copies, moved, divided, reason, workers }
     };
     (0..10).map(step).collect()
 }
@@ -57,11 +61,13 @@ fn written(name: &str, steps: &[StepRecord]) -> Scratch {
 fn every_command_says_what_divisions_and_drops_did() {
     let dir = written("supersteps", &steps());
     let trace = dir.path().to_str().unwrap();
-    let says = "10 steps, 28.00 us in the mean, 40.00 us at most; 1 new division, 30 units moved; a step took 40.00 us \
+    let says = "10 steps, 28.00 us in the mean, 40.00 us at most; 1 new division, 100 units moved; a step took 40.00 us \
                 before the first, 20.00 us after the last; 1 job dropped, after 3.00 us in the mean";
     let text = caribou(&["trace", "lb", trace]).unwrap();
     assert!(text.contains(says), "{text}");
     assert!(text.contains("worker 1 is four times as slow") && text.contains("80 20"), "{text}");
+    let text = caribou(&["trace", "check", trace]).unwrap();
+    assert!(text.contains("\nsound: "), "{text}");
     let text = caribou(&["trace", "summary", trace]).unwrap();
     assert!(text.contains(&format!("balancing: {says}")) && text.contains("jobs dropped"), "{text}");
     let page: Value = serde_json::from_str(&caribou(&["trace", "lb", trace, "--json"]).unwrap()).unwrap();
@@ -69,7 +75,7 @@ fn every_command_says_what_divisions_and_drops_did() {
     let division = &tables["divisions"][0];
     let figures =
         ["step", "moved", "moving_ns", "step_before_ns", "step_after_ns"].map(|key| division[key].as_f64());
-    assert_eq!(figures, [4.0, 30.0, 5_000.0, 40_000.0, 20_000.0].map(Some));
+    assert_eq!(figures, [4.0, 100.0, 5_000.0, 40_000.0, 20_000.0].map(Some));
     let slow = &tables["step_workers"][1];
     let figures =
         ["units", "computing_ns", "waiting_ns", "dropped", "dropped_ns"].map(|key| slow[key].as_f64());
@@ -103,9 +109,61 @@ fn records_of_any_numbers_are_borne() {
     };
     let dir = written("supersteps-wild", &[step(3), step(0), step(9), step(1)]);
     let trace = dir.path().to_str().unwrap();
-    for command in ["summary", "lb", "timeline", "utilisation", "check"] {
+    let (text, error) = caribou_says(&["trace", "check", trace]);
+    assert!(error.is_some() && text.contains("step 0: has 3 workers, the run had 2"), "{text}");
+    for command in ["summary", "lb", "timeline", "utilisation"] {
         caribou(&["trace", command, trace]).map(drop).unwrap_or_else(|error| panic!("{command}: {error}"));
     }
     let html = dir.path().join("report.html");
     caribou(&["trace", "report", trace, "-o", html.to_str().unwrap()]).unwrap();
+}
+
+/// Computes nothing, and takes its time: the last units are slow, and for a while others are.
+struct Slow;
+
+impl Supersteps for Slow {
+    type Unit = ();
+    type Edge = ();
+    type Part = ();
+    type Shared = u64;
+
+    fn units(&self) -> u64 {
+        30
+    }
+
+    fn begin(&self) -> u64 {
+        0
+    }
+
+    fn unit(&self, _: u64) {}
+
+    fn compute(&self, job: Job<'_, Self>) {
+        let slow = if job.step < 20 { 20 } else { 10 };
+        let time_us = job.units.map(|unit| if unit < slow { 20 } else { 200 }).sum();
+        std::thread::sleep(Duration::from_micros(time_us));
+    }
+
+    fn changes(&self) -> bool {
+        false
+    }
+
+    fn combine(&self, steps: &mut u64, _: Parts<'_, ()>) -> Then {
+        *steps += 1;
+        if *steps == 40 { Then::End } else { Then::Step }
+    }
+}
+
+#[test]
+fn the_trace_of_a_run_is_sound_whatever_the_policy() {
+    for lb in ["des,by=wall", "replicate,copies=3", "adaptive"] {
+        let dir = Scratch::new(&format!("supersteps-{}", lb.split(',').next().unwrap()));
+        let config = Config::default().ranks(3).pin(Pin::Off).trace(dir.path()).lb(lb).unwrap();
+        let report = caribou::supersteps(&config, Slow).unwrap().report;
+        let text = caribou(&["trace", "check", dir.text()]).unwrap_or_else(|error| panic!("{lb}: {error}"));
+        assert!(text.contains("sound: "), "{lb}: {text}");
+        let says = caribou(&["trace", "lb", dir.text()]).unwrap();
+        assert!(says.starts_with("40 steps, "), "{lb}: {says}");
+        let dropped: u64 = report.workers.iter().map(|worker| worker.dropped).sum();
+        assert_eq!(says.contains(" dropped, after "), dropped > 0, "{lb}: {says}");
+    }
 }
