@@ -20,7 +20,8 @@ use crate::launch::Launch;
 ///
 /// `CARIBOU_LB` selects the policy that divides the units, a share for each worker of each rank. Under `mpirun` every
 /// process calls this with the same program, and gets the same outcome; a rank has as many shares as `CARIBOU_WORKERS`
-/// says, or one. A simulated run has one a rank.
+/// says, or one. A simulated run has one a rank. Threads of one rank take each other's shares when they are idle: have a rank
+/// for each vCPU, as by default, where vCPUs differ.
 ///
 /// ```
 /// use caribou::{Config, Job, Parts, Supersteps, Then};
