@@ -292,6 +292,48 @@ fn all_workers_combine_the_same_parts_whoever_finished_a_job_first() {
     }
 }
 
+/// Units of which only the odd ones have an edge.
+struct Ragged(u64);
+
+impl Supersteps for Ragged {
+    type Unit = u64;
+    type Edge = u64;
+    type Part = ();
+    type Shared = ();
+
+    fn units(&self) -> u64 {
+        self.0
+    }
+
+    fn begin(&self) {}
+
+    fn unit(&self, number: u64) -> u64 {
+        number
+    }
+
+    fn edge(&self, unit: &u64) -> Option<u64> {
+        Some(*unit).filter(|unit| !unit.is_multiple_of(2))
+    }
+
+    fn compute(&self, _: Job<'_, Self>) {}
+
+    fn combine(&self, (): &mut (), _: Parts<'_, ()>) -> Then {
+        Then::End
+    }
+}
+
+#[test]
+fn edges_of_some_units_and_units_beyond_memory_are_refused() {
+    let refused = |units| {
+        let outcome = caribou::supersteps(&Config::default().ranks(2), Ragged(units)).map(|_| ());
+        outcome.expect_err("it is refused").to_string()
+    };
+    let error = refused(12);
+    assert!(error.contains("expected all to have one or none"), "{error}");
+    let error = refused(u64::MAX);
+    assert!(error.contains("18446744073709551615 units are more than the memory has room for"), "{error}");
+}
+
 /// Begins with another division whenever it is asked.
 struct Fickle(AtomicU64);
 

@@ -11,7 +11,7 @@ use super::des::{Des, EVERY, Following, WINDOW};
 use super::equal::equal;
 use super::pace::By;
 use super::policy::{Divider, Division, Problem, Step, SuperstepStrategy};
-use super::redivide::{AHEAD, TOLERANCE, slowest};
+use super::redivide::{AHEAD, Overhead, TOLERANCE, slowest};
 use super::replicate::replicated;
 use super::row::moved;
 use crate::entry::Entry;
@@ -75,6 +75,7 @@ impl SuperstepStrategy for Adaptive {
             squares: none,
             balanced,
             in_force: 0,
+            overhead: Overhead::default(),
             patience: self.patience,
             policy: self.des,
             reason: None,
@@ -88,6 +89,7 @@ struct Ways {
     /// The ways from 1 on: equal shares, then copies of them.
     fixed: Vec<Division>,
     in_force: usize,
+    overhead: Overhead,
     /// Of each way: by how much it took less than the one in force, s, since it last did not.
     regrets: Vec<f64>,
     /// Of each way: mean of the squares of its differences from the one in force.
@@ -107,7 +109,15 @@ impl Divider for Ways {
         let ways = 0..=self.fixed.len();
         let mut took: Vec<f64> =
             ways.map(|way| slowest(&self.balanced.row, self.division(way), &paces)).collect();
+        let in_force = self.division(self.in_force).clone();
+        self.overhead.add(&in_force, step.seconds, took[self.in_force]);
+        for (way, took) in took.iter_mut().enumerate() {
+            *took += self.overhead.of(self.division(way));
+        }
         let divided = self.balanced.divide();
+        if divided.is_some() && self.in_force == 0 {
+            self.reason = self.balanced.reason();
+        }
         took[0] += divided.map_or(0.0, |moved| self.balanced.price.seconds(moved));
         self.regret(&took);
         let switches = self.switch();

@@ -15,7 +15,7 @@ use super::des::{Des, EVERY, Following, WINDOW};
 use super::line::Line;
 use super::pace::By;
 use super::policy::{Divider, Division, Problem, Step, SuperstepStrategy};
-use super::redivide::{AHEAD, TOLERANCE, slowest};
+use super::redivide::{AHEAD, Overhead, TOLERANCE, slowest};
 use super::replicate::{COPIES, replicated};
 use crate::entry::Entry;
 use crate::parameters::{Parameter, Parameters};
@@ -63,6 +63,7 @@ impl SuperstepStrategy for DlbJr {
         Box::new(Choosing {
             copied: replicated(problem, &balanced.row, self.copies),
             before: balanced.division.clone(),
+            overhead: Overhead::default(),
             early: Vec::new(),
             balanced,
             job,
@@ -81,6 +82,7 @@ impl SuperstepStrategy for DlbJr {
 struct Choosing {
     balanced: Following,
     copied: Division,
+    overhead: Overhead,
     /// Shares in proportion as of the last step, whether in force or not.
     before: Division,
     /// Steps before the first time to divide: their time, and the pace of each worker.
@@ -134,6 +136,9 @@ impl Divider for Choosing {
             }
         }
         self.steps += 1;
+        if divided.is_some() && !self.copies_in_force {
+            self.reason = self.balanced.reason();
+        }
         let switches = self.steps >= self.due && self.balanced.looked && self.choose();
         let division = if self.copies_in_force { &self.copied } else { &self.balanced.division };
         (switches || divided.is_some() && !self.copies_in_force).then(|| division.clone())
@@ -148,9 +153,9 @@ impl Choosing {
     /// Steps 2 and 3: what a step took, and what it would have taken the other way; without the price of a switch.
     fn sum_up(&mut self, seconds: f64, paces: &[f64], balanced: &Division, in_force: &Division) {
         let computing = |division: &Division| slowest(&self.balanced.row, division, paces);
-        let synchronising = (seconds - computing(in_force)).max(0.0);
-        self.sums.balanced_seconds += computing(balanced) + synchronising;
-        self.sums.copied_seconds += computing(&self.copied) + synchronising;
+        self.overhead.add(in_force, seconds, computing(in_force));
+        self.sums.balanced_seconds += computing(balanced) + self.overhead.of(balanced);
+        self.sums.copied_seconds += computing(&self.copied) + self.overhead.of(&self.copied);
         self.sums.paces.iter_mut().zip(paces).for_each(|(sum, pace)| *sum += pace);
     }
 

@@ -111,6 +111,33 @@ impl Price {
     }
 }
 
+/// What a step takes besides the computing of the slowest worker, with copies and without, as it was of late: waiting for
+/// messages, and for memory that copies ask for twice.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Overhead {
+    with_copies: Option<f64>,
+    without: Option<f64>,
+}
+
+impl Overhead {
+    /// Adds a step that took so long under a division, and what its slowest worker computes.
+    pub(crate) fn add(&mut self, division: &Division, seconds: f64, computing: f64) {
+        let overhead = (seconds - computing).max(0.0);
+        let known = if division.copies > 1 { &mut self.with_copies } else { &mut self.without };
+        let before = known.unwrap_or(overhead);
+        *known = Some(before + (overhead - before) / 16.0);
+    }
+
+    /// That of a division, s; where there was none of its kind, that of the other.
+    pub(crate) fn of(&self, division: &Division) -> f64 {
+        let (known, other) = match division.copies > 1 {
+            true => (self.with_copies, self.without),
+            false => (self.without, self.with_copies),
+        };
+        known.or(other).unwrap_or(0.0)
+    }
+}
+
 /// The seconds that the slowest worker computes in a step, or the slowest group of workers where jobs have copies.
 pub(crate) fn slowest(row: &Row, division: &Division, paces: &[f64]) -> f64 {
     let weights: Vec<f64> = row.weights(division).collect();

@@ -70,7 +70,7 @@ pub trait Supersteps: Send + Sync + Sized + 'static {
     /// Number of units.
     fn units(&self) -> u64;
 
-    /// The weight of a unit, above 0: one of twice the weight takes twice as long.
+    /// The weight of a unit, above 0: one of twice the weight takes twice as long. By default all weigh 1.
     fn weight(&self, unit: u64) -> f64 {
         let _ = unit;
         1.0
@@ -83,7 +83,7 @@ pub trait Supersteps: Send + Sync + Sized + 'static {
     fn unit(&self, number: u64) -> Self::Unit;
 
     /// What the neighbours of a unit see of it in the next step, where they are of another job; none if nothing.
-    /// All units have edges or none has.
+    /// All units have edges or none has; by default none.
     fn edge(&self, unit: &Self::Unit) -> Option<Self::Edge> {
         let _ = unit;
         None
@@ -92,8 +92,8 @@ pub trait Supersteps: Send + Sync + Sized + 'static {
     /// Computes a step of some units.
     fn compute(&self, job: Job<'_, Self>) -> Self::Part;
 
-    /// Tells whether [`compute`](Self::compute) changes the data of units. If not, copies of a job need not be told of
-    /// it.
+    /// Tells whether [`compute`](Self::compute) changes the data of units, as it does by default. If not, copies of a job
+    /// need not be told of it.
     fn changes(&self) -> bool {
         true
     }
@@ -102,12 +102,12 @@ pub trait Supersteps: Send + Sync + Sized + 'static {
     /// order, and must come to the same.
     fn combine(&self, shared: &mut Self::Shared, parts: Parts<'_, Self::Part>) -> Then;
 
-    /// How the parts of a step get to every worker.
+    /// How the parts of a step get to every worker: by default [`Exchange::Direct`].
     fn exchange(&self) -> Exchange {
         Exchange::Direct
     }
 
-    /// Tells whether the outcome is to have all units.
+    /// Tells whether the outcome is to have all units; by default it has none.
     fn collects(&self) -> bool {
         false
     }

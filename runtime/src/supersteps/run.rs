@@ -117,7 +117,12 @@ fn weights<P: Supersteps>(program: &P) -> Result<Weights, Error> {
     if units == 0 {
         return Err(refused("the program has no units".into()));
     }
-    let weights: Vec<f64> = (0..units).map(|unit| program.weight(unit)).collect();
+    let mut weights = Vec::new();
+    let fits = usize::try_from(units).is_ok_and(|units| weights.try_reserve_exact(units).is_ok());
+    if !fits {
+        return Err(refused(format!("{units} units are more than the memory has room for")));
+    }
+    weights.extend((0..units).map(|unit| program.weight(unit)));
     if let Some(unit) = weights.iter().position(|weight| !(weight.is_finite() && *weight > 0.0)) {
         return Err(refused(format!("unit {unit} weighs {}, expected a number above 0", weights[unit])));
     }

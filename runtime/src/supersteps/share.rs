@@ -172,6 +172,12 @@ impl<P: Supersteps> Share<P> {
         let mine = held(&self.division, self.me);
         let all: u64 = self.division.units.iter().sum();
         let shows = edge(self.units.first()).is_some();
+        if shows != edge(self.units.last()).is_some() {
+            let (first, last) = (mine.start, mine.end - 1);
+            return ctx.fail(format!(
+                "of units {first} and {last} one has an edge, expected all to have one or none"
+            ));
+        }
         let note = |job| {
             let at = self.at(&self.job(job));
             [

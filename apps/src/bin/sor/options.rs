@@ -7,13 +7,13 @@ use presentation::counts;
 #[command(name = "sor", version, after_help = AFTER_HELP)]
 pub(crate) struct Options {
     /// Points along a side of the square
-    #[arg(long, value_name = "POINTS", default_value_t = 2000, value_parser = counts(1..=1_000_000u32))]
+    #[arg(long, value_name = "POINTS", default_value_t = 1000, value_parser = counts(1..=1_000_000u32))]
     pub(crate) grid: u32,
     /// The change of a point in a sweep to end with
     #[arg(long, value_name = "CHANGE", default_value_t = 1e-6, value_parser = tolerance)]
     pub(crate) tolerance: f64,
     /// Sweeps at most; each is two steps, one of the red points, one of the black
-    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = counts(1..=50_000_000u32))]
+    #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = counts(1..=50_000_000u32))]
     pub(crate) sweeps: u32,
 }
 
