@@ -152,8 +152,10 @@ impl<P: Supersteps> Share<P> {
             root.begin(self.step, self.division.copies, ctx.elapsed_ns(), ctx.writes());
         }
         self.tell_next(ctx);
-        self.show_edges(&program.user, group, ctx);
-        self.compute(ctx);
+        match self.show_edges(&program.user, group, ctx) {
+            Ok(()) => self.compute(ctx),
+            Err(why) => ctx.fail(why),
+        }
     }
 
     /// The first share says what is next after this step, when it can.
@@ -167,14 +169,22 @@ impl<P: Supersteps> Share<P> {
     }
 
     /// Notes what the jobs of the group see of each other, and tells the neighbouring groups what they see of this one.
-    fn show_edges(&mut self, program: &P, group: Range<usize>, ctx: &mut Ctx<'_, Self>) {
+    ///
+    /// # Errors
+    /// If some units have edges and others none.
+    fn show_edges(
+        &mut self,
+        program: &P,
+        group: Range<usize>,
+        ctx: &mut Ctx<'_, Self>,
+    ) -> Result<(), String> {
         let edge = |unit: Option<&P::Unit>| unit.and_then(|unit| program.edge(unit));
         let mine = held(&self.division, self.me);
         let all: u64 = self.division.units.iter().sum();
         let shows = edge(self.units.first()).is_some();
         if shows != edge(self.units.last()).is_some() {
             let (first, last) = (mine.start, mine.end - 1);
-            return ctx.fail(format!(
+            return Err(format!(
                 "of units {first} and {last} one has an edge, expected all to have one or none"
             ));
         }
@@ -188,7 +198,7 @@ impl<P: Supersteps> Share<P> {
         self.inner = group.clone().map(note).collect();
         self.awaited = [shows && mine.start > 0, shows && mine.end < all];
         if !shows {
-            return;
+            return Ok(());
         }
         for (side, unit) in [(0, self.units.first()), (1, self.units.last())] {
             let Some(edge) = edge(unit).filter(|_| self.awaited[side]) else { continue };
@@ -198,6 +208,7 @@ impl<P: Supersteps> Share<P> {
                 self.send(to, Said::Edge { step: self.step, after: side == 0, edge: edge.clone() }, ctx);
             }
         }
+        Ok(())
     }
 
     /// The group that has this unit.
