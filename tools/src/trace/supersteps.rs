@@ -14,13 +14,22 @@ const SHARES_MAX: usize = 8;
 
 /// Meaning of some heads.
 pub(crate) const WORDS: &str = "before, after: median time of a step in the 20 steps before and after, or fewer if \
-    another division was there; copies: workers that compute each job; shares: units of each worker's job";
+    another division was there; copies: workers that compute each job; shares: units of each worker's job; copies before, shares before: in the step before";
 
 /// A division that took effect.
 pub(crate) struct Division<'t> {
     pub(crate) step: &'t StepRecord,
+    /// The step before it, if that is recorded.
+    last: Option<&'t StepRecord>,
     before_ns: Option<f64>,
     after_ns: Option<f64>,
+}
+
+impl Division<'_> {
+    /// Tells whether jobs have more or fewer copies than before.
+    fn switches(&self) -> bool {
+        self.last.is_some_and(|last| last.copies != self.step.copies)
+    }
 }
 
 /// The divisions of a run after the first, in order.
@@ -33,6 +42,7 @@ pub(crate) fn divisions(trace: &Trace) -> Vec<Division<'_>> {
         let of = |steps: &[StepRecord]| median(steps.iter().map(|step| long_ns(step) as f64).collect());
         Division {
             step: &steps[place],
+            last: place.checked_sub(1).map(|last| &steps[last]),
             before_ns: of(&steps[from.max(place.saturating_sub(AROUND))..place]),
             after_ns: of(&steps[place..to.min(place.saturating_add(AROUND))]),
         }
@@ -60,9 +70,13 @@ pub(crate) fn answer(trace: &Trace) -> Option<String> {
     );
     match (divisions.first(), divisions.last()) {
         (Some(first), Some(last)) => {
+            let switches = match divisions.iter().filter(|division| division.switches()).count() {
+                0 => String::new(),
+                switches => format!(" ({switches} to other copies)"),
+            };
             let moved = divisions.iter().fold(0u64, |sum, division| sum.saturating_add(division.step.moved));
             says += &format!(
-                "{}, {} moved",
+                "{}{switches}, {} moved",
                 counted(divisions.len(), "new division"),
                 counted(moved as usize, "unit")
             );
@@ -90,16 +104,18 @@ pub(crate) fn answer(trace: &Trace) -> Option<String> {
 /// A row a division.
 pub(crate) fn divisions_table(trace: &Trace) -> Table {
     let heads = columns(
-        "step | at_ns: at | copies | shares | moved | moving_ns: moving | step_before_ns: before | step_after_ns: after | reason",
+        "step | at_ns: at | copies_before: copies before | copies | shares_before: shares before | shares | moved | moving_ns: moving | step_before_ns: before | step_after_ns: after | reason",
     );
     let mut table = Table::new("divisions", "", &heads);
     let ns = |ns: Option<f64>| ns.map_or(Cell::Empty, Cell::Ns);
-    for Division { step, before_ns, after_ns } in divisions(trace) {
+    for Division { step, last, before_ns, after_ns } in divisions(trace) {
         let moving_ns = step.workers.iter().map(|worker| worker.moving_ns).max().unwrap_or(0);
         table.row([
             Cell::Count(step.step),
             Cell::ns(step.begin_ns),
+            last.map_or(Cell::Empty, |last| Cell::Count(last.copies.into())),
             Cell::Count(step.copies.into()),
+            last.map_or(Cell::Empty, |last| Cell::Text(shares(&last.workers))),
             Cell::Text(shares(&step.workers)),
             Cell::Count(step.moved),
             Cell::ns(moving_ns),

@@ -19,6 +19,7 @@ use super::analysis::spent::{Parts, spent};
 use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table, counted, duration};
 use super::select::Selection;
+use super::supersteps;
 use crate::{Error, output};
 
 /// Options of the command.
@@ -126,6 +127,11 @@ fn page(trace: &Trace, map: &Map, options: &Options) -> Page {
     page.says.push(answer(map, trace.run.shape));
     page.tables =
         vec![ranks(&map.rows), strips(map, options.part, trace.run.shape), over_time(map), cells(map)];
+    if !trace.steps.is_empty() {
+        page.tables.push(supersteps::workers_table(trace));
+        page.notes
+            .push("computing, waiting and moving units are of all steps, whatever the time chosen".into());
+    }
     page.notes.push(
         "lost: wall time of handlers that was not CPU time; of it steal is sampled a rank, the rest measured a worker"
             .into(),

@@ -61,7 +61,7 @@ fn written(name: &str, steps: &[StepRecord]) -> Scratch {
 fn every_command_says_what_divisions_and_drops_did() {
     let dir = written("supersteps", &steps());
     let trace = dir.path().to_str().unwrap();
-    let says = "10 steps, 28.00 us in the mean, 40.00 us at most; 1 new division, 100 units moved; a step took 40.00 us \
+    let says = "10 steps, 28.00 us in the mean, 40.00 us at most; 1 new division (1 to other copies), 100 units moved; a step took 40.00 us \
                 before the first, 20.00 us after the last; 1 job dropped, after 3.00 us in the mean";
     let text = caribou(&["trace", "lb", trace]).unwrap();
     assert!(text.contains(says), "{text}");
@@ -75,6 +75,8 @@ fn every_command_says_what_divisions_and_drops_did() {
     let division = &tables["divisions"][0];
     let figures =
         ["step", "moved", "moving_ns", "step_before_ns", "step_after_ns"].map(|key| division[key].as_f64());
+    assert_eq!((&division["shares_before"], &division["shares"]), (&"50 50".into(), &"80 20".into()));
+    assert_eq!((&division["copies_before"], &division["copies"]), (&1.into(), &2.into()));
     assert_eq!(figures, [4.0, 100.0, 5_000.0, 40_000.0, 20_000.0].map(Some));
     let slow = &tables["step_workers"][1];
     let figures =
@@ -82,6 +84,9 @@ fn every_command_says_what_divisions_and_drops_did() {
     assert_eq!(figures, [20.0, 256_000.0, 24_000.0, 1.0, 3_000.0].map(Some));
     assert_eq!(tables["steps"].as_array().map(Vec::len), Some(10));
     assert_eq!(tables["steps"][0]["imbalance"].as_f64(), Some(1.6));
+    let page = caribou(&["trace", "utilisation", trace, "--json"]).unwrap();
+    let page: Value = serde_json::from_str(&page).unwrap();
+    assert_eq!(page["tables"]["step_workers"], tables["step_workers"]);
     let html = dir.path().join("report.html");
     caribou(&["trace", "report", trace, "-o", html.to_str().unwrap()]).unwrap();
     let html = fs::read_to_string(html).unwrap();
