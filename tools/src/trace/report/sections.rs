@@ -87,8 +87,11 @@ pub(super) fn html(report: &Report<'_>) -> Markup {
 fn colours() -> String {
     let both = |colour: &str| format!("light-dark({colour},{})", palette::lighter(colour, 0.25));
     let kinds = palette::KINDS.iter().enumerate();
-    let mut style: String =
-        kinds.map(|(number, colour)| format!(".k{number}{{fill:{}}}", both(colour))).collect();
+    let mut style: String = kinds
+        .map(|(number, colour)| {
+            format!(".k{number}{{fill:{0}}}.line.k{number}{{fill:none;stroke:{0}}}", both(colour))
+        })
+        .collect();
     let named = [
         ("chunks", palette::CHUNKS),
         ("lost", palette::LOST_LINE),

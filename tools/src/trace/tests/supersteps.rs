@@ -93,6 +93,10 @@ fn every_command_says_what_divisions_and_drops_did() {
     for part in [says, "Time of each step", "Units of each worker", "worker 1 is four times as slow"] {
         assert!(html.contains(part), "no `{part}`");
     }
+    for worker in 0..2 {
+        let line = format!("class=\"line k{worker}\"");
+        assert!(html.contains(&line) && html.contains(&format!(".line.k{worker}{{fill:none")), "{line}");
+    }
 }
 
 #[test]

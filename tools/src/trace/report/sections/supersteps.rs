@@ -10,8 +10,8 @@ use crate::trace::supersteps::{WORDS, answer, divisions_table, long_ns, workers_
 
 /// Points of a line.
 const POINTS_MAX: usize = 1500;
-/// Workers whose shares are drawn.
-const LINES: [&str; 3] = ["before", "predicted", "next"];
+/// Workers whose shares are drawn, and the class of the line of each.
+const LINES: [&str; 12] = ["k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7", "k8", "k9", "k10", "k11"];
 /// Divisions in the table.
 const DIVISIONS_MAX: usize = 200;
 
