@@ -60,10 +60,10 @@ pub(super) struct Share<P: Supersteps> {
     pub(super) arrived: Vec<(u64, Vec<P::Unit>)>,
     pub(super) missing: u64,
     /// What each job of the group sees before and after it of the others, as of the begin of the step.
-    inner: Vec<[Option<P::Edge>; 2]>,
+    pub(super) inner: Vec<[Option<P::Edge>; 2]>,
     /// What the group sees before and after it, and whether it is to see anything there.
-    outer: [Option<P::Edge>; 2],
-    awaited: [bool; 2],
+    pub(super) outer: [Option<P::Edge>; 2],
+    pub(super) awaited: [bool; 2],
     /// Of each job of all; none where it is not finished.
     pub(super) parts: Vec<Option<Arc<Finished<P::Part>>>>,
     /// Jobs of the group whose units are as they are after the step.
@@ -127,13 +127,13 @@ impl<P: Supersteps> Share<P> {
     }
 
     /// The units of a job.
-    fn job(&self, job: usize) -> Range<u64> {
+    pub(super) fn job(&self, job: usize) -> Range<u64> {
         let begin: u64 = self.division.units[..job].iter().sum();
         begin..begin + self.division.units[job]
     }
 
     /// Where some units that it has are in `units`.
-    fn at(&self, units: &Range<u64>) -> Range<usize> {
+    pub(super) fn at(&self, units: &Range<u64>) -> Range<usize> {
         (units.start - self.first) as usize..(units.end - self.first) as usize
     }
 
@@ -166,56 +166,6 @@ impl<P: Supersteps> Share<P> {
             self.send(other, Said::Next { step: self.step, next: next.clone() }, ctx);
         }
         self.next = Some(next);
-    }
-
-    /// Notes what the jobs of the group see of each other, and tells the neighbouring groups what they see of this one.
-    ///
-    /// # Errors
-    /// If some units have edges and others none.
-    fn show_edges(
-        &mut self,
-        program: &P,
-        group: Range<usize>,
-        ctx: &mut Ctx<'_, Self>,
-    ) -> Result<(), String> {
-        let edge = |unit: Option<&P::Unit>| unit.and_then(|unit| program.edge(unit));
-        let mine = held(&self.division, self.me);
-        let all: u64 = self.division.units.iter().sum();
-        let shows = edge(self.units.first()).is_some();
-        if shows != edge(self.units.last()).is_some() {
-            let (first, last) = (mine.start, mine.end - 1);
-            return Err(format!(
-                "of units {first} and {last} one has an edge, expected all to have one or none"
-            ));
-        }
-        let note = |job| {
-            let at = self.at(&self.job(job));
-            [
-                at.start.checked_sub(1).and_then(|before| edge(self.units.get(before))),
-                edge(self.units.get(at.end)),
-            ]
-        };
-        self.inner = group.clone().map(note).collect();
-        self.awaited = [shows && mine.start > 0, shows && mine.end < all];
-        if !shows {
-            return Ok(());
-        }
-        for (side, unit) in [(0, self.units.first()), (1, self.units.last())] {
-            let Some(edge) = edge(unit).filter(|_| self.awaited[side]) else { continue };
-            let neighbours = self.neighbours(if side == 0 { mine.start - 1 } else { mine.end });
-            let place = self.me - group.start;
-            for to in neighbours.clone().filter(|to| (to - neighbours.start) % group.len() == place) {
-                self.send(to, Said::Edge { step: self.step, after: side == 0, edge: edge.clone() }, ctx);
-            }
-        }
-        Ok(())
-    }
-
-    /// The group that has this unit.
-    fn neighbours(&self, unit: u64) -> Range<usize> {
-        let has = |worker: &usize| self.job(*worker).contains(&unit);
-        let owner = (0..self.workers()).find(has).expect("every unit has a worker");
-        self.division.group(owner)
     }
 
     /// Computes what is to be computed, or its next slice; and ends the step if it is over.
