@@ -32,12 +32,12 @@ fn a_bad_option_is_one_line_and_exit_code_2() {
         (JACOBI, "--size 0", "expected a whole number from 1"),
         (JACOBI, "--size 1e6", "--size 1000000: a process needs 8000.0 GB"),
         (JACOBI, "--dominance 1", "expected a number above 1"),
-        (JACOBI, "--tolerance nan", "expected a number above 0 and below 1"),
+        (JACOBI, "--tolerance nan", "expected a number from 0 up to, not including, 1"),
         (JACOBI, "--compare equal,leases", "--compare: `leases` balances pools"),
         (JACOBI, "--matrix no-such-file.mtx", "--matrix: cannot read no-such-file.mtx"),
         (JACOBI, "--matrix Cargo.toml", "--matrix: Cargo.toml:1: expected `%%MatrixMarket matrix"),
         (SOR, "--grid 0", "expected a whole number from 1"),
-        (SOR, "--tolerance 1", "expected a number above 0 and below 1"),
+        (SOR, "--tolerance 1", "expected a number from 0 up to, not including, 1"),
         (SOR, "--lb refine", "--lb: `refine`"),
         (STENCIL, "--grid 8 --chunk 9", "larger than --grid 8"),
         (STENCIL, "--grid 0", "expected a whole number from 1 to 2^64 - 1"),
@@ -231,6 +231,42 @@ fn particles_out_of_a_file_leave_the_energies_of_each_iteration() {
     let expected = "line 4: expected an element and three coordinates up to 1e6";
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(lines(&output.stderr), [format!("error: --input {}: {expected}", input.display())]);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn what_is_not_solved_is_told_with_all_that_is_known() {
+    let folder = std::env::temp_dir().join(format!("caribou-not-solved-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (plot, json) = (folder.join("out.svg"), folder.join("out.json"));
+    let files = format!("--plot {} --json {}", plot.display(), json.display());
+    for (program, options, found, enough) in [
+        (
+            JACOBI,
+            "--size 30 --steps 5",
+            "expected at most 1e-4 as --tolerance says",
+            "/runs/0/result/residual",
+        ),
+        (SOR, "--grid 30 --sweeps 5", "expected at most 1e-6 as --tolerance says", "/runs/0/result/change"),
+    ] {
+        let output = start(program, &format!("{options} --ranks 2 --check {files}"));
+        let complaint = lines(&output.stderr);
+        let last = complaint.last().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{options}: {complaint:?}");
+        assert!(last.starts_with("error: not solved") && last.ends_with(found), "{complaint:?}");
+        let numbers: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+        assert_eq!(numbers["runs"][0]["result"]["solved"], false);
+        assert!(numbers.pointer(enough).is_some_and(serde_json::Value::is_number), "{numbers}");
+        // All steps were asked for.
+        let output = start(program, &format!("{options} --tolerance 0"));
+        assert!(output.status.success(), "{:?}", lines(&output.stderr));
+    }
+    // Fewer steps than there may be are drawn, and a neighbour of later ones is missed.
+    let output = start(JACOBI, &format!("--size 30 --dominance 2 --ranks 1 --neighbour 0:5000-6000 {files}"));
+    let said = lines(&output.stdout);
+    assert!(output.status.success(), "{:?}", lines(&output.stderr));
+    assert!(said.iter().any(|line| line.contains("did not come: no run reached step 5000")), "{said:?}");
+    assert!(!std::fs::read_to_string(plot).unwrap().contains("10000"));
     std::fs::remove_dir_all(folder).unwrap();
 }
 

@@ -84,7 +84,8 @@ impl<P: Program> Comparison<P> {
     /// Those of [`run`](Self::run), or [`Error::Output`], naming a file that cannot be written.
     pub fn tell(&self) -> Result<(), Error> {
         if !self.experiment.launch.speaks() {
-            return self.run().map(|_| ());
+            let (_, result) = self.run()?;
+            return self.lacks(result.as_ref());
         }
         let [picture, numbers] = self.options.files()?;
         let file = self.program.file().map(Output::open).transpose()?;
@@ -94,10 +95,16 @@ impl<P: Program> Comparison<P> {
         let note = self.afterword().map(|note| format!("{note}\n")).unwrap_or_default();
         // One of them may find no room: the others are told all the same.
         let said = print(&format!("{results}{}{}\n{note}", table(&summary), sentence(&summary)));
-        let contents = file.zip(result).map(|(file, result)| file.write(&self.program.contents(&result)));
+        let contents =
+            file.zip(result.as_ref()).map(|(file, result)| file.write(&self.program.contents(result)));
         let numbers = numbers.map(|numbers| numbers.write_json(&summary));
         let picture = picture.map(|picture| picture.write(&plot::svg(&(&summary).into())));
-        [Some(said), contents, numbers, picture].into_iter().flatten().fold(Ok(()), Result::and)
+        let lacks = self.lacks(result.as_ref());
+        [Some(said), contents, numbers, picture, Some(lacks)].into_iter().flatten().fold(Ok(()), Result::and)
+    }
+
+    fn lacks(&self, result: Option<&P::Result>) -> Result<(), Error> {
+        result.and_then(|result| self.program.lacks(result)).map_or(Ok(()), |lack| Err(Error::Lacking(lack)))
     }
 
     /// Makes the runs. Of several processes all call this; the summary is whole in the one that speaks. Beside it is what the
@@ -148,9 +155,10 @@ impl<P: Program> Comparison<P> {
             return Err(Error::Differs { lb: lb.to_owned(), difference });
         }
         let times = Times::new(clock.times_ns(), P::Shape::end_ns(&report));
-        let windows = self.experiment.disturbances.windows(self.experiment.steps, quotas_held);
+        let windows = self.experiment.disturbances.windows(times.steps(), quotas_held);
         let facts = P::Shape::facts(lb, report, &times, &windows);
-        Ok((Run::new(facts, times, quotas_held), result))
+        let numbers = result.as_ref().map_or(Value::Null, |result| self.program.numbers(result));
+        Ok((Run { result: numbers, ..Run::new(facts, times, quotas_held) }, result))
     }
 
     fn summary(&self, runs: Vec<Run<FactsOf<P>>>) -> Summary<FactsOf<P>> {

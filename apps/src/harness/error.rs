@@ -41,6 +41,9 @@ pub enum Error {
     /// The runtime could not start the run, or could not go on with it.
     #[error(transparent)]
     Runtime(#[from] caribou::Error),
+    /// The result is not what was asked for: ask for less, or for more time.
+    #[error("{0}")]
+    Lacking(String),
     /// The result is wrong: never the user's fault.
     #[error("the result of `{lb}` is not that of the serial reference: {difference}")]
     Differs {
@@ -60,7 +63,11 @@ impl Error {
             | Self::Unwritable { .. }
             | Self::NotPinned { .. }
             | Self::Runtime(caribou::Error::Config { .. }) => 2,
-            Self::Output { .. } | Self::System { .. } | Self::Differs { .. } | Self::Runtime(_) => 1,
+            Self::Output { .. }
+            | Self::System { .. }
+            | Self::Lacking(_)
+            | Self::Differs { .. }
+            | Self::Runtime(_) => 1,
         }
     }
 
@@ -71,7 +78,7 @@ impl Error {
     #[must_use]
     pub fn is_known_to_all(&self) -> bool {
         match self {
-            Self::Usage(_) => true,
+            Self::Usage(_) | Self::Lacking(_) => true,
             Self::Runtime(error) => {
                 !matches!(error, caribou::Error::RankLost { .. } | caribou::Error::System { .. })
             }

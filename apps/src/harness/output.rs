@@ -25,11 +25,14 @@ pub fn print(text: &str) -> Result<(), Error> {
     }
 }
 
-/// A file that can be written, and is not yet: until [`write`](Self::write) an older result in it stays.
+/// A file that can be written, and is not yet: until [`write`](Self::write) an older result in it stays, and one that was not
+/// there goes again if nothing comes of it.
 #[derive(Debug)]
 pub struct Output {
     path: PathBuf,
     file: File,
+    /// True until all is written to a file that was not there.
+    is_empty: bool,
 }
 
 impl Output {
@@ -38,9 +41,21 @@ impl Output {
     /// # Errors
     /// [`Error::Unwritable`], naming the path.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-        file.and_then(alone)
-            .map(|file| Self { path: path.to_owned(), file })
+        let opened = match OpenOptions::new().write(true).create_new(true).open(path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                // A link that leads to nothing exists as well.
+                OpenOptions::new()
+                    .write(true)
+                    .create(true)
+                    .truncate(false)
+                    .open(path)
+                    .map(|file| (file, false))
+            }
+            made => made.map(|file| (file, true)),
+        };
+        let opened = opened.and_then(|(file, is_new)| Ok((alone(file)?, is_new)));
+        opened
+            .map(|(file, is_empty)| Self { path: path.to_owned(), file, is_empty })
             .map_err(|source| Error::Unwritable { path: path.to_owned(), source })
     }
 
@@ -52,7 +67,8 @@ impl Output {
         // Devices such as /dev/stdout cannot be cut, and need not be.
         let _ = self.file.set_len(0);
         let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.flush());
-        written.map_err(|source| Error::Output { path: self.path, source })
+        self.is_empty &= written.is_err();
+        written.map_err(|source| Error::Output { path: self.path.clone(), source })
     }
 
     /// Replaces it with `numbers` as JSON.
@@ -65,6 +81,15 @@ impl Output {
     pub fn write_json(self, numbers: &impl Serialize) -> Result<(), Error> {
         let text = serde_json::to_string_pretty(numbers).expect("numbers have only names as keys");
         self.write(&(text + "\n"))
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if self.is_empty {
+            // Nobody misses it.
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -100,7 +125,11 @@ mod tests {
         assert!(error.contains("caribou-twice") && error.contains("another option"), "{error}");
         first.write("one").unwrap();
         Output::open(&path).unwrap().write("later").unwrap();
+        drop(Output::open(&path).unwrap());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "later");
         std::fs::remove_file(&path).unwrap();
+        drop(Output::open(&path).unwrap());
+        assert!(!path.exists(), "nothing came of it");
     }
 
     #[test]

@@ -60,6 +60,16 @@ pub trait Program: Sized {
         String::new()
     }
 
+    /// The result in numbers, for `--json`: an object; null where the facts of a run say it all.
+    fn numbers(&self, _result: &Self::Result) -> serde_json::Value {
+        serde_json::Value::Null
+    }
+
+    /// What the result lacks of what was asked for, if anything: told last, and the exit code is then 1.
+    fn lacks(&self, _result: &Self::Result) -> Option<String> {
+        None
+    }
+
     /// The file in which the result is wanted, if anybody asked for one.
     fn file(&self) -> Option<&Path> {
         None

@@ -69,6 +69,9 @@ pub struct Run<F> {
     pub quotas_held: bool,
     /// The directory of its trace; empty if it has none.
     pub trace: String,
+    /// The result in numbers, as the program tells it.
+    #[serde(skip_serializing_if = "serde_json::Value::is_null")]
+    pub result: serde_json::Value,
     /// Facts that only runs of this shape have.
     #[serde(flatten)]
     pub facts: F,
@@ -83,7 +86,8 @@ impl<F: Facts> Run<F> {
     pub fn new(facts: F, times: Times, quotas_held: bool) -> Self {
         let (total_s, bound_s) = (times.total_s(), facts.bound_s());
         let trace = facts.run().record.trace.clone();
-        Self { trace, total_s, bound_s, gain: None, gain_share: None, quotas_held, facts, times }
+        let result = serde_json::Value::Null;
+        Self { trace, total_s, bound_s, gain: None, gain_share: None, quotas_held, result, facts, times }
     }
 }
 
@@ -107,6 +111,8 @@ impl<F: Facts> Summary<F> {
             run.gain_share = run.gain.filter(|&gain| gain > 0.0).zip(worth).map(|(gain, worth)| gain / worth);
         }
         let quotas_held = runs.iter().all(|run| run.quotas_held);
+        // A program may end before the last step that it may make.
+        let steps = runs.iter().map(|run| run.times.steps()).max().unwrap_or(0);
         let (first, last) = (runs.first().map(|run| run.facts.run()), runs.last());
         Self {
             program,
@@ -121,7 +127,7 @@ impl<F: Facts> Summary<F> {
             },
             machine: experiment.machine.clone(),
             placement: first.map_or_else(String::new, |run| run.placement.clone()),
-            windows: experiment.disturbances.windows(experiment.steps, quotas_held),
+            windows: experiment.disturbances.windows(steps, quotas_held),
             gain: last.and_then(|run| run.gain),
             gain_share: last.and_then(|run| run.gain_share),
             possible_gain: last.and_then(possible),

@@ -28,6 +28,11 @@ pub fn table<F: Facts>(summary: &Summary<F>) -> String {
     for window in windows.iter().filter(|window| window.disturbed) {
         let _ = writeln!(text, "{step}s {}-{}: {}", window.from, window.to, window.label);
     }
+    let ended = windows.last().map_or(0, |window| window.to);
+    for spec in summary.settings.disturbances.neighbours.iter().filter(|spec| spec.from >= ended) {
+        let (rank, from) = (spec.rank, spec.from);
+        let _ = writeln!(text, "The neighbour on rank {rank} did not come: no run reached {step} {from}.");
+    }
     text += &rows.to_string();
     for note in summary.runs.iter().flat_map(|run| run.facts.notes()) {
         let _ = writeln!(text, "{note}");

@@ -25,7 +25,7 @@ pub(crate) struct Options {
     /// Its right-hand side, of one column [default: the one that makes all unknowns 1]
     #[arg(long, value_name = "FILE.mtx", requires = "matrix")]
     pub(crate) right: Option<PathBuf>,
-    /// The residual to end with: the greatest one, over the greatest number of the right-hand side
+    /// The residual to end with: the greatest one, over the greatest number of the right-hand side; 0 goes on for all --steps
     #[arg(long, value_name = "RESIDUAL", default_value_t = 1e-4, value_parser = tolerance)]
     pub(crate) tolerance: f64,
     /// The way of the new unknowns to all workers: from each to all, round from neighbour to neighbour, or together by
@@ -58,7 +58,7 @@ impl From<Way> for Exchange {
 
 const AFTER_HELP: &str = "\
 Options win over CARIBOU_* variables, which win over the defaults.
-Exit code: 0 done, 1 a run failed or its result is wrong, 2 bad options.
+Exit code: 0 done, 1 not solved, a run failed or its result is wrong, 2 bad options.
 
 Beside a busy neighbour, under three policies:
   jacobi --ranks 2 --neighbour 1 --compare equal,load-factor,des";
@@ -69,8 +69,8 @@ fn dominance(text: &str) -> Result<f64, String> {
 }
 
 fn tolerance(text: &str) -> Result<f64, String> {
-    let residual = text.parse().ok().filter(|residual: &f64| *residual > 0.0 && *residual < 1.0);
-    residual.ok_or_else(|| "expected a number above 0 and below 1".to_owned())
+    let residual = text.parse().ok().filter(|residual: &f64| *residual >= 0.0 && *residual < 1.0);
+    residual.ok_or_else(|| "expected a number from 0 up to, not including, 1".to_owned())
 }
 
 #[cfg(test)]
@@ -85,7 +85,8 @@ mod tests {
             "--size 2e6",
             "--dominance 1",
             "--dominance nan",
-            "--tolerance 0",
+            "--tolerance 1",
+            "--tolerance -1e-9",
             "--tolerance nan",
             "--steps 0",
             "--exchange fax",

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use caribou::Launch;
 use caribou_apps::harness::supersteps::{self, Superstep};
 use caribou_apps::harness::{Conditions, Error, Outcome, Program, Stage, Total, memory};
 use presentation::words::counted;
@@ -11,7 +12,7 @@ use super::matrix_market::{self, Matrix};
 use super::options::Options;
 use super::serial;
 use super::solver::{Answer, Limits, Solver};
-use super::system::System;
+use super::system::{Fault, System};
 
 /// A system to solve.
 #[derive(Debug)]
@@ -43,7 +44,12 @@ impl Program for Jacobi {
             Some(path) => {
                 let matrix = read("--matrix", path, conditions)?;
                 let right = options.right.as_deref().map(|path| read("--right", path, conditions));
-                System::read(matrix, right.transpose()?)?
+                let fault = |Fault { of_right, why }: Fault| {
+                    let right = options.right.as_deref().filter(|_| of_right);
+                    let (option, path) = right.map_or(("--matrix", path.as_path()), |path| ("--right", path));
+                    Error::Usage(format!("{option}: {}: {why}", path.display()))
+                };
+                System::read(matrix, right.transpose()?).map_err(fault)?
             }
         };
         let scale = system.scale();
@@ -99,16 +105,10 @@ impl Program for Jacobi {
     }
 
     fn results(&self, answer: &Answer) -> String {
-        let Answer { residual, steps, .. } = answer;
-        let steps = counted(*steps, "step");
-        let mut text = match residual {
-            residual if *residual <= self.limits.residual => {
-                format!("Solved to a residual of {:.2e} in {steps}.\n", residual / self.scale)
-            }
-            residual if residual.is_finite() => {
-                format!("Not solved: the residual is {:.2e} after {steps}.\n", residual / self.scale)
-            }
-            _ => format!("Not solved: the iteration diverged in {steps}.\n"),
+        let (residual, steps) = (answer.residual / self.scale, counted(answer.steps, "step"));
+        let mut text = match self.lacks(answer) {
+            None => format!("Solved to a residual of {residual:.2e} in {steps}.\n"),
+            Some(_) => String::new(),
         };
         if let Some(row) = self.system.not_dominant() {
             text += &format!(
@@ -118,12 +118,36 @@ impl Program for Jacobi {
         }
         text
     }
+
+    fn numbers(&self, answer: &Answer) -> serde_json::Value {
+        let Answer { residual, steps, .. } = answer;
+        let solved = *residual <= self.limits.residual;
+        serde_json::json!({ "steps": steps, "residual": residual / self.scale, "solved": solved })
+    }
+
+    fn lacks(&self, answer: &Answer) -> Option<String> {
+        let (residual, steps) = (answer.residual / self.scale, counted(answer.steps, "step"));
+        let tolerance = self.options.tolerance;
+        if !residual.is_finite() {
+            return Some(format!("not solved: the iteration diverged in {steps}"));
+        }
+        // Nobody waits for a residual of 0.
+        (answer.residual > self.limits.residual && tolerance > 0.0).then(|| {
+            format!(
+                "not solved: the residual is {residual:.2e} after {steps}, expected at most {tolerance:e} as --tolerance says"
+            )
+        })
+    }
 }
 
 fn read(option: &str, path: &Path, conditions: Conditions) -> Result<Matrix, Error> {
     let admit = |rows: u64, columns: u64| {
-        // What was read, and the rows of all workers.
-        let bytes = rows.saturating_mul(columns).saturating_mul(2 * 8);
+        // What was read, in every process, and the rows of all workers.
+        let processes = match conditions.launch {
+            Launch::Alone => 1,
+            Launch::Together { processes, .. } => u64::from(processes),
+        };
+        let bytes = rows.saturating_mul(columns).saturating_mul((processes + 1) * 8);
         memory::check(&format!("{rows} x {columns}"), bytes, conditions.launch)
             .map_err(|error| error.to_string())
     };

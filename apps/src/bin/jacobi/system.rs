@@ -2,7 +2,6 @@
 //!
 //! Generated rows are made where they are computed first, so that no process has all of them.
 
-use caribou_apps::harness::Error;
 use lb_strategies::virtual_time::SplitMix64;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +16,14 @@ pub(crate) struct Row {
     pub(crate) values: Vec<f64>,
     /// The right-hand side.
     pub(crate) right: f64,
+}
+
+/// What is wrong with a system that was read.
+#[derive(Clone, Debug)]
+pub(crate) struct Fault {
+    /// True if it is in the right-hand side, which was read too.
+    pub(crate) of_right: bool,
+    pub(crate) why: String,
 }
 
 /// As many equations as unknowns.
@@ -40,34 +47,30 @@ impl System {
     /// The system of a matrix and a right-hand side; of the one that makes all unknowns 1 if none is given.
     ///
     /// # Errors
-    /// [`Error::Usage`] if the matrix is not square, has a zero on its diagonal, or does not fit the right-hand side.
-    pub(crate) fn read(matrix: Matrix, right: Option<Matrix>) -> Result<Self, Error> {
+    /// If the matrix is not square, has a zero on its diagonal, or does not fit the right-hand side.
+    pub(crate) fn read(matrix: Matrix, right: Option<Matrix>) -> Result<Self, Fault> {
         let Matrix { rows, columns, .. } = matrix;
+        let fault = |why| Err(Fault { of_right: false, why });
         if rows != columns {
-            return Err(Error::Usage(format!(
-                "--matrix: {rows} x {columns}, expected as many rows as columns"
-            )));
+            return fault(format!("{rows} x {columns}, expected as many rows as columns"));
         }
         if let Some(row) = (0..rows).find(|&row| matrix.row(row)[row] == 0.0) {
             let row = row + 1;
-            return Err(Error::Usage(format!(
-                "--matrix: the diagonal is 0 in row {row}, expected another number"
-            )));
+            return fault(format!("the diagonal is 0 in row {row}, expected another number"));
         }
         let right = match right {
             None => (0..rows).map(|row| matrix.row(row).iter().sum()).collect(),
             Some(Matrix { rows: entries, columns: 1, values }) if entries == rows => values,
             Some(Matrix { rows: entries, columns, .. }) => {
-                return Err(Error::Usage(format!(
-                    "--right: {entries} x {columns}, expected {rows} x 1 as --matrix has {rows} rows"
-                )));
+                let why = format!("{entries} x {columns}, expected {rows} x 1 as --matrix has {rows} rows");
+                return Err(Fault { of_right: true, why });
             }
         };
         if let Some(row) = right.iter().position(|value| !value.is_finite()) {
             let row = row + 1;
-            return Err(Error::Usage(format!(
-                "--matrix: the right-hand side of row {row} is beyond the numbers that a double can say; scale the system"
-            )));
+            return fault(format!(
+                "the right-hand side of row {row} is beyond the numbers that a double can say; scale the system"
+            ));
         }
         Ok(Self::Read { matrix, right })
     }
@@ -146,7 +149,7 @@ mod tests {
     #[test]
     fn a_matrix_that_cannot_be_solved_so_is_refused_and_one_that_may_not_is_told() {
         let matrix = |rows, columns, values: &[f64]| Matrix { rows, columns, values: values.to_vec() };
-        let said = |matrix, right| System::read(matrix, right).unwrap_err().to_string();
+        let said = |matrix, right| System::read(matrix, right).unwrap_err().why;
         assert!(said(matrix(1, 2, &[1.0, 2.0]), None).contains("as many rows as columns"));
         assert!(said(matrix(2, 2, &[1.0, 2.0, 3.0, 0.0]), None).contains("0 in row 2"));
         let square = || matrix(2, 2, &[3.0, 1.0, 2.0, 2.0]);

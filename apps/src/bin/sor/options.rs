@@ -9,7 +9,7 @@ pub(crate) struct Options {
     /// Points along a side of the square
     #[arg(long, value_name = "POINTS", default_value_t = 1000, value_parser = counts(1..=1_000_000u32))]
     pub(crate) grid: u32,
-    /// The change of a point in a sweep to end with
+    /// The change of a point in a sweep to end with; 0 goes on for all --sweeps
     #[arg(long, value_name = "CHANGE", default_value_t = 1e-6, value_parser = tolerance)]
     pub(crate) tolerance: f64,
     /// Sweeps at most; each is two steps, one of the red points, one of the black
@@ -19,7 +19,7 @@ pub(crate) struct Options {
 
 const AFTER_HELP: &str = "\
 Options win over CARIBOU_* variables, which win over the defaults.
-Exit code: 0 done, 1 a run failed or its result is wrong, 2 bad options.
+Exit code: 0 done, 1 not solved, a run failed or its result is wrong, 2 bad options.
 
 With --check the result is also told against the solution of the equation.
 
@@ -27,6 +27,6 @@ Beside a busy neighbour, under three policies:
   sor --ranks 2 --neighbour 1 --compare equal,load-factor,des";
 
 fn tolerance(text: &str) -> Result<f64, String> {
-    let change = text.parse().ok().filter(|change: &f64| *change > 0.0 && *change < 1.0);
-    change.ok_or_else(|| "expected a number above 0 and below 1".to_owned())
+    let change = text.parse().ok().filter(|change: &f64| *change >= 0.0 && *change < 1.0);
+    change.ok_or_else(|| "expected a number from 0 up to, not including, 1".to_owned())
 }

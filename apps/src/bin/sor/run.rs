@@ -84,12 +84,31 @@ impl Program for Sor {
     fn results(&self, relaxed: &Relaxed) -> String {
         let Relaxed { known: Known { steps, change }, rows } = relaxed;
         let sweeps = counted(steps / 2, "sweep");
-        let done = if *change <= self.problem.tolerance { "Solved" } else { "Not solved" };
-        let mut text = format!("{done}: a point changed by at most {change:.2e} in the last of {sweeps}.\n");
+        let mut text = match self.lacks(relaxed) {
+            None => format!("A point changed by at most {change:.2e} in the last of {sweeps}.\n"),
+            Some(_) => String::new(),
+        };
         if !rows.is_empty() {
             let error = self.problem.error(rows);
             text += &format!("It differs from the solution of the equation by at most {error:.2e}.\n");
         }
         text
+    }
+
+    fn numbers(&self, relaxed: &Relaxed) -> serde_json::Value {
+        let Known { steps, change } = relaxed.known;
+        let solved = change <= self.problem.tolerance;
+        serde_json::json!({ "sweeps": steps / 2, "change": change, "solved": solved })
+    }
+
+    fn lacks(&self, relaxed: &Relaxed) -> Option<String> {
+        let (Known { steps, change }, tolerance) = (relaxed.known, self.problem.tolerance);
+        // Nobody waits for a change of 0.
+        (change > tolerance && tolerance > 0.0).then(|| {
+            format!(
+                "not solved: a point changed by {change:.2e} in the last of {}, expected at most {tolerance:e} as --tolerance says",
+                counted(steps / 2, "sweep")
+            )
+        })
     }
 }

@@ -77,7 +77,11 @@ impl Facts for SuperstepFacts {
     }
 
     fn words(&self) -> String {
-        format!("{:.1} % longer than if everybody had always computed", 100.0 * self.excess)
+        let longer = match self.excess {
+            excess if excess < 1.0 => format!("{:.1} % longer than", 100.0 * excess),
+            excess => format!("{:.1} times as long as", 1.0 + excess),
+        };
+        format!("{longer} if everybody had always computed")
     }
 }
 
