@@ -59,7 +59,7 @@ prop_compose! {
 
 fn run() -> impl Strategy<Value = (Problem, Vec<Step>)> {
     (1..9usize, weights()).prop_flat_map(|(workers, weights)| {
-        let problem = Problem { workers, weights };
+        let problem = Problem { workers, vcpus: None, weights };
         (Just(problem), prop::collection::vec(hostile(workers), 1..60))
     })
 }
@@ -95,7 +95,7 @@ proptest! {
 #[test]
 fn on_steady_workers_every_policy_that_measures_ends_with_shares_in_proportion() {
     let speeds = [4.0, 2.0, 1.0, 1.0];
-    let problem = Problem { workers: 4, weights: Weights::Equal(8000) };
+    let problem = Problem { workers: 4, vcpus: None, weights: Weights::Equal(8000) };
     let row = Row::new(&problem.weights);
     for spec in ["load-factor", "des", "dlb-jr", "adaptive"] {
         let mut divider = SUPERSTEPS.parse(spec).expect("it is listed").divider(&problem);

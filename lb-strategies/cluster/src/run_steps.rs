@@ -149,7 +149,7 @@ impl<'r> RunSteps<'r> {
         policy: &dyn SuperstepStrategy,
         computing: &'r mut dyn Computing,
     ) -> Self {
-        let problem = Problem { workers: program.workers, weights: program.weights.clone() };
+        let problem = Problem { workers: program.workers, vcpus: None, weights: program.weights.clone() };
         let mut divider = policy.divider(&problem);
         let run = StepsRun { computing_s: vec![0.0; program.workers], ..StepsRun::default() };
         Self {

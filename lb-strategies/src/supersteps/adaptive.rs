@@ -62,8 +62,8 @@ impl SuperstepStrategy for Adaptive {
 
     fn divider(&self, problem: &Problem) -> Box<dyn Divider> {
         let balanced = self.des.follow(problem);
-        let most = self.copies.min(problem.workers as u64) as u32;
-        let powers = (1..).map(|power| 1 << power).take_while(|&copies| copies <= most);
+        let most = if problem.has_room_for_copies() { self.copies.min(problem.workers as u64) } else { 1 };
+        let powers = (1..).map(|power| 1 << power).take_while(|&copies| u64::from(copies) <= most);
         let fixed = [equal(problem, &balanced.row)]
             .into_iter()
             .chain(powers.map(|copies| replicated(problem, &balanced.row, copies)));

@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn shares_are_in_proportion_after_four_steps_and_then_left_alone() {
         let policy = crate::SUPERSTEPS.parse("des").expect("it is listed");
-        let mut divider = policy.divider(&Problem { workers: 2, weights: Weights::Equal(300) });
+        let mut divider = policy.divider(&Problem { workers: 2, vcpus: None, weights: Weights::Equal(300) });
         let mut division = divider.first();
         let mut divided = Vec::new();
         for number in 0..40 {

@@ -5,11 +5,12 @@
 //! Every `period` steps both lines are fitted again, to what was measured of the one in force and to what follows from
 //! the same paces for the other, and the one goes on that is lower at the latest Y.
 //!
-//! What the paper leaves open: the first choice comes after 4 steps of a hundred, the next after twice as long, and so
-//! on up to a period, since a tenth of a run in the wrong way is more than any later choice can make up for. A line is
-//! used where it explains what it was fitted to and is not asked beyond that; else the times of the last period count.
-//! And a switch must pay within a period, at 140 % of the mean time of a division towards copies and 60 % of it back
-//! (section 3.1).
+//! What the paper leaves open: a run begins with copies, which have all units that they need, so that leaving them moves
+//! few and coming back moves many. The first choice comes after 4 steps of a hundred, the next after twice as long, and
+//! so on up to a period, since a tenth of a run in the wrong way is more than any later choice can make up for. A line
+//! is used where it explains what it was fitted to and is not asked beyond that; else the times of the last period
+//! count. And the other way takes over when it would have saved more, since it last did not, than a switch costs: 140 %
+//! of the mean time of a division towards copies and 60 % of it back (section 3.1).
 
 use super::des::{Des, EVERY, Following, WINDOW};
 use super::line::Line;
@@ -36,6 +37,9 @@ pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
     build: |parameters| Ok(Box::new(DlbJr::read(parameters)?)),
 };
 
+/// Steps that a division takes as long as, while none was seen.
+const UNSEEN_STEPS: f64 = 10.0;
+
 struct DlbJr {
     des: Des,
     copies: u32,
@@ -58,6 +62,9 @@ impl SuperstepStrategy for DlbJr {
     }
 
     fn divider(&self, problem: &Problem) -> Box<dyn Divider> {
+        if !problem.has_room_for_copies() {
+            return self.des.divider(problem);
+        }
         let balanced = self.des.follow(problem);
         let job = balanced.row.weight(0..balanced.row.units()) / problem.workers.max(1) as f64;
         Box::new(Choosing {
@@ -67,13 +74,14 @@ impl SuperstepStrategy for DlbJr {
             early: Vec::new(),
             balanced,
             job,
-            copies_in_force: false,
+            copies_in_force: true,
             period: self.period,
             due: self.period.div_ceil(25),
             steps: 0,
             sums: Sums { paces: vec![0.0; problem.workers], ..Sums::default() },
             balanced_points: Vec::new(),
             copied_points: Vec::new(),
+            regret: 0.0,
             reason: None,
         })
     }
@@ -98,6 +106,8 @@ struct Choosing {
     /// Y and the mean time of a step, of each period.
     balanced_points: Vec<(f64, f64)>,
     copied_points: Vec<(f64, f64)>,
+    /// What the other way would have saved, s, since it last did not.
+    regret: f64,
     reason: Option<String>,
 }
 
@@ -111,7 +121,7 @@ struct Sums {
 
 impl Divider for Choosing {
     fn first(&mut self) -> Division {
-        self.balanced.division.clone()
+        self.copied.clone()
     }
 
     fn after(&mut self, step: &Step) -> Option<Division> {
@@ -131,8 +141,9 @@ impl Divider for Choosing {
             // Until now shares in proportion were equal ones, which tell nothing.
             let equal = std::mem::replace(&mut self.before, self.balanced.division.clone());
             let balanced = self.before.clone();
+            let in_force = if self.copies_in_force { self.copied.clone() } else { equal };
             for (seconds, paces) in std::mem::take(&mut self.early) {
-                self.sum_up(seconds, &paces, &balanced, &equal);
+                self.sum_up(seconds, &paces, &balanced, &in_force);
             }
         }
         self.steps += 1;
@@ -174,9 +185,14 @@ impl Choosing {
             true => (copied - balanced, 0.6),
             false => (balanced - copied, 1.4),
         };
-        if gain * self.period as f64 <= part * self.balanced.price.division_seconds() || gain <= 0.0 {
+        self.regret = (self.regret + gain * steps).max(0.0);
+        let in_force = if self.copies_in_force { copied } else { balanced };
+        let price = self.balanced.price.division_seconds();
+        let price = if price > 0.0 { price } else { UNSEEN_STEPS * in_force };
+        if self.regret <= part * price {
             return false;
         }
+        self.regret = 0.0;
         self.copies_in_force = !self.copies_in_force;
         let other = if self.copies_in_force { "copies" } else { "balancing" };
         self.reason = Some(format!(
@@ -206,7 +222,7 @@ mod tests {
     /// The mean time of a step under a policy, of workers whose paces `pace` draws for each step.
     fn mean(spec: &str, workers: usize, pace: impl Fn(&mut Pcg32, usize, u64) -> f64) -> f64 {
         let policy = crate::SUPERSTEPS.parse(spec).expect("it is listed");
-        let problem = Problem { workers, weights: Weights::Equal(1000 * workers as u64) };
+        let problem = Problem { workers, vcpus: None, weights: Weights::Equal(1000 * workers as u64) };
         let (mut divider, row, mut random) =
             (policy.divider(&problem), Row::new(&problem.weights), Pcg32::seed_from_u64(3));
         let (mut division, mut all, mut moved) = (divider.first(), 0.0, 0);
@@ -228,6 +244,16 @@ mod tests {
             moved = moved_units(&old, &division);
         }
         all / 2000.0
+    }
+
+    #[test]
+    fn it_copies_nothing_where_copies_would_take_vcpus_from_jobs() {
+        let policy = crate::SUPERSTEPS.parse("dlb-jr,copies=4").expect("it is listed");
+        let first = |vcpus| {
+            let problem = Problem { workers: 4, vcpus, weights: Weights::Equal(4000) };
+            policy.divider(&problem).first().copies
+        };
+        assert_eq!([Some(2), Some(4), None].map(first), [1, 4, 4]);
     }
 
     #[test]

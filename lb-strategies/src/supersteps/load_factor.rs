@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn once_is_once_and_after_a_look() {
         let policy = crate::SUPERSTEPS.parse("load-factor,look=0.05").expect("it is listed");
-        let mut divider = policy.divider(&Problem { workers: 2, weights: Weights::Equal(100) });
+        let mut divider = policy.divider(&Problem { workers: 2, vcpus: None, weights: Weights::Equal(100) });
         assert_eq!(divider.first().units, [50, 50]);
         let work = |weight, pace: f64| Work {
             weight,

@@ -9,8 +9,17 @@ use serde::{Deserialize, Serialize};
 pub struct Problem {
     /// Number of workers, at least one. Each has a share of the units.
     pub workers: usize,
+    /// vCPUs that they have together, as far as known. Fewer than workers take them from each other.
+    pub vcpus: Option<usize>,
     /// What each unit weighs, relative to the others; a unit that weighs twice as much takes twice as long to compute.
     pub weights: Weights,
+}
+
+impl Problem {
+    /// Tells if a worker that computes copies takes no vCPU from others that compute: copies only pay then.
+    pub fn has_room_for_copies(&self) -> bool {
+        self.vcpus.is_none_or(|vcpus| vcpus >= self.workers)
+    }
 }
 
 /// The weights of the units, all above 0.

@@ -25,6 +25,11 @@ pub struct SuperstepOutcome<P: Supersteps> {
 /// let workers = vec![worker(60.0, 60), worker(60.0, 120)];
 /// let report = SuperstepReport { steps: 10, weight: 12.0, elapsed_ns: 120, workers, ..SuperstepReport::default() };
 /// assert_eq!((report.bound_ns(), report.excess()), (80, 0.5));
+/// // On one vCPU they wait for each other.
+/// let shared = |worker: &SuperstepWorker| SuperstepWorker { cpu_ns: 60, ..*worker };
+/// let workers = report.workers.iter().map(shared).collect();
+/// let report = SuperstepReport { workers, vcpus: Some(1), ..report };
+/// assert_eq!(report.bound_ns(), 120);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SuperstepReport {
@@ -41,6 +46,8 @@ pub struct SuperstepReport {
     pub elapsed_ns: u64,
     /// All workers, in order.
     pub workers: Vec<SuperstepWorker>,
+    /// vCPUs that they had together; none where that is not known: in several processes, or in a simulation.
+    pub vcpus: Option<u32>,
     /// The divisions that took effect after the first, in order.
     pub divisions: Vec<DivisionReport>,
 }
@@ -85,9 +92,16 @@ pub struct DivisionReport {
 
 impl SuperstepReport {
     /// The time that the run would have taken if all workers had always computed, each at the speed it had while it
-    /// did, or at that of its CPU time where a quota allows it only a part: the capacity bound, ns.
+    /// did, or at that of its CPU time where a quota allows it only a part: the capacity bound, ns. Of more workers than
+    /// vCPUs it is the time in which all vCPUs give the CPU time that the units took.
     #[must_use]
     pub fn bound_ns(&self) -> u64 {
+        if let Some(vcpus) = self.vcpus.filter(|&vcpus| (vcpus as usize) < self.workers.len()) {
+            let sum = |of: fn(&SuperstepWorker) -> f64| self.workers.iter().map(of).sum::<f64>();
+            let (weight, cpu_ns) = (sum(|worker| worker.weight), sum(|worker| worker.cpu_ns as f64));
+            let needed_ns = self.steps as f64 * self.weight * cpu_ns / weight / f64::from(vcpus);
+            return if needed_ns.is_finite() { needed_ns as u64 } else { 0 };
+        }
         let speed = |worker: &SuperstepWorker| {
             let allowed_ns = worker.cpu_ns as f64 / worker.allowed.unwrap_or(1.0);
             match allowed_ns.max(worker.computing_ns as f64) {

@@ -78,8 +78,10 @@ pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<Superste
     let workers = (config.rank_count() * per_rank) as usize;
     let weights = weights(&program)?;
     let row = Row::new(&weights);
-    let problem = Problem { workers, weights };
     let together = matches!(config.launch(), Launch::Together { .. });
+    // Of several processes nobody knows here which share a host; of a simulated run nobody asks.
+    let vcpus = (!together && simulated.is_none()).then(|| crate::vcpus().len());
+    let problem = Problem { workers, vcpus, weights };
     let in_process = if together { per_rank } else { workers as u32 };
     let machine = Stopwatch::Machine { in_process, in_rank: per_rank };
     let stopwatch = simulated.map_or(machine, Stopwatch::Seeded);
@@ -107,7 +109,9 @@ pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<Superste
     let report = run_below(config, Shape::Supersteps, setup)?;
     let (shared, units, Figures { steps, elapsed_ns, workers, divisions }) = report.value()?;
     let lb = config.lb_spec(Shape::Supersteps).to_owned();
-    let report = SuperstepReport { run: report.run, lb, steps, weight, elapsed_ns, workers, divisions };
+    let run = report.run;
+    let vcpus = vcpus.map(|vcpus| vcpus as u32);
+    let report = SuperstepReport { run, lb, steps, weight, elapsed_ns, workers, vcpus, divisions };
     Ok(SuperstepOutcome { shared, units, report })
 }
 
