@@ -48,7 +48,8 @@
 //! }
 //! ```
 //!
-//! Iterations that need nothing of each other are a pool, and no chunks: see [`pool()`].
+//! Iterations that need nothing of each other are a pool, and no chunks: see [`pool()`]. Steps on data that can be
+//! divided anywhere are a program in supersteps: see [`supersteps()`].
 //!
 //! # Words
 //!
@@ -61,13 +62,16 @@
 //! | sync, phase | `at_sync` ... `resume`; the interval between two syncs | AtSync, ResumeFromSync |
 //! | snapshot, strategy, assignment | what was measured -> policy -> the new placement | LDStats, strategy, LBMigrateMsg |
 //! | pool, iteration, policy | independent work by index; what hands out ranges of it | loop, task bag; scheduler |
+//! | unit, share, division | data that is divided; what a worker has of it; who has what | row, block, distribution |
+//! | step, job, part | a superstep; a worker's units in it; what came of them | iteration, task, contribution |
+//! | copy | the same job on another worker, which drops it when it is finished | replica |
 //! | ticks | CPU time x relative vCPU speed: work, independent of where it ran | `t_i * f_p` |
 //!
 //! # What is where
 //!
 //! Each shape of program has its folder: `arrays` and `pools`, with what users write (`api`), its state machines without
-//! threads, clocks or sockets (`core`), and its threads, or one thread and a seed (`exec`). Below them `run` starts ranks
-//! of any shape, `transport` moves their packets without knowing them, `trace` records, `measure` reads the machine.
+//! threads, clocks or sockets (`core`), and its threads, or one thread and a seed (`exec`); `supersteps` is a layer on
+//! arrays. Below them `run` starts ranks of any shape, `transport` moves their packets without knowing them, `trace` records, `measure` reads the machine.
 //! Policies are in the crate `lb_strategies`, which knows nothing of this one. `ARCHITECTURE.md` in the repository has
 //! the map, the five hops from `send` to `receive`, and the invariants.
 

@@ -4,7 +4,8 @@
 //! becomes LF_i times as large (eq. 4). What is then too much in all is taken off (eq. 5 to 7 and the loop of its figure
 //! 3). A share times LF_i is max T times the worker's speed, so what is taken off must be in proportion to that: then
 //! the shares are in proportion to speed after one division, whatever they were, and where all take equally long nothing
-//! changes.
+//! changes. So the load factor itself cancels: what is left is a share for each worker in proportion to 1 / pace, its
+//! seconds for a unit of weight.
 //!
 //! The paper takes it off in proportion to LF_i. That is the same from equal shares, from which it divides, once. From
 //! others it takes from a small share what a large one has too much: the rounding of large shares can leave a slow

@@ -129,7 +129,8 @@ impl Division {
         })
     }
 
-    /// The workers that compute the jobs of `worker`'s group, which are also the numbers of those jobs.
+    /// The workers that compute the jobs of `worker`'s group, which are also the numbers of those jobs; fewer than
+    /// `copies` in the last group.
     pub fn group(&self, worker: usize) -> Range<usize> {
         let copies = self.copies.max(1) as usize;
         let begin = worker - worker % copies;

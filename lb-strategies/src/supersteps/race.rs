@@ -10,6 +10,9 @@
 /// `seconds[worker][job]` is what a worker takes for a whole job, above 0; `word` how long the word that a job is
 /// finished takes to the others, s. Takes O(workers^3).
 ///
+/// # Panics
+/// If a worker has no time for one of the jobs, of which there are as many as workers.
+///
 /// ```
 /// use lb_strategies::supersteps::race;
 /// // The first finishes its own job after 1 s, and that of the second, which is slow, after 2 s.

@@ -43,6 +43,9 @@ impl Row {
     }
 
     /// Weight of the units of a range.
+    ///
+    /// # Panics
+    /// If there are fewer units.
     pub fn weight(&self, units: Range<u64>) -> f64 {
         self.end(units.end) - self.end(units.start)
     }
@@ -106,6 +109,9 @@ impl Row {
 /// Units that change their worker from one division to another of the same workers; where jobs have copies, units that a
 /// worker of the new group has not had.
 ///
+/// # Panics
+/// If the new division has more workers than the old.
+///
 /// ```
 /// use lb_strategies::supersteps::{Division, row::moved};
 /// let alone = |units: &[u64]| Division { units: units.to_vec(), copies: 1 };
@@ -123,6 +129,9 @@ pub fn moved(old: &Division, new: &Division) -> u64 {
 }
 
 /// The units that a worker holds: those of all jobs of its group.
+///
+/// # Panics
+/// If there is no such worker.
 pub fn held(division: &Division, worker: usize) -> Range<u64> {
     let group = division.group(worker);
     let begin: u64 = division.units[..group.start].iter().sum();

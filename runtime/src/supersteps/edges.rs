@@ -55,8 +55,8 @@ impl<P: Supersteps> Share<P> {
 
     /// The group that has this unit.
     fn neighbours(&self, unit: u64) -> Range<usize> {
-        let has = |worker: &usize| self.job(*worker).contains(&unit);
-        let owner = (0..self.workers()).find(has).expect("every unit has a worker");
+        let owner =
+            self.division.ranges().position(|job| job.contains(&unit)).expect("every unit has a worker");
         self.division.group(owner)
     }
 }

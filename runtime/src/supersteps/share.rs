@@ -128,8 +128,7 @@ impl<P: Supersteps> Share<P> {
 
     /// The units of a job.
     pub(super) fn job(&self, job: usize) -> Range<u64> {
-        let begin: u64 = self.division.units[..job].iter().sum();
-        begin..begin + self.division.units[job]
+        self.division.ranges().nth(job).expect("there is a job for each worker")
     }
 
     /// Where some units that it has are in `units`.

@@ -6,14 +6,13 @@ use caribou::{Config, Exchange, SuperstepReport};
 use caribou_apps::harness::iteration_clock::IterationClock;
 use caribou_apps::harness::{Conditions, Program, Stage};
 use clap::Parser;
+use lb_strategies::{Listing, SUPERSTEPS};
 use nalgebra::{DMatrix, DVector};
 
 use crate::options::Options;
 use crate::run::Jacobi;
 use crate::solver::{Limits, Solver};
 use crate::system::System;
-
-const POLICIES: [&str; 6] = ["equal", "load-factor", "des", "replicate", "dlb-jr", "adaptive"];
 
 fn program(arguments: &str) -> Jacobi {
     let options = Options::try_parse_from(format!("jacobi {arguments}").split_whitespace()).unwrap();
@@ -33,7 +32,7 @@ fn assert_serial(program: &Jacobi, config: &Config, what: &str) -> SuperstepRepo
 #[test]
 fn every_policy_on_any_ranks_and_workers_gives_the_serial_answer() {
     let program = program("--size 37 --dominance 1.3");
-    for lb in POLICIES {
+    for lb in SUPERSTEPS.names() {
         for (ranks, workers) in [(1, 1), (1, 2), (2, 1), (3, 2)] {
             for wire in [false, true] {
                 let config =
@@ -48,11 +47,15 @@ fn every_policy_on_any_ranks_and_workers_gives_the_serial_answer() {
 fn any_order_of_events_gives_the_serial_answer() {
     let ways = ["direct", "ring", "gather"];
     let programs = ways.map(|way| program(&format!("--size 23 --dominance 1.5 --exchange {way}")));
-    for seed in 0..60 {
-        let program = &programs[seed as usize % 3];
-        let config = Config::default().ranks(4).lb(POLICIES[seed as usize % POLICIES.len()]).unwrap();
-        assert_serial(program, &config.simulate(seed), &format!("seed {seed}"));
+    let (mut moved, mut dropped) = (0, 0);
+    for (seed, lb) in (0..60).zip(SUPERSTEPS.names().into_iter().cycle()) {
+        let program = &programs[seed as usize / 20];
+        let config = Config::default().ranks(4).lb(lb).unwrap();
+        let report = assert_serial(program, &config.simulate(seed), &format!("seed {seed}, {lb}"));
+        moved += report.divisions.iter().map(|division| division.moved).sum::<u64>();
+        dropped += report.workers.iter().map(|worker| worker.dropped).sum::<u64>();
     }
+    assert!(moved > 500 && dropped > 500, "moved {moved}, dropped {dropped}");
 }
 
 /// A direct solution, which has nothing in common with the iteration.

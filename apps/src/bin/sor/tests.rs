@@ -5,11 +5,10 @@ use std::sync::Arc;
 use caribou::{Config, SuperstepReport};
 use caribou_apps::harness::iteration_clock::IterationClock;
 use caribou_apps::harness::{Program, Stage};
+use lb_strategies::{Listing, SUPERSTEPS};
 
 use crate::problem::Problem;
 use crate::run::Sor;
-
-const POLICIES: [&str; 6] = ["equal", "load-factor", "des", "replicate", "dlb-jr", "adaptive"];
 
 fn program(grid: usize) -> Sor {
     Sor { problem: Problem { grid, tolerance: 1e-9, sweeps: 200 } }
@@ -27,7 +26,7 @@ fn assert_serial(program: Sor, config: &Config, what: &str) -> SuperstepReport {
 
 #[test]
 fn every_policy_on_any_ranks_and_workers_gives_the_serial_result() {
-    for lb in POLICIES {
+    for lb in SUPERSTEPS.names() {
         for (ranks, workers) in [(1, 1), (1, 2), (2, 1), (3, 2)] {
             for wire in [false, true] {
                 let config =
@@ -44,10 +43,13 @@ fn every_policy_on_any_ranks_and_workers_gives_the_serial_result() {
 
 #[test]
 fn any_order_of_events_gives_the_serial_result() {
-    for seed in 0..20 {
-        let config = Config::default().ranks(4).lb(POLICIES[seed as usize % POLICIES.len()]).unwrap();
-        assert_serial(program(19), &config.simulate(seed), &format!("seed {seed}"));
+    let mut moved = 0;
+    for (seed, lb) in (0..20).zip(SUPERSTEPS.names().into_iter().cycle()) {
+        let config = Config::default().ranks(4).lb(lb).unwrap();
+        let report = assert_serial(program(19), &config.simulate(seed), &format!("seed {seed}, {lb}"));
+        moved += report.divisions.iter().map(|division| division.moved).sum::<u64>();
     }
+    assert!(moved > 100, "moved {moved}");
 }
 
 #[test]
