@@ -61,9 +61,10 @@ pub enum Error {
         panic: String,
     },
 
-    /// An iteration of a pool panicked, or what merges the results. The place is on standard error.
+    /// An iteration of a pool panicked, or what merges the results; or what a program in supersteps computes, combines or
+    /// shows. The place is on standard error.
     #[error("rank {rank} panicked while {doing}: {panic}")]
-    PoolPanicked {
+    Panicked {
         /// The rank it ran on.
         rank: Rank,
         /// Its work at that moment.

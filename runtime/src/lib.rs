@@ -85,6 +85,7 @@ pub mod lb;
 mod liveness;
 mod measure;
 pub mod monitor;
+mod panics;
 mod pools;
 mod run;
 mod supersteps;

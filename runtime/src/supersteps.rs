@@ -4,6 +4,7 @@
 //! messages. So simulation by seed, MPI, traces and "exactly once" are those of arrays. `api` is what users write;
 //! `share` one share and its rules, `said` what shares say, `edges` what units show to their neighbours, `exchange` how
 //! parts get to all, `moving` units to their new worker; `measure` what a share did; `root` what the first has besides;
+//! `program` calls what the user wrote;
 //! `run` starts them.
 
 pub(crate) mod api;
@@ -11,6 +12,7 @@ mod edges;
 mod exchange;
 mod measure;
 mod moving;
+mod program;
 pub(crate) mod report;
 mod root;
 pub(crate) mod run;

@@ -11,9 +11,3 @@ pub(crate) fn of_type<T: ?Sized>() -> &'static str {
     let plain = path.split('<').next().unwrap_or(path);
     plain.rsplit("::").next().unwrap_or(plain)
 }
-
-/// The message of a panic.
-pub(crate) fn of_panic(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no text".into())
-}

@@ -14,7 +14,8 @@ use bincode::error::EncodeError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::text::{of_panic, of_type};
+use crate::panics::of_panic;
+use crate::text::of_type;
 
 /// A failed encode or decode: what the codec said.
 #[derive(Debug, thiserror::Error)]

@@ -322,6 +322,69 @@ impl Supersteps for Ragged {
     }
 }
 
+/// Panics in one of the calls, or ends at worker 0 alone.
+struct Faulty(&'static str);
+
+impl Supersteps for Faulty {
+    type Unit = u64;
+    type Edge = ();
+    type Part = bool;
+    type Shared = u64;
+
+    fn units(&self) -> u64 {
+        10
+    }
+
+    fn begin(&self) -> u64 {
+        assert!(self.0 != "begin", "on purpose");
+        0
+    }
+
+    fn unit(&self, number: u64) -> u64 {
+        assert!(self.0 != "unit" || number < 7, "on purpose");
+        number
+    }
+
+    fn edge(&self, _: &u64) -> Option<()> {
+        assert!(self.0 != "edge", "on purpose");
+        None
+    }
+
+    fn compute(&self, job: Job<'_, Self>) -> bool {
+        assert!(self.0 != "compute" || job.step < 3 || job.units.start == 0, "on purpose");
+        job.units.start == 0
+    }
+
+    fn combine(&self, steps: &mut u64, _: Parts<'_, bool>) -> Then {
+        *steps += 1;
+        assert!(self.0 != "combine" || *steps < 5, "on purpose");
+        // What a program must not do: its process knows how often it was asked.
+        let alone = ASKED.fetch_add(u64::from(self.0 == "ends"), Ordering::Relaxed) == 8;
+        if alone || *steps == 30 { Then::End } else { Then::Step }
+    }
+}
+
+static ASKED: AtomicU64 = AtomicU64::new(0);
+
+#[test]
+fn a_fault_of_the_program_is_told_by_what_it_was_called_for() {
+    for (fault, expected) in [
+        ("begin", "making what all workers know"),
+        ("unit", "making unit 7"),
+        ("edge", "showing the edge of a unit"),
+        ("compute", "rank 1 panicked while computing units 5 to 9 in step 3: on purpose"),
+        ("combine", "combining the parts of step 4: on purpose"),
+        ("ends", "after step 4 `combine` ends the run at worker"),
+    ] {
+        for config in [Config::default().simulate(1), Config::default()] {
+            ASKED.store(0, Ordering::Relaxed);
+            let outcome = caribou::supersteps(&config.ranks(2).lb("equal").expect("ours"), Faulty(fault));
+            let error = outcome.map(|_| ()).expect_err(fault).to_string();
+            assert!(error.contains(expected), "{fault}: {error}");
+        }
+    }
+}
+
 #[test]
 fn edges_of_some_units_and_units_beyond_memory_are_refused() {
     let refused = |units| {

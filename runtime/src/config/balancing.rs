@@ -13,7 +13,7 @@ use lb_strategies::{
 
 use super::{Config, wrong};
 use crate::error::Error;
-use crate::text::of_panic;
+use crate::panics::of_panic;
 
 /// The chosen strategy; each is for one shape of program.
 #[derive(Clone)]

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::ids::{Rank, WorkerId};
 use crate::measure::topology::plan::{Plan, Seats};
 use crate::measure::watch::{Bound, Watch};
-use crate::text::of_panic;
+use crate::panics::of_panic;
 use crate::threads::clock::Clock;
 use crate::threads::team::Team;
 use crate::transport::Transport;

@@ -17,7 +17,7 @@ use crate::ids::{ROOT, Rank};
 use crate::measure::topology;
 use crate::measure::topology::plan::{Plan, plan};
 use crate::measure::watch::Watch;
-use crate::text::of_panic;
+use crate::panics::of_panic;
 use crate::threads::clock::Clock;
 use crate::threads::gate::Gate;
 use crate::threads::room::find_room;

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 /// A program in supersteps, on units of data (the rows of a matrix, the cells of a bar) that are divided among the
 /// workers.
@@ -128,9 +128,10 @@ pub enum Exchange {
 }
 
 /// What follows a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Then {
     /// The next one.
+    #[default]
     Step,
     /// The end of the run.
     End,

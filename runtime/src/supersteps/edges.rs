@@ -5,6 +5,7 @@ use std::ops::Range;
 use lb_strategies::supersteps::row::held;
 
 use super::api::Supersteps;
+use super::program::Program;
 use super::said::Said;
 use super::share::Share;
 use crate::arrays::api::ctx::Ctx;
@@ -16,7 +17,7 @@ impl<P: Supersteps> Share<P> {
     /// If some units have edges and others none.
     pub(super) fn show_edges(
         &mut self,
-        program: &P,
+        program: &Program<P>,
         group: Range<usize>,
         ctx: &mut Ctx<'_, Self>,
     ) -> Result<(), String> {

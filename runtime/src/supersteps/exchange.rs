@@ -19,7 +19,7 @@ impl<P: Supersteps> Share<P> {
         let (me, workers) = (self.me, self.workers());
         let group = self.division.group(me);
         let next = (me + 1) % workers;
-        let way = program(ctx).user.exchange();
+        let way = program(ctx).exchange();
         let hears = |other: usize| match way {
             Exchange::Direct => by == me,
             Exchange::Ring => other == next && next != by || by == me && group.contains(&other),

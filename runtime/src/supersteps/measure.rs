@@ -6,6 +6,7 @@ use lb_strategies::supersteps::{Row, Work};
 use lb_strategies::virtual_time::SplitMix64;
 use serde::{Deserialize, Serialize};
 
+use super::api::Then;
 use crate::measure::cgroup;
 use crate::measure::cpu::thread_cpu_ns;
 
@@ -70,6 +71,8 @@ pub(super) struct Worked {
     pub(super) moving_ns: u64,
     /// vCPUs' worth that quotas allow, as last read.
     pub(super) allowed: Option<f64>,
+    /// The answer of its `combine`.
+    pub(super) then: Then,
 }
 
 impl Worked {
@@ -151,12 +154,12 @@ impl Measuring {
     }
 
     /// The step is over.
-    pub(super) fn end(&mut self, now_ns: u64, units: u64, stopwatch: Stopwatch) -> Worked {
+    pub(super) fn end(&mut self, now_ns: u64, units: u64, then: Then, stopwatch: Stopwatch) -> Worked {
         let waiting_ns = (now_ns - self.begun_ns).saturating_sub(self.worked.computing_ns);
         if self.read_ns.is_none_or(|read_ns| now_ns - read_ns >= QUOTAS_NS) {
             (self.read_ns, self.allowed) = (Some(now_ns), stopwatch.allowed());
         }
-        Worked { units, waiting_ns, allowed: self.allowed, ..std::mem::take(&mut self.worked) }
+        Worked { units, waiting_ns, allowed: self.allowed, then, ..std::mem::take(&mut self.worked) }
     }
 
     /// Units begin to come and go, between two steps.

@@ -6,7 +6,7 @@ use lb_strategies::supersteps::row::moved;
 use lb_strategies::supersteps::{Divider, Division, Step};
 use serde::{Deserialize, Serialize};
 
-use super::api::Supersteps;
+use super::api::{Supersteps, Then};
 use super::measure::{SLICE_NS, Worked};
 use super::report::{DivisionReport, SuperstepWorker};
 use super::said::Next;
@@ -157,6 +157,9 @@ impl<P: Supersteps> Root<P> {
     }
 
     fn tell(&mut self, number: u64, step: &OpenStep) {
+        if let Some(fault) = disagreement(number, &step.worked) {
+            self.fault.get_or_insert(fault);
+        }
         self.sum_up(&step.worked);
         if let Some(records) = &mut self.records {
             records.push(step.record(number));
@@ -241,6 +244,16 @@ impl<P: Supersteps> Root<P> {
         let units = std::mem::take(&mut self.collected).into_values().flatten().collect();
         Some((units, std::mem::take(&mut self.figures)))
     }
+}
+
+/// What workers said of the end of the run, if not all the same.
+fn disagreement(step: u64, worked: &BTreeMap<usize, Worked>) -> Option<String> {
+    let said = |then: Then| worked.iter().find(|(_, worked)| worked.then == then).map(|(worker, _)| worker);
+    let (goes_on, ends) = (said(Then::Step)?, said(Then::End)?);
+    Some(format!(
+        "after step {step} `combine` ends the run at worker {ends} and not at worker {goes_on}, expected the same at all: it \
+         may depend on nothing but what is shared and the parts"
+    ))
 }
 
 /// Checks a division: a share for each worker, all units, copies that there are workers for.

@@ -7,9 +7,10 @@ use lb_strategies::supersteps::{Problem, Row, Weights};
 
 use super::api::Supersteps;
 use super::measure::Stopwatch;
+use super::program::Program;
 use super::report::{SuperstepOutcome, SuperstepReport};
 use super::root::{Figures, Root, check};
-use super::share::{Program, Share};
+use super::share::Share;
 use crate::arrays::api::setup::{Placement, Setup};
 use crate::arrays::run::run_below;
 use crate::config::Config;
@@ -92,7 +93,7 @@ pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<Superste
         let why = format!("the policy `{}` began with {why}", policy.name());
         Error::Config { setting: "CARIBOU_LB".into(), why }
     })?;
-    let program = Arc::new(Program { user: program, row, stopwatch });
+    let program = Arc::new(Program::new(program, row, stopwatch));
     // The first share takes it.
     let divider = Arc::new(Mutex::new(Some(divider)));
     let setup = |setup: &mut Setup| {

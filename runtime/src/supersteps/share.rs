@@ -27,23 +27,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use lb_strategies::supersteps::Division;
 use lb_strategies::supersteps::row::held;
-use lb_strategies::supersteps::{Division, Row};
 use serde::{Deserialize, Serialize};
 
 use super::api::{Job, Parts, Supersteps, Then};
-use super::measure::{Measuring, Stopwatch, slice_end};
+use super::measure::{Measuring, slice_end};
+use super::program::Program;
 use super::root::Root;
 use super::said::{Finished, Next, Said};
 use crate::arrays::api::chunk::Chunk;
 use crate::arrays::api::ctx::Ctx;
-
-/// What all shares of a process know.
-pub(super) struct Program<P> {
-    pub(super) user: P,
-    pub(super) row: Row,
-    pub(super) stopwatch: Stopwatch,
-}
 
 /// A share of the units, on one worker.
 #[derive(Serialize, Deserialize)]
@@ -102,8 +96,8 @@ impl<P: Supersteps> Share<P> {
         Share {
             me,
             step: 0,
-            shared: program.user.begin(),
-            units: range.clone().map(|number| program.user.unit(number)).collect(),
+            shared: program.begin(),
+            units: program.units(range.clone()),
             first: range.start,
             arrived: Vec::new(),
             missing: 0,
@@ -151,7 +145,7 @@ impl<P: Supersteps> Share<P> {
             root.begin(self.step, self.division.copies, ctx.elapsed_ns(), ctx.writes());
         }
         self.tell_next(ctx);
-        match self.show_edges(&program.user, group, ctx) {
+        match self.show_edges(program, group, ctx) {
             Ok(()) => self.compute(ctx),
             Err(why) => ctx.fail(why),
         }
@@ -215,11 +209,11 @@ impl<P: Supersteps> Share<P> {
             }
             let whole = &mut self.units;
             if to < units.end {
-                after = program.user.edge(&whole[at.end]);
+                after = program.edge(&whole[at.end]);
             }
-            let shown = (to < units.end).then(|| program.user.edge(&whole[at.end - 1])).flatten();
+            let shown = (to < units.end).then(|| program.edge(&whole[at.end - 1])).flatten();
             let timer = program.stopwatch.start(self.me, self.step, ctx.elapsed_ns());
-            let part = program.user.compute(Job {
+            let part = program.compute(Job {
                 step: self.step,
                 units: slice.clone(),
                 data: &mut whole[at],
@@ -239,7 +233,7 @@ impl<P: Supersteps> Share<P> {
         let hand = self.hand.take().expect("it is in hand");
         let finished = Finished { step: self.step, job, by: self.me, parts: hand.parts };
         self.note(Arc::new(finished), ctx);
-        if program.user.changes() {
+        if program.changes() {
             let units = &self.units[self.at(&units)];
             for other in group.clone().filter(|&other| other != self.me) {
                 let said = Said::Outcome { step: self.step, job, units: units.to_vec() };
@@ -270,15 +264,16 @@ impl<P: Supersteps> Share<P> {
     /// Ends the step if nothing is missing.
     fn end(&mut self, ctx: &mut Ctx<'_, Self>) {
         let program = program(ctx);
-        let changed = !program.user.changes() || self.outcomes.iter().all(|&outcome| outcome);
+        let changed = !program.changes() || self.outcomes.iter().all(|&outcome| outcome);
         if !self.begun || self.hand.is_some() || !changed || self.parts.iter().any(Option::is_none) {
             return;
         }
         let Some(next) = self.next.take() else { return };
         let parts: Vec<_> = self.parts.iter_mut().map(|part| part.take().expect("all are there")).collect();
         let all = Box::new(parts.iter().flat_map(|finished| finished.parts.iter()));
-        let then = program.user.combine(&mut self.shared, Parts { parts: all });
-        let worked = self.measuring.end(ctx.elapsed_ns(), self.division.units[self.me], program.stopwatch);
+        let then = program.combine(self.step, &mut self.shared, Parts { parts: all });
+        let units = self.division.units[self.me];
+        let worked = self.measuring.end(ctx.elapsed_ns(), units, then, program.stopwatch);
         match &mut self.root {
             Some(root) => {
                 root.ended(self.step, ctx.elapsed_ns());
@@ -302,7 +297,7 @@ impl<P: Supersteps> Share<P> {
 
     /// The run is over: one of each group says what its units are, if anybody wants to know.
     fn finish(&mut self, ctx: &mut Ctx<'_, Self>) {
-        let collects = program(ctx).user.collects();
+        let collects = program(ctx).collects();
         let (first, units) = (self.first, std::mem::take(&mut self.units));
         match &mut self.root {
             Some(root) => root.finish(self.step, collects, units, ctx.elapsed_ns()),
@@ -319,7 +314,7 @@ impl<P: Supersteps> Share<P> {
         let Some(root) = &mut self.root else { return };
         ctx.steps(&root.records());
         if let Some((units, figures)) = root.conclusion() {
-            let shared = std::mem::replace(&mut self.shared, program(ctx).user.begin());
+            let shared = std::mem::replace(&mut self.shared, program(ctx).begin());
             ctx.exit_with(&(shared, units, figures));
         }
     }

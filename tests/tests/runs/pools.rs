@@ -113,7 +113,7 @@ fn an_iteration_that_panics_ends_the_run_with_its_name() {
                 },
             );
             let error = outcome.unwrap_err();
-            assert!(matches!(error, Error::PoolPanicked { .. }), "{lb}: {error}");
+            assert!(matches!(error, Error::Panicked { .. }), "{lb}: {error}");
             let line = error.to_string();
             assert!(line.contains("executing iterations") && line.contains("sixty is too much"), "{line}");
         }

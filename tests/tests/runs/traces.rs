@@ -640,7 +640,7 @@ fn a_pool_that_panics_leaves_the_ranges_before() {
     let config = Config::default().ranks(1).workers(1).pin(Pin::Off).trace(&dir.0);
     let config = config.lb("guided").expect("it is in the table");
     let pool = pool(&config, 2000, Count::default, |_, range| assert!(range.start < 500, "no more"));
-    assert!(matches!(pool, Err(Error::PoolPanicked { .. })));
+    assert!(matches!(pool, Err(Error::Panicked { .. })));
     let ranges = events(&dir.open()).into_iter();
     let ranges = ranges.filter(|(_, _, event)| matches!(event.what, What::Range { .. }));
     assert!(ranges.count() > 0, "those that began before 500");

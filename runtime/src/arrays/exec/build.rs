@@ -23,8 +23,8 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::ids::{ArrayId, ChunkId, Rank, Sender, SyncId, WorkerId};
 use crate::measure::sample::{BackgroundSource, Gauges};
+use crate::panics;
 use crate::run::outcome::Outcome;
-use crate::text::of_panic;
 use crate::threads::clock::Clock;
 use crate::threads::guarded::Owner;
 use crate::trace::Part;
@@ -105,7 +105,7 @@ pub(crate) fn set_up(
             (None, Some(id)) => format!("where it placed the chunks of array {id}"),
             (None, None) => "in its setup".into(),
         };
-        Err(Error::SetupPanicked { rank, doing, panic: of_panic(&*panic) })
+        Err(panics::error_of(rank, &*panic, |panic| Error::SetupPanicked { rank, doing, panic }))
     })
 }
 

@@ -12,7 +12,7 @@ use crate::arrays::core::erased::ErasedArray;
 use crate::arrays::core::handler::Facts;
 use crate::error::Error;
 use crate::ids::WorkerId;
-use crate::text::of_panic;
+use crate::panics::of_panic;
 use crate::threads::clock::Clock;
 use crate::threads::guarded::Tag;
 

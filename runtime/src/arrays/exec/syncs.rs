@@ -10,7 +10,8 @@ use crate::arrays::core::collect::{Arrival, Reports};
 use crate::error::Error;
 use crate::ids::{ArrayId, SyncId};
 use crate::measure::sample::Observed;
-use crate::text::{counted, of_panic};
+use crate::panics::of_panic;
+use crate::text::counted;
 use crate::trace::Part;
 
 /// Chunks of one rank named in a stall report.

@@ -11,7 +11,7 @@ use crate::arrays::core::sync_log::SyncLog;
 use crate::arrays::core::undelivered::Addressees;
 use crate::error::Error;
 use crate::ids::{ROOT, WorkerId};
-use crate::text::of_panic;
+use crate::panics;
 
 /// Chunks run in one turn: between two looks at what waits for company in the core.
 const STEPS_MAX: u32 = 512;
@@ -62,16 +62,8 @@ impl Worker<'_> {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| act(self))) {
             // Its handler is the one that somebody will look for in the record.
             self.instruments.interrupt();
-            // The name is made by the user's index, which may be what panicked.
-            let InHand { chunk, kind, phase, .. } = *self.instruments.in_hand();
-            let name = catch_unwind(AssertUnwindSafe(|| self.describe(chunk)));
-            let error = Error::HandlerPanicked {
-                rank: self.shared.facts.rank,
-                chunk: name.unwrap_or_else(|_| format!("{chunk:?}")),
-                message: kind.into(),
-                phase,
-                panic: of_panic(&*panic),
-            };
+            let error =
+                panics::error_of(self.shared.facts.rank, &*panic, |panic| self.handler_panicked(panic));
             // What could not be sent is of no use any more, and may panic again. The end of the run must get through.
             self.gateway.clear();
             if catch_unwind(AssertUnwindSafe(|| self.fail(error.clone()))).is_err() {
@@ -79,6 +71,14 @@ impl Worker<'_> {
                 self.shared.give_up(error);
             }
         }
+    }
+
+    fn handler_panicked(&self, panic: String) -> Error {
+        let InHand { chunk, kind, phase, .. } = *self.instruments.in_hand();
+        // The name is made by the user's index, which may be what panicked.
+        let name = catch_unwind(AssertUnwindSafe(|| self.describe(chunk)));
+        let chunk = name.unwrap_or_else(|_| format!("{chunk:?}"));
+        Error::HandlerPanicked { rank: self.shared.facts.rank, chunk, message: kind.into(), phase, panic }
     }
 
     /// Worker 0 says what its rank knows of messages that reached nobody.

@@ -27,11 +27,11 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::ids::{Rank, WorkerId};
 use crate::measure::sample::{Gauges, Observed};
+use crate::panics::of_panic;
 use crate::pools::core::packet::{Part, PoolPacket, Whole};
 use crate::pools::core::work::{Accumulated, PoolWork};
 use crate::run::outcome::Outcome;
 use crate::run::seat::{Seat, thread_refused};
-use crate::text::of_panic;
 use crate::threads::clock::Clock;
 use crate::trace::recording::Recording;
 
@@ -147,7 +147,7 @@ impl Shared<'_> {
     /// A panic of user code, or of the policy, ends the run.
     pub(super) fn catching(&self, doing: &str, act: impl FnOnce()) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(act)) {
-            self.fail(Error::PoolPanicked { rank: self.rank, doing: doing.into(), panic: of_panic(&*panic) });
+            self.fail(Error::Panicked { rank: self.rank, doing: doing.into(), panic: of_panic(&*panic) });
         }
     }
 
@@ -252,7 +252,7 @@ mod tests {
             transport: None,
         };
         PoolRun { work: &Untouched, seat, make: &|| Machine::new(Silent), deliver: &|_, _| {} }.run();
-        let Some(Error::PoolPanicked { doing, .. }) = outcome.error() else { panic!("no panic") };
+        let Some(Error::Panicked { doing, .. }) = outcome.error() else { panic!("no panic") };
         assert_eq!(doing, "starting a worker");
     }
 }

@@ -23,9 +23,9 @@ use crate::error::Error;
 use crate::ids::WorkerId;
 use crate::measure::cpu::thread_cpu_ns;
 use crate::measure::sample::Observed;
+use crate::panics::of_panic;
 use crate::pools::core::packet::Tally;
 use crate::pools::core::work::Accumulated;
-use crate::text::of_panic;
 
 pub(super) struct Worker<'p> {
     shared: &'p Shared<'p>,
@@ -131,7 +131,7 @@ impl<'p> Worker<'p> {
         if let Err(panic) = executed {
             let doing = format!("executing iterations {}..{}", range.start, range.end);
             let panic = of_panic(&*panic);
-            shared.fail(Error::PoolPanicked { rank: shared.rank, doing, panic });
+            shared.fail(Error::Panicked { rank: shared.rank, doing, panic });
             return State::Over;
         }
         let cpu_clock_ns = self.cpu_ns();

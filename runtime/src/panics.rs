@@ -1,0 +1,39 @@
+//! Panics of user code, as the error of a run has them.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use crate::error::Error;
+use crate::ids::Rank;
+
+/// The message of a panic.
+pub(crate) fn of_panic(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no text".into())
+}
+
+/// A panic with what was being done.
+struct Told {
+    doing: String,
+    panic: String,
+}
+
+/// Calls user code for a layer that knows better than those below it what for: the panic goes on with that.
+pub(crate) fn telling<T>(doing: impl FnOnce() -> String, call: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
+        // Printed already, with its place.
+        resume_unwind(Box::new(Told { doing: doing(), panic: of_panic(&*panic) }))
+    })
+}
+
+/// The error of a panic: of what it tells, or what `otherwise` makes of its message.
+pub(crate) fn error_of(
+    rank: Rank,
+    panic: &(dyn Any + Send),
+    otherwise: impl FnOnce(String) -> Error,
+) -> Error {
+    match panic.downcast_ref::<Told>() {
+        Some(Told { doing, panic }) => Error::Panicked { rank, doing: doing.clone(), panic: panic.clone() },
+        None => otherwise(of_panic(panic)),
+    }
+}
