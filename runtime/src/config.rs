@@ -14,6 +14,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use lb_strategies::Shape;
+
 use self::balancing::Balancing;
 use self::variables::PREFIX;
 pub use self::variables::{VARIABLES, Variable};
@@ -380,6 +382,17 @@ impl Config {
             ),
         ];
         asked.into_iter().filter_map(|(asked, what)| asked.then_some(what))
+    }
+
+    /// Settings that were made and have no effect on a program of this shape: balancing at syncs is that of arrays.
+    pub(crate) fn without_effect(&self, shape: Shape) -> impl Iterator<Item = &'static str> {
+        let made = [
+            (self.period != Config::default().period, "CARIBOU_LB_PERIOD"),
+            (self.lb_reports, "CARIBOU_LB_REPORTS"),
+            (!self.measure, "CARIBOU_MEASURE"),
+        ];
+        let here = shape != Shape::Arrays && self.launch().speaks();
+        made.into_iter().filter_map(move |(made, setting)| (made && here).then_some(setting))
     }
 
     /// Ranks that the run will have.

@@ -46,10 +46,7 @@ impl Shape for Array {
     const ALONE: Option<&'static str> =
         Some("With one rank there is nowhere to move work to: two vCPUs or --ranks 2 show balancing.");
     const HELP: &'static [(&'static str, &'static str)] = &[
-        (
-            "lb",
-            "The strategy and its parameters; CARIBOU_LB=help lists them [default: CARIBOU_LB, then refine]",
-        ),
+        ("lb", "The strategy and its parameters; `help` lists them [default: CARIBOU_LB, then refine]"),
         ("compare", "Strategies to run one after the other and compare, as in none,refine,tolerance=0.1"),
         ("ranks", "Ranks [default: CARIBOU_RANKS, then one per vCPU; under mpirun each process is one]"),
         (

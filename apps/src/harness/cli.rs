@@ -82,7 +82,7 @@ fn one_line(text: &str) -> String {
 /// [`Error::Usage`] when a strategy has no name.
 pub fn strategies(list: &str) -> Result<Vec<String>, Error> {
     split_list(list).ok_or_else(|| {
-        Error::Usage(format!("--compare {list}: expected names of strategies as in none,refine"))
+        Error::Usage(format!("--compare {list}: expected names of strategies with commas between them; --lb help lists those there are"))
     })
 }
 

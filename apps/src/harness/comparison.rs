@@ -43,6 +43,7 @@ impl<P: Program> Comparison<P> {
     pub fn prepare(line: CommandLine<P>, bare: bool) -> Result<Self, Error> {
         let CommandLine { own, of_shape, shared: mut options } = line;
         let config = P::Shape::configure(&of_shape, options.configure(launch::config()?));
+        strategies::list_if_asked(P::Shape::SHAPE, &config, options.lb.as_deref())?;
         let launch = config.launch();
         let (ranks, workers) = P::Shape::size(&config);
         let ranks = launch::ranks(launch, options.ranks, ranks, workers)?;

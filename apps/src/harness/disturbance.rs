@@ -86,7 +86,7 @@ impl NeighbourSpec {
         if let Some((from, to)) = rest.first().and_then(|part| part.split_once('-')) {
             let iteration = |text: &str| {
                 text.parse::<u32>()
-                    .map_err(|_| format!("`{text}` is not an iteration, expected FROM-TO as in 100-300"))
+                    .map_err(|_| format!("`{text}` is not a whole number, expected FROM-TO as in 100-300"))
             };
             (spec.from, spec.to) = (iteration(from)?, Some(iteration(to)?));
             if spec.to <= Some(spec.from) {
@@ -221,7 +221,7 @@ mod tests {
         for (text, hint) in [
             ("x", "`x` is not a rank"),
             ("1:9-5", "empty"),
-            ("1:a-5", "`a` is not an iteration"),
+            ("1:a-5", "`a` is not a whole number"),
             ("1:1.5", "`1.5` is not a duty"),
             ("1:0", "`0` is not a duty"),
             ("1:NaN", "`NaN` is not a duty"),

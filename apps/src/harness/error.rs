@@ -41,6 +41,9 @@ pub enum Error {
     /// The runtime could not start the run, or could not go on with it.
     #[error(transparent)]
     Runtime(#[from] caribou::Error),
+    /// No error: the list of strategies was asked for, instead of a run.
+    #[error("{0}")]
+    Listed(String),
     /// The result is not what was asked for: ask for less, or for more time.
     #[error("{0}")]
     Lacking(String),
@@ -59,6 +62,7 @@ impl Error {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
+            Self::Listed(_) => 0,
             Self::Usage(_)
             | Self::Unwritable { .. }
             | Self::NotPinned { .. }
@@ -78,7 +82,7 @@ impl Error {
     #[must_use]
     pub fn is_known_to_all(&self) -> bool {
         match self {
-            Self::Usage(_) | Self::Lacking(_) => true,
+            Self::Usage(_) | Self::Listed(_) | Self::Lacking(_) => true,
             Self::Runtime(error) => {
                 !matches!(error, caribou::Error::RankLost { .. } | caribou::Error::System { .. })
             }

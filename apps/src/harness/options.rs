@@ -22,7 +22,7 @@ pub struct Options {
     /// Compare every run bit for bit with the serial program; exit code 1 if one differs
     #[arg(long)]
     pub check: bool,
-    /// The strategy and its parameters; CARIBOU_LB=help lists them
+    /// The strategy and its parameters; `help` lists them
     #[arg(long, value_name = "NAME[,KEY=VALUE]", conflicts_with = "compare")]
     pub lb: Option<String>,
     /// Strategies to run one after the other and compare

@@ -37,10 +37,7 @@ impl Shape for Pool {
 
     const SHAPE: lb::Shape = lb::Shape::Pools;
     const HELP: &'static [(&'static str, &'static str)] = &[
-        (
-            "lb",
-            "The strategy and its parameters; CARIBOU_LB=help lists them [default: CARIBOU_LB, then leases]",
-        ),
+        ("lb", "The strategy and its parameters; `help` lists them [default: CARIBOU_LB, then leases]"),
         (
             "compare",
             "Strategies to run one after the other and compare, as in static,leases,chunk=0.05,ruper",

@@ -12,6 +12,7 @@ use super::comparison::Comparison;
 use super::disturbance::{neighbour, quota};
 use super::error::Error;
 use super::options::CommandLine;
+use super::output::print;
 use super::program::Program;
 use super::{launch, log};
 
@@ -42,6 +43,13 @@ pub fn start<O: clap::Parser>(
     };
     match run(options, launch) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(Error::Listed(list)) => {
+            if launch.speaks() {
+                // A closed stream leaves nobody to tell.
+                let _ = print(&list);
+            }
+            ExitCode::SUCCESS
+        }
         Err(error) => {
             let line = visible(&format!("error: {error}"));
             launch.refuse(&line, error.exit_code());

@@ -9,6 +9,15 @@ use caribou::lb::Shape;
 use super::cli;
 use super::error::Error;
 
+/// Gives way to the list of the strategies for this shape where that is asked for, as strategy `help`.
+///
+/// # Errors
+/// [`Error::Listed`].
+pub fn list_if_asked(shape: Shape, config: &Config, lb: Option<&str>) -> Result<(), Error> {
+    let asked = lb.map_or(config.asks_lb_help(), |lb| lb.trim() == "help");
+    if asked { Err(Error::Listed(config.lb_help(shape))) } else { Ok(()) }
+}
+
 /// A configuration for each run of a program of this shape, in order: `config` with each strategy of the list `compare`;
 /// else with `lb`; else as it is.
 ///

@@ -33,7 +33,7 @@ impl Shape for Superstep {
     const ALONE: Option<&'static str> =
         Some("With one rank of one worker there is nobody to divide with: --ranks 2 shows balancing.");
     const HELP: &'static [(&'static str, &'static str)] = &[
-        ("lb", "The policy and its parameters; CARIBOU_LB=help lists them [default: CARIBOU_LB, then des]"),
+        ("lb", "The policy and its parameters; `help` lists them [default: CARIBOU_LB, then des]"),
         ("compare", "Policies to run one after the other and compare, as in equal,load-factor,des"),
         ("ranks", "Ranks [default: CARIBOU_RANKS, then one per vCPU; under mpirun each process is one]"),
         ("workers", "Worker threads of each rank, a share each [default: CARIBOU_WORKERS, then 1]"),

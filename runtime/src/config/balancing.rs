@@ -8,7 +8,7 @@ use lb_strategies::pool::PoolStrategy;
 use lb_strategies::supersteps::SuperstepStrategy;
 use lb_strategies::{
     ARRAYS, Assignment, Entry, Listing, POOLS, SUPERSTEPS, Shape, Snapshot, Strategy, Table, Terms,
-    check_own, help, unknown,
+    check_own, unknown,
 };
 
 use super::{Config, wrong};
@@ -23,7 +23,12 @@ enum Chosen {
     Arrays(Arc<dyn Strategy>),
     Pools(Arc<dyn PoolStrategy>),
     Supersteps(Arc<dyn SuperstepStrategy>),
+    /// None of them: somebody wants to know which there are.
+    Help,
 }
+
+/// The name that asks which there are.
+const HELP: &str = "help";
 
 /// The strategy that was chosen, and those that can be.
 #[derive(Clone)]
@@ -54,6 +59,14 @@ impl Balancing {
         [&self.arrays, &self.pools, &self.supersteps]
     }
 
+    fn table(&self, shape: Shape) -> &dyn Listing {
+        match shape {
+            Shape::Arrays => &self.arrays,
+            Shape::Pools => &self.pools,
+            Shape::Supersteps => &self.supersteps,
+        }
+    }
+
     fn choose(&mut self, spec: &str, chosen: Chosen) {
         (self.spec, self.chosen) = (spec.into(), chosen);
     }
@@ -61,18 +74,16 @@ impl Balancing {
     pub(super) fn check_registered(&self) -> Result<(), Error> {
         check_own(&self.tables()).map_err(|error| wrong("register_strategy", error.to_string()))
     }
-
-    /// All that can be chosen, with parameters.
-    pub(super) fn help(&self) -> String {
-        format!("these can be chosen, with defaults, as in refine,tolerance=0.1\n\n{}", help(&self.tables()))
-    }
 }
 
 impl Config {
-    /// The balancing strategy by name, with parameters: `"refine,tolerance=0.05"`.
+    /// The balancing strategy by name, with parameters: `"refine,tolerance=0.05"`. With `"help"` no run begins: it fails with
+    /// what [`lb_help`](Self::lb_help) tells.
     pub fn lb(mut self, spec: &str) -> Result<Config, Error> {
         self.lb.check_registered()?;
-        let made = if let Some(entry) = self.lb.arrays.find(spec) {
+        let made = if spec.trim() == HELP {
+            Ok(Chosen::Help)
+        } else if let Some(entry) = self.lb.arrays.find(spec) {
             entry.make(spec).map(|strategy| Chosen::Arrays(strategy.into()))
         } else if let Some(entry) = self.lb.pools.find(spec) {
             entry.make(spec).map(|policy| Chosen::Pools(policy.into()))
@@ -135,6 +146,24 @@ impl Config {
         if matches!(self.lb.chosen, Chosen::Default) { shape.default_spec() } else { &self.lb.spec }
     }
 
+    /// The strategies for programs of this shape, with their parameters, as text for a person; with those that are registered.
+    ///
+    /// ```
+    /// use caribou::{Config, lb::Shape};
+    /// let text = Config::default().lb_help(Shape::Supersteps);
+    /// assert!(text.starts_with("for programs in supersteps, as NAME[,KEY=VALUE]...; without one it is des:\n\nequal "));
+    /// ```
+    pub fn lb_help(&self, shape: Shape) -> String {
+        let (programs, default) = (shape.programs(), shape.default_spec());
+        let table = self.lb.table(shape).help();
+        format!("for {programs}, as NAME[,KEY=VALUE]...; without one it is {default}:\n\n{table}")
+    }
+
+    /// Tells if nobody chose a strategy, but asked for [`lb_help`](Self::lb_help): with [`lb`](Self::lb) or `CARIBOU_LB`.
+    pub fn asks_lb_help(&self) -> bool {
+        matches!(self.lb.chosen, Chosen::Help)
+    }
+
     /// Checks that programs of this shape can be run: the strategy is one for them, or none was chosen, and the numbers of
     /// ranks and workers make sense.
     ///
@@ -150,13 +179,14 @@ impl Config {
         self.check_numbers(ranks, workers)?;
         let (name, of) = match &self.lb.chosen {
             Chosen::Default => return Ok(()),
+            Chosen::Help => return Err(wrong("CARIBOU_LB", self.lb_help(shape))),
             Chosen::Arrays(strategy) => (strategy.name(), Shape::Arrays),
             Chosen::Pools(policy) => (policy.name(), Shape::Pools),
             Chosen::Supersteps(policy) => (policy.name(), Shape::Supersteps),
         };
-        match self.lb.tables().into_iter().find(|table| table.shape() == shape) {
-            Some(table) if shape != of => Err(wrong("CARIBOU_LB", table.misplaced(name, of).to_string())),
-            _ => Ok(()),
+        match shape == of {
+            true => Ok(()),
+            false => Err(wrong("CARIBOU_LB", self.lb.table(shape).misplaced(name, of).to_string())),
         }
     }
 

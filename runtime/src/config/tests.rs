@@ -100,13 +100,40 @@ fn a_bad_value_says_what_was_expected() {
     for (name, value, expected) in [
         ("CARIBOU_RANKS", "0", "at least 1"),
         ("CARIBOU_RANKS", "x", "from 1 to"),
-        ("CARIBOU_LB", "help", "as in refine,tolerance=0.1\n\nfor arrays of chunks:\n\nnone "),
         ("CARIBOU_WIRE", "yes", "auto, always"),
         ("CARIBOU_LB", "refine,tolerence=1", "tolerance"),
     ] {
         let error = set(name, value).expect_err("the value is bad").to_string();
         assert!(error.starts_with(name) && error.contains(expected), "{error}");
     }
+}
+
+#[test]
+fn help_lists_the_strategies_of_the_shape_that_is_run() {
+    let config = set("CARIBOU_LB", " help").expect("no shape is known yet");
+    assert!(config.asks_lb_help() && !Config::default().asks_lb_help());
+    for (shape, expected) in [
+        (
+            Shape::Arrays,
+            "CARIBOU_LB: for arrays of chunks, as NAME[,KEY=VALUE]...; without one it is refine:\n\nnone ",
+        ),
+        (
+            Shape::Supersteps,
+            "CARIBOU_LB: for programs in supersteps, as NAME[,KEY=VALUE]...; without one it is des:\n\nequal ",
+        ),
+    ] {
+        let error = config.check_shape(shape).expect_err("nothing is run").to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+    assert!(!config.lb("des").expect("ours").asks_lb_help(), "an option wins");
+}
+
+#[test]
+fn settings_without_effect_on_a_shape_are_told() {
+    let config = Config::default().period(7).measure(false);
+    let told = |shape| config.without_effect(shape).collect::<Vec<_>>();
+    assert_eq!(told(Shape::Supersteps), ["CARIBOU_LB_PERIOD", "CARIBOU_MEASURE"]);
+    assert_eq!((told(Shape::Pools), told(Shape::Arrays)), (told(Shape::Supersteps), vec![]));
 }
 
 #[test]

@@ -40,24 +40,22 @@ pub const VARIABLES: &[Variable] = &[
     },
     Variable {
         name: "CARIBOU_LB",
-        default: "refine; of a pool leases",
-        meaning: "balancing strategy, with parameters: refine,tolerance=0.05; `help` lists them",
+        default: "refine; of a pool leases; of supersteps des",
+        meaning: "balancing strategy, with parameters: refine,tolerance=0.05; `help` instead lists those for the program",
         example: "greedy",
-        set: |config, value| {
-            if value == "help" { Err(config.lb.help()) } else { config.lb(value).map_err(reason) }
-        },
+        set: |config, value| config.lb(value).map_err(reason),
     },
     Variable {
         name: "CARIBOU_LB_PERIOD",
         default: "20",
-        meaning: "steps between two syncs, for programs that ask sync_due; 0 for never",
+        meaning: "of arrays: steps between two syncs, for programs that ask sync_due; 0 for never",
         example: "7",
         set: |config, value| Ok(config.period(whole(value, 0)?)),
     },
     Variable {
         name: "CARIBOU_LB_REPORTS",
         default: "off",
-        meaning: "keep what each sync was decided from, for `caribou balance --trace`: on, off",
+        meaning: "of arrays: keep what each sync was decided from, for `caribou balance --trace`: on, off",
         example: "on",
         set: |config, value| Ok(config.lb_reports(choice(value, &ON_OFF)?)),
     },
@@ -73,7 +71,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_MEASURE",
         default: "on",
-        meaning: "measure the CPU time of chunks: on, off (then only declared load counts)",
+        meaning: "of arrays: measure the CPU time of chunks: on, off (then only declared load counts)",
         example: "off",
         set: |config, value| Ok(config.measure(choice(value, &ON_OFF)?)),
     },

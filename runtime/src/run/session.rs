@@ -93,6 +93,9 @@ impl Session {
                 warn("CARIBOU_TRACE_FILTER does nothing without CARIBOU_TRACE: no events are recorded");
             });
         }
+        config.without_effect(shape).for_each(|setting| {
+            warn(&format!("{setting} has no effect: this is {}", shape.program()));
+        });
         let wanted = Wanted {
             dir,
             filter: config.trace_filter.clone(),

@@ -21,7 +21,7 @@ pub(crate) struct Options {
     /// Another graph beside it: the options that follow, up to the next `-and`, are its own
     #[arg(long = "and", value_name = "OPTIONS", value_parser = another, allow_hyphen_values = true)]
     others: Vec<Graph>,
-    /// The strategy and its parameters; CARIBOU_LB=help lists them [default: CARIBOU_LB, then refine]
+    /// The strategy and its parameters; `help` lists them [default: CARIBOU_LB, then refine]
     #[arg(long, value_name = "NAME[,KEY=VALUE]", conflicts_with = "compare")]
     pub(crate) lb: Option<String>,
     /// Strategies to run one after the other, as in none,refine,tolerance=0.1

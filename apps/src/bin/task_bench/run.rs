@@ -171,6 +171,7 @@ mod raw {
 /// Those of the options, of the runs and of files.
 pub(crate) fn main(options: &Options) -> Result<(), Error> {
     let config = options.configure(launch::config()?.register_strategy(eighth::ENTRY));
+    strategies::list_if_asked(Shape::Arrays, &config, options.lb.as_deref())?;
     let (launch, ranks) = (config.launch(), options.rank_count(&config)?);
     let bench = Bench::new(options.graphs(launch)?, ranks, &config, options.disturbances())?;
     let (lb, compare) = (options.lb.as_deref(), options.compare.as_deref());

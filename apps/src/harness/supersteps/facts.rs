@@ -21,10 +21,11 @@ pub struct SuperstepFacts {
     pub moved: u64,
     /// Jobs that were dropped because another worker was faster.
     pub dropped: u64,
-    /// Time that it would have taken had everybody always computed (the capacity bound), ns.
-    pub bound_ns: u64,
+    /// Time that it would have taken had everybody always computed (the capacity bound), ns; none where nobody did, and of
+    /// a simulated run, whose virtual time does not pass while it computes.
+    pub bound_ns: Option<u64>,
     /// The part by which it took longer: 0.01 is one percent.
-    pub excess: f64,
+    pub excess: Option<f64>,
     /// Milliseconds of each step.
     pub steps_ms: Vec<f64>,
 }
@@ -36,12 +37,17 @@ impl SuperstepFacts {
             imbalance: imbalance(&report),
             moved: report.divisions.iter().map(|division| division.moved).sum(),
             dropped: report.workers.iter().map(|worker| worker.dropped).sum(),
-            bound_ns: report.bound_ns(),
-            excess: report.excess(),
+            bound_ns: bound_ns(&report),
+            excess: bound_ns(&report).map(|_| report.excess()),
             steps_ms: times.steps_ms(),
             report,
         }
     }
+}
+
+fn bound_ns(report: &SuperstepReport) -> Option<u64> {
+    let simulated = report.run.workers_per_rank.is_empty();
+    Some(report.bound_ns()).filter(|&bound_ns| bound_ns > 0 && !simulated)
 }
 
 fn imbalance(report: &SuperstepReport) -> Option<f64> {
@@ -73,13 +79,15 @@ impl Facts for SuperstepFacts {
     }
 
     fn bound_s(&self) -> Option<f64> {
-        (self.bound_ns > 0).then(|| self.bound_ns as f64 / 1e9)
+        self.bound_ns.map(|bound_ns| bound_ns as f64 / 1e9)
     }
 
     fn words(&self) -> String {
+        let units: u64 = self.report.workers.iter().map(|worker| worker.units).sum();
         let longer = match self.excess {
-            excess if excess < 1.0 => format!("{:.1} % longer than", 100.0 * excess),
-            excess => format!("{:.1} times as long as", 1.0 + excess),
+            None => return format!("{} steps of {} units", self.report.steps, units),
+            Some(excess) if excess < 1.0 => format!("{:.1} % longer than", 100.0 * excess),
+            Some(excess) => format!("{:.1} times as long as", 1.0 + excess),
         };
         format!("{longer} if everybody had always computed")
     }
@@ -106,11 +114,15 @@ mod tests {
             divisions: vec![DivisionReport { moved: 3, ..DivisionReport::default() }],
             ..SuperstepReport::default()
         };
-        let facts = SuperstepFacts::new(report, &Times::default());
+        let simulated = SuperstepFacts::new(report.clone(), &Times::default());
+        assert_eq!((simulated.bound_ns, simulated.words().as_str()), (None, "10 steps of 0 units"));
+        let mut real = report;
+        real.run.workers_per_rank = vec![1, 1];
+        let facts = SuperstepFacts::new(real, &Times::default());
         assert_eq!(facts.cells(), ["1.33", "1", "3", "3"]);
         assert_eq!(
             (facts.bound_ns, facts.words().as_str()),
-            (80, "50.0 % longer than if everybody had always computed")
+            (Some(80), "50.0 % longer than if everybody had always computed")
         );
         let nothing = SuperstepFacts::new(SuperstepReport::default(), &Times::default());
         assert_eq!((nothing.imbalance, nothing.bound_s()), (None, None));
