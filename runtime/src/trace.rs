@@ -34,7 +34,7 @@ pub use lb_strategies::Shape;
 pub use profile::{Activity, BINS_MAX, Profile, Row};
 pub use recording::RankProfile;
 pub use records::{ClockOffset, End, Name, Names, RunRecord};
-pub use steps::{StepRecord, StepWorker};
+pub use steps::{StepRecord, StepWorker, StepsSoFar};
 pub use syncs::{SyncReport, SyncTotals};
 pub use writer::{Writer, file_name};
 

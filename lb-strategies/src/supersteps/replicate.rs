@@ -9,7 +9,7 @@ use crate::parameters::Parameter;
 pub(crate) const COPIES: Parameter = Parameter {
     name: "copies",
     default: "2",
-    meaning: "workers that compute each job; the first to finish counts",
+    meaning: "workers that compute each job, all if there are fewer; the first to finish counts",
 };
 
 pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {

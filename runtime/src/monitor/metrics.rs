@@ -6,6 +6,7 @@
 use std::fmt::{Display, Write};
 
 use super::status::{RankStatus, Status, WorkerStatus};
+use crate::trace::StepsSoFar;
 
 /// The `Content-Type`.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -17,7 +18,10 @@ pub(super) fn metrics(status: &Status) -> String {
     workers(&status.ranks, &mut text);
     ranks(&status.ranks, &mut text);
     kinds(status, &mut text);
-    syncs(status, &mut text);
+    match &status.steps {
+        Some(so_far) => steps(so_far, status.ranks_total, &mut text),
+        None => syncs(status, &mut text),
+    }
     text.0
 }
 
@@ -99,6 +103,23 @@ fn kinds(status: &Status, text: &mut Text) {
     text.family("kind_longest_seconds", "gauge", "The longest handler, by kind of message.");
     for kind in &status.kinds {
         text.sample("kind_longest_seconds", &[("kind", &kind.name)], &seconds(kind.longest_ns));
+    }
+}
+
+fn steps(so_far: &StepsSoFar, ranks: u32, text: &mut Text) {
+    text.family("steps_total", "counter", "Steps that are over.");
+    text.sample("steps_total", &[], &so_far.steps);
+    text.family("step_seconds", "gauge", "Time of the last step.");
+    text.sample("step_seconds", &[], &seconds(so_far.last_ns));
+    text.family("divisions_total", "counter", "Divisions that took effect after the first.");
+    text.sample("divisions_total", &[], &so_far.divisions);
+    text.family("units_moved_total", "counter", "Units that got another worker.");
+    text.sample("units_moved_total", &[], &so_far.moved);
+    text.family("units", "gauge", "Units of the worker's job in the last step.");
+    let per_rank = so_far.units.len() / (ranks as usize).max(1);
+    for (at, units) in so_far.units.iter().enumerate() {
+        let (rank, worker) = (at / per_rank.max(1), at % per_rank.max(1));
+        text.sample("units", &[("rank", &rank), ("worker", &worker)], units);
     }
 }
 

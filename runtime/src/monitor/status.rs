@@ -5,7 +5,7 @@ use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use crate::trace::Sample;
-use crate::trace::SyncReport;
+use crate::trace::{StepsSoFar, SyncReport};
 
 /// The form of [`Status`] as JSON. Fields may be added; if one changes its meaning, the number does too.
 pub const SCHEMA: &str = "caribou.status/1";
@@ -59,6 +59,8 @@ pub struct Status {
     pub syncs_total: u64,
     /// Chunks that have been moved.
     pub moved_total: u64,
+    /// The steps of a program in supersteps so far; on rank 0 alone.
+    pub steps: Option<StepsSoFar>,
     /// True when the run is over.
     pub finished: bool,
     /// The reason why it failed, if it did.
@@ -152,6 +154,7 @@ impl Default for Status {
             syncs: Vec::new(),
             syncs_total: 0,
             moved_total: 0,
+            steps: None,
             finished: false,
             failed: None,
         }
@@ -169,6 +172,9 @@ impl Status {
         }
         for sample in self.ranks.iter_mut().filter_map(|rank| rank.sample.as_mut()) {
             make_finite(&mut sample.speed);
+        }
+        if let Some(steps) = self.steps.as_mut().filter(|steps| steps.units.len() > NUMBERS_MAX) {
+            steps.units.clear();
         }
         if let Some(why) = &mut self.failed {
             shorten(why);

@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 use crate::threads::clock::monotonic_ns;
-use crate::trace::Sample;
-use crate::trace::SyncReport;
+use crate::trace::{Sample, StepsSoFar, SyncReport};
 
 fn made_up() -> Status {
     let worker = |worker| WorkerStatus {
@@ -159,6 +158,26 @@ fn prometheus_reads_the_same_figures() {
     close(value("run_failed", &[]), 0.0);
     let run = [("run_id", "1-2"), ("program", "stencil2d"), ("lb", "refine,tolerance=0.1")];
     close(value("run_info", &run), 1.0);
+}
+
+#[test]
+fn of_a_program_in_supersteps_prometheus_reads_steps_and_units_and_no_syncs() {
+    let units = vec![40, 30, 20, 10];
+    let steps = StepsSoFar { steps: 1000, last_ns: 2_000_000, units, copies: 1, divisions: 3, moved: 250 };
+    let (_, _, body) = fetch(started(Status { steps: Some(steps), ..made_up() }).address(), "/metrics");
+    let samples = prometheus(&body);
+    let close = |name: &str, labels: &[(&str, &str)], expected: f64| {
+        let labels = labels.iter().map(|&(label, value)| (label.to_owned(), value.to_owned())).collect();
+        let value = samples[&(format!("caribou_{name}"), labels)];
+        assert!((value - expected).abs() < 1e-12, "{name} {value} is not {expected}");
+    };
+    close("steps_total", &[], 1000.0);
+    close("step_seconds", &[], 0.002);
+    close("divisions_total", &[], 3.0);
+    close("units_moved_total", &[], 250.0);
+    close("units", &[("rank", "0"), ("worker", "1")], 30.0);
+    close("units", &[("rank", "1"), ("worker", "0")], 20.0);
+    assert!(!body.contains("syncs_total"), "{body}");
 }
 
 #[test]

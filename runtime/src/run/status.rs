@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lb_strategies::Shape;
 use litemap::LiteMap;
 
 use super::session::Session;
@@ -43,6 +44,7 @@ impl Session {
         // Rank 0 has them, if it is in this process.
         let syncs = recordings.first().map(|rank| rank.syncs_so_far()).unwrap_or_default();
         let run = self.run();
+        let counts = recordings.first().filter(|rank| run.shape == Shape::Supersteps && rank.rank() == ROOT);
         Status {
             run_id: run.run_id.clone(),
             program: run.arguments.first().cloned().unwrap_or_default(),
@@ -56,6 +58,7 @@ impl Session {
             syncs: syncs.latest.into(),
             syncs_total: syncs.total,
             moved_total: syncs.moved,
+            steps: counts.map(|rank| rank.steps_so_far()),
             finished: self.ended().is_some(),
             failed: self.ended().cloned().flatten(),
             ..Status::default()

@@ -10,7 +10,9 @@ use super::api::{Supersteps, Then};
 use super::measure::{SLICE_NS, Worked};
 use super::report::{DivisionReport, SuperstepWorker};
 use super::said::Next;
-use crate::trace::{StepRecord, StepWorker};
+use super::share::Share;
+use crate::arrays::api::ctx::Ctx;
+use crate::trace::{StepRecord, StepWorker, StepsSoFar};
 
 /// Records of steps that are written together.
 const RECORDS: usize = 64;
@@ -22,8 +24,6 @@ pub(super) struct Root<P: Supersteps> {
     /// What the policy answered, until the others are told; then until it takes effect. With the reason.
     answered: Option<(Division, Option<String>)>,
     told: Option<(Division, Option<String>)>,
-    /// What was wrong with an answer.
-    fault: Option<String>,
     workers: usize,
     units: u64,
     /// Steps of which not all workers have said what they did.
@@ -96,7 +96,6 @@ impl<P: Supersteps> Root<P> {
             divider,
             answered: None,
             told: None,
-            fault: None,
             workers,
             units,
             open: BTreeMap::new(),
@@ -145,21 +144,44 @@ impl<P: Supersteps> Root<P> {
         self.figures.divisions.push(DivisionReport { step, units, copies, moved, reason });
     }
 
-    /// A worker says what it did in a step. When all have, the policy is told, in the order of steps.
-    pub(super) fn did(&mut self, step: u64, worker: usize, worked: Worked) {
+    /// A worker says what it did in a step. When all have, the policy is told, in the order of steps, and whoever watches
+    /// the run. A fault in what they say ends it.
+    pub(super) fn did(&mut self, step: u64, worker: usize, worked: Worked, ctx: &mut Ctx<'_, Share<P>>) {
         self.open.entry(step).or_default().worked.insert(worker, worked);
         while let Some(first) = self.open.first_entry()
             && first.get().worked.len() == self.workers
         {
             let (number, step) = first.remove_entry();
-            self.tell(number, &step);
+            if let Err(fault) = self.tell(number, &step) {
+                return ctx.fail(fault);
+            }
+            ctx.stepped(|so_far| self.tell_so_far(&step, so_far));
+        }
+        self.write(ctx);
+    }
+
+    fn tell_so_far(&self, last: &OpenStep, so_far: &mut StepsSoFar) {
+        let new = &self.figures.divisions[so_far.divisions as usize..];
+        so_far.moved += new.iter().map(|division| division.moved).sum::<u64>();
+        so_far.divisions = self.figures.divisions.len() as u64;
+        (so_far.steps, so_far.copies) = (self.known, last.copies);
+        so_far.last_ns = last.ended_ns - last.begun_ns;
+        so_far.units.clear();
+        so_far.units.extend(last.worked.values().map(|worked| worked.units));
+    }
+
+    /// Writes the records of steps into the trace: all at the end, else when there are enough.
+    fn write(&mut self, ctx: &mut Ctx<'_, Share<P>>) {
+        let enough = if self.end == Some(self.known) { 1 } else { RECORDS };
+        if let Some(records) = self.records.as_mut().filter(|records| records.len() >= enough) {
+            ctx.steps(&std::mem::take(records));
         }
     }
 
-    fn tell(&mut self, number: u64, step: &OpenStep) {
-        if let Some(fault) = disagreement(number, &step.worked) {
-            self.fault.get_or_insert(fault);
-        }
+    /// # Errors
+    /// What is wrong with what workers said, or with the answer of the policy.
+    fn tell(&mut self, number: u64, step: &OpenStep) -> Result<(), String> {
+        agree(number, &step.worked)?;
         self.sum_up(&step.worked);
         if let Some(records) = &mut self.records {
             records.push(step.record(number));
@@ -176,24 +198,12 @@ impl<P: Supersteps> Root<P> {
             redivision_seconds: moving_ns as f64 / 1e9,
             moved: step.moved,
         });
-        let Some(division) = division else { return };
-        match check(&division, self.workers, self.units) {
-            Ok(()) => self.answered = Some((division, self.divider.reason())),
-            Err(why) => {
-                let fault = format!("after step {number} the policy `{}` answered {why}", self.policy);
-                self.fault.get_or_insert(fault);
-            }
+        if let Some(division) = division {
+            check(&division, self.workers, self.units)
+                .map_err(|why| format!("after step {number} the policy `{}` answered {why}", self.policy))?;
+            self.answered = Some((division, self.divider.reason()));
         }
-    }
-
-    /// Takes the records of steps that are to be written: all at the end, else when there are enough.
-    pub(super) fn records(&mut self) -> Vec<StepRecord> {
-        let enough = if self.end == Some(self.known) { 1 } else { RECORDS };
-        self.records
-            .as_mut()
-            .filter(|records| records.len() >= enough)
-            .map(std::mem::take)
-            .unwrap_or_default()
+        Ok(())
     }
 
     fn sum_up(&mut self, worked: &BTreeMap<usize, Worked>) {
@@ -211,16 +221,19 @@ impl<P: Supersteps> Root<P> {
         }
     }
 
-    /// What was wrong with an answer of the policy, if anything was.
-    pub(super) fn fault(&mut self) -> Option<String> {
-        self.fault.take()
-    }
-
     /// The run is over after so many steps. With its own units, if all are to be collected.
-    pub(super) fn finish(&mut self, steps: u64, collects: bool, units: Vec<P::Unit>, now_ns: u64) {
+    pub(super) fn finish(
+        &mut self,
+        steps: u64,
+        collects: bool,
+        units: Vec<P::Unit>,
+        ctx: &mut Ctx<'_, Share<P>>,
+    ) {
         self.figures.steps = steps;
+        let now_ns = ctx.elapsed_ns();
         self.figures.elapsed_ns = now_ns - self.first_ns.unwrap_or(now_ns);
         self.end = Some(steps);
+        self.write(ctx);
         if collects {
             self.collect(0, units);
         } else {
@@ -246,11 +259,11 @@ impl<P: Supersteps> Root<P> {
     }
 }
 
-/// What workers said of the end of the run, if not all the same.
-fn disagreement(step: u64, worked: &BTreeMap<usize, Worked>) -> Option<String> {
-    let said = |then: Then| worked.iter().find(|(_, worked)| worked.then == then).map(|(worker, _)| worker);
-    let (goes_on, ends) = (said(Then::Step)?, said(Then::End)?);
-    Some(format!(
+/// Checks that all workers end the run, or none.
+fn agree(step: u64, worked: &BTreeMap<usize, Worked>) -> Result<(), String> {
+    let first = |then: Then| worked.iter().find(|(_, worked)| worked.then == then).map(|(worker, _)| worker);
+    let (Some(goes_on), Some(ends)) = (first(Then::Step), first(Then::End)) else { return Ok(()) };
+    Err(format!(
         "after step {step} `combine` ends the run at worker {ends} and not at worker {goes_on}, expected the same at all: it \
          may depend on nothing but what is shared and the parts"
     ))

@@ -277,10 +277,7 @@ impl<P: Supersteps> Share<P> {
         match &mut self.root {
             Some(root) => {
                 root.ended(self.step, ctx.elapsed_ns());
-                root.did(self.step, self.me, worked);
-                if let Some(fault) = root.fault() {
-                    return ctx.fail(fault);
-                }
+                root.did(self.step, self.me, worked, ctx);
             }
             None => self.send(0, Said::Did { step: self.step, worker: self.me, worked }, ctx),
         }
@@ -300,7 +297,7 @@ impl<P: Supersteps> Share<P> {
         let collects = program(ctx).collects();
         let (first, units) = (self.first, std::mem::take(&mut self.units));
         match &mut self.root {
-            Some(root) => root.finish(self.step, collects, units, ctx.elapsed_ns()),
+            Some(root) => root.finish(self.step, collects, units, ctx),
             None if collects && self.division.group(self.me).start == self.me => {
                 self.send(0, Said::Last { first, units }, ctx);
             }
@@ -312,7 +309,6 @@ impl<P: Supersteps> Share<P> {
     /// Ends the run when the first share has heard all.
     fn conclude(&mut self, ctx: &mut Ctx<'_, Self>) {
         let Some(root) = &mut self.root else { return };
-        ctx.steps(&root.records());
         if let Some((units, figures)) = root.conclusion() {
             let shared = std::mem::replace(&mut self.shared, program(ctx).begin());
             ctx.exit_with(&(shared, units, figures));
@@ -378,10 +374,7 @@ impl<P: Supersteps> Chunk for Share<P> {
             Said::Edge { .. } | Said::Outcome { .. } | Said::Hear { .. } | Said::Slice { .. } => {}
             Said::Did { step, worker, worked } => {
                 let root = self.root.as_mut().expect("the first share hears what all did");
-                root.did(step, worker, worked);
-                if let Some(fault) = root.fault() {
-                    return ctx.fail(fault);
-                }
+                root.did(step, worker, worked, ctx);
                 self.conclude(ctx);
                 self.tell_next(ctx);
                 self.end(ctx);

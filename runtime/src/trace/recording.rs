@@ -23,7 +23,7 @@ use super::writer::Writer;
 use crate::error::Error;
 use crate::ids::{Rank, WorkerId};
 use crate::measure::measured::{Look, Sample};
-use crate::trace::{StepRecord, SyncReport, SyncTotals};
+use crate::trace::{StepRecord, StepsSoFar, SyncReport, SyncTotals};
 use crate::warn::warn;
 
 /// Samples kept in memory: then every second one is merged with its neighbour.
@@ -87,6 +87,7 @@ pub(crate) struct Recording {
     names: Mutex<Table>,
     samples: Mutex<Vec<Sample>>,
     syncs: Mutex<Syncs>,
+    steps: Mutex<StepsSoFar>,
     messages: AtomicU64,
     log: Option<Mutex<Log>>,
 }
@@ -151,6 +152,7 @@ impl Recording {
             names: Mutex::default(),
             samples: Mutex::default(),
             syncs: Mutex::default(),
+            steps: Mutex::default(),
             messages: AtomicU64::new(0),
             log: None,
         }
@@ -346,6 +348,15 @@ impl Recording {
         if let Some(log) = &self.log {
             self.few(&mut lock(log), reports.len(), |writer| writer.syncs(&reports));
         }
+    }
+
+    /// Steps go on.
+    pub(crate) fn stepped(&self, update: &mut dyn FnMut(&mut StepsSoFar)) {
+        update(&mut lock(&self.steps));
+    }
+
+    pub(crate) fn steps_so_far(&self) -> StepsSoFar {
+        lock(&self.steps).clone()
     }
 
     /// The latest records of syncs, and sums over all.

@@ -53,3 +53,21 @@ pub struct StepWorker {
     /// Time that it had computed them.
     pub dropped_ns: u64,
 }
+
+/// The steps of a run so far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StepsSoFar {
+    /// Steps that are over.
+    pub steps: u64,
+    /// Time of the last of them, ns.
+    pub last_ns: u64,
+    /// Units of each worker's job in it.
+    pub units: Vec<u64>,
+    /// Workers that computed each job in it.
+    pub copies: u32,
+    /// Divisions that took effect after the first.
+    pub divisions: u64,
+    /// Units that got another worker by them.
+    pub moved: u64,
+}

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use caribou::SyncReport;
 use caribou::monitor::{KindStatus, RankStatus, Status, WorkerStatus};
-use caribou::trace::Shape;
+use caribou::trace::{Shape, StepsSoFar};
 use serde::Serialize;
 
 use crate::trace::analysis::outcome::Cost;
@@ -36,10 +36,25 @@ pub(super) struct Picture {
     pub(super) syncs: Vec<SyncPicture>,
     pub(super) syncs_total: u64,
     pub(super) moved_total: u64,
+    /// Of a program in supersteps, if its first rank is shown.
+    pub(super) steps: Option<StepsPicture>,
     /// Since the run began, the most expensive first.
     pub(super) kinds: Vec<KindPicture>,
     /// Faults of what was heard, a line each.
     pub(super) problems: Vec<String>,
+}
+
+/// Steps so far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(super) struct StepsPicture {
+    pub(super) steps: u64,
+    /// Between the two answers.
+    pub(super) steps_per_s: f64,
+    pub(super) divisions: u64,
+    pub(super) moved: u64,
+    pub(super) copies: u32,
+    /// Of each worker of the run.
+    pub(super) units: Vec<u64>,
 }
 
 /// Parts of wall time; what is left of 1 was not looked at.
@@ -60,6 +75,8 @@ pub(super) struct RankPicture {
     /// Number on the rank, and parts.
     pub(super) workers: Vec<(u32, Parts)>,
     pub(super) chunks: u64,
+    /// Of a program in supersteps, as far as they are known.
+    pub(super) units: Option<u64>,
     pub(super) iterations: u64,
     /// Of a pool ranges.
     pub(super) messages_per_s: f64,
@@ -102,10 +119,21 @@ impl Picture {
             picture.add(before, now);
         }
         picture.ranks.sort_by_key(|rank| rank.rank);
+        picture.share_out_units();
         let of_sync = picture.syncs.last().map(|sync| sync.imbalance_before);
         picture.imbalance = of_sync.or_else(|| imbalance(&picture.ranks));
         picture.kinds = kinds(pairs.iter().flat_map(|(_, now)| &now.kinds));
         picture
+    }
+
+    /// Workers of all ranks are as many.
+    fn share_out_units(&mut self) {
+        let Some(StepsPicture { units, .. }) = &self.steps else { return };
+        let per_rank = (units.len() / (self.ranks_total as usize).max(1)).max(1);
+        for rank in &mut self.ranks {
+            let of_rank = units.chunks(per_rank).nth(rank.rank as usize);
+            rank.units = of_rank.map(|units| units.iter().copied().fold(0, u64::saturating_add));
+        }
     }
 
     fn add(&mut self, before: Option<&Status>, now: &Status) {
@@ -128,6 +156,13 @@ impl Picture {
         self.syncs_total = self.syncs_total.max(now.syncs_total);
         self.moved_total = self.moved_total.max(now.moved_total);
         let passed_ns = now.elapsed_ns.saturating_sub(before.map_or(0, |before| before.elapsed_ns));
+        if let Some(steps) = &now.steps {
+            let before = before.and_then(|before| before.steps.as_ref()).map_or(0, |before| before.steps);
+            let steps_per_s = per_s(steps.steps.saturating_sub(before), passed_ns);
+            let StepsSoFar { steps, divisions, moved, copies, ref units, .. } = *steps;
+            let units = units.clone();
+            self.steps = Some(StepsPicture { steps, steps_per_s, divisions, moved, copies, units });
+        }
         let of_before = before.into_iter().flat_map(|before| &before.ranks);
         let of_before: BTreeMap<u32, &RankStatus> = of_before.map(|rank| (rank.rank, rank)).collect();
         let ranks = now
@@ -136,6 +171,10 @@ impl Picture {
             .map(|rank| RankPicture::new(of_before.get(&rank.rank).copied(), rank, passed_ns));
         self.ranks.extend(ranks);
     }
+}
+
+fn per_s(count: u64, passed_ns: u64) -> f64 {
+    if passed_ns > 0 { count as f64 / (passed_ns as f64 / 1e9) } else { 0.0 }
 }
 
 impl RankPicture {
@@ -154,8 +193,9 @@ impl RankPicture {
             parts: Parts::average(&workers),
             workers,
             chunks: now.chunks,
+            units: None,
             iterations: now.iterations,
-            messages_per_s: if passed_ns > 0 { messages as f64 / (passed_ns as f64 / 1e9) } else { 0.0 },
+            messages_per_s: per_s(messages, passed_ns),
             vcpu_share: now.sample.map(|sample| sample.share()),
             steal: steal.map(|sample| sample.steal_ns as f64 / sample.wall_ns as f64),
         }

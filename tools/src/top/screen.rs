@@ -19,6 +19,7 @@ use crate::trace::page::duration;
 /// Parts of a bar: its cell, its colour, its name. Cells differ without colours too.
 type Look = (char, Color, &'static str);
 const CHUNKS: Look = ('█', Color::Green, "chunks");
+const SHARES: Look = ('█', Color::Green, "shares");
 const ITERATIONS: Look = ('█', Color::Green, "iterations");
 const RUNTIME: Look = ('▓', Color::Yellow, "runtime");
 const LOST: Look = ('▒', Color::Red, "lost");
@@ -95,10 +96,21 @@ type Figure = (&'static str, usize, fn(&RankPicture, &Parts) -> String);
 /// The most important first.
 fn figures(shape: Shape) -> &'static [Figure] {
     match shape {
-        Shape::Arrays | Shape::Supersteps => &FIGURES,
+        Shape::Arrays => &FIGURES,
+        Shape::Supersteps => &FIGURES_OF_STEPS,
         Shape::Pools => &FIGURES_OF_POOLS,
     }
 }
+
+const FIGURES_OF_STEPS: [Figure; 7] = [
+    FIGURES[0],
+    FIGURES[1],
+    FIGURES[2],
+    FIGURES[3],
+    ("units", 7, |rank, _| rank.units.map_or("-".into(), |units| short(units as f64))),
+    FIGURES[5],
+    FIGURES[6],
+];
 
 const FIGURES_OF_POOLS: [Figure; 7] = [
     FIGURES[0],
@@ -138,7 +150,11 @@ fn draw_ranks(frame: &mut Frame<'_>, area: Rect, picture: &Picture, view: &View)
     let label_width = rows.iter().map(|(label, ..)| label.len()).max().unwrap_or(0).max(4);
     let (bar_width, figures) =
         columns(figures(picture.shape), usize::from(area.width).saturating_sub(label_width + 1));
-    let parts = if picture.shape == Shape::Pools { ITERATIONS } else { CHUNKS };
+    let parts = match picture.shape {
+        Shape::Arrays => CHUNKS,
+        Shape::Pools => ITERATIONS,
+        Shape::Supersteps => SHARES,
+    };
     let mut lines = vec![head_of_ranks(label_width, bar_width, parts, figures, view.sort)];
     for (label, rank, parts) in rows.iter().skip(first).take(visible) {
         let mut spans = vec![Span::from(format!("{label:>label_width$} "))];

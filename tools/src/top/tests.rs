@@ -5,7 +5,7 @@ use std::net::TcpListener;
 
 use caribou::SyncReport;
 use caribou::monitor::{KindStatus, RankStatus, Status, WorkerStatus};
-use caribou::trace::{Sample, Shape};
+use caribou::trace::{Sample, Shape, StepsSoFar};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -152,6 +152,29 @@ fn of_a_pool_it_shows_the_policy_and_how_far_it_is() {
     assert!(lines[1].starts_with(said), "{lines:?}");
     assert!(lines[2].contains("iterations") && !lines[2].contains("chunks"), "{lines:?}");
     assert!(lines[3].contains("    700"), "{lines:?}");
+}
+
+#[test]
+fn of_a_program_in_supersteps_it_shows_steps_and_units() {
+    let steps = |status: Status, steps| {
+        let units = vec![30, 12, 8, 50];
+        let so_far = StepsSoFar { steps, divisions: 2, moved: 31, units, copies: 1, ..StepsSoFar::default() };
+        let (lb, syncs) = ("des".to_owned(), Vec::new());
+        Status { shape: Shape::Supersteps, lb, syncs, syncs_total: 0, steps: Some(so_far), ..status }
+    };
+    let (before, now) = (steps(before(), 100), steps(now(), 350));
+    let picture = Picture::new(&[(Some(&before), &now)]);
+    let said = "des  2 ranks  350 steps  500 steps/s  2 divisions  31 units moved  run 1-2";
+    let mut written = Vec::new();
+    text::write(&picture, &mut written).unwrap();
+    let written = String::from_utf8(written).unwrap();
+    assert!(written.contains(said) && written.contains("units") && !written.contains("chunks"), "{written}");
+    assert_eq!(picture.ranks.iter().map(|rank| rank.units).collect::<Vec<_>>(), [Some(42), Some(58)]);
+    let lines = drawn(&watching([before, now.clone()]), &View::default(), 120, 12);
+    assert!(lines[1].starts_with(said) && lines[3].contains("     42"), "{lines:?}");
+    // Without the first rank nobody knows.
+    let picture = Picture::new(&[(None, &Status { steps: None, ..now })]);
+    assert_eq!((picture.steps, picture.ranks[0].units), (None, None));
 }
 
 #[test]

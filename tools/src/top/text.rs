@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use caribou::trace::Shape;
 
-use super::picture::{Parts, Picture, RankPicture, SyncPicture};
+use super::picture::{Parts, Picture, RankPicture, StepsPicture, SyncPicture};
 use crate::trace::page::{Cell, Table, bytes, columns, counted, duration};
 
 /// Kinds in `--once`.
@@ -56,8 +56,20 @@ pub(super) fn summary(picture: &Picture) -> String {
     if picture.shape == Shape::Pools {
         return format!("{lb}  {ranks}  {}  run {run_id}", progress(picture));
     }
+    if picture.shape == Shape::Supersteps {
+        return format!("{lb}  {ranks}  {}  run {run_id}", steps(picture));
+    }
     let (syncs, moved) = (counted(syncs_total, "sync"), counted(moved_total, "chunk"));
     format!("{lb}  {ranks}  {imbalance}  {syncs}  {moved} moved  run {run_id}")
+}
+
+/// Steps, and how units were divided meanwhile.
+fn steps(picture: &Picture) -> String {
+    let Some(steps) = &picture.steps else { return "steps are known to rank 0".into() };
+    let StepsPicture { steps, steps_per_s, divisions, moved, copies, .. } = steps;
+    let copies = if *copies > 1 { format!("  {copies} copies") } else { String::new() };
+    let (steps, divisions) = (counted(steps, "step"), counted(divisions, "division"));
+    format!("{steps}  {} steps/s  {divisions}  {} moved{copies}", short(*steps_per_s), counted(moved, "unit"))
 }
 
 /// The iterations that a pool has done on the ranks shown, of all.
@@ -74,9 +86,13 @@ fn progress(picture: &Picture) -> String {
 
 fn ranks(picture: &Picture) -> Table {
     let columns = columns(match picture.shape {
-        Shape::Arrays | Shape::Supersteps => {
+        Shape::Arrays => {
             "rank | worker | chunks_share: in chunks | runtime | lost | idle | vcpu_share: vCPU share | \
              steal | chunks | messages_per_s: messages/s | host"
+        }
+        Shape::Supersteps => {
+            "rank | worker | chunks_share: in shares | runtime | lost | idle | vcpu_share: vCPU share | \
+             steal | units | messages_per_s: messages/s | host"
         }
         Shape::Pools => {
             "rank | worker | chunks_share: in iterations | runtime | lost | idle | vcpu_share: vCPU share | \
@@ -101,17 +117,18 @@ fn of_rank(rank: &RankPicture, shape: Shape) -> [Cell; 5] {
     [
         rank.vcpu_share.map_or(Cell::Empty, Cell::Share),
         rank.steal.map_or(Cell::Empty, Cell::Share),
-        Cell::Count(work(rank, shape)),
+        work(rank, shape).map_or(Cell::Empty, Cell::Count),
         Cell::Count(rank.messages_per_s.round() as u64),
         Cell::Text(rank.host.clone()),
     ]
 }
 
-/// Chunks of the rank, or iterations that it has executed.
-pub(super) fn work(rank: &RankPicture, shape: Shape) -> u64 {
+/// Chunks of the rank, its units, or iterations that it has executed.
+fn work(rank: &RankPicture, shape: Shape) -> Option<u64> {
     match shape {
-        Shape::Arrays | Shape::Supersteps => rank.chunks,
-        Shape::Pools => rank.iterations,
+        Shape::Arrays => Some(rank.chunks),
+        Shape::Supersteps => rank.units,
+        Shape::Pools => Some(rank.iterations),
     }
 }
 

@@ -83,6 +83,8 @@ struct Chunks {
     ranks: usize,
     /// Syncs with a load.
     phases: u64,
+    /// They are shares of units, and become smaller when these are divided anew.
+    divisible: bool,
 }
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
@@ -133,7 +135,9 @@ fn tell(options: &Options, trace: &Trace, page: &mut Page) -> Result<(), Error> 
 
 impl Chunks {
     fn read(options: &Options, trace: &Trace) -> Result<Chunks, Error> {
-        let mut chunks = Chunks { ranks: options.selection.ranks(trace).count(), ..Chunks::default() };
+        let (ranks, divisible) =
+            (options.selection.ranks(trace).count(), trace.run.shape == Shape::Supersteps);
+        let mut chunks = Chunks { ranks, divisible, ..Chunks::default() };
         let mut asked_for = Vec::new();
         let mut events = Events::new(Scope::selected(trace, &options.selection));
         // Events come in the order of time, and so do syncs; not all ranks need to be read for their number.
@@ -190,7 +194,7 @@ impl Chunks {
         let load_ns = if self.phases > 0 { history.mean_ns() } else { history.cpu_ns };
         let ran = history.executions > 0;
         let flags = [
-            ("too big", self.ranks > 1 && load_ns > rank_ns),
+            ("too big", self.ranks > 1 && !self.divisible && load_ns > rank_ns),
             ("too small", ran && history.small_ns > IN_SMALL_MAX * history.cpu_ns),
             ("ping-pong", history.returns > 0),
             ("blind", ran && history.wall_ns > BLIND * history.cpu_ns),

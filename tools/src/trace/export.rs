@@ -113,19 +113,19 @@ impl Options {
 }
 
 impl Options {
-    /// Phases and loads are of chunks.
+    /// Phases and loads are of chunks that migrate.
     fn check_shape(&self, trace: &Trace) -> Result<(), Error> {
         let what = match self.to {
             Format::Lbdata => "LB data",
             Format::Snapshot => "a snapshot",
             _ => return Ok(()),
         };
-        match trace.run.shape {
-            Shape::Arrays | Shape::Supersteps => Ok(()),
-            Shape::Pools => {
-                Err(Error::Usage(format!("{what} is of chunks and syncs, and a pool has neither")))
-            }
-        }
+        let without = match trace.run.shape {
+            Shape::Arrays => return Ok(()),
+            Shape::Pools => "a pool has neither",
+            Shape::Supersteps => "shares of supersteps have none of these",
+        };
+        Err(Error::Usage(format!("{what} is of chunks and syncs, and {without}")))
     }
 }
 

@@ -17,7 +17,7 @@ use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::handler::{Effect, Handler, Passport, SyncState};
 use crate::arrays::core::reduction::{Agreement, Goal, Reducer, Values};
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
-use crate::trace::{StepRecord, UserEvent};
+use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 use crate::wire;
 
 /// A handle to an array, to send to it from chunks of other arrays. It can be stored, sent and migrated.
@@ -680,6 +680,11 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// Writes records of steps into the trace.
     pub(crate) fn steps(&mut self, steps: &[StepRecord]) {
         self.handler.outlet.steps(steps);
+    }
+
+    /// Changes what the monitor tells of steps.
+    pub(crate) fn stepped(&mut self, mut update: impl FnMut(&mut StepsSoFar)) {
+        self.handler.outlet.stepped(&mut update);
     }
 
     /// Ends the run on all ranks when the handler returns. Messages under way are dropped; those to an index that no chunk

@@ -16,7 +16,7 @@ use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::handler::{Effect, Facts, Handler, Outlet, Passport};
 use crate::arrays::core::section::SectionContribution;
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
-use crate::trace::{StepRecord, UserEvent};
+use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 use crate::wire;
 
 /// The effects of one handler: what the runtime would do after it.
@@ -264,5 +264,6 @@ impl Outlet for Nowhere {
     }
 
     fn steps(&mut self, _: &[StepRecord]) {}
+    fn stepped(&mut self, _: &mut dyn FnMut(&mut StepsSoFar)) {}
     fn charge(&mut self, _: u64) {}
 }

@@ -17,7 +17,7 @@ use super::exit_value::ExitValue;
 use super::reduction::{Agreement, Values};
 use super::section::{SectionContribution, SectionCounts};
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
-use crate::trace::{StepRecord, UserEvent};
+use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 
 /// One effect of a handler, carried out in order at the flush.
 pub(crate) enum Effect {
@@ -130,6 +130,8 @@ pub(crate) trait Outlet {
     fn writes(&self) -> bool;
     /// Writes records of steps into it.
     fn steps(&mut self, steps: &[StepRecord]);
+    /// Changes what the monitor tells of steps.
+    fn stepped(&mut self, update: &mut dyn FnMut(&mut StepsSoFar));
     /// The chunk declares load; the simulation lets that much time pass.
     fn charge(&mut self, ticks_ns: u64);
 }

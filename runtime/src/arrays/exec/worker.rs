@@ -29,7 +29,7 @@ use crate::arrays::core::packet::{Cargo, Packet, Traveller};
 use crate::arrays::core::rank::Actions;
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, RUNTIME, Sender, WorkerId};
-use crate::trace::{StepRecord, UserEvent};
+use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 use crate::transport::Transport;
 
 /// Time that a chunk runs before its worker looks at the transport in between, ns; and number of handlers where no time
@@ -345,6 +345,10 @@ impl Outlet for Worker<'_> {
 
     fn steps(&mut self, steps: &[StepRecord]) {
         self.shared.record.recording().steps(steps);
+    }
+
+    fn stepped(&mut self, update: &mut dyn FnMut(&mut StepsSoFar)) {
+        self.shared.record.recording().stepped(update);
     }
 
     fn charge(&mut self, ticks_ns: u64) {

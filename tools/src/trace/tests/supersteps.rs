@@ -172,6 +172,12 @@ fn the_trace_of_a_run_is_sound_whatever_the_policy() {
         assert!(text.contains("sound: "), "{lb}: {text}");
         let says = caribou(&["trace", "lb", dir.text()]).unwrap();
         assert!(says.starts_with("40 steps, "), "{lb}: {says}");
+        let chunks = caribou(&["trace", "chunks", dir.text()]).unwrap();
+        assert!(chunks.contains("3 chunks") && !chunks.contains("too big"), "{lb}: {chunks}");
+        let out = dir.path().join("lbdata");
+        let export = ["trace", "export", dir.text(), "--to", "lbdata", "--out", out.to_str().unwrap()];
+        let refused = caribou(&export).unwrap_err().to_string();
+        assert_eq!(refused, "LB data is of chunks and syncs, and shares of supersteps have none of these");
         let dropped: u64 = report.workers.iter().map(|worker| worker.dropped).sum();
         assert_eq!(says.contains(" dropped, after "), dropped > 0, "{lb}: {says}");
     }
