@@ -2,11 +2,10 @@
 //!
 //! A program is a folder: what it computes, its serial reference, its chunks, its options. It is here if tests or benchmarks
 //! name its parts, and otherwise below `bin/`, where other programs need not compile it. What all programs share, from the
-//! command line to the table, is the [`harness`]; [`estimate`] has sums that merge exactly, and values with their errors.
+//! command line to the table, is the package [`harness`]; [`estimate`] has sums that merge exactly, and values with their errors.
 //!
 //! Only the chunks and the `run` of a program name the runtime; everything else is tested without it.
 #![forbid(unsafe_code)]
 
 pub mod estimate;
-pub mod harness;
 pub mod stencil2d;

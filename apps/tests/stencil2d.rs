@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use caribou::Config;
-use caribou_apps::harness::iteration_clock::IterationClock;
-use caribou_apps::harness::{Program, Stage};
 use caribou_apps::stencil2d::plate::Shape;
 use caribou_apps::stencil2d::run::Plate;
+use harness::iteration_clock::IterationClock;
+use harness::{Program, Stage};
 
 const ITERATIONS: u32 = 25;
 

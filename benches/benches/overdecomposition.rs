@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caribou::Config;
-use caribou_apps::harness::iteration_clock::IterationClock;
-use caribou_apps::harness::{Program, Stage};
 use caribou_apps::stencil2d::hand_blocked::HandBlocked;
 use caribou_apps::stencil2d::plate::Shape;
 use caribou_apps::stencil2d::run::Plate;
 use caribou_benches::figures::figure;
 use caribou_benches::{Contender, in_turn, seconds};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use harness::iteration_clock::IterationClock;
+use harness::{Program, Stage};
 
 const GRID: usize = 2048;
 const CHUNK: usize = 256;

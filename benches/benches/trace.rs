@@ -22,13 +22,13 @@ use std::process::Command;
 use std::sync::Arc;
 
 use caribou::Config;
-use caribou_apps::harness::iteration_clock::IterationClock;
-use caribou_apps::harness::{Program, Stage};
 use caribou_apps::stencil2d::plate::Shape;
 use caribou_apps::stencil2d::run::Plate;
 use caribou_benches::figures::figure;
 use caribou_benches::programs::{build, ns_per_message, program};
 use caribou_benches::{Contender, Spread, in_pairs};
+use harness::iteration_clock::IterationClock;
+use harness::{Program, Stage};
 
 const ROUNDS: usize = 15;
 

@@ -18,13 +18,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use caribou::{Chunk, Config, Ctx, Reducer, Target, Values};
-use caribou_apps::harness::iteration_clock::IterationClock;
-use caribou_apps::harness::{Program, Stage};
 use caribou_apps::stencil2d::plate::Shape;
 use caribou_apps::stencil2d::run::Plate;
 use caribou_benches::figures::figure;
 use caribou_benches::programs::{build, ns_per_message, program};
 use caribou_benches::{Contender, in_turn};
+use harness::iteration_clock::IterationClock;
+use harness::{Program, Stage};
 use serde::{Deserialize, Serialize};
 
 const ROUNDS: usize = 7;

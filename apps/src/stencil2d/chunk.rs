@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::kernel::Block;
 use super::plate::{Shape, Side};
-use crate::harness::arrays::Observers;
-use crate::harness::disturbance::slow::stretched;
+use harness::arrays::Observers;
+use harness::disturbance::slow::stretched;
 
 /// The chunk that keeps the time.
 const TIMEKEEPER: [u16; 2] = [0, 0];

@@ -4,7 +4,7 @@ use caribou::Launch;
 use presentation::counts;
 
 use super::plate::Shape;
-use crate::harness::{Conditions, Error, memory};
+use harness::{Conditions, Error, memory};
 
 /// A hot plate cools: a five-point stencil in chunks, balanced while it runs.
 ///
@@ -83,9 +83,9 @@ fn default_chunk(grid: usize, ranks: u32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::CommandLine;
     use crate::stencil2d::run::Plate;
     use clap::Parser;
+    use harness::CommandLine;
 
     #[test]
     fn many_ranks_get_smaller_chunks() {

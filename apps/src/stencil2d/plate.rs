@@ -3,7 +3,7 @@
 //! Everything here is a function of the cell's row and column on the whole plate, so every chunk builds its own part
 //! and nobody ever holds, or sends, the whole. It does no stepping: that is `kernel`.
 
-use crate::harness::error::Error;
+use harness::error::Error;
 
 /// The temperature held along the north side of the plate; the three other sides are held at zero.
 pub const HOT: f64 = 100.0;

@@ -4,8 +4,8 @@ use super::chunk::{Cells, Heat};
 use super::options::Options;
 use super::plate::Shape;
 use super::serial::{self, Field};
-use crate::harness::arrays::{self, Array};
-use crate::harness::{Conditions, Error, Outcome, Program, Stage, Total};
+use harness::arrays::{self, Array};
+use harness::{Conditions, Error, Outcome, Program, Stage, Total};
 
 /// A plate that cools for so many iterations.
 #[derive(Clone, Copy, Debug)]

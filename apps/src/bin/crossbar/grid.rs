@@ -4,7 +4,7 @@ use super::scheduler::Scheduler;
 use super::switch::{PORTS_MAX, Served, Switch};
 use super::traffic::Traffic;
 use caribou::stream;
-use caribou_apps::harness::error::Error;
+use harness::error::Error;
 
 /// All simulations; a task is one of them.
 #[derive(Clone, Debug, PartialEq)]

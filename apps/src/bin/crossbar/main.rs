@@ -21,7 +21,7 @@ mod validation;
 
 use std::process::ExitCode;
 
-use caribou_apps::harness;
+use harness;
 use run::Crossbar;
 
 fn main() -> ExitCode {

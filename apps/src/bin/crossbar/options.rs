@@ -6,7 +6,7 @@ use presentation::counts;
 
 use super::grid::Grid;
 use super::scheduler::Scheduler;
-use caribou_apps::harness::Error;
+use harness::Error;
 
 /// A switch with buffers at its crosspoints, simulated under every load, with every buffer and every scheduler.
 #[derive(Clone, Debug, clap::Parser)]

@@ -7,8 +7,8 @@ use super::grid::Grid;
 use super::options::Options;
 use super::results;
 use super::tally::{Tally, run_tasks};
-use caribou_apps::harness::pools::{self, Pool};
-use caribou_apps::harness::{Conditions, Error, Outcome, Program, Stage, Total};
+use harness::pools::{self, Pool};
+use harness::{Conditions, Error, Outcome, Program, Stage, Total};
 
 /// Cost of a packet, roughly: tasks are told apart by their number of packets.
 const PACKET: Duration = Duration::from_nanos(30);

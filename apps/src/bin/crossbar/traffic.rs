@@ -7,7 +7,7 @@
 use rand::distr::{Bernoulli, Distribution};
 use rand::{Rng, RngExt};
 
-use caribou_apps::harness::error::Error;
+use harness::error::Error;
 
 /// A switch that simulates gaps only has nothing to show: with less load it would take minutes to see its packets.
 const LOAD_MIN: f64 = 0.001;

@@ -19,7 +19,7 @@ mod tests;
 
 use std::process::ExitCode;
 
-use caribou_apps::harness;
+use harness;
 use run::Jacobi;
 
 fn main() -> ExitCode {

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use caribou::Launch;
-use caribou_apps::harness::supersteps::{self, Superstep};
-use caribou_apps::harness::{Conditions, Error, Outcome, Program, Stage, Total, memory};
+use harness::supersteps::{self, Superstep};
+use harness::{Conditions, Error, Outcome, Program, Stage, Total, memory};
 use presentation::words::counted;
 
 use super::matrix_market::{self, Matrix};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use caribou::{Config, Exchange, SuperstepReport};
-use caribou_apps::harness::iteration_clock::IterationClock;
-use caribou_apps::harness::{Conditions, Program, Stage};
 use clap::Parser;
+use harness::iteration_clock::IterationClock;
+use harness::{Conditions, Program, Stage};
 use lb_strategies::{Listing, SUPERSTEPS};
 use nalgebra::{DMatrix, DVector};
 

@@ -14,8 +14,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use caribou::{Array, Chunk, Ctx, Halo, Halos, Reducer, ReplyTo, Target, Values};
-use caribou_apps::harness::arrays::Observers;
-use caribou_apps::harness::disturbance::slow::stretched;
+use harness::arrays::Observers;
+use harness::disturbance::slow::stretched;
 use serde::{Deserialize, Serialize};
 
 use super::grid::{Vector, Way};

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use caribou_apps::harness::Error;
+use harness::Error;
 
 use super::grid::Vector;
 

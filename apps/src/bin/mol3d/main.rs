@@ -25,7 +25,7 @@ mod tests;
 
 use std::process::ExitCode;
 
-use caribou_apps::harness;
+use harness;
 
 fn main() -> ExitCode {
     harness::main::<run::Molecules>(std::env::args_os())

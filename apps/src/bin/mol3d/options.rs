@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use caribou::Launch;
-use caribou_apps::harness::{Conditions, Error, memory};
+use harness::{Conditions, Error, memory};
 use presentation::counts;
 
 use super::grid::{Grid, Vector};

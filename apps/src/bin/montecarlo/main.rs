@@ -23,7 +23,7 @@ mod validation;
 
 use std::process::ExitCode;
 
-use caribou_apps::harness;
+use harness;
 use run::Photons;
 
 fn main() -> ExitCode {

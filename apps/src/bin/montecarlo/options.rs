@@ -9,7 +9,7 @@ use super::energy::Energy;
 use super::medium::Medium;
 use super::slabs::{Slab, SlabSpec, Stack};
 use super::transport::Problem;
-use caribou_apps::harness::Error;
+use harness::Error;
 
 /// Photons arrive at slabs of matter: how many pass, how many come back, and where do they leave their energy?
 #[derive(Clone, Debug, clap::Parser)]

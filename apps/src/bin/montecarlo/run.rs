@@ -7,8 +7,8 @@ use super::options::Options;
 use super::results;
 use super::tally::Tally;
 use super::transport::{Problem, run_histories};
-use caribou_apps::harness::pools::{self, Pool};
-use caribou_apps::harness::{Conditions, Error, Outcome, Program, Stage, Total};
+use harness::pools::{self, Pool};
+use harness::{Conditions, Error, Outcome, Program, Stage, Total};
 
 /// Cost of the physics of a history, roughly.
 const HISTORY: Duration = Duration::from_nanos(400);

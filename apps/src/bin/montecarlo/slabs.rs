@@ -2,7 +2,7 @@
 
 use super::energy::Energy;
 use super::medium::{Medium, SUBSTANCES};
-use caribou_apps::harness::error::Error;
+use harness::error::Error;
 
 /// Thicker stacks than 100 m are a mistake.
 const DEPTH_MAX_CM: f64 = 1e4;

@@ -11,8 +11,8 @@
 use std::iter::zip;
 
 use caribou::{Chunk, Ctx, Halo, Halos, Reducer, Target, Values};
-use caribou_apps::harness::arrays::Observers;
-use caribou_apps::harness::disturbance::slow::stretched;
+use harness::arrays::Observers;
+use harness::disturbance::slow::stretched;
 use serde::{Deserialize, Serialize};
 
 use crate::block::Block;

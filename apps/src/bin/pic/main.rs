@@ -30,7 +30,7 @@ mod tiling;
 
 use std::process::ExitCode;
 
-use caribou_apps::harness::{self, CommandLine, Comparison};
+use harness::{self, CommandLine, Comparison};
 use run::Pic;
 use sweep::Sweep;
 

@@ -1,7 +1,7 @@
 //! The options of `pic`.
 
 use caribou::Launch;
-use caribou_apps::harness::{Conditions, Error, memory};
+use harness::{Conditions, Error, memory};
 use presentation::counts;
 
 use crate::distribution::Distribution;
@@ -154,8 +154,8 @@ impl Options {
 mod tests {
     use super::*;
     use crate::run::Pic;
-    use caribou_apps::harness::CommandLine;
     use clap::Parser;
+    use harness::CommandLine;
 
     fn options(arguments: &str) -> Options {
         let line = format!("pic {arguments}");

@@ -1,7 +1,7 @@
 //! The program as the harness sees it.
 
-use caribou_apps::harness::arrays::{self, Array};
-use caribou_apps::harness::{Conditions, Error, Outcome, Program, Stage, Total};
+use harness::arrays::{self, Array};
+use harness::{Conditions, Error, Outcome, Program, Stage, Total};
 use presentation::words::counted;
 
 use crate::chunk::Tile;

@@ -5,9 +5,9 @@
 //! machine is about the same for all of them.
 
 use caribou::Launch;
-use caribou_apps::harness::arrays::{ArrayOptions, Syncs};
-use caribou_apps::harness::output::{Output, print};
-use caribou_apps::harness::{self, CommandLine, Comparison, Error, Program, Run, Summary, cli};
+use harness::arrays::{ArrayOptions, Syncs};
+use harness::output::{Output, print};
+use harness::{self, CommandLine, Comparison, Error, Program, Run, Summary, cli};
 use presentation::Table;
 use presentation::chart::{Axis, Chart, Series};
 use presentation::svg::{Area, Svg};

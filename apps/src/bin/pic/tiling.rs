@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use caribou_apps::harness::Error;
+use harness::Error;
 use serde::{Deserialize, Serialize};
 
 /// The way from a tile to a neighbour, in columns and rows of tiles.

@@ -14,9 +14,9 @@ mod options;
 use std::process::ExitCode;
 
 use caribou::Launch;
-use caribou_apps::harness::output::{Output, print};
-use caribou_apps::harness::{self, Error, launch};
 use chunk::run;
+use harness::output::{Output, print};
+use harness::{self, Error, launch};
 use options::Options;
 
 fn main() -> ExitCode {

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use caribou::{Config, Launch, Report};
-use caribou_apps::harness::machine::Machine;
-use caribou_apps::harness::table::traces;
-use caribou_apps::harness::{Error, launch, memory};
+use harness::machine::Machine;
+use harness::table::traces;
+use harness::{Error, launch, memory};
 use presentation::counts;
 use serde::Serialize;
 

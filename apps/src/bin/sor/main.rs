@@ -17,7 +17,7 @@ mod tests;
 
 use std::process::ExitCode;
 
-use caribou_apps::harness;
+use harness;
 use run::Sor;
 
 fn main() -> ExitCode {

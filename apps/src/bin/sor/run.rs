@@ -1,7 +1,7 @@
 //! The program as the harness sees it.
 
-use caribou_apps::harness::supersteps::{self, Superstep};
-use caribou_apps::harness::{Conditions, Error, Outcome, Program, Stage, Total, memory};
+use harness::supersteps::{self, Superstep};
+use harness::{Conditions, Error, Outcome, Program, Stage, Total, memory};
 use presentation::words::counted;
 
 use super::options::Options;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use caribou::{Config, SuperstepReport};
-use caribou_apps::harness::iteration_clock::IterationClock;
-use caribou_apps::harness::{Program, Stage};
+use harness::iteration_clock::IterationClock;
+use harness::{Program, Stage};
 use lb_strategies::{Listing, SUPERSTEPS};
 
 use crate::problem::Problem;

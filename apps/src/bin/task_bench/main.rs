@@ -26,7 +26,7 @@ mod uniform;
 
 use std::process::ExitCode;
 
-use caribou_apps::harness;
+use harness;
 use options::{Options, arguments};
 
 fn main() -> ExitCode {

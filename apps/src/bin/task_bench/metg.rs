@@ -16,8 +16,8 @@ use presentation::words::duration;
 use serde::Serialize;
 
 use super::run::{Bench, On};
-use caribou_apps::harness::progress::Progress;
-use caribou_apps::harness::{Error, Total};
+use harness::progress::Progress;
+use harness::{Error, Total};
 
 /// The sweep to make.
 #[derive(Clone, Copy, Debug)]

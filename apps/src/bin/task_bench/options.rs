@@ -8,9 +8,9 @@ use clap::Parser;
 use presentation::counts;
 
 use super::graph::Graph;
-use caribou_apps::harness::disturbance::{Disturbances, NeighbourSpec, QuotaSpec};
-use caribou_apps::harness::error::Error;
-use caribou_apps::harness::{launch, memory};
+use harness::disturbance::{Disturbances, NeighbourSpec, QuotaSpec};
+use harness::error::Error;
+use harness::{launch, memory};
 
 /// Executes a graph of tasks, twice, and says how long the second time took.
 #[derive(Clone, Debug, clap::Parser)]

@@ -14,12 +14,12 @@ use super::point;
 #[cfg(feature = "mpi")]
 use super::raw;
 use super::report::{Configuration, Outcome, Told, Totals, name};
-use caribou_apps::harness::disturbance::Disturbances;
-use caribou_apps::harness::experiment::Experiment;
-use caribou_apps::harness::machine::Machine;
-use caribou_apps::harness::output::{Output, print};
-use caribou_apps::harness::table::traces;
-use caribou_apps::harness::{Error, Total, launch, strategies};
+use harness::disturbance::Disturbances;
+use harness::experiment::Experiment;
+use harness::machine::Machine;
+use harness::output::{Output, print};
+use harness::table::traces;
+use harness::{Error, Total, launch, strategies};
 
 /// Graphs, and where and beside what they are executed.
 #[derive(Clone, Debug)]

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 
 use caribou::lb::Shape;
 use caribou::{Config, Launch};
-use caribou_apps::harness::disturbance::Disturbances;
 use clap::Parser;
+use harness::disturbance::Disturbances;
 
 use crate::options::{Options, arguments};
 use crate::report::Outcome;

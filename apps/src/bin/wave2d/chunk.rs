@@ -6,9 +6,9 @@
 //! learns of it when all have, and tells the observers.
 
 use caribou::{Chunk, Ctx, Halo, Halos, Reducer, Target, Values};
-use caribou_apps::harness::arrays::Observers;
-use caribou_apps::harness::disturbance::slow::stretched;
 use caribou_apps::stencil2d::plate::{Shape, Side};
+use harness::arrays::Observers;
+use harness::disturbance::slow::stretched;
 use serde::{Deserialize, Serialize};
 
 use super::block::{Block, Rim};

@@ -21,7 +21,7 @@ mod waves;
 
 use std::process::ExitCode;
 
-use caribou_apps::harness;
+use harness;
 use run::Wave2d;
 
 fn main() -> ExitCode {

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use caribou_apps::harness::arrays::{self, Array};
-use caribou_apps::harness::{Conditions, Error, Outcome, Program, Stage, Total};
+use harness::arrays::{self, Array};
+use harness::{Conditions, Error, Outcome, Program, Stage, Total};
 use presentation::words::counted;
 
 use super::chunk::Wave;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use caribou::{Config, Report};
-use caribou_apps::harness::iteration_clock::IterationClock;
-use caribou_apps::harness::{Program, Stage};
+use harness::iteration_clock::IterationClock;
+use harness::{Program, Stage};
 
 use crate::problem::Problem;
 use crate::problem::tests::problem;

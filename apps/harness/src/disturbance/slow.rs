@@ -2,7 +2,7 @@
 //!
 //! That the runtime measures the rank as much slower is [`Config::slowed`](caribou::Config::slowed).
 
-use crate::harness::disturbance::neighbour::{burn, thread_cpu_ns};
+use crate::disturbance::neighbour::{burn, thread_cpu_ns};
 
 /// Runs `kernel` in `slowness` times the CPU time that it needs; its result is the same. 1 costs nothing.
 pub fn stretched<T>(slowness: f64, kernel: impl FnOnce() -> T) -> T {

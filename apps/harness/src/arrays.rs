@@ -13,7 +13,7 @@ use presentation::counts;
 
 pub use self::observers::{Observers, Part};
 #[cfg(test)]
-pub(in crate::harness) use self::syncs::tests;
+pub(crate) use self::syncs::tests;
 pub use self::syncs::{SyncRecord, Syncs};
 use super::disturbance::{SlowSpec, Window};
 use super::error::Error;

@@ -129,7 +129,7 @@ fn alone<F: Facts>(summary: &Summary<F>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::summary::tests::sample;
+    use crate::summary::tests::sample;
 
     #[test]
     fn the_table_has_a_line_a_run_and_lines_up() {

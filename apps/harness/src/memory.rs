@@ -2,7 +2,7 @@
 
 use caribou::Launch;
 
-use crate::harness::error::Error;
+use crate::error::Error;
 
 /// Memory of a chunk besides its own data, about: what the runtime and the allocator keep for each of a million.
 pub const CHUNK_BYTES: u64 = 800;

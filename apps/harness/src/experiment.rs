@@ -141,7 +141,7 @@ impl Experiment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::disturbance::{NeighbourSpec, QuotaSpec, SlowSpec};
+    use crate::disturbance::{NeighbourSpec, QuotaSpec, SlowSpec};
 
     fn experiment(neighbours: &[&str]) -> Experiment {
         let neighbours = neighbours.iter().map(|spec| NeighbourSpec::parse(spec).unwrap()).collect();

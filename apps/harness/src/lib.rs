@@ -7,8 +7,8 @@
 //! use std::ops::Range;
 //! use std::time::Duration;
 //!
-//! use caribou_apps::harness::pools::{self, Pool};
-//! use caribou_apps::harness::{self, Conditions, Error, Outcome, Program, Stage, Total};
+//! use harness::pools::{self, Pool};
+//! use harness::{Conditions, Error, Outcome, Program, Stage, Total};
 //!
 //! /// Throws darts at a square, and counts those in the circle.
 //! #[derive(clap::Parser)]
@@ -69,6 +69,8 @@
 //! | [`memory`], [`machine`] | whether a problem fits |
 //! | [`iteration_clock`], `times`, `summary` | what happened, as times and as numbers |
 //! | [`table`], [`plot`], `progress` | what a person sees |
+
+#![forbid(unsafe_code)]
 
 pub mod arrays;
 pub mod cli;

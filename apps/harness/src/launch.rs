@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use caribou::{Config, Launch};
 
-use crate::harness::error::Error;
+use crate::error::Error;
 
 /// The way this process was started. `CARIBOU_PROCESSES=threads` makes each process one that runs, and speaks, by itself.
 #[must_use]

@@ -160,11 +160,11 @@ impl<F: Facts> From<&Summary<F>> for Picture {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::harness::arrays::tests::past;
-    use crate::harness::arrays::{Array, Syncs};
-    use crate::harness::disturbance::NeighbourSpec;
-    use crate::harness::program::Total;
-    use crate::harness::shape::Shape;
+    use crate::arrays::tests::past;
+    use crate::arrays::{Array, Syncs};
+    use crate::disturbance::NeighbourSpec;
+    use crate::program::Total;
+    use crate::shape::Shape;
 
     /// Two runs of 30 iterations; with neighbours, the middle ten are longer.
     pub(crate) fn sample(first: &str, neighbours: &[&str]) -> Summary<Syncs> {

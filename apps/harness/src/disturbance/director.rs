@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use caribou::Launch;
 
-use crate::harness::disturbance::neighbour::Neighbour;
-use crate::harness::disturbance::quota::Quota;
-use crate::harness::disturbance::workers;
-use crate::harness::disturbance::{NeighbourSpec, QuotaSpec};
-use crate::harness::error::Error;
-use crate::harness::experiment::Experiment;
-use crate::harness::iteration_clock::IterationClock;
-use crate::harness::progress::Progress;
+use crate::disturbance::neighbour::Neighbour;
+use crate::disturbance::quota::Quota;
+use crate::disturbance::workers;
+use crate::disturbance::{NeighbourSpec, QuotaSpec};
+use crate::error::Error;
+use crate::experiment::Experiment;
+use crate::iteration_clock::IterationClock;
+use crate::progress::Progress;
 
 /// Ten looks a second are smooth enough for a bar, and too few to be seen in an iteration.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -9,7 +9,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::Serialize;
 
-use crate::harness::error::Error;
+use crate::error::Error;
 
 /// Prints to standard output. That somebody has read enough of it, as `head` does, is no error.
 ///

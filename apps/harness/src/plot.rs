@@ -96,8 +96,8 @@ fn smooth(values: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::summary::tests::sample;
-    use crate::harness::times::Times;
+    use crate::summary::tests::sample;
+    use crate::times::Times;
 
     #[test]
     fn the_plot_names_axes_runs_and_units() {

@@ -3,9 +3,9 @@
 use caribou::{RunReport, SuperstepReport};
 use serde::Serialize;
 
-use crate::harness::shape::Facts;
-use crate::harness::table::or_dash;
-use crate::harness::times::Times;
+use crate::shape::Facts;
+use crate::table::or_dash;
+use crate::times::Times;
 
 /// Facts of a run.
 #[derive(Clone, Debug, Serialize)]

@@ -5,10 +5,10 @@ use lb_strategies::median;
 use presentation::words::counted;
 use serde::Serialize;
 
-use crate::harness::disturbance::Window;
-use crate::harness::shape::Facts;
-use crate::harness::table::or_dash;
-use crate::harness::times::Times;
+use crate::disturbance::Window;
+use crate::shape::Facts;
+use crate::table::or_dash;
+use crate::times::Times;
 
 /// Facts of a run.
 #[derive(Clone, Debug, Serialize)]
@@ -227,12 +227,12 @@ impl<'t> History<'t> {
 }
 
 #[cfg(test)]
-pub(in crate::harness) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// A run that begins at 1 s, with the given milliseconds per iteration and a sync every `period` iterations. At best an
     /// iteration takes 8 ms.
-    pub(in crate::harness) fn past(iterations_ms: &[u64], period: usize, moved: &[u64]) -> (Times, Report) {
+    pub(crate) fn past(iterations_ms: &[u64], period: usize, moved: &[u64]) -> (Times, Report) {
         let mut now_ns = 1_000_000_000;
         let advance = |ms: &u64| {
             now_ns += ms * 1_000_000;

@@ -213,9 +213,9 @@ fn demonstrate<S: Shape>(options: &mut Options, ranks: u32, steps: u32, config: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::arrays::Array;
-    use crate::harness::pools::{self, Pool};
-    use crate::harness::program::Total;
+    use crate::arrays::Array;
+    use crate::pools::{self, Pool};
+    use crate::program::Total;
     use caribou::PoolReport;
     use clap::Parser;
     use std::time::Duration;

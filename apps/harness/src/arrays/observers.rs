@@ -13,7 +13,7 @@ use caribou::{Array, Chunk, Ctx, Launch, Placement, Setup};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::harness::iteration_clock::IterationClock;
+use crate::iteration_clock::IterationClock;
 
 /// The observer that collects and ends the run.
 const FIRST: u32 = 0;

@@ -4,7 +4,7 @@
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-use crate::harness::program::Total;
+use crate::program::Total;
 
 /// Shows the progress of one run on the error stream; dropping it takes the terminal's line away.
 #[derive(Debug)]

@@ -3,9 +3,9 @@
 use caribou::{PoolReport, RunReport};
 use serde::Serialize;
 
-use crate::harness::shape::Facts;
-use crate::harness::table::{percent, seconds};
-use crate::harness::times::Times;
+use crate::shape::Facts;
+use crate::table::{percent, seconds};
+use crate::times::Times;
 
 /// Facts of a run.
 #[derive(Clone, Debug, Serialize)]
@@ -77,12 +77,12 @@ impl Facts for PoolFacts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::disturbance::{Disturbances, NeighbourSpec};
-    use crate::harness::experiment::Experiment;
-    use crate::harness::machine::Machine;
-    use crate::harness::program::Total;
-    use crate::harness::summary::{Run, Summary};
-    use crate::harness::table::table;
+    use crate::disturbance::{Disturbances, NeighbourSpec};
+    use crate::experiment::Experiment;
+    use crate::machine::Machine;
+    use crate::program::Total;
+    use crate::summary::{Run, Summary};
+    use crate::table::table;
     use caribou::PoolWorker;
 
     fn ended_at(wall_ns: u64) -> RunReport {
@@ -163,7 +163,7 @@ mod tests {
         {
             assert!(json.pointer(pointer).is_some_and(|value| !value.is_null()), "{pointer}");
         }
-        let plot = crate::harness::plot::svg(&(&summary()).into());
+        let plot = crate::plot::svg(&(&summary()).into());
         for words in ["time per percent (ms)", "leases: 1.00 s", "neighbour on rank 1"] {
             assert!(plot.contains(words), "{words}");
         }

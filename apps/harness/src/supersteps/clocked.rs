@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use caribou::{Exchange, Job, Parts, Supersteps, Then};
 
-use crate::harness::iteration_clock::IterationClock;
+use crate::iteration_clock::IterationClock;
 
 /// A program, and the clock it runs by.
 pub(super) struct Clocked<P> {

@@ -9,8 +9,8 @@ use clap::{Arg, Parser};
 use lb_strategies::spec::split_list;
 use presentation::words::visible;
 
-use crate::harness::error::Error;
-use crate::harness::launch;
+use crate::error::Error;
+use crate::launch;
 
 /// Why a program does not start: the text to print, and how to end.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use caribou::PoolProgress;
 
-use crate::harness::iteration_clock::IterationClock;
+use crate::iteration_clock::IterationClock;
 
 /// Turns progress into steps that are complete.
 pub(super) struct Marks<'c> {

@@ -13,7 +13,7 @@ use rustix::process::{Pid, getpid, getppid};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::harness::error::Error;
+use crate::error::Error;
 
 /// The hidden first argument that turns a program into a neighbour.
 const ARGUMENT: &str = "--be-a-busy-neighbour";
