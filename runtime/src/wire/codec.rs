@@ -11,6 +11,9 @@ use super::{WireError, decode, encode_into};
 use crate::error::Error;
 use crate::ids::Rank;
 
+/// Most packets are shorter.
+const USUAL_BYTES: usize = 256;
+
 /// Encodes and decodes the packets of one rank. Long runs of numbers travel beside the bytes (see
 /// [`bulk`](super::bulk)).
 pub(crate) trait Codec {
@@ -25,7 +28,7 @@ pub(crate) trait Codec {
     /// The packet as it would arrive from another process.
     #[inline(never)]
     fn round_trip(&self, packet: Self::Packet) -> Result<Self::Packet, Error> {
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(USUAL_BYTES);
         let attachments = self.encode(packet, &mut bytes)?;
         self.decode(&bytes, attachments.iter().map(Block::copied).collect())
     }
