@@ -21,6 +21,7 @@ pub(crate) mod packet;
 pub(crate) mod quiescence;
 pub(crate) mod rank;
 pub(crate) mod reduction;
+mod residents;
 pub(crate) mod section;
 pub(crate) mod sync_log;
 pub(crate) mod undelivered;

@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 
 use super::envelope::Delivery;
 use super::erased::ErasedArray;
+use super::residents::Residents;
 use crate::ids::{ArrayId, CellId, ChunkId, Rank};
 
 /// The next hop of a message.
@@ -27,7 +28,7 @@ pub(crate) enum Route {
 
 #[derive(Default)]
 struct Places {
-    here: FxHashMap<u64, CellId>,
+    here: Residents,
     /// Chunks that are not at home. One that is removed keeps its entry, for the next of its index: to forget it, all ranks
     /// would have to agree on when, or messages and the next would miss each other. Some 20 bytes for each such index.
     moved: FxHashMap<u64, Rank>,
@@ -55,7 +56,7 @@ impl Location {
     #[inline]
     pub(crate) fn route(&self, chunk: ChunkId) -> Route {
         let places = &self.places[chunk.array.index()];
-        if let Some(&cell) = places.here.get(&chunk.key) {
+        if let Some(cell) = places.here.get(chunk.key) {
             return Route::Here(cell);
         }
         match self.rank_of(chunk) {
@@ -74,7 +75,7 @@ impl Location {
 
     /// The cell of a chunk of this rank.
     pub(crate) fn cell(&self, chunk: ChunkId) -> Option<CellId> {
-        self.places[chunk.array.index()].here.get(&chunk.key).copied()
+        self.places[chunk.array.index()].here.get(chunk.key)
     }
 
     /// Chunks of `array` on this rank.
@@ -84,10 +85,8 @@ impl Location {
 
     /// The chunks of `array` on this rank, ascending.
     pub(crate) fn residents(&self, array: ArrayId) -> Vec<(ChunkId, CellId)> {
-        let here = self.places[array.index()].here.iter();
-        let mut residents: Vec<_> = here.map(|(&key, &cell)| (ChunkId { array, key }, cell)).collect();
-        residents.sort_unstable();
-        residents
+        let here = self.places[array.index()].here.sorted();
+        here.into_iter().map(|(key, cell)| (ChunkId { array, key }, cell)).collect()
     }
 
     /// A chunk has come to this rank. Returns the messages that waited for it, in the order they came.
@@ -99,7 +98,7 @@ impl Location {
 
     /// A chunk has left this rank, or was removed from its array.
     pub(crate) fn departed(&mut self, chunk: ChunkId) {
-        self.places[chunk.array.index()].here.remove(&chunk.key);
+        self.places[chunk.array.index()].here.remove(chunk.key);
     }
 
     /// From now on messages to `chunk` go to `rank`.

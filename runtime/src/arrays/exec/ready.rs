@@ -19,8 +19,9 @@ const OLDEST_EVERY: u32 = 8;
 
 /// One worker's own queue.
 pub(crate) enum Ready {
-    /// The rank has one worker, nobody else can look. See [`Ready::find`] for the order.
-    Alone { tokens: VecDeque<CellId>, taken: u32 },
+    /// The rank has one worker, nobody else can look. The newest token is apart: it is often the only one. See
+    /// [`Ready::find`] for the order.
+    Alone { newest: Option<CellId>, older: VecDeque<CellId>, taken: u32 },
     /// Others of the rank may steal from it. What others sent is looked at first every so many times: a worker whose own
     /// queue is never empty would not get there otherwise.
     Stealing { deque: Deque<CellId>, taken: u32 },
@@ -40,7 +41,7 @@ impl Queues {
     /// The queues of `workers` workers.
     pub(crate) fn new(workers: u32) -> (Queues, Vec<Ready>) {
         if workers == 1 {
-            return (Queues::default(), vec![Ready::Alone { tokens: VecDeque::new(), taken: 0 }]);
+            return (Queues::default(), vec![Ready::Alone { newest: None, older: VecDeque::new(), taken: 0 }]);
         }
         let deques: Vec<_> = (0..workers).map(|_| Deque::new_fifo()).collect();
         let inboxes = (0..workers).map(|_| Injector::new()).collect();
@@ -66,7 +67,11 @@ impl Ready {
     #[inline]
     pub(crate) fn push(&mut self, token: CellId) {
         match self {
-            Ready::Alone { tokens, .. } => tokens.push_back(token),
+            Ready::Alone { newest, older, .. } => {
+                if let Some(before) = newest.replace(token) {
+                    older.push_back(before);
+                }
+            }
             Ready::Stealing { deque, .. } => deque.push(token),
             Ready::Seeded { tokens, .. } => tokens.push(token),
         }
@@ -75,7 +80,7 @@ impl Ready {
     /// Tells whether the worker's own queue is empty.
     pub(crate) fn is_empty(&self) -> bool {
         match self {
-            Ready::Alone { tokens, .. } => tokens.is_empty(),
+            Ready::Alone { newest, older, .. } => newest.is_none() && older.is_empty(),
             Ready::Stealing { deque, .. } => deque.is_empty(),
             Ready::Seeded { tokens, .. } => tokens.is_empty(),
         }
@@ -90,9 +95,15 @@ impl Ready {
     #[inline]
     pub(crate) fn find(&mut self, me: WorkerId, queues: &Queues) -> Option<CellId> {
         match self {
-            Ready::Alone { tokens, taken } => {
+            Ready::Alone { newest, older, taken } => {
                 *taken = taken.wrapping_add(1);
-                if taken.is_multiple_of(OLDEST_EVERY) { tokens.pop_front() } else { tokens.pop_back() }
+                if older.is_empty() {
+                    newest.take()
+                } else if taken.is_multiple_of(OLDEST_EVERY) {
+                    older.pop_front()
+                } else {
+                    newest.take().or_else(|| older.pop_back())
+                }
             }
             Ready::Stealing { .. } | Ready::Seeded { .. } => self.find_among(me, queues),
         }

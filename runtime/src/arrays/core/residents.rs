@@ -1,0 +1,149 @@
+//! The chunks of one array on one rank: from a key to the cell.
+//!
+//! Most keys of a rank follow each other, or nearly so: those lie in a table of cells, which is a subtraction and a load a
+//! message, and 4 bytes a key. The table reaches from the first key that came as far as at least one in eight of its places
+//! is taken. What lies outside is hashed.
+
+use rustc_hash::FxHashMap;
+
+use crate::ids::CellId;
+
+/// In place of a cell: the key is of no chunk here. No cell has that number.
+const VACANT: CellId = CellId(u32::MAX);
+/// Places of a table for each chunk, at most.
+const PLACES_MAX: usize = 8;
+
+/// The cells by key.
+#[derive(Default)]
+pub(super) struct Residents {
+    /// The key of the first place.
+    first: u64,
+    places: Vec<CellId>,
+    /// Chunks in `places`.
+    placed: usize,
+    others: FxHashMap<u64, CellId>,
+}
+
+impl Residents {
+    /// The cell of the chunk with this key. O(1).
+    #[inline]
+    pub(super) fn get(&self, key: u64) -> Option<CellId> {
+        match self.place(key).and_then(|place| self.places.get(place)) {
+            Some(&cell) => (cell != VACANT).then_some(cell),
+            None => self.others.get(&key).copied(),
+        }
+    }
+
+    /// Chunks here.
+    pub(super) fn len(&self) -> usize {
+        self.placed + self.others.len()
+    }
+
+    /// All keys with their cells, ascending. O(n log n).
+    pub(super) fn sorted(&self) -> Vec<(u64, CellId)> {
+        let keys = (0..).map(|place| self.first.wrapping_add(place));
+        let placed = keys.zip(self.places.iter().copied()).filter(|&(_, cell)| cell != VACANT);
+        let mut all: Vec<_> = placed.chain(self.others.iter().map(|(&key, &cell)| (key, cell))).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Adds a chunk. Returns the cell of the one that had its key. O(1), taken over many.
+    pub(super) fn insert(&mut self, key: u64, cell: CellId) -> Option<CellId> {
+        if self.len() == 0 {
+            (self.first, self.places) = (key, Vec::new());
+        }
+        self.reach(key);
+        let Some(place) = self.place(key).filter(|&place| place < self.places.len()) else {
+            return self.others.insert(key, cell);
+        };
+        let before = std::mem::replace(&mut self.places[place], cell);
+        self.placed += usize::from(before == VACANT);
+        (before != VACANT).then_some(before)
+    }
+
+    /// Takes a chunk out.
+    pub(super) fn remove(&mut self, key: u64) {
+        match self.place(key).and_then(|place| self.places.get_mut(place)) {
+            Some(place) => self.placed -= usize::from(std::mem::replace(place, VACANT) != VACANT),
+            None => {
+                self.others.remove(&key);
+            }
+        }
+    }
+
+    /// The place that a key has in a table that reaches far enough.
+    #[inline]
+    fn place(&self, key: u64) -> Option<usize> {
+        usize::try_from(key.wrapping_sub(self.first)).ok()
+    }
+
+    /// Lets the table reach as far as this key, if enough of it is taken then. It grows by doubling.
+    fn reach(&mut self, key: u64) {
+        let enough = PLACES_MAX * (self.len() + 1);
+        let Some(place) = self.place(key).filter(|&place| place >= self.places.len() && place < enough) else {
+            return;
+        };
+        let length = (place + 1).next_power_of_two();
+        if length > enough {
+            return;
+        }
+        self.places.resize(length, VACANT);
+        let (first, places) = (self.first, &mut self.places);
+        let mut moved = 0;
+        self.others.retain(|&key, &mut cell| {
+            let place = usize::try_from(key.wrapping_sub(first)).ok().and_then(|place| places.get_mut(place));
+            let inside = place.map(|place| *place = cell).is_some();
+            moved += usize::from(inside);
+            !inside
+        });
+        self.placed += moved;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn keys_that_follow_each_other_lie_in_the_table() {
+        let mut residents = Residents::default();
+        (1000..2000).for_each(|key| assert_eq!(residents.insert(key, CellId(key as u32)), None));
+        assert!(residents.others.is_empty());
+        assert!(residents.places.len() <= 1024);
+    }
+
+    #[test]
+    fn keys_far_from_each_other_make_no_table() {
+        let mut residents = Residents::default();
+        (0..1000).for_each(|key| assert_eq!(residents.insert(key << 32, CellId(key as u32)), None));
+        assert!(residents.places.len() <= PLACES_MAX);
+        assert_eq!(residents.get(999 << 32), Some(CellId(999)));
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_map(
+            changes in prop::collection::vec((any::<bool>(), 0u64..200, 0u8..4), 0..300),
+            first in prop::sample::select(vec![0, 1 << 20, u64::MAX - 100]),
+        ) {
+            let (mut residents, mut model) = (Residents::default(), BTreeMap::new());
+            for (cell, (insert, key, spread)) in (0..).map(CellId).zip(changes) {
+                let key = first.wrapping_add(key << (8 * spread));
+                if insert {
+                    prop_assert_eq!(residents.insert(key, cell), model.insert(key, cell));
+                } else {
+                    residents.remove(key);
+                    model.remove(&key);
+                }
+                prop_assert_eq!(residents.get(key), model.get(&key).copied());
+                prop_assert_eq!(residents.len(), model.len());
+            }
+            prop_assert_eq!(residents.sorted(), model.into_iter().collect::<Vec<_>>());
+        }
+    }
+}
