@@ -65,6 +65,11 @@ impl Experiment {
                 )));
             }
         }
+        let mut limited: Vec<u32> = self.disturbances.quotas.iter().map(|spec| spec.rank).collect();
+        limited.sort_unstable();
+        if let Some(twice) = limited.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::Usage(format!("--quota: rank {} has two quotas, expected one", twice[0])));
+        }
         for spec in &self.disturbances.neighbours {
             if spec.from >= self.steps {
                 let (Self { step, steps, .. }, rank, from) = (self, spec.rank, spec.from);
@@ -166,6 +171,9 @@ mod tests {
         let mut quota = experiment(&[]);
         quota.disturbances.quotas.push(QuotaSpec { rank: 5, share: 0.5 });
         assert!(complaint(&quota).contains("--quota 5"));
+        quota.disturbances.quotas =
+            vec![QuotaSpec { rank: 1, share: 0.5 }, QuotaSpec { rank: 1, share: 0.2 }];
+        assert!(complaint(&quota).contains("rank 1 has two quotas"));
         let mut slow = experiment(&[]);
         slow.disturbances.slowed.push(SlowSpec { rank: 5, factor: 2.0 });
         assert!(complaint(&slow).contains("--slow 5"));

@@ -32,6 +32,7 @@ pub struct Picture {
 #[must_use]
 pub fn svg(picture: &Picture) -> String {
     let Picture { caption, step, steps, windows, curves } = picture;
+    let top_ms = top_ms(picture);
     let disturbed = windows.iter().filter(|window| window.disturbed);
     let band = |window: &Window| Band {
         label: window.label.clone(),
@@ -44,31 +45,31 @@ pub fn svg(picture: &Picture) -> String {
         vertical: Axis {
             title: format!("time per {step} (ms): dots; their running mean: lines"),
             from: 0.0,
-            to: top_ms(picture),
+            to: top_ms,
             whole: false,
         },
         bands: disturbed.map(band).collect(),
         level: None,
-        series: curves.iter().map(|(name, times_ms)| series(name, times_ms)).collect(),
+        series: curves.iter().map(|(name, times_ms)| series(name, times_ms, top_ms)).collect(),
     };
     let mut svg = Svg::new(SIZE.0, SIZE.1, caption);
     chart.draw(&mut svg, Area::at((0.0, 0.0), SIZE));
     svg.finish()
 }
 
-fn series(name: &str, times_ms: &[f64]) -> Series {
+/// A run, with a word of its points above the axis, which are not drawn.
+fn series(name: &str, times_ms: &[f64], top_ms: f64) -> Series {
+    let above = times_ms.iter().filter(|&&ms| ms > top_ms).count();
+    let name = match times_ms.iter().copied().fold(0.0, f64::max) {
+        longest if above > 0 => format!("{name}, {above} above, {longest:.0} ms at most"),
+        _ => name.to_owned(),
+    };
     let every = times_ms.len().div_ceil(POINTS).max(1);
     let points = |times_ms: &[f64]| {
         let points = times_ms.iter().enumerate().map(|(at, &ms)| (at as f64 + 0.5, ms));
         points.step_by(every).collect()
     };
-    Series {
-        name: name.to_owned(),
-        dots: points(times_ms),
-        radius: 2.0,
-        opacity: 0.22,
-        line: points(&smooth(times_ms)),
-    }
+    Series { name, dots: points(times_ms), radius: 2.0, opacity: 0.22, line: points(&smooth(times_ms)) }
 }
 
 /// The upper end of the time axis: room above the lines and nearly all points; a single stray iteration is left out.
@@ -111,6 +112,15 @@ mod tests {
     fn the_line_shows_the_pace_where_long_and_short_iterations_take_turns() {
         let values: Vec<f64> = (0..400).map(|at| if at % 2 == 0 { 12.0 } else { 2.0 }).collect();
         assert!(smooth(&values).iter().skip(8).take(380).all(|&value| (value - 7.0).abs() < 1.0));
+    }
+
+    #[test]
+    fn a_point_above_the_axis_is_told() {
+        let mut times_ms = vec![2.0; 400];
+        times_ms[200] = 500.0;
+        let picture =
+            Picture { curves: vec![("none".to_owned(), times_ms)], ..(&sample("none", &[])).into() };
+        assert!(svg(&picture).contains("none, 1 above, 500 ms at most"));
     }
 
     #[test]

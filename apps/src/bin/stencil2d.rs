@@ -4,7 +4,6 @@
 use std::process::ExitCode;
 
 use caribou_apps::stencil2d::run::Plate;
-use harness;
 
 fn main() -> ExitCode {
     harness::main::<Plate>(std::env::args_os())

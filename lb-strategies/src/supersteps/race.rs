@@ -7,7 +7,7 @@
 
 /// Seconds until all jobs of a group are finished and everybody knows.
 ///
-/// `seconds[worker][job]` is what a worker takes for a whole job, above 0; `word` how long the word that a job is
+/// `seconds[worker][job]` is what a worker takes for a whole job; `word` how long the word that a job is
 /// finished takes to the others, s. Takes O(workers^3).
 ///
 /// # Panics
@@ -62,6 +62,8 @@ impl Race {
         let knows = |finished: &[Option<(usize, f64)>], worker: usize, job: usize| {
             finished[job].map_or(f64::INFINITY, |(by, at)| if by == worker { at } else { at + word })
         };
+        // Whoever is through with a job need not be told of it, also if another was first: nobody does one twice.
+        let mut through = vec![vec![false; workers]; workers];
         let mut hands: Vec<Option<Attempt>> =
             (0..workers).map(|worker| Some(attempt(worker, worker, begins[worker]))).collect();
         loop {
@@ -75,10 +77,11 @@ impl Race {
             let Attempt { worker, job, until: now, .. } = done;
             if done.end <= now {
                 finished[job].get_or_insert((worker, now));
+                through[worker][job] = true;
             }
             attempts.push(done);
             let mut circle = (1..=workers).map(|step| (worker + step) % workers);
-            let next = circle.find(|&other| knows(&finished, worker, other) > now);
+            let next = circle.find(|&other| !through[worker][other] && knows(&finished, worker, other) > now);
             hands[worker] = next.map(|job| attempt(worker, job, now));
         }
         let finished = finished.into_iter().map(|job| job.expect("somebody finished it")).collect();
@@ -120,6 +123,13 @@ mod tests {
         assert_eq!(Some(race.end()), Some(4.5));
         let late = Attempt { worker: 1, job: 1, since: 5.0, until: 5.0, end: 7.0 };
         assert_eq!(race.attempts.last(), Some(&late));
+    }
+
+    #[test]
+    fn jobs_without_units_are_over_at_once() {
+        let race = Race::run(&[0.0; 4], 0.5, |_, _, since| since);
+        assert_eq!(Some(race.end()), Some(0.5));
+        assert_eq!(race.attempts.len(), 16, "nobody does a job twice");
     }
 
     #[test]

@@ -100,6 +100,7 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     if options.list {
         return write_list(out);
     }
+    options.files.check()?;
     let strategies = Policy::list(&ARRAYS, Some(&options.compare))?;
     let comparisons = write_tables(&options.scenarios()?, &strategies, about, out)?;
     options.files.write(&comparisons)?;

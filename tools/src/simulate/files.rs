@@ -32,6 +32,21 @@ pub(super) struct Files {
 }
 
 impl Files {
+    /// Each output has a file of its own.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let all = [("--json", &self.json), ("--csv", &self.csv), ("--plot", &self.plot)];
+        for (place, (option, path)) in all.iter().enumerate() {
+            let same = all[..place].iter().find(|(_, other)| path.is_some() && other == path);
+            if let (Some((other, _)), Some(path)) = (same, path) {
+                return Err(Error::Usage(format!(
+                    "{other} and {option} name the same file, {}",
+                    path.display()
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Writes those that are asked for.
     pub(super) fn write<O: Figures>(&self, comparisons: &[Comparison<O>]) -> Result<(), Error> {
         if let Some(file) = &self.json {

@@ -60,6 +60,7 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     if options.list {
         return write_list(out);
     }
+    options.files.check()?;
     let list = options.compare.as_deref();
     if options.figures {
         return figures::write(list, out);

@@ -11,7 +11,7 @@ use virtual_cluster::{Exchange, Network, StepProgram, StepScenario, Times, Wire}
 use super::cluster::{self, Wires, check_ideal};
 use super::compare::{Policy, all_complete, write_tables};
 use super::files::Files;
-use super::{grid_figures, jacobi_figures, values};
+use super::{grid_figures, jacobi_figures};
 use crate::Error;
 
 /// The name of such a program in reports.
@@ -59,7 +59,7 @@ struct Described {
     #[arg(long, value_parser = presentation::counts(1..=1_000_000_000_000u64))]
     units: Option<u64>,
     /// Steps of the run.
-    #[arg(long, value_name = "COUNT", default_value = "500", value_parser = values::count)]
+    #[arg(long, value_name = "COUNT", default_value = "500", value_parser = presentation::counts(1..=1_000_000_000_000u64))]
     steps: u64,
     /// The way of parts to all workers: direct, ring and gather as in production, or as programs with MPI do it.
     #[arg(long, value_enum, default_value_t)]
@@ -122,6 +122,7 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         jacobi_figures::write(out)?;
         return grid_figures::write(options.cluster.hosts()?.as_ref(), out);
     }
+    options.files.check()?;
     let policies = Policy::list(&SUPERSTEPS, options.compare.as_deref())?;
     let scenario = options.scenario()?;
     let comparisons = write_tables(&[scenario], &policies, |_| String::new(), out)?;

@@ -408,6 +408,8 @@ fn a_program_in_supersteps_is_a_table_a_file_and_a_plot() {
     for (bad, words) in [
         ("--jitter 1ms", "--jitter: programs in supersteps have none"),
         ("--steps 1e12", "messages of 32 workers to simulate"),
+        ("--steps 0", "expected a whole number from 1"),
+        ("--json same --csv same", "--json and --csv name the same file, same"),
         ("--compare leases", "leases"),
         ("--speeds 0,0 --ranks 2 --workers 1", "from some time on all speeds are 0"),
     ] {

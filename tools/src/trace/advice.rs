@@ -12,6 +12,7 @@ use super::analysis::outcome::{
 };
 use super::analysis::spent::{Ending, Line, Parts, Spent};
 use super::page::duration;
+use super::supersteps::imbalance_of_all;
 
 /// A phase is uneven if its slowest rank takes more than this times what it would with work divided by capacity.
 const UNEVEN: f64 = 1.2;
@@ -147,8 +148,16 @@ fn uneven_without_syncs(symptoms: &Symptoms) -> Option<String> {
         symptoms.imbalance.filter(|&imbalance| imbalance > UNEVEN && symptoms.syncs == 0 && !symptoms.cut)?;
     let cure = match symptoms.shape {
         Shape::Arrays => "add syncs to balance at",
-        Shape::Supersteps => "choose a policy that divides anew, such as des",
         Shape::Pools => "hand out smaller ranges, or by another policy",
+        Shape::Supersteps => {
+            let cure = match &*symptoms.strategy {
+                "equal" => "choose a policy that divides anew, such as des",
+                _ => "shares do not follow what workers can do, see lb",
+            };
+            return Some(format!(
+                "the slowest worker of a step computed {imbalance:.3} times as long as the average: {cure}"
+            ));
+        }
     };
     Some(format!(
         "the busiest rank had {imbalance:.3} times the average to do, and there was no sync: {cure}"
@@ -238,8 +247,8 @@ fn lost(symptoms: &Symptoms) -> Option<String> {
     let share = symptoms.parts.share(symptoms.parts.lost_ns);
     let (rank, worst) = symptoms.loser.filter(|_| share > NOTABLE)?;
     Some(format!(
-        "handlers lost {:.1} % of the time, most on rank {rank} with {:.1} %: the vCPU was somebody else's, or they slept or \
-         did I/O",
+        "handlers lost {:.1} % of the time, most on rank {rank} with {:.1} %: the vCPU was somebody else's, a quota \
+         stopped them, or they slept or did I/O",
         100.0 * share,
         100.0 * worst
     ))
@@ -293,7 +302,13 @@ impl Symptoms {
             mended: phases.mended,
             worst: phases.worst,
             in_vain: moved_in_vain(outcomes),
-            imbalance: if outcomes.is_empty() { max_over_average(&busy) } else { phases.imbalance },
+            imbalance: if !trace.steps.is_empty() {
+                imbalance_of_all(&trace.steps)
+            } else if outcomes.is_empty() {
+                max_over_average(&busy)
+            } else {
+                phases.imbalance
+            },
             heaviest: facts.census.as_ref().and_then(|census| heaviest_chunk(trace, spent, census)),
             syncs_share: syncs_share(spent, outcomes),
             loser: lost.max_by(|one, other| one.1.total_cmp(&other.1)),

@@ -183,6 +183,17 @@ pub(crate) fn imbalance(step: &StepRecord) -> Option<f64> {
     (mean > 0.0).then(|| times().fold(0.0, f64::max) / mean)
 }
 
+/// The same of all steps: the time of the slowest of each over that of the mean, added up, since each step waits for its own.
+pub(crate) fn imbalance_of_all(steps: &[StepRecord]) -> Option<f64> {
+    let (mut slowest, mut mean) = (0.0, 0.0);
+    for step in steps {
+        let times = || step.workers.iter().map(|worker| worker.computing_ns as f64);
+        slowest += times().fold(0.0, f64::max);
+        mean += times().sum::<f64>() / step.workers.len().max(1) as f64;
+    }
+    (mean > 0.0).then(|| slowest / mean)
+}
+
 fn shares(workers: &[StepWorker]) -> String {
     let units: Vec<String> = workers.iter().take(SHARES_MAX).map(|worker| worker.units.to_string()).collect();
     match workers.len().saturating_sub(SHARES_MAX) {

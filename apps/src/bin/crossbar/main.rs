@@ -21,7 +21,6 @@ mod validation;
 
 use std::process::ExitCode;
 
-use harness;
 use run::Crossbar;
 
 fn main() -> ExitCode {

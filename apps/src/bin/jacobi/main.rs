@@ -19,7 +19,6 @@ mod tests;
 
 use std::process::ExitCode;
 
-use harness;
 use run::Jacobi;
 
 fn main() -> ExitCode {

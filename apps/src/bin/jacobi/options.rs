@@ -23,7 +23,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE.mtx", conflicts_with_all = ["size", "seed", "dominance"])]
     pub(crate) matrix: Option<PathBuf>,
     /// Its right-hand side, of one column [default: the one that makes all unknowns 1]
-    #[arg(long, value_name = "FILE.mtx", requires = "matrix")]
+    #[arg(long, value_name = "FILE.mtx", requires = "matrix", conflicts_with_all = ["size", "seed", "dominance"])]
     pub(crate) right: Option<PathBuf>,
     /// The residual to end with: the greatest one, over the greatest number of the right-hand side; 0 goes on for all --steps
     #[arg(long, value_name = "RESIDUAL", default_value_t = 1e-4, value_parser = tolerance)]
@@ -91,6 +91,7 @@ mod tests {
             "--steps 0",
             "--exchange fax",
             "--right b.mtx",
+            "--right b.mtx --size 3",
             "--matrix a.mtx --size 3",
         ] {
             assert!(Options::try_parse_from(format!("jacobi {bad}").split(' ')).is_err(), "{bad}");

@@ -107,7 +107,10 @@ impl Program for Jacobi {
     fn results(&self, answer: &Answer) -> String {
         let (residual, steps) = (answer.residual / self.scale, counted(answer.steps, "step"));
         let mut text = match self.lacks(answer) {
-            None => format!("Solved to a residual of {residual:.2e} in {steps}.\n"),
+            None if answer.residual <= self.limits.residual => {
+                format!("Solved to a residual of {residual:.2e} in {steps}.\n")
+            }
+            None => format!("The residual is {residual:.2e} after {steps}.\n"),
             Some(_) => String::new(),
         };
         if let Some(row) = self.system.not_dominant() {

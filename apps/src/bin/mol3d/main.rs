@@ -25,8 +25,6 @@ mod tests;
 
 use std::process::ExitCode;
 
-use harness;
-
 fn main() -> ExitCode {
     harness::main::<run::Molecules>(std::env::args_os())
 }

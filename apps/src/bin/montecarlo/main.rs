@@ -23,7 +23,6 @@ mod validation;
 
 use std::process::ExitCode;
 
-use harness;
 use run::Photons;
 
 fn main() -> ExitCode {

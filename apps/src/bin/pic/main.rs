@@ -30,7 +30,7 @@ mod tiling;
 
 use std::process::ExitCode;
 
-use harness::{self, CommandLine, Comparison};
+use harness::{CommandLine, Comparison};
 use run::Pic;
 use sweep::Sweep;
 

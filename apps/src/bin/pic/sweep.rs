@@ -7,7 +7,7 @@
 use caribou::Launch;
 use harness::arrays::{ArrayOptions, Syncs};
 use harness::output::{Output, print};
-use harness::{self, CommandLine, Comparison, Error, Program, Run, Summary, cli};
+use harness::{CommandLine, Comparison, Error, Program, Run, Summary, cli};
 use presentation::Table;
 use presentation::chart::{Axis, Chart, Series};
 use presentation::svg::{Area, Svg};

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use caribou::Launch;
 use chunk::run;
 use harness::output::{Output, print};
-use harness::{self, Error, launch};
+use harness::{Error, launch};
 use options::Options;
 
 fn main() -> ExitCode {

@@ -17,7 +17,6 @@ mod tests;
 
 use std::process::ExitCode;
 
-use harness;
 use run::Sor;
 
 fn main() -> ExitCode {

@@ -26,7 +26,6 @@ mod uniform;
 
 use std::process::ExitCode;
 
-use harness;
 use options::{Options, arguments};
 
 fn main() -> ExitCode {

@@ -21,7 +21,6 @@ mod waves;
 
 use std::process::ExitCode;
 
-use harness;
 use run::Wave2d;
 
 fn main() -> ExitCode {

@@ -81,7 +81,8 @@ impl Residents {
     /// Lets the table reach as far as this key, if enough of it is taken then. It grows by doubling.
     fn reach(&mut self, key: u64) {
         let enough = PLACES_MAX * (self.len() + 1);
-        let Some(place) = self.place(key).filter(|&place| place >= self.places.len() && place < enough) else {
+        let Some(place) = self.place(key).filter(|&place| place >= self.places.len() && place < enough)
+        else {
             return;
         };
         let length = (place + 1).next_power_of_two();

@@ -41,7 +41,10 @@ impl Queues {
     /// The queues of `workers` workers.
     pub(crate) fn new(workers: u32) -> (Queues, Vec<Ready>) {
         if workers == 1 {
-            return (Queues::default(), vec![Ready::Alone { newest: None, older: VecDeque::new(), taken: 0 }]);
+            return (
+                Queues::default(),
+                vec![Ready::Alone { newest: None, older: VecDeque::new(), taken: 0 }],
+            );
         }
         let deques: Vec<_> = (0..workers).map(|_| Deque::new_fifo()).collect();
         let inboxes = (0..workers).map(|_| Injector::new()).collect();

@@ -93,9 +93,11 @@ pub(super) fn steps(report: &Report<'_>) -> Markup {
         .map(|pair| (pair[1], pair[1].saturating_sub(pair[0]) as f64))
         .collect();
     if gaps.is_empty() && figures.counters.is_empty() {
-        return nothing(
-            "No steps are known: they are the time between syncs, and counters that the program sets.",
-        );
+        return nothing(if report.trace.steps.is_empty() {
+            "No steps are known: they are the time between syncs, and counters that the program sets."
+        } else {
+            "The steps are above, with how they were balanced. The program sets no counters."
+        });
     }
     html! {
         @if !gaps.is_empty() {
