@@ -70,7 +70,7 @@ impl NeighbourSpec {
     /// Reads `RANK[:FROM-TO][:DUTY]`.
     ///
     /// ```
-    /// use caribou_apps::harness::disturbance::NeighbourSpec;
+    /// use harness::disturbance::NeighbourSpec;
     /// let spec = NeighbourSpec::parse("1:100-300:50%")?;
     /// assert_eq!((spec.rank, spec.from, spec.to, spec.duty), (1, 100, Some(300), 0.5));
     /// # Ok::<(), String>(())

@@ -46,6 +46,9 @@ pub struct SuperstepReport {
     pub elapsed_ns: u64,
     /// All workers, in order.
     pub workers: Vec<SuperstepWorker>,
+    /// Time in `compute` of the slowest worker of each step, added up: each step waits for its own, ns.
+    #[serde(default)]
+    pub slowest_ns: u64,
     /// vCPUs that they had together; none where that is not known: in several processes, or in a simulation.
     pub vcpus: Option<u32>,
     /// The divisions that took effect after the first, in order.

@@ -84,6 +84,8 @@ impl OpenStep {
 pub(super) struct Figures {
     pub(super) steps: u64,
     pub(super) elapsed_ns: u64,
+    /// Time in which the slowest of each step computed.
+    pub(super) slowest_ns: u64,
     pub(super) workers: Vec<SuperstepWorker>,
     pub(super) divisions: Vec<DivisionReport>,
 }
@@ -207,6 +209,7 @@ impl<P: Supersteps> Root<P> {
     }
 
     fn sum_up(&mut self, worked: &BTreeMap<usize, Worked>) {
+        self.figures.slowest_ns += worked.values().map(|worked| worked.computing_ns).max().unwrap_or(0);
         for (&worker, worked) in worked {
             let sum = &mut self.figures.workers[worker];
             sum.units = worked.units;

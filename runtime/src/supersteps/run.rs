@@ -108,11 +108,11 @@ pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<Superste
         });
     };
     let report = run_below(config, Shape::Supersteps, setup)?;
-    let (shared, units, Figures { steps, elapsed_ns, workers, divisions }) = report.value()?;
+    let (shared, units, Figures { steps, elapsed_ns, slowest_ns, workers, divisions }) = report.value()?;
     let lb = config.lb_spec(Shape::Supersteps).to_owned();
     let run = report.run;
     let vcpus = vcpus.map(|vcpus| vcpus as u32);
-    let report = SuperstepReport { run, lb, steps, weight, elapsed_ns, workers, vcpus, divisions };
+    let report = SuperstepReport { run, lb, steps, weight, elapsed_ns, workers, slowest_ns, vcpus, divisions };
     Ok(SuperstepOutcome { shared, units, report })
 }
 

@@ -86,7 +86,8 @@ struct Described {
 const AFTER_HELP: &str = "\
 Excess is how much longer a run takes than the best placement would if chunks could be divided and never waited for each
 other; saved is what part of the time of `none` a strategy saves.
-Exit code: 0 done, 1 a run is incomplete or the output cannot be written, 2 bad options.
+Exit code: 0 done, 1 a run is incomplete or its tables cannot be printed, 2 bad options or a file that
+cannot be written.
 
 Eight ranks of one worker, a neighbour beside the last for ten seconds
   caribou simulate array --ranks 8 --workers 1 --neighbour 7:2-12 --compare none,refine

@@ -106,7 +106,8 @@ impl From<Way> for Exchange {
 const AFTER_HELP: &str = "\
 Excess is how much longer a run takes than if all workers had always computed and messages took no time; saved is what
 part of the time of `equal` a policy saves.
-Exit code: 0 done, 1 a run is incomplete or the output cannot be written, 2 bad options.
+Exit code: 0 done, 1 a run is incomplete or its tables cannot be printed, 2 bad options or a file that
+cannot be written.
 
 Four workers of two speeds, and somebody beside the last for ten seconds
   caribou simulate steps --ranks 4 --workers 1 --speeds 1000,1000,2000,2000 --neighbour 3:5-15

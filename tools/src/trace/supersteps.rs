@@ -81,9 +81,12 @@ pub(crate) fn answer(trace: &Trace) -> Option<String> {
                 counted(moved as usize, "unit")
             );
             if let (Some(before), Some(after)) = (first.before_ns, last.after_ns) {
+                // Few steps before it are those in which the program was warming up.
+                let steps = trace.steps.iter().take_while(|step| !std::ptr::eq(*step, first.step)).count();
                 says += &format!(
-                    "; a step took {} before the first, {} after the last",
+                    "; a step took {} in the {} before the first, {} after the last",
                     duration(before),
+                    counted(steps.min(AROUND), "step"),
                     duration(after)
                 );
             }

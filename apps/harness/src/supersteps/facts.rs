@@ -15,7 +15,7 @@ pub struct SuperstepFacts {
     pub report: SuperstepReport,
     /// Mean milliseconds a step.
     pub step_ms: Option<f64>,
-    /// Max/avg over the workers of the time in which they computed; none where nobody did.
+    /// Time in which the slowest worker of each step computed, over that of the average one; none where nobody did.
     pub imbalance: Option<f64>,
     /// Units that got another worker, in all.
     pub moved: u64,
@@ -51,9 +51,8 @@ fn bound_ns(report: &SuperstepReport) -> Option<u64> {
 }
 
 fn imbalance(report: &SuperstepReport) -> Option<f64> {
-    let computing_ns = report.workers.iter().map(|worker| worker.computing_ns);
-    let (most, sum) = (computing_ns.clone().max()?, computing_ns.sum::<u64>());
-    (sum > 0).then(|| most as f64 * report.workers.len() as f64 / sum as f64)
+    let sum: u64 = report.workers.iter().map(|worker| worker.computing_ns).sum();
+    (sum > 0).then(|| report.slowest_ns as f64 * report.workers.len() as f64 / sum as f64)
 }
 
 impl Facts for SuperstepFacts {
@@ -110,6 +109,7 @@ mod tests {
             steps: 10,
             weight: 12.0,
             elapsed_ns: 120,
+            slowest_ns: 135,
             workers: vec![worker(60.0, 60, 1), worker(60.0, 120, 2)],
             divisions: vec![DivisionReport { moved: 3, ..DivisionReport::default() }],
             ..SuperstepReport::default()
@@ -119,7 +119,7 @@ mod tests {
         let mut real = report;
         real.run.workers_per_rank = vec![1, 1];
         let facts = SuperstepFacts::new(real, &Times::default());
-        assert_eq!(facts.cells(), ["1.33", "1", "3", "3"]);
+        assert_eq!(facts.cells(), ["1.50", "1", "3", "3"]);
         assert_eq!(
             (facts.bound_ns, facts.words().as_str()),
             (Some(80), "50.0 % longer than if everybody had always computed")

@@ -62,7 +62,7 @@ fn every_command_says_what_divisions_and_drops_did() {
     let dir = written("supersteps", &steps());
     let trace = dir.path().to_str().unwrap();
     let says = "10 steps, 28.00 us in the mean, 40.00 us at most; 1 new division (1 to other copies), 100 units moved; a step took 40.00 us \
-                before the first, 20.00 us after the last; 1 job dropped, after 3.00 us in the mean";
+                in the 4 steps before the first, 20.00 us after the last; 1 job dropped, after 3.00 us in the mean";
     let text = caribou(&["trace", "lb", trace]).unwrap();
     assert!(text.contains(says), "{text}");
     assert!(text.contains("worker 1 is four times as slow") && text.contains("80 20"), "{text}");
