@@ -112,7 +112,8 @@ pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<Superste
     let lb = config.lb_spec(Shape::Supersteps).to_owned();
     let run = report.run;
     let vcpus = vcpus.map(|vcpus| vcpus as u32);
-    let report = SuperstepReport { run, lb, steps, weight, elapsed_ns, workers, slowest_ns, vcpus, divisions };
+    let report =
+        SuperstepReport { run, lb, steps, weight, elapsed_ns, workers, slowest_ns, vcpus, divisions };
     Ok(SuperstepOutcome { shared, units, report })
 }
 
