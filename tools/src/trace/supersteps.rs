@@ -181,9 +181,7 @@ pub(crate) fn long_ns(step: &StepRecord) -> u64 {
 
 /// Time in which the slowest worker computed over that of the mean; none where nobody did.
 pub(crate) fn imbalance(step: &StepRecord) -> Option<f64> {
-    let times = || step.workers.iter().map(|worker| worker.computing_ns as f64);
-    let mean = times().sum::<f64>() / step.workers.len().max(1) as f64;
-    (mean > 0.0).then(|| times().fold(0.0, f64::max) / mean)
+    imbalance_of_all(std::slice::from_ref(step))
 }
 
 /// The same of all steps: the time of the slowest of each over that of the mean, added up, since each step waits for its own.
