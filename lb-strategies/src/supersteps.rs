@@ -26,6 +26,7 @@ pub mod pace;
 pub mod policy;
 pub mod race;
 mod redivide;
+mod regret;
 mod replicate;
 pub mod row;
 pub mod smoothing;

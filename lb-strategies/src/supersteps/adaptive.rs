@@ -2,16 +2,15 @@
 //!
 //! Every way is followed all along, whether it is in force or not: the measured paces of each step tell what the step
 //! would have taken that way. Divisions in proportion are made of what was known before the step, so that prediction is
-//! judged by what came. What a way would have saved is added up, less `tolerance`, and begins at nothing again when it
-//! falls below: a cumulative sum test (Page, Continuous inspection schemes, Biometrika 41, 1954), which finds a great
-//! change soon and a small one at last. A way takes over when it would have saved more than chance makes of it and than
-//! the division takes. Of neither paper: dlb-jr.txt has two ways and a line for each.
+//! judged by what came. A way takes over when its [`Regret`] is more than chance makes of it and than the division takes.
+//! Of neither paper: dlb-jr.txt has two ways and a line for each.
 
 use super::des::{Des, EVERY, Following, WINDOW};
 use super::equal::equal;
 use super::pace::By;
 use super::policy::{Divider, Division, Problem, Step, SuperstepStrategy};
 use super::redivide::{AHEAD, Overhead, TOLERANCE, slowest};
+use super::regret::Regret;
 use super::replicate::replicated;
 use super::row::moved;
 use crate::entry::Entry;
@@ -46,9 +45,6 @@ pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
     },
 };
 
-/// Steps of which the usual difference is the mean.
-const MEMORY: f64 = 50.0;
-
 struct Adaptive {
     des: Des,
     patience: f64,
@@ -68,11 +64,9 @@ impl SuperstepStrategy for Adaptive {
             .into_iter()
             .chain(powers.map(|copies| replicated(problem, &balanced.row, copies)));
         let fixed: Vec<Division> = fixed.collect();
-        let none = vec![0.0; fixed.len() + 1];
         Box::new(Ways {
+            regrets: vec![Regret::default(); fixed.len() + 1],
             fixed,
-            regrets: none.clone(),
-            squares: none,
             balanced,
             in_force: 0,
             overhead: Overhead::default(),
@@ -90,10 +84,8 @@ struct Ways {
     fixed: Vec<Division>,
     in_force: usize,
     overhead: Overhead,
-    /// Of each way: by how much it took less than the one in force, s, since it last did not.
-    regrets: Vec<f64>,
-    /// Of each way: mean of the squares of its differences from the one in force.
-    squares: Vec<f64>,
+    /// Of each way that the one in force is not it.
+    regrets: Vec<Regret>,
     patience: f64,
     policy: Des,
     reason: Option<String>,
@@ -137,20 +129,17 @@ impl Ways {
     /// Adds what the last step took, or would have, each way.
     fn regret(&mut self, took: &[f64]) {
         let now = took[self.in_force];
-        for ((regret, square), took) in self.regrets.iter_mut().zip(&mut self.squares).zip(took) {
-            let gain = now - took;
-            *square += (gain * gain - *square) / MEMORY;
-            *regret = (*regret + gain - self.policy.terms.tolerance * now).max(0.0);
-        }
+        let tolerance = self.policy.terms.tolerance * now;
+        self.regrets.iter_mut().zip(took).for_each(|(regret, took)| regret.add(now - took, tolerance));
     }
 
     /// Says whether another way is in force now.
     fn switch(&mut self) -> bool {
-        let most =
-            (0..self.regrets.len()).max_by(|&one, &other| self.regrets[one].total_cmp(&self.regrets[other]));
+        let seconds = |way: usize| self.regrets[way].seconds;
+        let most = (0..self.regrets.len()).max_by(|&one, &other| seconds(one).total_cmp(&seconds(other)));
         let best = most.unwrap_or(0);
         let price = self.balanced.price.seconds(moved(self.division(self.in_force), self.division(best)));
-        if self.regrets[best] <= self.patience * self.squares[best].sqrt() + price {
+        if !self.regrets[best].exceeds(price, self.patience) {
             return false;
         }
         let name = match best {
@@ -158,9 +147,9 @@ impl Ways {
             1 => "equal shares".to_owned(),
             way => format!("{} copies", self.fixed[way - 1].copies),
         };
-        self.reason = Some(format!("{name}: would have computed {:.3e} s less of late", self.regrets[best]));
+        self.reason = Some(format!("{name}: would have computed {:.3e} s less of late", seconds(best)));
         self.in_force = best;
-        self.regrets.fill(0.0);
+        self.regrets.iter_mut().for_each(|regret| regret.seconds = 0.0);
         true
     }
 }

@@ -3,20 +3,20 @@
 //! Y = P / sum(1 / E[JT_i]) (eq. 3) tells what the workers can give, where JT_i is the time that worker i takes for one
 //! of P equal jobs. The time of a step is close to a straight line in Y, for `des` and for `replicate` (eq. 12 and 13).
 //! Every `period` steps both lines are fitted again, to what was measured of the one in force and to what follows from
-//! the same paces for the other, and the one goes on that is lower at the latest Y.
+//! the same paces for the other, and tell what a step takes at the latest Y.
 //!
 //! What the paper leaves open: a run begins with copies, which have all units that they need, so that leaving them moves
-//! few and coming back moves many. The first choice comes after 4 steps of a hundred, the next after twice as long, and
-//! so on up to a period, since a tenth of a run in the wrong way is more than any later choice can make up for. A line
-//! is used where it explains what it was fitted to and is not asked beyond that; else the times of the last period
-//! count. And the other way takes over when it would have saved more, since it last did not, than a switch costs: 140 %
-//! of the mean time of a division towards copies and 60 % of it back (section 3.1).
+//! few and coming back moves many. A line is used where it explains what it was fitted to and is not asked beyond that.
+//! And the other way takes over, within a period as well, when its [`Regret`] is more than chance makes of it and than a
+//! switch costs: 140 % of the mean time of a division towards copies and 60 % of it back (section 3.1). The lines
+//! correct that regret: a period in the wrong way is more than a short run can make up for.
 
 use super::des::{Des, EVERY, Following, WINDOW};
 use super::line::Line;
 use super::pace::By;
 use super::policy::{Divider, Division, Problem, Step, SuperstepStrategy};
 use super::redivide::{AHEAD, Overhead, TOLERANCE, slowest};
+use super::regret::Regret;
 use super::replicate::{COPIES, replicated};
 use crate::entry::Entry;
 use crate::parameters::{Parameter, Parameters};
@@ -27,7 +27,7 @@ pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
     summary: "des or replicate, whichever is expected to take less at what the workers now give",
     parameters: &[
         COPIES,
-        Parameter { name: "period", default: "100", meaning: "steps from one choice to the next" },
+        Parameter { name: "period", default: "100", meaning: "steps from one fit of both lines to the next" },
         EVERY,
         WINDOW,
         By::PARAMETER,
@@ -37,8 +37,8 @@ pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
     build: |parameters| Ok(Box::new(DlbJr::read(parameters)?)),
 };
 
-/// Steps that a division takes as long as, while none was seen.
-const UNSEEN_STEPS: f64 = 10.0;
+/// Steps that the other way must have been better by as much as it usually differs.
+const PATIENCE: f64 = 5.0;
 
 struct DlbJr {
     des: Des,
@@ -69,19 +69,17 @@ impl SuperstepStrategy for DlbJr {
         let job = balanced.row.weight(0..balanced.row.units()) / problem.workers.max(1) as f64;
         Box::new(Choosing {
             copied: replicated(problem, &balanced.row, self.copies),
-            before: balanced.division.clone(),
             overhead: Overhead::default(),
             early: Vec::new(),
             balanced,
             job,
             copies_in_force: true,
             period: self.period,
-            due: self.period.div_ceil(25),
-            steps: 0,
-            sums: Sums { paces: vec![0.0; problem.workers], ..Sums::default() },
+            tolerance: self.des.terms.tolerance,
+            sums: Sums::of(problem.workers),
             balanced_points: Vec::new(),
             copied_points: Vec::new(),
-            regret: 0.0,
+            regret: Regret::default(),
             reason: None,
         })
     }
@@ -90,33 +88,36 @@ impl SuperstepStrategy for DlbJr {
 struct Choosing {
     balanced: Following,
     copied: Division,
+    copies_in_force: bool,
     overhead: Overhead,
-    /// Shares in proportion as of the last step, whether in force or not.
-    before: Division,
     /// Steps before the first time to divide: their time, and the pace of each worker.
     early: Vec<(f64, Vec<f64>)>,
     /// Weight of one of P equal jobs.
     job: f64,
-    copies_in_force: bool,
+    tolerance: f64,
     period: u64,
-    /// Steps until the next choice in all, and how many of them are over.
-    due: u64,
-    steps: u64,
     sums: Sums,
     /// Y and the mean time of a step, of each period.
     balanced_points: Vec<(f64, f64)>,
     copied_points: Vec<(f64, f64)>,
-    /// What the other way would have saved, s, since it last did not.
-    regret: f64,
+    /// Of the way that is not in force.
+    regret: Regret,
     reason: Option<String>,
 }
 
 /// Sums over the steps of a period.
 #[derive(Default)]
 struct Sums {
+    steps: u64,
     paces: Vec<f64>,
     balanced_seconds: f64,
     copied_seconds: f64,
+}
+
+impl Sums {
+    fn of(workers: usize) -> Self {
+        Self { paces: vec![0.0; workers], ..Self::default() }
+    }
 }
 
 impl Divider for Choosing {
@@ -126,31 +127,29 @@ impl Divider for Choosing {
 
     fn after(&mut self, step: &Step) -> Option<Division> {
         let paces = self.balanced.add(step);
-        let looked = self.balanced.looked;
-        let divided = self.balanced.divide();
-        if looked {
-            let balanced = std::mem::replace(&mut self.before, self.balanced.division.clone());
-            let in_force = if self.copies_in_force { self.copied.clone() } else { balanced.clone() };
-            let price = divided.map_or(0.0, |moved| self.balanced.price.seconds(moved));
-            self.sums.balanced_seconds += price;
-            self.sum_up(step.seconds, &paces, &balanced, &in_force);
-        } else {
+        let first = !self.balanced.looked;
+        if first {
             self.early.push((step.seconds, paces));
+        } else {
+            self.sum_up(step.seconds, &paces);
         }
-        if !looked && self.balanced.looked {
+        let divided = self.balanced.divide();
+        let price = divided.map_or(0.0, |moved| self.balanced.price.seconds(moved));
+        self.sums.balanced_seconds += price;
+        self.regret.correct(if self.copies_in_force { -price } else { price });
+        if first && self.balanced.looked {
             // Until now shares in proportion were equal ones, which tell nothing.
-            let equal = std::mem::replace(&mut self.before, self.balanced.division.clone());
-            let balanced = self.before.clone();
-            let in_force = if self.copies_in_force { self.copied.clone() } else { equal };
             for (seconds, paces) in std::mem::take(&mut self.early) {
-                self.sum_up(seconds, &paces, &balanced, &in_force);
+                self.sum_up(seconds, &paces);
             }
         }
-        self.steps += 1;
+        if self.sums.steps >= self.period {
+            self.fit();
+        }
         if divided.is_some() && !self.copies_in_force {
             self.reason = self.balanced.reason();
         }
-        let switches = self.steps >= self.due && self.balanced.looked && self.choose();
+        let switches = self.switch();
         let division = if self.copies_in_force { &self.copied } else { &self.balanced.division };
         (switches || divided.is_some() && !self.copies_in_force).then(|| division.clone())
     }
@@ -162,42 +161,51 @@ impl Divider for Choosing {
 
 impl Choosing {
     /// Steps 2 and 3: what a step took, and what it would have taken the other way; without the price of a switch.
-    fn sum_up(&mut self, seconds: f64, paces: &[f64], balanced: &Division, in_force: &Division) {
+    fn sum_up(&mut self, seconds: f64, paces: &[f64]) {
         let computing = |division: &Division| slowest(&self.balanced.row, division, paces);
-        self.overhead.add(in_force, seconds, computing(in_force));
-        self.sums.balanced_seconds += computing(balanced) + self.overhead.of(balanced);
-        self.sums.copied_seconds += computing(&self.copied) + self.overhead.of(&self.copied);
+        let [balanced, copied] = [&self.balanced.division, &self.copied].map(computing);
+        let (in_force, computed) =
+            if self.copies_in_force { (&self.copied, copied) } else { (&self.balanced.division, balanced) };
+        self.overhead.add(in_force, seconds, computed);
+        let balanced = balanced + self.overhead.of(&self.balanced.division);
+        let copied = copied + self.overhead.of(&self.copied);
+        self.sums.steps += 1;
         self.sums.paces.iter_mut().zip(paces).for_each(|(sum, pace)| *sum += pace);
+        self.sums.balanced_seconds += balanced;
+        self.sums.copied_seconds += copied;
+        let tolerance = self.tolerance * if self.copies_in_force { copied } else { balanced };
+        self.regret.add(self.saved(balanced, copied), tolerance);
     }
 
-    /// Steps 4 to 7, at the end of a period. Says whether the other way is in force now.
-    fn choose(&mut self) -> bool {
-        let steps = std::mem::take(&mut self.steps) as f64;
-        self.due = (2 * self.due).min(self.period);
-        let workers = self.sums.paces.len() as f64;
-        let speeds: f64 = self.sums.paces.iter().map(|sum| steps / (sum * self.job)).sum();
-        let y = workers / speeds;
-        self.balanced_points.push((y, self.sums.balanced_seconds / steps));
-        self.copied_points.push((y, self.sums.copied_seconds / steps));
-        self.sums = Sums { paces: vec![0.0; self.sums.paces.len()], ..Sums::default() };
-        let (balanced, copied) = (expected(&self.balanced_points), expected(&self.copied_points));
-        let (gain, part) = match self.copies_in_force {
-            true => (copied - balanced, 0.6),
-            false => (balanced - copied, 1.4),
-        };
-        self.regret = (self.regret + gain * steps).max(0.0);
-        let in_force = if self.copies_in_force { copied } else { balanced };
-        let price = self.balanced.price.division_seconds();
-        let price = if price > 0.0 { price } else { UNSEEN_STEPS * in_force };
-        if self.regret <= part * price {
+    /// What the way that is not in force saves.
+    fn saved(&self, balanced: f64, copied: f64) -> f64 {
+        if self.copies_in_force { copied - balanced } else { balanced - copied }
+    }
+
+    /// Steps 4 to 6, at the end of a period: the lines tell what its steps are expected to take.
+    fn fit(&mut self) {
+        let workers = self.sums.paces.len();
+        let sums = std::mem::replace(&mut self.sums, Sums::of(workers));
+        let steps = sums.steps as f64;
+        let speeds: f64 = sums.paces.iter().map(|sum| steps / (sum * self.job)).sum();
+        let y = workers as f64 / speeds;
+        self.balanced_points.push((y, sums.balanced_seconds / steps));
+        self.copied_points.push((y, sums.copied_seconds / steps));
+        let expected = self.saved(expected(&self.balanced_points), expected(&self.copied_points)) * steps;
+        self.regret.correct(expected - self.saved(sums.balanced_seconds, sums.copied_seconds));
+    }
+
+    /// Step 7. Says whether the other way is in force now.
+    fn switch(&mut self) -> bool {
+        let part = if self.copies_in_force { 0.6 } else { 1.4 };
+        let saved = self.regret.seconds;
+        if !self.regret.exceeds(part * self.balanced.price.division_seconds(), PATIENCE) {
             return false;
         }
-        self.regret = 0.0;
+        self.regret.seconds = 0.0;
         self.copies_in_force = !self.copies_in_force;
-        let other = if self.copies_in_force { "copies" } else { "balancing" };
-        self.reason = Some(format!(
-            "{other}: at Y = {y:.3e} s a step is expected to take {balanced:.3e} s balanced, {copied:.3e} s with copies"
-        ));
+        let other = if self.copies_in_force { "copies" } else { "shares in proportion" };
+        self.reason = Some(format!("{other}: would have computed {saved:.3e} s less of late"));
         true
     }
 }

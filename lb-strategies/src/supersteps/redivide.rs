@@ -123,18 +123,19 @@ impl Overhead {
     /// Adds a step that took so long under a division, and what its slowest worker computes.
     pub(crate) fn add(&mut self, division: &Division, seconds: f64, computing: f64) {
         let overhead = (seconds - computing).max(0.0);
+        // The first of a kind may have been late by chance: it tells as little as any other.
+        let before = self.known(division).unwrap_or(overhead);
         let known = if division.copies > 1 { &mut self.with_copies } else { &mut self.without };
-        let before = known.unwrap_or(overhead);
         *known = Some(before + (overhead - before) / 16.0);
     }
 
     /// That of a division, s; where there was none of its kind, that of the other.
     pub(crate) fn of(&self, division: &Division) -> f64 {
-        let (known, other) = match division.copies > 1 {
-            true => (self.with_copies, self.without),
-            false => (self.without, self.with_copies),
-        };
-        known.or(other).unwrap_or(0.0)
+        self.known(division).unwrap_or(0.0)
+    }
+
+    fn known(&self, division: &Division) -> Option<f64> {
+        if division.copies > 1 { self.with_copies.or(self.without) } else { self.without.or(self.with_copies) }
     }
 }
 
