@@ -111,7 +111,11 @@ impl Following {
         self.paces.add(step);
         self.price.add(step);
         let paces = self.paces.last();
-        self.series.iter_mut().zip(&paces).for_each(|(series, &pace)| series.add(pace));
+        for (worker, (series, &pace)) in self.series.iter_mut().zip(&paces).enumerate() {
+            if self.paces.is_fresh(worker) {
+                series.add(pace);
+            }
+        }
         paces
     }
 
@@ -124,11 +128,15 @@ impl Following {
         }
         (self.steps, self.looked) = (0, true);
         self.due = (2 * self.due).min(self.every);
-        let paces: Vec<f64> = self.series.iter().map(|series| series.predict().unwrap_or(1.0)).collect();
+        let last = self.paces.last();
+        let predicted = self.series.iter().zip(last).map(|(series, last)| series.predict().unwrap_or(last));
+        let paces: Vec<f64> = predicted.collect();
         let speeds: Vec<f64> = paces.iter().map(|pace| 1.0 / pace).collect();
         let new = Division { units: self.row.in_proportion(&speeds, 1), copies: 1 };
         let (before, after) = (slowest(&self.row, &self.division, &paces), slowest(&self.row, &new, &paces));
-        let moved = self.terms.accept(&mut self.price, (&self.division, before), (&new, after))?;
+        let errors: Vec<f64> = self.series.iter().map(Smoothing::standard_error).collect();
+        let chance = slowest(&self.row, &self.division, &errors);
+        let moved = self.terms.accept(&mut self.price, (&self.division, before), (&new, after), chance)?;
         self.reason =
             Some(format!("the slowest is expected to compute {after:.3e} s a step, not {before:.3e} s"));
         self.division = new;

@@ -228,13 +228,13 @@ mod tests {
     use crate::supersteps::row::{Row, moved as moved_units};
 
     /// The mean time of a step under a policy, of workers whose paces `pace` draws for each step.
-    fn mean(spec: &str, workers: usize, pace: impl Fn(&mut Pcg32, usize, u64) -> f64) -> f64 {
+    fn mean(spec: &str, workers: usize, steps: u64, pace: impl Fn(&mut Pcg32, usize, u64) -> f64) -> f64 {
         let policy = crate::SUPERSTEPS.parse(spec).expect("it is listed");
         let problem = Problem { workers, vcpus: None, weights: Weights::Equal(1000 * workers as u64) };
         let (mut divider, row, mut random) =
             (policy.divider(&problem), Row::new(&problem.weights), Pcg32::seed_from_u64(3));
         let (mut division, mut all, mut moved) = (divider.first(), 0.0, 0);
-        for number in 0..2000 {
+        for number in 0..steps {
             let paces: Vec<f64> = (0..workers).map(|worker| pace(&mut random, worker, number)).collect();
             let seconds = slowest(&row, &division, &paces);
             let work = |(weight, pace): (f64, &f64)| Work {
@@ -251,7 +251,7 @@ mod tests {
             division = divider.after(&step).unwrap_or(division);
             moved = moved_units(&old, &division);
         }
-        all / 2000.0
+        all / steps as f64
     }
 
     #[test]
@@ -280,7 +280,7 @@ mod tests {
             ("turns", Box::new(turns)),
         ] {
             let [des, copies, choice] =
-                ["des", "replicate,copies=4", "dlb-jr,copies=4"].map(|spec| mean(spec, 4, &pace));
+                ["des", "replicate,copies=4", "dlb-jr,copies=4"].map(|spec| mean(spec, 4, 2000, &pace));
             assert!(choice <= 1.03 * des.min(copies), "{name}: des {des}, copies {copies}, choice {choice}");
             match name {
                 "steady" => assert!(des < 0.9 * copies),
@@ -288,5 +288,15 @@ mod tests {
                 _ => assert!(choice < 0.9 * des.min(copies)),
             }
         }
+    }
+
+    #[test]
+    fn a_short_run_is_not_spent_in_the_worse_way() {
+        let halfway = |_: &mut Pcg32, worker: usize, step: u64| match (worker, step) {
+            (1, 30..70) => 2e-2,
+            _ => 1e-2,
+        };
+        let [des, copies, choice] = ["des", "replicate", "dlb-jr"].map(|spec| mean(spec, 2, 100, halfway));
+        assert!(des < 0.9 * copies && choice < 1.02 * des, "des {des}, copies {copies}, choice {choice}");
     }
 }

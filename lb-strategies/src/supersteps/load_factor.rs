@@ -124,7 +124,7 @@ impl Divider for Factors {
             if self.policy.every == 0 { u64::MAX } else { step.number.saturating_add(self.policy.every) };
         let new = Division { units: by_factors(&self.row, &self.division, &paces), copies: 1 };
         let (before, after) = (slowest(&self.row, &self.division, &paces), slowest(&self.row, &new, &paces));
-        self.policy.terms.accept(&mut self.price, (&self.division, before), (&new, after))?;
+        self.policy.terms.accept(&mut self.price, (&self.division, before), (&new, after), 0.0)?;
         self.reason =
             Some(format!("the slowest computes {before:.3e} s a step, and is to compute {after:.3e} s"));
         self.division = new;

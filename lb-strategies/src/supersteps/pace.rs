@@ -61,6 +61,9 @@ struct Measured {
     recent: VecDeque<(f64, f64)>,
     seconds: f64,
     cpu_seconds: f64,
+    /// Seconds that it computed since its pace was fresh.
+    since: f64,
+    fresh: bool,
 }
 
 impl Paces {
@@ -76,6 +79,12 @@ impl Paces {
         }
     }
 
+    /// Whether a worker's pace is of a stretch of its own: none of its steps was in the pace that was so before. Paces
+    /// between these follow each other closely by how they are measured, and not by what the worker does.
+    pub fn is_fresh(&self, worker: usize) -> bool {
+        self.workers[worker].fresh
+    }
+
     /// The pace of each worker in the last step, s a unit of weight, all above 0. A worker that never computed has the
     /// mean of the others; where nobody did, all have 1.
     pub fn last(&self) -> Vec<f64> {
@@ -88,6 +97,7 @@ impl Paces {
 impl Measured {
     fn add(&mut self, work: &Work, by: By) {
         let is_real = |value: f64| value > 0.0 && value.is_finite();
+        self.fresh = false;
         if !is_real(work.weight) || !is_real(work.seconds) {
             return;
         }
@@ -100,6 +110,11 @@ impl Measured {
         {
             self.recent.pop_front();
             (self.seconds, self.cpu_seconds) = (self.seconds - seconds, self.cpu_seconds - cpu_seconds);
+        }
+        self.since += work.seconds;
+        self.fresh = by == By::Wall || self.since >= STRETCH_SECONDS;
+        if self.fresh {
+            self.since = 0.0;
         }
         let allowed = work.allowed.filter(|&allowed| is_real(allowed)).unwrap_or(1.0);
         let seconds = match by {
@@ -164,5 +179,19 @@ mod tests {
         assert_eq!(paces.last(), [0.2, 0.1, 0.15000000000000002]);
         paces.add(&Step { works: vec![work(1.0), work(0.0), Work::default()], ..Step::default() });
         assert_eq!(paces.last()[1..2], [0.1]);
+    }
+
+    #[test]
+    fn a_pace_is_fresh_when_no_step_of_it_was_in_the_one_before() {
+        let work = Work { weight: 10.0, seconds: 0.125, cpu_seconds: 0.125, ..Work::default() };
+        let fresh = |by| {
+            let mut paces = Paces::new(by, 1);
+            [(); 7].map(|()| {
+                paces.add(&step(work));
+                paces.is_fresh(0)
+            })
+        };
+        assert_eq!(fresh(By::Cpu), [false, false, true, false, false, true, false]);
+        assert_eq!(fresh(By::Wall), [true; 7]);
     }
 }

@@ -42,14 +42,18 @@ impl Terms {
     }
 
     /// Tells whether to go from one division to another, whose steps are expected to take so long; if so, counts it and
-    /// tells how many units move.
+    /// tells how many units move. Times are off by `chance` in the mean: of a gain is expected what is left by the estimate
+    /// of James and Stein (1961), since the one that promises most does so by chance, in part.
     pub(crate) fn accept(
         self,
         price: &mut Price,
         (old, old_seconds): (&Division, f64),
         (new, new_seconds): (&Division, f64),
+        chance: f64,
     ) -> Option<u64> {
-        let (gain, moved) = (old_seconds - new_seconds, moved(old, new));
+        let (promised, moved) = (old_seconds - new_seconds, moved(old, new));
+        let gain =
+            if self.ahead > 0.0 && promised > 0.0 { promised - chance * chance / promised } else { promised };
         let steps = self.ahead.min(price.steps_of_a_division());
         let costs = if self.ahead > 0.0 { price.seconds(moved) / steps } else { 0.0 };
         let accepted = gain > self.tolerance * old_seconds && gain > costs;
@@ -135,7 +139,11 @@ impl Overhead {
     }
 
     fn known(&self, division: &Division) -> Option<f64> {
-        if division.copies > 1 { self.with_copies.or(self.without) } else { self.without.or(self.with_copies) }
+        if division.copies > 1 {
+            self.with_copies.or(self.without)
+        } else {
+            self.without.or(self.with_copies)
+        }
     }
 }
 
@@ -165,7 +173,7 @@ mod tests {
         let (old, new) = (division(&[50, 50]), division(&[60, 40]));
         let mut price = Price::default();
         let accepts =
-            |price: &mut Price, seconds| terms.accept(price, (&old, 1.0), (&new, seconds)).is_some();
+            |price: &mut Price, seconds| terms.accept(price, (&old, 1.0), (&new, seconds), 0.0).is_some();
         assert!(accepts(&mut price, 0.9) && !accepts(&mut price, 0.99) && !accepts(&mut price, 1.1));
         // Ten units for 20 s: in 100 steps a tenth of a second each does not make up for them.
         price.add(&Step { moved: 10, redivision_seconds: 20.0, ..Step::default() });
@@ -173,9 +181,32 @@ mod tests {
         assert!(!accepts(&mut price, 0.9) && accepts(&mut price, 0.7));
         // If a division lasts 20 steps, more must be gained in each.
         let free = Terms { ahead: 0.0, ..terms };
-        (0..3).for_each(|_| assert_eq!(free.accept(&mut price, (&old, 1.0), (&new, 0.9)), Some(10)));
+        (0..3).for_each(|_| assert_eq!(free.accept(&mut price, (&old, 1.0), (&new, 0.9), 0.0), Some(10)));
         assert!(!accepts(&mut price, 0.7));
-        assert!(free.accept(&mut price, (&old, 1.0), (&new, 0.9)).is_some());
+        assert!(free.accept(&mut price, (&old, 1.0), (&new, 0.9), 0.0).is_some());
+    }
+
+    #[test]
+    fn a_gain_that_may_be_chance_counts_less_but_where_moving_is_free() {
+        let [old, new] = [50, 60].map(|first| Division { units: vec![first, 100 - first], copies: 1 });
+        let accepts = |ahead, chance| {
+            let terms = Terms { tolerance: 0.02, ahead };
+            terms.accept(&mut Price::default(), (&old, 1.0), (&new, 0.9), chance).is_some()
+        };
+        assert_eq!([0.0, 0.08, 0.09, 0.1].map(|chance| accepts(100.0, chance)), [true, true, false, false]);
+        assert!(accepts(0.0, 0.1));
+    }
+
+    #[test]
+    fn a_late_first_step_is_not_the_overhead_of_all() {
+        let [shares, copies] = [1, 2].map(|copies| Division { units: vec![1, 1], copies });
+        let mut overhead = Overhead::default();
+        assert_eq!(overhead.of(&shares), 0.0);
+        overhead.add(&copies, 1.1, 1.0);
+        overhead.add(&shares, 2.0, 1.0);
+        assert!(overhead.of(&shares) < 0.2, "{overhead:?}");
+        (0..100).for_each(|_| overhead.add(&shares, 2.0, 1.0));
+        assert!(overhead.of(&shares) > 0.9 && overhead.of(&copies) < 0.2, "{overhead:?}");
     }
 
     #[test]

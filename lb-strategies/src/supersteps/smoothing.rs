@@ -51,10 +51,21 @@ impl Smoothing {
     /// The prediction of the next number; none before the first. Of equally good weights the highest counts. Takes
     /// O(window).
     pub fn predict(&self) -> Option<f64> {
+        self.smoothed.map(|smoothed| smoothed[self.best().0])
+    }
+
+    /// How far the prediction is off as the mean of the numbers to come: the standard deviation of its errors, times
+    /// sqrt(w / (2 - w)), which is what smoothing with weight w leaves of independent ones. 0 while there are none.
+    pub fn standard_error(&self) -> f64 {
+        let (at, squares) = self.best();
+        (squares / self.errors.len().max(1) as f64 * GRID[at] / (2.0 - GRID[at])).sqrt()
+    }
+
+    /// The best weight of the grid, and the sum of its squared errors.
+    fn best(&self) -> (usize, f64) {
         let error = |at: usize| self.errors.iter().map(|errors| errors[at]).sum::<f64>();
-        let best =
-            (0..GRID.len()).rev().map(|at| (error(at), at)).min_by(|one, other| one.0.total_cmp(&other.0));
-        self.smoothed.map(|smoothed| smoothed[best.expect("the grid has weights").1])
+        let all = (0..GRID.len()).rev().map(|at| (at, error(at)));
+        all.min_by(|one, other| one.1.total_cmp(&other.1)).expect("the grid has weights")
     }
 }
 
@@ -94,5 +105,14 @@ mod tests {
         assert!(after_a_step < 0.11, "{after_a_step}: it knows after three steps");
         let (quiet, _) = off(&mut series, &mut random, 3.0, 50, 1000);
         assert!(quiet < 0.025, "{quiet}: single numbers are 0.05 off");
+    }
+
+    #[test]
+    fn the_standard_error_is_how_far_the_mean_is_off() {
+        let (mut series, mut random) = (Smoothing::new(20), Pcg32::seed_from_u64(7));
+        assert_eq!(series.standard_error(), 0.0);
+        let (off, _) = off(&mut series, &mut random, 1.0, 50, 1000);
+        let error = series.standard_error();
+        assert!((0.5 * off..2.0 * off).contains(&error), "{error}, in truth {off}");
     }
 }
