@@ -38,6 +38,18 @@ pub enum Error {
         /// The rank.
         rank: u32,
     },
+    /// A neighbour was killed, say for memory: the figures of the run are not of what was asked for. Try again.
+    #[error(
+        "the neighbour of rank {rank} ended after {completed} steps ({status}), before it was due: the run was not disturbed as asked"
+    )]
+    NeighbourEnded {
+        /// The rank.
+        rank: u32,
+        /// Steps of the run by then.
+        completed: u32,
+        /// How it ended.
+        status: std::process::ExitStatus,
+    },
     /// The runtime could not start the run, or could not go on with it.
     #[error(transparent)]
     Runtime(#[from] caribou::Error),
@@ -69,6 +81,7 @@ impl Error {
             | Self::Runtime(caribou::Error::Config { .. }) => 2,
             Self::Output { .. }
             | Self::System { .. }
+            | Self::NeighbourEnded { .. }
             | Self::Lacking(_)
             | Self::Differs { .. }
             | Self::Runtime(_) => 1,
@@ -89,6 +102,7 @@ impl Error {
             Self::Output { .. }
             | Self::Unwritable { .. }
             | Self::System { .. }
+            | Self::NeighbourEnded { .. }
             | Self::NotPinned { .. }
             | Self::Differs { .. } => false,
         }

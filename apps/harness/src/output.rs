@@ -1,7 +1,7 @@
 //! Outputs: standard output, and files, which are opened before the run, so that a mistyped path costs a second
 //! and not the whole run.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write, stdout};
 use std::path::{Path, PathBuf};
 
@@ -59,16 +59,42 @@ impl Output {
             .map_err(|source| Error::Unwritable { path: path.to_owned(), source })
     }
 
-    /// Replaces what the file holds.
+    /// Replaces what the file holds, at once: where that fails, of a full disk, an older result stays; and a file that was
+    /// removed meanwhile comes again.
     ///
     /// # Errors
     /// [`Error::Output`], naming the path.
     pub fn write(mut self, text: &str) -> Result<(), Error> {
-        // Devices such as /dev/stdout cannot be cut, and need not be.
-        let _ = self.file.set_len(0);
-        let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.flush());
+        let written = self.replace(text.as_bytes());
         self.is_empty &= written.is_err();
         written.map_err(|source| Error::Output { path: self.path.clone(), source })
+    }
+
+    fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
+        // What a link points to is what is replaced.
+        let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+        let found = self.file.metadata()?;
+        if found.is_file()
+            && let Some(name) = path.file_name()
+        {
+            let part = path.with_file_name(format!("{}.{}.part", name.to_string_lossy(), std::process::id()));
+            if let Ok(mut file) = File::create_new(&part) {
+                let written = file
+                    .write_all(bytes)
+                    .and_then(|()| file.set_permissions(found.permissions()))
+                    .and_then(|()| fs::rename(&part, &path));
+                if written.is_err() {
+                    let _ = fs::remove_file(&part);
+                }
+                return written;
+            }
+            if !path.exists() {
+                return Err(io::Error::new(ErrorKind::NotFound, "it is gone, and so is its folder"));
+            }
+            // In a folder that takes no other file.
+            self.file.set_len(0)?;
+        }
+        self.file.write_all(bytes)
     }
 
     /// Replaces it with `numbers` as JSON.
@@ -88,7 +114,7 @@ impl Drop for Output {
     fn drop(&mut self) {
         if self.is_empty {
             // Nobody misses it.
-            let _ = std::fs::remove_file(&self.path);
+            let _ = fs::remove_file(&self.path);
         }
     }
 }
@@ -109,12 +135,32 @@ mod tests {
     #[test]
     fn an_older_result_is_replaced_whole_and_not_before() {
         let path = std::env::temp_dir().join(format!("caribou-output-{}", std::process::id()));
-        std::fs::write(&path, "a long older result").unwrap();
+        fs::write(&path, "a long older result").unwrap();
         let output = Output::open(&path).unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a long older result");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "a long older result");
         output.write("new").unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
-        std::fs::remove_file(&path).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_was_removed_meanwhile_comes_again_and_a_failed_one_leaves_the_older() {
+        let folder = std::env::temp_dir().join(format!("caribou-gone-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let [path, link] = ["result", "link"].map(|name| folder.join(name));
+        let output = Output::open(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        output.write("new").unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        Output::open(&link).unwrap().write("newer").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "newer");
+        let error = Output::open(Path::new("/dev/full")).unwrap().write("new").unwrap_err().to_string();
+        assert!(error.contains("/dev/full"), "{error}");
+        let output = Output::open(&path).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        let error = output.write("lost").unwrap_err().to_string();
+        assert!(error.contains("result") && error.contains("gone"), "{error}");
     }
 
     #[test]
@@ -126,8 +172,8 @@ mod tests {
         first.write("one").unwrap();
         Output::open(&path).unwrap().write("later").unwrap();
         drop(Output::open(&path).unwrap());
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "later");
-        std::fs::remove_file(&path).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "later");
+        fs::remove_file(&path).unwrap();
         drop(Output::open(&path).unwrap());
         assert!(!path.exists(), "nothing came of it");
     }

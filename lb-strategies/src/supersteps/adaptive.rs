@@ -22,8 +22,8 @@ pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
     parameters: &[
         Parameter {
             name: "patience",
-            default: "5",
-            meaning: "steps that a way must have been better by as much as it usually differs",
+            default: "10",
+            meaning: "standard deviations of a step that what another way saved must exceed",
         },
         Parameter {
             name: "copies",
@@ -149,7 +149,7 @@ impl Ways {
         };
         self.reason = Some(format!("{name}: would have computed {:.3e} s less of late", seconds(best)));
         self.in_force = best;
-        self.regrets.iter_mut().for_each(|regret| regret.seconds = 0.0);
+        self.regrets.iter_mut().for_each(Regret::restart);
         true
     }
 }

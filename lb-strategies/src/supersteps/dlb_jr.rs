@@ -37,8 +37,8 @@ pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
     build: |parameters| Ok(Box::new(DlbJr::read(parameters)?)),
 };
 
-/// Steps that the other way must have been better by as much as it usually differs.
-const PATIENCE: f64 = 5.0;
+/// Standard deviations of a step that a regret must exceed: a switch may cost as much as 40 steps.
+const PATIENCE: f64 = 20.0;
 
 struct DlbJr {
     des: Des,
@@ -202,7 +202,7 @@ impl Choosing {
         if !self.regret.exceeds(part * self.balanced.price.division_seconds(), PATIENCE) {
             return false;
         }
-        self.regret.seconds = 0.0;
+        self.regret.restart();
         self.copies_in_force = !self.copies_in_force;
         let other = if self.copies_in_force { "copies" } else { "shares in proportion" };
         self.reason = Some(format!("{other}: would have computed {saved:.3e} s less of late"));

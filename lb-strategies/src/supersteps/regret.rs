@@ -11,14 +11,21 @@ const MEMORY: f64 = 50.0;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Regret {
     pub(crate) seconds: f64,
-    /// Mean of the squares of the differences of the two.
-    square: f64,
+    /// What it saved in the last step.
+    last: Option<f64>,
+    steps: f64,
+    /// Variance of that from step to step: half the mean of the squares of its changes (von Neumann, 1941), so that weather
+    /// that changes once is not taken for noise.
+    variance: f64,
 }
 
 impl Regret {
     /// Adds a step in which the other would have saved so much, s, of which `tolerance` is not worth a change.
     pub(crate) fn add(&mut self, saved: f64, tolerance: f64) {
-        self.square += (saved * saved - self.square) / MEMORY;
+        if let Some(last) = self.last.replace(saved) {
+            self.steps = (self.steps + 1.0).min(MEMORY);
+            self.variance += ((saved - last).powi(2) / 2.0 - self.variance) / self.steps;
+        }
         self.seconds = (self.seconds + saved - tolerance).max(0.0);
     }
 
@@ -27,9 +34,14 @@ impl Regret {
         self.seconds = (self.seconds + saved).max(0.0);
     }
 
-    /// Tells whether it is more than going the other way takes, and than `patience` steps of the usual difference.
+    /// Begins at nothing, against another way in force.
+    pub(crate) fn restart(&mut self) {
+        (self.seconds, self.last) = (0.0, None);
+    }
+
+    /// Tells whether it is more than going the other way takes, and than so many standard deviations of a step.
     pub(crate) fn exceeds(&self, price: f64, patience: f64) -> bool {
-        self.seconds > patience * self.square.sqrt() + price
+        self.seconds > patience * self.variance.sqrt() + price
     }
 }
 
@@ -48,14 +60,13 @@ mod tests {
 
     #[test]
     fn a_great_change_is_found_soon_a_small_one_at_last_and_chance_never() {
-        assert_eq!(found(|_| 20.0), Some(1));
-        assert_eq!(
-            found(|step| if step < 500 { -20.0 } else { 20.0 }),
-            Some(505),
-            "what was before is forgotten"
-        );
-        assert!((20..60).contains(&found(|_| 0.5).expect("it is more than tolerated")));
+        assert_eq!(found(|_| 20.0), Some(0), "nothing says that it is chance");
+        let late = found(|step| if step < 500 { -20.0 } else { 20.0 });
+        assert_eq!(late, Some(501), "what was before is forgotten");
+        assert_eq!(found(|_| 0.6), Some(20), "half a second more than is tolerated, 21 times");
         assert_eq!(found(|_| 0.1), None);
-        assert_eq!(found(|step| if step % 2 == 0 { 20.0 } else { -20.0 }), None, "chance");
+        assert_eq!(found(|step| if step % 2 == 0 { 5.0 } else { -5.0 }), None);
+        let mostly = found(|step| if step % 3 == 0 { -5.0 } else { 5.0 });
+        assert!((10..40).contains(&mostly.expect("it saves 5 s in three steps")), "{mostly:?}");
     }
 }

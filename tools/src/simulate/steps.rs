@@ -29,6 +29,12 @@ const SIMULATED_MOST: f64 = 1e9;
 /// A program described, or the figures of two papers.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
+#[command(mut_arg("rtt", |rtt| rtt.help("From one rank to another and back, as in 1ms or 1s [default: 100us]")))]
+#[command(mut_arg("jitter", |jitter| jitter.hide(true)))]
+#[command(mut_arg("seed", |seed| seed.help("Seed of the choice of hosts")))]
+#[command(mut_arg("speed", |speed| speed.help("Units per second of each worker")))]
+#[command(mut_arg("json", |json| json.help("Write all figures, down to each worker and step, as JSON")))]
+#[command(mut_arg("plot", |plot| plot.help("Draw how long each step takes under each policy")))]
 pub(super) struct Options {
     /// Figures 4 and 5 of the paper on load factors, and 2 to 7 and 9 of the one on balancing and copies, beside what comes
     /// out here; with --hosts-trace the second also on job times of measured hosts.

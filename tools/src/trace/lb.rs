@@ -46,7 +46,11 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let chosen = options.sync.map(|sync| the_one(&outcomes, sync)).transpose()?;
     if let Some(file) = &options.svg {
         let drawn = chosen.or_else(|| largest(&outcomes));
-        let drawn = drawn.ok_or_else(|| Error::Usage("there is no sync to draw: the run had none".into()))?;
+        let why = match trace.run.shape {
+            Shape::Supersteps => "a program in supersteps has divisions, which are listed without --svg",
+            _ => why_none(&trace),
+        };
+        let drawn = drawn.ok_or_else(|| Error::Usage(format!("there is no sync to draw: {why}")))?;
         output::write(file, drawing::svg(&drawn))?;
     }
     let page = match chosen {

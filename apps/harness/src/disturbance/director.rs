@@ -93,6 +93,9 @@ impl<'a> Director<'a> {
         for (spec, neighbour) in &mut self.neighbours {
             if !spec.acts(completed) || completed == steps {
                 *neighbour = None;
+            } else if let Some(status) = neighbour.as_mut().and_then(Neighbour::ended) {
+                // Figures of a run that was not disturbed as it says are worth nothing.
+                return Err(Error::NeighbourEnded { rank: spec.rank, completed, status });
             } else if neighbour.is_none() {
                 // Worker 0 may be a thread that libraries bind here and there while they look around the machine.
                 let seated = completed > 0 || launch == Launch::Alone;

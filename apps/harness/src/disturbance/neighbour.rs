@@ -6,7 +6,7 @@
 //! It ends when it is killed, when its parent is gone (it looks at every period: a death signal would be bound to the
 //! *thread* that started it), and in any case after [`LIFETIME_S`].
 
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, getpid, getppid};
@@ -42,6 +42,11 @@ impl Neighbour {
         command.arg(ARGUMENT).arg(vcpu.to_string()).arg(duty.to_string());
         command.arg(getpid().as_raw_nonzero().to_string()).stdin(Stdio::null()).stdout(Stdio::null());
         Ok(Self { process: command.spawn().map_err(failed)? })
+    }
+
+    /// How the process ended, if it did before it was to.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.process.try_wait().ok().flatten()
     }
 
     /// The process's id.
@@ -130,6 +135,17 @@ mod tests {
         burn(5_000_000);
         let used_ns = thread_cpu_ns() - before_ns;
         assert!((5_000_000..15_000_000).contains(&used_ns), "{used_ns} ns");
+    }
+
+    #[test]
+    fn one_that_was_killed_is_known_to_have_ended() {
+        let process = Command::new("sleep").arg("60").spawn().unwrap();
+        let mut neighbour = Neighbour { process };
+        assert_eq!(neighbour.ended(), None);
+        neighbour.process.kill().unwrap();
+        while neighbour.ended().is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     #[test]
