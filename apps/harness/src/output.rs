@@ -1,8 +1,10 @@
 //! Outputs: standard output, and files, which are opened before the run, so that a mistyped path costs a second
 //! and not the whole run.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write, stdout};
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write, stderr, stdout};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -30,6 +32,10 @@ pub fn print(text: &str) -> Result<(), Error> {
 #[derive(Debug)]
 pub struct Output {
     path: PathBuf,
+    /// What the path led to, through links, when it was opened.
+    target: PathBuf,
+    /// The name beside it under which the result is written.
+    part: PathBuf,
     file: File,
     /// True until all is written to a file that was not there.
     is_empty: bool,
@@ -53,10 +59,15 @@ impl Output {
             }
             made => made.map(|file| (file, true)),
         };
-        let opened = opened.and_then(|(file, is_new)| Ok((alone(file)?, is_new)));
-        opened
-            .map(|(file, is_empty)| Self { path: path.to_owned(), file, is_empty })
-            .map_err(|source| Error::Unwritable { path: path.to_owned(), source })
+        let opened = opened.and_then(|(file, is_empty)| {
+            let file = alone(file)?;
+            // Pipes have no name.
+            let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+            let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let part = target.with_file_name(format!("{name}.{}.part", std::process::id()));
+            Ok(Self { path: path.to_owned(), target, part, file, is_empty })
+        });
+        opened.map_err(|source| Error::Unwritable { path: path.to_owned(), source })
     }
 
     /// Replaces what the file holds, at once: where that fails, of a full disk, an older result stays; and a file that was
@@ -71,27 +82,33 @@ impl Output {
     }
 
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
-        // What a link points to is what is replaced.
-        let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
         let found = self.file.metadata()?;
-        if found.is_file()
-            && let Some(name) = path.file_name()
-        {
-            let part = path.with_file_name(format!("{}.{}.part", name.to_string_lossy(), std::process::id()));
-            if let Ok(mut file) = File::create_new(&part) {
-                let written = file
-                    .write_all(bytes)
-                    .and_then(|()| file.set_permissions(found.permissions()))
-                    .and_then(|()| fs::rename(&part, &path));
-                if written.is_err() {
-                    let _ = fs::remove_file(&part);
+        if is_standard_stream(&found) {
+            // After what was printed.
+            self.file.seek(SeekFrom::End(0))?;
+        } else if found.is_file() {
+            // One that a killed process of the same number left.
+            let _ = fs::remove_file(&self.part);
+            match File::create_new(&self.part) {
+                Ok(part) => {
+                    // Not every file system has permissions.
+                    let _ = part.set_permissions(found.permissions());
+                    let whole = (&part).write_all(bytes).and_then(|()| part.sync_all());
+                    let renamed = whole.is_ok() && fs::rename(&self.part, &self.target).is_ok();
+                    if renamed {
+                        return Ok(());
+                    }
+                    let _ = fs::remove_file(&self.part);
+                    whole?;
                 }
-                return written;
+                // Whoever may not make files in the folder may still write this one.
+                Err(error) if is_refusal(error.kind()) => {}
+                Err(error) => return Err(error),
             }
-            if !path.exists() {
-                return Err(io::Error::new(ErrorKind::NotFound, "it is gone, and so is its folder"));
+            // Its name cannot be given to another: of a mounted file, or of somebody else's.
+            if !self.target.exists() {
+                return Err(io::Error::new(ErrorKind::NotFound, "it was removed, and cannot be made again"));
             }
-            // In a folder that takes no other file.
             self.file.set_len(0)?;
         }
         self.file.write_all(bytes)
@@ -114,9 +131,22 @@ impl Drop for Output {
     fn drop(&mut self) {
         if self.is_empty {
             // Nobody misses it.
-            let _ = fs::remove_file(&self.path);
+            let _ = fs::remove_file(&self.target);
         }
     }
+}
+
+/// Whether standard output or error goes to this very file: it must stay the one that they write to.
+fn is_standard_stream(file: &Metadata) -> bool {
+    let is_it = |stream: BorrowedFd<'_>| {
+        rustix::fs::fstat(stream).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == (file.dev(), file.ino()))
+    };
+    file.is_file() && (is_it(stdout().as_fd()) || is_it(stderr().as_fd()))
+}
+
+/// Whether a folder takes no new file, of whatever size.
+fn is_refusal(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
 
 /// The file, unless somebody else is going to write it: another option, or another program.
@@ -152,15 +182,19 @@ mod tests {
         fs::remove_file(&path).unwrap();
         output.write("new").unwrap();
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        Output::open(&link).unwrap().write("newer").unwrap();
-        assert!(link.is_symlink());
+        let output = Output::open(&link).unwrap();
+        fs::write(&output.part, "of a killed process").unwrap();
+        fs::remove_file(&path).unwrap();
+        output.write("newer").unwrap();
+        assert!(link.is_symlink(), "what it leads to is made again");
         assert_eq!(fs::read_to_string(&path).unwrap(), "newer");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 2, "no part is left");
         let error = Output::open(Path::new("/dev/full")).unwrap().write("new").unwrap_err().to_string();
         assert!(error.contains("/dev/full"), "{error}");
         let output = Output::open(&path).unwrap();
         fs::remove_dir_all(&folder).unwrap();
         let error = output.write("lost").unwrap_err().to_string();
-        assert!(error.contains("result") && error.contains("gone"), "{error}");
+        assert!(error.contains("result"), "{error}");
     }
 
     #[test]
