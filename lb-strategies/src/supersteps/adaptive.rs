@@ -84,7 +84,7 @@ struct Ways {
     fixed: Vec<Division>,
     in_force: usize,
     overhead: Overhead,
-    /// Of each way that the one in force is not it.
+    /// Of each way: regret that it is not in force.
     regrets: Vec<Regret>,
     patience: f64,
     policy: Des,
@@ -110,8 +110,13 @@ impl Divider for Ways {
         if divided.is_some() && self.in_force == 0 {
             self.reason = self.balanced.reason();
         }
-        took[0] += divided.map_or(0.0, |moved| self.balanced.price.seconds(moved));
         self.regret(&took);
+        // Not a difference of steps: it would look like noise.
+        let price = divided.map_or(0.0, |moved| self.balanced.price.seconds(moved));
+        match self.in_force {
+            0 => self.regrets[1..].iter_mut().for_each(|regret| regret.correct(price)),
+            _ => self.regrets[0].correct(-price),
+        }
         let switches = self.switch();
         (switches || divided.is_some() && self.in_force == 0).then(|| self.division(self.in_force).clone())
     }
@@ -148,6 +153,8 @@ impl Ways {
             way => format!("{} copies", self.fixed[way - 1].copies),
         };
         self.reason = Some(format!("{name}: would have computed {:.3e} s less of late", seconds(best)));
+        // Seen from the other side the two differ as much.
+        self.regrets[self.in_force] = self.regrets[best];
         self.in_force = best;
         self.regrets.iter_mut().for_each(Regret::restart);
         true

@@ -22,7 +22,7 @@ pub(crate) const EVERY: Parameter = Parameter {
 pub(crate) const WINDOW: Parameter = Parameter {
     name: "window",
     default: "20",
-    meaning: "steps over which the errors of predictions are compared",
+    meaning: "measurements over which the errors of predictions are compared: with by=cpu each of 0.3 s of computing, else of a step",
 };
 
 pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {

@@ -191,8 +191,12 @@ impl Choosing {
         let y = workers as f64 / speeds;
         self.balanced_points.push((y, sums.balanced_seconds / steps));
         self.copied_points.push((y, sums.copied_seconds / steps));
-        let expected = self.saved(expected(&self.balanced_points), expected(&self.copied_points)) * steps;
-        self.regret.correct(expected - self.saved(sums.balanced_seconds, sums.copied_seconds));
+        if let Some((balanced, copied)) = expected(&self.balanced_points).zip(expected(&self.copied_points)) {
+            let expected = self.saved(balanced, copied) * steps;
+            let correction = expected - self.saved(sums.balanced_seconds, sums.copied_seconds);
+            // A way that both call the worse is not regretted for being less so.
+            self.regret.correct(correction.min(expected.max(0.0)));
+        }
     }
 
     /// Step 7. Says whether the other way is in force now.
@@ -203,6 +207,8 @@ impl Choosing {
             return false;
         }
         self.regret.restart();
+        // The next correction is of steps of this way only.
+        self.sums = Sums::of(self.sums.paces.len());
         self.copies_in_force = !self.copies_in_force;
         let other = if self.copies_in_force { "copies" } else { "shares in proportion" };
         self.reason = Some(format!("{other}: would have computed {saved:.3e} s less of late"));
@@ -210,12 +216,11 @@ impl Choosing {
     }
 }
 
-/// The expected time of a step at the last Y.
-fn expected(points: &[(f64, f64)]) -> f64 {
-    let (&(y, last), before) = points.split_last().expect("a period has ended");
+/// The expected time of a step at the last Y, where a line explains the times and was asked on both sides of it.
+fn expected(points: &[(f64, f64)]) -> Option<f64> {
+    let (&(y, _), before) = points.split_last()?;
     let within = before.iter().any(|point| point.0 <= y) && before.iter().any(|point| point.0 >= y);
-    let line = Line::fit(points).filter(|line| within && line.correlation >= 0.9);
-    line.map_or(last, |line| line.at(y))
+    Line::fit(points).filter(|line| within && line.correlation >= 0.9).map(|line| line.at(y))
 }
 
 #[cfg(test)]

@@ -42,7 +42,8 @@ impl Terms {
     }
 
     /// Tells whether to go from one division to another, whose steps are expected to take so long; if so, counts it and
-    /// tells how many units move. Times are off by `chance` in the mean: of a gain is expected what is left by the estimate
+    /// tells how many units move. Times are off by `chance` seconds in the mean, which does not count where
+    /// `ahead` is 0: of a gain is expected what is left by the estimate
     /// of James and Stein (1961), since the one that promises most does so by chance, in part.
     pub(crate) fn accept(
         self,
@@ -127,7 +128,7 @@ impl Overhead {
     /// Adds a step that took so long under a division, and what its slowest worker computes.
     pub(crate) fn add(&mut self, division: &Division, seconds: f64, computing: f64) {
         let overhead = (seconds - computing).max(0.0);
-        // The first of a kind may have been late by chance: it tells as little as any other.
+        // The first of a kind may have been late by chance: it tells as little as any other, unless nothing is known.
         let before = self.known(division).unwrap_or(overhead);
         let known = if division.copies > 1 { &mut self.with_copies } else { &mut self.without };
         *known = Some(before + (overhead - before) / 16.0);

@@ -13,18 +13,19 @@ pub(crate) struct Regret {
     pub(crate) seconds: f64,
     /// What it saved in the last step.
     last: Option<f64>,
-    steps: f64,
+    /// Differences that the variance is of, up to `MEMORY`.
+    known: f64,
     /// Variance of that from step to step: half the mean of the squares of its changes (von Neumann, 1941), so that weather
     /// that changes once is not taken for noise.
     variance: f64,
 }
 
 impl Regret {
-    /// Adds a step in which the other would have saved so much, s, of which `tolerance` is not worth a change.
+    /// Adds a step in which the other would have saved so much, s, of which `tolerance`, s, is not worth a change.
     pub(crate) fn add(&mut self, saved: f64, tolerance: f64) {
         if let Some(last) = self.last.replace(saved) {
-            self.steps = (self.steps + 1.0).min(MEMORY);
-            self.variance += ((saved - last).powi(2) / 2.0 - self.variance) / self.steps;
+            self.known = (self.known + 1.0).min(MEMORY);
+            self.variance += ((saved - last).powi(2) / 2.0 - self.variance) / self.known;
         }
         self.seconds = (self.seconds + saved - tolerance).max(0.0);
     }
@@ -39,9 +40,10 @@ impl Regret {
         (self.seconds, self.last) = (0.0, None);
     }
 
-    /// Tells whether it is more than going the other way takes, and than so many standard deviations of a step.
+    /// Tells whether it is more than going the other way takes, s, and than so many standard deviations of a step; not of
+    /// one step, which tells no deviation.
     pub(crate) fn exceeds(&self, price: f64, patience: f64) -> bool {
-        self.seconds > patience * self.variance.sqrt() + price
+        self.known > 0.0 && self.seconds > patience * self.variance.sqrt() + price
     }
 }
 
@@ -60,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_great_change_is_found_soon_a_small_one_at_last_and_chance_never() {
-        assert_eq!(found(|_| 20.0), Some(0), "nothing says that it is chance");
+        assert_eq!(found(|_| 20.0), Some(1), "one step may be chance");
         let late = found(|step| if step < 500 { -20.0 } else { 20.0 });
         assert_eq!(late, Some(501), "what was before is forgotten");
         assert_eq!(found(|_| 0.6), Some(20), "half a second more than is tolerated, 21 times");

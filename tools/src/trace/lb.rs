@@ -46,11 +46,11 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let chosen = options.sync.map(|sync| the_one(&outcomes, sync)).transpose()?;
     if let Some(file) = &options.svg {
         let drawn = chosen.or_else(|| largest(&outcomes));
-        let why = match trace.run.shape {
-            Shape::Supersteps => "a program in supersteps has divisions, which are listed without --svg",
-            _ => why_none(&trace),
+        let why = || match trace.steps.is_empty() {
+            false => "a program in supersteps has divisions, which are listed without --svg",
+            true => why_none(&trace),
         };
-        let drawn = drawn.ok_or_else(|| Error::Usage(format!("there is no sync to draw: {why}")))?;
+        let drawn = drawn.ok_or_else(|| Error::Usage(format!("--svg draws a sync: {}", why())))?;
         output::write(file, drawing::svg(&drawn))?;
     }
     let page = match chosen {

@@ -69,8 +69,10 @@ impl<'a> Director<'a> {
                 std::thread::park_timeout(if all_there { LOOK_EVERY } else { LOOK_OFTEN });
             }
         }
-        self.progress.show(self.done(self.clock.completed()));
-        Ok(())
+        let completed = self.clock.completed();
+        self.progress.show(self.done(completed));
+        // One may have ended since the last look.
+        self.move_neighbours(completed).map(drop)
     }
 
     /// The part of all there is to do that so many steps are.
@@ -91,11 +93,15 @@ impl<'a> Director<'a> {
         let (steps, launch) = (self.experiment.steps, self.experiment.launch);
         let mut all_there = true;
         for (spec, neighbour) in &mut self.neighbours {
+            if let Some(status) = neighbour.as_mut().and_then(Neighbour::ended) {
+                // Figures of a run that was not disturbed as it says are worth nothing. Of age they end with success.
+                if !status.success() {
+                    return Err(Error::NeighbourEnded { rank: spec.rank, completed, status });
+                }
+                *neighbour = None;
+            }
             if !spec.acts(completed) || completed == steps {
                 *neighbour = None;
-            } else if let Some(status) = neighbour.as_mut().and_then(Neighbour::ended) {
-                // Figures of a run that was not disturbed as it says are worth nothing.
-                return Err(Error::NeighbourEnded { rank: spec.rank, completed, status });
             } else if neighbour.is_none() {
                 // Worker 0 may be a thread that libraries bind here and there while they look around the machine.
                 let seated = completed > 0 || launch == Launch::Alone;
