@@ -89,7 +89,9 @@ impl Paces {
     /// mean of the others; where nobody did, all have 1.
     pub fn last(&self) -> Vec<f64> {
         let known: Vec<f64> = self.workers.iter().filter_map(|worker| worker.pace).collect();
-        let mean = if known.is_empty() { 1.0 } else { known.iter().sum::<f64>() / known.len() as f64 };
+        // Parts are added up: the sum of some paces may be more than a number holds.
+        let part = |pace: &f64| pace / known.len() as f64;
+        let mean = if known.is_empty() { 1.0 } else { known.iter().map(part).sum() };
         self.workers.iter().map(|worker| worker.pace.unwrap_or(mean)).collect()
     }
 }
@@ -179,6 +181,14 @@ mod tests {
         assert_eq!(paces.last(), [0.2, 0.1, 0.15000000000000002]);
         paces.add(&Step { works: vec![work(1.0), work(0.0), Work::default()], ..Step::default() });
         assert_eq!(paces.last()[1..2], [0.1]);
+    }
+
+    #[test]
+    fn the_mean_of_great_paces_is_a_number() {
+        let mut paces = Paces::new(By::Wall, 3);
+        let work = Work { weight: 1e-300, seconds: 1.5e8, cpu_seconds: 1.5e8, ..Work::default() };
+        paces.add(&Step { works: vec![work, work, Work::default()], ..Step::default() });
+        assert!(paces.last().iter().all(|pace| pace.is_finite()), "{:?}", paces.last());
     }
 
     #[test]

@@ -11,7 +11,7 @@
 /// finished takes to the others, s. Takes O(workers^3).
 ///
 /// # Panics
-/// If a worker has no time for one of the jobs, of which there are as many as workers.
+/// If a worker has no time for one of the jobs, of which there are as many as workers, or one that is not a number.
 ///
 /// ```
 /// use lb_strategies::supersteps::race;
