@@ -1,6 +1,8 @@
 //! Programs in supersteps: the same result under every division, with copies or without, on any ranks and by any seed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
 
 use caribou::lb::supersteps::{Divider, Division, Problem, Row, Step, SuperstepStrategy, Weights};
 use caribou::trace::{StepRecord, StepWorker};
@@ -290,6 +292,79 @@ fn all_workers_combine_the_same_parts_whoever_finished_a_job_first() {
     for seed in 0..20 {
         check(Config::default().ranks(3).superstep_strategy(Restless { seed, copies: true }));
     }
+}
+
+/// A step in which every worker waits until all compute it.
+struct Together {
+    workers: usize,
+    computing: Mutex<u64>,
+    all: Condvar,
+}
+
+impl Supersteps for Together {
+    type Unit = ();
+    type Edge = ();
+    type Part = bool;
+    type Shared = u64;
+
+    fn units(&self) -> u64 {
+        9
+    }
+
+    fn begin(&self) -> u64 {
+        0
+    }
+
+    fn unit(&self, _: u64) {}
+
+    fn compute(&self, job: Job<'_, Self>) -> bool {
+        let mut computing = self.computing.lock().expect("nobody panics");
+        *computing += 1;
+        self.all.notify_all();
+        let wanted = (job.step + 1) * self.workers as u64;
+        let met = self.all.wait_timeout_while(computing, Duration::from_secs(20), |so_far| *so_far < wanted);
+        !met.expect("nobody panics").1.timed_out()
+    }
+
+    fn combine(&self, steps: &mut u64, parts: Parts<'_, bool>) -> Then {
+        for (units, met) in parts {
+            assert!(met, "in step {steps} the worker of units {units:?} computed, and others did not begin");
+        }
+        *steps += 1;
+        if *steps == 12 { Then::End } else { Then::Step }
+    }
+}
+
+/// Divides anew after every step that it hears of.
+struct Swing;
+
+impl SuperstepStrategy for Swing {
+    fn name(&self) -> &'static str {
+        "swing"
+    }
+
+    fn divider(&self, _: &Problem) -> Box<dyn Divider> {
+        Box::new(Swing)
+    }
+}
+
+impl Divider for Swing {
+    fn first(&mut self) -> Division {
+        Division { units: vec![3, 3, 3], copies: 1 }
+    }
+
+    fn after(&mut self, step: &Step) -> Option<Division> {
+        let units = if step.number % 2 == 0 { vec![4, 1, 4] } else { vec![2, 5, 2] };
+        Some(Division { units, copies: 1 })
+    }
+}
+
+#[test]
+fn what_others_wait_for_leaves_before_a_worker_computes() {
+    let program = Together { workers: 3, computing: Mutex::new(0), all: Condvar::new() };
+    let config = Config::default().ranks(3).superstep_strategy(Swing);
+    let outcome = caribou::supersteps(&config, program).unwrap_or_else(|error| panic!("{error}"));
+    assert!(outcome.report.divisions.len() > 4, "{:?}", outcome.report.divisions);
 }
 
 /// Units of which only the odd ones have an edge.

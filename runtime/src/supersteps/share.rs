@@ -212,6 +212,8 @@ impl<P: Supersteps> Share<P> {
                 after = program.edge(&whole[at.end]);
             }
             let shown = (to < units.end).then(|| program.edge(&whole[at.end - 1])).flatten();
+            // Others wait for it, and a job may take long.
+            ctx.flush();
             let timer = program.stopwatch.start(self.me, self.step, ctx.elapsed_ns());
             let part = program.compute(Job {
                 step: self.step,
