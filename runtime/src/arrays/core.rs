@@ -16,6 +16,7 @@ pub(crate) mod erased;
 pub(crate) mod exit_value;
 pub(crate) mod handler;
 pub(crate) mod location;
+pub(crate) mod mail;
 pub(crate) mod own;
 pub(crate) mod packet;
 pub(crate) mod quiescence;

@@ -1,6 +1,5 @@
 //! Effects of a handler besides changing its chunk.
 
-use std::iter::once_with;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use super::chunk::Chunk;
 use super::index::Index;
 use super::section::Section;
 use super::slot::insertion;
-use crate::arrays::core::envelope::{Delivery, Payload};
+use crate::arrays::core::envelope::Payload;
 use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::handler::{Effect, Handler, Passport, SyncState};
 use crate::arrays::core::reduction::{Agreement, Goal, Reducer, Values};
@@ -270,11 +269,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     pub(super) fn send_value<M: Send + 'static>(&mut self, to: ChunkId, message: M) {
         tracing::trace!(hop = 1, "Ctx::send");
         let from = self.next_message();
-        // Made where it is to lie.
-        self.handler.outbox.extend(once_with(|| {
-            let payload = Payload::Value(smallbox!(Some(message)));
-            Effect::Send { to, delivery: Some(Delivery { from, payload }) }
-        }));
+        self.handler.outbox.send(to, from, || Payload::Value(smallbox!(Some(message))));
     }
 
     /// Sends a message to a chunk of the same array when nothing else is left to do: no handler runs, no message is on its way
@@ -318,8 +313,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     pub fn send_at_quiescence(&mut self, to: C::Index, message: C::Message) {
         let to = ChunkId { array: self.handler.chunk.array, key: to.pack() };
         let from = self.next_message();
-        let delivery = Delivery { from, payload: Payload::Value(smallbox!(Some(message))) };
-        self.handler.outbox.push(Effect::SendAtQuiescence { to, delivery });
+        let letter = self.handler.outbox.blanks.write(to, from, || Payload::Value(smallbox!(Some(message))));
+        self.handler.outbox.push(Effect::SendAtQuiescence(letter));
     }
 
     /// Sends a message to this chunk itself when a time has passed: for a chunk that looks now and then at something
@@ -374,8 +369,9 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// ```
     pub fn send_after(&mut self, delay: Duration, message: C::Message) {
         let from = self.next_message();
-        let delivery = Delivery { from, payload: Payload::Value(smallbox!(Some(message))) };
-        self.handler.outbox.push(Effect::SendAfter { delay, delivery });
+        let Handler { chunk, outbox, .. } = &mut self.handler;
+        let letter = outbox.blanks.write(*chunk, from, || Payload::Value(smallbox!(Some(message))));
+        outbox.push(Effect::SendAfter { delay, letter });
     }
 
     /// The name of the next message to a single chunk.
@@ -628,8 +624,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     pub fn insert_into<D: Chunk>(&mut self, array: Array<D>, index: D::Index, chunk: D, parent: D::Index) {
         let to = ChunkId { array: array.id, key: parent.pack() };
         let from = self.next_message();
-        let payload = Payload::Insertion { key: index.pack(), chunk: Box::new(Some(chunk)) };
-        self.handler.outbox.push(Effect::Send { to, delivery: Some(Delivery { from, payload }) });
+        let payload = || Payload::Insertion { key: index.pack(), chunk: Box::new(Some(chunk)) };
+        self.handler.outbox.send(to, from, payload);
     }
 
     /// Removes this chunk when the handler returns. Messages to it that it has not read are dropped, and counted in

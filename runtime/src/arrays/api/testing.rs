@@ -11,9 +11,10 @@ use super::chunk::Chunk;
 use super::ctx::Ctx;
 use super::index::Index;
 use super::slot::inserted;
-use crate::arrays::core::envelope::{Delivery, Payload};
+use crate::arrays::core::envelope::Payload;
 use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::handler::{Effect, Facts, Handler, Outlet, Passport};
+use crate::arrays::core::mail::{Left, Letter, Outbox};
 use crate::arrays::core::section::SectionContribution;
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
@@ -145,13 +146,16 @@ impl<C: Chunk> Probe<'_, C> {
     }
 
     fn call(&mut self, handler: impl FnOnce(&mut C, &mut Ctx<'_, C>)) -> Effects<C> {
-        let (mut passport, mut outbox, mut outlet) = (Passport::default(), Vec::new(), Nowhere);
+        let (mut passport, mut outbox, mut outlet) = (Passport::default(), Outbox::default(), Nowhere);
         let chunk = ChunkId { array: ArrayId(0), key: self.index.pack() };
         let handle = Handler { chunk, outbox: &mut outbox, facts: &self.facts, outlet: &mut outlet };
         let mut ctx = Ctx::new(handle, &mut passport, self.chunk);
         handler(self.chunk, &mut ctx);
         let mut effects = Effects { charged: passport.charged, ..Effects::default() };
-        outbox.into_iter().for_each(|effect| effects.add(effect));
+        outbox.take().for_each(|left| match left {
+            Left::Letter(letter) => effects.add_letter(*letter),
+            Left::Effect(effect) => effects.add(effect),
+        });
         effects
     }
 }
@@ -202,26 +206,32 @@ impl<C: Chunk> Effects<C> {
         of_type.collect()
     }
 
+    fn add_letter(&mut self, letter: Letter) {
+        match letter.message.payload {
+            Payload::Insertion { key, chunk } => self.insertions.push((key, chunk, letter.to.key)),
+            payload if letter.to.array == ArrayId(0) => {
+                self.messages.push((C::Index::unpack(letter.to.key), message_of::<C>(payload)));
+            }
+            _ => self.elsewhere += 1,
+        }
+    }
+
     fn add(&mut self, effect: Effect) {
         let decode = |bytes: &[u8]| wire::decode(bytes).expect("what was encoded a moment ago decodes");
         match effect {
-            Effect::Send {
-                to,
-                delivery: Some(Delivery { payload: Payload::Insertion { key, chunk }, .. }),
-            } => self.insertions.push((key, chunk, to.key)),
-            Effect::Send { to, delivery: Some(delivery) } if to.array == ArrayId(0) => {
-                self.messages.push((C::Index::unpack(to.key), message_of::<C>(delivery)));
+            Effect::SendAtQuiescence(letter) => {
+                let to = C::Index::unpack(letter.to.key);
+                self.at_quiescence.push((to, message_of::<C>(letter.message.payload)));
             }
-            Effect::SendAtQuiescence { to, delivery } => {
-                self.at_quiescence.push((C::Index::unpack(to.key), message_of::<C>(delivery)));
+            Effect::SendAfter { delay, letter } => {
+                self.after.push((delay, message_of::<C>(letter.message.payload)));
             }
-            Effect::SendAfter { delay, delivery } => self.after.push((delay, message_of::<C>(delivery))),
             Effect::Broadcast { array: ArrayId(0), message } => self.broadcasts.push(decode(&message)),
             Effect::Multicast { array: ArrayId(0), keys, message } => {
                 self.multicasts
                     .push((keys.iter().map(|&key| C::Index::unpack(key)).collect(), decode(&message)));
             }
-            Effect::Send { .. } | Effect::Broadcast { .. } | Effect::Multicast { .. } => self.elsewhere += 1,
+            Effect::Broadcast { .. } | Effect::Multicast { .. } => self.elsewhere += 1,
             Effect::Contribute { agreement, values } => self.contributions.push((agreement.tag, values)),
             Effect::ContributeIn(contribution) => {
                 let section = contribution.keys.iter().map(|&key| C::Index::unpack(key)).collect();
@@ -240,9 +250,9 @@ impl<C: Chunk> Effects<C> {
     }
 }
 
-/// The message of a delivery to the probed chunk's array.
-fn message_of<C: Chunk>(mut delivery: Delivery) -> C::Message {
-    let Payload::Value(value) = &mut delivery.payload else { unreachable!("sent as a value") };
+/// The message in a delivery to the probed chunk's array.
+fn message_of<C: Chunk>(payload: Payload) -> C::Message {
+    let Payload::Value(mut value) = payload else { unreachable!("sent as a value") };
     let message = value.downcast_mut::<Option<C::Message>>().and_then(Option::take);
     message.expect("array 0 is the probed chunk's own")
 }
@@ -251,7 +261,7 @@ fn message_of<C: Chunk>(mut delivery: Delivery) -> C::Message {
 struct Nowhere;
 
 impl Outlet for Nowhere {
-    fn flush(&mut self, _: ChunkId, _: &mut Vec<Effect>) {}
+    fn flush(&mut self, _: ChunkId, _: &mut Outbox) {}
     fn now_ns(&self) -> u64 {
         0
     }

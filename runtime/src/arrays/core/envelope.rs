@@ -69,6 +69,13 @@ pub(crate) struct Delivery {
     pub(crate) payload: Payload,
 }
 
+impl Delivery {
+    /// Takes it from where it lies; there it is now of no use.
+    pub(crate) fn take(&mut self) -> Delivery {
+        std::mem::replace(self, Delivery { from: Sender::RUNTIME, payload: Payload::Resume })
+    }
+}
+
 /// A delivery on its way to another rank.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Envelope {

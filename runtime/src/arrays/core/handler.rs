@@ -11,29 +11,21 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::census::Membership;
-use super::envelope::Delivery;
 use super::erased::ErasedSlot;
 use super::exit_value::ExitValue;
+use super::mail::{Letter, Outbox};
 use super::reduction::{Agreement, Values};
 use super::section::{SectionContribution, SectionCounts};
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 
-/// One effect of a handler, carried out in order at the flush.
+/// One effect of a handler, carried out in order at the flush. What it sends to single chunks are [`Letter`]s instead.
 pub(crate) enum Effect {
-    /// The message is taken when it is sent.
-    Send {
-        to: ChunkId,
-        delivery: Option<Delivery>,
-    },
-    SendAtQuiescence {
-        to: ChunkId,
-        delivery: Delivery,
-    },
+    SendAtQuiescence(Box<Letter>),
     /// To the chunk itself.
     SendAfter {
         delay: Duration,
-        delivery: Delivery,
+        letter: Box<Letter>,
     },
     Broadcast {
         array: ArrayId,
@@ -116,7 +108,7 @@ pub(crate) struct Facts {
 /// The way out of a handler that does not want to wait until it returns.
 pub(crate) trait Outlet {
     /// Sends the messages at the front of the outbox; stops at the first effect that must wait for the handler's end.
-    fn flush(&mut self, chunk: ChunkId, outbox: &mut Vec<Effect>);
+    fn flush(&mut self, chunk: ChunkId, outbox: &mut Outbox);
     /// Time since the run began.
     fn now_ns(&self) -> u64;
     /// The chunk is about to handle a message of this kind, by this sender and in this phase. Said before each of several
@@ -139,7 +131,7 @@ pub(crate) trait Outlet {
 /// Everything a handler may touch besides its chunk and passport.
 pub(crate) struct Handler<'a> {
     pub(crate) chunk: ChunkId,
-    pub(crate) outbox: &'a mut Vec<Effect>,
+    pub(crate) outbox: &'a mut Outbox,
     pub(crate) facts: &'a Facts,
     pub(crate) outlet: &'a mut dyn Outlet,
 }

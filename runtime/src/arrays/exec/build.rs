@@ -18,6 +18,7 @@ use crate::arrays::core::codec::ArrayCodec;
 use crate::arrays::core::envelope::{Delivery, Payload};
 use crate::arrays::core::erased::{Described, ErasedArray, ErasedSlot};
 use crate::arrays::core::handler::Facts;
+use crate::arrays::core::mail::{Letter, Mail};
 use crate::arrays::core::rank::RankCore;
 use crate::config::Config;
 use crate::error::Error;
@@ -123,7 +124,7 @@ impl Worker<'_> {
         let settle = |(position, (chunk, slot))| {
             let start = Delivery { from: Sender::RUNTIME, payload: Payload::Start };
             let cell = shared.cells.reserve();
-            shared.cells.settle(cell, chunk, slot, [start].into());
+            shared.cells.settle(cell, chunk, slot, Mail::from_iter([Letter::new(chunk, start)]));
             let worker = (position * workers / count) as u32;
             shared.cells.get(cell).last_worker.store(worker, Ordering::Relaxed);
             shared.plane.lock().rank.created(chunk, cell);

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::mailbox::Mailbox;
 use crate::arrays::core::envelope::Delivery;
 use crate::arrays::core::erased::ErasedSlot;
+use crate::arrays::core::mail::Mail;
 use crate::ids::{CellId, ChunkId};
 use crate::threads::guarded::{Guarded, Tag};
 
@@ -70,13 +71,7 @@ impl Cells {
     }
 
     /// Moves a chunk into a cell that was reserved for it. True if the caller now has its token.
-    pub(crate) fn settle(
-        &self,
-        id: CellId,
-        chunk: ChunkId,
-        slot: Box<dyn ErasedSlot>,
-        mail: Vec<Delivery>,
-    ) -> bool {
+    pub(crate) fn settle(&self, id: CellId, chunk: ChunkId, slot: Box<dyn ErasedSlot>, mail: Mail) -> bool {
         let cell = self.get(id);
         cell.load_ns.store(0, Ordering::Relaxed);
         cell.mailbox.settle(chunk, slot, mail)

@@ -29,6 +29,15 @@ impl InHand {
         InHand { chunk, kind, name: NameId(0), phase, from: Sender::RUNTIME, running: false }
     }
 
+    /// A handler of the chunk begins.
+    #[inline]
+    pub(super) fn turns_to(&mut self, kind: &'static str, phase: u64, from: Sender) {
+        self.kind = kind;
+        self.phase = phase;
+        self.from = from;
+        self.running = true;
+    }
+
     /// Records what it has been until now.
     #[inline]
     pub(super) fn record(&mut self, recorder: &mut Recorder, now_ns: u64) {

@@ -107,6 +107,15 @@ impl<'r> Instruments<'r> {
     /// The handler that runs is that of this message.
     #[inline]
     pub(crate) fn note(&mut self, kind: &'static str, phase: u64, from: Sender) {
+        if self.in_hand.running || self.recorder.is_some() {
+            return self.note_for_record(kind, phase, from);
+        }
+        self.in_hand.turns_to(kind, phase, from);
+    }
+
+    /// The same, where a record is kept or the handler before has not ended.
+    #[inline(never)]
+    fn note_for_record(&mut self, kind: &'static str, phase: u64, from: Sender) {
         if self.in_hand.running {
             self.interrupt();
         }
@@ -114,10 +123,7 @@ impl<'r> Instruments<'r> {
             self.in_hand.name = recorder.kind(self.in_hand.chunk.array, kind);
             self.at_work.names(self.in_hand.name);
         }
-        self.in_hand.kind = kind;
-        self.in_hand.phase = phase;
-        self.in_hand.from = from;
-        self.in_hand.running = true;
+        self.in_hand.turns_to(kind, phase, from);
     }
 
     /// Takes back the last note: no handler ran.

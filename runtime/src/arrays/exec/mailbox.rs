@@ -24,8 +24,7 @@
 //! 3. A push names the chunk it is for; a mailbox that holds another one (or none) refuses it.
 //! 4. No user code runs while the lock is held, and no other lock is taken.
 
-use std::iter::once_with;
-
+use crate::arrays::core::mail::{Letter, Mail};
 use crate::ids::{ArrayId, ChunkId};
 use crate::threads::guarded::{Guarded, Tag};
 
@@ -47,8 +46,7 @@ enum Gate {
 struct Inner<S, M> {
     owner: ChunkId,
     chunk: Option<S>,
-    /// None as long as there is none: a mailbox that waits keeps no buffer.
-    mail: Option<Vec<M>>,
+    newest_first: Mail<M>,
     state: State,
     gate: Gate,
 }
@@ -69,20 +67,20 @@ pub(crate) enum By {
 
 /// The outcome of a push.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Pushed {
+pub(crate) enum Pushed<M> {
     /// The chunk will see it; somebody else has the token, or nobody may have one.
     Queued,
     /// The chunk will see it, and the caller now has its token and must put it on a queue.
     Token,
-    /// It is not accepted here and was not taken: ask for the route again.
-    Refused,
+    /// It is not accepted here: ask for the route again.
+    Refused(Box<Letter<M>>),
 }
 
 /// The outcome of taking a token.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Begun<S, M> {
-    /// The chunk's name, the chunk, and its mail.
-    Run(ChunkId, S, Vec<M>),
+    /// The chunk's name, the chunk, and its mail in order.
+    Run(ChunkId, S, Mail<M>),
     /// Nothing: the chunk is held, and it is now certain that no handler of it runs.
     Held,
 }
@@ -101,40 +99,33 @@ impl<S, M> Mailbox<S, M> {
     pub(crate) fn new(owner: Tag) -> Mailbox<S, M> {
         let nobody = ChunkId { array: ArrayId(u32::MAX), key: 0 };
         let (state, gate) = (State::Vacant, Gate::Open);
-        let inner = Inner { owner: nobody, chunk: None, mail: None, state, gate };
+        let inner = Inner { owner: nobody, chunk: None, newest_first: Mail::default(), state, gate };
         Mailbox { inner: Guarded::new(owner, inner) }
     }
 
     /// Moves a chunk in, with mail. True if the caller now has its token.
-    pub(crate) fn settle(&self, owner: ChunkId, chunk: S, mail: Vec<M>) -> bool {
+    pub(crate) fn settle(&self, owner: ChunkId, chunk: S, mut mail: Mail<M>) -> bool {
         let mut inner = self.inner.lock();
         assert_eq!(inner.state, State::Vacant, "a cell is used by one chunk at a time");
         let ready = !mail.is_empty();
         let state = if ready { State::Ready } else { State::Idle };
-        *inner = Inner { owner, chunk: Some(chunk), mail: ready.then_some(mail), state, gate: Gate::Open };
+        let newest_first = mail.take_reversed();
+        *inner = Inner { owner, chunk: Some(chunk), newest_first, state, gate: Gate::Open };
         ready
     }
 
-    /// Hop 4: takes a message for chunk `to` and appends it. A mailbox without a buffer takes one from `spares`.
+    /// Hop 4: takes a message for the chunk and appends it.
     #[inline(always)]
-    pub(crate) fn push(
-        &self,
-        to: ChunkId,
-        message: &mut Option<M>,
-        by: By,
-        spares: &mut Vec<Vec<M>>,
-    ) -> Pushed {
+    pub(crate) fn push(&self, letter: Box<Letter<M>>, by: By) -> Pushed<M> {
         tracing::trace!(hop = 4, "Mailbox::push");
         let mut inner = self.inner.lock();
-        if inner.owner != to
+        if inner.owner != letter.to
             || inner.state == State::Vacant
             || (by == By::Chunk && inner.gate == Gate::Closed)
         {
-            return Pushed::Refused;
+            return Pushed::Refused(letter);
         }
-        let mail = inner.mail.get_or_insert_with(|| spares.pop().unwrap_or_default());
-        // Written in its place: one that is pushed by value is copied on the way.
-        mail.extend(once_with(|| message.take().expect("nobody has taken it yet")));
+        inner.newest_first.push(letter);
         if inner.state == State::Idle && inner.gate == Gate::Open {
             inner.state = State::Ready;
             return Pushed::Token;
@@ -153,23 +144,26 @@ impl<S, M> Mailbox<S, M> {
         }
         inner.state = State::Running;
         let chunk = inner.chunk.take().expect("a ready chunk is in its mailbox");
-        Begun::Run(inner.owner, chunk, inner.mail.take().expect("a ready chunk has mail"))
+        let (owner, mut newest_first) = (inner.owner, std::mem::take(&mut inner.newest_first));
+        drop(inner);
+        Begun::Run(owner, chunk, newest_first.take_reversed())
     }
 
     /// Ends a run; `rest` is mail that was taken and not handled, and goes first.
     #[inline]
-    pub(crate) fn finish(&self, chunk: S, rest: &mut Vec<M>) -> Finished {
+    pub(crate) fn finish(&self, chunk: S, mut rest: Mail<M>) -> Finished {
         let mut inner = self.inner.lock();
         inner.chunk = Some(chunk);
         if !rest.is_empty() {
-            rest.extend(inner.mail.take().into_iter().flatten());
-            inner.mail = Some(std::mem::take(rest));
+            let newer = inner.newest_first.take_reversed();
+            inner.newest_first = rest.take_reversed();
+            newer.for_each(|letter| inner.newest_first.push(letter));
         }
         if inner.gate != Gate::Open {
             inner.state = State::Idle;
             return Finished::Held;
         }
-        if inner.mail.is_none() {
+        if inner.newest_first.is_empty() {
             inner.state = State::Idle;
             return Finished::Idle;
         }
@@ -178,11 +172,11 @@ impl<S, M> Mailbox<S, M> {
     }
 
     /// Ends the run of a chunk that was removed; returns the mail nobody will read.
-    pub(crate) fn vacate(&self) -> Vec<M> {
+    pub(crate) fn vacate(&self) -> Mail<M> {
         let mut inner = self.inner.lock();
         assert_eq!(inner.state, State::Running, "a chunk removes itself, so it runs");
         inner.state = State::Vacant;
-        inner.mail.take().unwrap_or_default()
+        inner.newest_first.take_reversed()
     }
 
     /// Lets no further run begin. True if none is under way or due; else the token says so when it comes back.
@@ -198,12 +192,13 @@ impl<S, M> Mailbox<S, M> {
     }
 
     /// Moves a held chunk out with its mail.
-    pub(crate) fn take(&self) -> (S, Vec<M>) {
+    pub(crate) fn take(&self) -> (S, Mail<M>) {
         let mut inner = self.inner.lock();
         assert_eq!(inner.state, State::Idle, "a chunk is taken when no handler of it can run");
         inner.state = State::Vacant;
         inner.gate = Gate::Open;
-        (inner.chunk.take().expect("an idle chunk is in its mailbox"), inner.mail.take().unwrap_or_default())
+        let chunk = inner.chunk.take().expect("an idle chunk is in its mailbox");
+        (chunk, inner.newest_first.take_reversed())
     }
 
     /// Looks at a chunk that is not running.
@@ -223,65 +218,72 @@ mod tests {
 
     fn occupied() -> Mailbox<&'static str, u32> {
         let mailbox = Mailbox::new(Tag::SHARED);
-        assert!(!mailbox.settle(CHUNK, "chunk", Vec::new()));
+        assert!(!mailbox.settle(CHUNK, "chunk", Mail::default()));
         mailbox
+    }
+
+    fn push(mailbox: &Mailbox<&'static str, u32>, message: u32, by: By) -> Pushed<u32> {
+        mailbox.push(Letter::new(CHUNK, message), by)
+    }
+
+    fn mail<const N: usize>(messages: [u32; N]) -> Mail<u32> {
+        messages.into_iter().map(|message| Letter::new(CHUNK, message)).collect()
     }
 
     #[test]
     fn the_first_message_makes_the_token_and_the_second_does_not() {
-        let (mailbox, spares) = (occupied(), &mut Vec::new());
-        assert_eq!(mailbox.push(CHUNK, &mut Some(1), By::Chunk, spares), Pushed::Token);
-        assert_eq!(mailbox.push(CHUNK, &mut Some(2), By::Chunk, spares), Pushed::Queued);
-        assert_eq!(mailbox.begin(), Begun::Run(CHUNK, "chunk", [1, 2].into()));
+        let mailbox = occupied();
+        assert_eq!(push(&mailbox, 1, By::Chunk), Pushed::Token);
+        assert_eq!(push(&mailbox, 2, By::Chunk), Pushed::Queued);
+        assert_eq!(mailbox.begin(), Begun::Run(CHUNK, "chunk", mail([1, 2])));
     }
 
     #[test]
     fn mail_that_comes_during_a_run_makes_the_next_token_at_its_end() {
-        let (mailbox, spares) = (occupied(), &mut Vec::new());
-        mailbox.push(CHUNK, &mut Some(1), By::Chunk, spares);
-        let Begun::Run(_, chunk, mut mail) = mailbox.begin() else { panic!("it was ready") };
-        assert_eq!(mailbox.push(CHUNK, &mut Some(2), By::Chunk, spares), Pushed::Queued);
-        mail.clear();
-        assert_eq!(mailbox.finish(chunk, &mut mail), Finished::Token);
-        assert_eq!(mailbox.begin(), Begun::Run(CHUNK, "chunk", [2].into()));
+        let mailbox = occupied();
+        push(&mailbox, 1, By::Chunk);
+        let Begun::Run(_, chunk, unread) = mailbox.begin() else { panic!("it was ready") };
+        assert_eq!(push(&mailbox, 2, By::Chunk), Pushed::Queued);
+        drop(unread);
+        assert_eq!(mailbox.finish(chunk, Mail::default()), Finished::Token);
+        assert_eq!(mailbox.begin(), Begun::Run(CHUNK, "chunk", mail([2])));
     }
 
     #[test]
     fn unhandled_mail_keeps_its_place() {
-        let (mailbox, spares) = (occupied(), &mut Vec::new());
-        mailbox.push(CHUNK, &mut Some(1), By::Chunk, spares);
-        mailbox.push(CHUNK, &mut Some(2), By::Chunk, spares);
-        let Begun::Run(_, chunk, mut mail) = mailbox.begin() else { panic!("it was ready") };
-        mailbox.push(CHUNK, &mut Some(3), By::Chunk, spares);
-        assert_eq!(mailbox.finish(chunk, &mut mail), Finished::Token);
-        assert_eq!(mailbox.begin(), Begun::Run(CHUNK, "chunk", [1, 2, 3].into()));
+        let mailbox = occupied();
+        push(&mailbox, 1, By::Chunk);
+        push(&mailbox, 2, By::Chunk);
+        let Begun::Run(_, chunk, unread) = mailbox.begin() else { panic!("it was ready") };
+        push(&mailbox, 3, By::Chunk);
+        assert_eq!(mailbox.finish(chunk, unread), Finished::Token);
+        assert_eq!(mailbox.begin(), Begun::Run(CHUNK, "chunk", mail([1, 2, 3])));
     }
 
     #[test]
     fn a_held_chunk_takes_mail_but_does_not_run_and_leaves_with_it() {
-        let (mailbox, spares) = (occupied(), &mut Vec::new());
+        let mailbox = occupied();
         assert!(mailbox.hold());
-        assert_eq!(mailbox.push(CHUNK, &mut Some(1), By::Chunk, spares), Pushed::Queued);
+        assert_eq!(push(&mailbox, 1, By::Chunk), Pushed::Queued);
         mailbox.close();
-        assert_eq!(mailbox.push(CHUNK, &mut Some(2), By::Chunk, spares), Pushed::Refused);
-        assert_eq!(mailbox.push(CHUNK, &mut Some(3), By::Core, spares), Pushed::Queued);
-        assert_eq!(mailbox.take(), ("chunk", [1, 3].into()));
-        assert_eq!(mailbox.push(CHUNK, &mut Some(4), By::Core, spares), Pushed::Refused);
+        assert_eq!(push(&mailbox, 2, By::Chunk), Pushed::Refused(Letter::new(CHUNK, 2)));
+        assert_eq!(push(&mailbox, 3, By::Core), Pushed::Queued);
+        assert_eq!(mailbox.take(), ("chunk", mail([1, 3])));
+        assert_eq!(push(&mailbox, 4, By::Core), Pushed::Refused(Letter::new(CHUNK, 4)));
     }
 
     #[test]
     fn a_hold_waits_for_the_token_to_come_back() {
-        let (mailbox, spares) = (occupied(), &mut Vec::new());
-        mailbox.push(CHUNK, &mut Some(1), By::Chunk, spares);
+        let mailbox = occupied();
+        push(&mailbox, 1, By::Chunk);
         assert!(!mailbox.hold());
         assert_eq!(mailbox.begin(), Begun::Held);
     }
 
     #[test]
     fn mail_for_the_chunk_that_was_here_before_is_refused() {
-        let message = &mut Some(1);
-        assert_eq!(occupied().push(OTHER, message, By::Core, &mut Vec::new()), Pushed::Refused);
-        assert_eq!(*message, Some(1), "it is still the caller's");
+        let refused = occupied().push(Letter::new(OTHER, 1), By::Core);
+        assert_eq!(refused, Pushed::Refused(Letter::new(OTHER, 1)), "it is the caller's again");
     }
 }
 
@@ -295,18 +297,18 @@ mod loom_tests {
 
     fn occupied() -> Arc<Mailbox<Vec<u32>, u32>> {
         let mailbox = Mailbox::new(Tag::SHARED);
-        mailbox.settle(CHUNK, Vec::new(), Vec::new());
+        mailbox.settle(CHUNK, Vec::new(), Mail::default());
         Arc::new(mailbox)
     }
 
     /// Pushes, and runs the chunk for as long as it has the token. True if it found the chunk held.
     fn push_and_run(mailbox: &Mailbox<Vec<u32>, u32>, message: u32) -> bool {
-        if mailbox.push(CHUNK, &mut Some(message), By::Chunk, &mut Vec::new()) != Pushed::Token {
+        if mailbox.push(Letter::new(CHUNK, message), By::Chunk) != Pushed::Token {
             return false;
         }
-        while let Begun::Run(_, mut seen, mut mail) = mailbox.begin() {
-            seen.extend(mail.drain(..));
-            match mailbox.finish(seen, &mut mail) {
+        while let Begun::Run(_, mut seen, mail) = mailbox.begin() {
+            seen.extend(mail.into_messages());
+            match mailbox.finish(seen, Mail::default()) {
                 Finished::Token => {}
                 end => return end == Finished::Held,
             }
@@ -338,7 +340,7 @@ mod loom_tests {
             let held_later = pusher.join().expect("the pusher does not panic");
             assert!(held_at_once ^ held_later, "somebody, and only one, knows that it can be taken");
             let (seen, mail) = mailbox.take();
-            assert_eq!(seen.len() + mail.len(), 1);
+            assert_eq!(seen.len() + mail.count(), 1);
         });
     }
 }

@@ -12,6 +12,7 @@ use super::worker::Worker;
 use crate::arrays::core::action::Action;
 use crate::arrays::core::envelope::{Delivery, Envelope};
 use crate::arrays::core::exit_value::ExitValue;
+use crate::arrays::core::mail::{Blanks, Letter};
 use crate::arrays::core::packet::{Cargo, Journey, Packet, Traveller};
 use crate::arrays::core::rank::{Actions, RankCore};
 use crate::error::Error;
@@ -58,10 +59,9 @@ impl Worker<'_> {
         match action {
             Action::Send(to, packet) => self.gateway.transmit(core, to, packet),
             Action::Deliver { to, cell, delivery } => {
-                let mut delivery = Some(delivery);
-                self.push(cell, to, &mut delivery, By::Core);
+                let refused = self.push(cell, Letter::new(to, delivery), By::Core);
                 // The chunk was removed between the core's look and now: it is found missing like any other.
-                delivery.into_iter().for_each(|unread| core.rank.location.stash(to, unread));
+                refused.into_iter().for_each(|letter| core.rank.location.stash(to, letter.message));
             }
             Action::Hold(cells) => {
                 for cell in cells {
@@ -95,6 +95,7 @@ impl Worker<'_> {
         }
         let cell = self.shared.cells.reserve();
         mail.extend(core.rank.admit(chunk, cell, journey, next_sync));
+        let mail = mail.into_iter().map(|delivery| Letter::new(chunk, delivery)).collect();
         // Only now can others find it: whatever they send comes after what waited.
         if self.shared.cells.settle(cell, chunk, slot, mail) {
             self.put(cell);
@@ -129,7 +130,7 @@ impl Worker<'_> {
         let (mut slot, mail) = self.shared.cells.get(cell).mailbox.take();
         self.shared.cells.free(cell);
         self.instruments.take_in_hand(InHand::hook(chunk, "on_depart", slot.passport().syncs.next));
-        let bytes = slot.state_bytes();
+        let (bytes, mail) = (slot.state_bytes(), mail.into_messages().collect());
         slot.on_depart();
         tracing::debug!(?chunk, to = to.0, "departs");
         let journey = Some(journey);
@@ -141,8 +142,8 @@ impl Worker<'_> {
     }
 
     /// Sends what is due and takes packets from the transport, on the runtime's own time. True if there was anything.
-    pub(crate) fn progress(&mut self) -> bool {
-        let any = self.take_packets();
+    pub(crate) fn progress(&mut self, blanks: &mut Blanks) -> bool {
+        let any = self.take_packets(blanks);
         if any {
             self.instruments.skip_packets();
         }
@@ -151,14 +152,14 @@ impl Worker<'_> {
 
     /// Hop 3, receiving side. The time it takes belongs to the slice that the caller ends.
     #[inline]
-    pub(crate) fn take_packets(&mut self) -> bool {
-        self.looks_around && self.poll()
+    pub(crate) fn take_packets(&mut self, blanks: &mut Blanks) -> bool {
+        self.looks_around && self.poll(blanks)
     }
 
     #[inline(never)]
-    fn poll(&mut self) -> bool {
+    fn poll(&mut self, blanks: &mut Blanks) -> bool {
         self.gateway.look(self.instruments.last_ns().unwrap_or(0));
-        let mut any = self.timers.next_ns().is_some() && self.send_due();
+        let mut any = self.timers.next_ns().is_some() && self.send_due(blanks);
         if !self.gateway.drives() {
             return any;
         }
@@ -171,7 +172,7 @@ impl Worker<'_> {
         for _ in 0..PACKETS_MAX {
             match self.gateway.poll() {
                 None => break,
-                Some(Ok((from, packet))) => self.receive(from, packet),
+                Some(Ok((from, packet))) => self.receive(from, packet, blanks),
                 Some(Err(error)) => self.fail(error),
             }
             any = true;
@@ -180,10 +181,10 @@ impl Worker<'_> {
     }
 
     /// A packet of another rank has arrived.
-    pub(crate) fn receive(&mut self, from: Rank, packet: Packet) {
+    pub(crate) fn receive(&mut self, from: Rank, packet: Packet, blanks: &mut Blanks) {
         tracing::trace!(hop = 3, "Transport::poll");
         let packet = match packet {
-            Packet::Message(Envelope { to, delivery }) => return self.receive_message(to, delivery),
+            Packet::Message(Envelope { to, delivery }) => return self.receive_message(to, delivery, blanks),
             other => other,
         };
         let packet = self.welcome(packet);
@@ -191,14 +192,14 @@ impl Worker<'_> {
     }
 
     /// The short way for what comes most often.
-    fn receive_message(&mut self, to: ChunkId, delivery: Delivery) {
+    fn receive_message(&mut self, to: ChunkId, delivery: Delivery, blanks: &mut Blanks) {
         let mut core = self.shared.plane.lock();
-        let mut delivery = Some(delivery);
+        let mut unread = Some(blanks.write(to, delivery.from, || delivery.payload));
         if let Some(cell) = core.rank.message_received(to) {
-            self.push(cell, to, &mut delivery, By::Core);
+            unread = unread.and_then(|letter| self.push(cell, letter, By::Core));
         }
         // Its chunk has not arrived, or was removed between the look and the push.
-        delivery.into_iter().for_each(|early| core.rank.location.stash(to, early));
+        unread.into_iter().for_each(|early| core.rank.location.stash(to, early.message));
     }
 
     /// Tells a chunk that it has arrived: user code, so before the core is locked.

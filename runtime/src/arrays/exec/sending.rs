@@ -13,17 +13,13 @@ use super::worker::Worker;
 use crate::arrays::core::envelope::{Delivery, Envelope, Payload};
 use crate::arrays::core::handler::Effect;
 use crate::arrays::core::location::Route;
+use crate::arrays::core::mail::{Blanks, Letter};
 use crate::arrays::core::packet::Packet;
 use crate::ids::{CellId, ChunkId, Sender, WorkerId};
 use crate::wire::codec::Codec;
 
-/// Buffers of mailboxes kept for reuse.
-const SPARES_MAX: usize = 256;
-
 /// The state of a worker for sending.
 pub(crate) struct Outgoing {
-    /// Buffers for mailboxes that have none.
-    spares: Vec<Vec<Delivery>>,
     /// Cells of chunks of this rank, as far as this worker knows; a refused push corrects it. Unused by a lone worker.
     known: FxHashMap<ChunkId, CellId>,
     /// Messages are recorded, or forced through the encoder, when they are sent.
@@ -32,47 +28,42 @@ pub(crate) struct Outgoing {
 
 impl Outgoing {
     pub(crate) fn new(looks_at_sends: bool) -> Outgoing {
-        Outgoing { spares: Vec::new(), known: FxHashMap::default(), looks_at_sends }
-    }
-
-    /// Keeps the buffer of a mailbox whose mail was handled.
-    #[inline]
-    pub(crate) fn keep_buffer(&mut self, mail: Vec<Delivery>) {
-        if self.spares.len() < SPARES_MAX && mail.capacity() > 0 {
-            self.spares.push(mail);
-        }
+        Outgoing { known: FxHashMap::default(), looks_at_sends }
     }
 }
 
 impl Worker<'_> {
+    /// Hop 2. A letter whose message leaves the rank is blank again.
     #[inline]
-    pub(super) fn send(&mut self, to: ChunkId, delivery: &mut Option<Delivery>) {
+    pub(super) fn send(&mut self, mut letter: Box<Letter>, blanks: &mut Blanks) {
         tracing::trace!(hop = 2, "Worker::flush");
-        if self.outgoing.looks_at_sends && !self.look_at_send(to, delivery) {
+        if self.outgoing.looks_at_sends && !self.look_at_send(&mut letter) {
             return;
         }
-        self.send_on(to, delivery);
+        self.send_on(letter, blanks);
     }
 
     /// Sends a message that was looked at.
     #[inline(always)]
-    fn send_on(&mut self, to: ChunkId, delivery: &mut Option<Delivery>) {
+    fn send_on(&mut self, letter: Box<Letter>, blanks: &mut Blanks) {
         let lone = self.shared.scheduler.lone();
-        if lone || !self.push_to_known(to, delivery) {
-            self.look_up_and_push(lone, to, delivery);
+        let unsent = if lone { Some(letter) } else { self.push_to_known(letter) };
+        if let Some(letter) = unsent {
+            self.look_up_and_push(lone, letter, blanks);
         }
     }
 
     /// Asks the routes, and pushes if the chunk is here.
     #[inline]
-    fn look_up_and_push(&mut self, lone: bool, to: ChunkId, delivery: &mut Option<Delivery>) {
+    fn look_up_and_push(&mut self, lone: bool, letter: Box<Letter>, blanks: &mut Blanks) {
         let shared = self.shared;
         let core = shared.plane.lock();
+        let to = letter.to;
         let route = core.rank.location.route(to);
-        let Route::Here(cell) = route else { return self.send_away(core, route, to, delivery) };
+        let Route::Here(cell) = route else { return self.send_away(core, route, letter, blanks) };
         drop(core);
-        if !self.push(cell, to, delivery, By::Chunk) {
-            return self.look_again(lone, to, delivery);
+        if let Some(letter) = self.push(cell, letter, By::Chunk) {
+            return self.look_again(lone, letter, blanks);
         }
         if !lone {
             self.outgoing.known.insert(to, cell);
@@ -81,19 +72,20 @@ impl Worker<'_> {
 
     /// A mailbox has refused: the routes changed between the look and the push.
     #[cold]
-    fn look_again(&mut self, lone: bool, to: ChunkId, delivery: &mut Option<Delivery>) {
-        self.look_up_and_push(lone, to, delivery);
+    fn look_again(&mut self, lone: bool, letter: Box<Letter>, blanks: &mut Blanks) {
+        self.look_up_and_push(lone, letter, blanks);
     }
 
-    /// Pushes without a look at the routes, which takes the lock of the core.
+    /// Pushes without a look at the routes, which takes the lock of the core. Returns what was not sent.
     #[inline(never)]
-    fn push_to_known(&mut self, to: ChunkId, delivery: &mut Option<Delivery>) -> bool {
-        let Some(&cell) = self.outgoing.known.get(&to) else { return false };
-        let pushed = self.push(cell, to, delivery, By::Chunk);
-        if !pushed {
+    fn push_to_known(&mut self, letter: Box<Letter>) -> Option<Box<Letter>> {
+        let to = letter.to;
+        let Some(&cell) = self.outgoing.known.get(&to) else { return Some(letter) };
+        let refused = self.push(cell, letter, By::Chunk);
+        if refused.is_some() {
             self.outgoing.known.remove(&to);
         }
-        pushed
+        refused
     }
 
     /// The chunk is not on this rank, or has not arrived.
@@ -102,10 +94,10 @@ impl Worker<'_> {
         &mut self,
         mut core: impl DerefMut<Target = Core>,
         route: Route,
-        to: ChunkId,
-        delivery: &mut Option<Delivery>,
+        letter: Box<Letter>,
+        blanks: &mut Blanks,
     ) {
-        let delivery = delivery.take().expect("no mailbox has taken it");
+        let (to, delivery) = (letter.to, blanks.read(letter));
         let Route::There(rank) = route else { return core.rank.location.stash(to, delivery) };
         core.rank.message_sent();
         if self.gateway.drives() && !core.has_outbound() {
@@ -120,22 +112,16 @@ impl Worker<'_> {
         self.fail_if_failed();
     }
 
-    /// Hop 4, and the token on its way if the push made one. False if the mailbox refused.
+    /// Hop 4, and the token on its way if the push made one. Returns what the mailbox refused.
     #[inline(always)]
-    pub(crate) fn push(
-        &mut self,
-        cell: CellId,
-        to: ChunkId,
-        delivery: &mut Option<Delivery>,
-        by: By,
-    ) -> bool {
-        match self.shared.cells.get(cell).mailbox.push(to, delivery, by, &mut self.outgoing.spares) {
-            Pushed::Queued => true,
+    pub(crate) fn push(&mut self, cell: CellId, letter: Box<Letter>, by: By) -> Option<Box<Letter>> {
+        match self.shared.cells.get(cell).mailbox.push(letter, by) {
+            Pushed::Queued => None,
             Pushed::Token => {
                 self.put(cell);
-                true
+                None
             }
-            Pushed::Refused => false,
+            Pushed::Refused(letter) => Some(letter),
         }
     }
 
@@ -155,12 +141,9 @@ impl Worker<'_> {
         self.shared.scheduler.put(token, last, self.id, &mut self.ready);
     }
 
-    pub(super) fn send_at_quiescence(&mut self, to: ChunkId, delivery: Delivery) {
-        let mut delivery = Some(delivery);
-        if self.look_at_send(to, &mut delivery)
-            && let Some(delivery) = delivery
-        {
-            let envelope = Box::new(Envelope { to, delivery });
+    pub(super) fn send_at_quiescence(&mut self, mut letter: Box<Letter>) {
+        if self.look_at_send(&mut letter) {
+            let envelope = Box::new(Envelope { to: letter.to, delivery: letter.message });
             self.with_core(|core, _, out| core.send_at_quiescence(envelope, out));
             // On rank 0 it searches from now on.
             self.shared.scheduler.wake_driver();
@@ -168,33 +151,31 @@ impl Worker<'_> {
     }
 
     /// Keeps a message of a chunk to itself until it is due. The handler has returned: its delay begins.
-    pub(super) fn send_after(&mut self, chunk: ChunkId, delay: Duration, delivery: Delivery) {
-        let mut delivery = Some(delivery);
-        if !self.look_at_send(chunk, &mut delivery) {
+    pub(super) fn send_after(&mut self, delay: Duration, mut letter: Box<Letter>) {
+        if !self.look_at_send(&mut letter) {
             return;
         }
-        let Some(delivery) = delivery else { return };
         let mut due_ns = 0;
         self.with_core(|core, now_ns, _| {
             core.postpone();
             due_ns = now_ns.saturating_add(delay.as_nanos().try_into().unwrap_or(u64::MAX));
         });
-        self.timers.set(due_ns, Envelope { to: chunk, delivery });
+        self.timers.set(due_ns, letter);
         self.looks_around = true;
     }
 
     /// Sends the messages that are due, by the routes of now. True if there were any.
     #[cold]
-    pub(super) fn send_due(&mut self) -> bool {
+    pub(super) fn send_due(&mut self, blanks: &mut Blanks) -> bool {
         // Where handlers are measured the clock was read a moment ago.
         let now_ns = self.instruments.last_ns().unwrap_or_else(|| self.shared.clock.now_ns());
         let mut any = false;
-        while let Some(Envelope { to, delivery }) = self.timers.take_due(now_ns) {
+        while let Some(letter) = self.timers.take_due(now_ns) {
             // To leave the process it is encoded by user code, which may panic.
-            self.instruments.take_in_hand(InHand::hook(to, "send_after", 0));
+            self.instruments.take_in_hand(InHand::hook(letter.to, "send_after", 0));
             let mut searched = false;
             self.with_core(|core, _, _| searched = core.falls_due());
-            self.send_on(to, &mut Some(delivery));
+            self.send_on(letter, blanks);
             if searched {
                 // Who answers may be asleep for longer than need be.
                 self.shared.scheduler.wake_driver();
@@ -219,20 +200,20 @@ impl Worker<'_> {
     /// Records a message, and sends it through the wire format where a run asks for that. False if it cannot be
     /// encoded, which ends the run.
     #[cold]
-    fn look_at_send(&mut self, to: ChunkId, delivery: &mut Option<Delivery>) -> bool {
-        if self.instruments.keeps_events()
-            && let Some(delivery) = delivery.as_ref()
-        {
-            self.record_send(to, delivery);
+    fn look_at_send(&mut self, letter: &mut Letter) -> bool {
+        if self.instruments.keeps_events() {
+            self.record_send(letter.to, &letter.message);
         }
         let Some(codec) = &self.shared.wire else { return true };
-        let sent = delivery.take().expect("no mailbox has taken it");
-        match codec.round_trip(Packet::Message(Envelope { to, delivery: sent })) {
-            Ok(Packet::Message(envelope)) => *delivery = Some(envelope.delivery),
+        match codec.round_trip(Packet::Message(Envelope { to: letter.to, delivery: letter.message.take() })) {
+            Ok(Packet::Message(envelope)) => letter.message = envelope.delivery,
             Ok(other) => unreachable!("{other:?} was a message"),
-            Err(error) => self.fail(error),
+            Err(error) => {
+                self.fail(error);
+                return false;
+            }
         }
-        delivery.is_some()
+        true
     }
 
     /// Records that a message is about to leave.

@@ -3,7 +3,8 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 
-use crate::arrays::core::envelope::{Delivery, Payload};
+use crate::arrays::core::envelope::Payload;
+use crate::arrays::core::mail::Mail;
 
 /// One worker's part in a simulation; does nothing outside of one.
 #[derive(Default)]
@@ -19,10 +20,11 @@ impl Simulated {
         Simulated { mail: Some(Pcg32::seed_from_u64(seed)), charged_ns: 0 }
     }
 
-    /// Reorders what a mailbox holds, as far as the promised order allows, and says how much of it to handle.
+    /// Reorders what a mailbox holds, as far as the promised order allows, and says how much of it to handle
+    /// at most.
     #[inline]
-    pub(crate) fn mix(&mut self, mail: &mut Vec<Delivery>) -> usize {
-        self.mail.as_mut().map_or(mail.len(), |rng| mix(mail, rng))
+    pub(crate) fn mix(&mut self, mail: &mut Mail) -> usize {
+        self.mail.as_mut().map_or(usize::MAX, |rng| mix(mail, rng))
     }
 
     /// A handler declares load.
@@ -37,15 +39,19 @@ impl Simulated {
 }
 
 /// Picks mail of random senders next, keeping each sender's order, and lets a run handle a random part of it.
-fn mix(mail: &mut Vec<Delivery>, rng: &mut Pcg32) -> usize {
-    let started = usize::from(matches!(mail.first(), Some(Delivery { payload: Payload::Start, .. })));
-    for place in started..mail.len() {
-        let pick = rng.random_range(place..mail.len());
-        let from = mail[pick].from.chunk();
-        let same = |&earlier: &usize| mail[earlier].from.chunk() == from;
+fn mix(mail: &mut Mail, rng: &mut Pcg32) -> usize {
+    let mut all: Vec<_> = std::mem::take(mail).collect();
+    let started =
+        usize::from(matches!(all.first().map(|letter| &letter.message.payload), Some(Payload::Start)));
+    for place in started..all.len() {
+        let pick = rng.random_range(place..all.len());
+        let from = all[pick].message.from.chunk();
+        let same = |&earlier: &usize| all[earlier].message.from.chunk() == from;
         let first = (place..=pick).find(same).expect("the pick itself matches");
-        let delivery = mail.remove(first);
-        mail.insert(place, delivery);
+        let letter = all.remove(first);
+        all.insert(place, letter);
     }
-    rng.random_range(1..=mail.len())
+    let handled = rng.random_range(1..=all.len());
+    *mail = all.into_iter().collect();
+    handled
 }

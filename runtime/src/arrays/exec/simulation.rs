@@ -23,6 +23,7 @@ use super::shared::RankShared;
 use super::simulated::Simulated;
 use super::worker::Worker;
 use crate::arrays::core::erased::Described;
+use crate::arrays::core::mail::{Blanks, Outbox};
 use crate::arrays::core::packet::Packet;
 use crate::arrays::report::{Figures, Report};
 use crate::config::Config;
@@ -243,7 +244,7 @@ impl Simulation<'_> {
         let (weights, mut took_ns) = (self.weights, 0);
         self.on(rank, |worker| {
             worker.simulated.take_charged_ns();
-            worker.step(&mut Vec::new());
+            worker.step(&mut Outbox::default());
             took_ns = worker.simulated.take_charged_ns();
             if took_ns == 0 {
                 took_ns =
@@ -264,7 +265,7 @@ impl Simulation<'_> {
         }
         self.ranks[to].now_ns.fetch_max(arrival_ns, Ordering::Relaxed);
         self.idle[to] = true;
-        self.on(to, |worker| worker.receive(from, packet));
+        self.on(to, |worker| worker.receive(from, packet, &mut Blanks::default()));
     }
 
     fn due(&mut self, rank: usize) {
@@ -272,7 +273,7 @@ impl Simulation<'_> {
         self.ranks[rank].now_ns.fetch_max(due_ns, Ordering::Relaxed);
         self.idle[rank] = true;
         self.on(rank, |worker| {
-            worker.send_due();
+            worker.send_due(&mut Blanks::default());
         });
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::in_hand::InHand;
 use super::patience;
 use super::worker::Worker;
-use crate::arrays::core::handler::Effect;
+use crate::arrays::core::mail::{Blanks, Outbox};
 use crate::arrays::core::sync_log::SyncLog;
 use crate::arrays::core::undelivered::Addressees;
 use crate::error::Error;
@@ -35,7 +35,7 @@ const UNSENT_NAP_MAX: Duration = Duration::from_millis(2);
 impl Worker<'_> {
     /// Works until the rank stops.
     pub(crate) fn work(&mut self) {
-        let mut outbox = Vec::new();
+        let mut outbox = Outbox::default();
         while !self.shared.scheduler.stopped() {
             self.catching(|worker| worker.turn(&mut outbox));
         }
@@ -110,13 +110,13 @@ impl Worker<'_> {
         }
     }
 
-    fn turn(&mut self, outbox: &mut Vec<Effect>) {
+    fn turn(&mut self, outbox: &mut Outbox) {
         // What a handler that panicked left.
-        outbox.clear();
+        outbox.take().for_each(drop);
         for _ in 0..STEPS_MAX {
             let worked = !self.gateway.congested() && self.step(outbox);
-            if !self.progress() && !worked {
-                return self.idle();
+            if !self.progress(&mut outbox.blanks) && !worked {
+                return self.idle(&mut outbox.blanks);
             }
             self.patience.count_rest_anew();
             if self.shared.scheduler.stopped() {
@@ -129,7 +129,7 @@ impl Worker<'_> {
     }
 
     /// No work: spins, tells the core, and sleeps. The time counts as idle.
-    fn idle(&mut self) {
+    fn idle(&mut self, blanks: &mut Blanks) {
         self.instruments.rest();
         // Others may be waiting for it: it leaves before we look around.
         self.gateway.idle();
@@ -140,7 +140,7 @@ impl Worker<'_> {
             self.patience.learn(true);
         }
         // Here, so that no chunk pays for what has come, and nobody has to look at the clock again.
-        if self.take_packets() {
+        if self.take_packets(blanks) {
             self.patience.count_rest_anew();
         }
         self.instruments.idle(parked_ns);

@@ -7,19 +7,19 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::arrays::core::envelope::Envelope;
+use crate::arrays::core::mail::Letter;
 
 /// The timers of one worker.
 #[derive(Default)]
 pub(crate) struct Timers {
     /// By the time at which they are due, ns since the run began; in order of number where that is the same.
-    pending: BTreeMap<(u64, u64), Envelope>,
+    pending: BTreeMap<(u64, u64), Box<Letter>>,
     /// Number of those that were set.
     set: u64,
 }
 
 impl Timers {
-    pub(crate) fn set(&mut self, due_ns: u64, message: Envelope) {
+    pub(crate) fn set(&mut self, due_ns: u64, message: Box<Letter>) {
         self.set += 1;
         self.pending.insert((due_ns, self.set), message);
     }
@@ -31,7 +31,7 @@ impl Timers {
     }
 
     /// The next message that is due by now.
-    pub(crate) fn take_due(&mut self, now_ns: u64) -> Option<Envelope> {
+    pub(crate) fn take_due(&mut self, now_ns: u64) -> Option<Box<Letter>> {
         let next = self.pending.first_entry()?;
         (next.key().0 <= now_ns).then(|| next.remove())
     }
@@ -49,9 +49,9 @@ mod tests {
     use crate::arrays::core::envelope::{Delivery, Payload};
     use crate::ids::{ArrayId, ChunkId, Sender};
 
-    fn message(key: u64) -> Envelope {
+    fn message(key: u64) -> Box<Letter> {
         let delivery = Delivery { from: Sender::RUNTIME, payload: Payload::Start };
-        Envelope { to: ChunkId { array: ArrayId(0), key }, delivery }
+        Letter::new(ChunkId { array: ArrayId(0), key }, delivery)
     }
 
     #[test]

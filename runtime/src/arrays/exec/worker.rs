@@ -25,6 +25,7 @@ use crate::arrays::core::collect::Arrival;
 use crate::arrays::core::envelope::{Delivery, Payload};
 use crate::arrays::core::erased::ErasedSlot;
 use crate::arrays::core::handler::{Effect, Handler, Outlet};
+use crate::arrays::core::mail::{Blanks, Left, Letter, Mail, Outbox};
 use crate::arrays::core::packet::{Cargo, Packet, Traveller};
 use crate::arrays::core::rank::Actions;
 use crate::error::Error;
@@ -89,14 +90,14 @@ impl<'r> Worker<'r> {
 
     /// Looks for a ready chunk and runs it. False if there is none.
     #[inline]
-    pub(crate) fn step(&mut self, outbox: &mut Vec<Effect>) -> bool {
+    pub(crate) fn step(&mut self, outbox: &mut Outbox) -> bool {
         let Some(cell) = self.shared.scheduler.find(self.id, &mut self.ready) else { return false };
         self.run(cell, outbox);
         true
     }
 
     /// Runs the chunk whose token this is, for the mail it has now.
-    fn run(&mut self, id: CellId, outbox: &mut Vec<Effect>) {
+    fn run(&mut self, id: CellId, outbox: &mut Outbox) {
         let shared = self.shared;
         let cell = shared.cells.get(id);
         let (chunk, mut slot, mut mail) = match cell.mailbox.begin() {
@@ -108,58 +109,55 @@ impl<'r> Worker<'r> {
         }
         self.instruments.turn_to(chunk);
         let left = self.simulated.mix(&mut mail);
-        let (handled, fate) = self.handle(chunk, &mut *slot, &mut mail[..left], outbox, id);
-        if handled == mail.len() {
-            mail.clear();
-        } else {
-            mail.drain(..handled);
-        }
-        if fate == Chunk::Removed {
+        if self.handle(chunk, &mut *slot, &mut mail, left, outbox, id) == Chunk::Removed {
             return self.vacate(chunk, id, slot, mail);
         }
-        match cell.mailbox.finish(slot, &mut mail) {
+        match cell.mailbox.finish(slot, mail) {
             Finished::Idle => {}
             Finished::Token => self.put(id),
             Finished::Held => self.with_core(|core, now_ns, out| core.held(now_ns, out)),
         }
-        self.outgoing.keep_buffer(mail);
     }
 
-    /// Handles messages, and says how many. Each is a function (state, message) -> (state, outbox), flushed before the next.
+    /// Handles so many messages at most. Each is a function (state, message) -> (state, outbox), flushed before the next.
     #[inline]
     fn handle(
         &mut self,
         chunk: ChunkId,
         slot: &mut dyn ErasedSlot,
-        mail: &mut [Delivery],
-        outbox: &mut Vec<Effect>,
+        mail: &mut Mail,
+        mut left: usize,
+        outbox: &mut Outbox,
         cell: CellId,
-    ) -> (usize, Chunk) {
+    ) -> Chunk {
         let facts = &self.shared.facts;
-        let mut handled = 0;
-        while let Some(delivery) = mail.get_mut(handled) {
-            handled += 1;
+        while left > 0
+            && let Some(mut letter) = mail.next()
+        {
+            left -= 1;
             self.instruments.begin();
-            if let Err(why) = slot.deliver(delivery, Handler { chunk, outbox, facts, outlet: self }) {
+            let handler = Handler { chunk, outbox, facts, outlet: self };
+            if let Err(why) = slot.deliver(&mut letter.message, handler) {
                 let what = format!("a message to {}", self.describe(chunk));
                 self.fail(Error::Wire { rank: facts.rank, what, why: why.to_string() });
-                return (handled, Chunk::Stays);
+                return Chunk::Stays;
             }
+            outbox.blanks.keep(letter);
             let fate = self.carry_out_effects(chunk, slot, outbox, cell);
             self.instruments.lap(cell);
             match fate {
                 Chunk::Stays => {}
-                Chunk::Removed => return (handled, fate),
-                Chunk::Ended => return (handled, Chunk::Stays),
+                Chunk::Removed => return fate,
+                Chunk::Ended => return Chunk::Stays,
             }
-            if self.looks_around && handled < mail.len() && self.has_run_long() {
-                self.look_around(chunk);
+            if self.looks_around && !mail.is_empty() && self.has_run_long() {
+                self.look_around(chunk, &mut outbox.blanks);
                 if self.shared.scheduler.stopped() {
-                    return (handled, Chunk::Stays);
+                    return Chunk::Stays;
                 }
             }
         }
-        (handled, Chunk::Stays)
+        Chunk::Stays
     }
 
     /// Tells whether it is time to look around, though the chunk that runs has more mail: by the clock where
@@ -174,48 +172,48 @@ impl<'r> Worker<'r> {
 
     /// Sends and receives in the middle of a run.
     #[cold]
-    fn look_around(&mut self, chunk: ChunkId) {
-        self.progress();
+    fn look_around(&mut self, chunk: ChunkId, blanks: &mut Blanks) {
+        self.progress(blanks);
         self.instruments.turn_to(chunk);
     }
 
-    /// Hop 2, the flush: carries out the effects of a handler that has returned, in order. Messages are sent from where
-    /// they lie; most handlers leave nothing else.
+    /// Hop 2, the flush: carries out the effects of a handler that has returned, in order. Most leave only letters.
     #[inline]
     fn carry_out_effects(
         &mut self,
         chunk: ChunkId,
         slot: &mut dyn ErasedSlot,
-        outbox: &mut Vec<Effect>,
+        outbox: &mut Outbox,
         cell: CellId,
     ) -> Chunk {
-        let mut sent = 0;
-        while let Some(Effect::Send { to, delivery }) = outbox.get_mut(sent) {
-            self.send(*to, delivery);
-            sent += 1;
-        }
-        if sent == outbox.len() {
-            outbox.clear();
+        if outbox.has_only_letters() {
+            outbox.take_letters().for_each(|letter| self.send(letter, &mut outbox.blanks));
             return Chunk::Stays;
         }
-        self.carry_out_others(chunk, slot, outbox.drain(..).skip(sent), cell)
+        self.carry_out_all(chunk, slot, outbox, cell)
     }
 
-    /// The same from the first effect on that is no message to a chunk.
+    /// The same where there are effects besides letters.
     #[inline(never)]
-    fn carry_out_others(
+    fn carry_out_all(
         &mut self,
         chunk: ChunkId,
         slot: &mut dyn ErasedSlot,
-        effects: impl Iterator<Item = Effect>,
+        outbox: &mut Outbox,
         cell: CellId,
     ) -> Chunk {
         let mut fate = Chunk::Stays;
-        for effect in effects {
+        for left in outbox.take() {
+            let effect = match left {
+                Left::Letter(letter) => {
+                    self.send(letter, &mut outbox.blanks);
+                    continue;
+                }
+                Left::Effect(effect) => effect,
+            };
             match effect {
-                Effect::Send { to, mut delivery } => self.send(to, &mut delivery),
-                Effect::SendAtQuiescence { to, delivery } => self.send_at_quiescence(to, delivery),
-                Effect::SendAfter { delay, delivery } => self.send_after(chunk, delay, delivery),
+                Effect::SendAtQuiescence(letter) => self.send_at_quiescence(letter),
+                Effect::SendAfter { delay, letter } => self.send_after(delay, letter),
                 Effect::Broadcast { .. } | Effect::Multicast { .. } => self.spread(chunk, effect),
                 Effect::Contribute { agreement, values } => {
                     let report = slot.passport().reductions.report();
@@ -275,18 +273,19 @@ impl<'r> Worker<'r> {
         let mut waits = true;
         self.with_core(|core, _, out| waits = core.at_sync(arrival, out));
         if !waits {
-            let mut resume = Some(Delivery { from: Sender::RUNTIME, payload: Payload::Resume });
-            let pushed = self.push(cell, chunk, &mut resume, By::Core);
-            assert!(pushed, "a chunk that runs is in its cell");
+            let resume = Delivery { from: Sender::RUNTIME, payload: Payload::Resume };
+            let refused = self.push(cell, Letter::new(chunk, resume), By::Core);
+            assert!(refused.is_none(), "a chunk that runs is in its cell");
         }
     }
 
     /// Gives back the cell of a chunk that was removed. Mail it did not handle is counted and dropped: it was for this
     /// chunk, and not for the next of its index.
-    fn vacate(&mut self, chunk: ChunkId, id: CellId, slot: Box<dyn ErasedSlot>, mail: Vec<Delivery>) {
+    fn vacate(&mut self, chunk: ChunkId, id: CellId, slot: Box<dyn ErasedSlot>, mail: Mail) {
         let cell = self.shared.cells.get(id);
         let kept = slot.into_kept();
-        let unread = kept.into_iter().chain(mail).chain(cell.mailbox.vacate());
+        let unread =
+            kept.into_iter().chain(mail.into_messages()).chain(cell.mailbox.vacate().into_messages());
         // Broadcasts and results for all have no number: they are for whoever is there.
         let own = unread.filter(|delivery| delivery.from.number > 0);
         let array = &self.shared.arrays[chunk.array.index()];
@@ -303,20 +302,24 @@ impl<'r> Worker<'r> {
 }
 
 impl Outlet for Worker<'_> {
-    fn flush(&mut self, chunk: ChunkId, outbox: &mut Vec<Effect>) {
-        let message = |effect: &Effect| {
-            matches!(effect, Effect::Send { .. } | Effect::Broadcast { .. } | Effect::Multicast { .. })
-        };
-        let messages = outbox.iter().take_while(|effect| message(effect)).count();
+    fn flush(&mut self, chunk: ChunkId, outbox: &mut Outbox) {
         if let Some(recorder) = self.instruments.recorder() {
             recorder.flushes();
         }
-        for effect in outbox.drain(..messages) {
-            match effect {
-                Effect::Send { to, mut delivery } => self.send(to, &mut delivery),
-                spread => self.spread(chunk, spread),
+        let mut all = outbox.take().peekable();
+        let leaves_now = |left: &Left| {
+            matches!(
+                left,
+                Left::Letter(_) | Left::Effect(Effect::Broadcast { .. } | Effect::Multicast { .. })
+            )
+        };
+        while let Some(left) = all.next_if(leaves_now) {
+            match left {
+                Left::Letter(letter) => self.send(letter, &mut outbox.blanks),
+                Left::Effect(spread) => self.spread(chunk, spread),
             }
         }
+        all.for_each(|left| outbox.put_back(left));
         self.gateway.idle();
         // This worker is busy for longer: somebody else should run what it has just made ready.
         self.shared.scheduler.wake_one(self.id);

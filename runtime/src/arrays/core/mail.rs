@@ -1,0 +1,277 @@
+//! Letters: where a message lies from the handler that sends it to the one that receives it.
+//!
+//! A message is written once, on a blank letter of its worker. Outbox and mailbox are lists of letters and pass them on
+//! by a pointer; who has read one keeps it as a blank.
+
+use std::mem::ManuallyDrop;
+
+use super::envelope::{Delivery, Payload};
+use super::handler::Effect;
+use crate::ids::{ChunkId, Sender};
+
+/// A message, and the letter behind it in a list.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Letter<M = Delivery> {
+    pub(crate) to: ChunkId,
+    pub(crate) message: M,
+    next: Link<M>,
+}
+
+/// The rest of a list. [`Mail`] drops letters one after the other: left to themselves they would be dropped as deep as
+/// the list is long, and each step of a letter would ask whether there is something to drop.
+type Link<M> = ManuallyDrop<Option<Box<Letter<M>>>>;
+
+impl<M> Letter<M> {
+    pub(crate) fn new(to: ChunkId, message: M) -> Box<Letter<M>> {
+        Box::new(Letter { to, message, next: ManuallyDrop::new(None) })
+    }
+}
+
+/// Letters in a list, in one word.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Mail<M = Delivery> {
+    first: Link<M>,
+}
+
+impl<M> Default for Mail<M> {
+    fn default() -> Mail<M> {
+        Mail { first: ManuallyDrop::new(None) }
+    }
+}
+
+impl<M> Mail<M> {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    /// Puts a letter before all others.
+    #[inline]
+    pub(crate) fn push(&mut self, mut letter: Box<Letter<M>>) {
+        letter.next = ManuallyDrop::new(self.first.take());
+        self.first = ManuallyDrop::new(Some(letter));
+    }
+
+    /// Takes all letters, the last first. O(n).
+    #[inline]
+    pub(crate) fn take_reversed(&mut self) -> Mail<M> {
+        let mut reversed = Mail::default();
+        for letter in self {
+            reversed.push(letter);
+        }
+        reversed
+    }
+
+    #[cold]
+    fn clear(&mut self) {
+        self.by_ref().for_each(drop);
+    }
+
+    /// The messages, without their letters.
+    pub(crate) fn into_messages(self) -> impl Iterator<Item = M> {
+        self.map(|letter| letter.message)
+    }
+}
+
+/// Takes the first letter.
+impl<M> Iterator for Mail<M> {
+    type Item = Box<Letter<M>>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Box<Letter<M>>> {
+        let mut first = self.first.take()?;
+        self.first = ManuallyDrop::new(first.next.take());
+        Some(first)
+    }
+}
+
+impl<M> FromIterator<Box<Letter<M>>> for Mail<M> {
+    fn from_iter<I: IntoIterator<Item = Box<Letter<M>>>>(letters: I) -> Mail<M> {
+        let mut newest_first = Mail::default();
+        letters.into_iter().for_each(|letter| newest_first.push(letter));
+        newest_first.take_reversed()
+    }
+}
+
+impl<M> Drop for Mail<M> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.is_empty() {
+            self.clear();
+        }
+    }
+}
+
+/// Blank letters of a worker: what is on them may be forgotten.
+#[derive(Default)]
+#[expect(clippy::vec_box, reason = "a letter stays where it lies")]
+pub(crate) struct Blanks(Vec<Box<Letter>>);
+
+/// Blanks that a worker keeps, at most.
+const BLANKS_MAX: usize = 256;
+
+impl Blanks {
+    /// A letter with this on it.
+    #[inline]
+    pub(crate) fn write(
+        &mut self,
+        to: ChunkId,
+        from: Sender,
+        payload: impl FnOnce() -> Payload,
+    ) -> Box<Letter> {
+        match self.0.pop() {
+            Some(mut letter) => {
+                letter.to = to;
+                let nothing = std::mem::replace(&mut letter.message, Delivery { from, payload: payload() });
+                #[expect(clippy::mem_forget, reason = "dropping nothing is a twentieth of a message")]
+                std::mem::forget(nothing);
+                letter
+            }
+            None => Letter::new(to, Delivery { from, payload: payload() }),
+        }
+    }
+
+    /// Takes the message from a letter, and keeps that.
+    #[inline]
+    pub(crate) fn read(&mut self, mut letter: Box<Letter>) -> Delivery {
+        let delivery = letter.message.take();
+        if self.0.len() < BLANKS_MAX {
+            self.0.push(letter);
+        }
+        delivery
+    }
+
+    /// Keeps a letter whose message was taken by its handler, or drops it where more is left of it than nothing.
+    #[inline]
+    pub(crate) fn keep(&mut self, letter: Box<Letter>) {
+        let nothing_left = matches!(&letter.message.payload, Payload::Value(value) if !value.is_heap());
+        if nothing_left && self.0.len() < BLANKS_MAX {
+            self.0.push(letter);
+        }
+    }
+}
+
+/// What a handler leaves, in order: letters, and effects that are no message to a single chunk.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    newest_first: Mail,
+    letters: usize,
+    /// With the number of letters before each.
+    effects: Vec<(usize, Effect)>,
+    pub(crate) blanks: Blanks,
+}
+
+/// One thing that a handler left.
+pub(crate) enum Left {
+    Letter(Box<Letter>),
+    Effect(Effect),
+}
+
+impl Outbox {
+    /// Leaves a message to a single chunk.
+    #[inline]
+    pub(crate) fn send(&mut self, to: ChunkId, from: Sender, payload: impl FnOnce() -> Payload) {
+        let letter = self.blanks.write(to, from, payload);
+        self.newest_first.push(letter);
+        self.letters += 1;
+    }
+
+    /// Leaves an effect.
+    pub(crate) fn push(&mut self, effect: Effect) {
+        self.effects.push((self.letters, effect));
+    }
+
+    /// Leaves again what was taken.
+    pub(crate) fn put_back(&mut self, left: Left) {
+        match left {
+            Left::Letter(letter) => {
+                self.newest_first.push(letter);
+                self.letters += 1;
+            }
+            Left::Effect(effect) => self.push(effect),
+        }
+    }
+
+    /// Tells whether there is nothing but letters.
+    #[inline]
+    pub(crate) fn has_only_letters(&self) -> bool {
+        self.effects.is_empty()
+    }
+
+    /// Takes the letters.
+    #[inline]
+    pub(crate) fn take_letters(&mut self) -> Mail {
+        self.letters = 0;
+        self.newest_first.take_reversed()
+    }
+
+    /// Takes everything.
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = Left> + use<> {
+        let mut letters = self.take_letters();
+        let mut effects = std::mem::take(&mut self.effects).into_iter().peekable();
+        let mut taken = 0;
+        std::iter::from_fn(move || {
+            if let Some((_, effect)) = effects.next_if(|&(before, _)| before == taken) {
+                return Some(Left::Effect(effect));
+            }
+            taken += 1;
+            letters.next().map(Left::Letter)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{ArrayId, RUNTIME};
+
+    fn mail(keys: impl IntoIterator<Item = u64>) -> Mail<()> {
+        keys.into_iter().map(|key| Letter::new(ChunkId { array: ArrayId(0), key }, ())).collect()
+    }
+
+    fn keys(mail: Mail<()>) -> Vec<u64> {
+        mail.map(|letter| letter.to.key).collect()
+    }
+
+    #[test]
+    fn letters_are_taken_in_order_and_reversed() {
+        assert_eq!(keys(mail(0..5)), [0, 1, 2, 3, 4]);
+        let mut taken = mail(0..5);
+        assert_eq!(taken.next().map(|letter| letter.to.key), Some(0));
+        assert_eq!(keys(taken.take_reversed()), [4, 3, 2, 1]);
+        assert!(taken.is_empty());
+    }
+
+    #[test]
+    fn a_list_longer_than_the_stack_is_dropped_with_all_its_messages() {
+        let message = std::sync::Arc::new(());
+        let letters = (0..1_000_000).map(|_| Letter::new(RUNTIME, message.clone()));
+        drop(letters.collect::<Mail<_>>());
+        assert_eq!(std::sync::Arc::strong_count(&message), 1);
+    }
+
+    #[test]
+    fn what_a_handler_leaves_stays_in_order_also_when_some_is_put_back() {
+        let (mut outbox, to) = (Outbox::default(), |key| ChunkId { array: ArrayId(0), key });
+        let names = |left: &Left| match left {
+            Left::Letter(letter) => format!("letter {}", letter.to.key),
+            Left::Effect(Effect::Fail(why)) => format!("effect {why}"),
+            Left::Effect(_) => unreachable!("nothing else was left"),
+        };
+        for key in 0..3 {
+            outbox.push(Effect::Fail(format!("before {key}").into()));
+            outbox.send(to(key), Sender::RUNTIME, || Payload::Resume);
+        }
+        outbox.push(Effect::Fail("at the end".into()));
+        let mut left: Vec<_> = outbox.take().collect();
+        let order: Vec<_> = left.iter().map(names).collect();
+        let expected = ["before 0", "0", "before 1", "1", "before 2", "2", "at the end"];
+        assert!(order.iter().zip(expected).all(|(left, word)| left.ends_with(word)) && order.len() == 7);
+        left.drain(..3).for_each(drop);
+        left.into_iter().for_each(|left| outbox.put_back(left));
+        outbox.send(to(9), Sender::RUNTIME, || Payload::Resume);
+        let rest: Vec<_> = outbox.take().map(|left| names(&left)).collect();
+        assert_eq!(rest[..4], order[3..]);
+        assert_eq!(rest[4..], ["letter 9"]);
+    }
+}
