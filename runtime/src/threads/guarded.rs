@@ -21,7 +21,7 @@ pub(crate) use real::Guarded;
 #[cfg(loom)]
 pub(crate) use modelled::{Guarded, Owner, Restore};
 
-/// The identity of a worker; 0 stands for "any thread".
+/// The identity of a worker, or of any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tag(u32);
 
@@ -31,12 +31,17 @@ impl Tag {
     pub(crate) fn mint() -> Tag {
         static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
         let tag = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        assert!(tag != 0, "4 billion workers have been started in this process");
+        assert!(tag != 0 && tag < Tag::BUSY.0, "4 billion workers have been started in this process");
         Tag(tag)
     }
 
     /// Values created for this tag are mutexes.
-    pub(crate) const SHARED: Tag = Tag(0);
+    pub(crate) const SHARED: Tag = Tag(u32::MAX);
+    /// No worker has it: a guard is alive.
+    const BUSY: Tag = Tag(u32::MAX - 1);
+    /// A thread that has entered with none.
+    #[cfg(not(loom))]
+    const NONE: Tag = Tag(0);
 }
 
 #[cfg(not(loom))]
@@ -48,25 +53,28 @@ mod real {
     use std::cell::{Cell, UnsafeCell};
     use std::marker::PhantomData;
     use std::ops::{Deref, DerefMut};
+    use std::sync::atomic::{AtomicU32, Ordering};
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
     use super::Tag;
 
     thread_local! {
-        static ENTERED: Cell<u32> = const { Cell::new(0) };
+        static ENTERED: Cell<Tag> = const { Cell::new(Tag::NONE) };
     }
 
     /// A value that one worker, or the workers of one rank, may touch.
     pub(crate) struct Guarded<T> {
         owner: Tag,
-        busy: Cell<bool>,
+        /// The tag of who may take a guard now without asking further: the owner, if no guard is alive.
+        free_for: AtomicU32,
         lock: Mutex<()>,
         value: UnsafeCell<T>,
     }
 
-    // SAFETY: in shared mode `value` is reached through `lock` only. In alone mode `value` and `busy` are reached by
-    // the thread that has entered with `owner` only (rule 1, checked in `lock`), which is one thread at a time (rule 2,
-    // upheld by `Owner`, which alone can enter and never leaves the thread that minted it). `T: Send` because the value may be dropped on another thread.
+    // SAFETY: in shared mode `value` is reached through `lock` only: no thread enters with that tag. In alone mode it is
+    // reached by the thread that has entered with `owner` only (rule 1, checked in `lock`), which is one thread at a
+    // time (rule 2, upheld by `Owner`, which alone can enter and never leaves the thread that minted it); that thread alone
+    // changes `free_for`. `T: Send` because the value may be dropped on another thread.
     unsafe impl<T: Send> Sync for Guarded<T> {}
 
     /// A thread's claim to a tag. It cannot be sent to another thread.
@@ -88,12 +96,12 @@ mod real {
         /// From now on the thread owns what is guarded for this tag, and nothing else.
         #[inline]
         pub(crate) fn enter(&self) {
-            ENTERED.set(self.tag.0);
+            ENTERED.set(self.tag);
         }
     }
 
     /// Enters again, when dropped, with the tag that the thread had when this was made.
-    pub(crate) struct Restore(u32);
+    pub(crate) struct Restore(Tag);
 
     impl Restore {
         pub(crate) fn later() -> Restore {
@@ -110,7 +118,8 @@ mod real {
     impl<T> Guarded<T> {
         /// A value for the worker with `owner`'s tag alone, or for all with [`Tag::SHARED`].
         pub(crate) fn new(owner: Tag, value: T) -> Guarded<T> {
-            Guarded { owner, busy: Cell::new(false), lock: Mutex::new(()), value: UnsafeCell::new(value) }
+            let free_for = AtomicU32::new(owner.0);
+            Guarded { owner, free_for, lock: Mutex::new(()), value: UnsafeCell::new(value) }
         }
 
         /// Exclusive access. Blocks in shared mode while another thread has it.
@@ -119,14 +128,27 @@ mod real {
         /// In alone mode, if the thread does not enter the tag or holds a guard already: a defect of the runtime.
         #[inline]
         pub(crate) fn lock(&self) -> Guard<'_, T> {
-            if self.owner == Tag::SHARED {
-                // A panic while the lock was held ends the run; what it left is only ever read to say so.
-                let held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-                return Guard { guarded: self, held: Some(held), access: PhantomData };
+            if self.free_for.load(Ordering::Relaxed) != ENTERED.get().0 {
+                return self.lock_shared();
             }
-            assert!(ENTERED.get() == self.owner.0, "a rank with one worker is touched by that worker only");
-            assert!(!self.busy.replace(true), "no guard is alive when a worker takes one");
+            self.free_for.store(Tag::BUSY.0, Ordering::Relaxed);
             Guard { guarded: self, held: None, access: PhantomData }
+        }
+
+        #[inline]
+        fn lock_shared(&self) -> Guard<'_, T> {
+            if self.owner != Tag::SHARED {
+                self.refuse();
+            }
+            // A panic while the lock was held ends the run; what it left is only ever read to say so.
+            let held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+            Guard { guarded: self, held: Some(held), access: PhantomData }
+        }
+
+        #[cold]
+        fn refuse(&self) -> ! {
+            assert!(ENTERED.get() == self.owner, "a rank with one worker is touched by that worker only");
+            panic!("no guard is alive when a worker takes one");
         }
     }
 
@@ -144,7 +166,7 @@ mod real {
         #[inline]
         fn deref(&self) -> &T {
             // SAFETY: this guard is the only one alive: in shared mode because it holds the mutex, in alone mode because
-            // `busy` was false when it was made, on the one thread that may make one.
+            // `free_for` named the owner when it was made, on the one thread that may make one.
             unsafe { &*self.guarded.value.get() }
         }
     }
@@ -161,7 +183,7 @@ mod real {
         #[inline]
         fn drop(&mut self) {
             if self.held.is_none() {
-                self.guarded.busy.set(false);
+                self.guarded.free_for.store(self.guarded.owner.0, Ordering::Relaxed);
             }
         }
     }

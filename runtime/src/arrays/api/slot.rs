@@ -75,6 +75,35 @@ impl<C: Chunk> Slot<C> {
         }
     }
 
+    /// The same where it is no typed value.
+    #[inline(never)]
+    fn deliver_other(&mut self, delivery: &mut Delivery, handler: Handler<'_>) -> Result<(), WireError> {
+        let from = delivery.from;
+        let message = match &mut delivery.payload {
+            Payload::Encoded(bytes) => decode_message::<C>(&std::mem::take(bytes))?,
+            Payload::Reduced { tag, values } => {
+                handler.outlet.note("reduced", self.passport.syncs.next, from);
+                let message = C::reduced(*tag, Values::clone(values));
+                handler.outlet.keeps();
+                message
+            }
+            Payload::Start => {
+                self.call("start", handler, C::start);
+                return Ok(());
+            }
+            Payload::Resume => {
+                self.resume(handler);
+                return Ok(());
+            }
+            insertion @ (Payload::Insertion { .. } | Payload::EncodedInsertion { .. }) => {
+                return self.insert(from, insertion, handler);
+            }
+            Payload::Value(_) => unreachable!("it was asked for before"),
+        };
+        self.offer(from, &mut Some(message), handler);
+        Ok(())
+    }
+
     /// Inserts a chunk, as its handlers do. One that waits does so when it goes on.
     #[inline(never)]
     fn insert(&mut self, from: Sender, payload: &mut Payload, handler: Handler<'_>) -> Result<(), WireError> {
@@ -187,33 +216,11 @@ impl<C: Chunk> ErasedSlot for Slot<C> {
     #[inline]
     fn deliver(&mut self, delivery: &mut Delivery, handler: Handler<'_>) -> Result<(), WireError> {
         tracing::trace!(hop = 5, "Slot::deliver");
-        let from = delivery.from;
-        let mut made;
-        let message = match &mut delivery.payload {
-            Payload::Value(value) => value.downcast_mut().expect("its array's handle fixed the type"),
-            Payload::Encoded(bytes) => {
-                made = Some(decode_message::<C>(&std::mem::take(bytes))?);
-                &mut made
-            }
-            Payload::Reduced { tag, values } => {
-                handler.outlet.note("reduced", self.passport.syncs.next, from);
-                made = Some(C::reduced(*tag, Values::clone(values)));
-                handler.outlet.keeps();
-                &mut made
-            }
-            Payload::Start => {
-                self.call("start", handler, C::start);
-                return Ok(());
-            }
-            Payload::Resume => {
-                self.resume(handler);
-                return Ok(());
-            }
-            insertion @ (Payload::Insertion { .. } | Payload::EncodedInsertion { .. }) => {
-                return self.insert(from, insertion, handler);
-            }
+        let Payload::Value(value) = &mut delivery.payload else {
+            return self.deliver_other(delivery, handler);
         };
-        self.offer(from, message, handler);
+        let message = value.downcast_mut().expect("its array's handle fixed the type");
+        self.offer(delivery.from, message, handler);
         Ok(())
     }
 

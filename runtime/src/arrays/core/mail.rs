@@ -55,6 +55,13 @@ impl<M> Mail<M> {
     /// Takes all letters, the last first. O(n).
     #[inline]
     pub(crate) fn take_reversed(&mut self) -> Mail<M> {
+        match &*self.first {
+            Some(first) if first.next.is_some() => self.reverse_many(),
+            _ => std::mem::take(self),
+        }
+    }
+
+    fn reverse_many(&mut self) -> Mail<M> {
         let mut reversed = Mail::default();
         for letter in self {
             reversed.push(letter);

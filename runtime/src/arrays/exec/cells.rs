@@ -1,7 +1,7 @@
 //! The table of cells of a rank: a stable place for every chunk.
 //!
 //! A ready token is a cell's number, so scheduling a chunk counts no references. Cells never move: the table grows by
-//! segments, each twice as long as the one before, and is never shrunk; freed cells are used again.
+//! segments, each twice as long as the one before as far as numbers go, and is never shrunk; freed cells are used again.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -13,9 +13,13 @@ use crate::arrays::core::mail::Mail;
 use crate::ids::{CellId, ChunkId};
 use crate::threads::guarded::{Guarded, Tag};
 
-/// Length of the first segment.
+/// Length of the first segment, and of the longest.
 const FIRST: u32 = 64;
-const SEGMENTS: usize = 27;
+const LONGEST: u32 = 1 << OFFSET_BITS;
+/// A cell's number is that of its segment, and in the low bits its place there.
+const OFFSET_BITS: u32 = 26;
+/// All there can be but the last: no cell has the greatest number.
+const SEGMENTS: usize = (1 << (u32::BITS - OFFSET_BITS)) - 1;
 
 /// One chunk's place: its mailbox and what its handlers have cost.
 pub(crate) struct Cell {
@@ -47,7 +51,7 @@ impl Cell {
 
 struct Free {
     cells: Vec<CellId>,
-    next: u32,
+    next: CellId,
 }
 
 /// All cells of a rank.
@@ -59,7 +63,7 @@ pub(crate) struct Cells {
 
 impl Cells {
     pub(crate) fn new(owner: Tag) -> Cells {
-        let free = Guarded::new(owner, Free { cells: Vec::new(), next: 0 });
+        let free = Guarded::new(owner, Free { cells: Vec::new(), next: CellId(0) });
         Cells { owner, segments: [const { OnceLock::new() }; SEGMENTS], free }
     }
 
@@ -83,11 +87,14 @@ impl Cells {
         if let Some(id) = free.cells.pop() {
             return id;
         }
-        let id = CellId(free.next);
-        free.next = free.next.checked_add(1).expect("a rank holds at most 4 billion chunks");
-        let (segment, _) = locate(id);
-        let length = FIRST << segment;
-        self.segments[segment].get_or_init(|| (0..length).map(|_| Cell::new(self.owner)).collect());
+        let id = free.next;
+        let (segment, offset) = locate(id);
+        let segments = &self.segments;
+        assert!(segment < SEGMENTS, "a rank holds at most 2.9 billion chunks");
+        let cells =
+            segments[segment].get_or_init(|| (0..length(segment)).map(|_| Cell::new(self.owner)).collect());
+        let last = offset + 1 == cells.len();
+        free.next = if last { CellId((segment as u32 + 1) << OFFSET_BITS) } else { CellId(id.0 + 1) };
         id
     }
 
@@ -98,15 +105,21 @@ impl Cells {
 
     /// Every cell that was ever used.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Cell> {
-        let used = self.free.lock().next;
-        (0..used).map(|id| self.get(CellId(id)))
+        let (last, used) = locate(self.free.lock().next);
+        let segments = self.segments.iter().map_while(OnceLock::get).enumerate();
+        segments.flat_map(move |(segment, cells)| if segment < last { &cells[..] } else { &cells[..used] })
     }
 }
 
+/// The segment of a cell, and its place there.
+#[inline]
 fn locate(id: CellId) -> (usize, usize) {
-    let position = u64::from(id.0) + u64::from(FIRST);
-    let segment = position.ilog2() - FIRST.ilog2();
-    (segment as usize, (position - (u64::from(FIRST) << segment)) as usize)
+    ((id.0 >> OFFSET_BITS) as usize, (id.0 % LONGEST) as usize)
+}
+
+/// The length of a segment.
+fn length(segment: usize) -> u32 {
+    FIRST << (LONGEST / FIRST).ilog2().min(segment as u32)
 }
 
 #[cfg(test)]
@@ -114,12 +127,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn segments_follow_each_other_without_gap_or_overlap() {
-        assert_eq!(locate(CellId(0)), (0, 0));
-        assert_eq!(locate(CellId(63)), (0, 63));
-        assert_eq!(locate(CellId(64)), (1, 0));
-        assert_eq!(locate(CellId(191)), (1, 127));
-        assert_eq!(locate(CellId(192)), (2, 0));
-        assert_eq!(locate(CellId(u32::MAX)).0, SEGMENTS - 1);
+    fn numbers_are_given_once_and_all_cells_are_seen_and_used_again() {
+        let cells = Cells::new(Tag::SHARED);
+        let mut given: Vec<CellId> = (0..1000).map(|_| cells.reserve()).collect();
+        assert_eq!(cells.iter().count(), 1000);
+        for (number, &id) in given.iter().enumerate() {
+            cells.get(id).last_worker.store(number as u32, Ordering::Relaxed);
+        }
+        assert!(cells.iter().map(|cell| cell.last_worker.load(Ordering::Relaxed)).eq(0..1000));
+        cells.free(given[500]);
+        assert_eq!(cells.reserve(), given[500]);
+        given.dedup();
+        assert_eq!(given.len(), 1000);
+    }
+
+    #[test]
+    fn segments_double_up_to_the_longest_that_has_numbers() {
+        assert_eq!([0, 1, 2].map(length), [64, 128, 256]);
+        assert_eq!([20, 21, SEGMENTS - 1].map(length), [LONGEST; 3]);
+        assert_eq!(locate(CellId((20 << OFFSET_BITS) + LONGEST - 1)), (20, LONGEST as usize - 1));
     }
 }

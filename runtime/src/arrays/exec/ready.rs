@@ -17,7 +17,8 @@ use crate::ids::{CellId, WorkerId};
 /// A lone worker takes the newest token, but every so many times the oldest.
 const OLDEST_EVERY: u32 = 8;
 
-/// One worker's own queue.
+/// One worker's own queue. With a tag of its own: one in a niche takes longer to read, at each token.
+#[repr(u8)]
 pub(crate) enum Ready {
     /// The rank has one worker, nobody else can look. The newest token is apart: it is often the only one. See
     /// [`Ready::find`] for the order.
@@ -70,11 +71,16 @@ impl Ready {
     #[inline]
     pub(crate) fn push(&mut self, token: CellId) {
         match self {
-            Ready::Alone { newest, older, .. } => {
-                if let Some(before) = newest.replace(token) {
-                    older.push_back(before);
-                }
-            }
+            Ready::Alone { newest: newest @ None, .. } => *newest = Some(token),
+            _ => self.push_among(token),
+        }
+    }
+
+    /// The same where there is a token already, or the worker is not alone.
+    #[inline(never)]
+    fn push_among(&mut self, token: CellId) {
+        match self {
+            Ready::Alone { newest, older, .. } => older.extend(newest.replace(token)),
             Ready::Stealing { deque, .. } => deque.push(token),
             Ready::Seeded { tokens, .. } => tokens.push(token),
         }

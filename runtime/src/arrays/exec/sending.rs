@@ -30,17 +30,28 @@ impl Outgoing {
     pub(crate) fn new(looks_at_sends: bool) -> Outgoing {
         Outgoing { known: FxHashMap::default(), looks_at_sends }
     }
+
+    #[inline(never)]
+    fn remember(&mut self, chunk: ChunkId, cell: CellId) {
+        self.known.insert(chunk, cell);
+    }
 }
 
 impl Worker<'_> {
     /// Hop 2. A letter whose message leaves the rank is blank again.
-    #[inline]
+    #[inline(always)]
     pub(super) fn send(&mut self, mut letter: Box<Letter>, blanks: &mut Blanks) {
         tracing::trace!(hop = 2, "Worker::flush");
         if self.outgoing.looks_at_sends && !self.look_at_send(&mut letter) {
             return;
         }
         self.send_on(letter, blanks);
+    }
+
+    /// The same where it is not what most handlers do.
+    #[inline(never)]
+    pub(super) fn send_one(&mut self, letter: Box<Letter>, blanks: &mut Blanks) {
+        self.send(letter, blanks);
     }
 
     /// Sends a message that was looked at.
@@ -54,7 +65,7 @@ impl Worker<'_> {
     }
 
     /// Asks the routes, and pushes if the chunk is here.
-    #[inline]
+    #[inline(always)]
     fn look_up_and_push(&mut self, lone: bool, letter: Box<Letter>, blanks: &mut Blanks) {
         let shared = self.shared;
         let core = shared.plane.lock();
@@ -63,17 +74,17 @@ impl Worker<'_> {
         let Route::Here(cell) = route else { return self.send_away(core, route, letter, blanks) };
         drop(core);
         if let Some(letter) = self.push(cell, letter, By::Chunk) {
-            return self.look_again(lone, letter, blanks);
+            return self.look_again(letter, blanks);
         }
         if !lone {
-            self.outgoing.known.insert(to, cell);
+            self.outgoing.remember(to, cell);
         }
     }
 
     /// A mailbox has refused: the routes changed between the look and the push.
     #[cold]
-    fn look_again(&mut self, lone: bool, letter: Box<Letter>, blanks: &mut Blanks) {
-        self.look_up_and_push(lone, letter, blanks);
+    fn look_again(&mut self, letter: Box<Letter>, blanks: &mut Blanks) {
+        self.send_on(letter, blanks);
     }
 
     /// Pushes without a look at the routes, which takes the lock of the core. Returns what was not sent.

@@ -32,6 +32,7 @@ use crate::error::Error;
 use crate::ids::{CellId, ChunkId, RUNTIME, Sender, WorkerId};
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 use crate::transport::Transport;
+use crate::wire::WireError;
 
 /// Time that a chunk runs before its worker looks at the transport in between, ns; and number of handlers where no time
 /// is measured.
@@ -102,7 +103,7 @@ impl<'r> Worker<'r> {
         let cell = shared.cells.get(id);
         let (chunk, mut slot, mut mail) = match cell.mailbox.begin() {
             Begun::Run(chunk, slot, mail) => (chunk, slot, mail),
-            Begun::Held => return self.with_core(|core, now_ns, out| core.held(now_ns, out)),
+            Begun::Held => return self.held(),
         };
         if !shared.scheduler.lone() {
             cell.last_worker.store(self.id.0, Ordering::Relaxed);
@@ -115,8 +116,14 @@ impl<'r> Worker<'r> {
         match cell.mailbox.finish(slot, mail) {
             Finished::Idle => {}
             Finished::Token => self.put(id),
-            Finished::Held => self.with_core(|core, now_ns, out| core.held(now_ns, out)),
+            Finished::Held => self.held(),
         }
+    }
+
+    /// A chunk that is to leave has come to rest.
+    #[cold]
+    fn held(&mut self) {
+        self.with_core(|core, now_ns, out| core.held(now_ns, out));
     }
 
     /// Handles so many messages at most. Each is a function (state, message) -> (state, outbox), flushed before the next.
@@ -138,8 +145,7 @@ impl<'r> Worker<'r> {
             self.instruments.begin();
             let handler = Handler { chunk, outbox, facts, outlet: self };
             if let Err(why) = slot.deliver(&mut letter.message, handler) {
-                let what = format!("a message to {}", self.describe(chunk));
-                self.fail(Error::Wire { rank: facts.rank, what, why: why.to_string() });
+                self.fail_to_decode(chunk, &why);
                 return Chunk::Stays;
             }
             outbox.blanks.keep(letter);
@@ -158,6 +164,12 @@ impl<'r> Worker<'r> {
             }
         }
         Chunk::Stays
+    }
+
+    #[cold]
+    fn fail_to_decode(&mut self, chunk: ChunkId, why: &WireError) {
+        let what = format!("a message to {}", self.describe(chunk));
+        self.fail(Error::Wire { rank: self.shared.facts.rank, what, why: why.to_string() });
     }
 
     /// Tells whether it is time to look around, though the chunk that runs has more mail: by the clock where
@@ -187,7 +199,9 @@ impl<'r> Worker<'r> {
         cell: CellId,
     ) -> Chunk {
         if outbox.has_only_letters() {
-            outbox.take_letters().for_each(|letter| self.send(letter, &mut outbox.blanks));
+            for letter in outbox.take_letters() {
+                self.send(letter, &mut outbox.blanks);
+            }
             return Chunk::Stays;
         }
         self.carry_out_all(chunk, slot, outbox, cell)
@@ -206,7 +220,7 @@ impl<'r> Worker<'r> {
         for left in outbox.take() {
             let effect = match left {
                 Left::Letter(letter) => {
-                    self.send(letter, &mut outbox.blanks);
+                    self.send_one(letter, &mut outbox.blanks);
                     continue;
                 }
                 Left::Effect(effect) => effect,
@@ -281,6 +295,7 @@ impl<'r> Worker<'r> {
 
     /// Gives back the cell of a chunk that was removed. Mail it did not handle is counted and dropped: it was for this
     /// chunk, and not for the next of its index.
+    #[cold]
     fn vacate(&mut self, chunk: ChunkId, id: CellId, slot: Box<dyn ErasedSlot>, mail: Mail) {
         let cell = self.shared.cells.get(id);
         let kept = slot.into_kept();
@@ -315,7 +330,7 @@ impl Outlet for Worker<'_> {
         };
         while let Some(left) = all.next_if(leaves_now) {
             match left {
-                Left::Letter(letter) => self.send(letter, &mut outbox.blanks),
+                Left::Letter(letter) => self.send_one(letter, &mut outbox.blanks),
                 Left::Effect(spread) => self.spread(chunk, spread),
             }
         }
