@@ -8,3 +8,4 @@ pub(crate) mod room;
 pub(crate) mod sleep;
 pub(crate) mod sync;
 pub(crate) mod team;
+pub(crate) mod ticks;

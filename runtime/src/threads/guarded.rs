@@ -1,4 +1,4 @@
-//! A lock that costs nothing where nobody else could come: the first of two files with `unsafe` in them.
+//! A lock that costs nothing where nobody else could come: the first of three files with `unsafe` in them.
 //!
 //! A rank with one worker is one thread, and most ranks have one worker. What several workers of a rank would share is
 //! behind a [`Guarded`]: with several workers it is a mutex; with one it only checks that the caller is that worker and

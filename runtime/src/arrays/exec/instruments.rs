@@ -9,6 +9,7 @@ use crate::ids::{CellId, ChunkId, ROOT, RUNTIME, Sender, SyncId, WorkerId};
 use crate::measure::meter::Meter;
 use crate::measure::sample::Observed;
 use crate::measure::speed::Speed;
+use crate::threads::ticks::Ticks;
 use crate::trace::at_work::AtWork;
 use crate::trace::recorder::Recorder;
 use crate::trace::{Part, UserEvent};
@@ -18,6 +19,8 @@ pub(crate) struct Instruments<'r> {
     shared: &'r RankShared,
     worker: WorkerId,
     meter: Option<Meter>,
+    /// The clock of laps.
+    ticks: Ticks,
     recorder: Option<Recorder>,
     speed: Option<Speed>,
     in_hand: InHand,
@@ -36,6 +39,7 @@ impl<'r> Instruments<'r> {
             shared,
             worker,
             meter: (shared.record.measures() || recorder.is_some()).then(|| Meter::new(now_ns)),
+            ticks: Ticks::new(&shared.clock),
             recorder,
             speed: None,
             in_hand: InHand::nothing("nothing"),
@@ -162,7 +166,7 @@ impl<'r> Instruments<'r> {
     #[inline(never)]
     fn measure_lap(&mut self, cell: CellId) {
         let Some(meter) = &mut self.meter else { return };
-        let now_ns = self.shared.clock.now_ns();
+        let now_ns = self.ticks.now_ns(&self.shared.clock);
         let wall_ns = meter.lap(cell, now_ns);
         self.shared.cells.get(cell).charge(wall_ns as i64);
         if let Some(recorder) = &mut self.recorder {

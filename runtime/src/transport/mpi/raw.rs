@@ -1,4 +1,4 @@
-//! MPI, made safe: the border to the library, and the second file with `unsafe`.
+//! MPI, made safe: the border to the library, and the third file with `unsafe`.
 //!
 //! rsmpi's own non-blocking calls borrow their buffers for a scope. A transport's sends outlive every scope: they must own
 //! what they send. So here a [`Sending`] and a [`Receiving`] hold their buffer until MPI is done with it, and leak it

@@ -1,0 +1,193 @@
+//! A worker's clock for laps: the processor's counter between two looks at the machine's clock.
+//!
+//! The counter takes half as long to read as the clock, which is a fifth of a short message. What it counts in a
+//! nanosecond is measured while the worker runs: the clock is read at least every [`REACH_NS`], and each reading is an
+//! *anchor* from which the counter tells the time until the next. Until two anchors are [`BASE_NS`] apart the clock
+//! tells it alone, and always where the kernel does not take the counter for its own clock: then it may stop, change its
+//! pace, or differ from vCPU to vCPU. The second file with `unsafe`, for the one instruction.
+//!
+//! # Error
+//! An anchor is off by as long as it takes to read (30 ns; one that took longer than [`READING_MAX`] is none), so the
+//! pace by 6e-6 at most and soon by less, and the time by some 6 ns at the end of its reach. That is below the time of
+//! a reading, and is not added up from one anchor to the next.
+
+use super::clock::Clock;
+
+/// Time for which an anchor is good, ns.
+const REACH_NS: u64 = 1_000_000;
+/// Time between the two anchors from which the pace is known, ns: at least, and until a new one begins.
+const BASE_NS: u64 = 10_000_000;
+const BASE_MAX_NS: u64 = 1_000_000_000;
+/// Ticks that the reading of an anchor may take: else the thread was interrupted.
+const READING_MAX: u64 = 1000;
+/// Binary places of `ns_per_tick`.
+const PLACES: u32 = 32;
+
+/// The clock of one worker.
+pub(crate) struct Ticks {
+    /// None where it is no clock.
+    counter: Option<Counter>,
+    anchor: Anchor,
+    /// Ticks for which the anchor is good; 0 while the pace is not known.
+    reach: u64,
+    ns_per_tick: u64,
+    base: Option<Anchor>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Anchor {
+    ticks: u64,
+    ns: u64,
+}
+
+#[derive(Clone, Copy)]
+enum Counter {
+    #[cfg(target_arch = "x86_64")]
+    Processor,
+    #[cfg(test)]
+    Test(fn() -> u64),
+}
+
+impl Ticks {
+    pub(crate) fn new(clock: &Clock) -> Ticks {
+        let counter = Counter::find().filter(|_| !clock.is_virtual());
+        Ticks { counter, anchor: Anchor::default(), reach: 0, ns_per_tick: 0, base: None }
+    }
+
+    /// Time since the run began, ns.
+    #[inline]
+    pub(crate) fn now_ns(&mut self, clock: &Clock) -> u64 {
+        let Some(counter) = self.counter else { return clock.now_ns() };
+        let passed = counter.read().wrapping_sub(self.anchor.ticks);
+        if passed < self.reach {
+            return self.anchor.ns + ((passed * self.ns_per_tick) >> PLACES);
+        }
+        self.look(counter, clock)
+    }
+
+    /// Reads the clock: an anchor from now on.
+    #[cold]
+    fn look(&mut self, counter: Counter, clock: &Clock) -> u64 {
+        let before = counter.read();
+        let ns = clock.now_ns();
+        let took = counter.read().wrapping_sub(before);
+        self.reach = 0;
+        if took <= READING_MAX {
+            self.anchor(Anchor { ticks: before + took / 2, ns });
+        }
+        ns
+    }
+
+    fn anchor(&mut self, anchor: Anchor) {
+        self.anchor = anchor;
+        let base = *self.base.get_or_insert(anchor);
+        let ns = anchor.ns.saturating_sub(base.ns);
+        if ns >= BASE_NS {
+            let ticks = anchor.ticks.wrapping_sub(base.ticks).max(1);
+            self.ns_per_tick = ((u128::from(ns) << PLACES) / u128::from(ticks)) as u64;
+        }
+        if ns >= BASE_MAX_NS {
+            self.base = Some(anchor);
+        }
+        if self.ns_per_tick > 0 {
+            self.reach = (REACH_NS << PLACES) / self.ns_per_tick;
+        }
+    }
+}
+
+impl Counter {
+    /// The processor's, if the kernel takes it for its clock.
+    fn find() -> Option<Counter> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::sync::LazyLock;
+            static IS_CLOCK: LazyLock<bool> = LazyLock::new(|| {
+                let clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+                std::fs::read_to_string(clock).is_ok_and(|name| name.trim() == "tsc")
+            });
+            IS_CLOCK.then_some(Counter::Processor)
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        None
+    }
+
+    #[inline]
+    fn read(self) -> u64 {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Counter::Processor => processor_ticks(),
+            #[cfg(test)]
+            Counter::Test(read) => read(),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[expect(unsafe_code, reason = "the instruction is one of the processor's, and touches no memory")]
+fn processor_ticks() -> u64 {
+    // SAFETY: every x86-64 processor has it; the kernel that uses it as its clock lets programs read it.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    thread_local! {
+        static COUNT: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// Four ticks a nanosecond, and ten for a reading.
+    fn counter(now_ns: &Arc<AtomicU64>) -> Ticks {
+        COUNT.set(4 * now_ns.load(Ordering::Relaxed));
+        let counter = Counter::Test(|| {
+            COUNT.set(COUNT.get() + 10);
+            COUNT.get()
+        });
+        Ticks { counter: Some(counter), ..Ticks::new(&Clock::Virtual { now_ns: now_ns.clone() }) }
+    }
+
+    #[test]
+    fn the_counter_tells_the_time_once_its_pace_is_known_and_never_beyond_its_reach() {
+        let now_ns = Arc::new(AtomicU64::new(7_000));
+        let (mut ticks, clock) = (counter(&now_ns), Clock::Virtual { now_ns: now_ns.clone() });
+        let mut told_by_count = 0;
+        for step in 1..10_000 {
+            let at_ns = 7_000 + step * 3_000;
+            now_ns.store(at_ns, Ordering::Relaxed);
+            COUNT.set(4 * at_ns);
+            let told = ticks.now_ns(&clock);
+            assert!(told.abs_diff(at_ns) <= 20, "{told} at {at_ns}");
+            // The clock stands still, the counter goes on.
+            COUNT.set(4 * (at_ns + 1_000));
+            told_by_count += u64::from(ticks.now_ns(&clock) >= at_ns + 900);
+            assert!(at_ns > BASE_NS || told_by_count == 0, "too early");
+        }
+        assert!(told_by_count > 5_000, "{told_by_count}");
+        COUNT.set(COUNT.get() + 4 * 3 * REACH_NS);
+        assert_eq!(
+            ticks.now_ns(&clock),
+            now_ns.load(Ordering::Relaxed),
+            "so far the counter is not believed"
+        );
+    }
+
+    #[test]
+    fn a_reading_that_was_interrupted_is_no_anchor() {
+        let now_ns = Arc::new(AtomicU64::new(0));
+        let (mut ticks, clock) = (counter(&now_ns), Clock::Virtual { now_ns: now_ns.clone() });
+        ticks.counter = Some(Counter::Test(|| {
+            COUNT.set(COUNT.get() + 2 * READING_MAX);
+            COUNT.get()
+        }));
+        for at_ns in (0..100).map(|step| step * BASE_NS) {
+            now_ns.store(at_ns, Ordering::Relaxed);
+            assert_eq!(ticks.now_ns(&clock), at_ns);
+            assert_eq!(ticks.reach, 0);
+        }
+    }
+}
