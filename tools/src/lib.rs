@@ -141,13 +141,18 @@ impl Error {
 
 /// The command, with the arguments and the output of this process.
 pub fn main() -> ExitCode {
-    match run(std::env::args_os(), &mut io::stdout().lock()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+    ended(run(std::env::args_os(), &mut io::stdout().lock())).into()
+}
+
+/// Says what went wrong, if anything did; the exit code.
+fn ended(ran: Result<(), Error>) -> u8 {
+    match ran {
+        Ok(()) => 0,
+        Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => 0,
         Err(error) => {
             // If standard error is closed as well, the exit code is all that is left.
             let _ = writeln!(io::stderr(), "{}", visible(&format!("caribou: {error}")));
-            ExitCode::from(error.exit_code())
+            error.exit_code()
         }
     }
 }

@@ -23,6 +23,22 @@ pub(crate) fn caribou_says(arguments: &[&str]) -> (String, Option<Error>) {
     (String::from_utf8(out).unwrap(), error)
 }
 
+/// The exit code of the command when nobody reads its output.
+pub(crate) fn exit_code_unread(arguments: &[&str]) -> u8 {
+    struct Closed;
+    impl Write for Closed {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let arguments = ["caribou"].iter().chain(arguments).map(OsString::from);
+    ended(run(arguments, &mut Closed))
+}
+
 /// Writes `content` to a file that no other test uses, runs `balance` on it, and says what came out.
 fn balance_file(name: &str, content: &[u8]) -> Result<String, String> {
     let file: PathBuf = std::env::temp_dir().join(format!("caribou-{}-{name}.json", std::process::id()));

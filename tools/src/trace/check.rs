@@ -12,7 +12,7 @@ mod sound;
 mod steps;
 mod totals;
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use presentation::counts;
 use serde_json::{Value, json};
@@ -47,21 +47,23 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let trace = Trace::open(&options.input.path)?;
     let mut findings = Findings::new(options.examples.max(1));
     sound::look(&trace, options.messages_max, &mut findings);
-    let verdict = verdict(&trace, &findings);
-    if options.json {
-        serde_json::to_writer(&mut *out, &as_json(&trace, &findings, &verdict))
-            .map_err(std::io::Error::from)?;
-        writeln!(out)?;
-    } else {
-        for line in findings.lines() {
-            writeln!(out, "{line}")?;
-        }
-        writeln!(out, "{verdict}")?;
-    }
+    let told = tell(&trace, &findings, options.json, out);
     match findings.count(Severity::Wrong) {
-        0 => Ok(()),
+        0 => Ok(told?),
+        // Also when nobody reads the output.
         wrong => Err(Error::Unsound { trace: options.input.path.clone(), wrong }),
     }
+}
+
+fn tell(trace: &Trace, findings: &Findings, json: bool, out: &mut dyn Write) -> io::Result<()> {
+    let verdict = verdict(trace, findings);
+    if json {
+        serde_json::to_writer(&mut *out, &as_json(trace, findings, &verdict))?;
+    } else {
+        findings.lines().iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        write!(out, "{verdict}")?;
+    }
+    writeln!(out)
 }
 
 /// The findings in a trace, a line each.

@@ -47,9 +47,12 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let before = read(&options.before, &mut notes)?;
     let after = read(&options.after, &mut notes)?;
     let (before, after) = (Side::new(before), Side::new(after));
-    page(options, &before, &after, notes).write(options.format, out)?;
-    let broken = options.fail_if.iter().find_map(|limit| limit.broken(&before, &after));
-    broken.map_or(Ok(()), |why| Err(Error::Failed(why)))
+    let told = page(options, &before, &after, notes).write(options.format, out);
+    match options.fail_if.iter().find_map(|limit| limit.broken(&before, &after)) {
+        // Also when nobody reads the output.
+        Some(why) => Err(Error::Failed(why)),
+        None => Ok(told?),
+    }
 }
 
 fn read(paths: &[PathBuf], notes: &mut Vec<String>) -> Result<Vec<Measures>, Error> {

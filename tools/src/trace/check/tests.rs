@@ -8,7 +8,7 @@ use caribou::trace::{
     What, Writer,
 };
 
-use crate::tests::{caribou, caribou_says};
+use crate::tests::{caribou, caribou_says, exit_code_unread};
 use crate::trace::tests::{Scratch, chunk, generated, handler, send};
 
 /// The parts of a rank of a trace.
@@ -87,6 +87,20 @@ fn two_sound_ranks_are_sound() {
     let (text, sound) = checked("two", 1, &two_ranks());
     assert!(sound, "{text}");
     assert_eq!(text.lines().count(), 1, "{text}");
+}
+
+#[test]
+fn the_verdict_is_in_the_exit_code_also_when_nobody_reads_it() {
+    let mut ranks = two_ranks();
+    for (name, code) in [("unread-sound", 0), ("unread", 1)] {
+        let dir = Scratch::new(name);
+        write(dir.path(), 1, &ranks);
+        let checks: [&[&str]; 2] =
+            [&["trace", "check", dir.text()], &["trace", "check", dir.text(), "--json"]];
+        assert_eq!(checks.map(exit_code_unread), [code; 2], "{name}");
+        // Nobody sent what is handled.
+        ranks[0].events.pop();
+    }
 }
 
 #[test]

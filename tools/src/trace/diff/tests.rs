@@ -4,7 +4,7 @@ use caribou::SyncReport;
 use caribou::trace::{ArrayId, ChunkId, End, Event, Name, NameId, Part, RUNTIME, RunRecord, What, Writer};
 use serde_json::Value;
 
-use crate::tests::{caribou, caribou_says};
+use crate::tests::{caribou, caribou_says, exit_code_unread};
 use crate::trace::tests::{Scratch, generated};
 
 /// Two workers of one chunk each that compute so long and lose so much; the run takes so long.
@@ -147,6 +147,9 @@ fn a_limit_that_is_broken_is_exit_code_one_after_the_page() {
     let (text, error) = diff("total > 1.05");
     assert!(text.contains("imbalance"), "the page comes first: {text}");
     assert_eq!(error, Some((1, "total is 1.1000 times what it was: --fail-if 'total > 1.05'".into())));
+    let unread =
+        |limit: &str| exit_code_unread(&["trace", "diff", before.text(), after.text(), "--fail-if", limit]);
+    assert_eq!(["total > 1.11", "total > 1.05"].map(unread), [0, 1]);
     for (limit, what) in [
         ("speed > 1", "`speed` is none of total, cpu"),
         ("total", "expected a cause"),
