@@ -156,7 +156,7 @@ impl Described {
             exchange: self.exchange == "grid",
             ..ArrayScenario::new(NAME, array, cluster.vcpus(seed)?)
         };
-        check_ideal(scenario.ideal_s(), self.iterations)?;
+        check_ideal(scenario.ideal_s(), "--iterations", self.iterations)?;
         Ok(scenario)
     }
 }

@@ -15,16 +15,16 @@ const IDEAL_MOST_S: f64 = 1e8;
 /// Ranks are connected in pairs, all of which are kept in memory.
 const RANKS_MOST: u32 = 1024;
 
-/// Refuses what nobody ends, or not in time; `ideal_s` is what the best schedule takes, about.
-pub(super) fn check_ideal(ideal_s: f64, iterations: u64) -> Result<(), Error> {
+/// Refuses what nobody ends, or not in time; `ideal_s` is what the best schedule takes, about, of so many as `option` says.
+pub(super) fn check_ideal(ideal_s: f64, option: &str, count: u64) -> Result<(), Error> {
     if !ideal_s.is_finite() {
         let words = "from some time on all speeds are 0, expected a worker that can end it";
         return Err(Error::Usage(words.to_owned()));
     }
     if ideal_s > IDEAL_MOST_S {
         return Err(Error::Usage(format!(
-            "--iterations {:e}: even the best schedule takes {ideal_s:.0e} s, expected {IDEAL_MOST_S:e} s at most",
-            iterations as f64
+            "{option} {:e}: even the best schedule takes {ideal_s:.0e} s, expected {IDEAL_MOST_S:e} s at most",
+            count as f64
         )));
     }
     Ok(())

@@ -45,7 +45,7 @@ impl Options {
 
     /// Refuses what cannot be simulated, or by nobody's patience; `ideal_s` is what the best schedule takes, about.
     fn check_size(&self, ideal_s: f64, workers: f64) -> Result<(), Error> {
-        cluster::check_ideal(ideal_s, self.iterations)?;
+        cluster::check_ideal(ideal_s, "--iterations", self.iterations)?;
         let iterations = self.iterations as f64;
         let (simulated, what) = match self.cost {
             values::Cost::Constant => ((ideal_s * workers / CHUNK_S).min(iterations), "chunks of 0.1 s"),

@@ -20,8 +20,8 @@ const NAME: &str = "described";
 /// Units of each worker unless a person says otherwise.
 const UNITS_PER_WORKER: u64 = 1000;
 
-/// From one rank to another and back unless a person says otherwise, ns.
-const RTT: u64 = 100_000;
+/// From one rank to another and back unless a person says otherwise.
+const RTT: &str = "100us";
 
 /// Simulated in minutes, for each policy: jobs, and messages where each worker sends to all.
 const SIMULATED_MOST: f64 = 1e9;
@@ -29,10 +29,11 @@ const SIMULATED_MOST: f64 = 1e9;
 /// A program described, or the figures of two papers.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-#[command(mut_arg("rtt", |rtt| rtt.help("From one rank to another and back, as in 1ms or 1s [default: 100us]")))]
+#[command(mut_arg("rtt", |rtt| rtt.help("From one rank to another and back, as in 1ms or 1s").default_value(RTT)))]
 #[command(mut_arg("jitter", |jitter| jitter.hide(true)))]
 #[command(mut_arg("seed", |seed| seed.help("Seed of the choice of hosts")))]
 #[command(mut_arg("speed", |speed| speed.help("Units per second of each worker")))]
+#[command(mut_arg("speeds", |speeds| speeds.help(SPEEDS_HELP)))]
 #[command(mut_arg("json", |json| json.help("Write all figures, down to each worker and step, as JSON")))]
 #[command(mut_arg("plot", |plot| plot.help("Draw how long each step takes under each policy")))]
 pub(super) struct Options {
@@ -109,6 +110,9 @@ impl From<Way> for Exchange {
     }
 }
 
+const SPEEDS_HELP: &str = "\
+Units per second of each rank's workers, or of each worker: a list as in 1000,2000, or a file of one";
+
 const AFTER_HELP: &str = "\
 Excess is how much longer a run takes than if all workers had always computed and messages took no time; saved is what
 part of the time of `equal` a policy saves.
@@ -140,7 +144,7 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
 impl Options {
     fn scenario(&self) -> Result<StepScenario, Error> {
         let Described { units, steps, exchange, part_bytes, unit_bytes, bandwidth } = self.described;
-        let mut network = Network { rtt: RTT, ..Network::default() };
+        let mut network = Network::default();
         self.wires.connect(&mut network);
         if network.jitter > 0 {
             return Err(Error::Usage("--jitter: programs in supersteps have none, expected 0s".to_owned()));
@@ -167,7 +171,7 @@ impl Options {
         let vcpus = self.cluster.vcpus(self.wires.seed)?;
         let times = Times::Vcpus(Arc::new(vcpus), of_ranks);
         let scenario = StepScenario { name: NAME.to_owned(), program, times };
-        check_ideal(scenario.ideal_s(), units.saturating_mul(steps))?;
+        check_ideal(scenario.ideal_s(), "--steps", steps)?;
         Ok(scenario)
     }
 }

@@ -235,8 +235,8 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
         (&["--compare", "static,,"], "expected names of policies as in static,leases"),
         (&["--ranks", "0"], "expected a whole number from 1 to 1024"),
         (&["--iterations", "1.5"], "expected a whole number from 0 to 1000000000000000"),
-        (&["--speed", "-1"], "expected iterations per second, a number from 1e-6"),
-        (&["--speed", "0"], "expected iterations per second, a number from 1e-6"),
+        (&["--speed", "-1"], "expected a number per second, from 1e-6"),
+        (&["--speed", "0"], "expected a number per second, from 1e-6"),
         (
             &["--speeds", "1,2,3"],
             "--speeds 1,2,3: 3 speeds, expected one for each of the 4 ranks or 32 workers",
@@ -380,6 +380,14 @@ fn arrays_run_on_public_host_traces() {
 }
 
 #[test]
+fn the_help_for_supersteps_speaks_of_units_and_knows_how_long_a_message_takes() {
+    let help = caribou(&["simulate", "steps", "--help"]).unwrap();
+    assert!(help.contains("Units per second of each rank's workers"), "{help}");
+    assert!(!help.to_lowercase().contains("iteration"), "{help}");
+    assert!(help.contains("[default: 100us]"), "{help}");
+}
+
+#[test]
 fn a_program_in_supersteps_is_a_table_a_file_and_a_plot() {
     let steps = |arguments: &str| {
         let arguments: Vec<&str> =
@@ -409,6 +417,7 @@ fn a_program_in_supersteps_is_a_table_a_file_and_a_plot() {
         ("--jitter 1ms", "--jitter: programs in supersteps have none"),
         ("--steps 1e12", "messages of 32 workers to simulate"),
         ("--steps 0", "expected a whole number from 1"),
+        ("--units 1e12 --speed 1e-6", "--steps 5e2: even the best schedule takes"),
         ("--json same --csv same", "--json and --csv name the same file, same"),
         ("--compare leases", "leases"),
         ("--speeds 0,0 --ranks 2 --workers 1", "from some time on all speeds are 0"),

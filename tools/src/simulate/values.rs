@@ -24,12 +24,12 @@ pub(super) fn time(text: &str) -> Result<u64, String> {
     time.map(|time| time.round() as u64).ok_or_else(|| "expected a time up to 1e6s, as in 0.1ms".to_owned())
 }
 
-/// A speed in iterations per second.
+/// A speed: so many per second.
 pub(super) fn speed(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.parse().ok();
     number
         .filter(|number| (1e-6..=1e12).contains(number))
-        .ok_or_else(|| "expected iterations per second, a number from 1e-6 to 1e12".to_owned())
+        .ok_or_else(|| "expected a number per second, from 1e-6 to 1e12".to_owned())
 }
 
 /// A positive number of seconds.
