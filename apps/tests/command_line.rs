@@ -420,6 +420,15 @@ fn variables_that_are_no_text_are_named_where_they_are_ours() {
 }
 
 #[test]
+fn a_trace_whose_directory_cannot_be_made_is_refused_in_one_line() {
+    let ended = Command::new(RING).env("CARIBOU_TRACE", "/dev/null/traces").output().unwrap();
+    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+    let [line] = &lines(&ended.stderr)[..] else { panic!("{ended:?}") };
+    let begin = "error: CARIBOU_TRACE: the directory /dev/null/traces cannot be made: ";
+    assert!(line.starts_with(begin), "{line}");
+}
+
+#[test]
 fn a_trace_that_may_not_grow_ends_where_the_limit_is_and_the_run_goes_on() {
     let dir = std::env::temp_dir().join(format!("caribou-limit-{}", std::process::id()));
     // In blocks of 512 bytes.

@@ -363,9 +363,11 @@ impl Job {
         });
         let place = topology::place(config.workers);
         let room = config.workers.and_then(|workers| find_room(1, workers).err());
-        let failed = set_up.as_ref().err().cloned().or(asked).or(room);
+        let named = (self.rank.0 == 0).then(|| RunName::new(config)).transpose();
+        let unnamed = named.as_ref().err().cloned();
+        let failed = set_up.as_ref().err().cloned().or(asked).or(room).or(unnamed);
         let agreed = config.agreed(shape.lb(config));
-        let name = (self.rank.0 == 0).then(|| RunName::new(config));
+        let name = named.ok().flatten();
         let all: Vec<Hello> = self.exchange(&Hello { name, place, shape: shape.text(), agreed, failed })?;
         if let Some(error) = all.iter().find_map(|hello| hello.failed.clone()) {
             return Err(error);

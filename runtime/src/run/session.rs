@@ -1,7 +1,7 @@
 //! The record of one run in this process: what it is called, what is wanted of it, and the recordings of its ranks.
 
-use std::fs::DirEntry;
-use std::io::ErrorKind;
+use std::fs::{self, DirEntry};
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -47,10 +47,11 @@ pub(crate) struct RunName {
 
 impl RunName {
     /// A new one. If the run is traced, its directory is made, so that no other run takes it.
-    pub(crate) fn new(config: &Config) -> RunName {
+    pub(crate) fn new(config: &Config) -> Result<RunName, Error> {
         let now = since_1970();
         let id = format!("{}.{:03}-{}", now.as_secs(), now.subsec_millis(), std::process::id());
-        RunName { id, number: config.trace.as_ref().map_or(0, |dir| new_directory(dir)) }
+        let number = config.trace.as_ref().map_or(Ok(0), |dir| new_directory(dir))?;
+        Ok(RunName { id, number })
     }
 }
 
@@ -58,19 +59,26 @@ fn directory(number: u32) -> String {
     format!("run-{number}")
 }
 
-/// Makes the directory after the last one there, and says its number. What cannot be made is told by whoever writes there.
-fn new_directory(dir: &Path) -> u32 {
-    if std::fs::create_dir_all(dir).is_err() {
-        return 1;
-    }
+/// Makes the directory after the last one there, and says its number.
+fn new_directory(dir: &Path) -> Result<u32, Error> {
+    fs::create_dir_all(dir).map_err(|why| refused(dir, &why))?;
     let number = |entry: DirEntry| entry.file_name().to_str()?.strip_prefix("run-")?.parse::<u32>().ok();
-    let there = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let last = there.filter_map(number).max().unwrap_or(0);
-    let taken = |&next: &u32| {
-        let made = std::fs::create_dir(dir.join(directory(next)));
-        made.is_err_and(|why| why.kind() == ErrorKind::AlreadyExists)
-    };
-    (last.saturating_add(1)..).find(|next| !taken(next)).unwrap_or(last)
+    let there = fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut next = there.filter_map(number).max().unwrap_or(0).saturating_add(1);
+    loop {
+        let path = dir.join(directory(next));
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok(next),
+            // Another run was faster.
+            Err(why) if why.kind() == ErrorKind::AlreadyExists && next < u32::MAX => next += 1,
+            Err(why) => return Err(refused(&path, &why)),
+        }
+    }
+}
+
+fn refused(dir: &Path, why: &io::Error) -> Error {
+    let why = format!("the directory {} cannot be made: {why}", dir.display());
+    Error::Config { setting: "CARIBOU_TRACE".into(), why }
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place that asks for the date; nothing depends on it")]

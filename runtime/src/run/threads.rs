@@ -48,7 +48,7 @@ pub(super) fn run<S: Shape>(config: &Config, shape: &S) -> Result<Finished<S>, E
     let process = Process {
         config,
         shape,
-        session: Session::begin(config, shape.recorded(), shape.lb(config), &plan, RunName::new(config)),
+        session: Session::begin(config, shape.recorded(), shape.lb(config), &plan, RunName::new(config)?),
         plan,
         watch: Watch::start(),
         ranks,

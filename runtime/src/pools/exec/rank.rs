@@ -237,7 +237,8 @@ mod tests {
     fn a_worker_that_panics_before_it_begins_ends_the_run() {
         let (config, outcome) = (Config::default(), Arc::<Outcome>::default());
         let mut plan = plan(&[topology::place(Some(1))], config.pin).expect("one worker can be placed");
-        let session = Session::begin(&config, Shape::Pools, "silent", &plan, RunName::new(&config));
+        let name = RunName::new(&config).expect("no trace is wanted");
+        let session = Session::begin(&config, Shape::Pools, "silent", &plan, name);
         // One vCPU too few.
         plan.seats[0].vcpus = Some(Vec::new());
         let seat = Seat {
