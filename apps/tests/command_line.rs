@@ -429,6 +429,15 @@ fn a_trace_whose_directory_cannot_be_made_is_refused_in_one_line() {
 }
 
 #[test]
+fn a_problem_beyond_what_the_address_space_may_grow_is_refused() {
+    let script = format!("ulimit -v 2000000; exec {JACOBI} --size 20000 --ranks 1");
+    let ended = Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+    let [line] = &lines(&ended.stderr)[..] else { panic!("{ended:?}") };
+    assert!(line.starts_with("error: --size 20000: a process needs 3.2 GB of memory"), "{line}");
+}
+
+#[test]
 fn a_trace_that_may_not_grow_ends_where_the_limit_is_and_the_run_goes_on() {
     let dir = std::env::temp_dir().join(format!("caribou-limit-{}", std::process::id()));
     // In blocks of 512 bytes.

@@ -15,6 +15,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use levels::Levels;
+use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 
 /// The contents of a file, if it can be read.
@@ -63,26 +64,29 @@ pub(crate) fn vcpus_within(quota: Option<f64>, vcpus: usize) -> usize {
     quota.map_or(vcpus, |quota| vcpus.min(quota.ceil() as usize)).max(1)
 }
 
-/// Bytes of memory that this process can still have: the least of what the host has available and what control groups leave.
-/// None where neither is told.
+/// Bytes of memory that this process can still have: the least of what the host has available, what control groups leave, and
+/// what its address space may still grow (`ulimit -v`). None where nothing of that is told.
 ///
 /// ```
 /// assert!(caribou::available_memory().is_none_or(|bytes| bytes > 0));
 /// ```
 #[must_use]
 pub fn available_memory() -> Option<u64> {
-    memory(&read_file)
+    memory(getrlimit(Resource::As).current, &read_file)
 }
 
-fn memory(read: Read<'_>) -> Option<u64> {
-    let host = read(Path::new("/proc/meminfo")).and_then(|text| parse_available(&text));
+fn memory(address_space: Option<u64>, read: Read<'_>) -> Option<u64> {
+    let told = |file: &str, name: &str| parse_kib(&read(Path::new(file))?, name);
+    let host = told("/proc/meminfo", "MemAvailable:");
     let groups = of_process("memory", read).and_then(|levels| levels.memory(read));
-    [host, groups].into_iter().flatten().min()
+    let limit =
+        address_space.and_then(|limit| Some(limit.saturating_sub(told("/proc/self/status", "VmSize:")?)));
+    [host, groups, limit].into_iter().flatten().min()
 }
 
-/// `MemAvailable` of `/proc/meminfo`, bytes.
-fn parse_available(meminfo: &str) -> Option<u64> {
-    let kib = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+/// A line of `/proc/meminfo` or `/proc/self/status`, bytes.
+fn parse_kib(text: &str, name: &str) -> Option<u64> {
+    let kib = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(kib.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 

@@ -125,14 +125,15 @@ fn throttled_time_of_version_1_is_in_nanoseconds() {
 #[test]
 fn memory_is_what_the_host_and_every_level_leave() {
     let all = |limit| {
-        memory(&files(&[
+        let contents = [
             ("/proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:    3000 kB\n"),
             ("/proc/self/cgroup", "3:memory:/m/n\n"),
             ("/proc/self/mountinfo", MOUNTS_1),
             ("/sys/fs/cgroup/memory/m/memory.limit_in_bytes", limit),
             ("/sys/fs/cgroup/memory/m/memory.usage_in_bytes", "1600\n"),
             ("/sys/fs/cgroup/memory/m/memory.stat", "inactive_file 9\ntotal_inactive_file 600\n"),
-        ]))
+        ];
+        memory(None, &files(&contents))
     };
     assert_eq!(all("5000\n"), Some(4000));
     assert_eq!(all("9223372036854771712\n"), Some(3000 * 1024));
@@ -142,6 +143,8 @@ fn memory_is_what_the_host_and_every_level_leave() {
         ("/sys/fs/cgroup/m/memory.max", "7000\n"),
         ("/sys/fs/cgroup/m/memory.current", "8000\n"),
     ]);
-    assert_eq!(memory(&unified), Some(0), "more may be used than a limit that was lowered allows");
-    assert_eq!(memory(&|_| None), None);
+    assert_eq!(memory(None, &unified), Some(0), "more may be used than a limit that was lowered allows");
+    assert_eq!(memory(None, &|_| None), None);
+    let status = files(&[("/proc/self/status", "VmPeak:\t    9 kB\nVmSize:\t    3 kB\n")]);
+    assert_eq!([10_000, 2_000].map(|limit| memory(Some(limit), &status)), [Some(10_000 - 3 * 1024), Some(0)]);
 }
