@@ -22,6 +22,16 @@ use super::times::Times;
 type FactsOf<P> = <<P as Program>::Shape as Shape>::Facts;
 type Last<P> = Option<<P as Program>::Result>;
 
+/// What came of a comparison.
+struct Made<P: Program> {
+    /// The runs that ended well.
+    runs: Vec<Run<FactsOf<P>>>,
+    /// What the last of them computed.
+    last: Last<P>,
+    /// The first error.
+    failed: Option<Error>,
+}
+
 /// The runs that were asked for. Everything is checked when one of these exists: only the runs themselves can still fail.
 #[derive(Debug)]
 pub struct Comparison<P> {
@@ -79,7 +89,7 @@ impl<P: Program> Comparison<P> {
     }
 
     /// Makes the runs, and tells what came out on standard output and in the files that were asked for. Of several processes
-    /// all call this, and one tells.
+    /// all call this, and one tells. Where a run fails, those before it are told all the same.
     ///
     /// # Errors
     /// Those of [`run`](Self::run), or [`Error::Output`], naming a file that cannot be written.
@@ -91,9 +101,14 @@ impl<P: Program> Comparison<P> {
         let [picture, numbers] = self.options.files()?;
         let file = self.program.file().map(Output::open).transpose()?;
         print(&format!("{}\n", self.introduction()))?;
-        let (summary, result) = self.run()?;
+        let Made { runs, last: result, failed } = self.make();
+        if runs.is_empty() {
+            return failed.map_or(Ok(()), Err);
+        }
+        let summary = self.summary(runs);
         let results = result.as_ref().map(|result| self.program.results(result)).unwrap_or_default();
-        let note = self.afterword().map(|note| format!("{note}\n")).unwrap_or_default();
+        let note = self.afterword().filter(|_| failed.is_none());
+        let note = note.map(|note| format!("{note}\n")).unwrap_or_default();
         // One of them may find no room: the others are told all the same.
         let said = print(&format!("{results}{}{}\n{note}", table(&summary), sentence(&summary)));
         let contents =
@@ -101,7 +116,10 @@ impl<P: Program> Comparison<P> {
         let numbers = numbers.map(|numbers| numbers.write_json(&summary));
         let picture = picture.map(|picture| picture.write(&plot::svg(&(&summary).into())));
         let lacks = self.lacks(result.as_ref());
-        [Some(said), contents, numbers, picture, Some(lacks)].into_iter().flatten().fold(Ok(()), Result::and)
+        [failed.map(Err), Some(said), contents, numbers, picture, Some(lacks)]
+            .into_iter()
+            .flatten()
+            .fold(Ok(()), Result::and)
     }
 
     fn lacks(&self, result: Option<&P::Result>) -> Result<(), Error> {
@@ -111,13 +129,19 @@ impl<P: Program> Comparison<P> {
     /// Makes the runs. Of several processes all call this; the summary is whole in the one that speaks. Beside it is what the
     /// last run computed.
     ///
-    /// An error in one process alone waits until all runs are made, because the others know nothing of it and count on
-    /// this one; and so does a result that is wrong.
-    ///
     /// # Errors
     /// [`Error::Differs`] with `--check` when a result is wrong; the runtime's own when a run cannot go on; that of a
     /// disturbance that could not be had.
     pub fn run(&self) -> Result<(Summary<FactsOf<P>>, Last<P>), Error> {
+        let Made { runs, last, failed } = self.make();
+        failed.map_or_else(|| Ok((self.summary(runs), last)), Err)
+    }
+
+    /// Makes the runs, until one cannot go on.
+    ///
+    /// An error in one process alone waits until all runs are made, because the others know nothing of it and count on
+    /// this one; and so does a result that is wrong.
+    fn make(&self) -> Made<P> {
         let launch = self.experiment.launch;
         let reference = (self.options.check && launch.speaks()).then(|| self.program.reference());
         let (mut runs, mut last, mut failed) = (Vec::new(), None, None);
@@ -131,13 +155,13 @@ impl<P: Program> Comparison<P> {
                 Err(error) if launch != Launch::Alone && !matches!(error, Error::Runtime(_)) => {
                     failed = failed.or(Some(error));
                 }
-                Err(error) => return Err(failed.unwrap_or(error)),
+                Err(error) => {
+                    failed = failed.or(Some(error));
+                    break;
+                }
             }
         }
-        match failed {
-            Some(error) => Err(error),
-            None => Ok((self.summary(runs), last)),
-        }
+        Made { runs, last, failed }
     }
 
     fn one(
@@ -216,7 +240,7 @@ mod tests {
     use crate::arrays::Array;
     use crate::pools::{self, Pool};
     use crate::program::Total;
-    use caribou::PoolReport;
+    use caribou::{PoolReport, lb};
     use clap::Parser;
     use std::time::Duration;
 
@@ -225,6 +249,9 @@ mod tests {
     struct Counting {
         #[arg(long)]
         wrong: bool,
+        /// The neighbour is killed in the run with this strategy.
+        #[arg(long, default_value = "")]
+        kills: String,
     }
 
     const DARTS: u64 = 1000;
@@ -252,6 +279,10 @@ mod tests {
         }
 
         fn run(&self, stage: &Stage<'_>) -> Result<Outcome<Self>, Error> {
+            if stage.config.lb_spec(lb::Shape::Pools) == self.kills {
+                let status = std::process::ExitStatus::default();
+                return Err(Error::NeighbourEnded { rank: 0, completed: 0, status });
+            }
             let body = |sum: &mut u64, range: std::ops::Range<u64>| *sum += range.count() as u64;
             let (sum, report): (u64, PoolReport) =
                 pools::run(stage, DARTS, Duration::from_nanos(10), || 0, body)?;
@@ -292,6 +323,22 @@ mod tests {
         );
         let unchecked = prepare("--wrong").unwrap();
         assert!(unchecked.run().is_ok());
+    }
+
+    #[test]
+    fn runs_before_one_that_fails_are_told() {
+        let path = std::env::temp_dir().join(format!("caribou-comparison-{}.json", std::process::id()));
+        let told = |kills: &str| {
+            let arguments =
+                format!("--json {} --kills {kills} --compare static;leases;ruper", path.display());
+            let error = prepare(&arguments).unwrap().tell().unwrap_err();
+            assert!(matches!(error, Error::NeighbourEnded { .. }), "{error}");
+            std::fs::read_to_string(&path).ok()
+        };
+        let json: Value = serde_json::from_str(&told("leases").unwrap()).unwrap();
+        assert_eq!((json["runs"].as_array().unwrap().len(), &json["runs"][0]["lb"]), (1, &"static".into()));
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(told("static"), None, "there is nothing to tell");
     }
 
     #[test]
