@@ -73,12 +73,11 @@ pub(super) fn percent(part: f64) -> String {
     format!("{} %", decimal(100.0 * part, 1))
 }
 
-/// Says what happened.
+/// Says what happened: of two runs how the second compares with the first, of more which was the best.
 #[must_use]
 pub fn sentence<F: Facts>(summary: &Summary<F>) -> String {
-    let [first, .., last] = &summary.runs[..] else {
-        return alone(summary);
-    };
+    let [first, others @ ..] = &summary.runs[..] else { return String::new() };
+    let Some(last) = others.last() else { return alone(first) };
     let mut text = match summary.windows.iter().find(|window| window.disturbed) {
         None => undisturbed(summary.machine.quota),
         Some(window) => {
@@ -91,26 +90,51 @@ pub fn sentence<F: Facts>(summary: &Summary<F>) -> String {
             format!("With the {}{when}", window.label)
         }
     };
-    let gain = last.gain.unwrap_or(0.0);
-    let change = if gain >= 0.0 { "less" } else { "more" };
+    if others.len() > 1 {
+        return text + &best(&summary.runs);
+    }
     let _ = write!(
         text,
-        ", `{}` took {:.2} s and `{}` {:.2} s: {} % {change}",
+        ", `{}` took {:.2} s and `{}` {:.2} s: {}.",
         first.facts.lb(),
         first.total_s,
         last.facts.lb(),
         last.total_s,
-        decimal(100.0 * gain.abs(), 1)
+        gained(last)
     );
-    if let (Some(possible), Some(share)) = (summary.possible_gain, last.gain_share) {
-        let _ = write!(
-            text,
-            ", of at most {} % by the capacity measured meanwhile ({:.0} % of it)",
-            decimal(100.0 * possible, 1),
-            100.0 * share
-        );
+    text
+}
+
+/// The time that a run took less or more than the first, and of how much it could have been.
+fn gained<F: Facts>(run: &Run<F>) -> String {
+    let gain = run.gain.unwrap_or(0.0);
+    let change = if gain >= 0.0 { "less" } else { "more" };
+    let text = format!("{} % {change}", decimal(100.0 * gain.abs(), 1));
+    let Some(share) = run.gain_share else { return text };
+    format!(
+        "{text}, of at most {} % by the capacity measured meanwhile ({:.0} % of it)",
+        decimal(100.0 * gain / share, 1),
+        100.0 * share
+    )
+}
+
+/// The end of a sentence about more than two runs.
+fn best<F: Facts>(runs: &[Run<F>]) -> String {
+    let mut ordered: Vec<&Run<F>> = runs.iter().collect();
+    ordered.sort_by(|one, other| one.total_s.total_cmp(&other.total_s));
+    let best = ordered[0];
+    let mut text =
+        format!(", the best of {} is `{}` with {:.2} s", runs.len(), best.facts.lb(), best.total_s);
+    if best.gain.is_some() {
+        let _ = write!(text, ": compared with `{}` {}", runs[0].facts.lb(), gained(best));
     }
-    text.push('.');
+    let longer = |run: &Run<F>| decimal(100.0 * (run.total_s / best.total_s - 1.0), 1);
+    let _ = write!(
+        text,
+        ". The others took {} to {} % longer than it.",
+        longer(ordered[1]),
+        longer(ordered[ordered.len() - 1])
+    );
     text
 }
 
@@ -121,8 +145,7 @@ fn undisturbed(quota: Option<f64>) -> String {
     })
 }
 
-fn alone<F: Facts>(summary: &Summary<F>) -> String {
-    let Some(run) = summary.runs.first() else { return String::new() };
+fn alone<F: Facts>(run: &Run<F>) -> String {
     format!("`{}` took {:.2} s, {}.", run.facts.lb(), run.total_s, run.facts.words())
 }
 
@@ -157,6 +180,27 @@ mod tests {
             sentence(&sample("none", &["1:10-20"])),
             "With the neighbour on rank 1 (iterations 10 to 20), `none` took 0.24 s and `refine` 0.21 s: \
              13.3 % less, of at most 16.7 % by the capacity measured meanwhile (80 % of it)."
+        );
+    }
+
+    #[test]
+    fn of_more_than_two_runs_the_best_is_named() {
+        let mut summary = sample("none", &["1:10-20"]);
+        let worse = Run { total_s: 0.26, ..summary.runs[1].clone() };
+        summary.runs.push(worse.clone());
+        assert_eq!(
+            sentence(&summary),
+            "With the neighbour on rank 1 (iterations 10 to 20), the best of 3 is `refine` with 0.21 s: \
+             compared with `none` 13.3 % less, of at most 16.7 % by the capacity measured meanwhile (80 % of it). \
+             The others took 15.4 to 25.0 % longer than it."
+        );
+        summary.runs[1] = worse;
+        let text = sentence(&summary);
+        assert!(
+            text.ends_with(
+                "the best of 3 is `none` with 0.24 s. The others took 8.3 to 8.3 % longer than it."
+            ),
+            "{text}"
         );
     }
 
