@@ -10,6 +10,8 @@ use super::page::{Cell, Table};
 /// Ranks of which is told in words, and processes of each.
 const RANKS_SAID: usize = 4;
 const PROCESSES_SAID: usize = 3;
+/// The name of the process that our programs start for `--neighbour`.
+const NEIGHBOUR: &str = "busy-neighbour";
 /// Processes of a rank in the table.
 const PROCESSES_MAX: usize = 10;
 
@@ -58,18 +60,21 @@ fn loss(rank: &RankTrace, elapsed_ns: u64) -> Loss<'_> {
 
 /// A sentence a rank that lost much.
 pub(crate) fn says(trace: &Trace) -> Vec<String> {
-    let program = trace.run.arguments.first().and_then(|program| program.rsplit('/').next()).unwrap_or("");
-    losses(trace).iter().take(RANKS_SAID).map(|loss| sentence(loss, program)).collect()
+    losses(trace).iter().take(RANKS_SAID).map(|loss| sentence(loss, &trace.run.arguments)).collect()
 }
 
-fn sentence(loss: &Loss<'_>, program: &str) -> String {
+fn sentence(loss: &Loss<'_>, arguments: &[String]) -> String {
+    let program = arguments.first().and_then(|program| program.rsplit('/').next()).unwrap_or("");
+    let has_neighbour = arguments.iter().any(|argument| argument.starts_with("--neighbour"));
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     // The kernel keeps 15 bytes of a name.
-    let other =
-        |name: &str| if program.get(..15).unwrap_or(program) == name { "another process " } else { "" };
-    let named = |(name, pid, share): &(&str, u32, f64)| {
-        format!("{}`{name}` (pid {pid}) {}", other(name), percent(*share))
+    let called = |name: &str| match name {
+        NEIGHBOUR if has_neighbour => "the neighbour that --neighbour started".to_owned(),
+        _ if program.get(..15).unwrap_or(program) == name => format!("another process `{name}`"),
+        _ => format!("`{name}`"),
     };
+    let named =
+        |(name, pid, share): &(&str, u32, f64)| format!("{} (pid {pid}) {}", called(name), percent(*share));
     let whom: Vec<String> = loss.takers.iter().take(PROCESSES_SAID).map(named).collect();
     let whom = match whom.is_empty() {
         false => format!("on its vCPUs ran {}", whom.join(", ")),
@@ -104,6 +109,7 @@ pub(crate) fn table(trace: &Trace) -> Option<Table> {
 mod tests {
     use caribou::trace::{End, Look, RunRecord, Sample, Shape, Taker, Writer};
 
+    use super::NEIGHBOUR;
     use crate::tests::caribou;
     use crate::trace::tests::Scratch;
 
@@ -175,16 +181,23 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_of_the_same_name_is_told_from_the_program() {
-        let run = RunRecord { arguments: vec!["/bin/stencil2d".into()], ..RunRecord::default() };
-        let scratch = Scratch::new("takers-same");
-        let mut writer =
-            Writer::create(scratch.path(), &RunRecord { ranks: 1, workers: vec![1], ..run }).unwrap();
-        let takers = vec![taker(7, "stencil2d", 400)];
-        writer.looks(&[Look { at_ns: 900, over_ns: 500, takers }]).unwrap();
-        writer.finish(&End { elapsed_ns: 1000, ..End::default() }).unwrap();
-        let text = caribou(&["trace", "summary", scratch.text()]).unwrap();
+    fn a_neighbour_is_told_from_the_program() {
+        let says = |name: &str, arguments: &[&str], command: &str| {
+            let arguments = arguments.iter().map(|argument| (*argument).into()).collect();
+            let run = RunRecord { arguments, ranks: 1, workers: vec![1], ..RunRecord::default() };
+            let scratch = Scratch::new(name);
+            let mut writer = Writer::create(scratch.path(), &run).unwrap();
+            let takers = vec![taker(7, command, 400)];
+            writer.looks(&[Look { at_ns: 900, over_ns: 500, takers }]).unwrap();
+            writer.finish(&End { elapsed_ns: 1000, ..End::default() }).unwrap();
+            caribou(&["trace", "summary", scratch.text()]).unwrap()
+        };
+        let text = says("takers-same", &["/bin/stencil2d"], "stencil2d");
         assert!(text.contains("ran another process `stencil2d` (pid 7) 40.0 %"), "{text}");
+        let text = says("takers-own", &["/bin/stencil2d", "--neighbour", "0"], NEIGHBOUR);
+        assert!(text.contains("ran the neighbour that --neighbour started (pid 7) 40.0 %"), "{text}");
+        let text = says("takers-demonstration", &["/bin/stencil2d"], NEIGHBOUR);
+        assert!(text.contains("ran `busy-neighbour` (pid 7) 40.0 %"), "{text}");
     }
 
     #[test]

@@ -6,17 +6,21 @@
 //! It ends when it is killed, when its parent is gone (it looks at every period: a death signal would be bound to the
 //! *thread* that started it), and in any case after [`LIFETIME_S`].
 
+use std::ffi::CStr;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, getpid, getppid};
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_setaffinity, set_name};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::Error;
 
 /// The hidden first argument that turns a program into a neighbour.
 const ARGUMENT: &str = "--be-a-busy-neighbour";
+
+/// The name by which the system, and a trace, know it.
+const NAME: &CStr = c"busy-neighbour";
 
 /// No neighbour lives longer, whatever became of the program that wanted it.
 pub const LIFETIME_S: u64 = 3600;
@@ -90,6 +94,8 @@ fn live(vcpu: usize, duty: f64, parent: Pid) -> ExitCode {
     if sched_setaffinity(None, &set).is_err() {
         return ExitCode::FAILURE;
     }
+    // Without it is called like the program.
+    let _ = set_name(NAME);
     let busy_ns = (duty * PERIOD_NS as f64) as u64;
     let born_ns = now_ns(ClockId::Monotonic);
     let mut due_ns = born_ns;
