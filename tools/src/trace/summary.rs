@@ -53,6 +53,7 @@ fn page(facts: &Facts<'_>) -> Page {
     page.tables.extend(facts.efficiency.iter().map(Efficiency::table));
     if !trace.steps.is_empty() {
         page.tables.push(supersteps::workers_table(trace));
+        page.notes.extend(supersteps::dropped(trace));
     }
     page.tables.push(tables::traffic(trace, spent, census));
     if let Some(census) = census {

@@ -96,12 +96,24 @@ pub(crate) fn answer(trace: &Trace) -> Option<String> {
     if all.dropped > 0 {
         let mean = all.dropped_ns as f64 / all.dropped as f64;
         says += &format!(
-            "; {} dropped, after {} in the mean",
+            "; {} dropped, after {} in the mean: {}",
             counted(all.dropped as usize, "job"),
-            duration(mean)
+            duration(mean),
+            in_vain(&all)
         );
     }
     Some(says)
+}
+
+/// Says how much of what counts as work was for jobs that were dropped; nothing where none was.
+pub(crate) fn dropped(trace: &Trace) -> Option<String> {
+    let all = total(trace);
+    (all.dropped > 0).then(|| format!("time in chunks includes jobs that were dropped: {}", in_vain(&all)))
+}
+
+fn in_vain(all: &StepWorker) -> String {
+    let share = all.dropped_ns as f64 / all.computing_ns.max(1) as f64;
+    format!("{:.1} % of all computing", 100.0 * share)
 }
 
 /// A row a division.

@@ -125,6 +125,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
 fn page(trace: &Trace, map: &Map, options: &Options) -> Page {
     let mut page = Page::new("utilisation", trace);
     page.says.push(answer(map, trace.run.shape));
+    page.says.extend(supersteps::dropped(trace));
     page.tables =
         vec![ranks(&map.rows), strips(map, options.part, trace.run.shape), over_time(map), cells(map)];
     if !trace.steps.is_empty() {

@@ -62,7 +62,7 @@ fn every_command_says_what_divisions_and_drops_did() {
     let dir = written("supersteps", &steps());
     let trace = dir.path().to_str().unwrap();
     let says = "10 steps, 28.00 us in the mean, 40.00 us at most; 1 new division (1 to other copies), 100 units moved; a step took 40.00 us \
-                in the 4 steps before the first, 20.00 us after the last; 1 job dropped, after 3.00 us in the mean";
+                in the 4 steps before the first, 20.00 us after the last; 1 job dropped, after 3.00 us in the mean: 0.8 % of all computing";
     let text = caribou(&["trace", "lb", trace]).unwrap();
     assert!(text.contains(says), "{text}");
     assert!(text.contains("worker 1 is four times as slow") && text.contains("80 20"), "{text}");
@@ -84,6 +84,11 @@ fn every_command_says_what_divisions_and_drops_did() {
     assert_eq!(figures, [20.0, 256_000.0, 24_000.0, 1.0, 3_000.0].map(Some));
     assert_eq!(tables["steps"].as_array().map(Vec::len), Some(10));
     assert_eq!(tables["steps"][0]["imbalance"].as_f64(), Some(1.6));
+    let dropped = "time in chunks includes jobs that were dropped: 0.8 % of all computing";
+    for command in ["utilisation", "summary"] {
+        let text = caribou(&["trace", command, trace]).unwrap();
+        assert!(text.contains(dropped), "{text}");
+    }
     let page = caribou(&["trace", "utilisation", trace, "--json"]).unwrap();
     let page: Value = serde_json::from_str(&page).unwrap();
     assert_eq!(page["tables"]["step_workers"], tables["step_workers"]);
