@@ -117,7 +117,7 @@ fn tell(options: &Options, trace: &Trace, page: &mut Page) -> Result<(), Error> 
     }
     let (load_ns, cpu_ns) = chunks.sums_ns();
     if chunks.phases == 0 {
-        page.notes.push("there was no sync: loads are CPU time".into());
+        page.notes.push("there was no sync: loads are CPU time, and sizes are not known".into());
     } else if cpu_ns > 1.02 * load_ns {
         let (load, cpu) = (duration(load_ns), duration(cpu_ns));
         page.notes.push(format!(
@@ -254,7 +254,8 @@ impl Chunks {
                 } else {
                     Cell::Empty
                 },
-                Cell::Bytes(history.bytes),
+                // Chunks are measured at syncs, and when they move.
+                if history.phases() + history.moves > 0 { Cell::Bytes(history.bytes) } else { Cell::Empty },
                 Cell::Text(self.flags(history, rank_ns).join(", ")),
             ]);
         }

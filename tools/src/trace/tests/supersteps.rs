@@ -179,6 +179,7 @@ fn the_trace_of_a_run_is_sound_whatever_the_policy() {
         assert!(says.starts_with("40 steps, "), "{lb}: {says}");
         let chunks = caribou(&["trace", "chunks", dir.text()]).unwrap();
         assert!(chunks.contains("3 chunks") && !chunks.contains("too big"), "{lb}: {chunks}");
+        assert!(!chunks.contains(" B ") && chunks.contains("sizes are not known"), "{lb}: {chunks}");
         let out = dir.path().join("lbdata");
         let export = ["trace", "export", dir.text(), "--to", "lbdata", "--out", out.to_str().unwrap()];
         let refused = caribou(&export).unwrap_err().to_string();
