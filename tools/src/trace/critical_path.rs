@@ -216,11 +216,19 @@ fn notes(page: &mut Page, trace: &Trace, slices: &Slices, path: &Path) {
     page.notes.push(
         "latency: from the send until the idle worker woke; when messages arrived is not recorded".into(),
     );
-    page.notes.push(
+    let other = match trace.run.shape {
+        Shape::Supersteps => {
+            "the capacity bound of a program's report (bound_ns) is another: all units of its steps, without jobs that were \
+             dropped, at the speeds that workers had in compute"
+        }
+        Shape::Arrays | Shape::Pools => {
+            "a program's own bounds are of its iterations, with its own waiting in them"
+        }
+    };
+    page.notes.push(format!(
         "bounds know no waiting for messages or syncs, take vCPUs to be equally fast while they are had, and count \
-         start and end of the run; a program's own bounds are of its iterations, with its own waiting in them"
-            .into(),
-    );
+         start and end of the run; {other}"
+    ));
 }
 
 #[cfg(test)]

@@ -180,6 +180,8 @@ fn the_trace_of_a_run_is_sound_whatever_the_policy() {
         let chunks = caribou(&["trace", "chunks", dir.text()]).unwrap();
         assert!(chunks.contains("3 chunks") && !chunks.contains("too big"), "{lb}: {chunks}");
         assert!(!chunks.contains(" B ") && chunks.contains("sizes are not known"), "{lb}: {chunks}");
+        let path = caribou(&["trace", "critical-path", dir.text()]).unwrap();
+        assert!(path.contains("(bound_ns) is another"), "{lb}: {path}");
         let out = dir.path().join("lbdata");
         let export = ["trace", "export", dir.text(), "--to", "lbdata", "--out", out.to_str().unwrap()];
         let refused = caribou(&export).unwrap_err().to_string();
