@@ -2,14 +2,18 @@
 //!
 //! A run whose only chunk exits at once, and a pool of one iteration: threads are started and pinned, vCPUs are
 //! measured, and all is taken down again. The limit is as many threads that do nothing.
+//!
+//! And what does a chunk hold that holds nothing? A million of them are started, and the last looks at the memory of the
+//! process.
 
 #![expect(clippy::print_stderr, reason = "a benchmark reports to the person who started it")]
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use caribou::{Chunk, Config, Ctx};
 use caribou_benches::figures::figure;
-use caribou_benches::{Contender, in_turn, seconds};
+use caribou_benches::{Contender, Spread, in_turn, seconds};
 use serde::{Deserialize, Serialize};
 
 const ROUNDS: usize = 51;
@@ -47,7 +51,49 @@ fn threads() -> f64 {
     seconds(|| thread::scope(|scope| (0..2).for_each(|_| drop(scope.spawn(|| ())))))
 }
 
+/// Holds nothing. The last to start ends the run with what the process holds.
+#[derive(Serialize, Deserialize)]
+struct Tiny;
+
+const MILLION: u32 = 1_000_000;
+
+static STARTED: AtomicU32 = AtomicU32::new(0);
+
+impl Chunk for Tiny {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if STARTED.fetch_add(1, Ordering::Relaxed) + 1 == MILLION {
+            ctx.exit_with(&resident_bytes());
+        }
+    }
+
+    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+}
+
+/// Memory that the process holds.
+fn resident_bytes() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells it");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has a line");
+    line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number of kB") * 1024.0
+}
+
+/// Bytes that a chunk takes that holds nothing.
+fn chunk_bytes() -> f64 {
+    let before = resident_bytes();
+    let report = caribou::run(Config::default().ranks(1), |setup| {
+        setup.array(MILLION, |_| Tiny);
+    });
+    let after: f64 = report.and_then(|report| report.value()).expect("it ends with it");
+    (after - before) / f64::from(MILLION)
+}
+
 fn main() {
+    // First, while nothing that was freed can be used again.
+    let bytes = Spread::of(vec![chunk_bytes()]);
+    eprintln!("bytes of memory that each of a million chunks takes that hold nothing: {bytes:.0}");
+    figure("start.chunk-bytes", "B", "a chunk that holds nothing", bytes);
     let contenders: [Contender<'_>; 4] =
         [Box::new(threads), Box::new(|| run(1)), Box::new(|| run(2)), Box::new(pool)];
     let spreads = in_turn(ROUNDS, contenders).map(|spread| spread.per(1e-3));

@@ -28,11 +28,14 @@ use crate::wire::{self, WireError, catching};
 pub(crate) struct Slot<C: Chunk> {
     pub(crate) chunk: C,
     passport: Passport,
-    kept: VecDeque<(Sender, Kept<C>)>,
+    /// None as long as there was none: most chunks are ready for all.
+    kept: Option<Box<Waiting<C>>>,
     /// Its messages are no enum: there is nothing to ask them.
     #[serde(skip)]
     unnamed: bool,
 }
+
+type Waiting<C> = VecDeque<(Sender, Kept<C>)>;
 
 /// One delivery that has to wait.
 #[derive(Serialize, Deserialize)]
@@ -53,7 +56,7 @@ impl<C: Chunk> Kept<C> {
 
 impl<C: Chunk> Slot<C> {
     pub(crate) fn new(chunk: C) -> Slot<C> {
-        Slot { chunk, passport: Passport::default(), kept: VecDeque::new(), unnamed: false }
+        Slot { chunk, passport: Passport::default(), kept: None, unnamed: false }
     }
 
     /// Takes the message where it is about to be handled, or kept.
@@ -65,13 +68,13 @@ impl<C: Chunk> Slot<C> {
         let Some(message) = message.take() else { return };
         if !goes_on {
             handler.outlet.keeps();
-            self.kept.push_back((from, Kept::Message(message)));
+            self.kept.get_or_insert_default().push_back((from, Kept::Message(message)));
             return;
         }
         let mut ctx = Ctx::new(handler.reborrow(), &mut self.passport, &self.chunk);
         self.chunk.receive(message, &mut ctx);
-        if !self.kept.is_empty() {
-            offer_kept(&mut self.chunk, &mut self.kept, &mut self.unnamed, &mut ctx);
+        if let Some(kept) = &mut self.kept {
+            offer_kept(&mut self.chunk, kept, &mut self.unnamed, &mut ctx);
         }
     }
 
@@ -123,7 +126,9 @@ impl<C: Chunk> Slot<C> {
             outbox.push(insertion(key, chunk));
         } else {
             outlet.keeps();
-            self.kept.push_back((from, Kept::Insertion { key, chunk: Box::new(chunk) }));
+            self.kept
+                .get_or_insert_default()
+                .push_back((from, Kept::Insertion { key, chunk: Box::new(chunk) }));
         }
         Ok(())
     }
@@ -137,7 +142,9 @@ impl<C: Chunk> Slot<C> {
         handler.outlet.note(kind, self.passport.syncs.next, Sender::RUNTIME);
         let mut ctx = Ctx::new(handler.reborrow(), &mut self.passport, &self.chunk);
         call(&mut self.chunk, &mut ctx);
-        offer_kept(&mut self.chunk, &mut self.kept, &mut self.unnamed, &mut ctx);
+        if let Some(kept) = &mut self.kept {
+            offer_kept(&mut self.chunk, kept, &mut self.unnamed, &mut ctx);
+        }
     }
 }
 
@@ -150,12 +157,7 @@ fn resume_and_pass<C: Chunk>(chunk: &mut C, ctx: &mut Ctx<'_, C>) {
 /// Handles kept messages until none of them is ready, or the chunk has come to a sync or its end.
 ///
 /// Every handler may have made any of them ready, so all are asked again after each: what is kept should be few.
-fn offer_kept<C: Chunk>(
-    chunk: &mut C,
-    kept: &mut VecDeque<(Sender, Kept<C>)>,
-    unnamed: &mut bool,
-    ctx: &mut Ctx<'_, C>,
-) {
+fn offer_kept<C: Chunk>(chunk: &mut C, kept: &mut Waiting<C>, unnamed: &mut bool, ctx: &mut Ctx<'_, C>) {
     while ctx.passport.goes_on()
         && let Some(oldest) = kept.iter().position(|(_, kept)| kept.is_ready(chunk))
         && let Some((from, oldest)) = kept.remove(oldest)
@@ -252,7 +254,7 @@ impl<C: Chunk> ErasedSlot for Slot<C> {
     }
 
     fn kept(&self) -> usize {
-        self.kept.len()
+        self.kept.as_ref().map_or(0, |kept| kept.len())
     }
 
     fn waits_for(&self) -> Option<String> {
@@ -264,7 +266,8 @@ impl<C: Chunk> ErasedSlot for Slot<C> {
             Kept::Message(message) => Payload::Value(smallbox!(Some(message))),
             Kept::Insertion { key, chunk } => Payload::Insertion { key, chunk: Box::new(Some(*chunk)) },
         };
-        self.kept.into_iter().map(|(from, kept)| Delivery { from, payload: payload(kept) }).collect()
+        let kept = self.kept.into_iter().flat_map(|kept| *kept);
+        kept.map(|(from, kept)| Delivery { from, payload: payload(kept) }).collect()
     }
 
     fn encode_into(&self, bytes: &mut Vec<u8>) -> Result<(), WireError> {

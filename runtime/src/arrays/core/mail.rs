@@ -151,7 +151,11 @@ impl Blanks {
     /// Keeps a letter whose message was taken by its handler, or drops it where more is left of it than nothing.
     #[inline]
     pub(crate) fn keep(&mut self, letter: Box<Letter>) {
-        let nothing_left = matches!(&letter.message.payload, Payload::Value(value) if !value.is_heap());
+        let nothing_left = match &letter.message.payload {
+            Payload::Value(value) => !value.is_heap(),
+            Payload::Start | Payload::Resume => true,
+            _ => false,
+        };
         if nothing_left && self.0.len() < BLANKS_MAX {
             self.0.push(letter);
         }

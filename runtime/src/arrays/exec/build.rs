@@ -15,14 +15,12 @@ use super::scheduler::Scheduler;
 use super::shared::{RankShared, sharing};
 use super::worker::Worker;
 use crate::arrays::core::codec::ArrayCodec;
-use crate::arrays::core::envelope::{Delivery, Payload};
 use crate::arrays::core::erased::{Described, ErasedArray, ErasedSlot};
 use crate::arrays::core::handler::Facts;
-use crate::arrays::core::mail::{Letter, Mail};
 use crate::arrays::core::rank::RankCore;
 use crate::config::Config;
 use crate::error::Error;
-use crate::ids::{ArrayId, ChunkId, Rank, Sender, SyncId, WorkerId};
+use crate::ids::{ArrayId, ChunkId, Rank, SyncId, WorkerId};
 use crate::measure::sample::{BackgroundSource, Gauges};
 use crate::panics;
 use crate::run::outcome::Outcome;
@@ -122,9 +120,8 @@ impl Worker<'_> {
             }
         }
         let settle = |(position, (chunk, slot))| {
-            let start = Delivery { from: Sender::RUNTIME, payload: Payload::Start };
             let cell = shared.cells.reserve();
-            shared.cells.settle(cell, chunk, slot, Mail::from_iter([Letter::new(chunk, start)]));
+            shared.cells.settle_new(cell, chunk, slot);
             let worker = (position * workers / count) as u32;
             shared.cells.get(cell).last_worker.store(worker, Ordering::Relaxed);
             shared.plane.lock().rank.created(chunk, cell);

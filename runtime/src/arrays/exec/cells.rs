@@ -74,7 +74,14 @@ impl Cells {
         &self.segments[segment].get().expect("a cell's segment is made before its number is known")[offset]
     }
 
-    /// Moves a chunk into a cell that was reserved for it. True if the caller now has its token.
+    /// Moves a chunk that has not started into a cell that was reserved for it. The caller now has its token.
+    pub(crate) fn settle_new(&self, id: CellId, chunk: ChunkId, slot: Box<dyn ErasedSlot>) {
+        let cell = self.get(id);
+        cell.load_ns.store(0, Ordering::Relaxed);
+        cell.mailbox.settle_new(chunk, slot);
+    }
+
+    /// The same of one that comes with mail. True if the caller now has its token.
     pub(crate) fn settle(&self, id: CellId, chunk: ChunkId, slot: Box<dyn ErasedSlot>, mail: Mail) -> bool {
         let cell = self.get(id);
         cell.load_ns.store(0, Ordering::Relaxed);

@@ -5,6 +5,7 @@
 //! | state | where the chunk is | ready token |
 //! |---|---|---|
 //! | Vacant | nowhere | none |
+//! | New: has not started | in the mailbox | one, on some queue of the rank |
 //! | Idle | in the mailbox | none |
 //! | Ready | in the mailbox | one, on some queue of the rank |
 //! | Running | in the hands of the worker that began | with that worker |
@@ -17,7 +18,7 @@
 //!
 //! # Rules
 //!
-//! 1. A token is created only by the transition to Ready and consumed only by [`begin`](Mailbox::begin), so there is at
+//! 1. A token is created only by the transition to New or Ready and consumed only by [`begin`](Mailbox::begin), so there is at
 //!    most one: it is the proof that nobody else touches the chunk. Running *takes the chunk out*: the proof is ownership.
 //! 2. Mail is appended under the lock and taken under the lock; no push is lost between the last look of a run and its
 //!    end, because [`finish`](Mailbox::finish) looks again in the same critical section that makes the chunk Idle.
@@ -31,6 +32,7 @@ use crate::threads::guarded::{Guarded, Tag};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Vacant,
+    New,
     Idle,
     Ready,
     Running,
@@ -81,6 +83,8 @@ pub(crate) enum Pushed<M> {
 pub(crate) enum Begun<S, M> {
     /// The chunk's name, the chunk, and its mail in order.
     Run(ChunkId, S, Mail<M>),
+    /// The same of a chunk that is to start first.
+    Start(ChunkId, S, Mail<M>),
     /// Nothing: the chunk is held, and it is now certain that no handler of it runs.
     Held,
 }
@@ -101,6 +105,14 @@ impl<S, M> Mailbox<S, M> {
         let (state, gate) = (State::Vacant, Gate::Open);
         let inner = Inner { owner: nobody, chunk: None, newest_first: Mail::default(), state, gate };
         Mailbox { inner: Guarded::new(owner, inner) }
+    }
+
+    /// Moves a chunk in that has not started. The caller now has its token.
+    pub(crate) fn settle_new(&self, owner: ChunkId, chunk: S) {
+        let mut inner = self.inner.lock();
+        assert_eq!(inner.state, State::Vacant, "a cell is used by one chunk at a time");
+        let newest_first = Mail::default();
+        *inner = Inner { owner, chunk: Some(chunk), newest_first, state: State::New, gate: Gate::Open };
     }
 
     /// Moves a chunk in, with mail. True if the caller now has its token.
@@ -137,7 +149,8 @@ impl<S, M> Mailbox<S, M> {
     #[inline]
     pub(crate) fn begin(&self) -> Begun<S, M> {
         let mut inner = self.inner.lock();
-        assert_eq!(inner.state, State::Ready, "a token belongs to a ready chunk");
+        let starts = inner.state == State::New;
+        assert!(starts || inner.state == State::Ready, "a token belongs to a ready chunk");
         if inner.gate != Gate::Open {
             inner.state = State::Idle;
             return Begun::Held;
@@ -146,7 +159,8 @@ impl<S, M> Mailbox<S, M> {
         let chunk = inner.chunk.take().expect("a ready chunk is in its mailbox");
         let (owner, mut newest_first) = (inner.owner, std::mem::take(&mut inner.newest_first));
         drop(inner);
-        Begun::Run(owner, chunk, newest_first.take_reversed())
+        let mail = newest_first.take_reversed();
+        if starts { Begun::Start(owner, chunk, mail) } else { Begun::Run(owner, chunk, mail) }
     }
 
     /// Ends a run; `rest` is mail that was taken and not handled, and goes first.
@@ -246,6 +260,17 @@ mod tests {
         assert_eq!(push(&mailbox, 2, By::Chunk), Pushed::Queued);
         drop(unread);
         assert_eq!(mailbox.finish(chunk, Mail::default()), Finished::Token);
+        assert_eq!(mailbox.begin(), Begun::Run(CHUNK, "chunk", mail([2])));
+    }
+
+    #[test]
+    fn a_new_chunk_starts_once_with_what_came_before() {
+        let mailbox = Mailbox::new(Tag::SHARED);
+        mailbox.settle_new(CHUNK, "chunk");
+        assert_eq!(push(&mailbox, 1, By::Chunk), Pushed::Queued);
+        assert_eq!(mailbox.begin(), Begun::Start(CHUNK, "chunk", mail([1])));
+        assert_eq!(push(&mailbox, 2, By::Chunk), Pushed::Queued);
+        assert_eq!(mailbox.finish("chunk", Mail::default()), Finished::Token);
         assert_eq!(mailbox.begin(), Begun::Run(CHUNK, "chunk", mail([2])));
     }
 

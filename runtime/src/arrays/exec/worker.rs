@@ -103,6 +103,10 @@ impl<'r> Worker<'r> {
         let cell = shared.cells.get(id);
         let (chunk, mut slot, mut mail) = match cell.mailbox.begin() {
             Begun::Run(chunk, slot, mail) => (chunk, slot, mail),
+            Begun::Start(chunk, slot, mut mail) => {
+                mail.push(outbox.blanks.write(chunk, Sender::RUNTIME, || Payload::Start));
+                (chunk, slot, mail)
+            }
             Begun::Held => return self.held(),
         };
         if !shared.scheduler.lone() {
