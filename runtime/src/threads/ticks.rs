@@ -89,9 +89,7 @@ impl Ticks {
         if ns >= BASE_MAX_NS {
             self.base = Some(anchor);
         }
-        if self.ns_per_tick > 0 {
-            self.reach = (REACH_NS << PLACES) / self.ns_per_tick;
-        }
+        self.reach = (REACH_NS << PLACES).checked_div(self.ns_per_tick).unwrap_or(0);
     }
 }
 
