@@ -68,7 +68,7 @@ pub(super) fn run<S: Shape>(config: &Config, shape: &S) -> Result<Finished<S>, E
         }) as Wake
     };
     let all = &teams[..];
-    let transports = Local::connect(&teams.iter().map(wake).collect::<Vec<_>>());
+    let transports = Local::connect(teams.iter().map(wake).collect());
     let figures = thread::scope(|scope| {
         let process = &process;
         let start = |(rank, transport): (Rank, Local<S::Packet>)| {

@@ -109,7 +109,7 @@ fn ranks_in_threads_conform() {
     let wakes: Vec<Wake> = (0..ranks).map(|_| Arc::new(|| {}) as Wake).collect();
     let done = AtomicU32::new(0);
     thread::scope(|scope| {
-        for (rank, mut transport) in (0..).zip(Local::connect(&wakes)) {
+        for (rank, mut transport) in (0..).zip(Local::connect(wakes)) {
             let done = &done;
             scope.spawn(move || {
                 let mut party = Party::new(Rank(rank), ranks);

@@ -1,11 +1,13 @@
-//! Ranks as threads of one process: a bounded ring between every two of them.
+//! Ranks as threads of one process: a bounded ring between every two that have something to say.
 //!
 //! A packet is moved, not encoded; a migrating chunk is a pointer. When a ring is full its packets wait at the sender, in
 //! order, and follow at the next `poll` or `idle`, so nothing blocks and nothing is lost. A send wakes the receiver if it
-//! is parked.
+//! is parked. Of the rings between all ranks most programs use few: the first packet makes one, and lays its other end at
+//! the receiver's *door*, where that looks at each poll.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
@@ -24,14 +26,42 @@ const WAITING_MAX: usize = 64 * 1024;
 /// Wakes the worker that drives a rank's transport, if it is parked.
 pub(crate) type Wake = Arc<dyn Fn() + Send + Sync>;
 
+/// Where new rings to a rank are left, and how it is woken.
+struct Door<P> {
+    rings: Mutex<Rings<P>>,
+    /// There is a new ring.
+    new: AtomicBool,
+    wake: Wake,
+}
+
+/// Rings by the rank that sends; none once the receiver has gone.
+type Rings<P> = Option<Vec<(Rank, Consumer<P>)>>;
+
+impl<P> Door<P> {
+    fn rings(&self) -> MutexGuard<'_, Rings<P>> {
+        self.rings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leaves the end of a ring; drops it if nobody will take it.
+    fn leave(&self, from: Rank, ring: Consumer<P>) {
+        if let Some(rings) = &mut *self.rings() {
+            rings.push((from, ring));
+            self.new.store(true, Ordering::Release);
+        }
+    }
+}
+
 struct Outgoing<P> {
     ring: Producer<P>,
     waiting: VecDeque<P>,
-    wake: Wake,
 }
 
 /// One rank's ends of its rings.
 pub(crate) struct Local<P> {
+    me: Rank,
+    /// Of all ranks.
+    doors: Arc<[Door<P>]>,
+    /// None where nothing was sent yet.
     outgoing: Vec<Option<Outgoing<P>>>,
     incoming: Vec<(Rank, Consumer<P>)>,
     /// The ring to look at first.
@@ -41,37 +71,61 @@ pub(crate) struct Local<P> {
 }
 
 impl<P> Local<P> {
-    /// The transports of all ranks; `wakes[r]` is called when something arrives for rank r.
-    pub(crate) fn connect(wakes: &[Wake]) -> Vec<Local<P>> {
-        let ranks = wakes.len();
-        let capacity = (PACKETS_PER_RANK / ranks).clamp(RING_MIN, RING_MAX);
-        let unconnected = |_| Local { outgoing: Vec::new(), incoming: Vec::new(), next: 0, waiting: false };
-        let mut transports: Vec<Local<P>> = (0..ranks).map(unconnected).collect();
-        for from in 0..ranks {
-            for (to, wake) in wakes.iter().enumerate() {
-                if from == to {
-                    transports[from].outgoing.push(None);
-                    continue;
-                }
-                let (ring, consumer) = RingBuffer::new(capacity);
-                let outgoing = Outgoing { ring, waiting: VecDeque::new(), wake: wake.clone() };
-                transports[from].outgoing.push(Some(outgoing));
-                transports[to].incoming.push((Rank(from as u32), consumer));
-            }
-        }
-        transports
+    /// The transports of all ranks; the wake of rank r is called when something arrives for it.
+    pub(crate) fn connect(wakes: Vec<Wake>) -> Vec<Local<P>> {
+        let door = |wake| Door { rings: Mutex::new(Some(Vec::new())), new: AtomicBool::new(false), wake };
+        let doors: Arc<[Door<P>]> = wakes.into_iter().map(door).collect();
+        let transport = |me| Local {
+            me: Rank(me),
+            doors: doors.clone(),
+            outgoing: doors.iter().map(|_| None).collect(),
+            incoming: Vec::new(),
+            next: 0,
+            waiting: false,
+        };
+        (0..doors.len() as u32).map(transport).collect()
+    }
+
+    #[cold]
+    fn open(&self, to: Rank) -> Outgoing<P> {
+        let capacity = (PACKETS_PER_RANK / self.doors.len()).clamp(RING_MIN, RING_MAX);
+        let (ring, end) = RingBuffer::new(capacity);
+        self.doors[to.index()].leave(self.me, end);
+        Outgoing { ring, waiting: VecDeque::new() }
+    }
+
+    /// Takes in the new rings at the door.
+    #[cold]
+    fn take_in(&mut self) {
+        let door = &self.doors[self.me.index()];
+        let mut rings = door.rings();
+        door.new.store(false, Ordering::Relaxed);
+        self.incoming.extend(rings.iter_mut().flat_map(|rings| rings.drain(..)));
+    }
+
+    /// Tells whether there is a new ring at the door.
+    #[inline]
+    fn called(&self) -> bool {
+        self.doors[self.me.index()].new.load(Ordering::Acquire)
     }
 
     fn flush(&mut self) -> bool {
-        let waiting =
-            self.outgoing.iter_mut().flatten().filter_map(|outgoing| (!outgoing.flush()).then_some(()));
-        waiting.count() == 0
+        let ends = self.doors.iter().zip(&mut self.outgoing);
+        let open = ends.filter_map(|(door, outgoing)| outgoing.as_mut().map(|outgoing| (door, outgoing)));
+        open.filter_map(|(door, outgoing)| (!outgoing.flush(&door.wake)).then_some(())).count() == 0
+    }
+}
+
+impl<P> Drop for Local<P> {
+    /// Nobody takes what comes from now on.
+    fn drop(&mut self) {
+        *self.doors[self.me.index()].rings() = None;
     }
 }
 
 impl<P> Outgoing<P> {
     /// Sends what waits, in order; true if nothing waits any more. A receiver that is gone needs nothing.
-    fn flush(&mut self) -> bool {
+    fn flush(&mut self, wake: &Wake) -> bool {
         if self.ring.is_abandoned() {
             self.waiting.clear();
         }
@@ -80,7 +134,7 @@ impl<P> Outgoing<P> {
                 self.waiting.push_front(packet);
                 break;
             }
-            (self.wake)();
+            wake();
         }
         self.waiting.is_empty()
     }
@@ -89,13 +143,18 @@ impl<P> Outgoing<P> {
 impl<P> Transport<P> for Local<P> {
     #[inline]
     fn send(&mut self, to: Rank, packet: P) -> Result<(), Error> {
-        let outgoing = self.outgoing[to.0 as usize].as_mut().expect("a rank sends to other ranks only");
-        if !outgoing.waiting.is_empty() && !outgoing.flush() {
+        debug_assert_ne!(to, self.me, "a rank sends to other ranks only");
+        if self.outgoing[to.index()].is_none() {
+            self.outgoing[to.index()] = Some(self.open(to));
+        }
+        let wake = &self.doors[to.index()].wake;
+        let outgoing = self.outgoing[to.index()].as_mut().expect("it is open");
+        if !outgoing.waiting.is_empty() && !outgoing.flush(wake) {
             outgoing.waiting.push_back(packet);
             return Ok(());
         }
         match outgoing.ring.push(packet) {
-            Ok(()) => (outgoing.wake)(),
+            Ok(()) => wake(),
             Err(PushError::Full(packet)) => {
                 outgoing.waiting.push_back(packet);
                 self.waiting = true;
@@ -108,6 +167,9 @@ impl<P> Transport<P> for Local<P> {
     fn poll(&mut self) -> Option<Result<(Rank, P), Error>> {
         if self.waiting {
             self.waiting = !self.flush();
+        }
+        if self.called() {
+            self.take_in();
         }
         for _ in 0..self.incoming.len() {
             let place = self.next;
@@ -127,7 +189,7 @@ impl<P> Transport<P> for Local<P> {
     }
 
     fn ready(&mut self) -> bool {
-        self.incoming.iter().any(|(_, ring)| !ring.is_empty())
+        self.called() || self.incoming.iter().any(|(_, ring)| !ring.is_empty())
     }
 
     /// Once everything lies in the rings there is nothing to wait for: they outlive their senders. What still comes in has
@@ -142,5 +204,43 @@ impl<P> Transport<P> for Local<P> {
     /// Packets waiting for one receiver.
     fn congested(&self) -> bool {
         self.waiting && self.outgoing.iter().flatten().any(|outgoing| outgoing.waiting.len() > WAITING_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connect(ranks: usize) -> Vec<Local<u32>> {
+        Local::connect((0..ranks).map(|_| Arc::new(|| {}) as Wake).collect())
+    }
+
+    #[test]
+    fn rings_are_made_where_something_is_sent() {
+        let mut transports = connect(100);
+        transports[3].send(Rank(7), 1).expect("it takes all");
+        assert!(transports[7].ready() && !transports[3].ready());
+        assert!(matches!(transports[7].poll(), Some(Ok((Rank(3), 1)))));
+        let rings = |local: &Local<u32>| (local.outgoing.iter().flatten().count(), local.incoming.len());
+        let made: Vec<_> = transports.iter().map(rings).collect();
+        assert_eq!((made[3], made[7]), ((1, 0), (0, 1)));
+        assert!(made.iter().map(|&(to, from)| to + from).sum::<usize>() == 2, "{made:?}");
+    }
+
+    #[test]
+    fn nothing_waits_for_a_rank_that_has_gone() {
+        for was_open in [false, true] {
+            let mut transports = connect(2);
+            let mut gone = transports.pop().expect("there are two");
+            if was_open {
+                transports[0].send(Rank(1), 0).expect("it takes all");
+                assert!(gone.poll().is_some());
+            }
+            drop(gone);
+            for packet in 0..10 * RING_MAX as u32 {
+                transports[0].send(Rank(1), packet).expect("it takes all");
+            }
+            assert!(transports[0].idle(), "all are dropped");
+        }
     }
 }
