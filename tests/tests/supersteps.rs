@@ -354,7 +354,7 @@ impl Divider for Swing {
     }
 
     fn after(&mut self, step: &Step) -> Option<Division> {
-        let units = if step.number % 2 == 0 { vec![4, 1, 4] } else { vec![2, 5, 2] };
+        let units = if step.number.is_multiple_of(2) { vec![4, 1, 4] } else { vec![2, 5, 2] };
         Some(Division { units, copies: 1 })
     }
 }

@@ -37,7 +37,7 @@ pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
     build: |parameters| Ok(Box::new(DlbJr::read(parameters)?)),
 };
 
-/// Standard deviations of a step that a regret must exceed: a switch may cost as much as 40 steps.
+/// Standard deviations of a step that a regret must exceed. With 5 short runs are better, and 64 measured hosts 6 % off.
 const PATIENCE: f64 = 20.0;
 
 struct DlbJr {

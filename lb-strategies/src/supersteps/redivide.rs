@@ -42,9 +42,10 @@ impl Terms {
     }
 
     /// Tells whether to go from one division to another, whose steps are expected to take so long; if so, counts it and
-    /// tells how many units move. Times are off by `chance` seconds in the mean, which does not count where
-    /// `ahead` is 0: of a gain is expected what is left by the estimate
-    /// of James and Stein (1961), since the one that promises most does so by chance, in part.
+    /// tells how many units move.
+    ///
+    /// Times are off by `chance` seconds in the mean, and the division that promises most does so by chance, in part: of
+    /// its gain counts what the estimate of James and Stein (1961) leaves. Not so where moving is free, as in the papers.
     pub(crate) fn accept(
         self,
         price: &mut Price,
@@ -53,10 +54,12 @@ impl Terms {
         chance: f64,
     ) -> Option<u64> {
         let (promised, moved) = (old_seconds - new_seconds, moved(old, new));
-        let gain =
-            if self.ahead > 0.0 && promised > 0.0 { promised - chance * chance / promised } else { promised };
-        let steps = self.ahead.min(price.steps_of_a_division());
-        let costs = if self.ahead > 0.0 { price.seconds(moved) / steps } else { 0.0 };
+        let (chance, costs) = if self.ahead > 0.0 {
+            (chance, price.seconds(moved) / self.ahead.min(price.steps_of_a_division()))
+        } else {
+            (0.0, 0.0)
+        };
+        let gain = if promised > 0.0 { promised - chance * chance / promised } else { promised };
         let accepted = gain > self.tolerance * old_seconds && gain > costs;
         price.divisions += u64::from(accepted);
         accepted.then_some(moved)

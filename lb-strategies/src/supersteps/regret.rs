@@ -4,7 +4,7 @@
 //! added up, and begins at nothing again when it falls below: a great change is found soon and a small one at last. It
 //! counts when it is more than chance makes of it.
 
-/// Steps of which the usual difference is the mean.
+/// Changes from step to step that the variance is the mean of.
 const MEMORY: f64 = 50.0;
 
 /// By how much another way took less than the one in force, s, since it last did not.
@@ -13,11 +13,11 @@ pub(crate) struct Regret {
     pub(crate) seconds: f64,
     /// What it saved in the last step.
     last: Option<f64>,
-    /// Differences that the variance is of, up to `MEMORY`.
-    known: f64,
-    /// Variance of that from step to step: half the mean of the squares of its changes (von Neumann, 1941), so that weather
-    /// that changes once is not taken for noise.
+    /// Variance of what it saves in a step, s^2: half the mean of the squares of its changes from step to step (von
+    /// Neumann, 1941), so that weather that changes once is not taken for noise.
     variance: f64,
+    /// Changes that the variance is of, up to [`MEMORY`].
+    known: f64,
 }
 
 impl Regret {

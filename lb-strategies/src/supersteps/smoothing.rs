@@ -114,7 +114,7 @@ mod tests {
         let mut random = Pcg32::seed_from_u64(7);
         let mut series = Smoothing::new(20);
         assert!(series.standard_error().abs() < 1e-12);
-        // Over many series, in the mean of squares: of single numbers, of which the last predicts, and of noise.
+        // Of many series, in the mean of squares.
         let (mut said, mut came) = (0.0, 0.0);
         for _ in 0..2000 {
             series = Smoothing::new(20);
