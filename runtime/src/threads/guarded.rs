@@ -38,6 +38,7 @@ impl Tag {
     /// Values created for this tag are mutexes.
     pub(crate) const SHARED: Tag = Tag(u32::MAX);
     /// No worker has it: a guard is alive.
+    #[cfg(not(loom))]
     const BUSY: Tag = Tag(u32::MAX - 1);
     /// A thread that has entered with none.
     #[cfg(not(loom))]
