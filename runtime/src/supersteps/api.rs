@@ -92,8 +92,8 @@ pub trait Supersteps: Send + Sync + Sized + 'static {
     /// Computes a step of some units.
     fn compute(&self, job: Job<'_, Self>) -> Self::Part;
 
-    /// Tells whether [`compute`](Self::compute) changes the data of units, as it does by default. If not, copies of a job
-    /// need not be told of it.
+    /// Tells whether [`compute`](Self::compute) changes the data of units, as it does by default. Then all units of a job
+    /// that has copies are sent to the other workers of its group in each step; if not, copies cost no messages.
     fn changes(&self) -> bool {
         true
     }
