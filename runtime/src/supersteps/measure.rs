@@ -7,6 +7,7 @@ use lb_strategies::virtual_time::SplitMix64;
 use serde::{Deserialize, Serialize};
 
 use super::api::Then;
+use crate::measure::background::SchedStat;
 use crate::measure::cgroup;
 use crate::measure::cpu::thread_cpu_ns;
 
@@ -48,6 +49,14 @@ impl Stopwatch {
         let of_process = cgroup::quota().is_some_and(|quota| quota.group == mine.group);
         Some(mine.vcpus / f64::from(if of_process { in_process } else { in_rank }))
     }
+
+    /// Time that the calling worker was kept from running so far, ns; 0 where nobody knows, and where a share has no thread
+    /// of its own.
+    fn lost_ns(self) -> u64 {
+        let Stopwatch::Machine { in_rank: 1, .. } = self else { return 0 };
+        let scheduled = SchedStat::of_this_thread().and_then(|stat| stat.read());
+        scheduled.map_or(0, |scheduled| scheduled.wait_ns)
+    }
 }
 
 impl Timer {
@@ -67,6 +76,8 @@ pub(super) struct Worked {
     pub(super) dropped_ns: u64,
     pub(super) computing_ns: u64,
     pub(super) cpu_ns: u64,
+    /// Time that it was kept from running, since that was last read.
+    pub(super) lost_ns: u64,
     pub(super) waiting_ns: u64,
     pub(super) moving_ns: u64,
     /// vCPUs' worth that quotas allow, as last read.
@@ -97,9 +108,11 @@ impl Worked {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Measuring {
     worked: Worked,
-    /// When quotas were read; none before the first time.
+    /// When quotas, and what the kernel knows of the thread, were read; none before the first time.
     read_ns: Option<u64>,
     allowed: Option<f64>,
+    /// Time that the thread was kept from running, in all.
+    lost_ns: u64,
     begun_ns: u64,
     moving_since_ns: u64,
     /// Time that the job in hand took so far.
@@ -125,13 +138,23 @@ pub(super) fn slice_end(row: &Row, job: &Range<u64>, from: u64, longest: Option<
     job.end.min(from.saturating_add(units))
 }
 
-/// From one reading of quotas to the next: it takes some 50 us.
-const QUOTAS_NS: u64 = 100_000_000;
+/// From one reading to the next: quotas take some 50 us.
+const READINGS_NS: u64 = 100_000_000;
 
 impl Measuring {
     /// A step begins.
-    pub(super) fn begin(&mut self, now_ns: u64) {
+    pub(super) fn begin(&mut self, now_ns: u64, stopwatch: Stopwatch) {
         self.begun_ns = now_ns;
+        if self.read_ns.is_none() {
+            self.read(now_ns, stopwatch);
+            self.worked.lost_ns = 0;
+        }
+    }
+
+    fn read(&mut self, now_ns: u64, stopwatch: Stopwatch) {
+        let before_ns = std::mem::replace(&mut self.lost_ns, stopwatch.lost_ns());
+        self.worked.lost_ns = self.lost_ns.saturating_sub(before_ns);
+        (self.read_ns, self.allowed) = (Some(now_ns), stopwatch.allowed());
     }
 
     /// Adds a slice.
@@ -156,8 +179,8 @@ impl Measuring {
     /// The step is over.
     pub(super) fn end(&mut self, now_ns: u64, units: u64, then: Then, stopwatch: Stopwatch) -> Worked {
         let waiting_ns = (now_ns - self.begun_ns).saturating_sub(self.worked.computing_ns);
-        if self.read_ns.is_none_or(|read_ns| now_ns - read_ns >= QUOTAS_NS) {
-            (self.read_ns, self.allowed) = (Some(now_ns), stopwatch.allowed());
+        if then == Then::End || self.read_ns.is_none_or(|read_ns| now_ns - read_ns >= READINGS_NS) {
+            self.read(now_ns, stopwatch);
         }
         Worked { units, waiting_ns, allowed: self.allowed, then, ..std::mem::take(&mut self.worked) }
     }
@@ -178,6 +201,7 @@ mod tests {
     use lb_strategies::supersteps::Weights;
 
     use super::*;
+    use crate::measure::topology::pin_to;
 
     #[test]
     fn slices_double_up_to_the_longest_and_cover_the_job() {
@@ -194,5 +218,32 @@ mod tests {
         assert_eq!(slices(100..300, Some(64.0)), [2, 2, 4, 8, 16, 32, 64, 64, 8]);
         assert_eq!(slices(100..103, Some(0.01)), [1, 1, 1], "no slice is empty");
         assert_eq!(slices(0..32, None), [1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]);
+    }
+
+    #[test]
+    fn a_worker_that_others_keep_from_its_vcpu_between_slices_has_lost_time() {
+        const BUSY_NS: u64 = 40_000_000;
+        let burn = || {
+            let until_ns = thread_cpu_ns() + BUSY_NS;
+            while thread_cpu_ns() < until_ns {}
+        };
+        let vcpu = crate::vcpus()[0];
+        let worked = |stopwatch: Stopwatch| {
+            let pinned = pin_to(vcpu) && SchedStat::of_this_thread().is_some();
+            let mut measuring = Measuring::default();
+            measuring.begin(0, stopwatch);
+            burn();
+            pinned.then(|| measuring.end(1, 1, Then::End, stopwatch))
+        };
+        let own = Stopwatch::Machine { in_process: 1, in_rank: 1 };
+        let worked = std::thread::scope(|scope| {
+            scope.spawn(|| pin_to(vcpu).then(burn));
+            scope.spawn(|| worked(own)).join().unwrap()
+        });
+        // Some hosts neither pin nor count.
+        let Some(Worked { lost_ns, .. }) = worked else { return };
+        assert!(lost_ns > BUSY_NS / 4, "{lost_ns} ns");
+        let shared = Stopwatch::Machine { in_process: 2, in_rank: 2 };
+        assert_eq!(shared.lost_ns(), 0, "two threads of a rank take each other's shares");
     }
 }

@@ -25,6 +25,9 @@ pub struct SuperstepOutcome<P: Supersteps> {
 /// let workers = vec![worker(60.0, 60), worker(60.0, 120)];
 /// let report = SuperstepReport { steps: 10, weight: 12.0, elapsed_ns: 120, workers, ..SuperstepReport::default() };
 /// assert_eq!((report.bound_ns(), report.excess()), (80, 0.5));
+/// // Who is kept from its vCPU before it computes is as slow as who is kept from it meanwhile.
+/// let worker = |lost_ns| SuperstepWorker { weight: 60.0, computing_ns: 60, cpu_ns: 60, lost_ns, ..SuperstepWorker::default() };
+/// assert_eq!(SuperstepReport { workers: vec![worker(0), worker(60)], ..report.clone() }.bound_ns(), 80);
 /// // On one vCPU they wait for each other.
 /// let shared = |worker: &SuperstepWorker| SuperstepWorker { cpu_ns: 60, ..*worker };
 /// let workers = report.workers.iter().map(shared).collect();
@@ -70,6 +73,9 @@ pub struct SuperstepWorker {
     pub computing_ns: u64,
     /// CPU time of its thread in `compute`.
     pub cpu_ns: u64,
+    /// Time that its thread wanted to run and others had its vCPU, as far as the kernel tells: in `compute`, and before it.
+    #[serde(default)]
+    pub lost_ns: u64,
     /// Time without anything to compute within steps.
     pub waiting_ns: u64,
     /// Time in which units came and went.
@@ -95,7 +101,7 @@ pub struct DivisionReport {
 
 impl SuperstepReport {
     /// The time that the run would have taken if all workers had always computed, each at the speed it had while it
-    /// did, or at that of its CPU time where a quota allows it only a part: the capacity bound, ns. Of more workers than
+    /// did or wanted to, or at that of its CPU time where a quota allows it only a part: the capacity bound, ns. Of more workers than
     /// vCPUs it is the time in which all vCPUs give the CPU time that the units took.
     #[must_use]
     pub fn bound_ns(&self) -> u64 {
@@ -107,7 +113,8 @@ impl SuperstepReport {
         }
         let speed = |worker: &SuperstepWorker| {
             let allowed_ns = worker.cpu_ns as f64 / worker.allowed.unwrap_or(1.0);
-            match allowed_ns.max(worker.computing_ns as f64) {
+            let wanted_ns = (worker.cpu_ns + worker.lost_ns).max(worker.computing_ns);
+            match allowed_ns.max(wanted_ns as f64) {
                 0.0 => 0.0,
                 computing_ns => worker.weight / computing_ns,
             }

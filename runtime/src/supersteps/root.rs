@@ -218,6 +218,7 @@ impl<P: Supersteps> Root<P> {
             sum.dropped_ns += worked.dropped_ns;
             sum.computing_ns += worked.computing_ns;
             sum.cpu_ns += worked.cpu_ns;
+            sum.lost_ns += worked.lost_ns;
             sum.waiting_ns += worked.waiting_ns;
             sum.moving_ns += worked.moving_ns;
             sum.allowed = worked.allowed;

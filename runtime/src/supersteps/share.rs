@@ -140,7 +140,7 @@ impl<P: Supersteps> Share<P> {
         (self.begun, self.hand) = (true, None);
         let group = self.division.group(self.me);
         self.outcomes = vec![false; group.len()];
-        self.measuring.begin(ctx.elapsed_ns());
+        self.measuring.begin(ctx.elapsed_ns(), program.stopwatch);
         if let Some(root) = &mut self.root {
             root.begin(self.step, self.division.copies, ctx.elapsed_ns(), ctx.writes());
         }
