@@ -50,6 +50,16 @@ pub enum Error {
         /// How it ended.
         status: std::process::ExitStatus,
     },
+    /// A neighbour was stopped, by a signal: as of one that was killed.
+    #[error(
+        "the neighbour of rank {rank} was stopped for a time, seen after {completed} steps: the run was not disturbed as asked"
+    )]
+    NeighbourStopped {
+        /// The rank.
+        rank: u32,
+        /// Steps of the run by then.
+        completed: u32,
+    },
     /// The runtime could not start the run, or could not go on with it.
     #[error(transparent)]
     Runtime(#[from] caribou::Error),
@@ -82,6 +92,7 @@ impl Error {
             Self::Output { .. }
             | Self::System { .. }
             | Self::NeighbourEnded { .. }
+            | Self::NeighbourStopped { .. }
             | Self::Lacking(_)
             | Self::Differs { .. }
             | Self::Runtime(_) => 1,
@@ -103,6 +114,7 @@ impl Error {
             | Self::Unwritable { .. }
             | Self::System { .. }
             | Self::NeighbourEnded { .. }
+            | Self::NeighbourStopped { .. }
             | Self::NotPinned { .. }
             | Self::Differs { .. } => false,
         }

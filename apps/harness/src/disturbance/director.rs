@@ -72,7 +72,8 @@ impl<'a> Director<'a> {
         let completed = self.clock.completed();
         self.progress.show(self.done(completed));
         // One may have ended since the last look.
-        self.move_neighbours(completed).map(drop)
+        self.move_neighbours(completed)?;
+        self.neighbours.iter_mut().try_for_each(|(spec, neighbour)| dismiss(spec, neighbour, completed))
     }
 
     /// The part of all there is to do that so many steps are.
@@ -101,7 +102,7 @@ impl<'a> Director<'a> {
                 *neighbour = None;
             }
             if !spec.acts(completed) || completed == steps {
-                *neighbour = None;
+                dismiss(spec, neighbour, completed)?;
             } else if neighbour.is_none() {
                 // Worker 0 may be a thread that libraries bind here and there while they look around the machine.
                 let seated = completed > 0 || launch == Launch::Alone;
@@ -157,5 +158,15 @@ impl<'a> Director<'a> {
     fn next_cue(&self, completed: u32) -> u32 {
         let cues = self.neighbours.iter().flat_map(|(spec, _)| [Some(spec.from), spec.to]).flatten();
         cues.filter(|&cue| cue > completed).fold(self.experiment.steps, u32::min)
+    }
+}
+
+/// Ends a neighbour that was there, if it disturbed the run as asked.
+fn dismiss(spec: &NeighbourSpec, neighbour: &mut Option<Neighbour>, completed: u32) -> Result<(), Error> {
+    match neighbour.take() {
+        Some(neighbour) if neighbour.was_stopped() => {
+            Err(Error::NeighbourStopped { rank: spec.rank, completed })
+        }
+        _ => Ok(()),
     }
 }

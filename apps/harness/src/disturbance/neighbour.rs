@@ -7,8 +7,9 @@
 //! *thread* that started it), and in any case after [`LIFETIME_S`].
 
 use std::ffi::CStr;
+use std::fs;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, getpid, getppid};
 use rustix::thread::{CpuSet, sched_setaffinity, set_name};
@@ -32,7 +33,12 @@ const PERIOD_NS: u64 = 20_000_000;
 #[derive(Debug)]
 pub struct Neighbour {
     process: Child,
+    duty: f64,
+    started: Instant,
 }
+
+/// One that ran for a shorter time says nothing: it had first to start.
+const JUDGED_AFTER: Duration = Duration::from_millis(500);
 
 impl Neighbour {
     /// Starts a process that asks for `duty` (above 0, up to 1) of the CPU time of `vcpu`.
@@ -44,13 +50,27 @@ impl Neighbour {
         let program = std::env::current_exe().map_err(failed)?;
         let mut command = Command::new(program);
         command.arg(ARGUMENT).arg(vcpu.to_string()).arg(duty.to_string());
-        command.arg(getpid().as_raw_nonzero().to_string()).stdin(Stdio::null()).stdout(Stdio::null());
-        Ok(Self { process: command.spawn().map_err(failed)? })
+        command.arg(getpid().as_raw_nonzero().to_string());
+        // One that is stopped may outlive this program: it must not hold what others read to its end.
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let process = command.spawn().map_err(failed)?;
+        Ok(Self { process, duty, started: now() })
     }
 
     /// How the process ended, if it did before it was to.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.process.try_wait().ok().flatten()
+    }
+
+    /// Whether somebody stops it, or stopped it for so long that it asked for less than half of its part: then it neither ran
+    /// nor waited for its vCPU.
+    pub(crate) fn was_stopped(&self) -> bool {
+        let read = |file| fs::read_to_string(format!("/proc/{}/{file}", self.id())).unwrap_or_default();
+        let age = now().duration_since(self.started);
+        let wanted_ns = self.duty * age.as_nanos() as f64;
+        let judged = age >= JUDGED_AFTER;
+        is_stopped(&read("stat"))
+            || judged && asked_ns(&read("schedstat")).is_some_and(|ns| ns < wanted_ns / 2.0)
     }
 
     /// The process's id.
@@ -66,6 +86,18 @@ impl Drop for Neighbour {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// The state follows the name, which may have brackets itself.
+fn is_stopped(stat: &str) -> bool {
+    stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['T', 't']))
+}
+
+/// Time in which a process ran or waited for its vCPU, ns; none where the kernel does not count it.
+fn asked_ns(schedstat: &str) -> Option<f64> {
+    let times = schedstat.split_whitespace().map(|time| time.parse::<f64>().ok());
+    let ns: f64 = times.take(2).sum::<Option<f64>>()?;
+    (ns > 0.0).then_some(ns)
 }
 
 /// The first thing in every `main`: lives the life of a neighbour if this process was started as one.
@@ -121,6 +153,11 @@ pub(crate) fn burn(busy_ns: u64) {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "processes live by the clock")]
+fn now() -> Instant {
+    Instant::now()
+}
+
 /// CPU time of this thread.
 pub(crate) fn thread_cpu_ns() -> u64 {
     now_ns(ClockId::ThreadCPUTime)
@@ -134,6 +171,7 @@ fn now_ns(clock: ClockId) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::process::{Signal, kill_process};
 
     #[test]
     fn burning_takes_the_cpu_time_it_was_asked_for() {
@@ -143,10 +181,35 @@ mod tests {
         assert!((5_000_000..15_000_000).contains(&used_ns), "{used_ns} ns");
     }
 
+    /// A neighbour that asks for nothing.
+    fn sleeper() -> Neighbour {
+        let process = Command::new("sleep").arg("60").spawn().unwrap();
+        Neighbour { process, duty: 1.0, started: now() }
+    }
+
+    #[test]
+    fn one_that_is_stopped_or_was_is_known() {
+        let mut neighbour = sleeper();
+        assert!(!neighbour.was_stopped(), "nobody knows yet");
+        let id = Pid::from_child(&neighbour.process);
+        kill_process(id, Signal::STOP).unwrap();
+        while !neighbour.was_stopped() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        kill_process(id, Signal::CONT).unwrap();
+        neighbour.started -= 2 * JUDGED_AFTER;
+        let counts = fs::read_to_string(format!("/proc/{}/schedstat", neighbour.id()));
+        if asked_ns(&counts.unwrap_or_default()).is_some() {
+            assert!(neighbour.was_stopped(), "it did not want its vCPU");
+        }
+        assert!(is_stopped("7 (a) b) T 1 2") && !is_stopped("7 (x) T) R 1 2") && !is_stopped(""));
+        assert_eq!(asked_ns("30 12 2\n").map(|ns| ns as u64), Some(42));
+        assert!(asked_ns("0 0 0\n").or(asked_ns("")).is_none());
+    }
+
     #[test]
     fn one_that_was_killed_is_known_to_have_ended() {
-        let process = Command::new("sleep").arg("60").spawn().unwrap();
-        let mut neighbour = Neighbour { process };
+        let mut neighbour = sleeper();
         assert_eq!(neighbour.ended(), None);
         neighbour.process.kill().unwrap();
         while neighbour.ended().is_none() {
