@@ -455,6 +455,19 @@ fn a_trace_that_may_not_grow_ends_where_the_limit_is_and_the_run_goes_on() {
 }
 
 #[test]
+fn numbers_that_are_longer_than_a_file_may_be_are_one_line() {
+    let path = std::env::temp_dir().join(format!("caribou-fsize-{}.json", std::process::id()));
+    let options = "--size 20 --tolerance 0 --steps 2000 --ranks 1 --json";
+    let script = format!("ulimit -f 10; exec {JACOBI} {options} {}", path.display());
+    let ended = Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    let told = lines(&ended.stderr);
+    let line = told.last().unwrap();
+    assert!(line.starts_with("error: cannot write ") && line.contains("File too large"), "{line}");
+    assert!(!path.exists(), "nothing came of it");
+}
+
+#[test]
 fn a_filter_without_a_trace_is_told_of() {
     let ended =
         Command::new(RING).args(["--hops", "10"]).env("CARIBOU_TRACE_FILTER", "handlers").output().unwrap();

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 
 use crate::error::Error;
@@ -87,6 +88,7 @@ impl Output {
             // After what was printed.
             self.file.seek(SeekFrom::End(0))?;
         } else if found.is_file() {
+            within(bytes.len() as u64, getrlimit(Resource::Fsize).current)?;
             // One that a killed process of the same number left.
             let _ = fs::remove_file(&self.part);
             match File::create_new(&self.part) {
@@ -142,6 +144,11 @@ fn is_standard_stream(file: &Metadata) -> bool {
         rustix::fs::fstat(stream).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == (file.dev(), file.ino()))
     };
     file.is_file() && (is_it(stdout().as_fd()) || is_it(stderr().as_fd()))
+}
+
+/// Refuses what is longer than the process may make a file: the signal that says so would end it.
+fn within(bytes: u64, most: Option<u64>) -> io::Result<()> {
+    if most.is_some_and(|most| bytes > most) { Err(Errno::FBIG.into()) } else { Ok(()) }
 }
 
 /// Whether a folder takes no new file, of whatever size.
