@@ -45,7 +45,7 @@ pub(super) struct Wires {
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = values::time)]
     jitter: u64,
     /// Seed of costs, jitter and the choice of hosts of the cluster described; of a scenario, of its jitter only.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, value_name = "NUMBER", default_value = "0", value_parser = presentation::counts(0..=u64::MAX))]
     pub(super) seed: u64,
 }
 
@@ -123,6 +123,21 @@ impl Options {
     /// The hosts of the trace, if one was named.
     pub(super) fn hosts(&self) -> Result<Option<Hosts>, Error> {
         self.hosts_trace.as_deref().map(|file| Ok(host_trace::read(file, self.trace_step)?)).transpose()
+    }
+
+    /// Refuses workers that never compute, for programs whose steps wait for all.
+    ///
+    /// # Errors
+    /// A line that names the option.
+    pub(super) fn all_compute(&self) -> Result<(), Error> {
+        let Some(list) = &self.speeds else { return Ok(()) };
+        let speeds = values::speeds(list).map_err(Error::Usage)?;
+        if speeds.iter().all(|&speed| speed > 0.0) {
+            return Ok(());
+        }
+        Err(Error::Usage(format!(
+            "--speeds {list}: whoever has speed 0 ends no step, expected numbers above 0"
+        )))
     }
 
     fn speeds(&self) -> Result<PerWorker, Error> {

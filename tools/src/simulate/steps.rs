@@ -168,6 +168,7 @@ impl Options {
             word_s: wire.delay_s,
             ..StepProgram::new(Weights::Equal(units), workers)
         };
+        self.cluster.all_compute()?;
         let vcpus = self.cluster.vcpus(self.wires.seed)?;
         let times = Times::Vcpus(Arc::new(vcpus), of_ranks);
         let scenario = StepScenario { name: NAME.to_owned(), program, times };

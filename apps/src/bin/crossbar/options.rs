@@ -41,7 +41,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "PACKETS", default_value_t = 1.0)]
     pub(crate) burst: f64,
     /// Seed of all random numbers: the same seed gives the same result
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = counts(0..=u64::MAX))]
     pub(crate) seed: u64,
     /// Write throughput, delay and loss of every point of the grid, with errors
     #[arg(long, value_name = "FILE.csv")]

@@ -31,7 +31,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "TEMPERATURE", default_value_t = 1.0, value_parser = number(0.0..=100.0))]
     pub(crate) temperature: f64,
     /// Seed of the velocities
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = counts(0..=u64::MAX))]
     pub(crate) seed: u64,
     /// Distance from which on particles do not feel each other
     #[arg(long, value_name = "LENGTH", default_value_t = 3.5, value_parser = number(1.0..=1000.0))]

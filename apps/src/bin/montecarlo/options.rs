@@ -29,7 +29,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "COUNT", default_value_t = 55, value_parser = counts(1..=100_000u32))]
     pub(crate) bins: u32,
     /// Seed of all random numbers: the same seed gives the same result
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = counts(0..=u64::MAX))]
     pub(crate) seed: u64,
     /// Spread of the extra work of --cost-us over histories; no result depends on it
     #[arg(long, value_enum, default_value = "uniform")]
