@@ -54,6 +54,7 @@ fn page(facts: &Facts<'_>) -> Page {
     if !trace.steps.is_empty() {
         page.tables.push(supersteps::workers_table(trace));
         page.notes.extend(supersteps::dropped(trace));
+        page.notes.extend(supersteps::for_vcpus(trace));
     }
     page.tables.push(tables::traffic(trace, spent, census));
     if let Some(census) = census {

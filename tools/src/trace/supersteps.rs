@@ -1,14 +1,16 @@
 //! The steps of a program in supersteps: what each took, how units were divided anew, and which jobs were dropped. From
 //! the records of rank 0, which may hold any numbers.
 
-use caribou::trace::{StepRecord, StepWorker};
+use caribou::trace::{Activity, StepRecord, StepWorker};
 use lb_strategies::median;
-use trace_reader::Trace;
+use trace_reader::{RankTrace, Trace};
 
 use super::page::{Cell, Table, columns, counted, duration};
 
 /// Steps on each side of a division by which it is judged.
 const AROUND: usize = 20;
+/// The part of waiting that is worth a sentence where it was for the vCPU.
+const FOR_VCPU_MIN: f64 = 0.1;
 /// Shares that are told one by one.
 const SHARES_MAX: usize = 8;
 
@@ -142,6 +144,32 @@ pub(crate) fn divisions_table(trace: &Trace) -> Table {
     table
 }
 
+/// Says of which ranks much of what workers waited was for their vCPUs.
+pub(crate) fn for_vcpus(trace: &Trace) -> Option<String> {
+    let (sums, workers) = (sums(trace), &trace.run.workers);
+    let mut whose = Vec::new();
+    for rank in &trace.ranks {
+        let before: usize = workers.iter().take(rank.rank as usize).map(|&workers| workers as usize).sum();
+        let of_rank = sums.iter().skip(before).take(rank.workers as usize);
+        let waiting_ns: f64 = of_rank.map(|worker| worker.waiting_ns as f64).sum();
+        let lost_ns = beside_handlers_ns(rank).min(waiting_ns);
+        if lost_ns > FOR_VCPU_MIN * waiting_ns {
+            whose.push(format!("{} of rank {}", duration(lost_ns), rank.rank));
+        }
+    }
+    (!whose.is_empty())
+        .then(|| format!("waiting of workers includes that for their vCPUs: {}", first(&whose, ", ")))
+}
+
+/// Time that a rank did not have its vCPUs while none of its handlers ran, by its samples.
+fn beside_handlers_ns(rank: &RankTrace) -> f64 {
+    let sampled_ns: f64 =
+        rank.samples.iter().map(|sample| sample.wait_ns as f64 + sample.steal_ns as f64).sum();
+    let rows = rank.profiles.iter().flat_map(|profile| &profile.rows);
+    let in_handlers = rows.filter(|row| row.activity == Activity::Lost).map(|row| row.total_ns() as f64);
+    (sampled_ns - in_handlers.sum::<f64>()).max(0.0)
+}
+
 /// A row a worker.
 pub(crate) fn workers_table(trace: &Trace) -> Table {
     let heads = columns(
@@ -208,10 +236,16 @@ pub(crate) fn imbalance_of_all(steps: &[StepRecord]) -> Option<f64> {
 }
 
 fn shares(workers: &[StepWorker]) -> String {
-    let units: Vec<String> = workers.iter().take(SHARES_MAX).map(|worker| worker.units.to_string()).collect();
-    match workers.len().saturating_sub(SHARES_MAX) {
-        0 => units.join(" "),
-        more => format!("{} and {more} more", units.join(" ")),
+    let units: Vec<String> = workers.iter().map(|worker| worker.units.to_string()).collect();
+    first(&units, " ")
+}
+
+/// The first ones, and how many more there are.
+fn first(texts: &[String], between: &str) -> String {
+    let told = &texts[..texts.len().min(SHARES_MAX)];
+    match texts.len() - told.len() {
+        0 => told.join(between),
+        more => format!("{} and {more} more", told.join(between)),
     }
 }
 

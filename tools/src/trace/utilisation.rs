@@ -132,6 +132,7 @@ fn page(trace: &Trace, map: &Map, options: &Options) -> Page {
         page.tables.push(supersteps::workers_table(trace));
         page.notes
             .push("computing, waiting and moving units are of all steps, whatever the time chosen".into());
+        page.notes.extend(supersteps::for_vcpus(trace));
     }
     page.notes.push(
         "lost: wall time of handlers that was not CPU time; of it steal is sampled a rank, the rest measured a worker"

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use caribou::trace::{End, RunRecord, Shape, StepRecord, StepWorker, Writer};
+use caribou::trace::{End, RunRecord, Sample, Shape, StepRecord, StepWorker, Writer};
 use caribou::{Config, Job, Parts, Pin, Supersteps, Then};
 use serde_json::Value;
 
@@ -53,6 +53,9 @@ fn written(name: &str, steps: &[StepRecord]) -> Scratch {
     };
     let mut writer = Writer::create(dir.path(), &run).unwrap();
     writer.steps(steps).unwrap();
+    writer
+        .samples(&[Sample { at_ns: 280_000, wall_ns: 280_000, wait_ns: 30_000, ..Sample::default() }])
+        .unwrap();
     writer.finish(&End { elapsed_ns: 280_000, ..End::default() }).unwrap();
     dir
 }
@@ -85,9 +88,10 @@ fn every_command_says_what_divisions_and_drops_did() {
     assert_eq!(tables["steps"].as_array().map(Vec::len), Some(10));
     assert_eq!(tables["steps"][0]["imbalance"].as_f64(), Some(1.6));
     let dropped = "time in chunks includes jobs that were dropped: 0.8 % of all computing";
+    let for_vcpu = "waiting of workers includes that for their vCPUs: 30.00 us of rank 0";
     for command in ["utilisation", "summary"] {
         let text = caribou(&["trace", command, trace]).unwrap();
-        assert!(text.contains(dropped), "{text}");
+        assert!(text.contains(dropped) && text.contains(for_vcpu), "{text}");
     }
     let page = caribou(&["trace", "utilisation", trace, "--json"]).unwrap();
     let page: Value = serde_json::from_str(&page).unwrap();
@@ -179,6 +183,7 @@ fn the_trace_of_a_run_is_sound_whatever_the_policy() {
         assert!(says.starts_with("40 steps, "), "{lb}: {says}");
         let chunks = caribou(&["trace", "chunks", dir.text()]).unwrap();
         assert!(chunks.contains("3 chunks") && !chunks.contains("too big"), "{lb}: {chunks}");
+        assert!(!chunks.contains(" a phase\n"), "{lb}: {chunks}");
         assert!(!chunks.contains(" B ") && chunks.contains("sizes are not known"), "{lb}: {chunks}");
         let path = caribou(&["trace", "critical-path", dir.text()]).unwrap();
         assert!(path.contains("(bound_ns) is another"), "{lb}: {path}");
