@@ -11,7 +11,7 @@ use super::analysis::outcome::{
     Cause, Cost, EVEN_MAX, Outcome, Slowest, causes_text, finite, max_over_average,
 };
 use super::analysis::spent::{Ending, Line, Parts, Spent};
-use super::page::duration;
+use super::page::{counted, duration};
 use super::supersteps::imbalance_of_all;
 
 /// A phase is uneven if its slowest rank takes more than this times what it would with work divided by capacity.
@@ -36,6 +36,8 @@ pub(crate) struct Symptoms {
     /// The strategy, as given.
     pub(crate) strategy: String,
     pub(crate) syncs: usize,
+    /// Ranks of which the end is missing.
+    pub(crate) cut_off: Vec<u32>,
     /// Tells whether there may have been others, of which one may not have come to its end.
     pub(crate) cut: bool,
     /// Syncs that moved something.
@@ -87,7 +89,8 @@ pub(crate) struct Advice {
 
 impl Symptoms {
     pub(crate) fn advice(&self) -> Advice {
-        let rules = [uneven, in_vain, heaviest, syncs, tail, collecting, idle, lost, tracing, runtime];
+        let rules =
+            [missing, uneven, in_vain, heaviest, syncs, tail, collecting, idle, lost, tracing, runtime];
         let said: Vec<String> = rules.iter().filter_map(|rule| rule(self)).collect();
         if !said.is_empty() {
             return Advice { says: said, worry: true };
@@ -105,6 +108,17 @@ impl Symptoms {
         };
         Advice { says: vec![quiet], worry: false }
     }
+}
+
+fn missing(symptoms: &Symptoms) -> Option<String> {
+    let whose = match &symptoms.cut_off[..] {
+        [] => return None,
+        [rank] => format!("rank {rank}"),
+        [first, others @ ..] => format!("rank {first} and {}", counted(others.len(), "other")),
+    };
+    Some(format!(
+        "data is missing: what {whose} did is not all in the trace, which was cut off there, and counts as no work"
+    ))
 }
 
 fn uneven(symptoms: &Symptoms) -> Option<String> {
@@ -152,6 +166,9 @@ fn uneven_without_syncs(symptoms: &Symptoms) -> Option<String> {
         Shape::Supersteps => {
             let cure = match &*symptoms.strategy {
                 "equal" => "choose a policy that divides anew, such as des",
+                copies if copies.starts_with("replicate") => {
+                    "choose a policy that divides anew as well, such as adaptive"
+                }
                 _ => "shares do not follow what workers can do, see lb",
             };
             return Some(format!(
@@ -293,6 +310,7 @@ impl Symptoms {
             shape: trace.run.shape,
             strategy: trace.run.lb.clone(),
             syncs: outcomes.len(),
+            cut_off: trace.ranks.iter().filter(|rank| rank.end.is_none()).map(|rank| rank.rank).collect(),
             cut: trace.dropped() > 0
                 || trace.ranks.iter().all(|rank| rank.rank != 0)
                 || total.contains_key(&Activity::Runtime(Part::Migrate)),
@@ -455,6 +473,9 @@ mod tests {
         assert_eq!(quiet().advice(), says(stands_out));
         let pool = Symptoms { shape: Shape::Pools, ..quiet() };
         assert_eq!(pool.advice(), says(&stands_out.replace("chunks", "iterations")));
+        let cut = |cut_off: &[u32]| only(&Symptoms { cut_off: cut_off.to_vec(), ..quiet() });
+        assert!(cut(&[1]).starts_with("data is missing: what rank 1 did"), "{}", cut(&[1]));
+        assert!(cut(&[1, 2, 3]).contains("what rank 1 and 2 others did"), "{}", cut(&[1, 2, 3]));
         let nothing = Symptoms { parts: Parts { rest_ns: 1.0, wall_ns: 1.0, ..Parts::default() }, ..quiet() };
         assert_eq!(nothing.advice(), says("nothing was recorded that takes time"));
         assert!(Symptoms { syncs_share: 0.1, ..quiet() }.advice().worry);
