@@ -23,17 +23,20 @@ pub fn check(options: &str, needed: u64, launch: Launch) -> Result<(), Error> {
 
 fn fits(options: &str, needed: u64, available: Option<u64>) -> Result<(), Error> {
     match available {
-        Some(available) if needed > available => Err(Error::Usage(format!(
-            "{options}: a process needs {} of memory, and {} are available",
-            gigabytes(needed),
-            gigabytes(available)
-        ))),
+        Some(available) if needed > available => {
+            let [needed, available] = gigabytes([needed, available]);
+            Err(Error::Usage(format!(
+                "{options}: a process needs {needed} of memory, and {available} are available"
+            )))
+        }
         _ => Ok(()),
     }
 }
 
-fn gigabytes(bytes: u64) -> String {
-    format!("{:.1} GB", bytes as f64 / 1e9)
+/// Both, with as many digits as tell them apart.
+fn gigabytes(both: [u64; 2]) -> [String; 2] {
+    let with = |digits| both.map(|bytes| format!("{:.digits$} GB", bytes as f64 / 1e9));
+    (1..9).map(with).find(|[one, other]| one != other).unwrap_or_else(|| with(9))
 }
 
 #[cfg(test)]
@@ -45,6 +48,8 @@ mod tests {
         let refused = fits("--grid 100000", 160_000_000_000, Some(24_000_000_000)).unwrap_err();
         let said = "--grid 100000: a process needs 160.0 GB of memory, and 24.0 GB are available";
         assert_eq!(refused.to_string(), said);
+        let nearly = fits("--grid 3000", 144_000_000, Some(141_000_000)).unwrap_err().to_string();
+        assert!(nearly.ends_with("needs 0.144 GB of memory, and 0.141 GB are available"), "{nearly}");
         assert!(fits("--grid 100000", 24, Some(24)).is_ok());
         assert!(fits("--grid 100000", u64::MAX, None).is_ok(), "nobody knows");
     }

@@ -87,7 +87,9 @@ pub fn sentence<F: Facts>(summary: &Summary<F>) -> String {
             } else {
                 format!(" ({}s {} to {})", F::STEP, window.from, window.to)
             };
-            format!("With the {}{when}", window.label)
+            // Ranks have numbers, neighbours none.
+            let the = if window.label.starts_with("rank") { "" } else { "the " };
+            format!("With {the}{}{when}", window.label)
         }
     };
     if others.len() > 1 {
@@ -181,6 +183,17 @@ mod tests {
             "With the neighbour on rank 1 (iterations 10 to 20), `none` took 0.24 s and `refine` 0.21 s: \
              13.3 % less, of at most 16.7 % by the capacity measured meanwhile (80 % of it)."
         );
+    }
+
+    #[test]
+    fn ranks_have_no_article() {
+        let mut summary = sample("none", &["1:10-20"]);
+        summary
+            .windows
+            .iter_mut()
+            .for_each(|window| window.label = "rank 1 under a quota of 50 %".to_owned());
+        let text = sentence(&summary);
+        assert!(text.starts_with("With rank 1 under a quota of 50 % (iterations"), "{text}");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use trace_reader::Trace;
 
 use super::open::Input;
-use super::page::bytes;
+use super::page::{bytes, counted};
 use crate::Error;
 use finding::{Finding, Findings, Severity};
 
@@ -75,7 +75,8 @@ pub(crate) fn lines(trace: &Trace, messages_max: usize) -> Vec<String> {
 
 fn verdict(trace: &Trace, findings: &Findings) -> String {
     let size = trace.ranks.iter().map(|rank| rank.bytes()).fold(0, u64::saturating_add);
-    let read = format!("{} of {} files, {} events", bytes(size), trace.ranks.len(), trace.events());
+    let read =
+        format!("{} of {}, {} events", bytes(size), counted(trace.ranks.len(), "file"), trace.events());
     let notes = match findings.count(Severity::Note) {
         0 => String::new(),
         1 => ", 1 note".into(),

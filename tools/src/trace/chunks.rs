@@ -218,7 +218,8 @@ impl Chunks {
         let word = |(flag, &count): (&&str, &u64)| format!("{}{count} {flag}", all(count));
         let words: Vec<String> = flagged.iter().map(word).collect();
         page.says.push(if words.is_empty() { "none has a flag".into() } else { words.join(", ") });
-        page.says.push(format!("an average rank has a load of {} a phase", duration(rank_ns)));
+        let each = if self.phases > 0 { " a phase" } else { "" };
+        page.says.push(format!("an average rank has a load of {}{each}", duration(rank_ns)));
         let mut sorted: Vec<(&ChunkId, &History)> = self.histories.iter().collect();
         let key = |history: &History| match options.sort {
             Order::Load => self.load_ns(history),

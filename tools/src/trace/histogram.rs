@@ -18,7 +18,7 @@ use super::analysis::events::{NO_EVENTS, Observer, Place, Scope, in_order};
 use super::analysis::messages::{Begun, Matcher, Sent};
 use super::analysis::spread::Spread;
 use super::open::{Input, warn};
-use super::page::{Format, Page, duration};
+use super::page::{Format, Page, counted, duration};
 use super::select::{Selection, Window};
 use crate::{Error, output};
 
@@ -206,12 +206,12 @@ fn notes(trace: &Trace, found: &Found) -> Vec<String> {
     }
     if found.early > 0 {
         notes.push(format!(
-            "{} messages were handled before they were sent, by the clocks: their latency counts as 0",
-            found.early
+            "{} handled before being sent, by the clocks: a latency of 0",
+            counted(found.early, "message")
         ));
     }
     if found.given_up > 0 {
-        notes.push(format!("{} messages were given up: too many were under way", found.given_up));
+        notes.push(format!("{} given up: too many were under way", counted(found.given_up, "message")));
     }
     notes
 }

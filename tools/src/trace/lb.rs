@@ -85,12 +85,15 @@ fn page(trace: &Trace, outcomes: &[Outcome<'_>]) -> Page {
         page.tables.push(supersteps::workers_table(trace));
         page.tables.push(supersteps::steps_table(trace));
         page.notes.push(supersteps::WORDS.into());
+        page.notes.extend(supersteps::for_vcpus(trace));
         return page;
     }
     let table = table(trace, outcomes);
     if outcomes.is_empty() {
         page.tables.push(table.data_only());
-        page.notes.push("syncs are recorded by rank 0".into());
+        if trace.run.shape == Shape::Arrays {
+            page.notes.push("syncs are recorded by rank 0".into());
+        }
         return page;
     }
     page.tables.push(table.text_rows(SYNCS_IN_TEXT));

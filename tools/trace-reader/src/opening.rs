@@ -196,7 +196,7 @@ impl Opening {
             if let Err(why) = read {
                 // Those of arrays are no items: they have places, not numbers.
                 records.names_lost |= header.kind == Kind::Names && header.items > 0;
-                let what = format!("the {} is left out: {why}", header.kind.name());
+                let what = format!("the {} cannot be read: {why}", header.kind.name());
                 problems.push(Problem { file: path.to_owned(), at, what });
             }
         }

@@ -13,6 +13,7 @@ use super::finding::{Findings, Place, Severity};
 use super::sound::Clocks;
 use crate::trace::analysis::events;
 use crate::trace::analysis::messages::{Begun, Matcher, Message, Met, Name, Sent};
+use crate::trace::page::counted;
 
 const BACKWARDS: (Severity, &str) = (Severity::Wrong, "handled before it was sent");
 const UNSENT: (Severity, &str) = (Severity::Wrong, "handled, but never sent");
@@ -117,7 +118,7 @@ impl<'t> Messages<'t> {
         // A message of which both halves were given up is one.
         let given_up = sends.max(handlers);
         if given_up > 0 {
-            let what = format!("{given_up} messages were not compared, --messages-max is too low");
+            let what = format!("{} not compared, --messages-max is too low", counted(given_up, "message"));
             note("messages not compared", what);
             return;
         }
@@ -130,14 +131,15 @@ impl<'t> Messages<'t> {
         }
         let unhandled = self.matcher.unhandled();
         if unhandled > 0 {
-            note("sent, never handled", format!("{unhandled} messages were sent and never handled"));
+            note("sent, never handled", format!("{} sent and never handled", counted(unhandled, "message")));
         }
         let reused = &self.reused;
         let mut unsent: Vec<(&Name, &Begun)> =
             self.matcher.unsent().filter(|(name, _)| !reused.contains(name)).collect();
         unsent.sort_unstable_by_key(|(name, _)| **name);
         if !complete && !unsent.is_empty() {
-            let what = format!("{} messages were handled, their sends are not in the trace", unsent.len());
+            let what =
+                format!("{} handled whose sends are not in the trace", counted(unsent.len(), "message"));
             note("sends not in the trace", what);
             return;
         }

@@ -216,7 +216,7 @@ fn a_message_is_found_even_if_clocks_say_it_was_handled_first() {
     let table = page["tables"]["quantiles"].as_array().unwrap();
     let row = table.iter().find(|row| row["what"] == "message latency").unwrap();
     assert_eq!((&row["count"], &row["longest"]), (&Value::from(3), &Value::from(30.0)));
-    assert!(page["notes"].to_string().contains("1 messages were handled before they were sent"));
+    assert!(page["notes"].to_string().contains("1 message handled before being sent"));
     assert!(
         caribou(&["trace", "histogram", dir.text(), "--kind", "Halo"]).unwrap_err().contains("Block::Step")
     );

@@ -159,7 +159,7 @@ fn records_of_any_content_are_read_or_left_out_with_one_line() {
         let block = Block::new(kind, 0, 1, (0, 0), json.as_bytes());
         let trace = dir.open(&bytes_of(&[run_block(), block])).unwrap();
         let lines: Vec<&str> = trace.problems.iter().map(|problem| problem.what.as_str()).collect();
-        let left_out = format!("the {} is left out", kind.name());
+        let left_out = format!("the {} cannot be read", kind.name());
         let line = lines.iter().find(|line| line.starts_with(&left_out));
         let line = line.unwrap_or_else(|| panic!("{shown}: {lines:?}"));
         assert!(!line.contains('\n') && line.len() < 400, "{shown}: {line}");
@@ -257,7 +257,7 @@ fn a_block_with_more_or_fewer_records_than_it_promises_is_left_out() {
         for items in 1..=3 {
             let block = Block::new(kind, 0, items, (0, 0), json.as_bytes());
             let trace = dir.open(&bytes_of(&[run_block(), block])).unwrap();
-            let left_out = trace.problems.iter().any(|problem| problem.what.contains("is left out"));
+            let left_out = trace.problems.iter().any(|problem| problem.what.contains("cannot be read"));
             assert_eq!(left_out, items != 2, "{items} {}: {:?}", kind.name(), trace.problems);
         }
     }
