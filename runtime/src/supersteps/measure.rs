@@ -198,6 +198,9 @@ impl Measuring {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use lb_strategies::supersteps::Weights;
 
     use super::*;
@@ -223,21 +226,25 @@ mod tests {
     #[test]
     fn a_worker_that_others_keep_from_its_vcpu_between_slices_has_lost_time() {
         const BUSY_NS: u64 = 40_000_000;
-        let burn = || {
-            let until_ns = thread_cpu_ns() + BUSY_NS;
-            while thread_cpu_ns() < until_ns {}
-        };
         let vcpu = crate::vcpus()[0];
+        let (beside, over) = (Barrier::new(2), AtomicBool::new(false));
         let worked = |stopwatch: Stopwatch| {
             let pinned = pin_to(vcpu) && SchedStat::of_this_thread().is_some();
             let mut measuring = Measuring::default();
             measuring.begin(0, stopwatch);
-            burn();
+            beside.wait();
+            let until_ns = thread_cpu_ns() + BUSY_NS;
+            while thread_cpu_ns() < until_ns {}
+            over.store(true, Ordering::Relaxed);
             pinned.then(|| measuring.end(1, 1, Then::End, stopwatch))
         };
         let own = Stopwatch::Machine { in_process: 1, in_rank: 1 };
         let worked = std::thread::scope(|scope| {
-            scope.spawn(|| pin_to(vcpu).then(burn));
+            scope.spawn(|| {
+                pin_to(vcpu);
+                beside.wait();
+                while !over.load(Ordering::Relaxed) {}
+            });
             scope.spawn(|| worked(own)).join().unwrap()
         });
         // Some hosts neither pin nor count.
