@@ -281,8 +281,9 @@ mod tests {
         push(&mailbox, 2, By::Chunk);
         let Begun::Run(_, chunk, unread) = mailbox.begin() else { panic!("it was ready") };
         push(&mailbox, 3, By::Chunk);
+        push(&mailbox, 4, By::Chunk);
         assert_eq!(mailbox.finish(chunk, unread), Finished::Token);
-        assert_eq!(mailbox.begin(), Begun::Run(CHUNK, "chunk", mail([1, 2, 3])));
+        assert_eq!(mailbox.begin(), Begun::Run(CHUNK, "chunk", mail([1, 2, 3, 4])));
     }
 
     #[test]
