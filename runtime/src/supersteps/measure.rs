@@ -243,7 +243,9 @@ mod tests {
             scope.spawn(|| {
                 pin_to(vcpu);
                 beside.wait();
-                while !over.load(Ordering::Relaxed) {}
+                while !over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
             });
             scope.spawn(|| worked(own)).join().unwrap()
         });
