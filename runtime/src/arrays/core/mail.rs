@@ -183,6 +183,11 @@ impl Outbox {
     #[inline]
     pub(crate) fn send(&mut self, to: ChunkId, from: Sender, payload: impl FnOnce() -> Payload) {
         let letter = self.blanks.write(to, from, payload);
+        self.leave(letter);
+    }
+
+    #[inline]
+    fn leave(&mut self, letter: Box<Letter>) {
         self.newest_first.push(letter);
         self.letters += 1;
     }
@@ -195,10 +200,7 @@ impl Outbox {
     /// Leaves again what was taken.
     pub(crate) fn put_back(&mut self, left: Left) {
         match left {
-            Left::Letter(letter) => {
-                self.newest_first.push(letter);
-                self.letters += 1;
-            }
+            Left::Letter(letter) => self.leave(letter),
             Left::Effect(effect) => self.push(effect),
         }
     }

@@ -109,21 +109,20 @@ impl<S, M> Mailbox<S, M> {
 
     /// Moves a chunk in that has not started. The caller now has its token.
     pub(crate) fn settle_new(&self, owner: ChunkId, chunk: S) {
-        let mut inner = self.inner.lock();
-        assert_eq!(inner.state, State::Vacant, "a cell is used by one chunk at a time");
-        let newest_first = Mail::default();
-        *inner = Inner { owner, chunk: Some(chunk), newest_first, state: State::New, gate: Gate::Open };
+        self.move_in(owner, chunk, Mail::default(), State::New);
     }
 
     /// Moves a chunk in, with mail. True if the caller now has its token.
     pub(crate) fn settle(&self, owner: ChunkId, chunk: S, mut mail: Mail<M>) -> bool {
+        let ready = !mail.is_empty();
+        self.move_in(owner, chunk, mail.take_reversed(), if ready { State::Ready } else { State::Idle });
+        ready
+    }
+
+    fn move_in(&self, owner: ChunkId, chunk: S, newest_first: Mail<M>, state: State) {
         let mut inner = self.inner.lock();
         assert_eq!(inner.state, State::Vacant, "a cell is used by one chunk at a time");
-        let ready = !mail.is_empty();
-        let state = if ready { State::Ready } else { State::Idle };
-        let newest_first = mail.take_reversed();
         *inner = Inner { owner, chunk: Some(chunk), newest_first, state, gate: Gate::Open };
-        ready
     }
 
     /// Hop 4: takes a message for the chunk and appends it.
@@ -152,6 +151,7 @@ impl<S, M> Mailbox<S, M> {
         let starts = inner.state == State::New;
         assert!(starts || inner.state == State::Ready, "a token belongs to a ready chunk");
         if inner.gate != Gate::Open {
+            assert!(!starts, "a chunk that leaves has come to a sync, so it has started");
             inner.state = State::Idle;
             return Begun::Held;
         }
