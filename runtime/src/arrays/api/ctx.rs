@@ -196,13 +196,13 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// This chunk's index.
     #[inline]
     pub fn index(&self) -> C::Index {
-        C::Index::unpack(self.handler.chunk.key)
+        C::Index::unpack(self.handler.outbox.chunk.key)
     }
 
     /// The array of this chunk.
     #[inline]
     pub fn array(&self) -> Array<C> {
-        Array::new(self.handler.chunk.array)
+        Array::new(self.handler.outbox.chunk.array)
     }
 
     /// The rank this chunk is on now: for services and for reports, never for addressing.
@@ -243,7 +243,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     }
 
     /// Hop 1: sends a message to a chunk of the same array. The worker's flush is next.
-    #[inline]
+    #[inline(always)]
     pub fn send(&mut self, to: C::Index, message: C::Message) {
         self.send_to(self.array(), to, message);
     }
@@ -259,13 +259,13 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     ///     fn receive(&mut self, count: u64, ctx: &mut Ctx<'_, Self>) { ctx.send(0, "a word"); }
     /// }
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn send_to<D: Chunk>(&mut self, array: Array<D>, to: D::Index, message: D::Message) {
         self.send_value(ChunkId { array: array.id, key: to.pack() }, message);
     }
 
     /// Sends a message of the type that the chunk's array has.
-    #[inline]
+    #[inline(always)]
     pub(super) fn send_value<M: Send + 'static>(&mut self, to: ChunkId, message: M) {
         tracing::trace!(hop = 1, "Ctx::send");
         let from = self.next_message();
@@ -311,7 +311,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// ```
     #[inline]
     pub fn send_at_quiescence(&mut self, to: C::Index, message: C::Message) {
-        let to = ChunkId { array: self.handler.chunk.array, key: to.pack() };
+        let to = ChunkId { array: self.handler.outbox.chunk.array, key: to.pack() };
         let from = self.next_message();
         let letter = self.handler.outbox.blanks.write(to, from, || Payload::Value(smallbox!(Some(message))));
         self.handler.outbox.push(Effect::SendAtQuiescence(letter));
@@ -369,16 +369,16 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// ```
     pub fn send_after(&mut self, delay: Duration, message: C::Message) {
         let from = self.next_message();
-        let Handler { chunk, outbox, .. } = &mut self.handler;
-        let letter = outbox.blanks.write(*chunk, from, || Payload::Value(smallbox!(Some(message))));
+        let outbox = &mut self.handler.outbox;
+        let letter = outbox.blanks.write(outbox.chunk, from, || Payload::Value(smallbox!(Some(message))));
         outbox.push(Effect::SendAfter { delay, letter });
     }
 
     /// The name of the next message to a single chunk.
-    #[inline]
+    #[inline(always)]
     fn next_message(&mut self) -> Sender {
         self.passport.sent = self.passport.sent.wrapping_add(1).max(1);
-        Sender::new(self.handler.chunk, self.passport.sent)
+        Sender::new(self.handler.outbox.chunk, self.passport.sent)
     }
 
     /// Sends a message to every chunk of this array, this one included, exactly once.
@@ -400,7 +400,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// Sends a message to every chunk of a section of this array. It is encoded once and sent once a rank.
     #[track_caller]
     pub fn multicast(&mut self, section: &Section<C>, message: &C::Message) {
-        self.multicast_value(self.handler.chunk.array, section.keys.clone(), message);
+        self.multicast_value(self.handler.outbox.chunk.array, section.keys.clone(), message);
     }
 
     /// Sends a message of the type that the array has to several of its chunks.
@@ -445,7 +445,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         let scans_own = reducer == Reducer::Own && matches!(target, Target::Scan);
         assert!(!scans_own, "values of a type of one's own have no scan: nothing is neutral to them");
         if let Values::Gathered(parts) = &mut values {
-            parts.iter_mut().for_each(|(key, _)| *key = self.handler.chunk.key);
+            parts.iter_mut().for_each(|(key, _)| *key = self.handler.outbox.chunk.key);
         }
         let goal = match target {
             Target::All => Goal::All,
@@ -649,8 +649,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// Effects that are no messages to leave now (contributions, insertions, `send_after`, `at_sync`, ...) wait for the handler's end, and
     /// messages after it with it.
     pub fn flush(&mut self) {
-        let Handler { chunk, outbox, outlet, .. } = &mut self.handler;
-        outlet.flush(*chunk, outbox);
+        let Handler { outbox, outlet, .. } = &mut self.handler;
+        outlet.flush(outbox);
     }
 
     /// Marks this moment in the trace, if one is recorded.

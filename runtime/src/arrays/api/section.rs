@@ -138,7 +138,7 @@ impl<C: Chunk> Ctx<'_, C> {
     ) {
         let (agreement, values) = self.contribution(tag, reducer, values.into(), target);
         let keys = section.keys.clone();
-        let Ok(place) = keys.binary_search(&self.handler.chunk.key) else {
+        let Ok(place) = keys.binary_search(&self.handler.outbox.chunk.key) else {
             panic!("{:?} contributes to a reduction over a section that it is not of", self.index())
         };
         if let Some(twice) = section.twice {

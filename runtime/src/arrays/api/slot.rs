@@ -16,7 +16,8 @@ use super::index::Index;
 use super::setup::Placement;
 use crate::arrays::core::envelope::{Delivery, Payload};
 use crate::arrays::core::erased::{ErasedArray, ErasedSlot};
-use crate::arrays::core::handler::{Effect, Handler, Passport, SyncState};
+use crate::arrays::core::handler::{Effect, Facts, Handler, Outlet, Passport, SyncState};
+use crate::arrays::core::mail::Outbox;
 use crate::arrays::core::reduction::Values;
 use crate::ids::{ArrayId, Rank, Sender};
 use crate::text::of_type;
@@ -59,29 +60,37 @@ impl<C: Chunk> Slot<C> {
         Slot { chunk, passport: Passport::default(), kept: None, unnamed: false }
     }
 
-    /// Takes the message where it is about to be handled, or kept.
+    /// Handles the message, or keeps it.
     #[inline(always)]
-    fn offer(&mut self, from: Sender, message: &mut Option<C::Message>, mut handler: Handler<'_>) {
-        let asked = message.as_ref().expect("it is delivered once");
-        handler.outlet.note(name_of(asked, &mut self.unnamed), self.passport.syncs.next, from);
-        let goes_on = self.passport.goes_on() && self.chunk.ready(asked);
-        let Some(message) = message.take() else { return };
-        if !goes_on {
-            handler.outlet.keeps();
-            self.kept.get_or_insert_default().push_back((from, Kept::Message(message)));
-            return;
+    fn offer(
+        &mut self,
+        from: &Sender,
+        message: C::Message,
+        outbox: &mut Outbox,
+        facts: &Facts,
+        outlet: &mut dyn Outlet,
+    ) {
+        outlet.note(name_of(&message, &mut self.unnamed), self.passport.syncs.next, from);
+        if !(self.passport.goes_on() && self.chunk.ready(&message)) {
+            outlet.keeps();
+            return self.keep(*from, Kept::Message(message));
         }
-        let mut ctx = Ctx::new(handler.reborrow(), &mut self.passport, &self.chunk);
+        let mut ctx = Ctx::new(Handler { outbox, facts, outlet }, &mut self.passport, &self.chunk);
         self.chunk.receive(message, &mut ctx);
         if let Some(kept) = &mut self.kept {
             offer_kept(&mut self.chunk, kept, &mut self.unnamed, &mut ctx);
         }
     }
 
+    #[inline(never)]
+    fn keep(&mut self, from: Sender, kept: Kept<C>) {
+        self.kept.get_or_insert_default().push_back((from, kept));
+    }
+
     /// The same where it is no typed value.
     #[inline(never)]
     fn deliver_other(&mut self, delivery: &mut Delivery, handler: Handler<'_>) -> Result<(), WireError> {
-        let from = delivery.from;
+        let from = &delivery.from;
         let message = match &mut delivery.payload {
             Payload::Encoded(bytes) => decode_message::<C>(&std::mem::take(bytes))?,
             Payload::Reduced { tag, values } => {
@@ -99,11 +108,12 @@ impl<C: Chunk> Slot<C> {
                 return Ok(());
             }
             insertion @ (Payload::Insertion { .. } | Payload::EncodedInsertion { .. }) => {
-                return self.insert(from, insertion, handler);
+                return self.insert(*from, insertion, handler);
             }
             Payload::Value(_) => unreachable!("it was asked for before"),
         };
-        self.offer(from, &mut Some(message), handler);
+        let Handler { outbox, facts, outlet } = handler;
+        self.offer(from, message, outbox, facts, outlet);
         Ok(())
     }
 
@@ -121,14 +131,12 @@ impl<C: Chunk> Slot<C> {
             other => unreachable!("{other:?} inserts nothing"),
         };
         let Handler { outbox, outlet, .. } = handler;
-        outlet.note(INSERTION, self.passport.syncs.next, from);
+        outlet.note(INSERTION, self.passport.syncs.next, &from);
         if self.passport.goes_on() {
             outbox.push(insertion(key, chunk));
         } else {
             outlet.keeps();
-            self.kept
-                .get_or_insert_default()
-                .push_back((from, Kept::Insertion { key, chunk: Box::new(chunk) }));
+            self.keep(from, Kept::Insertion { key, chunk: Box::new(chunk) });
         }
         Ok(())
     }
@@ -138,9 +146,10 @@ impl<C: Chunk> Slot<C> {
         self.call("resume", handler, if late { resume_and_pass } else { C::resume });
     }
 
-    fn call(&mut self, kind: &'static str, mut handler: Handler<'_>, call: fn(&mut C, &mut Ctx<'_, C>)) {
-        handler.outlet.note(kind, self.passport.syncs.next, Sender::RUNTIME);
-        let mut ctx = Ctx::new(handler.reborrow(), &mut self.passport, &self.chunk);
+    fn call(&mut self, kind: &'static str, handler: Handler<'_>, call: fn(&mut C, &mut Ctx<'_, C>)) {
+        let Handler { outbox, facts, outlet } = handler;
+        outlet.note(kind, self.passport.syncs.next, &Sender::RUNTIME);
+        let mut ctx = Ctx::new(Handler { outbox, facts, outlet }, &mut self.passport, &self.chunk);
         call(&mut self.chunk, &mut ctx);
         if let Some(kept) = &mut self.kept {
             offer_kept(&mut self.chunk, kept, &mut self.unnamed, &mut ctx);
@@ -165,12 +174,12 @@ fn offer_kept<C: Chunk>(chunk: &mut C, kept: &mut Waiting<C>, unnamed: &mut bool
         let phase = ctx.passport.syncs.next;
         match oldest {
             Kept::Message(message) => {
-                ctx.handler.outlet.note(name_of(&message, unnamed), phase, from);
+                ctx.handler.outlet.note(name_of(&message, unnamed), phase, &from);
                 ctx.state_bytes = chunk.state_bytes();
                 chunk.receive(message, ctx);
             }
             Kept::Insertion { key, chunk } => {
-                ctx.handler.outlet.note(INSERTION, phase, from);
+                ctx.handler.outlet.note(INSERTION, phase, &from);
                 ctx.handler.outbox.push(insertion(key, *chunk));
             }
         }
@@ -216,13 +225,21 @@ fn kind_of<M: Serialize>(message: &M) -> &'static str {
 impl<C: Chunk> ErasedSlot for Slot<C> {
     /// Hop 5: downcast or decode, ready or keep, receive.
     #[inline]
-    fn deliver(&mut self, delivery: &mut Delivery, handler: Handler<'_>) -> Result<(), WireError> {
+    fn deliver(
+        &mut self,
+        delivery: &mut Delivery,
+        outbox: &mut Outbox,
+        facts: &Facts,
+        outlet: &mut dyn Outlet,
+    ) -> Result<(), Box<WireError>> {
         tracing::trace!(hop = 5, "Slot::deliver");
         let Payload::Value(value) = &mut delivery.payload else {
-            return self.deliver_other(delivery, handler);
+            return self.deliver_other(delivery, Handler { outbox, facts, outlet }).map_err(Box::new);
         };
-        let message = value.downcast_mut().expect("its array's handle fixed the type");
-        self.offer(delivery.from, message, handler);
+        let message: &mut Option<C::Message> =
+            value.downcast_mut().expect("its array's handle fixed the type");
+        let message = message.take().expect("it is delivered once");
+        self.offer(&delivery.from, message, outbox, facts, outlet);
         Ok(())
     }
 

@@ -147,8 +147,8 @@ impl<C: Chunk> Probe<'_, C> {
 
     fn call(&mut self, handler: impl FnOnce(&mut C, &mut Ctx<'_, C>)) -> Effects<C> {
         let (mut passport, mut outbox, mut outlet) = (Passport::default(), Outbox::default(), Nowhere);
-        let chunk = ChunkId { array: ArrayId(0), key: self.index.pack() };
-        let handle = Handler { chunk, outbox: &mut outbox, facts: &self.facts, outlet: &mut outlet };
+        outbox.chunk = ChunkId { array: ArrayId(0), key: self.index.pack() };
+        let handle = Handler { outbox: &mut outbox, facts: &self.facts, outlet: &mut outlet };
         let mut ctx = Ctx::new(handle, &mut passport, self.chunk);
         handler(self.chunk, &mut ctx);
         let mut effects = Effects { charged: passport.charged, ..Effects::default() };
@@ -261,11 +261,11 @@ fn message_of<C: Chunk>(payload: Payload) -> C::Message {
 struct Nowhere;
 
 impl Outlet for Nowhere {
-    fn flush(&mut self, _: ChunkId, _: &mut Outbox) {}
+    fn flush(&mut self, _: &mut Outbox) {}
     fn now_ns(&self) -> u64 {
         0
     }
-    fn note(&mut self, _: &'static str, _: u64, _: Sender) {}
+    fn note(&mut self, _: &'static str, _: u64, _: &Sender) {}
     fn keeps(&mut self) {}
     fn tell(&mut self, _: UserEvent) {}
 

@@ -7,7 +7,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::envelope::{Delivery, Payload};
-use super::handler::{Handler, Passport};
+use super::handler::{Facts, Outlet, Passport};
+use super::mail::Outbox;
 use crate::ids::{ArrayId, Rank};
 use crate::wire::WireError;
 
@@ -15,7 +16,15 @@ use crate::wire::WireError;
 pub(crate) trait ErasedSlot: Send {
     /// Runs the handler that the delivery asks for, then those of kept messages that have become ready.
     /// The delivery is taken apart: nothing may read it afterwards.
-    fn deliver(&mut self, delivery: &mut Delivery, handler: Handler<'_>) -> Result<(), WireError>;
+    ///
+    /// What a [`Handler`](super::handler::Handler) holds comes one by one, and the error is a word, so that registers do.
+    fn deliver(
+        &mut self,
+        delivery: &mut Delivery,
+        outbox: &mut Outbox,
+        facts: &Facts,
+        outlet: &mut dyn Outlet,
+    ) -> Result<(), Box<WireError>>;
     fn passport(&mut self) -> &mut Passport;
     /// Load for the phase as the chunk declares it, ns of ticks; none means: use what was measured.
     fn declared_load(&self) -> Option<u64>;

@@ -16,7 +16,7 @@ use super::exit_value::ExitValue;
 use super::mail::{Letter, Outbox};
 use super::reduction::{Agreement, Values};
 use super::section::{SectionContribution, SectionCounts};
-use crate::ids::{ArrayId, ChunkId, Rank, Sender};
+use crate::ids::{ArrayId, Rank, Sender};
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 
 /// One effect of a handler, carried out in order at the flush. What it sends to single chunks are [`Letter`]s instead.
@@ -108,12 +108,12 @@ pub(crate) struct Facts {
 /// The way out of a handler that does not want to wait until it returns.
 pub(crate) trait Outlet {
     /// Sends the messages at the front of the outbox; stops at the first effect that must wait for the handler's end.
-    fn flush(&mut self, chunk: ChunkId, outbox: &mut Outbox);
+    fn flush(&mut self, outbox: &mut Outbox);
     /// Time since the run began.
     fn now_ns(&self) -> u64;
     /// The chunk is about to handle a message of this kind, by this sender and in this phase. Said before each of several
     /// handlers of one delivery, and for the error that names it should it panic.
-    fn note(&mut self, kind: &'static str, phase: u64, from: Sender);
+    fn note(&mut self, kind: &'static str, phase: u64, from: &Sender);
     /// Takes back the last note: no handler ran. The message is kept, or was only made.
     fn keeps(&mut self);
     /// The program tells something about the handler that is running.
@@ -128,18 +128,9 @@ pub(crate) trait Outlet {
     fn charge(&mut self, ticks_ns: u64);
 }
 
-/// Everything a handler may touch besides its chunk and passport.
+/// Everything a handler may touch besides its chunk and passport. The outbox knows the chunk's name.
 pub(crate) struct Handler<'a> {
-    pub(crate) chunk: ChunkId,
     pub(crate) outbox: &'a mut Outbox,
     pub(crate) facts: &'a Facts,
     pub(crate) outlet: &'a mut dyn Outlet,
-}
-
-impl Handler<'_> {
-    /// The same, for a shorter time.
-    #[inline]
-    pub(crate) fn reborrow(&mut self) -> Handler<'_> {
-        Handler { chunk: self.chunk, outbox: self.outbox, facts: self.facts, outlet: self.outlet }
-    }
 }

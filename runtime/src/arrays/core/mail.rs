@@ -7,7 +7,7 @@ use std::mem::ManuallyDrop;
 
 use super::envelope::{Delivery, Payload};
 use super::handler::Effect;
-use crate::ids::{ChunkId, Sender};
+use crate::ids::{ChunkId, RUNTIME, Sender};
 
 /// A message, and the letter behind it in a list.
 #[derive(Debug, PartialEq, Eq)]
@@ -111,65 +111,90 @@ impl<M> Drop for Mail<M> {
 
 /// Blank letters of a worker: what is on them may be forgotten.
 #[derive(Default)]
-#[expect(clippy::vec_box, reason = "a letter stays where it lies")]
-pub(crate) struct Blanks(Vec<Box<Letter>>);
+pub(crate) struct Blanks {
+    letters: Mail,
+    count: usize,
+}
 
 /// Blanks that a worker keeps, at most.
 const BLANKS_MAX: usize = 256;
 
 impl Blanks {
     /// A letter with this on it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn write(
         &mut self,
         to: ChunkId,
         from: Sender,
         payload: impl FnOnce() -> Payload,
     ) -> Box<Letter> {
-        match self.0.pop() {
-            Some(mut letter) => {
-                letter.to = to;
-                let nothing = std::mem::replace(&mut letter.message, Delivery { from, payload: payload() });
-                #[expect(clippy::mem_forget, reason = "dropping nothing is a twentieth of a message")]
-                std::mem::forget(nothing);
+        let mut letter = self.take();
+        letter.to = to;
+        let nothing = std::mem::replace(&mut letter.message, Delivery { from, payload: payload() });
+        #[expect(clippy::mem_forget, reason = "dropping nothing is a twentieth of a message")]
+        std::mem::forget(nothing);
+        letter
+    }
+
+    #[inline]
+    fn take(&mut self) -> Box<Letter> {
+        match self.letters.next() {
+            Some(letter) => {
+                self.count -= 1;
                 letter
             }
-            None => Letter::new(to, Delivery { from, payload: payload() }),
+            None => Blanks::make(),
         }
+    }
+
+    #[inline(never)]
+    fn make() -> Box<Letter> {
+        Letter::new(RUNTIME, Delivery { from: Sender::RUNTIME, payload: Payload::Resume })
     }
 
     /// Takes the message from a letter, and keeps that.
     #[inline]
     pub(crate) fn read(&mut self, mut letter: Box<Letter>) -> Delivery {
         let delivery = letter.message.take();
-        if self.0.len() < BLANKS_MAX {
-            self.0.push(letter);
-        }
+        self.put(letter);
         delivery
     }
 
     /// Keeps a letter whose message was taken by its handler, or drops it where more is left of it than nothing.
     #[inline]
     pub(crate) fn keep(&mut self, letter: Box<Letter>) {
-        let nothing_left = match &letter.message.payload {
-            Payload::Value(value) => !value.is_heap(),
-            Payload::Start | Payload::Resume => true,
-            _ => false,
-        };
-        if nothing_left && self.0.len() < BLANKS_MAX {
-            self.0.push(letter);
+        match &letter.message.payload {
+            Payload::Value(value) if !value.is_heap() => self.put(letter),
+            Payload::Start | Payload::Resume => self.put(letter),
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, letter: Box<Letter>) {
+        if self.count < BLANKS_MAX {
+            self.letters.push(letter);
+            self.count += 1;
         }
     }
 }
 
 /// What a handler leaves, in order: letters, and effects that are no message to a single chunk.
-#[derive(Default)]
 pub(crate) struct Outbox {
+    /// The chunk whose handler leaves it.
+    pub(crate) chunk: ChunkId,
     newest_first: Mail,
     letters: usize,
     /// With the number of letters before each.
     effects: Vec<(usize, Effect)>,
     pub(crate) blanks: Blanks,
+}
+
+impl Default for Outbox {
+    fn default() -> Outbox {
+        let (newest_first, effects, blanks) = (Mail::default(), Vec::new(), Blanks::default());
+        Outbox { chunk: RUNTIME, newest_first, letters: 0, effects, blanks }
+    }
 }
 
 /// One thing that a handler left.
@@ -180,7 +205,7 @@ pub(crate) enum Left {
 
 impl Outbox {
     /// Leaves a message to a single chunk.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send(&mut self, to: ChunkId, from: Sender, payload: impl FnOnce() -> Payload) {
         let letter = self.blanks.write(to, from, payload);
         self.leave(letter);
@@ -236,7 +261,7 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{ArrayId, RUNTIME};
+    use crate::ids::ArrayId;
 
     fn mail(keys: impl IntoIterator<Item = u64>) -> Mail<()> {
         keys.into_iter().map(|key| Letter::new(ChunkId { array: ArrayId(0), key }, ())).collect()

@@ -18,8 +18,8 @@ const FIRST: u32 = 64;
 const LONGEST: u32 = 1 << OFFSET_BITS;
 /// A cell's number is that of its segment, and in the low bits its place there.
 const OFFSET_BITS: u32 = 26;
-/// All there can be but the last: no cell has the greatest number.
-const SEGMENTS: usize = (1 << (u32::BITS - OFFSET_BITS)) - 1;
+/// As many as have numbers; the last is never made: no cell has the greatest number.
+const SEGMENTS: usize = 1 << (u32::BITS - OFFSET_BITS);
 
 /// One chunk's place: its mailbox and what its handlers have cost.
 pub(crate) struct Cell {
@@ -97,7 +97,7 @@ impl Cells {
         let id = free.next;
         let (segment, offset) = locate(id);
         let segments = &self.segments;
-        assert!(segment < SEGMENTS, "a rank holds at most 2.9 billion chunks");
+        assert!(segment + 1 < SEGMENTS, "a rank holds at most 2.9 billion chunks");
         let cells =
             segments[segment].get_or_init(|| (0..length(segment)).map(|_| Cell::new(self.owner)).collect());
         let last = offset + 1 == cells.len();

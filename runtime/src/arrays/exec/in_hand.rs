@@ -31,10 +31,10 @@ impl InHand {
 
     /// A handler of the chunk begins.
     #[inline]
-    pub(super) fn turns_to(&mut self, kind: &'static str, phase: u64, from: Sender) {
+    pub(super) fn turns_to(&mut self, kind: &'static str, phase: u64, from: &Sender) {
         self.kind = kind;
         self.phase = phase;
-        self.from = from;
+        self.from = *from;
         self.running = true;
     }
 

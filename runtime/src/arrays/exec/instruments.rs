@@ -110,7 +110,7 @@ impl<'r> Instruments<'r> {
 
     /// The handler that runs is that of this message.
     #[inline]
-    pub(crate) fn note(&mut self, kind: &'static str, phase: u64, from: Sender) {
+    pub(crate) fn note(&mut self, kind: &'static str, phase: u64, from: &Sender) {
         if self.in_hand.running || self.recorder.is_some() {
             return self.note_for_record(kind, phase, from);
         }
@@ -119,7 +119,7 @@ impl<'r> Instruments<'r> {
 
     /// The same, where a record is kept or the handler before has not ended.
     #[inline(never)]
-    fn note_for_record(&mut self, kind: &'static str, phase: u64, from: Sender) {
+    fn note_for_record(&mut self, kind: &'static str, phase: u64, from: &Sender) {
         if self.in_hand.running {
             self.interrupt();
         }

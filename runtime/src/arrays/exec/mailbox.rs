@@ -129,60 +129,68 @@ impl<S, M> Mailbox<S, M> {
     #[inline(always)]
     pub(crate) fn push(&self, letter: Box<Letter<M>>, by: By) -> Pushed<M> {
         tracing::trace!(hop = 4, "Mailbox::push");
-        let mut inner = self.inner.lock();
-        if inner.owner != letter.to
-            || inner.state == State::Vacant
-            || (by == By::Chunk && inner.gate == Gate::Closed)
-        {
-            return Pushed::Refused(letter);
-        }
-        inner.newest_first.push(letter);
-        if inner.state == State::Idle && inner.gate == Gate::Open {
-            inner.state = State::Ready;
-            return Pushed::Token;
-        }
-        Pushed::Queued
+        self.inner.with(|inner| {
+            if inner.owner != letter.to
+                || inner.state == State::Vacant
+                || (by == By::Chunk && inner.gate == Gate::Closed)
+            {
+                return Pushed::Refused(letter);
+            }
+            inner.newest_first.push(letter);
+            if inner.state == State::Idle && inner.gate == Gate::Open {
+                inner.state = State::Ready;
+                return Pushed::Token;
+            }
+            Pushed::Queued
+        })
     }
 
     /// Consumes the token.
     #[inline]
     pub(crate) fn begin(&self) -> Begun<S, M> {
-        let mut inner = self.inner.lock();
-        let starts = inner.state == State::New;
-        assert!(starts || inner.state == State::Ready, "a token belongs to a ready chunk");
-        if inner.gate != Gate::Open {
-            assert!(!starts, "a chunk that leaves has come to a sync, so it has started");
-            inner.state = State::Idle;
-            return Begun::Held;
-        }
-        inner.state = State::Running;
-        let chunk = inner.chunk.take().expect("a ready chunk is in its mailbox");
-        let (owner, mut newest_first) = (inner.owner, std::mem::take(&mut inner.newest_first));
-        drop(inner);
-        let mail = newest_first.take_reversed();
-        if starts { Begun::Start(owner, chunk, mail) } else { Begun::Run(owner, chunk, mail) }
+        self.inner.with(|inner| {
+            let starts = inner.state == State::New;
+            assert!(starts || inner.state == State::Ready, "a token belongs to a ready chunk");
+            if inner.gate != Gate::Open {
+                assert!(!starts, "a chunk that leaves has come to a sync, so it has started");
+                inner.state = State::Idle;
+                return Begun::Held;
+            }
+            inner.state = State::Running;
+            let chunk = inner.chunk.take().expect("a ready chunk is in its mailbox");
+            let mail = inner.newest_first.take_reversed();
+            if starts { Begun::Start(inner.owner, chunk, mail) } else { Begun::Run(inner.owner, chunk, mail) }
+        })
     }
 
     /// Ends a run; `rest` is mail that was taken and not handled, and goes first.
     #[inline]
-    pub(crate) fn finish(&self, chunk: S, mut rest: Mail<M>) -> Finished {
-        let mut inner = self.inner.lock();
-        inner.chunk = Some(chunk);
+    pub(crate) fn finish(&self, chunk: S, rest: Mail<M>) -> Finished {
         if !rest.is_empty() {
-            let newer = inner.newest_first.take_reversed();
-            inner.newest_first = rest.take_reversed();
-            newer.for_each(|letter| inner.newest_first.push(letter));
+            self.put_back(rest);
         }
-        if inner.gate != Gate::Open {
-            inner.state = State::Idle;
-            return Finished::Held;
-        }
-        if inner.newest_first.is_empty() {
-            inner.state = State::Idle;
-            return Finished::Idle;
-        }
-        inner.state = State::Ready;
-        Finished::Token
+        self.inner.with(|inner| {
+            inner.chunk = Some(chunk);
+            if inner.gate != Gate::Open {
+                inner.state = State::Idle;
+                return Finished::Held;
+            }
+            if inner.newest_first.is_empty() {
+                inner.state = State::Idle;
+                return Finished::Idle;
+            }
+            inner.state = State::Ready;
+            Finished::Token
+        })
+    }
+
+    /// Puts mail that was taken before what has come since.
+    #[inline(never)]
+    fn put_back(&self, mut rest: Mail<M>) {
+        let mut inner = self.inner.lock();
+        let newer = inner.newest_first.take_reversed();
+        inner.newest_first = rest.take_reversed();
+        newer.for_each(|letter| inner.newest_first.push(letter));
     }
 
     /// Ends the run of a chunk that was removed; returns the mail nobody will read.

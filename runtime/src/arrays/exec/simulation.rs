@@ -244,7 +244,7 @@ impl Simulation<'_> {
         let (weights, mut took_ns) = (self.weights, 0);
         self.on(rank, |worker| {
             worker.simulated.take_charged_ns();
-            worker.step(&mut Outbox::default());
+            worker.steps(1, &mut Outbox::default());
             took_ns = worker.simulated.take_charged_ns();
             if took_ns == 0 {
                 took_ns =

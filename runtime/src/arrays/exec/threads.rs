@@ -113,9 +113,11 @@ impl Worker<'_> {
     fn turn(&mut self, outbox: &mut Outbox) {
         // What a handler that panicked left.
         outbox.take().for_each(drop);
-        for _ in 0..STEPS_MAX {
-            let worked = !self.gateway.congested() && self.step(outbox);
-            if !self.progress(&mut outbox.blanks) && !worked {
+        let mut left = STEPS_MAX;
+        while left > 0 {
+            let steps = if self.gateway.congested() { 0 } else { self.steps(left, outbox) };
+            left -= steps.max(1);
+            if !self.progress(&mut outbox.blanks) && steps == 0 {
                 return self.idle(&mut outbox.blanks);
             }
             self.patience.count_rest_anew();

@@ -24,7 +24,7 @@ use super::timers::Timers;
 use crate::arrays::core::collect::Arrival;
 use crate::arrays::core::envelope::{Delivery, Payload};
 use crate::arrays::core::erased::ErasedSlot;
-use crate::arrays::core::handler::{Effect, Handler, Outlet};
+use crate::arrays::core::handler::{Effect, Outlet};
 use crate::arrays::core::mail::{Blanks, Left, Letter, Mail, Outbox};
 use crate::arrays::core::packet::{Cargo, Packet, Traveller};
 use crate::arrays::core::rank::Actions;
@@ -89,15 +89,23 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Looks for a ready chunk and runs it. False if there is none.
-    #[inline]
-    pub(crate) fn step(&mut self, outbox: &mut Outbox) -> bool {
-        let Some(cell) = self.shared.scheduler.find(self.id, &mut self.ready) else { return false };
-        self.run(cell, outbox);
-        true
+    /// Runs ready chunks, so many at most, until there is something to look at in between. Says how many.
+    pub(crate) fn steps(&mut self, most: u32, outbox: &mut Outbox) -> u32 {
+        let mut steps = 0;
+        while steps < most
+            && let Some(cell) = self.shared.scheduler.find(self.id, &mut self.ready)
+        {
+            self.run(cell, outbox);
+            steps += 1;
+            if self.looks_around || self.shared.scheduler.stopped() {
+                break;
+            }
+        }
+        steps
     }
 
     /// Runs the chunk whose token this is, for the mail it has now.
+    #[inline(always)]
     fn run(&mut self, id: CellId, outbox: &mut Outbox) {
         let shared = self.shared;
         let cell = shared.cells.get(id);
@@ -113,6 +121,7 @@ impl<'r> Worker<'r> {
             cell.last_worker.store(self.id.0, Ordering::Relaxed);
         }
         self.instruments.turn_to(chunk);
+        outbox.chunk = chunk;
         let left = self.simulated.mix(&mut mail);
         if self.handle(chunk, &mut *slot, &mut mail, left, outbox, id) == Chunk::Removed {
             return self.vacate(chunk, id, slot, mail);
@@ -147,8 +156,7 @@ impl<'r> Worker<'r> {
         {
             left -= 1;
             self.instruments.begin();
-            let handler = Handler { chunk, outbox, facts, outlet: self };
-            if let Err(why) = slot.deliver(&mut letter.message, handler) {
+            if let Err(why) = slot.deliver(&mut letter.message, outbox, facts, self) {
                 self.fail_to_decode(chunk, &why);
                 return Chunk::Stays;
             }
@@ -321,7 +329,7 @@ impl<'r> Worker<'r> {
 }
 
 impl Outlet for Worker<'_> {
-    fn flush(&mut self, chunk: ChunkId, outbox: &mut Outbox) {
+    fn flush(&mut self, outbox: &mut Outbox) {
         if let Some(recorder) = self.instruments.recorder() {
             recorder.flushes();
         }
@@ -335,7 +343,7 @@ impl Outlet for Worker<'_> {
         while let Some(left) = all.next_if(leaves_now) {
             match left {
                 Left::Letter(letter) => self.send_one(letter, &mut outbox.blanks),
-                Left::Effect(spread) => self.spread(chunk, spread),
+                Left::Effect(spread) => self.spread(outbox.chunk, spread),
             }
         }
         all.for_each(|left| outbox.put_back(left));
@@ -349,7 +357,7 @@ impl Outlet for Worker<'_> {
     }
 
     #[inline]
-    fn note(&mut self, kind: &'static str, phase: u64, from: Sender) {
+    fn note(&mut self, kind: &'static str, phase: u64, from: &Sender) {
         self.instruments.note(kind, phase, from);
     }
 
