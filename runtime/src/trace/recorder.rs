@@ -198,19 +198,27 @@ impl Recorder {
         let wall_ns = now_ns - begin_ns;
         self.profile.begin_ns.get_or_insert(begin_ns);
         self.profile.by_kind[kind.0 as usize].add(wall_ns);
-        let mut event = None;
-        if self.keeps.any {
-            self.events.append(&mut self.told);
-            if self.keeps.handlers && self.recording.keeps_array(chunk.array) {
-                event = Some(self.events.len());
-                let what = What::Handler { chunk, kind, from: from.chunk(), number: from.number, lost_ns: 0 };
-                self.events.push(Event { begin_ns, end_ns: now_ns, what });
-            }
-            self.settle_pending(now_ns);
-        }
+        let event = if self.keeps.any {
+            let what = What::Handler { chunk, kind, from: from.chunk(), number: from.number, lost_ns: 0 };
+            self.keep_handler(chunk.array, Event { begin_ns, end_ns: now_ns, what })
+        } else {
+            None
+        };
         if self.longest.is_none_or(|longest| wall_ns > longest.ns) {
             self.longest = Some(Longest { ns: wall_ns, kind, event });
         }
+    }
+
+    /// Keeps the handler among the events, with what happened in it. Returns its position.
+    #[inline(never)]
+    fn keep_handler(&mut self, array: ArrayId, handler: Event) -> Option<usize> {
+        self.events.append(&mut self.told);
+        let end_ns = handler.end_ns;
+        let kept = self.keeps.handlers && self.recording.keeps_array(array);
+        let position = kept.then_some(self.events.len());
+        self.events.extend(kept.then_some(handler));
+        self.settle_pending(end_ns);
+        position
     }
 
     /// Time since the last slice in which no handler ran: packets were taken in, a message was put away, or a handler was

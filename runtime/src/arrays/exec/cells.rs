@@ -38,9 +38,15 @@ impl Cell {
     /// Charges CPU time. Only the worker that ran the chunk charges it, so load and store need not be one step; two
     /// workers that ran it in turn may lose a few ns to each other, below the error of the measurement.
     #[inline]
-    pub(crate) fn charge(&self, ns: i64) {
+    pub(crate) fn charge(&self, ns: u64) {
         let load = self.load_ns.load(Ordering::Relaxed);
-        self.load_ns.store(load.saturating_add_signed(ns), Ordering::Relaxed);
+        self.load_ns.store(load.wrapping_add(ns), Ordering::Relaxed);
+    }
+
+    /// Takes back what was charged too much.
+    pub(crate) fn refund(&self, ns: u64) {
+        let load = self.load_ns.load(Ordering::Relaxed);
+        self.load_ns.store(load.saturating_sub(ns), Ordering::Relaxed);
     }
 
     /// Takes the CPU time since the last call.

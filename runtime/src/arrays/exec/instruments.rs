@@ -3,6 +3,7 @@
 //! Time is cut into slices at the same readings of the clock for the [`Meter`], which charges chunks, and for the
 //! [`Recorder`], which keeps a record. Either may be missing: a run may be neither measured nor recorded.
 
+use super::cells::Cell;
 use super::in_hand::InHand;
 use super::shared::RankShared;
 use crate::ids::{CellId, ChunkId, ROOT, RUNTIME, Sender, SyncId, WorkerId};
@@ -24,7 +25,9 @@ pub(crate) struct Instruments<'r> {
     recorder: Option<Recorder>,
     speed: Option<Speed>,
     in_hand: InHand,
-    /// The same, as others may see it.
+    /// Where the chunk in hand is: who is charged.
+    place: Option<(CellId, &'r Cell)>,
+    /// What is in hand, as others may see it.
     at_work: &'r AtWork,
     /// Deliveries handled.
     handled: u64,
@@ -43,6 +46,7 @@ impl<'r> Instruments<'r> {
             recorder,
             speed: None,
             in_hand: InHand::nothing("nothing"),
+            place: None,
             at_work: &recording.at_work[worker.index()],
             handled: 0,
         }
@@ -87,10 +91,11 @@ impl<'r> Instruments<'r> {
         self.meter.as_ref().map(Meter::last_ns)
     }
 
-    /// The worker turns to this chunk.
+    /// The worker turns to the chunk in this place.
     #[inline]
-    pub(crate) fn turn_to(&mut self, chunk: ChunkId) {
+    pub(crate) fn turn_to(&mut self, chunk: ChunkId, id: CellId, cell: &'r Cell) {
         self.in_hand.chunk = chunk;
+        self.place = Some((id, cell));
         self.at_work.turns_to(chunk);
     }
 
@@ -111,23 +116,21 @@ impl<'r> Instruments<'r> {
     /// The handler that runs is that of this message.
     #[inline]
     pub(crate) fn note(&mut self, kind: &'static str, phase: u64, from: &Sender) {
-        if self.in_hand.running || self.recorder.is_some() {
-            return self.note_for_record(kind, phase, from);
-        }
-        self.in_hand.turns_to(kind, phase, from);
-    }
-
-    /// The same, where a record is kept or the handler before has not ended.
-    #[inline(never)]
-    fn note_for_record(&mut self, kind: &'static str, phase: u64, from: &Sender) {
         if self.in_hand.running {
-            self.interrupt();
+            return self.note_another(kind, phase, from);
         }
         if let Some(recorder) = &mut self.recorder {
             self.in_hand.name = recorder.kind(self.in_hand.chunk.array, kind);
             self.at_work.names(self.in_hand.name);
         }
         self.in_hand.turns_to(kind, phase, from);
+    }
+
+    /// The same, where the handler before has not ended.
+    #[inline(never)]
+    fn note_another(&mut self, kind: &'static str, phase: u64, from: &Sender) {
+        self.interrupt();
+        self.note(kind, phase, from);
     }
 
     /// Takes back the last note: no handler ran.
@@ -152,11 +155,11 @@ impl<'r> Instruments<'r> {
         self.at_work.rests();
     }
 
-    /// Charges the time since the last lap to the chunk in this cell.
+    /// Charges the time since the last lap to the chunk in hand.
     #[inline]
-    pub(crate) fn lap(&mut self, cell: CellId) {
+    pub(crate) fn lap(&mut self) {
         if self.meter.is_some() {
-            self.measure_lap(cell);
+            self.measure_lap();
         } else {
             self.in_hand.running = false;
         }
@@ -164,11 +167,11 @@ impl<'r> Instruments<'r> {
 
     /// The same, where time is measured.
     #[inline(never)]
-    fn measure_lap(&mut self, cell: CellId) {
-        let Some(meter) = &mut self.meter else { return };
+    fn measure_lap(&mut self) {
+        let (Some(meter), Some((id, cell))) = (&mut self.meter, self.place) else { return };
         let now_ns = self.ticks.now_ns(&self.shared.clock);
-        let wall_ns = meter.lap(cell, now_ns);
-        self.shared.cells.get(cell).charge(wall_ns as i64);
+        let wall_ns = meter.lap(id, now_ns);
+        cell.charge(wall_ns);
         if let Some(recorder) = &mut self.recorder {
             self.in_hand.record(recorder, now_ns);
         }
@@ -188,7 +191,7 @@ impl<'r> Instruments<'r> {
         let (refund, published) = meter.close();
         let lost_ns = refund.as_ref().map_or(0, |refund| refund.ns);
         if let Some(refund) = refund {
-            self.shared.cells.get(refund.cell).charge(-(refund.ns as i64));
+            self.shared.cells.get(refund.cell).refund(refund.ns);
         }
         let gauge = self.shared.record.gauge(self.worker);
         gauge.publish(published);

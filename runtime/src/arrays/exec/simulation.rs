@@ -303,6 +303,6 @@ impl Worker<'_> {
         let shared = self.shared;
         // A chunk that was removed has no load.
         let cell = shared.plane.lock().rank.location.cell(self.instruments.in_hand().chunk);
-        cell.into_iter().for_each(|cell| shared.cells.get(cell).charge(took_ns as i64));
+        cell.into_iter().for_each(|cell| shared.cells.get(cell).charge(took_ns));
     }
 }

@@ -120,7 +120,7 @@ impl<'r> Worker<'r> {
         if !shared.scheduler.lone() {
             cell.last_worker.store(self.id.0, Ordering::Relaxed);
         }
-        self.instruments.turn_to(chunk);
+        self.instruments.turn_to(chunk, id, cell);
         outbox.chunk = chunk;
         let left = self.simulated.mix(&mut mail);
         if self.handle(chunk, &mut *slot, &mut mail, left, outbox, id) == Chunk::Removed {
@@ -162,14 +162,14 @@ impl<'r> Worker<'r> {
             }
             outbox.blanks.keep(letter);
             let fate = self.carry_out_effects(chunk, slot, outbox, cell);
-            self.instruments.lap(cell);
+            self.instruments.lap();
             match fate {
                 Chunk::Stays => {}
                 Chunk::Removed => return fate,
                 Chunk::Ended => return Chunk::Stays,
             }
             if self.looks_around && !mail.is_empty() && self.has_run_long() {
-                self.look_around(chunk, &mut outbox.blanks);
+                self.look_around(chunk, cell, &mut outbox.blanks);
                 if self.shared.scheduler.stopped() {
                     return Chunk::Stays;
                 }
@@ -196,9 +196,9 @@ impl<'r> Worker<'r> {
 
     /// Sends and receives in the middle of a run.
     #[cold]
-    fn look_around(&mut self, chunk: ChunkId, blanks: &mut Blanks) {
+    fn look_around(&mut self, chunk: ChunkId, id: CellId, blanks: &mut Blanks) {
         self.progress(blanks);
-        self.instruments.turn_to(chunk);
+        self.instruments.turn_to(chunk, id, self.shared.cells.get(id));
     }
 
     /// Hop 2, the flush: carries out the effects of a handler that has returned, in order. Most leave only letters.
@@ -287,7 +287,7 @@ impl<'r> Worker<'r> {
     fn at_sync(&mut self, chunk: ChunkId, slot: &mut dyn ErasedSlot, cell: CellId, bytes: u64) {
         let array = &self.shared.arrays[chunk.array.index()];
         assert!(array.syncs(), "chunks of an array without sync do not call at_sync");
-        self.instruments.lap(cell);
+        self.instruments.lap();
         let declared = slot.declared_load();
         let migratable = slot.migratable();
         let passport = slot.passport();
