@@ -64,6 +64,7 @@ pub struct Config {
     pub(crate) measure: bool,
     pub(crate) background: BackgroundSource,
     pub(crate) wire: bool,
+    pub(crate) mail_limit: u64,
     pub(crate) processes: Processes,
     pub(crate) shared_memory: bool,
     pub(crate) trace: Option<PathBuf>,
@@ -93,6 +94,7 @@ impl Default for Config {
             measure: true,
             background: BackgroundSource::Auto,
             wire: false,
+            mail_limit: 64 << 20,
             processes: Processes::Auto,
             shared_memory: true,
             trace: None,
@@ -231,6 +233,15 @@ impl Config {
     #[must_use]
     pub fn wire_always(mut self, always: bool) -> Config {
         self.wire = always;
+        self
+    }
+
+    /// Bytes of messages that may wait in the mailboxes of a rank; by default 64 MiB. Above that, chunks that send to it are not
+    /// run again until half of it was handled: a chunk cannot be faster for long than those that it sends to. Where all wait
+    /// for each other, the limit is doubled. See "When a consumer is slow" in `docs/settings.md`.
+    #[must_use]
+    pub fn mail_limit(mut self, bytes: u64) -> Config {
+        self.mail_limit = bytes;
         self
     }
 
@@ -384,15 +395,19 @@ impl Config {
         asked.into_iter().filter_map(|(asked, what)| asked.then_some(what))
     }
 
-    /// Settings that were made and have no effect on a program of this shape: balancing at syncs is that of arrays.
+    /// Settings that were made and have no effect on a program of this shape: balancing at syncs is that of arrays, and only
+    /// chunks have mailboxes, those of supersteps too.
     pub(crate) fn without_effect(&self, shape: Shape) -> impl Iterator<Item = &'static str> {
         let made = [
             (self.period != Config::default().period, "CARIBOU_LB_PERIOD"),
             (self.lb_reports, "CARIBOU_LB_REPORTS"),
             (!self.measure, "CARIBOU_MEASURE"),
         ];
-        let here = shape != Shape::Arrays && self.launch().speaks();
-        made.into_iter().filter_map(move |(made, setting)| (made && here).then_some(setting))
+        let mail = self.mail_limit != Config::default().mail_limit && shape == Shape::Pools;
+        let made = made.into_iter().map(move |(made, setting)| (made && shape != Shape::Arrays, setting));
+        let speaks = self.launch().speaks();
+        let told = made.chain([(mail, "CARIBOU_MAIL_LIMIT")]);
+        told.filter_map(move |(without, setting)| (without && speaks).then_some(setting))
     }
 
     /// Ranks that the run will have.

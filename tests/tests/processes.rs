@@ -138,6 +138,22 @@ fn a_stopped_process_holds_up_the_run_and_loses_nothing() {
 }
 
 #[test]
+fn a_slow_process_holds_up_who_sends_to_it() {
+    side_by_side([("on", "1"), ("off", "2")], |(shared_memory, workers)| {
+        // 20 MB of messages, which are made in no time and handled in half a second.
+        let Some(mut command) = situation(2, &["flood", "20000", "128", "25"]) else { return };
+        command.env("CARIBOU_MAIL_LIMIT", "1024").env("CARIBOU_WORKERS", workers);
+        command.env("CARIBOU_SHARED_MEMORY", shared_memory);
+        let ended = Job::start(command).wait();
+        assert!(ended.status.success(), "{ended:?}");
+        let said = |line: &String| line.strip_prefix("waited: ")?.parse::<u64>().ok();
+        let waited = ended.stdout.iter().find_map(said).expect("it says how much has waited");
+        // The limit, a window beside it, and what sixteen messages and two workers add to that.
+        assert!((1 << 19..1_500_000).contains(&waited), "{waited} bytes have waited");
+    });
+}
+
+#[test]
 fn a_flow_one_way_does_not_wait_for_an_idle_receiver() {
     for stopped in [None, Some(0), Some(1)] {
         let Some(mut command) = situation(2, &["flood", "300", "131072"]) else { return };

@@ -1,6 +1,8 @@
 //! The whole runtime by seed: neighbour exchange, reduction, broadcast, insertion and removal, random migration in every
 //! phase, under delays and orders that break everything that is not promised.
 //!
+//! Some seeds let so little mail wait that nearly every chunk is pressed, at all times.
+//!
 //! The oracle: every message exactly once, messages of a pair in order, every reduction complete, every broadcast once.
 //! This shape has lost reductions in a well-known runtime as late as 2026.
 //!
@@ -8,6 +10,8 @@
 
 #[path = "simulation/pools.rs"]
 mod pools;
+#[path = "simulation/pressure.rs"]
+mod pressure;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -293,6 +297,7 @@ fn simulate(seed: u64) -> Result<Totals, caribou::Error> {
         .ranks(1 + (seed % 5) as u32)
         .lb(strategies[strategy])?
         .period(PERIOD)
+        .mail_limit([u64::MAX, 1, 500, 3000][(seed / 3 % 4) as usize])
         .wire_always(seed % 2 == 1);
     let nowait = seed / 25 % 2 == 1;
     let service = ledger.clone();

@@ -19,6 +19,7 @@ pub(crate) mod location;
 pub(crate) mod mail;
 pub(crate) mod own;
 pub(crate) mod packet;
+pub(crate) mod pressure;
 pub(crate) mod quiescence;
 pub(crate) mod rank;
 pub(crate) mod reduction;

@@ -3,6 +3,7 @@
 //! One [`Worker`](worker::Worker) is one thread; worker 0 of a rank also drives its transport
 //! ([`progress`]). The [simulation](simulation) steps the same workers in one thread, in virtual time.
 
+pub(crate) mod backlog;
 pub(crate) mod build;
 pub(crate) mod cells;
 pub(crate) mod ending;

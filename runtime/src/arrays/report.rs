@@ -23,6 +23,9 @@ pub struct Report {
     pub run: RunReport,
     /// Deliveries handled, on all ranks: messages, starts, resumes, results.
     pub messages: u64,
+    /// The most bytes of messages that have waited on one rank in the mailboxes of its chunks, to about 64 KiB: see
+    /// [`Config::mail_limit`](crate::Config::mail_limit).
+    pub waiting_bytes_max: u64,
     /// One record a sync, in order; of a run with thousands every second, fourth, ... so that as many as fit are spread
     /// evenly ([`SyncReport::sync`] tells which). Of several processes only that of rank 0 has them.
     pub syncs: Vec<SyncReport>,
@@ -40,6 +43,7 @@ pub(crate) struct Figures {
     /// Deliveries handled.
     pub(crate) messages: u64,
     pub(crate) leftover: Leftover,
+    pub(crate) waiting_bytes_max: u64,
     /// The first value that a chunk of the rank ended the run with.
     pub(crate) value: Option<ExitValue>,
     /// Rank 0's record; other processes do without.
@@ -58,8 +62,17 @@ impl Report {
             .unwrap_or_default();
         let value = ranks.iter_mut().find_map(|rank| rank.value.take());
         let messages = ranks.iter().map(|rank| rank.messages).sum();
+        let waiting_bytes_max = ranks.iter().map(|rank| rank.waiting_bytes_max).max().unwrap_or(0);
         let leftovers: Vec<Leftover> = ranks.into_iter().map(|rank| rank.leftover).collect();
-        Report { run, messages, syncs, sync_totals, undelivered: undelivered(&leftovers), value }
+        Report {
+            run,
+            messages,
+            waiting_bytes_max,
+            syncs,
+            sync_totals,
+            undelivered: undelivered(&leftovers),
+            value,
+        }
     }
 
     /// The value that the run ended with, in every process the same: what [`Ctx::exit_with`](crate::Ctx::exit_with) was

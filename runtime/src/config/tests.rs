@@ -134,6 +134,8 @@ fn settings_without_effect_on_a_shape_are_told() {
     let told = |shape| config.without_effect(shape).collect::<Vec<_>>();
     assert_eq!(told(Shape::Supersteps), ["CARIBOU_LB_PERIOD", "CARIBOU_MEASURE"]);
     assert_eq!((told(Shape::Pools), told(Shape::Arrays)), (told(Shape::Supersteps), vec![]));
+    let told = |shape| Config::default().mail_limit(7).without_effect(shape).count();
+    assert_eq!([Shape::Arrays, Shape::Supersteps, Shape::Pools].map(told), [0, 0, 1]);
 }
 
 #[test]

@@ -90,6 +90,13 @@ pub const VARIABLES: &[Variable] = &[
         set: |config, value| Ok(config.wire_always(choice(value, &[("auto", false), ("always", true)])?)),
     },
     Variable {
+        name: "CARIBOU_MAIL_LIMIT",
+        default: "65536",
+        meaning: "of chunks, also of supersteps: KiB of messages that may wait on a rank before those that send to it wait",
+        example: "1024",
+        set: |config, value| Ok(config.mail_limit(whole(value, 1)? << 10)),
+    },
+    Variable {
         name: "CARIBOU_PROCESSES",
         default: "auto",
         meaning: "ranks are processes: auto (if mpirun or srun started several), mpi (always), threads (never)",

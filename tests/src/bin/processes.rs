@@ -23,8 +23,8 @@ fn main() -> ExitCode {
     let number = |place: usize| argument(1 + place).parse().unwrap_or(0);
     let outcome = match argument(0) {
         "rounds" => rounds(u64::MAX >> 8).map(|_| ()),
-        // How many messages, and how many numbers of eight bytes in each.
-        "flood" => flood(number(0), number(1)),
+        // How many messages, how many numbers of eight bytes in each, and how many us it takes to handle one.
+        "flood" => flood(number(0), number(1), number(2)),
         "apart" => apart(),
         "hurry" => one_a_rank(|| Hurries),
         "panic" => one_a_rank(|| Panics),
@@ -281,6 +281,8 @@ struct Flood {
     /// Of every message.
     #[serde(with = "caribou::bulk")]
     weight: Arc<Vec<u64>>,
+    /// To handle one, us.
+    takes_us: u64,
     left: u64,
     heard: u64,
     sum: u64,
@@ -327,6 +329,10 @@ impl Chunk for Flood {
                 assert!(weight == self.weight, "and whole");
                 self.heard += 1;
                 self.sum += number;
+                let done_ns = ctx.elapsed_ns() + self.takes_us * 1_000;
+                while ctx.elapsed_ns() < done_ns {
+                    std::hint::spin_loop();
+                }
                 if self.heard == self.messages {
                     ctx.send(0, Drop::Full { sum: self.sum });
                 }
@@ -338,7 +344,7 @@ impl Chunk for Flood {
     }
 }
 
-fn flood(messages: u64, numbers: u64) -> Result<(), Error> {
+fn flood(messages: u64, numbers: u64, takes_us: u64) -> Result<(), Error> {
     let weight = Arc::new((0..numbers).collect::<Vec<_>>());
     let config = config()?;
     let speaks = config.launch().speaks();
@@ -346,6 +352,7 @@ fn flood(messages: u64, numbers: u64) -> Result<(), Error> {
         let weight = weight.clone();
         setup.array_with(2u32, Placement::RoundRobin, move |_| Flood {
             weight: weight.clone(),
+            takes_us,
             left: messages,
             heard: 0,
             sum: 0,
@@ -356,6 +363,7 @@ fn flood(messages: u64, numbers: u64) -> Result<(), Error> {
     assert_eq!(report.value::<u64>()?, messages * (messages - 1) / 2);
     if speaks {
         println!("all {messages} messages have come");
+        println!("waited: {}", report.waiting_bytes_max);
     }
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or("VmHWM: unknown");
@@ -370,7 +378,7 @@ fn apart() -> Result<(), Error> {
     let me = std::process::id().to_string();
     let limited = Command::new("prlimit").args(["--pid", &me, "--fsize=65536"]).status();
     assert!(limited.is_ok_and(|status| status.success()), "a process may limit itself");
-    flood(1000, 128)
+    flood(1000, 128, 0)
 }
 
 /// Ends the run with the first of many long messages: the others are taken, but nobody handles them.

@@ -4,6 +4,7 @@ mod endings;
 mod migration;
 mod order;
 mod pools;
+mod pressure;
 mod refusals;
 mod results;
 mod stalls;

@@ -10,8 +10,8 @@ use smallbox::smallbox;
 use super::chunk::Chunk;
 use super::index::Index;
 use super::section::Section;
-use super::slot::insertion;
-use crate::arrays::core::envelope::Payload;
+use super::slot::{insertion, waiting_bytes};
+use crate::arrays::core::envelope::{LETTER_BYTES, Payload};
 use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::handler::{Effect, Handler, Passport, SyncState};
 use crate::arrays::core::reduction::{Agreement, Goal, Reducer, Values};
@@ -266,10 +266,11 @@ impl<'a, C: Chunk> Ctx<'a, C> {
 
     /// Sends a message of the type that the chunk's array has.
     #[inline(always)]
-    pub(super) fn send_value<M: Send + 'static>(&mut self, to: ChunkId, message: M) {
+    pub(super) fn send_value<M: Serialize + Send + 'static>(&mut self, to: ChunkId, message: M) {
         tracing::trace!(hop = 1, "Ctx::send");
         let from = self.next_message();
-        self.handler.outbox.send(to, from, || Payload::Value(smallbox!(Some(message))));
+        let bytes = waiting_bytes(&message);
+        self.handler.outbox.send(to, from, bytes, || Payload::Value(smallbox!(Some(message))));
     }
 
     /// Sends a message to a chunk of the same array when nothing else is left to do: no handler runs, no message is on its way
@@ -313,7 +314,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     pub fn send_at_quiescence(&mut self, to: C::Index, message: C::Message) {
         let to = ChunkId { array: self.handler.outbox.chunk.array, key: to.pack() };
         let from = self.next_message();
-        let letter = self.handler.outbox.blanks.write(to, from, || Payload::Value(smallbox!(Some(message))));
+        let (bytes, payload) = (waiting_bytes(&message), || Payload::Value(smallbox!(Some(message))));
+        let letter = self.handler.outbox.blanks.write(to, from, bytes, payload);
         self.handler.outbox.push(Effect::SendAtQuiescence(letter));
     }
 
@@ -370,7 +372,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     pub fn send_after(&mut self, delay: Duration, message: C::Message) {
         let from = self.next_message();
         let outbox = &mut self.handler.outbox;
-        let letter = outbox.blanks.write(outbox.chunk, from, || Payload::Value(smallbox!(Some(message))));
+        let (bytes, payload) = (waiting_bytes(&message), || Payload::Value(smallbox!(Some(message))));
+        let letter = outbox.blanks.write(outbox.chunk, from, bytes, payload);
         outbox.push(Effect::SendAfter { delay, letter });
     }
 
@@ -625,7 +628,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         let to = ChunkId { array: array.id, key: parent.pack() };
         let from = self.next_message();
         let payload = || Payload::Insertion { key: index.pack(), chunk: Box::new(Some(chunk)) };
-        self.handler.outbox.send(to, from, payload);
+        let bytes = LETTER_BYTES + size_of::<D>() as u64;
+        self.handler.outbox.send(to, from, bytes, payload);
     }
 
     /// Removes this chunk when the handler returns. Messages to it that it has not read are dropped, and counted in

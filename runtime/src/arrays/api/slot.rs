@@ -14,7 +14,7 @@ use super::chunk::{Chunk, Load};
 use super::ctx::Ctx;
 use super::index::Index;
 use super::setup::Placement;
-use crate::arrays::core::envelope::{Delivery, Payload};
+use crate::arrays::core::envelope::{Delivery, LETTER_BYTES, Payload};
 use crate::arrays::core::erased::{ErasedArray, ErasedSlot};
 use crate::arrays::core::handler::{Effect, Facts, Handler, Outlet, Passport, SyncState};
 use crate::arrays::core::mail::Outbox;
@@ -217,6 +217,13 @@ fn decode_message<C: Chunk>(bytes: &[u8]) -> Result<C::Message, WireError> {
     catching::<C::Message, _>("decoded", || wire::decode(bytes))
 }
 
+/// The bytes that a message takes up while it waits, about.
+#[inline]
+pub(super) fn waiting_bytes<M: Serialize>(message: &M) -> u64 {
+    let flat = LETTER_BYTES + size_of::<M>() as u64;
+    if std::mem::needs_drop::<M>() { flat + wire::held_bytes(message) } else { flat }
+}
+
 /// The variant's name for an enum, else "message".
 fn kind_of<M: Serialize>(message: &M) -> &'static str {
     serde_variant::to_variant_name(message).unwrap_or(UNNAMED)
@@ -284,7 +291,7 @@ impl<C: Chunk> ErasedSlot for Slot<C> {
             Kept::Insertion { key, chunk } => Payload::Insertion { key, chunk: Box::new(Some(*chunk)) },
         };
         let kept = self.kept.into_iter().flat_map(|kept| *kept);
-        kept.map(|(from, kept)| Delivery { from, payload: payload(kept) }).collect()
+        kept.map(|(from, kept)| Delivery { from, bytes: 0, payload: payload(kept) }).collect()
     }
 
     fn encode_into(&self, bytes: &mut Vec<u8>) -> Result<(), WireError> {

@@ -29,6 +29,10 @@ pub(crate) enum Action {
     BeginPhase,
     /// Give an arrived chunk a cell and answer with `RankCore::admit`.
     Admit(Box<Traveller>),
+    /// The chunk of this cell is not pressed any more: run it, its token is the receiver's.
+    Run(CellId),
+    /// Let more bytes wait, so many that there is room; answer with `RankCore::has_room`.
+    Widen,
     /// All arrivals of a sync are admitted: answer with `RankCore::landed`.
     Landed,
 

@@ -232,6 +232,11 @@ impl Migrations {
         }
     }
 
+    /// Tells whether no migration is under way here.
+    pub(crate) fn are_settled(&self) -> bool {
+        matches!(self.now, Migration::Settled)
+    }
+
     /// Tells whether a chunk is to come to this rank, or has come and has not landed.
     pub(crate) fn expects(&self, chunk: ChunkId) -> bool {
         match &self.now {

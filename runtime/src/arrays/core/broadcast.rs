@@ -11,7 +11,7 @@
 //!
 //! A chunk inserted by a handler is given the broadcasts that reach its rank after it did.
 
-use super::envelope::{Delivery, Payload};
+use super::envelope::{Delivery, LETTER_BYTES, Payload};
 use crate::ids::ArrayId;
 
 #[derive(Debug, Default)]
@@ -89,5 +89,5 @@ pub(crate) fn again(delivery: &Delivery) -> Delivery {
             unreachable!("a chunk is inserted once")
         }
     };
-    Delivery { from: delivery.from, payload }
+    Delivery { from: delivery.from, bytes: LETTER_BYTES, payload }
 }

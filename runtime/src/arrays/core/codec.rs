@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::envelope::{Delivery, Envelope, Payload};
+use super::envelope::{Delivery, Envelope, LETTER_BYTES, Payload};
 use super::erased::ErasedArray;
 use super::packet::{Cargo, Packet};
 use crate::error::Error;
@@ -96,7 +96,8 @@ impl ArrayCodec {
             let Address { to, from } = address;
             *subject = Subject::Message(to);
             let payload = self.array(to)?.decode_message(message)?;
-            return Ok(Packet::Message(Envelope { to, delivery: Delivery { from, payload } }));
+            let bytes = LETTER_BYTES + message.len() as u64;
+            return Ok(Packet::Message(Envelope { to, delivery: Delivery { from, bytes, payload } }));
         }
         self.decode_packet(bytes, subject)
     }

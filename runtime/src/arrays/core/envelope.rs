@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smallbox::{SmallBox, space::S4};
 
+use super::mail::Letter;
 use super::reduction::Values;
 use crate::ids::{ChunkId, Sender};
 
@@ -66,13 +67,23 @@ impl std::fmt::Debug for Payload {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Delivery {
     pub(crate) from: Sender,
+    /// Those that it takes up while it waits, about; none for what the runtime says.
+    pub(crate) bytes: u64,
     pub(crate) payload: Payload,
 }
 
+/// The bytes of a delivery besides those of its message.
+pub(crate) const LETTER_BYTES: u64 = size_of::<Letter>() as u64;
+
 impl Delivery {
+    /// Something that the runtime says.
+    pub(crate) fn by_runtime(payload: Payload) -> Delivery {
+        Delivery { from: Sender::RUNTIME, bytes: 0, payload }
+    }
+
     /// Takes it from where it lies; there it is now of no use.
     pub(crate) fn take(&mut self) -> Delivery {
-        std::mem::replace(self, Delivery { from: Sender::RUNTIME, payload: Payload::Resume })
+        std::mem::replace(self, Delivery::by_runtime(Payload::Resume))
     }
 }
 

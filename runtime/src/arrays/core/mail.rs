@@ -52,6 +52,11 @@ impl<M> Mail<M> {
         self.first = ManuallyDrop::new(Some(letter));
     }
 
+    /// The letters, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Letter<M>> {
+        std::iter::successors(self.first.as_deref(), |letter| letter.next.as_deref())
+    }
+
     /// Takes all letters, the last first. O(n).
     #[inline]
     pub(crate) fn take_reversed(&mut self) -> Mail<M> {
@@ -126,11 +131,12 @@ impl Blanks {
         &mut self,
         to: ChunkId,
         from: Sender,
+        bytes: u64,
         payload: impl FnOnce() -> Payload,
     ) -> Box<Letter> {
         let mut letter = self.take();
         letter.to = to;
-        let nothing = std::mem::replace(&mut letter.message, Delivery { from, payload: payload() });
+        let nothing = std::mem::replace(&mut letter.message, Delivery { from, bytes, payload: payload() });
         #[expect(clippy::mem_forget, reason = "dropping nothing is a twentieth of a message")]
         std::mem::forget(nothing);
         letter
@@ -149,7 +155,7 @@ impl Blanks {
 
     #[inline(never)]
     fn make() -> Box<Letter> {
-        Letter::new(RUNTIME, Delivery { from: Sender::RUNTIME, payload: Payload::Resume })
+        Letter::new(RUNTIME, Delivery::by_runtime(Payload::Resume))
     }
 
     /// Takes the message from a letter, and keeps that.
@@ -206,8 +212,8 @@ pub(crate) enum Left {
 impl Outbox {
     /// Leaves a message to a single chunk.
     #[inline(always)]
-    pub(crate) fn send(&mut self, to: ChunkId, from: Sender, payload: impl FnOnce() -> Payload) {
-        let letter = self.blanks.write(to, from, payload);
+    pub(crate) fn send(&mut self, to: ChunkId, from: Sender, bytes: u64, payload: impl FnOnce() -> Payload) {
+        let letter = self.blanks.write(to, from, bytes, payload);
         self.leave(letter);
     }
 
@@ -298,7 +304,7 @@ mod tests {
         };
         for key in 0..3 {
             outbox.push(Effect::Fail(format!("before {key}").into()));
-            outbox.send(to(key), Sender::RUNTIME, || Payload::Resume);
+            outbox.send(to(key), Sender::RUNTIME, 0, || Payload::Resume);
         }
         outbox.push(Effect::Fail("at the end".into()));
         let mut left: Vec<_> = outbox.take().collect();
@@ -307,7 +313,7 @@ mod tests {
         assert!(order.iter().zip(expected).all(|(left, word)| left.ends_with(word)) && order.len() == 7);
         left.drain(..3).for_each(drop);
         left.into_iter().for_each(|left| outbox.put_back(left));
-        outbox.send(to(9), Sender::RUNTIME, || Payload::Resume);
+        outbox.send(to(9), Sender::RUNTIME, 0, || Payload::Resume);
         let rest: Vec<_> = outbox.take().map(|left| names(&left)).collect();
         assert_eq!(rest[..4], order[3..]);
         assert_eq!(rest[4..], ["letter 9"]);

@@ -15,7 +15,7 @@ use super::erased::{ErasedArray, ErasedSlot};
 use super::reduction::{Partial, Values};
 use super::section::SectionPart;
 use crate::error::Error;
-use crate::ids::{ArrayId, ChunkId, SyncId};
+use crate::ids::{ArrayId, ChunkId, Rank, SyncId};
 use crate::wire::WireError;
 
 /// One thing said by one rank to another.
@@ -57,6 +57,16 @@ pub(crate) enum Packet {
     Land { sync: SyncId },
     /// Checksum of the arrays a rank has set up, to rank 0.
     Hello { checksum: u64 },
+    /// So many bytes of messages are before this one, since the last: to be answered when the receiver has room.
+    Mark { bytes: u64 },
+    /// The answer to marks of so many bytes.
+    Room { bytes: u64 },
+    /// "All I could run waits for these ranks, and I am full." To rank 0.
+    StandsStill { spell: u64, waits_for: Vec<Rank> },
+    /// That spell is over. To rank 0.
+    GoesOn { spell: u64 },
+    /// That spell does not end by itself.
+    Widen { spell: u64 },
     /// Asks for an answer once the receiver has nothing to do.
     Probe { wave: u64 },
     /// Packets sent and received so far by an idle rank.

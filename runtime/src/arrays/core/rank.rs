@@ -19,11 +19,12 @@ use super::broadcast::{Broadcasts, again};
 use super::census::Report;
 use super::collect::Syncs;
 use super::coordinator::Coordinator;
-use super::envelope::{Delivery, Envelope, Payload};
+use super::envelope::{Delivery, Envelope, LETTER_BYTES, Payload};
 use super::erased::ErasedArray;
 use super::handler::Passport;
 use super::location::Location;
 use super::packet::{Packet, Traveller};
+use super::pressure::{Pressure, Sent, Standstill};
 use super::quiescence::{Quiescence, Step};
 use super::reduction::{Agreement, Finished, Goal, Partial, Reductions, Values, scan};
 use super::section::{Advance, SectionContribution, SectionPart, SectionResult, Sections};
@@ -33,6 +34,7 @@ use crate::error::Error;
 use crate::ids::{ArrayId, CellId, ChunkId, ROOT, Rank, Sender, SyncId};
 use crate::text::counted;
 
+mod pressure;
 mod syncs;
 
 /// The actions one input leads to.
@@ -49,6 +51,7 @@ pub(crate) struct RankCore {
     broadcasts: Broadcasts,
     syncs: Syncs,
     migrations: Migrations,
+    pressure: Pressure,
     /// Rank 0 only.
     root: Option<Root>,
     traffic: Traffic,
@@ -76,6 +79,7 @@ const REMOVED_MAX: usize = 4096;
 struct Root {
     coordinator: Coordinator,
     quiescence: Quiescence,
+    standstill: Standstill,
     /// Messages to send when nothing else is left to do.
     at_quiescence: Vec<Envelope>,
 }
@@ -97,6 +101,7 @@ impl RankCore {
         arrays: Arc<[Arc<dyn ErasedArray>]>,
         strategy: Arc<dyn Strategy>,
         keeps_reports: bool,
+        mail_limit: u64,
         checksum: u64,
     ) -> RankCore {
         let ranks = places.len() as u32;
@@ -110,6 +115,7 @@ impl RankCore {
             Root {
                 coordinator: Coordinator::new(strategy, syncing, leaders, places, keeps_reports),
                 quiescence: Quiescence::new(ranks),
+                standstill: Standstill::default(),
                 at_quiescence: Vec::new(),
             }
         });
@@ -122,6 +128,7 @@ impl RankCore {
             broadcasts: Broadcasts::new(arrays.len()),
             syncs: Syncs::default(),
             migrations: Migrations::new(rank, ranks),
+            pressure: Pressure::new(rank, ranks, mail_limit),
             root,
             traffic: Traffic::default(),
             blocking,
@@ -183,12 +190,6 @@ impl RankCore {
         out.push_back(Action::Stop(Err(Box::new(error))));
     }
 
-    /// A message leaves for another rank, by the route that was just looked up.
-    #[inline]
-    pub(crate) fn message_sent(&mut self) {
-        self.traffic.sent += 1;
-    }
-
     /// A message from another rank: the cell of its chunk, if that is here or has not left yet.
     #[inline]
     pub(crate) fn message_received(&mut self, to: ChunkId) -> Option<CellId> {
@@ -201,6 +202,7 @@ impl RankCore {
         self.location.cell(to).or_else(|| self.migrations.leaver(to))
     }
 
+    /// Returns the ranks that press the sender.
     pub(crate) fn multicast(
         &mut self,
         from: ChunkId,
@@ -208,10 +210,19 @@ impl RankCore {
         keys: &[u64],
         message: &Arc<[u8]>,
         out: &mut Actions,
-    ) {
+    ) -> Vec<Rank> {
+        let mut pressed_by = Vec::new();
         for (rank, keys) in self.by_rank(array, keys) {
             self.send(rank, Packet::Multicast { from, array, keys, message: message.clone() }, 0, out);
+            if rank != self.rank {
+                let Sent { marks, presses } = self.pressure.sent(rank, message.len() as u64);
+                pressed_by.extend(presses.then_some(rank));
+                if marks {
+                    self.mark(rank, out);
+                }
+            }
         }
+        pressed_by
     }
 
     /// Chunks by the rank that they are on.
@@ -417,9 +428,12 @@ impl RankCore {
                 root.at_quiescence.push(*envelope);
             }
             Packet::Multicast { from, array, keys, message } => {
+                // It lies in memory once, with its first receiver.
+                let mut bytes = message.len() as u64;
                 for key in keys {
-                    let from = Sender::new(from, 0);
-                    let delivery = Delivery { from, payload: Payload::Encoded(message.clone()) };
+                    let (from, payload) = (Sender::new(from, 0), Payload::Encoded(message.clone()));
+                    let delivery =
+                        Delivery { from, bytes: LETTER_BYTES + std::mem::take(&mut bytes), payload };
                     self.deliver(ChunkId { array, key }, delivery, out);
                 }
             }
@@ -462,6 +476,14 @@ impl RankCore {
                     self.fail(Error::SetupDiffers { rank: from }, out);
                 }
             }
+            Packet::Mark { bytes } => self.pressure.owe(from, bytes),
+            Packet::Room { bytes } => self.room(from, bytes, out),
+            Packet::StandsStill { spell, waits_for } => self.stands_still(from, spell, waits_for, out),
+            Packet::GoesOn { spell } => {
+                let root = self.root.as_mut().expect("rank 0 hears who goes on");
+                root.standstill.goes_on(from, spell);
+            }
+            Packet::Widen { spell } => self.widen(spell, out),
             Packet::Probe { wave } => self.traffic.probe = Some(wave),
             Packet::Answer { wave, sent, received } => {
                 let root = self.root.as_mut().expect("answers go to rank 0");
@@ -579,6 +601,7 @@ impl RankCore {
         // Answer only with empty hands: a packet just sent would make the answer stale before it leaves.
         if out.is_empty()
             && self.traffic.postponed == 0
+            && !self.pressure.has_parked()
             && let Some(wave) = self.traffic.probe.take()
         {
             let Traffic { sent, received, .. } = self.traffic;
@@ -653,7 +676,7 @@ impl RankCore {
 
 /// The delivery of a reduction's result.
 fn result(tag: u32, values: Arc<Values>) -> Delivery {
-    Delivery { from: Sender::RUNTIME, payload: Payload::Reduced { tag, values } }
+    Delivery::by_runtime(Payload::Reduced { tag, values })
 }
 
 /// An array's name for people.

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use lb_strategies::Strategy;
 use lb_strategies::balancer::RankPlace;
 
+use super::backlog::Backlog;
 use super::cells::Cells;
 use super::ending::Ending;
 use super::plane::Plane;
@@ -57,7 +58,8 @@ pub(crate) fn build_rank(
         chosen => chosen,
     };
     let (strategy, reports) = (parts.strategy, config.lb_reports);
-    let core = RankCore::new(rank, &parts.places, arrays.clone(), strategy, reports, checksum);
+    let core =
+        RankCore::new(rank, &parts.places, arrays.clone(), strategy, reports, config.mail_limit, checksum);
     let gauges = Gauges::new(workers, background);
     let measures = config.measure && config.simulate.is_none();
     RankShared {
@@ -68,6 +70,7 @@ pub(crate) fn build_rank(
         cells: Cells::new(tag),
         plane: Plane::new(tag, core),
         scheduler: parts.scheduler,
+        backlog: Backlog::new(config.mail_limit),
         record: Record::new(gauges, parts.recording, measures),
         ending: Ending::new(parts.outcome, config.watchdog),
     }

@@ -5,6 +5,7 @@
 //! Some user code does run under the lock, and has no way back into the runtime: placement functions and index
 //! conversions. Packets are encoded after the lock, in the order in which the core gave them out.
 
+use super::backlog;
 use super::in_hand::InHand;
 use super::mailbox::By;
 use super::plane::Core;
@@ -37,6 +38,7 @@ impl Worker<'_> {
                     later.push_back(action);
                 }
             }
+            shared.backlog.follow(&core.rank);
         }
         self.actions = actions;
         self.gateway.hand_over_all();
@@ -73,6 +75,11 @@ impl Worker<'_> {
             Action::Close(cell) => self.shared.cells.get(cell).mailbox.close(),
             Action::BeginPhase => self.shared.record.begin_phase(now_ns),
             Action::Admit(traveller) => self.admit(core, *traveller),
+            Action::Run(cell) => self.put(cell),
+            Action::Widen => {
+                self.shared.backlog.widen();
+                core.rank.has_room(out);
+            }
             Action::Landed => core.rank.landed(),
             later => return Some(later),
         }
@@ -95,6 +102,7 @@ impl Worker<'_> {
         }
         let cell = self.shared.cells.reserve();
         mail.extend(core.rank.admit(chunk, cell, journey, next_sync));
+        self.count_in(mail.iter().map(|delivery| delivery.bytes).sum(), By::Core);
         let mail = mail.into_iter().map(|delivery| Letter::new(chunk, delivery)).collect();
         // Only now can others find it: whatever they send comes after what waited.
         if self.shared.cells.settle(cell, chunk, slot, mail) {
@@ -128,6 +136,7 @@ impl Worker<'_> {
     fn release(&mut self, chunk: ChunkId, cell: CellId, to: Rank, journey: Journey) {
         self.instruments.interrupt();
         let (mut slot, mail) = self.shared.cells.get(cell).mailbox.take();
+        self.count_all_out(&mail);
         self.shared.cells.free(cell);
         self.instruments.take_in_hand(InHand::hook(chunk, "on_depart", slot.passport().syncs.next));
         let (bytes, mail) = (slot.state_bytes(), mail.into_messages().collect());
@@ -188,13 +197,19 @@ impl Worker<'_> {
             other => other,
         };
         let packet = self.welcome(packet);
-        self.with_core(|core, now_ns, out| core.receive(from, packet, now_ns, out));
+        let (shared, marks) = (self.shared, matches!(packet, Packet::Mark { .. }));
+        self.with_core(|core, now_ns, out| {
+            core.receive(from, packet, now_ns, out);
+            if marks {
+                backlog::answer(shared, core, out);
+            }
+        });
     }
 
     /// The short way for what comes most often.
     fn receive_message(&mut self, to: ChunkId, delivery: Delivery, blanks: &mut Blanks) {
         let mut core = self.shared.plane.lock();
-        let mut unread = Some(blanks.write(to, delivery.from, || delivery.payload));
+        let mut unread = Some(blanks.write(to, delivery.from, delivery.bytes, || delivery.payload));
         if let Some(cell) = core.rank.message_received(to) {
             unread = unread.and_then(|letter| self.push(cell, letter, By::Core));
         }

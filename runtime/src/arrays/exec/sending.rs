@@ -10,7 +10,7 @@ use super::in_hand::InHand;
 use super::mailbox::{By, Pushed};
 use super::plane::Core;
 use super::worker::Worker;
-use crate::arrays::core::envelope::{Delivery, Envelope, Payload};
+use crate::arrays::core::envelope::{Delivery, Envelope, LETTER_BYTES, Payload};
 use crate::arrays::core::handler::Effect;
 use crate::arrays::core::location::Route;
 use crate::arrays::core::mail::{Blanks, Letter};
@@ -110,7 +110,7 @@ impl Worker<'_> {
     ) {
         let (to, delivery) = (letter.to, blanks.read(letter));
         let Route::There(rank) = route else { return core.rank.location.stash(to, delivery) };
-        core.rank.message_sent();
+        let sent = core.rank.message_sent(rank, delivery.bytes);
         if self.gateway.drives() && !core.has_outbound() {
             drop(core);
             tracing::trace!(hop = 3, "Transport::send");
@@ -120,20 +120,23 @@ impl Worker<'_> {
             drop(core);
             self.gateway.hand_over_all();
         }
+        if sent.marks || sent.presses {
+            self.follow_up(rank, sent);
+        }
         self.fail_if_failed();
     }
 
     /// Hop 4, and the token on its way if the push made one. Returns what the mailbox refused.
     #[inline(always)]
     pub(crate) fn push(&mut self, cell: CellId, letter: Box<Letter>, by: By) -> Option<Box<Letter>> {
+        let bytes = letter.message.bytes;
         match self.shared.cells.get(cell).mailbox.push(letter, by) {
-            Pushed::Queued => None,
-            Pushed::Token => {
-                self.put(cell);
-                None
-            }
-            Pushed::Refused(letter) => Some(letter),
+            Pushed::Queued => {}
+            Pushed::Token => self.put(cell),
+            Pushed::Refused(letter) => return Some(letter),
         }
+        self.count_in(bytes, by);
+        None
     }
 
     /// Puts a token on a queue: that of the worker that ran the chunk last.
@@ -193,19 +196,28 @@ impl Worker<'_> {
             }
             any = true;
         }
+        self.press_nobody();
         self.looks_around = self.gateway.drives() || self.timers.next_ns().is_some();
         any
     }
 
     pub(super) fn spread(&mut self, from: ChunkId, effect: Effect) {
+        let mut pressed_by = Vec::new();
         self.with_core(|core, _, out| match effect {
             Effect::Broadcast { array, message } => {
                 let from = Sender::new(from, 0);
-                core.broadcast(array, Delivery { from, payload: Payload::Encoded(message) }, out);
+                core.broadcast(
+                    array,
+                    Delivery { from, bytes: LETTER_BYTES, payload: Payload::Encoded(message) },
+                    out,
+                );
             }
-            Effect::Multicast { array, keys, message } => core.multicast(from, array, &keys, &message, out),
+            Effect::Multicast { array, keys, message } => {
+                pressed_by = core.multicast(from, array, &keys, &message, out);
+            }
             _ => unreachable!("only these two go to many"),
         });
+        self.pressed_by(pressed_by);
     }
 
     /// Records a message, and sends it through the wire format where a run asks for that. False if it cannot be

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::backlog::Backlog;
 use super::cells::Cells;
 use super::ending::Ending;
 use super::plane::Plane;
@@ -26,6 +27,7 @@ pub(crate) struct RankShared {
     pub(crate) cells: Cells,
     pub(crate) plane: Plane,
     pub(crate) scheduler: Scheduler,
+    pub(crate) backlog: Backlog,
     pub(crate) record: Record,
     pub(crate) ending: Ending,
 }

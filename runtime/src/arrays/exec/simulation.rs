@@ -16,6 +16,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 use rustc_hash::FxHasher;
 
+use super::backlog;
 use super::build::{NewChunk, RankParts, build_rank, name_chunk, set_up};
 use super::ready::{Queues, Ready};
 use super::scheduler::Scheduler;
@@ -186,7 +187,11 @@ impl Simulation<'_> {
                 }
                 Event::Idle(rank) => {
                     self.idle[rank] = false;
-                    self.on(rank, |worker| worker.with_core(|core, now_ns, out| core.idle(now_ns, out)));
+                    self.on(rank, |worker| {
+                        worker.tell();
+                        let shared = worker.shared;
+                        worker.with_core(|core, now_ns, out| backlog::idle(shared, core, now_ns, out));
+                    });
                 }
                 Event::Nothing => {
                     searches += 1;

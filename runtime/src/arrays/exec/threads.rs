@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use super::backlog;
 use super::in_hand::InHand;
 use super::patience;
 use super::worker::Worker;
@@ -96,7 +97,10 @@ impl Worker<'_> {
                 mail.iter().for_each(|delivery| addressees.add(*chunk, array.kind(&delivery.payload)));
             }
             let leftover = shared.plane.lock().rank.leftover(&addressees);
-            shared.ending.tell(|figures| figures.leftover = leftover);
+            shared.ending.tell(|figures| {
+                figures.leftover = leftover;
+                figures.waiting_bytes_max = shared.backlog.waiting_max();
+            });
         });
     }
 
@@ -189,24 +193,32 @@ impl Worker<'_> {
         // Others sleep until they are woken, but first wake once or twice to write the events that are in no file.
         let unwritten = self.instruments.has_unwritten();
         let mut nap = (unwritten && self.patience.rested_ns() < NAPS_NS).then_some(UNWRITTEN_NAP);
-        let mut suspect = SUSPECT;
+        let (mut suspect, mut nap_min) = (SUSPECT, SUSPECT);
+        self.tell();
         if self.id == WorkerId(0) {
             self.with_core(|core, now_ns, out| {
                 // Under its lock: a worker that wakes because something is due takes that before it sends.
                 if scheduler.others_are_parked() && !scheduler.has_tokens() && !scheduler.is_congested() {
-                    core.idle(now_ns, out);
+                    backlog::idle(shared, core, now_ns, out);
                 } else {
                     core.hurry(out);
                 }
                 if core.is_searched() {
                     suspect = SUSPECT_SOON;
                 }
+                if core.is_searched() || core.has_parked() {
+                    nap_min = SUSPECT_SOON;
+                }
             });
             let rested = Duration::from_nanos(self.patience.rested_ns() / 8);
-            nap = Some(self.pass_on().min(rested.max(suspect)));
+            nap = Some(self.pass_on().min(rested.max(nap_min)));
             if self.work_in_sight() {
                 return 0;
             }
+        }
+        if self.id != WorkerId(0) && shared.backlog.presses() {
+            // It says so where nothing is left to run but what is pressed.
+            scheduler.wake_driver();
         }
         // What follows is not idle.
         self.instruments.idle(0);

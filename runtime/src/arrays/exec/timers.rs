@@ -47,10 +47,10 @@ impl Timers {
 mod tests {
     use super::*;
     use crate::arrays::core::envelope::{Delivery, Payload};
-    use crate::ids::{ArrayId, ChunkId, Sender};
+    use crate::ids::{ArrayId, ChunkId};
 
     fn message(key: u64) -> Box<Letter> {
-        let delivery = Delivery { from: Sender::RUNTIME, payload: Payload::Start };
+        let delivery = Delivery::by_runtime(Payload::Start);
         Letter::new(ChunkId { array: ArrayId(0), key }, delivery)
     }
 

@@ -12,6 +12,7 @@
 
 use std::sync::atomic::Ordering;
 
+use super::backlog::Account;
 use super::gateway::Gateway;
 use super::instruments::Instruments;
 use super::mailbox::{Begun, By, Finished};
@@ -46,6 +47,7 @@ pub(crate) struct Worker<'r> {
     pub(super) ready: Ready,
     pub(super) patience: Patience,
     pub(super) outgoing: Outgoing,
+    pub(super) account: Account,
     pub(super) gateway: Gateway<'r>,
     pub(super) timers: Timers,
     /// There is something to look at between two runs of chunks: a transport, or a timer.
@@ -80,6 +82,7 @@ impl<'r> Worker<'r> {
             ready,
             patience: Patience::new(),
             outgoing: Outgoing::new(shared.wire.is_some() || instruments.keeps_events()),
+            account: shared.backlog.account(shared.record.workers()),
             timers: Timers::default(),
             looks_around: gateway.drives(),
             gateway,
@@ -108,11 +111,14 @@ impl<'r> Worker<'r> {
     #[inline(always)]
     fn run(&mut self, id: CellId, outbox: &mut Outbox) {
         let shared = self.shared;
+        if shared.backlog.presses() && self.parks(id) {
+            return;
+        }
         let cell = shared.cells.get(id);
         let (chunk, mut slot, mut mail) = match cell.mailbox.begin() {
             Begun::Run(chunk, slot, mail) => (chunk, slot, mail),
             Begun::Start(chunk, slot, mut mail) => {
-                mail.push(outbox.blanks.write(chunk, Sender::RUNTIME, || Payload::Start));
+                mail.push(outbox.blanks.write(chunk, Sender::RUNTIME, 0, || Payload::Start));
                 (chunk, slot, mail)
             }
             Begun::Held => return self.held(),
@@ -125,6 +131,9 @@ impl<'r> Worker<'r> {
         let left = self.simulated.mix(&mut mail);
         if self.handle(chunk, &mut *slot, &mut mail, left, outbox, id) == Chunk::Removed {
             return self.vacate(chunk, id, slot, mail);
+        }
+        if self.account.is_pressed() {
+            self.press(id);
         }
         match cell.mailbox.finish(slot, mail) {
             Finished::Idle => {}
@@ -155,6 +164,7 @@ impl<'r> Worker<'r> {
             && let Some(mut letter) = mail.next()
         {
             left -= 1;
+            self.count_out(letter.message.bytes);
             self.instruments.begin();
             if let Err(why) = slot.deliver(&mut letter.message, outbox, facts, self) {
                 self.fail_to_decode(chunk, &why);
@@ -164,6 +174,7 @@ impl<'r> Worker<'r> {
             let fate = self.carry_out_effects(chunk, slot, outbox, cell);
             self.instruments.lap();
             match fate {
+                Chunk::Stays if self.account.is_pressed() => return fate,
                 Chunk::Stays => {}
                 Chunk::Removed => return fate,
                 Chunk::Ended => return Chunk::Stays,
@@ -299,7 +310,7 @@ impl<'r> Worker<'r> {
         let mut waits = true;
         self.with_core(|core, _, out| waits = core.at_sync(arrival, out));
         if !waits {
-            let resume = Delivery { from: Sender::RUNTIME, payload: Payload::Resume };
+            let resume = Delivery::by_runtime(Payload::Resume);
             let refused = self.push(cell, Letter::new(chunk, resume), By::Core);
             assert!(refused.is_none(), "a chunk that runs is in its cell");
         }
@@ -309,10 +320,11 @@ impl<'r> Worker<'r> {
     /// chunk, and not for the next of its index.
     #[cold]
     fn vacate(&mut self, chunk: ChunkId, id: CellId, slot: Box<dyn ErasedSlot>, mail: Mail) {
-        let cell = self.shared.cells.get(id);
-        let kept = slot.into_kept();
-        let unread =
-            kept.into_iter().chain(mail.into_messages()).chain(cell.mailbox.vacate().into_messages());
+        let (kept, newer) = (slot.into_kept(), self.shared.cells.get(id).mailbox.vacate());
+        self.press_nobody();
+        self.count_all_out(&mail);
+        self.count_all_out(&newer);
+        let unread = kept.into_iter().chain(mail.into_messages()).chain(newer.into_messages());
         // Broadcasts and results for all have no number: they are for whoever is there.
         let own = unread.filter(|delivery| delivery.from.number > 0);
         let array = &self.shared.arrays[chunk.array.index()];

@@ -12,7 +12,7 @@ use crate::arrays::core::collect::{Arrival, Collected, MeasuredChunk, Reports};
 use crate::arrays::core::envelope::{Delivery, Payload};
 use crate::arrays::core::packet::{Journey, Packet, Traveller};
 use crate::error::Error;
-use crate::ids::{CellId, ChunkId, ROOT, Rank, Sender, SyncId};
+use crate::ids::{CellId, ChunkId, ROOT, Rank, SyncId};
 use crate::measure::measured::Sample;
 
 #[cfg(test)]
@@ -91,7 +91,7 @@ impl RankCore {
         let steps = self.migrations.begin(sync, moves, |chunk| self.location.cell(chunk));
         for (chunk, cell) in self.syncs.decided(sync) {
             if self.migrations.leaver(chunk).is_none() {
-                let delivery = Delivery { from: Sender::RUNTIME, payload: Payload::Resume };
+                let delivery = Delivery::by_runtime(Payload::Resume);
                 out.push_back(Action::Deliver { to: chunk, cell, delivery });
             }
         }
@@ -121,9 +121,13 @@ impl RankCore {
     fn migrate(&mut self, steps: Vec<Step>, now_ns: u64, out: &mut Actions) {
         for step in steps {
             match step {
-                Step::Hold(cells) => out.push_back(Action::Hold(cells)),
+                Step::Hold(cells) => {
+                    out.push_back(Action::Hold(cells.clone()));
+                    cells.into_iter().for_each(|cell| self.forget_pressed(cell, out));
+                }
                 Step::Switch { sync, leavers } => self.switch_routes(sync, &leavers, now_ns, out),
                 Step::Release { leaver: Leaver { chunk, cell, to }, journey } => {
+                    self.forget_pressed(cell, out);
                     out.push_back(Action::Release { chunk, cell, to, journey });
                 }
                 Step::Flushed { sync, moved_bytes } => {
@@ -187,7 +191,7 @@ impl RankCore {
     ) -> Vec<Delivery> {
         self.joined(chunk, next_sync);
         let payload = if journey.is_some() { Payload::Resume } else { Payload::Start };
-        let mut mail = vec![Delivery { from: Sender::RUNTIME, payload }];
+        let mut mail = vec![Delivery::by_runtime(payload)];
         if let Some(Journey { broadcasts }) = journey {
             mail.extend(self.broadcasts.missed(chunk.array, broadcasts));
         }

@@ -118,7 +118,15 @@ fn a_sync_that_completes_when_the_last_leaver_stops_is_reported() {
 fn rank_of(ranks: usize, rank: Rank) -> RankCore {
     let strategy = lb_strategies::ARRAYS.parse("refine").expect("it is in the table").into();
     let places = vec![RankPlace { host: 0, workers: 1 }; ranks];
-    RankCore::new(rank, &places, [Arc::new(Idlers) as Arc<dyn ErasedArray>].into(), strategy, false, 0)
+    RankCore::new(
+        rank,
+        &places,
+        [Arc::new(Idlers) as Arc<dyn ErasedArray>].into(),
+        strategy,
+        false,
+        u64::MAX,
+        0,
+    )
 }
 
 fn traveller(key: u64, journey: Option<Journey>) -> Packet {
@@ -178,7 +186,7 @@ fn a_sync_that_completes_during_a_decision_is_decided_next_whether_anybody_waits
     for spec in ["none", "refine"] {
         let strategy = lb_strategies::ARRAYS.parse(spec).expect("it is in the table").into();
         let alone = [RankPlace { host: 0, workers: 1 }];
-        let mut core = RankCore::new(ROOT, &alone, [].into(), strategy, false, 0);
+        let mut core = RankCore::new(ROOT, &alone, [].into(), strategy, false, u64::MAX, 0);
         let mut out = Actions::new();
         core.receive(ROOT, collected(SyncId(0)), 0, &mut out);
         let first = phases_to_decide(&mut out).pop().expect("nobody is missing");

@@ -1,0 +1,222 @@
+//! The mail of a rank in bytes, and who is stopped by it: workers count what they put into mailboxes and what they read.
+//!
+//! What follows from it is in [`pressure`](crate::arrays::core::pressure). A worker counts for itself, and tells the rank
+//! once that makes a difference, so that workers do not contend for the number, and a message costs an addition on either
+//! side. The rank becomes full whenever that is told; it has room again only with the core locked, where the answers are
+//! that it owes.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use super::mailbox::By;
+use super::shared::RankShared;
+use super::worker::Worker;
+use crate::arrays::core::mail::Mail;
+use crate::arrays::core::pressure::Sent;
+use crate::arrays::core::rank::{Actions, RankCore};
+use crate::ids::{CellId, Rank};
+
+/// The mail of a rank, as far as its workers have told.
+pub(crate) struct Backlog {
+    waiting: AtomicI64,
+    waiting_max: AtomicI64,
+    limit: AtomicI64,
+    full: AtomicBool,
+    /// Some chunk is pressed.
+    presses: AtomicBool,
+}
+
+/// A worker tells at least every so many bytes, and eight times on the way to the limit.
+const UNTOLD_MAX: i64 = 64 << 10;
+const TELLS: i64 = 8;
+
+impl Backlog {
+    pub(crate) fn new(limit: u64) -> Backlog {
+        Backlog {
+            waiting: AtomicI64::new(0),
+            waiting_max: AtomicI64::new(0),
+            limit: AtomicI64::new(limit.try_into().unwrap_or(i64::MAX)),
+            full: AtomicBool::new(false),
+            presses: AtomicBool::new(false),
+        }
+    }
+
+    /// The account of one of so many workers.
+    pub(crate) fn account(&self, workers: usize) -> Account {
+        let most = (self.limit.load(Ordering::Relaxed) / TELLS / workers as i64).clamp(1, UNTOLD_MAX);
+        Account { untold: 0, most, least: -most, pressed_by: Vec::new() }
+    }
+
+    /// The most bytes that have waited.
+    pub(crate) fn waiting_max(&self) -> u64 {
+        self.waiting_max.load(Ordering::Relaxed).unsigned_abs()
+    }
+
+    fn add(&self, bytes: i64) {
+        let waiting = self.waiting.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if bytes > 0 && waiting > self.waiting_max.load(Ordering::Relaxed) {
+            self.waiting_max.fetch_max(waiting, Ordering::Relaxed);
+        }
+        if bytes > 0 && waiting > self.limit.load(Ordering::Relaxed) {
+            self.full.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.full.load(Ordering::Relaxed)
+    }
+
+    fn has_room(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) <= self.limit.load(Ordering::Relaxed) / 2
+    }
+
+    /// Lets twice as much wait, or twice what waits. With the core locked.
+    pub(super) fn widen(&self) {
+        let (limit, waiting) = (&self.limit, self.waiting.load(Ordering::Relaxed));
+        limit.store(limit.load(Ordering::Relaxed).max(waiting).saturating_mul(2), Ordering::Relaxed);
+        self.full.store(false, Ordering::Relaxed);
+    }
+
+    /// The core may have pressed a chunk, or the last one no longer. With the core locked.
+    #[inline]
+    pub(super) fn follow(&self, core: &RankCore) {
+        if core.has_pressed() != self.presses() {
+            self.presses.store(core.has_pressed(), Ordering::Relaxed);
+        }
+    }
+
+    /// Tells whether a token may have to be parked.
+    #[inline]
+    pub(super) fn presses(&self) -> bool {
+        self.presses.load(Ordering::Relaxed)
+    }
+}
+
+/// What a worker has counted, and the ranks that press the chunk it runs.
+pub(crate) struct Account {
+    /// Bytes put into mailboxes, less those read, since it last told.
+    untold: i64,
+    /// It tells when that is so high, or low. While the rank is full it asks at each message whether it still is.
+    most: i64,
+    least: i64,
+    pressed_by: Vec<Rank>,
+}
+
+impl Account {
+    /// Tells whether the chunk that runs has to stop.
+    #[inline]
+    pub(super) fn is_pressed(&self) -> bool {
+        !self.pressed_by.is_empty()
+    }
+
+    fn pressed_by(&mut self, rank: Rank) {
+        if !self.pressed_by.contains(&rank) {
+            self.pressed_by.push(rank);
+        }
+    }
+}
+
+impl Worker<'_> {
+    /// A message was put into a mailbox.
+    #[inline(always)]
+    pub(super) fn count_in(&mut self, bytes: u64, by: By) {
+        self.account.untold += bytes as i64;
+        if self.account.untold >= self.account.most {
+            self.tell_in(by);
+        }
+    }
+
+    #[cold]
+    fn tell_in(&mut self, by: By) {
+        let (shared, account) = (self.shared, &mut self.account);
+        shared.backlog.add(std::mem::take(&mut account.untold));
+        if !shared.backlog.is_full() {
+            account.most = -account.least;
+            return;
+        }
+        account.most = i64::MIN;
+        if by == By::Chunk {
+            account.pressed_by(shared.facts.rank);
+        }
+    }
+
+    /// A message was taken out of its mailbox, to be handled.
+    #[inline(always)]
+    pub(super) fn count_out(&mut self, bytes: u64) {
+        self.account.untold -= bytes as i64;
+        if self.account.untold <= self.account.least {
+            self.tell();
+        }
+    }
+
+    /// The same of messages that leave with their chunk, or are dropped with it.
+    pub(super) fn count_all_out(&mut self, mail: &Mail) {
+        self.count_out(mail.iter().map(|letter| letter.message.bytes).sum());
+    }
+
+    /// Tells the rank what was counted. It may have room now.
+    #[cold]
+    pub(super) fn tell(&mut self) {
+        let backlog = &self.shared.backlog;
+        backlog.add(std::mem::take(&mut self.account.untold));
+        if backlog.is_full() && backlog.has_room() {
+            self.with_core(|core, _, out| {
+                backlog.full.store(false, Ordering::Relaxed);
+                core.has_room(out);
+            });
+        }
+    }
+
+    /// A message, or several, have left for another rank.
+    #[cold]
+    pub(super) fn follow_up(&mut self, to: Rank, sent: Sent) {
+        if sent.presses {
+            self.account.pressed_by(to);
+        }
+        if sent.marks {
+            self.with_core(|core, _, out| core.mark(to, out));
+        }
+    }
+
+    /// These ranks press the chunk that runs.
+    pub(super) fn pressed_by(&mut self, ranks: Vec<Rank>) {
+        ranks.into_iter().for_each(|rank| self.account.pressed_by(rank));
+    }
+
+    /// What was sent now was no chunk's that runs.
+    pub(super) fn press_nobody(&mut self) {
+        self.account.pressed_by.clear();
+    }
+
+    /// The chunk of this cell has stopped because it is pressed.
+    #[cold]
+    pub(super) fn press(&mut self, cell: CellId) {
+        let (backlog, by) = (&self.shared.backlog, std::mem::take(&mut self.account.pressed_by));
+        self.with_core(|core, _, out| {
+            core.press(cell, by);
+            if !backlog.is_full() {
+                core.has_room(out);
+            }
+        });
+    }
+
+    /// Parks a token if its chunk is pressed.
+    #[cold]
+    pub(super) fn parks(&self, token: CellId) -> bool {
+        self.shared.plane.lock().rank.parks(token)
+    }
+}
+
+/// A mark of another rank has come: it is answered at once if there is room.
+pub(super) fn answer(shared: &RankShared, core: &mut RankCore, out: &mut Actions) {
+    if !shared.backlog.is_full() {
+        core.has_room(out);
+    }
+}
+
+/// The rank has nothing to do, as far as its workers know.
+pub(super) fn idle(shared: &RankShared, core: &mut RankCore, now_ns: u64, out: &mut Actions) {
+    if shared.backlog.is_full() {
+        core.full_and_idle(out);
+    }
+    core.idle(now_ns, out);
+}

@@ -1,0 +1,160 @@
+//! A consumer that is slow, and producers that are not: they wait for it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use caribou::{Array, Chunk, Config, Ctx, Placement, Reducer, Target, Values};
+use serde::{Deserialize, Serialize};
+
+const PRODUCERS: u32 = 3;
+const ITEMS: u64 = 10_000;
+const ITEM_BYTES: usize = 1024;
+const LIMIT: u64 = 1 << 20;
+/// Bytes of the letter of an item and of the word by which a producer goes on, at most.
+const BURST: u64 = ITEM_BYTES as u64 + 600;
+
+/// Bytes of items that exist, now and at most.
+#[derive(Debug, Default)]
+struct Alive {
+    now: AtomicI64,
+    most: AtomicI64,
+}
+
+/// An item, counted for as long as it exists.
+#[derive(Serialize, Deserialize)]
+struct Load {
+    bytes: Vec<u8>,
+    #[serde(skip)]
+    alive: Option<Arc<Alive>>,
+}
+
+impl Load {
+    fn new(alive: &Arc<Alive>) -> Load {
+        let now = alive.now.fetch_add(ITEM_BYTES as i64, Ordering::Relaxed) + ITEM_BYTES as i64;
+        alive.most.fetch_max(now, Ordering::Relaxed);
+        Load { bytes: vec![7; ITEM_BYTES], alive: Some(alive.clone()) }
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        if let Some(alive) = &self.alive {
+            alive.now.fetch_sub(self.bytes.len() as i64, Ordering::Relaxed);
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Producer {
+    consumer: Array<Consumer>,
+    made: u64,
+}
+
+impl Chunk for Producer {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.receive((), ctx);
+    }
+
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        let load = Load::new(ctx.service());
+        ctx.send_to(self.consumer, 0, Item::Load { from: ctx.index(), number: self.made, load });
+        self.made += 1;
+        if self.made < ITEMS {
+            ctx.send(ctx.index(), ());
+        }
+    }
+}
+
+/// Needs long for each item.
+#[derive(Default, Serialize, Deserialize)]
+struct Consumer {
+    next: [u64; PRODUCERS as usize],
+    /// Looks at itself while it was waited for, and results of reductions.
+    looks: u64,
+    counted: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Item {
+    Load { from: u32, number: u64, load: Load },
+    Look,
+    Counted,
+}
+
+impl Chunk for Consumer {
+    type Index = u32;
+    type Message = Item;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.send_after(Duration::from_millis(1), Item::Look);
+    }
+
+    fn receive(&mut self, item: Item, ctx: &mut Ctx<'_, Self>) {
+        match item {
+            Item::Load { from, number, load } => {
+                assert_eq!(load.bytes, [7; ITEM_BYTES]);
+                assert_eq!(self.next[from as usize], number, "items come once, and in order");
+                self.next[from as usize] += 1;
+                let done_ns = ctx.elapsed_ns() + 20_000;
+                while ctx.elapsed_ns() < done_ns {
+                    std::hint::spin_loop();
+                }
+                if self.next == [ITEMS; PRODUCERS as usize] {
+                    assert!(self.looks > 3 && self.counted > 3, "the runtime's own messages get through");
+                    ctx.exit();
+                }
+            }
+            Item::Look => {
+                self.looks += 1;
+                ctx.send_after(Duration::from_millis(1), Item::Look);
+                ctx.contribute(0, Reducer::Sum, vec![1u64], Target::All);
+            }
+            Item::Counted => self.counted += 1,
+        }
+    }
+
+    fn reduced(_: u32, _: Values) -> Item {
+        Item::Counted
+    }
+}
+
+/// The most bytes of items that existed at once, and that waited on a rank as the report has it.
+fn flood(ranks: u32, workers: u32, limit: u64) -> (u64, u64) {
+    let alive = Arc::new(Alive::default());
+    let service = alive.clone();
+    let config = Config::default().ranks(ranks).workers(workers).mail_limit(limit);
+    let report = caribou::run(config, move |setup| {
+        setup.service(service.clone());
+        let consumer = setup.array_with(1, Placement::RoundRobin, |_| Consumer::default());
+        setup.array_with(PRODUCERS, Placement::RoundRobin, move |_| Producer { consumer, made: 0 });
+    });
+    let report = report.expect("all items are handled");
+    assert_eq!(report.undelivered.messages, 0);
+    (alive.most.load(Ordering::Relaxed).unsigned_abs(), report.waiting_bytes_max)
+}
+
+#[test]
+fn fast_producers_wait_for_a_slow_consumer_within_a_rank_and_from_another() {
+    for (ranks, workers) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
+        let (alive, waited) = flood(ranks, workers, LIMIT);
+        // What waits, the windows of other ranks, and what each producer may add to either.
+        let bound = LIMIT / 4 * 5 + u64::from(PRODUCERS) * BURST;
+        // A worker tells only now and then what it has counted: an eighth of the limit, or 64 KiB.
+        let untold = u64::from(workers) * (64 << 10);
+        let what = format!("{ranks} ranks of {workers}: {alive} bytes existed, {waited} waited");
+        assert!(alive <= bound + untold && waited <= bound + untold, "{what}, of {bound}");
+        // A lone worker that runs the consumer makes nothing meanwhile.
+        assert!(waited >= LIMIT / 2 || (ranks, workers) == (1, 1), "{what}");
+    }
+}
+
+#[test]
+fn without_a_limit_they_do_not_wait() {
+    let (alive, waited) = flood(1, 2, u64::MAX);
+    let all = u64::from(PRODUCERS) * ITEMS * ITEM_BYTES as u64;
+    assert!(alive > all / 2 && waited > all / 2, "{alive} bytes existed, {waited} waited");
+}
