@@ -15,9 +15,9 @@
 //!    own rank while that is full.
 //! 3. A pressed chunk handles nothing; all others go on. So does everything else that ranks say to each other: nobody
 //!    stops polling, and nothing but answers to marks is held back.
-//! 4. A full rank that has nothing to run, and parked tokens, *stands still*. If all of them wait for itself, it *widens*
-//!    its limit. Else it tells rank 0 for whom they wait. Ranks that stand still and wait, by whatever way, for nobody but
-//!    such ranks, are told by rank 0 to widen theirs: to the double, and to the double of what waits.
+//! 4. A full rank that has nothing to run, and parked tokens, *stands still*, and tells rank 0 for whom they wait. Ranks that
+//!    stand still and wait, by whatever way, for nobody but such ranks, themselves among them, are told by rank 0 to *widen*
+//!    their limits: to the double, and to the double of what waits.
 //!
 //! # What follows
 //!
@@ -194,21 +194,19 @@ impl Pressure {
         parked
     }
 
-    /// This rank is full and has nothing to run: says what is to be done about that.
-    pub(crate) fn stands_still(&mut self) -> Standing {
+    /// This rank is full and has nothing to run. Returns the spell, and the ranks for which tokens wait, if there are any
+    /// and rank 0 has not heard it.
+    pub(crate) fn stands_still(&mut self) -> Option<(u64, Vec<Rank>)> {
         let parked = self.pressed.values().filter(|pressed| pressed.parked);
         let mut waits_for: Vec<Rank> = parked.flat_map(|pressed| pressed.by.iter().copied()).collect();
         waits_for.sort_unstable();
         waits_for.dedup();
         if waits_for.is_empty() || self.reported.as_ref() == Some(&waits_for) {
-            return Standing::Waits;
-        }
-        if waits_for == [self.me] {
-            return Standing::Widens;
+            return None;
         }
         self.spell += 1;
         self.reported = Some(waits_for.clone());
-        Standing::Reports { spell: self.spell, waits_for }
+        Some((self.spell, waits_for))
     }
 
     /// Tokens were freed: this spell is over, if rank 0 was told of it.
@@ -220,17 +218,6 @@ impl Pressure {
     pub(crate) fn widens(&mut self, spell: u64) -> bool {
         spell == self.spell && self.reported.take().is_some()
     }
-}
-
-/// The part of a rank that stands still.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// Nothing, or nothing new.
-    Waits,
-    /// All tokens wait for the rank itself.
-    Widens,
-    /// Rank 0 is to know for whom they wait.
-    Reports { spell: u64, waits_for: Vec<Rank> },
 }
 
 /// Rank 0's knowledge of who stands still: the spell, and the ranks that it waits for.
@@ -317,20 +304,22 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_that_waits_for_itself_alone_widens_and_others_tell_once_a_spell() {
+    fn a_rank_tells_once_a_spell_for_whom_its_tokens_wait() {
         let mut pressure = pressure();
-        assert_eq!(pressure.stands_still(), Standing::Waits);
         pressure.press(CellId(3), vec![ME]);
-        assert_eq!(pressure.stands_still(), Standing::Waits, "its token is elsewhere");
+        assert_eq!(pressure.stands_still(), None, "its token is elsewhere");
         pressure.parks(CellId(3));
-        assert_eq!(pressure.stands_still(), Standing::Widens);
+        assert_eq!(pressure.stands_still(), Some((1, vec![ME])));
+        assert_eq!(pressure.stands_still(), None);
         pressure.sent(OTHER, 101);
         pressure.press(CellId(4), vec![OTHER]);
         pressure.parks(CellId(4));
-        assert_eq!(pressure.stands_still(), Standing::Reports { spell: 1, waits_for: vec![ME, OTHER] });
-        assert_eq!(pressure.stands_still(), Standing::Waits);
-        assert!(!pressure.widens(7) && pressure.widens(1) && !pressure.widens(1));
+        assert_eq!(pressure.stands_still(), Some((2, vec![ME, OTHER])));
+        assert!(!pressure.widens(1) && pressure.widens(2) && !pressure.widens(2));
         assert_eq!(pressure.goes_on(), None);
+        assert_eq!(pressure.stands_still(), Some((3, vec![ME, OTHER])));
+        assert_eq!(pressure.goes_on(), Some(3));
+        assert!(!pressure.widens(3), "it has gone on meanwhile");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::{Actions, RankCore};
 use crate::arrays::core::action::Action;
 use crate::arrays::core::packet::Packet;
-use crate::arrays::core::pressure::{Sent, Standing};
+use crate::arrays::core::pressure::Sent;
 use crate::ids::{CellId, ROOT, Rank};
 
 impl RankCore {
@@ -78,12 +78,8 @@ impl RankCore {
             // What waits may be for chunks that are about to leave.
             return;
         }
-        match self.pressure.stands_still() {
-            Standing::Waits => {}
-            Standing::Widens => out.push_back(Action::Widen),
-            Standing::Reports { spell, waits_for } => {
-                self.send(ROOT, Packet::StandsStill { spell, waits_for }, 0, out);
-            }
+        if let Some((spell, waits_for)) = self.pressure.stands_still() {
+            self.send(ROOT, Packet::StandsStill { spell, waits_for }, 0, out);
         }
     }
 
