@@ -94,3 +94,27 @@ impl RankCore {
         out.extend(self.pressure.widens(spell).then_some(Action::Widen));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lb_strategies::balancer::RankPlace;
+
+    use super::*;
+
+    #[test]
+    fn a_rank_with_a_parked_token_answers_no_search() {
+        let strategy = lb_strategies::ARRAYS.parse("none").expect("it is in the table").into();
+        let places = [RankPlace { host: 0, workers: 1 }; 2];
+        let mut core = RankCore::new(Rank(1), &places, [].into(), strategy, false, 100, 0);
+        let mut out = Actions::new();
+        core.press(CellId(3), vec![Rank(1)]);
+        assert!(core.parks(CellId(3)));
+        core.receive(ROOT, Packet::Probe { wave: 1 }, 0, &mut out);
+        core.idle(0, &mut out);
+        assert!(out.is_empty(), "{out:?}");
+        core.has_room(&mut out);
+        assert!(matches!(out.pop_front(), Some(Action::Run(CellId(3)))));
+        core.idle(0, &mut out);
+        assert!(matches!(out.pop_front(), Some(Action::Send(ROOT, Packet::Answer { wave: 1, .. }))));
+    }
+}

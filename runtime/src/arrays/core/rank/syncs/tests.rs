@@ -115,6 +115,30 @@ fn a_sync_that_completes_when_the_last_leaver_stops_is_reported() {
     assert_eq!(syncs_to_sample(&mut out), [SyncId(1)]);
 }
 
+#[test]
+fn a_rank_whose_mail_may_be_about_to_leave_does_not_stand_still() {
+    let mut core = rank_of(2, Rank(1));
+    let mut out = Actions::new();
+    for key in [0, 1] {
+        core.created(arrival(key, SyncId(0)).chunk, arrival(key, SyncId(0)).cell);
+    }
+    let stands_still = |core: &mut RankCore, out: &mut Actions| {
+        out.clear();
+        core.full_and_idle(out);
+        !out.is_empty()
+    };
+    let moves = [Move { chunk: arrival(1, SyncId(0)).chunk, from: Rank(1), to: ROOT }];
+    core.receive(ROOT, Packet::Moves { sync: SyncId(0), moves: moves.into() }, 0, &mut out);
+    core.press(CellId(0), vec![Rank(1)]);
+    assert!(core.parks(CellId(0)));
+    assert!(!stands_still(&mut core, &mut out));
+    core.held(0, &mut out);
+    core.receive(ROOT, Packet::Marker { sync: SyncId(0) }, 0, &mut out);
+    assert!(!stands_still(&mut core, &mut out));
+    core.receive(ROOT, Packet::Land { sync: SyncId(0) }, 0, &mut out);
+    assert!(stands_still(&mut core, &mut out));
+}
+
 fn rank_of(ranks: usize, rank: Rank) -> RankCore {
     let strategy = lb_strategies::ARRAYS.parse("refine").expect("it is in the table").into();
     let places = vec![RankPlace { host: 0, workers: 1 }; ranks];
