@@ -34,7 +34,11 @@ use crate::error::Error;
 use crate::ids::{ArrayId, CellId, ChunkId, ROOT, Rank, Sender, SyncId};
 use crate::text::counted;
 
+#[cfg(test)]
+mod idlers;
 mod pressure;
+#[cfg(test)]
+mod scale;
 mod syncs;
 
 /// The actions one input leads to.

@@ -1,11 +1,8 @@
-use std::borrow::Cow;
-
 use super::*;
-use crate::arrays::core::census::Report;
-use crate::arrays::core::erased::{ErasedArray, ErasedSlot};
+use crate::arrays::core::erased::ErasedArray;
 use crate::arrays::core::packet::Cargo;
-use crate::ids::{ArrayId, SyncId};
-use crate::wire::WireError;
+use crate::arrays::core::rank::idlers::{Idlers, arrival};
+use crate::ids::SyncId;
 use lb_strategies::balancer::RankPlace;
 
 /// A report to `sync` from a rank that has nothing to report on.
@@ -27,66 +24,6 @@ fn phases_to_decide(out: &mut Actions) -> Vec<(u64, Snapshot)> {
         _ => None,
     };
     out.drain(..).filter_map(decide).collect()
-}
-
-/// An array whose chunks are on rank 1, and do nothing.
-struct Idlers;
-
-impl ErasedArray for Idlers {
-    fn name(&self) -> &str {
-        "Idlers"
-    }
-    fn kind(&self, _: &Payload) -> Cow<'static, str> {
-        "message".into()
-    }
-    fn encoded_bytes(&self, _: &Payload) -> u64 {
-        0
-    }
-    fn population(&self) -> u64 {
-        2
-    }
-    fn keys_on(&self, _: Rank, _: u32) -> Vec<u64> {
-        vec![0, 1]
-    }
-    fn home(&self, _: u64, _: u32) -> Rank {
-        Rank(1)
-    }
-    fn create(&self, _: u64) -> Box<dyn ErasedSlot> {
-        unreachable!("only the core is under test")
-    }
-    fn index_text(&self, key: u64) -> String {
-        key.to_string()
-    }
-    fn leader(&self) -> Option<ArrayId> {
-        None
-    }
-    fn syncs(&self) -> bool {
-        true
-    }
-    fn encode_into(&self, _: &Payload, _: &mut Vec<u8>) -> Result<(), WireError> {
-        unreachable!("nothing is sent")
-    }
-    fn decode_message(&self, _: &[u8]) -> Result<Payload, WireError> {
-        unreachable!("nothing is sent")
-    }
-    fn decode_slot(&self, _: u64, _: &[u8]) -> Result<Box<dyn ErasedSlot>, WireError> {
-        unreachable!("nothing is sent")
-    }
-}
-
-fn arrival(key: u64, sync: SyncId) -> Arrival {
-    let report = Report { sequence: sync.0, depth: 0, born: 0, leaving: false };
-    let chunk = ChunkId { array: ArrayId(0), key };
-    Arrival {
-        chunk,
-        cell: CellId(key as u32),
-        report,
-        declared: None,
-        bytes: 0,
-        migratable: true,
-        wish: None,
-        stands: true,
-    }
 }
 
 #[test]
@@ -142,15 +79,8 @@ fn a_rank_whose_mail_may_be_about_to_leave_does_not_stand_still() {
 fn rank_of(ranks: usize, rank: Rank) -> RankCore {
     let strategy = lb_strategies::ARRAYS.parse("refine").expect("it is in the table").into();
     let places = vec![RankPlace { host: 0, workers: 1 }; ranks];
-    RankCore::new(
-        rank,
-        &places,
-        [Arc::new(Idlers) as Arc<dyn ErasedArray>].into(),
-        strategy,
-        false,
-        u64::MAX,
-        0,
-    )
+    let idlers: Arc<dyn ErasedArray> = Arc::new(Idlers { chunks: 2, home: |_, _| Rank(1) });
+    RankCore::new(rank, &places, [idlers].into(), strategy, false, u64::MAX, 0)
 }
 
 fn traveller(key: u64, journey: Option<Journey>) -> Packet {
