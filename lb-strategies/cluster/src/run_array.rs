@@ -12,7 +12,8 @@
 //!   others had, and the median clock of its last five bursts. Neither has noise.
 //!
 //! # What is not
-//! A vCPU is shared at every instant, not by slices of milliseconds. Messages, and deciding, take no CPU time of workers.
+//! Ranks tell rank 0 straight what they have to say, and each rank tells each that it has switched to the new routes; in the
+//! runtime this goes by a tree of ranks. A vCPU is shared at every instant, not by slices of milliseconds. Messages, and deciding, take no CPU time of workers.
 //! The background load is the time waited: neighbours are other guests, and what they do while a worker is idle is not seen.
 //!
 //! [`RunPool`](super::RunPool) is the same for pools. Who executes how much is one code (`execution`), and so are events and

@@ -5,18 +5,21 @@
 //! simulation drive the same code.
 
 pub(crate) mod action;
+mod ascent;
 pub(crate) mod balance;
 pub(crate) mod broadcast;
 pub(crate) mod census;
 pub(crate) mod codec;
 pub(crate) mod collect;
 pub(crate) mod coordinator;
+pub(crate) mod crossings;
 pub(crate) mod envelope;
 pub(crate) mod erased;
 pub(crate) mod exit_value;
 pub(crate) mod handler;
 pub(crate) mod location;
 pub(crate) mod mail;
+pub(crate) mod moves;
 pub(crate) mod own;
 pub(crate) mod packet;
 pub(crate) mod pressure;
@@ -26,4 +29,5 @@ pub(crate) mod reduction;
 mod residents;
 pub(crate) mod section;
 pub(crate) mod sync_log;
+pub(crate) mod tree;
 pub(crate) mod undelivered;

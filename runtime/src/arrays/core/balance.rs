@@ -5,26 +5,50 @@
 //! | state | input | next state | what the rank does |
 //! |---|---|---|---|
 //! | Settled | rank 0's `Moves`, with leavers here | Stopping | starts no more handlers of its leavers |
-//! | Settled | rank 0's `Moves`, without | Draining | switches to the new routes, sends a `Marker` to every other rank |
+//! | Settled | rank 0's `Moves`, without | Draining | switches to the new routes, counts what it has sent under the old ones |
 //! | Stopping | the last leaver is held: its handler has returned | Draining | the same |
-//! | Draining | the last `Marker` of another rank | Receiving | sends its leavers with their mail |
-//! | Receiving | the last arrival | Flushed | says `Flushed` to rank 0 |
+//! | Draining | the rank is drained: no message under the old routes is on its way to it | Receiving | sends its leavers with their mail |
+//! | Receiving | the last arrival | Flushed | has it added to those that have flushed |
 //! | Flushed | rank 0's `Land`: all ranks have flushed | Settled | gives its arrivals a cell, their mail, their stash, and resumes them |
 //!
-//! A state whose input has come before is left at once. A marker may come in any state: before the moves it belongs to,
-//! and even before the landing of the sync before. An arrival may come before the last marker, but not before the own
-//! markers are sent, since whoever sent it had them.
+//! A state whose input has come before is left at once. An arrival may come before the rank is drained, but not before
+//! it has switched, since whoever sent it was drained.
+//!
+//! # Who says what to whom
+//!
+//! Everything but the chunks themselves goes by the [tree](super::tree) of ranks. `Moves` goes down. A rank that has
+//! switched adds up its counts of messages and those of its children, by receiver, and passes them on to its parent (`Sent`).
+//! Rank 0 so knows how many messages under the old routes there are for each rank, and says so down the tree, to each
+//! child for the ranks from there on (`Expect`): see [`crossings`](super::crossings). That all have flushed is counted up
+//! the tree (`Flushed`), and `Land` goes down.
 //!
 //! # Rules
 //!
-//! 1. A rank sends its markers after its last message under the old routes, and after its leavers have stopped.
-//! 2. A leaver is sent when all markers are in: every message under the old routes is then in its mailbox.
+//! 1. A rank counts when its leavers have stopped and it has switched, in one step: every message that it sent under the
+//!    old routes is counted, and none under the new ones, of which each carries the mark.
+//! 2. A leaver is sent when its rank is drained: every message under the old routes is then in its mailbox.
 //! 3. An arrival runs when all ranks have flushed: every message it sent from its old rank has then arrived.
 //! 4. Messages under the new routes wait in the stash of the new rank until the chunk lands.
 //!
 //! From 2 and 4: messages *to* a migrating chunk stay in order. From 1 and 3: so do messages *from* it. Nothing is
-//! forwarded, and chunks that stay never wait for chunks that move. The price is one small packet between every two
-//! ranks per sync that moves something.
+//! forwarded, and chunks that stay never wait for chunks that move.
+//!
+//! Rule 2 holds since rank 0 says what to expect only when it has the counts of all ranks, and by then all have switched:
+//! nobody sends under the old routes any more, and the sum is what was sent. A message under the new routes may come
+//! before the sum, before the rank has switched, even before it has heard of the moves: the mark keeps it out of the count.
+//! One bit is enough. A rank switches again when it has heard of the next moves; rank 0 has decided on them after all
+//! ranks had flushed, so all were drained, and no message of the epoch before is on its way. Results of reductions, which
+//! come down the tree, are not counted: what rank 0 says under the old routes is said before `Expect`, and so comes before.
+//!
+//! What is counted are all packets that go where a chunk is said to be, and those by which a chunk asks rank 0 for a
+//! broadcast: of those by a chunk that moves the first is numbered before the second. No other packet depends on where a
+//! chunk is: contributions are numbered, and those to a section meet on a rank that stays the same.
+//!
+//! # Cost
+//!
+//! At each edge of the tree five small packets, whatever the number of ranks, and up to one count for every rank that was sent
+//! to. It takes as long as the tree is deep, five times; markers that each rank sends to each other are there after one
+//! hop, but are ranks^2 packets: on 1000 ranks a thousand times as many, and each rank has to take a thousand of them.
 //!
 //! Here is only when something is to be done; [`rank`](super::rank) does it. Who comes to a sync is in
 //! [`collect`](super::collect), what rank 0 makes of the reports in [`coordinator`](super::coordinator).
@@ -54,21 +78,18 @@ pub(crate) struct Leaver {
 pub(crate) enum Step {
     /// Start no more handlers of these chunks: [`Migrations::held`] for each, once none of it runs.
     Hold(Vec<CellId>),
-    /// Let the new routes of these leavers be in force; then send the markers.
+    /// Let the new routes of these leavers be in force, and count what was sent under the old ones.
     Switch { sync: SyncId, leavers: Vec<Leaver> },
     /// Send this chunk with its mail.
     Release { leaver: Leaver, journey: Journey },
-    /// Tell rank 0 that this rank has all markers and all arrivals.
-    Flushed { sync: SyncId, moved_bytes: u64 },
+    /// This rank is drained and has all arrivals.
+    Flushed { moved_bytes: u64 },
 }
 
 /// The migrations of one rank, one after the other.
 #[derive(Debug)]
 pub(crate) struct Migrations {
     rank: Rank,
-    others: u32,
-    /// Markers of other ranks, by sync.
-    markers: LiteMap<SyncId, u32>,
     now: Migration,
 }
 
@@ -102,8 +123,8 @@ struct Arrivals {
 }
 
 impl Migrations {
-    pub(crate) fn new(rank: Rank, ranks: u32) -> Migrations {
-        Migrations { rank, others: ranks - 1, markers: LiteMap::new(), now: Migration::Settled }
+    pub(crate) fn new(rank: Rank) -> Migrations {
+        Migrations { rank, now: Migration::Settled }
     }
 
     /// Rank 0 has decided who moves, if anybody does. `cell` finds a chunk of this rank.
@@ -151,27 +172,47 @@ impl Migrations {
         }
     }
 
-    /// A marker of another rank has come.
-    pub(crate) fn marker(&mut self, sync: SyncId) -> Vec<Step> {
-        *self.markers.entry(sync).or_default() += 1;
-        self.advance()
+    /// Every message under the old routes has come, to this rank.
+    pub(crate) fn drained(&mut self) -> Vec<Step> {
+        let Migration::Draining { leavers, journeys, arrivals } = std::mem::take(&mut self.now) else {
+            unreachable!("a rank is drained when it has switched")
+        };
+        let release = |leaver: Leaver| Step::Release { leaver, journey: journeys[&leaver.chunk.array] };
+        let releases = leavers.into_values().map(release);
+        self.now = Migration::Receiving(arrivals);
+        releases.chain(self.flush()).collect()
     }
 
     /// A chunk has come that moves here.
-    pub(crate) fn arrive(&mut self, traveller: Traveller) -> Vec<Step> {
+    pub(crate) fn arrive(&mut self, traveller: Traveller) -> Option<Step> {
         let (Migration::Draining { arrivals, .. } | Migration::Receiving(arrivals)) = &mut self.now else {
-            unreachable!("a chunk comes after the markers, they after the moves")
+            unreachable!("a chunk comes from a drained rank, and none is drained before all have switched")
         };
         arrivals.travellers.push(traveller);
-        self.advance()
+        self.flush()
+    }
+
+    /// Leaves the state of receiving if everybody has come.
+    fn flush(&mut self) -> Option<Step> {
+        match std::mem::take(&mut self.now) {
+            Migration::Receiving(arrivals) if arrivals.travellers.len() == arrivals.expected.len() => {
+                let bytes = arrivals.travellers.iter().map(|traveller| traveller.bytes);
+                let moved_bytes = bytes.fold(0, u64::saturating_add);
+                self.now = Migration::Flushed(arrivals);
+                Some(Step::Flushed { moved_bytes })
+            }
+            state => {
+                self.now = state;
+                None
+            }
+        }
     }
 
     /// Rank 0 has heard of all ranks that they have flushed. Returns the arrivals, which may run.
-    pub(crate) fn land(&mut self, sync: SyncId) -> Vec<Traveller> {
+    pub(crate) fn land(&mut self) -> Vec<Traveller> {
         let Migration::Flushed(arrivals) = std::mem::take(&mut self.now) else {
             unreachable!("all ranks have flushed, this one too")
         };
-        self.markers.remove(&sync);
         arrivals.travellers
     }
 
@@ -182,44 +223,9 @@ impl Migrations {
         journeys: LiteMap<ArrayId, Journey>,
         arrivals: Arrivals,
     ) -> Vec<Step> {
-        let mut steps =
-            vec![Step::Switch { sync: arrivals.sync, leavers: leavers.values().copied().collect() }];
+        let switch = Step::Switch { sync: arrivals.sync, leavers: leavers.values().copied().collect() };
         self.now = Migration::Draining { leavers, journeys, arrivals };
-        steps.extend(self.advance());
-        steps
-    }
-
-    /// Leaves each state that ends by what has come already.
-    fn advance(&mut self) -> Vec<Step> {
-        let mut steps = Vec::new();
-        loop {
-            self.now = match std::mem::take(&mut self.now) {
-                Migration::Draining { leavers, journeys, arrivals }
-                    if self.has_all_markers(arrivals.sync) =>
-                {
-                    let release =
-                        |leaver: Leaver| Step::Release { leaver, journey: journeys[&leaver.chunk.array] };
-                    steps.extend(leavers.into_values().map(release));
-                    Migration::Receiving(arrivals)
-                }
-                Migration::Receiving(arrivals) if arrivals.travellers.len() == arrivals.expected.len() => {
-                    let moved_bytes = arrivals
-                        .travellers
-                        .iter()
-                        .fold(0, |sum: u64, traveller| sum.saturating_add(traveller.bytes));
-                    steps.push(Step::Flushed { sync: arrivals.sync, moved_bytes });
-                    Migration::Flushed(arrivals)
-                }
-                state => {
-                    self.now = state;
-                    return steps;
-                }
-            };
-        }
-    }
-
-    fn has_all_markers(&self, sync: SyncId) -> bool {
-        self.markers.get(&sync).copied().unwrap_or(0) == self.others
+        vec![switch]
     }
 
     /// The cell of a chunk that is about to leave and has not been released.

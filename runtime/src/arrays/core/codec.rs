@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::crossings::Epoch;
 use super::envelope::{Delivery, Envelope, LETTER_BYTES, Payload};
 use super::erased::ErasedArray;
 use super::packet::{Cargo, Packet};
@@ -68,8 +69,8 @@ impl ArrayCodec {
 
     #[inline]
     fn encode_message(&self, envelope: &Envelope, bytes: &mut Vec<u8>) -> Result<(), WireError> {
-        let Envelope { to, delivery } = envelope;
-        Address { to: *to, from: delivery.from }.append(bytes);
+        let Envelope { to, delivery, epoch } = envelope;
+        Address { to: *to, from: delivery.from, epoch: *epoch }.append(bytes);
         self.array(*to)?.encode_into(&delivery.payload, bytes)
     }
 
@@ -93,11 +94,12 @@ impl ArrayCodec {
     #[inline]
     fn decode_form(&self, bytes: &[u8], subject: &mut Subject) -> Result<Packet, WireError> {
         if let Some((address, message)) = Address::take(bytes) {
-            let Address { to, from } = address;
+            let Address { to, from, epoch } = address;
             *subject = Subject::Message(to);
             let payload = self.array(to)?.decode_message(message)?;
             let bytes = LETTER_BYTES + message.len() as u64;
-            return Ok(Packet::Message(Envelope { to, delivery: Delivery { from, bytes, payload } }));
+            let delivery = Delivery { from, bytes, payload };
+            return Ok(Packet::Message(Envelope { to, delivery, epoch }));
         }
         self.decode_packet(bytes, subject)
     }
@@ -144,7 +146,11 @@ impl ArrayCodec {
 struct Address {
     to: ChunkId,
     from: Sender,
+    epoch: Epoch,
 }
+
+/// The place of the epoch's bit in the form.
+const EPOCH_SHIFT: u8 = 7;
 
 /// Form, two arrays, two keys, a number.
 const SHORT_BYTES: usize = 3 + 3 * 4;
@@ -153,16 +159,17 @@ const LONG_BYTES: usize = 1 + 3 * 4 + 2 * 8;
 impl Address {
     #[inline]
     fn append(self, bytes: &mut Vec<u8>) {
-        let Address { to, from } = self;
+        let Address { to, from, epoch } = self;
+        let epoch = epoch.bit() << EPOCH_SHIFT;
         if (to.array.0 | from.array.0) < 1 << 8 && (to.key | from.key) < 1 << 32 {
             let mut short = [0; SHORT_BYTES];
-            short[..3].copy_from_slice(&[MESSAGE, to.array.0 as u8, from.array.0 as u8]);
+            short[..3].copy_from_slice(&[MESSAGE | epoch, to.array.0 as u8, from.array.0 as u8]);
             short[3..7].copy_from_slice(&(to.key as u32).to_le_bytes());
             short[7..11].copy_from_slice(&(from.key as u32).to_le_bytes());
             short[11..].copy_from_slice(&from.number.to_le_bytes());
             bytes.extend_from_slice(&short);
         } else {
-            bytes.push(FAR_MESSAGE);
+            bytes.push(FAR_MESSAGE | epoch);
             bytes.extend_from_slice(&to.array.0.to_le_bytes());
             bytes.extend_from_slice(&from.array.0.to_le_bytes());
             bytes.extend_from_slice(&from.number.to_le_bytes());
@@ -176,16 +183,18 @@ impl Address {
     fn take(bytes: &[u8]) -> Option<(Address, &[u8])> {
         let four = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         let eight = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let &form = bytes.first()?;
         let address = |to: (u32, u64), from: (u32, u64), number| Address {
             to: ChunkId { array: ArrayId(to.0), key: to.1 },
             from: Sender { array: ArrayId(from.0), key: from.1, number },
+            epoch: Epoch::of_bit(form >> EPOCH_SHIFT),
         };
-        match bytes.first() {
-            Some(&MESSAGE) if bytes.len() >= SHORT_BYTES => {
+        match form & !(1 << EPOCH_SHIFT) {
+            MESSAGE if bytes.len() >= SHORT_BYTES => {
                 let (to, from) = ((bytes[1].into(), four(3).into()), (bytes[2].into(), four(7).into()));
                 Some((address(to, from, four(11)), &bytes[SHORT_BYTES..]))
             }
-            Some(&FAR_MESSAGE) if bytes.len() >= LONG_BYTES => {
+            FAR_MESSAGE if bytes.len() >= LONG_BYTES => {
                 let (to, from) = ((four(1), eight(13)), (four(5), eight(21)));
                 Some((address(to, from, four(9)), &bytes[LONG_BYTES..]))
             }
@@ -232,6 +241,7 @@ mod tests {
             arrays: [u32; 2],
             keys: [u64; 2],
             number: u32,
+            epoch: bool,
             short: bool,
             message: Vec<u8>,
         ) {
@@ -241,10 +251,11 @@ mod tests {
                 ChunkId { array: ArrayId(arrays[end]), key: keys[end] }
             });
             let (from, mut bytes) = (Sender::new(from, number), Vec::new());
-            Address { to, from }.append(&mut bytes);
+            let epoch = Epoch::of_bit(epoch.into());
+            Address { to, from, epoch }.append(&mut bytes);
             prop_assert!(!short || bytes.len() == SHORT_BYTES);
             bytes.extend_from_slice(&message);
-            prop_assert_eq!(Address::take(&bytes), Some((Address { to, from }, &message[..])));
+            prop_assert_eq!(Address::take(&bytes), Some((Address { to, from, epoch }, &message[..])));
         }
     }
 
@@ -253,7 +264,7 @@ mod tests {
         let codec = ArrayCodec::new(Rank(0), [].into());
         let mut address = Vec::new();
         let chunk = ChunkId { array: ArrayId(9), key: 9 };
-        Address { to: chunk, from: Sender::new(chunk, 7) }.append(&mut address);
+        Address { to: chunk, from: Sender::new(chunk, 7), epoch: Epoch::default() }.append(&mut address);
         for bytes in [&[][..], &[MESSAGE], &[FAR_MESSAGE, 0], &[CHUNK], &[9, 9, 9], &[PACKET, 250], &address]
         {
             let error = codec.decode(bytes, VecDeque::new()).expect_err("it is no packet");

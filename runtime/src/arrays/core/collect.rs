@@ -1,8 +1,9 @@
 //! Collect: the chunks of a rank come to a sync, and hear of its decision.
 //!
-//! A rank reports to a sync (`Collected`, to rank 0) when every chunk of its own has come to it; chunks that were inserted
-//! or have moved here since may lead to a second report. It keeps who waits for the decision, and tells them once that is
-//! known: at once those who stay, on their new rank those who move (see [`balance`](super::balance)).
+//! A rank reports to a sync when every chunk of its own has come to it; chunks that were inserted or have moved here since
+//! may lead to a second report. It goes up the tree, see [`ascent`](super::ascent). The rank keeps who waits for the
+//! decision, and tells them once that is known: at once those who stay, on their new rank those who move (see
+//! [`balance`](super::balance)).
 //!
 //! Chunks that came with `at_sync_nowait` never stand still unless they leave. Under a strategy that never moves (`none`)
 //! nobody does: chunks resume at once, loads are collected all the same.
@@ -27,16 +28,12 @@ pub(crate) struct MeasuredChunk {
     pub(crate) wish: Option<Rank>,
 }
 
-/// A rank's report to rank 0; a rank may send several for one sync.
+/// A rank and its chunks at a sync. A rank may report several times to one sync.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Collected {
-    pub(crate) sync: SyncId,
-    pub(crate) tallies: Vec<(ArrayId, Tally)>,
-    pub(crate) chunks: Vec<MeasuredChunk>,
-    /// Number of them that wait for the decision.
-    pub(crate) waited: u64,
+pub(crate) struct MeasuredRank {
+    pub(crate) rank: Rank,
     pub(crate) sample: Sample,
-    pub(crate) now_ns: u64,
+    pub(crate) chunks: Vec<MeasuredChunk>,
 }
 
 /// A chunk that has come to a sync.
@@ -73,6 +70,8 @@ pub(crate) struct Syncs {
     gathering: LiteMap<SyncId, Gathering>,
     /// Chunks of this rank, counted by the sync they come to next.
     due: LiteMap<SyncId, u64>,
+    /// Syncs that are reported to as soon as the rank has been measured.
+    sampling: Vec<SyncId>,
     /// Chunks of this rank that hear of the decision, by sync: a newcomer may come to the next one before this one's.
     waiting: LiteMap<SyncId, Vec<(ChunkId, CellId)>>,
 }
@@ -128,8 +127,19 @@ impl Syncs {
             let gathering = self.gathering.remove(&sync).expect("looked at just above");
             let tallies = gathering.tallies.into_tuple_vec();
             complete.push(Reports { sync, tallies, arrivals: gathering.arrivals });
+            self.sampling.push(sync);
         }
         complete
+    }
+
+    /// The rank has been measured for its report to `sync`.
+    pub(crate) fn sampled(&mut self, sync: SyncId) {
+        self.sampling.retain(|&sampling| sampling != sync);
+    }
+
+    /// The first sync that this rank has yet to report to, as far as it knows; none without chunks that come to syncs.
+    pub(crate) fn next(&self) -> Option<SyncId> {
+        self.due.keys().chain(&self.sampling).min().copied()
     }
 
     /// The first sync that some chunks of this rank have come to and others have not.

@@ -11,11 +11,12 @@ use lb_strategies::predict::Smoothing;
 use lb_strategies::{Assignment, ChunkLoad, Snapshot, Strategy};
 use litemap::LiteMap;
 
+use super::ascent::Collected;
 use super::balance::Move;
 use super::census::Tally;
-use super::collect::Collected;
+use super::collect::{MeasuredChunk, MeasuredRank};
 use super::sync_log::SyncLog;
-use crate::ids::{ArrayId, Rank, SyncId};
+use crate::ids::{ArrayId, SyncId};
 use crate::measure::measured::Sample;
 use crate::trace::SyncReport;
 
@@ -45,7 +46,6 @@ struct Phase {
 struct Ongoing {
     report: SyncReport,
     decided_ns: u64,
-    flushed: u32,
 }
 
 /// Collects, decides, records. Lives on rank 0.
@@ -101,29 +101,27 @@ impl Coordinator {
         self.balancer.strategy().clone()
     }
 
-    /// Adds a rank's report. When the last member of every array has reported, the
+    /// Adds reports of ranks. When the last member of every array has reported, the
     /// snapshot expected for the next phase comes out.
-    pub(crate) fn collect(&mut self, from: Rank, collected: Collected) -> Option<Snapshot> {
+    pub(crate) fn collect(&mut self, collected: Collected) -> Option<Snapshot> {
         let open = if self.deciding.is_some() { self.next.next() } else { self.next };
         assert!(collected.sync >= open, "a census is complete only when nobody is left to report");
-        let gathering = self.gathering(collected.sync, collected.now_ns);
-        gathering.last_ns = gathering.last_ns.max(collected.now_ns);
+        let gathering = self.gathering(collected.sync, collected.first_ns);
+        gathering.first_ns = gathering.first_ns.min(collected.first_ns);
+        gathering.last_ns = gathering.last_ns.max(collected.last_ns);
         gathering.waited += collected.waited;
         for (array, tally) in &collected.tallies {
             gathering.tallies[array.index()].merge(tally);
         }
-        for chunk in collected.chunks {
-            let load = ChunkLoad {
-                id: chunk.chunk,
-                rank: from,
-                ticks: chunk.load_ns,
-                bytes: chunk.bytes,
-                migratable: chunk.migratable,
+        for MeasuredRank { rank, sample, chunks } in collected.ranks {
+            let report = |chunk: MeasuredChunk| {
+                let MeasuredChunk { chunk: id, load_ns: ticks, declared, bytes, migratable, wish } = chunk;
+                ChunkReport { load: ChunkLoad { id, rank, ticks, bytes, migratable }, declared, wish }
             };
-            gathering.chunks.push(ChunkReport { load, declared: chunk.declared, wish: chunk.wish });
+            gathering.chunks.extend(chunks.into_iter().map(report));
+            let sum = &mut gathering.samples[rank.index()];
+            *sum = Some(sum.map_or(sample, |before| before.plus(&sample)));
         }
-        let sample = &mut gathering.samples[from.0 as usize];
-        *sample = Some(sample.map_or(collected.sample, |before| before.plus(&collected.sample)));
         self.snapshot()
     }
 
@@ -247,23 +245,18 @@ impl Coordinator {
         if decision.moves.is_empty() {
             self.log.push(report);
         } else {
-            self.ongoing = Some(Ongoing { report, decided_ns: now_ns, flushed: 0 });
+            self.ongoing = Some(Ongoing { report, decided_ns: now_ns });
         }
         decision
     }
 
-    /// A rank has everybody it waited for. True when it was the last.
-    pub(crate) fn flushed(&mut self, moved_bytes: u64, now_ns: u64) -> bool {
-        let ongoing = self.ongoing.as_mut().expect("a rank flushes only for a decision with moves");
-        ongoing.flushed += 1;
-        ongoing.report.moved_bytes += moved_bytes;
-        if (ongoing.flushed as usize) < self.places.len() {
-            return false;
-        }
-        let Some(Ongoing { mut report, decided_ns, .. }) = self.ongoing.take() else { return false };
+    /// Every rank has everybody it waited for.
+    pub(crate) fn flushed(&mut self, moved_bytes: u64, now_ns: u64) {
+        let ongoing = self.ongoing.take().expect("ranks flush only for a decision with moves");
+        let Ongoing { mut report, decided_ns } = ongoing;
+        report.moved_bytes = moved_bytes;
         report.migrate_ns = now_ns.saturating_sub(decided_ns);
         self.log.push(report);
-        true
     }
 
     /// The record of the syncs that are over.
@@ -307,6 +300,7 @@ mod tests {
     use lb_strategies::{ArrayId, ChunkId};
 
     use super::*;
+    use crate::ids::Rank;
 
     #[test]
     fn the_length_of_a_phase_is_predicted_as_the_loads_in_it_are() {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smallbox::{SmallBox, space::S4};
 
+use super::crossings::Epoch;
 use super::mail::Letter;
 use super::reduction::Values;
 use crate::ids::{ChunkId, Sender};
@@ -92,4 +93,6 @@ impl Delivery {
 pub(crate) struct Envelope {
     pub(crate) to: ChunkId,
     pub(crate) delivery: Delivery,
+    /// The routes under which it was sent.
+    pub(crate) epoch: Epoch,
 }

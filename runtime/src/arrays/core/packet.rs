@@ -1,17 +1,20 @@
 //! Packets between the ranks of a program of arrays.
 //!
 //! A transport moves packets and keeps the order between each pair of ranks; it promises nothing else. Everything that
-//! rank 0 decides (numbers of broadcasts, assignments) relies on that order.
+//! rank 0 decides (numbers of broadcasts, assignments) relies on that order, along the ways of the [tree](super::tree).
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::balance::Move;
+use super::ascent::{Collected, NextSync};
+use super::broadcast::again;
 use super::census::Tally;
-use super::collect::Collected;
+use super::crossings::{Counts, Epoch};
 use super::envelope::{Delivery, Envelope, Payload};
 use super::erased::{ErasedArray, ErasedSlot};
+use super::moves::Moves;
+use super::quiescence::Traffic;
 use super::reduction::{Partial, Values};
 use super::section::SectionPart;
 use crate::error::Error;
@@ -32,31 +35,38 @@ pub(crate) enum Packet {
         keys: Vec<u64>,
         #[serde(with = "crate::wire::bulk")]
         message: Arc<[u8]>,
+        epoch: Epoch,
     },
     /// Asks rank 0 to number a broadcast.
-    Announce { array: ArrayId, delivery: Box<Delivery> },
-    /// A numbered broadcast: to every chunk of the array, in the order of the numbers.
+    Announce { array: ArrayId, delivery: Box<Delivery>, epoch: Epoch },
+    /// A numbered broadcast, down the tree: to every chunk of the array, in the order of the numbers.
     Broadcast { array: ArrayId, number: u64, delivery: Box<Delivery> },
     /// Part of a reduction, to the parent.
     Partial { array: ArrayId, sequence: u64, partial: Box<Partial> },
     /// Part of a reduction over a section, to the section's root.
     SectionPart(Box<SectionPart>),
+    /// The result of a reduction, down the tree to one chunk of this rank.
+    Told { rank: Rank, to: ChunkId, tag: u32, values: Arc<Values> },
     /// The result of a reduction over a section, to those of its chunks that live on the receiving rank.
-    SectionResult { array: ArrayId, keys: Vec<u64>, tag: u32, values: Arc<Values> },
+    SectionResult { array: ArrayId, keys: Vec<u64>, tag: u32, values: Arc<Values>, epoch: Epoch },
     /// A chunk, inserted or migrating.
     Arrive(Box<Traveller>),
-    /// Loads and reports of a rank, to rank 0.
-    Collected(Box<Collected>),
-    /// Rank 0's decision: who moves where; who stays may resume.
-    Moves { sync: SyncId, moves: Arc<[Move]> },
-    /// "Every message I sent under the old routes is before this one."
-    Marker { sync: SyncId },
-    /// "I have all markers, and everybody who moves to me." To rank 0.
-    Flushed { sync: SyncId, moved_bytes: u64 },
-    /// Chunks that have moved may resume.
-    Land { sync: SyncId },
-    /// Checksum of the arrays a rank has set up, to rank 0.
-    Hello { checksum: u64 },
+    /// Loads and reports of ranks, to the parent; and to which sync they report next.
+    Collected(Box<Collected>, NextSync),
+    /// To which sync a rank and those below it report next, which is news. To the parent.
+    Due(NextSync),
+    /// Rank 0's decision, down the tree: who moves where; who stays may resume.
+    Moves { sync: SyncId, moves: Moves },
+    /// "We have switched, and have sent so many messages under the old routes." To the parent.
+    Sent(Counts),
+    /// So many messages were sent under the old routes to the receiver and the ranks below it. Down the tree.
+    Expect(Counts),
+    /// "We are drained, and have everybody who moves to us." To the parent.
+    Flushed { moved_bytes: u64 },
+    /// Chunks that have moved may resume. Down the tree.
+    Land,
+    /// Checksum of the arrays a rank has set up, to the parent, which passes it on to rank 0 if its own is another.
+    Hello { rank: Rank, checksum: u64 },
     /// So many bytes of messages are before this one, since the last: to be answered when the receiver has room.
     Mark { bytes: u64 },
     /// The answer to marks of so many bytes.
@@ -67,18 +77,26 @@ pub(crate) enum Packet {
     GoesOn { spell: u64 },
     /// That spell does not end by itself.
     Widen { spell: u64 },
-    /// Asks for an answer once the receiver has nothing to do.
-    Probe { wave: u64 },
-    /// Packets sent and received so far by an idle rank.
-    Answer { wave: u64, sent: u64, received: u64 },
-    /// Nothing moves any more: say what waits, and who has not contributed to these reductions.
+    /// Asks for an answer once the receiver has nothing to do. Down the tree.
+    Probe,
+    /// Packets sent and received so far by idle ranks. To the parent.
+    Answer(Traffic),
+    /// Nothing moves any more: say what waits, and who has not contributed to these reductions. Down the tree.
     Explain { open: Vec<(ArrayId, u64)> },
-    /// Chunks that wait on one rank; and its reports to syncs, with their arrays, that are not complete there.
-    Waiting { lines: Vec<String>, reported: Vec<(SyncId, ArrayId, Tally)> },
+    /// What waits on some ranks. To the parent.
+    Waiting(Waiting),
     /// The run is over.
     Exit,
     /// The run cannot go on.
     Abort(Box<Error>),
+}
+
+/// What waits on some ranks, for people.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Waiting {
+    pub(crate) lines: Vec<String>,
+    /// Reports to syncs, with their arrays, that have not gone to rank 0.
+    pub(crate) reported: Vec<(SyncId, ArrayId, Tally)>,
 }
 
 /// A chunk between two ranks.
@@ -92,6 +110,8 @@ pub(crate) struct Traveller {
     pub(crate) bytes: u64,
     /// None for a chunk that was just inserted.
     pub(crate) journey: Option<Journey>,
+    /// The routes under which it was inserted.
+    pub(crate) epoch: Epoch,
 }
 
 /// The knowledge that a migrating chunk takes along from the rank it left.
@@ -123,10 +143,46 @@ impl std::fmt::Debug for Cargo {
 impl Packet {
     /// Tells whether the packet counts in the search for quiescence; those of the search itself do not.
     pub(crate) fn counts(&self) -> bool {
-        !matches!(
+        !matches!(self, Packet::Probe | Packet::Answer(_) | Packet::Explain { .. } | Packet::Waiting(_))
+    }
+
+    /// The routes under which it was sent, of a packet that counts when they change.
+    pub(crate) fn epoch_mut(&mut self) -> Option<&mut Epoch> {
+        match self {
+            Packet::Message(Envelope { epoch, .. })
+            | Packet::Multicast { epoch, .. }
+            | Packet::Announce { epoch, .. }
+            | Packet::SectionResult { epoch, .. } => Some(epoch),
+            Packet::Arrive(traveller) if traveller.journey.is_none() => Some(&mut traveller.epoch),
+            _ => None,
+        }
+    }
+
+    /// Tells whether rank 0 says it to all ranks.
+    pub(crate) fn is_to_all(&self) -> bool {
+        matches!(
             self,
-            Packet::Probe { .. } | Packet::Answer { .. } | Packet::Explain { .. } | Packet::Waiting { .. }
+            Packet::Broadcast { .. }
+                | Packet::Moves { .. }
+                | Packet::Land
+                | Packet::Probe
+                | Packet::Explain { .. }
         )
+    }
+
+    /// The same once more, of a packet that rank 0 says to all ranks.
+    pub(crate) fn to_all(&self) -> Option<Packet> {
+        Some(match self {
+            Packet::Broadcast { array, number, delivery } => {
+                let (&array, &number, delivery) = (array, number, Box::new(again(delivery)));
+                Packet::Broadcast { array, number, delivery }
+            }
+            Packet::Moves { sync, moves } => Packet::Moves { sync: *sync, moves: moves.clone() },
+            Packet::Land => Packet::Land,
+            Packet::Probe => Packet::Probe,
+            Packet::Explain { open } => Packet::Explain { open: open.clone() },
+            _ => return None,
+        })
     }
 
     /// Lets user code combine the values in a part of a reduction. Else tells of which array they are, and the fault.
@@ -147,7 +203,7 @@ impl Packet {
             Packet::AtQuiescence(envelope) => {
                 seal(&mut envelope.delivery, &*arrays[envelope.to.array.index()])
             }
-            Packet::Announce { array, delivery } | Packet::Broadcast { array, delivery, .. } => {
+            Packet::Announce { array, delivery, .. } | Packet::Broadcast { array, delivery, .. } => {
                 seal(delivery, &*arrays[array.index()])
             }
             Packet::Arrive(traveller) => {

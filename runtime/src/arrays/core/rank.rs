@@ -14,28 +14,36 @@ use lb_strategies::balancer::RankPlace;
 use litemap::LiteMap;
 
 use super::action::Action;
+use super::ascent::Ascent;
 use super::balance::Migrations;
 use super::broadcast::{Broadcasts, again};
 use super::census::Report;
 use super::collect::Syncs;
 use super::coordinator::Coordinator;
+use super::crossings::{Counts, Crossings, Epoch};
 use super::envelope::{Delivery, Envelope, LETTER_BYTES, Payload};
 use super::erased::ErasedArray;
 use super::handler::Passport;
 use super::location::Location;
-use super::packet::{Packet, Traveller};
+use super::packet::{Packet, Traveller, Waiting};
 use super::pressure::{Pressure, Sent, Standstill};
-use super::quiescence::{Quiescence, Step};
+use super::quiescence::{Quiescence, Step, Traffic};
 use super::reduction::{Agreement, Finished, Goal, Partial, Reductions, Values, scan};
 use super::section::{Advance, SectionContribution, SectionPart, SectionResult, Sections};
 use super::sync_log::SyncLog;
+use super::tree::{Convergecast, Tree};
 use super::undelivered::{Addressees, Leftover};
 use crate::error::Error;
 use crate::ids::{ArrayId, CellId, ChunkId, ROOT, Rank, Sender, SyncId};
 use crate::text::counted;
 
+mod cut;
+#[cfg(test)]
+mod drive;
 #[cfg(test)]
 mod idlers;
+#[cfg(test)]
+mod orders;
 mod pressure;
 #[cfg(test)]
 mod scale;
@@ -46,19 +54,22 @@ pub(crate) type Actions = VecDeque<Action>;
 
 /// One rank's control plane.
 pub(crate) struct RankCore {
-    rank: Rank,
-    ranks: u32,
+    tree: Tree,
     arrays: Arc<[Arc<dyn ErasedArray>]>,
     pub(crate) location: Location,
+    crossings: Crossings,
     reductions: Reductions,
     sections: Sections,
     broadcasts: Broadcasts,
     syncs: Syncs,
+    ascent: Ascent,
     migrations: Migrations,
     pressure: Pressure,
     /// Rank 0 only.
     root: Option<Root>,
     traffic: Traffic,
+    search: Search,
+    told: Converging,
     /// True if `at_sync` waits for a decision.
     blocking: bool,
     fates: Fates,
@@ -88,19 +99,27 @@ struct Root {
     at_quiescence: Vec<Envelope>,
 }
 
+/// This rank's part of the search for quiescence.
 #[derive(Default)]
-struct Traffic {
-    sent: u64,
-    received: u64,
+struct Search {
     /// Messages that wait on this rank until they are due.
     postponed: u64,
-    /// A wave to answer as soon as this rank is idle.
-    probe: Option<u64>,
+    /// It is to answer as soon as it is idle.
+    asked: bool,
+}
+
+/// The words of this rank and those below it that go up the tree together.
+#[derive(Default)]
+struct Converging {
+    sent: Convergecast<Counts>,
+    flushed: Convergecast<u64>,
+    traffic: Convergecast<Traffic>,
+    waiting: Convergecast<Waiting>,
 }
 
 impl RankCore {
     pub(crate) fn new(
-        rank: Rank,
+        tree: Tree,
         places: &[RankPlace],
         arrays: Arc<[Arc<dyn ErasedArray>]>,
         strategy: Arc<dyn Strategy>,
@@ -108,7 +127,7 @@ impl RankCore {
         mail_limit: u64,
         checksum: u64,
     ) -> RankCore {
-        let ranks = places.len() as u32;
+        let Tree { rank, ranks, .. } = tree;
         let populations: Vec<u64> = arrays.iter().map(|array| array.population()).collect();
         let blocking = strategy.terms().moves;
         let root = (rank == ROOT).then(|| {
@@ -118,23 +137,26 @@ impl RankCore {
             let syncing = arrays.iter().map(|array| array.syncs().then(|| array.population())).collect();
             Root {
                 coordinator: Coordinator::new(strategy, syncing, leaders, places, keeps_reports),
-                quiescence: Quiescence::new(ranks),
+                quiescence: Quiescence::default(),
                 standstill: Standstill::default(),
                 at_quiescence: Vec::new(),
             }
         });
         RankCore {
-            rank,
-            ranks,
+            tree,
             location: Location::new(rank, ranks, arrays.clone()),
+            crossings: Crossings::default(),
             reductions: Reductions::new(rank, &populations),
             sections: Sections::new(rank),
             broadcasts: Broadcasts::new(arrays.len()),
             syncs: Syncs::default(),
-            migrations: Migrations::new(rank, ranks),
+            ascent: Ascent::new(&tree),
+            migrations: Migrations::new(rank),
             pressure: Pressure::new(rank, ranks, mail_limit),
             root,
             traffic: Traffic::default(),
+            search: Search::default(),
+            told: Converging::default(),
             blocking,
             fates: Fates::default(),
             checksum,
@@ -161,44 +183,53 @@ impl RankCore {
         (0..self.arrays.len() as u32).map(ArrayId).map(|array| self.location.count(array)).sum()
     }
 
-    /// Tells rank 0 which arrays this rank has set up.
+    /// All chunks of this rank are made: tells which arrays it has set up, and whether its chunks come to syncs.
     pub(crate) fn hello(&mut self, out: &mut Actions) {
-        self.send(ROOT, Packet::Hello { checksum: self.checksum }, 0, out);
+        let hello = Packet::Hello { rank: self.tree.rank, checksum: self.checksum };
+        self.send_up(hello, 0, out);
+        self.report(0, out);
     }
 
-    fn send(&mut self, to: Rank, packet: Packet, now_ns: u64, out: &mut Actions) {
-        if to == self.rank {
-            self.handle(to, packet, now_ns, out);
-        } else {
-            self.traffic.sent += u64::from(packet.counts());
-            out.push_back(Action::Send(to, packet));
+    fn send(&mut self, to: Rank, mut packet: Packet, now_ns: u64, out: &mut Actions) {
+        if to == self.tree.rank {
+            return self.handle(to, packet, now_ns, out);
         }
-    }
-
-    fn send_all(&mut self, packet: impl Fn() -> Packet, now_ns: u64, out: &mut Actions) {
-        for rank in (0..self.ranks).map(Rank) {
-            self.send(rank, packet(), now_ns, out);
+        if let Some(epoch) = packet.epoch_mut() {
+            *epoch = self.crossings.leave(to);
         }
+        self.traffic.sent += u64::from(packet.counts());
+        out.push_back(Action::Send(to, packet));
     }
 
-    fn others(&self) -> impl Iterator<Item = Rank> + use<> {
-        let me = self.rank;
-        (0..self.ranks).map(Rank).filter(move |&rank| rank != me)
+    /// To the parent; rank 0 hears it itself.
+    fn send_up(&mut self, packet: Packet, now_ns: u64, out: &mut Actions) {
+        self.send(self.tree.parent().unwrap_or(ROOT), packet, now_ns, out);
     }
 
-    /// Ends the run on all ranks.
+    /// A packet of rank 0 to all ranks: on to those below, who may be waiting, and then for this one.
+    fn spread(&mut self, from: Rank, packet: Packet, now_ns: u64, out: &mut Actions) {
+        for child in self.tree.children() {
+            let packet = packet.to_all().expect("it is for all");
+            self.send(child, packet, now_ns, out);
+        }
+        self.handle(from, packet, now_ns, out);
+    }
+
+    /// Ends the run on all ranks. Says so to each of them: none may be relied on any more to pass it on.
     pub(crate) fn fail(&mut self, error: Error, out: &mut Actions) {
-        for rank in self.others() {
+        let Tree { rank: me, ranks, .. } = self.tree;
+        for rank in (0..ranks).map(Rank).filter(|&rank| rank != me) {
             out.push_back(Action::Send(rank, Packet::Abort(Box::new(error.clone()))));
         }
         out.push_back(Action::Stop(Err(Box::new(error))));
     }
 
-    /// A message from another rank: the cell of its chunk, if that is here or has not left yet.
+    /// A message from another rank: the cell of its chunk, if that is here or has not left yet; and whether this rank is
+    /// drained when it is in the mailbox.
     #[inline]
-    pub(crate) fn message_received(&mut self, to: ChunkId) -> Option<CellId> {
+    pub(crate) fn message_received(&mut self, to: ChunkId, epoch: Epoch) -> (Option<CellId>, bool) {
         self.traffic.received += 1;
-        self.cell_of(to)
+        (self.cell_of(to), self.crossings.come(epoch))
     }
 
     fn cell_of(&self, to: ChunkId) -> Option<CellId> {
@@ -217,9 +248,10 @@ impl RankCore {
     ) -> Vec<Rank> {
         let mut pressed_by = Vec::new();
         for (rank, keys) in self.by_rank(array, keys) {
-            self.send(rank, Packet::Multicast { from, array, keys, message: message.clone() }, 0, out);
-            if rank != self.rank {
-                let Sent { marks, presses } = self.pressure.sent(rank, message.len() as u64);
+            let (bytes, message, epoch) = (message.len() as u64, message.clone(), Epoch::default());
+            self.send(rank, Packet::Multicast { from, array, keys, message, epoch }, 0, out);
+            if rank != self.tree.rank {
+                let Sent { marks, presses } = self.pressure.sent(rank, bytes);
                 pressed_by.extend(presses.then_some(rank));
                 if marks {
                     self.mark(rank, out);
@@ -239,7 +271,8 @@ impl RankCore {
     }
 
     pub(crate) fn broadcast(&mut self, array: ArrayId, delivery: Delivery, out: &mut Actions) {
-        self.send(ROOT, Packet::Announce { array, delivery: Box::new(delivery) }, 0, out);
+        let (delivery, epoch) = (Box::new(delivery), Epoch::default());
+        self.send(ROOT, Packet::Announce { array, delivery, epoch }, 0, out);
     }
 
     pub(crate) fn contribute(
@@ -272,7 +305,7 @@ impl RankCore {
             out.push_back(Action::Combine(Packet::Partial { array, sequence, partial }));
         }
         match added {
-            Ok(true) if self.rank != ROOT => {
+            Ok(true) if self.tree.rank != ROOT => {
                 for (sequence, partial) in self.reductions.complete(array, sequence) {
                     self.pass_on(array, sequence, partial, out);
                 }
@@ -292,7 +325,7 @@ impl RankCore {
         out: &mut Actions,
     ) {
         match combined {
-            Ok(()) => self.handle(self.rank, packet, now_ns, out),
+            Ok(()) => self.handle(self.tree.rank, packet, now_ns, out),
             Err((array, why)) => self.refuse(array, why, out),
         }
     }
@@ -311,7 +344,7 @@ impl RankCore {
         let part = SectionPart::new(array, contribution);
         let (first, location) = (part.keys[0], &self.location);
         let here = |key: &&u64| location.cell(ChunkId { array, key: **key }).is_some();
-        let root = || self.arrays[array.index()].home(first, self.ranks);
+        let root = || self.arrays[array.index()].home(first, self.tree.ranks);
         let added = self.sections.contribute(part, root, |keys| keys.iter().filter(here).count());
         let added = added.map_err(|why| format!("{why}; seen when {} contributed", self.describe(chunk)));
         self.advance_section(array, added, out);
@@ -336,7 +369,7 @@ impl RankCore {
 
     fn refuse(&mut self, array: ArrayId, why: String, out: &mut Actions) {
         let array = array_text(&self.arrays, array);
-        self.fail(Error::Reduction { rank: self.rank, array, why }, out);
+        self.fail(Error::Reduction { rank: self.tree.rank, array, why }, out);
     }
 
     /// A chunk was inserted by one of this rank's handlers.
@@ -381,7 +414,7 @@ impl RankCore {
         let Fates { unread, migrations, inserted, admitted, removed } = &self.fates;
         let describe = |chunk| self.describe(chunk);
         Leftover {
-            rank: self.rank,
+            rank: self.tree.rank,
             unread: unread.described(|_| true, describe),
             waiting: waiting.described(|chunk| removed.contains(&chunk), describe),
             migrations: *migrations,
@@ -399,29 +432,36 @@ impl RankCore {
     /// for quiescence.
     pub(crate) fn is_searched(&self) -> bool {
         let suspects = |root: &Root| !root.at_quiescence.is_empty() && !root.quiescence.is_asking();
-        let answers = self.traffic.probe.is_some() && self.traffic.postponed == 0;
+        let answers = self.search.asked && self.search.postponed == 0;
         answers || self.root.as_ref().is_some_and(suspects)
     }
 
     /// A handler of this rank sends a message that waits here until it is due. Until then it is under way.
     pub(crate) fn postpone(&mut self) {
-        self.traffic.postponed += 1;
+        self.search.postponed += 1;
     }
 
     /// A message that has waited is about to be sent. True if it is the last one, for which a search for quiescence waits.
     pub(crate) fn falls_due(&mut self) -> bool {
-        self.traffic.postponed -= 1;
-        self.traffic.postponed == 0 && self.traffic.probe.is_some()
+        self.search.postponed -= 1;
+        self.search.postponed == 0 && self.search.asked
     }
 
     pub(crate) fn exit(&mut self, out: &mut Actions) {
-        self.send_all(|| Packet::Exit, 0, out);
+        self.handle(self.tree.rank, Packet::Exit, 0, out);
     }
 
     /// A packet from another rank.
-    pub(crate) fn receive(&mut self, from: Rank, packet: Packet, now_ns: u64, out: &mut Actions) {
+    pub(crate) fn receive(&mut self, from: Rank, mut packet: Packet, now_ns: u64, out: &mut Actions) {
         self.traffic.received += u64::from(packet.counts());
-        self.handle(from, packet, now_ns, out);
+        let drained = packet.epoch_mut().is_some_and(|&mut epoch| self.crossings.come(epoch));
+        match packet.is_to_all() {
+            true => self.spread(from, packet, now_ns, out),
+            false => self.handle(from, packet, now_ns, out),
+        }
+        if drained {
+            self.drained(now_ns, out);
+        }
     }
 
     fn handle(&mut self, from: Rank, packet: Packet, now_ns: u64, out: &mut Actions) {
@@ -431,7 +471,7 @@ impl RankCore {
                 let root = self.root.as_mut().expect("what waits for quiescence waits on rank 0");
                 root.at_quiescence.push(*envelope);
             }
-            Packet::Multicast { from, array, keys, message } => {
+            Packet::Multicast { from, array, keys, message, .. } => {
                 // It lies in memory once, with its first receiver.
                 let mut bytes = message.len() as u64;
                 for key in keys {
@@ -441,7 +481,7 @@ impl RankCore {
                     self.deliver(ChunkId { array, key }, delivery, out);
                 }
             }
-            Packet::Announce { array, delivery } => self.announce(array, &delivery, out),
+            Packet::Announce { array, delivery, .. } => self.announce(array, &delivery, out),
             Packet::Broadcast { array, number, delivery } => self.apply(array, number, &delivery, out),
             Packet::Partial { array, sequence, partial } => {
                 let local = self.location.count(array);
@@ -450,36 +490,36 @@ impl RankCore {
             }
             Packet::SectionPart(part) => {
                 let (array, first) = (part.array, part.keys[0]);
-                let root = || self.arrays[array.index()].home(first, self.ranks);
+                let root = || self.arrays[array.index()].home(first, self.tree.ranks);
                 let added = self.sections.receive(*part, root);
                 self.advance_section(array, added, out);
             }
-            Packet::SectionResult { array, keys, tag, values } => {
+            Packet::Told { rank, to, tag, values } => match self.tree.child_towards(rank) {
+                Some(child) => self.send(child, Packet::Told { rank, to, tag, values }, now_ns, out),
+                None => self.deliver(to, result(tag, values), out),
+            },
+            Packet::SectionResult { array, keys, tag, values, .. } => {
                 for key in keys {
                     self.deliver(ChunkId { array, key }, result(tag, values.clone()), out);
                 }
             }
             Packet::Arrive(traveller) => self.arrive(from, traveller, now_ns, out),
-            Packet::Collected(collected) => {
-                let root = self.root.as_mut().expect("reports go to rank 0");
-                if let Some(expected) = root.coordinator.collect(from, *collected) {
-                    out.push_back(Action::Decide(Box::new(expected)));
-                }
+            Packet::Collected(collected, next) => {
+                self.ascent.below(from, next);
+                self.collected(*collected, now_ns, out);
+            }
+            Packet::Due(next) => {
+                self.ascent.below(from, next);
+                self.report(now_ns, out);
             }
             Packet::Moves { sync, moves } => self.moves(sync, &moves, now_ns, out),
-            Packet::Marker { sync } => self.marker(sync, now_ns, out),
-            Packet::Flushed { sync, moved_bytes } => {
-                let root = self.root.as_mut().expect("flushes are reported to rank 0");
-                if root.coordinator.flushed(moved_bytes, now_ns) {
-                    self.send_all(|| Packet::Land { sync }, now_ns, out);
-                }
-            }
-            Packet::Land { sync } => self.land(sync, out),
-            Packet::Hello { checksum } => {
-                if self.root.is_some() && self.checksum != checksum {
-                    self.fail(Error::SetupDiffers { rank: from }, out);
-                }
-            }
+            Packet::Sent(counts) => self.sent(counts, now_ns, out),
+            Packet::Expect(counts) => self.expect(counts, now_ns, out),
+            Packet::Flushed { moved_bytes } => self.flushed(moved_bytes, now_ns, out),
+            Packet::Land => self.land(out),
+            Packet::Hello { checksum, .. } if checksum == self.checksum => {}
+            Packet::Hello { rank, .. } if self.root.is_some() => self.fail(Error::SetupDiffers { rank }, out),
+            hello @ Packet::Hello { .. } => self.send_up(hello, now_ns, out),
             Packet::Mark { bytes } => self.pressure.owe(from, bytes),
             Packet::Room { bytes } => self.room(from, bytes, out),
             Packet::StandsStill { spell, waits_for } => self.stands_still(from, spell, waits_for, out),
@@ -488,20 +528,17 @@ impl RankCore {
                 root.standstill.goes_on(from, spell);
             }
             Packet::Widen { spell } => self.widen(spell, out),
-            Packet::Probe { wave } => self.traffic.probe = Some(wave),
-            Packet::Answer { wave, sent, received } => {
-                let root = self.root.as_mut().expect("answers go to rank 0");
-                let step = root.quiescence.answer(wave, sent, received);
-                self.search(step, out);
-            }
+            Packet::Probe => self.search.asked = true,
+            Packet::Answer(traffic) => self.answer(traffic, now_ns, out),
             Packet::Explain { open } => out.push_back(Action::Explain { open }),
-            Packet::Waiting { lines, reported } => {
-                let root = self.root.as_mut().expect("explanations go to rank 0");
-                root.coordinator.hear(reported);
-                let step = root.quiescence.explained(lines);
-                self.search(step, out);
+            Packet::Waiting(waiting) => self.waiting(waiting, out),
+            Packet::Exit => {
+                // Whoever it comes from has it, and so have those on that side.
+                for neighbour in self.tree.neighbours().filter(|&neighbour| neighbour != from) {
+                    self.send(neighbour, Packet::Exit, now_ns, out);
+                }
+                out.push_back(Action::Stop(Ok(())));
             }
-            Packet::Exit => out.push_back(Action::Stop(Ok(()))),
             Packet::Abort(error) => out.push_back(Action::Stop(Err(error))),
         }
     }
@@ -516,7 +553,8 @@ impl RankCore {
 
     fn announce(&mut self, array: ArrayId, delivery: &Delivery, out: &mut Actions) {
         let number = self.broadcasts.number(array);
-        self.send_all(|| Packet::Broadcast { array, number, delivery: Box::new(again(delivery)) }, 0, out);
+        let delivery = Box::new(again(delivery));
+        self.spread(ROOT, Packet::Broadcast { array, number, delivery }, 0, out);
     }
 
     fn apply(&mut self, array: ArrayId, number: u64, delivery: &Delivery, out: &mut Actions) {
@@ -528,13 +566,11 @@ impl RankCore {
 
     /// Passes a partial result to the parent.
     fn pass_on(&mut self, array: ArrayId, sequence: u64, partial: Partial, out: &mut Actions) {
-        if let Some(parent) = self.reductions.parent() {
-            self.send(parent, Packet::Partial { array, sequence, partial: Box::new(partial) }, 0, out);
-        }
+        self.send_up(Packet::Partial { array, sequence, partial: Box::new(partial) }, 0, out);
     }
 
     fn finish_reductions(&mut self, array: ArrayId, out: &mut Actions) {
-        if self.rank != ROOT {
+        if self.tree.rank != ROOT {
             return;
         }
         while let Some(Finished { array, agreement, values }) = self.reductions.finish(array) {
@@ -556,8 +592,8 @@ impl RankCore {
             (Goal::All, None) => self.announce(array, &result(tag, values), out),
             (Goal::All, Some(section)) => {
                 for (rank, keys) in self.by_rank(array, section) {
-                    let values = values.clone();
-                    self.send(rank, Packet::SectionResult { array, keys, tag, values }, 0, out);
+                    let (values, epoch) = (values.clone(), Epoch::default());
+                    self.send(rank, Packet::SectionResult { array, keys, tag, values, epoch }, 0, out);
                 }
             }
             (Goal::AllOf(array), _) => self.broadcast(array, result(tag, values), out),
@@ -579,12 +615,18 @@ impl RankCore {
     }
 
     fn tell_one(&mut self, to: ChunkId, tag: u32, values: Arc<Values>, out: &mut Actions) {
-        self.send_message(Envelope { to, delivery: result(tag, values) }, out);
+        let rank = self.location.rank_of(to);
+        match self.root {
+            // Behind the results that all chunks are told, and before those that come later.
+            Some(_) => self.handle(ROOT, Packet::Told { rank, to, tag, values }, 0, out),
+            None => self.send_message(to, result(tag, values), out),
+        }
     }
 
     /// Sends a message to the rank that its chunk is on.
-    fn send_message(&mut self, envelope: Envelope, out: &mut Actions) {
-        self.send(self.location.rank_of(envelope.to), Packet::Message(envelope), 0, out);
+    fn send_message(&mut self, to: ChunkId, delivery: Delivery, out: &mut Actions) {
+        let envelope = Envelope { to, delivery, epoch: Epoch::default() };
+        self.send(self.location.rank_of(to), Packet::Message(envelope), 0, out);
     }
 
     /// Passes on partial results at once: this rank has nothing to do, or has not looked for long.
@@ -592,7 +634,7 @@ impl RankCore {
         for (root, part) in self.sections.take_all() {
             self.send(root, Packet::SectionPart(Box::new(part)), 0, out);
         }
-        if self.rank != ROOT {
+        if self.tree.rank != ROOT {
             for (array, sequence, partial) in self.reductions.take_all() {
                 self.pass_on(array, sequence, partial, out);
             }
@@ -603,13 +645,21 @@ impl RankCore {
     pub(crate) fn idle(&mut self, now_ns: u64, out: &mut Actions) {
         self.hurry(out);
         // Answer only with empty hands: a packet just sent would make the answer stale before it leaves.
-        if out.is_empty()
-            && self.traffic.postponed == 0
-            && !self.pressure.has_parked()
-            && let Some(wave) = self.traffic.probe.take()
-        {
-            let Traffic { sent, received, .. } = self.traffic;
-            self.send(ROOT, Packet::Answer { wave, sent, received }, now_ns, out);
+        let rests = self.search.postponed == 0 && !self.pressure.has_parked();
+        if out.is_empty() && rests && std::mem::take(&mut self.search.asked) {
+            self.answer(self.traffic, now_ns, out);
+        }
+    }
+
+    /// This rank or a child answers the search for quiescence.
+    fn answer(&mut self, traffic: Traffic, now_ns: u64, out: &mut Actions) {
+        let Some(total) = self.told.traffic.hear(&self.tree, |sum| *sum += traffic) else { return };
+        match &mut self.root {
+            None => self.send_up(Packet::Answer(total), now_ns, out),
+            Some(root) => {
+                let step = root.quiescence.answer(total);
+                self.search(step, out);
+            }
         }
     }
 
@@ -624,25 +674,37 @@ impl RankCore {
     fn search(&mut self, step: Step, out: &mut Actions) {
         match step {
             Step::Wait => {}
-            Step::Wave(wave) => self.send_all(|| Packet::Probe { wave }, 0, out),
+            Step::Wave => self.spread(ROOT, Packet::Probe, 0, out),
             Step::Quiescent => {
                 let root = self.root.as_mut().expect("rank 0 searches");
                 let waiting = std::mem::take(&mut root.at_quiescence);
                 if waiting.is_empty() {
                     let open = self.reductions.unfinished();
-                    return self.send_all(|| Packet::Explain { open: open.clone() }, 0, out);
+                    return self.spread(ROOT, Packet::Explain { open }, 0, out);
                 }
                 root.quiescence.go_on();
-                waiting.into_iter().for_each(|envelope| self.send_message(envelope, out));
-            }
-            Step::Explained(lines) => {
-                let arrays = &self.arrays;
-                let root = self.root.as_ref().expect("rank 0 searches");
-                let mut waiting = root.coordinator.explain(|array| array_text(arrays, array));
-                waiting.extend(lines);
-                self.fail(Error::Stalled { waiting }, out);
+                for Envelope { to, delivery, .. } in waiting {
+                    self.send_message(to, delivery, out);
+                }
             }
         }
+    }
+
+    /// This rank or a child has said what waits there.
+    fn waiting(&mut self, waiting: Waiting, out: &mut Actions) {
+        let joined = self.told.waiting.hear(&self.tree, |all| {
+            all.lines.extend(waiting.lines);
+            all.reported.extend(waiting.reported);
+        });
+        let Some(Waiting { lines, reported }) = joined else { return };
+        let Some(root) = &mut self.root else {
+            return self.send_up(Packet::Waiting(Waiting { lines, reported }), 0, out);
+        };
+        root.coordinator.hear(reported);
+        let arrays = &self.arrays;
+        let mut waiting = root.coordinator.explain(|array| array_text(arrays, array));
+        waiting.extend(lines);
+        self.fail(Error::Stalled { waiting }, out);
     }
 
     /// Answers [`Action::Explain`] with what the chunks wait for; adds what the rank itself knows.
@@ -668,7 +730,8 @@ impl RankCore {
             lines.extend(empty.map(|(array, _)| format!("{} was set up without chunks", name(array))));
             lines.extend(self.reductions.explain(name));
         }
-        self.send(ROOT, Packet::Waiting { lines, reported: self.syncs.reported() }, 0, out);
+        let reported = self.syncs.reported().into_iter().chain(self.ascent.tallies()).collect();
+        self.waiting(Waiting { lines, reported }, out);
     }
 
     /// A chunk's name for people.

@@ -1,7 +1,7 @@
 //! Reductions: every chunk of an array contributes, one result comes back as an ordinary message.
 //!
-//! Contributions combine on the way: each rank adds up its own and its children's in a tree of ranks (arity
-//! [`ARITY`]) and passes the partial result to its parent, rank 0 being the root. Partial results are additive and
+//! Contributions combine on the way: each rank adds up its own and its children's in the [tree](super::tree) of ranks and
+//! passes the partial result to its parent, rank 0 being the root. Partial results are additive and
 //! counted by a [`Tally`], so *when* one is passed on is a matter of speed only: a rank passes on what it has as soon
 //! as all its own chunks have contributed, what comes later at once, and whatever is left when it has nothing else to do or has worked for long. No contribution is tied
 //! to a rank, so chunks may migrate with contributions in flight.
@@ -19,9 +19,6 @@ use super::census::{Report, Tally};
 use super::own::Own;
 use crate::ids::{ArrayId, ChunkId, Rank};
 use crate::wire;
-
-/// Children per rank in the tree of partial results.
-const ARITY: u32 = 8;
 
 /// The operation that combines contributions, element by element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -333,7 +330,6 @@ struct Pending {
 /// One rank's part of all reductions.
 #[derive(Debug)]
 pub(crate) struct Reductions {
-    rank: Rank,
     pending: BTreeMap<(ArrayId, u64), Pending>,
     /// For each array, the next reduction that own chunks have not all contributed to.
     open: Vec<u64>,
@@ -346,18 +342,7 @@ pub(crate) struct Reductions {
 impl Reductions {
     pub(crate) fn new(rank: Rank, populations: &[u64]) -> Reductions {
         let roots = if rank.0 == 0 { populations.iter().map(|&p| (0, p)).collect() } else { Vec::new() };
-        Reductions {
-            rank,
-            pending: BTreeMap::new(),
-            open: vec![0; populations.len()],
-            roots,
-            uncombined: None,
-        }
-    }
-
-    /// The rank that partial results of `rank` go to; none for the root.
-    pub(crate) fn parent(&self) -> Option<Rank> {
-        (self.rank.0 > 0).then(|| Rank((self.rank.0 - 1) / ARITY))
+        Reductions { pending: BTreeMap::new(), open: vec![0; populations.len()], roots, uncombined: None }
     }
 
     /// Adds a contribution of an own chunk. True if all `local` chunks of the array here have now contributed.

@@ -19,6 +19,7 @@ use crate::arrays::core::codec::ArrayCodec;
 use crate::arrays::core::erased::{Described, ErasedArray, ErasedSlot};
 use crate::arrays::core::handler::Facts;
 use crate::arrays::core::rank::RankCore;
+use crate::arrays::core::tree::Tree;
 use crate::config::Config;
 use crate::error::Error;
 use crate::ids::{ArrayId, ChunkId, Rank, SyncId, WorkerId};
@@ -39,6 +40,8 @@ pub(crate) struct RankParts {
     pub(crate) recording: Arc<Recording>,
     /// All ranks, this one among them.
     pub(crate) places: Arc<[RankPlace]>,
+    /// Children of a rank in the tree of ranks.
+    pub(crate) arity: u32,
 }
 
 /// Puts a rank together. Called by the thread that will be its worker 0.
@@ -58,8 +61,9 @@ pub(crate) fn build_rank(
         chosen => chosen,
     };
     let (strategy, reports) = (parts.strategy, config.lb_reports);
+    let tree = Tree { rank, ranks, arity: parts.arity };
     let core =
-        RankCore::new(rank, &parts.places, arrays.clone(), strategy, reports, config.mail_limit, checksum);
+        RankCore::new(tree, &parts.places, arrays.clone(), strategy, reports, config.mail_limit, checksum);
     let gauges = Gauges::new(workers, background);
     let measures = config.measure && config.simulate.is_none();
     RankShared {

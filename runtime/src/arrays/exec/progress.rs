@@ -11,7 +11,8 @@ use super::mailbox::By;
 use super::plane::Core;
 use super::worker::Worker;
 use crate::arrays::core::action::Action;
-use crate::arrays::core::envelope::{Delivery, Envelope};
+use crate::arrays::core::crossings::Epoch;
+use crate::arrays::core::envelope::Envelope;
 use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::mail::{Blanks, Letter};
 use crate::arrays::core::packet::{Cargo, Journey, Packet, Traveller};
@@ -88,7 +89,7 @@ impl Worker<'_> {
 
     /// A chunk has come: gives it a cell, its mail, and what waited for it.
     fn admit(&mut self, core: &mut Core, traveller: Traveller) {
-        let Traveller { chunk, cargo, mut mail, journey, bytes } = traveller;
+        let Traveller { chunk, cargo, mut mail, journey, bytes, .. } = traveller;
         let Cargo::Live(mut slot) = cargo else { unreachable!("chunks are decoded with their packets") };
         let next_sync = SyncId(slot.passport().syncs.next);
         let in_handler = self.instruments.in_handler();
@@ -142,8 +143,8 @@ impl Worker<'_> {
         let (bytes, mail) = (slot.state_bytes(), mail.into_messages().collect());
         slot.on_depart();
         tracing::debug!(?chunk, to = to.0, "departs");
-        let journey = Some(journey);
-        let traveller = Box::new(Traveller { chunk, cargo: Cargo::Live(slot), mail, bytes, journey });
+        let (cargo, journey, epoch) = (Cargo::Live(slot), Some(journey), Epoch::default());
+        let traveller = Box::new(Traveller { chunk, cargo, mail, bytes, journey, epoch });
         self.with_core(|core, now_ns, out| core.released(traveller, to, now_ns, out));
         if let Some(recorder) = self.instruments.recorder() {
             recorder.departed(chunk, to, bytes, self.shared.clock.now_ns());
@@ -193,7 +194,7 @@ impl Worker<'_> {
     pub(crate) fn receive(&mut self, from: Rank, packet: Packet, blanks: &mut Blanks) {
         tracing::trace!(hop = 3, "Transport::poll");
         let packet = match packet {
-            Packet::Message(Envelope { to, delivery }) => return self.receive_message(to, delivery, blanks),
+            Packet::Message(envelope) => return self.receive_message(envelope, blanks),
             other => other,
         };
         let packet = self.welcome(packet);
@@ -207,14 +208,20 @@ impl Worker<'_> {
     }
 
     /// The short way for what comes most often.
-    fn receive_message(&mut self, to: ChunkId, delivery: Delivery, blanks: &mut Blanks) {
+    fn receive_message(&mut self, envelope: Envelope, blanks: &mut Blanks) {
+        let Envelope { to, delivery, epoch } = envelope;
         let mut core = self.shared.plane.lock();
         let mut unread = Some(blanks.write(to, delivery.from, delivery.bytes, || delivery.payload));
-        if let Some(cell) = core.rank.message_received(to) {
+        let (cell, drained) = core.rank.message_received(to, epoch);
+        if let Some(cell) = cell {
             unread = unread.and_then(|letter| self.push(cell, letter, By::Core));
         }
         // Its chunk has not arrived, or was removed between the look and the push.
         unread.into_iter().for_each(|early| core.rank.location.stash(to, early.message));
+        drop(core);
+        if drained {
+            self.with_core(|core, now_ns, out| core.drained(now_ns, out));
+        }
     }
 
     /// Tells a chunk that it has arrived: user code, so before the core is locked.

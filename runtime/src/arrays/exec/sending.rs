@@ -10,6 +10,7 @@ use super::in_hand::InHand;
 use super::mailbox::{By, Pushed};
 use super::plane::Core;
 use super::worker::Worker;
+use crate::arrays::core::crossings::Epoch;
 use crate::arrays::core::envelope::{Delivery, Envelope, LETTER_BYTES, Payload};
 use crate::arrays::core::handler::Effect;
 use crate::arrays::core::location::Route;
@@ -110,13 +111,14 @@ impl Worker<'_> {
     ) {
         let (to, delivery) = (letter.to, blanks.read(letter));
         let Route::There(rank) = route else { return core.rank.location.stash(to, delivery) };
-        let sent = core.rank.message_sent(rank, delivery.bytes);
+        let (epoch, sent) = core.rank.message_sent(rank, delivery.bytes);
+        let message = Packet::Message(Envelope { to, delivery, epoch });
         if self.gateway.drives() && !core.has_outbound() {
             drop(core);
             tracing::trace!(hop = 3, "Transport::send");
-            self.gateway.hand_over(rank, Packet::Message(Envelope { to, delivery }));
+            self.gateway.hand_over(rank, message);
         } else {
-            self.gateway.transmit(&mut core, rank, Packet::Message(Envelope { to, delivery }));
+            self.gateway.transmit(&mut core, rank, message);
             drop(core);
             self.gateway.hand_over_all();
         }
@@ -157,7 +159,8 @@ impl Worker<'_> {
 
     pub(super) fn send_at_quiescence(&mut self, mut letter: Box<Letter>) {
         if self.look_at_send(&mut letter) {
-            let envelope = Box::new(Envelope { to: letter.to, delivery: letter.message });
+            let (to, delivery, epoch) = (letter.to, letter.message, Epoch::default());
+            let envelope = Box::new(Envelope { to, delivery, epoch });
             self.with_core(|core, _, out| core.send_at_quiescence(envelope, out));
             // On rank 0 it searches from now on.
             self.shared.scheduler.wake_driver();
@@ -228,7 +231,9 @@ impl Worker<'_> {
             self.record_send(letter.to, &letter.message);
         }
         let Some(codec) = &self.shared.wire else { return true };
-        match codec.round_trip(Packet::Message(Envelope { to: letter.to, delivery: letter.message.take() })) {
+        // It is routed afterwards, and gets its epoch then.
+        let (to, delivery, epoch) = (letter.to, letter.message.take(), Epoch::default());
+        match codec.round_trip(Packet::Message(Envelope { to, delivery, epoch })) {
             Ok(Packet::Message(envelope)) => letter.message = envelope.delivery,
             Ok(other) => unreachable!("{other:?} was a message"),
             Err(error) => {

@@ -49,6 +49,9 @@ const WEIGHT_MAX: u64 = 8;
 /// Searches for quiescence that may fail in a row before the simulation itself is at fault.
 const SEARCHES_MAX: u32 = 16;
 
+/// Children of a rank in the tree of ranks, one of these by seed: so that few ranks are a deep tree.
+const ARITIES: [u32; 3] = [2, 3, 8];
+
 struct SimRank {
     shared: RankShared,
     owner: Owner,
@@ -140,6 +143,7 @@ fn build(
         strategy: strategy.clone(),
         recording: recording.clone(),
         places: vec![RankPlace { host: 0, workers: 1 }; ranks as usize].into(),
+        arity: ARITIES[config.simulate.unwrap_or_default() as usize % ARITIES.len()],
     };
     let shared = build_rank(config, rank, described, &owner, parts);
     Ok((SimRank { shared, owner, now_ns }, chunks))

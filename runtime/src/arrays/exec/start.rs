@@ -14,6 +14,7 @@ use super::shared::RankShared;
 use super::worker::Worker;
 use crate::arrays::core::erased::Described;
 use crate::arrays::core::packet::Packet;
+use crate::arrays::core::tree::ARITY;
 use crate::arrays::report::Figures;
 use crate::error::Error;
 use crate::ids::WorkerId;
@@ -50,7 +51,7 @@ impl Start<'_> {
         recording.describe(name_chunk(&described.arrays), strategy.name());
         let places = places.collect();
         let scheduler = Scheduler::new(queues, team, spins);
-        let parts = RankParts { scheduler, clock, outcome, strategy, recording, places };
+        let parts = RankParts { scheduler, clock, outcome, strategy, recording, places, arity: ARITY };
         let built = build_rank(config, rank, described, &owner, parts);
         let shared = &built;
         thread::scope(|scope| {

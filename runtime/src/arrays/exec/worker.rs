@@ -23,6 +23,7 @@ use super::shared::RankShared;
 use super::simulated::Simulated;
 use super::timers::Timers;
 use crate::arrays::core::collect::Arrival;
+use crate::arrays::core::crossings::Epoch;
 use crate::arrays::core::envelope::{Delivery, Payload};
 use crate::arrays::core::erased::ErasedSlot;
 use crate::arrays::core::handler::{Effect, Outlet};
@@ -270,9 +271,9 @@ impl<'r> Worker<'r> {
                     child.passport().reductions = passport.reductions.child();
                     child.passport().syncs = passport.syncs.child();
                     let chunk = ChunkId { array: chunk.array, key };
-                    let cargo = Cargo::Live(child);
+                    let (cargo, mail, epoch) = (Cargo::Live(child), Vec::new(), Epoch::default());
                     let traveller =
-                        Box::new(Traveller { chunk, cargo, mail: Vec::new(), bytes: 0, journey: None });
+                        Box::new(Traveller { chunk, cargo, mail, bytes: 0, journey: None, epoch });
                     self.with_core(|core, _, out| core.insert(traveller, out));
                 }
                 Effect::AtSync { bytes } => self.at_sync(chunk, slot, cell, bytes),

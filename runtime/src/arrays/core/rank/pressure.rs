@@ -3,16 +3,18 @@
 
 use super::{Actions, RankCore};
 use crate::arrays::core::action::Action;
+use crate::arrays::core::crossings::Epoch;
 use crate::arrays::core::packet::Packet;
 use crate::arrays::core::pressure::Sent;
 use crate::ids::{CellId, ROOT, Rank};
 
 impl RankCore {
-    /// A message of so many bytes leaves for another rank, by the route that was just looked up.
+    /// A message of so many bytes leaves for another rank, by the route that was just looked up: of which epoch it is, and
+    /// what follows from it.
     #[inline]
-    pub(crate) fn message_sent(&mut self, to: Rank, bytes: u64) -> Sent {
+    pub(crate) fn message_sent(&mut self, to: Rank, bytes: u64) -> (Epoch, Sent) {
         self.traffic.sent += 1;
-        self.pressure.sent(to, bytes)
+        (self.crossings.leave(to), self.pressure.sent(to, bytes))
     }
 
     /// A mark is due behind what was sent to a rank.
@@ -27,7 +29,7 @@ impl RankCore {
         for (to, bytes) in self.pressure.take_owed() {
             self.send(to, Packet::Room { bytes }, 0, out);
         }
-        let freed = self.pressure.release(self.rank);
+        let freed = self.pressure.release(self.tree.rank);
         self.run_again(freed, out);
     }
 
@@ -100,21 +102,23 @@ mod tests {
     use lb_strategies::balancer::RankPlace;
 
     use super::*;
+    use crate::arrays::core::tree::{ARITY, Tree};
 
     #[test]
     fn a_rank_with_a_parked_token_answers_no_search() {
         let strategy = lb_strategies::ARRAYS.parse("none").expect("it is in the table").into();
         let places = [RankPlace { host: 0, workers: 1 }; 2];
-        let mut core = RankCore::new(Rank(1), &places, [].into(), strategy, false, 100, 0);
+        let tree = Tree { rank: Rank(1), ranks: 2, arity: ARITY };
+        let mut core = RankCore::new(tree, &places, [].into(), strategy, false, 100, 0);
         let mut out = Actions::new();
         core.press(CellId(3), vec![Rank(1)]);
         assert!(core.parks(CellId(3)));
-        core.receive(ROOT, Packet::Probe { wave: 1 }, 0, &mut out);
+        core.receive(ROOT, Packet::Probe, 0, &mut out);
         core.idle(0, &mut out);
         assert!(out.is_empty(), "{out:?}");
         core.has_room(&mut out);
         assert!(matches!(out.pop_front(), Some(Action::Run(CellId(3)))));
         core.idle(0, &mut out);
-        assert!(matches!(out.pop_front(), Some(Action::Send(ROOT, Packet::Answer { wave: 1, .. }))));
+        assert!(matches!(out.pop_front(), Some(Action::Send(ROOT, Packet::Answer(_)))));
     }
 }

@@ -1,14 +1,13 @@
 //! A sync as one rank goes through it: hands each input to its owner, [`collect`](crate::arrays::core::collect),
 //! [`coordinator`](crate::arrays::core::coordinator) or [`balance`](crate::arrays::core::balance), and does what that says.
 
-use std::sync::Arc;
-
 use lb_strategies::{Assignment, Snapshot};
 
 use super::{Actions, RankCore};
 use crate::arrays::core::action::Action;
+use crate::arrays::core::ascent::{Collected, Upwards};
 use crate::arrays::core::balance::{Leaver, Move, Step};
-use crate::arrays::core::collect::{Arrival, Collected, MeasuredChunk, Reports};
+use crate::arrays::core::collect::{Arrival, MeasuredChunk, MeasuredRank, Reports};
 use crate::arrays::core::envelope::{Delivery, Payload};
 use crate::arrays::core::packet::{Journey, Packet, Traveller};
 use crate::error::Error;
@@ -52,6 +51,7 @@ impl RankCore {
         out: &mut Actions,
     ) {
         let Reports { sync, tallies, arrivals } = reports;
+        self.syncs.sampled(sync);
         let standing = arrivals.iter().filter(|arrival| self.blocking && arrival.stands);
         let waited = standing.count() as u64;
         let measured = |(arrival, &cpu_ns): (Arrival, &u64)| MeasuredChunk {
@@ -63,8 +63,34 @@ impl RankCore {
             wish: arrival.wish,
         };
         let chunks = arrivals.into_iter().zip(loads).map(measured).collect();
-        let collected = Collected { sync, tallies, chunks, waited, sample, now_ns };
-        self.send(ROOT, Packet::Collected(Box::new(collected)), now_ns, out);
+        let ranks = vec![MeasuredRank { rank: self.tree.rank, sample, chunks }];
+        let collected = Collected { sync, tallies, ranks, waited, first_ns: now_ns, last_ns: now_ns };
+        self.collected(collected, now_ns, out);
+    }
+
+    /// This rank, or ranks below it, report to a sync.
+    pub(super) fn collected(&mut self, collected: Collected, now_ns: u64, out: &mut Actions) {
+        let Some(root) = &mut self.root else {
+            self.ascent.add(collected);
+            return self.report(now_ns, out);
+        };
+        let expected = root.coordinator.collect(collected);
+        out.extend(expected.map(|expected| Action::Decide(Box::new(expected))));
+    }
+
+    /// Passes on the reports to syncs to which nobody here and below has yet to come.
+    pub(super) fn report(&mut self, now_ns: u64, out: &mut Actions) {
+        if self.root.is_some() {
+            return;
+        }
+        let Upwards { reports, next } = self.ascent.pass_on(self.syncs.next());
+        let Some(next) = next else { return };
+        if reports.is_empty() {
+            self.send_up(Packet::Due(next), now_ns, out);
+        }
+        for collected in reports {
+            self.send_up(Packet::Collected(Box::new(collected), next), now_ns, out);
+        }
     }
 
     /// Answers [`Action::Decide`].
@@ -79,8 +105,8 @@ impl RankCore {
         let root = self.root.as_mut().expect("only rank 0 is asked to decide");
         let decision = root.coordinator.decide(expected, assignment, decide_ns, now_ns);
         if self.blocking {
-            let moves: Arc<[Move]> = decision.moves.into();
-            self.send_all(|| Packet::Moves { sync: decision.sync, moves: moves.clone() }, now_ns, out);
+            let (sync, moves) = (decision.sync, decision.moves.into());
+            self.spread(ROOT, Packet::Moves { sync, moves }, now_ns, out);
         }
         // The next sync may have become complete meanwhile.
         let root = self.root.as_mut().expect("only rank 0 is asked to decide");
@@ -100,7 +126,7 @@ impl RankCore {
         }
         self.fates.migrations += 1;
         self.broadcasts.start_log();
-        for elsewhere in moves.iter().filter(|elsewhere| elsewhere.from != self.rank) {
+        for elsewhere in moves.iter().filter(|elsewhere| elsewhere.from != self.tree.rank) {
             self.location.moved(elsewhere.chunk, elsewhere.to);
         }
         self.migrate(steps, now_ns, out);
@@ -113,12 +139,26 @@ impl RankCore {
         self.migrate(steps, now_ns, out);
     }
 
-    pub(super) fn marker(&mut self, sync: SyncId, now_ns: u64, out: &mut Actions) {
-        let steps = self.migrations.marker(sync);
+    /// The last message under the old routes has come, and lies where its chunk finds it.
+    pub(crate) fn drained(&mut self, now_ns: u64, out: &mut Actions) {
+        let steps = self.migrations.drained();
         self.migrate(steps, now_ns, out);
     }
 
-    fn migrate(&mut self, steps: Vec<Step>, now_ns: u64, out: &mut Actions) {
+    /// This rank or a child has flushed, with those below it: the bytes that have moved to them.
+    pub(super) fn flushed(&mut self, moved_bytes: u64, now_ns: u64, out: &mut Actions) {
+        let join = |sum: &mut u64| *sum = sum.saturating_add(moved_bytes);
+        let Some(moved_bytes) = self.told.flushed.hear(&self.tree, join) else { return };
+        match &mut self.root {
+            None => self.send_up(Packet::Flushed { moved_bytes }, now_ns, out),
+            Some(root) => {
+                root.coordinator.flushed(moved_bytes, now_ns);
+                self.spread(ROOT, Packet::Land, now_ns, out);
+            }
+        }
+    }
+
+    fn migrate(&mut self, steps: impl IntoIterator<Item = Step>, now_ns: u64, out: &mut Actions) {
         for step in steps {
             match step {
                 Step::Hold(cells) => {
@@ -130,9 +170,7 @@ impl RankCore {
                     self.forget_pressed(cell, out);
                     out.push_back(Action::Release { chunk, cell, to, journey });
                 }
-                Step::Flushed { sync, moved_bytes } => {
-                    self.send(ROOT, Packet::Flushed { sync, moved_bytes }, now_ns, out);
-                }
+                Step::Flushed { moved_bytes } => self.flushed(moved_bytes, now_ns, out),
             }
         }
     }
@@ -146,9 +184,8 @@ impl RankCore {
         }
         // Those who stay may all have come to the next sync before the last leaver stopped.
         self.sample_complete(out);
-        for rank in self.others() {
-            self.send(rank, Packet::Marker { sync }, now_ns, out);
-        }
+        self.report(now_ns, out);
+        self.cut(now_ns, out);
     }
 
     /// A released chunk goes to its new rank.
@@ -170,7 +207,7 @@ impl RankCore {
         let holder = self.location.rank_of(chunk);
         let comes = self.migrations.expects(chunk);
         // Rank `by` may know of a move to this rank that this one has not heard of yet.
-        if holder != self.rank || comes || self.cell_of(chunk).is_some() {
+        if holder != self.tree.rank || comes || self.cell_of(chunk).is_some() {
             let chunk = self.describe(chunk);
             return self.fail(Error::IndexInUse { chunk, rank: holder, by }, out);
         }
@@ -199,8 +236,8 @@ impl RankCore {
         mail
     }
 
-    pub(super) fn land(&mut self, sync: SyncId, out: &mut Actions) {
-        let travellers = self.migrations.land(sync);
+    pub(super) fn land(&mut self, out: &mut Actions) {
+        let travellers = self.migrations.land();
         if !travellers.is_empty() {
             self.begin_phase(out);
         }

@@ -1,21 +1,19 @@
+use std::sync::Arc;
+
 use super::*;
+use crate::arrays::core::crossings::{Counts, Epoch};
 use crate::arrays::core::erased::ErasedArray;
 use crate::arrays::core::packet::Cargo;
 use crate::arrays::core::rank::idlers::{Idlers, arrival};
+use crate::arrays::core::tree::{ARITY, Tree};
 use crate::ids::SyncId;
 use lb_strategies::balancer::RankPlace;
 
 /// A report to `sync` from a rank that has nothing to report on.
 fn collected(sync: SyncId) -> Packet {
-    let sample = Sample::default();
-    Packet::Collected(Box::new(Collected {
-        sync,
-        tallies: Vec::new(),
-        chunks: Vec::new(),
-        waited: 0,
-        sample,
-        now_ns: 0,
-    }))
+    let (tallies, ranks) = (Vec::new(), Vec::new());
+    let collected = Collected { sync, tallies, ranks, waited: 0, first_ns: 0, last_ns: 0 };
+    Packet::Collected(Box::new(collected), None)
 }
 
 fn phases_to_decide(out: &mut Actions) -> Vec<(u64, Snapshot)> {
@@ -45,7 +43,7 @@ fn a_sync_that_completes_when_the_last_leaver_stops_is_reported() {
     core.at_sync(arrival(leaver, SyncId(0)), &mut out);
     assert_eq!(syncs_to_sample(&mut out), [SyncId(0)]);
     let moves = [Move { chunk: arrival(leaver, SyncId(0)).chunk, from: Rank(1), to: ROOT }];
-    core.receive(ROOT, Packet::Moves { sync: SyncId(0), moves: moves.into() }, 0, &mut out);
+    core.receive(ROOT, Packet::Moves { sync: SyncId(0), moves: moves.to_vec().into() }, 0, &mut out);
     core.at_sync(arrival(stayer, SyncId(1)), &mut out);
     assert_eq!(syncs_to_sample(&mut out), [SyncId(0); 0], "the leaver may still be running");
     core.held(0, &mut out);
@@ -58,6 +56,7 @@ fn a_rank_whose_mail_may_be_about_to_leave_does_not_stand_still() {
     let mut out = Actions::new();
     for key in [0, 1] {
         core.created(arrival(key, SyncId(0)).chunk, arrival(key, SyncId(0)).cell);
+        core.at_sync(arrival(key, SyncId(0)), &mut out);
     }
     let stands_still = |core: &mut RankCore, out: &mut Actions| {
         out.clear();
@@ -65,14 +64,14 @@ fn a_rank_whose_mail_may_be_about_to_leave_does_not_stand_still() {
         !out.is_empty()
     };
     let moves = [Move { chunk: arrival(1, SyncId(0)).chunk, from: Rank(1), to: ROOT }];
-    core.receive(ROOT, Packet::Moves { sync: SyncId(0), moves: moves.into() }, 0, &mut out);
+    core.receive(ROOT, Packet::Moves { sync: SyncId(0), moves: moves.to_vec().into() }, 0, &mut out);
     core.press(CellId(0), vec![Rank(1)]);
     assert!(core.parks(CellId(0)));
     assert!(!stands_still(&mut core, &mut out));
     core.held(0, &mut out);
-    core.receive(ROOT, Packet::Marker { sync: SyncId(0) }, 0, &mut out);
+    core.receive(ROOT, Packet::Expect(Counts::default()), 0, &mut out);
     assert!(!stands_still(&mut core, &mut out));
-    core.receive(ROOT, Packet::Land { sync: SyncId(0) }, 0, &mut out);
+    core.receive(ROOT, Packet::Land, 0, &mut out);
     assert!(stands_still(&mut core, &mut out));
 }
 
@@ -80,12 +79,14 @@ fn rank_of(ranks: usize, rank: Rank) -> RankCore {
     let strategy = lb_strategies::ARRAYS.parse("refine").expect("it is in the table").into();
     let places = vec![RankPlace { host: 0, workers: 1 }; ranks];
     let idlers: Arc<dyn ErasedArray> = Arc::new(Idlers { chunks: 2, home: |_, _| Rank(1) });
-    RankCore::new(rank, &places, [idlers].into(), strategy, false, u64::MAX, 0)
+    let tree = Tree { rank, ranks: ranks as u32, arity: ARITY };
+    RankCore::new(tree, &places, [idlers].into(), strategy, false, u64::MAX, 0)
 }
 
 fn traveller(key: u64, journey: Option<Journey>) -> Packet {
     let chunk = arrival(key, SyncId(0)).chunk;
-    Packet::Arrive(Box::new(Traveller { chunk, cargo: Cargo::Follows, mail: Vec::new(), bytes: 0, journey }))
+    let (cargo, mail, epoch) = (Cargo::Follows, Vec::new(), Epoch::default());
+    Packet::Arrive(Box::new(Traveller { chunk, cargo, mail, bytes: 0, journey, epoch }))
 }
 
 /// The actions of rank 1 for a chunk that comes to it at sync 0, or is inserted there.
@@ -93,11 +94,10 @@ fn on_arrival(core: &mut RankCore, migrates: bool) -> Vec<&'static str> {
     let (mut out, from) = (Actions::new(), Rank(2));
     if migrates {
         let moves = [Move { chunk: arrival(5, SyncId(0)).chunk, from, to: Rank(1) }];
-        core.receive(ROOT, Packet::Moves { sync: SyncId(0), moves: moves.into() }, 0, &mut out);
-        core.receive(ROOT, Packet::Marker { sync: SyncId(0) }, 0, &mut out);
-        core.receive(from, Packet::Marker { sync: SyncId(0) }, 0, &mut out);
+        core.receive(ROOT, Packet::Moves { sync: SyncId(0), moves: moves.to_vec().into() }, 0, &mut out);
+        core.receive(ROOT, Packet::Expect(Counts::default()), 0, &mut out);
         core.receive(from, traveller(5, Some(Journey { broadcasts: 0 })), 0, &mut out);
-        core.receive(ROOT, Packet::Land { sync: SyncId(0) }, 0, &mut out);
+        core.receive(ROOT, Packet::Land, 0, &mut out);
     } else {
         core.receive(from, traveller(5, None), 0, &mut out);
     }
@@ -140,7 +140,8 @@ fn a_sync_that_completes_during_a_decision_is_decided_next_whether_anybody_waits
     for spec in ["none", "refine"] {
         let strategy = lb_strategies::ARRAYS.parse(spec).expect("it is in the table").into();
         let alone = [RankPlace { host: 0, workers: 1 }];
-        let mut core = RankCore::new(ROOT, &alone, [].into(), strategy, false, u64::MAX, 0);
+        let tree = Tree { rank: ROOT, ranks: 1, arity: ARITY };
+        let mut core = RankCore::new(tree, &alone, [].into(), strategy, false, u64::MAX, 0);
         let mut out = Actions::new();
         core.receive(ROOT, collected(SyncId(0)), 0, &mut out);
         let first = phases_to_decide(&mut out).pop().expect("nobody is missing");

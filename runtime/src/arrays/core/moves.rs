@@ -1,0 +1,75 @@
+//! The moves of a sync, on their way down the [tree](super::tree) of ranks.
+//!
+//! Every rank hears of every move and passes all of them on to its children. Where that is to other processes, rank 0 has
+//! encoded them once and every other rank sends on the bytes that it was sent: a copy of a pointer for each child, not the
+//! work of encoding thousands of moves.
+
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
+use lb_strategies::balancer::Move;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
+
+use crate::wire::{self, bulk};
+
+/// A list of moves, shared; and once it has been between processes its encoding.
+#[derive(Clone, Debug)]
+pub(crate) struct Moves {
+    all: Arc<[Move]>,
+    encoded: Arc<OnceLock<Arc<[u8]>>>,
+}
+
+impl From<Vec<Move>> for Moves {
+    fn from(all: Vec<Move>) -> Moves {
+        Moves { all: all.into(), encoded: Arc::default() }
+    }
+}
+
+impl Deref for Moves {
+    type Target = [Move];
+
+    fn deref(&self) -> &[Move] {
+        &self.all
+    }
+}
+
+impl Serialize for Moves {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let bytes = match self.encoded.get() {
+            Some(bytes) => bytes,
+            None => {
+                let bytes = wire::encode(&&self.all[..]).map_err(ser::Error::custom)?;
+                self.encoded.get_or_init(|| bytes.into())
+            }
+        };
+        bulk::serialize(bytes, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Moves {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Moves, D::Error> {
+        let bytes: Arc<[u8]> = bulk::deserialize(deserializer)?;
+        let all: Vec<Move> = wire::decode(&bytes).map_err(de::Error::custom)?;
+        Ok(Moves { all: all.into(), encoded: Arc::new(OnceLock::from(bytes)) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{ArrayId, ChunkId, Rank};
+
+    #[test]
+    fn moves_come_out_as_they_went_in_and_go_on_by_the_same_bytes() {
+        let one = |key| Move { chunk: ChunkId { array: ArrayId(1), key }, from: Rank(7), to: Rank(300) };
+        for moves in [0, 1, 10_000] {
+            let moves: Moves = Vec::from_iter((0..moves).map(one)).into();
+            let bytes = wire::encode(&moves).expect("numbers encode");
+            let came: Moves = wire::decode(&bytes).expect("it was encoded");
+            assert_eq!(came[..], moves[..]);
+            let before = came.encoded.get().map(|bytes| bytes.as_ptr());
+            assert_eq!(wire::encode(&came.clone()).expect("it was decoded"), bytes);
+            assert!(before.is_some() && came.encoded.get().map(|bytes| bytes.as_ptr()) == before);
+        }
+    }
+}

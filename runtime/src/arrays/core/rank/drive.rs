@@ -1,0 +1,222 @@
+//! Drives the cores of some ranks without workers: their chunks only send messages, come to syncs and move.
+//!
+//! A chunk that starts or resumes sends its messages and comes to the next sync. Whoever drives decides when a packet
+//! arrives, and when the handlers of leavers return.
+
+use lb_strategies::{Assignment, Snapshot};
+
+use super::idlers::{Idlers, arrival};
+use super::*;
+use crate::arrays::core::collect::{Arrival, Reports};
+use crate::arrays::core::packet::Cargo;
+use crate::measure::measured::Sample;
+
+/// What the chunks of a run do. They are numbered, and at home on the ranks in turn.
+#[derive(Clone, Copy)]
+pub(super) struct Plan {
+    pub(super) ranks: u32,
+    pub(super) arity: u32,
+    pub(super) chunks: u64,
+    pub(super) syncs: u64,
+    /// Whom a chunk sends a message to when it starts or resumes.
+    pub(super) sends_to: fn(u64, Plan) -> Vec<u64>,
+    /// Where it goes at a sync, if anywhere.
+    pub(super) goes_to: fn(u64, SyncId, Plan) -> Option<Rank>,
+}
+
+pub(super) struct Drive {
+    pub(super) plan: Plan,
+    pub(super) cores: Vec<RankCore>,
+    /// What was sent, from where and to where.
+    pub(super) sent: Vec<(Rank, Rank, Packet)>,
+    /// Handlers of leavers that have not returned, by rank.
+    pub(super) running: Vec<usize>,
+    /// Times that a chunk has moved, that a sync has moved any, and that a rank has landed.
+    pub(super) moved: usize,
+    migrations: usize,
+    landed: usize,
+    /// Rank of each chunk that runs, and the cells that each rank has given out.
+    places: BTreeMap<u64, Rank>,
+    cells: Vec<u32>,
+    next_sync: BTreeMap<u64, SyncId>,
+    /// Messages sent from chunk to chunk, and those that have come.
+    numbers: BTreeMap<(u64, u64), u32>,
+    came: BTreeMap<(u64, u64), Vec<u32>>,
+}
+
+impl Drive {
+    /// All chunks are made, and none has started.
+    pub(super) fn new(plan: Plan) -> Drive {
+        let Plan { ranks, arity, chunks, .. } = plan;
+        let places = vec![RankPlace { host: 0, workers: 1 }; ranks as usize];
+        let home = |key: u64, ranks: u32| Rank((key % u64::from(ranks)) as u32);
+        let idlers: Arc<dyn ErasedArray> = Arc::new(Idlers { chunks, home });
+        let arrays: Arc<[_]> = [idlers].into();
+        let strategy: Arc<dyn Strategy> = lb_strategies::ARRAYS.parse("rotate").expect("it is there").into();
+        let core = |rank| {
+            let tree = Tree { rank, ranks, arity };
+            RankCore::new(tree, &places, arrays.clone(), strategy.clone(), false, u64::MAX, 0)
+        };
+        let mut drive = Drive {
+            plan,
+            cores: (0..ranks).map(Rank).map(core).collect(),
+            sent: Vec::new(),
+            running: vec![0; ranks as usize],
+            moved: 0,
+            migrations: 0,
+            landed: 0,
+            places: (0..chunks).map(|key| (key, home(key, ranks))).collect(),
+            cells: vec![0; ranks as usize],
+            next_sync: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            came: BTreeMap::new(),
+        };
+        for key in 0..chunks {
+            let rank = home(key, ranks);
+            let cell = drive.new_cell(rank);
+            drive.cores[rank.index()].created(chunk(key), cell);
+        }
+        drive
+    }
+
+    /// Every chunk of a rank starts.
+    pub(super) fn start(&mut self, rank: Rank, now_ns: u64) {
+        let mut out = Actions::new();
+        self.cores[rank.index()].hello(&mut out);
+        for key in (rank.0.into()..self.plan.chunks).step_by(self.plan.ranks as usize) {
+            self.resume(rank, key, &mut out);
+        }
+        self.carry_out(rank, now_ns, out);
+    }
+
+    pub(super) fn receive(&mut self, from: Rank, to: Rank, packet: Packet, now_ns: u64) {
+        let mut out = Actions::new();
+        self.cores[to.index()].receive(from, packet, now_ns, &mut out);
+        self.carry_out(to, now_ns, out);
+    }
+
+    /// The handler of a leaver returns.
+    pub(super) fn held(&mut self, rank: Rank, now_ns: u64) {
+        let mut out = Actions::new();
+        self.running[rank.index()] -= 1;
+        self.cores[rank.index()].held(now_ns, &mut out);
+        self.carry_out(rank, now_ns, out);
+    }
+
+    /// A chunk that runs sends its messages.
+    pub(super) fn talk(&mut self, key: u64, now_ns: u64) {
+        let Some(&rank) = self.places.get(&key) else { return };
+        let mut out = Actions::new();
+        self.send_messages(rank, key, &mut out);
+        self.carry_out(rank, now_ns, out);
+    }
+
+    /// Checks that each message has come once, and those between two chunks in order.
+    pub(super) fn check(&self) {
+        let in_order = |(&pair, &sent): (_, &u32)| (pair, (0..sent).collect());
+        let expected: BTreeMap<(u64, u64), Vec<u32>> = self.numbers.iter().map(in_order).collect();
+        assert_eq!(self.came, expected, "each message once, and in order");
+        assert_eq!(self.landed, self.migrations * self.plan.ranks as usize, "everybody has landed");
+        assert!(self.next_sync.values().all(|next| next.0 == self.plan.syncs), "every chunk is through");
+    }
+
+    fn resume(&mut self, rank: Rank, key: u64, out: &mut Actions) {
+        self.send_messages(rank, key, out);
+        let next = self.next_sync.entry(key).or_default();
+        if next.0 == self.plan.syncs {
+            return;
+        }
+        let core = &mut self.cores[rank.index()];
+        let cell = core.location.cell(chunk(key)).expect("it is here");
+        assert!(core.at_sync(Arrival { cell, ..arrival(key, *next) }, out), "it waits for a decision");
+        *next = next.next();
+    }
+
+    fn send_messages(&mut self, rank: Rank, from: u64, out: &mut Actions) {
+        for to in (self.plan.sends_to)(from, self.plan) {
+            let number = self.numbers.entry((from, to)).or_default();
+            let (from, payload) = (Sender::new(chunk(from), *number), Payload::Encoded([].into()));
+            *number += 1;
+            self.cores[rank.index()].send_message(chunk(to), Delivery { from, bytes: 0, payload }, out);
+        }
+    }
+
+    /// A message or a call of the runtime reaches its chunk.
+    fn hear(&mut self, rank: Rank, key: u64, delivery: &Delivery, out: &mut Actions) {
+        match delivery.payload {
+            Payload::Encoded(_) => {
+                self.came.entry((delivery.from.key, key)).or_default().push(delivery.from.number);
+            }
+            _ => self.resume(rank, key, out),
+        }
+    }
+
+    fn carry_out(&mut self, rank: Rank, now_ns: u64, mut out: Actions) {
+        // As workers do: the second group of actions comes when there is nothing left of the first.
+        let mut later = Actions::new();
+        while let Some(action) = out.pop_front().or_else(|| later.pop_front()) {
+            let core = &mut self.cores[rank.index()];
+            match action {
+                Action::Release { .. } | Action::Sample(_) | Action::Decide(_) if !out.is_empty() => {
+                    later.push_back(action);
+                }
+                Action::Send(to, packet) => self.sent.push((rank, to, packet)),
+                Action::Deliver { to, delivery, .. } => self.hear(rank, to.key, &delivery, &mut out),
+                Action::Hold(cells) => self.running[rank.index()] += cells.len(),
+                Action::Admit(traveller) => self.admit(rank, &traveller, &mut out),
+                Action::Landed => {
+                    core.landed();
+                    self.landed += 1;
+                }
+                Action::Release { chunk, to, journey, .. } => {
+                    let (cargo, mail, epoch) = (Cargo::Follows, Vec::new(), Epoch::default());
+                    let traveller =
+                        Traveller { chunk, cargo, mail, bytes: 10, journey: Some(journey), epoch };
+                    core.released(Box::new(traveller), to, now_ns, &mut out);
+                }
+                Action::Sample(reports) => sample(core, reports, now_ns, &mut out),
+                Action::Decide(expected) => self.decide(&expected, now_ns, &mut out),
+                Action::Close(_) | Action::BeginPhase => self.places.retain(|&key, place| {
+                    *place != rank || self.cores[rank.index()].location.cell(chunk(key)).is_some()
+                }),
+                other => panic!("{other:?} has no part in a sync"),
+            }
+        }
+    }
+
+    fn admit(&mut self, rank: Rank, traveller: &Traveller, out: &mut Actions) {
+        let (key, cell) = (traveller.chunk.key, self.new_cell(rank));
+        let next = self.next_sync[&key];
+        self.places.insert(key, rank);
+        let mail = self.cores[rank.index()].admit(traveller.chunk, cell, traveller.journey, next);
+        mail.iter().for_each(|delivery| self.hear(rank, key, delivery, out));
+    }
+
+    fn new_cell(&mut self, rank: Rank) -> CellId {
+        self.cells[rank.index()] += 1;
+        CellId(self.cells[rank.index()])
+    }
+
+    fn decide(&mut self, expected: &Snapshot, now_ns: u64, out: &mut Actions) {
+        let (mut assignment, before) = (Assignment::current(expected), self.moved);
+        for (chunk, to) in expected.chunks.iter().zip(&mut assignment.ranks) {
+            *to = (self.plan.goes_to)(chunk.id.key, SyncId(expected.phase), self.plan).unwrap_or(*to);
+            self.moved += usize::from(*to != chunk.rank);
+        }
+        self.migrations += usize::from(self.moved > before);
+        self.cores[0].decided(expected, assignment, 0, now_ns, out);
+    }
+}
+
+fn chunk(key: u64) -> ChunkId {
+    ChunkId { array: ArrayId(0), key }
+}
+
+fn sample(core: &mut RankCore, reports: Reports, now_ns: u64, out: &mut Actions) {
+    // As long as real ones: they are encoded in as many bytes as they need.
+    let ns = 3_000_000_000;
+    let sample =
+        Sample { at_ns: ns, wall_ns: ns, cpu_ns: ns, chunk_ns: ns, idle_ns: ns, ..Sample::default() };
+    let loads = vec![10_000_000; reports.arrivals.len()];
+    core.sampled(reports, sample, &loads, now_ns, out);
+}
