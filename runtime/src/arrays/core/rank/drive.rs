@@ -35,7 +35,7 @@ pub(super) struct Drive {
     pub(super) moved: usize,
     migrations: usize,
     landed: usize,
-    /// Rank of each chunk that runs, and the cells that each rank has given out.
+    /// Rank of each chunk, or the one it leaves, and the cells that each rank has given out.
     places: BTreeMap<u64, Rank>,
     cells: Vec<u32>,
     next_sync: BTreeMap<u64, SyncId>,
@@ -105,7 +105,10 @@ impl Drive {
 
     /// A chunk that runs sends its messages.
     pub(super) fn talk(&mut self, key: u64, now_ns: u64) {
-        let Some(&rank) = self.places.get(&key) else { return };
+        let rank = self.places[&key];
+        if self.cores[rank.index()].location.cell(chunk(key)).is_none() {
+            return;
+        }
         let mut out = Actions::new();
         self.send_messages(rank, key, &mut out);
         self.carry_out(rank, now_ns, out);
@@ -176,9 +179,7 @@ impl Drive {
                 }
                 Action::Sample(reports) => sample(core, reports, now_ns, &mut out),
                 Action::Decide(expected) => self.decide(&expected, now_ns, &mut out),
-                Action::Close(_) | Action::BeginPhase => self.places.retain(|&key, place| {
-                    *place != rank || self.cores[rank.index()].location.cell(chunk(key)).is_some()
-                }),
+                Action::Close(_) | Action::BeginPhase => {}
                 other => panic!("{other:?} has no part in a sync"),
             }
         }

@@ -75,14 +75,14 @@ fn sync_of(ranks: u32, chunks: u64) -> Cost {
     };
     for rank in (0..ranks).map(Rank) {
         drive.start(rank, 0);
-        network.take(&mut drive);
+        network.take(&mut drive, rank);
     }
     let mut time_ns = 0;
     while let Some((at_ns, (from, to, packet))) = network.under_way.pop() {
         let now_ns = network.take_time(to, at_ns, &packet);
         let lands = matches!(packet, Packet::Land);
         drive.receive(from, to, packet, now_ns);
-        network.take(&mut drive);
+        network.take(&mut drive, to);
         time_ns = if lands { now_ns } else { time_ns };
     }
     drive.check();
@@ -97,16 +97,18 @@ fn sync_of(ranks: u32, chunks: u64) -> Cost {
 }
 
 impl Network {
-    /// Takes what ranks have sent, each packet when its sender is through with those before. The handlers of leavers
-    /// return at once.
-    fn take(&mut self, drive: &mut Drive) {
+    /// Takes what a rank has sent, each packet when it is through with those before. The handlers of leavers return at
+    /// once.
+    fn take(&mut self, drive: &mut Drive, rank: Rank) {
         loop {
             for (from, to, packet) in std::mem::take(&mut drive.sent) {
                 let sent_ns = self.take_time(from, 0, &packet);
                 self.under_way.at(sent_ns + UNDER_WAY_NS, (from, to, packet));
             }
-            let Some(rank) = drive.running.iter().position(|&running| running > 0) else { return };
-            drive.held(Rank(rank as u32), self.free_ns[rank]);
+            if drive.running[rank.index()] == 0 {
+                return;
+            }
+            drive.held(rank, self.free_ns[rank.index()]);
         }
     }
 
