@@ -7,9 +7,6 @@ use virtual_cluster::{Links, PoolRun, RunPool, Traces, Worker};
 
 /// A thousandth of the paper's durations.
 const MILLI: Nanos = SECOND / 1000;
-/// Pools of the great walk through seeds.
-const SEEDS: u64 = 10_000;
-
 /// SplitMix64: all that is random here.
 #[derive(Clone)]
 struct Draws(u64);
@@ -97,10 +94,16 @@ fn run(seed: u64, plan: &Plan) -> PoolRun {
     run.run()
 }
 
+/// Pools of the walk through seeds.
+#[expect(clippy::disallowed_methods, reason = "the length of the sweep is the caller's choice")]
+fn seeds() -> u64 {
+    std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(2000)
+}
+
 /// Invariants 1, 11 and 13: with delays, speeds that fall to 0, late workers, pools smaller than their workers.
 #[test]
 fn every_index_is_run_once_and_every_rank_closes_whatever_the_seed() {
-    for seed in 0..SEEDS {
+    for seed in 0..seeds() {
         let plan = plan(seed);
         let run = run(seed, &plan);
         let Plan { pool, spec, late, .. } = &plan;
