@@ -58,6 +58,9 @@ fn a_rank_whose_mail_may_be_about_to_leave_does_not_stand_still() {
         core.created(arrival(key, SyncId(0)).chunk, arrival(key, SyncId(0)).cell);
         core.at_sync(arrival(key, SyncId(0)), &mut out);
     }
+    for key in [0, 1] {
+        core.at_sync(arrival(key, SyncId(0)), &mut out);
+    }
     let stands_still = |core: &mut RankCore, out: &mut Actions| {
         out.clear();
         core.full_and_idle(out);
