@@ -16,23 +16,27 @@
 //! Caribou's chunks are measured and profiled as by default, and then neither.
 //!
 //! Started plainly it starts itself again under `mpirun -n 2` (another one: `MPIRUN`). An argument selects
-//! one question: `latency`, `rate`, `exchange` or `large`.
+//! one question: `latency`, `rate`, `exchange` or `large`. With `brief` rounds are many and short, a few ms each: on a
+//! machine that others use some are undisturbed, and the fastest of each contender are compared.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark reports to who started it")]
+#![expect(clippy::print_stdout, reason = "a benchmark reports to who started it")]
 
 use std::cell::RefCell;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use caribou::{Chunk, Config, Ctx, Placement, Runtime};
 use caribou_benches::figures::figure;
-use caribou_benches::{Contender, Setting, Spread, in_turn, seconds};
+use caribou_benches::{Contender, Setting, Spread, in_turn, job, seconds};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Equivalence, Source};
 use serde::{Deserialize, Serialize};
 
 const ROUNDS: usize = 9;
+/// Brief rounds, and the part of the others' length that they have.
+const ROUNDS_BRIEF: usize = 99;
+const BRIEF: u32 = 50;
 const TRIPS: u32 = 20_000;
 const BURSTS: u32 = 200;
 const BURST: u32 = 1024;
@@ -74,6 +78,15 @@ enum Message {
     Load(#[serde(with = "caribou::bulk")] Arc<Vec<u8>>),
 }
 
+fn is_asked(word: &str) -> bool {
+    std::env::args().skip(1).any(|argument| argument == word)
+}
+
+/// A round's length, which is this unless it is brief.
+fn length(usual: u32) -> u32 {
+    if is_asked("brief") { usual / BRIEF } else { usual }
+}
+
 impl Job {
     fn chunks(self) -> u32 {
         if self == Job::Exchange { CHUNKS } else { 2 }
@@ -83,10 +96,10 @@ impl Job {
 impl Side {
     fn new(job: Job) -> Side {
         let left = match job {
-            Job::Latency => TRIPS,
-            Job::Rate => BURSTS,
+            Job::Latency => length(TRIPS),
+            Job::Rate => length(BURSTS),
             Job::Exchange => 1,
-            Job::Large => LARGE_TRIPS,
+            Job::Large => length(LARGE_TRIPS),
         };
         Side { job, begun_ns: 0, left, heard: 0 }
     }
@@ -100,7 +113,7 @@ impl Side {
         }
         self.left -= 1;
         match self.job {
-            Job::Exchange => (0..CHUNKS).for_each(|chunk| ctx.send(chunk, Message::Token(HOPS))),
+            Job::Exchange => (0..CHUNKS).for_each(|chunk| ctx.send(chunk, Message::Token(length(HOPS)))),
             Job::Latency => ctx.send(1, Message::Ping(u64::from(self.left))),
             Job::Rate => {
                 for item in 0..BURST {
@@ -194,7 +207,7 @@ fn raw_rate(world: &SimpleCommunicator) -> f64 {
     let mut items = [0u64; WINDOW];
     world.barrier();
     seconds(|| {
-        for _ in 0..BURSTS {
+        for _ in 0..length(BURSTS) {
             for _ in 0..BURST as usize / WINDOW {
                 mpi::request::multiple_scope(WINDOW, |scope, requests| {
                     for item in &mut items {
@@ -223,7 +236,7 @@ fn raw_exchange(world: &SimpleCommunicator) -> f64 {
     let (sent, mut come) = ([0u64; WINDOW], [0u64; WINDOW]);
     world.barrier();
     seconds(|| {
-        for _ in 0..HOPS {
+        for _ in 0..length(HOPS) {
             mpi::request::multiple_scope(2 * WINDOW, |scope, requests| {
                 for (out, into) in sent.iter().zip(&mut come) {
                     requests.add(other.immediate_receive_into(scope, into));
@@ -236,29 +249,7 @@ fn raw_exchange(world: &SimpleCommunicator) -> f64 {
 }
 
 fn main() -> ExitCode {
-    match Config::from_env().expect("the environment is right").launch() {
-        caribou::Launch::Together { processes: 2, .. } => measure(),
-        caribou::Launch::Together { .. } => panic!("this is a benchmark of two processes"),
-        caribou::Launch::Alone => return start_under_mpirun(),
-    }
-    ExitCode::SUCCESS
-}
-
-fn start_under_mpirun() -> ExitCode {
-    #[expect(clippy::disallowed_methods, reason = "a benchmark asks which launcher to use")]
-    let mpirun = std::env::var("MPIRUN").unwrap_or_else(|_| "mpirun".into());
-    let me = std::env::current_exe().expect("a benchmark has a file");
-    let mut job = Command::new(&mpirun);
-    job.args(["-n", "2", "-bind-to", "core"]).arg(me).args(std::env::args_os().skip(1));
-    job.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    match job.status() {
-        Ok(status) if status.success() => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
-        Err(why) => {
-            eprintln!("skipped: {mpirun} does not start: {why}");
-            ExitCode::SUCCESS
-        }
-    }
+    job::of_two(measure)
 }
 
 fn measure() {
@@ -270,9 +261,13 @@ fn measure() {
     let runtime = RefCell::new(Runtime::with_communicator(&world, &config).expect("the processes connect"));
     let run = |config: &Config, job| chunks(&mut runtime.borrow_mut(), config, job);
 
-    let asked: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let is_asked = |question: &str| asked.is_empty() || asked.iter().any(|argument| argument == question);
-    let say = |what: &str, name: &str, spreads: [Spread; 3]| {
+    let rounds = if is_asked("brief") { ROUNDS_BRIEF } else { ROUNDS };
+    let one_is_asked = ["latency", "rate", "exchange", "large"].into_iter().any(is_asked);
+    let compare = |what: &str, name: &str, contenders: [Contender<'_>; 3], messages: u32| {
+        if one_is_asked && !is_asked(name) {
+            return;
+        }
+        let spreads = in_turn(rounds, contenders).map(|spread| spread.per(f64::from(messages) / 1e9));
         if world.rank() == 0 {
             print(what, name, spreads);
         }
@@ -281,54 +276,43 @@ fn measure() {
         let version = mpi::environment::library_version().unwrap_or_default();
         println!("{}", version.lines().next().unwrap_or("").trim_end_matches('\0'));
     }
+    let trips = length(TRIPS);
     let latency: [Contender<'_>; 3] = [
-        Box::new(|| raw_trips(&world, &mut [0u64], TRIPS)),
+        Box::new(|| raw_trips(&world, &mut [0u64], trips)),
         Box::new(|| run(&config, Job::Latency)),
         Box::new(|| run(&bare, Job::Latency)),
     ];
-    if is_asked("latency") {
-        let unit = 2.0 * f64::from(TRIPS) / 1e9;
-        say("8 bytes, one way", "latency", in_turn(ROUNDS, latency).map(|spread| spread.per(unit)));
-    }
+    compare("8 bytes, one way", "latency", latency, 2 * trips);
     let rate: [Contender<'_>; 3] = [
         Box::new(|| raw_rate(&world)),
         Box::new(|| run(&config, Job::Rate)),
         Box::new(|| run(&bare, Job::Rate)),
     ];
-    if is_asked("rate") {
-        let unit = f64::from(BURSTS * BURST) / 1e9;
-        say("small messages one way, each", "rate", in_turn(ROUNDS, rate).map(|spread| spread.per(unit)));
-    }
+    compare("small messages one way, each", "rate", rate, length(BURSTS) * BURST);
     let exchange: [Contender<'_>; 3] = [
         Box::new(|| raw_exchange(&world)),
         Box::new(|| run(&config, Job::Exchange)),
         Box::new(|| run(&bare, Job::Exchange)),
     ];
-    if is_asked("exchange") {
-        let unit = f64::from(CHUNKS * HOPS) / 1e9;
-        say(
-            "small messages both ways, each",
-            "exchange",
-            in_turn(ROUNDS, exchange).map(|spread| spread.per(unit)),
-        );
-    }
-    let mut load = vec![7u8; LARGE_BYTES];
+    compare("small messages both ways, each", "exchange", exchange, CHUNKS * length(HOPS));
+    let (mut load, large_trips) = (vec![7u8; LARGE_BYTES], length(LARGE_TRIPS));
     let large: [Contender<'_>; 3] = [
-        Box::new(|| raw_trips(&world, &mut load, LARGE_TRIPS)),
+        Box::new(|| raw_trips(&world, &mut load, large_trips)),
         Box::new(|| run(&config, Job::Large)),
         Box::new(|| run(&bare, Job::Large)),
     ];
-    if is_asked("large") {
-        let unit = 2.0 * f64::from(LARGE_TRIPS) / 1e9;
-        say("1 MiB, one way", "large", in_turn(ROUNDS, large).map(|spread| spread.per(unit)));
-    }
+    compare("1 MiB, one way", "large", large, 2 * large_trips);
 }
 
 fn print(what: &str, name: &str, [raw, default, bare]: [Spread; 3]) {
     println!("{what}, ns (medians, quartiles)");
     for (setting, spread) in [("raw", raw), ("default", default), ("bare", bare)] {
         let (ratio, rate) = (spread.per(raw.median), million_a_second(spread));
-        println!("  {setting:<8}{spread}  {:.2} x raw, {:.1} M/s", ratio.median, rate.median);
+        let (least, least_ratio) = (spread.least, spread.least / raw.least);
+        println!(
+            "  {setting:<8}{spread}  {:.2} x raw, {:.1} M/s; fastest {least:.1}, {least_ratio:.2} x raw's",
+            ratio.median, rate.median
+        );
         let name = format!("processes.{name}.{setting}");
         let what = what.replace(',', "");
         figure(&name, "ns", &what, spread);
@@ -339,5 +323,6 @@ fn print(what: &str, name: &str, [raw, default, bare]: [Spread; 3]) {
 
 /// The rate of what takes so many ns; of a spread the low end is the high one's.
 fn million_a_second(ns: Spread) -> Spread {
-    Spread { median: 1e3 / ns.median, low: 1e3 / ns.high, high: 1e3 / ns.low }
+    let rate = |ns: f64| 1e3 / ns;
+    Spread { median: rate(ns.median), low: rate(ns.high), high: rate(ns.low), least: rate(ns.high) }
 }

@@ -119,7 +119,8 @@ fn compare(rounds: usize, name: &str, unit: &str, run: impl Fn(Recorded, &Path) 
             percent(pairs.other.low / pairs.one.low)
         );
         let (low, high) = pairs.between;
-        let more = Spread { median: percent(pairs.ratio), low: percent(low), high: percent(high) };
+        let [median, low_percent, high_percent] = [pairs.ratio, low, high].map(percent);
+        let more = Spread { median, low: low_percent, high: high_percent, least: low_percent };
         figure(&format!("trace.{name}.{what}"), "%", "more than measured and not profiled", more);
         if name == "ring" {
             let one = pairs.one.median;
@@ -127,6 +128,7 @@ fn compare(rounds: usize, name: &str, unit: &str, run: impl Fn(Recorded, &Path) 
                 median: one * (pairs.ratio - 1.0),
                 low: one * (low - 1.0),
                 high: one * (high - 1.0),
+                least: one * (low - 1.0),
             };
             figure(
                 &format!("trace.{name}.{what}.message"),

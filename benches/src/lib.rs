@@ -6,6 +6,7 @@
 
 pub mod distance;
 pub mod figures;
+pub mod job;
 pub mod programs;
 
 use std::fmt;
@@ -154,6 +155,8 @@ pub struct Spread {
     pub low: f64,
     /// A quarter is above.
     pub high: f64,
+    /// None is below: of times, what the machine does while its other users rest.
+    pub least: f64,
 }
 
 impl Spread {
@@ -165,20 +168,21 @@ impl Spread {
     pub fn of(mut values: Vec<f64>) -> Spread {
         values.sort_by(f64::total_cmp);
         let at = |quarter: usize| values[(values.len() - 1) * quarter / 4];
-        Spread { median: at(2), low: at(1), high: at(3) }
+        Spread { median: at(2), low: at(1), high: at(3), least: values[0] }
     }
 
     /// Every number divided by `unit`.
     #[must_use]
     pub fn per(self, unit: f64) -> Spread {
-        Spread { median: self.median / unit, low: self.low / unit, high: self.high / unit }
+        let per = |value: f64| value / unit;
+        Spread { median: per(self.median), low: per(self.low), high: per(self.high), least: per(self.least) }
     }
 }
 
 /// The median, then the quartiles in brackets.
 impl fmt::Display for Spread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Spread { median, low, high } = self;
+        let Spread { median, low, high, .. } = self;
         let digits = f.precision().unwrap_or(1);
         write!(f, "{median:>8.digits$} [{low:.digits$} .. {high:.digits$}]")
     }
@@ -218,7 +222,7 @@ mod tests {
         };
         let [first, second] = in_turn(5, [contender(0), contender(1)]);
         assert_eq!(order.borrow()[..4], [0, 1, 0, 1]);
-        assert_eq!(first, Spread { median: 4.0, low: 3.0, high: 5.0 });
+        assert_eq!(first, Spread { median: 4.0, low: 3.0, high: 5.0, least: 2.0 });
         assert_eq!((first, first.per(2.0).median), (second, 2.0));
     }
 

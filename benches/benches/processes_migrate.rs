@@ -1,0 +1,286 @@
+//! What does it cost that chunks migrate between processes?
+//!
+//! Two processes of an MPI job; at every sync 100 chunks of 512 KiB, 50 of each process, go to the other one:
+//!
+//! | question | beside it, in turn in one run | Caribou |
+//! |---|---|---|
+//! | bandwidth | the same 50 MiB as raw messages, 50 `MPI_Isend` and `MPI_Irecv` on both sides, from and to the same memory each time | from the decision until all have landed |
+//! | delay | nothing migrates | a halo every 50 us meanwhile, there and back: how long the slowest of 100 takes. Of those only during which neither process waited for its vCPU |
+//!
+//! Raw MPI's memory is touched before; a chunk arrives in memory of its own, which the kernel may have to provide. The
+//! pages that it did provide are told too (minor faults of both processes, a chunk).
+//!
+//! Started plainly it starts itself again under `mpirun -n 2` (another one: `MPIRUN`). An argument selects one question:
+//! `bandwidth` or `delay`.
+
+#![expect(clippy::print_stdout, reason = "a benchmark reports to who started it")]
+
+use std::cell::{Cell, RefCell};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+
+use caribou::{Chunk, Config, Ctx, Placement, Reducer, Report, Runtime, SyncReport, Target, Values};
+use caribou_benches::figures::figure;
+use caribou_benches::{Contender, Spread, in_turn, job, seconds};
+use mpi::topology::SimpleCommunicator;
+use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source};
+use serde::{Deserialize, Serialize};
+
+const ROUNDS: usize = 7;
+const CHUNKS: u32 = 100;
+const CHUNK_BYTES: usize = 512 * 1024;
+const SYNCS: u64 = 12;
+/// Syncs at which nobody moves that last about as long.
+const SYNCS_STILL: u64 = 1000;
+/// Between two halos, ns.
+const PERIOD_NS: u64 = 50_000;
+
+/// Does nothing but move.
+#[derive(Serialize, Deserialize)]
+struct Nomad {
+    syncs: u64,
+    #[serde(with = "caribou::bulk")]
+    numbers: Vec<f64>,
+}
+
+impl Nomad {
+    fn new(syncs: u64) -> Nomad {
+        Nomad { syncs, numbers: vec![1.0; CHUNK_BYTES / size_of::<f64>()] }
+    }
+}
+
+impl Chunk for Nomad {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        match self.syncs {
+            0 => ctx.contribute(0, Reducer::Sum, vec![1u64], Target::Chunk(0)),
+            _ => {
+                self.syncs -= 1;
+                ctx.at_sync();
+            }
+        }
+    }
+
+    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.start(ctx);
+    }
+
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        ctx.exit();
+    }
+
+    fn reduced(_: u32, _: Values) {}
+
+    fn state_bytes(&self) -> u64 {
+        CHUNK_BYTES as u64
+    }
+}
+
+/// The way of a halo there and back.
+struct Trip {
+    sent_ns: u64,
+    took_ns: u64,
+    /// Neither process waited for its vCPU meanwhile.
+    undisturbed: bool,
+}
+
+type Trips = Arc<Mutex<Vec<Trip>>>;
+
+/// One of a pair: the first sends halos in time and computes in between, the second sends them back.
+#[derive(Default, Serialize, Deserialize)]
+struct Neighbour {
+    next_ns: u64,
+    /// The time that the other had waited for its vCPU when it was heard of last, ns.
+    other_waited_ns: u64,
+}
+
+/// A halo, and the time that both processes had waited for their vCPUs when it was sent, as far as its sender knew.
+#[derive(Serialize, Deserialize)]
+struct Sent {
+    at_ns: u64,
+    waited_ns: u64,
+    other_waited_ns: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Halo {
+    Compute,
+    There(Sent),
+    /// With the time that the other has waited.
+    Back(Sent, u64),
+}
+
+impl Chunk for Neighbour {
+    type Index = u32;
+    type Message = Halo;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 0 {
+            ctx.send(0, Halo::Compute);
+        }
+    }
+
+    fn receive(&mut self, message: Halo, ctx: &mut Ctx<'_, Self>) {
+        let now_ns = ctx.elapsed_ns();
+        match message {
+            Halo::Compute => {
+                if self.next_ns == 0 {
+                    self.next_ns = now_ns;
+                }
+                if self.next_ns <= now_ns {
+                    let (waited_ns, other_waited_ns) = (waited_ns(), self.other_waited_ns);
+                    // Those that are overdue leave together: each is one that a neighbour would wait for.
+                    for at_ns in (self.next_ns..=now_ns).step_by(PERIOD_NS as usize) {
+                        ctx.send(1, Halo::There(Sent { at_ns, waited_ns, other_waited_ns }));
+                        self.next_ns = at_ns + PERIOD_NS;
+                    }
+                }
+                ctx.send(0, Halo::Compute);
+            }
+            Halo::There(sent) => ctx.send(0, Halo::Back(sent, waited_ns())),
+            Halo::Back(sent, other_waited_ns) => {
+                self.other_waited_ns = other_waited_ns;
+                let undisturbed = (sent.waited_ns, sent.other_waited_ns) == (waited_ns(), other_waited_ns);
+                let (sent_ns, took_ns) = (sent.at_ns, now_ns - sent.at_ns);
+                let trips = ctx.service::<Trips>();
+                trips.lock().expect("nobody panics").push(Trip { sent_ns, took_ns, undisturbed });
+            }
+        }
+    }
+}
+
+/// Everybody goes to the other process at every sync.
+fn rotate(runtime: &mut Runtime, config: &Config) -> Report {
+    let report = runtime.run(config, |setup| {
+        setup.array(CHUNKS, |_| Nomad::new(SYNCS));
+    });
+    report.expect("the run ends")
+}
+
+/// The same, or without moving, while halos are exchanged: the slowest of 100 that left while chunks migrated, us.
+fn slowest_of_100_us(runtime: &mut Runtime, config: &Config, syncs: u64) -> f64 {
+    let trips = Trips::default();
+    let report = runtime.run(config, |setup| {
+        setup.service(trips.clone());
+        setup.array(CHUNKS, move |_| Nomad::new(syncs));
+        setup.array_without_sync(2u32, Placement::RoundRobin, |_| Neighbour::default());
+    });
+    let report = report.expect("the run ends");
+    let migrates = |sync: &SyncReport, at_ns| (sync.at_ns..sync.at_ns + sync.migrate_ns).contains(&at_ns);
+    let nobody_moves = report.syncs.iter().all(|sync| sync.moved == 0);
+    let counts = |at_ns| nobody_moves || report.syncs.iter().any(|sync| migrates(sync, at_ns));
+    let trips = trips.lock().expect("nobody panics");
+    let meanwhile = trips.iter().filter(|trip| trip.undisturbed && counts(trip.sent_ns));
+    let mut took_ns: Vec<u64> = meanwhile.map(|trip| trip.took_ns).collect();
+    took_ns.sort_unstable();
+    let slowest = took_ns.len().saturating_sub(1) * 99 / 100;
+    took_ns.get(slowest).map_or(0.0, |&took_ns| took_ns as f64 / 1e3)
+}
+
+/// Seconds of a sync from its decision until all chunks have landed; the median of a run. Only rank 0 knows.
+fn migrate_s(report: &Report) -> f64 {
+    let mut took_ns: Vec<u64> = report.syncs.iter().map(|sync| sync.migrate_ns).collect();
+    took_ns.sort_unstable();
+    took_ns.get(took_ns.len() / 2).map_or(0.0, |&took_ns| took_ns as f64 / 1e9)
+}
+
+/// Seconds of raw MPI for as many bytes both ways; the median of as many exchanges.
+fn raw_exchange_s(world: &SimpleCommunicator, sent: &[Vec<f64>], come: &mut [Vec<f64>]) -> f64 {
+    let other = world.process_at_rank(1 - world.rank());
+    let once = |come: &mut [Vec<f64>]| {
+        world.barrier();
+        seconds(|| {
+            mpi::request::multiple_scope(2 * sent.len(), |scope, requests| {
+                for (out, into) in sent.iter().zip(come) {
+                    requests.add(other.immediate_receive_into(scope, into));
+                    requests.add(other.immediate_send(scope, out));
+                }
+                requests.wait_all(&mut Vec::new());
+            });
+        })
+    };
+    let took = (0..SYNCS).map(|_| once(&mut *come)).collect();
+    Spread::of(took).median
+}
+
+/// Time that this thread was ready to run and did not, ns. (The only worker is the thread that the process began with.)
+fn waited_ns() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    stat.split_whitespace().nth(1).and_then(|waited| waited.parse().ok()).unwrap_or(0)
+}
+
+/// Pages that the kernel has provided to this process so far.
+fn minor_faults() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    after_name.split_whitespace().nth(7).and_then(|faults| faults.parse().ok()).unwrap_or(0)
+}
+
+fn main() -> ExitCode {
+    job::of_two(measure)
+}
+
+fn measure() {
+    let (universe, _) =
+        mpi::initialize_with_threading(mpi::Threading::Funneled).expect("MPI starts once a process");
+    let world = universe.world();
+    let still = Config::default().workers(1).lb("none").expect("it is in the table");
+    let rotating = still.clone().lb("rotate").expect("it is in the table");
+    let runtime = Runtime::with_communicator(&world, &rotating).expect("the processes connect");
+    let runtime = RefCell::new(runtime);
+    let asked: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let is_asked = |question: &str| asked.is_empty() || asked.iter().any(|argument| argument == question);
+    let root = world.rank() == 0;
+    if root {
+        let version = mpi::environment::library_version().unwrap_or_default();
+        println!("{}", version.lines().next().unwrap_or("").trim_end_matches('\0'));
+    }
+    if is_asked("bandwidth") {
+        let numbers = || vec![vec![1.0f64; CHUNK_BYTES / size_of::<f64>()]; CHUNKS as usize / 2];
+        let (sent, mut come) = (numbers(), numbers());
+        let (faults, moved) = (Cell::new(0), Cell::new(0));
+        let contenders: [Contender<'_>; 2] = [
+            Box::new(|| raw_exchange_s(&world, &sent, &mut come)),
+            Box::new(|| {
+                let before = minor_faults();
+                let report = rotate(&mut runtime.borrow_mut(), &rotating);
+                faults.set(faults.get() + minor_faults() - before);
+                moved.set(moved.get() + u64::from(CHUNKS) / 2 * SYNCS);
+                migrate_s(&report)
+            }),
+        ];
+        let [raw, caribou] = in_turn(ROUNDS, contenders);
+        if root {
+            say_bandwidth(raw, caribou, faults.get() as f64 / moved.get() as f64);
+        }
+    }
+    if is_asked("delay") {
+        let slowest = |config, syncs| slowest_of_100_us(&mut runtime.borrow_mut(), config, syncs);
+        let contenders: [Contender<'_>; 2] =
+            [Box::new(|| slowest(&still, SYNCS_STILL)), Box::new(|| slowest(&rotating, SYNCS))];
+        let spreads = in_turn(ROUNDS, contenders);
+        if root {
+            println!("the slowest of 100 halos, there and back, us (medians, quartiles)");
+            for (name, spread) in ["still", "migrating"].into_iter().zip(spreads) {
+                println!("  {name:<10}{spread}  least {:.1}", spread.least);
+                figure(&format!("processes.halos.{name}"), "us", "the slowest of 100 there and back", spread);
+            }
+        }
+    }
+}
+
+fn say_bandwidth(raw: Spread, caribou: Spread, faults: f64) {
+    let us_a_chunk = |all: Spread| all.per(f64::from(CHUNKS) / 1e6);
+    println!("{CHUNKS} chunks of {CHUNK_BYTES} B change places, us a chunk (medians, quartiles)");
+    println!("  raw       {}", us_a_chunk(raw));
+    let (of_raw, fastest) = (raw.median / caribou.median, raw.least / caribou.least);
+    println!(
+        "  migration {}  {of_raw:.2} of raw's bandwidth (the fastest: {fastest:.2}), {faults:.0} page faults",
+        us_a_chunk(caribou)
+    );
+    figure("processes.migration", "us", "a chunk of 512 KiB; both ways", us_a_chunk(caribou));
+    let ratio = caribou.per(raw.median);
+    figure("processes.migration.ratio", "times", "50 MiB both ways; over raw MPI", ratio);
+}

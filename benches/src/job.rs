@@ -1,0 +1,37 @@
+//! A benchmark of two processes: started plainly, it starts itself again as a job.
+
+use std::process::{Command, ExitCode};
+
+use caribou::{Config, Launch};
+
+/// Lets the two processes of a job `measure`; started plainly, starts this program again under `mpirun -n 2` (another
+/// launcher: `MPIRUN`) with the same arguments.
+///
+/// # Panics
+/// If it was started as a job of more or fewer processes, or the environment is wrong.
+pub fn of_two(measure: impl FnOnce()) -> ExitCode {
+    match Config::from_env().expect("the environment is right").launch() {
+        Launch::Together { processes: 2, .. } => measure(),
+        Launch::Together { .. } => panic!("this is a benchmark of two processes"),
+        Launch::Alone => return start_under_mpirun(),
+    }
+    ExitCode::SUCCESS
+}
+
+#[expect(clippy::print_stderr, reason = "a benchmark reports to who started it")]
+fn start_under_mpirun() -> ExitCode {
+    #[expect(clippy::disallowed_methods, reason = "a benchmark asks which launcher to use")]
+    let mpirun = std::env::var("MPIRUN").unwrap_or_else(|_| "mpirun".into());
+    let me = std::env::current_exe().expect("a benchmark has a file");
+    let mut job = Command::new(&mpirun);
+    job.args(["-n", "2", "-bind-to", "core"]).arg(me).args(std::env::args_os().skip(1));
+    job.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    match job.status() {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("skipped: {mpirun} does not start: {why}");
+            ExitCode::SUCCESS
+        }
+    }
+}
