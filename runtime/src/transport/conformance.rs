@@ -1,7 +1,7 @@
 //! The promises of every transport, as one test that each of them passes.
 //!
 //! Each rank is a [`Party`]: it sends every other rank a numbered series of packets of very different sizes, in bursts, and
-//! takes what comes. Whoever drives the parties (threads, one thread in turn, processes) steps them until all are done.
+//! takes what comes. Beside it goes a series of freight, which is in order in itself only. Whoever drives the parties (threads, one thread in turn, processes) steps them until all are done.
 //! Then each has got every series whole and in order, and closes its transport.
 
 use std::sync::Arc;
@@ -21,8 +21,9 @@ use crate::ids::Rank;
 
 /// The length at which long packets are cut: shorter than in earnest, and longer than a batch.
 const PIECE_BYTES: usize = 64 * 1024;
-/// Packets that each rank sends to each other.
+/// Packets that each rank sends to each other; after every so many-th of them one of freight.
 const PACKETS: u64 = 3_000;
+const FREIGHT_EVERY: u64 = 40;
 
 /// The packets between the ranks under test.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -31,6 +32,8 @@ pub(super) enum Packet {
     Text(String),
     /// Travels beside it where it is long.
     Numbers(#[serde(with = "crate::wire::bulk")] Vec<u8>),
+    /// The same; others may overtake it.
+    Freight(#[serde(with = "crate::wire::bulk")] Vec<u8>),
     Nothing,
 }
 
@@ -40,13 +43,16 @@ pub(super) struct Party {
     /// The number of the next packet, to and from each rank.
     sent: Vec<u64>,
     got: Vec<u64>,
+    /// The number of the next freight from each rank.
+    got_freight: Vec<u64>,
     rng: Pcg32,
 }
 
 impl Party {
     pub(super) fn new(me: Rank, ranks: u32) -> Party {
         let numbers = || vec![0; ranks as usize];
-        Party { me, sent: numbers(), got: numbers(), rng: Pcg32::seed_from_u64(u64::from(me.0)) }
+        let rng = Pcg32::seed_from_u64(u64::from(me.0));
+        Party { me, sent: numbers(), got: numbers(), got_freight: numbers(), rng }
     }
 
     /// Sends a burst, takes a burst, is idle now and then. True once everything was sent and everything has come.
@@ -56,6 +62,10 @@ impl Party {
             if to != self.me && self.sent[to.index()] < PACKETS {
                 let number = self.sent[to.index()];
                 transport.send(to, packet(self.me, number)).expect("it can be encoded");
+                if number.is_multiple_of(FREIGHT_EVERY) {
+                    let freight = freight(self.me, number / FREIGHT_EVERY);
+                    transport.send(to, freight).expect("it can be encoded");
+                }
                 self.sent[to.index()] += 1;
             }
         }
@@ -70,10 +80,12 @@ impl Party {
             let _ = (transport.ready(), transport.congested(), transport.nap());
         }
         let me = self.me.index();
-        let all = |numbers: &[u64]| {
-            numbers.iter().enumerate().all(|(rank, &number)| rank == me || number == PACKETS)
+        let all = |numbers: &[u64], count| {
+            numbers.iter().enumerate().all(|(rank, &number)| rank == me || number == count)
         };
-        let done = all(&self.sent) && all(&self.got);
+        let done = all(&self.sent, PACKETS)
+            && all(&self.got, PACKETS)
+            && all(&self.got_freight, PACKETS / FREIGHT_EVERY);
         if done {
             transport.idle();
         }
@@ -82,8 +94,11 @@ impl Party {
 
     /// A packet has come: the next of its sender, and whole.
     fn take(&mut self, (from, arrived): (Rank, Packet)) {
-        let number = &mut self.got[from.index()];
-        assert!(arrived == packet(from, *number), "from rank {from}, number {number}: {arrived:?}");
+        let (number, expected): (_, fn(Rank, u64) -> Packet) = match arrived {
+            Packet::Freight(_) => (&mut self.got_freight[from.index()], freight),
+            _ => (&mut self.got[from.index()], packet),
+        };
+        assert!(arrived == expected(from, *number), "from rank {from}, number {number}: {arrived:?}");
         *number += 1;
     }
 }
@@ -96,11 +111,21 @@ fn packet(from: Rank, number: u64) -> Packet {
         17 => text(if number == 2_017 { 4 * PIECE_BYTES / 3 } else { 40_000 }),
         33 | 34 => {
             let bytes = if number == 2_033 { 2 * PIECE_BYTES as u64 } else { 60_000 };
-            Packet::Numbers((0..bytes).map(|byte| (byte + number + u64::from(from.0)) as u8).collect())
+            Packet::Numbers(bytes_of(from, number, bytes))
         }
         50 => Packet::Nothing,
         short => text(short as usize),
     }
+}
+
+/// The freight that `from` sends under this number: some of it in one message, some in two, some in its frame.
+fn freight(from: Rank, number: u64) -> Packet {
+    let bytes = [100, 4 * PIECE_BYTES as u64 / 3, 60_000][(number % 3) as usize];
+    Packet::Freight(bytes_of(from, number, bytes))
+}
+
+fn bytes_of(from: Rank, number: u64, bytes: u64) -> Vec<u8> {
+    (0..bytes).map(|byte| (byte + number + u64::from(from.0)) as u8).collect()
 }
 
 #[test]
@@ -158,13 +183,59 @@ fn simulated_ranks_conform() {
 /// Processes conform: this test starts itself again under `mpirun`, once for each kind of link.
 #[cfg(feature = "mpi")]
 mod processes {
-    use super::{PIECE_BYTES, Party, Rank, Transport, thread};
+    use super::{PIECE_BYTES, Packet, Party, Rank, Transport, thread};
+    use crate::error::Error;
     use crate::threads::clock::Clock;
     use crate::transport::mpi::raw::Communicator;
     use crate::transport::mpi::{Links, Mpi};
-    use crate::wire::codec::Plain;
+    use crate::wire::bulk::{Attachment, Block};
+    use crate::wire::codec::{Codec, Plain};
+    use std::collections::VecDeque;
     use std::process::Command;
     use std::time::Duration;
+
+    /// Packets as serde writes them, some of them freight.
+    struct WithFreight(Plain<Packet>);
+
+    impl Codec for WithFreight {
+        type Packet = Packet;
+
+        fn encode(&self, packet: Packet, bytes: &mut Vec<u8>) -> Result<Vec<Attachment>, Error> {
+            self.0.encode(packet, bytes)
+        }
+
+        fn is_freight(packet: &Packet) -> bool {
+            matches!(packet, Packet::Freight(_))
+        }
+
+        fn decode(&self, bytes: &[u8], blocks: VecDeque<Block>) -> Result<Packet, Error> {
+            self.0.decode(bytes, blocks)
+        }
+    }
+
+    /// A message is there before the freight that was sent before it.
+    fn a_message_overtakes_freight(me: Rank, transport: &mut dyn Transport<Packet>) {
+        const FREIGHT: usize = 64;
+        if me == Rank(0) {
+            for _ in 0..FREIGHT {
+                transport.send(Rank(1), Packet::Freight(vec![7; 1 << 20])).expect("it takes all");
+            }
+            transport.send(Rank(1), Packet::Nothing).expect("it takes all");
+        }
+        let (mut freight, mut before) = (0, None);
+        let done = |freight, before: Option<usize>| before.is_some() && freight == FREIGHT;
+        while if me == Rank(1) { !done(freight, before) } else { !transport.idle() || transport.transfers() }
+        {
+            match transport.poll() {
+                Some(arrived) => match arrived.expect("it can be decoded").1 {
+                    Packet::Freight(_) => freight += 1,
+                    _ => before = Some(freight),
+                },
+                None => thread::yield_now(),
+            }
+        }
+        assert!(me != Rank(1) || before < Some(FREIGHT), "the message came last");
+    }
 
     /// The part of one process. Twice over the same links: nothing of a run is left for the next.
     #[test]
@@ -179,12 +250,18 @@ mod processes {
         let mut links = Links::connect(world, shared_memory).expect("they connect");
         assert_eq!(links.bed().is_some(), shared_memory && ranks > 1);
         for _ in 0..2 {
-            let mut transport = Mpi::new(&mut links, Plain::new(rank), Clock::machine());
+            let codec = WithFreight(Plain::new(rank));
+            let mut transport = Mpi::new(&mut links, codec, Clock::machine());
             let mut party = Party::new(rank, ranks);
             while !party.step(&mut transport) {
                 thread::yield_now();
             }
             // Others may still need us to take what they send.
+            transport.close(&|| false);
+        }
+        if ranks > 1 {
+            let mut transport = Mpi::new(&mut links, WithFreight(Plain::new(rank)), Clock::machine());
+            a_message_overtakes_freight(rank, &mut transport);
             transport.close(&|| false);
         }
         drop(links);

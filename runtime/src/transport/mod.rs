@@ -16,8 +16,9 @@ use crate::ids::Rank;
 
 /// The way between ranks. Only one thread of a rank calls it: worker 0, or the monitor of a pool.
 ///
-/// Every packet arrives exactly once; packets from one rank to another arrive in the order they were sent; no other
-/// order is promised. No call blocks, but for `close`.
+/// Every packet arrives exactly once; packets from one rank to another arrive in the order they were sent, but for freight
+/// (see [`Codec`](crate::wire::codec::Codec)), which keeps an order of its own; no other order is promised. No call blocks,
+/// but for `close`.
 pub(crate) trait Transport<P> {
     /// Takes a packet for another rank. It may leave now or at the next `poll` or `idle`.
     ///
@@ -28,7 +29,7 @@ pub(crate) trait Transport<P> {
     /// The next packet that has arrived, with its sender.
     ///
     /// # Errors
-    /// [`Error::Wire`] when it cannot be decoded, and what the network says.
+    /// [`Error::Wire`] when it cannot be decoded, or freight that waited here cannot be encoded; and what the network says.
     fn poll(&mut self) -> Option<Result<(Rank, P), Error>>;
 
     /// The rank has nothing else to do: everything that still lies here should leave. True if it all has.

@@ -21,7 +21,9 @@ mod frame;
 mod memory;
 mod peer;
 pub(crate) mod raw;
+mod runs;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
@@ -42,6 +44,8 @@ use crate::wire::codec::Codec;
 const LINES_PER_RANK: usize = 1 << 17;
 const RING_LINES_MIN: usize = 1 << 10;
 const RING_LINES_MAX: usize = 1 << 13;
+/// At every so many-th look at what has come it is freight's turn: messages alone must not keep it from coming on.
+const FREIGHT_EVERY: u32 = 32;
 /// Shortest and longest sleep of a process while something can come that wakes nobody.
 const NAP_MIN: Duration = Duration::from_micros(20);
 const NAP_MAX: Duration = Duration::from_millis(1);
@@ -161,7 +165,7 @@ impl SharedBed for Bed {
 }
 
 /// The transport of one run.
-pub(crate) struct Mpi<'l, C> {
+pub(crate) struct Mpi<'l, C: Codec> {
     links: &'l mut Links,
     codec: C,
     clock: Clock,
@@ -174,6 +178,12 @@ pub(crate) struct Mpi<'l, C> {
     /// Some frames wait for room; some bytes are under way.
     waiting: bool,
     transfers: bool,
+    /// Freight that is not encoded yet, by peer, and how many packets that are: what lies here as it is takes no memory
+    /// besides, and no time from messages. At the end of a run nobody waits for what is left.
+    freight: Vec<VecDeque<C::Packet>>,
+    freight_waits: usize,
+    /// Looks at what has come.
+    looks: u32,
     naps: u32,
 }
 
@@ -190,10 +200,14 @@ impl<'l, C: Codec> Mpi<'l, C> {
             next: 0,
             waiting: false,
             transfers: false,
+        let freight = links.peers.iter().map(|_| VecDeque::new()).collect();
             naps: 0,
         }
     }
 
+            freight,
+            freight_waits: 0,
+            looks: 0,
     /// Does something that adds a frame to a peer's batch, and sees to what follows from that.
     #[inline]
     fn with_peer(
@@ -257,6 +271,28 @@ impl<'l, C: Codec> Mpi<'l, C> {
         let now_ns = self.clock.now_ns();
         (self.waiting, self.transfers) = (false, false);
         for rank in 0..self.links.peers.len() as u32 {
+    /// The peer for which freight is loaded next, if some waits and there is room for it: who has most to load, so that
+    /// nobody is last with all of it.
+    fn next_to_load(&self) -> Option<usize> {
+        if self.freight_waits == 0 {
+            return None;
+        }
+        let takes = |&to: &usize| self.links.peers[to].as_ref().is_some_and(Peer::takes_freight);
+        let waits = |&to: &usize| !self.freight[to].is_empty();
+        (0..self.freight.len()).filter(waits).filter(takes).max_by_key(|&to| self.freight[to].len())
+    }
+
+    /// Loads the next packet of freight. One at a time: it may be long, and messages may come meanwhile.
+    #[inline]
+    fn load_freight(&mut self) -> Result<(), Failure> {
+        let Some(to) = self.next_to_load() else { return Ok(()) };
+        let packet = self.freight[to].pop_front().expect("some wait");
+        self.freight_waits -= 1;
+        self.with_peer(to as u32, |peer, codec, now_ns, communicator| {
+            peer.send_freight(packet, codec, now_ns, communicator)
+        })
+    }
+
             self.keep_up(rank, now_ns)?;
         }
         if self.transfers {
@@ -301,7 +337,18 @@ impl<'l, C: Codec> Mpi<'l, C> {
     }
 
     #[inline]
-    fn next(&mut self) -> Result<Option<(Rank, C::Packet)>, Failure> {
+    fn next_or_load(&mut self) -> Result<Option<(Rank, C::Packet)>, Failure> {
+        self.looks = self.looks.wrapping_add(1);
+        let freights_turn = self.looks.is_multiple_of(FREIGHT_EVERY);
+        let next = self.next(freights_turn)?;
+        if next.is_none() || freights_turn {
+            self.load_freight()?;
+        }
+        Ok(next)
+    }
+
+    #[inline]
+    fn next(&mut self, freights_turn: bool) -> Result<Option<(Rank, C::Packet)>, Failure> {
         if self.links.batches.is_some() {
             self.take_batches()?;
         }
@@ -309,10 +356,11 @@ impl<'l, C: Codec> Mpi<'l, C> {
         let count = links.peers.len();
         for _ in 0..count {
             let place = self.next;
+    /// What has come; if nothing has, there is time for freight.
             // Everybody in turn: who sends much must not keep the others from being heard.
             self.next = if place + 1 == count { 0 } else { place + 1 };
             let Some(peer) = &mut links.peers[place] else { continue };
-            let packet = peer.next(&self.codec, &links.communicator)?;
+            let packet = peer.next(&self.codec, freights_turn, &links.communicator)?;
             self.transfers |= peer.transfers();
             let Some(packet) = packet else { continue };
             self.naps = 0;
@@ -361,8 +409,13 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
     #[inline]
     fn poll(&mut self) -> Option<Result<(Rank, C::Packet), Error>> {
         let kept_up = self.upkeep(false);
+        if C::is_freight(&packet) {
+            self.freight[to.index()].push_back(packet);
+            self.freight_waits += 1;
+            return Ok(());
+        }
         self.looked = true;
-        match kept_up.map_err(Failure::from).and_then(|_| self.next()) {
+        match kept_up.map_err(Failure::from).and_then(|_| self.next_or_load()) {
             Ok(next) => next.map(Ok),
             Err(why) => Some(Err(self.error(why))),
         }
@@ -370,14 +423,15 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
 
     fn idle(&mut self) -> bool {
         // A failure comes up again at the next poll, which can tell it.
-        self.upkeep(true).unwrap_or(false) || !self.waiting
+        let left = self.upkeep(true).unwrap_or(false) || !self.waiting;
+        left && self.freight_waits == 0
     }
 
     fn ready(&mut self) -> bool {
         let batches = self.links.batches.as_mut().map_or(Ok(false), Waiting::ready);
-        let mut ready = batches.unwrap_or(true);
+        let mut ready = batches.unwrap_or(true) || self.next_to_load().is_some();
         for peer in self.links.peers.iter_mut().flatten() {
-            ready = ready || peer.ready().unwrap_or(true);
+            ready = ready || peer.ready(&self.links.communicator).unwrap_or(true);
         }
         ready
     }
@@ -387,12 +441,12 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
     }
 
     fn transfers(&self) -> bool {
-        self.transfers
+        self.transfers || self.freight_waits > 0
     }
 
     /// Only processes of this host wake each other, and only for frames; MPI wakes nobody.
     fn nap(&mut self) -> Option<Duration> {
-        let wakes = self.links.batches.is_none() && !self.transfers;
+        let wakes = self.links.batches.is_none() && !self.transfers();
         let nap = (NAP_MIN * (1 << self.naps.min(8))).min(NAP_MAX);
         self.naps += 1;
         (!wakes).then_some(nap)

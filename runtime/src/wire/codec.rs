@@ -22,6 +22,13 @@ pub(crate) trait Codec {
     /// Appends the packet to `bytes`; what travels beside them comes back. Of a packet that fails, a part may stand there.
     fn encode(&self, packet: Self::Packet, bytes: &mut Vec<u8>) -> Result<Vec<Attachment>, Error>;
 
+    /// Tells whether a packet is *freight*: it may be long, and those that are sent after it need not wait for it. A
+    /// transport may let them arrive first.
+    #[cfg_attr(not(feature = "mpi"), expect(dead_code, reason = "ranks of one process move packets whole"))]
+    fn is_freight(_packet: &Self::Packet) -> bool {
+        false
+    }
+
     /// Decodes a packet. `blocks` came beside it, in order.
     fn decode(&self, bytes: &[u8], blocks: VecDeque<Block>) -> Result<Self::Packet, Error>;
 

@@ -47,6 +47,12 @@ impl Codec for ArrayCodec {
         encoded.map_err(|why| self.error(Subject::of(&packet), &why))
     }
 
+    /// A chunk on its way to another rank: see [`balance`](super::balance) for why that may take its time.
+    #[inline]
+    fn is_freight(packet: &Packet) -> bool {
+        matches!(packet, Packet::Arrive(traveller) if traveller.journey.is_some())
+    }
+
     #[inline]
     fn decode(&self, bytes: &[u8], blocks: VecDeque<Block>) -> Result<Packet, Error> {
         let mut subject = Subject::Unknown;

@@ -14,7 +14,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::frame::{self, Frame, Kind};
+use super::frame::{self, Frame, Kind, Lane};
 use super::raw::Words;
 use super::raw::{Communicator, MpiError, Receiving, Sendings};
 use crate::transport::ring::{Reader, WORD, Writer};
@@ -96,9 +96,9 @@ impl Departures {
 
     /// Ends the frame that was begun.
     #[inline]
-    pub(crate) fn end(&mut self, kind: Kind, beside: &[Attachment]) {
+    pub(crate) fn end(&mut self, lane: Lane, kind: Kind, beside: &[Attachment]) {
         let start = self.open.take().expect("a frame is ended once");
-        frame::end(&mut self.batch, start, kind, beside);
+        frame::end(&mut self.batch, start, lane, kind, beside);
     }
 
     /// Takes back a frame that was not ended: on purpose, or because its encoding panicked. Returns its body.

@@ -1,8 +1,8 @@
 //! One process' link to another: frames out and in, over a ring or in batches, and what travels beside them.
 //!
-//! Order is kept on every way at once: frames are read in the order they were written; a run of numbers is a message of
-//! its own under one tag, sent when its frame is written and awaited when its frame is read, and MPI keeps the order of
-//! messages with one tag. A frame whose runs are still coming holds up those behind it, which may be read meanwhile.
+//! Frames are read in the order they were written. Those with runs beside them take one of two *lanes* (see
+//! [`runs`](super::runs)), and stay in order with those of their lane only: what takes long comes by the second, so that
+//! messages need not wait for the chunks before them.
 //!
 //! **Progress.** MPI works on a message only while it is called, on both sides: Open MPI's receiver may have all of a run
 //! and still owe the sender the word that frees it. So a run is *under way* until its receiver has it and its sender has
@@ -13,18 +13,20 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::batch::{Arrivals, Departures};
-use super::frame::{Kind, Run};
-use super::raw::{Communicator, MpiError, Receiving, Sendings};
+use super::frame::{Kind, Lane};
+use super::raw::{Communicator, MpiError};
+use super::runs::{Runs, Whole};
 use crate::error::Error;
-use crate::wire::bulk::{Attachment, Block};
+use crate::wire::bulk::Attachment;
 use crate::wire::codec::Codec;
 
-/// The tag of runs of numbers.
-const RUN: u16 = 2;
 /// Longer bodies travel beside their frame.
 const BODY_BYTES_MAX: usize = 16 * 1024;
-/// Bytes beside frames that are under way to, or from, one process.
+/// Bytes beside frames of one lane that are under way to, or from, one process.
 const BESIDE_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Bytes of freight under way to one process from which on no more is loaded: as much as one side can copy while the
+/// other does not run, on vCPUs that others use too. Its receiver has no part in it before it awaits it.
+const FREIGHT_BYTES: usize = 32 * 1024 * 1024;
 /// Bytes that may wait for one receiver before the sender counts as congested.
 const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -43,19 +45,10 @@ impl From<MpiError> for Failure {
 
 /// A frame that found no room, with all that it needs.
 struct Kept {
+    lane: Lane,
     kind: Kind,
     body: Vec<u8>,
     beside: Vec<Attachment>,
-}
-
-/// A frame that was read, and the runs that still come.
-struct Arriving {
-    kind: Kind,
-    body: Vec<u8>,
-    runs: Vec<Receiving>,
-    bytes: usize,
-    /// Runs known to have come.
-    come: usize,
 }
 
 /// The link to one other process.
@@ -65,11 +58,8 @@ pub(crate) struct Peer {
     pub(crate) arrivals: Arrivals,
     waiting: VecDeque<Kept>,
     waiting_bytes: usize,
-    sendings: Sendings,
-    arriving: VecDeque<Arriving>,
-    arriving_bytes: usize,
-    /// Runs received since the start.
-    received: u64,
+    express: Runs,
+    freight: Runs,
     /// A run may be under way, in either direction.
     transfers: bool,
     /// It has said bye: what comes behind that belongs to the next run.
@@ -84,12 +74,18 @@ impl Peer {
             arrivals,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
-            sendings: Sendings::default(),
-            arriving: VecDeque::new(),
-            arriving_bytes: 0,
-            received: 0,
+            express: Runs::new(Lane::Express),
+            freight: Runs::new(Lane::Freight),
             transfers: false,
             gone: false,
+        }
+    }
+
+    #[inline]
+    fn runs(&mut self, lane: Lane) -> &mut Runs {
+        match lane {
+            Lane::Express => &mut self.express,
+            Lane::Freight => &mut self.freight,
         }
     }
 
@@ -112,35 +108,66 @@ impl Peer {
         communicator: &Communicator,
     ) -> Result<(), Failure> {
         if self.waiting.is_empty()
-            && self.sendings.bytes() <= BESIDE_BYTES_MAX
-            && let Some((batch, start)) = self.departures.begin(now_ns)
+            && self.express.leaving_bytes() <= BESIDE_BYTES_MAX
+            && !self.departures.is_full()
         {
-            // Most packets are encoded where they leave from.
-            let beside = codec.encode(packet, batch);
-            let long = batch.len() - start > BODY_BYTES_MAX;
-            let Ok(beside) = beside else {
-                self.departures.take_back();
-                return beside.map(|_| ()).map_err(Failure::Wire);
-            };
-            if long {
-                let body = self.departures.take_back();
-                return self.send_frame(Kind::Packet, body, beside, now_ns, communicator);
-            }
-            self.departures.end(Kind::Packet, &beside);
-            return Ok(self.send_runs(&beside, communicator)?);
+            return self.send_now(Lane::Express, packet, codec, now_ns, communicator);
         }
         let mut body = Vec::new();
         let beside = codec.encode(packet, &mut body).map_err(Failure::Wire)?;
-        self.send_frame(Kind::Packet, body, beside, now_ns, communicator)
+        self.send_frame(Lane::Express, Kind::Packet, body, beside, now_ns, communicator)
+    }
+
+    /// Tells whether there is room for freight.
+    pub(crate) fn takes_freight(&self) -> bool {
+        self.waiting.is_empty() && self.freight.leaving_bytes() < FREIGHT_BYTES && !self.departures.is_full()
+    }
+
+    /// Sends a packet that others may overtake, where there is room for it.
+    pub(crate) fn send_freight<C: Codec>(
+        &mut self,
+        packet: C::Packet,
+        codec: &C,
+        now_ns: u64,
+        communicator: &Communicator,
+    ) -> Result<(), Failure> {
+        debug_assert!(self.takes_freight());
+        self.send_now(Lane::Freight, packet, codec, now_ns, communicator)
+    }
+
+    /// Encodes a packet where it leaves from.
+    #[inline]
+    fn send_now<C: Codec>(
+        &mut self,
+        lane: Lane,
+        packet: C::Packet,
+        codec: &C,
+        now_ns: u64,
+        communicator: &Communicator,
+    ) -> Result<(), Failure> {
+        let (batch, start) = self.departures.begin(now_ns).expect("a batch that is not full takes a frame");
+        let beside = codec.encode(packet, batch);
+        let long = batch.len() - start > BODY_BYTES_MAX;
+        let Ok(beside) = beside else {
+            self.departures.take_back();
+            return beside.map(|_| ()).map_err(Failure::Wire);
+        };
+        if long {
+            let body = self.departures.take_back();
+            return self.send_frame(lane, Kind::Packet, body, beside, now_ns, communicator);
+        }
+        self.departures.end(lane, Kind::Packet, &beside);
+        Ok(self.send_runs(lane, &beside, communicator)?)
     }
 
     /// Says that nothing more comes in this run.
     pub(crate) fn say_bye(&mut self, now_ns: u64, communicator: &Communicator) -> Result<(), Failure> {
-        self.send_frame(Kind::Bye, Vec::new(), Vec::new(), now_ns, communicator)
+        self.send_frame(Lane::Express, Kind::Bye, Vec::new(), Vec::new(), now_ns, communicator)
     }
 
     fn send_frame(
         &mut self,
+        lane: Lane,
         mut kind: Kind,
         mut body: Vec<u8>,
         mut beside: Vec<Attachment>,
@@ -151,7 +178,7 @@ impl Peer {
             kind = Kind::BodyBeside;
             beside.insert(0, Attachment { numbers: Arc::new(std::mem::take(&mut body)), alignment: 1 });
         }
-        let kept = Kept { kind, body, beside };
+        let kept = Kept { lane, kind, body, beside };
         if !self.waiting.is_empty() || !self.write(&kept, now_ns, communicator)? {
             self.waiting_bytes += kept.bytes();
             self.waiting.push_back(kept);
@@ -160,22 +187,29 @@ impl Peer {
     }
 
     fn write(&mut self, kept: &Kept, now_ns: u64, communicator: &Communicator) -> Result<bool, MpiError> {
-        if !kept.beside.is_empty() && self.sendings.bytes() > BESIDE_BYTES_MAX {
+        if !kept.beside.is_empty() && self.runs(kept.lane).leaving_bytes() > BESIDE_BYTES_MAX {
             return Ok(false);
         }
         let Some((batch, _)) = self.departures.begin(now_ns) else { return Ok(false) };
         batch.extend_from_slice(&kept.body);
-        self.departures.end(kept.kind, &kept.beside);
-        self.send_runs(&kept.beside, communicator)?;
+        self.departures.end(kept.lane, kept.kind, &kept.beside);
+        self.send_runs(kept.lane, &kept.beside, communicator)?;
         Ok(true)
     }
 
-    fn send_runs(&mut self, beside: &[Attachment], communicator: &Communicator) -> Result<(), MpiError> {
-        for attachment in beside {
-            self.sendings.push(communicator.send(self.rank, RUN, attachment.numbers.clone())?);
-            self.transfers = true;
+    #[inline]
+    fn send_runs(
+        &mut self,
+        lane: Lane,
+        beside: &[Attachment],
+        communicator: &Communicator,
+    ) -> Result<(), MpiError> {
+        if beside.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        self.transfers = true;
+        let rank = self.rank;
+        self.runs(lane).send(rank, beside, communicator)
     }
 
     /// Lets the batch go, if there is one and room for it. True if nothing is left of it.
@@ -209,13 +243,21 @@ impl Peer {
         if !self.transfers {
             return Ok(());
         }
-        let all_left = self.sendings.settle()?;
-        self.departures.say_left(self.sendings.left());
-        self.arrivals.say_received(self.received);
-        let known =
-            self.departures.has_received(self.sendings.left()) && self.arrivals.has_let_go_of(self.received);
-        self.transfers = !(all_left && self.arriving.is_empty() && known);
+        let all_left = self.express.settle()? & self.freight.settle()?;
+        let (left, received) = self.so_far();
+        self.departures.say_left(left);
+        self.arrivals.say_received(received);
+        let known = self.departures.has_received(left) && self.arrivals.has_let_go_of(received);
+        let none_arrives = self.express.none_arrives() && self.freight.none_arrives();
+        self.transfers = !(all_left && none_arrives && known);
         Ok(())
+    }
+
+    /// Numbers of runs that have left, and been received, since the start, in both lanes.
+    fn so_far(&self) -> (u64, u64) {
+        let ((left, received), (freight_left, freight_received)) =
+            (self.express.so_far(), self.freight.so_far());
+        (left + freight_left, received + freight_received)
     }
 
     pub(crate) fn waits(&self) -> bool {
@@ -234,86 +276,84 @@ impl Peer {
 
     /// Tells whether a frame is there to be read, or one that was read is whole.
     #[inline]
-    pub(crate) fn ready(&mut self) -> Result<bool, MpiError> {
-        if let Some(first) = self.arriving.front_mut() {
-            return first.is_whole();
+    pub(crate) fn ready(&mut self, communicator: &Communicator) -> Result<bool, MpiError> {
+        if !self.freight.none_arrives() && self.freight.is_first_whole(self.rank, communicator)? {
+            return Ok(true);
         }
-        if self.gone {
-            return Ok(false);
+        if !self.express.none_arrives() {
+            return self.express.is_first_whole(self.rank, communicator);
         }
-        Ok(self.arrivals.ready())
+        Ok(!self.gone && self.arrivals.ready())
     }
 
     /// Takes everything that has come and forgets it: the run is over.
     pub(crate) fn discard(&mut self, communicator: &Communicator) -> Result<(), MpiError> {
-        while !self.gone
-            && self.arriving_bytes < BESIDE_BYTES_MAX
+        while self.may_read()
             && let Some(frame) = self.arrivals.next()
         {
             self.gone = frame.kind == Kind::Bye;
-            self.await_runs(communicator)?;
+            if !frame.runs.is_empty() {
+                self.await_runs(communicator)?;
+            }
         }
-        while let Some(first) = self.arriving.front_mut()
-            && first.is_whole()?
-        {
-            self.arriving_bytes -= first.bytes;
-            self.received += first.runs.len() as u64;
-            self.arriving.pop_front();
-        }
+        while self.express.take(self.rank, communicator)?.is_some() {}
+        while self.freight.take(self.rank, communicator)?.is_some() {}
         Ok(())
     }
 
-    /// Prepares for the runs of the frame that was just read, if it has some or has to wait for those before it.
+    /// Tells whether frames may be read: the run goes on, and not too much is under way. Of freight there is never more
+    /// than its sender loads.
+    #[inline]
+    fn may_read(&self) -> bool {
+        !self.gone && self.express.arriving_bytes() < BESIDE_BYTES_MAX
+    }
+
+    /// The frame that was just read has runs, or has to wait for those before it.
     fn await_runs(&mut self, communicator: &Communicator) -> Result<(), MpiError> {
         let Some(frame) = self.arrivals.last() else { return Ok(()) };
-        if frame.runs.is_empty() && self.arriving.is_empty() {
-            return Ok(());
-        }
-        let runs: Vec<Run> = frame.runs.iter().map(|&word| Run::unpack(word)).collect();
-        let (kind, body) = (frame.kind, frame.body.to_vec());
-        let bytes = runs.iter().map(|run| run.bytes).sum();
-        let receive = |run: &Run| communicator.receive(self.rank, RUN, run.bytes, run.alignment);
-        let runs = runs.iter().map(receive).collect::<Result<_, _>>()?;
-        self.arriving_bytes += bytes;
         self.transfers = true;
-        self.arriving.push_back(Arriving { kind, body, runs, bytes, come: 0 });
-        Ok(())
+        let runs = match frame.lane {
+            Lane::Express => &mut self.express,
+            Lane::Freight => &mut self.freight,
+        };
+        runs.arrive(self.rank, frame, communicator)
     }
 
-    /// The next packet, or none. A bye is none.
+    /// The next packet, or none. A bye is none. Messages come before freight, unless it is freight's turn.
     #[inline]
     pub(crate) fn next<C: Codec>(
         &mut self,
         codec: &C,
+        freights_turn: bool,
         communicator: &Communicator,
     ) -> Result<Option<C::Packet>, Failure> {
-        while !self.gone
-            && self.arriving_bytes < BESIDE_BYTES_MAX
+        if freights_turn && let Some(whole) = self.freight.take(self.rank, communicator)? {
+            return Self::decode(whole, codec);
+        }
+        while self.may_read()
             && let Some(frame) = self.arrivals.next()
         {
             self.gone = frame.kind == Kind::Bye;
             if self.gone {
                 break;
             }
-            if frame.runs.is_empty() && self.arriving.is_empty() {
+            let holds_up = match frame.lane {
+                Lane::Express => &self.express,
+                Lane::Freight => &self.freight,
+            };
+            if frame.runs.is_empty() && holds_up.none_arrives() {
                 return codec.decode(frame.body, VecDeque::new()).map(Some).map_err(Failure::Wire);
             }
             self.await_runs(communicator)?;
         }
-        let Some(first) = self.arriving.front_mut() else { return Ok(None) };
-        if !first.is_whole()? {
-            return Ok(None);
-        }
-        let Arriving { kind, mut body, runs, bytes, .. } =
-            self.arriving.pop_front().expect("it was looked at");
-        self.arriving_bytes -= bytes;
-        self.received += runs.len() as u64;
-        let mut blocks: VecDeque<Block> = runs.into_iter().map(|run| run.take().1).collect();
-        if kind == Kind::BodyBeside
-            && let Some(Block::One(bytes)) = blocks.pop_front()
-        {
-            body = bytes;
-        }
+        let whole = match self.express.take(self.rank, communicator)? {
+            None => self.freight.take(self.rank, communicator)?,
+            some => some,
+        };
+        whole.map_or(Ok(None), |whole| Self::decode(whole, codec))
+    }
+
+    fn decode<C: Codec>((body, blocks): Whole, codec: &C) -> Result<Option<C::Packet>, Failure> {
         codec.decode(&body, blocks).map(Some).map_err(Failure::Wire)
     }
 }
@@ -322,17 +362,5 @@ impl Kept {
     fn bytes(&self) -> usize {
         let beside: usize = self.beside.iter().map(|attachment| attachment.numbers.bytes().len()).sum();
         size_of::<Kept>() + self.body.len() + beside
-    }
-}
-
-impl Arriving {
-    fn is_whole(&mut self) -> Result<bool, MpiError> {
-        while let Some(run) = self.runs.get_mut(self.come) {
-            if !run.test()? {
-                return Ok(false);
-            }
-            self.come += 1;
-        }
-        Ok(true)
     }
 }

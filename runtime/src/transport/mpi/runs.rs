@@ -1,0 +1,167 @@
+//! Runs of numbers on their way beside the frames of one lane of a link.
+//!
+//! Each is a message of its own, all under the tag of the lane, sent when its frame is written and awaited when its frame
+//! is read; MPI keeps the order of messages with one tag. A frame whose runs are still coming holds up those behind it in
+//! its lane, which may be read meanwhile.
+//!
+//! MPI may copy a run in the very call that awaits it. So the runs of freight are awaited one after the other, with a look
+//! at messages in between; those of messages all at once.
+
+use std::collections::VecDeque;
+
+use super::frame::{Frame, Kind, Lane, Run};
+use super::raw::{Communicator, MpiError, Receiving, Sendings};
+use crate::wire::bulk::{Attachment, Block};
+
+/// A frame that was read, and the runs that still come.
+struct Arriving {
+    kind: Kind,
+    body: Vec<u8>,
+    runs: Vec<Run>,
+    bytes: usize,
+    /// The first of them, which are awaited.
+    awaited: Vec<Receiving>,
+    /// Runs known to have come.
+    come: usize,
+}
+
+/// The runs of one lane, in both directions.
+pub(super) struct Runs {
+    lane: Lane,
+    sendings: Sendings,
+    arriving: VecDeque<Arriving>,
+    arriving_bytes: usize,
+    /// Runs received since the start.
+    received: u64,
+}
+
+/// A frame that is whole: its body, and its runs in order.
+pub(super) type Whole = (Vec<u8>, VecDeque<Block>);
+
+impl Runs {
+    pub(super) fn new(lane: Lane) -> Runs {
+        Runs {
+            lane,
+            sendings: Sendings::default(),
+            arriving: VecDeque::new(),
+            arriving_bytes: 0,
+            received: 0,
+        }
+    }
+
+    /// Starts to send the runs of a frame.
+    pub(super) fn send(
+        &mut self,
+        to: u32,
+        beside: &[Attachment],
+        communicator: &Communicator,
+    ) -> Result<(), MpiError> {
+        for attachment in beside {
+            self.sendings.push(communicator.send(to, tag(self.lane), attachment.numbers.clone())?);
+        }
+        Ok(())
+    }
+
+    /// Bytes that have not left.
+    #[inline]
+    pub(super) fn leaving_bytes(&self) -> usize {
+        self.sendings.bytes()
+    }
+
+    /// Bytes of frames that were read that have not been taken.
+    #[inline]
+    pub(super) fn arriving_bytes(&self) -> usize {
+        self.arriving_bytes
+    }
+
+    /// Tells whether no frame waits for its runs, or behind one that does.
+    #[inline]
+    pub(super) fn none_arrives(&self) -> bool {
+        self.arriving.is_empty()
+    }
+
+    /// Lets go of what has left. True if everything has.
+    pub(super) fn settle(&mut self) -> Result<bool, MpiError> {
+        self.sendings.settle()
+    }
+
+    /// Numbers of runs that have left, and been received, since the start.
+    pub(super) fn so_far(&self) -> (u64, u64) {
+        (self.sendings.left(), self.received)
+    }
+
+    /// A frame was read that has runs, or has to wait for those before it.
+    pub(super) fn arrive(
+        &mut self,
+        from: u32,
+        frame: Frame<'_>,
+        communicator: &Communicator,
+    ) -> Result<(), MpiError> {
+        let runs: Vec<Run> = frame.runs.iter().map(|&word| Run::unpack(word)).collect();
+        let (kind, body) = (frame.kind, frame.body.to_vec());
+        let bytes = runs.iter().map(|run| run.bytes).sum();
+        self.arriving_bytes += bytes;
+        let mut arriving = Arriving { kind, body, runs, bytes, awaited: Vec::new(), come: 0 };
+        if self.lane == Lane::Express {
+            while arriving.await_next(self.lane, from, communicator)? {}
+        }
+        self.arriving.push_back(arriving);
+        Ok(())
+    }
+
+    /// Tells whether the first frame is whole.
+    pub(super) fn is_first_whole(
+        &mut self,
+        from: u32,
+        communicator: &Communicator,
+    ) -> Result<bool, MpiError> {
+        let Some(first) = self.arriving.front_mut() else { return Ok(false) };
+        first.is_whole(self.lane, from, communicator)
+    }
+
+    /// Takes the first frame, if it is whole.
+    pub(super) fn take(&mut self, from: u32, communicator: &Communicator) -> Result<Option<Whole>, MpiError> {
+        if self.arriving.is_empty() || !self.is_first_whole(from, communicator)? {
+            return Ok(None);
+        }
+        let Arriving { kind, mut body, awaited, bytes, .. } =
+            self.arriving.pop_front().expect("it was looked at");
+        self.arriving_bytes -= bytes;
+        self.received += awaited.len() as u64;
+        let mut blocks: VecDeque<Block> = awaited.into_iter().map(|run| run.take().1).collect();
+        if kind == Kind::BodyBeside
+            && let Some(Block::One(bytes)) = blocks.pop_front()
+        {
+            body = bytes;
+        }
+        Ok(Some((body, blocks)))
+    }
+}
+
+impl Arriving {
+    /// Awaits the next of its runs. False if there is none.
+    fn await_next(&mut self, lane: Lane, from: u32, communicator: &Communicator) -> Result<bool, MpiError> {
+        let Some(run) = self.runs.get(self.awaited.len()) else { return Ok(false) };
+        self.awaited.push(communicator.receive(from, tag(lane), run.bytes, run.alignment)?);
+        Ok(true)
+    }
+
+    /// Looks whether all runs have come; awaits one more if it has come to that.
+    fn is_whole(&mut self, lane: Lane, from: u32, communicator: &Communicator) -> Result<bool, MpiError> {
+        while let Some(run) = self.awaited.get_mut(self.come) {
+            if !run.test()? {
+                return Ok(false);
+            }
+            self.come += 1;
+        }
+        Ok(!self.await_next(lane, from, communicator)?)
+    }
+}
+
+/// The tag of runs of numbers.
+fn tag(lane: Lane) -> u16 {
+    match lane {
+        Lane::Express => 2,
+        Lane::Freight => 3,
+    }
+}
