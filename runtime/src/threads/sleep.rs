@@ -18,7 +18,10 @@
 //! # Beds outside of the process
 //! Ranks that are processes of one host wake each other: the state of a worker 0 then lies in memory that they share
 //! ([`share`](Sleeper::share)), and the sleeper waits there (a futex) rather than in its thread's own parking place.
-//! The protocol is the same.
+//! The protocol is the same, but for who pays for the fences. A waker's costs as much as a message, since it waits until
+//! the line that was written has come from the reader's cache, and sleepers are few. So where the kernel can make all
+//! processes of the job fence at once (`membarrier`), the sleeper asks for that, and wakers only keep the compiler from
+//! changing their order: a fence that falls between a waker's two halves does what both fences do.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -69,7 +72,7 @@ impl Sleeper {
     /// [called](Self::is_called). Then, or with a false, it must [`rise`](Self::rise).
     pub(crate) fn lie_down(&self, work: impl FnOnce() -> bool) -> bool {
         self.state().store(PARKED, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        self.fence();
         !work()
     }
 
@@ -103,6 +106,11 @@ impl Sleeper {
 #[inline]
 fn calls(state: &AtomicU32) -> bool {
     fence(Ordering::SeqCst);
+    calls_after_fence(state)
+}
+
+#[inline]
+fn calls_after_fence(state: &AtomicU32) -> bool {
     state.load(Ordering::Relaxed) == PARKED && state.swap(AWAKE, Ordering::Relaxed) == PARKED
 }
 
@@ -111,6 +119,10 @@ impl Sleeper {
     #[inline]
     fn state(&self) -> &AtomicU32 {
         &self.state
+    }
+
+    fn fence(&self) {
+        fence(Ordering::SeqCst);
     }
 
     fn sleep(&self, timeout: Option<Duration>) {
@@ -132,16 +144,37 @@ fn park_thread(_timeout: Option<Duration>) {
 }
 
 #[cfg(feature = "mpi")]
-pub(crate) use shared::{SharedBed, rouse, wake_at};
+pub(crate) use shared::{Fences, SharedBed, rouse, wake_at};
 
 #[cfg(feature = "mpi")]
 mod shared {
-    use super::{AtomicU32, Duration, PARKED, Sleeper, calls, park_thread};
-    use rustix::thread::futex;
+    use super::{
+        AtomicU32, Duration, Ordering, PARKED, Sleeper, calls, calls_after_fence, fence, park_thread,
+    };
+    use rustix::thread::{MembarrierCommand, futex, membarrier};
+    use std::sync::atomic::compiler_fence;
 
     /// A state in memory that other processes see too.
     pub(crate) trait SharedBed: Send + Sync {
         fn state(&self) -> &AtomicU32;
+        fn fences(&self) -> Fences;
+    }
+
+    /// Who fences between the halves of the race, in all processes that share beds.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Fences {
+        /// Sleeper and waker, each for itself.
+        Both,
+        /// The sleeper, for all.
+        Sleeper,
+    }
+
+    impl Fences {
+        /// Lets sleepers fence in this process. False where the kernel does not.
+        pub(crate) fn register() -> bool {
+            let registered = membarrier(MembarrierCommand::RegisterGlobalExpedited);
+            registered.and_then(|()| membarrier(MembarrierCommand::GlobalExpedited)).is_ok()
+        }
     }
 
     impl Sleeper {
@@ -153,6 +186,13 @@ mod shared {
         #[inline]
         pub(super) fn state(&self) -> &AtomicU32 {
             self.shared.get().map_or(&self.state, |bed| bed.state())
+        }
+
+        pub(super) fn fence(&self) {
+            fence(Ordering::SeqCst);
+            if self.shared.get().is_some_and(|bed| bed.fences() == Fences::Sleeper) {
+                membarrier(MembarrierCommand::GlobalExpedited).expect("it was tried when all agreed on it");
+            }
         }
 
         pub(super) fn sleep(&self, timeout: Option<Duration>) {
@@ -176,8 +216,15 @@ mod shared {
 
     /// [`Sleeper::wake`] for the worker 0 of another process.
     #[inline]
-    pub(crate) fn wake_at(state: &AtomicU32) {
-        if calls(state) {
+    pub(crate) fn wake_at(state: &AtomicU32, fences: Fences) {
+        let calls = match fences {
+            Fences::Both => calls(state),
+            Fences::Sleeper => {
+                compiler_fence(Ordering::SeqCst);
+                calls_after_fence(state)
+            }
+        };
+        if calls {
             rouse(state);
         }
     }

@@ -36,7 +36,7 @@ use super::ring::{self, Reader, Ring, Writer};
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::threads::clock::Clock;
-use crate::threads::sleep::{SharedBed, wake_at};
+use crate::threads::sleep::{Fences, SharedBed, wake_at};
 use crate::warn::warn;
 use crate::wire::codec::Codec;
 
@@ -57,6 +57,7 @@ pub(crate) struct Links {
     peers: Vec<Option<Peer>>,
     /// Processes of this host by rank, and their part in the window.
     window: Option<(Arc<Window>, Vec<Option<u32>>)>,
+    fences: Fences,
     /// Receives for batches of other hosts, if there are any.
     batches: Option<Waiting>,
     /// No run is going on: the last one ended in order.
@@ -85,6 +86,9 @@ impl Links {
         let whys = communicator.all_say(shared.as_ref().err().map_or(&[], |why| why.as_bytes()))?;
         warn_of_no_memory(rank, &whys);
         let window = shared.unwrap_or_default().map(Window::new);
+        let registered = communicator.all_say(&[u8::from(Fences::register())])?;
+        let fences =
+            if registered.iter().all(|said| said[..] == [1]) { Fences::Sleeper } else { Fences::Both };
         // The ring from process `from` of this host lies in its reader's part, at the place of `from`.
         let ring = |window, from: u32, to| ring_of(window, to, from as usize * ring::footprint(lines), lines);
         let link = |other: u32| {
@@ -104,7 +108,7 @@ impl Links {
         let far = peers.iter().flatten().any(|peer| peer.departures.ages());
         let batches = if far { Some(Waiting::start(&communicator)?) } else { None };
         let window = window.map(|window| (window, part_of));
-        Ok(Links { communicator, rank, peers, window, batches, closed: true })
+        Ok(Links { communicator, rank, peers, window, fences, batches, closed: true })
     }
 
     /// The place where the thread that drives the transport of this process sleeps, so that those of the same host can
@@ -112,7 +116,7 @@ impl Links {
     pub(crate) fn bed(&self) -> Option<Box<dyn SharedBed>> {
         let (window, parts) = self.window.as_ref()?;
         let part = parts[self.rank as usize]?;
-        Some(Box::new(Bed { window: window.clone(), part }))
+        Some(Box::new(Bed { window: window.clone(), part, fences: self.fences }))
     }
 
     /// True if no run is going on, and the last one ended in order.
@@ -128,7 +132,7 @@ impl Links {
         if let Some((window, parts)) = &self.window
             && let Some(part) = parts[rank as usize]
         {
-            wake_at(window.bed(part));
+            wake_at(window.bed(part), self.fences);
         }
     }
 }
@@ -156,11 +160,16 @@ fn warn_of_no_memory(rank: u32, whys: &[Vec<u8>]) {
 struct Bed {
     window: Arc<Window>,
     part: u32,
+    fences: Fences,
 }
 
 impl SharedBed for Bed {
     fn state(&self) -> &AtomicU32 {
         self.window.bed(self.part)
+    }
+
+    fn fences(&self) -> Fences {
+        self.fences
     }
 }
 
@@ -169,6 +178,12 @@ pub(crate) struct Mpi<'l, C: Codec> {
     links: &'l mut Links,
     codec: C,
     clock: Clock,
+    /// Freight that is not encoded yet, by peer, and how many packets that are: what lies here as it is takes no memory
+    /// besides, and no time from messages. At the end of a run nobody waits for what is left.
+    freight: Vec<VecDeque<C::Packet>>,
+    freight_waits: usize,
+    /// Looks at what has come.
+    looks: u32,
     /// Peers with frames that their readers may not know of yet.
     unseen: Vec<u32>,
     /// Nothing was sent since the last look at what has come.
@@ -178,12 +193,6 @@ pub(crate) struct Mpi<'l, C: Codec> {
     /// Some frames wait for room; some bytes are under way.
     waiting: bool,
     transfers: bool,
-    /// Freight that is not encoded yet, by peer, and how many packets that are: what lies here as it is takes no memory
-    /// besides, and no time from messages. At the end of a run nobody waits for what is left.
-    freight: Vec<VecDeque<C::Packet>>,
-    freight_waits: usize,
-    /// Looks at what has come.
-    looks: u32,
     naps: u32,
 }
 
@@ -191,23 +200,23 @@ impl<'l, C: Codec> Mpi<'l, C> {
     pub(crate) fn new(links: &'l mut Links, codec: C, clock: Clock) -> Mpi<'l, C> {
         links.peers.iter_mut().flatten().for_each(Peer::begin);
         links.closed = false;
+        let freight = links.peers.iter().map(|_| VecDeque::new()).collect();
         Mpi {
             links,
             codec,
             clock,
+            freight,
+            freight_waits: 0,
+            looks: 0,
             unseen: Vec::new(),
             looked: true,
             next: 0,
             waiting: false,
             transfers: false,
-        let freight = links.peers.iter().map(|_| VecDeque::new()).collect();
             naps: 0,
         }
     }
 
-            freight,
-            freight_waits: 0,
-            looks: 0,
     /// Does something that adds a frame to a peer's batch, and sees to what follows from that.
     #[inline]
     fn with_peer(
@@ -262,15 +271,6 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(())
     }
 
-    /// Does the work besides sending and receiving: retries, grants, letting go of what has left.
-    fn upkeep(&mut self, all: bool) -> Result<bool, MpiError> {
-        self.flush(all)?;
-        if !self.waiting && !self.transfers {
-            return Ok(self.unseen.is_empty());
-        }
-        let now_ns = self.clock.now_ns();
-        (self.waiting, self.transfers) = (false, false);
-        for rank in 0..self.links.peers.len() as u32 {
     /// The peer for which freight is loaded next, if some waits and there is room for it: who has most to load, so that
     /// nobody is last with all of it.
     fn next_to_load(&self) -> Option<usize> {
@@ -293,6 +293,15 @@ impl<'l, C: Codec> Mpi<'l, C> {
         })
     }
 
+    /// Does the work besides sending and receiving: retries, grants, letting go of what has left.
+    fn upkeep(&mut self, all: bool) -> Result<bool, MpiError> {
+        self.flush(all)?;
+        if !self.waiting && !self.transfers {
+            return Ok(self.unseen.is_empty());
+        }
+        let now_ns = self.clock.now_ns();
+        (self.waiting, self.transfers) = (false, false);
+        for rank in 0..self.links.peers.len() as u32 {
             self.keep_up(rank, now_ns)?;
         }
         if self.transfers {
@@ -336,6 +345,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(())
     }
 
+    /// What has come; if nothing has, there is time for freight.
     #[inline]
     fn next_or_load(&mut self) -> Result<Option<(Rank, C::Packet)>, Failure> {
         self.looks = self.looks.wrapping_add(1);
@@ -356,7 +366,6 @@ impl<'l, C: Codec> Mpi<'l, C> {
         let count = links.peers.len();
         for _ in 0..count {
             let place = self.next;
-    /// What has come; if nothing has, there is time for freight.
             // Everybody in turn: who sends much must not keep the others from being heard.
             self.next = if place + 1 == count { 0 } else { place + 1 };
             let Some(peer) = &mut links.peers[place] else { continue };
@@ -400,6 +409,11 @@ fn arrivals(peers: &mut [Option<Peer>], from: u32) -> &mut Arrivals {
 impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
     #[inline]
     fn send(&mut self, to: Rank, packet: C::Packet) -> Result<(), Error> {
+        if C::is_freight(&packet) {
+            self.freight[to.index()].push_back(packet);
+            self.freight_waits += 1;
+            return Ok(());
+        }
         self.with_peer(to.0, |peer, codec, now_ns, communicator| {
             peer.send(packet, codec, now_ns, communicator)
         })
@@ -409,11 +423,6 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
     #[inline]
     fn poll(&mut self) -> Option<Result<(Rank, C::Packet), Error>> {
         let kept_up = self.upkeep(false);
-        if C::is_freight(&packet) {
-            self.freight[to.index()].push_back(packet);
-            self.freight_waits += 1;
-            return Ok(());
-        }
         self.looked = true;
         match kept_up.map_err(Failure::from).and_then(|_| self.next_or_load()) {
             Ok(next) => next.map(Ok),
