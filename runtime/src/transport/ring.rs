@@ -195,9 +195,10 @@ impl<W: Deref<Target = [AtomicU64]>> Reader<W> {
         let ring = &self.ring;
         loop {
             let line = ring.line(self.read);
-            for word in &line[1..][..left.min(LOAD_WORDS)] {
-                batch.extend_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
-            }
+            // All of them, and one copy: words behind the batch's last are cheaper to load than to tell apart.
+            let load: [_; LOAD_WORDS] =
+                std::array::from_fn(|word| line[1 + word].load(Ordering::Relaxed).to_ne_bytes());
+            batch.extend_from_slice(load[..left.min(LOAD_WORDS)].as_flattened());
             self.read += 1;
             left = left.saturating_sub(LOAD_WORDS);
             if left == 0 {
