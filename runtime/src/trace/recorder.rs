@@ -23,6 +23,8 @@ use crate::ids::{Rank, Sender, SyncId, WorkerId};
 
 /// Bytes of a block before compression.
 const BLOCK_BYTES: usize = 256 << 10;
+/// A worker that is idle for longer is so in other parts of the profile than what surrounds it.
+const IDLE_LONG_NS: u64 = 100_000;
 /// A block that is not full is written after so long, so that a run that dies leaves what it did.
 const BLOCK_AGE_MAX_NS: u64 = 1_000_000_000;
 
@@ -72,6 +74,8 @@ struct Putby {
     begin_ns: Option<u64>,
     by_kind: Vec<Tally>,
     kept: Tally,
+    /// But for the long ones.
+    idle: Tally,
     lost_ns: u64,
 }
 
@@ -336,8 +340,19 @@ impl Recorder {
 
     /// There was nothing to do since the last slice.
     pub(crate) fn idle(&mut self, now_ns: u64) {
-        let keep = self.keeps.idle;
-        self.slice(Activity::Idle, What::Idle, keep, now_ns);
+        let long_ns = now_ns.saturating_sub(self.last_ns);
+        if long_ns > IDLE_LONG_NS {
+            return self.slice(Activity::Idle, What::Idle, self.keeps.idle, now_ns);
+        }
+        let (begin_ns, end_ns) = self.end_slice(now_ns);
+        if long_ns == 0 {
+            return;
+        }
+        self.profile.begin_ns.get_or_insert(begin_ns);
+        self.profile.idle.add(long_ns);
+        if self.keeps.idle {
+            self.events.push(Event { begin_ns, end_ns, what: What::Idle });
+        }
     }
 
     /// The runtime itself was at work since the last slice.
@@ -447,8 +462,10 @@ impl Recorder {
     fn count(&mut self) {
         let Some(begin_ns) = self.profile.begin_ns.take() else { return };
         let mut profile = self.recording.profile(self.worker);
-        let kinds = (0..).map(NameId).map(Activity::Kind).zip(&mut self.profile.by_kind);
-        for (activity, tally) in kinds.chain([(Activity::Runtime(Part::Keep), &mut self.profile.kept)]) {
+        let Putby { by_kind, kept, idle, .. } = &mut self.profile;
+        let kinds = (0..).map(NameId).map(Activity::Kind).zip(by_kind);
+        for (activity, tally) in kinds.chain([(Activity::Runtime(Part::Keep), kept), (Activity::Idle, idle)])
+        {
             if tally.calls > 0 {
                 let Tally { ns, calls, longest_ns, .. } = std::mem::take(tally);
                 profile.add(activity, begin_ns, self.last_ns, ns, calls, longest_ns);

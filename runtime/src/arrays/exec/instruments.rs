@@ -228,7 +228,7 @@ impl<'r> Instruments<'r> {
     /// The same, of packets that were taken: they are counted with what was going on.
     pub(crate) fn skip_packets(&mut self) {
         let Some(meter) = &mut self.meter else { return };
-        let now_ns = self.shared.clock.now_ns();
+        let now_ns = self.ticks.now_ns(&self.shared.clock);
         meter.skip(now_ns);
         if let Some(recorder) = &mut self.recorder {
             recorder.kept(now_ns);
@@ -238,7 +238,7 @@ impl<'r> Instruments<'r> {
     /// There was nothing to do since the last slice, of which the worker was parked for so long.
     pub(crate) fn idle(&mut self, parked_ns: u64) {
         let Some(meter) = &mut self.meter else { return };
-        let now_ns = self.shared.clock.now_ns();
+        let now_ns = self.ticks.now_ns(&self.shared.clock);
         meter.gap(now_ns, parked_ns);
         if let Some(recorder) = &mut self.recorder {
             recorder.idle(now_ns);

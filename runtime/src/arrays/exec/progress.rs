@@ -163,11 +163,17 @@ impl Worker<'_> {
     /// Hop 3, receiving side. The time it takes belongs to the slice that the caller ends.
     #[inline]
     pub(crate) fn take_packets(&mut self, blanks: &mut Blanks) -> bool {
-        self.looks_around && self.poll(blanks)
+        self.looks_around && self.poll(PACKETS_MAX, blanks)
+    }
+
+    /// The same for one packet at most: a worker without work looks so, and has work then.
+    #[inline]
+    pub(crate) fn take_packet(&mut self, blanks: &mut Blanks) -> bool {
+        self.looks_around && self.poll(1, blanks)
     }
 
     #[inline(never)]
-    fn poll(&mut self, blanks: &mut Blanks) -> bool {
+    fn poll(&mut self, packets_max: usize, blanks: &mut Blanks) -> bool {
         self.gateway.look(self.instruments.last_ns().unwrap_or(0));
         let mut any = self.timers.next_ns().is_some() && self.send_due(blanks);
         if !self.gateway.drives() {
@@ -179,7 +185,7 @@ impl Worker<'_> {
         }
         // What comes is decoded by user code, which may panic.
         self.instruments.take_in_hand(InHand::nothing("a packet"));
-        for _ in 0..PACKETS_MAX {
+        for _ in 0..packets_max {
             match self.gateway.poll() {
                 None => break,
                 Some(Ok((from, packet))) => self.receive(from, packet, blanks),

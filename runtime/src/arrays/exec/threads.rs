@@ -18,6 +18,9 @@ use crate::panics;
 const STEPS_MAX: u32 = 512;
 /// Looks between two pauses of a spinning worker: a pause is kind to the other thread of a core, but as long as a look.
 const LOOKS: u32 = 4;
+/// Looks that a poll of the transport takes the time of, and one while a transfer is under way.
+const LOOKS_A_POLL: u32 = 4;
+const LOOKS_A_TRANSFER: u32 = 16;
 /// The factor by which a worker spins longer while a transfer is under way: one of 1 MiB takes some 100 us.
 const TRANSFER_PATIENCE: u32 = 8;
 /// Time that a worker sleeps on events that are in no file yet.
@@ -119,14 +122,18 @@ impl Worker<'_> {
         outbox.take().for_each(drop);
         let mut left = STEPS_MAX;
         while left > 0 {
-            let steps = if self.gateway.congested() { 0 } else { self.steps(left, outbox) };
-            left -= steps.max(1);
-            if !self.progress(&mut outbox.blanks) && steps == 0 {
-                return self.idle(&mut outbox.blanks);
-            }
-            self.patience.count_rest_anew();
             if self.shared.scheduler.stopped() {
                 return;
+            }
+            let steps = if self.gateway.congested() { 0 } else { self.steps(left, outbox) };
+            left -= steps.max(1);
+            if steps > 0 && self.has_just_looked() {
+                continue;
+            }
+            if !self.progress(&mut outbox.blanks) && steps == 0 {
+                self.idle(&mut outbox.blanks);
+            } else {
+                self.patience.count_rest_anew();
             }
         }
         if self.id == WorkerId(0) {
@@ -141,49 +148,58 @@ impl Worker<'_> {
         self.gateway.idle();
         // After a nap without work there is no reason to believe that some is about to come.
         let first = self.patience.rested_ns() == 0;
-        let parked_ns = if first && self.spin() { 0 } else { self.rest() };
+        let found = first && self.spin(blanks);
+        let parked_ns = if found { 0 } else { self.rest() };
         if first && parked_ns > 0 && parked_ns < patience::LONG_NS && self.work_in_sight() {
             self.patience.learn(true);
         }
         // Here, so that no chunk pays for what has come, and nobody has to look at the clock again.
-        if self.take_packets(blanks) {
+        if !found && self.take_packets(blanks) {
             self.patience.count_rest_anew();
         }
         self.instruments.idle(parked_ns);
     }
 
     /// Spins for as long as it is reasonable; true if there is work.
-    fn spin(&mut self) -> bool {
+    fn spin(&mut self, blanks: &mut Blanks) -> bool {
         let short = self.shared.scheduler.spins();
-        if self.spin_for(if self.gateway.transfers() { short * TRANSFER_PATIENCE } else { short }) {
+        let turns = if self.gateway.transfers() { short * TRANSFER_PATIENCE } else { short };
+        if self.spin_for(turns, blanks) {
             return true;
         }
         if short == 0 || !self.patience.spins_on() {
             return false;
         }
-        let soon = self.spin_for(short * patience::LONG);
+        let soon = self.spin_for(short * patience::LONG, blanks);
         self.patience.learn(soon);
         soon
     }
 
-    /// Looks so many times; true if there is work.
-    fn spin_for(&mut self, turns: u32) -> bool {
-        (0..turns).any(|turn| {
+    /// Looks so many times, and takes the first packet that comes; true if there is work.
+    fn spin_for(&mut self, turns: u32, blanks: &mut Blanks) -> bool {
+        let looks = match self.gateway.drives() {
+            true if self.gateway.transfers() => LOOKS_A_TRANSFER,
+            true => LOOKS_A_POLL,
+            false => 1,
+        };
+        (0..turns / looks).any(|turn| {
             if turn % LOOKS == 0 {
                 std::hint::spin_loop();
             }
-            self.work_in_sight()
+            self.take_packet(blanks) || self.work_in_the_rank()
         })
     }
 
     /// Something a turn would find: a token, a packet, the end.
     fn work_in_sight(&mut self) -> bool {
+        self.gateway.is_ready() || self.work_in_the_rank()
+    }
+
+    /// The same, but for packets.
+    fn work_in_the_rank(&self) -> bool {
         let scheduler = &self.shared.scheduler;
         let tokens = || !self.ready.is_empty() || scheduler.has_tokens();
-        (!scheduler.is_congested() && tokens())
-            || self.gateway.is_ready()
-            || self.gateway.outbound_waits()
-            || scheduler.stopped()
+        (!scheduler.is_congested() && tokens()) || self.gateway.outbound_waits() || scheduler.stopped()
     }
 
     /// Passes on what waits for company, then parks. Returns how long it was parked, ns.

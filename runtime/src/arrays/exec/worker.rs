@@ -40,6 +40,9 @@ use crate::wire::WireError;
 /// is measured.
 const RUN_NS_MAX: u64 = 50_000;
 const RUN_HANDLERS_MAX: u64 = 8;
+/// The same between runs of chunks: short ones share a look.
+const LOOK_EVERY_NS: u64 = 1_000;
+const LOOK_EVERY_HANDLERS: u64 = 4;
 
 /// One thread of a rank.
 pub(crate) struct Worker<'r> {
@@ -101,7 +104,7 @@ impl<'r> Worker<'r> {
         {
             self.run(cell, outbox);
             steps += 1;
-            if self.looks_around || self.shared.scheduler.stopped() {
+            if (self.looks_around && !self.has_just_looked()) || self.shared.scheduler.stopped() {
                 break;
             }
         }
@@ -203,6 +206,16 @@ impl<'r> Worker<'r> {
         match self.instruments.last_ns() {
             Some(last_ns) => last_ns >= self.gateway.looked_ns() + RUN_NS_MAX,
             None => self.instruments.handled().is_multiple_of(RUN_HANDLERS_MAX),
+        }
+    }
+
+    /// Tells whether a look around would come so soon after the last that it costs more than what it finds, and less of
+    /// what leaves would leave together.
+    #[inline]
+    pub(super) fn has_just_looked(&self) -> bool {
+        match self.instruments.last_ns() {
+            Some(last_ns) => last_ns < self.gateway.looked_ns() + LOOK_EVERY_NS,
+            None => !self.instruments.handled().is_multiple_of(LOOK_EVERY_HANDLERS),
         }
     }
 
