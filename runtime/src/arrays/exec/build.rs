@@ -2,7 +2,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use lb_strategies::Strategy;
 use lb_strategies::balancer::RankPlace;
@@ -129,8 +128,7 @@ impl Worker<'_> {
         let settle = |(position, (chunk, slot))| {
             let cell = shared.cells.reserve();
             shared.cells.settle_new(cell, chunk, slot);
-            let worker = (position * workers / count) as u32;
-            shared.cells.get(cell).last_worker.store(worker, Ordering::Relaxed);
+            shared.cells.get(cell).settle_at(WorkerId((position * workers / count) as u32));
             shared.plane.lock().rank.created(chunk, cell);
             cell
         };

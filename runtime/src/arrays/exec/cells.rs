@@ -10,7 +10,7 @@ use super::mailbox::Mailbox;
 use crate::arrays::core::envelope::Delivery;
 use crate::arrays::core::erased::ErasedSlot;
 use crate::arrays::core::mail::Mail;
-use crate::ids::{CellId, ChunkId};
+use crate::ids::{CellId, ChunkId, WorkerId};
 use crate::threads::guarded::{Guarded, Tag};
 
 /// Length of the first segment, and of the longest.
@@ -26,13 +26,42 @@ pub(crate) struct Cell {
     pub(crate) mailbox: Mailbox<Box<dyn ErasedSlot>, Delivery>,
     /// CPU time since the last sync, ns.
     load_ns: AtomicU64,
-    /// The worker that ran it last: its next token goes there.
-    pub(crate) last_worker: AtomicU32,
+    /// The worker that gets its tokens.
+    home: AtomicU32,
+    /// The worker that has stolen it since it was at home or with another, and how often: see [`Thefts`].
+    thefts: AtomicU32,
+}
+
+/// A thief in the high bits, and in the low ones how often it has stolen the chunk in a row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Thefts(u32);
+
+/// Who steals a chunk so often in a row keeps it.
+const KEEPS_AFTER: u32 = 8;
+const COUNT_BITS: u32 = 4;
+
+impl Thefts {
+    const NONE: Thefts = Thefts(0);
+
+    /// One more.
+    fn by(self, worker: WorkerId) -> Thefts {
+        let first = worker.0 << COUNT_BITS;
+        if self.0 >> COUNT_BITS == worker.0 { Thefts(self.0 + 1) } else { Thefts(first + 1) }
+    }
+
+    fn count(self) -> u32 {
+        self.0 % (1 << COUNT_BITS)
+    }
 }
 
 impl Cell {
     fn new(owner: Tag) -> Cell {
-        Cell { mailbox: Mailbox::new(owner), load_ns: AtomicU64::new(0), last_worker: AtomicU32::new(0) }
+        Cell {
+            mailbox: Mailbox::new(owner),
+            load_ns: AtomicU64::new(0),
+            home: AtomicU32::new(0),
+            thefts: AtomicU32::new(Thefts::NONE.0),
+        }
     }
 
     /// Charges CPU time. Only the worker that ran the chunk charges it, so load and store need not be one step; two
@@ -47,6 +76,34 @@ impl Cell {
     pub(crate) fn refund(&self, ns: u64) {
         let load = self.load_ns.load(Ordering::Relaxed);
         self.load_ns.store(load.saturating_sub(ns), Ordering::Relaxed);
+    }
+
+    /// The worker that gets its tokens.
+    #[inline]
+    pub(crate) fn home(&self) -> WorkerId {
+        WorkerId(self.home.load(Ordering::Relaxed))
+    }
+
+    /// Its tokens go to this worker from now on.
+    pub(crate) fn settle_at(&self, worker: WorkerId) {
+        self.home.store(worker.0, Ordering::Relaxed);
+    }
+
+    /// A worker runs it. Where a chunk is stolen now and then it stays at home, with its neighbours, whose messages to it
+    /// then need no other worker; where another worker has time for it again and again, it moves there.
+    #[inline]
+    pub(crate) fn runs_on(&self, worker: WorkerId) {
+        let before = Thefts(self.thefts.load(Ordering::Relaxed));
+        let at_home = self.home() == worker;
+        if at_home && before == Thefts::NONE {
+            return;
+        }
+        let mut thefts = if at_home { Thefts::NONE } else { before.by(worker) };
+        if thefts.count() == KEEPS_AFTER {
+            self.settle_at(worker);
+            thefts = Thefts::NONE;
+        }
+        self.thefts.store(thefts.0, Ordering::Relaxed);
     }
 
     /// Takes the CPU time since the last call.
@@ -145,13 +202,29 @@ mod tests {
         let mut given: Vec<CellId> = (0..1000).map(|_| cells.reserve()).collect();
         assert_eq!(cells.iter().count(), 1000);
         for (number, &id) in given.iter().enumerate() {
-            cells.get(id).last_worker.store(number as u32, Ordering::Relaxed);
+            cells.get(id).settle_at(WorkerId(number as u32));
         }
-        assert!(cells.iter().map(|cell| cell.last_worker.load(Ordering::Relaxed)).eq(0..1000));
+        assert!(cells.iter().map(|cell| cell.home().0).eq(0..1000));
         cells.free(given[500]);
         assert_eq!(cells.reserve(), given[500]);
         given.dedup();
         assert_eq!(given.len(), 1000);
+    }
+
+    #[test]
+    fn who_steals_a_chunk_again_and_again_keeps_it() {
+        let cell = Cell::new(Tag::SHARED);
+        cell.settle_at(WorkerId(1));
+        let home_after = |runs: &[u32]| {
+            runs.iter().for_each(|&worker| cell.runs_on(WorkerId(worker)));
+            cell.home().0
+        };
+        let often = KEEPS_AFTER as usize;
+        assert_eq!(home_after(&[&vec![0; often - 1], &[1][..]].concat()), 1);
+        assert_eq!(home_after(&[0, 2].repeat(often)), 1, "nobody in a row");
+        assert_eq!(home_after(&vec![2; often - 1]), 2, "the last of those before counts");
+        assert_eq!(home_after(&vec![1; often - 1]), 2, "its old home is a thief like any other");
+        assert_eq!(home_after(&[1]), 1);
     }
 
     #[test]

@@ -91,6 +91,15 @@ impl<'r> Instruments<'r> {
         self.meter.as_ref().map(Meter::last_ns)
     }
 
+    /// The same, or the time now where handlers are not measured.
+    #[inline]
+    pub(crate) fn time_ns(&mut self) -> u64 {
+        match self.last_ns() {
+            Some(last_ns) => last_ns,
+            None => self.ticks.now_ns(&self.shared.clock),
+        }
+    }
+
     /// The worker turns to the chunk in this place.
     #[inline]
     pub(crate) fn turn_to(&mut self, chunk: ChunkId, id: CellId, cell: &'r Cell) {

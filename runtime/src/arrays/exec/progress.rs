@@ -174,7 +174,7 @@ impl Worker<'_> {
 
     #[inline(never)]
     fn poll(&mut self, packets_max: usize, blanks: &mut Blanks) -> bool {
-        self.gateway.look(self.instruments.last_ns().unwrap_or(0));
+        self.gateway.look(self.instruments.time_ns());
         let mut any = self.timers.next_ns().is_some() && self.send_due(blanks);
         if !self.gateway.drives() {
             return any;

@@ -33,7 +33,7 @@ pub(crate) enum Ready {
 /// The part of the queues that all workers of a rank see; empty for a rank with one worker.
 #[derive(Default)]
 pub(crate) struct Queues {
-    /// Tokens sent to a worker by others: those of chunks it ran last.
+    /// Tokens sent to a worker by others: those of chunks that are at home there.
     pub(crate) inboxes: Vec<Injector<CellId>>,
     pub(crate) stealers: Vec<Stealer<CellId>>,
 }

@@ -35,18 +35,18 @@ impl Scheduler {
         ready.find(me, &self.queues)
     }
 
-    /// Puts a token on the queue of the worker that ran its chunk last; `ready` is that of worker `me`, the caller.
+    /// Puts a token on the queue of worker `home`; `ready` is that of worker `me`, the caller.
     #[inline]
-    pub(crate) fn put(&self, token: CellId, last: WorkerId, me: WorkerId, ready: &mut Ready) {
-        if last == me {
+    pub(crate) fn put(&self, token: CellId, home: WorkerId, me: WorkerId, ready: &mut Ready) {
+        if home == me {
             let busy = !ready.is_empty();
             ready.push(token);
             if busy {
                 self.team.wake_one(me.0);
             }
         } else {
-            self.queues.inboxes[last.index()].push(token);
-            if !self.team.sleepers[last.index()].wake() {
+            self.queues.inboxes[home.index()].push(token);
+            if !self.team.sleepers[home.index()].wake() {
                 self.team.wake_one(me.0);
             }
         }

@@ -1,7 +1,6 @@
 //! Sends messages: hop 2 finds the mailbox or the rank, hop 4 is the push, and a push that made a token queues it.
 
 use std::ops::DerefMut;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
@@ -16,7 +15,7 @@ use crate::arrays::core::handler::Effect;
 use crate::arrays::core::location::Route;
 use crate::arrays::core::mail::{Blanks, Letter};
 use crate::arrays::core::packet::Packet;
-use crate::ids::{CellId, ChunkId, Sender, WorkerId};
+use crate::ids::{CellId, ChunkId, Sender};
 use crate::wire::codec::Codec;
 
 /// The state of a worker for sending.
@@ -141,7 +140,7 @@ impl Worker<'_> {
         None
     }
 
-    /// Puts a token on a queue: that of the worker that ran the chunk last.
+    /// Puts a token on a queue: that of the worker where its chunk is at home.
     #[inline]
     pub(crate) fn put(&mut self, token: CellId) {
         if self.shared.scheduler.lone() {
@@ -153,8 +152,8 @@ impl Worker<'_> {
     /// The same where the rank has several workers.
     #[inline(never)]
     fn put_for_all(&mut self, token: CellId) {
-        let last = WorkerId(self.shared.cells.get(token).last_worker.load(Ordering::Relaxed));
-        self.shared.scheduler.put(token, last, self.id, &mut self.ready);
+        let home = self.shared.cells.get(token).home();
+        self.shared.scheduler.put(token, home, self.id, &mut self.ready);
     }
 
     pub(super) fn send_at_quiescence(&mut self, mut letter: Box<Letter>) {

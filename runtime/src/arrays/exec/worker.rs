@@ -10,8 +10,6 @@
 //! [`Transport`] send and poll (3), [`Mailbox::push`](super::mailbox::Mailbox::push) (4) and
 //! [`Slot::deliver`](crate::arrays::api::slot::Slot) (5).
 
-use std::sync::atomic::Ordering;
-
 use super::backlog::Account;
 use super::gateway::Gateway;
 use super::instruments::Instruments;
@@ -36,10 +34,10 @@ use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 use crate::transport::Transport;
 use crate::wire::WireError;
 
-/// Time that a chunk runs before its worker looks at the transport in between, ns; and number of handlers where no time
-/// is measured.
+/// Time that a chunk runs before its worker looks at the transport in between, ns; and number of handlers between two
+/// readings of the clock where no time is measured.
 const RUN_NS_MAX: u64 = 50_000;
-const RUN_HANDLERS_MAX: u64 = 8;
+const RUN_HANDLERS: u64 = 8;
 /// The same between runs of chunks: short ones share a look.
 const LOOK_EVERY_NS: u64 = 1_000;
 const LOOK_EVERY_HANDLERS: u64 = 4;
@@ -128,7 +126,7 @@ impl<'r> Worker<'r> {
             Begun::Held => return self.held(),
         };
         if !shared.scheduler.lone() {
-            cell.last_worker.store(self.id.0, Ordering::Relaxed);
+            cell.runs_on(self.id);
         }
         self.instruments.turn_to(chunk, id, cell);
         outbox.chunk = chunk;
@@ -199,14 +197,12 @@ impl<'r> Worker<'r> {
         self.fail(Error::Wire { rank: self.shared.facts.rank, what, why: why.to_string() });
     }
 
-    /// Tells whether it is time to look around, though the chunk that runs has more mail: by the clock where
-    /// handlers are measured, else every so many handlers.
+    /// Tells whether it is time to look around, though the chunk that runs has more mail.
     #[inline]
-    fn has_run_long(&self) -> bool {
-        match self.instruments.last_ns() {
-            Some(last_ns) => last_ns >= self.gateway.looked_ns() + RUN_NS_MAX,
-            None => self.instruments.handled().is_multiple_of(RUN_HANDLERS_MAX),
-        }
+    fn has_run_long(&mut self) -> bool {
+        let reads = || self.instruments.handled().is_multiple_of(RUN_HANDLERS);
+        (self.instruments.last_ns().is_some() || reads())
+            && self.instruments.time_ns() >= self.gateway.looked_ns() + RUN_NS_MAX
     }
 
     /// Tells whether a look around would come so soon after the last that it costs more than what it finds, and less of
