@@ -56,7 +56,6 @@ fn a_rank_whose_mail_may_be_about_to_leave_does_not_stand_still() {
     let mut out = Actions::new();
     for key in [0, 1] {
         core.created(arrival(key, SyncId(0)).chunk, arrival(key, SyncId(0)).cell);
-        core.at_sync(arrival(key, SyncId(0)), &mut out);
     }
     for key in [0, 1] {
         core.at_sync(arrival(key, SyncId(0)), &mut out);
