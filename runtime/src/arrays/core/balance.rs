@@ -32,8 +32,8 @@
 //!
 //! No rule needs an arrival to stay in order with what its old rank says besides, so between processes it may be overtaken
 //! by that, and may overtake it (it is *freight*, see [`Codec`](crate::wire::codec::Codec)): until the chunk lands nobody
-//! asks whether it has come but `Flushed`, which its new rank says once it has; and whoever sends it had this rank's marker,
-//! so that this rank knows of the moves.
+//! asks whether it has come but `Flushed`, which its new rank says once it has; and whoever sends it is drained, so
+//! that all ranks have switched and know of the moves.
 //!
 //! From 2 and 4: messages *to* a migrating chunk stay in order. From 1 and 3: so do messages *from* it. Nothing is
 //! forwarded, and chunks that stay never wait for chunks that move.
