@@ -11,11 +11,11 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use caribou::{Chunk, Config, Ctx, Reducer, Report, Target, Values};
+use caribou::{Config, Report};
 use caribou_benches::figures::figure;
+use caribou_benches::nomad::Nomad;
 use caribou_benches::{Contender, in_turn, seconds};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use serde::{Deserialize, Serialize};
 
 const ROUNDS: usize = 7;
 /// Syncs of a run, at each of which everybody moves; of a run that encodes everybody.
@@ -32,43 +32,10 @@ struct Load {
 const LARGE: Load = Load { chunks: 100, bytes: 512 * 1024 };
 const SMALL: Load = Load { chunks: 1000, bytes: 64 };
 
-/// Does nothing but move.
-#[derive(Serialize, Deserialize)]
-struct Nomad {
-    syncs: u64,
-    #[serde(with = "caribou::bulk")]
-    numbers: Vec<f64>,
-}
-
-impl Chunk for Nomad {
-    type Index = u32;
-    type Message = ();
-
-    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
-        match self.syncs {
-            0 => ctx.contribute(0, Reducer::Sum, vec![1u64], Target::Chunk(0)),
-            _ => {
-                self.syncs -= 1;
-                ctx.at_sync();
-            }
-        }
-    }
-
-    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
-        ctx.exit();
-    }
-
-    fn reduced(_: u32, _: Values) {}
-
-    fn state_bytes(&self) -> u64 {
-        (self.numbers.len() * size_of::<f64>()) as u64
-    }
-}
-
 fn rotate(load: Load, syncs: u64, wire: bool) -> Report {
     let config = Config::default().ranks(2).wire_always(wire).lb("rotate").expect("it is in the table");
     let report = caribou::run(config, move |setup| {
-        setup.array(load.chunks, move |_| Nomad { syncs, numbers: vec![1.0; load.bytes / size_of::<f64>()] });
+        setup.array(load.chunks, move |_| Nomad::new(syncs, load.bytes));
     })
     .expect("it ends");
     let all_moved = report.syncs.iter().all(|sync| sync.moved == u64::from(load.chunks));

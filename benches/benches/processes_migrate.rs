@@ -19,8 +19,9 @@ use std::cell::{Cell, RefCell};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
-use caribou::{Chunk, Config, Ctx, Placement, Reducer, Report, Runtime, SyncReport, Target, Values};
+use caribou::{Chunk, Config, Ctx, Placement, Report, Runtime, SyncReport};
 use caribou_benches::figures::figure;
+use caribou_benches::nomad::Nomad;
 use caribou_benches::{Contender, Spread, in_turn, job, seconds};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source};
@@ -36,49 +37,6 @@ const SYNCS_STILL: u64 = 1000;
 const WAITED_MAX_NS: u64 = 100_000;
 /// Between two halos, ns.
 const PERIOD_NS: u64 = 50_000;
-
-/// Does nothing but move.
-#[derive(Serialize, Deserialize)]
-struct Nomad {
-    syncs: u64,
-    #[serde(with = "caribou::bulk")]
-    numbers: Vec<f64>,
-}
-
-impl Nomad {
-    fn new(syncs: u64) -> Nomad {
-        Nomad { syncs, numbers: vec![1.0; CHUNK_BYTES / size_of::<f64>()] }
-    }
-}
-
-impl Chunk for Nomad {
-    type Index = u32;
-    type Message = ();
-
-    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
-        match self.syncs {
-            0 => ctx.contribute(0, Reducer::Sum, vec![1u64], Target::Chunk(0)),
-            _ => {
-                self.syncs -= 1;
-                ctx.at_sync();
-            }
-        }
-    }
-
-    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
-        self.start(ctx);
-    }
-
-    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
-        ctx.exit();
-    }
-
-    fn reduced(_: u32, _: Values) {}
-
-    fn state_bytes(&self) -> u64 {
-        CHUNK_BYTES as u64
-    }
-}
 
 /// The way of a halo there and back.
 struct Trip {
@@ -160,7 +118,7 @@ impl Chunk for Neighbour {
 /// Everybody goes to the other process at every sync.
 fn rotate(runtime: &mut Runtime, config: &Config) -> Report {
     let report = runtime.run(config, |setup| {
-        setup.array(CHUNKS, |_| Nomad::new(SYNCS));
+        setup.array(CHUNKS, |_| Nomad::new(SYNCS, CHUNK_BYTES));
     });
     report.expect("the run ends")
 }
@@ -170,7 +128,7 @@ fn slowest_of_100_us(runtime: &mut Runtime, config: &Config, syncs: u64) -> f64 
     let trips = Trips::default();
     let report = runtime.run(config, |setup| {
         setup.service(trips.clone());
-        setup.array(CHUNKS, move |_| Nomad::new(syncs));
+        setup.array(CHUNKS, move |_| Nomad::new(syncs, CHUNK_BYTES));
         setup.array_without_sync(2u32, Placement::RoundRobin, |_| Neighbour::default());
     });
     let report = report.expect("the run ends");

@@ -7,6 +7,7 @@
 pub mod distance;
 pub mod figures;
 pub mod job;
+pub mod nomad;
 pub mod programs;
 
 use std::fmt;

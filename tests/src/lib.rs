@@ -15,6 +15,7 @@ mod pages {
 pub mod counter;
 pub mod events;
 pub mod faulty;
+pub mod full_ring;
 pub mod job;
 
 use std::sync::mpsc::{RecvTimeoutError, channel};

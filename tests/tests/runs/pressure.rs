@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use caribou::{Array, Chunk, Config, Ctx, Placement, Reducer, Target, Values};
+use caribou_tests::full_ring::FullRing;
 use caribou_tests::within_patience;
 use serde::{Deserialize, Serialize};
 
@@ -157,42 +158,7 @@ fn without_a_limit_they_do_not_wait() {
     assert!(alive > 2 * LIMIT && waited > 2 * LIMIT, "{alive} bytes existed, {waited} waited");
 }
 
-const RING: u32 = 12;
-const TOKENS: u64 = 20;
-const HOPS: u32 = 200;
-
-/// A member of a ring in which far more travels than may wait.
-#[derive(Serialize, Deserialize)]
-struct Member {
-    passed: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Token {
-    hops: u32,
-    pad: Vec<u8>,
-}
-
-impl Chunk for Member {
-    type Index = u32;
-    type Message = Token;
-
-    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
-        for _ in 0..TOKENS {
-            ctx.send((ctx.index() + 1) % RING, Token { hops: HOPS, pad: vec![7; ITEM_BYTES] });
-        }
-    }
-
-    fn receive(&mut self, Token { hops, pad }: Token, ctx: &mut Ctx<'_, Self>) {
-        self.passed += 1;
-        if hops > 1 {
-            ctx.send((ctx.index() + 1) % RING, Token { hops: hops - 1, pad });
-        }
-        if self.passed == TOKENS * u64::from(HOPS) {
-            ctx.contribute(0, Reducer::Sum, vec![self.passed], Target::Exit);
-        }
-    }
-}
+const RING: FullRing = FullRing { members: 12, tokens: 20, hops: 200, bytes: ITEM_BYTES };
 
 #[test]
 fn who_wait_for_each_other_go_on() {
@@ -202,11 +168,11 @@ fn who_wait_for_each_other_go_on() {
         let config = Config::default().ranks(ranks).workers(workers).mail_limit(limit);
         let run = || {
             caribou::run(config, |setup| {
-                setup.array(RING, |_| Member { passed: 0 });
+                setup.array(RING.members, |_| RING.member());
             })
         };
         let report = within_patience(&what, run).expect("it ends");
         let passed: Vec<u64> = report.value().expect("all members have contributed");
-        assert_eq!(passed, [u64::from(RING) * TOKENS * u64::from(HOPS)], "{what}");
+        assert_eq!(passed, [RING.passed()], "{what}");
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use caribou::{Chunk, Config, Ctx, Placement, Reducer, Report, Target};
+use caribou_tests::full_ring::FullRing;
 use serde::{Deserialize, Serialize};
 
 use super::{repeat, seeds};
@@ -91,42 +92,7 @@ fn a_chain_makes_no_more_than_its_slow_end_takes() {
     assert!(hardly_bounded > 40_000, "{hardly_bounded}: there is something to bound");
 }
 
-const RING: u32 = 8;
-const TOKENS: u64 = 10;
-const HOPS: u32 = 30;
-
-/// A member of a ring in which far more travels than may wait.
-#[derive(Serialize, Deserialize)]
-struct Member {
-    passed: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Token {
-    hops: u32,
-    pad: Vec<u8>,
-}
-
-impl Chunk for Member {
-    type Index = u32;
-    type Message = Token;
-
-    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
-        for _ in 0..TOKENS {
-            ctx.send((ctx.index() + 1) % RING, Token { hops: HOPS, pad: vec![0; PAD] });
-        }
-    }
-
-    fn receive(&mut self, Token { hops, pad }: Token, ctx: &mut Ctx<'_, Self>) {
-        self.passed += 1;
-        if hops > 1 {
-            ctx.send((ctx.index() + 1) % RING, Token { hops: hops - 1, pad });
-        }
-        if self.passed == TOKENS * u64::from(HOPS) {
-            ctx.contribute(0, Reducer::Sum, vec![self.passed], Target::Exit);
-        }
-    }
-}
+const RING: FullRing = FullRing { members: 8, tokens: 10, hops: 30, bytes: PAD };
 
 /// Looks at a clock for as long as the run lasts: there is always something left to do.
 #[derive(Serialize, Deserialize)]
@@ -152,7 +118,7 @@ fn a_ring_of_full_mailboxes_goes_on_also_where_somebody_else_is_busy() {
         let watched = seed / 2 % 2 == 1;
         let config = Config::default().simulate(seed).ranks(ranks).mail_limit(limit);
         let report = caribou::run(config, |setup| {
-            setup.array(RING, |_| Member { passed: 0 });
+            setup.array(RING.members, |_| RING.member());
             if watched {
                 setup.array(2, |_| Watch);
             }
@@ -160,6 +126,6 @@ fn a_ring_of_full_mailboxes_goes_on_also_where_somebody_else_is_busy() {
         let repeat = repeat(seed);
         let report = report.unwrap_or_else(|error| panic!("seed {seed}: {error}\nrepeat with: {repeat}"));
         let sums: Vec<u64> = report.value().expect("all members have contributed");
-        assert_eq!(sums, [u64::from(RING) * TOKENS * u64::from(HOPS)], "seed {seed}; repeat with: {repeat}");
+        assert_eq!(sums, [RING.passed()], "seed {seed}; repeat with: {repeat}");
     }
 }
