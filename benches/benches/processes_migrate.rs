@@ -5,7 +5,7 @@
 //! | question | beside it, in turn in one run | Caribou |
 //! |---|---|---|
 //! | bandwidth | the same 50 MiB as raw messages, 50 `MPI_Isend` and `MPI_Irecv` on both sides, from and to the same memory each time | from the decision until all have landed |
-//! | delay | nothing migrates | a halo every 50 us meanwhile, there and back: how long the slowest of 100 takes. Of those only during which neither process waited for its vCPU for 0.1 ms |
+//! | delay | there is nobody else | a halo every 50 us meanwhile, there and back: how long the slowest of 100 takes. Of those only during which neither process waited for its vCPU for 0.1 ms |
 //!
 //! Raw MPI's memory is touched before; a chunk arrives in memory of its own, which the kernel may have to provide. The
 //! pages that it did provide are told too (minor faults of both processes, a chunk).
@@ -31,8 +31,8 @@ const ROUNDS: usize = 7;
 const CHUNKS: u32 = 100;
 const CHUNK_BYTES: usize = 512 * 1024;
 const SYNCS: u64 = 12;
-/// Syncs at which nobody moves that last about as long.
-const SYNCS_STILL: u64 = 1000;
+/// Halos of a run in which nobody moves, which lasts about as long.
+const HALOS_STILL: usize = 4000;
 /// A process that waited longer for its vCPU was disturbed; one that sleeps always waits a little when it wakes, ns.
 const WAITED_MAX_NS: u64 = 100_000;
 /// Between two halos, ns.
@@ -51,6 +51,8 @@ type Trips = Arc<Mutex<Vec<Trip>>>;
 /// One of a pair: the first sends halos in time and computes in between, the second sends them back.
 #[derive(Default, Serialize, Deserialize)]
 struct Neighbour {
+    /// After so many the run ends, if nothing else ends it.
+    halos: Option<usize>,
     next_ns: u64,
     /// The time that this process had waited for its vCPU when it sent last, ns.
     waited_ns: u64,
@@ -108,8 +110,14 @@ impl Chunk for Neighbour {
                 let waited = [waited_ns() - sent.waited_ns, other_waited_ns - sent.other_waited_ns];
                 let undisturbed = waited.iter().all(|&ns| ns < WAITED_MAX_NS);
                 let (sent_ns, took_ns) = (sent.at_ns, now_ns - sent.at_ns);
-                let trips = ctx.service::<Trips>();
-                trips.lock().expect("nobody panics").push(Trip { sent_ns, took_ns, undisturbed });
+                let ends = {
+                    let mut trips = ctx.service::<Trips>().lock().expect("nobody panics");
+                    trips.push(Trip { sent_ns, took_ns, undisturbed });
+                    self.halos == Some(trips.len())
+                };
+                if ends {
+                    ctx.exit();
+                }
             }
         }
     }
@@ -123,18 +131,21 @@ fn rotate(runtime: &mut Runtime, config: &Config) -> Report {
     report.expect("the run ends")
 }
 
-/// The same, or without moving, while halos are exchanged: the slowest of 100 that left while chunks migrated, us.
-fn slowest_of_100_us(runtime: &mut Runtime, config: &Config, syncs: u64) -> f64 {
+/// The same while halos are exchanged, or halos alone: the slowest of 100 that left while chunks migrated, us.
+fn slowest_of_100_us(runtime: &mut Runtime, config: &Config, migrates: bool) -> f64 {
     let trips = Trips::default();
     let report = runtime.run(config, |setup| {
         setup.service(trips.clone());
-        setup.array(CHUNKS, move |_| Nomad::new(syncs, CHUNK_BYTES));
-        setup.array_without_sync(2u32, Placement::RoundRobin, |_| Neighbour::default());
+        if migrates {
+            setup.array(CHUNKS, |_| Nomad::new(SYNCS, CHUNK_BYTES));
+        }
+        let halos = (!migrates).then_some(HALOS_STILL);
+        let neighbour = move |_| Neighbour { halos, ..Neighbour::default() };
+        setup.array_without_sync(2u32, Placement::RoundRobin, neighbour);
     });
     let report = report.expect("the run ends");
-    let migrates = |sync: &SyncReport, at_ns| (sync.at_ns..sync.at_ns + sync.migrate_ns).contains(&at_ns);
-    let nobody_moves = report.syncs.iter().all(|sync| sync.moved == 0);
-    let counts = |at_ns| nobody_moves || report.syncs.iter().any(|sync| migrates(sync, at_ns));
+    let migrating = |sync: &SyncReport, at_ns| (sync.at_ns..sync.at_ns + sync.migrate_ns).contains(&at_ns);
+    let counts = |at_ns| !migrates || report.syncs.iter().any(|sync| migrating(sync, at_ns));
     let trips = trips.lock().expect("nobody panics");
     let meanwhile = trips.iter().filter(|trip| trip.undisturbed && counts(trip.sent_ns));
     let mut took_ns: Vec<u64> = meanwhile.map(|trip| trip.took_ns).collect();
@@ -190,8 +201,7 @@ fn measure() {
     let (universe, _) =
         mpi::initialize_with_threading(mpi::Threading::Funneled).expect("MPI starts once a process");
     let world = universe.world();
-    let still = Config::default().workers(1).lb("none").expect("it is in the table");
-    let rotating = still.clone().lb("rotate").expect("it is in the table");
+    let rotating = Config::default().workers(1).lb("rotate").expect("it is in the table");
     let runtime = Runtime::with_communicator(&world, &rotating).expect("the processes connect");
     let runtime = RefCell::new(runtime);
     let asked: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
@@ -221,9 +231,8 @@ fn measure() {
         }
     }
     if is_asked("delay") {
-        let slowest = |config, syncs| slowest_of_100_us(&mut runtime.borrow_mut(), config, syncs);
-        let contenders: [Contender<'_>; 2] =
-            [Box::new(|| slowest(&still, SYNCS_STILL)), Box::new(|| slowest(&rotating, SYNCS))];
+        let slowest = |migrates| slowest_of_100_us(&mut runtime.borrow_mut(), &rotating, migrates);
+        let contenders: [Contender<'_>; 2] = [Box::new(|| slowest(false)), Box::new(|| slowest(true))];
         let spreads = in_turn(ROUNDS, contenders);
         if root {
             println!("the slowest of 100 halos, there and back, us (medians, quartiles)");

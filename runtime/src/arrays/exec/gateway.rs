@@ -21,8 +21,15 @@ pub(crate) struct Gateway<'r> {
     leaving: VecDeque<(Rank, Packet)>,
     /// The error of a packet that could not be sent.
     failed: Option<Error>,
-    /// The end of the lap before the transport was last polled, ns.
-    looked_ns: u64,
+    look: Look,
+}
+
+/// The last look at the transport: a lap of the worker ended before it, ns.
+#[derive(Default)]
+struct Look {
+    began_ns: u64,
+    /// As far as it is known: the end of a look that found nothing is not worth reading the clock.
+    ended_ns: u64,
 }
 
 impl<'r> Gateway<'r> {
@@ -30,7 +37,7 @@ impl<'r> Gateway<'r> {
         shared: &'r RankShared,
         transport: Option<Box<dyn Transport<Packet> + 'r>>,
     ) -> Gateway<'r> {
-        Gateway { shared, transport, leaving: VecDeque::new(), failed: None, looked_ns: 0 }
+        Gateway { shared, transport, leaving: VecDeque::new(), failed: None, look: Look::default() }
     }
 
     /// Tells whether this worker calls the transport.
@@ -103,13 +110,20 @@ impl<'r> Gateway<'r> {
 
     /// A look at the transport begins, `now_ns` after the run did.
     pub(crate) fn look(&mut self, now_ns: u64) {
-        self.looked_ns = now_ns;
+        self.look = Look { began_ns: now_ns, ended_ns: now_ns };
     }
 
-    /// Time at which the last look began.
+    /// It has ended.
+    pub(crate) fn looked(&mut self, now_ns: u64) {
+        self.look.ended_ns = now_ns;
+    }
+
+    /// The time from which on the next look is due, if chunks are to run for so long at least, ns. They run for as long
+    /// as the last look took: while chunks migrate it may copy one.
     #[inline]
-    pub(crate) fn looked_ns(&self) -> u64 {
-        self.looked_ns
+    pub(crate) fn next_look_ns(&self, run_ns: u64) -> u64 {
+        let Look { began_ns, ended_ns } = self.look;
+        ended_ns + run_ns.max(ended_ns.saturating_sub(began_ns))
     }
 
     /// Hop 3, receiving side: the next packet of another rank.

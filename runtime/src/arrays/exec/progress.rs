@@ -154,8 +154,9 @@ impl Worker<'_> {
     /// Sends what is due and takes packets from the transport, on the runtime's own time. True if there was anything.
     pub(crate) fn progress(&mut self, blanks: &mut Blanks) -> bool {
         let any = self.take_packets(blanks);
-        if any {
+        if any || self.gateway.transfers() {
             self.instruments.skip_packets();
+            self.gateway.looked(self.instruments.time_ns());
         }
         any
     }
@@ -186,12 +187,20 @@ impl Worker<'_> {
         // What comes is decoded by user code, which may panic.
         self.instruments.take_in_hand(InHand::nothing("a packet"));
         for _ in 0..packets_max {
-            match self.gateway.poll() {
+            let packet = match self.gateway.poll() {
                 None => break,
-                Some(Ok((from, packet))) => self.receive(from, packet, blanks),
-                Some(Err(error)) => self.fail(error),
-            }
+                Some(packet) => packet,
+            };
             any = true;
+            match packet {
+                Ok((from, arrival @ Packet::Arrive(_))) => {
+                    self.receive(from, arrival, blanks);
+                    // A chunk takes long to come: nobody who has work by now waits for the next.
+                    break;
+                }
+                Ok((from, packet)) => self.receive(from, packet, blanks),
+                Err(error) => self.fail(error),
+            }
         }
         any
     }

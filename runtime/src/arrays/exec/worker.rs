@@ -202,7 +202,7 @@ impl<'r> Worker<'r> {
     fn has_run_long(&mut self) -> bool {
         let reads = || self.instruments.handled().is_multiple_of(RUN_HANDLERS);
         (self.instruments.last_ns().is_some() || reads())
-            && self.instruments.time_ns() >= self.gateway.looked_ns() + RUN_NS_MAX
+            && self.instruments.time_ns() >= self.gateway.next_look_ns(RUN_NS_MAX)
     }
 
     /// Tells whether a look around would come so soon after the last that it costs more than what it finds, and less of
@@ -210,7 +210,7 @@ impl<'r> Worker<'r> {
     #[inline]
     pub(super) fn has_just_looked(&self) -> bool {
         match self.instruments.last_ns() {
-            Some(last_ns) => last_ns < self.gateway.looked_ns() + LOOK_EVERY_NS,
+            Some(last_ns) => last_ns < self.gateway.next_look_ns(LOOK_EVERY_NS),
             None => !self.instruments.handled().is_multiple_of(LOOK_EVERY_HANDLERS),
         }
     }
