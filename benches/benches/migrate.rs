@@ -35,7 +35,7 @@ const SMALL: Load = Load { chunks: 1000, bytes: 64 };
 fn rotate(load: Load, syncs: u64, wire: bool) -> Report {
     let config = Config::default().ranks(2).wire_always(wire).lb("rotate").expect("it is in the table");
     let report = caribou::run(config, move |setup| {
-        setup.array(load.chunks, move |_| Nomad::new(syncs, load.bytes));
+        setup.array(load.chunks, move |_| Nomad::<Vec<f64>>::new(syncs, load.bytes));
     })
     .expect("it ends");
     let all_moved = report.syncs.iter().all(|sync| sync.moved == u64::from(load.chunks));

@@ -4,7 +4,7 @@
 //!
 //! | question | beside it, in turn in one run | Caribou |
 //! |---|---|---|
-//! | bandwidth | the same 50 MiB as raw messages, 50 `MPI_Isend` and `MPI_Irecv` on both sides, from and to the same memory each time | from the decision until all have landed |
+//! | bandwidth | the same 50 MiB as raw messages, 50 `MPI_Isend` and `MPI_Irecv` on both sides, from and to the same memory each time | from the decision until all have landed; numbers in an `Arc<Vec<f64>>`, sent from where they lie, and in a `Vec<f64>`, which is copied first |
 //! | delay | there is nobody else | a halo every 50 us meanwhile, there and back: how long the slowest of 100 takes. Of those only during which neither process waited for its vCPU for 0.1 ms |
 //!
 //! Raw MPI's memory is touched before; a chunk arrives in memory of its own, which the kernel may have to provide. The
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 
 use caribou::{Chunk, Config, Ctx, Placement, Report, Runtime, SyncReport};
 use caribou_benches::figures::figure;
-use caribou_benches::nomad::Nomad;
+use caribou_benches::nomad::{Holder, Nomad};
 use caribou_benches::{Contender, Spread, in_turn, job, seconds};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source};
@@ -124,9 +124,9 @@ impl Chunk for Neighbour {
 }
 
 /// Everybody goes to the other process at every sync.
-fn rotate(runtime: &mut Runtime, config: &Config) -> Report {
+fn rotate<H: Holder>(runtime: &mut Runtime, config: &Config) -> Report {
     let report = runtime.run(config, |setup| {
-        setup.array(CHUNKS, |_| Nomad::new(SYNCS, CHUNK_BYTES));
+        setup.array(CHUNKS, |_| Nomad::<H>::new(SYNCS, CHUNK_BYTES));
     });
     report.expect("the run ends")
 }
@@ -137,7 +137,7 @@ fn slowest_of_100_us(runtime: &mut Runtime, config: &Config, migrates: bool) -> 
     let report = runtime.run(config, |setup| {
         setup.service(trips.clone());
         if migrates {
-            setup.array(CHUNKS, |_| Nomad::new(SYNCS, CHUNK_BYTES));
+            setup.array(CHUNKS, |_| Nomad::<Arc<Vec<f64>>>::new(SYNCS, CHUNK_BYTES));
         }
         let halos = (!migrates).then_some(HALOS_STILL);
         let neighbour = move |_| Neighbour { halos, ..Neighbour::default() };
@@ -214,20 +214,20 @@ fn measure() {
     if is_asked("bandwidth") {
         let numbers = || vec![vec![1.0f64; CHUNK_BYTES / size_of::<f64>()]; CHUNKS as usize / 2];
         let (sent, mut come) = (numbers(), numbers());
-        let (faults, moved) = (Cell::new(0), Cell::new(0));
-        let contenders: [Contender<'_>; 2] = [
-            Box::new(|| raw_exchange_s(&world, &sent, &mut come)),
-            Box::new(|| {
-                let before = minor_faults();
-                let report = rotate(&mut runtime.borrow_mut(), &rotating);
-                faults.set(faults.get() + minor_faults() - before);
-                moved.set(moved.get() + u64::from(CHUNKS) / 2 * SYNCS);
-                migrate_s(&report)
-            }),
-        ];
-        let [raw, caribou] = in_turn(ROUNDS, contenders);
+        let faults = Cell::new(0);
+        let copied = || migrate_s(&rotate::<Vec<f64>>(&mut runtime.borrow_mut(), &rotating));
+        let shared = || {
+            let before = minor_faults();
+            let report = rotate::<Arc<Vec<f64>>>(&mut runtime.borrow_mut(), &rotating);
+            faults.set(faults.get() + minor_faults() - before);
+            migrate_s(&report)
+        };
+        let contenders: [Contender<'_>; 3] =
+            [Box::new(|| raw_exchange_s(&world, &sent, &mut come)), Box::new(shared), Box::new(copied)];
+        let [raw, shared, copied] = in_turn(ROUNDS, contenders);
         if root {
-            say_bandwidth(raw, caribou, faults.get() as f64 / moved.get() as f64);
+            let moved = ROUNDS as u64 * u64::from(CHUNKS) / 2 * SYNCS;
+            say_bandwidth(raw, shared, copied, faults.get() as f64 / moved as f64);
         }
     }
     if is_asked("delay") {
@@ -244,16 +244,22 @@ fn measure() {
     }
 }
 
-fn say_bandwidth(raw: Spread, caribou: Spread, faults: f64) {
+fn say_bandwidth(raw: Spread, shared: Spread, copied: Spread, faults: f64) {
     let us_a_chunk = |all: Spread| all.per(f64::from(CHUNKS) / 1e6);
     println!("{CHUNKS} chunks of {CHUNK_BYTES} B change places, us a chunk (medians, quartiles)");
-    println!("  raw       {}", us_a_chunk(raw));
-    let (of_raw, fastest) = (raw.median / caribou.median, raw.least / caribou.least);
-    println!(
-        "  migration {}  {of_raw:.2} of raw's bandwidth (the fastest: {fastest:.2}), {faults:.0} page faults",
-        us_a_chunk(caribou)
-    );
-    figure("processes.migration", "us", "a chunk of 512 KiB; both ways", us_a_chunk(caribou));
-    let ratio = caribou.per(raw.median);
-    figure("processes.migration.ratio", "times", "50 MiB both ways; over raw MPI", ratio);
+    println!("  raw     {}", us_a_chunk(raw));
+    for (name, spread) in [("shared", shared), ("copied", copied)] {
+        let (of_raw, fastest) = (raw.median / spread.median, raw.least / spread.least);
+        let us = us_a_chunk(spread);
+        println!("  {name:<8}{us}  {of_raw:.2} of raw's bandwidth (the fastest: {fastest:.2})");
+        figure(&format!("processes.migration.{name}"), "us", "a chunk of 512 KiB; both ways", us);
+        let ratio = spread.per(raw.median);
+        figure(
+            &format!("processes.migration.{name}.ratio"),
+            "times",
+            "50 MiB both ways; over raw MPI",
+            ratio,
+        );
+    }
+    println!("  {faults:.0} page faults a chunk of shared numbers");
 }

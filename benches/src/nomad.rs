@@ -1,24 +1,31 @@
 //! A chunk that does nothing but move.
 
+use caribou::bulk::Numbers;
 use caribou::{Chunk, Ctx, Reducer, Target, Values};
 use serde::{Deserialize, Serialize};
 
+/// What can hold a chunk's numbers.
+pub trait Holder: Numbers<f64> + From<Vec<f64>> + Send + 'static {}
+
+impl<H: Numbers<f64> + From<Vec<f64>> + Send + 'static> Holder for H {}
+
 /// Comes to so many syncs, then ends the run.
 #[derive(Serialize, Deserialize)]
-pub struct Nomad {
+#[serde(bound = "H: Holder")]
+pub struct Nomad<H> {
     syncs: u64,
     #[serde(with = "caribou::bulk")]
-    numbers: Vec<f64>,
+    numbers: H,
 }
 
-impl Nomad {
+impl<H: Holder> Nomad<H> {
     /// A chunk of about so many bytes.
-    pub fn new(syncs: u64, bytes: usize) -> Nomad {
-        Nomad { syncs, numbers: vec![1.0; bytes / size_of::<f64>()] }
+    pub fn new(syncs: u64, bytes: usize) -> Nomad<H> {
+        Nomad { syncs, numbers: vec![1.0; bytes / size_of::<f64>()].into() }
     }
 }
 
-impl Chunk for Nomad {
+impl<H: Holder> Chunk for Nomad<H> {
     type Index = u32;
     type Message = ();
 
@@ -39,6 +46,6 @@ impl Chunk for Nomad {
     fn reduced(_: u32, _: Values) {}
 
     fn state_bytes(&self) -> u64 {
-        (self.numbers.len() * size_of::<f64>()) as u64
+        size_of_val(self.numbers.numbers()) as u64
     }
 }
