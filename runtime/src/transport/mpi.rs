@@ -29,7 +29,7 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use self::batch::{Arrivals, Departures, Waiting};
-use self::peer::{Failure, Peer};
+use self::peer::{Failure, Look, Peer};
 use self::raw::{Communicator, MpiError, Window, Words};
 use super::Transport;
 use super::ring::{self, Reader, Ring, Writer};
@@ -46,6 +46,8 @@ const RING_LINES_MIN: usize = 1 << 10;
 const RING_LINES_MAX: usize = 1 << 13;
 /// At every so many-th look at what has come it is freight's turn: messages alone must not keep it from coming on.
 const FREIGHT_EVERY: u32 = 32;
+/// For so many looks after a message freight comes in pieces: others may follow soon. A piece takes some 30 us.
+const TALK_LOOKS: u32 = 32;
 /// Shortest and longest sleep of a process while something can come that wakes nobody.
 const NAP_MIN: Duration = Duration::from_micros(20);
 const NAP_MAX: Duration = Duration::from_millis(1);
@@ -182,8 +184,9 @@ pub(crate) struct Mpi<'l, C: Codec> {
     /// besides, and no time from messages. At the end of a run nobody waits for what is left.
     freight: Vec<VecDeque<C::Packet>>,
     freight_waits: usize,
-    /// Looks at what has come.
+    /// Looks at what has come, and how many there had been when the last message came.
     looks: u32,
+    spoken: u32,
     /// Peers with frames that their readers may not know of yet.
     unseen: Vec<u32>,
     /// Nothing was sent since the last look at what has come.
@@ -208,6 +211,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
             freight,
             freight_waits: 0,
             looks: 0,
+            spoken: 0,
             unseen: Vec::new(),
             looked: true,
             next: 0,
@@ -345,20 +349,25 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(())
     }
 
-    /// What has come; if nothing has, there is time for freight.
+    /// What has come. There is time for freight if nothing has, or freight: as much goes as comes.
     #[inline]
     fn next_or_load(&mut self) -> Result<Option<(Rank, C::Packet)>, Failure> {
         self.looks = self.looks.wrapping_add(1);
         let freights_turn = self.looks.is_multiple_of(FREIGHT_EVERY);
-        let next = self.next(freights_turn)?;
-        if next.is_none() || freights_turn {
+        let freight_in_one_go = self.looks.wrapping_sub(self.spoken) > TALK_LOOKS;
+        let next = self.next(Look { freights_turn, freight_in_one_go })?;
+        let speaks = next.as_ref().is_some_and(|(_, packet)| !C::is_freight(packet));
+        if speaks {
+            self.spoken = self.looks;
+        }
+        if freights_turn || !speaks {
             self.load_freight()?;
         }
         Ok(next)
     }
 
     #[inline]
-    fn next(&mut self, freights_turn: bool) -> Result<Option<(Rank, C::Packet)>, Failure> {
+    fn next(&mut self, look: Look) -> Result<Option<(Rank, C::Packet)>, Failure> {
         if self.links.batches.is_some() {
             self.take_batches()?;
         }
@@ -369,7 +378,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
             // Everybody in turn: who sends much must not keep the others from being heard.
             self.next = if place + 1 == count { 0 } else { place + 1 };
             let Some(peer) = &mut links.peers[place] else { continue };
-            let packet = peer.next(&self.codec, freights_turn, &links.communicator)?;
+            let packet = peer.next(&self.codec, look, &links.communicator)?;
             self.transfers |= peer.transfers();
             let Some(packet) = packet else { continue };
             self.naps = 0;

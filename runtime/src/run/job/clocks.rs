@@ -11,12 +11,12 @@ use crate::measure::topology::plan::Plan;
 use crate::threads::clock::{Clock, monotonic_ns};
 use crate::trace::ClockOffset;
 use crate::transport::mpi::Links;
-use crate::transport::mpi::raw::{Communicator, MpiError};
+use crate::transport::mpi::raw::{Channel, Communicator, MpiError};
 
 /// Rounds with each process.
 const ROUNDS: usize = 16;
 /// The tag of the messages.
-const TICK: u16 = 3;
+const TICK: Channel = Channel::new(4);
 
 /// All clocks at one moment.
 pub(crate) struct Alignment {

@@ -16,12 +16,11 @@ use std::sync::Arc;
 
 use super::frame::{self, Frame, Kind, Lane};
 use super::raw::Words;
-use super::raw::{Communicator, MpiError, Receiving, Sendings};
+use super::raw::{Channel, Communicator, MpiError, Receiving, Sendings};
 use crate::transport::ring::{Reader, WORD, Writer};
 use crate::wire::bulk::{Attachment, Block};
 
-/// The tag of batches.
-pub(crate) const BATCH: u16 = 1;
+pub(crate) const BATCH: Channel = Channel::new(1);
 
 /// A batch is full, bytes: for a ring 32 lines, so that the reader can begin; for MPI a message of which the call is a
 /// small part.

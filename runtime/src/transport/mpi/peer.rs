@@ -43,6 +43,15 @@ impl From<MpiError> for Failure {
     }
 }
 
+/// How to look at what has come.
+#[derive(Clone, Copy)]
+pub(crate) struct Look {
+    /// Freight comes before messages.
+    pub(crate) freights_turn: bool,
+    /// Nobody waits for messages meanwhile.
+    pub(crate) freight_in_one_go: bool,
+}
+
 /// A frame that found no room, with all that it needs.
 struct Kept {
     lane: Lane,
@@ -296,8 +305,8 @@ impl Peer {
                 self.await_runs(communicator)?;
             }
         }
-        while self.express.take(self.rank, communicator)?.is_some() {}
-        while self.freight.take(self.rank, communicator)?.is_some() {}
+        while self.express.take(self.rank, communicator, true)?.is_some() {}
+        while self.freight.take(self.rank, communicator, true)?.is_some() {}
         Ok(())
     }
 
@@ -324,10 +333,13 @@ impl Peer {
     pub(crate) fn next<C: Codec>(
         &mut self,
         codec: &C,
-        freights_turn: bool,
+        look: Look,
         communicator: &Communicator,
     ) -> Result<Option<C::Packet>, Failure> {
-        if freights_turn && let Some(whole) = self.freight.take(self.rank, communicator)? {
+        let in_one_go = look.freight_in_one_go;
+        if look.freights_turn
+            && let Some(whole) = self.freight.take(self.rank, communicator, in_one_go)?
+        {
             return Self::decode(whole, codec);
         }
         while self.may_read()
@@ -346,8 +358,8 @@ impl Peer {
             }
             self.await_runs(communicator)?;
         }
-        let whole = match self.express.take(self.rank, communicator)? {
-            None => self.freight.take(self.rank, communicator)?,
+        let whole = match self.express.take(self.rank, communicator, true)? {
+            None => self.freight.take(self.rank, communicator, in_one_go)?,
             some => some,
         };
         whole.map_or(Ok(None), |whole| Self::decode(whole, codec))

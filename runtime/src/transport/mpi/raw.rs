@@ -115,6 +115,24 @@ const TURN: Duration = Duration::from_micros(50);
 /// Time that an operation goes on after a process is gone: its messages may be under way.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// A tag, and the length at which what travels under it is cut into messages. The same on both sides.
+#[derive(Clone, Copy)]
+pub(crate) struct Channel {
+    tag: u16,
+    piece_bytes: usize,
+}
+
+impl Channel {
+    pub(crate) const fn new(tag: u16) -> Channel {
+        Channel { tag, piece_bytes: PIECE_BYTES }
+    }
+
+    /// A channel of short messages, each of which takes little time.
+    pub(crate) const fn cut_at(tag: u16, piece_bytes: usize) -> Channel {
+        Channel { tag, piece_bytes }
+    }
+}
+
 /// Says that a process is gone, from any thread: whoever waits for all processes should not wait for ever.
 #[derive(Clone, Default)]
 pub(crate) struct Alarm(Arc<AtomicBool>);
@@ -133,7 +151,7 @@ impl Alarm {
 pub(crate) struct Communicator {
     handle: ffi::MPI_Comm,
     alarm: Alarm,
-    /// The length at which messages are cut into pieces; the same for all processes.
+    /// No message is longer; the same for all processes.
     piece_bytes: usize,
     /// An operation was given up: MPI still waits for it.
     given_up: Cell<bool>,
@@ -215,10 +233,15 @@ impl Communicator {
     }
 
     /// Starts to send bytes, which are kept until they have left.
-    pub(crate) fn send(&self, to: u32, tag: u16, bytes: Arc<dyn Shared>) -> Result<Sending, MpiError> {
+    pub(crate) fn send(
+        &self,
+        to: u32,
+        channel: Channel,
+        bytes: Arc<dyn Shared>,
+    ) -> Result<Sending, MpiError> {
         let mut requests = Requests::default();
-        let started = bytes.bytes().chunks(self.piece_bytes).try_for_each(|piece| {
-            requests.push(self.start_send(to, tag, piece)?);
+        let started = bytes.bytes().chunks(self.piece_bytes(channel)).try_for_each(|piece| {
+            requests.push(self.start_send(to, channel.tag, piece)?);
             Ok(())
         });
         // Also if one did not start: MPI may read the others.
@@ -243,34 +266,47 @@ impl Communicator {
         }
     }
 
+    fn piece_bytes(&self, channel: Channel) -> usize {
+        self.piece_bytes.min(channel.piece_bytes)
+    }
+
     /// Starts to receive exactly `bytes` bytes from `from`, in memory of this alignment.
     pub(crate) fn receive(
         &self,
         from: u32,
-        tag: u16,
+        channel: Channel,
         bytes: usize,
         alignment: u8,
     ) -> Result<Receiving, MpiError> {
-        let mut buffer = Buffer::with_capacity(bytes, alignment);
-        let start = buffer.start();
-        let mut receiving = Receiving { requests: Requests::default(), buffer: Some(buffer) };
-        for at in (0..bytes).step_by(self.piece_bytes) {
-            let piece_bytes = self.piece_bytes.min(bytes - at);
-            let piece = start.wrapping_add(at);
-            receiving.requests.push(self.start_receive(from as c_int, tag, piece, piece_bytes)?);
-        }
+        let mut receiving = Receiving::of(bytes, alignment);
+        while self.receive_next(from, channel, &mut receiving)? {}
         Ok(receiving)
     }
 
+    /// Starts to receive the next piece of what is to come. False if there is none.
+    pub(crate) fn receive_next(
+        &self,
+        from: u32,
+        channel: Channel,
+        receiving: &mut Receiving,
+    ) -> Result<bool, MpiError> {
+        let Some((at, bytes)) = receiving.next_piece(self.piece_bytes(channel)) else { return Ok(false) };
+        receiving.requests.push(self.start_receive(from as c_int, channel.tag, at, bytes)?);
+        receiving.started += bytes;
+        Ok(true)
+    }
+
     /// Starts to receive up to `bytes` bytes, not more than a piece, from anybody.
-    pub(crate) fn receive_any(&self, tag: u16, bytes: usize) -> Result<Receiving, MpiError> {
-        assert!(bytes <= self.piece_bytes, "a message of unknown length comes in one piece");
-        let mut buffer = Buffer::with_capacity(bytes, 1);
-        let start = buffer.start();
-        let mut receiving = Receiving { requests: Requests::default(), buffer: Some(buffer) };
+    pub(crate) fn receive_any(&self, channel: Channel, bytes: usize) -> Result<Receiving, MpiError> {
+        let mut receiving = Receiving::of(bytes, 1);
+        let piece = receiving.next_piece(self.piece_bytes(channel));
+        let (start, _) = piece
+            .filter(|&(_, piece)| piece == bytes)
+            .expect("a message of unknown length comes in one piece");
         // SAFETY: MPI's own constant.
         let any = unsafe { ffi::RSMPI_ANY_SOURCE };
-        receiving.requests.push(self.start_receive(any, tag, start, bytes)?);
+        receiving.requests.push(self.start_receive(any, channel.tag, start, bytes)?);
+        receiving.started = bytes;
         Ok(receiving)
     }
 
@@ -555,18 +591,34 @@ impl Sendings {
 pub(crate) struct Receiving {
     requests: Requests,
     buffer: Option<Buffer>,
+    /// Bytes that are to come, and those of the pieces that are awaited.
+    bytes: usize,
+    started: usize,
 }
 
 impl Receiving {
-    /// Tells whether they have come.
+    /// Memory for what is to come; no piece of it is awaited yet.
+    pub(crate) fn of(bytes: usize, alignment: u8) -> Receiving {
+        let buffer = Some(Buffer::with_capacity(bytes, alignment));
+        Receiving { requests: Requests::default(), buffer, bytes, started: 0 }
+    }
+
+    /// Where the next piece goes, and its length.
+    fn next_piece(&mut self, piece_bytes: usize) -> Option<(*mut u8, usize)> {
+        let left = self.bytes - self.started;
+        let start = self.buffer.as_mut().filter(|_| left > 0)?.start();
+        Some((start.wrapping_add(self.started), piece_bytes.min(left)))
+    }
+
+    /// Tells whether the pieces that are awaited have come.
     #[inline]
     pub(crate) fn test(&mut self) -> Result<bool, MpiError> {
         self.requests.test()
     }
 
-    /// The sender and what it sent. Only once [`test`](Self::test) has said that it came.
+    /// The sender and what it sent. Only once [`test`](Self::test) has said that all of it came.
     pub(crate) fn take(mut self) -> (u32, Block) {
-        assert!(self.requests.are_complete(), "it has come");
+        assert!(self.requests.are_complete() && self.started == self.bytes, "it has come");
         let buffer = self.buffer.take().expect("it is taken once");
         let pieces = &self.requests.pieces;
         let (source, bytes) =
