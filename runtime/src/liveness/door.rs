@@ -1,8 +1,8 @@
-//! The door of rank 0: the ranks of a job find it, and prove that they belong to the job.
+//! The door of a rank: its children find it, and prove that they belong to the job.
 //!
-//! Rank 0 cannot know by which of its addresses another host reaches it, so it names all, and a rank tries one after the
+//! A rank cannot know by which of its addresses another host reaches it, so it names all, and a child tries one after the
 //! other, loopback last. A wrong one may belong to anybody: another host's bridge, another job on the same port. Hence
-//! the countersign, by which a rank knows rank 0 before it says anything. It does not look names up.
+//! the countersign, by which a child knows its parent before it says anything. It does not look names up.
 
 use std::io::{self, Error, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -14,13 +14,14 @@ use super::link::{self, Frame, Link};
 use crate::ids::Rank;
 
 const CONNECT_MS_MAX: u64 = 1_000;
-const COUNTERSIGN_MS_MAX: u64 = 2_000;
-/// Time for which rank 0 lets others in.
+/// A rank gives the countersign when it has reached its own parent, which may have taken some wrong addresses.
+const COUNTERSIGN_MS_MAX: u64 = 5_000;
+/// Time for which a rank lets its children in.
 const OPEN_MS: u64 = 10_000;
 /// Time within which a process that has connected must say the password.
 const KNOCK_MS_MAX: u64 = 2_000;
 
-/// The message of rank 0 to the others: the address where it listens, and the password by which they know each other.
+/// The message of a rank to its children: the address where it listens, and the password by which they know each other.
 /// Not to be logged.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Invitation {
@@ -32,13 +33,13 @@ pub(crate) struct Invitation {
 /// By what two processes know that they are of one job.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Secret {
-    /// Said by rank 0 to whoever connects.
+    /// Said by the owner of the door to whoever connects.
     pub(super) countersign: u64,
-    /// Said by the others.
+    /// Said by its children.
     pub(super) password: u64,
 }
 
-/// Rank 0's listening socket.
+/// The listening socket of a rank that has children.
 pub(crate) struct Door {
     pub(super) listener: TcpListener,
     pub(super) secret: Secret,
@@ -47,7 +48,7 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// Listens on a free port of all addresses. To be called by rank 0 alone; the others get the invitation.
+    /// Listens on a free port of all addresses. The children are to get the invitation.
     pub(crate) fn open() -> io::Result<(Door, Invitation)> {
         // The unspecified address of IPv6 takes IPv4 too, unless the host has no IPv6.
         let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0))
@@ -70,7 +71,7 @@ impl Secret {
     }
 }
 
-/// A rank's answer to the countersign.
+/// A child's answer to the countersign.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Hello {
     pub(super) password: u64,
@@ -100,9 +101,9 @@ fn addresses() -> io::Result<Vec<IpAddr>> {
     Ok(interfaces.iter().map(if_addrs::Interface::ip).collect())
 }
 
-/// Finds rank 0 and makes `rank` known to it. Tries one address after the other; fails with what the last one said.
+/// Finds the parent of `rank` and makes `rank` known to it. Tries one address after the other; fails with what the last one said.
 pub(super) fn knock_everywhere(invitation: &Invitation, rank: Rank) -> io::Result<Link> {
-    let mut failure = Error::new(ErrorKind::NotFound, "rank 0 has no address");
+    let mut failure = Error::new(ErrorKind::NotFound, "it has no address");
     for &address in &invitation.addresses {
         match knock(SocketAddr::new(address, invitation.port), invitation.secret, rank) {
             Ok(link) => return Ok(link),
@@ -119,17 +120,17 @@ fn knock(address: SocketAddr, secret: Secret, rank: Rank) -> io::Result<Link> {
     let mut countersign = [0; 8];
     stream.read_exact(&mut countersign)?;
     if u64::from_le_bytes(countersign) != secret.countersign {
-        return Err(Error::new(ErrorKind::InvalidData, "another program listens on the port of rank 0"));
+        return Err(Error::new(ErrorKind::InvalidData, "another program listens on its port"));
     }
-    // This is rank 0, and once it has heard the password it takes an end of the connection for a death: from here on
-    // only it gives up. A rank 0 that died or vanished ends the wait.
+    // This is the parent, and once it has heard the password it takes an end of the connection for a death: from here on
+    // only it gives up. A parent that died or vanished ends the wait.
     stream.set_read_timeout(None)?;
     stream.write_all(&Hello { password: secret.password, rank }.encode())?;
     let mut welcome = [0; Frame::BYTES];
     stream.read_exact(&mut welcome)?;
     match Frame::decode(welcome) {
         Some(Frame::Welcome) => Link::new(stream),
-        _ => Err(Error::new(ErrorKind::InvalidData, "rank 0 did not say welcome")),
+        _ => Err(Error::new(ErrorKind::InvalidData, "it did not say welcome")),
     }
 }
 

@@ -1,12 +1,12 @@
-//! One connection between rank 0 and another rank: frames of a fixed size, and no call that blocks.
+//! One connection between a rank and its parent: frames of a fixed size, and no call that blocks.
 //!
 //! | bytes | on the wire | from |
 //! |---|---|---|
-//! | 8 | countersign | rank 0, to whoever connects |
-//! | 12 | password, rank | the rank |
-//! | 5 | frame: kind, rank | rank 0: welcome, then who is lost; a rank: its goodbye |
+//! | 8 | countersign | the parent, to whoever connects |
+//! | 12 | password, rank | the child |
+//! | 5 | frame: kind, rank | the parent: welcome; then both: who is lost, their goodbye |
 //!
-//! Numbers are little-endian. What both sides of the star do alike is here; who says what when is not.
+//! Numbers are little-endian. What both sides do alike is here; who says what when is not.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};

@@ -37,7 +37,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::ids::{ROOT, Rank};
 use crate::launch::{self, Launch};
-use crate::liveness::{Door, How, Invitation, Liveness, Lost};
+use crate::liveness::{Door, How, Invitation, Liveness, Lost, Tree};
 use crate::measure::topology::plan::{Place, Plan, plan};
 use crate::measure::topology::{self, SavedMask};
 use crate::measure::watch::Watch;
@@ -221,8 +221,8 @@ struct Going {
 
 /// The processes of a communicator, connected.
 pub(crate) struct Job {
-    /// Dropped first: who leaves says so before MPI's end, which waits for all. None where a process could not reach rank 0:
-    /// then nobody tells it of a loss.
+    /// Dropped first: who leaves says so before MPI's end, which waits for all. None where a process could not reach the one
+    /// that is to watch it: then nobody tells it of a loss.
     _liveness: Option<Liveness>,
     rank: Rank,
     ranks: u32,
@@ -489,22 +489,25 @@ fn watch(
     if ranks == 1 {
         return Ok(None);
     }
-    let opened = (rank.0 == 0).then(Door::open).and_then(|opened| {
-        opened.inspect_err(|why| tracing::warn!(%why, "no watch: rank 0 cannot listen")).ok()
+    let tree = Tree::of(ranks);
+    let opened = tree.is_inner(rank).then(Door::open).and_then(|opened| {
+        let warn =
+            |why: &_| tracing::warn!(rank = rank.0, %why, "no watch over other ranks: it cannot listen");
+        opened.inspect_err(warn).ok()
     });
     let said = opened.as_ref().and_then(|(_, invitation)| wire::encode(invitation).ok()).unwrap_or_default();
     let said = links.communicator().all_say(&said).map_err(|why| broken(&why))?;
+    let invitation = |parent: Rank| wire::decode::<Invitation>(&said[parent.index()]).ok();
+    let parent = tree.parent(rank).and_then(invitation);
+    let door = opened.map(|(door, _)| door);
+    if parent.is_none() && (rank != ROOT || door.is_none()) {
+        return Ok(None);
+    }
     let on_lost = {
         let watched = watched.clone();
         Box::new(move |lost| lose(&watched, lost))
     };
-    let liveness = match opened {
-        Some((door, _)) => Liveness::host(door, ranks, on_lost),
-        None => match said.first().map(|bytes| wire::decode::<Invitation>(bytes)) {
-            Some(Ok(invitation)) => Liveness::join(&invitation, rank, on_lost),
-            _ => return Ok(None),
-        },
-    };
+    let liveness = Liveness::start(tree, rank, parent.as_ref(), door, on_lost);
     Ok(liveness.inspect_err(|why| tracing::warn!(rank = rank.0, %why, "not watched")).ok())
 }
 

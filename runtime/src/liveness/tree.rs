@@ -1,0 +1,69 @@
+//! The tree of ranks: who watches whom.
+
+use crate::ids::{ROOT, Rank};
+
+/// Children of a rank. A process may commonly have 1024 files open, and MPI and the program want theirs too. Up to 257
+/// ranks the tree is a star, up to 65 793 nobody is more than two connections from rank 0.
+const FAN_OUT: u32 = 256;
+
+/// The ranks of a job: rank 0 is the root.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tree {
+    pub(super) ranks: u32,
+    pub(super) fan_out: u32,
+}
+
+impl Tree {
+    pub(crate) fn of(ranks: u32) -> Tree {
+        Tree { ranks, fan_out: FAN_OUT }
+    }
+
+    /// The rank above; none for rank 0.
+    pub(crate) fn parent(&self, rank: Rank) -> Option<Rank> {
+        (rank != ROOT).then(|| Rank((rank.0 - 1) / self.fan_out))
+    }
+
+    /// The ranks right below.
+    pub(super) fn children(&self, rank: Rank) -> impl Iterator<Item = Rank> + use<> {
+        let first = rank.0.saturating_mul(self.fan_out).saturating_add(1);
+        let end = first.saturating_add(self.fan_out).min(self.ranks);
+        (first..end).map(Rank)
+    }
+
+    /// Whether there are ranks below.
+    pub(crate) fn is_inner(&self, rank: Rank) -> bool {
+        self.children(rank).next().is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Connections between a rank and rank 0.
+    fn depth(tree: Tree, rank: Rank) -> usize {
+        std::iter::successors(Some(rank), |&rank| tree.parent(rank)).count() - 1
+    }
+
+    #[test]
+    fn every_rank_but_0_is_the_child_of_its_parent_alone() {
+        for (ranks, fan_out) in [(1, 2), (2, 1), (7, 2), (600, 2), (600, 256), (257, 256), (70_000, 256)] {
+            let tree = Tree { ranks, fan_out };
+            let mut born: Vec<Rank> = Vec::new();
+            for rank in (0..ranks).map(Rank) {
+                let children: Vec<Rank> = tree.children(rank).collect();
+                assert!(children.iter().all(|&child| tree.parent(child) == Some(rank)));
+                assert!(children.len() <= fan_out as usize && tree.is_inner(rank) != children.is_empty());
+                born.extend(children);
+            }
+            assert_eq!(born, (1..ranks).map(Rank).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn usual_jobs_are_a_star_and_no_job_is_deep() {
+        for (ranks, deepest) in [(1, 0), (2, 1), (257, 1), (258, 2), (65_793, 2), (65_794, 3)] {
+            assert_eq!(depth(Tree::of(ranks), Rank(ranks - 1)), deepest, "of {ranks} ranks");
+        }
+    }
+}
