@@ -237,6 +237,27 @@ mod processes {
         assert!(me != Rank(1) || before < Some(FREIGHT), "the message came last");
     }
 
+    /// Rank 0 sends rank 1 noise. The run of rank 1 cannot end in order, and says so.
+    fn what_is_no_frame_is_an_error_that_names_its_sender(me: Rank, links: &mut Links) {
+        let noise = (me == Rank(0)).then(|| links.send_noise(1));
+        let mut transport = Mpi::new(links, WithFreight(Plain::new(me)), Clock::machine());
+        if me == Rank(1) {
+            for _ in 0..2 {
+                let error = loop {
+                    match transport.poll() {
+                        Some(arrived) => break arrived.expect_err("noise is no packet"),
+                        None => thread::yield_now(),
+                    }
+                };
+                assert!(matches!(error, Error::Wire { rank: Rank(1), .. }), "{error}");
+                assert!(error.to_string().contains("what rank 0 sent"), "{error}");
+            }
+        }
+        transport.close(&|| false);
+        assert_eq!(links.are_closed(), me != Rank(1));
+        drop(noise);
+    }
+
     /// The part of one process. Twice over the same links: nothing of a run is left for the next.
     #[test]
     #[ignore = "it is a process of an MPI job: started by processes_conform"]
@@ -263,6 +284,9 @@ mod processes {
             let mut transport = Mpi::new(&mut links, WithFreight(Plain::new(rank)), Clock::machine());
             a_message_overtakes_freight(rank, &mut transport);
             transport.close(&|| false);
+        }
+        if !shared_memory {
+            what_is_no_frame_is_an_error_that_names_its_sender(rank, &mut links);
         }
         drop(links);
         drop(universe);

@@ -17,6 +17,7 @@
 //! its own bytes have left. So nothing of one run is left for the next, which uses the same links.
 
 mod batch;
+mod failure;
 mod frame;
 mod memory;
 mod peer;
@@ -29,7 +30,8 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use self::batch::{Arrivals, Departures, Waiting};
-use self::peer::{Failure, Look, Peer};
+use self::failure::Failure;
+use self::peer::{Look, Peer};
 use self::raw::{Communicator, MpiError, Window, Words};
 use super::Transport;
 use super::ring::{self, Reader, Ring, Writer};
@@ -128,6 +130,13 @@ impl Links {
 
     pub(crate) fn communicator(&self) -> &Communicator {
         &self.communicator
+    }
+
+    /// Sends a batch by MPI that no process sends.
+    #[cfg(test)]
+    pub(super) fn send_noise(&self, to: u32) -> raw::Sending {
+        let noise = Arc::new(vec![0xaau8; 64]);
+        self.communicator.send(to, batch::BATCH, noise).unwrap_or_else(|why| panic!("{why}"))
     }
 
     fn wake(&self, rank: u32) {
@@ -390,16 +399,11 @@ impl<'l, C: Codec> Mpi<'l, C> {
 
     #[cold]
     fn error(&self, why: Failure) -> Error {
-        match why {
-            Failure::Wire(error) => error,
-            Failure::Mpi(why) => {
-                Error::System { what: format!("rank {}: MPI", self.links.rank), why: why.to_string() }
-            }
-        }
+        why.error(self.links.rank)
     }
 
     /// One round of the end of a run; true once it is over. What still comes has no meaning any more, but is taken.
-    fn part(&mut self) -> Result<bool, MpiError> {
+    fn part(&mut self) -> Result<bool, Failure> {
         let sent = self.upkeep(true)?;
         self.take_batches()?;
         let links = &mut *self.links;
@@ -490,6 +494,7 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
                 }
                 Ok(false) => {}
                 Err(why) => {
+                    let why = self.error(why);
                     tracing::error!(rank = me, %why, "the end of the run");
                     break;
                 }

@@ -14,7 +14,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::frame::{self, Frame, Kind, Lane};
+use super::frame::{self, Frame, Kind, Lane, Malformed};
 use super::raw::Words;
 use super::raw::{Channel, Communicator, MpiError, Receiving, Sendings};
 use crate::transport::ring::{Reader, WORD, Writer};
@@ -175,7 +175,7 @@ impl Departures {
     /// The other has taken so many bytes.
     pub(crate) fn grant(&mut self, taken: u64) {
         if let Out::Mpi(credit) = &mut self.out {
-            credit.granted = credit.granted.max(taken);
+            credit.granted = taken.clamp(credit.granted, credit.sent);
         }
     }
 
@@ -246,21 +246,21 @@ impl Arrivals {
             }
     }
 
-    /// The next frame.
+    /// The next frame. After something malformed there is no way to the frame behind it: it stays the next.
     #[inline]
-    pub(crate) fn next(&mut self) -> Option<Frame<'_>> {
+    pub(crate) fn next(&mut self) -> Result<Option<Frame<'_>>, Malformed> {
         if self.read == self.batch.len() && !self.open() {
-            return None;
+            return Ok(None);
         }
         self.last = self.read;
-        let (frame, next) = frame::read(&self.batch, self.read);
+        let (frame, next) = frame::read(&self.batch, self.read).ok_or(Malformed)?;
         self.read = next;
-        Some(frame)
+        Ok(Some(frame))
     }
 
     /// The frame that was read last.
     pub(crate) fn last(&self) -> Option<Frame<'_>> {
-        (self.last < self.batch.len()).then(|| frame::read(&self.batch, self.last).0)
+        frame::read(&self.batch, self.last).map(|(frame, _)| frame)
     }
 
     /// Goes on to the next batch.
@@ -363,5 +363,47 @@ impl Waiting {
         self.receives.push_back(communicator.receive_any(BATCH, BYTES_MAX)?);
         let (from, Block::One(batch)) = first.take() else { unreachable!("batches are bytes") };
         Ok(Some((from, arrivals(from).come(batch))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A batch that grants nothing, and ends with `tail`.
+    fn batch(bodies: &[&[u8]], tail: &[u8]) -> Vec<u8> {
+        let mut batch = vec![0; WORD];
+        for body in bodies {
+            let start = frame::begin(&mut batch);
+            batch.extend_from_slice(body);
+            frame::end(&mut batch, start, Lane::Express, Kind::Packet, &[]);
+        }
+        batch.extend_from_slice(tail);
+        batch
+    }
+
+    #[test]
+    fn the_frames_before_malformed_bytes_are_read_and_nothing_behind_them() {
+        for tail in [&[7; WORD][..], &[0; WORD - 1], &[0xff; 3 * WORD]] {
+            let mut arrivals = Arrivals::by_mpi();
+            arrivals.come(batch(&[b"one", b"two"], tail));
+            arrivals.come(batch(&[b"three"], &[]));
+            for body in [b"one", b"two"] {
+                assert_eq!(arrivals.next().map(|frame| frame.map(|frame| frame.body)), Ok(Some(&body[..])));
+            }
+            for _ in 0..2 {
+                assert!(arrivals.ready(), "to be asked for what is wrong");
+                assert_eq!(arrivals.next(), Err(Malformed));
+                assert_eq!(arrivals.last(), None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_grant_of_more_than_was_sent_grants_what_was_sent() {
+        let mut departures = Departures::by_mpi();
+        departures.grant(u64::MAX);
+        let Out::Mpi(credit) = departures.out else { unreachable!("it is by MPI") };
+        assert_eq!((credit.sent, credit.granted), (0, 0));
     }
 }

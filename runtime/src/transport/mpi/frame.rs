@@ -1,14 +1,17 @@
 //! The frames in rings and batches: a packet's bytes, and how much travels beside them.
 //!
 //! ```text
-//! header   lane (1 bit) | kind (2 bits) | runs beside it (8) | bytes of the body (24); a word
+//! header   kind (2 bits) | lane (1) | runs beside it (8) | bytes of the body (24); a word, its other bits 0
 //! body     the encoded packet, padded with zeroes to whole words
 //! runs     one word a run: its bytes (48 bits) | bytes of one number (8 bits)
 //! ```
 //! Words are as this machine writes them: processes of one job are of one kind of machine, as MPI itself expects of
 //! `MPI_BYTE`.
+//!
+//! What is no frame is told from one: a process that writes where it must not ends the run, and not this process.
 
 use Kind::{BodyBeside, Bye, Packet};
+use Lane::{Express, Freight};
 
 use crate::transport::ring::WORD;
 use crate::wire::bulk::Attachment;
@@ -31,6 +34,20 @@ pub(crate) enum Lane {
     Freight = 1,
 }
 
+/// The kinds and lanes, by the bits of a header above those of its lengths.
+const KINDS: [(Kind, Lane); 6] = [
+    (Packet, Express),
+    (Packet, Freight),
+    (BodyBeside, Express),
+    (BodyBeside, Freight),
+    (Bye, Express),
+    (Bye, Freight),
+];
+
+/// Bytes that are no frame, or not the whole of one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Malformed;
+
 /// A frame as it lies in a batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Frame<'b> {
@@ -48,13 +65,24 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(crate) fn unpack(word: [u8; WORD]) -> Run {
+    fn unpack(word: [u8; WORD]) -> Result<Run, Malformed> {
         let word = u64::from_ne_bytes(word);
-        Run { bytes: (word & ((1 << 48) - 1)) as usize, alignment: (word >> 48) as u8 }
+        let (bytes, alignment) = ((word & ((1 << 48) - 1)) as usize, word >> 48);
+        match alignment {
+            1 | 2 | 4 | 8 => Ok(Run { bytes, alignment: alignment as u8 }),
+            _ => Err(Malformed),
+        }
     }
 
     fn pack(attachment: &Attachment) -> [u8; WORD] {
         (attachment.numbers.bytes().len() as u64 | u64::from(attachment.alignment) << 48).to_ne_bytes()
+    }
+}
+
+impl Frame<'_> {
+    /// What travels beside it, in order.
+    pub(crate) fn runs_beside(&self) -> Result<Vec<Run>, Malformed> {
+        self.runs.iter().map(|&word| Run::unpack(word)).collect()
     }
 }
 
@@ -69,7 +97,7 @@ pub(crate) fn begin(batch: &mut Vec<u8>) -> usize {
 #[inline]
 pub(crate) fn end(batch: &mut Vec<u8>, start: usize, lane: Lane, kind: Kind, beside: &[Attachment]) {
     let bytes = batch.len() - start;
-    let header = bytes as u64 | (beside.len() as u64) << 24 | (kind as u64) << 32 | (lane as u64) << 34;
+    let header = bytes as u64 | (beside.len() as u64) << 24 | (lane as u64) << 32 | (kind as u64) << 33;
     batch[start - WORD..start].copy_from_slice(&header.to_ne_bytes());
     batch.resize(batch.len().next_multiple_of(WORD), 0);
     beside.iter().for_each(|attachment| batch.extend_from_slice(&Run::pack(attachment)));
@@ -77,16 +105,15 @@ pub(crate) fn end(batch: &mut Vec<u8>, start: usize, lane: Lane, kind: Kind, bes
 
 /// The frame at this place of a batch, and where the next one begins.
 #[inline]
-pub(crate) fn read(batch: &[u8], at: usize) -> (Frame<'_>, usize) {
-    let (header, rest) = batch[at..].split_first_chunk().expect("a batch consists of whole frames");
+pub(crate) fn read(batch: &[u8], at: usize) -> Option<(Frame<'_>, usize)> {
+    let (header, rest) = batch.get(at..)?.split_first_chunk()?;
     let header = u64::from_ne_bytes(*header);
+    let (kind, lane) = *KINDS.get((header >> 32) as usize)?;
     let (bytes, runs) = ((header & 0xff_ffff) as usize, (header >> 24 & 0xff) as usize);
     let padded = bytes.next_multiple_of(WORD);
-    let kind = [Packet, BodyBeside, Bye, Bye][(header >> 32 & 3) as usize];
-    let lane = [Lane::Express, Lane::Freight][(header >> 34 & 1) as usize];
-    let runs = &rest[padded..][..runs * WORD];
+    let runs = rest.get(padded..padded + runs * WORD)?;
     let next = at + WORD + padded + runs.len();
-    (Frame { lane, kind, body: &rest[..bytes], runs: runs.as_chunks().0 }, next)
+    Some((Frame { lane, kind, body: &rest[..bytes], runs: runs.as_chunks().0 }, next))
 }
 
 #[cfg(test)]
@@ -101,7 +128,7 @@ mod tests {
             frames in prop::collection::vec((any::<Vec<u8>>(), prop::collection::vec(1usize..100, 0..4), 0..6usize), 1..5),
         ) {
             let kind = |of: usize| [Packet, BodyBeside, Bye][of % 3];
-            let lane = |of: usize| [Lane::Express, Lane::Freight][of / 3];
+            let lane = |of: usize| [Express, Freight][of / 3];
             let mut batch = Vec::new();
             for (body, runs, of) in &frames {
                 let attachment = |&count: &usize| Attachment { numbers: Arc::new(vec![7u32; count]), alignment: 4 };
@@ -112,14 +139,61 @@ mod tests {
             }
             let mut at = 0;
             for (body, runs, of) in &frames {
-                let (frame, next) = read(&batch, at);
+                let (frame, next) = read(&batch, at).expect("it was written");
                 prop_assert_eq!((frame.lane, frame.kind), (lane(*of), kind(*of)));
                 prop_assert_eq!(frame.body, body);
                 let expected: Vec<Run> = runs.iter().map(|count| Run { bytes: count * 4, alignment: 4 }).collect();
-                prop_assert_eq!(frame.runs.iter().map(|&word| Run::unpack(word)).collect::<Vec<_>>(), expected);
+                prop_assert_eq!(frame.runs_beside(), Ok(expected));
                 at = next;
             }
             prop_assert_eq!(at, batch.len());
+        }
+
+        #[test]
+        fn what_is_read_of_any_bytes_lies_within_them(words in prop::collection::vec(hostile_word(), 0..12), cut in 0..WORD) {
+            let bytes = &words.as_flattened()[..(words.len() * WORD).saturating_sub(cut)];
+            let mut at = 0;
+            while let Some((frame, next)) = read(bytes, at) {
+                prop_assert!(next > at && next <= bytes.len());
+                prop_assert!(WORD + frame.body.len() + frame.runs.len() * WORD <= next - at);
+                prop_assert!(frame.runs_beside().is_err() || frame.runs.len() < 256);
+                at = next;
+            }
+        }
+    }
+
+    /// Words that are nearly headers, or runs.
+    fn hostile_word() -> impl Strategy<Value = [u8; WORD]> {
+        let header = (0u64..40, 0u64..4, 0u64..9);
+        prop_oneof![
+            header.prop_map(|(bytes, runs, kind)| (bytes | runs << 24 | kind << 32).to_ne_bytes()),
+            any::<[u8; WORD]>(),
+        ]
+    }
+
+    #[test]
+    fn no_frame_is_taken_for_one() {
+        let header = |bytes: u64, runs: u64, above: u64| bytes | runs << 24 | above << 32;
+        let batch = |words: &[u64]| -> Vec<u8> { words.iter().flat_map(|word| word.to_ne_bytes()).collect() };
+        let whole = batch(&[header(8, 1, 0), 0, 4 | 4 << 48]);
+        assert!(read(&whole, 0).is_some_and(|(frame, next)| next == 24 && frame.runs_beside().is_ok()));
+        for (malformed, words) in [
+            ("nothing", &[][..]),
+            ("a body beyond the end", &[header(9, 0, 0), 0]),
+            ("runs beyond the end", &[header(8, 2, 0), 0, 0]),
+            ("the longest of both", &[header(0xff_ffff, 0xff, 0), 0]),
+            ("no kind", &[header(0, 0, 6)]),
+            ("no header", &[header(0, 0, 8)]),
+            ("noise", &[u64::MAX, u64::MAX]),
+        ] {
+            assert_eq!(read(&batch(words), 0), None, "{malformed}");
+        }
+        assert_eq!(read(&whole[..23], 0), None, "a part");
+        assert_eq!(read(&whole, 25), None, "behind the end");
+        for alignment in [0, 3, 16, 0x104] {
+            let frame = batch(&[header(0, 1, 0), 8 | alignment << 48]);
+            let (frame, _) = read(&frame, 0).expect("its lengths are right");
+            assert_eq!(frame.runs_beside(), Err(Malformed), "numbers of {alignment} bytes");
         }
     }
 }

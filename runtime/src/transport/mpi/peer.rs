@@ -13,10 +13,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::batch::{Arrivals, Departures};
-use super::frame::{Kind, Lane};
+use super::failure::Failure;
+use super::frame::{Frame, Kind, Lane, Malformed};
 use super::raw::{Communicator, MpiError};
 use super::runs::{Runs, Whole};
-use crate::error::Error;
 use crate::wire::bulk::Attachment;
 use crate::wire::codec::Codec;
 
@@ -29,19 +29,6 @@ const BESIDE_BYTES_MAX: usize = 8 * 1024 * 1024;
 const FREIGHT_BYTES: usize = 32 * 1024 * 1024;
 /// Bytes that may wait for one receiver before the sender counts as congested.
 const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
-
-/// The failures of a link.
-pub(crate) enum Failure {
-    /// A packet that does not survive encoding.
-    Wire(Error),
-    Mpi(MpiError),
-}
-
-impl From<MpiError> for Failure {
-    fn from(why: MpiError) -> Failure {
-        Failure::Mpi(why)
-    }
-}
 
 /// How to look at what has come.
 #[derive(Clone, Copy)]
@@ -296,9 +283,9 @@ impl Peer {
     }
 
     /// Takes everything that has come and forgets it: the run is over.
-    pub(crate) fn discard(&mut self, communicator: &Communicator) -> Result<(), MpiError> {
+    pub(crate) fn discard(&mut self, communicator: &Communicator) -> Result<(), Failure> {
         while self.may_read()
-            && let Some(frame) = self.arrivals.next()
+            && let Some(frame) = read(&mut self.arrivals, self.rank)?
         {
             self.gone = frame.kind == Kind::Bye;
             if !frame.runs.is_empty() {
@@ -318,7 +305,7 @@ impl Peer {
     }
 
     /// The frame that was just read has runs, or has to wait for those before it.
-    fn await_runs(&mut self, communicator: &Communicator) -> Result<(), MpiError> {
+    fn await_runs(&mut self, communicator: &Communicator) -> Result<(), Failure> {
         let Some(frame) = self.arrivals.last() else { return Ok(()) };
         self.transfers = true;
         let runs = match frame.lane {
@@ -343,7 +330,7 @@ impl Peer {
             return Self::decode(whole, codec);
         }
         while self.may_read()
-            && let Some(frame) = self.arrivals.next()
+            && let Some(frame) = read(&mut self.arrivals, self.rank)?
         {
             self.gone = frame.kind == Kind::Bye;
             if self.gone {
@@ -368,6 +355,12 @@ impl Peer {
     fn decode<C: Codec>((body, blocks): Whole, codec: &C) -> Result<Option<C::Packet>, Failure> {
         codec.decode(&body, blocks).map(Some).map_err(Failure::Wire)
     }
+}
+
+/// The next frame that has come from that rank.
+#[inline]
+fn read(arrivals: &mut Arrivals, from: u32) -> Result<Option<Frame<'_>>, Failure> {
+    arrivals.next().map_err(|Malformed| Failure::Malformed { from })
 }
 
 impl Kept {

@@ -9,7 +9,8 @@
 
 use std::collections::VecDeque;
 
-use super::frame::{Frame, Kind, Lane, Run};
+use super::failure::Failure;
+use super::frame::{Frame, Kind, Lane, Malformed, Run};
 use super::raw::{Channel, Communicator, MpiError, Receiving, Sendings};
 use crate::wire::bulk::{Attachment, Block};
 
@@ -99,8 +100,8 @@ impl Runs {
         from: u32,
         frame: Frame<'_>,
         communicator: &Communicator,
-    ) -> Result<(), MpiError> {
-        let runs: Vec<Run> = frame.runs.iter().map(|&word| Run::unpack(word)).collect();
+    ) -> Result<(), Failure> {
+        let runs = frame.runs_beside().map_err(|Malformed| Failure::Malformed { from })?;
         let (kind, body) = (frame.kind, frame.body.to_vec());
         let bytes = runs.iter().map(|run| run.bytes).sum();
         self.arriving_bytes += bytes;

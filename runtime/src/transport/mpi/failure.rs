@@ -1,0 +1,36 @@
+//! Why a link fails.
+
+use super::raw::MpiError;
+use crate::error::Error;
+use crate::ids::Rank;
+
+pub(crate) enum Failure {
+    /// A packet that does not survive encoding.
+    Wire(Error),
+    /// The other process sent what is no frame.
+    Malformed {
+        from: u32,
+    },
+    Mpi(MpiError),
+}
+
+impl From<MpiError> for Failure {
+    fn from(why: MpiError) -> Failure {
+        Failure::Mpi(why)
+    }
+}
+
+impl Failure {
+    /// The error of a run on this rank.
+    pub(super) fn error(self, rank: u32) -> Error {
+        match self {
+            Failure::Wire(error) => error,
+            Failure::Malformed { from } => Error::Wire {
+                rank: Rank(rank),
+                what: format!("what rank {from} sent"),
+                why: "it is no frame, so the memory or the program of one of both is damaged".into(),
+            },
+            Failure::Mpi(why) => Error::System { what: format!("rank {rank}: MPI"), why: why.to_string() },
+        }
+    }
+}
