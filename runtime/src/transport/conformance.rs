@@ -2,7 +2,7 @@
 //!
 //! Each rank is a [`Party`]: it sends every other rank a numbered series of packets of very different sizes, in bursts, and
 //! takes what comes. Beside it goes a series of freight, which is in order in itself only. Whoever drives the parties (threads, one thread in turn, processes) steps them until all are done.
-//! Then each has got every series whole and in order, and closes its transport.
+//! Then each has got every series whole and in order, and closes its transport. One that waits in vain says for what.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -25,6 +25,10 @@ const PIECE_BYTES: usize = 64 * 1024;
 const PACKETS: u64 = 3_000;
 const FREIGHT_EVERY: u64 = 40;
 
+/// Looks in vain at a transport, one after the other, after which what is awaited is lost: some seconds. Those of a rank
+/// that is not allowed to run do not count.
+const LOOKS_MAX: u64 = 4_000_000;
+
 /// The packets between the ranks under test.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Packet {
@@ -45,6 +49,8 @@ pub(super) struct Party {
     got: Vec<u64>,
     /// The number of the next freight from each rank.
     got_freight: Vec<u64>,
+    /// Looks in vain since something came.
+    looks: u64,
     rng: Pcg32,
 }
 
@@ -52,7 +58,7 @@ impl Party {
     pub(super) fn new(me: Rank, ranks: u32) -> Party {
         let numbers = || vec![0; ranks as usize];
         let rng = Pcg32::seed_from_u64(u64::from(me.0));
-        Party { me, sent: numbers(), got: numbers(), got_freight: numbers(), rng }
+        Party { me, sent: numbers(), got: numbers(), got_freight: numbers(), looks: 0, rng }
     }
 
     /// Sends a burst, takes a burst, is idle now and then. True once everything was sent and everything has come.
@@ -72,7 +78,10 @@ impl Party {
         for _ in 0..self.rng.random_range(0..20) {
             match transport.poll() {
                 Some(arrived) => self.take(arrived.expect("it can be decoded")),
-                None => break,
+                None => {
+                    self.looks += 1;
+                    break;
+                }
             }
         }
         if self.rng.random_ratio(1, 10) {
@@ -89,6 +98,13 @@ impl Party {
         if done {
             transport.idle();
         }
+        assert!(
+            done || self.looks < LOOKS_MAX,
+            "rank {me} waits in vain: of {PACKETS} packets from each other rank it has {:?}, of {} with freight {:?}",
+            self.got,
+            PACKETS / FREIGHT_EVERY,
+            self.got_freight,
+        );
         done
     }
 
@@ -98,6 +114,7 @@ impl Party {
             Packet::Freight(_) => (&mut self.got_freight[from.index()], freight),
             _ => (&mut self.got[from.index()], packet),
         };
+        self.looks = 0;
         assert!(arrived == expected(from, *number), "from rank {from}, number {number}: {arrived:?}");
         *number += 1;
     }
@@ -183,16 +200,23 @@ fn simulated_ranks_conform() {
 /// Processes conform: this test starts itself again under `mpirun`, once for each kind of link.
 #[cfg(feature = "mpi")]
 mod processes {
-    use super::{PIECE_BYTES, Packet, Party, Rank, Transport, thread};
+    use super::{LOOKS_MAX, PIECE_BYTES, Packet, Party, Rank, Transport, thread};
     use crate::error::Error;
     use crate::threads::clock::Clock;
-    use crate::transport::mpi::raw::Communicator;
+    use crate::transport::mpi::raw::{Communicator, abort};
     use crate::transport::mpi::{Links, Mpi};
     use crate::wire::bulk::{Attachment, Block};
     use crate::wire::codec::{Codec, Plain};
+    use std::cell::Cell;
     use std::collections::VecDeque;
+    use std::panic;
     use std::process::Command;
     use std::time::Duration;
+
+    /// Rounds of the end of a run after which a bye is lost: some seconds.
+    const ROUNDS_MAX: u64 = 50_000;
+    /// Time for the launcher to pass on why a process ends the job.
+    const LAST_WORDS: Duration = Duration::from_millis(500);
 
     /// Packets as serde writes them, some of them freight.
     struct WithFreight(Plain<Packet>);
@@ -223,18 +247,50 @@ mod processes {
             transport.send(Rank(1), Packet::Nothing).expect("it takes all");
         }
         let (mut freight, mut before) = (0, None);
-        let done = |freight, before: Option<usize>| before.is_some() && freight == FREIGHT;
-        while if me == Rank(1) { !done(freight, before) } else { !transport.idle() || transport.transfers() }
-        {
-            match transport.poll() {
-                Some(arrived) => match arrived.expect("it can be decoded").1 {
-                    Packet::Freight(_) => freight += 1,
-                    _ => before = Some(freight),
-                },
-                None => thread::yield_now(),
+        while me == Rank(1) && (freight < FREIGHT || before.is_none()) {
+            match await_next(me, transport).expect("it can be decoded").1 {
+                Packet::Freight(_) => freight += 1,
+                _ => before = Some(freight),
             }
         }
-        assert!(me != Rank(1) || before < Some(FREIGHT), "the message came last");
+        assert!(
+            before.is_none_or(|before| before < FREIGHT),
+            "a message that was sent behind {FREIGHT} packets of freight came behind them all"
+        );
+        let mut looks = 0;
+        while !transport.idle() || transport.transfers() {
+            assert!(transport.poll().is_none(), "nothing comes twice");
+            looks += 1;
+            assert!(looks < LOOKS_MAX, "rank {me} waits in vain for what it sent to leave");
+            thread::yield_now();
+        }
+    }
+
+    /// What comes next.
+    fn await_next(me: Rank, transport: &mut dyn Transport<Packet>) -> Result<(Rank, Packet), Error> {
+        for _ in 0..LOOKS_MAX {
+            if let Some(arrived) = transport.poll() {
+                return arrived;
+            }
+            thread::yield_now();
+        }
+        panic!("rank {me} waits in vain for a packet");
+    }
+
+    /// The end of a run. Others may still need us to take what they send.
+    fn close(mut transport: Mpi<'_, WithFreight>) {
+        let rounds = Cell::new(0);
+        transport.close(&|| rounds.replace(rounds.get() + 1) > ROUNDS_MAX);
+    }
+
+    /// A process that panics ends the job: it must not wait in MPI's end for others, which wait for it.
+    fn end_the_job_with_a_panic() {
+        let say = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            say(panic);
+            thread::sleep(LAST_WORDS);
+            abort(1);
+        }));
     }
 
     /// Rank 0 sends rank 1 noise. The run of rank 1 cannot end in order, and says so.
@@ -243,17 +299,12 @@ mod processes {
         let mut transport = Mpi::new(links, WithFreight(Plain::new(me)), Clock::machine());
         if me == Rank(1) {
             for _ in 0..2 {
-                let error = loop {
-                    match transport.poll() {
-                        Some(arrived) => break arrived.expect_err("noise is no packet"),
-                        None => thread::yield_now(),
-                    }
-                };
+                let error = await_next(me, &mut transport).expect_err("noise is no packet");
                 assert!(matches!(error, Error::Wire { rank: Rank(1), .. }), "{error}");
                 assert!(error.to_string().contains("what rank 0 sent"), "{error}");
             }
         }
-        transport.close(&|| false);
+        close(transport);
         assert_eq!(links.are_closed(), me != Rank(1));
         drop(noise);
     }
@@ -264,6 +315,7 @@ mod processes {
     fn a_process() {
         let (universe, _) =
             mpi::initialize_with_threading(mpi::Threading::Funneled).expect("MPI starts once a process");
+        end_the_job_with_a_panic();
         let mut world = Communicator::duplicate(&universe.world()).expect("MPI works");
         world.cut_at(PIECE_BYTES);
         let (rank, ranks) = (Rank(world.rank()), world.size());
@@ -277,13 +329,13 @@ mod processes {
             while !party.step(&mut transport) {
                 thread::yield_now();
             }
-            // Others may still need us to take what they send.
-            transport.close(&|| false);
+            close(transport);
+            assert!(links.are_closed(), "rank {rank} waits in vain for the bye of another");
         }
         if ranks > 1 {
             let mut transport = Mpi::new(&mut links, WithFreight(Plain::new(rank)), Clock::machine());
             a_message_overtakes_freight(rank, &mut transport);
-            transport.close(&|| false);
+            close(transport);
         }
         if !shared_memory {
             what_is_no_frame_is_an_error_that_names_its_sender(rank, &mut links);
@@ -304,7 +356,8 @@ mod processes {
         for (processes, shared_memory) in [("2", "on"), ("2", "off"), ("4", "on"), ("3", "off")] {
             let mut job = Command::new(&mpirun);
             job.args(["-n", processes]).args(oversubscribe.then_some("--oversubscribe")).arg(&me);
-            job.args(["--ignored", "--exact", "transport::conformance::processes::a_process"]);
+            // A panic is to be heard of before the job ends.
+            job.args(["--ignored", "--exact", "--nocapture", "transport::conformance::processes::a_process"]);
             job.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
             let job = job.env("SHARED_MEMORY", shared_memory).output().expect("mpirun starts");
             let (out, err) = (String::from_utf8_lossy(&job.stdout), String::from_utf8_lossy(&job.stderr));
@@ -314,7 +367,6 @@ mod processes {
             );
             assert!(out.matches("1 passed").count().to_string() == processes, "each ran the test: {out}");
         }
-        thread::sleep(Duration::ZERO);
     }
 
     #[expect(clippy::disallowed_methods, reason = "a test asks how it was started")]
