@@ -50,9 +50,9 @@
 //!
 //! # What it does not do
 //! It does not notice a rank that computes for ever or is stopped for ever; an inner one that is stopped passes news on
-//! when it goes on. It does not keep secrets from whoever reads
-//! the network: the password keeps other jobs and port scanners out, not an attacker beside the wire. A process that
-//! has forked without `exec` is noticed when its child is gone too, and one with a large core dump when that is written.
+//! when it goes on. It does not keep secrets from whoever reads the network: the password keeps other jobs and port
+//! scanners out, not an attacker beside the wire. A process that has forked without `exec` is noticed when its child is
+//! gone too, and one with a large core dump when that is written.
 
 mod admission;
 mod door;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::link::{self, Frame, Link};
+use super::tree::FAN_OUT;
 use crate::ids::Rank;
 
 const CONNECT_MS_MAX: u64 = 1_000;
@@ -54,6 +55,8 @@ impl Door {
         let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0))
             .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
         listener.set_nonblocking(true)?;
+        // All children may come before the first is let in, and who finds no room tries again only after a second.
+        rustix::net::listen(&listener, FAN_OUT as i32)?;
         let secret = Secret::new()?;
         let invitation = Invitation { port: listener.local_addr()?.port(), addresses: addresses()?, secret };
         Ok((Door { listener, secret, open_ms: OPEN_MS, knock_ms_max: KNOCK_MS_MAX }, invitation))
@@ -148,6 +151,15 @@ mod tests {
     fn a_hello_is_what_was_said() {
         let hello = Hello { password: 0x0123_4567_89ab_cdef, rank: Rank(70_000) };
         assert_eq!(Hello::decode(hello.encode()), hello);
+    }
+
+    #[test]
+    fn there_is_room_for_all_children_before_the_door() {
+        let (_door, invitation) = Door::open().expect("the host has ports");
+        let address = (Ipv4Addr::LOCALHOST, invitation.port).into();
+        let connect = |_| TcpStream::connect_timeout(&address, Duration::from_millis(CONNECT_MS_MAX / 2));
+        let children: Vec<TcpStream> = (0..FAN_OUT).map_while(|child| connect(child).ok()).collect();
+        assert_eq!(children.len(), FAN_OUT as usize);
     }
 
     #[test]

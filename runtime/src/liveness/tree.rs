@@ -4,7 +4,7 @@ use crate::ids::{ROOT, Rank};
 
 /// Children of a rank. A process may commonly have 1024 files open, and MPI and the program want theirs too. Up to 257
 /// ranks the tree is a star, up to 65 793 nobody is more than two connections from rank 0.
-const FAN_OUT: u32 = 256;
+pub(super) const FAN_OUT: u32 = 256;
 
 /// The ranks of a job: rank 0 is the root.
 #[derive(Clone, Copy, Debug)]
