@@ -6,6 +6,7 @@
 pub(crate) mod backlog;
 pub(crate) mod build;
 pub(crate) mod cells;
+pub(crate) mod deciding;
 pub(crate) mod ending;
 pub(crate) mod gateway;
 pub(crate) mod in_hand;

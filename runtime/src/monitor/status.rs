@@ -94,7 +94,7 @@ pub struct RankStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunningStatus {
-    /// The worker's number on the rank.
+    /// The worker's number on the rank; of the strategy, where it decides beside the workers, one past their last.
     pub worker: u32,
     /// The chunk, or what it is if it is no chunk.
     pub what: String,

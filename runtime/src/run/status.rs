@@ -38,7 +38,8 @@ impl Session {
         let mut ranks: Vec<RankStatus> = ranks.collect();
         for Running { rank, worker, what, kind, long_ns } in self.running() {
             if let Some(status) = ranks.iter_mut().find(|status| status.rank == rank.0) {
-                status.running.push(RunningStatus { worker: worker.0, what, kind, long_ns });
+                let worker = worker.map_or(status.workers.len() as u32, |worker| worker.0);
+                status.running.push(RunningStatus { worker, what, kind, long_ns });
             }
         }
         // Rank 0 has them, if it is in this process.

@@ -73,7 +73,7 @@ impl Drop for Watchdog {
 struct Warnings {
     after_ns: u64,
     /// By rank and worker.
-    told: LiteMap<(Rank, WorkerId), Told>,
+    told: LiteMap<(Rank, Option<WorkerId>), Told>,
     failed: bool,
 }
 
@@ -128,8 +128,13 @@ mod tests {
         let mut warnings = Warnings::after(LIMIT);
         let is_told = |&second: &u64| {
             let long_ns = second * 1_000_000_000;
-            let running =
-                Running { rank: Rank(1), worker: WorkerId(0), what: "X[3]".into(), kind: None, long_ns };
+            let running = Running {
+                rank: Rank(1),
+                worker: Some(WorkerId(0)),
+                what: "X[3]".into(),
+                kind: None,
+                long_ns,
+            };
             !warnings.due(&[running], (second >= fails).then_some("it failed")).is_empty()
         };
         (0..end).filter(is_told).collect()
@@ -149,7 +154,7 @@ mod tests {
     fn the_next_handler_begins_anew() {
         let running = |worker, long_s: u64| Running {
             rank: Rank(0),
-            worker: WorkerId(worker),
+            worker: Some(WorkerId(worker)),
             what: "X[3]".into(),
             kind: Some("Go".into()),
             long_ns: long_s * 1_000_000_000,

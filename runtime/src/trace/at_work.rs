@@ -136,11 +136,12 @@ impl AtWork {
     }
 }
 
-/// Work that a worker has been at for some time.
+/// Work that a worker, or the strategy beside them, has been at for some time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Running {
     pub(crate) rank: Rank,
-    pub(crate) worker: WorkerId,
+    /// None of a strategy that decides beside the workers.
+    pub(crate) worker: Option<WorkerId>,
     /// The chunk by name; or that it is no chunk.
     pub(crate) what: String,
     /// The kind of the message, if that is known.
@@ -150,14 +151,18 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn place(&self) -> (Rank, WorkerId) {
+    pub(crate) fn place(&self) -> (Rank, Option<WorkerId>) {
         (self.rank, self.worker)
     }
 }
 
 impl std::fmt::Display for Running {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "rank {}, worker {} has run {}", self.rank, self.worker, self.what)?;
+        write!(f, "rank {}", self.rank)?;
+        if let Some(worker) = self.worker {
+            write!(f, ", worker {worker}")?;
+        }
+        write!(f, " has run {}", self.what)?;
         if let Some(kind) = &self.kind {
             write!(f, " in its handler of `{kind}`")?;
         }
@@ -170,8 +175,8 @@ impl std::fmt::Display for Running {
 #[derive(Default)]
 pub(crate) struct Sightings {
     last_ns: u64,
-    /// By rank and worker: since the first look at it.
-    seen: LiteMap<(Rank, WorkerId), (Sight, u64)>,
+    /// By rank and worker, or the strategy beside them: since the first look at it.
+    seen: LiteMap<(Rank, Option<WorkerId>), (Sight, u64)>,
 }
 
 impl Sightings {
@@ -182,7 +187,9 @@ impl Sightings {
         self.last_ns = now_ns;
         let before = std::mem::take(&mut self.seen);
         for rank in ranks {
-            for (worker, at_work) in (0..).map(WorkerId).zip(&rank.at_work) {
+            let workers =
+                (0..).map(|worker| Some(WorkerId(worker))).zip(rank.at_work.iter().map(|worker| &**worker));
+            for (worker, at_work) in workers.chain([(None, &rank.beside)]) {
                 let Some(sight) = at_work.look() else { continue };
                 let place = (rank.rank(), worker);
                 let long_ns = match before.get(&place) {
@@ -221,7 +228,7 @@ impl Recording {
     }
 
     /// In words.
-    fn running(&self, worker: WorkerId, sight: Sight, long_ns: u64) -> Running {
+    fn running(&self, worker: Option<WorkerId>, sight: Sight, long_ns: u64) -> Running {
         let Sight { chunk, kind, .. } = sight;
         let named = self.name_chunk.get().and_then(|name| name(chunk));
         let is_chunk = named.is_some();
@@ -327,6 +334,21 @@ mod tests {
             told(&mut sightings, &rank, 2),
             ["rank 0, worker 0 has run the strategy `mine` for sync 3 for 1.0 s"]
         );
+    }
+
+    #[test]
+    fn a_strategy_that_thinks_beside_the_workers_is_none_of_them() {
+        let rank = Arc::new(Recording::nothing(1));
+        rank.describe(Box::new(|_| None), "mine");
+        rank.beside.decides(SyncId(3));
+        rank.at_work[0].iterates(7);
+        let mut sightings = Sightings::default();
+        told(&mut sightings, &rank, 1);
+        let thinks = "rank 0 has run the strategy `mine` for sync 3 for 1.0 s";
+        let works = "rank 0, worker 0 has run iterations from 7 on for 1.0 s";
+        assert_eq!(told(&mut sightings, &rank, 2), [thinks, works]);
+        rank.beside.rests();
+        assert_eq!(told(&mut sightings, &rank, 3).len(), 1);
     }
 
     #[test]

@@ -81,6 +81,8 @@ pub(crate) struct Recording {
     pub(crate) iterations_total: OnceLock<u64>,
     /// The present work of each worker: padded, since each writes its own with every message.
     pub(crate) at_work: Vec<CachePadded<AtWork>>,
+    /// The present work of the strategy, while it decides beside the workers.
+    pub(crate) beside: AtWork,
     /// Workers of other processes may be at work for which its own wait.
     pub(crate) others_work: AtomicBool,
     profiles: Vec<Mutex<Profile>>,
@@ -147,6 +149,7 @@ impl Recording {
             strategy: OnceLock::new(),
             iterations_total: OnceLock::new(),
             at_work: (0..workers).map(|_| CachePadded::new(AtWork::new())).collect(),
+            beside: AtWork::new(),
             others_work: AtomicBool::new(false),
             profiles: (0..workers).map(|_| Mutex::default()).collect(),
             names: Mutex::default(),

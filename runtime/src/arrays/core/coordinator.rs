@@ -64,6 +64,7 @@ pub(crate) struct Coordinator {
     deliveries: Vec<u64>,
     /// The phase whose sync the strategy is thinking about.
     deciding: Option<Phase>,
+    last_decision_ns: Option<u64>,
     ongoing: Option<Ongoing>,
     log: SyncLog,
 }
@@ -92,6 +93,7 @@ impl Coordinator {
             gathering: LiteMap::new(),
             deliveries: Vec::new(),
             deciding: None,
+            last_decision_ns: None,
             ongoing: None,
             log: SyncLog::new(places.len()),
         }
@@ -99,6 +101,16 @@ impl Coordinator {
 
     pub(crate) fn strategy(&self) -> Arc<dyn Strategy> {
         self.balancer.strategy().clone()
+    }
+
+    /// Tells whether the strategy is thinking about a sync.
+    pub(crate) fn is_deciding(&self) -> bool {
+        self.deciding.is_some()
+    }
+
+    /// The strategy's time for the last sync that was decided, ns.
+    pub(crate) fn last_decision_ns(&self) -> Option<u64> {
+        self.last_decision_ns
     }
 
     /// Adds reports of ranks. When the last member of every array has reported, the
@@ -193,6 +205,7 @@ impl Coordinator {
     ) -> Decision {
         let decided = self.balancer.settle(expected, assignment);
         let phase = self.deciding.take().expect("its snapshot was made");
+        self.last_decision_ns = Some(decide_ns);
         let (accepted, proposed) = (decided.accepted, decided.proposed);
         let makespan_before_ns = decided.makespan_before_ns();
         let report = SyncReport {

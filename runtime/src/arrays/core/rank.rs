@@ -173,6 +173,16 @@ impl RankCore {
         self.root.as_ref().map(|root| root.coordinator.strategy())
     }
 
+    /// Rank 0: the strategy's time for the last sync that was decided, ns.
+    pub(crate) fn last_decision_ns(&self) -> Option<u64> {
+        self.root.as_ref().and_then(|root| root.coordinator.last_decision_ns())
+    }
+
+    /// True while the strategy thinks about a sync: then this rank is not idle, whatever its workers say.
+    fn is_deciding(&self) -> bool {
+        self.root.as_ref().is_some_and(|root| root.coordinator.is_deciding())
+    }
+
     /// Rank 0: the record of syncs.
     pub(crate) fn sync_log(&mut self) -> Option<&mut SyncLog> {
         self.root.as_mut().map(|root| root.coordinator.log())
@@ -432,7 +442,7 @@ impl RankCore {
     /// for quiescence.
     pub(crate) fn is_searched(&self) -> bool {
         let suspects = |root: &Root| !root.at_quiescence.is_empty() && !root.quiescence.is_asking();
-        let answers = self.search.asked && self.search.postponed == 0;
+        let answers = self.search.asked && self.search.postponed == 0 && !self.is_deciding();
         answers || self.root.as_ref().is_some_and(suspects)
     }
 
@@ -645,7 +655,7 @@ impl RankCore {
     pub(crate) fn idle(&mut self, now_ns: u64, out: &mut Actions) {
         self.hurry(out);
         // Answer only with empty hands: a packet just sent would make the answer stale before it leaves.
-        let rests = self.search.postponed == 0 && !self.pressure.has_parked();
+        let rests = self.search.postponed == 0 && !self.pressure.has_parked() && !self.is_deciding();
         if out.is_empty() && rests && std::mem::take(&mut self.search.asked) {
             self.answer(self.traffic, now_ns, out);
         }

@@ -120,7 +120,7 @@ impl Worker<'_> {
             }
             Action::Release { chunk, cell, to, journey } => self.release(chunk, cell, to, journey),
             Action::Sample(reports) => self.sample(reports),
-            Action::Decide(expected) => self.decide(&expected),
+            Action::Decide(expected) => self.decide(*expected),
             Action::Explain { open } => {
                 let lines = self.explain(&open);
                 self.with_core(|core, _, out| core.explained(lines, out));
@@ -151,14 +151,15 @@ impl Worker<'_> {
         }
     }
 
-    /// Sends what is due and takes packets from the transport, on the runtime's own time. True if there was anything.
+    /// Sends what is due, takes packets from the transport and the answer of the strategy, on the runtime's own time. True
+    /// if there was anything.
     pub(crate) fn progress(&mut self, blanks: &mut Blanks) -> bool {
         let any = self.take_packets(blanks);
         if any || self.gateway.transfers() {
             self.instruments.skip_packets();
             self.gateway.looked(self.instruments.time_ns());
         }
-        any
+        self.take_answer() || any
     }
 
     /// Hop 3, receiving side. The time it takes belongs to the slice that the caller ends.

@@ -101,6 +101,14 @@ impl Scheduler {
         self.team.sleepers[0].wake();
     }
 
+    /// What wakes worker `of` from a thread that may outlive the run.
+    pub(crate) fn waker(&self, of: WorkerId) -> impl FnOnce() + Send + 'static {
+        let team = self.team.clone();
+        move || {
+            team.sleepers[of.index()].wake();
+        }
+    }
+
     #[inline]
     pub(crate) fn stopped(&self) -> bool {
         self.team.stopped()

@@ -199,7 +199,7 @@ impl Worker<'_> {
             any = true;
         }
         self.press_nobody();
-        self.looks_around = self.gateway.drives() || self.timers.next_ns().is_some();
+        self.looks_around = self.must_look_around();
         any
     }
 

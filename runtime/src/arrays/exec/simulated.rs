@@ -9,22 +9,27 @@ use crate::arrays::core::mail::Mail;
 /// One worker's part in a simulation; does nothing outside of one.
 #[derive(Default)]
 pub(crate) struct Simulated {
-    mail: Option<Pcg32>,
+    rng: Option<Pcg32>,
     /// Load declared by handlers, ns of ticks.
     charged_ns: u64,
 }
 
 impl Simulated {
-    /// A worker whose mail is mixed by `seed`.
+    /// A worker whose mail is mixed by `seed`, which also says whether it puts decisions off.
     pub(crate) fn seeded(seed: u64) -> Simulated {
-        Simulated { mail: Some(Pcg32::seed_from_u64(seed)), charged_ns: 0 }
+        Simulated { rng: Some(Pcg32::seed_from_u64(seed)), charged_ns: 0 }
     }
 
     /// Reorders what a mailbox holds, as far as the promised order allows, and says how much of it to handle
     /// at most.
     #[inline]
     pub(crate) fn mix(&mut self, mail: &mut Mail) -> usize {
-        self.mail.as_mut().map_or(usize::MAX, |rng| mix(mail, rng))
+        self.rng.as_mut().map_or(usize::MAX, |rng| mix(mail, rng))
+    }
+
+    /// Tells whether other things happen before the strategy is asked.
+    pub(crate) fn puts_off(&mut self) -> bool {
+        self.rng.as_mut().is_some_and(|rng| rng.random_ratio(1, 2))
     }
 
     /// A handler declares load.

@@ -2,7 +2,7 @@
 //!
 //! The core, the mailboxes, the handlers and the flush are those of production; what is simulated is the network (seeded
 //! delays, see [`Erratic`]), the scheduler (any ready chunk may be next), the order of mail
-//! (every order that is not promised is broken) and the clock. A run is a function of its seed.
+//! (every order that is not promised is broken), when the strategy has decided, and the clock. A run is a function of its seed.
 
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -46,6 +46,8 @@ use crate::transport::sim::{Sim, SimMail};
 /// chunk.
 const RUN_MAX_NS: u64 = 2_000;
 const WEIGHT_MAX: u64 = 8;
+/// A message that is due so much later than now is so after a decision that was put off, ns.
+const DECISION_MAX_NS: u64 = 1_000_000;
 /// Searches for quiescence that may fail in a row before the simulation itself is at fault.
 const SEARCHES_MAX: u32 = 16;
 
@@ -170,6 +172,8 @@ enum Event {
     Arrival,
     /// A message of this rank is due.
     Due(usize),
+    /// The strategy decides a sync that this rank has put off.
+    Decision(usize),
     Idle(usize),
     /// Nothing happens: time to ask whether anything will.
     Nothing,
@@ -189,6 +193,11 @@ impl Simulation<'_> {
                     searches = 0;
                     self.due(rank);
                 }
+                Event::Decision(rank) => {
+                    searches = 0;
+                    self.idle[rank] = true;
+                    self.on(rank, |worker| worker.decide_at_last());
+                }
                 Event::Idle(rank) => {
                     self.idle[rank] = false;
                     self.on(rank, |worker| {
@@ -198,7 +207,8 @@ impl Simulation<'_> {
                     });
                 }
                 Event::Nothing => {
-                    searches += 1;
+                    // Until it is decided what is put off, any number may.
+                    searches += u32::from(self.undecided().is_none());
                     if searches > SEARCHES_MAX {
                         let why = "the search for quiescence does not end".into();
                         return outcome.fail(Error::System { what: "simulation".into(), why });
@@ -216,8 +226,20 @@ impl Simulation<'_> {
         self.on(0, |worker| worker.record_syncs());
     }
 
-    /// The earliest thing that can happen; being idle can happen at any time.
+    /// The rank that has put a decision off.
+    fn undecided(&self) -> Option<usize> {
+        let live = |&rank: &usize| !self.ranks[rank].shared.scheduler.stopped();
+        (0..self.workers.len()).filter(live).find(|&rank| self.workers[rank].has_question())
+    }
+
+    /// The earliest thing that can happen; being idle can happen at any time, and so can a decision that was put off.
     fn next(&mut self) -> Event {
+        let undecided = self.undecided();
+        if let Some(rank) = undecided
+            && self.rng.random_ratio(1, 8)
+        {
+            return Event::Decision(rank);
+        }
         let live = |&rank: &usize| !self.ranks[rank].shared.scheduler.stopped();
         let all = 0..self.workers.len();
         let idle =
@@ -228,8 +250,10 @@ impl Simulation<'_> {
             return Event::Idle(rank);
         }
         let due_at = |rank: usize| self.workers[rank].timers.next_ns().map(|due_ns| (due_ns, rank));
-        let due = all.clone().filter(live).filter_map(due_at).min();
         let now_ns = |rank: &usize| self.ranks[*rank].now_ns.load(Ordering::Relaxed);
+        let decided_ns = undecided.map_or(u64::MAX, |rank| now_ns(&rank).saturating_add(DECISION_MAX_NS));
+        let due =
+            all.clone().filter(live).filter_map(due_at).min().filter(|&(due_ns, _)| due_ns <= decided_ns);
         let step = all.filter(live).filter(|&rank| !self.workers[rank].ready.is_empty()).min_by_key(now_ns);
         let arrival_ns = self.arrivals.next_at();
         if let Some((due_ns, rank)) = due {

@@ -1,16 +1,11 @@
-//! The work of a worker for a sync outside of the core: it measures the rank, asks the strategy, says what is missing.
-
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use lb_strategies::{Assignment, Snapshot};
+//! The work of a worker for a sync outside of the core: it measures the rank, and says what is missing. What asks the strategy
+//! is in [`deciding`](super::deciding).
 
 use super::in_hand::InHand;
 use super::worker::Worker;
 use crate::arrays::core::collect::{Arrival, Reports};
-use crate::error::Error;
-use crate::ids::{ArrayId, SyncId};
+use crate::ids::ArrayId;
 use crate::measure::sample::Observed;
-use crate::panics::of_panic;
 use crate::text::counted;
 use crate::trace::Part;
 
@@ -18,50 +13,6 @@ use crate::trace::Part;
 const LINES_MAX: usize = 8;
 
 impl Worker<'_> {
-    /// Asks the strategy, which may be the user's own, and may be wrong.
-    pub(super) fn decide(&mut self, expected: &Snapshot) {
-        let strategy = self.shared.plane.lock().rank.strategy().expect("rank 0 has the strategy");
-        let sync = SyncId(expected.phase);
-        self.instruments.begin_decision(sync);
-        let start_ns = self.shared.clock.now_ns();
-        let answer = catch_unwind(AssertUnwindSafe(|| strategy.assign(expected)));
-        self.instruments.end_decision();
-        let decide_ns = self.shared.clock.now_ns() - start_ns;
-        let answer = answer.map_err(|panic| format!("it panicked: {}", of_panic(&*panic)));
-        match answer.and_then(|assignment| self.possible(expected, assignment)) {
-            Ok(assignment) => self.with_core(|core, now_ns, out| {
-                core.decided(expected, assignment, decide_ns, now_ns, out);
-            }),
-            Err(why) => {
-                let strategy = strategy.name().to_owned();
-                self.fail(Error::StrategyFailed { strategy, sync: sync.0, why });
-            }
-        }
-        // Here and not with a sample: rank 0 may have no chunks.
-        self.instruments.record_syncs();
-        self.instruments.skip(Part::Decide, sync);
-    }
-
-    /// The assignment, if it can be carried out; else what is wrong with it.
-    fn possible(&self, snapshot: &Snapshot, assignment: Assignment) -> Result<Assignment, String> {
-        let (chunks, answers) = (snapshot.chunks.len(), assignment.ranks.len());
-        if chunks != answers {
-            return Err(format!("it assigned {answers} chunks of {chunks}"));
-        }
-        for (chunk, &to) in
-            snapshot.chunks.iter().zip(&assignment.ranks).filter(|(chunk, to)| chunk.rank != **to)
-        {
-            let why = match snapshot.ranks.get(to.index()) {
-                None => format!("there are {} ranks", snapshot.ranks.len()),
-                Some(rank) if !rank.available => "that rank is not available".into(),
-                Some(_) if !chunk.migratable => "the chunk is not migratable".into(),
-                Some(_) => continue,
-            };
-            return Err(format!("it assigned {} to rank {to}, but {why}", self.describe(chunk.id)));
-        }
-        Ok(assignment)
-    }
-
     pub(super) fn sample(&mut self, reports: Reports) {
         self.instruments.interrupt();
         self.instruments.close_batch();

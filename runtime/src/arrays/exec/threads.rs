@@ -190,7 +190,7 @@ impl Worker<'_> {
         })
     }
 
-    /// Something a turn would find: a token, a packet, the end.
+    /// Something a turn would find: a token, a packet, an answer of the strategy, the end.
     fn work_in_sight(&mut self) -> bool {
         self.gateway.is_ready() || self.work_in_the_rank()
     }
@@ -199,7 +199,8 @@ impl Worker<'_> {
     fn work_in_the_rank(&self) -> bool {
         let scheduler = &self.shared.scheduler;
         let tokens = || !self.ready.is_empty() || scheduler.has_tokens();
-        (!scheduler.is_congested() && tokens()) || self.gateway.outbound_waits() || scheduler.stopped()
+        let left = || self.gateway.outbound_waits() || self.has_answer();
+        (!scheduler.is_congested() && tokens()) || left() || scheduler.stopped()
     }
 
     /// Passes on what waits for company, then parks. Returns how long it was parked, ns.

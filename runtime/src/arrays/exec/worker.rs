@@ -10,7 +10,10 @@
 //! [`Transport`] send and poll (3), [`Mailbox::push`](super::mailbox::Mailbox::push) (4) and
 //! [`Slot::deliver`](crate::arrays::api::slot::Slot) (5).
 
+use std::sync::Arc;
+
 use super::backlog::Account;
+use super::deciding::Question;
 use super::gateway::Gateway;
 use super::instruments::Instruments;
 use super::mailbox::{Begun, By, Finished};
@@ -52,7 +55,9 @@ pub(crate) struct Worker<'r> {
     pub(super) account: Account,
     pub(super) gateway: Gateway<'r>,
     pub(super) timers: Timers,
-    /// There is something to look at between two runs of chunks: a transport, or a timer.
+    /// The sync that is being decided while this worker goes on.
+    pub(super) question: Option<Arc<Question>>,
+    /// There is something to look at between two runs of chunks: a transport, a timer, or a strategy that thinks.
     pub(super) looks_around: bool,
     pub(super) instruments: Instruments<'r>,
     pub(super) simulated: Simulated,
@@ -86,6 +91,7 @@ impl<'r> Worker<'r> {
             outgoing: Outgoing::new(shared.wire.is_some() || instruments.keeps_events()),
             account: shared.backlog.account(shared.record.workers()),
             timers: Timers::default(),
+            question: None,
             looks_around: gateway.drives(),
             gateway,
             instruments,
@@ -203,6 +209,11 @@ impl<'r> Worker<'r> {
         let reads = || self.instruments.handled().is_multiple_of(RUN_HANDLERS);
         (self.instruments.last_ns().is_some() || reads())
             && self.instruments.time_ns() >= self.gateway.next_look_ns(RUN_NS_MAX)
+    }
+
+    /// Tells whether there is anything to look at between two runs of chunks.
+    pub(super) fn must_look_around(&self) -> bool {
+        self.gateway.drives() || self.timers.next_ns().is_some() || self.has_question()
     }
 
     /// Tells whether a look around would come so soon after the last that it costs more than what it finds, and less of

@@ -76,8 +76,8 @@ impl RankCore {
 
     /// This rank is full and has nothing to run.
     pub(crate) fn full_and_idle(&mut self, out: &mut Actions) {
-        if !self.migrations.are_settled() {
-            // What waits may be for chunks that are about to leave.
+        if !self.migrations.are_settled() || self.is_deciding() {
+            // What waits may be for chunks that are about to leave, or to go on.
             return;
         }
         if let Some((spell, waits_for)) = self.pressure.stands_still() {

@@ -154,3 +154,42 @@ fn a_sync_that_completes_during_a_decision_is_decided_next_whether_anybody_waits
         assert_eq!((first.0, next), (0, vec![1]), "{spec}");
     }
 }
+
+/// A rank that is alone and has something to decide, and what.
+fn root_that_decides() -> (RankCore, Snapshot) {
+    let strategy = lb_strategies::ARRAYS.parse("refine").expect("it is in the table").into();
+    let alone = [RankPlace { host: 0, workers: 1 }];
+    let tree = Tree { rank: ROOT, ranks: 1, arity: ARITY };
+    let mut core = RankCore::new(tree, &alone, [].into(), strategy, false, u64::MAX, 0);
+    let mut out = Actions::new();
+    core.receive(ROOT, collected(SyncId(0)), 0, &mut out);
+    let (_, expected) = phases_to_decide(&mut out).pop().expect("nobody is missing");
+    (core, expected)
+}
+
+#[test]
+fn a_rank_that_waits_for_its_decision_is_not_idle() {
+    let (mut core, expected) = root_that_decides();
+    let mut out = Actions::new();
+    core.suspect(&mut out);
+    core.idle(0, &mut out);
+    assert!(out.is_empty() && !core.is_searched(), "{out:?}");
+    core.decided(&expected, Assignment::current(&expected), 0, 0, &mut out);
+    assert!(core.is_searched());
+    out.clear();
+    core.idle(0, &mut out);
+    assert!(!core.is_searched(), "it has answered");
+}
+
+#[test]
+fn a_rank_that_waits_for_its_decision_does_not_stand_still() {
+    let (mut core, expected) = root_that_decides();
+    let mut out = Actions::new();
+    core.press(CellId(0), vec![ROOT]);
+    assert!(core.parks(CellId(0)));
+    core.full_and_idle(&mut out);
+    assert!(out.is_empty(), "{out:?}");
+    core.decided(&expected, Assignment::current(&expected), 0, 0, &mut out);
+    core.full_and_idle(&mut out);
+    assert!(out.iter().any(|action| matches!(action, Action::Widen)), "{out:?}");
+}

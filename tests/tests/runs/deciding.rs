@@ -1,0 +1,303 @@
+//! A strategy that takes its time holds up nobody who does not wait for it.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::Duration;
+
+use caribou::lb::Terms;
+use caribou::trace::{Part, What};
+use caribou::{Assignment, Chunk, Config, Ctx, Error, Rank, Report, Snapshot, Strategy};
+use caribou_tests::within_patience;
+use serde::{Deserialize, Serialize};
+use trace_reader::Trace;
+
+/// A decision that took so long is followed by one beside the workers.
+const LONG: Duration = Duration::from_millis(5);
+/// Time after which a strategy no longer waits for what it waits for.
+const PATIENCE_MS: u32 = 10_000;
+const CHUNKS: u32 = 6;
+/// Handlers on rank 0 during a decision from which on chunks have gone on.
+const HANDLED: u32 = 200;
+
+/// What a strategy and the chunks know of each other.
+#[derive(Clone, Default)]
+struct Scene {
+    /// Handlers of messages on rank 0 so far.
+    handled: Arc<AtomicU32>,
+    thinks: Arc<AtomicBool>,
+    /// The run has returned.
+    over: Arc<AtomicBool>,
+    /// Decisions in which chunks of rank 0 went on.
+    passed: Arc<AtomicU32>,
+}
+
+/// What happens in the second decision.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Second {
+    /// It waits until chunks of rank 0 have handled messages.
+    WaitsForHandlers,
+    /// The same, and then it panics, or answers with what is impossible.
+    Panics,
+    IsImpossible,
+    /// It waits until the run is over.
+    Outlives,
+    /// Nobody has anything to do meanwhile, for longer than a run looks whether it has stalled.
+    Rests,
+}
+
+struct Slow(Scene, Second, AtomicU32);
+
+fn await_that(what: impl Fn() -> bool) -> bool {
+    (0..PATIENCE_MS).any(|_| {
+        thread::sleep(Duration::from_millis(1));
+        what()
+    })
+}
+
+impl Slow {
+    /// True once chunks of rank 0 have handled messages.
+    fn chunks_go_on(&self) -> bool {
+        let before = self.0.handled.load(SeqCst);
+        await_that(|| self.0.handled.load(SeqCst) >= before + HANDLED)
+    }
+}
+
+impl Strategy for Slow {
+    fn name(&self) -> &'static str {
+        "slow"
+    }
+
+    fn assign(&self, snapshot: &Snapshot) -> Assignment {
+        let Slow(scene, second, asked) = self;
+        let mut assignment = Assignment::current(snapshot);
+        if asked.fetch_add(1, SeqCst) == 0 && snapshot.chunks.len() < 1000 {
+            thread::sleep(LONG);
+            return assignment;
+        }
+        scene.thinks.store(true, SeqCst);
+        match second {
+            Second::Rests => thread::sleep(Duration::from_millis(400)),
+            Second::Outlives => assert!(await_that(|| scene.over.load(SeqCst)), "the run waits for it"),
+            _ => drop(scene.passed.fetch_add(u32::from(self.chunks_go_on()), SeqCst)),
+        }
+        scene.thinks.store(false, SeqCst);
+        match second {
+            Second::Panics => panic!("no idea"),
+            Second::IsImpossible => assignment.ranks[0] = Rank(77),
+            // Everybody goes to the next rank.
+            _ => assignment
+                .ranks
+                .iter_mut()
+                .for_each(|to| *to = Rank((to.0 + 1) % snapshot.ranks.len() as u32)),
+        }
+        assignment
+    }
+
+    fn terms(&self) -> Terms {
+        Terms { must_pay: false, ..Terms::default() }
+    }
+}
+
+/// The end of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+enum End {
+    /// When some chunk has come back from this many syncs.
+    Syncs(u32),
+    /// While the strategy thinks.
+    Exit,
+    Fail,
+    Panic,
+}
+
+/// Goes on at syncs and sends messages all the time: a letter goes from chunk to chunk, and with it from rank to rank.
+#[derive(Serialize, Deserialize)]
+struct Busy {
+    syncs: u32,
+    end: End,
+    waits: bool,
+}
+
+impl Busy {
+    fn comes(&self, ctx: &mut Ctx<'_, Self>) {
+        if self.waits { ctx.at_sync() } else { ctx.at_sync_nowait() }
+    }
+}
+
+impl Chunk for Busy {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if !self.waits && ctx.index() < CHUNKS {
+            ctx.send((ctx.index() + 1) % CHUNKS, ());
+        }
+        self.comes(ctx);
+    }
+
+    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.syncs += 1;
+        if self.end == End::Syncs(self.syncs) {
+            return ctx.exit();
+        }
+        self.comes(ctx);
+    }
+
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        let scene: &Scene = ctx.service();
+        if ctx.rank() == Rank(0) {
+            scene.handled.fetch_add(1, SeqCst);
+        }
+        if scene.thinks.load(SeqCst) {
+            match self.end {
+                End::Syncs(_) => {}
+                End::Exit => return ctx.exit(),
+                End::Fail => return ctx.fail("it is enough"),
+                End::Panic => panic!("it is too much"),
+            }
+        }
+        ctx.send((ctx.index() + 1) % CHUNKS, ());
+    }
+}
+
+/// Runs some chunks under the strategy; what it saw is in the scene.
+fn run(config: &Config, second: Second, end: End, chunks: u32, scene: &Scene) -> Result<Report, Error> {
+    let (given, lent) = (scene.clone(), scene.clone());
+    let config = config.clone().strategy(Slow(given, second, AtomicU32::default()));
+    within_patience(&format!("{second:?}, {end:?}"), move || {
+        caribou::run(config, move |setup| {
+            setup.service(lent.clone());
+            setup.array(chunks, move |_| Busy { syncs: 0, end, waits: second == Second::Rests });
+        })
+    })
+}
+
+fn shapes() -> [(u32, Config); 4] {
+    let shape = |(ranks, workers)| (ranks, Config::default().ranks(ranks).workers(workers));
+    [(1, 1), (2, 1), (3, 1), (2, 2)].map(shape)
+}
+
+#[test]
+fn chunks_that_go_on_handle_messages_while_the_strategy_thinks() {
+    for (ranks, config) in shapes() {
+        let scene = Scene::default();
+        let report = run(&config, Second::WaitsForHandlers, End::Syncs(3), CHUNKS, &scene).expect("it ends");
+        assert!(scene.passed.load(SeqCst) > 0, "all waited for it: {config:?}");
+        let moved = report.syncs[1].moved;
+        assert_eq!(moved, if ranks > 1 { u64::from(CHUNKS) } else { 0 }, "it is carried out");
+        assert!(report.syncs[1].decide_ns > 0);
+    }
+}
+
+#[test]
+fn the_first_decision_on_many_chunks_is_expected_to_be_long() {
+    let scene = Scene::default();
+    let config = Config::default().ranks(2);
+    run(&config, Second::WaitsForHandlers, End::Syncs(1), 20_000, &scene).expect("it ends");
+    assert_eq!(scene.passed.load(SeqCst), 1);
+}
+
+#[test]
+fn a_strategy_that_fails_beside_the_workers_ends_the_run_with_its_error() {
+    for (ranks, config) in shapes() {
+        for (second, expected) in [
+            (Second::Panics, "it panicked: no idea".to_owned()),
+            (
+                Second::IsImpossible,
+                format!("it assigned Busy[0] of array 0 to rank 77, but there are {ranks} ranks"),
+            ),
+        ] {
+            let scene = Scene::default();
+            let error = run(&config, second, End::Syncs(9), CHUNKS, &scene).expect_err("it fails");
+            let Error::StrategyFailed { strategy, sync, why } = error else { panic!("{error}") };
+            assert_eq!((strategy.as_str(), sync), ("slow", 1));
+            assert!(why == expected, "{why}");
+            assert_eq!(scene.passed.load(SeqCst), 1, "it was beside them");
+        }
+    }
+}
+
+#[test]
+fn a_run_that_ends_does_not_wait_for_the_strategy() {
+    for (_, config) in shapes() {
+        for end in [End::Exit, End::Fail, End::Panic] {
+            let scene = Scene::default();
+            let result = run(&config, Second::Outlives, end, CHUNKS, &scene);
+            assert!(scene.thinks.load(SeqCst), "{end:?}: it still thinks");
+            scene.over.store(true, SeqCst);
+            match (end, result) {
+                (End::Exit, Ok(report)) => assert_eq!(report.syncs.len(), 1, "the second was not decided"),
+                (End::Fail, Err(Error::Program { .. }))
+                | (End::Panic, Err(Error::HandlerPanicked { .. })) => {}
+                (end, result) => panic!("{end:?}: {result:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_in_which_all_wait_for_the_strategy_has_not_stalled() {
+    for (_, config) in shapes() {
+        let report = run(&config, Second::Rests, End::Syncs(2), CHUNKS, &Scene::default()).expect("it ends");
+        assert_eq!(report.syncs.len(), 2);
+    }
+}
+
+/// One of two that come to each sync from a worker each, worker 1 last.
+#[derive(Serialize, Deserialize)]
+struct Twin(u32);
+
+impl Chunk for Twin {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.service::<Arc<Barrier>>().wait();
+        if thread::current().name() == Some("caribou 0.1") {
+            thread::sleep(Duration::from_millis(20));
+        }
+        ctx.at_sync();
+    }
+
+    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.0 += 1;
+        if self.0 == 2 { ctx.exit() } else { self.start(ctx) }
+    }
+
+    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+}
+
+#[test]
+fn whichever_worker_has_asked_is_woken_by_the_answer() {
+    let config = Config::default().ranks(1).workers(2);
+    let slow = Slow(Scene::default(), Second::Rests, AtomicU32::default());
+    let report = within_patience("worker 1 asks", || {
+        caribou::run(config.strategy(slow), |setup| {
+            setup.service(Arc::new(Barrier::new(2)));
+            setup.array(2, |_| Twin(0));
+        })
+    });
+    assert_eq!(report.expect("it ends").syncs.len(), 2);
+}
+
+#[test]
+fn a_trace_tells_what_a_worker_did_while_the_strategy_thought_beside_it() {
+    let dir = std::env::temp_dir().join(format!("caribou-deciding-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    let config = Config::default().ranks(1).trace(&dir);
+    run(&config, Second::WaitsForHandlers, End::Syncs(3), CHUNKS, &Scene::default()).expect("it ends");
+    let trace = Trace::open(&dir).expect("it was recorded");
+    let decided = &trace.syncs[1];
+    let (mut handlers, mut deciding_ns) = (0, 0);
+    let problems = trace.for_each(|_, _, event| match event.what {
+        What::Handler { .. } if event.begin_ns > decided.at_ns - decided.decide_ns => {
+            handlers += u32::from(event.end_ns < decided.at_ns);
+        }
+        What::Runtime { part: Part::Decide, sync: 1 } => deciding_ns += event.end_ns - event.begin_ns,
+        _ => {}
+    });
+    assert!(problems.is_empty() && trace.problems.is_empty(), "{problems:?}");
+    assert!(handlers > 0, "what the strategy waited for is in it");
+    assert!(0 < deciding_ns && deciding_ns < decided.decide_ns, "its own part, and not the strategy's");
+    let _ = std::fs::remove_dir_all(&dir);
+}
