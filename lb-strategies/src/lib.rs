@@ -66,7 +66,7 @@ pub mod table;
 pub mod tables;
 pub mod virtual_time;
 
-pub use arrays::accept::{MoveCost, Verdict, accept};
+pub use arrays::accept::{MoveCost, Verdict, accept, worth_asking};
 pub use arrays::snapshot::{ArrayId, Assignment, ChunkId, ChunkLoad, Edge, RankLoad, Snapshot};
 pub use arrays::strategy::{Background, Strategy, Terms};
 pub use arrays::{accept, balancer, metrics, predict, snapshot, strategies, strategy, synthetic};

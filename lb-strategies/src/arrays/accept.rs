@@ -1,11 +1,14 @@
-//! The acceptance test: the gain predicted for the coming period against the cost of moving.
+//! The acceptance test: the gain predicted for the coming period against the cost of moving; and, before there is a plan,
+//! the most that any could gain against the time that it takes to make one.
 //!
 //! Pure arithmetic on a plan somebody else made. It does not choose between plans and knows nothing of what
-//! really happened afterwards; the caller measures its own cost of moving and passes it in.
+//! really happened afterwards; the caller measures its own cost of moving and of deciding, and passes it in.
 
+use crate::arrays::loads::Loads;
 use crate::arrays::metrics::{Moved, max_ns};
 use crate::arrays::snapshot::{Assignment, Snapshot};
 use crate::arrays::strategy::Background;
+use crate::rank::Rank;
 
 /// The cost of moving chunks on this machine.
 ///
@@ -33,7 +36,7 @@ impl MoveCost {
     }
 }
 
-/// The outcome of [`accept()`], with the two figures it was decided on.
+/// The outcome of [`accept()`] or [`worth_asking`], with the two figures it was decided on.
 ///
 /// ```
 /// use lb_strategies::Verdict;
@@ -42,11 +45,11 @@ impl MoveCost {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// True if the assignment is to be carried out.
+    /// True if the assignment is to be carried out, or the strategy to be asked.
     pub accepted: bool,
-    /// Time the assignment is predicted to save over the coming period.
+    /// Time the assignment is predicted to save over the coming period; the most that any could.
     pub gain_ns: u64,
-    /// Time it takes to get there.
+    /// Time it takes to get there; the least that it does.
     pub cost_ns: u64,
 }
 
@@ -86,9 +89,47 @@ pub fn accept(
 }
 
 fn leaves_an_unavailable_rank(snapshot: &Snapshot, assignment: &Assignment) -> bool {
-    let usable = |index: usize| snapshot.ranks.get(index).is_some_and(|rank| rank.available);
     let mut placed = snapshot.chunks.iter().zip(&assignment.ranks);
-    placed.any(|(chunk, rank)| chunk.rank != *rank && !usable(chunk.rank.index()))
+    placed.any(|(chunk, rank)| chunk.rank != *rank && !is_available(snapshot, chunk.rank))
+}
+
+fn is_available(snapshot: &Snapshot, rank: Rank) -> bool {
+    snapshot.ranks.get(rank.index()).is_some_and(|rank| rank.available)
+}
+
+/// Judges whether to ask a strategy at all, which takes it `decide_ns`: not if the most that any assignment can save over
+/// the next `phases` phases, by dividing all work by the capacities, is no more than that and the cost of the cheapest move.
+///
+/// [`accept()`] does not count that time: once there is a plan it is spent, whether the plan is carried out or not. A
+/// migratable chunk on an unavailable rank is always worth it: staying is not possible.
+///
+/// ```
+/// use lb_strategies::{Background, MoveCost, Verdict, synthetic::Workload, worth_asking};
+/// let cost = MoveCost { per_chunk_ns: 5_000, bytes_per_second: 4e9 };
+/// let asks = |workload: Workload, decide_ns| {
+///     worth_asking(&workload.snapshot(200, 2, 1), Background::Share, 1, &cost, decide_ns)
+/// };
+/// // A neighbour on one of two vCPUs: a third of the phase could be saved.
+/// let Verdict { gain_ns, cost_ns, .. } = asks(Workload::NoisyRank, 20_000);
+/// assert!(gain_ns > cost_ns && cost_ns > 20_000);
+/// assert!(!asks(Workload::NoisyRank, gain_ns).accepted);
+/// // Nothing is to be gained where all are through at the same time.
+/// assert!(!asks(Workload::Equal, 0).accepted);
+/// ```
+pub fn worth_asking(
+    snapshot: &Snapshot,
+    model: Background,
+    phases: u64,
+    cost: &MoveCost,
+    decide_ns: u64,
+) -> Verdict {
+    let movable = || snapshot.chunks.iter().filter(|chunk| chunk.migratable);
+    let now = Loads::placed(snapshot, &Assignment::current(snapshot), model);
+    let gain_ns = now.max_ns().saturating_sub(now.bound_ns(snapshot) as u64).saturating_mul(phases);
+    let lightest = movable().map(|chunk| chunk.bytes).min().unwrap_or(0);
+    let cost_ns = decide_ns.saturating_add(cost.cost_ns(1, lightest));
+    let must_leave = movable().any(|chunk| !is_available(snapshot, chunk.rank));
+    Verdict { accepted: gain_ns > cost_ns || must_leave, gain_ns, cost_ns }
 }
 
 #[cfg(test)]
@@ -96,7 +137,6 @@ mod tests {
     use super::*;
     use crate::ARRAYS;
     use crate::arrays::synthetic::Workload;
-    use crate::rank::Rank;
 
     #[test]
     fn leaving_an_unavailable_rank_is_worth_any_cost() {
@@ -107,6 +147,29 @@ mod tests {
         let dear = MoveCost { per_chunk_ns: u64::MAX, bytes_per_second: 1.0 };
         let verdict = accept(&snapshot, &assignment, Background::Share, 1, &dear);
         assert!(verdict.accepted && verdict.gain_ns < verdict.cost_ns);
+        let asks = worth_asking(&snapshot, Background::Share, 1, &dear, u64::MAX);
+        assert!(asks.accepted && asks.gain_ns < asks.cost_ns);
+        snapshot.chunks.iter_mut().for_each(|chunk| chunk.migratable = false);
+        assert!(!worth_asking(&snapshot, Background::Share, 1, &dear, 0).accepted, "all are pinned");
+    }
+
+    #[test]
+    fn what_is_not_worth_asking_about_no_strategy_has_an_acceptable_plan_for() {
+        let cost = MoveCost { per_chunk_ns: 5_000, bytes_per_second: 4e9 };
+        for (workload, seed) in Workload::ALL.into_iter().flat_map(|workload| [(workload, 1), (workload, 2)])
+        {
+            for model in [Background::Share, Background::Additive] {
+                let snapshot = workload.snapshot(60, 4, seed);
+                let asks = worth_asking(&snapshot, model, 1, &cost, 0);
+                let strategies = ARRAYS.iter().map(|entry| ARRAYS.parse(entry.name).expect("listed"));
+                for strategy in strategies {
+                    let verdict = accept(&snapshot, &strategy.assign(&snapshot), model, 1, &cost);
+                    let name = strategy.name();
+                    assert!(verdict.gain_ns <= asks.gain_ns, "{name}, {workload:?}: {verdict:?} {asks:?}");
+                    assert!(asks.accepted || !verdict.accepted, "{name}, {workload:?}: {verdict:?} {asks:?}");
+                }
+            }
+        }
     }
 
     #[test]

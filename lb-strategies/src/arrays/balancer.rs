@@ -2,20 +2,27 @@
 //!
 //! ```text
 //! PhaseReport --> estimate (share, speed) --> ticks --> predict --> Snapshot        report
+//!    Snapshot --> worth_asking?                                                     declines
 //!    Snapshot --> Strategy::assign --> Assignment                                   the strategy's own
 //!    Snapshot, Assignment --> accept --> Decision                                   settle
 //! ```
 //!
-//! It does no IO and reads no clock: the same reports and the same strategy give the same decisions. Rank 0 of a run drives
-//! it, and whoever replays the reports of a run ([`Balancer::decide`]). A run asks the strategy between the two steps, with
-//! nothing locked.
+//! It does no IO and reads no clock: the same reports, the same strategy and the same times that it took give the same
+//! decisions. Rank 0 of a run drives it, and whoever replays the reports of a run ([`Balancer::decide`]). A run asks the
+//! strategy between the steps, with nothing locked.
+//!
+//! # What a decision is worth
+//! A strategy that must pay is not asked where no plan could save what asking takes. What it takes is the least that it ever
+//! took: a slow one says less of the strategy than of what else ran there. And whatever could have been saved without being
+//! asked for counts at the next sync too, so that an imbalance that stays is looked into as soon as it has cost as much as
+//! that: nothing is put off for ever, and asking never costs more than what it is about.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::accept::{MoveCost, accept};
+use super::accept::{MoveCost, Verdict, accept, worth_asking};
 use super::asked::Asked;
 use super::estimate::Estimate;
 pub use super::estimate::{RankPlace, RankSample};
@@ -99,6 +106,26 @@ pub struct Move {
     pub to: Rank,
 }
 
+/// What the strategy has said to the phase that is expected.
+///
+/// ```
+/// use lb_strategies::{Verdict, balancer::Answer};
+/// let nothing_to_gain = Verdict { accepted: false, gain_ns: 0, cost_ns: 25_000_000 };
+/// assert_ne!(Answer::Unasked(nothing_to_gain), Answer::Unasked(Verdict { cost_ns: 0, ..nothing_to_gain }));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// Where chunks should be.
+    Assigned {
+        /// A rank for each.
+        assignment: Assignment,
+        /// Time it took to decide, ns.
+        took_ns: u64,
+    },
+    /// It was not asked, as [`Balancer::declines`] says.
+    Unasked(Verdict),
+}
+
 /// The decision at the end of a phase, with its expected effect. Vectors are by rank.
 ///
 /// ```
@@ -114,9 +141,9 @@ pub struct Decision {
     pub proposed: u64,
     /// True if its proposal is carried out.
     pub accepted: bool,
-    /// Gain of the proposal in one phase, ns.
+    /// Gain of the proposal in one phase, ns. Where the strategy was not asked, the most that any could gain.
     pub gain_ns: u64,
-    /// Cost of its moves, ns.
+    /// Cost of its moves, ns. Where the strategy was not asked, of deciding and the cheapest move.
     pub cost_ns: u64,
     /// Maximum over average of the phase that ended.
     pub imbalance_before: f64,
@@ -199,6 +226,10 @@ pub struct Balancer {
     asked: Asked,
     /// Former ranks of the chunks that the last decision moved; none before the first.
     moved_from: Option<BTreeMap<ChunkId, Rank>>,
+    /// The least time that the strategy took, ns; none before it was asked first.
+    least_ns: Option<u64>,
+    /// The most that could have been saved since it was asked last, ns.
+    missed_ns: u64,
 }
 
 impl Balancer {
@@ -211,6 +242,8 @@ impl Balancer {
             phase: 0,
             asked: Asked::default(),
             moved_from: None,
+            least_ns: None,
+            missed_ns: 0,
         }
     }
 
@@ -219,11 +252,28 @@ impl Balancer {
         &self.strategy
     }
 
-    /// The whole of it: the reports of a phase, what the strategy says to them, and what is made of that.
+    /// The whole of it, as if the strategy took no time: the reports of a phase, what the strategy says to them, and what is
+    /// made of that.
     pub fn decide(&mut self, report: &PhaseReport) -> Decision {
+        self.decide_in(report, 0)
+    }
+
+    /// The same, where the strategy takes `took_ns` if it is asked.
+    pub fn decide_in(&mut self, report: &PhaseReport, took_ns: u64) -> Decision {
         let expected = self.report(report.clone());
-        let assignment = self.strategy.assign(&expected);
-        self.settle(&expected, assignment)
+        let ask = || Answer::Assigned { assignment: self.strategy.assign(&expected), took_ns };
+        let answer = self.declines(&expected).map_or_else(ask, Answer::Unasked);
+        self.settle(&expected, answer)
+    }
+
+    /// Tells why the strategy is not to be asked about the expected phase; none if it is, as it always is for the first
+    /// time.
+    pub fn declines(&self, expected: &Snapshot) -> Option<Verdict> {
+        let Terms { background: model, must_pay, moves, .. } = self.strategy.terms();
+        let least_ns = self.least_ns.filter(|_| must_pay && moves)?;
+        let price_ns = least_ns.saturating_sub(self.missed_ns);
+        let verdict = worth_asking(expected, model, 1, &MOVE_COST, price_ns);
+        (!verdict.accepted).then_some(verdict)
     }
 
     /// Takes the reports of a phase; gives what the strategy is asked about, the phase that is expected next. Chunks that
@@ -272,10 +322,21 @@ impl Balancer {
 
     /// Takes what the strategy says to the expected phase that [`report`](Self::report) gave, and decides whether that is
     /// carried out.
-    pub fn settle(&mut self, expected: &Snapshot, assignment: Assignment) -> Decision {
+    pub fn settle(&mut self, expected: &Snapshot, answer: Answer) -> Decision {
         let Terms { background: model, must_pay, moves: carried_out, .. } = self.strategy.terms();
-        let verdict = accept(expected, &assignment, model, 1, &MOVE_COST);
-        let accepted = verdict.accepted || !must_pay;
+        let (assignment, verdict) = match answer {
+            Answer::Assigned { assignment, took_ns } => {
+                self.least_ns = Some(self.least_ns.map_or(took_ns, |least_ns| least_ns.min(took_ns)));
+                self.missed_ns = 0;
+                let verdict = accept(expected, &assignment, model, 1, &MOVE_COST);
+                (assignment, Verdict { accepted: verdict.accepted || !must_pay, ..verdict })
+            }
+            Answer::Unasked(verdict) => {
+                self.missed_ns = self.missed_ns.saturating_add(verdict.gain_ns);
+                (Assignment::current(expected), verdict)
+            }
+        };
+        let accepted = verdict.accepted;
         let measured = self.history.last().expect("the expected phase was made from it");
         let placed = |assignment: &Assignment| Assignment { ranks: self.asked.ranks(&assignment.ranks) };
         let proposed = Moved::of(measured, &placed(&assignment)).chunks as u64;

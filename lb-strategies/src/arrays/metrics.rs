@@ -84,7 +84,7 @@ impl Moved {
 
 impl Loads {
     /// All ticks over the available capacity; all capacity where no rank is available.
-    fn bound_ns(&self, snapshot: &Snapshot) -> f64 {
+    pub(crate) fn bound_ns(&self, snapshot: &Snapshot) -> f64 {
         let ticks: u64 = self.ticks.iter().sum();
         let available = |rank: &usize| self.available.is_empty() || snapshot.ranks[*rank].available;
         let capacity: f64 = (0..self.capacity.len()).filter(available).map(|rank| self.capacity[rank]).sum();

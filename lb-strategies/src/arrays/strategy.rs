@@ -68,7 +68,8 @@ pub struct Terms {
     /// the assignment is not carried out. True by default.
     pub moves: bool,
     /// True if an assignment must pay for its moves to be carried out: the longest rank of the next phase is predicted
-    /// to gain more than all moves cost, or a chunk leaves an unavailable rank (see [`accept`](crate::accept())). True
+    /// to gain more than all moves cost, or a chunk leaves an unavailable rank (see [`accept`](crate::accept())). Then it
+    /// is not asked where nothing could pay for its time (see [`worth_asking`](crate::worth_asking)). True
     /// by default. False for strategies that move for another reason, such as a test.
     pub must_pay: bool,
     /// Weight of the newest phase in the expected load of a chunk, in (0, 1]; 1 takes the last phase as it was. 0.5 by

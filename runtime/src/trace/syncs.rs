@@ -93,9 +93,11 @@ pub struct SyncReport {
     /// Chunks that the strategy wanted to move. They stay (`moved` is 0) where that is not worth its cost, unless the strategy says
     /// otherwise: see [`Terms::must_pay`](crate::lb::Terms::must_pay).
     pub proposed: u64,
-    /// Time that moving them was expected to save in the next phase, ns.
+    /// Time that moving them was expected to save in the next phase, ns. Where the strategy was not asked
+    /// ([`was_asked`](Self::was_asked)) the most that any moves could have saved.
     pub gain_ns: u64,
-    /// Time that moving them was expected to cost, ns.
+    /// Time that moving them was expected to cost, ns. Where the strategy was not asked that of a decision and the cheapest
+    /// move.
     pub cost_ns: u64,
     /// Messages that chunks handled in the phase that was measured: how long it was, whatever a step of the program is.
     /// 0 where nothing was measured.
@@ -113,4 +115,17 @@ pub struct SyncReport {
     /// not above 4 MiB with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reported: Option<Arc<PhaseReport>>,
+}
+
+impl SyncReport {
+    /// False if the strategy was not asked, because no moves could have saved as much time as a decision takes.
+    ///
+    /// ```
+    /// let asked = caribou::SyncReport::default();
+    /// assert!(asked.was_asked());
+    /// ```
+    pub fn was_asked(&self) -> bool {
+        // Without moves it costs nothing to have been asked.
+        self.proposed > 0 || self.cost_ns == 0
+    }
 }

@@ -1,4 +1,4 @@
-//! A strategy that takes its time holds up nobody who does not wait for it.
+//! A strategy that takes its time holds up nobody who does not wait for it, and is not asked where that cannot pay.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use caribou::lb::Terms;
 use caribou::trace::{Part, What};
-use caribou::{Assignment, Chunk, Config, Ctx, Error, Rank, Report, Snapshot, Strategy};
+use caribou::{Assignment, Chunk, Config, Ctx, Error, Load, Rank, Report, Snapshot, Strategy, SyncReport};
 use caribou_tests::within_patience;
 use serde::{Deserialize, Serialize};
 use trace_reader::Trace;
@@ -300,4 +300,73 @@ fn a_trace_tells_what_a_worker_did_while_the_strategy_thought_beside_it() {
     assert!(handlers > 0, "what the strategy waited for is in it");
     assert!(0 < deciding_ns && deciding_ns < decided.decide_ns, "its own part, and not the strategy's");
     let _ = std::fs::remove_dir_all(&dir);
+}
+
+/// Has so many ms of work, and comes to so many syncs.
+#[derive(Serialize, Deserialize)]
+struct Weight {
+    ms: u64,
+    syncs: u64,
+}
+
+impl Chunk for Weight {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.at_sync();
+    }
+
+    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.syncs -= 1;
+        if self.syncs == 0 { ctx.exit() } else { ctx.at_sync() }
+    }
+
+    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+
+    fn load(&self) -> Load {
+        Load::Ticks(self.ms * 1_000_000)
+    }
+}
+
+/// Takes its time to find that all stay where they are; counts how often it is asked.
+struct Thorough(Arc<AtomicU32>);
+
+impl Strategy for Thorough {
+    fn name(&self) -> &'static str {
+        "thorough"
+    }
+
+    fn assign(&self, snapshot: &Snapshot) -> Assignment {
+        self.0.fetch_add(1, SeqCst);
+        thread::sleep(LONG);
+        Assignment::current(snapshot)
+    }
+}
+
+/// For each of some syncs whether `Thorough` was asked, if two ranks have a chunk of so many ms each.
+fn asked_at(config: Config, ms: [u64; 2], syncs: u64) -> Vec<bool> {
+    let count = Arc::new(AtomicU32::default());
+    let config = config.ranks(2).measure(false).strategy(Thorough(count.clone()));
+    let report = within_patience("a thorough strategy", move || {
+        caribou::run(config, move |setup| {
+            setup.array(2, move |index: u32| Weight { ms: ms[index as usize], syncs });
+        })
+    });
+    let syncs = report.expect("it ends").syncs;
+    let asked: Vec<bool> = syncs.iter().map(SyncReport::was_asked).collect();
+    assert_eq!(asked.iter().filter(|&&asked| asked).count(), count.load(SeqCst) as usize);
+    assert!(syncs.iter().all(|sync| sync.was_asked() || sync.decide_ns == 0));
+    asked
+}
+
+#[test]
+fn a_strategy_is_asked_only_where_a_plan_could_pay_for_its_time() {
+    for config in [Config::default(), Config::default().simulate(3)] {
+        assert_eq!(asked_at(config, [4, 4], 4), [true, false, false, false], "nothing is to be gained");
+    }
+    // Three of five ms: one less than it takes, but what stays undone adds up.
+    let asked = asked_at(Config::default(), [7, 1], 50);
+    assert_eq!(asked[..2], [true, false]);
+    assert!(asked[2..].contains(&true), "{asked:?}");
 }

@@ -77,7 +77,8 @@ pub(super) fn run(path: &Path, specs: &[String], json: bool, out: &mut dyn Write
     warn(&trace.problems);
     let reports = reports(&trace)?;
     let strategies = if specs.is_empty() { own(&trace.run.lb)? } else { strategies(specs)? };
-    let rows: Vec<Row<'_>> = strategies.iter().flat_map(|named| decide(named, &reports)).collect();
+    let rows = strategies.iter().flat_map(|named| decide(named, named.0 == trace.run.lb, &reports));
+    let rows: Vec<Row<'_>> = rows.collect();
     if json {
         serde_json::to_writer(&mut *out, &rows).map_err(std::io::Error::from)?;
         return Ok(writeln!(out)?);
@@ -87,9 +88,16 @@ pub(super) fn run(path: &Path, specs: &[String], json: bool, out: &mut dyn Write
     Ok(write!(out, "{table}")?)
 }
 
-fn decide<'r>((spec, strategy): &'r Named, reports: &[&PhaseReport]) -> Vec<Row<'r>> {
+/// The reports to a sync, and the time that the run's own strategy took for it, ns.
+type Reported<'t> = (&'t PhaseReport, u64);
+
+/// Decisions of the run's `own` strategy, or of another: that takes no time, as far as anybody knows.
+fn decide<'r>((spec, strategy): &'r Named, own: bool, reports: &[Reported<'_>]) -> Vec<Row<'r>> {
     let mut balancer = Balancer::new(strategy.clone());
-    reports.iter().map(|report| Row::new(spec, &balancer.decide(report))).collect()
+    let decide = |&(report, own_ns): &Reported<'_>| {
+        Row::new(spec, &balancer.decide_in(report, if own { own_ns } else { 0 }))
+    };
+    reports.iter().map(decide).collect()
 }
 
 /// The strategy of the run, which a program may have brought itself.
@@ -104,7 +112,7 @@ fn refused<T>(why: impl std::fmt::Display) -> Result<T, Error> {
 }
 
 /// Reports to all syncs: a decision follows from those before it as well.
-fn reports(trace: &Trace) -> Result<Vec<&PhaseReport>, Error> {
+fn reports(trace: &Trace) -> Result<Vec<Reported<'_>>, Error> {
     if trace.run.shape != Shape::Arrays {
         return refused(format!("it is of {}, which has no syncs", trace.run.shape.program()));
     }
@@ -129,7 +137,7 @@ fn reports(trace: &Trace) -> Result<Vec<&PhaseReport>, Error> {
         ));
     }
     match contradiction(&reports) {
-        None => Ok(reports),
+        None => Ok(reports.into_iter().zip(syncs.iter().map(|sync| sync.decide_ns)).collect()),
         Some(why) => refused(why),
     }
 }

@@ -95,6 +95,30 @@ fn edited(dir: &Path, lb: &str, edit: impl FnOnce(&mut [SyncReport])) -> PathBuf
 }
 
 #[test]
+fn the_strategy_of_the_run_takes_as_long_as_it_did_and_others_no_time() {
+    const LONG_NS: u64 = 1_000_000_000_000;
+    let dir = record("slow", true);
+    let slow = |syncs: &mut [SyncReport]| syncs.iter_mut().for_each(|sync| sync.decide_ns = LONG_NS);
+    let path = edited(&dir, "refine,tolerance=0.01", slow);
+    let path = path.to_str().expect("a plain name");
+    let costs = |arguments: &[&str]| -> Vec<u64> {
+        let json =
+            caribou(&[&["balance", "--trace", path, "--json"], arguments].concat()).expect("it can be");
+        let rows: Vec<serde_json::Value> = serde_json::from_str(&json).expect("a list");
+        rows.iter().map(|row| row["expected_cost_ns"].as_u64().expect("a number")).collect()
+    };
+    for own in [&[][..], &["--lb", "refine,tolerance=0.01"]] {
+        let costs = costs(own);
+        assert!(
+            costs[0] < LONG_NS / 2 && costs[1..].iter().all(|&cost_ns| cost_ns > LONG_NS / 2),
+            "{costs:?}"
+        );
+    }
+    assert!(costs(&["--lb", "greedy"]).iter().all(|&cost_ns| cost_ns < LONG_NS / 2));
+    let _ = std::fs::remove_dir_all(&dir);
+}
+
+#[test]
 fn a_trace_that_cannot_be_decided_again_is_refused_with_the_reason() {
     let dir = record("edited", true);
     let refused = |lb: &str, edit: fn(&mut PhaseReport)| {

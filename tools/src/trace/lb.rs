@@ -112,6 +112,7 @@ fn verdict(outcome: &Outcome<'_>) -> &'static str {
         Verdict::Balanced => "balanced already",
         Verdict::Moved => "moved",
         Verdict::Refused => "refused: gain < cost",
+        Verdict::Unasked => "not asked: gain < cost",
     }
 }
 
@@ -120,7 +121,8 @@ pub(crate) fn answer(trace: &Trace, outcomes: &[Outcome<'_>]) -> String {
     let with = |verdict| outcomes.iter().filter(|outcome| outcome.verdict() == verdict).count();
     let (moving, refused) = (with(Verdict::Moved), with(Verdict::Refused));
     let cost = cost(outcomes);
-    let refusals = if refused > 0 { format!(", {refused} refused to move") } else { String::new() };
+    let said = |count: usize, what: &str| if count > 0 { format!(", {count} {what}") } else { String::new() };
+    let refusals = said(refused, "refused to move") + &said(with(Verdict::Unasked), "not worth a decision");
     match (outcomes.len(), moving) {
         (0, _) => return supersteps::answer(trace).unwrap_or_else(|| why_none(trace).into()),
         (syncs, 0) => {

@@ -21,6 +21,10 @@ fn rank(speed: f64) -> RankReport {
     RankReport { place: RankPlace { host: 0, workers: 1 }, sample: Some(sample) }
 }
 
+fn at_once(assignment: Assignment) -> Answer {
+    Answer::Assigned { assignment, took_ns: 0 }
+}
+
 fn phase(ranks: Vec<RankReport>, chunks: Vec<ChunkReport>) -> PhaseReport {
     PhaseReport { ranks, chunks, leaders: Vec::new() }
 }
@@ -32,7 +36,7 @@ fn prepared(spec: &str) -> (u64, f64) {
     let prepare = |ns| {
         let chunks = vec![chunk(0, 0, ns, true), chunk(1, 1, 100, true)];
         let expected = balancer.report(phase(vec![rank(1.0), rank(0.95)], chunks));
-        balancer.settle(&expected, Assignment::current(&expected));
+        balancer.settle(&expected, at_once(Assignment::current(&expected)));
         expected
     };
     let [_, expected] = [100, 300].map(prepare);
@@ -67,6 +71,34 @@ fn moves_that_gain_less_than_they_cost_are_proposed_and_not_made() {
     assert_eq!((dear.gain_ns, dear.cost_ns), (24_000, 30_000));
     assert_eq!((dear.makespan_before_ns(), dear.makespan_predicted_ns()), (48_000, 48_000));
     assert_eq!((cheap.chunks_per_rank, dear.chunks_per_rank), (vec![6, 6], vec![12, 0]));
+}
+
+/// Whether the strategy is asked in phases that could gain so many us each, if it takes so many when it is.
+fn asked(spec: &str, phases: &[(u64, u64)]) -> Vec<bool> {
+    let mut balancer = balancer(spec);
+    let ask = |&(gain_us, took_us): &(u64, u64)| {
+        let chunks = vec![chunk(0, 0, 1_000_000 + 2_000 * gain_us, true), chunk(1, 1, 1_000_000, true)];
+        let decision = balancer.decide_in(&phase(vec![rank(1.0), rank(1.0)], chunks), took_us * 1_000);
+        // Neither of the two has anywhere to go.
+        let was_asked = decision.cost_ns == 0;
+        assert!(was_asked || decision.gain_ns == gain_us * 1_000, "{decision:?}");
+        was_asked
+    };
+    phases.iter().map(ask).collect()
+}
+
+#[test]
+fn a_strategy_is_not_asked_where_no_plan_could_save_the_time_that_it_takes() {
+    let spec = "refine-paper,pay=on";
+    assert_eq!(asked(spec, &[(0, 900), (905, 900)]), [true, false]);
+    assert_eq!(asked(spec, &[(0, 900), (906, 900)]), [true, true]);
+    // What is missed adds up until it is worth it, and then anew.
+    let phases = [(0, 900), (400, 900), (400, 900), (400, 900), (400, 900)];
+    assert_eq!(asked(spec, &phases), [true, false, false, true, false]);
+    assert_eq!(asked(spec, &[(0, 900), (910, 100), (120, 900), (120, 900)]), [true; 4], "the least counts");
+    assert_eq!(asked(spec, &[(0, 900), (0, 0), (0, 0), (0, 0), (0, 0)])[1..], [false; 4], "nothing to gain");
+    let never_pays = "refine-paper";
+    assert_eq!(asked(never_pays, &[(0, 900), (0, 900), (0, 900)]), [true; 3]);
 }
 
 #[test]
@@ -120,7 +152,7 @@ fn chunks_that_are_kept_together_are_one_to_the_strategy_and_go_the_same_way() {
     assert_eq!((alone.id.array, alone.ticks), (ArrayId(1), 10_000_000));
     assert!(!asked.chunks[4].migratable, "the leader of the pinned one is pinned");
     let assignment = balancer.strategy().assign(&asked);
-    let decision = balancer.settle(&asked, assignment);
+    let decision = balancer.settle(&asked, at_once(assignment));
     assert!(decision.accepted && !decision.moves.is_empty());
     let after = |chunk: &ChunkReport| {
         let moved = decision.moves.iter().find(|one| one.chunk == chunk.load.id);

@@ -42,7 +42,7 @@ pub(crate) enum Action {
     Release { chunk: ChunkId, cell: CellId, to: Rank, journey: Journey },
     /// Measure this rank and the chunks that came to a sync; answer with `RankCore::sampled`.
     Sample(Reports),
-    /// Ask the strategy; answer with `RankCore::decided`.
+    /// Ask the strategy, unless `RankCore::declines` says why not; answer with `RankCore::decided`.
     Decide(Box<Snapshot>),
     /// Say what every chunk of this rank waits for, and which have not contributed to these reductions; answer with
     /// `RankCore::explained`.

@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use lb_strategies::balancer::{
-    Balancer, ChunkReport, HISTORY, PhaseReport, RankPlace, RankReport, RankSample,
+    Answer, Balancer, ChunkReport, HISTORY, PhaseReport, RankPlace, RankReport, RankSample,
 };
 use lb_strategies::predict::Smoothing;
-use lb_strategies::{Assignment, ChunkLoad, Snapshot, Strategy};
+use lb_strategies::{ChunkLoad, Snapshot, Strategy, Verdict};
 use litemap::LiteMap;
 
 use super::ascent::Collected;
@@ -195,17 +195,21 @@ impl Coordinator {
         self.places.iter().zip(samples).enumerate().map(rank).collect()
     }
 
+    /// Tells why the strategy is not to be asked about what is expected; none if it is.
+    pub(crate) fn declines(&self, expected: &Snapshot) -> Option<Verdict> {
+        self.balancer.declines(expected)
+    }
+
     /// Records the decision on the expected snapshot that [`collect`](Self::collect) made, and turns it into moves.
-    pub(crate) fn decide(
-        &mut self,
-        expected: &Snapshot,
-        assignment: Assignment,
-        decide_ns: u64,
-        now_ns: u64,
-    ) -> Decision {
-        let decided = self.balancer.settle(expected, assignment);
+    pub(crate) fn decide(&mut self, expected: &Snapshot, answer: Answer, now_ns: u64) -> Decision {
+        let took_ns = match &answer {
+            Answer::Assigned { took_ns, .. } => Some(*took_ns),
+            Answer::Unasked(_) => None,
+        };
+        let decided = self.balancer.settle(expected, answer);
         let phase = self.deciding.take().expect("its snapshot was made");
-        self.last_decision_ns = Some(decide_ns);
+        self.last_decision_ns = took_ns.or(self.last_decision_ns);
+        let decide_ns = took_ns.unwrap_or(0);
         let (accepted, proposed) = (decided.accepted, decided.proposed);
         let makespan_before_ns = decided.makespan_before_ns();
         let report = SyncReport {
@@ -244,12 +248,14 @@ impl Coordinator {
             "balanced"
         );
         let refused = proposed.saturating_sub(report.moved);
-        if !accepted && refused > 0 {
-            let SyncReport { gain_ns, cost_ns, .. } = report;
+        let (gain_us, cost_us) = (report.gain_ns / 1_000, report.cost_ns / 1_000);
+        if took_ns.is_none() {
+            tracing::info!(phase = self.next.0, gain_us, cost_us, "not asked: no plan gains what it costs");
+        } else if !accepted && refused > 0 {
             tracing::info!(
                 phase = self.next.0,
-                gain_us = gain_ns / 1_000,
-                cost_us = cost_ns / 1_000,
+                gain_us,
+                cost_us,
                 "proposed {refused} moves, not done: gain below cost"
             );
         }

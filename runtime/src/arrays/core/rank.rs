@@ -173,16 +173,6 @@ impl RankCore {
         self.root.as_ref().map(|root| root.coordinator.strategy())
     }
 
-    /// Rank 0: the strategy's time for the last sync that was decided, ns.
-    pub(crate) fn last_decision_ns(&self) -> Option<u64> {
-        self.root.as_ref().and_then(|root| root.coordinator.last_decision_ns())
-    }
-
-    /// True while the strategy thinks about a sync: then this rank is not idle, whatever its workers say.
-    fn is_deciding(&self) -> bool {
-        self.root.as_ref().is_some_and(|root| root.coordinator.is_deciding())
-    }
-
     /// Rank 0: the record of syncs.
     pub(crate) fn sync_log(&mut self) -> Option<&mut SyncLog> {
         self.root.as_mut().map(|root| root.coordinator.log())

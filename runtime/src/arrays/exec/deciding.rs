@@ -11,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use lb_strategies::balancer::Answer;
 use lb_strategies::{Assignment, Snapshot, Strategy};
 
 use super::in_hand::InHand;
@@ -33,15 +34,15 @@ pub(super) struct Question {
     strategy: Arc<dyn Strategy>,
     expected: Snapshot,
     clock: Clock,
-    answer: Mutex<Option<Answer>>,
+    answer: Mutex<Option<Thought>>,
 }
 
 /// The assignment and how long it took, ns; or a panic.
-type Answer = thread::Result<(Assignment, u64)>;
+type Thought = thread::Result<(Assignment, u64)>;
 
 impl Question {
     /// Asks the strategy, which may be the user's own.
-    fn ask(&self) -> Answer {
+    fn ask(&self) -> Thought {
         catch_unwind(AssertUnwindSafe(|| {
             let start_ns = self.clock.now_ns();
             let assignment = self.strategy.assign(&self.expected);
@@ -53,18 +54,23 @@ impl Question {
         SyncId(self.expected.phase)
     }
 
-    fn answer(&self) -> MutexGuard<'_, Option<Answer>> {
+    fn answer(&self) -> MutexGuard<'_, Option<Thought>> {
         self.answer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Worker<'_> {
-    /// Decides a sync, or lets it be decided while this worker goes on.
+    /// Decides a sync, or lets it be decided while this worker goes on; without the strategy if no plan can pay for its time.
     pub(super) fn decide(&mut self, expected: Snapshot) {
-        let (strategy, last_ns) = {
-            let core = self.shared.plane.lock();
-            (core.rank.strategy().expect("rank 0 has the strategy"), core.rank.last_decision_ns())
+        let (strategy, last_ns, declined) = {
+            let rank = &self.shared.plane.lock().rank;
+            let strategy = rank.strategy().expect("rank 0 has the strategy");
+            (strategy, rank.last_decision_ns(), rank.declines(&expected))
         };
+        if let Some(verdict) = declined {
+            self.instruments.interrupt();
+            return self.settle(&expected, Answer::Unasked(verdict));
+        }
         let long = last_ns.map_or(expected.chunks.len() >= MANY_CHUNKS, |last_ns| last_ns >= LONG_NS);
         let clock = self.shared.clock.clone();
         let question = Arc::new(Question { strategy, expected, clock, answer: Mutex::default() });
@@ -139,24 +145,27 @@ impl Worker<'_> {
     }
 
     /// Tells the core what the strategy has answered, which may be wrong.
-    fn conclude(&mut self, question: &Question, answer: Answer) {
+    fn conclude(&mut self, question: &Question, thought: Thought) {
         let Question { strategy, expected, .. } = question;
-        let answer = answer.map_err(|panic| format!("it panicked: {}", of_panic(&*panic)));
-        let possible = answer.and_then(|(assignment, took_ns)| {
-            self.impossible(expected, &assignment).map_or(Ok((assignment, took_ns)), Err)
+        let thought = thought.map_err(|panic| format!("it panicked: {}", of_panic(&*panic)));
+        let possible = thought.and_then(|(assignment, took_ns)| {
+            let impossible = self.impossible(expected, &assignment);
+            impossible.map_or(Ok(Answer::Assigned { assignment, took_ns }), Err)
         });
         match possible {
-            Ok((assignment, took_ns)) => self.with_core(|core, now_ns, out| {
-                core.decided(expected, assignment, took_ns, now_ns, out);
-            }),
+            Ok(answer) => self.settle(expected, answer),
             Err(why) => {
                 let strategy = strategy.name().to_owned();
                 self.fail(Error::StrategyFailed { strategy, sync: expected.phase, why });
             }
         }
+    }
+
+    fn settle(&mut self, expected: &Snapshot, answer: Answer) {
+        self.with_core(|core, now_ns, out| core.decided(expected, answer, now_ns, out));
         // Here and not with a sample: rank 0 may have no chunks.
         self.instruments.record_syncs();
-        self.instruments.skip(Part::Decide, question.sync());
+        self.instruments.skip(Part::Decide, SyncId(expected.phase));
     }
 
     /// The reason why an assignment cannot be carried out, if there is one.

@@ -22,6 +22,8 @@ pub(crate) enum Verdict {
     Moved,
     /// Moves were expected to cost more than they save.
     Refused,
+    /// Whatever it would have moved could not have saved the time that it takes to decide.
+    Unasked,
 }
 
 /// Reason that the slowest rank of a phase was it.
@@ -93,6 +95,7 @@ pub(crate) fn largest<'t>(outcomes: &[Outcome<'t>]) -> Option<Outcome<'t>> {
 impl<'t> Outcome<'t> {
     pub(crate) fn verdict(&self) -> Verdict {
         match (self.report.moved, self.report.proposed) {
+            (0, 0) if !self.report.was_asked() => Verdict::Unasked,
             (0, 0) => Verdict::Balanced,
             (0, _) => Verdict::Refused,
             _ => Verdict::Moved,
@@ -159,11 +162,11 @@ impl<'t> Outcome<'t> {
         if self.report.moved > 0 { self.report.gain_ns as f64 * length } else { 0.0 }
     }
 
-    /// The same of moves that were proposed, though they may have been refused.
+    /// The same of moves that were proposed, though they may have been refused, or of the best that could have been.
     pub(crate) fn offered_ns(&self) -> f64 {
         match self.verdict() {
             Verdict::Moved => self.gain_ns(),
-            Verdict::Balanced | Verdict::Refused => self.report.gain_ns as f64,
+            Verdict::Balanced | Verdict::Refused | Verdict::Unasked => self.report.gain_ns as f64,
         }
     }
 

@@ -36,7 +36,8 @@ pub(crate) const WORDS: &str = "imbalance: completion time of the slowest rank o
     equally fast and alone; predicted, actual: imbalance of the next phase; error: how much longer a step of it took than \
     predicted, counted by messages handled; gain: predicted for the next phase, as many steps as that had; saved: how much longer that would \
     have taken had nothing moved, by its own loads; collect: from the first rank to the last, mostly waiting for the \
-    slowest; decide: the strategy itself, on rank 0; migrate: until the last chunk has landed. What workers did for \
+    slowest; decide: the strategy itself, on rank 0; not asked: the best plan there could be gains less than deciding \
+    and a move cost; migrate: until the last chunk has landed. What workers did for \
     syncs meanwhile, snapshots and packing among it, is in `profile` as measure, decide and migrate";
 
 /// A row a sync.
@@ -52,10 +53,10 @@ fn number(number: Option<f64>) -> Cell {
     number.map_or(Cell::Empty, Cell::Number)
 }
 
-/// Nothing where no move was proposed.
+/// Nothing where no move was proposed, though one could have been.
 fn if_proposed(sync: &Outcome<'_>, ns: f64) -> Cell {
     match sync.verdict() {
         Verdict::Balanced => Cell::Empty,
-        Verdict::Moved | Verdict::Refused => Cell::Ns(ns),
+        Verdict::Moved | Verdict::Refused | Verdict::Unasked => Cell::Ns(ns),
     }
 }

@@ -76,6 +76,11 @@ fn answer(trace: &Trace, outcome: &Outcome<'_>) -> String {
             duration(report.gain_ns as f64),
             duration(report.cost_ns as f64)
         ),
+        Verdict::Unasked => format!(
+            "not asked: at most {} to gain < {} to decide and to move anything",
+            duration(report.gain_ns as f64),
+            duration(report.cost_ns as f64)
+        ),
         Verdict::Moved => format!(
             "moved {} of {} chunks, {}, for a gain of {}{} at a cost of {}",
             report.moved,

@@ -316,6 +316,25 @@ fn a_refusal_shows_its_gain_and_cost() {
 }
 
 #[test]
+fn a_sync_without_a_decision_shows_what_it_would_have_cost() {
+    let dir = Scratch::new("unasked");
+    let mut writer = Writer::create(dir.path(), &run_of(1, 0)).unwrap();
+    let mut sync = SyncReport::default();
+    (sync.gain_ns, sync.cost_ns) = (1_000_000, 2_500_000);
+    writer.syncs(&[sync]).unwrap();
+    writer.finish(&End::default()).unwrap();
+    let page = json(&["lb", dir.text()]);
+    let shown = &rows(&page, "syncs")[0];
+    assert_eq!(shown["verdict"], "not asked: gain < cost");
+    assert_eq!((number(&shown["gain_ns"]), number(&shown["expected_cost_ns"])), (1e6, 2.5e6));
+    let text = caribou(&["trace", "lb", dir.text(), "--sync", "0"]).unwrap();
+    let why = "not asked: at most 1.00 ms to gain < 2.50 ms to decide and to move anything";
+    assert!(text.contains(why), "{text}");
+    let text = caribou(&["trace", "lb", dir.text()]).unwrap();
+    assert!(text.contains("1 sync, none with moves, 1 not worth a decision"), "{text}");
+}
+
+#[test]
 fn a_summary_counts_events_and_messages_and_names_the_disturbed_rank() {
     let dir = generated("summary", 60_000);
     let trace = Trace::open(dir.path()).unwrap();

@@ -3,6 +3,7 @@
 //! A chunk that starts or resumes sends its messages and comes to the next sync. Whoever drives decides when a packet
 //! arrives, and when the handlers of leavers return.
 
+use lb_strategies::balancer::Answer;
 use lb_strategies::{Assignment, Snapshot};
 
 use super::idlers::{Idlers, arrival};
@@ -205,7 +206,8 @@ impl Drive {
             self.moved += usize::from(*to != chunk.rank);
         }
         self.migrations += usize::from(self.moved > before);
-        self.cores[0].decided(expected, assignment, 0, now_ns, out);
+        let answer = Answer::Assigned { assignment, took_ns: 0 };
+        self.cores[0].decided(expected, answer, now_ns, out);
     }
 }
 

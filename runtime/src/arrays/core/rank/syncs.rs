@@ -1,7 +1,8 @@
 //! A sync as one rank goes through it: hands each input to its owner, [`collect`](crate::arrays::core::collect),
 //! [`coordinator`](crate::arrays::core::coordinator) or [`balance`](crate::arrays::core::balance), and does what that says.
 
-use lb_strategies::{Assignment, Snapshot};
+use lb_strategies::balancer::Answer;
+use lb_strategies::{Snapshot, Verdict};
 
 use super::{Actions, RankCore};
 use crate::arrays::core::action::Action;
@@ -93,17 +94,25 @@ impl RankCore {
         }
     }
 
+    /// Rank 0: the strategy's time for the last sync that was decided, ns.
+    pub(crate) fn last_decision_ns(&self) -> Option<u64> {
+        self.root.as_ref().and_then(|root| root.coordinator.last_decision_ns())
+    }
+
+    /// Rank 0: tells why the strategy is not to be asked about what is expected; none if it is.
+    pub(crate) fn declines(&self, expected: &Snapshot) -> Option<Verdict> {
+        self.root.as_ref().and_then(|root| root.coordinator.declines(expected))
+    }
+
+    /// True while the strategy thinks about a sync: then this rank is not idle, whatever its workers say.
+    pub(super) fn is_deciding(&self) -> bool {
+        self.root.as_ref().is_some_and(|root| root.coordinator.is_deciding())
+    }
+
     /// Answers [`Action::Decide`].
-    pub(crate) fn decided(
-        &mut self,
-        expected: &Snapshot,
-        assignment: Assignment,
-        decide_ns: u64,
-        now_ns: u64,
-        out: &mut Actions,
-    ) {
+    pub(crate) fn decided(&mut self, expected: &Snapshot, answer: Answer, now_ns: u64, out: &mut Actions) {
         let root = self.root.as_mut().expect("only rank 0 is asked to decide");
-        let decision = root.coordinator.decide(expected, assignment, decide_ns, now_ns);
+        let decision = root.coordinator.decide(expected, answer, now_ns);
         if self.blocking {
             let (sync, moves) = (decision.sync, decision.moves.into());
             self.spread(ROOT, Packet::Moves { sync, moves }, now_ns, out);

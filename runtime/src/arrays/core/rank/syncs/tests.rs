@@ -7,6 +7,7 @@ use crate::arrays::core::packet::Cargo;
 use crate::arrays::core::rank::idlers::{Idlers, arrival};
 use crate::arrays::core::tree::{ARITY, Tree};
 use crate::ids::SyncId;
+use lb_strategies::Assignment;
 use lb_strategies::balancer::RankPlace;
 
 /// A report to `sync` from a rank that has nothing to report on.
@@ -14,6 +15,10 @@ fn collected(sync: SyncId) -> Packet {
     let (tallies, ranks) = (Vec::new(), Vec::new());
     let collected = Collected { sync, tallies, ranks, waited: 0, first_ns: 0, last_ns: 0 };
     Packet::Collected(Box::new(collected), None)
+}
+
+fn stays(expected: &Snapshot) -> Answer {
+    Answer::Assigned { assignment: Assignment::current(expected), took_ns: 0 }
 }
 
 fn phases_to_decide(out: &mut Actions) -> Vec<(u64, Snapshot)> {
@@ -149,7 +154,7 @@ fn a_sync_that_completes_during_a_decision_is_decided_next_whether_anybody_waits
         let first = phases_to_decide(&mut out).pop().expect("nobody is missing");
         core.receive(ROOT, collected(SyncId(1)), 0, &mut out);
         assert!(phases_to_decide(&mut out).is_empty(), "one decision at a time");
-        core.decided(&first.1, Assignment::current(&first.1), 0, 0, &mut out);
+        core.decided(&first.1, stays(&first.1), 0, &mut out);
         let next: Vec<u64> = phases_to_decide(&mut out).into_iter().map(|(phase, _)| phase).collect();
         assert_eq!((first.0, next), (0, vec![1]), "{spec}");
     }
@@ -174,7 +179,7 @@ fn a_rank_that_waits_for_its_decision_is_not_idle() {
     core.suspect(&mut out);
     core.idle(0, &mut out);
     assert!(out.is_empty() && !core.is_searched(), "{out:?}");
-    core.decided(&expected, Assignment::current(&expected), 0, 0, &mut out);
+    core.decided(&expected, stays(&expected), 0, &mut out);
     assert!(core.is_searched());
     out.clear();
     core.idle(0, &mut out);
@@ -189,7 +194,7 @@ fn a_rank_that_waits_for_its_decision_does_not_stand_still() {
     assert!(core.parks(CellId(0)));
     core.full_and_idle(&mut out);
     assert!(out.is_empty(), "{out:?}");
-    core.decided(&expected, Assignment::current(&expected), 0, 0, &mut out);
+    core.decided(&expected, stays(&expected), 0, &mut out);
     core.full_and_idle(&mut out);
     assert!(out.iter().any(|action| matches!(action, Action::Widen)), "{out:?}");
 }
