@@ -24,6 +24,7 @@ pub(crate) mod recording;
 pub(crate) mod records;
 mod steps;
 mod syncs;
+pub(crate) mod waiting;
 mod writer;
 
 pub use crate::measure::measured::{Look, Sample, Taker};

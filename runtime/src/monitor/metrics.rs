@@ -64,9 +64,15 @@ fn workers(ranks: &[RankStatus], text: &mut Text) {
 type OfRank = (&'static str, &'static str, &'static str, fn(&RankStatus) -> Option<f64>);
 
 fn ranks(ranks: &[RankStatus], text: &mut Text) {
-    let families: [OfRank; 6] = [
+    let families: [OfRank; 8] = [
         ("messages_total", "counter", "Deliveries handled.", |rank| Some(rank.messages as f64)),
         ("chunks", "gauge", "Chunks on the rank.", |rank| Some(rank.chunks as f64)),
+        ("waiting_bytes", "gauge", "Bytes of messages that wait for their chunks.", |rank| {
+            Some(rank.waiting_bytes as f64)
+        }),
+        ("waiting_bytes_max", "gauge", "The most that have waited.", |rank| {
+            Some(rank.waiting_bytes_max as f64)
+        }),
         ("iterations_total", "counter", "Iterations executed.", |rank| Some(rank.iterations as f64)),
         ("vcpu_share", "gauge", "CPU time got over CPU time wanted, when last measured.", |rank| {
             rank.sample.map(|sample| sample.share())

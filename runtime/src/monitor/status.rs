@@ -79,6 +79,10 @@ pub struct RankStatus {
     pub workers: Vec<WorkerStatus>,
     /// Chunks that are there now.
     pub chunks: u64,
+    /// Bytes of messages that wait there for their chunks now.
+    pub waiting_bytes: u64,
+    /// The most that have waited so far, as in [`Report::waiting_bytes_max`](crate::Report::waiting_bytes_max).
+    pub waiting_bytes_max: u64,
     /// Iterations executed so far.
     pub iterations: u64,
     /// Deliveries handled so far.

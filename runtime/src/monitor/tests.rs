@@ -25,6 +25,8 @@ fn made_up() -> Status {
         host: "host \"a\"\\b\n".into(),
         workers: vec![worker(0), worker(1)],
         chunks: 64,
+        waiting_bytes: 4096,
+        waiting_bytes_max: 8192,
         iterations: 30,
         messages: 777,
         sample: Some(Sample { wall_ns: 1000, cpu_ns: 600, wait_ns: 300, steal_ns: 100, ..Sample::default() }),
@@ -154,6 +156,8 @@ fn prometheus_reads_the_same_figures() {
     close(value("vcpu_share", &rank), 0.6);
     close(value("steal_ratio", &rank), 0.1);
     close(value("messages_total", &rank), 777.0);
+    close(value("waiting_bytes", &rank), 4096.0);
+    close(value("waiting_bytes_max", &rank), 8192.0);
     close(value("imbalance_ratio", &[]), 1.5);
     close(value("run_failed", &[]), 0.0);
     let run = [("run_id", "1-2"), ("program", "stencil2d"), ("lb", "refine,tolerance=0.1")];

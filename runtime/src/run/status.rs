@@ -87,6 +87,8 @@ fn rank_status(
         host: run.hosts.get(recording.rank().index()).cloned().unwrap_or_default(),
         messages: workers.iter().map(|worker| worker.handlers).sum(),
         chunks: sample.map_or(0, |sample| sample.chunks),
+        waiting_bytes: recording.waiting.bytes(),
+        waiting_bytes_max: recording.waiting.bytes_max(),
         iterations: recording.iterations(),
         workers,
         sample,

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crossbeam_utils::CachePadded;
 use rustc_hash::FxHashMap;
@@ -19,6 +19,7 @@ use super::event::{ArrayId, ChunkId, Event, NameId, What};
 use super::filter::{Class, Filter};
 use super::profile::Profile;
 use super::records::{End, Name, RunRecord};
+use super::waiting::Waiting;
 use super::writer::Writer;
 use crate::error::Error;
 use crate::ids::{Rank, WorkerId};
@@ -83,6 +84,8 @@ pub(crate) struct Recording {
     pub(crate) at_work: Vec<CachePadded<AtWork>>,
     /// The present work of the strategy, while it decides beside the workers.
     pub(crate) beside: AtWork,
+    /// Its mail.
+    pub(crate) waiting: Arc<Waiting>,
     /// Workers of other processes may be at work for which its own wait.
     pub(crate) others_work: AtomicBool,
     profiles: Vec<Mutex<Profile>>,
@@ -150,6 +153,7 @@ impl Recording {
             iterations_total: OnceLock::new(),
             at_work: (0..workers).map(|_| CachePadded::new(AtWork::new())).collect(),
             beside: AtWork::new(),
+            waiting: Arc::default(),
             others_work: AtomicBool::new(false),
             profiles: (0..workers).map(|_| Mutex::default()).collect(),
             names: Mutex::default(),

@@ -77,6 +77,9 @@ pub(super) struct RankPicture {
     pub(super) chunks: u64,
     /// Of a program in supersteps, as far as they are known.
     pub(super) units: Option<u64>,
+    /// Of messages that wait for their chunks, and the most that have.
+    pub(super) waiting_bytes: u64,
+    pub(super) waiting_bytes_max: u64,
     pub(super) iterations: u64,
     /// Of a pool ranges.
     pub(super) messages_per_s: f64,
@@ -194,6 +197,8 @@ impl RankPicture {
             workers,
             chunks: now.chunks,
             units: None,
+            waiting_bytes: now.waiting_bytes,
+            waiting_bytes_max: now.waiting_bytes_max,
             iterations: now.iterations,
             messages_per_s: per_s(messages, passed_ns),
             vcpu_share: now.sample.map(|sample| sample.share()),

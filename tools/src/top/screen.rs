@@ -122,7 +122,7 @@ const FIGURES_OF_POOLS: [Figure; 7] = [
     FIGURES[6],
 ];
 
-const FIGURES: [Figure; 7] = [
+const FIGURES: [Figure; 8] = [
     ("busy", 5, |_, parts| percent(parts.busy())),
     ("lost", 5, |_, parts| percent(parts.lost)),
     ("vCPU", 5, |rank, _| rank.vcpu_share.map_or("-".into(), percent)),
@@ -130,6 +130,7 @@ const FIGURES: [Figure; 7] = [
     ("chunks", 7, |rank, _| short(rank.chunks as f64)),
     ("msgs/s", 7, |rank, _| short(rank.messages_per_s)),
     ("runtime", 8, |_, parts| percent(parts.runtime)),
+    ("mail B", 7, |rank, _| short(rank.waiting_bytes as f64)),
 ];
 
 fn draw_ranks(frame: &mut Frame<'_>, area: Rect, picture: &Picture, view: &View) -> usize {
@@ -289,6 +290,7 @@ fn draw_help(frame: &mut Frame<'_>, area: Rect) {
         "busy: in chunks and the runtime; lost: in a handler",
         "without the vCPU; vCPU: CPU time got of that wanted;",
         "steal: taken by the hypervisor. Kinds: the whole run.",
+        "mail B: bytes of messages that wait for their chunks.",
         "imbalance: time of the slowest rank over the best",
         "possible at the measured capacities; without syncs,",
         "of its handlers over the average.",

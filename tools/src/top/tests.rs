@@ -33,6 +33,8 @@ fn rank(rank: u32, messages: u64, totals: &[Totals]) -> RankStatus {
         host: "node-1".into(),
         workers,
         chunks: 64,
+        waiting_bytes: 2048,
+        waiting_bytes_max: 4096,
         messages,
         sample: Some(sample),
         ..RankStatus::default()
@@ -100,6 +102,7 @@ fn figures_are_of_the_time_between_two_answers() {
     let messages: Vec<f64> = picture.ranks.iter().map(|rank| rank.messages_per_s).collect();
     assert_eq!(messages, [1000.0, 20.0]);
     assert_eq!((picture.ranks[0].vcpu_share, picture.ranks[0].steal), (Some(0.6), Some(0.1)));
+    assert_eq!((picture.ranks[1].waiting_bytes, picture.ranks[1].waiting_bytes_max), (2048, 4096));
     assert_eq!(picture.imbalance, Some(1.75), "that of the last sync");
     let without_syncs = |status: Status| Status { syncs: Vec::new(), ..status };
     let picture_before = Picture::new(&[(Some(&without_syncs(before())), &without_syncs(now()))]);
@@ -229,10 +232,10 @@ fn the_screen_shows_the_figures() {
     );
     let of_rank = |label: &str| lines.iter().find(|line| line.starts_with(label)).unwrap();
     let words: Vec<&str> = of_rank("   0 ").split_whitespace().collect();
-    assert_eq!(words[2..], ["70%", "20%", "60%", "10%", "64", "1.00k", "10%"], "{words:?}");
-    // A label of 4, figures of 43, and between them 52 cells: 60, 20, 10 and 10 percent of them.
+    assert_eq!(words[2..], ["70%", "20%", "60%", "10%", "64", "1.00k", "10%", "2.05k"], "{words:?}");
+    // A label of 4, figures of 50, and between them 45 cells: 60, 20, 10 and 10 percent of them.
     let cells = |cell| words[1].chars().filter(|&c| c == cell).count();
-    assert_eq!(['█', '▒', '▓', '·'].map(cells), [31, 11, 5, 5], "{}", words[1]);
+    assert_eq!(['█', '▒', '▓', '·'].map(cells), [27, 9, 5, 4], "{}", words[1]);
     assert!(of_rank(" 1.1 ").contains(" 60%"));
     assert!(lines.iter().any(|line| line.contains("1.75 now, 1.75 at most in 1 syncs")));
     let sync: Vec<&str> = of_rank("     7 ").split_whitespace().collect();

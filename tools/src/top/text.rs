@@ -88,7 +88,8 @@ fn ranks(picture: &Picture) -> Table {
     let columns = columns(match picture.shape {
         Shape::Arrays => {
             "rank | worker | chunks_share: in chunks | runtime | lost | idle | vcpu_share: vCPU share | \
-             steal | chunks | messages_per_s: messages/s | host"
+             steal | chunks | messages_per_s: messages/s | waiting_bytes: waiting B | \
+             waiting_bytes_max: most B | host"
         }
         Shape::Supersteps => {
             "rank | worker | chunks_share: in shares | runtime | lost | idle | vcpu_share: vCPU share | \
@@ -105,22 +106,30 @@ fn ranks(picture: &Picture) -> Table {
             let Parts { chunks, runtime, lost, idle } = *parts;
             let own = [Cell::Count(u64::from(rank.rank)), Cell::Count(u64::from(*worker))];
             let shares = [chunks, runtime, lost, idle].map(Cell::Share);
-            // What is the rank's and not the worker's is said once.
-            let of_rank = if number == 0 { of_rank(rank, picture.shape) } else { [const { Cell::Empty }; 5] };
+            let mut of_rank = of_rank(rank, picture.shape);
+            if number > 0 {
+                // What is the rank's and not the worker's is said once.
+                of_rank.fill(Cell::Empty);
+            }
             table.row(own.into_iter().chain(shares).chain(of_rank));
         }
     }
     table
 }
 
-fn of_rank(rank: &RankPicture, shape: Shape) -> [Cell; 5] {
-    [
+/// What is the rank's and not the worker's; as many cells as there are columns for it.
+fn of_rank(rank: &RankPicture, shape: Shape) -> Vec<Cell> {
+    let mut cells = vec![
         rank.vcpu_share.map_or(Cell::Empty, Cell::Share),
         rank.steal.map_or(Cell::Empty, Cell::Share),
         work(rank, shape).map_or(Cell::Empty, Cell::Count),
         Cell::Count(rank.messages_per_s.round() as u64),
-        Cell::Text(rank.host.clone()),
-    ]
+    ];
+    if shape == Shape::Arrays {
+        cells.extend([rank.waiting_bytes, rank.waiting_bytes_max].map(Cell::Count));
+    }
+    cells.push(Cell::Text(rank.host.clone()));
+    cells
 }
 
 /// Chunks of the rank, its units, or iterations that it has executed.

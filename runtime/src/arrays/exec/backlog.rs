@@ -5,6 +5,7 @@
 //! side. The rank becomes full whenever that is told; it has room again only with the core locked, where the answers are
 //! that it owes.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use super::mailbox::By;
@@ -14,11 +15,11 @@ use crate::arrays::core::mail::Mail;
 use crate::arrays::core::pressure::Sent;
 use crate::arrays::core::rank::{Actions, RankCore};
 use crate::ids::{CellId, Rank};
+use crate::trace::waiting::Waiting;
 
 /// The mail of a rank, as far as its workers have told.
 pub(crate) struct Backlog {
-    waiting: AtomicI64,
-    waiting_max: AtomicI64,
+    waiting: Arc<Waiting>,
     limit: AtomicI64,
     full: AtomicBool,
     /// Some chunk is pressed.
@@ -30,10 +31,9 @@ const UNTOLD_MAX: i64 = 64 << 10;
 const TELLS: i64 = 8;
 
 impl Backlog {
-    pub(crate) fn new(limit: u64) -> Backlog {
+    pub(crate) fn new(limit: u64, waiting: Arc<Waiting>) -> Backlog {
         Backlog {
-            waiting: AtomicI64::new(0),
-            waiting_max: AtomicI64::new(0),
+            waiting,
             limit: AtomicI64::new(limit.try_into().unwrap_or(i64::MAX)),
             full: AtomicBool::new(false),
             presses: AtomicBool::new(false),
@@ -48,14 +48,11 @@ impl Backlog {
 
     /// The most bytes that have waited.
     pub(crate) fn waiting_max(&self) -> u64 {
-        self.waiting_max.load(Ordering::Relaxed).unsigned_abs()
+        self.waiting.bytes_max()
     }
 
     fn add(&self, bytes: i64) {
-        let waiting = self.waiting.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if bytes > 0 && waiting > self.waiting_max.load(Ordering::Relaxed) {
-            self.waiting_max.fetch_max(waiting, Ordering::Relaxed);
-        }
+        let waiting = self.waiting.add(bytes);
         if bytes > 0 && waiting > self.limit.load(Ordering::Relaxed) {
             self.full.store(true, Ordering::Relaxed);
         }
@@ -66,12 +63,12 @@ impl Backlog {
     }
 
     fn has_room(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) <= self.limit.load(Ordering::Relaxed) / 2
+        self.waiting.told() <= self.limit.load(Ordering::Relaxed) / 2
     }
 
     /// Lets twice as much wait, or twice what waits. With the core locked.
     pub(super) fn widen(&self) {
-        let (limit, waiting) = (&self.limit, self.waiting.load(Ordering::Relaxed));
+        let (limit, waiting) = (&self.limit, self.waiting.told());
         limit.store(limit.load(Ordering::Relaxed).max(waiting).saturating_mul(2), Ordering::Relaxed);
         self.full.store(false, Ordering::Relaxed);
     }

@@ -73,7 +73,7 @@ pub(crate) fn build_rank(
         cells: Cells::new(tag),
         plane: Plane::new(tag, core),
         scheduler: parts.scheduler,
-        backlog: Backlog::new(config.mail_limit),
+        backlog: Backlog::new(config.mail_limit, parts.recording.waiting.clone()),
         record: Record::new(gauges, parts.recording, measures),
         ending: Ending::new(parts.outcome, config.watchdog),
     }

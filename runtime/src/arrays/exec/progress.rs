@@ -188,10 +188,7 @@ impl Worker<'_> {
         // What comes is decoded by user code, which may panic.
         self.instruments.take_in_hand(InHand::nothing("a packet"));
         for _ in 0..packets_max {
-            let packet = match self.gateway.poll() {
-                None => break,
-                Some(packet) => packet,
-            };
+            let Some(packet) = self.gateway.poll() else { break };
             any = true;
             match packet {
                 Ok((from, arrival @ Packet::Arrive(_))) => {

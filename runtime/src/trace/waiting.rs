@@ -1,0 +1,53 @@
+//! The bytes of mail that wait on a rank: its workers count them, whoever watches reads them.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// As far as workers have told: each keeps back a little, so that they do not contend for the number.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    bytes: AtomicI64,
+    bytes_max: AtomicI64,
+}
+
+impl Waiting {
+    /// So many more, or fewer. Returns how many wait then.
+    pub(crate) fn add(&self, bytes: i64) -> i64 {
+        let waiting = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if bytes > 0 && waiting > self.bytes_max.load(Ordering::Relaxed) {
+            self.bytes_max.fetch_max(waiting, Ordering::Relaxed);
+        }
+        waiting
+    }
+
+    /// How many wait, by what was told.
+    pub(crate) fn told(&self) -> i64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// How many wait. One worker may have told what it read before another told that it was sent: then none.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.told().max(0).unsigned_abs()
+    }
+
+    /// The most that have waited.
+    pub(crate) fn bytes_max(&self) -> u64 {
+        self.bytes_max.load(Ordering::Relaxed).unsigned_abs()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_that_waited_is_kept() {
+        let waiting = Waiting::default();
+        let steps = [(100, 100), (50, 150), (-120, 30), (-40, -10), (60, 50)];
+        for (bytes, then) in steps {
+            assert_eq!(waiting.add(bytes), then);
+        }
+        assert_eq!((waiting.bytes(), waiting.bytes_max()), (50, 150));
+        waiting.add(-60);
+        assert_eq!(waiting.bytes(), 0, "read before it was told that it was sent");
+    }
+}
