@@ -78,6 +78,7 @@
 mod arrays;
 mod config;
 mod error;
+mod heap;
 mod ids;
 mod launch;
 pub mod lb;

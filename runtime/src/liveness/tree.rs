@@ -1,6 +1,7 @@
 //! The tree of ranks: who watches whom.
 
-use crate::ids::{ROOT, Rank};
+use crate::heap;
+use crate::ids::Rank;
 
 /// Children of a rank. A process may commonly have 1024 files open, and MPI and the program want theirs too. Up to 257
 /// ranks the tree is a star, up to 65 793 nobody is more than two connections from rank 0.
@@ -20,14 +21,12 @@ impl Tree {
 
     /// The rank above; none for rank 0.
     pub(crate) fn parent(&self, rank: Rank) -> Option<Rank> {
-        (rank != ROOT).then(|| Rank((rank.0 - 1) / self.fan_out))
+        heap::parent(rank, self.fan_out)
     }
 
     /// The ranks right below.
     pub(super) fn children(&self, rank: Rank) -> impl Iterator<Item = Rank> + use<> {
-        let first = rank.0.saturating_mul(self.fan_out).saturating_add(1);
-        let end = first.saturating_add(self.fan_out).min(self.ranks);
-        (first..end).map(Rank)
+        heap::children(rank, self.ranks, self.fan_out)
     }
 
     /// Whether there are ranks below.

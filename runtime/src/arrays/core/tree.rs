@@ -8,7 +8,8 @@
 //! a child says about something it has heard of comes after its parent has heard of it. What is said by way of the tree is
 //! not ordered with what ranks tell each other directly.
 
-use crate::ids::{ROOT, Rank};
+use crate::heap;
+use crate::ids::Rank;
 
 /// Children of a rank, but in simulations, which have deep trees of few ranks.
 pub(crate) const ARITY: u32 = 8;
@@ -24,18 +25,12 @@ pub(crate) struct Tree {
 impl Tree {
     /// The rank above; none for rank 0.
     pub(crate) fn parent(&self) -> Option<Rank> {
-        self.above(self.rank)
-    }
-
-    fn above(&self, rank: Rank) -> Option<Rank> {
-        (rank != ROOT).then(|| Rank((rank.0 - 1) / self.arity))
+        heap::parent(self.rank, self.arity)
     }
 
     /// The ranks right below.
     pub(crate) fn children(&self) -> impl Iterator<Item = Rank> + use<> {
-        let first = self.rank.0.saturating_mul(self.arity).saturating_add(1);
-        let end = first.saturating_add(self.arity).min(self.ranks);
-        (first..end).map(Rank)
+        heap::children(self.rank, self.ranks, self.arity)
     }
 
     /// Parent and children.
@@ -47,7 +42,7 @@ impl Tree {
     pub(crate) fn child_towards(&self, to: Rank) -> Option<Rank> {
         let mut below = to;
         loop {
-            match self.above(below)? {
+            match heap::parent(below, self.arity)? {
                 above if above == self.rank => return Some(below),
                 above => below = above,
             }
