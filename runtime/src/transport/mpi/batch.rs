@@ -20,6 +20,7 @@ use super::raw::{Channel, Communicator, MpiError, Receiving, Sendings};
 use crate::transport::ring::{Reader, WORD, Writer};
 use crate::wire::bulk::{Attachment, Block};
 
+/// The channel of batches.
 pub(crate) const BATCH: Channel = Channel::new(1);
 
 /// A batch is full, bytes: for a ring 32 lines, so that the reader can begin; for MPI a message of which the call is a

@@ -273,11 +273,11 @@ impl Peer {
     /// Tells whether a frame is there to be read, or one that was read is whole.
     #[inline]
     pub(crate) fn ready(&mut self, communicator: &Communicator) -> Result<bool, MpiError> {
-        if !self.freight.none_arrives() && self.freight.is_first_whole(self.rank, communicator)? {
+        if !self.freight.none_arrives() && self.freight.is_first_whole(self.rank, communicator, false)? {
             return Ok(true);
         }
         if !self.express.none_arrives() {
-            return self.express.is_first_whole(self.rank, communicator);
+            return self.express.is_first_whole(self.rank, communicator, false);
         }
         Ok(!self.gone && self.arrivals.ready())
     }

@@ -113,25 +113,25 @@ impl Runs {
         Ok(())
     }
 
-    /// Tells whether the first frame is whole.
+    /// Tells whether there is a first frame and it is whole. Its pieces come one a call, or `in_one_go`.
     pub(super) fn is_first_whole(
         &mut self,
         from: u32,
         communicator: &Communicator,
+        in_one_go: bool,
     ) -> Result<bool, MpiError> {
         let Some(first) = self.arriving.front_mut() else { return Ok(false) };
-        first.is_whole(self.lane, from, communicator, false)
+        first.is_whole(self.lane, from, communicator, in_one_go)
     }
 
-    /// Takes the first frame, if it is whole. Its pieces come one a call, or `in_one_go`.
+    /// Takes the first frame, if it is whole.
     pub(super) fn take(
         &mut self,
         from: u32,
         communicator: &Communicator,
         in_one_go: bool,
     ) -> Result<Option<Whole>, MpiError> {
-        let Some(first) = self.arriving.front_mut() else { return Ok(None) };
-        if !first.is_whole(self.lane, from, communicator, in_one_go)? {
+        if !self.is_first_whole(from, communicator, in_one_go)? {
             return Ok(None);
         }
         let Arriving { kind, mut body, awaited, bytes, .. } =
@@ -183,7 +183,7 @@ impl Arriving {
     }
 }
 
-/// The way of runs of numbers.
+/// The channel of runs of numbers.
 fn channel(lane: Lane) -> Channel {
     match lane {
         Lane::Express => Channel::new(2),
