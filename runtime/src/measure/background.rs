@@ -67,6 +67,7 @@ impl VcpuTimes {
 }
 
 /// A reading of `/proc/stat`.
+#[derive(Default)]
 pub(crate) struct Stat(String);
 
 impl Stat {

@@ -7,6 +7,7 @@
 
 pub(crate) mod background;
 pub(crate) mod cgroup;
+mod coarse;
 pub(crate) mod cpu;
 mod interval;
 pub(crate) mod measured;
