@@ -32,6 +32,7 @@ impl Point {
         self.rounds_left -= 1;
         if self.rounds_left > 0 {
             self.halos = Halos::new(1);
+            self.tasks.begin_again();
             return self.start(ctx);
         }
         let elapsed_ns = ctx.elapsed_ns().saturating_sub(self.begin_ns);
@@ -56,21 +57,20 @@ impl Chunk for Point {
     }
 
     fn receive(&mut self, halo: Halo<Output>, ctx: &mut Ctx<'_, Self>) {
-        let step = self.halos.step() as u32;
         let Some(inputs) = self.halos.add(halo) else { return };
-        if step == 0 {
+        if self.tasks.step() == 0 {
             self.begin_ns = ctx.elapsed_ns();
         }
-        self.tasks.execute(step, inputs);
-        if self.tasks.end_with(step) {
+        self.tasks.execute(inputs);
+        if self.tasks.are_over() {
             return self.finish(ctx);
         }
         let [graph, point] = ctx.index();
-        for to in self.tasks.receivers(step) {
+        for to in self.tasks.receivers() {
             ctx.send([graph, to], self.halos.halo(point, self.tasks.output()));
         }
-        self.halos.expect(self.tasks.senders(step + 1).count() as u32);
-        if step + 1 < self.shortest && ctx.sync_due(self.halos.step()) {
+        self.halos.expect(self.tasks.senders().count() as u32);
+        if self.tasks.step() < self.shortest && ctx.sync_due(self.halos.step()) {
             ctx.at_sync_nowait();
         }
     }

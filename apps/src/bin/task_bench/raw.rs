@@ -47,7 +47,7 @@ pub(crate) fn run(graphs: &[Graph]) -> Result<(Told, u32), String> {
         world.barrier();
         let begin = now();
         let steps = graphs.iter().map(|graph| graph.steps).max().unwrap_or(0);
-        (0..steps).for_each(|step| parts.iter_mut().for_each(|part| part.step(step, &world)));
+        (0..steps).for_each(|_| parts.iter_mut().for_each(|part| part.step(&world)));
         let here_ns = begin.elapsed().as_nanos() as u64;
         world.all_reduce_into(&here_ns, &mut elapsed_ns, SystemOperation::max());
         let points = parts.iter().flat_map(|part| &part.points).map(Tasks::done);
@@ -88,8 +88,8 @@ impl Part {
         point.checked_sub(self.first).is_some_and(|place| (place as usize) < self.points.len())
     }
 
-    fn step(&mut self, step: u32, world: &SimpleCommunicator) {
-        if step >= self.graph.steps {
+    fn step(&mut self, world: &SimpleCommunicator) {
+        if self.points.iter().all(Tasks::are_over) {
             return;
         }
         let numbers = 2 * (self.graph.output_bytes / 16) as usize;
@@ -97,12 +97,10 @@ impl Part {
         // Buffers of inputs from other ranks, and of outputs for them, by sender and receiver.
         let (mut come, mut gone) = (BTreeMap::new(), BTreeMap::new());
         for (point, tasks) in (self.first..).zip(&self.points) {
-            if step > 0 {
-                let from = tasks.senders(step).filter(|&from| !self.holds(from));
-                come.extend(from.map(|from| ((from, point), vec![0i64; numbers])));
-                let to = tasks.receivers(step - 1).filter(|&to| !self.holds(to));
-                gone.extend(to.map(|to| ((point, to), tasks.output().numbers())));
-            }
+            let from = tasks.senders().filter(|&from| !self.holds(from));
+            come.extend(from.map(|from| ((from, point), vec![0i64; numbers])));
+            let to = tasks.receivers().filter(|&to| !self.holds(to));
+            gone.extend(to.map(|to| ((point, to), tasks.output().numbers())));
         }
         multiple_scope(come.len() + gone.len(), |scope, requests| {
             for (&(from, to), numbers) in &mut come {
@@ -117,12 +115,12 @@ impl Part {
         });
         let here: Vec<Output> = self.points.iter().map(Tasks::output).collect();
         for (point, tasks) in (self.first..).zip(&mut self.points) {
-            let senders: Vec<u32> = if step > 0 { tasks.senders(step).collect() } else { Vec::new() };
+            let senders: Vec<u32> = tasks.senders().collect();
             let inputs = senders.into_iter().map(|from| match come.remove(&(from, point)) {
                 Some(numbers) => Output::of_numbers(numbers),
                 None => here[(from - self.first) as usize].clone(),
             });
-            tasks.execute(step, inputs);
+            tasks.execute(inputs);
         }
     }
 }

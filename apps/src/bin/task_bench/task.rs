@@ -50,6 +50,9 @@ pub(crate) struct Tasks {
     point: u32,
     /// By list of inputs: the points that are read, and those that read.
     links: Vec<[Vec<u32>; 2]>,
+    /// The next timestep, and the points whose outputs are read then.
+    step: u32,
+    inputs: Vec<u32>,
     /// Of the last task.
     output: Output,
     #[serde(with = "caribou::bulk")]
@@ -68,16 +71,30 @@ impl Tasks {
             scratch: graph.kernel.scratch(),
             graph: graph.clone(),
             point,
+            step: 0,
+            inputs: Vec::new(),
             output: Output::default(),
             executed: 0,
             checked: 0,
         }
     }
 
-    /// Tells if no timestep comes after this one.
+    /// Begins again with the first timestep.
+    pub(crate) fn begin_again(&mut self) {
+        self.step = 0;
+        self.inputs.clear();
+    }
+
+    /// Tells if there is no next timestep.
     #[must_use]
-    pub(crate) fn end_with(&self, step: u32) -> bool {
-        step + 1 == self.graph.steps
+    pub(crate) fn are_over(&self) -> bool {
+        self.step == self.graph.steps
+    }
+
+    /// The next timestep.
+    #[must_use]
+    pub(crate) fn step(&self) -> u32 {
+        self.step
     }
 
     /// The last task's output.
@@ -98,49 +115,63 @@ impl Tasks {
         self.graph.kernel.scratch_bytes + self.graph.output_bytes + self.graph.links_bytes()
     }
 
-    /// The points that a point waits for before a timestep: those that it reads then, but for itself; or else itself alone.
-    pub(crate) fn senders(&self, step: u32) -> impl Iterator<Item = u32> {
-        let others = || self.inputs(step).filter(|&from| from != self.point);
-        others().chain(others().next().is_none().then_some(self.point))
+    /// The points that a point waits for before its next timestep: those that it reads then, but for itself; or else itself
+    /// alone. Nobody before the first.
+    pub(crate) fn senders(&self) -> impl Iterator<Item = u32> {
+        let others = self.inputs.iter().copied().filter(|&from| from != self.point);
+        others.chain(self.hears_itself().then_some(self.point))
     }
 
-    /// The points that wait for a timestep of this one: see [`senders`](Self::senders).
-    pub(crate) fn receivers(&self, step: u32) -> impl Iterator<Item = u32> {
-        let [_, to] = &self.links[self.graph.set(step + 1) as usize];
-        let (now, next) = (self.graph.active(step).contains(&self.point), self.graph.active(step + 1));
+    /// The points that wait for what the last timestep of this one put out: see [`senders`](Self::senders).
+    pub(crate) fn receivers(&self) -> impl Iterator<Item = u32> {
+        let [_, to] = &self.links[self.graph.set(self.step) as usize];
+        let now = self.step.checked_sub(1).is_some_and(|last| self.graph.active(last).contains(&self.point));
+        let next = self.graph.active(self.step);
         let others = to.iter().copied().filter(move |to| now && *to != self.point && next.contains(to));
-        others.chain(self.senders(step + 1).find(|&from| from == self.point))
+        others.chain(self.hears_itself().then_some(self.point))
     }
 
-    /// The points whose outputs the task reads.
-    fn inputs(&self, step: u32) -> impl Iterator<Item = u32> {
-        let [from, _] = &self.links[self.graph.set(step) as usize];
-        let before = step.checked_sub(1).map_or(0..0, |before| self.graph.active(before));
-        let is_active = self.graph.active(step).contains(&self.point);
-        from.iter().copied().filter(move |from| is_active && before.contains(from))
+    /// Tells if nobody else is read at the next timestep.
+    fn hears_itself(&self) -> bool {
+        self.step > 0 && self.inputs.iter().all(|&from| from == self.point)
     }
 
-    /// Executes the task of a timestep, if the point is active, on what the [`senders`](Self::senders) sent, in their order.
+    /// Executes the next timestep's task, if the point is active, on what the [`senders`](Self::senders) sent, in their
+    /// order.
     ///
     /// # Panics
     /// When an input is not the output it should be.
-    pub(crate) fn execute(&mut self, step: u32, mut sent: impl Iterator<Item = Output>) {
-        if !self.graph.active(step).contains(&self.point) {
-            return;
+    pub(crate) fn execute(&mut self, sent: impl Iterator<Item = Output>) {
+        if self.graph.active(self.step).contains(&self.point) {
+            self.check(sent);
+            self.output = Output::new(self.step, self.point, self.graph.output_bytes);
+            let task = TaskId { graph: self.graph.number, step: self.step, point: self.point };
+            self.graph.kernel.run(task, &mut self.scratch);
+            self.executed += 1;
         }
-        let (point, bytes) = (self.point, self.graph.output_bytes);
-        let alone = self.senders(step).eq([point]);
-        let mut checked = 0;
-        for from in self.inputs(step) {
-            let input = if from == point && !alone { Some(self.output.clone()) } else { sent.next() };
-            let right = input.as_ref().is_some_and(|input| input.is_of(step - 1, from, bytes));
+        self.step += 1;
+        let [from, _] = &self.links[self.graph.set(self.step) as usize];
+        let (before, now) = (self.graph.active(self.step - 1), self.graph.active(self.step));
+        self.inputs.clear();
+        if now.contains(&self.point) {
+            self.inputs.extend(from.iter().filter(|&from| before.contains(from)));
+        }
+    }
+
+    fn check(&mut self, mut sent: impl Iterator<Item = Output>) {
+        let (point, step, alone) = (self.point, self.step, self.hears_itself());
+        for &from in &self.inputs {
+            let other;
+            let input = if from == point && !alone {
+                Some(&self.output)
+            } else {
+                other = sent.next();
+                other.as_ref()
+            };
+            let right = input.is_some_and(|input| input.is_of(step - 1, from, self.graph.output_bytes));
             assert!(right, "point {point} at timestep {step} reads {from}: {input:?}");
-            checked += 1;
         }
-        self.checked += checked;
-        self.output = Output::new(step, point, bytes);
-        self.graph.kernel.run(TaskId { graph: self.graph.number, step, point }, &mut self.scratch);
-        self.executed += 1;
+        self.checked += self.inputs.len() as u64;
     }
 }
 
@@ -155,12 +186,12 @@ mod tests {
             ["trivial", "no_comm", "stencil_1d", "dom", "tree", "fft", "random_nearest", "all_to_all"]
         {
             let graph = graph(&format!("--type {pattern} --steps 20 --width 7"));
-            let tasks: Vec<Tasks> = (0..7).map(|point| Tasks::new(&graph, point)).collect();
+            let mut all: Vec<Tasks> = (0..7).map(|point| Tasks::new(&graph, point)).collect();
+            all.iter_mut().for_each(|tasks| tasks.execute(std::iter::empty()));
             for step in 1..20 {
-                let waits = |to: u32| {
-                    tasks[to as usize].senders(step).map(move |from| (from, to)).collect::<Vec<_>>()
-                };
-                let sends = |from: u32| tasks[from as usize].receivers(step - 1).map(move |to| (from, to));
+                let waits =
+                    |to: u32| all[to as usize].senders().map(move |from| (from, to)).collect::<Vec<_>>();
+                let sends = |from: u32| all[from as usize].receivers().map(move |to| (from, to));
                 let mut waits: Vec<(u32, u32)> = (0..7).flat_map(waits).collect();
                 let mut sends: Vec<(u32, u32)> = (0..7).flat_map(sends).collect();
                 waits.sort_unstable();
@@ -170,13 +201,21 @@ mod tests {
                     (0..7).all(|point| waits.iter().any(|&(_, to)| to == point)),
                     "everybody hears of somebody"
                 );
+                let outputs: Vec<Output> = all.iter().map(Tasks::output).collect();
+                for tasks in &mut all {
+                    let sent: Vec<Output> =
+                        tasks.senders().map(|from| outputs[from as usize].clone()).collect();
+                    tasks.execute(sent.into_iter());
+                }
             }
+            assert!(all.iter().all(Tasks::are_over));
+            assert!((0..7).all(|point| all[point as usize].senders().eq([point])), "the end");
         }
     }
 
     fn second_of(tasks: &mut Tasks) -> impl FnMut([Output; 2]) {
-        tasks.execute(0, std::iter::empty());
-        |inputs| tasks.execute(1, inputs.into_iter())
+        tasks.execute(std::iter::empty());
+        |inputs| tasks.execute(inputs.into_iter())
     }
 
     #[test]
