@@ -15,7 +15,8 @@
 //!
 //! Caribou's chunks are measured and profiled as by default, and then neither.
 //!
-//! Started plainly it starts itself again under `mpirun -n 2` (another one: `MPIRUN`). An argument selects
+//! Started plainly it starts itself again under `mpirun -n 2` (another launcher with its options: `MPIRUN`; with that of
+//! `tools/hosts` the two are on different hosts, where messages leave in batches). An argument selects
 //! one question: `latency`, `rate`, `exchange` or `large`. With `brief` rounds are many and short, a few ms each: on a
 //! machine that others use some are undisturbed, and the fastest of each contender are compared.
 
@@ -261,6 +262,7 @@ fn measure() {
     let runtime = RefCell::new(Runtime::with_communicator(&world, &config).expect("the processes connect"));
     let run = |config: &Config, job| chunks(&mut runtime.borrow_mut(), config, job);
 
+    let place = if world.split_shared(0).size() == 1 { "hosts" } else { "processes" };
     let rounds = if is_asked("brief") { ROUNDS_BRIEF } else { ROUNDS };
     let one_is_asked = ["latency", "rate", "exchange", "large"].into_iter().any(is_asked);
     let compare = |what: &str, name: &str, contenders: [Contender<'_>; 3], messages: u32| {
@@ -269,7 +271,7 @@ fn measure() {
         }
         let spreads = in_turn(rounds, contenders).map(|spread| spread.per(f64::from(messages) / 1e9));
         if world.rank() == 0 {
-            print(what, name, spreads);
+            print(what, &format!("{place}.{name}"), spreads);
         }
     };
     if world.rank() == 0 {
@@ -313,7 +315,7 @@ fn print(what: &str, name: &str, [raw, default, bare]: [Spread; 3]) {
             "  {setting:<8}{spread}  {:.2} x raw, {:.1} M/s; fastest {least:.1}, {least_ratio:.2} x raw's",
             ratio.median, rate.median
         );
-        let name = format!("processes.{name}.{setting}");
+        let name = format!("{name}.{setting}");
         let what = what.replace(',', "");
         figure(&name, "ns", &what, spread);
         figure(&format!("{name}.ratio"), "times", &format!("{what}; over raw MPI"), ratio);

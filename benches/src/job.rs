@@ -4,8 +4,8 @@ use std::process::{Command, ExitCode};
 
 use caribou::{Config, Launch};
 
-/// Lets the two processes of a job `measure`; started plainly, starts this program again under `mpirun -n 2` (another
-/// launcher: `MPIRUN`) with the same arguments.
+/// Lets the two processes of a job `measure`; started plainly, starts this program again with the same arguments as a job of
+/// two: by `mpirun -bind-to core`, or what `MPIRUN` says instead, a launcher and its options.
 ///
 /// # Panics
 /// If it was started as a job of more or fewer processes, or the environment is wrong.
@@ -21,10 +21,11 @@ pub fn of_two(measure: impl FnOnce()) -> ExitCode {
 #[expect(clippy::print_stderr, reason = "a benchmark reports to who started it")]
 fn start_under_mpirun() -> ExitCode {
     #[expect(clippy::disallowed_methods, reason = "a benchmark asks which launcher to use")]
-    let mpirun = std::env::var("MPIRUN").unwrap_or_else(|_| "mpirun".into());
+    let mpirun = std::env::var("MPIRUN").unwrap_or_else(|_| "mpirun -bind-to core".into());
     let me = std::env::current_exe().expect("a benchmark has a file");
-    let mut job = Command::new(&mpirun);
-    job.args(["-n", "2", "-bind-to", "core"]).arg(me).args(std::env::args_os().skip(1));
+    let mut words = mpirun.split_whitespace();
+    let mut job = Command::new(words.next().unwrap_or("mpirun"));
+    job.args(words).args(["-n", "2"]).arg(me).args(std::env::args_os().skip(1));
     job.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     match job.status() {
         Ok(status) if status.success() => ExitCode::SUCCESS,
