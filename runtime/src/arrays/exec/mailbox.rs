@@ -48,6 +48,8 @@ enum Gate {
 struct Inner<S, M> {
     owner: ChunkId,
     chunk: Option<S>,
+    /// Mail that a run took and did not handle, in order. It goes before what has come since.
+    unread: Mail<M>,
     newest_first: Mail<M>,
     state: State,
     gate: Gate,
@@ -103,7 +105,8 @@ impl<S, M> Mailbox<S, M> {
     pub(crate) fn new(owner: Tag) -> Mailbox<S, M> {
         let nobody = ChunkId { array: ArrayId(u32::MAX), key: 0 };
         let (state, gate) = (State::Vacant, Gate::Open);
-        let inner = Inner { owner: nobody, chunk: None, newest_first: Mail::default(), state, gate };
+        let (unread, newest_first) = (Mail::default(), Mail::default());
+        let inner = Inner { owner: nobody, chunk: None, unread, newest_first, state, gate };
         Mailbox { inner: Guarded::new(owner, inner) }
     }
 
@@ -122,7 +125,8 @@ impl<S, M> Mailbox<S, M> {
     fn move_in(&self, owner: ChunkId, chunk: S, newest_first: Mail<M>, state: State) {
         let mut inner = self.inner.lock();
         assert_eq!(inner.state, State::Vacant, "a cell is used by one chunk at a time");
-        *inner = Inner { owner, chunk: Some(chunk), newest_first, state, gate: Gate::Open };
+        let unread = Mail::default();
+        *inner = Inner { owner, chunk: Some(chunk), unread, newest_first, state, gate: Gate::Open };
     }
 
     /// Hop 4: takes a message for the chunk and appends it.
@@ -145,7 +149,8 @@ impl<S, M> Mailbox<S, M> {
         })
     }
 
-    /// Consumes the token.
+    /// Consumes the token. Mail that an earlier run left unread comes alone: the rest stays for the next, so that a chunk which
+    /// stops after each message does not turn over all its mail each time.
     #[inline]
     pub(crate) fn begin(&self) -> Begun<S, M> {
         self.inner.with(|inner| {
@@ -158,7 +163,11 @@ impl<S, M> Mailbox<S, M> {
             }
             inner.state = State::Running;
             let chunk = inner.chunk.take().expect("a ready chunk is in its mailbox");
-            let mail = inner.newest_first.take_reversed();
+            let mail = if inner.unread.is_empty() {
+                inner.newest_first.take_reversed()
+            } else {
+                std::mem::take(&mut inner.unread)
+            };
             if starts { Begun::Start(inner.owner, chunk, mail) } else { Begun::Run(inner.owner, chunk, mail) }
         })
     }
@@ -166,31 +175,20 @@ impl<S, M> Mailbox<S, M> {
     /// Ends a run; `rest` is mail that was taken and not handled, and goes first.
     #[inline]
     pub(crate) fn finish(&self, chunk: S, rest: Mail<M>) -> Finished {
-        if !rest.is_empty() {
-            self.put_back(rest);
-        }
         self.inner.with(|inner| {
             inner.chunk = Some(chunk);
+            inner.unread = rest;
             if inner.gate != Gate::Open {
                 inner.state = State::Idle;
                 return Finished::Held;
             }
-            if inner.newest_first.is_empty() {
+            if inner.unread.is_empty() && inner.newest_first.is_empty() {
                 inner.state = State::Idle;
                 return Finished::Idle;
             }
             inner.state = State::Ready;
             Finished::Token
         })
-    }
-
-    /// Puts mail that was taken before what has come since.
-    #[inline(never)]
-    fn put_back(&self, mut rest: Mail<M>) {
-        let mut inner = self.inner.lock();
-        let newer = inner.newest_first.take_reversed();
-        inner.newest_first = rest.take_reversed();
-        newer.for_each(|letter| inner.newest_first.push(letter));
     }
 
     /// Ends the run of a chunk that was removed; returns the mail nobody will read.
@@ -220,7 +218,11 @@ impl<S, M> Mailbox<S, M> {
         inner.state = State::Vacant;
         inner.gate = Gate::Open;
         let chunk = inner.chunk.take().expect("an idle chunk is in its mailbox");
-        (chunk, inner.newest_first.take_reversed())
+        let mut mail = inner.newest_first.take_reversed();
+        for letter in inner.unread.take_reversed() {
+            mail.push(letter);
+        }
+        (chunk, mail)
     }
 
     /// Looks at a chunk that is not running.
@@ -283,15 +285,31 @@ mod tests {
     }
 
     #[test]
-    fn unhandled_mail_keeps_its_place() {
+    fn unread_mail_comes_alone_before_what_has_come_since() {
+        let mailbox = with_unread_1_2_and_3_4_since();
+        assert_eq!(mailbox.begin(), Begun::Run(CHUNK, "chunk", mail([1, 2])));
+        assert_eq!(mailbox.finish("chunk", Mail::default()), Finished::Token);
+        assert_eq!(mailbox.begin(), Begun::Run(CHUNK, "chunk", mail([3, 4])));
+        assert_eq!(mailbox.finish("chunk", Mail::default()), Finished::Idle);
+    }
+
+    #[test]
+    fn unread_mail_leaves_with_its_chunk_before_what_has_come_since() {
+        let mailbox = with_unread_1_2_and_3_4_since();
+        assert!(!mailbox.hold());
+        assert_eq!(mailbox.begin(), Begun::Held);
+        assert_eq!(mailbox.take(), ("chunk", mail([1, 2, 3, 4])));
+    }
+
+    /// A chunk with its token, whose last run took three messages and handled one.
+    fn with_unread_1_2_and_3_4_since() -> Mailbox<&'static str, u32> {
         let mailbox = occupied();
-        push(&mailbox, 1, By::Chunk);
-        push(&mailbox, 2, By::Chunk);
-        let Begun::Run(_, chunk, unread) = mailbox.begin() else { panic!("it was ready") };
-        push(&mailbox, 3, By::Chunk);
-        push(&mailbox, 4, By::Chunk);
+        (0..3).for_each(|message| drop(push(&mailbox, message, By::Chunk)));
+        let Begun::Run(_, chunk, mut unread) = mailbox.begin() else { panic!("it was ready") };
+        unread.next();
+        (3..5).for_each(|message| drop(push(&mailbox, message, By::Chunk)));
         assert_eq!(mailbox.finish(chunk, unread), Finished::Token);
-        assert_eq!(mailbox.begin(), Begun::Run(CHUNK, "chunk", mail([1, 2, 3, 4])));
+        mailbox
     }
 
     #[test]
