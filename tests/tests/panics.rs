@@ -363,7 +363,7 @@ impl Chunk for Waits {
 }
 
 #[test]
-fn a_failure_is_told_when_it_happens_and_so_is_the_handler_that_the_end_waits_for() {
+fn what_does_not_return_is_told_and_so_is_a_failure_that_waits_for_it_but_no_rank_without_work() {
     listen(|metadata| *metadata.level() <= Level::WARN, keep);
     let result = within_patience("a handler that waits", || {
         caribou::run(config(2, "none").watchdog(Duration::from_millis(40)), |setup| {
@@ -379,6 +379,37 @@ fn a_failure_is_told_when_it_happens_and_so_is_the_handler_that_the_end_waits_fo
         })
     })
     .expect("it was told");
+    told().clear();
+    within_patience("a handler that waits beside a rank without work", || {
+        caribou::run(config(2, "none").watchdog(Duration::from_millis(400)), |setup| {
+            setup.array(2, |_| Lingers);
+        })
+    })
+    .expect("it was told twice");
+    let idle = "rank 0, worker 0 has run what the runtime does itself";
+    let lines = told();
+    assert!(!lines.iter().any(|line| line.contains(idle)), "it had nothing to do: {lines:?}");
+}
+
+/// Chunk 1 waits until it has been told of twice, while chunk 0, on another rank, has nothing to do.
+#[derive(Serialize, Deserialize)]
+struct Lingers;
+
+impl Chunk for Lingers {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let lingers = |line: &&String| line.contains("rank 1, worker 0 has run Lingers[1] of array 0");
+        if ctx.index() == 1 {
+            while told().iter().filter(lingers).count() < 2 {
+                thread::sleep(Duration::from_millis(5));
+            }
+            ctx.exit();
+        }
+    }
+
+    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
 }
 
 /// Waits until it is told of.

@@ -143,7 +143,6 @@ impl Worker<'_> {
 
     /// No work: spins, tells the core, and sleeps. The time counts as idle.
     fn idle(&mut self, blanks: &mut Blanks) {
-        self.instruments.rest();
         // Others may be waiting for it: it leaves before we look around.
         self.gateway.idle();
         // After a nap without work there is no reason to believe that some is about to come.
@@ -245,6 +244,8 @@ impl Worker<'_> {
         gauge.parks(start_ns);
         let root = self.id == WorkerId(0) && shared.facts.rank == ROOT;
         let nap = self.timers.shorten(nap, start_ns);
+        // Only now: each look for a packet is work of the runtime.
+        self.instruments.rest();
         scheduler.park(self.id, nap, || self.work_in_sight());
         let end_ns = shared.clock.now_ns();
         gauge.wakes(end_ns);
