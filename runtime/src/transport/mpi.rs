@@ -31,6 +31,7 @@ use std::time::Duration;
 
 use self::batch::{Arrivals, Departures, Waiting};
 use self::failure::Failure;
+use self::frame::Lane;
 use self::peer::{Look, Peer};
 use self::raw::{Communicator, MpiError, Window, Words};
 use super::Transport;
@@ -50,6 +51,8 @@ const RING_LINES_MAX: usize = 1 << 13;
 const FREIGHT_EVERY: u32 = 32;
 /// For so many looks after a message freight comes in pieces: others may follow soon. A piece takes some 30 us.
 const TALK_LOOKS: u32 = 32;
+/// Packets taken from one process before it is the next one's turn.
+const PACKETS_IN_A_ROW: u32 = 32;
 /// Shortest and longest sleep of a process while something can come that wakes nobody.
 const NAP_MIN: Duration = Duration::from_micros(20);
 const NAP_MAX: Duration = Duration::from_millis(1);
@@ -200,8 +203,9 @@ pub(crate) struct Mpi<'l, C: Codec> {
     unseen: Vec<u32>,
     /// Nothing was sent since the last look at what has come.
     looked: bool,
-    /// The peer to look at first.
+    /// The peer to look at first, and packets that it has had in a row.
     next: usize,
+    in_a_row: u32,
     /// Some frames wait for room; some bytes are under way.
     waiting: bool,
     transfers: bool,
@@ -224,6 +228,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
             unseen: Vec::new(),
             looked: true,
             next: 0,
+            in_a_row: 0,
             waiting: false,
             transfers: false,
             naps: 0,
@@ -306,6 +311,12 @@ impl<'l, C: Codec> Mpi<'l, C> {
         })
     }
 
+    /// Tells whether there is work besides sending and receiving.
+    #[inline]
+    fn has_upkeep(&self) -> bool {
+        self.waiting || self.transfers || !self.unseen.is_empty()
+    }
+
     /// Does the work besides sending and receiving: retries, grants, letting go of what has left.
     fn upkeep(&mut self, all: bool) -> Result<bool, MpiError> {
         self.flush(all)?;
@@ -358,43 +369,74 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(())
     }
 
-    /// What has come. There is time for freight if nothing has, or freight: as much goes as comes.
+    /// The next packet that has come. There is time for freight if there is none, or it is freight: as much goes as comes.
     #[inline]
-    fn next_or_load(&mut self) -> Result<Option<(Rank, C::Packet)>, Failure> {
+    fn next(&mut self) -> Option<Result<(Rank, C::Packet), Error>> {
+        if self.links.batches.is_some()
+            && let Err(why) = self.take_batches()
+        {
+            return Some(Err(self.error(why.into())));
+        }
         self.looks = self.looks.wrapping_add(1);
-        let freights_turn = self.looks.is_multiple_of(FREIGHT_EVERY);
-        let freight_in_one_go = self.looks.wrapping_sub(self.spoken) > TALK_LOOKS;
-        let next = self.next(Look { freights_turn, freight_in_one_go })?;
-        let speaks = next.as_ref().is_some_and(|(_, packet)| !C::is_freight(packet));
-        if speaks {
-            self.spoken = self.looks;
+        let look = Look {
+            freights_turn: self.looks.is_multiple_of(FREIGHT_EVERY),
+            freight_in_one_go: self.looks.wrapping_sub(self.spoken) > TALK_LOOKS,
+        };
+        for _ in 0..self.links.peers.len() {
+            match self.next_of(self.next, look) {
+                None => self.turn_to_next(),
+                some => return some,
+            }
         }
-        if freights_turn || !speaks {
-            self.load_freight()?;
+        match self.load_freight() {
+            Ok(()) => None,
+            Err(why) => Some(Err(self.error(why))),
         }
-        Ok(next)
     }
 
+    /// The next packet of the peer at this place. It is decoded here, where it is returned: a packet is long to move.
     #[inline]
-    fn next(&mut self, look: Look) -> Result<Option<(Rank, C::Packet)>, Failure> {
-        if self.links.batches.is_some() {
-            self.take_batches()?;
-        }
+    fn next_of(&mut self, place: usize, look: Look) -> Option<Result<(Rank, C::Packet), Error>> {
         let links = &mut *self.links;
-        let count = links.peers.len();
-        for _ in 0..count {
-            let place = self.next;
-            // Everybody in turn: who sends much must not keep the others from being heard.
-            self.next = if place + 1 == count { 0 } else { place + 1 };
-            let Some(peer) = &mut links.peers[place] else { continue };
-            let packet = peer.next(&self.codec, look, &links.communicator)?;
-            self.transfers |= peer.transfers();
-            let Some(packet) = packet else { continue };
-            self.naps = 0;
-            self.transfers |= peer.pay_grant(&links.communicator)?;
-            return Ok(Some((Rank(peer.rank), packet)));
+        let peer = links.peers[place].as_mut()?;
+        let (lane, decoded) = match peer.next(look, &links.communicator) {
+            Ok(Some(come)) => (come.lane, peer.decode(come, &self.codec)),
+            Ok(None) => {
+                self.transfers |= peer.transfers();
+                return None;
+            }
+            Err(why) => return Some(Err(self.error(why))),
+        };
+        let rank = Rank(peer.rank);
+        if let Err(why) = self.has_come(place, lane, look) {
+            return Some(Err(self.error(why)));
         }
-        Ok(None)
+        Some(decoded.map(|packet| (rank, packet)))
+    }
+
+    /// A packet has come from the peer at this place.
+    #[inline]
+    fn has_come(&mut self, place: usize, lane: Lane, look: Look) -> Result<(), Failure> {
+        let links = &mut *self.links;
+        if let Some(peer) = &mut links.peers[place] {
+            self.transfers |= peer.transfers() | peer.pay_grant(&links.communicator)?;
+        }
+        self.naps = 0;
+        self.in_a_row += 1;
+        if self.in_a_row == PACKETS_IN_A_ROW {
+            self.turn_to_next();
+        }
+        if lane == Lane::Express {
+            self.spoken = self.looks;
+        }
+        if lane == Lane::Freight || look.freights_turn { self.load_freight() } else { Ok(()) }
+    }
+
+    /// Everybody in turn: who sends much must not keep the others from being heard.
+    #[inline]
+    fn turn_to_next(&mut self) {
+        self.in_a_row = 0;
+        self.next = if self.next + 1 == self.links.peers.len() { 0 } else { self.next + 1 };
     }
 
     #[cold]
@@ -435,12 +477,13 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
 
     #[inline]
     fn poll(&mut self) -> Option<Result<(Rank, C::Packet), Error>> {
-        let kept_up = self.upkeep(false);
         self.looked = true;
-        match kept_up.map_err(Failure::from).and_then(|_| self.next_or_load()) {
-            Ok(next) => next.map(Ok),
-            Err(why) => Some(Err(self.error(why))),
+        if self.has_upkeep()
+            && let Err(why) = self.upkeep(false)
+        {
+            return Some(Err(self.error(why.into())));
         }
+        self.next()
     }
 
     fn idle(&mut self) -> bool {

@@ -36,11 +36,16 @@ impl Codec for ArrayCodec {
 
     #[inline]
     fn encode(&self, mut packet: Packet, bytes: &mut Vec<u8>) -> Result<Vec<Attachment>, Error> {
+        if let Packet::Message(envelope) = &packet
+            && envelope.delivery.payload.is_value()
+        {
+            let (encoded, attachments) = gather(|| self.encode_message(envelope, bytes));
+            return match encoded {
+                Ok(()) => Ok(attachments),
+                Err(why) => Err(self.error(Subject::Message(envelope.to), &why)),
+            };
+        }
         let encoded = match &packet {
-            Packet::Message(envelope) if envelope.delivery.payload.is_value() => {
-                let (encoded, attachments) = gather(|| self.encode_message(envelope, bytes));
-                encoded.map(|()| attachments)
-            }
             Packet::Arrive(_) => self.encode_chunk(&mut packet, bytes),
             _ => self.encode_packet(&mut packet, bytes),
         };
@@ -55,8 +60,16 @@ impl Codec for ArrayCodec {
 
     #[inline]
     fn decode(&self, bytes: &[u8], blocks: VecDeque<Block>) -> Result<Packet, Error> {
-        let mut subject = Subject::Unknown;
-        scatter(blocks, || self.decode_form(bytes, &mut subject)).map_err(|why| self.error(subject, &why))
+        let Some((address, message)) = Address::take(bytes) else { return self.decode_other(bytes, blocks) };
+        let Address { to, from, epoch } = address;
+        match scatter(blocks, || self.array(to)?.decode_message(message)) {
+            Ok(payload) => {
+                let bytes = LETTER_BYTES + message.len() as u64;
+                let delivery = Delivery { from, bytes, payload };
+                Ok(Packet::Message(Envelope { to, delivery, epoch }))
+            }
+            Err(why) => Err(self.error(Subject::Message(to), &why)),
+        }
     }
 }
 
@@ -97,20 +110,12 @@ impl ArrayCodec {
         encoded.map(|()| attachments)
     }
 
-    #[inline]
-    fn decode_form(&self, bytes: &[u8], subject: &mut Subject) -> Result<Packet, WireError> {
-        if let Some((address, message)) = Address::take(bytes) {
-            let Address { to, from, epoch } = address;
-            *subject = Subject::Message(to);
-            let payload = self.array(to)?.decode_message(message)?;
-            let bytes = LETTER_BYTES + message.len() as u64;
-            let delivery = Delivery { from, bytes, payload };
-            return Ok(Packet::Message(Envelope { to, delivery, epoch }));
-        }
-        self.decode_packet(bytes, subject)
+    #[inline(never)]
+    fn decode_other(&self, bytes: &[u8], blocks: VecDeque<Block>) -> Result<Packet, Error> {
+        let mut subject = Subject::Unknown;
+        scatter(blocks, || self.decode_packet(bytes, &mut subject)).map_err(|why| self.error(subject, &why))
     }
 
-    #[inline(never)]
     fn decode_packet(&self, bytes: &[u8], subject: &mut Subject) -> Result<Packet, WireError> {
         let (&form, mut rest) = bytes.split_first().ok_or_else(|| WireError::new("it is empty"))?;
         let mut packet = wire::decode_first(&mut rest)?;
@@ -126,11 +131,13 @@ impl ArrayCodec {
         Ok(packet)
     }
 
+    #[inline]
     fn array(&self, chunk: ChunkId) -> Result<&dyn ErasedArray, WireError> {
         let array = self.arrays.get(chunk.array.index());
-        array.map(|array| &**array).ok_or_else(|| WireError::new("there is no such array here"))
+        array.map(|array| &**array).ok_or_else(no_such_array)
     }
 
+    #[cold]
     fn error(&self, subject: Subject, why: &WireError) -> Error {
         let name = |chunk: ChunkId| match self.array(chunk) {
             Ok(array) => format!("{}[{}]", array.name(), array.index_text(chunk.key)),
@@ -144,6 +151,11 @@ impl ArrayCodec {
         };
         Error::Wire { rank: self.rank, what, why: why.to_string() }
     }
+}
+
+#[cold]
+fn no_such_array() -> WireError {
+    WireError::new("there is no such array here")
 }
 
 /// The receiver and the sender of a message. It stands before every message, so it is short: a form of fixed places for

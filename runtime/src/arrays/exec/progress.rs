@@ -191,12 +191,15 @@ impl Worker<'_> {
             let Some(packet) = self.gateway.poll() else { break };
             any = true;
             match packet {
-                Ok((from, arrival @ Packet::Arrive(_))) => {
-                    self.receive(from, arrival, blanks);
+                Ok((_, Packet::Message(envelope))) => self.receive_message(envelope, blanks),
+                Ok((from, packet)) => {
                     // A chunk takes long to come: nobody who has work by now waits for the next.
-                    break;
+                    let is_chunk = matches!(packet, Packet::Arrive(_));
+                    self.receive(from, packet, blanks);
+                    if is_chunk {
+                        break;
+                    }
                 }
-                Ok((from, packet)) => self.receive(from, packet, blanks),
                 Err(error) => self.fail(error),
             }
         }
@@ -204,12 +207,13 @@ impl Worker<'_> {
     }
 
     /// A packet of another rank has arrived.
+    #[inline(never)]
     pub(crate) fn receive(&mut self, from: Rank, packet: Packet, blanks: &mut Blanks) {
-        tracing::trace!(hop = 3, "Transport::poll");
         let packet = match packet {
             Packet::Message(envelope) => return self.receive_message(envelope, blanks),
             other => other,
         };
+        tracing::trace!(hop = 3, "Transport::poll");
         let packet = self.welcome(packet);
         let (shared, marks) = (self.shared, matches!(packet, Packet::Mark { .. }));
         self.with_core(|core, now_ns, out| {
@@ -221,7 +225,9 @@ impl Worker<'_> {
     }
 
     /// The short way for what comes most often.
+    #[inline]
     fn receive_message(&mut self, envelope: Envelope, blanks: &mut Blanks) {
+        tracing::trace!(hop = 3, "Transport::poll");
         let Envelope { to, delivery, epoch } = envelope;
         let mut core = self.shared.plane.lock();
         let mut unread = Some(blanks.write(to, delivery.from, delivery.bytes, || delivery.payload));

@@ -78,7 +78,9 @@ impl Departures {
     /// leave first.
     #[inline]
     pub(crate) fn begin(&mut self, now_ns: u64) -> Option<(&mut Vec<u8>, usize)> {
-        self.take_back();
+        if self.open.is_some() {
+            self.take_back();
+        }
         if self.is_full() {
             return None;
         }
@@ -102,6 +104,7 @@ impl Departures {
     }
 
     /// Takes back a frame that was not ended: on purpose, or because its encoding panicked. Returns its body.
+    #[cold]
     pub(crate) fn take_back(&mut self) -> Vec<u8> {
         let Some(start) = self.open.take() else { return Vec::new() };
         let body = self.batch.split_off(start);
@@ -133,7 +136,9 @@ impl Departures {
         taken: impl FnOnce() -> u64,
         communicator: &Communicator,
     ) -> Result<bool, MpiError> {
-        self.take_back();
+        if self.open.is_some() {
+            self.take_back();
+        }
         if self.batch.is_empty() {
             return Ok(true);
         }
@@ -260,6 +265,7 @@ impl Arrivals {
     }
 
     /// The frame that was read last.
+    #[inline]
     pub(crate) fn last(&self) -> Option<Frame<'_>> {
         frame::read(&self.batch, self.last).map(|(frame, _)| frame)
     }

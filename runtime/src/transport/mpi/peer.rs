@@ -17,6 +17,7 @@ use super::failure::Failure;
 use super::frame::{Frame, Kind, Lane, Malformed};
 use super::raw::{Communicator, MpiError};
 use super::runs::{Runs, Whole};
+use crate::error::Error;
 use crate::wire::bulk::Attachment;
 use crate::wire::codec::Codec;
 
@@ -37,6 +38,13 @@ pub(crate) struct Look {
     pub(crate) freights_turn: bool,
     /// Nobody waits for messages meanwhile.
     pub(crate) freight_in_one_go: bool,
+}
+
+/// A packet that has come, and is not decoded yet.
+pub(crate) struct Come {
+    pub(crate) lane: Lane,
+    /// None if it is the frame that was read last.
+    whole: Option<Whole>,
 }
 
 /// A frame that found no room, with all that it needs.
@@ -142,11 +150,14 @@ impl Peer {
         communicator: &Communicator,
     ) -> Result<(), Failure> {
         let (batch, start) = self.departures.begin(now_ns).expect("a batch that is not full takes a frame");
-        let beside = codec.encode(packet, batch);
+        let encoded = codec.encode(packet, batch);
         let long = batch.len() - start > BODY_BYTES_MAX;
-        let Ok(beside) = beside else {
-            self.departures.take_back();
-            return beside.map(|_| ()).map_err(Failure::Wire);
+        let beside = match encoded {
+            Ok(beside) => beside,
+            Err(why) => {
+                self.departures.take_back();
+                return Err(Failure::Wire(why));
+            }
         };
         if long {
             let body = self.departures.take_back();
@@ -317,17 +328,12 @@ impl Peer {
 
     /// The next packet, or none. A bye is none. Messages come before freight, unless it is freight's turn.
     #[inline]
-    pub(crate) fn next<C: Codec>(
-        &mut self,
-        codec: &C,
-        look: Look,
-        communicator: &Communicator,
-    ) -> Result<Option<C::Packet>, Failure> {
+    pub(crate) fn next(&mut self, look: Look, communicator: &Communicator) -> Result<Option<Come>, Failure> {
         let in_one_go = look.freight_in_one_go;
         if look.freights_turn
             && let Some(whole) = self.freight.take(self.rank, communicator, in_one_go)?
         {
-            return Self::decode(whole, codec);
+            return Ok(Some(Come { lane: Lane::Freight, whole: Some(whole) }));
         }
         while self.may_read()
             && let Some(frame) = read(&mut self.arrivals, self.rank)?
@@ -336,24 +342,33 @@ impl Peer {
             if self.gone {
                 break;
             }
-            let holds_up = match frame.lane {
+            let lane = frame.lane;
+            let holds_up = match lane {
                 Lane::Express => &self.express,
                 Lane::Freight => &self.freight,
             };
             if frame.runs.is_empty() && holds_up.none_arrives() {
-                return codec.decode(frame.body, VecDeque::new()).map(Some).map_err(Failure::Wire);
+                return Ok(Some(Come { lane, whole: None }));
             }
             self.await_runs(communicator)?;
         }
-        let whole = match self.express.take(self.rank, communicator, true)? {
-            None => self.freight.take(self.rank, communicator, in_one_go)?,
-            some => some,
-        };
-        whole.map_or(Ok(None), |whole| Self::decode(whole, codec))
+        if self.express.none_arrives() && self.freight.none_arrives() {
+            return Ok(None);
+        }
+        if let Some(whole) = self.express.take(self.rank, communicator, true)? {
+            return Ok(Some(Come { lane: Lane::Express, whole: Some(whole) }));
+        }
+        let whole = self.freight.take(self.rank, communicator, in_one_go)?;
+        Ok(whole.map(|whole| Come { lane: Lane::Freight, whole: Some(whole) }))
     }
 
-    fn decode<C: Codec>((body, blocks): Whole, codec: &C) -> Result<Option<C::Packet>, Failure> {
-        codec.decode(&body, blocks).map(Some).map_err(Failure::Wire)
+    /// Decodes the packet that `next` has said has come.
+    #[inline]
+    pub(crate) fn decode<C: Codec>(&self, come: Come, codec: &C) -> Result<C::Packet, Error> {
+        match come.whole {
+            None => codec.decode(self.arrivals.last().map_or(&[], |frame| frame.body), VecDeque::new()),
+            Some((body, blocks)) => codec.decode(&body, blocks),
+        }
     }
 }
 
