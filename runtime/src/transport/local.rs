@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
-use super::Transport;
+use super::{PACKETS_IN_A_ROW, Transport};
 use crate::error::Error;
 use crate::ids::Rank;
 
@@ -64,8 +64,9 @@ pub(crate) struct Local<P> {
     /// None where nothing was sent yet.
     outgoing: Vec<Option<Outgoing<P>>>,
     incoming: Vec<(Rank, Consumer<P>)>,
-    /// The ring to look at first.
+    /// The ring to look at first, and packets taken from it in a row.
     next: usize,
+    in_a_row: u32,
     /// Some ring was full: packets wait here.
     waiting: bool,
 }
@@ -81,6 +82,7 @@ impl<P> Local<P> {
             outgoing: doors.iter().map(|_| None).collect(),
             incoming: Vec::new(),
             next: 0,
+            in_a_row: 0,
             waiting: false,
         };
         (0..doors.len() as u32).map(transport).collect()
@@ -107,6 +109,12 @@ impl<P> Local<P> {
     #[inline]
     fn called(&self) -> bool {
         self.doors[self.me.index()].new.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn turn_to_next(&mut self) {
+        self.in_a_row = 0;
+        self.next = if self.next + 1 == self.incoming.len() { 0 } else { self.next + 1 };
     }
 
     fn flush(&mut self) -> bool {
@@ -172,13 +180,16 @@ impl<P> Transport<P> for Local<P> {
             self.take_in();
         }
         for _ in 0..self.incoming.len() {
-            let place = self.next;
             // Everybody in turn: who sends much must not keep the others from being heard.
-            self.next = if place + 1 == self.incoming.len() { 0 } else { place + 1 };
-            let (from, ring) = &mut self.incoming[place];
+            if self.in_a_row == PACKETS_IN_A_ROW {
+                self.turn_to_next();
+            }
+            let (from, ring) = &mut self.incoming[self.next];
             if let Ok(packet) = ring.pop() {
+                self.in_a_row += 1;
                 return Some(Ok((*from, packet)));
             }
+            self.turn_to_next();
         }
         None
     }
@@ -225,6 +236,22 @@ mod tests {
         let made: Vec<_> = transports.iter().map(rings).collect();
         assert_eq!((made[3], made[7]), ((1, 0), (0, 1)));
         assert!(made.iter().map(|&(to, from)| to + from).sum::<usize>() == 2, "{made:?}");
+    }
+
+    #[test]
+    fn who_sends_much_keeps_nobody_from_being_heard() {
+        let mut transports = connect(3);
+        for from in [0, 1] {
+            for packet in 0..2 * PACKETS_IN_A_ROW {
+                transports[from].send(Rank(2), packet).expect("it takes all");
+            }
+        }
+        let mut next = || transports[2].poll().expect("more has come").expect("it is not encoded").0;
+        let heard: Vec<Rank> = (0..4 * PACKETS_IN_A_ROW).map(|_| next()).collect();
+        let rows: Vec<_> =
+            heard.chunk_by(|one, other| one == other).map(|row| (row[0].0, row.len())).collect();
+        let row = PACKETS_IN_A_ROW as usize;
+        assert_eq!(rows, [(0, row), (1, row), (0, row), (1, row)]);
     }
 
     #[test]

@@ -14,6 +14,9 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::ids::Rank;
 
+/// Packets taken from one rank before it is the next one's turn: in company they cost one look at the others.
+const PACKETS_IN_A_ROW: u32 = 32;
+
 /// The way between ranks. Only one thread of a rank calls it: worker 0, or the monitor of a pool.
 ///
 /// Every packet arrives exactly once; packets from one rank to another arrive in the order they were sent, but for freight

@@ -34,8 +34,8 @@ use self::failure::Failure;
 use self::frame::Lane;
 use self::peer::{Look, Peer};
 use self::raw::{Communicator, MpiError, Window, Words};
-use super::Transport;
 use super::ring::{self, Reader, Ring, Writer};
+use super::{PACKETS_IN_A_ROW, Transport};
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::threads::clock::Clock;
@@ -51,8 +51,6 @@ const RING_LINES_MAX: usize = 1 << 13;
 const FREIGHT_EVERY: u32 = 32;
 /// For so many looks after a message freight comes in pieces: others may follow soon. A piece takes some 30 us.
 const TALK_LOOKS: u32 = 32;
-/// Packets taken from one process before it is the next one's turn.
-const PACKETS_IN_A_ROW: u32 = 32;
 /// Shortest and longest sleep of a process while something can come that wakes nobody.
 const NAP_MIN: Duration = Duration::from_micros(20);
 const NAP_MAX: Duration = Duration::from_millis(1);
@@ -292,9 +290,6 @@ impl<'l, C: Codec> Mpi<'l, C> {
     /// The peer for which freight is loaded next, if some waits and there is room for it: who has most to load, so that
     /// nobody is last with all of it.
     fn next_to_load(&self) -> Option<usize> {
-        if self.freight_waits == 0 {
-            return None;
-        }
         let takes = |&to: &usize| self.links.peers[to].as_ref().is_some_and(Peer::takes_freight);
         let waits = |&to: &usize| !self.freight[to].is_empty();
         (0..self.freight.len()).filter(waits).filter(takes).max_by_key(|&to| self.freight[to].len())
@@ -303,6 +298,11 @@ impl<'l, C: Codec> Mpi<'l, C> {
     /// Loads the next packet of freight. One at a time: it may be long, and messages may come meanwhile.
     #[inline]
     fn load_freight(&mut self) -> Result<(), Failure> {
+        if self.freight_waits == 0 { Ok(()) } else { self.load_one() }
+    }
+
+    #[inline(never)]
+    fn load_one(&mut self) -> Result<(), Failure> {
         let Some(to) = self.next_to_load() else { return Ok(()) };
         let packet = self.freight[to].pop_front().expect("some wait");
         self.freight_waits -= 1;
@@ -494,7 +494,7 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
 
     fn ready(&mut self) -> bool {
         let batches = self.links.batches.as_mut().map_or(Ok(false), Waiting::ready);
-        let mut ready = batches.unwrap_or(true) || self.next_to_load().is_some();
+        let mut ready = batches.unwrap_or(true) || (self.freight_waits > 0 && self.next_to_load().is_some());
         for peer in self.links.peers.iter_mut().flatten() {
             ready = ready || peer.ready(&self.links.communicator).unwrap_or(true);
         }
