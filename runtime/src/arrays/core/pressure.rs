@@ -17,14 +17,14 @@
 //!    stops polling, and nothing but answers to marks is held back.
 //! 4. A full rank that has nothing to run, and parked tokens, *stands still*, and tells rank 0 for whom they wait. Ranks that
 //!    stand still and wait, by whatever way, for nobody but such ranks, themselves among them, are told by rank 0 to *widen*
-//!    their limits: to the double, and to the double of what waits.
+//!    their limits: to the double, and to the double of what waits; and their windows, to the double.
 //!
 //! # What follows
 //!
 //! *Memory is bounded.* A rank holds its limit, a window for each rank that sends to it, and what one run of a handler of
 //! each of their chunks leaves. A limit grows only where all stand still: a chain in which somebody consumes, however slowly,
 //! never stands still as a whole, since whoever consumes and sends nothing is never pressed, so that its rank runs it.
-//! Limits double, so a program that needs more at once than they allow stands still a few times and then never again.
+//! Both double, so a program that needs more at once than they allow stands still a few times and then never again.
 //!
 //! *No deadlock.* A parked token waits for ranks that are full (one with room answers, and the last mark leaves less than half
 //! a window unanswered). A full rank that runs something gets room by it, or parks what it runs, or stands still. Of ranks
@@ -214,9 +214,13 @@ impl Pressure {
         self.reported.take().map(|_| self.spell)
     }
 
-    /// Rank 0 says that this spell would not end by itself. False if it is over.
+    /// Rank 0 says that this spell would not end by itself: the windows widen. False if it is over.
     pub(crate) fn widens(&mut self, spell: u64) -> bool {
-        spell == self.spell && self.reported.take().is_some()
+        let widens = spell == self.spell && self.reported.take().is_some();
+        if widens {
+            self.window = self.window.saturating_mul(2);
+        }
+        widens
     }
 }
 
@@ -316,6 +320,10 @@ mod tests {
         pressure.parks(CellId(4));
         assert_eq!(pressure.stands_still(), Some((2, vec![ME, OTHER])));
         assert!(!pressure.widens(1) && pressure.widens(2) && !pressure.widens(2));
+        assert!(
+            !pressure.sent(OTHER, 99).presses && pressure.sent(OTHER, 1).presses,
+            "a window of 200 bytes"
+        );
         assert_eq!(pressure.goes_on(), None);
         assert_eq!(pressure.stands_still(), Some((3, vec![ME, OTHER])));
         assert_eq!(pressure.goes_on(), Some(3));
