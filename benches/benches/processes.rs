@@ -15,8 +15,8 @@
 //!
 //! Caribou's chunks are measured and profiled as by default, and then neither.
 //!
-//! Started plainly it starts itself again under `mpirun -n 2` (another launcher with its options: `MPIRUN`; with that of
-//! `tools/hosts` the two are on different hosts, where messages leave in batches). An argument selects
+//! Started plainly it starts itself again under `mpirun -n 2` (another launcher with its options: `MPIRUN`). Under
+//! `tools/hosts` the two are on different hosts, where messages leave in batches, and the figures are named after that. An argument selects
 //! one question: `latency`, `rate`, `exchange` or `large`. With `brief` rounds are many and short, a few ms each: on a
 //! machine that others use some are undisturbed, and the fastest of each contender are compared.
 

@@ -10,7 +10,7 @@
 //! Raw MPI's memory is touched before; a chunk arrives in memory of its own, which the kernel may have to provide. The
 //! pages that it did provide are told too (minor faults of both processes, a chunk).
 //!
-//! Started plainly it starts itself again under `mpirun -n 2` (another launcher with its options: `MPIRUN`). An argument selects one question:
+//! Started plainly it starts itself again under `mpirun -n 2` (another launcher for one host, with its options: `MPIRUN`). An argument selects one question:
 //! `bandwidth` or `delay`.
 
 #![expect(clippy::print_stdout, reason = "a benchmark reports to who started it")]

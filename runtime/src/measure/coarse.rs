@@ -1,8 +1,9 @@
 //! What the kernel tells slowly and in coarse steps, read no more often than it can have changed for a phase.
 //!
 //! `/proc/stat` counts in ticks of 10 ms, and a quota stops a thread for the rest of a period, which is 100 ms by default: a
-//! phase under 1 ms was not stopped, and has no tick of its own. Syncs that follow each other that fast share a reading, which
-//! would cost more than what lies between them.
+//! phase under 1 ms has no tick of its own, and was hardly ever stopped. Syncs that follow each other that fast share a reading,
+//! which would cost more than what lies between them. What it tells is then all of the last phase: where periods are as short as
+//! phases, most of what a quota took is not seen.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -201,7 +201,7 @@ pub(crate) struct Mpi<'l, C: Codec> {
     unseen: Vec<u32>,
     /// Nothing was sent since the last look at what has come.
     looked: bool,
-    /// The peer to look at first, and packets that it has had in a row.
+    /// The peer to look at first, and packets that were taken from it in a row.
     next: usize,
     in_a_row: u32,
     /// Some frames wait for room; some bytes are under way.
@@ -382,6 +382,10 @@ impl<'l, C: Codec> Mpi<'l, C> {
             freights_turn: self.looks.is_multiple_of(FREIGHT_EVERY),
             freight_in_one_go: self.looks.wrapping_sub(self.spoken) > TALK_LOOKS,
         };
+        if look.freights_turn {
+            // That of all peers: who speaks without a pause must not keep the others' from coming on.
+            self.turn_to_next();
+        }
         for _ in 0..self.links.peers.len() {
             match self.next_of(self.next, look) {
                 None => self.turn_to_next(),
@@ -423,7 +427,8 @@ impl<'l, C: Codec> Mpi<'l, C> {
         }
         self.naps = 0;
         self.in_a_row += 1;
-        if self.in_a_row == PACKETS_IN_A_ROW {
+        // Behind a chunk, which takes long to come, others may have waited.
+        if self.in_a_row == PACKETS_IN_A_ROW || lane == Lane::Freight {
             self.turn_to_next();
         }
         if lane == Lane::Express {

@@ -112,7 +112,8 @@ impl Tasks {
     /// Bytes that travel with them.
     #[must_use]
     pub(crate) fn state_bytes(&self) -> u64 {
-        self.graph.kernel.scratch_bytes + self.graph.output_bytes + self.graph.links_bytes()
+        let inputs = size_of_val(&self.inputs[..]) as u64;
+        self.graph.kernel.scratch_bytes + self.graph.output_bytes + self.graph.links_bytes() + inputs
     }
 
     /// The points that a point waits for before its next timestep: those that it reads then, but for itself; or else itself

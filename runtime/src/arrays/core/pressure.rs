@@ -17,7 +17,7 @@
 //!    stops polling, and nothing but answers to marks is held back.
 //! 4. A full rank that has nothing to run, and parked tokens, *stands still*, and tells rank 0 for whom they wait. Ranks that
 //!    stand still and wait, by whatever way, for nobody but such ranks, themselves among them, are told by rank 0 to *widen*
-//!    their limits: to the double, and to the double of what waits; and their windows, to the double.
+//!    their limits, to the double and to the double of what waits. Who waits for others doubles its windows too.
 //!
 //! # What follows
 //!
@@ -214,13 +214,16 @@ impl Pressure {
         self.reported.take().map(|_| self.spell)
     }
 
-    /// Rank 0 says that this spell would not end by itself: the windows widen. False if it is over.
+    /// Rank 0 says that this spell would not end by itself. False if it is over.
     pub(crate) fn widens(&mut self, spell: u64) -> bool {
-        let widens = spell == self.spell && self.reported.take().is_some();
-        if widens {
-            self.window = self.window.saturating_mul(2);
+        if spell != self.spell {
+            return false;
         }
-        widens
+        let Some(awaited) = self.reported.take() else { return false };
+        if awaited.iter().any(|&rank| rank != self.me) {
+            self.window = self.window.max(1).saturating_mul(2);
+        }
+        true
     }
 }
 
@@ -328,6 +331,20 @@ mod tests {
         assert_eq!(pressure.stands_still(), Some((3, vec![ME, OTHER])));
         assert_eq!(pressure.goes_on(), Some(3));
         assert!(!pressure.widens(3), "it has gone on meanwhile");
+    }
+
+    #[test]
+    fn windows_widen_where_others_are_waited_for_also_those_of_nothing() {
+        let window_after = |by| {
+            let mut pressure = Pressure { window: 0, ..pressure() };
+            pressure.sent(OTHER, 1);
+            pressure.press(CellId(3), vec![by]);
+            pressure.parks(CellId(3));
+            assert_eq!(pressure.stands_still(), Some((1, vec![by])));
+            assert!(pressure.widens(1));
+            pressure.window
+        };
+        assert_eq!([ME, OTHER].map(window_after), [0, 2]);
     }
 
     #[test]

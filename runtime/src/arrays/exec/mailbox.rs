@@ -23,7 +23,9 @@
 //! 2. Mail is appended under the lock and taken under the lock; no push is lost between the last look of a run and its
 //!    end, because [`finish`](Mailbox::finish) looks again in the same critical section that makes the chunk Idle.
 //! 3. A push names the chunk it is for; a mailbox that holds another one (or none) refuses it.
-//! 4. No user code runs while the lock is held, and no other lock is taken.
+//! 4. Mail that a run leaves unread goes before all that has come since: the next run has it alone. While a chunk runs its
+//!    mailbox has none.
+//! 5. No user code runs while the lock is held, and no other lock is taken.
 
 use crate::arrays::core::mail::{Letter, Mail};
 use crate::ids::{ArrayId, ChunkId};
@@ -83,7 +85,7 @@ pub(crate) enum Pushed<M> {
 /// The outcome of taking a token.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Begun<S, M> {
-    /// The chunk's name, the chunk, and its mail in order.
+    /// The chunk's name, the chunk, and mail in order: what is unread, or else what has come.
     Run(ChunkId, S, Mail<M>),
     /// The same of a chunk that is to start first.
     Start(ChunkId, S, Mail<M>),
@@ -176,6 +178,7 @@ impl<S, M> Mailbox<S, M> {
     #[inline]
     pub(crate) fn finish(&self, chunk: S, rest: Mail<M>) -> Finished {
         self.inner.with(|inner| {
+            debug_assert!(inner.unread.is_empty(), "it was taken first");
             inner.chunk = Some(chunk);
             inner.unread = rest;
             if inner.gate != Gate::Open {
@@ -189,6 +192,11 @@ impl<S, M> Mailbox<S, M> {
             inner.state = State::Ready;
             Finished::Token
         })
+    }
+
+    /// Takes what has come for a chunk that runs, behind what its run has begun with.
+    pub(crate) fn take_newer(&self) -> Mail<M> {
+        self.inner.lock().newest_first.take_reversed()
     }
 
     /// Ends the run of a chunk that was removed; returns the mail nobody will read.

@@ -20,11 +20,11 @@ impl Simulated {
         Simulated { rng: Some(Pcg32::seed_from_u64(seed)), charged_ns: 0 }
     }
 
-    /// Reorders what a mailbox holds, as far as the promised order allows, and says how much of it to handle
-    /// at most.
+    /// Reorders the mail of a run and what is behind it in the mailbox, as far as the promised order allows, and says how much
+    /// of it to handle at most.
     #[inline]
-    pub(crate) fn mix(&mut self, mail: &mut Mail) -> usize {
-        self.rng.as_mut().map_or(usize::MAX, |rng| mix(mail, rng))
+    pub(crate) fn mix(&mut self, mail: &mut Mail, newer: impl FnOnce() -> Mail) -> usize {
+        self.rng.as_mut().map_or(usize::MAX, |rng| mix(mail, newer(), rng))
     }
 
     /// Tells whether other things happen before the strategy is asked.
@@ -44,8 +44,8 @@ impl Simulated {
 }
 
 /// Picks mail of random senders next, keeping each sender's order, and lets a run handle a random part of it.
-fn mix(mail: &mut Mail, rng: &mut Pcg32) -> usize {
-    let mut all: Vec<_> = std::mem::take(mail).collect();
+fn mix(mail: &mut Mail, newer: Mail, rng: &mut Pcg32) -> usize {
+    let mut all: Vec<_> = std::mem::take(mail).chain(newer).collect();
     let started =
         usize::from(matches!(all.first().map(|letter| &letter.message.payload), Some(Payload::Start)));
     for place in started..all.len() {

@@ -115,7 +115,7 @@ impl<'r> Worker<'r> {
         steps
     }
 
-    /// Runs the chunk whose token this is, for the mail it has now.
+    /// Runs the chunk whose token this is, for mail that it has now.
     #[inline(always)]
     fn run(&mut self, id: CellId, outbox: &mut Outbox) {
         let shared = self.shared;
@@ -136,7 +136,7 @@ impl<'r> Worker<'r> {
         }
         self.instruments.turn_to(chunk, id, cell);
         outbox.chunk = chunk;
-        let left = self.simulated.mix(&mut mail);
+        let left = self.simulated.mix(&mut mail, || cell.mailbox.take_newer());
         if self.handle(chunk, &mut *slot, &mut mail, left, outbox, id) == Chunk::Removed {
             return self.vacate(chunk, id, slot, mail);
         }

@@ -99,7 +99,7 @@ pub(crate) fn end(batch: &mut Vec<u8>, start: usize, lane: Lane, kind: Kind, bes
     let bytes = batch.len() - start;
     let header = bytes as u64 | (beside.len() as u64) << 24 | (lane as u64) << 32 | (kind as u64) << 33;
     batch[start - WORD..start].copy_from_slice(&header.to_ne_bytes());
-    // A word of zeroes and back: how many it takes need not be asked.
+    // A word of zeroes and back: a copy of fixed length needs no loop.
     let padded = batch.len().next_multiple_of(WORD);
     batch.extend_from_slice(&[0; WORD]);
     batch.truncate(padded);

@@ -366,7 +366,7 @@ impl Peer {
     #[inline]
     pub(crate) fn decode<C: Codec>(&self, come: Come, codec: &C) -> Result<C::Packet, Error> {
         match come.whole {
-            None => codec.decode(self.arrivals.last().map_or(&[], |frame| frame.body), VecDeque::new()),
+            None => codec.decode(self.arrivals.last().expect("it was read last").body, VecDeque::new()),
             Some((body, blocks)) => codec.decode(&body, blocks),
         }
     }
