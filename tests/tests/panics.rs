@@ -1,7 +1,7 @@
 //! A handler that panics ends the run once, on all ranks, with an error that says where.
 
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -323,6 +323,12 @@ fn keep(_: &Metadata<'_>, fields: &[(&str, String)]) {
     told().push(fields.iter().map(|(name, value)| format!("{name}={value} ")).collect());
 }
 
+/// Keeps what the runtime warns of from now on, in whichever test.
+fn keep_warnings() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| listen(|metadata| *metadata.level() <= Level::WARN, keep));
+}
+
 /// Waits until the runtime has told what contains all these.
 fn wait_until_told(words: &[&str]) {
     while !told().iter().any(|line| words.iter().all(|word| line.contains(word))) {
@@ -364,7 +370,7 @@ impl Chunk for Waits {
 
 #[test]
 fn a_failure_is_told_when_it_happens_and_so_is_the_handler_that_the_end_waits_for() {
-    listen(|metadata| *metadata.level() <= Level::WARN, keep);
+    keep_warnings();
     let result = within_patience("a handler that waits", || {
         caribou::run(config(2, "none").watchdog(Duration::from_millis(40)), |setup| {
             setup.array(2, |_| Waits);
@@ -383,7 +389,7 @@ fn a_failure_is_told_when_it_happens_and_so_is_the_handler_that_the_end_waits_fo
 
 #[test]
 fn a_rank_without_work_is_not_told_of() {
-    listen(|metadata| *metadata.level() <= Level::WARN, keep);
+    keep_warnings();
     within_patience("a handler that waits beside a rank without work", || {
         caribou::run(config(2, "none").watchdog(Duration::from_millis(400)), |setup| {
             setup.array(2, |_| Lingers);
