@@ -23,8 +23,8 @@
 //! 2. Mail is appended under the lock and taken under the lock; no push is lost between the last look of a run and its
 //!    end, because [`finish`](Mailbox::finish) looks again in the same critical section that makes the chunk Idle.
 //! 3. A push names the chunk it is for; a mailbox that holds another one (or none) refuses it.
-//! 4. Mail that a run leaves unread goes before all that has come since: the next run has it alone. While a chunk runs its
-//!    mailbox has none.
+//! 4. Unread mail, which a run has left or a chunk has brought, goes before all that has come since: the next run has it
+//!    alone. While a chunk runs its mailbox has none.
 //! 5. No user code runs while the lock is held, and no other lock is taken.
 
 use crate::arrays::core::mail::{Letter, Mail};
@@ -50,7 +50,7 @@ enum Gate {
 struct Inner<S, M> {
     owner: ChunkId,
     chunk: Option<S>,
-    /// Mail that a run took and did not handle, in order. It goes before what has come since.
+    /// Mail in order that goes before what has come since: a run took it and did not handle it, or it came with the chunk.
     unread: Mail<M>,
     newest_first: Mail<M>,
     state: State,
@@ -118,16 +118,16 @@ impl<S, M> Mailbox<S, M> {
     }
 
     /// Moves a chunk in, with mail. True if the caller now has its token.
-    pub(crate) fn settle(&self, owner: ChunkId, chunk: S, mut mail: Mail<M>) -> bool {
+    pub(crate) fn settle(&self, owner: ChunkId, chunk: S, mail: Mail<M>) -> bool {
         let ready = !mail.is_empty();
-        self.move_in(owner, chunk, mail.take_reversed(), if ready { State::Ready } else { State::Idle });
+        self.move_in(owner, chunk, mail, if ready { State::Ready } else { State::Idle });
         ready
     }
 
-    fn move_in(&self, owner: ChunkId, chunk: S, newest_first: Mail<M>, state: State) {
+    fn move_in(&self, owner: ChunkId, chunk: S, unread: Mail<M>, state: State) {
         let mut inner = self.inner.lock();
         assert_eq!(inner.state, State::Vacant, "a cell is used by one chunk at a time");
-        let unread = Mail::default();
+        let newest_first = Mail::default();
         *inner = Inner { owner, chunk: Some(chunk), unread, newest_first, state, gate: Gate::Open };
     }
 
@@ -177,10 +177,11 @@ impl<S, M> Mailbox<S, M> {
     /// Ends a run; `rest` is mail that was taken and not handled, and goes first.
     #[inline]
     pub(crate) fn finish(&self, chunk: S, rest: Mail<M>) -> Finished {
+        if !rest.is_empty() {
+            self.leave_unread(rest);
+        }
         self.inner.with(|inner| {
-            debug_assert!(inner.unread.is_empty(), "it was taken first");
             inner.chunk = Some(chunk);
-            inner.unread = rest;
             if inner.gate != Gate::Open {
                 inner.state = State::Idle;
                 return Finished::Held;
@@ -192,6 +193,13 @@ impl<S, M> Mailbox<S, M> {
             inner.state = State::Ready;
             Finished::Token
         })
+    }
+
+    #[inline(never)]
+    fn leave_unread(&self, rest: Mail<M>) {
+        let mut inner = self.inner.lock();
+        debug_assert!(inner.unread.is_empty(), "it was taken first");
+        inner.unread = rest;
     }
 
     /// Takes what has come for a chunk that runs, behind what its run has begun with.
