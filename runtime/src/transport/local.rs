@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
-use super::{PACKETS_IN_A_ROW, Transport};
+use super::Transport;
+use super::turn::Turn;
 use crate::error::Error;
 use crate::ids::Rank;
 
@@ -64,9 +65,8 @@ pub(crate) struct Local<P> {
     /// None where nothing was sent yet.
     outgoing: Vec<Option<Outgoing<P>>>,
     incoming: Vec<(Rank, Consumer<P>)>,
-    /// The ring to look at first, and packets taken from it in a row.
-    next: usize,
-    in_a_row: u32,
+    /// Among the rings.
+    turn: Turn,
     /// Some ring was full: packets wait here.
     waiting: bool,
 }
@@ -81,8 +81,7 @@ impl<P> Local<P> {
             doors: doors.clone(),
             outgoing: doors.iter().map(|_| None).collect(),
             incoming: Vec::new(),
-            next: 0,
-            in_a_row: 0,
+            turn: Turn::default(),
             waiting: false,
         };
         (0..doors.len() as u32).map(transport).collect()
@@ -109,12 +108,6 @@ impl<P> Local<P> {
     #[inline]
     fn called(&self) -> bool {
         self.doors[self.me.index()].new.load(Ordering::Acquire)
-    }
-
-    #[inline]
-    fn turn_to_next(&mut self) {
-        self.in_a_row = 0;
-        self.next = if self.next + 1 == self.incoming.len() { 0 } else { self.next + 1 };
     }
 
     fn flush(&mut self) -> bool {
@@ -179,17 +172,14 @@ impl<P> Transport<P> for Local<P> {
         if self.called() {
             self.take_in();
         }
-        for _ in 0..self.incoming.len() {
-            // Everybody in turn: who sends much must not keep the others from being heard.
-            if self.in_a_row == PACKETS_IN_A_ROW {
-                self.turn_to_next();
-            }
-            let (from, ring) = &mut self.incoming[self.next];
+        let rings = self.incoming.len();
+        for _ in 0..rings {
+            let (from, ring) = &mut self.incoming[self.turn.place()];
             if let Ok(packet) = ring.pop() {
-                self.in_a_row += 1;
+                self.turn.took(rings);
                 return Some(Ok((*from, packet)));
             }
-            self.turn_to_next();
+            self.turn.pass(rings);
         }
         None
     }
@@ -221,6 +211,7 @@ impl<P> Transport<P> for Local<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::turn::PACKETS_IN_A_ROW;
 
     fn connect(ranks: usize) -> Vec<Local<u32>> {
         Local::connect((0..ranks).map(|_| Arc::new(|| {}) as Wake).collect())

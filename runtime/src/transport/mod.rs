@@ -8,14 +8,12 @@ pub(crate) mod mpi;
 #[cfg(any(feature = "mpi", test))]
 mod ring;
 pub(crate) mod sim;
+mod turn;
 
 use std::time::Duration;
 
 use crate::error::Error;
 use crate::ids::Rank;
-
-/// Packets taken from one rank before it is the next one's turn: each costs less if the others are not looked at between.
-const PACKETS_IN_A_ROW: u32 = 32;
 
 /// The way between ranks. Only one thread of a rank calls it: worker 0, or the monitor of a pool.
 ///

@@ -34,8 +34,9 @@ use self::failure::Failure;
 use self::frame::Lane;
 use self::peer::{Look, Peer};
 use self::raw::{Communicator, MpiError, Window, Words};
+use super::Transport;
 use super::ring::{self, Reader, Ring, Writer};
-use super::{PACKETS_IN_A_ROW, Transport};
+use super::turn::Turn;
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::threads::clock::Clock;
@@ -201,9 +202,8 @@ pub(crate) struct Mpi<'l, C: Codec> {
     unseen: Vec<u32>,
     /// Nothing was sent since the last look at what has come.
     looked: bool,
-    /// The peer to look at first, and packets that were taken from it in a row.
-    next: usize,
-    in_a_row: u32,
+    /// Among the peers.
+    turn: Turn,
     /// Some frames wait for room; some bytes are under way.
     waiting: bool,
     transfers: bool,
@@ -225,8 +225,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
             spoken: 0,
             unseen: Vec::new(),
             looked: true,
-            next: 0,
-            in_a_row: 0,
+            turn: Turn::default(),
             waiting: false,
             transfers: false,
             naps: 0,
@@ -287,9 +286,15 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(())
     }
 
-    /// The peer for which freight is loaded next, if some waits and there is room for it: who has most to load, so that
-    /// nobody is last with all of it.
+    /// The peer for which freight is loaded next, if some waits and there is room for it.
+    #[inline]
     fn next_to_load(&self) -> Option<usize> {
+        if self.freight_waits == 0 { None } else { self.most_to_load() }
+    }
+
+    /// Who has most to load, so that nobody is last with all of it.
+    #[inline(never)]
+    fn most_to_load(&self) -> Option<usize> {
         let takes = |&to: &usize| self.links.peers[to].as_ref().is_some_and(Peer::takes_freight);
         let waits = |&to: &usize| !self.freight[to].is_empty();
         (0..self.freight.len()).filter(waits).filter(takes).max_by_key(|&to| self.freight[to].len())
@@ -298,12 +303,11 @@ impl<'l, C: Codec> Mpi<'l, C> {
     /// Loads the next packet of freight. One at a time: it may be long, and messages may come meanwhile.
     #[inline]
     fn load_freight(&mut self) -> Result<(), Failure> {
-        if self.freight_waits == 0 { Ok(()) } else { self.load_one() }
+        self.next_to_load().map_or(Ok(()), |to| self.load_for(to))
     }
 
     #[inline(never)]
-    fn load_one(&mut self) -> Result<(), Failure> {
-        let Some(to) = self.next_to_load() else { return Ok(()) };
+    fn load_for(&mut self, to: usize) -> Result<(), Failure> {
         let packet = self.freight[to].pop_front().expect("some wait");
         self.freight_waits -= 1;
         self.with_peer(to as u32, |peer, codec, now_ns, communicator| {
@@ -382,13 +386,14 @@ impl<'l, C: Codec> Mpi<'l, C> {
             freights_turn: self.looks.is_multiple_of(FREIGHT_EVERY),
             freight_in_one_go: self.looks.wrapping_sub(self.spoken) > TALK_LOOKS,
         };
+        let peers = self.links.peers.len();
         if look.freights_turn {
             // That of all peers: who speaks without a pause must not keep the others' from coming on.
-            self.turn_to_next();
+            self.turn.pass(peers);
         }
-        for _ in 0..self.links.peers.len() {
-            match self.next_of(self.next, look) {
-                None => self.turn_to_next(),
+        for _ in 0..peers {
+            match self.next_of(self.turn.place(), look) {
+                None => self.turn.pass(peers),
                 some => return some,
             }
         }
@@ -426,22 +431,16 @@ impl<'l, C: Codec> Mpi<'l, C> {
             self.transfers |= peer.transfers() | peer.pay_grant(&links.communicator)?;
         }
         self.naps = 0;
-        self.in_a_row += 1;
-        // Behind a chunk, which takes long to come, others may have waited.
-        if self.in_a_row == PACKETS_IN_A_ROW || lane == Lane::Freight {
-            self.turn_to_next();
-        }
-        if lane == Lane::Express {
-            self.spoken = self.looks;
+        let peers = links.peers.len();
+        match lane {
+            Lane::Express => {
+                self.turn.took(peers);
+                self.spoken = self.looks;
+            }
+            // Behind a chunk, which takes long to come, others may have waited.
+            Lane::Freight => self.turn.pass(peers),
         }
         if lane == Lane::Freight || look.freights_turn { self.load_freight() } else { Ok(()) }
-    }
-
-    /// Everybody in turn: who sends much must not keep the others from being heard.
-    #[inline]
-    fn turn_to_next(&mut self) {
-        self.in_a_row = 0;
-        self.next = if self.next + 1 == self.links.peers.len() { 0 } else { self.next + 1 };
     }
 
     #[cold]
@@ -499,7 +498,7 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
 
     fn ready(&mut self) -> bool {
         let batches = self.links.batches.as_mut().map_or(Ok(false), Waiting::ready);
-        let mut ready = batches.unwrap_or(true) || (self.freight_waits > 0 && self.next_to_load().is_some());
+        let mut ready = batches.unwrap_or(true) || self.next_to_load().is_some();
         for peer in self.links.peers.iter_mut().flatten() {
             ready = ready || peer.ready(&self.links.communicator).unwrap_or(true);
         }
