@@ -191,7 +191,6 @@ impl Worker<'_> {
             let Some(packet) = self.gateway.poll() else { break };
             any = true;
             match packet {
-                Ok((_, Packet::Message(envelope))) => self.receive_message(envelope, blanks),
                 Ok((from, packet)) => {
                     // A chunk takes long to come: nobody who has work by now waits for the next.
                     let is_chunk = matches!(packet, Packet::Arrive(_));
@@ -207,13 +206,17 @@ impl Worker<'_> {
     }
 
     /// A packet of another rank has arrived.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn receive(&mut self, from: Rank, packet: Packet, blanks: &mut Blanks) {
-        let packet = match packet {
-            Packet::Message(envelope) => return self.receive_message(envelope, blanks),
-            other => other,
-        };
         tracing::trace!(hop = 3, "Transport::poll");
+        match packet {
+            Packet::Message(envelope) => self.receive_message(envelope, blanks),
+            other => self.receive_other(from, other),
+        }
+    }
+
+    #[inline(never)]
+    fn receive_other(&mut self, from: Rank, packet: Packet) {
         let packet = self.welcome(packet);
         let (shared, marks) = (self.shared, matches!(packet, Packet::Mark { .. }));
         self.with_core(|core, now_ns, out| {
@@ -227,7 +230,6 @@ impl Worker<'_> {
     /// The short way for what comes most often.
     #[inline]
     fn receive_message(&mut self, envelope: Envelope, blanks: &mut Blanks) {
-        tracing::trace!(hop = 3, "Transport::poll");
         let Envelope { to, delivery, epoch } = envelope;
         let mut core = self.shared.plane.lock();
         let mut unread = Some(blanks.write(to, delivery.from, delivery.bytes, || delivery.payload));

@@ -78,9 +78,7 @@ impl Departures {
     /// leave first.
     #[inline]
     pub(crate) fn begin(&mut self, now_ns: u64) -> Option<(&mut Vec<u8>, usize)> {
-        if self.open.is_some() {
-            self.take_back();
-        }
+        self.take_back();
         if self.is_full() {
             return None;
         }
@@ -104,9 +102,13 @@ impl Departures {
     }
 
     /// Takes back a frame that was not ended: on purpose, or because its encoding panicked. Returns its body.
-    #[cold]
+    #[inline]
     pub(crate) fn take_back(&mut self) -> Vec<u8> {
-        let Some(start) = self.open.take() else { return Vec::new() };
+        self.open.take().map_or_else(Vec::new, |start| self.cut_off(start))
+    }
+
+    #[cold]
+    fn cut_off(&mut self, start: usize) -> Vec<u8> {
         let body = self.batch.split_off(start);
         self.batch.truncate(start - WORD);
         if self.ages() && self.batch.len() == WORD {
@@ -136,9 +138,7 @@ impl Departures {
         taken: impl FnOnce() -> u64,
         communicator: &Communicator,
     ) -> Result<bool, MpiError> {
-        if self.open.is_some() {
-            self.take_back();
-        }
+        self.take_back();
         if self.batch.is_empty() {
             return Ok(true);
         }
