@@ -13,18 +13,22 @@
 //! |---|---|---|
 //! | AWAKE | the sleeper after a park; a waker that will unpark it | looks for work, or will |
 //! | PARKED | the sleeper before its last look | must be unparked after work was made visible |
-
+//!
+//! # Who pays for the fences
+//! A waker's costs as much as a message, since it waits until the line that was written has come from the reader's cache,
+//! and sleepers are few. So where the kernel can make all threads that may wake fence at once (`membarrier`), the sleeper
+//! asks for that, and wakers only keep the compiler from changing their order: a fence that falls between a waker's two
+//! halves does what both fences do. Loom, which knows no such kernel, tries the fences of both.
 //!
 //! # Beds outside of the process
 //! Ranks that are processes of one host wake each other: the state of a worker 0 then lies in memory that they share
 //! ([`share`](Sleeper::share)), and the sleeper waits there (a futex) rather than in its thread's own parking place.
-//! The protocol is the same, but for who pays for the fences. A waker's costs as much as a message, since it waits until
-//! the line that was written has come from the reader's cache, and sleepers are few. So where the kernel can make all
-//! processes of the job fence at once (`membarrier`), the sleeper asks for that, and wakers only keep the compiler from
-//! changing their order: a fence that falls between a waker's two halves does what both fences do.
 
 use std::sync::OnceLock;
+use std::sync::atomic::compiler_fence;
 use std::time::Duration;
+
+use rustix::thread::{MembarrierCommand, membarrier};
 
 use super::sync::{AtomicU32, Ordering, fence};
 
@@ -36,9 +40,40 @@ use std::thread::{self, Thread};
 const AWAKE: u32 = 0;
 const PARKED: u32 = 1;
 
+/// Who fences between the halves of the race.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fences {
+    /// Sleeper and waker, each for itself.
+    Both,
+    /// The sleeper, for all.
+    Sleeper,
+}
+
+impl Fences {
+    /// Those of the threads of this process.
+    pub(crate) fn of_threads() -> Fences {
+        static FENCES: OnceLock<Fences> = OnceLock::new();
+        *FENCES.get_or_init(|| {
+            let registered = membarrier(MembarrierCommand::RegisterPrivateExpedited);
+            let tried = registered.and_then(|()| membarrier(MembarrierCommand::PrivateExpedited));
+            if tried.is_ok() && !cfg!(loom) { Fences::Sleeper } else { Fences::Both }
+        })
+    }
+
+    /// The fence of a waker.
+    #[inline]
+    pub(crate) fn pass_as_waker(self) {
+        match self {
+            Fences::Both => fence(Ordering::SeqCst),
+            Fences::Sleeper => compiler_fence(Ordering::SeqCst),
+        }
+    }
+}
+
 /// One worker's bed.
 pub(crate) struct Sleeper {
     state: AtomicU32,
+    fences: Fences,
     thread: OnceLock<Thread>,
     #[cfg(feature = "mpi")]
     shared: OnceLock<Box<dyn SharedBed>>,
@@ -48,6 +83,7 @@ impl Sleeper {
     pub(crate) fn new() -> Sleeper {
         Sleeper {
             state: AtomicU32::new(AWAKE),
+            fences: Fences::of_threads(),
             thread: OnceLock::new(),
             #[cfg(feature = "mpi")]
             shared: OnceLock::new(),
@@ -72,7 +108,8 @@ impl Sleeper {
     /// [called](Self::is_called). Then, or with a false, it must [`rise`](Self::rise).
     pub(crate) fn lie_down(&self, work: impl FnOnce() -> bool) -> bool {
         self.state().store(PARKED, Ordering::Relaxed);
-        self.fence();
+        fence(Ordering::SeqCst);
+        self.fence_for_wakers();
         !work()
     }
 
@@ -86,9 +123,11 @@ impl Sleeper {
         self.state().load(Ordering::Relaxed) == AWAKE
     }
 
-    /// Wakes the worker if it is parked. To be called after the work was made visible. About 10 ns if it is awake.
+    /// Wakes the worker if it is parked. To be called after the work was made visible. A few ns if it is awake, where the
+    /// sleeper fences.
     #[inline]
     pub(crate) fn wake(&self) -> bool {
+        self.fences.pass_as_waker();
         if !calls(self.state()) {
             return false;
         }
@@ -102,16 +141,17 @@ impl Sleeper {
     }
 }
 
-/// The waker's half of the race: whether there is somebody to be woken, which is then nobody else's task.
+/// What a waker does after its fence: whether there is somebody to be woken, which is then nobody else's task.
 #[inline]
 fn calls(state: &AtomicU32) -> bool {
-    fence(Ordering::SeqCst);
-    calls_after_fence(state)
+    state.load(Ordering::Relaxed) == PARKED && state.swap(AWAKE, Ordering::Relaxed) == PARKED
 }
 
-#[inline]
-fn calls_after_fence(state: &AtomicU32) -> bool {
-    state.load(Ordering::Relaxed) == PARKED && state.swap(AWAKE, Ordering::Relaxed) == PARKED
+/// Lets all threads of this process fence, where wakers do not.
+fn fence_threads(fences: Fences) {
+    if fences == Fences::Sleeper {
+        membarrier(MembarrierCommand::PrivateExpedited).expect("it was tried");
+    }
 }
 
 #[cfg(not(feature = "mpi"))]
@@ -121,8 +161,8 @@ impl Sleeper {
         &self.state
     }
 
-    fn fence(&self) {
-        fence(Ordering::SeqCst);
+    fn fence_for_wakers(&self) {
+        fence_threads(self.fences);
     }
 
     fn sleep(&self, timeout: Option<Duration>) {
@@ -144,15 +184,12 @@ fn park_thread(_timeout: Option<Duration>) {
 }
 
 #[cfg(feature = "mpi")]
-pub(crate) use shared::{Fences, SharedBed, rouse, wake_at};
+pub(crate) use shared::{SharedBed, rouse, wake_at};
 
 #[cfg(feature = "mpi")]
 mod shared {
-    use super::{
-        AtomicU32, Duration, Ordering, PARKED, Sleeper, calls, calls_after_fence, fence, park_thread,
-    };
+    use super::{AtomicU32, Duration, Fences, Ordering, PARKED, Sleeper, calls, fence_threads, park_thread};
     use rustix::thread::{MembarrierCommand, futex, membarrier};
-    use std::sync::atomic::compiler_fence;
 
     /// A state in memory that other processes see too.
     pub(crate) trait SharedBed: Send + Sync {
@@ -160,17 +197,8 @@ mod shared {
         fn fences(&self) -> Fences;
     }
 
-    /// Who fences between the halves of the race, in all processes that share beds.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(crate) enum Fences {
-        /// Sleeper and waker, each for itself.
-        Both,
-        /// The sleeper, for all.
-        Sleeper,
-    }
-
     impl Fences {
-        /// Lets sleepers fence in this process. False where the kernel does not.
+        /// Lets sleepers of other processes fence in this one. False where the kernel does not.
         pub(crate) fn register() -> bool {
             let registered = membarrier(MembarrierCommand::RegisterGlobalExpedited);
             registered.and_then(|()| membarrier(MembarrierCommand::GlobalExpedited)).is_ok()
@@ -188,10 +216,14 @@ mod shared {
             self.shared.get().map_or(&self.state, |bed| bed.state())
         }
 
-        pub(super) fn fence(&self) {
-            fence(Ordering::SeqCst);
-            if self.shared.get().is_some_and(|bed| bed.fences() == Fences::Sleeper) {
-                membarrier(MembarrierCommand::GlobalExpedited).expect("it was tried when all agreed on it");
+        pub(super) fn fence_for_wakers(&self) {
+            match self.shared.get().map(|bed| bed.fences()) {
+                // Those of this process too.
+                Some(Fences::Sleeper) => {
+                    membarrier(MembarrierCommand::GlobalExpedited)
+                        .expect("it was tried when all agreed on it");
+                }
+                Some(Fences::Both) | None => fence_threads(self.fences),
             }
         }
 
@@ -217,14 +249,8 @@ mod shared {
     /// [`Sleeper::wake`] for the worker 0 of another process.
     #[inline]
     pub(crate) fn wake_at(state: &AtomicU32, fences: Fences) {
-        let calls = match fences {
-            Fences::Both => calls(state),
-            Fences::Sleeper => {
-                compiler_fence(Ordering::SeqCst);
-                calls_after_fence(state)
-            }
-        };
-        if calls {
+        fences.pass_as_waker();
+        if calls(state) {
             rouse(state);
         }
     }

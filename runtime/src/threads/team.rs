@@ -2,14 +2,14 @@
 //!
 //! # The race
 //! A worker that parks counts itself as parked and then looks for work once more; one that has put a token on its own
-//! queue then looks whether anybody is parked. As in [`sleep`](super::sleep), a sequentially consistent fence lies between
-//! the two halves on both sides, so at least one of them sees the other: a token that could be stolen wakes somebody who
+//! queue then looks whether anybody is parked. As in [`sleep`](super::sleep), whose fences these are too, a sequentially
+//! consistent fence lies between the two halves on both sides, so at least one of them sees the other: a token that could be stolen wakes somebody who
 //! can. (The token would not be lost, but its owner may be in a long handler.)
 
 use std::time::Duration;
 
-use super::sleep::Sleeper;
-use super::sync::{AtomicBool, AtomicU64, Ordering, fence};
+use super::sleep::{Fences, Sleeper};
+use super::sync::{AtomicBool, AtomicU64, Ordering};
 
 /// The workers of one rank, as far as they sleep.
 pub(crate) struct Team {
@@ -17,12 +17,18 @@ pub(crate) struct Team {
     /// Workers that are parked, or about to be.
     parked: AtomicU64,
     stop: AtomicBool,
+    fences: Fences,
 }
 
 impl Team {
     pub(crate) fn new(workers: u32) -> Team {
         let sleepers = (0..workers).map(|_| Sleeper::new()).collect();
-        Team { sleepers, parked: AtomicU64::new(0), stop: AtomicBool::new(false) }
+        Team {
+            sleepers,
+            parked: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            fences: Fences::of_threads(),
+        }
     }
 
     pub(crate) fn stopped(&self) -> bool {
@@ -45,7 +51,7 @@ impl Team {
     /// worker has nobody to wake and does not get here.
     #[inline]
     pub(crate) fn wake_one(&self, me: u32) {
-        fence(Ordering::SeqCst);
+        self.fences.pass_as_waker();
         if self.parked.load(Ordering::Relaxed) > 0 {
             let others = self.sleepers.iter().enumerate().filter(|&(worker, _)| worker != me as usize);
             let _ = others.into_iter().any(|(_, sleeper)| sleeper.wake());
