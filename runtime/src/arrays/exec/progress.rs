@@ -188,27 +188,27 @@ impl Worker<'_> {
         // What comes is decoded by user code, which may panic.
         self.instruments.take_in_hand(InHand::nothing("a packet"));
         for _ in 0..packets_max {
-            let Some(packet) = self.gateway.poll() else { break };
-            any = true;
-            match packet {
-                Ok((from, packet)) => {
+            // A message is taken where it lies: it is long to move.
+            match self.gateway.poll() {
+                None => break,
+                Some(Ok((_, Packet::Message(envelope)))) => self.receive_message(envelope, blanks),
+                Some(Ok((from, packet))) => {
                     // A chunk takes long to come: nobody who has work by now waits for the next.
                     let is_chunk = matches!(packet, Packet::Arrive(_));
                     self.receive(from, packet, blanks);
                     if is_chunk {
-                        break;
+                        return true;
                     }
                 }
-                Err(error) => self.fail(error),
+                Some(Err(error)) => self.fail(error),
             }
+            any = true;
         }
         any
     }
 
     /// A packet of another rank has arrived.
-    #[inline]
     pub(crate) fn receive(&mut self, from: Rank, packet: Packet, blanks: &mut Blanks) {
-        tracing::trace!(hop = 3, "Transport::poll");
         match packet {
             Packet::Message(envelope) => self.receive_message(envelope, blanks),
             other => self.receive_other(from, other),
@@ -230,6 +230,7 @@ impl Worker<'_> {
     /// The short way for what comes most often.
     #[inline]
     fn receive_message(&mut self, envelope: Envelope, blanks: &mut Blanks) {
+        tracing::trace!(hop = 3, "Transport::poll");
         let Envelope { to, delivery, epoch } = envelope;
         let mut core = self.shared.plane.lock();
         let mut unread = Some(blanks.write(to, delivery.from, delivery.bytes, || delivery.payload));

@@ -108,16 +108,18 @@ impl Worker<'_> {
         letter: Box<Letter>,
         blanks: &mut Blanks,
     ) {
-        let (to, delivery) = (letter.to, blanks.read(letter));
-        let Route::There(rank) = route else { return core.rank.location.stash(to, delivery) };
-        let (epoch, sent) = core.rank.message_sent(rank, delivery.bytes);
-        let message = Packet::Message(Envelope { to, delivery, epoch });
+        let Route::There(rank) = route else {
+            return core.rank.location.stash(letter.to, blanks.read(letter));
+        };
+        let (epoch, sent) = core.rank.message_sent(rank, letter.message.bytes);
+        // Made where it is handed over: it is long to move.
+        let message = || Packet::Message(Envelope { to: letter.to, delivery: blanks.read(letter), epoch });
         if self.gateway.drives() && !core.has_outbound() {
             drop(core);
             tracing::trace!(hop = 3, "Transport::send");
-            self.gateway.hand_over(rank, message);
+            self.gateway.hand_over(rank, message());
         } else {
-            self.gateway.transmit(&mut core, rank, message);
+            self.gateway.transmit(&mut core, rank, message());
             drop(core);
             self.gateway.hand_over_all();
         }
