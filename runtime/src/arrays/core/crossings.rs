@@ -19,21 +19,23 @@ use super::tree::Tree;
 use crate::ids::Rank;
 
 /// The routes under which a message was sent: one bit of the number of switches before.
+///
+/// A word, for it is moved with messages, word by word: a byte that was just written is slow to read as part of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Epoch(bool);
+pub(crate) struct Epoch(u64);
 
 impl Epoch {
     /// The next one, and as far as anybody can tell the one before.
     fn other(self) -> Epoch {
-        Epoch(!self.0)
+        Epoch(self.0 ^ 1)
     }
 
     pub(crate) fn bit(self) -> u8 {
-        self.0.into()
+        self.0 as u8
     }
 
     pub(crate) fn of_bit(bit: u8) -> Epoch {
-        Epoch(bit & 1 == 1)
+        Epoch(u64::from(bit) & 1)
     }
 }
 
@@ -129,8 +131,8 @@ impl Crossings {
 mod tests {
     use super::*;
 
-    const OLD: Epoch = Epoch(false);
-    const NEW: Epoch = Epoch(true);
+    const OLD: Epoch = Epoch(0);
+    const NEW: Epoch = Epoch(1);
 
     fn counts(all: &[(u32, u64)]) -> Counts {
         Counts(all.iter().map(|&(rank, messages)| (Rank(rank), messages)).collect())

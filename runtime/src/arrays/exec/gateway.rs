@@ -75,21 +75,31 @@ impl<'r> Gateway<'r> {
         }
     }
 
-    /// A packet that cannot be encoded ends the run as soon as the worker is back from what it does.
-    #[inline]
-    pub(crate) fn hand_over(&mut self, to: Rank, packet: Packet) {
-        let Some(transport) = &mut self.transport else { return };
+    /// The same of one packet, which goes through the wire format where a run asks for that.
+    fn hand_over(&mut self, to: Rank, packet: Packet) {
         // Messages between chunks have been there and back before they were routed.
         let crossed = || matches!(&packet, Packet::Message(envelope) if envelope.delivery.from.number > 0);
-        let sent = match &self.shared.wire {
-            Some(codec) if !crossed() => {
-                codec.round_trip(packet).and_then(|packet| transport.send(to, packet))
-            }
-            _ => transport.send(to, packet),
-        };
-        if let Err(error) = sent {
-            self.failed.get_or_insert(error);
+        match &self.shared.wire {
+            Some(codec) if !crossed() => match codec.round_trip(packet) {
+                Ok(packet) => self.send(to, packet),
+                Err(error) => self.fails(error),
+            },
+            _ => self.send(to, packet),
         }
+    }
+
+    /// A packet that cannot be encoded ends the run as soon as the worker is back from what it does.
+    #[inline]
+    pub(crate) fn send(&mut self, to: Rank, packet: Packet) {
+        let Some(transport) = &mut self.transport else { return };
+        if let Err(error) = transport.send(to, packet) {
+            self.fails(error);
+        }
+    }
+
+    #[cold]
+    fn fails(&mut self, error: Error) {
+        self.failed.get_or_insert(error);
     }
 
     /// Takes the error of a packet that could not be sent.

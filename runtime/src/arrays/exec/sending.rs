@@ -117,7 +117,7 @@ impl Worker<'_> {
         if self.gateway.drives() && !core.has_outbound() {
             drop(core);
             tracing::trace!(hop = 3, "Transport::send");
-            self.gateway.hand_over(rank, message());
+            self.gateway.send(rank, message());
         } else {
             self.gateway.transmit(&mut core, rank, message());
             drop(core);
