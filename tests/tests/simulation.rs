@@ -8,6 +8,8 @@
 //!
 //! 200 seeds by default; `SEEDS=10000` runs as many. A failure prints the seed and the command that repeats it.
 
+#[path = "simulation/joining.rs"]
+mod joining;
 #[path = "simulation/pools.rs"]
 mod pools;
 #[path = "simulation/pressure.rs"]

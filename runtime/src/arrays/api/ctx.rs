@@ -418,7 +418,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// Reductions are numbered by each
     /// chunk's own count: the k-th call here meets the k-th call of every other chunk, and all must agree in tag, reducer,
     /// target and length. Several may be under way. A chunk that was inserted joins at the reduction its parent
-    /// contributes to next; one that is removed leaves at its own next one.
+    /// contributes to next, and does not hear the results of those before with [`Target::All`]; one that is removed leaves at
+    /// its own next one.
     ///
     /// # Panics
     /// If values of a type of one's own ([`Reducer::Own`]) are to be told by [`Target::Scan`]: no value is neutral to them,

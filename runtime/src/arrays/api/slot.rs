@@ -93,7 +93,8 @@ impl<C: Chunk> Slot<C> {
         let from = &delivery.from;
         let message = match &mut delivery.payload {
             Payload::Encoded(bytes) => decode_message::<C>(&std::mem::take(bytes))?,
-            Payload::Reduced { tag, values } => {
+            Payload::Reduced { number: Some(number), .. } if *number < self.passport.joined => return Ok(()),
+            Payload::Reduced { tag, values, .. } => {
                 handler.outlet.note("reduced", self.passport.syncs.next, from);
                 let message = C::reduced(*tag, Values::clone(values));
                 handler.outlet.keeps();

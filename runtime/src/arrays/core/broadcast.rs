@@ -81,7 +81,9 @@ impl Broadcasts {
 pub(crate) fn again(delivery: &Delivery) -> Delivery {
     let payload = match &delivery.payload {
         Payload::Encoded(bytes) => Payload::Encoded(bytes.clone()),
-        Payload::Reduced { tag, values } => Payload::Reduced { tag: *tag, values: values.clone() },
+        Payload::Reduced { tag, values, number } => {
+            Payload::Reduced { tag: *tag, values: values.clone(), number: *number }
+        }
         Payload::Start => Payload::Start,
         Payload::Resume => Payload::Resume,
         Payload::Value(_) => unreachable!("broadcasts are encoded when they are sent"),

@@ -22,8 +22,9 @@ pub(crate) type Value = SmallBox<dyn Any + Send, S4>;
 pub(crate) enum Payload {
     /// A message, encoded; shared, because a broadcast delivers one encoding to many chunks.
     Encoded(#[serde(with = "crate::wire::bulk")] Arc<[u8]>),
-    /// The result of a reduction; `Chunk::reduced` makes it a message.
-    Reduced { tag: u32, values: Arc<Values> },
+    /// The result of a reduction; `Chunk::reduced` makes it a message. With the number of the reduction where it is told to
+    /// all of its array: who joined later had no part in it, and is not told.
+    Reduced { tag: u32, values: Arc<Values>, number: Option<u64> },
     /// The chunk's first delivery.
     Start,
     /// The first delivery after a sync.

@@ -59,6 +59,8 @@ pub(crate) enum Effect {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Passport {
     pub(crate) reductions: Membership,
+    /// The first reduction that it has a part in.
+    pub(crate) joined: u64,
     pub(crate) syncs: Membership,
     /// A word for the many that are of no section.
     pub(crate) sections: Option<Box<SectionCounts>>,

@@ -363,7 +363,7 @@ impl RankCore {
             }
         }
         for SectionResult { keys, agreement, values } in finished {
-            self.tell(array, Some(&keys), agreement, values, out);
+            self.tell(array, Over::Section(&keys), agreement, values, out);
         }
     }
 
@@ -573,24 +573,27 @@ impl RankCore {
         if self.tree.rank != ROOT {
             return;
         }
-        while let Some(Finished { array, agreement, values }) = self.reductions.finish(array) {
-            self.tell(array, None, agreement, values, out);
+        while let Some(Finished { array, sequence, agreement, values }) = self.reductions.finish(array) {
+            self.tell(array, Over::All(sequence), agreement, values, out);
         }
     }
 
-    /// Tells the result of a reduction over an array, or over a section of these chunks.
+    /// Tells the result of a reduction.
     fn tell(
         &mut self,
         array: ArrayId,
-        section: Option<&[u64]>,
+        over: Over<'_>,
         agreement: Agreement,
         values: Arc<Values>,
         out: &mut Actions,
     ) {
         let Agreement { tag, reducer, goal } = agreement;
-        match (goal, section) {
-            (Goal::All, None) => self.announce(array, &result(tag, values), out),
-            (Goal::All, Some(section)) => {
+        match (goal, over) {
+            (Goal::All, Over::All(number)) => {
+                let payload = Payload::Reduced { tag, values, number: Some(number) };
+                self.announce(array, &Delivery::by_runtime(payload), out);
+            }
+            (Goal::All, Over::Section(section)) => {
                 for (rank, keys) in self.by_rank(array, section) {
                     let (values, epoch) = (values.clone(), Epoch::default());
                     self.send(rank, Packet::SectionResult { array, keys, tag, values, epoch }, 0, out);
@@ -741,9 +744,18 @@ impl RankCore {
     }
 }
 
-/// The delivery of a reduction's result.
+/// The chunks of an array that have contributed to a reduction.
+#[derive(Clone, Copy)]
+enum Over<'k> {
+    /// All that take part in the one of this number.
+    All(u64),
+    /// Those of a section.
+    Section(&'k [u64]),
+}
+
+/// The delivery of a reduction's result, to chunks that are known to wait for it.
 fn result(tag: u32, values: Arc<Values>) -> Delivery {
-    Delivery::by_runtime(Payload::Reduced { tag, values })
+    Delivery::by_runtime(Payload::Reduced { tag, values, number: None })
 }
 
 /// An array's name for people.

@@ -315,6 +315,7 @@ fn combine(reducer: Reducer, ours: &mut Values, theirs: Values) -> Result<(), St
 #[derive(Debug, PartialEq)]
 pub(crate) struct Finished {
     pub(crate) array: ArrayId,
+    pub(crate) sequence: u64,
     pub(crate) agreement: Agreement,
     pub(crate) values: Arc<Values>,
 }
@@ -434,7 +435,7 @@ impl Reductions {
             // Leavers alone make a reduction that nobody contributed to: it has no result.
             let combined = pending.and_then(|pending| pending.partial).and_then(|partial| partial.combined);
             let Some((agreement, values)) = combined.map(Combined::finished) else { continue };
-            return Some(Finished { array, agreement, values });
+            return Some(Finished { array, sequence, agreement, values });
         }
     }
 

@@ -23,6 +23,8 @@ pub(crate) struct Instruments<'r> {
     /// The clock of laps.
     ticks: Ticks,
     recorder: Option<Recorder>,
+    /// Accounted for with what comes next: somebody may wait for the answer of the handler that ends it.
+    gap: Option<Gap>,
     speed: Option<Speed>,
     in_hand: InHand,
     /// Where the chunk in hand is: who is charged.
@@ -31,6 +33,12 @@ pub(crate) struct Instruments<'r> {
     at_work: &'r AtWork,
     /// Deliveries handled.
     handled: u64,
+}
+
+/// A time without work: when it ended, and how much of it the worker was parked.
+struct Gap {
+    end_ns: u64,
+    parked_ns: u64,
 }
 
 impl<'r> Instruments<'r> {
@@ -44,6 +52,7 @@ impl<'r> Instruments<'r> {
             meter: (shared.record.measures() || recorder.is_some()).then(|| Meter::new(now_ns)),
             ticks: Ticks::new(&shared.clock),
             recorder,
+            gap: None,
             speed: None,
             in_hand: InHand::nothing("nothing"),
             place: None,
@@ -55,6 +64,7 @@ impl<'r> Instruments<'r> {
     /// The recorder, if a record is kept, for what is not time.
     #[inline]
     pub(crate) fn recorder(&mut self) -> Option<&mut Recorder> {
+        self.settle();
         self.recorder.as_mut()
     }
 
@@ -88,7 +98,7 @@ impl<'r> Instruments<'r> {
     /// The end of the last lap or gap, where handlers are measured.
     #[inline]
     pub(crate) fn last_ns(&self) -> Option<u64> {
-        self.meter.as_ref().map(Meter::last_ns)
+        self.meter.as_ref().map(|meter| self.gap.as_ref().map_or(meter.last_ns(), |gap| gap.end_ns))
     }
 
     /// The same, or the time now where handlers are not measured.
@@ -177,6 +187,7 @@ impl<'r> Instruments<'r> {
     /// The same, where time is measured.
     #[inline(never)]
     fn measure_lap(&mut self) {
+        self.settle();
         let (Some(meter), Some((id, cell))) = (&mut self.meter, self.place) else { return };
         let now_ns = self.ticks.now_ns(&self.shared.clock);
         let wall_ns = meter.lap(id, now_ns);
@@ -192,6 +203,7 @@ impl<'r> Instruments<'r> {
     /// Reads the CPU clock and corrects what was charged since it was read last.
     #[cold]
     pub(crate) fn close_batch(&mut self) {
+        self.settle();
         if let Some(recorder) = self.recorder.as_mut().filter(|recorder| recorder.keeps_events()) {
             recorder.encode();
             self.skip(Part::Flush, SyncId(0));
@@ -217,6 +229,7 @@ impl<'r> Instruments<'r> {
     /// Records the handler that is running up to now: what follows in its time is something else.
     #[cold]
     pub(crate) fn interrupt(&mut self) {
+        self.settle();
         if let Some(recorder) = self.recorder.as_mut().filter(|_| self.in_hand.running) {
             self.in_hand.record(recorder, self.shared.clock.now_ns());
         }
@@ -225,6 +238,7 @@ impl<'r> Instruments<'r> {
 
     /// Counts the time since the last reading as the runtime's own.
     pub(crate) fn skip(&mut self, part: Part, sync: SyncId) {
+        self.settle();
         let now_ns = self.shared.clock.now_ns();
         if let Some(meter) = &mut self.meter {
             meter.skip(now_ns);
@@ -236,6 +250,7 @@ impl<'r> Instruments<'r> {
 
     /// The same, of packets that were taken: they are counted with what was going on.
     pub(crate) fn skip_packets(&mut self) {
+        self.settle();
         let Some(meter) = &mut self.meter else { return };
         let now_ns = self.ticks.now_ns(&self.shared.clock);
         meter.skip(now_ns);
@@ -246,16 +261,34 @@ impl<'r> Instruments<'r> {
 
     /// There was nothing to do since the last slice, of which the worker was parked for so long.
     pub(crate) fn idle(&mut self, parked_ns: u64) {
-        let Some(meter) = &mut self.meter else { return };
-        let now_ns = self.ticks.now_ns(&self.shared.clock);
-        meter.gap(now_ns, parked_ns);
+        self.settle();
+        if self.meter.is_some() {
+            self.gap = Some(Gap { end_ns: self.ticks.now_ns(&self.shared.clock), parked_ns });
+        }
+    }
+
+    /// Accounts for a time without work that has ended.
+    #[inline]
+    fn settle(&mut self) {
+        if self.gap.is_some() {
+            self.settle_gap();
+        }
+    }
+
+    #[inline(never)]
+    fn settle_gap(&mut self) {
+        let (Some(Gap { end_ns, parked_ns }), Some(meter)) = (self.gap.take(), &mut self.meter) else {
+            return;
+        };
+        meter.gap(end_ns, parked_ns);
         if let Some(recorder) = &mut self.recorder {
-            recorder.idle(now_ns);
+            recorder.idle(end_ns);
         }
     }
 
     /// The program tells something about the handler that is running.
     pub(crate) fn tell(&mut self, event: UserEvent) {
+        self.settle();
         if let Some(recorder) = &mut self.recorder {
             recorder.tell(self.in_hand.chunk, event, self.shared.clock.now_ns());
         }
@@ -304,6 +337,7 @@ impl<'r> Instruments<'r> {
 
     /// The worker leaves: what it has put by goes to the record.
     pub(crate) fn finish(&mut self) {
+        self.settle();
         if let Some(recorder) = &mut self.recorder {
             recorder.finish();
         }

@@ -288,7 +288,8 @@ impl<'r> Worker<'r> {
                 }
                 Effect::Insert { key, slot: mut child } => {
                     let passport = slot.passport();
-                    child.passport().reductions = passport.reductions.child();
+                    let reductions = passport.reductions.child();
+                    (child.passport().reductions, child.passport().joined) = (reductions, reductions.next);
                     child.passport().syncs = passport.syncs.child();
                     let chunk = ChunkId { array: chunk.array, key };
                     let (cargo, mail, epoch) = (Cargo::Live(child), Vec::new(), Epoch::default());
