@@ -10,7 +10,7 @@ pub(crate) mod codec;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bincode::enc::write::Writer;
-use bincode::error::EncodeError;
+use bincode::error::{DecodeError, EncodeError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -39,7 +39,7 @@ pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, WireError> {
 #[inline]
 pub(crate) fn encode_into<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Result<(), WireError> {
     bincode::serde::encode_into_writer(value, Append(bytes), bincode::config::standard())
-        .map_err(|why| WireError(why.to_string()))
+        .map_err(|why| WireError(unwritable(why)))
 }
 
 /// The length of a value's encoding, except for numbers that [`bulk`](crate::bulk) would put beside it; 0 if it fails.
@@ -98,22 +98,36 @@ pub(crate) fn decode<T: DeserializeOwned>(mut bytes: &[u8]) -> Result<T, WireErr
     if bytes.is_empty() {
         Ok(value)
     } else {
-        Err(unreadable(&format!("{} bytes left over of {length}", bytes.len())))
+        Err(unreadable(DecodeError::OtherString(format!("{} bytes left over of {length}", bytes.len()))))
     }
 }
 
 /// Decodes the first value in `bytes`, which becomes what follows it.
 #[inline]
 pub(crate) fn decode_first<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, WireError> {
-    let (value, used) = bincode::serde::borrow_decode_from_slice(bytes, bincode::config::standard())
-        .map_err(|why| unreadable(&why.to_string()))?;
+    let (value, used) =
+        bincode::serde::borrow_decode_from_slice(bytes, bincode::config::standard()).map_err(unreadable)?;
     *bytes = &bytes[used..];
     Ok(value)
 }
 
+/// The reason why a value is not encoded. What its `Serialize` says is in its own words.
+#[cold]
+fn unwritable(why: EncodeError) -> String {
+    match why {
+        EncodeError::OtherString(why) => why,
+        why => why.to_string(),
+    }
+}
+
 /// The error of bytes that cannot be read. Nearly always the types do not say the same to serde both ways.
 #[cold]
-fn unreadable(why: &str) -> WireError {
+fn unreadable(why: DecodeError) -> WireError {
+    // What a `Deserialize` of the program says is in its own words.
+    let why = match why {
+        DecodeError::OtherString(why) => why,
+        why => why.to_string(),
+    };
     WireError(format!(
         "{why}; the encoding has neither names nor types, so serde's `untagged`, `tag`, `flatten` and \
          `skip_serializing_if` do not work with it"
@@ -152,6 +166,25 @@ mod tests {
             let said = error.expect("it cannot be read").to_string();
             assert!(said.contains("`untagged`") && said.contains("`skip_serializing_if`"), "{said}");
         }
+    }
+
+    #[test]
+    fn what_a_type_of_the_program_says_is_told_in_its_words() {
+        struct Refused;
+        impl Serialize for Refused {
+            fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+                Err(serde::ser::Error::custom("no words for 50"))
+            }
+        }
+        impl<'de> serde::Deserialize<'de> for Refused {
+            fn deserialize<D: serde::Deserializer<'de>>(_: D) -> Result<Refused, D::Error> {
+                Err(serde::de::Error::custom("nothing from 50"))
+            }
+        }
+        let written = encode(&Refused).expect_err("it refuses").to_string();
+        assert_eq!(written, "no words for 50");
+        let read = decode::<Refused>(&[]).err().expect("it refuses").to_string();
+        assert!(read.starts_with("nothing from 50;"), "{read}");
     }
 
     #[test]

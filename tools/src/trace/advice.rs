@@ -44,8 +44,9 @@ pub(crate) struct Symptoms {
     pub(crate) moving: usize,
     /// From sync to sync: time of phases with an imbalance above [`UNEVEN`], over that until the last sync.
     pub(crate) uneven: f64,
-    /// The rank that made most of that.
+    /// The rank that made most of that, and whether what is said of it was in another phase than the worst.
     pub(crate) slowest: Option<Slowest>,
+    pub(crate) slowest_elsewhere: bool,
     /// The sync from which on phases were even, if that was the greater part of them.
     pub(crate) mended: Option<u64>,
     /// The worst imbalance of all phases.
@@ -141,7 +142,8 @@ fn uneven(symptoms: &Symptoms) -> Option<String> {
     else {
         return Some(format!("{when}{cure}"));
     };
-    let had = format!("rank {rank} had {}", causes_text(causes));
+    let other_phase = if symptoms.slowest_elsewhere { ", where most time was lost" } else { "" };
+    let had = format!("rank {rank} had {}{other_phase}", causes_text(causes));
     let too_much = causes.iter().any(|cause| matches!(cause, Cause::Work(_)));
     Some(match causes[0] {
         Cause::Work(_) if symptoms.mended.is_some() => {
@@ -317,6 +319,7 @@ impl Symptoms {
             moving: outcomes.iter().filter(|outcome| outcome.report.moved > 0).count(),
             uneven: phases.uneven,
             slowest: phases.slowest,
+            slowest_elsewhere: phases.slowest_elsewhere,
             mended: phases.mended,
             worst: phases.worst,
             in_vain: moved_in_vain(outcomes),
@@ -349,6 +352,7 @@ fn handler_ns(total: &BTreeMap<Activity, Line>) -> Option<f64> {
 struct Phases {
     uneven: f64,
     slowest: Option<Slowest>,
+    slowest_elsewhere: bool,
     mended: Option<u64>,
     worst: f64,
     imbalance: Option<f64>,
@@ -386,6 +390,7 @@ fn phases(outcomes: &[Outcome<'_>]) -> Phases {
     let first = reasons.into_values().max_by(|one, other| one.0.total_cmp(&other.0));
     Phases {
         uneven: if until_ns > 0 { uneven_ns as f64 / until_ns as f64 } else { 0.0 },
+        slowest_elsewhere: first.as_ref().is_some_and(|&(_, most, _)| most < worst),
         slowest: first.map(|(_, _, slowest)| slowest),
         mended: mended(outcomes),
         worst,
@@ -502,6 +507,8 @@ mod tests {
             only(&with(late(3, &[Cause::Work(1.5)])))
                 .contains("rank 3 had 1.500 times the average work: balance more often")
         );
+        let elsewhere = Symptoms { slowest_elsewhere: true, ..with(late(3, &[Cause::Work(1.5)])) };
+        assert!(only(&elsewhere).contains("1.500 times the average work, where most time was lost: balance"));
         let nothing_moved = Symptoms { moving: 0, ..with(late(2, &[Cause::Share(0.55)])) };
         assert!(only(&nothing_moved).ends_with("; nothing was moved under `refine`"));
         assert!(

@@ -42,11 +42,17 @@ const COUNT_BITS: u32 = 4;
 
 impl Thefts {
     const NONE: Thefts = Thefts(0);
+    /// Nobody has run it here: that is as if nobody's worker had.
+    const NEW: Thefts = Thefts((u32::MAX << COUNT_BITS) + 1);
 
     /// One more.
     fn by(self, worker: WorkerId) -> Thefts {
         let first = worker.0 << COUNT_BITS;
-        if self.0 >> COUNT_BITS == worker.0 { Thefts(self.0 + 1) } else { Thefts(first + 1) }
+        if self.is_by(worker) { Thefts(self.0 + 1) } else { Thefts(first + 1) }
+    }
+
+    fn is_by(self, worker: WorkerId) -> bool {
+        self != Thefts::NONE && self.0 >> COUNT_BITS == worker.0
     }
 
     fn count(self) -> u32 {
@@ -89,14 +95,14 @@ impl Cell {
         self.home.store(worker.0, Ordering::Relaxed);
     }
 
-    /// A worker runs it. Where a chunk is stolen now and then it stays at home, with its neighbours, whose messages to it
+    /// A worker runs it; true if it is not the one that ran it last. Where a chunk is stolen now and then it stays at home, with its neighbours, whose messages to it
     /// then need no other worker; where another worker has time for it again and again, it moves there.
     #[inline]
-    pub(crate) fn runs_on(&self, worker: WorkerId) {
+    pub(crate) fn runs_on(&self, worker: WorkerId) -> bool {
         let before = Thefts(self.thefts.load(Ordering::Relaxed));
         let at_home = self.home() == worker;
         if at_home && before == Thefts::NONE {
-            return;
+            return false;
         }
         let mut thefts = if at_home { Thefts::NONE } else { before.by(worker) };
         if thefts.count() == KEEPS_AFTER {
@@ -104,6 +110,7 @@ impl Cell {
             thefts = Thefts::NONE;
         }
         self.thefts.store(thefts.0, Ordering::Relaxed);
+        at_home || !before.is_by(worker)
     }
 
     /// Takes the CPU time since the last call.
@@ -139,16 +146,20 @@ impl Cells {
 
     /// Moves a chunk that has not started into a cell that was reserved for it. The caller now has its token.
     pub(crate) fn settle_new(&self, id: CellId, chunk: ChunkId, slot: Box<dyn ErasedSlot>) {
-        let cell = self.get(id);
-        cell.load_ns.store(0, Ordering::Relaxed);
-        cell.mailbox.settle_new(chunk, slot);
+        self.renewed(id).mailbox.settle_new(chunk, slot);
     }
 
     /// The same of one that comes with mail. True if the caller now has its token.
     pub(crate) fn settle(&self, id: CellId, chunk: ChunkId, slot: Box<dyn ErasedSlot>, mail: Mail) -> bool {
+        self.renewed(id).mailbox.settle(chunk, slot, mail)
+    }
+
+    /// A cell that a chunk is about to get.
+    fn renewed(&self, id: CellId) -> &Cell {
         let cell = self.get(id);
         cell.load_ns.store(0, Ordering::Relaxed);
-        cell.mailbox.settle(chunk, slot, mail)
+        cell.thefts.store(Thefts::NEW.0, Ordering::Relaxed);
+        cell
     }
 
     /// A cell that nobody else will be given.
@@ -216,7 +227,9 @@ mod tests {
         let cell = Cell::new(Tag::SHARED);
         cell.settle_at(WorkerId(1));
         let home_after = |runs: &[u32]| {
-            runs.iter().for_each(|&worker| cell.runs_on(WorkerId(worker)));
+            for &worker in runs {
+                cell.runs_on(WorkerId(worker));
+            }
             cell.home().0
         };
         let often = KEEPS_AFTER as usize;
@@ -225,6 +238,18 @@ mod tests {
         assert_eq!(home_after(&vec![2; often - 1]), 2, "the last of those before counts");
         assert_eq!(home_after(&vec![1; often - 1]), 2, "its old home is a thief like any other");
         assert_eq!(home_after(&[1]), 1);
+    }
+
+    #[test]
+    fn who_runs_a_chunk_that_another_had_hears_of_it() {
+        let cells = Cells::new(Tag::SHARED);
+        let cell = cells.renewed(cells.reserve());
+        cell.settle_at(WorkerId(1));
+        let mut had = vec![(1, true), (1, false), (0, true), (0, false), (1, true), (2, true), (0, true)];
+        had.extend(vec![(0, false); 2 * KEEPS_AFTER as usize]);
+        for (run, (worker, anew)) in had.into_iter().enumerate() {
+            assert_eq!(cell.runs_on(WorkerId(worker)), anew, "run {run} by {worker}");
+        }
     }
 
     #[test]

@@ -248,8 +248,9 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// The same, of packets that were taken: they are counted with what was going on.
-    pub(crate) fn skip_packets(&mut self) {
+    /// What follows begins now. The time since the last reading was no handler's: packets were taken, or a chunk waited that
+    /// another worker had before.
+    pub(crate) fn begin_anew(&mut self) {
         self.settle();
         let Some(meter) = &mut self.meter else { return };
         let now_ns = self.ticks.now_ns(&self.shared.clock);

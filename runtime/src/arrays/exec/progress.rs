@@ -156,7 +156,7 @@ impl Worker<'_> {
     pub(crate) fn progress(&mut self, blanks: &mut Blanks) -> bool {
         let any = self.take_packets(blanks);
         if any || self.gateway.transfers() {
-            self.instruments.skip_packets();
+            self.instruments.begin_anew();
             self.gateway.looked(self.instruments.time_ns());
         }
         self.take_answer() || any

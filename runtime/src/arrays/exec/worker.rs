@@ -131,8 +131,9 @@ impl<'r> Worker<'r> {
             }
             Begun::Held => return self.held(),
         };
-        if !shared.scheduler.lone() {
-            cell.runs_on(self.id);
+        if !shared.scheduler.lone() && cell.runs_on(self.id) {
+            // Its last handler, on another worker, may have ended a moment ago.
+            self.instruments.begin_anew();
         }
         self.instruments.turn_to(chunk, id, cell);
         outbox.chunk = chunk;

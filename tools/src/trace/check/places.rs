@@ -13,7 +13,7 @@ const TWO_PLACES: (Severity, &str) = (Severity::Wrong, "two handlers of a chunk 
 const NOT_ARRIVED: (Severity, &str) = (Severity::Wrong, "departed, never arrived");
 const EARLY: (Severity, &str) = (Severity::Wrong, "arrived before it departed");
 const NEVER_CAME: (Severity, &str) = (Severity::Wrong, "departed more often than it arrived");
-const MANY_PLACES: (Severity, &str) = (Severity::Wrong, "a chunk on several ranks at the end");
+const MANY_PLACES: (Severity, &str) = (Severity::Note, "a chunk came more often than it left");
 
 /// Last place of each chunk, and how often it came to and left each rank.
 pub(crate) struct Places<'t> {
@@ -149,7 +149,12 @@ impl<'t> Places<'t> {
             }
         }
         for (chunk, ranks) in at_end.into_iter().filter(|&(_, ranks)| ranks > 1) {
-            let what = || format!("{} came {ranks} times more than it left", self.trace.chunk_name(chunk));
+            let what = || {
+                format!(
+                    "{} came {ranks} times more than it left; was it removed and inserted again?",
+                    self.trace.chunk_name(chunk)
+                )
+            };
             findings.add(MANY_PLACES, &self.trace.path, Place::Whole, what);
         }
     }
