@@ -62,7 +62,7 @@ impl Meter {
         self.last_ns
     }
 
-    /// A handler and its flush have ended. Returns the wall time to charge; then [`due`](Self::due) may ask for a close.
+    /// A handler and its flush have ended. Returns the wall time to charge.
     #[inline]
     pub(crate) fn lap(&mut self, cell: CellId, now_ns: u64) -> u64 {
         let wall_ns = self.passed_ns(now_ns);
@@ -74,10 +74,10 @@ impl Meter {
         wall_ns
     }
 
-    /// Tells whether the CPU clock should be read now.
+    /// Tells whether the batch should be closed with a lap that ends now.
     #[inline]
-    pub(crate) fn due(&self) -> bool {
-        self.batch.wall_ns >= BATCH_NS
+    pub(crate) fn is_due(&self, now_ns: u64) -> bool {
+        self.batch.wall_ns + now_ns.saturating_sub(self.last_ns) >= BATCH_NS
     }
 
     /// The worker had no work from the last lap until now; of that it was parked for `parked_ns`.
@@ -104,9 +104,8 @@ impl Meter {
         passed_ns
     }
 
-    /// Reads the CPU clock and ends the batch: a correction, and what the worker did.
-    pub(crate) fn close(&mut self) -> (Option<Refund>, Published) {
-        let cpu_clock_ns = thread_cpu_ns();
+    /// Ends the batch, given the thread's CPU clock: a correction, and what the worker did.
+    pub(crate) fn close(&mut self, cpu_clock_ns: u64) -> (Option<Refund>, Published) {
         let refund = self.batch.refund(cpu_clock_ns);
         self.batch = Batch::starting(cpu_clock_ns);
         let mut published = std::mem::take(&mut self.batch_totals);
@@ -163,7 +162,7 @@ mod tests {
         assert_eq!(meter.lap(CellId(0), 1001), 1);
         meter.gap(950, 0);
         meter.skip(960);
-        assert_eq!(meter.close().1.charged_ns, 1);
+        assert_eq!(meter.close(u64::MAX).1.charged_ns, 1);
         assert_eq!(batch(100, 100, 0).refund(0), Some(Refund { cell: CellId(3), ns: 100 }));
     }
 
@@ -174,12 +173,13 @@ mod tests {
         let (mut meter, before) = (Meter::new(clock.now_ns()), thread_cpu_ns());
         let mut charged = 0i64;
         while thread_cpu_ns() - before < 20_000_000 {
+            let cpu_clock_ns = meter.is_due(clock.now_ns()).then(thread_cpu_ns);
             charged += meter.lap(CellId(0), clock.now_ns()) as i64;
-            if meter.due() {
-                charged -= meter.close().0.map_or(0, |refund| refund.ns as i64);
+            if let Some(cpu_clock_ns) = cpu_clock_ns {
+                charged -= meter.close(cpu_clock_ns).0.map_or(0, |refund| refund.ns as i64);
             }
         }
-        charged -= meter.close().0.map_or(0, |refund| refund.ns as i64);
+        charged -= meter.close(thread_cpu_ns()).0.map_or(0, |refund| refund.ns as i64);
         let used = (thread_cpu_ns() - before) as i64;
         assert!((charged - used).abs() < 3 * BATCH_NS as i64, "charged {charged}, used {used}");
     }

@@ -477,9 +477,7 @@ impl Recorder {
         }
     }
 
-    /// Encodes the events of the batches that are closed. Comes before the CPU clock is read for the batch that is about to
-    /// close: the kernel takes that as an occasion to run somebody else, and such time is to be found, like any other that
-    /// is lost, in the slice of a handler.
+    /// Encodes the events of the batches that are closed.
     pub(crate) fn encode(&mut self) {
         let mut settled = std::mem::take(&mut self.settled);
         settled.drain(..).for_each(|event| self.encode_one(&event));

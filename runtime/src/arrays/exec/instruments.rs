@@ -7,6 +7,7 @@ use super::cells::Cell;
 use super::in_hand::InHand;
 use super::shared::RankShared;
 use crate::ids::{CellId, ChunkId, ROOT, RUNTIME, Sender, SyncId, WorkerId};
+use crate::measure::cpu::thread_cpu_ns;
 use crate::measure::meter::Meter;
 use crate::measure::sample::Observed;
 use crate::measure::speed::Speed;
@@ -189,27 +190,35 @@ impl<'r> Instruments<'r> {
     fn measure_lap(&mut self) {
         self.settle();
         let (Some(meter), Some((id, cell))) = (&mut self.meter, self.place) else { return };
-        let now_ns = self.ticks.now_ns(&self.shared.clock);
+        let mut now_ns = self.ticks.now_ns(&self.shared.clock);
+        // Where the CPU clock is read the kernel stops who has had enough, for long. That is found, like any other time that is
+        // lost, in the slice of a handler.
+        let cpu_clock_ns = (self.in_hand.running && meter.is_due(now_ns)).then(thread_cpu_ns);
+        if cpu_clock_ns.is_some() {
+            now_ns = self.ticks.now_ns(&self.shared.clock);
+        }
         let wall_ns = meter.lap(id, now_ns);
         cell.charge(wall_ns);
         if let Some(recorder) = &mut self.recorder {
             self.in_hand.record(recorder, now_ns);
+        } else {
+            self.in_hand.running = false;
         }
-        if meter.due() {
-            self.close_batch();
+        if let Some(cpu_clock_ns) = cpu_clock_ns {
+            self.close_batch_at(cpu_clock_ns);
         }
     }
 
     /// Reads the CPU clock and corrects what was charged since it was read last.
-    #[cold]
     pub(crate) fn close_batch(&mut self) {
         self.settle();
-        if let Some(recorder) = self.recorder.as_mut().filter(|recorder| recorder.keeps_events()) {
-            recorder.encode();
-            self.skip(Part::Flush, SyncId(0));
-        }
+        self.close_batch_at(thread_cpu_ns());
+    }
+
+    #[cold]
+    fn close_batch_at(&mut self, cpu_clock_ns: u64) {
         let Some(meter) = &mut self.meter else { return };
-        let (refund, published) = meter.close();
+        let (refund, published) = meter.close(cpu_clock_ns);
         let lost_ns = refund.as_ref().map_or(0, |refund| refund.ns);
         if let Some(refund) = refund {
             self.shared.cells.get(refund.cell).refund(refund.ns);
@@ -224,6 +233,10 @@ impl<'r> Instruments<'r> {
             }
         }
         self.calibrate();
+        if let Some(recorder) = self.recorder.as_mut().filter(|recorder| recorder.keeps_events()) {
+            recorder.encode();
+            self.skip(Part::Flush, SyncId(0));
+        }
     }
 
     /// Records the handler that is running up to now: what follows in its time is something else.
