@@ -207,7 +207,7 @@ impl Chunk for Clerk {
 #[test]
 fn contributions_to_a_section_that_do_not_fit_are_refused() {
     for (slip, said) in [
-        (Slip::Stranger, "5 contributes to a reduction over a section that it is not of"),
+        (Slip::Stranger, "5 contributes to a reduction over a section that it is not of, 0, 1, 2, ..."),
         (Slip::NamedTwice, "a section that is reduced over names 3 twice"),
         (Slip::Tag, "some are for Sum under tag"),
         (Slip::Length, "contributions must be of one type and length"),

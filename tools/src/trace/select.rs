@@ -64,7 +64,9 @@ impl Selection {
     /// Tells whether there is anything of it in the trace.
     pub(crate) fn check(&self, trace: &Trace) -> Result<(), Error> {
         if self.ranks(trace).next().is_none() {
-            return Err(Error::Usage("the trace has none of the ranks in --rank".into()));
+            let first: Vec<String> = trace.ranks.iter().take(8).map(|rank| rank.rank.to_string()).collect();
+            let ranks = first.join(", ") + if trace.ranks.len() > 8 { ", ..." } else { "" };
+            return Err(Error::Usage(format!("--rank names none of the trace's ranks, which are {ranks}")));
         }
         let elapsed_ns = trace.elapsed_ns();
         match self.time.and_then(|times| times.from_ns) {

@@ -76,7 +76,12 @@ pub struct Halos<T> {
 impl<T> Halos<T> {
     /// Step 0, and so many messages in each step. A chunk that expects none gets none, and goes from step to step by itself.
     pub fn new(expected: u32) -> Halos<T> {
-        Halos { step: 0, expected, come: Vec::with_capacity(expected as usize) }
+        Halos::at_step(0, expected)
+    }
+
+    /// The same from a later step on: for a chunk that is inserted while others are at that step.
+    pub fn at_step(step: u64, expected: u32) -> Halos<T> {
+        Halos { step, expected, come: Vec::with_capacity(expected as usize) }
     }
 
     /// Changes how many messages the current step and those after it have. To be called before the first of the step
@@ -169,6 +174,15 @@ mod tests {
         halos.add(halos.halo(0, 'a'));
         let next = Halo { step: 2, slot: 0, value: 'd' };
         assert!(!halos.expects(&next));
+    }
+
+    #[test]
+    fn who_joins_later_counts_the_steps_of_those_that_are_there() {
+        let (mut old, mut new) = (Halos::new(1), Halos::at_step(1, 1));
+        assert_eq!(added(&mut old, Halo { step: 0, slot: 0, value: 'a' }).as_deref(), Some("a"));
+        let halo = old.halo(0, 'b');
+        assert!(new.expects(&halo));
+        assert_eq!(added(&mut new, halo).as_deref(), Some("b"));
     }
 
     #[test]

@@ -139,7 +139,12 @@ impl<C: Chunk> Ctx<'_, C> {
         let (agreement, values) = self.contribution(tag, reducer, values.into(), target);
         let keys = section.keys.clone();
         let Ok(place) = keys.binary_search(&self.handler.outbox.chunk.key) else {
-            panic!("{:?} contributes to a reduction over a section that it is not of", self.index())
+            let of = keys.iter().take(3).map(|&key| format!("{:?}", C::Index::unpack(key)));
+            let (of, more) = (of.collect::<Vec<_>>().join(", "), if keys.len() > 3 { ", ..." } else { "" });
+            panic!(
+                "{:?} contributes to a reduction over a section that it is not of, {of}{more}",
+                self.index()
+            )
         };
         if let Some(twice) = section.twice {
             panic!("a section that is reduced over names {:?} twice", C::Index::unpack(twice));

@@ -534,7 +534,7 @@ fn a_part_of_the_runtime_is_no_chunk() {
         "worker-time 1.00 us: chunks 60.0 %, runtime 30.0 %, idle 0.0 %, lost 0.0 %, unaccounted 10.0 %";
     assert_eq!(text.lines().next(), Some(expected));
     let wrong = caribou(&["trace", "profile", dir.text(), "--rank", "7"]).unwrap_err();
-    assert_eq!(wrong, "the trace has none of the ranks in --rank");
+    assert_eq!(wrong, "--rank names none of the trace's ranks, which are 0");
 }
 
 #[test]

@@ -398,7 +398,7 @@ fn a_rank_or_time_that_the_run_does_not_have_is_refused_by_all() {
     let out = dir.path().join("out");
     for command in ["profile", "timeline", "utilisation", "chunks", "histogram", "comm", "critical-path"] {
         for (part, said) in [
-            (["--rank", "9"], "the trace has none of the ranks in --rank"),
+            (["--rank", "9"], "--rank names none of the trace's ranks, which are 0, 1"),
             (["--time", "70s..80s"], "--time begins after the run, which took "),
         ] {
             let line = caribou(&["trace", command, dir.text(), part[0], part[1]]).unwrap_err();
@@ -409,7 +409,7 @@ fn a_rank_or_time_that_the_run_does_not_have_is_refused_by_all() {
         let arguments = ["trace", "export", dir.text(), "-o", out.to_str().unwrap()];
         caribou(&[&arguments[..], more].concat()).unwrap_err()
     };
-    assert!(export(&["--to", "csv", "--rank", "9"]).starts_with("the trace has none"));
+    assert!(export(&["--to", "csv", "--rank", "9"]).starts_with("--rank names none"));
     assert_eq!(export(&["--to", "csv", "--flows", "all"]), "--flows is for --to perfetto and chrome");
     assert_eq!(export(&["--to", "text", "--phase", "1"]), "--phase is for --to snapshot");
     assert!(
