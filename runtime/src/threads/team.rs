@@ -3,8 +3,8 @@
 //! # The race
 //! A worker that parks counts itself as parked and then looks for work once more; one that has put a token on its own
 //! queue then looks whether anybody is parked. As in [`sleep`](super::sleep), whose fences these are too, a sequentially
-//! consistent fence lies between the two halves on both sides, so at least one of them sees the other: a token that could be stolen wakes somebody who
-//! can. (The token would not be lost, but its owner may be in a long handler.)
+//! consistent fence lies between the two halves on both sides, so at least one of them sees the other: a token that could
+//! be stolen wakes somebody who can. (The token would not be lost, but its owner may be in a long handler.)
 
 use std::time::Duration;
 

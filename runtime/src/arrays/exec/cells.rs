@@ -42,7 +42,7 @@ const COUNT_BITS: u32 = 4;
 
 impl Thefts {
     const NONE: Thefts = Thefts(0);
-    /// Nobody has run it here: that is as if nobody's worker had.
+    /// Nobody has run it here yet: it counts as stolen by a worker that there is not.
     const NEW: Thefts = Thefts((u32::MAX << COUNT_BITS) + 1);
 
     /// One more.
@@ -95,8 +95,9 @@ impl Cell {
         self.home.store(worker.0, Ordering::Relaxed);
     }
 
-    /// A worker runs it; true if it is not the one that ran it last. Where a chunk is stolen now and then it stays at home, with its neighbours, whose messages to it
-    /// then need no other worker; where another worker has time for it again and again, it moves there.
+    /// A worker runs it; true if it is not the one that ran it last. Where a chunk is stolen now and then it stays at home,
+    /// with its neighbours, whose messages to it then need no other worker; where another worker has time for it again and
+    /// again, it moves there.
     #[inline]
     pub(crate) fn runs_on(&self, worker: WorkerId) -> bool {
         let before = Thefts(self.thefts.load(Ordering::Relaxed));

@@ -191,8 +191,8 @@ impl<'r> Instruments<'r> {
         self.settle();
         let (Some(meter), Some((id, cell))) = (&mut self.meter, self.place) else { return };
         let mut now_ns = self.ticks.now_ns(&self.shared.clock);
-        // Where the CPU clock is read the kernel stops who has had enough, for long. That is found, like any other time that is
-        // lost, in the slice of a handler.
+        // Where the CPU clock is read the kernel stops who has had enough, for long: that time is to be in the slice of a
+        // handler, like any other that is lost.
         let cpu_clock_ns = (self.in_hand.running && meter.is_due(now_ns)).then(thread_cpu_ns);
         if cpu_clock_ns.is_some() {
             now_ns = self.ticks.now_ns(&self.shared.clock);
