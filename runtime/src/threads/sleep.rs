@@ -188,7 +188,7 @@ pub(crate) use shared::{SharedBed, rouse, wake_at};
 
 #[cfg(feature = "mpi")]
 mod shared {
-    use super::{AtomicU32, Duration, Fences, Ordering, PARKED, Sleeper, calls, fence_threads, park_thread};
+    use super::{AtomicU32, Duration, Fences, PARKED, Sleeper, calls, fence_threads, park_thread};
     use rustix::thread::{MembarrierCommand, futex, membarrier};
 
     /// A state in memory that other processes see too.
