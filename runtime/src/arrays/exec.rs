@@ -9,7 +9,6 @@ pub(crate) mod cells;
 pub(crate) mod deciding;
 pub(crate) mod ending;
 pub(crate) mod gateway;
-pub(crate) mod in_hand;
 pub(crate) mod instruments;
 pub(crate) mod mailbox;
 pub(crate) mod patience;

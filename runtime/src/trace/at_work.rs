@@ -71,10 +71,16 @@ impl AtWork {
         self.key.store(chunk.key, Ordering::Relaxed);
     }
 
-    /// It begins its handler with this number.
+    /// It begins its next handler. Only the worker itself says so: load and store need not be one step.
     #[inline]
-    pub(crate) fn begins(&self, number: u64) {
-        self.begun.store(number, Ordering::Relaxed);
+    pub(crate) fn begins(&self) {
+        self.begun.store(self.begun().wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// The handlers that it has begun.
+    #[inline]
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun.load(Ordering::Relaxed)
     }
 
     /// The handler is that of this kind of message.
@@ -95,7 +101,7 @@ impl AtWork {
 
     /// It asks the policy, and waits while others do.
     pub(crate) fn asks(&self) {
-        self.begins(self.begun.load(Ordering::Relaxed).wrapping_add(1));
+        self.begins();
         self.serves(ChunkId { array: ASKING, key: 0 });
     }
 
@@ -273,7 +279,7 @@ mod tests {
             told(&mut sightings, &rank, 3),
             ["rank 0, worker 1 has run iterations from 7 on for 2.0 s"]
         );
-        rank.at_work[1].begins(1);
+        rank.at_work[1].begins();
         assert_eq!(told(&mut sightings, &rank, 4), [""; 0], "it is another");
         rank.at_work[1].rests();
         assert_eq!(told(&mut sightings, &rank, 5), [""; 0]);

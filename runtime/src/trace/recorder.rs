@@ -40,8 +40,6 @@ pub(crate) struct Recorder {
     /// The longest slice of a handler in this batch.
     longest: Option<Longest>,
     known: FxHashMap<(ArrayId, usize), NameId>,
-    /// The kind asked for last.
-    recent: Option<((ArrayId, usize), NameId)>,
     /// Of this batch.
     events: Vec<Event>,
     /// Of the batches before.
@@ -180,7 +178,6 @@ impl Recorder {
             profile: Putby::default(),
             longest: None,
             known: FxHashMap::default(),
-            recent: None,
             events: Vec::new(),
             settled: Vec::new(),
             pending: Vec::new(),
@@ -255,23 +252,9 @@ impl Recorder {
     }
 
     /// The number of a kind. The texts are constants of the program: the same place is the same text.
-    #[inline]
     pub(crate) fn kind(&mut self, array: ArrayId, kind: &'static str) -> NameId {
         let key = (array, kind.as_ptr() as usize ^ kind.len() << 48);
-        if let Some((recent, id)) = self.recent
-            && recent == key
-        {
-            return id;
-        }
-        self.other_kind(key, kind)
-    }
-
-    /// The same, of a kind that was not asked for last.
-    #[inline(never)]
-    fn other_kind(&mut self, key: (ArrayId, usize), kind: &'static str) -> NameId {
-        let id = self.known.get(&key).copied().unwrap_or_else(|| self.new_kind(key, kind));
-        self.recent = Some((key, id));
-        id
+        self.known.get(&key).copied().unwrap_or_else(|| self.new_kind(key, kind))
     }
 
     #[cold]

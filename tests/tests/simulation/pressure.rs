@@ -88,8 +88,8 @@ fn a_chain_makes_no_more_than_its_slow_end_takes() {
             "seed {seed}: {waiting} bytes have waited, of {bound}; repeat with: {repeat}"
         );
     }
-    let hardly_bounded = chains(1, STAGES, 200_000).waiting_bytes_max;
-    assert!(hardly_bounded > 40_000, "{hardly_bounded}: there is something to bound");
+    let hardly_bounded = (1..4).map(|seed| chains(seed, STAGES, 200_000).waiting_bytes_max).max();
+    assert!(hardly_bounded > Some(40_000), "{hardly_bounded:?}: there is something to bound");
 }
 
 const RING: FullRing = FullRing { members: 8, tokens: 10, hops: 30, bytes: PAD };

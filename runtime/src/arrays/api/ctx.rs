@@ -11,7 +11,7 @@ use super::chunk::Chunk;
 use super::index::Index;
 use super::section::Section;
 use super::slot::{insertion, waiting_bytes};
-use crate::arrays::core::envelope::{LETTER_BYTES, Payload};
+use crate::arrays::core::envelope::{LETTER_BYTES, Payload, Place};
 use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::handler::{Effect, Handler, Passport, SyncState};
 use crate::arrays::core::reduction::{Agreement, Goal, Reducer, Values};
@@ -180,7 +180,7 @@ impl<I> Target<I> {
 /// assert_eq!(probe(&mut Echo, 4).receive("hi".into()).messages, [(5, "hi".to_string())]);
 /// ```
 pub struct Ctx<'a, C: Chunk> {
-    pub(crate) handler: Handler<'a>,
+    pub(crate) handler: &'a mut Handler<'a>,
     pub(crate) passport: &'a mut Passport,
     /// As the chunk said before the handler: one that goes on after it came to a sync may change it.
     pub(crate) state_bytes: u64,
@@ -189,7 +189,7 @@ pub struct Ctx<'a, C: Chunk> {
 
 impl<'a, C: Chunk> Ctx<'a, C> {
     #[inline]
-    pub(crate) fn new(handler: Handler<'a>, passport: &'a mut Passport, chunk: &C) -> Ctx<'a, C> {
+    pub(crate) fn new(handler: &'a mut Handler<'a>, passport: &'a mut Passport, chunk: &C) -> Ctx<'a, C> {
         Ctx { handler, passport, state_bytes: chunk.state_bytes(), chunk: PhantomData }
     }
 
@@ -270,7 +270,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         tracing::trace!(hop = 1, "Ctx::send");
         let from = self.next_message();
         let bytes = waiting_bytes(&message);
-        self.handler.outbox.send(to, from, bytes, || Payload::Value(smallbox!(Some(message))));
+        self.handler.outbox.send(to, from, bytes, || Payload::Value(smallbox!(Place::Filled(message))));
     }
 
     /// Sends a message to a chunk of the same array when nothing else is left to do: no handler runs, no message is on its way
@@ -314,7 +314,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     pub fn send_at_quiescence(&mut self, to: C::Index, message: C::Message) {
         let to = ChunkId { array: self.handler.outbox.chunk.array, key: to.pack() };
         let from = self.next_message();
-        let (bytes, payload) = (waiting_bytes(&message), || Payload::Value(smallbox!(Some(message))));
+        let (bytes, payload) =
+            (waiting_bytes(&message), || Payload::Value(smallbox!(Place::Filled(message))));
         let letter = self.handler.outbox.blanks.write(to, from, bytes, payload);
         self.handler.outbox.push(Effect::SendAtQuiescence(letter));
     }
@@ -372,7 +373,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     pub fn send_after(&mut self, delay: Duration, message: C::Message) {
         let from = self.next_message();
         let outbox = &mut self.handler.outbox;
-        let (bytes, payload) = (waiting_bytes(&message), || Payload::Value(smallbox!(Some(message))));
+        let (bytes, payload) =
+            (waiting_bytes(&message), || Payload::Value(smallbox!(Place::Filled(message))));
         let letter = outbox.blanks.write(outbox.chunk, from, bytes, payload);
         outbox.push(Effect::SendAfter { delay, letter });
     }
@@ -654,7 +656,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// Effects that are no messages to leave now (contributions, insertions, `send_after`, `at_sync`, ...) wait for the handler's end, and
     /// messages after it with it.
     pub fn flush(&mut self) {
-        let Handler { outbox, outlet, .. } = &mut self.handler;
+        let Handler { outbox, outlet, .. } = &mut *self.handler;
         outlet.flush(outbox);
     }
 

@@ -14,10 +14,9 @@ use super::chunk::{Chunk, Load};
 use super::ctx::Ctx;
 use super::index::Index;
 use super::setup::Placement;
-use crate::arrays::core::envelope::{Delivery, LETTER_BYTES, Payload};
+use crate::arrays::core::envelope::{Delivery, LETTER_BYTES, Payload, Place};
 use crate::arrays::core::erased::{ErasedArray, ErasedSlot};
-use crate::arrays::core::handler::{Effect, Facts, Handler, Outlet, Passport, SyncState};
-use crate::arrays::core::mail::Outbox;
+use crate::arrays::core::handler::{Effect, Handler, Passport, SyncState};
 use crate::arrays::core::reduction::Values;
 use crate::ids::{ArrayId, Rank, Sender};
 use crate::text::of_type;
@@ -60,22 +59,17 @@ impl<C: Chunk> Slot<C> {
         Slot { chunk, passport: Passport::default(), kept: None, unnamed: false }
     }
 
-    /// Handles the message, or keeps it.
+    /// Handles the message, or keeps it. It is taken from its place where it goes, once: each copy has to wait for the last.
     #[inline(always)]
-    fn offer(
-        &mut self,
-        from: &Sender,
-        message: C::Message,
-        outbox: &mut Outbox,
-        facts: &Facts,
-        outlet: &mut dyn Outlet,
-    ) {
-        outlet.note(name_of(&message, &mut self.unnamed), self.passport.syncs.next, from);
-        if !(self.passport.goes_on() && self.chunk.ready(&message)) {
-            outlet.keeps();
-            return self.keep(*from, Kept::Message(message));
+    fn offer<'a>(&'a mut self, from: &Sender, place: &mut Place<C::Message>, handler: &'a mut Handler<'a>) {
+        let message = place.get().expect("it is delivered once");
+        handler.turn_to(name_of(message, &mut self.unnamed), self.passport.syncs.next, from);
+        if !(self.passport.goes_on() && self.chunk.ready(message)) {
+            handler.outbox.in_hand.forget();
+            return place.take().into_iter().for_each(|message| self.keep(*from, Kept::Message(message)));
         }
-        let mut ctx = Ctx::new(Handler { outbox, facts, outlet }, &mut self.passport, &self.chunk);
+        let mut ctx = Ctx::new(handler, &mut self.passport, &self.chunk);
+        let Some(message) = place.take() else { return };
         self.chunk.receive(message, &mut ctx);
         if let Some(kept) = &mut self.kept {
             offer_kept(&mut self.chunk, kept, &mut self.unnamed, &mut ctx);
@@ -89,15 +83,19 @@ impl<C: Chunk> Slot<C> {
 
     /// The same where it is no typed value.
     #[inline(never)]
-    fn deliver_other(&mut self, delivery: &mut Delivery, handler: Handler<'_>) -> Result<(), WireError> {
+    fn deliver_other<'a>(
+        &'a mut self,
+        delivery: &mut Delivery,
+        handler: &'a mut Handler<'a>,
+    ) -> Result<(), WireError> {
         let from = &delivery.from;
         let message = match &mut delivery.payload {
             Payload::Encoded(bytes) => decode_message::<C>(&std::mem::take(bytes))?,
             Payload::Reduced { number: Some(number), .. } if *number < self.passport.joined => return Ok(()),
             Payload::Reduced { tag, values, .. } => {
-                handler.outlet.note("reduced", self.passport.syncs.next, from);
+                handler.turn_to("reduced", self.passport.syncs.next, from);
                 let message = C::reduced(*tag, Values::clone(values));
-                handler.outlet.keeps();
+                handler.outbox.in_hand.forget();
                 message
             }
             Payload::Start => {
@@ -113,14 +111,18 @@ impl<C: Chunk> Slot<C> {
             }
             Payload::Value(_) => unreachable!("it was asked for before"),
         };
-        let Handler { outbox, facts, outlet } = handler;
-        self.offer(from, message, outbox, facts, outlet);
+        self.offer(from, &mut Place::Filled(message), handler);
         Ok(())
     }
 
     /// Inserts a chunk, as its handlers do. One that waits does so when it goes on.
     #[inline(never)]
-    fn insert(&mut self, from: Sender, payload: &mut Payload, handler: Handler<'_>) -> Result<(), WireError> {
+    fn insert(
+        &mut self,
+        from: Sender,
+        payload: &mut Payload,
+        handler: &mut Handler<'_>,
+    ) -> Result<(), WireError> {
         let (key, chunk) = match payload {
             Payload::Insertion { key, chunk } => {
                 let chunk = chunk.downcast_mut::<Option<C>>().and_then(Option::take);
@@ -131,26 +133,29 @@ impl<C: Chunk> Slot<C> {
             }
             other => unreachable!("{other:?} inserts nothing"),
         };
-        let Handler { outbox, outlet, .. } = handler;
-        outlet.note(INSERTION, self.passport.syncs.next, &from);
+        handler.turn_to(INSERTION, self.passport.syncs.next, &from);
         if self.passport.goes_on() {
-            outbox.push(insertion(key, chunk));
+            handler.outbox.push(insertion(key, chunk));
         } else {
-            outlet.keeps();
+            handler.outbox.in_hand.forget();
             self.keep(from, Kept::Insertion { key, chunk: Box::new(chunk) });
         }
         Ok(())
     }
 
-    fn resume(&mut self, handler: Handler<'_>) {
+    fn resume<'a>(&'a mut self, handler: &'a mut Handler<'a>) {
         let late = std::mem::take(&mut self.passport.sync) == SyncState::Late;
         self.call("resume", handler, if late { resume_and_pass } else { C::resume });
     }
 
-    fn call(&mut self, kind: &'static str, handler: Handler<'_>, call: fn(&mut C, &mut Ctx<'_, C>)) {
-        let Handler { outbox, facts, outlet } = handler;
-        outlet.note(kind, self.passport.syncs.next, &Sender::RUNTIME);
-        let mut ctx = Ctx::new(Handler { outbox, facts, outlet }, &mut self.passport, &self.chunk);
+    fn call<'a>(
+        &'a mut self,
+        kind: &'static str,
+        handler: &'a mut Handler<'a>,
+        call: fn(&mut C, &mut Ctx<'_, C>),
+    ) {
+        handler.turn_to(kind, self.passport.syncs.next, &Sender::RUNTIME);
+        let mut ctx = Ctx::new(handler, &mut self.passport, &self.chunk);
         call(&mut self.chunk, &mut ctx);
         if let Some(kept) = &mut self.kept {
             offer_kept(&mut self.chunk, kept, &mut self.unnamed, &mut ctx);
@@ -175,12 +180,12 @@ fn offer_kept<C: Chunk>(chunk: &mut C, kept: &mut Waiting<C>, unnamed: &mut bool
         let phase = ctx.passport.syncs.next;
         match oldest {
             Kept::Message(message) => {
-                ctx.handler.outlet.note(name_of(&message, unnamed), phase, &from);
+                ctx.handler.turn_to(name_of(&message, unnamed), phase, &from);
                 ctx.state_bytes = chunk.state_bytes();
                 chunk.receive(message, ctx);
             }
             Kept::Insertion { key, chunk } => {
-                ctx.handler.outlet.note(INSERTION, phase, &from);
+                ctx.handler.turn_to(INSERTION, phase, &from);
                 ctx.handler.outbox.push(insertion(key, *chunk));
             }
         }
@@ -233,21 +238,17 @@ fn kind_of<M: Serialize>(message: &M) -> &'static str {
 impl<C: Chunk> ErasedSlot for Slot<C> {
     /// Hop 5: downcast or decode, ready or keep, receive.
     #[inline]
-    fn deliver(
-        &mut self,
+    fn deliver<'a>(
+        &'a mut self,
         delivery: &mut Delivery,
-        outbox: &mut Outbox,
-        facts: &Facts,
-        outlet: &mut dyn Outlet,
+        handler: &'a mut Handler<'a>,
     ) -> Result<(), Box<WireError>> {
         tracing::trace!(hop = 5, "Slot::deliver");
         let Payload::Value(value) = &mut delivery.payload else {
-            return self.deliver_other(delivery, Handler { outbox, facts, outlet }).map_err(Box::new);
+            return self.deliver_other(delivery, handler).map_err(Box::new);
         };
-        let message: &mut Option<C::Message> =
-            value.downcast_mut().expect("its array's handle fixed the type");
-        let message = message.take().expect("it is delivered once");
-        self.offer(&delivery.from, message, outbox, facts, outlet);
+        let message = value.downcast_mut().expect("its array's handle fixed the type");
+        self.offer(&delivery.from, message, handler);
         Ok(())
     }
 
@@ -288,7 +289,7 @@ impl<C: Chunk> ErasedSlot for Slot<C> {
 
     fn into_kept(self: Box<Self>) -> Vec<Delivery> {
         let payload = |kept| match kept {
-            Kept::Message(message) => Payload::Value(smallbox!(Some(message))),
+            Kept::Message(message) => Payload::Value(smallbox!(Place::Filled(message))),
             Kept::Insertion { key, chunk } => Payload::Insertion { key, chunk: Box::new(Some(*chunk)) },
         };
         let kept = self.kept.into_iter().flat_map(|kept| *kept);
@@ -320,7 +321,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
         let message = |message: &C::Message| kind_of(message);
         let kind = match payload {
             Payload::Value(value) => {
-                let value = value.downcast_ref::<Option<C::Message>>().and_then(Option::as_ref);
+                let value = value.downcast_ref::<Place<C::Message>>().and_then(Place::get);
                 value.map_or(UNNAMED, message)
             }
             Payload::Encoded(bytes) => wire::decode(bytes).as_ref().map_or(UNNAMED, message),
@@ -337,7 +338,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
     fn encoded_bytes(&self, payload: &Payload) -> u64 {
         match payload {
             Payload::Value(value) => {
-                let message = value.downcast_ref::<Option<C::Message>>().and_then(Option::as_ref);
+                let message = value.downcast_ref::<Place<C::Message>>().and_then(Place::get);
                 message.map_or(0, wire::encoded_bytes)
             }
             Payload::Insertion { chunk, .. } => inserted::<C>(&**chunk).map_or(0, wire::encoded_bytes),
@@ -380,7 +381,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
     fn encode_into(&self, payload: &Payload, bytes: &mut Vec<u8>) -> Result<(), WireError> {
         match payload {
             Payload::Value(value) => {
-                let message = value.downcast_ref::<Option<C::Message>>().and_then(Option::as_ref);
+                let message = value.downcast_ref::<Place<C::Message>>().and_then(Place::get);
                 let message = message.expect("its array's handle fixed the type, and it was not delivered");
                 wire::encode_into(message, bytes)
             }
@@ -393,7 +394,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
     }
 
     fn decode_message(&self, bytes: &[u8]) -> Result<Payload, WireError> {
-        Ok(Payload::Value(smallbox!(Some(decode_message::<C>(bytes)?))))
+        Ok(Payload::Value(smallbox!(Place::Filled(decode_message::<C>(bytes)?))))
     }
 
     fn decode_slot(&self, _key: u64, bytes: &[u8]) -> Result<Box<dyn ErasedSlot>, WireError> {

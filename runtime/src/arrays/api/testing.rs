@@ -11,12 +11,12 @@ use super::chunk::Chunk;
 use super::ctx::Ctx;
 use super::index::Index;
 use super::slot::inserted;
-use crate::arrays::core::envelope::Payload;
+use crate::arrays::core::envelope::{Payload, Place};
 use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::handler::{Effect, Facts, Handler, Outlet, Passport};
 use crate::arrays::core::mail::{Left, Letter, Outbox};
 use crate::arrays::core::section::SectionContribution;
-use crate::ids::{ArrayId, ChunkId, Rank, Sender};
+use crate::ids::{ArrayId, ChunkId, Rank};
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 use crate::wire;
 
@@ -148,9 +148,8 @@ impl<C: Chunk> Probe<'_, C> {
     fn call(&mut self, handler: impl FnOnce(&mut C, &mut Ctx<'_, C>)) -> Effects<C> {
         let (mut passport, mut outbox, mut outlet) = (Passport::default(), Outbox::default(), Nowhere);
         outbox.chunk = ChunkId { array: ArrayId(0), key: self.index.pack() };
-        let handle = Handler { outbox: &mut outbox, facts: &self.facts, outlet: &mut outlet };
-        let mut ctx = Ctx::new(handle, &mut passport, self.chunk);
-        handler(self.chunk, &mut ctx);
+        let surroundings = &mut Handler { outbox: &mut outbox, facts: &self.facts, outlet: &mut outlet };
+        handler(self.chunk, &mut Ctx::new(surroundings, &mut passport, self.chunk));
         let mut effects = Effects { charged: passport.charged, ..Effects::default() };
         outbox.take().for_each(|left| match left {
             Left::Letter(letter) => effects.add_letter(*letter),
@@ -253,7 +252,7 @@ impl<C: Chunk> Effects<C> {
 /// The message in a delivery to the probed chunk's array.
 fn message_of<C: Chunk>(payload: Payload) -> C::Message {
     let Payload::Value(mut value) = payload else { unreachable!("sent as a value") };
-    let message = value.downcast_mut::<Option<C::Message>>().and_then(Option::take);
+    let message = value.downcast_mut::<Place<C::Message>>().and_then(Place::take);
     message.expect("array 0 is the probed chunk's own")
 }
 
@@ -265,8 +264,7 @@ impl Outlet for Nowhere {
     fn now_ns(&self) -> u64 {
         0
     }
-    fn note(&mut self, _: &'static str, _: u64, _: &Sender) {}
-    fn keeps(&mut self) {}
+    fn turns_to(&mut self, _: &'static str) {}
     fn tell(&mut self, _: UserEvent) {}
 
     fn writes(&self) -> bool {

@@ -7,15 +7,42 @@ use std::any::Any;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use smallbox::{SmallBox, space::S4};
+use smallbox::SmallBox;
 
 use super::crossings::Epoch;
 use super::mail::Letter;
 use super::reduction::Values;
 use crate::ids::{ChunkId, Sender};
 
-/// A typed message behind the erasure boundary: an `Option<Message>`, so that it can be taken out where it lies.
-pub(crate) type Value = SmallBox<dyn Any + Send, S4>;
+/// A typed message behind the erasure boundary: a [`Place`] of it, so that it can be taken out where it lies.
+pub(crate) type Value = SmallBox<dyn Any + Send, [usize; 5]>;
+
+/// The place of a message, which is there until it is taken. An `Option` with a tag of its own: one in a niche would be
+/// copied apart from the rest of the message, and a processor has to wait where it reads in one go what was just written in
+/// parts.
+#[repr(u8)]
+pub(crate) enum Place<M> {
+    Filled(M),
+    Empty,
+}
+
+impl<M> Place<M> {
+    #[inline]
+    pub(crate) fn get(&self) -> Option<&M> {
+        match self {
+            Place::Filled(message) => Some(message),
+            Place::Empty => None,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn take(&mut self) -> Option<M> {
+        match std::mem::replace(self, Place::Empty) {
+            Place::Filled(message) => Some(message),
+            Place::Empty => None,
+        }
+    }
+}
 
 /// The payload of a delivery.
 #[derive(Serialize, Deserialize)]

@@ -7,8 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::envelope::{Delivery, Payload};
-use super::handler::{Facts, Outlet, Passport};
-use super::mail::Outbox;
+use super::handler::{Handler, Passport};
 use crate::ids::{ArrayId, Rank};
 use crate::wire::WireError;
 
@@ -17,13 +16,11 @@ pub(crate) trait ErasedSlot: Send {
     /// Runs the handler that the delivery asks for, then those of kept messages that have become ready.
     /// The delivery is taken apart: nothing may read it afterwards.
     ///
-    /// What a [`Handler`](super::handler::Handler) holds comes one by one, and the error is a word, so that registers do.
-    fn deliver(
-        &mut self,
+    /// The error is a word, so that registers do.
+    fn deliver<'a>(
+        &'a mut self,
         delivery: &mut Delivery,
-        outbox: &mut Outbox,
-        facts: &Facts,
-        outlet: &mut dyn Outlet,
+        handler: &'a mut Handler<'a>,
     ) -> Result<(), Box<WireError>>;
     fn passport(&mut self) -> &mut Passport;
     /// Load for the phase as the chunk declares it, ns of ticks; none means: use what was measured.

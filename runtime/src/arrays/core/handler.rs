@@ -113,11 +113,8 @@ pub(crate) trait Outlet {
     fn flush(&mut self, outbox: &mut Outbox);
     /// Time since the run began.
     fn now_ns(&self) -> u64;
-    /// The chunk is about to handle a message of this kind, by this sender and in this phase. Said before each of several
-    /// handlers of one delivery, and for the error that names it should it panic.
-    fn note(&mut self, kind: &'static str, phase: u64, from: &Sender);
-    /// Takes back the last note: no handler ran. The message is kept, or was only made.
-    fn keeps(&mut self);
+    /// The chunk is about to handle a message of this kind: [`Handler::turn_to`] says when it hears so.
+    fn turns_to(&mut self, kind: &'static str);
     /// The program tells something about the handler that is running.
     fn tell(&mut self, event: UserEvent);
     /// Tells whether the run writes a trace.
@@ -135,4 +132,17 @@ pub(crate) struct Handler<'a> {
     pub(crate) outbox: &'a mut Outbox,
     pub(crate) facts: &'a Facts,
     pub(crate) outlet: &'a mut dyn Outlet,
+}
+
+impl Handler<'_> {
+    /// It begins. The outlet hears of it where the kind is another than it was told last, or the one before has not ended.
+    #[inline]
+    pub(crate) fn turn_to(&mut self, kind: &'static str, phase: u64, from: &Sender) {
+        let in_hand = &self.outbox.in_hand;
+        let told = in_hand.told.get().is_some_and(|told| std::ptr::eq(told, kind));
+        if !told || in_hand.running.get() {
+            self.outlet.turns_to(kind);
+        }
+        self.outbox.in_hand.begin(kind, phase, from);
+    }
 }

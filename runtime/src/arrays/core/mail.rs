@@ -4,9 +4,11 @@
 //! by a pointer; who has read one keeps it as a blank.
 
 use std::mem::ManuallyDrop;
+use std::rc::Rc;
 
 use super::envelope::{Delivery, Payload};
 use super::handler::Effect;
+use super::in_hand::InHand;
 use crate::ids::{ChunkId, RUNTIME, Sender};
 
 /// A message, and the letter behind it in a list.
@@ -190,16 +192,16 @@ pub(crate) struct Outbox {
     /// The chunk whose handler leaves it.
     pub(crate) chunk: ChunkId,
     newest_first: Mail,
-    letters: usize,
-    /// With the number of letters before each.
-    effects: Vec<(usize, Effect)>,
+    /// With the letters before each, those too the newest first.
+    effects: Vec<(Mail, Effect)>,
     pub(crate) blanks: Blanks,
+    /// What its worker does.
+    pub(crate) in_hand: Rc<InHand>,
 }
 
 impl Default for Outbox {
     fn default() -> Outbox {
-        let (newest_first, effects, blanks) = (Mail::default(), Vec::new(), Blanks::default());
-        Outbox { chunk: RUNTIME, newest_first, letters: 0, effects, blanks }
+        Outbox::of(Rc::default())
     }
 }
 
@@ -210,6 +212,12 @@ pub(crate) enum Left {
 }
 
 impl Outbox {
+    /// One for a worker that has this in hand.
+    pub(crate) fn of(in_hand: Rc<InHand>) -> Outbox {
+        let (newest_first, effects, blanks) = (Mail::default(), Vec::new(), Blanks::default());
+        Outbox { chunk: RUNTIME, newest_first, effects, blanks, in_hand }
+    }
+
     /// Leaves a message to a single chunk.
     #[inline(always)]
     pub(crate) fn send(&mut self, to: ChunkId, from: Sender, bytes: u64, payload: impl FnOnce() -> Payload) {
@@ -220,12 +228,11 @@ impl Outbox {
     #[inline]
     fn leave(&mut self, letter: Box<Letter>) {
         self.newest_first.push(letter);
-        self.letters += 1;
     }
 
     /// Leaves an effect.
     pub(crate) fn push(&mut self, effect: Effect) {
-        self.effects.push((self.letters, effect));
+        self.effects.push((std::mem::take(&mut self.newest_first), effect));
     }
 
     /// Leaves again what was taken.
@@ -242,25 +249,19 @@ impl Outbox {
         self.effects.is_empty()
     }
 
-    /// Takes the letters.
+    /// Takes the letters behind all effects.
     #[inline]
     pub(crate) fn take_letters(&mut self) -> Mail {
-        self.letters = 0;
         self.newest_first.take_reversed()
     }
 
     /// Takes everything.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = Left> + use<> {
-        let mut letters = self.take_letters();
-        let mut effects = std::mem::take(&mut self.effects).into_iter().peekable();
-        let mut taken = 0;
-        std::iter::from_fn(move || {
-            if let Some((_, effect)) = effects.next_if(|&(before, _)| before == taken) {
-                return Some(Left::Effect(effect));
-            }
-            taken += 1;
-            letters.next().map(Left::Letter)
-        })
+        let effects = std::mem::take(&mut self.effects).into_iter();
+        let all = effects.flat_map(|(mut before, effect)| {
+            before.take_reversed().map(Left::Letter).chain([Left::Effect(effect)])
+        });
+        all.chain(self.take_letters().map(Left::Letter))
     }
 }
 

@@ -14,7 +14,6 @@ use std::thread;
 use lb_strategies::balancer::Answer;
 use lb_strategies::{Assignment, Snapshot, Strategy};
 
-use super::in_hand::InHand;
 use super::worker::Worker;
 use crate::error::Error;
 use crate::ids::SyncId;
@@ -126,7 +125,7 @@ impl Worker<'_> {
             return false;
         };
         let question = self.close_question().expect("it has an answer");
-        self.instruments.take_in_hand(InHand::nothing("a decision"));
+        self.instruments.turn_to_other("a decision");
         self.conclude(&question, answer);
         true
     }

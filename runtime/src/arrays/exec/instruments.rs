@@ -3,10 +3,12 @@
 //! Time is cut into slices at the same readings of the clock for the [`Meter`], which charges chunks, and for the
 //! [`Recorder`], which keeps a record. Either may be missing: a run may be neither measured nor recorded.
 
+use std::rc::Rc;
+
 use super::cells::Cell;
-use super::in_hand::InHand;
 use super::shared::RankShared;
-use crate::ids::{CellId, ChunkId, ROOT, RUNTIME, Sender, SyncId, WorkerId};
+use crate::arrays::core::in_hand::InHand;
+use crate::ids::{CellId, ChunkId, ROOT, RUNTIME, SyncId, WorkerId};
 use crate::measure::cpu::thread_cpu_ns;
 use crate::measure::meter::Meter;
 use crate::measure::sample::Observed;
@@ -14,7 +16,7 @@ use crate::measure::speed::Speed;
 use crate::threads::ticks::Ticks;
 use crate::trace::at_work::AtWork;
 use crate::trace::recorder::Recorder;
-use crate::trace::{Part, UserEvent};
+use crate::trace::{NameId, Part, UserEvent};
 
 /// One worker's instruments.
 pub(crate) struct Instruments<'r> {
@@ -27,13 +29,13 @@ pub(crate) struct Instruments<'r> {
     /// Accounted for with what comes next: somebody may wait for the answer of the handler that ends it.
     gap: Option<Gap>,
     speed: Option<Speed>,
-    in_hand: InHand,
+    in_hand: Rc<InHand>,
+    /// The number of the kind of message in hand, where a record is kept.
+    kind: NameId,
     /// Where the chunk in hand is: who is charged.
     place: Option<(CellId, &'r Cell)>,
     /// What is in hand, as others may see it.
     at_work: &'r AtWork,
-    /// Deliveries handled.
-    handled: u64,
 }
 
 /// A time without work: when it ended, and how much of it the worker was parked.
@@ -55,10 +57,10 @@ impl<'r> Instruments<'r> {
             recorder,
             gap: None,
             speed: None,
-            in_hand: InHand::nothing("nothing"),
+            in_hand: Rc::default(),
+            kind: NameId(0),
             place: None,
             at_work: &recording.at_work[worker.index()],
-            handled: 0,
         }
     }
 
@@ -80,20 +82,20 @@ impl<'r> Instruments<'r> {
     }
 
     #[inline]
-    pub(crate) fn in_hand(&self) -> &InHand {
+    pub(crate) fn in_hand(&self) -> &Rc<InHand> {
         &self.in_hand
     }
 
     /// Tells whether a handler is running that has not been recorded.
     #[inline]
     pub(crate) fn in_handler(&self) -> bool {
-        self.in_hand.running
+        self.in_hand.running.get()
     }
 
     /// Deliveries handled so far.
     #[inline]
     pub(crate) fn handled(&self) -> u64 {
-        self.handled
+        self.at_work.begun()
     }
 
     /// The end of the last lap or gap, where handlers are measured.
@@ -114,49 +116,52 @@ impl<'r> Instruments<'r> {
     /// The worker turns to the chunk in this place.
     #[inline]
     pub(crate) fn turn_to(&mut self, chunk: ChunkId, id: CellId, cell: &'r Cell) {
-        self.in_hand.chunk = chunk;
+        if chunk.array != self.in_hand.chunk.replace(chunk).array {
+            self.in_hand.told.set(None);
+        }
         self.place = Some((id, cell));
         self.at_work.turns_to(chunk);
     }
 
-    /// The worker turns to something that is no handler, but may run user code.
+    /// The worker turns to something of its own, in which it may run user code.
     #[inline]
-    pub(crate) fn take_in_hand(&mut self, other: InHand) {
-        self.at_work.serves(other.chunk);
-        self.in_hand = other;
+    pub(crate) fn turn_to_other(&mut self, what: &'static str) {
+        self.at_work.turns_to(RUNTIME);
+        self.serve(RUNTIME, what, 0);
+    }
+
+    /// The worker turns to a hook of this chunk, which is no handler.
+    pub(crate) fn turn_to_hook(&mut self, chunk: ChunkId, hook: &'static str, phase: u64) {
+        self.at_work.serves(chunk);
+        self.in_hand.told.set(None);
+        self.serve(chunk, hook, phase);
+    }
+
+    #[inline]
+    fn serve(&mut self, chunk: ChunkId, what: &'static str, phase: u64) {
+        self.in_hand.chunk.set(chunk);
+        self.in_hand.kind.set(what);
+        self.in_hand.phase.set(phase);
+        self.in_hand.running.set(false);
     }
 
     /// The chunk in hand is given its next delivery.
     #[inline]
     pub(crate) fn begin(&mut self) {
-        self.handled += 1;
-        self.at_work.begins(self.handled);
+        self.at_work.begins();
     }
 
-    /// The handler that runs is that of this message.
-    #[inline]
-    pub(crate) fn note(&mut self, kind: &'static str, phase: u64, from: &Sender) {
-        if self.in_hand.running {
-            return self.note_another(kind, phase, from);
+    /// The handler that begins is that of another kind of message than was said last, or the one before has not ended.
+    #[inline(never)]
+    pub(crate) fn turns_to(&mut self, kind: &'static str) {
+        if self.in_hand.running.get() {
+            self.interrupt();
         }
         if let Some(recorder) = &mut self.recorder {
-            self.in_hand.name = recorder.kind(self.in_hand.chunk.array, kind);
-            self.at_work.names(self.in_hand.name);
+            self.kind = recorder.kind(self.in_hand.chunk.get().array, kind);
+            self.at_work.names(self.kind);
         }
-        self.in_hand.turns_to(kind, phase, from);
-    }
-
-    /// The same, where the handler before has not ended.
-    #[inline(never)]
-    fn note_another(&mut self, kind: &'static str, phase: u64, from: &Sender) {
-        self.interrupt();
-        self.note(kind, phase, from);
-    }
-
-    /// Takes back the last note: no handler ran.
-    #[inline]
-    pub(crate) fn forget(&mut self) {
-        self.in_hand.running = false;
+        self.in_hand.told.set(Some(kind));
     }
 
     /// The strategy is asked to decide this sync.
@@ -181,7 +186,7 @@ impl<'r> Instruments<'r> {
         if self.meter.is_some() {
             self.measure_lap();
         } else {
-            self.in_hand.running = false;
+            self.in_hand.forget();
         }
     }
 
@@ -193,17 +198,13 @@ impl<'r> Instruments<'r> {
         let mut now_ns = self.ticks.now_ns(&self.shared.clock);
         // Where the CPU clock is read the kernel stops who has had enough, for long: that time is to be in the slice of a
         // handler, like any other that is lost.
-        let cpu_clock_ns = (self.in_hand.running && meter.is_due(now_ns)).then(thread_cpu_ns);
+        let cpu_clock_ns = (self.in_hand.running.get() && meter.is_due(now_ns)).then(thread_cpu_ns);
         if cpu_clock_ns.is_some() {
             now_ns = self.ticks.now_ns(&self.shared.clock);
         }
         let wall_ns = meter.lap(id, now_ns);
         cell.charge(wall_ns);
-        if let Some(recorder) = &mut self.recorder {
-            self.in_hand.record(recorder, now_ns);
-        } else {
-            self.in_hand.running = false;
-        }
+        self.record(now_ns);
         if let Some(cpu_clock_ns) = cpu_clock_ns {
             self.close_batch_at(cpu_clock_ns);
         }
@@ -225,7 +226,7 @@ impl<'r> Instruments<'r> {
         }
         let gauge = self.shared.record.gauge(self.worker);
         gauge.publish(published);
-        gauge.set_deliveries(self.handled);
+        gauge.set_deliveries(self.at_work.begun());
         if let Some(recorder) = &mut self.recorder {
             recorder.close_batch(lost_ns);
             if self.worker == WorkerId(0) {
@@ -243,10 +244,22 @@ impl<'r> Instruments<'r> {
     #[cold]
     pub(crate) fn interrupt(&mut self) {
         self.settle();
-        if let Some(recorder) = self.recorder.as_mut().filter(|_| self.in_hand.running) {
-            self.in_hand.record(recorder, self.shared.clock.now_ns());
+        if self.in_hand.running.get() && self.recorder.is_some() {
+            self.record(self.shared.clock.now_ns());
         }
-        self.in_hand.running = false;
+        self.in_hand.forget();
+    }
+
+    /// Records what has been in hand until now.
+    #[inline]
+    fn record(&mut self, now_ns: u64) {
+        let InHand { chunk, from, running, .. } = &*self.in_hand;
+        let handled = running.replace(false);
+        match &mut self.recorder {
+            Some(recorder) if handled => recorder.handled(chunk.get(), self.kind, from.get(), now_ns),
+            Some(recorder) => recorder.kept(now_ns),
+            None => {}
+        }
     }
 
     /// Counts the time since the last reading as the runtime's own.
@@ -304,7 +317,7 @@ impl<'r> Instruments<'r> {
     pub(crate) fn tell(&mut self, event: UserEvent) {
         self.settle();
         if let Some(recorder) = &mut self.recorder {
-            recorder.tell(self.in_hand.chunk, event, self.shared.clock.now_ns());
+            recorder.tell(self.in_hand.chunk.get(), event, self.shared.clock.now_ns());
         }
     }
 

@@ -47,6 +47,9 @@ enum Gate {
     Closed,
 }
 
+/// The owner of a vacant mailbox, to which nothing is sent.
+const NOBODY: ChunkId = ChunkId { array: ArrayId(u32::MAX), key: 0 };
+
 struct Inner<S, M> {
     owner: ChunkId,
     chunk: Option<S>,
@@ -105,10 +108,9 @@ pub(crate) enum Finished {
 
 impl<S, M> Mailbox<S, M> {
     pub(crate) fn new(owner: Tag) -> Mailbox<S, M> {
-        let nobody = ChunkId { array: ArrayId(u32::MAX), key: 0 };
         let (state, gate) = (State::Vacant, Gate::Open);
         let (unread, newest_first) = (Mail::default(), Mail::default());
-        let inner = Inner { owner: nobody, chunk: None, unread, newest_first, state, gate };
+        let inner = Inner { owner: NOBODY, chunk: None, unread, newest_first, state, gate };
         Mailbox { inner: Guarded::new(owner, inner) }
     }
 
@@ -136,10 +138,7 @@ impl<S, M> Mailbox<S, M> {
     pub(crate) fn push(&self, letter: Box<Letter<M>>, by: By) -> Pushed<M> {
         tracing::trace!(hop = 4, "Mailbox::push");
         self.inner.with(|inner| {
-            if inner.owner != letter.to
-                || inner.state == State::Vacant
-                || (by == By::Chunk && inner.gate == Gate::Closed)
-            {
+            if inner.owner != letter.to || (by == By::Chunk && inner.gate == Gate::Closed) {
                 return Pushed::Refused(letter);
             }
             inner.newest_first.push(letter);
@@ -155,23 +154,22 @@ impl<S, M> Mailbox<S, M> {
     /// stops after each message does not turn over all its mail each time.
     #[inline]
     pub(crate) fn begin(&self) -> Begun<S, M> {
-        self.inner.with(|inner| {
-            let starts = inner.state == State::New;
-            assert!(starts || inner.state == State::Ready, "a token belongs to a ready chunk");
-            if inner.gate != Gate::Open {
-                assert!(!starts, "a chunk that leaves has come to a sync, so it has started");
-                inner.state = State::Idle;
-                return Begun::Held;
-            }
-            inner.state = State::Running;
-            let chunk = inner.chunk.take().expect("a ready chunk is in its mailbox");
-            let mail = if inner.unread.is_empty() {
-                inner.newest_first.take_reversed()
-            } else {
-                std::mem::take(&mut inner.unread)
-            };
-            if starts { Begun::Start(inner.owner, chunk, mail) } else { Begun::Run(inner.owner, chunk, mail) }
-        })
+        let mut inner = self.inner.lock();
+        let starts = inner.state == State::New;
+        assert!(starts || inner.state == State::Ready, "a token belongs to a ready chunk");
+        if inner.gate != Gate::Open {
+            assert!(!starts, "a chunk that leaves has come to a sync, so it has started");
+            inner.state = State::Idle;
+            return Begun::Held;
+        }
+        inner.state = State::Running;
+        let chunk = inner.chunk.take().expect("a ready chunk is in its mailbox");
+        let mail = if inner.unread.is_empty() {
+            inner.newest_first.take_reversed()
+        } else {
+            std::mem::take(&mut inner.unread)
+        };
+        if starts { Begun::Start(inner.owner, chunk, mail) } else { Begun::Run(inner.owner, chunk, mail) }
     }
 
     /// Ends a run; `rest` is mail that was taken and not handled, and goes first.
@@ -211,7 +209,7 @@ impl<S, M> Mailbox<S, M> {
     pub(crate) fn vacate(&self) -> Mail<M> {
         let mut inner = self.inner.lock();
         assert_eq!(inner.state, State::Running, "a chunk removes itself, so it runs");
-        inner.state = State::Vacant;
+        (inner.owner, inner.state) = (NOBODY, State::Vacant);
         inner.newest_first.take_reversed()
     }
 
@@ -231,8 +229,7 @@ impl<S, M> Mailbox<S, M> {
     pub(crate) fn take(&self) -> (S, Mail<M>) {
         let mut inner = self.inner.lock();
         assert_eq!(inner.state, State::Idle, "a chunk is taken when no handler of it can run");
-        inner.state = State::Vacant;
-        inner.gate = Gate::Open;
+        (inner.owner, inner.state, inner.gate) = (NOBODY, State::Vacant, Gate::Open);
         let chunk = inner.chunk.take().expect("an idle chunk is in its mailbox");
         let mut mail = inner.newest_first.take_reversed();
         for letter in inner.unread.take_reversed() {

@@ -36,6 +36,12 @@ impl Plane {
         self.core.lock()
     }
 
+    /// The same for as long as `act` takes.
+    #[inline(always)]
+    pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Core) -> R) -> R {
+        self.core.with(act)
+    }
+
     /// Leaves a packet for worker 0, which is to be woken.
     #[inline]
     pub(crate) fn leave(&self, core: &mut Core, to: Rank, packet: Packet) {

@@ -6,7 +6,6 @@
 //! conversions. Packets are encoded after the lock, in the order in which the core gave them out.
 
 use super::backlog;
-use super::in_hand::InHand;
 use super::mailbox::By;
 use super::plane::Core;
 use super::worker::Worker;
@@ -76,7 +75,7 @@ impl Worker<'_> {
             Action::Close(cell) => self.shared.cells.get(cell).mailbox.close(),
             Action::BeginPhase => self.shared.record.begin_phase(now_ns),
             Action::Admit(traveller) => self.admit(core, *traveller),
-            Action::Run(cell) => self.put(cell),
+            Action::Run(cell) => self.put(cell, self.shared.cells.get(cell)),
             Action::Widen => {
                 self.shared.backlog.widen();
                 core.rank.has_room(out);
@@ -107,7 +106,7 @@ impl Worker<'_> {
         let mail = mail.into_iter().map(|delivery| Letter::new(chunk, delivery)).collect();
         // Only now can others find it: whatever they send comes after what waited.
         if self.shared.cells.settle(cell, chunk, slot, mail) {
-            self.put(cell);
+            self.put(cell, self.shared.cells.get(cell));
         }
     }
 
@@ -139,7 +138,7 @@ impl Worker<'_> {
         let (mut slot, mail) = self.shared.cells.get(cell).mailbox.take();
         self.count_all_out(&mail);
         self.shared.cells.free(cell);
-        self.instruments.take_in_hand(InHand::hook(chunk, "on_depart", slot.passport().syncs.next));
+        self.instruments.turn_to_hook(chunk, "on_depart", slot.passport().syncs.next);
         let (bytes, mail) = (slot.state_bytes(), mail.into_messages().collect());
         slot.on_depart();
         tracing::debug!(?chunk, to = to.0, "departs");
@@ -186,7 +185,7 @@ impl Worker<'_> {
             self.fail_if_failed();
         }
         // What comes is decoded by user code, which may panic.
-        self.instruments.take_in_hand(InHand::nothing("a packet"));
+        self.instruments.turn_to_other("a packet");
         for _ in 0..packets_max {
             // A message is taken where it lies: it is long to move.
             match self.gateway.poll() {
@@ -252,7 +251,7 @@ impl Worker<'_> {
             && let (Cargo::Live(slot), Some(_)) = (&mut traveller.cargo, traveller.journey)
         {
             let phase = slot.passport().syncs.next;
-            self.instruments.take_in_hand(InHand::hook(traveller.chunk, "on_arrive", phase));
+            self.instruments.turn_to_hook(traveller.chunk, "on_arrive", phase);
             slot.on_arrive();
         }
         packet

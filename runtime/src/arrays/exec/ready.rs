@@ -12,6 +12,7 @@ use crossbeam_deque::{Injector, Stealer, Worker as Deque};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 
+use super::cells::{Cell, Cells};
 use crate::ids::{CellId, WorkerId};
 
 /// A lone worker takes the newest token, but every so many times the oldest.
@@ -19,10 +20,10 @@ const OLDEST_EVERY: u32 = 8;
 
 /// One worker's own queue. With a tag of its own: one in a niche takes longer to read, at each token.
 #[repr(u8)]
-pub(crate) enum Ready {
-    /// The rank has one worker, nobody else can look. The newest token is apart: it is often the only one. See
-    /// [`Ready::find`] for the order.
-    Alone { newest: Option<CellId>, older: VecDeque<CellId>, taken: u32 },
+pub(crate) enum Ready<'r> {
+    /// The rank has one worker, nobody else can look. The newest token is apart, with its cell: it is often the only one.
+    /// See [`Ready::find`] for the order.
+    Alone { newest: Option<(CellId, &'r Cell)>, older: VecDeque<CellId>, taken: u32 },
     /// Others of the rank may steal from it. What others sent is looked at first every so many times: a worker whose own
     /// queue is never empty would not get there otherwise.
     Stealing { deque: Deque<CellId>, taken: u32 },
@@ -40,7 +41,7 @@ pub(crate) struct Queues {
 
 impl Queues {
     /// The queues of `workers` workers.
-    pub(crate) fn new(workers: u32) -> (Queues, Vec<Ready>) {
+    pub(crate) fn new<'r>(workers: u32) -> (Queues, Vec<Ready<'r>>) {
         if workers == 1 {
             return (
                 Queues::default(),
@@ -63,24 +64,25 @@ impl Queues {
     }
 }
 
-impl Ready {
-    pub(crate) fn seeded(seed: u64) -> Ready {
+impl<'r> Ready<'r> {
+    pub(crate) fn seeded(seed: u64) -> Ready<'r> {
         Ready::Seeded { tokens: Vec::new(), rng: Pcg32::seed_from_u64(seed) }
     }
 
+    /// Puts in the token of the chunk in this cell if the worker is alone and the last one has been taken. True if it did.
     #[inline]
-    pub(crate) fn push(&mut self, token: CellId) {
-        match self {
-            Ready::Alone { newest: newest @ None, .. } => *newest = Some(token),
-            _ => self.push_among(token),
-        }
+    pub(crate) fn takes_first(&mut self, token: CellId, cell: &'r Cell) -> bool {
+        let Ready::Alone { newest: newest @ None, .. } = self else { return false };
+        *newest = Some((token, cell));
+        true
     }
 
-    /// The same where there is a token already, or the worker is not alone.
-    #[inline(never)]
-    fn push_among(&mut self, token: CellId) {
+    /// Puts in the token of the chunk in this cell.
+    pub(crate) fn push(&mut self, token: CellId, cell: &'r Cell) {
         match self {
-            Ready::Alone { newest, older, .. } => older.extend(newest.replace(token)),
+            Ready::Alone { newest, older, .. } => {
+                older.extend(newest.replace((token, cell)).map(|(token, _)| token));
+            }
             Ready::Stealing { deque, .. } => deque.push(token),
             Ready::Seeded { tokens, .. } => tokens.push(token),
         }
@@ -102,19 +104,25 @@ impl Ready {
     /// own deque.pop()  or  inbox[me].steal_batch_and_pop()  or  for other in me+1.. : deque[other].steal() or inbox[other].steal()
     /// ```
     #[inline]
-    pub(crate) fn find(&mut self, me: WorkerId, queues: &Queues) -> Option<CellId> {
+    pub(crate) fn find(
+        &mut self,
+        me: WorkerId,
+        queues: &Queues,
+        cells: &'r Cells,
+    ) -> Option<(CellId, &'r Cell)> {
+        let with_cell = |token| (token, cells.get(token));
         match self {
             Ready::Alone { newest, older, taken } => {
                 *taken = taken.wrapping_add(1);
                 if older.is_empty() {
                     newest.take()
                 } else if taken.is_multiple_of(OLDEST_EVERY) {
-                    older.pop_front()
+                    older.pop_front().map(with_cell)
                 } else {
-                    newest.take().or_else(|| older.pop_back())
+                    newest.take().or_else(|| older.pop_back().map(with_cell))
                 }
             }
-            Ready::Stealing { .. } | Ready::Seeded { .. } => self.find_among(me, queues),
+            Ready::Stealing { .. } | Ready::Seeded { .. } => self.find_among(me, queues).map(with_cell),
         }
     }
 
@@ -153,17 +161,41 @@ fn steal(deque: &Deque<CellId>, me: usize, queues: &Queues) -> Option<CellId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::threads::guarded::Tag;
+
+    /// As many cells as there are tokens.
+    fn cells() -> Cells {
+        let cells = Cells::new(Tag::SHARED);
+        while cells.reserve() != CellId(63) {}
+        cells
+    }
+
+    fn push<'r>(ready: &mut Ready<'r>, token: u32, cells: &'r Cells) {
+        let token = CellId(token);
+        let cell = cells.get(token);
+        if !ready.takes_first(token, cell) {
+            ready.push(token, cell);
+        }
+    }
+
+    /// The token that this worker finds next; its cell comes with it.
+    fn find<'r>(ready: &mut Ready<'r>, me: u32, queues: &Queues, cells: &'r Cells) -> Option<u32> {
+        let (token, cell) = ready.find(WorkerId(me), queues, cells)?;
+        assert!(std::ptr::eq(cell, cells.get(token)));
+        Some(token.0)
+    }
 
     #[test]
     fn the_newest_goes_first_and_the_oldest_is_not_forgotten() {
+        let cells = cells();
         let (queues, mut ready) = Queues::new(1);
-        ready[0].push(CellId(0));
+        push(&mut ready[0], 0, &cells);
         let mut waited = 0;
         for newer in 1.. {
-            ready[0].push(CellId(newer));
-            match ready[0].find(WorkerId(0), &queues) {
-                Some(CellId(0)) => break,
-                found => assert_eq!(found, Some(CellId(newer))),
+            push(&mut ready[0], newer, &cells);
+            match find(&mut ready[0], 0, &queues, &cells) {
+                Some(0) => break,
+                found => assert_eq!(found, Some(newer)),
             }
             waited += 1;
         }
@@ -172,26 +204,27 @@ mod tests {
 
     #[test]
     fn what_others_sent_is_found_by_a_worker_that_always_has_work_of_its_own() {
+        let cells = cells();
         let (queues, mut ready) = Queues::new(2);
-        queues.inboxes[0].push(CellId(99));
+        queues.inboxes[0].push(CellId(63));
         let found = (0..2 * OLDEST_EVERY).any(|own| {
-            ready[0].push(CellId(own));
-            ready[0].find(WorkerId(0), &queues) == Some(CellId(99))
+            push(&mut ready[0], own, &cells);
+            find(&mut ready[0], 0, &queues, &cells) == Some(63)
         });
         assert!(found);
     }
 
     #[test]
     fn every_token_is_found_once_wherever_it_lies() {
+        let cells = cells();
         let (queues, mut ready) = Queues::new(3);
         let mut thief = ready.remove(0);
-        for (worker, own) in ready.iter_mut().enumerate() {
-            own.push(CellId(worker as u32));
-            queues.inboxes[worker + 1].push(CellId(10 + worker as u32));
+        for (worker, own) in (0..).zip(&mut ready) {
+            push(own, worker, &cells);
+            queues.inboxes[worker as usize + 1].push(CellId(10 + worker));
         }
         queues.inboxes[0].push(CellId(20));
-        let mut found: Vec<u32> =
-            std::iter::from_fn(|| thief.find(WorkerId(0), &queues)).map(|token| token.0).collect();
+        let mut found: Vec<u32> = std::iter::from_fn(|| find(&mut thief, 0, &queues, &cells)).collect();
         found.sort_unstable();
         assert_eq!(found, [0, 1, 10, 11, 20]);
     }

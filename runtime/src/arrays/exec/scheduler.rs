@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::cells::{Cell, Cells};
 use super::ready::{Queues, Ready};
 use crate::ids::{CellId, WorkerId};
 use crate::threads::team::Team;
@@ -31,16 +32,23 @@ impl Scheduler {
 
     /// The next token for worker `me`, whose own queue is `ready`.
     #[inline]
-    pub(crate) fn find(&self, me: WorkerId, ready: &mut Ready) -> Option<CellId> {
-        ready.find(me, &self.queues)
+    pub(crate) fn find<'r>(
+        &self,
+        me: WorkerId,
+        ready: &mut Ready<'r>,
+        cells: &'r Cells,
+    ) -> Option<(CellId, &'r Cell)> {
+        ready.find(me, &self.queues, cells)
     }
 
-    /// Puts a token on the queue of worker `home`; `ready` is that of worker `me`, the caller.
+    /// Puts the token of the chunk in this cell on the queue of the worker where it is at home; `ready` is that of worker
+    /// `me`, the caller.
     #[inline]
-    pub(crate) fn put(&self, token: CellId, home: WorkerId, me: WorkerId, ready: &mut Ready) {
+    pub(crate) fn put<'r>(&self, token: CellId, cell: &'r Cell, me: WorkerId, ready: &mut Ready<'r>) {
+        let home = cell.home();
         if home == me {
             let busy = !ready.is_empty();
-            ready.push(token);
+            ready.push(token, cell);
             if busy {
                 self.team.wake_one(me.0);
             }

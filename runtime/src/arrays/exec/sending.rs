@@ -1,13 +1,11 @@
 //! Sends messages: hop 2 finds the mailbox or the rank, hop 4 is the push, and a push that made a token queues it.
 
-use std::ops::DerefMut;
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
-use super::in_hand::InHand;
+use super::cells::Cell;
 use super::mailbox::{By, Pushed};
-use super::plane::Core;
 use super::worker::Worker;
 use crate::arrays::core::crossings::Epoch;
 use crate::arrays::core::envelope::{Delivery, Envelope, LETTER_BYTES, Payload};
@@ -24,28 +22,26 @@ pub(crate) struct Outgoing {
     known: FxHashMap<ChunkId, CellId>,
     /// Messages are recorded, or forced through the encoder, when they are sent.
     looks_at_sends: bool,
+    /// Neither that, nor is anything known.
+    is_plain: bool,
 }
 
 impl Outgoing {
-    pub(crate) fn new(looks_at_sends: bool) -> Outgoing {
-        Outgoing { known: FxHashMap::default(), looks_at_sends }
-    }
-
-    #[inline(never)]
-    fn remember(&mut self, chunk: ChunkId, cell: CellId) {
-        self.known.insert(chunk, cell);
+    pub(crate) fn new(lone: bool, looks_at_sends: bool) -> Outgoing {
+        Outgoing { known: FxHashMap::default(), looks_at_sends, is_plain: lone && !looks_at_sends }
     }
 }
 
-impl Worker<'_> {
+impl<'r> Worker<'r> {
     /// Hop 2. A letter whose message leaves the rank is blank again.
     #[inline(always)]
-    pub(super) fn send(&mut self, mut letter: Box<Letter>, blanks: &mut Blanks) {
+    pub(super) fn send(&mut self, letter: Box<Letter>, blanks: &mut Blanks) {
         tracing::trace!(hop = 2, "Worker::flush");
-        if self.outgoing.looks_at_sends && !self.look_at_send(&mut letter) {
-            return;
+        if self.outgoing.is_plain {
+            self.look_up_and_push(letter, blanks);
+        } else {
+            self.send_otherwise(letter, blanks);
         }
-        self.send_on(letter, blanks);
     }
 
     /// The same where it is not what most handlers do.
@@ -54,41 +50,50 @@ impl Worker<'_> {
         self.send(letter, blanks);
     }
 
+    /// The same where the rank has several workers, or looks at what it sends.
+    #[inline(never)]
+    fn send_otherwise(&mut self, mut letter: Box<Letter>, blanks: &mut Blanks) {
+        if !self.outgoing.looks_at_sends || self.look_at_send(&mut letter) {
+            self.send_on(letter, blanks);
+        }
+    }
+
     /// Sends a message that was looked at.
-    #[inline(always)]
     fn send_on(&mut self, letter: Box<Letter>, blanks: &mut Blanks) {
-        let lone = self.shared.scheduler.lone();
-        let unsent = if lone { Some(letter) } else { self.push_to_known(letter) };
-        if let Some(letter) = unsent {
-            self.look_up_and_push(lone, letter, blanks);
+        if self.shared.scheduler.lone() {
+            self.look_up_and_push(letter, blanks);
+            return;
         }
-    }
-
-    /// Asks the routes, and pushes if the chunk is here.
-    #[inline(always)]
-    fn look_up_and_push(&mut self, lone: bool, letter: Box<Letter>, blanks: &mut Blanks) {
-        let shared = self.shared;
-        let core = shared.plane.lock();
         let to = letter.to;
-        let route = core.rank.location.route(to);
-        let Route::Here(cell) = route else { return self.send_away(core, route, letter, blanks) };
-        drop(core);
-        if let Some(letter) = self.push(cell, letter, By::Chunk) {
-            return self.look_again(letter, blanks);
-        }
-        if !lone {
-            self.outgoing.remember(to, cell);
+        if let Some(letter) = self.push_to_known(letter)
+            && let Some(cell) = self.look_up_and_push(letter, blanks)
+        {
+            self.outgoing.known.insert(to, cell);
         }
     }
 
-    /// A mailbox has refused: the routes changed between the look and the push.
+    /// Asks the routes, and pushes if the chunk is here: into which cell.
+    #[inline(always)]
+    fn look_up_and_push(&mut self, letter: Box<Letter>, blanks: &mut Blanks) -> Option<CellId> {
+        let to = letter.to;
+        let Some(cell) = self.shared.plane.with(|core| core.rank.location.cell(to)) else {
+            self.send_away(letter, blanks);
+            return None;
+        };
+        if let Some(letter) = self.push(cell, letter, By::Chunk) {
+            self.look_again(letter, blanks);
+            return None;
+        }
+        Some(cell)
+    }
+
+    /// The routes have changed since they were asked.
     #[cold]
     fn look_again(&mut self, letter: Box<Letter>, blanks: &mut Blanks) {
         self.send_on(letter, blanks);
     }
 
     /// Pushes without a look at the routes, which takes the lock of the core. Returns what was not sent.
-    #[inline(never)]
     fn push_to_known(&mut self, letter: Box<Letter>) -> Option<Box<Letter>> {
         let to = letter.to;
         let Some(&cell) = self.outgoing.known.get(&to) else { return Some(letter) };
@@ -101,15 +106,15 @@ impl Worker<'_> {
 
     /// The chunk is not on this rank, or has not arrived.
     #[inline(never)]
-    fn send_away(
-        &mut self,
-        mut core: impl DerefMut<Target = Core>,
-        route: Route,
-        letter: Box<Letter>,
-        blanks: &mut Blanks,
-    ) {
-        let Route::There(rank) = route else {
-            return core.rank.location.stash(letter.to, blanks.read(letter));
+    fn send_away(&mut self, letter: Box<Letter>, blanks: &mut Blanks) {
+        let mut core = self.shared.plane.lock();
+        let rank = match core.rank.location.route(letter.to) {
+            Route::There(rank) => rank,
+            Route::Stash => return core.rank.location.stash(letter.to, blanks.read(letter)),
+            Route::Here(_) => {
+                drop(core);
+                return self.look_again(letter, blanks);
+            }
         };
         let (epoch, sent) = core.rank.message_sent(rank, letter.message.bytes);
         // Made where it is handed over: it is long to move.
@@ -133,29 +138,33 @@ impl Worker<'_> {
     #[inline(always)]
     pub(crate) fn push(&mut self, cell: CellId, letter: Box<Letter>, by: By) -> Option<Box<Letter>> {
         let bytes = letter.message.bytes;
-        match self.shared.cells.get(cell).mailbox.push(letter, by) {
+        let shared = self.shared;
+        let place = shared.cells.get(cell);
+        match place.mailbox.push(letter, by) {
             Pushed::Queued => {}
-            Pushed::Token => self.put(cell),
+            Pushed::Token => self.put(cell, place),
             Pushed::Refused(letter) => return Some(letter),
         }
         self.count_in(bytes, by);
         None
     }
 
-    /// Puts a token on a queue: that of the worker where its chunk is at home.
+    /// Puts the token of the chunk in this cell on a queue: that of the worker where it is at home.
     #[inline]
-    pub(crate) fn put(&mut self, token: CellId) {
-        if self.shared.scheduler.lone() {
-            return self.ready.push(token);
+    pub(crate) fn put(&mut self, token: CellId, cell: &'r Cell) {
+        if !self.ready.takes_first(token, cell) {
+            self.put_among(token, cell);
         }
-        self.put_for_all(token);
     }
 
-    /// The same where the rank has several workers.
+    /// The same where there are other tokens, or other workers.
     #[inline(never)]
-    fn put_for_all(&mut self, token: CellId) {
-        let home = self.shared.cells.get(token).home();
-        self.shared.scheduler.put(token, home, self.id, &mut self.ready);
+    fn put_among(&mut self, token: CellId, cell: &'r Cell) {
+        if self.shared.scheduler.lone() {
+            self.ready.push(token, cell);
+        } else {
+            self.shared.scheduler.put(token, cell, self.id, &mut self.ready);
+        }
     }
 
     pub(super) fn send_at_quiescence(&mut self, mut letter: Box<Letter>) {
@@ -190,7 +199,7 @@ impl Worker<'_> {
         let mut any = false;
         while let Some(letter) = self.timers.take_due(now_ns) {
             // To leave the process it is encoded by user code, which may panic.
-            self.instruments.take_in_hand(InHand::hook(letter.to, "send_after", 0));
+            self.instruments.turn_to_hook(letter.to, "send_after", 0);
             let mut searched = false;
             self.with_core(|core, _, _| searched = core.falls_due());
             self.send_on(letter, blanks);

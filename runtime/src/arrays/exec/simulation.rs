@@ -24,7 +24,7 @@ use super::shared::RankShared;
 use super::simulated::Simulated;
 use super::worker::Worker;
 use crate::arrays::core::erased::Described;
-use crate::arrays::core::mail::{Blanks, Outbox};
+use crate::arrays::core::mail::Blanks;
 use crate::arrays::core::packet::Packet;
 use crate::arrays::report::{Figures, Report};
 use crate::config::Config;
@@ -277,11 +277,11 @@ impl Simulation<'_> {
         let (weights, mut took_ns) = (self.weights, 0);
         self.on(rank, |worker| {
             worker.simulated.take_charged_ns();
-            worker.steps(1, &mut Outbox::default());
+            worker.steps(1, &mut worker.outbox());
             took_ns = worker.simulated.take_charged_ns();
             if took_ns == 0 {
-                took_ns =
-                    default_ns * weights.map_or(1, |seed| weight(seed, worker.instruments.in_hand().chunk));
+                took_ns = default_ns
+                    * weights.map_or(1, |seed| weight(seed, worker.instruments.in_hand().chunk.get()));
                 worker.measure_run(took_ns);
             }
         });
@@ -335,7 +335,7 @@ impl Worker<'_> {
     fn measure_run(&mut self, took_ns: u64) {
         let shared = self.shared;
         // A chunk that was removed has no load.
-        let cell = shared.plane.lock().rank.location.cell(self.instruments.in_hand().chunk);
+        let cell = shared.plane.lock().rank.location.cell(self.instruments.in_hand().chunk.get());
         cell.into_iter().for_each(|cell| shared.cells.get(cell).charge(took_ns));
     }
 }

@@ -80,7 +80,7 @@ impl Start<'_> {
 fn run_worker<'r>(
     shared: &'r RankShared,
     id: WorkerId,
-    ready: Ready,
+    ready: Ready<'r>,
     transport: Option<Box<dyn Transport<Packet> + 'r>>,
     chunks: Vec<NewChunk>,
     refused: Option<Error>,

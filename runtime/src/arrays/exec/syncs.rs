@@ -1,7 +1,6 @@
 //! The work of a worker for a sync outside of the core: it measures the rank, and says what is missing. What asks the strategy
 //! is in [`deciding`](super::deciding).
 
-use super::in_hand::InHand;
 use super::worker::Worker;
 use crate::arrays::core::collect::{Arrival, Reports};
 use crate::ids::ArrayId;
@@ -45,7 +44,7 @@ impl Worker<'_> {
         for cell in shared.cells.iter() {
             let looked = cell.mailbox.inspect(|chunk, slot| {
                 // Which may panic.
-                self.instruments.take_in_hand(InHand::hook(chunk, "waits_for", slot.passport().syncs.next));
+                self.instruments.turn_to_hook(chunk, "waits_for", slot.passport().syncs.next);
                 (chunk, slot.kept(), slot.waits_for(), slot.passport().clone())
             });
             let Some((chunk, kept, waits_for, passport)) = looked else { continue };

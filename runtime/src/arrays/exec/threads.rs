@@ -4,7 +4,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use super::backlog;
-use super::in_hand::InHand;
 use super::patience;
 use super::worker::Worker;
 use crate::arrays::core::mail::{Blanks, Outbox};
@@ -39,7 +38,7 @@ const UNSENT_NAP_MAX: Duration = Duration::from_millis(2);
 impl Worker<'_> {
     /// Works until the rank stops.
     pub(crate) fn work(&mut self) {
-        let mut outbox = Outbox::default();
+        let mut outbox = self.outbox();
         while !self.shared.scheduler.stopped() {
             self.catching(|worker| worker.turn(&mut outbox));
         }
@@ -78,7 +77,8 @@ impl Worker<'_> {
     }
 
     fn handler_panicked(&self, panic: String) -> Error {
-        let InHand { chunk, kind, phase, .. } = *self.instruments.in_hand();
+        let in_hand = self.instruments.in_hand();
+        let (chunk, kind, phase) = (in_hand.chunk.get(), in_hand.kind.get(), in_hand.phase.get());
         // The name is made by the user's index, which may be what panicked.
         let name = catch_unwind(AssertUnwindSafe(|| self.describe(chunk)));
         let chunk = name.unwrap_or_else(|_| format!("{chunk:?}"));

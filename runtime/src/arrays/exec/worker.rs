@@ -13,6 +13,7 @@
 use std::sync::Arc;
 
 use super::backlog::Account;
+use super::cells::Cell;
 use super::deciding::Question;
 use super::gateway::Gateway;
 use super::instruments::Instruments;
@@ -27,7 +28,7 @@ use crate::arrays::core::collect::Arrival;
 use crate::arrays::core::crossings::Epoch;
 use crate::arrays::core::envelope::{Delivery, Payload};
 use crate::arrays::core::erased::ErasedSlot;
-use crate::arrays::core::handler::{Effect, Outlet};
+use crate::arrays::core::handler::{Effect, Handler, Outlet};
 use crate::arrays::core::mail::{Blanks, Left, Letter, Mail, Outbox};
 use crate::arrays::core::packet::{Cargo, Packet, Traveller};
 use crate::arrays::core::rank::Actions;
@@ -49,7 +50,7 @@ const LOOK_EVERY_HANDLERS: u64 = 4;
 pub(crate) struct Worker<'r> {
     pub(super) shared: &'r RankShared,
     pub(super) id: WorkerId,
-    pub(super) ready: Ready,
+    pub(super) ready: Ready<'r>,
     pub(super) patience: Patience,
     pub(super) outgoing: Outgoing,
     pub(super) account: Account,
@@ -78,7 +79,7 @@ impl<'r> Worker<'r> {
     pub(crate) fn new(
         shared: &'r RankShared,
         id: WorkerId,
-        ready: Ready,
+        ready: Ready<'r>,
         transport: Option<Box<dyn Transport<Packet> + 'r>>,
     ) -> Worker<'r> {
         let instruments = Instruments::new(shared, id);
@@ -88,7 +89,10 @@ impl<'r> Worker<'r> {
             id,
             ready,
             patience: Patience::new(),
-            outgoing: Outgoing::new(shared.wire.is_some() || instruments.keeps_events()),
+            outgoing: Outgoing::new(
+                shared.scheduler.lone(),
+                shared.wire.is_some() || instruments.keeps_events(),
+            ),
             account: shared.backlog.account(shared.record.workers()),
             timers: Timers::default(),
             question: None,
@@ -100,13 +104,18 @@ impl<'r> Worker<'r> {
         }
     }
 
+    /// An outbox for the handlers that it runs.
+    pub(crate) fn outbox(&self) -> Outbox {
+        Outbox::of(self.instruments.in_hand().clone())
+    }
+
     /// Runs ready chunks, so many at most, until there is something to look at in between. Says how many.
     pub(crate) fn steps(&mut self, most: u32, outbox: &mut Outbox) -> u32 {
         let mut steps = 0;
         while steps < most
-            && let Some(cell) = self.shared.scheduler.find(self.id, &mut self.ready)
+            && let Some((id, cell)) = self.shared.scheduler.find(self.id, &mut self.ready, &self.shared.cells)
         {
-            self.run(cell, outbox);
+            self.run(id, cell, outbox);
             steps += 1;
             if (self.looks_around && !self.has_just_looked()) || self.shared.scheduler.stopped() {
                 break;
@@ -117,12 +126,11 @@ impl<'r> Worker<'r> {
 
     /// Runs the chunk whose token this is, for mail that it has now.
     #[inline(always)]
-    fn run(&mut self, id: CellId, outbox: &mut Outbox) {
+    fn run(&mut self, id: CellId, cell: &'r Cell, outbox: &mut Outbox) {
         let shared = self.shared;
         if shared.backlog.presses() && self.parks(id) {
             return;
         }
-        let cell = shared.cells.get(id);
         let (chunk, mut slot, mut mail) = match cell.mailbox.begin() {
             Begun::Run(chunk, slot, mail) => (chunk, slot, mail),
             Begun::Start(chunk, slot, mut mail) => {
@@ -141,12 +149,9 @@ impl<'r> Worker<'r> {
         if self.handle(chunk, &mut *slot, &mut mail, left, outbox, id) == Chunk::Removed {
             return self.vacate(chunk, id, slot, mail);
         }
-        if self.account.is_pressed() {
-            self.press(id);
-        }
         match cell.mailbox.finish(slot, mail) {
             Finished::Idle => {}
-            Finished::Token => self.put(id),
+            Finished::Token => self.put(id, cell),
             Finished::Held => self.held(),
         }
     }
@@ -175,20 +180,32 @@ impl<'r> Worker<'r> {
             left -= 1;
             self.count_out(letter.message.bytes);
             self.instruments.begin();
-            if let Err(why) = slot.deliver(&mut letter.message, outbox, facts, self) {
+            if let Err(why) = slot.deliver(&mut letter.message, &mut Handler { outbox, facts, outlet: self })
+            {
                 self.fail_to_decode(chunk, &why);
                 return Chunk::Stays;
             }
             outbox.blanks.keep(letter);
-            let fate = self.carry_out_effects(chunk, slot, outbox, cell);
-            self.instruments.lap();
-            match fate {
-                Chunk::Stays if self.account.is_pressed() => return fate,
-                Chunk::Stays => {}
-                Chunk::Removed => return fate,
-                Chunk::Ended => return Chunk::Stays,
+            if outbox.has_only_letters() {
+                self.send_letters(outbox);
+                self.instruments.lap();
+            } else {
+                let fate = self.carry_out_all(chunk, slot, outbox, cell);
+                self.instruments.lap();
+                match fate {
+                    Chunk::Stays => {}
+                    Chunk::Removed => return fate,
+                    Chunk::Ended => return Chunk::Stays,
+                }
             }
-            if self.looks_around && !mail.is_empty() && self.has_run_long() {
+            if self.account.is_pressed() {
+                self.press(cell);
+                return Chunk::Stays;
+            }
+            if mail.is_empty() {
+                return Chunk::Stays;
+            }
+            if self.looks_around && self.has_run_long() {
                 self.look_around(chunk, cell, &mut outbox.blanks);
                 if self.shared.scheduler.stopped() {
                     return Chunk::Stays;
@@ -234,25 +251,15 @@ impl<'r> Worker<'r> {
         self.instruments.turn_to(chunk, id, self.shared.cells.get(id));
     }
 
-    /// Hop 2, the flush: carries out the effects of a handler that has returned, in order. Most leave only letters.
+    /// Hop 2, the flush, of a handler that has returned and left only letters, as most do.
     #[inline]
-    fn carry_out_effects(
-        &mut self,
-        chunk: ChunkId,
-        slot: &mut dyn ErasedSlot,
-        outbox: &mut Outbox,
-        cell: CellId,
-    ) -> Chunk {
-        if outbox.has_only_letters() {
-            for letter in outbox.take_letters() {
-                self.send(letter, &mut outbox.blanks);
-            }
-            return Chunk::Stays;
+    fn send_letters(&mut self, outbox: &mut Outbox) {
+        for letter in outbox.take_letters() {
+            self.send(letter, &mut outbox.blanks);
         }
-        self.carry_out_all(chunk, slot, outbox, cell)
     }
 
-    /// The same where there are effects besides letters.
+    /// The flush of one that has left effects too: carries out all, in order.
     #[inline(never)]
     fn carry_out_all(
         &mut self,
@@ -391,13 +398,8 @@ impl Outlet for Worker<'_> {
         self.shared.clock.now_ns()
     }
 
-    #[inline]
-    fn note(&mut self, kind: &'static str, phase: u64, from: &Sender) {
-        self.instruments.note(kind, phase, from);
-    }
-
-    fn keeps(&mut self) {
-        self.instruments.forget();
+    fn turns_to(&mut self, kind: &'static str) {
+        self.instruments.turns_to(kind);
     }
 
     fn tell(&mut self, event: UserEvent) {

@@ -1,0 +1,49 @@
+//! The present work of a worker. Slots say which handler runs; instruments record and publish it, and an error names it.
+
+use std::cell::Cell;
+
+use crate::ids::{ChunkId, RUNTIME, Sender};
+
+/// One thing that a worker does: a handler, a hook of a chunk, or something of its own. Its outbox and its instruments
+/// share it, so that a message costs some stores and no call.
+pub(crate) struct InHand {
+    pub(crate) chunk: Cell<ChunkId>,
+    pub(crate) kind: Cell<&'static str>,
+    pub(crate) phase: Cell<u64>,
+    /// The sender of the message.
+    pub(crate) from: Cell<Sender>,
+    /// A handler is running that has not been recorded.
+    pub(crate) running: Cell<bool>,
+    /// The kind of message that the outlet was told last, while it goes on being true.
+    pub(crate) told: Cell<Option<&'static str>>,
+}
+
+impl Default for InHand {
+    fn default() -> InHand {
+        InHand {
+            chunk: Cell::new(RUNTIME),
+            kind: Cell::new("nothing"),
+            phase: Cell::new(0),
+            from: Cell::new(Sender::RUNTIME),
+            running: Cell::new(false),
+            told: Cell::new(None),
+        }
+    }
+}
+
+impl InHand {
+    /// A handler of the chunk begins.
+    #[inline]
+    pub(crate) fn begin(&self, kind: &'static str, phase: u64, from: &Sender) {
+        self.kind.set(kind);
+        self.phase.set(phase);
+        self.from.set(*from);
+        self.running.set(true);
+    }
+
+    /// Takes that back: no handler ran. The message is kept, or was only made.
+    #[inline]
+    pub(crate) fn forget(&self) {
+        self.running.set(false);
+    }
+}
